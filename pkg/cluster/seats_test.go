@@ -42,3 +42,25 @@ func TestSeatsOfTheFleetAreThoseOfItsAPI(t *testing.T) {
 		t.Errorf("MaxName() = %d", got)
 	}
 }
+
+func TestOnlyTheAgentsAccountSpeaksForAMember(t *testing.T) {
+	for username, want := range map[string]string{
+		"system:serviceaccount:fleet-member-west:agent":         "west",
+		"system:serviceaccount:fleet-member-west:default":       "",
+		"system:serviceaccount:fleet-member-west:agent:x":       "",
+		"system:serviceaccount:fleet-member-:agent":             "",
+		"system:serviceaccount:fleet-system:agent":              "",
+		"system:serviceaccount:fleet-member-west":               "",
+		"system:serviceaccounts:fleet-member-west:agent":        "",
+		"hub:system:serviceaccount:fleet-member-west:agent":     "",
+		"fleet-member-west:agent":                               "",
+		"system:serviceaccount:system:fleet-member-west:agent":  "",
+		"system:serviceaccount:fleet-member-west:agent\nsystem": "",
+		"": "",
+	} {
+		got, ok := FleetSeats().MemberOfUsername(username)
+		if ok != (want != "") || ok && got != want {
+			t.Errorf("MemberOfUsername(%q) = %q, %v, want %q", username, got, ok, want)
+		}
+	}
+}

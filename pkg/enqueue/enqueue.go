@@ -78,11 +78,21 @@ func After(delay time.Duration, concerned func(client.Object) []types.Namespaced
 }
 
 // OnUpdate lets through updates that a function takes for news, and nothing else.
-func OnUpdate(isNews func(before, after client.Object) bool) predicate.Predicate {
+func OnUpdate[T client.Object](isNews func(before, after T) bool) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
-		UpdateFunc:  func(e event.UpdateEvent) bool { return isNews(e.ObjectOld, e.ObjectNew) },
+		UpdateFunc:  Updates(isNews).Update,
 		DeleteFunc:  func(event.DeleteEvent) bool { return false },
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
+}
+
+// Updates lets through, of objects of a type, updates that a function takes for news, and all
+// that comes and goes.
+func Updates[T client.Object](isNews func(before, after T) bool) predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(T)
+		after, also := e.ObjectNew.(T)
+		return ok && also && isNews(before, after)
+	}}
 }

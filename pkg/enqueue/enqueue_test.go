@@ -93,3 +93,31 @@ func TestAfterQueuesWhatAnUpdateConcernedBeforeToo(t *testing.T) {
 		t.Errorf("queued (-want +got)\n%s", diff)
 	}
 }
+
+func TestUpdatesThatAreNews(t *testing.T) {
+	of := func(key string) client.Object { return &corev1.ConfigMap{Data: map[string]string{"key": key}} }
+	changed := func(before, after *corev1.ConfigMap) bool { return before.Data["key"] != after.Data["key"] }
+	for name, tc := range map[string]struct {
+		before, after client.Object
+		want          bool
+	}{
+		"it is news":        {of("a"), of("b"), true},
+		"it is not":         {of("a"), of("a"), false},
+		"of another type":   {&corev1.Secret{}, &corev1.Secret{}, false},
+		"of no type at all": {nil, nil, false},
+	} {
+		update := event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}
+		if got := Updates(changed).Update(update); got != tc.want {
+			t.Errorf("%s: Updates lets it through: %t", name, got)
+		}
+		if got := OnUpdate(changed).Update(update); got != tc.want {
+			t.Errorf("%s: OnUpdate lets it through: %t", name, got)
+		}
+	}
+	if !Updates(changed).Create(event.CreateEvent{}) || !Updates(changed).Delete(event.DeleteEvent{}) {
+		t.Error("Updates keeps back what comes or goes")
+	}
+	if OnUpdate(changed).Create(event.CreateEvent{}) || OnUpdate(changed).Delete(event.DeleteEvent{}) || OnUpdate(changed).Generic(event.GenericEvent{}) {
+		t.Error("OnUpdate lets through what comes or goes")
+	}
+}

@@ -21,6 +21,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/gone"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // Whether a ManifestWork or a ManagedServiceAccount that the hub has no more was deleted, or
@@ -128,7 +129,7 @@ func (e *Epochs) countOn(ctx context.Context) (int64, error) {
 		next = next.after(e.largest)
 		before := lease.DeepCopy()
 		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, EpochAnnotation, next.text())
-		return e.hub.Patch(ctx, lease, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		return e.hub.Patch(ctx, lease, routine.Since(before))
 	})
 	if apierrors.IsNotFound(err) {
 		return 0, nil

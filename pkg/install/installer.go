@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"fleetgate.io/fleetgate/pkg/routine"
 	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -137,12 +138,8 @@ func (i *Installer) look(ctx context.Context, wanted client.Object) error {
 func (i *Installer) get(ctx context.Context, wanted client.Object) (*unstructured.Unstructured, error) {
 	current := &unstructured.Unstructured{}
 	current.SetGroupVersionKind(wanted.GetObjectKind().GroupVersionKind())
-	err := i.Client.Get(ctx, client.ObjectKeyFromObject(wanted), current)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("looking for %s %s: %w", kindOf(wanted), wanted.GetName(), err)
+	if found, err := routine.Found(ctx, i.Client, client.ObjectKeyFromObject(wanted), current, "looking for %s %s", kindOf(wanted), wanted.GetName()); !found {
+		return nil, err
 	}
 	return current, nil
 }

@@ -23,13 +23,11 @@ with a token whose approval is manual. Until then nothing is placed on them.`,
 		Example:           "  kubectl fleetgate approve member-1",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: s.completeNames(true, memberNames),
-		RunE: func(command *cobra.Command, args []string) error {
-			return s.eachMember(command.Context(), args, func(ctx context.Context, h *hub.Hub, name string) (string, error) {
-				return "approved", h.ChangeTaints(ctx, name, func(taints []clusterv1beta1.Taint) []clusterv1beta1.Taint {
-					return withoutTaint(taints, clusterv1beta1.TaintUnapproved, "")
-				})
+		RunE: s.eachMember(func(ctx context.Context, h *hub.Hub, name string) (string, error) {
+			return "approved", h.ChangeTaints(ctx, name, func(taints []clusterv1beta1.Taint) []clusterv1beta1.Taint {
+				return withoutTaint(taints, clusterv1beta1.TaintUnapproved, "")
 			})
-		},
+		}),
 	}
 }
 
@@ -43,11 +41,9 @@ that is deleted, too. A member that was approved is not rejected: see leave.`,
 		Example:           "  kubectl fleetgate reject newcomer",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: s.completeNames(true, memberNames),
-		RunE: func(command *cobra.Command, args []string) error {
-			return s.eachMember(command.Context(), args, func(ctx context.Context, h *hub.Hub, name string) (string, error) {
-				return "rejected", reject(ctx, h, name)
-			})
-		},
+		RunE: s.eachMember(func(ctx context.Context, h *hub.Hub, name string) (string, error) {
+			return "rejected", reject(ctx, h, name)
+		}),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fleetgate.io/fleetgate/pkg/console"
+	"fleetgate.io/fleetgate/pkg/plugin/hub"
 )
 
 func newConsoleCommand(s *session) *cobra.Command {
@@ -24,20 +25,16 @@ where it should be, runs, any kind over all members, and what is wrong now. Page
 follow changes. It ends with this command.`,
 		Example: "  kubectl fleetgate console",
 		Args:    cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			h, err := s.hub()
-			if err != nil {
-				return err
-			}
+		RunE: s.onHub(func(ctx context.Context, h *hub.Hub, _ []string) error {
 			c := &console.Console{Hub: h, Clock: s.Clock}
-			return c.Run(command.Context(), func(file, url string) {
+			return c.Run(ctx, func(file, url string) {
 				s.say("The console is at %s, and is opened once by the file\n  %s\nEnd it with Ctrl-C.\n", url, file)
 				if open {
 					// Where there is no browser the file is said above.
-					_ = opener(command.Context(), file).Start()
+					_ = opener(ctx, file).Start()
 				}
 			})
-		},
+		}),
 	}
 	command.Flags().BoolVar(&open, "open", true, "Open the browser. Without, say which file to open.")
 	return command

@@ -4,11 +4,14 @@
 package plugin
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/discovery"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/diagnose"
+	"fleetgate.io/fleetgate/pkg/plugin/hub"
 	"fleetgate.io/fleetgate/pkg/version"
 )
 
@@ -22,11 +25,7 @@ tunnels, tokens, placements that are stuck and the latest warnings. It reads no 
 and takes out of messages what looks like a credential. Read it before you send it.`,
 		Example: "  kubectl fleetgate diagnose",
 		Args:    cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			h, err := s.hub()
-			if err != nil {
-				return err
-			}
+		RunE: s.onHub(func(ctx context.Context, h *hub.Hub, _ []string) error {
 			reporter := &diagnose.Reporter{Hub: h, Namespace: system, Version: version.Describe(), Clock: s.Clock}
 			// A hub that does not tell its version is one of the things to see on the page.
 			if asked, err := discovery.NewDiscoveryClientForConfig(h.Config); err == nil {
@@ -34,8 +33,8 @@ and takes out of messages what looks like a credential. Read it before you send 
 					reporter.HubVersion = info.GitVersion
 				}
 			}
-			return reporter.Write(command.Context(), s.Out)
-		},
+			return reporter.Write(ctx, s.Out)
+		}),
 	}
 	command.Flags().StringVar(&system, "system-namespace", system, "Namespace of the gateway on the hub.")
 	return command

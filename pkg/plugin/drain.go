@@ -43,17 +43,13 @@ ResourcePlacements, which have no evictions.`,
 		Example:           "  kubectl fleetgate drain member-1 --timeout=10m",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: s.completeNames(false, memberNames),
-		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args[0]) },
+		RunE:              s.onHub(func(ctx context.Context, h *hub.Hub, args []string) error { return o.run(ctx, h, args[0]) }),
 	}
 	command.Flags().DurationVar(&o.Timeout, "timeout", 5*time.Minute, "How long to ask budgets again, and to wait until the member has let go.")
 	return command
 }
 
-func (o *drainOptions) run(ctx context.Context, name string) error {
-	h, err := o.hub()
-	if err != nil {
-		return err
-	}
+func (o *drainOptions) run(ctx context.Context, h *hub.Hub, name string) error {
 	if err := h.ChangeTaints(ctx, name, func(taints []clusterv1beta1.Taint) []clusterv1beta1.Taint { return withTaint(taints, cordoned()) }); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/plugin/hub"
 )
 
 type leaveOptions struct {
@@ -36,18 +37,14 @@ to another hub, see move.`,
   kubectl fleetgate leave older-member --wait=false`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: s.completeNames(false, memberNames),
-		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args[0]) },
+		RunE:              s.onHub(func(ctx context.Context, h *hub.Hub, args []string) error { return o.run(ctx, h, args[0]) }),
 	}
 	command.Flags().BoolVar(&o.Wait, "wait", true, "Return when it has left.")
 	command.Flags().DurationVar(&o.Timeout, "timeout", 5*time.Minute, "How long to wait.")
 	return command
 }
 
-func (o *leaveOptions) run(ctx context.Context, name string) error {
-	h, err := o.hub()
-	if err != nil {
-		return err
-	}
+func (o *leaveOptions) run(ctx context.Context, h *hub.Hub, name string) error {
 	member, err := h.Member(ctx, name)
 	if err != nil {
 		return err

@@ -149,13 +149,7 @@ answered, or of those of one stage.`,
 		Example:           "  kubectl fleetgate run approve to-2026-11",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: s.completeNames(false, runNames),
-		RunE: func(command *cobra.Command, args []string) error {
-			h, err := s.hub()
-			if err != nil {
-				return err
-			}
-			return s.approve(command.Context(), h, args[0], stage)
-		},
+		RunE:              s.onHub(func(ctx context.Context, h *hub.Hub, args []string) error { return s.approve(ctx, h, args[0], stage) }),
 	}
 	command.Flags().StringVar(&stage, "stage", "", "Only the requests of this stage.")
 	return command
@@ -193,21 +187,17 @@ func newRunStateCommand(s *session, name, short, done string, state placementv1b
 		Example:           "  kubectl fleetgate run " + name + " to-2026-11",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: s.completeNames(false, runNames),
-		RunE: func(command *cobra.Command, args []string) error {
-			h, err := s.hub()
+		RunE: s.onHub(func(ctx context.Context, h *hub.Hub, args []string) error {
+			change, err := h.Steering(ctx, args[0], state)
 			if err != nil {
 				return err
 			}
-			change, err := h.Steering(command.Context(), args[0], state)
-			if err != nil {
-				return err
-			}
-			if err := h.Send(command.Context(), change); err != nil {
+			if err := h.Send(ctx, change); err != nil {
 				return err
 			}
 			s.say("run %s %s\n", args[0], done)
 			return nil
-		},
+		}),
 	}
 }
 
@@ -223,19 +213,13 @@ back instead.`,
 		Example:           "  kubectl fleetgate run rollback to-2026-11",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: s.completeNames(false, runNames),
-		RunE: func(command *cobra.Command, args []string) error {
-			return s.rollback(command.Context(), args[0], to)
-		},
+		RunE:              s.onHub(func(ctx context.Context, h *hub.Hub, args []string) error { return s.rollback(ctx, h, args[0], to) }),
 	}
 	command.Flags().IntVar(&to, "to", -1, "Index of the resource snapshot. -1: the newest before the one of RUN.")
 	return command
 }
 
-func (s *session) rollback(ctx context.Context, name string, to int) error {
-	h, err := s.hub()
-	if err != nil {
-		return err
-	}
+func (s *session) rollback(ctx context.Context, h *hub.Hub, name string, to int) error {
 	run, err := h.Run(ctx, name)
 	if err != nil {
 		return err

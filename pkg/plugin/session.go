@@ -151,6 +151,17 @@ func (s *session) note(format string, args ...any) { printTo(s.ErrOut, format, a
 // printTo leaves an error of the terminal's to the next write: nobody could be told.
 func printTo(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
 
+// onHub is what a command does that begins with connecting to the hub.
+func (s *session) onHub(do func(ctx context.Context, h *hub.Hub, args []string) error) func(*cobra.Command, []string) error {
+	return func(command *cobra.Command, args []string) error {
+		h, err := s.hub()
+		if err != nil {
+			return err
+		}
+		return do(command.Context(), h, args)
+	}
+}
+
 // completeNames completes the first argument, or all with many, with names that the hub has.
 func (s *session) completeNames(many bool, names func(context.Context, *hub.Hub) ([]string, error)) cobra.CompletionFunc {
 	return func(command *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {

@@ -32,11 +32,9 @@ every taint are not kept away by it. Drain takes away what is there.`,
 		Example:           "  kubectl fleetgate cordon member-1",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: s.completeNames(true, memberNames),
-		RunE: func(command *cobra.Command, args []string) error {
-			return s.eachMember(command.Context(), args, func(ctx context.Context, h *hub.Hub, name string) (string, error) {
-				return "cordoned", h.ChangeTaints(ctx, name, func(taints []clusterv1beta1.Taint) []clusterv1beta1.Taint { return withTaint(taints, cordoned()) })
-			})
-		},
+		RunE: s.eachMember(func(ctx context.Context, h *hub.Hub, name string) (string, error) {
+			return "cordoned", h.ChangeTaints(ctx, name, func(taints []clusterv1beta1.Taint) []clusterv1beta1.Taint { return withTaint(taints, cordoned()) })
+		}),
 	}
 }
 
@@ -48,13 +46,11 @@ func newUncordonCommand(s *session) *cobra.Command {
 		Example:           "  kubectl fleetgate uncordon member-1",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: s.completeNames(true, memberNames),
-		RunE: func(command *cobra.Command, args []string) error {
-			return s.eachMember(command.Context(), args, func(ctx context.Context, h *hub.Hub, name string) (string, error) {
-				return "uncordoned", h.ChangeTaints(ctx, name, func(taints []clusterv1beta1.Taint) []clusterv1beta1.Taint {
-					return withoutTaint(taints, clusterv1beta1.TaintCordoned, "")
-				})
+		RunE: s.eachMember(func(ctx context.Context, h *hub.Hub, name string) (string, error) {
+			return "uncordoned", h.ChangeTaints(ctx, name, func(taints []clusterv1beta1.Taint) []clusterv1beta1.Taint {
+				return withoutTaint(taints, clusterv1beta1.TaintCordoned, "")
 			})
-		},
+		}),
 	}
 }
 
@@ -74,35 +70,33 @@ the taint away.`,
 			if err != nil {
 				return err
 			}
-			return s.eachMember(command.Context(), args[:1], func(ctx context.Context, h *hub.Hub, name string) (string, error) {
+			return s.eachMember(func(ctx context.Context, h *hub.Hub, name string) (string, error) {
 				return "tainted", h.ChangeTaints(ctx, name, func(taints []clusterv1beta1.Taint) []clusterv1beta1.Taint {
 					for _, change := range changes {
 						taints = change(taints)
 					}
 					return taints
 				})
-			})
+			})(command, args[:1])
 		},
 	}
 }
 
-// eachMember does something to members, one after the other, and says what was done. The
-// errors of all are told.
-func (s *session) eachMember(ctx context.Context, names []string, do func(context.Context, *hub.Hub, string) (done string, err error)) error {
-	h, err := s.hub()
-	if err != nil {
-		return err
-	}
-	var failures []error
-	for _, name := range names {
-		done, err := do(ctx, h, name)
-		if err != nil {
-			failures = append(failures, err)
-			continue
+// eachMember is what a command does that does something to members, one after the other, and
+// says what was done. The errors of all are told.
+func (s *session) eachMember(do func(ctx context.Context, h *hub.Hub, name string) (done string, err error)) func(*cobra.Command, []string) error {
+	return s.onHub(func(ctx context.Context, h *hub.Hub, names []string) error {
+		var failures []error
+		for _, name := range names {
+			done, err := do(ctx, h, name)
+			if err != nil {
+				failures = append(failures, err)
+				continue
+			}
+			s.say("member %s %s\n", name, done)
 		}
-		s.say("member %s %s\n", name, done)
-	}
-	return errors.Join(failures...)
+		return errors.Join(failures...)
+	})
 }
 
 type taintChange func([]clusterv1beta1.Taint) []clusterv1beta1.Taint

@@ -104,9 +104,7 @@ func hasReported(member *clusterv1beta1.MemberCluster) bool {
 
 // reported tells of the first time.
 func reported() predicate.Predicate {
-	return enqueue.OnUpdate(func(old, now client.Object) bool {
-		before, ok := old.(*clusterv1beta1.MemberCluster)
-		after, also := now.(*clusterv1beta1.MemberCluster)
-		return ok && also && hasReported(before) != hasReported(after)
+	return enqueue.OnUpdate(func(before, after *clusterv1beta1.MemberCluster) bool {
+		return hasReported(before) != hasReported(after)
 	})
 }

@@ -5,13 +5,12 @@ package webhook
 
 import (
 	"context"
-	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/routine"
 	"fleetgate.io/fleetgate/pkg/webhook/rules"
 )
 
@@ -39,12 +38,8 @@ func (d disruption) budget(ctx context.Context, _ **placementv1beta1.ClusterReso
 // placement returns nil if there is none of that name.
 func (d disruption) placement(ctx context.Context, name string) (*placementv1beta1.ClusterResourcePlacement, error) {
 	var placement placementv1beta1.ClusterResourcePlacement
-	err := d.live.Get(ctx, client.ObjectKey{Name: name}, &placement)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading ClusterResourcePlacement %q: %w", name, err)
+	if found, err := routine.Found(ctx, d.live, client.ObjectKey{Name: name}, &placement, "reading ClusterResourcePlacement %q", name); !found {
+		return nil, err
 	}
 	return &placement, nil
 }

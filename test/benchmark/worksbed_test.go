@@ -27,12 +27,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/work/apply"
+	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/test/env"
 )
 
@@ -142,7 +144,7 @@ func (w *worksBed) start(b *testing.B) {
 	b.Helper()
 	skip := true
 	namespace := clusterv1beta1.MemberNamespace(worksMember)
-	manager, err := ctrl.NewManager(w.hubConfig, ctrl.Options{
+	mgr, err := ctrl.NewManager(w.hubConfig, ctrl.Options{
 		Scheme:     worksScheme(b),
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},
@@ -151,16 +153,23 @@ func (w *worksBed) start(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	reconciler, err := apply.New(apply.Options{Member: worksMember, MemberConfig: w.memberConfig})
+	reached, err := engine.Reach(w.memberConfig)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := mgr.Add(manager.RunnableFunc(reached.Watcher.Run)); err != nil {
+		b.Fatal(err)
+	}
+	reconciler, err := apply.New(apply.Options{Member: worksMember, Reached: reached})
 	if err != nil {
 		b.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	if err := reconciler.SetupWithManager(ctx, manager); err != nil {
+	if err := reconciler.SetupWithManager(ctx, mgr); err != nil {
 		b.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- manager.Start(ctx) }()
+	go func() { done <- mgr.Start(ctx) }()
 	w.stop = func() {
 		cancel()
 		if err := <-done; err != nil {

@@ -6,11 +6,8 @@ package azurefleet
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -23,6 +20,7 @@ import (
 
 	azurefleetv1alpha1 "fleetgate.io/fleetgate/pkg/apis/azurefleet/v1alpha1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 const (
@@ -30,8 +28,6 @@ const (
 	ControllerName = "membercluster.azurefleet"
 	// EventSource is the name under which events are recorded.
 	EventSource = "memberCluster"
-	// retrySoon is the wait after somebody else wrote first.
-	retrySoon = 100 * time.Millisecond
 )
 
 // Reconciler keeps the MemberClusters of the present group for those of the first one.
@@ -63,11 +59,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !shown.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	err := r.reconcile(ctx, &shown)
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return ctrl.Result{RequeueAfter: retrySoon}, nil
-	}
-	return ctrl.Result{}, err
+	return routine.Soon.Again(ctrl.Result{}, r.reconcile(ctx, &shown))
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, shown *azurefleetv1alpha1.MemberCluster) error {
@@ -117,16 +109,9 @@ func (r *Reconciler) createMember(ctx context.Context, shown *azurefleetv1alpha1
 }
 
 func (r *Reconciler) updateMember(ctx context.Context, shown *azurefleetv1alpha1.MemberCluster, mc *clusterv1beta1.MemberCluster) error {
-	base := mc.DeepCopy()
-	mc.Spec.Identity, mc.Spec.HeartbeatPeriodSeconds = shown.Spec.Identity, shown.Spec.LeaseDurationSeconds
-	if equality.Semantic.DeepEqual(base.Spec, mc.Spec) {
-		return nil
-	}
-	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, mc, patch); err != nil {
-		return fmt.Errorf("updating MemberCluster %q: %w", mc.Name, err)
-	}
-	return nil
+	return routine.Change(ctx, r.Client, mc, func() {
+		mc.Spec.Identity, mc.Spec.HeartbeatPeriodSeconds = shown.Spec.Identity, shown.Spec.LeaseDurationSeconds
+	}, "updating MemberCluster %q", mc.Name)
 }
 
 func (r *Reconciler) deleteMember(ctx context.Context, shown *azurefleetv1alpha1.MemberCluster, mc *clusterv1beta1.MemberCluster) error {
@@ -160,13 +145,11 @@ func (r *Reconciler) ensureInternal(ctx context.Context, shown *azurefleetv1alph
 		r.event(shown, "RoleBindingCreated", "role binding was created")
 	}
 	base := internal.DeepCopy()
-	internal.Status = desiredInternalStatus(internal, mc)
-	if equality.Semantic.DeepEqual(base.Status, internal.Status) {
-		return nil
-	}
-	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Status().Patch(ctx, internal, patch); err != nil {
-		return fmt.Errorf("writing the status of InternalMemberCluster %q: %w", shown.Name, err)
+	err = routine.ChangeStatus(ctx, r.Client, internal, func() {
+		internal.Status = desiredInternalStatus(internal, mc)
+	}, "writing the status of InternalMemberCluster %q", shown.Name)
+	if err != nil {
+		return err
 	}
 	for _, condition := range internal.Status.Conditions {
 		if condition.Status == metav1.ConditionTrue && condition.Type != azurefleetv1alpha1.ConditionSynced &&
@@ -179,13 +162,9 @@ func (r *Reconciler) ensureInternal(ctx context.Context, shown *azurefleetv1alph
 
 func (r *Reconciler) writeStatus(ctx context.Context, shown *azurefleetv1alpha1.MemberCluster, mc *clusterv1beta1.MemberCluster) error {
 	base := shown.DeepCopy()
-	shown.Status = desiredStatus(shown, mc)
-	if equality.Semantic.DeepEqual(base.Status, shown.Status) {
-		return nil
-	}
-	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Status().Patch(ctx, shown, patch); err != nil {
-		return fmt.Errorf("writing the status of MemberCluster %q: %w", shown.Name, err)
+	err := routine.ChangeStatus(ctx, r.Client, shown, func() { shown.Status = desiredStatus(shown, mc) }, "writing the status of MemberCluster %q", shown.Name)
+	if err != nil {
+		return err
 	}
 	before := meta.FindStatusCondition(base.Status.Conditions, azurefleetv1alpha1.ConditionJoined)
 	after := meta.FindStatusCondition(shown.Status.Conditions, azurefleetv1alpha1.ConditionJoined)

@@ -28,11 +28,10 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/byname"
 	"fleetgate.io/fleetgate/pkg/cluster/registration"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 const (
-	// retrySoon is the wait after somebody else wrote first.
-	retrySoon = 100 * time.Millisecond
 	// refresh is how often facts are read that no watch tells of: machine pools, and the
 	// objects of providers.
 	refresh = 10 * time.Minute
@@ -67,11 +66,7 @@ func (r *reconciler) newOrigin() *unstructured.Unstructured {
 
 // Reconcile implements reconcile.Reconciler.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	result, err := r.reconcile(ctx, req.NamespacedName)
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return ctrl.Result{RequeueAfter: retrySoon}, nil
-	}
-	return result, err
+	return routine.Soon.Again(r.reconcile(ctx, req.NamespacedName))
 }
 
 var _ reconcile.Reconciler = (*reconciler)(nil)
@@ -101,12 +96,8 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (c
 // if there is none.
 func (r *reconciler) fleetOf(ctx context.Context, key types.NamespacedName) (*registrationv1alpha1.Cluster, error) {
 	var fleet registrationv1alpha1.Cluster
-	err := r.Live.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: fleetName(key.Name)}, &fleet)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading Cluster %q: %w", fleetName(key.Name), err)
+	if found, err := routine.Found(ctx, r.Live, client.ObjectKey{Namespace: key.Namespace, Name: fleetName(key.Name)}, &fleet, "reading Cluster %q", fleetName(key.Name)); !found {
+		return nil, err
 	}
 	return &fleet, nil
 }
@@ -215,7 +206,7 @@ func (r *reconciler) update(ctx context.Context, origin *unstructured.Unstructur
 	if equality.Semantic.DeepEqual(base, fleet) {
 		return nil
 	}
-	if err := r.Client.Patch(ctx, fleet, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.Client.Patch(ctx, fleet, routine.Since(base)); err != nil {
 		return fmt.Errorf("writing Cluster %q: %w", fleet.Name, err)
 	}
 	return nil
@@ -249,13 +240,9 @@ func (r *reconciler) letGo(ctx context.Context, fleet *registrationv1alpha1.Clus
 	if mc.Annotations[registration.AnnotationClusterUID] != string(fleet.UID) || mc.Annotations[clusterv1beta1.AnnotationGone] == "true" {
 		return nil
 	}
-	base := mc.DeepCopy()
-	metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1beta1.AnnotationGone, "true")
-	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := client.IgnoreNotFound(r.Client.Patch(ctx, &mc, patch)); err != nil {
-		return fmt.Errorf("writing on MemberCluster %q that its cluster is gone: %w", name, err)
-	}
-	return nil
+	return client.IgnoreNotFound(routine.Change(ctx, r.Client, &mc, func() {
+		metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1beta1.AnnotationGone, "true")
+	}, "writing on MemberCluster %q that its cluster is gone", name))
 }
 
 // objectsOf reads what a Cluster refers to, as far as it is there.

@@ -27,6 +27,7 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 	"fleetgate.io/fleetgate/pkg/enqueue"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // Names of the controllers.
@@ -38,8 +39,6 @@ const (
 const (
 	// apart is how long two writes of statuses are apart at least.
 	apart = time.Second
-	// retrySoon is the wait after somebody else wrote first.
-	retrySoon = 100 * time.Millisecond
 )
 
 // Reconciler keeps all sets: one request stands for all of them.
@@ -59,16 +58,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{{}} })
 	start := make(chan event.GenericEvent, 1)
 	start <- event.GenericEvent{Object: &clusterv1beta2.ManagedClusterSet{}}
-	err := ctrl.NewControllerManagedBy(mgr).
+	return routine.SetUp(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		Watches(&clusterv1beta2.ManagedClusterSet{}, all).
 		Watches(&clusterv1.ManagedCluster{}, all, builder.WithPredicates(labelsChanged())).
 		WatchesRawSource(source.Channel(start, all)).
-		Complete(r)
-	if err != nil {
-		return fmt.Errorf("setting up controller %s: %w", Name, err)
-	}
-	return nil
+		Complete(r))
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -76,11 +71,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if left := r.wrote.Add(apart).Sub(r.Clock.Now()); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
-	err := r.reconcile(ctx)
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return ctrl.Result{RequeueAfter: retrySoon}, nil
-	}
-	return ctrl.Result{}, err
+	return routine.Soon.Again(ctrl.Result{}, r.reconcile(ctx))
 }
 
 func (r *Reconciler) reconcile(ctx context.Context) error {
@@ -149,16 +140,11 @@ func (r *Reconciler) writeStatus(ctx context.Context, set *clusterv1beta2.Manage
 	if err != nil {
 		condition.Message = err.Error()
 	}
-	base := set.DeepCopy()
-	if set.DeletionTimestamp != nil || !meta.SetStatusCondition(&set.Status.Conditions, condition) {
-		//lint:ignore nilerr What is wrong with the set stands in its condition.
-		return nil
-	}
-	r.wrote = r.Clock.Now()
-	if err := r.Client.Status().Patch(ctx, set, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("writing the status of ManagedClusterSet %q: %w", set.Name, err)
-	}
-	return nil
+	return client.IgnoreNotFound(routine.ChangeStatus(ctx, r.Client, set, func() {
+		if set.DeletionTimestamp == nil && meta.SetStatusCondition(&set.Status.Conditions, condition) {
+			r.wrote = r.Clock.Now()
+		}
+	}, "writing the status of ManagedClusterSet %q", set.Name))
 }
 
 // BindingReconciler says of bindings whether their sets are there.
@@ -169,15 +155,11 @@ type BindingReconciler struct {
 
 // SetupWithManager watches bindings, and sets as they come and go.
 func (r *BindingReconciler) SetupWithManager(mgr ctrl.Manager) error {
-	err := ctrl.NewControllerManagedBy(mgr).
+	return routine.SetUp(BindingName, ctrl.NewControllerManagedBy(mgr).
 		Named(BindingName).
 		For(&clusterv1beta2.ManagedClusterSetBinding{}).
 		Watches(&clusterv1beta2.ManagedClusterSet{}, handler.EnqueueRequestsFromMapFunc(r.bindingsOf), builder.WithPredicates(comeAndGo())).
-		Complete(r)
-	if err != nil {
-		return fmt.Errorf("setting up controller %s: %w", BindingName, err)
-	}
-	return nil
+		Complete(r))
 }
 
 // bindingsOf are the bindings of a set.
@@ -190,9 +172,7 @@ func (r *BindingReconciler) bindingsOf(ctx context.Context, set client.Object) [
 
 // labelsChanged tells of clusters that come, go, or may be in other sets than before.
 func labelsChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels())
-	}}
+	return enqueue.Updates(func(before, after client.Object) bool { return !maps.Equal(before.GetLabels(), after.GetLabels()) })
 }
 
 // comeAndGo leaves out updates.
@@ -214,9 +194,6 @@ func (r *BindingReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	if !meta.SetStatusCondition(&binding.Status.Conditions, boundCondition(err == nil)) {
 		return ctrl.Result{}, nil
 	}
-	err = r.Client.Status().Patch(ctx, binding, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: retrySoon}, nil
-	}
-	return ctrl.Result{}, client.IgnoreNotFound(err)
+	err = r.Client.Status().Patch(ctx, binding, routine.Since(base))
+	return routine.Soon.Again(ctrl.Result{}, client.IgnoreNotFound(err))
 }

@@ -6,7 +6,6 @@ package clusterset
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -15,6 +14,7 @@ import (
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // namespacesOf are those that sets want on a cluster, by set and name, with what its agent
@@ -54,10 +54,7 @@ func (r *Reconciler) writeNamespaces(ctx context.Context, cluster *clusterv1.Man
 	}
 	// What was listed is the cache's.
 	told := cluster.DeepCopy()
-	told.Status.ManagedNamespaces = wanted
-	err := r.Client.Status().Patch(ctx, told, client.MergeFromWithOptions(cluster, client.MergeFromWithOptimisticLock{}))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("telling ManagedCluster %q which namespaces its sets want: %w", cluster.Name, err)
-	}
-	return nil
+	return client.IgnoreNotFound(routine.ChangeStatus(ctx, r.Client, told, func() {
+		told.Status.ManagedNamespaces = wanted
+	}, "telling ManagedCluster %q which namespaces its sets want", cluster.Name))
 }

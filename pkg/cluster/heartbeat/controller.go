@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // ControllerName is the name of the controller that Reconciler is.
@@ -258,13 +259,7 @@ func (r *Reconciler) serverCA(ctx context.Context) []byte {
 }
 
 func (r *Reconciler) write(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster, status clusterv1beta1.InternalMemberClusterStatus) error {
-	base := imc.DeepCopy()
-	imc.Status = status
-	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := r.Hub.Status().Patch(ctx, imc, patch); err != nil {
-		return fmt.Errorf("reporting to the hub: %w", err)
-	}
-	return nil
+	return routine.ChangeStatus(ctx, r.Hub, imc, func() { imc.Status = status }, "reporting to the hub")
 }
 
 func call(ctx context.Context, f func(context.Context) error) error {

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
@@ -28,6 +27,7 @@ import (
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/kubeconfig"
+	"fleetgate.io/fleetgate/pkg/routine"
 	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
@@ -114,11 +114,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !needsAgent(&cluster, r.HubURL, hashOf(r.HubCA)) {
 		return ctrl.Result{}, nil
 	}
-	result, err := r.reconcile(ctx, &cluster)
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return ctrl.Result{RequeueAfter: retrySoon}, nil
-	}
-	return result, err
+	return routine.Delay(retrySoon).Again(r.reconcile(ctx, &cluster))
 }
 
 // needsAgent tells whether the agent has to be installed, or installed again.
@@ -156,13 +152,11 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster *registrationv1alpha
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	base := cluster.DeepCopy()
-	cluster.Status = desiredStatus(cluster, outcome, r.HubURL, hashOf(r.HubCA), r.Clock.Now())
-	if !equality.Semantic.DeepEqual(base.Status, cluster.Status) {
-		patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-		if err := r.Client.Status().Patch(ctx, cluster, patch); err != nil {
-			return ctrl.Result{}, fmt.Errorf("writing the status of Cluster %q: %w", cluster.Name, err)
-		}
+	err = routine.ChangeStatus(ctx, r.Client, cluster, func() {
+		cluster.Status = desiredStatus(cluster, outcome, r.HubURL, hashOf(r.HubCA), r.Clock.Now())
+	}, "writing the status of Cluster %q", cluster.Name)
+	if err != nil {
+		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: outcome.retry}, nil
 }
@@ -172,13 +166,7 @@ func (r *Reconciler) ensureClientID(ctx context.Context, cluster *registrationv1
 	if cluster.Spec.ClientID != "" {
 		return nil
 	}
-	base := cluster.DeepCopy()
-	cluster.Spec.ClientID = rand.Text()
-	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, cluster, patch); err != nil {
-		return fmt.Errorf("giving Cluster %q a client ID: %w", cluster.Name, err)
-	}
-	return nil
+	return routine.Change(ctx, r.Client, cluster, func() { cluster.Spec.ClientID = rand.Text() }, "giving Cluster %q a client ID", cluster.Name)
 }
 
 func (r *Reconciler) importCluster(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*outcome, error) {
@@ -272,15 +260,9 @@ func (r *Reconciler) reopen(ctx context.Context, token *registrationv1alpha1.Clu
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(token), token); err != nil {
 		return fmt.Errorf("reading ClusterRegistrationToken %q: %w", token.Name, err)
 	}
-	base := token.DeepCopy()
-	delete(token.Annotations, registrationv1alpha1.AnnotationUsedBy)
-	if equality.Semantic.DeepEqual(base, token) {
-		return nil
-	}
-	if err := r.Client.Patch(ctx, token, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("giving ClusterRegistrationToken %q its use again: %w", token.Name, err)
-	}
-	return nil
+	return routine.Change(ctx, r.Client, token, func() {
+		delete(token.Annotations, registrationv1alpha1.AnnotationUsedBy)
+	}, "giving ClusterRegistrationToken %q its use again", token.Name)
 }
 
 // TokenName is the name of the registration token with which a Cluster is imported.

@@ -11,7 +11,6 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -27,6 +26,7 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	"fleetgate.io/fleetgate/pkg/enqueue"
 	"fleetgate.io/fleetgate/pkg/refusal"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // ApproverName is the name of the controller that Approver is, and of its events' source.
@@ -46,8 +46,6 @@ const (
 	askFor   = 5 * time.Minute
 	// signedWithin is how long a request that was approved may be without its certificate.
 	signedWithin = 30 * time.Second
-	// retrySoon is the wait after somebody else wrote first.
-	retrySoon = 100 * time.Millisecond
 )
 
 // Approver approves requests of klusterlets that Judge has approved, signs those that were
@@ -83,16 +81,12 @@ func (a *Approver) SetupWithManager(mgr ctrl.Manager) error {
 		return enqueue.All(ctx, a.Requests, &certificatesv1.CertificateSigningRequestList{},
 			client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.GetName()})
 	}
-	err := ctrl.NewControllerManagedBy(mgr).
+	return routine.SetUp(ApproverName, ctrl.NewControllerManagedBy(mgr).
 		Named(ApproverName).
 		WatchesRawSource(source.Kind[client.Object](a.Requests, &certificatesv1.CertificateSigningRequest{}, &handler.EnqueueRequestForObject{})).
 		Watches(&clusterv1.ManagedCluster{}, handler.Funcs{CreateFunc: handler.EnqueueRequestsFromMapFunc(ofCluster).Create}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: a.Workers}).
-		Complete(a)
-	if err != nil {
-		return fmt.Errorf("setting up controller %s: %w", ApproverName, err)
-	}
-	return nil
+		Complete(a))
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -105,10 +99,7 @@ func (a *Approver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, nil
 	}
 	result, err := a.reconcile(ctx, csr)
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: retrySoon}, nil
-	}
-	return result, client.IgnoreNotFound(err)
+	return routine.Soon.Again(result, client.IgnoreNotFound(err))
 }
 
 func (a *Approver) reconcile(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (ctrl.Result, error) {
@@ -239,18 +230,13 @@ func extraOf(csr *certificatesv1.CertificateSigningRequest) map[string]authoriza
 // admit writes down with which key the agent of a cluster is admitted, before it is, and
 // accepts the cluster: once, so that somebody may deny it afterwards.
 func (a *Approver) admit(ctx context.Context, cluster *clusterv1.ManagedCluster, key string) error {
-	base := cluster.DeepCopy()
-	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, AgentKeyAnnotation, key)
-	if cluster.Annotations[clusterv1.AutomaticallyAcceptedAnnotation] == "" {
-		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, clusterv1.AutomaticallyAcceptedAnnotation, a.Clock.Now().UTC().Format(time.RFC3339))
-		cluster.Spec.HubAcceptsClient = true
-	} else if base.Annotations[AgentKeyAnnotation] == key {
-		return nil
-	}
-	if err := a.Client.Patch(ctx, cluster, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("accepting ManagedCluster %q: %w", cluster.Name, err)
-	}
-	return nil
+	return routine.Change(ctx, a.Client, cluster, func() {
+		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, AgentKeyAnnotation, key)
+		if cluster.Annotations[clusterv1.AutomaticallyAcceptedAnnotation] == "" {
+			metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, clusterv1.AutomaticallyAcceptedAnnotation, a.Clock.Now().UTC().Format(time.RFC3339))
+			cluster.Spec.HubAcceptsClient = true
+		}
+	}, "accepting ManagedCluster %q", cluster.Name)
 }
 
 func (a *Approver) approve(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, why string) error {

@@ -11,7 +11,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // LivenessName is the name of the controller that LivenessReconciler is, and of its events'
@@ -70,16 +70,12 @@ var _ reconcile.Reconciler = (*LivenessReconciler)(nil)
 
 // SetupWithManager watches ManagedClusters and their Leases.
 func (r *LivenessReconciler) SetupWithManager(mgr ctrl.Manager) error {
-	err := ctrl.NewControllerManagedBy(mgr).
+	return routine.SetUp(LivenessName, ctrl.NewControllerManagedBy(mgr).
 		Named(LivenessName).
 		For(&clusterv1.ManagedCluster{}).
 		WatchesRawSource(source.Kind(r.Leases, &coordinationv1.Lease{}, r.leaseHandler())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
-		Complete(r)
-	if err != nil {
-		return fmt.Errorf("setting up controller %s: %w", LivenessName, err)
-	}
-	return nil
+		Complete(r))
 }
 
 // leaseHandler remembers when renewals were seen.
@@ -136,11 +132,8 @@ func (r *LivenessReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	ends, err := r.reconcileCluster(ctx, cluster)
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return ctrl.Result{RequeueAfter: retrySoon}, nil
-	}
 	if err != nil || ends.IsZero() {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return routine.Soon.Again(ctrl.Result{}, client.IgnoreNotFound(err))
 	}
 	// It took a while to write what there was to write. And a cluster that was there when the
 	// gateway began, which is looked at after all others, has its turn as any other then.
@@ -224,7 +217,7 @@ func (r *LivenessReconciler) writeLife(ctx context.Context, cluster *clusterv1.M
 	if !gone && !clock {
 		return nil
 	}
-	if err := r.Client.Status().Patch(ctx, cluster, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.Client.Status().Patch(ctx, cluster, routine.Since(base)); err != nil {
 		return fmt.Errorf("writing the status of ManagedCluster %q: %w", cluster.Name, err)
 	}
 	if gone {
@@ -252,17 +245,9 @@ func clockCondition(synced bool) metav1.Condition {
 
 // reconcileTaints has exactly one of the hub's taints on a cluster that is not available.
 func (r *LivenessReconciler) reconcileTaints(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
-	if cluster.DeletionTimestamp != nil {
-		return nil
-	}
-	base := cluster.DeepCopy()
 	taints, changed := taintsOf(cluster)
-	if !changed {
+	if cluster.DeletionTimestamp != nil || !changed {
 		return nil
 	}
-	cluster.Spec.Taints = taints
-	if err := r.Client.Patch(ctx, cluster, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("writing the taints of ManagedCluster %q: %w", cluster.Name, err)
-	}
-	return nil
+	return routine.Change(ctx, r.Client, cluster, func() { cluster.Spec.Taints = taints }, "writing the taints of ManagedCluster %q", cluster.Name)
 }

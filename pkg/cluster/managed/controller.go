@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +30,7 @@ import (
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	"fleetgate.io/fleetgate/pkg/refusal"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // Name is the controller's name, and that of its events' source.
@@ -41,9 +41,6 @@ const (
 	eventAccepted = "ManagedClusterAccepted"
 	eventDenied   = "ManagedClusterDenied"
 )
-
-// retrySoon is the wait after somebody else wrote first.
-const retrySoon = 100 * time.Millisecond
 
 // Reconciler gives clusters that are accepted what they need, takes it from those that are
 // not any more, and lets those go that are deleted.
@@ -97,10 +94,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	for _, object := range []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}, &rbacv1.RoleBinding{}} {
 		b.WatchesRawSource(source.Kind[client.Object](r.Objects, object, handler.EnqueueRequestsFromMapFunc(ofCluster)))
 	}
-	if err := b.Complete(r); err != nil {
-		return fmt.Errorf("setting up controller %s: %w", Name, err)
-	}
-	return nil
+	return routine.SetUp(Name, b.Complete(r))
 }
 
 func request(cluster string) []reconcile.Request {
@@ -130,25 +124,18 @@ func marksChanged() predicate.Predicate {
 // clusters share.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if req.Name == "" {
-		return r.retry(ctrl.Result{}, r.EnsureRoles(ctx))
+		return routine.Soon.Again(ctrl.Result{}, r.EnsureRoles(ctx))
 	}
 	cluster := &clusterv1.ManagedCluster{}
 	err := r.Client.Get(ctx, req.NamespacedName, cluster)
 	if apierrors.IsNotFound(err) {
-		return r.retry(r.vanish(ctx, req.Name))
+		return routine.Soon.Again(r.vanish(ctx, req.Name))
 	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	r.vanished.forget(req.Name)
-	return r.retry(r.reconcile(ctx, cluster))
-}
-
-func (r *Reconciler) retry(result ctrl.Result, err error) (ctrl.Result, error) {
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return ctrl.Result{RequeueAfter: retrySoon}, nil
-	}
-	return result, err
+	return routine.Soon.Again(r.reconcile(ctx, cluster))
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, cluster *clusterv1.ManagedCluster) (ctrl.Result, error) {
@@ -180,16 +167,10 @@ func (r *Reconciler) tellFailure(ctx context.Context, cluster *clusterv1.Managed
 
 // ensureFinalizers adds them before anything is made that they are for.
 func (r *Reconciler) ensureFinalizers(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
-	base := cluster.DeepCopy()
-	controllerutil.AddFinalizer(cluster, clusterv1.ResourceCleanupFinalizer)
-	controllerutil.AddFinalizer(cluster, clusterv1.GarbageFinalizer)
-	if equality.Semantic.DeepEqual(base.Finalizers, cluster.Finalizers) {
-		return nil
-	}
-	if err := r.Client.Patch(ctx, cluster, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("marking ManagedCluster %q: %w", cluster.Name, err)
-	}
-	return nil
+	return routine.Change(ctx, r.Client, cluster, func() {
+		controllerutil.AddFinalizer(cluster, clusterv1.ResourceCleanupFinalizer)
+		controllerutil.AddFinalizer(cluster, clusterv1.GarbageFinalizer)
+	}, "marking ManagedCluster %q", cluster.Name)
 }
 
 // accept makes the namespace and the rights of a cluster, or says why not.
@@ -274,15 +255,12 @@ func denied() metav1.Condition {
 
 // writeCondition writes one condition, if it changed.
 func (r *Reconciler) writeCondition(ctx context.Context, cluster *clusterv1.ManagedCluster, condition metav1.Condition) error {
-	base := cluster.DeepCopy()
-	if !meta.SetStatusCondition(&cluster.Status.Conditions, condition) {
-		return nil
-	}
-	if err := r.Client.Status().Patch(ctx, cluster, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("writing the status of ManagedCluster %q: %w", cluster.Name, err)
-	}
+	changed := false
+	err := routine.ChangeStatus(ctx, r.Client, cluster, func() {
+		changed = meta.SetStatusCondition(&cluster.Status.Conditions, condition)
+	}, "writing the status of ManagedCluster %q", cluster.Name)
 	switch {
-	case condition.Type != clusterv1.ConditionHubAccepted:
+	case err != nil || !changed || condition.Type != clusterv1.ConditionHubAccepted:
 	case condition.Status == metav1.ConditionTrue:
 		r.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, eventAccepted, "Accept", "managed cluster %s is accepted by hub cluster admin", cluster.Name)
 	case condition.Reason == clusterv1.ReasonDenied:
@@ -290,5 +268,5 @@ func (r *Reconciler) writeCondition(ctx context.Context, cluster *clusterv1.Mana
 	default:
 		r.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, condition.Reason, "Accept", "%s", condition.Message)
 	}
-	return nil
+	return err
 }

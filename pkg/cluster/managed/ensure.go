@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"fleetgate.io/fleetgate/pkg/refusal"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // EnsureRoles makes the roles that all clusters share, or puts them right.
@@ -158,10 +159,5 @@ func (r *Reconciler) delete(ctx context.Context, object client.Object) error {
 
 // unhold lets a binding go that waits for works to be gone.
 func (r *Reconciler) unhold(ctx context.Context, held client.Object) error {
-	base := held.DeepCopyObject().(client.Object)
-	if !controllerutil.RemoveFinalizer(held, workFinalizer) {
-		return nil
-	}
-	err := r.Rights.Patch(ctx, held, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
-	return wrap(client.IgnoreNotFound(err), "releasing", fmt.Sprintf("%T", held), client.ObjectKeyFromObject(held))
+	return routine.RemoveFinalizer(ctx, r.Rights, held, workFinalizer, "releasing %T %s", held, client.ObjectKeyFromObject(held))
 }

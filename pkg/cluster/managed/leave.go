@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // ForceDeleteAnnotation, with the value true on a ManagedCluster that is being deleted, has
@@ -78,7 +79,7 @@ func (r *Reconciler) leave(ctx context.Context, cluster *clusterv1.ManagedCluste
 		}
 		cluster.ResourceVersion, cluster.Status = base.ResourceVersion, base.Status
 	}
-	if err := r.Client.Patch(ctx, cluster, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+	if err := r.Client.Patch(ctx, cluster, routine.Since(base)); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("letting ManagedCluster %q go: %w", cluster.Name, err)
 	}
 	return ctrl.Result{}, nil
@@ -150,7 +151,7 @@ func (r *Reconciler) deleteOrders(ctx context.Context, cluster *clusterv1.Manage
 			log.FromContext(ctx).Info("Removing what is left of a cluster that is gone, without its agent", "kind", kind.Kind, "name", object.Name)
 			base := object.DeepCopy()
 			object.Finalizers = nil
-			err = r.Client.Patch(ctx, object, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+			err = r.Client.Patch(ctx, object, routine.Since(base))
 		}
 		if client.IgnoreNotFound(err) != nil {
 			return "", fmt.Errorf("deleting %s %s/%s: %w", kind.Kind, object.Namespace, object.Name, err)

@@ -20,12 +20,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/pkg/enqueue"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // Name is the controller's name.
@@ -34,8 +35,6 @@ const Name = "managedcluster.namespaces"
 const (
 	// lookAgain is how often it is looked whether the namespaces are there while sets want some.
 	lookAgain = time.Minute
-	// retrySoon is the wait after somebody else wrote first.
-	retrySoon = 100 * time.Millisecond
 )
 
 // Reconciler makes the namespaces that sets want on a member. All of its fields are needed.
@@ -54,25 +53,19 @@ var _ reconcile.Reconciler = (*Reconciler)(nil)
 
 // SetupWithManager watches the ManagedClusters that the manager sees: the member's alone.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	err := ctrl.NewControllerManagedBy(mgr).
+	return routine.SetUp(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(somethingToDo())).
-		Complete(r)
-	if err != nil {
-		return fmt.Errorf("setting up controller %s: %w", Name, err)
-	}
-	return nil
+		Complete(r))
 }
 
 // somethingToDo tells of changes of what sets want, and of whether the cluster is let in: all
 // else that a ManagedCluster says is not for this controller.
 func somethingToDo() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, isCluster := e.ObjectOld.(*clusterv1.ManagedCluster)
-		now, isStill := e.ObjectNew.(*clusterv1.ManagedCluster)
-		return isCluster && isStill && (isAccepted(before) != isAccepted(now) || (before.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil) ||
-			!equality.Semantic.DeepEqual(before.Status.ManagedNamespaces, now.Status.ManagedNamespaces))
-	}}
+	return enqueue.Updates(func(before, now *clusterv1.ManagedCluster) bool {
+		return isAccepted(before) != isAccepted(now) || (before.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil) ||
+			!equality.Semantic.DeepEqual(before.Status.ManagedNamespaces, now.Status.ManagedNamespaces)
+	})
 }
 
 // isAccepted is true while the agent has its rights on the hub.
@@ -97,7 +90,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	became, failure := r.bring(ctx, names)
 	err = r.report(ctx, cluster, became)
 	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: retrySoon}, failure
+		return ctrl.Result{RequeueAfter: time.Duration(routine.Soon)}, failure
 	}
 	if err := errors.Join(failure, err); err != nil || len(names) == 0 {
 		return ctrl.Result{}, err
@@ -212,16 +205,9 @@ func (r *Reconciler) labelling(value string) client.Patch {
 
 // report tells the hub, if it is news.
 func (r *Reconciler) report(ctx context.Context, cluster *clusterv1.ManagedCluster, became map[string]metav1.Condition) error {
-	base := cluster.DeepCopy()
-	tell(cluster, became)
-	if equality.Semantic.DeepEqual(base.Status, cluster.Status) {
-		return nil
-	}
-	err := r.Hub.Status().Patch(ctx, cluster, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("saying what became of the namespaces that sets want on ManagedCluster %q: %w", cluster.Name, err)
-	}
-	return nil
+	return client.IgnoreNotFound(routine.ChangeStatus(ctx, r.Hub, cluster, func() {
+		tell(cluster, became)
+	}, "saying what became of the namespaces that sets want on ManagedCluster %q", cluster.Name))
 }
 
 // isRefused is true if it is the member's decision, which trying again does not change.

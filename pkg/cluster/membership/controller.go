@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,7 +33,9 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster"
+	"fleetgate.io/fleetgate/pkg/enqueue"
 	"fleetgate.io/fleetgate/pkg/refusal"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // JoinControllerName is the name of the controller that Reconciler is.
@@ -121,23 +122,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // labelsChanged tells of updates that change labels, but for the one by which this
 // controller marks a MemberCluster.
 func labelsChanged() predicate.Predicate {
-	return onUpdate(func(before, after client.Object) bool {
+	return enqueue.OnUpdate(func(before, after client.Object) bool {
 		known := before.GetLabels()
 		if _, marked := known[clusterv1beta1.LabelMemberName]; !marked {
 			known = labels.Merge(known, labels.Set{clusterv1beta1.LabelMemberName: after.GetName()})
 		}
 		return !maps.Equal(known, after.GetLabels())
 	})
-}
-
-// onUpdate tells of updates that a function takes for news, and of nothing else.
-func onUpdate(isNews func(before, after client.Object) bool) predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-		UpdateFunc:  func(e event.UpdateEvent) bool { return isNews(e.ObjectOld, e.ObjectNew) },
-	}
 }
 
 // changedOrGone tells of all but what is there for the first time.
@@ -147,7 +138,7 @@ func changedOrGone() predicate.Predicate {
 
 // annotationChanged tells of updates that change one annotation.
 func annotationChanged(name string) predicate.Predicate {
-	return onUpdate(func(before, after client.Object) bool {
+	return enqueue.OnUpdate(func(before, after client.Object) bool {
 		return before.GetAnnotations()[name] != after.GetAnnotations()[name]
 	})
 }
@@ -166,15 +157,10 @@ func matters() predicate.Predicate {
 	left := func(imc *clusterv1beta1.InternalMemberCluster) bool {
 		return imc.Spec.State == clusterv1beta1.ClusterStateLeave && hasLeft(imc)
 	}
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*clusterv1beta1.InternalMemberCluster)
-			after, is := e.ObjectNew.(*clusterv1beta1.InternalMemberCluster)
-			return ok && is && (before.Generation != after.Generation || left(before) != left(after) ||
-				clusterRightsOf(before.Status.Properties) != clusterRightsOf(after.Status.Properties))
-		},
-	}
+	return predicate.And(changedOrGone(), enqueue.Updates(func(before, after *clusterv1beta1.InternalMemberCluster) bool {
+		return before.Generation != after.Generation || left(before) != left(after) ||
+			clusterRightsOf(before.Status.Properties) != clusterRightsOf(after.Status.Properties)
+	}))
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -183,15 +169,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, req.NamespacedName, &mc); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	result, err := r.reconcile(ctx, &mc)
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return ctrl.Result{RequeueAfter: retrySoon}, nil
-	}
-	return result, err
+	return routine.Soon.Again(r.reconcile(ctx, &mc))
 }
-
-// retrySoon is the wait after somebody else wrote first.
-const retrySoon = 100 * time.Millisecond
 
 func (r *Reconciler) reconcile(ctx context.Context, mc *clusterv1beta1.MemberCluster) (ctrl.Result, error) {
 	if !mc.DeletionTimestamp.IsZero() {
@@ -216,15 +195,7 @@ func Mark(mc *clusterv1beta1.MemberCluster) {
 
 // ensureMarks adds the finalizer before anything is made that it must clean up.
 func (r *Reconciler) ensureMarks(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
-	base := mc.DeepCopy()
-	Mark(mc)
-	if equality.Semantic.DeepEqual(base, mc) {
-		return nil
-	}
-	if err := r.Client.Patch(ctx, mc, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("marking MemberCluster %q: %w", mc.Name, err)
-	}
-	return nil
+	return routine.Change(ctx, r.Client, mc, func() { Mark(mc) }, "marking MemberCluster %q", mc.Name)
 }
 
 func readyToJoin(refused *refusal.Refusal) metav1.Condition {

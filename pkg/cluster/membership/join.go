@@ -22,6 +22,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/refusal"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // join keeps all that the member needs on the hub, in the order in which it can be
@@ -302,12 +303,8 @@ func (j *joining) ensure(ctx context.Context, obj client.Object, mutate func() e
 
 // read fills obj with the live object, and reports whether there is one.
 func (j *joining) read(ctx context.Context, obj client.Object) (bool, error) {
-	err := j.Live.Get(ctx, client.ObjectKeyFromObject(obj), obj)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("reading %s: %w", describe(obj), err)
+	if found, err := routine.Found(ctx, j.Live, client.ObjectKeyFromObject(obj), obj, "reading %s", describe(obj)); !found {
+		return false, err
 	}
 	return true, nil
 }

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // ordersPerPage bounds the metadata of how many orders is held at a time.
@@ -260,13 +261,7 @@ func (r *Reconciler) finalize(ctx context.Context, mc *clusterv1beta1.MemberClus
 	if err := r.removeClusterRights(ctx, mc); err != nil {
 		return err
 	}
-	base := mc.DeepCopy()
-	controllerutil.RemoveFinalizer(mc, clusterv1beta1.MemberClusterFinalizer)
-	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := client.IgnoreNotFound(r.Client.Patch(ctx, mc, patch)); err != nil {
-		return fmt.Errorf("letting MemberCluster %q go: %w", mc.Name, err)
-	}
-	return nil
+	return routine.RemoveFinalizer(ctx, r.Client, mc, clusterv1beta1.MemberClusterFinalizer, "letting MemberCluster %q go", mc.Name)
 }
 
 // removeClusterRights removes the member's ClusterRole and its binding, if it has them.

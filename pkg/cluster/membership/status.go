@@ -13,7 +13,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -30,6 +29,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // StatusControllerName is the name of the controller that StatusReconciler is.
@@ -133,10 +133,7 @@ func (r *StatusReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 		return ctrl.Result{}, nil
 	}
 	left, err := r.reconcile(ctx, &mc, &imc)
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: retrySoon}, nil
-	}
-	return ctrl.Result{RequeueAfter: left}, client.IgnoreNotFound(err)
+	return routine.Soon.Again(ctrl.Result{RequeueAfter: left}, client.IgnoreNotFound(err))
 }
 
 // reconcile returns how long until the member has to be heard of again, or zero if it
@@ -325,16 +322,11 @@ func (r *StatusReconciler) writeStatus(ctx context.Context, mc *clusterv1beta1.M
 
 // writeTaint taints a silent member, if that is wanted, and no other.
 func (r *StatusReconciler) writeTaint(ctx context.Context, mc *clusterv1beta1.MemberCluster, silent bool) error {
-	base := mc.DeepCopy()
-	mc.Spec.Taints = desiredTaints(mc.Spec.Taints, silent && r.TaintUnreachable && wasHeard(mc))
-	if equality.Semantic.DeepEqual(base.Spec, mc.Spec) {
+	taints := desiredTaints(mc.Spec.Taints, silent && r.TaintUnreachable && wasHeard(mc))
+	if equality.Semantic.DeepEqual(taints, mc.Spec.Taints) {
 		return nil
 	}
-	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, mc, patch); err != nil {
-		return fmt.Errorf("tainting MemberCluster %q: %w", mc.Name, err)
-	}
-	return nil
+	return routine.Change(ctx, r.Client, mc, func() { mc.Spec.Taints = taints }, "tainting MemberCluster %q", mc.Name)
 }
 
 func wasHeard(mc *clusterv1beta1.MemberCluster) bool {

@@ -6,16 +6,13 @@ package profile
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -23,13 +20,12 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/enqueue"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // ControllerName is the name of the controller that Reconciler is.
 const ControllerName = "membercluster.profile"
-
-// retrySoon is the wait after somebody else wrote first.
-const retrySoon = 100 * time.Millisecond
 
 // Reconciler publishes members.
 type Reconciler struct {
@@ -64,12 +60,9 @@ func memberOfProfile(_ context.Context, profile client.Object) []reconcile.Reque
 
 // shownChanged lets heartbeats pass by.
 func shownChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*clusterv1beta1.MemberCluster)
-		after, also := e.ObjectNew.(*clusterv1beta1.MemberCluster)
-		return ok && also && (before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
-			!equality.Semantic.DeepEqual(shownOf(before), shownOf(after)))
-	}}
+	return enqueue.Updates(func(before, after *clusterv1beta1.MemberCluster) bool {
+		return before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() || !equality.Semantic.DeepEqual(shownOf(before), shownOf(after))
+	})
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -78,11 +71,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, req.NamespacedName, &mc); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	err := r.reconcile(ctx, &mc)
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return ctrl.Result{RequeueAfter: retrySoon}, nil
-	}
-	return ctrl.Result{}, err
+	return routine.Soon.Again(ctrl.Result{}, r.reconcile(ctx, &mc))
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
@@ -117,15 +106,7 @@ func (r *Reconciler) withdraw(ctx context.Context, mc *clusterv1beta1.MemberClus
 			return fmt.Errorf("deleting ClusterProfile %q: %w", profile.Name, err)
 		}
 	}
-	base := mc.DeepCopy()
-	if !controllerutil.RemoveFinalizer(mc, clusterv1beta1.ClusterProfileFinalizer) {
-		return nil
-	}
-	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := client.IgnoreNotFound(r.Client.Patch(ctx, mc, patch)); err != nil {
-		return fmt.Errorf("releasing MemberCluster %q: %w", mc.Name, err)
-	}
-	return nil
+	return routine.RemoveFinalizer(ctx, r.Client, mc, clusterv1beta1.ClusterProfileFinalizer, "releasing MemberCluster %q", mc.Name)
 }
 
 func (r *Reconciler) ensure(ctx context.Context, mc *clusterv1beta1.MemberCluster, profile *multiclusterv1alpha1.ClusterProfile, missing bool) error {
@@ -148,8 +129,7 @@ func (r *Reconciler) ensure(ctx context.Context, mc *clusterv1beta1.MemberCluste
 	if equality.Semantic.DeepEqual(base, profile) {
 		return nil
 	}
-	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, profile, patch); err != nil {
+	if err := r.Client.Patch(ctx, profile, routine.Since(base)); err != nil {
 		return fmt.Errorf("updating ClusterProfile %q: %w", profile.Name, err)
 	}
 	return nil
@@ -160,16 +140,9 @@ func (r *Reconciler) writeStatus(ctx context.Context, mc *clusterv1beta1.MemberC
 	if err != nil {
 		return err
 	}
-	base := profile.DeepCopy()
-	profile.Status = desiredStatus(profile.Status, mc, provider, publishedIn(profile).Properties, profile.Generation)
-	if equality.Semantic.DeepEqual(base.Status, profile.Status) {
-		return nil
-	}
-	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Status().Patch(ctx, profile, patch); err != nil {
-		return fmt.Errorf("writing the status of ClusterProfile %q: %w", profile.Name, err)
-	}
-	return nil
+	return routine.ChangeStatus(ctx, r.Client, profile, func() {
+		profile.Status = desiredStatus(profile.Status, mc, provider, publishedIn(profile).Properties, profile.Generation)
+	}, "writing the status of ClusterProfile %q", profile.Name)
 }
 
 func (r *Reconciler) manager() string {

@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,6 +24,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // ClusterControllerName is the name of the controller that ClusterReconciler is.
@@ -97,10 +97,7 @@ func (r *ClusterReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	again, err := r.reconcile(ctx, &cluster)
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: retrySoon}, nil
-	}
-	return ctrl.Result{RequeueAfter: again}, err
+	return routine.Soon.Again(ctrl.Result{RequeueAfter: again}, err)
 }
 
 func (r *ClusterReconciler) reconcile(ctx context.Context, cluster *registrationv1alpha1.Cluster) (again time.Duration, err error) {
@@ -142,16 +139,7 @@ func (r *ClusterReconciler) shareMetadata(ctx context.Context, mc *clusterv1beta
 	if mc == nil || !mc.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	base := mc.DeepCopy()
-	shareMetadata(mc, cluster, r.Labels)
-	if equality.Semantic.DeepEqual(base.ObjectMeta, mc.ObjectMeta) {
-		return nil
-	}
-	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, mc, patch); err != nil {
-		return fmt.Errorf("writing the labels of MemberCluster %q: %w", mc.Name, err)
-	}
-	return nil
+	return routine.Change(ctx, r.Client, mc, func() { shareMetadata(mc, cluster, r.Labels) }, "writing the labels of MemberCluster %q", mc.Name)
 }
 
 // memberOf returns the MemberCluster that the Cluster remembers, or nil if there is
@@ -188,23 +176,13 @@ func (r *ClusterReconciler) finalize(ctx context.Context, cluster *registrationv
 	if err := r.deleteRequests(ctx, cluster); err != nil {
 		return err
 	}
-	base := cluster.DeepCopy()
-	controllerutil.RemoveFinalizer(cluster, ClusterFinalizer)
-	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := client.IgnoreNotFound(r.Client.Patch(ctx, cluster, patch)); err != nil {
-		return fmt.Errorf("letting Cluster %q go: %w", cluster.Name, err)
-	}
-	return nil
+	return routine.RemoveFinalizer(ctx, r.Client, cluster, ClusterFinalizer, "letting Cluster %q go", cluster.Name)
 }
 
 func (r *ClusterReconciler) deleteMember(ctx context.Context, cluster *registrationv1alpha1.Cluster, name string) (gone bool, err error) {
 	var mc clusterv1beta1.MemberCluster
-	err = r.Live.Get(ctx, client.ObjectKey{Name: name}, &mc)
-	if apierrors.IsNotFound(err) {
-		return true, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("reading MemberCluster %q: %w", name, err)
+	if found, err := routine.Found(ctx, r.Live, client.ObjectKey{Name: name}, &mc, "reading MemberCluster %q", name); !found {
+		return err == nil, err
 	}
 	if !isOrigin(&mc, cluster) {
 		return true, nil
@@ -241,8 +219,7 @@ func patchCluster(ctx context.Context, c client.Client, cluster, base *registrat
 	if equality.Semantic.DeepEqual(base.ObjectMeta, cluster.ObjectMeta) {
 		return nil
 	}
-	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := c.Patch(ctx, cluster, patch); err != nil {
+	if err := c.Patch(ctx, cluster, routine.Since(base)); err != nil {
 		return fmt.Errorf("recording on Cluster %q: %w", cluster.Name, err)
 	}
 	return nil

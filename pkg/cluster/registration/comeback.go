@@ -26,6 +26,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/sealing"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // A hub that is gone with its etcd leaves agents whose credentials are worth nothing at the
@@ -83,7 +84,7 @@ func (r *ReturnReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	}
 	if refuseUnready(mc) != nil {
 		//lint:ignore nilerr It is being made ready.
-		return ctrl.Result{RequeueAfter: retrySoon}, nil
+		return ctrl.Result{RequeueAfter: time.Duration(routine.Soon)}, nil
 	}
 	err = r.leave(ctx, mc, key)
 	if apierrors.IsNotFound(err) {
@@ -91,11 +92,8 @@ func (r *ReturnReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 			"there is no namespace %s: make it, and let agents without a credential get clusterregistrations there", registrationv1alpha1.ReturningNamespace)
 		return ctrl.Result{RequeueAfter: askedAgain}, nil
 	}
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return ctrl.Result{RequeueAfter: retrySoon}, nil
-	}
 	if err != nil {
-		return ctrl.Result{}, err
+		return routine.Soon.Again(ctrl.Result{}, err)
 	}
 	return ctrl.Result{}, r.done(ctx, mc, former, key)
 }
@@ -139,14 +137,15 @@ func (r *ReturnReconciler) done(ctx context.Context, mc *clusterv1beta1.MemberCl
 	if err != nil {
 		return err
 	}
-	base := mc.DeepCopy()
-	delete(mc.Annotations, AnnotationTakeBack)
-	if !strings.HasPrefix(own, former+"/") {
-		metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1beta1.AnnotationFormerHub, former)
-	}
-	metav1.SetMetaDataAnnotation(&mc.ObjectMeta, AnnotationAgentKey, own)
-	if err := r.Grants.Client.Patch(ctx, mc, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("taking MemberCluster %q back: %w", mc.Name, err)
+	err = routine.Change(ctx, r.Grants.Client, mc, func() {
+		delete(mc.Annotations, AnnotationTakeBack)
+		if !strings.HasPrefix(own, former+"/") {
+			metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1beta1.AnnotationFormerHub, former)
+		}
+		metav1.SetMetaDataAnnotation(&mc.ObjectMeta, AnnotationAgentKey, own)
+	}, "taking MemberCluster %q back", mc.Name)
+	if err != nil {
+		return err
 	}
 	log.FromContext(ctx).Info("The agent with the key of a MemberCluster may come back", "member", mc.Name, "formerHub", former)
 	r.Recorder.Eventf(mc, nil, corev1.EventTypeNormal, ReasonTakingBack, "TakeBack", "the agent with key %s may come back", sealing.Fingerprint(key))

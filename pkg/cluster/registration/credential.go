@@ -10,7 +10,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,20 +17,16 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/sealing"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // credentialSecret reads the Secret to which the member's tokens are bound; nil if there
 // is none.
 func (r *GrantReconciler) credentialSecret(ctx context.Context, mc *clusterv1beta1.MemberCluster) (*corev1.Secret, error) {
 	var secret corev1.Secret
-	err := r.Live.Get(ctx, client.ObjectKey{
-		Namespace: clusterv1beta1.MemberNamespace(mc.Name), Name: clusterv1beta1.AgentCredentialSecret,
-	}, &secret)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the credential Secret of member %q: %w", mc.Name, err)
+	key := client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(mc.Name), Name: clusterv1beta1.AgentCredentialSecret}
+	if found, err := routine.Found(ctx, r.Live, key, &secret, "reading the credential Secret of member %q", mc.Name); !found {
+		return nil, err
 	}
 	return &secret, nil
 }
@@ -69,13 +64,9 @@ func (r *GrantReconciler) recordExpiry(ctx context.Context, request *registratio
 	if expires.Add(grantSlack).After(r.Clock.Now().Add(r.lifetime())) {
 		return nil
 	}
-	base := request.DeepCopy()
-	metav1.SetMetaDataAnnotation(&request.ObjectMeta, AnnotationCredentialExpires, expires.UTC().Format(time.RFC3339))
-	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, request, patch); err != nil {
-		return fmt.Errorf("recording on ClusterRegistration %q: %w", request.Name, err)
-	}
-	return nil
+	return routine.Change(ctx, r.Client, request, func() {
+		metav1.SetMetaDataAnnotation(&request.ObjectMeta, AnnotationCredentialExpires, expires.UTC().Format(time.RFC3339))
+	}, "recording on ClusterRegistration %q", request.Name)
 }
 
 func (r *GrantReconciler) lifetime() time.Duration {
@@ -91,12 +82,9 @@ func (r *GrantReconciler) lifetime() time.Duration {
 // cache.
 func (r *GrantReconciler) isRevoked(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (bool, error) {
 	var cluster registrationv1alpha1.Cluster
-	err := r.Live.Get(ctx, client.ObjectKey{Namespace: request.Namespace, Name: request.Status.ClusterName}, &cluster)
-	if apierrors.IsNotFound(err) {
-		return true, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("reading Cluster %q: %w", request.Status.ClusterName, err)
+	key := client.ObjectKey{Namespace: request.Namespace, Name: request.Status.ClusterName}
+	if found, err := routine.Found(ctx, r.Live, key, &cluster, "reading Cluster %q", request.Status.ClusterName); !found {
+		return err == nil, err
 	}
 	mc, err := r.getMember(ctx, cluster.Annotations[AnnotationMember])
 	if err != nil {

@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -34,6 +33,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/sealing"
 	"fleetgate.io/fleetgate/pkg/enqueue"
 	"fleetgate.io/fleetgate/pkg/refusal"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // GrantControllerName is the name of the controller that GrantReconciler is.
@@ -92,13 +92,9 @@ func (r *GrantReconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // readyChanged lets heartbeats pass by: they come every minute from every member.
 func readyChanged() predicate.Predicate {
-	ready := func(obj client.Object) bool {
-		mc, ok := obj.(*clusterv1beta1.MemberCluster)
-		return ok && refuseUnready(mc) == nil
-	}
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || ready(e.ObjectOld) != ready(e.ObjectNew)
-	}}
+	return enqueue.Updates(func(before, after *clusterv1beta1.MemberCluster) bool {
+		return before.Generation != after.Generation || (refuseUnready(before) == nil) != (refuseUnready(after) == nil)
+	})
 }
 
 func (r *GrantReconciler) requestsOfCluster(ctx context.Context, obj client.Object) []reconcile.Request {
@@ -142,11 +138,7 @@ func (r *GrantReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	if !request.DeletionTimestamp.IsZero() || request.Labels[registrationv1alpha1.LabelClusterManagement] != "" {
 		return ctrl.Result{}, nil
 	}
-	result, err := r.reconcile(ctx, &request)
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return ctrl.Result{RequeueAfter: retrySoon}, nil
-	}
-	return result, err
+	return routine.Soon.Again(r.reconcile(ctx, &request))
 }
 
 func (r *GrantReconciler) reconcile(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (ctrl.Result, error) {
@@ -333,12 +325,8 @@ func (r *GrantReconciler) getMember(ctx context.Context, name string) (*clusterv
 		return nil, nil
 	}
 	var mc clusterv1beta1.MemberCluster
-	err := r.Live.Get(ctx, client.ObjectKey{Name: name}, &mc)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading MemberCluster %q: %w", name, err)
+	if found, err := routine.Found(ctx, r.Live, client.ObjectKey{Name: name}, &mc, "reading MemberCluster %q", name); !found {
+		return nil, err
 	}
 	return &mc, nil
 }
@@ -366,11 +354,5 @@ func (r *GrantReconciler) keepGranted(ctx context.Context, request *registration
 }
 
 func (r *GrantReconciler) writeStatus(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, status registrationv1alpha1.ClusterRegistrationStatus) error {
-	base := request.DeepCopy()
-	request.Status = status
-	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Status().Patch(ctx, request, patch); err != nil {
-		return fmt.Errorf("writing the status of ClusterRegistration %q: %w", request.Name, err)
-	}
-	return nil
+	return routine.ChangeStatus(ctx, r.Client, request, func() { request.Status = status }, "writing the status of ClusterRegistration %q", request.Name)
 }

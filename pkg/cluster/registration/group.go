@@ -10,21 +10,19 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/enqueue"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // GroupControllerName is the name of the controller that GroupReconciler is.
@@ -63,11 +61,7 @@ func (r *GroupReconciler) SetupWithManager(mgr ctrl.Manager) error {
 }
 
 func readinessChanged() predicate.Predicate {
-	ready := func(obj client.Object) bool {
-		cluster, ok := obj.(*registrationv1alpha1.Cluster)
-		return ok && isReady(cluster)
-	}
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return ready(e.ObjectOld) != ready(e.ObjectNew) }}
+	return enqueue.Updates(func(before, after *registrationv1alpha1.Cluster) bool { return isReady(before) != isReady(after) })
 }
 
 // groupsBeside are all groups of the Cluster's namespace: which of them had it before a
@@ -86,19 +80,10 @@ func (r *GroupReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	if err := r.Client.List(ctx, &clusters, client.InNamespace(group.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing Clusters: %w", err)
 	}
-	base := group.DeepCopy()
-	group.Status = desiredGroupStatus(&group, clusters.Items, r.Clock.Now())
-	if equality.Semantic.DeepEqual(base.Status, group.Status) {
-		return ctrl.Result{}, nil
-	}
-	err := r.Client.Status().Patch(ctx, &group, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: retrySoon}, nil
-	}
-	if client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("writing the status of ClusterGroup %q: %w", group.Name, err)
-	}
-	return ctrl.Result{}, nil
+	err := routine.ChangeStatus(ctx, r.Client, &group, func() {
+		group.Status = desiredGroupStatus(&group, clusters.Items, r.Clock.Now())
+	}, "writing the status of ClusterGroup %q", group.Name)
+	return routine.Soon.Again(ctrl.Result{}, client.IgnoreNotFound(err))
 }
 
 // desiredGroupStatus counts. A selector that is null selects none, an empty one all.

@@ -10,8 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
@@ -21,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // TokenControllerName is the name of the controller that TokenReconciler is.
@@ -28,8 +27,6 @@ const TokenControllerName = "clusterregistrationtoken.values"
 
 // Waits of the hub's registration controllers.
 const (
-	// retrySoon is the wait after somebody else wrote first.
-	retrySoon = 100 * time.Millisecond
 	// legacyTokenPoll is how often to look whether the controller manager has put a
 	// token into a Secret. Only a read tells: Secrets are not watched.
 	legacyTokenPoll = 250 * time.Millisecond
@@ -79,11 +76,7 @@ func (r *TokenReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	if !token.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	result, err := r.reconcile(ctx, &token)
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return ctrl.Result{RequeueAfter: retrySoon}, nil
-	}
-	return result, err
+	return routine.Soon.Again(r.reconcile(ctx, &token))
 }
 
 func (r *TokenReconciler) reconcile(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken) (ctrl.Result, error) {
@@ -266,14 +259,5 @@ func tokenReady(token *registrationv1alpha1.ClusterRegistrationToken, issued iss
 const ReasonWaitingForToken = "WaitingForToken"
 
 func (r *TokenReconciler) writeStatus(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken, status registrationv1alpha1.ClusterRegistrationTokenStatus) error {
-	if equality.Semantic.DeepEqual(token.Status, status) {
-		return nil
-	}
-	base := token.DeepCopy()
-	token.Status = status
-	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Status().Patch(ctx, token, patch); err != nil {
-		return fmt.Errorf("writing the status of ClusterRegistrationToken %q: %w", token.Name, err)
-	}
-	return nil
+	return routine.ChangeStatus(ctx, r.Client, token, func() { token.Status = status }, "writing the status of ClusterRegistrationToken %q", token.Name)
 }

@@ -10,10 +10,10 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/refusal"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // spend takes one of the token's uses for the request, which gets that Cluster. It is
@@ -30,14 +30,10 @@ func (r *GrantReconciler) spend(ctx context.Context, request *registrationv1alph
 	if allowed.isUsedUp() {
 		return refusal.New(registrationv1alpha1.RegistrationReasonTokenUsedUp, "%s", usedUp(allowed)), nil
 	}
-	base := allowed.token.DeepCopy()
 	used = append(used, cluster+"/"+string(request.UID))
-	metav1.SetMetaDataAnnotation(&allowed.token.ObjectMeta, registrationv1alpha1.AnnotationUsedBy, strings.Join(used, ","))
-	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, allowed.token, patch); err != nil {
-		return nil, fmt.Errorf("recording a use of ClusterRegistrationToken %q: %w", allowed.token.Name, err)
-	}
-	return nil, nil
+	return nil, routine.Change(ctx, r.Client, allowed.token, func() {
+		metav1.SetMetaDataAnnotation(&allowed.token.ObjectMeta, registrationv1alpha1.AnnotationUsedBy, strings.Join(used, ","))
+	}, "recording a use of ClusterRegistrationToken %q", allowed.token.Name)
 }
 
 // usedBy is who was let in with a token of limited uses.

@@ -9,11 +9,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,13 +21,11 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	"fleetgate.io/fleetgate/pkg/cluster/managed"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // Name is the controller's name.
 const Name = "membercluster.view"
-
-// retrySoon is the wait after somebody else wrote first.
-const retrySoon = 100 * time.Millisecond
 
 // Reconciler shows members as ManagedClusters.
 type Reconciler struct {
@@ -44,16 +39,12 @@ var _ reconcile.Reconciler = (*Reconciler)(nil)
 
 // SetupWithManager watches MemberClusters, and ManagedClusters of their names.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	err := ctrl.NewControllerManagedBy(mgr).
+	return routine.SetUp(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&clusterv1beta1.MemberCluster{}).
 		Watches(&clusterv1.ManagedCluster{}, &handler.EnqueueRequestForObject{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
-		Complete(r)
-	if err != nil {
-		return fmt.Errorf("setting up controller %s: %w", Name, err)
-	}
-	return nil
+		Complete(r))
 }
 
 // IsView says whether a ManagedCluster shows a member, by what hub says of members.
@@ -83,11 +74,7 @@ func Pending(ctx context.Context, hub client.Reader, member string) (string, err
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	err := r.reconcile(ctx, req.Name)
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return ctrl.Result{RequeueAfter: retrySoon}, nil
-	}
-	return ctrl.Result{}, client.IgnoreNotFound(err)
+	return routine.Soon.Again(ctrl.Result{}, client.IgnoreNotFound(r.reconcile(ctx, req.Name)))
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, name string) error {
@@ -160,42 +147,26 @@ func (r *Reconciler) follow(ctx context.Context, member *clusterv1beta1.MemberCl
 			return err
 		}
 	}
-	base := cluster.DeepCopy()
-	if !desiredStatus(&cluster.Status, member) {
-		return nil
-	}
-	if err := r.Client.Status().Patch(ctx, cluster, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("following member %q with the status of its ManagedCluster: %w", member.Name, err)
-	}
-	return nil
+	return routine.ChangeStatus(ctx, r.Client, cluster, func() {
+		desiredStatus(&cluster.Status, member)
+	}, "following member %q with the status of its ManagedCluster", member.Name)
 }
 
 // write brings the ManagedCluster in step, if it is not.
 func (r *Reconciler) write(ctx context.Context, member *clusterv1beta1.MemberCluster, cluster *clusterv1.ManagedCluster, letIn bool) error {
-	base := cluster.DeepCopy()
-	desired(cluster, member, letIn)
-	if equality.Semantic.DeepEqual(base, cluster) {
-		return nil
-	}
-	if err := r.Client.Patch(ctx, cluster, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("following member %q with its ManagedCluster: %w", member.Name, err)
-	}
-	return nil
+	return routine.Change(ctx, r.Client, cluster, func() { desired(cluster, member, letIn) }, "following member %q with its ManagedCluster", member.Name)
 }
 
 // approve has the member say what was decided, and by which decision.
 func (r *Reconciler) approve(ctx context.Context, member *clusterv1beta1.MemberCluster, letIn bool, decision string) error {
-	base := member.DeepCopy()
-	metav1.SetMetaDataAnnotation(&member.ObjectMeta, arrivedAnnotation, decision)
-	if letIn {
-		member.Spec.Taints = slices.DeleteFunc(slices.Clone(member.Spec.Taints), func(t clusterv1beta1.Taint) bool { return t.Key == clusterv1beta1.TaintUnapproved })
-	} else {
-		member.Spec.Taints = append(slices.Clone(member.Spec.Taints), clusterv1beta1.Taint{Key: clusterv1beta1.TaintUnapproved, Effect: corev1.TaintEffectNoSchedule})
-	}
-	if err := r.Client.Patch(ctx, member, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("saying of MemberCluster %q what was decided of its ManagedCluster: %w", member.Name, err)
-	}
-	return nil
+	return routine.Change(ctx, r.Client, member, func() {
+		metav1.SetMetaDataAnnotation(&member.ObjectMeta, arrivedAnnotation, decision)
+		if letIn {
+			member.Spec.Taints = slices.DeleteFunc(slices.Clone(member.Spec.Taints), func(t clusterv1beta1.Taint) bool { return t.Key == clusterv1beta1.TaintUnapproved })
+		} else {
+			member.Spec.Taints = append(slices.Clone(member.Spec.Taints), clusterv1beta1.Taint{Key: clusterv1beta1.TaintUnapproved, Effect: corev1.TaintEffectNoSchedule})
+		}
+	}, "saying of MemberCluster %q what was decided of its ManagedCluster", member.Name)
 }
 
 // authorityOf are the certificates that verify the member's API server, if it said so.

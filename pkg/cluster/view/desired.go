@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -125,10 +124,8 @@ func desired(cluster *clusterv1.ManagedCluster, member *clusterv1beta1.MemberClu
 	}
 }
 
-// desiredStatus puts what is known of the member into a status that others write to as well,
-// and says whether that changed anything.
-func desiredStatus(status *clusterv1.ManagedClusterStatus, member *clusterv1beta1.MemberCluster) bool {
-	before := status.DeepCopy()
+// desiredStatus puts what is known of the member into a status that others write to as well.
+func desiredStatus(status *clusterv1.ManagedClusterStatus, member *clusterv1beta1.MemberCluster) {
 	status.Version.Kubernetes = member.Status.Properties[clusterv1beta1.PropertyKubernetesVersion].Value
 	status.ClusterClaims = claimsOf(member)
 	status.Capacity = merged(status.Capacity, clusterv1.ResourceList(member.Status.ResourceUsage.Capacity))
@@ -141,7 +138,6 @@ func desiredStatus(status *clusterv1.ManagedClusterStatus, member *clusterv1beta
 	if available := availableOf(member); available != nil {
 		meta.SetStatusCondition(&status.Conditions, *available)
 	}
-	return !equality.Semantic.DeepEqual(before, status)
 }
 
 // merged keeps what others put there.

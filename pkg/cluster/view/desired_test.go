@@ -157,8 +157,11 @@ func TestAViewFollowsAndIsThenAtRest(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"env": "prod", "of": "people"}, cluster.Labels); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if !desiredStatus(&cluster.Status, member) || desiredStatus(&cluster.Status, member) {
-		t.Error("the status is not written, or written twice")
+	desiredStatus(&cluster.Status, member)
+	atRest := cluster.DeepCopy()
+	desiredStatus(&cluster.Status, member)
+	if diff := cmp.Diff(atRest, cluster); diff != "" {
+		t.Errorf("nothing changed, and the status is written twice (-before +after)\n%s", diff)
 	}
 	want := []clusterv1.ManagedClusterClaim{{Name: "id.k8s.io", Value: "x"}, {Name: "region", Value: "eu"}}
 	if diff := cmp.Diff(want, cluster.Status.ClusterClaims); diff != "" {

@@ -5,7 +5,6 @@ package decision
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,6 +22,7 @@ import (
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 	"fleetgate.io/fleetgate/pkg/awaited"
 	"fleetgate.io/fleetgate/pkg/placement/decision/clustercel"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // kinds have to be served before anything is decided.
@@ -54,7 +54,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 }
 
 func (r *Reconciler) start(mgr ctrl.Manager) error {
-	err := ctrl.NewControllerManagedBy(mgr).
+	return routine.SetUp(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		Watches(&ocmclusterv1beta1.Placement{}, r.placements()).
 		Watches(&ocmclusterv1beta1.PlacementDecision{}, states(r.decision)).
@@ -63,11 +63,7 @@ func (r *Reconciler) start(mgr ctrl.Manager) error {
 		Watches(&clusterv1beta2.ManagedClusterSetBinding{}, states(r.binding)).
 		Watches(&clusterv1alpha1.AddOnPlacementScore{}, states(r.sheet)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
-		Complete(r)
-	if err != nil {
-		return fmt.Errorf("setting up controller %s: %w", Name, err)
-	}
-	return nil
+		Complete(r))
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]

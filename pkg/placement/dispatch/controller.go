@@ -31,6 +31,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/override"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 	"fleetgate.io/fleetgate/pkg/refusal"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // Name is the controller's name.
@@ -84,10 +85,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		b = b.WatchesRawSource(r.Charts.Source()).
 			Watches(&clusterv1beta1.MemberCluster{}, r.bindingsTo(every), builder.WithPredicates(helmchart.MemberChanges()))
 	}
-	if err := b.Complete(r); err != nil {
-		return fmt.Errorf("setting up controller %s: %w", Name, err)
-	}
-	return nil
+	return routine.SetUp(Name, b.Complete(r))
 }
 
 // Reconcile dispatches one binding.
@@ -219,14 +217,7 @@ func (r *Reconciler) member(ctx context.Context, name string) (*clusterv1beta1.M
 }
 
 func (r *Reconciler) ensureFinalizer(ctx context.Context, b placementv1beta1.BindingObject) error {
-	before := b.DeepCopyObject().(client.Object)
-	if !controllerutil.AddFinalizer(b, placementv1beta1.WorkCleanupFinalizer) {
-		return nil
-	}
-	if err := r.Client.Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("adding the finalizer to binding %q: %w", b.GetName(), err)
-	}
-	return nil
+	return routine.AddFinalizer(ctx, r.Client, b, placementv1beta1.WorkCleanupFinalizer, "adding the finalizer to binding %q", b.GetName())
 }
 
 func (r *Reconciler) writeStatus(ctx context.Context, b placementv1beta1.BindingObject, s synced) (again time.Duration, err error) {
@@ -332,10 +323,5 @@ func abandonment() client.Patch {
 }
 
 func (r *Reconciler) removeFinalizer(ctx context.Context, b placementv1beta1.BindingObject) error {
-	before := b.DeepCopyObject().(client.Object)
-	controllerutil.RemoveFinalizer(b, placementv1beta1.WorkCleanupFinalizer)
-	if err := r.Client.Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("removing the finalizer of binding %q: %w", b.GetName(), err)
-	}
-	return nil
+	return routine.RemoveFinalizer(ctx, r.Client, b, placementv1beta1.WorkCleanupFinalizer, "removing the finalizer of binding %q", b.GetName())
 }

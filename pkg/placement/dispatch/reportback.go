@@ -47,10 +47,8 @@ func (r *Reconciler) placement(ctx context.Context, b placementv1beta1.BindingOb
 
 // reportBackChanges lets pass that a placement wants status reported back otherwise.
 func reportBackChanges() predicate.Predicate {
-	return enqueue.OnUpdate(func(old, now client.Object) bool {
-		before, ok := old.(placementv1beta1.PlacementObject)
-		after, also := now.(placementv1beta1.PlacementObject)
-		return ok && also && !equality.Semantic.DeepEqual(before.GetSpec().Strategy.ReportBackStrategy, after.GetSpec().Strategy.ReportBackStrategy)
+	return enqueue.OnUpdate(func(before, after placementv1beta1.PlacementObject) bool {
+		return !equality.Semantic.DeepEqual(before.GetSpec().Strategy.ReportBackStrategy, after.GetSpec().Strategy.ReportBackStrategy)
 	})
 }
 

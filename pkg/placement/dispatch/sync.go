@@ -16,6 +16,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 	"fleetgate.io/fleetgate/pkg/refusal"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // unsent refuses to send what a binding asks for, until a user changes something.
@@ -148,7 +149,7 @@ func (r *Reconciler) ensure(ctx context.Context, b placementv1beta1.BindingObjec
 	changed := overwrite(w, desired)
 	if kept {
 		changed.Spec.Workload = *w.Spec.Workload.DeepCopy()
-		err = r.Client.Patch(ctx, changed, client.MergeFromWithOptions(w, client.MergeFromWithOptimisticLock{}))
+		err = r.Client.Patch(ctx, changed, routine.Since(w))
 	} else {
 		err = r.Client.Update(ctx, changed)
 	}

@@ -85,28 +85,20 @@ func (r *Reconciler) bindingsAt(ctx context.Context, member string, wanted func(
 
 // workChanges leaves out updates that change nothing which dispatch looks at.
 func workChanges() predicate.Predicate {
-	return predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*placementv1beta1.Work)
-			after, also := e.ObjectNew.(*placementv1beta1.Work)
-			return !ok || !also || before.Generation != after.Generation ||
-				(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
-				!equality.Semantic.DeepEqual(before.Labels, after.Labels) ||
-				!equality.Semantic.DeepEqual(before.Status, after.Status)
-		},
-	}
+	return enqueue.Updates(func(before, after *placementv1beta1.Work) bool {
+		return before.Generation != after.Generation ||
+			(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
+			!equality.Semantic.DeepEqual(before.Labels, after.Labels) ||
+			!equality.Semantic.DeepEqual(before.Status, after.Status)
+	})
 }
 
 // comeOrGone lets pass that a member came, also one that had left just before, begins to
 // go, or is gone.
 func comeOrGone() predicate.Predicate {
-	return predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||
-				e.ObjectOld.GetUID() != e.ObjectNew.GetUID()
-		},
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
+	return enqueue.Updates(func(before, after client.Object) bool {
+		return (before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) || before.GetUID() != after.GetUID()
+	})
 }
 
 // fallsSilent lets pass that nothing is heard of a member any more, or something again.

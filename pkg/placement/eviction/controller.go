@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,6 +17,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // Name is the controller's name.
@@ -33,35 +33,24 @@ type Reconciler struct {
 // SetupWithManager registers the controller. It looks at an eviction once; there
 // is one worker, so that a budget is spent by one eviction at a time.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	err := ctrl.NewControllerManagedBy(mgr).
+	return routine.SetUp(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterResourcePlacementEviction{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
-		Complete(r)
-	if err != nil {
-		return fmt.Errorf("setting up controller %s: %w", Name, err)
-	}
-	return nil
+		Complete(r))
 }
 
 // Reconcile answers one eviction.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	eviction := &placementv1beta1.ClusterResourcePlacementEviction{}
-	err := r.Client.Get(ctx, req.NamespacedName, eviction)
-	if apierrors.IsNotFound(err) {
-		return ctrl.Result{}, nil
-	}
-	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("reading eviction %q: %w", req.Name, err)
+	if found, err := routine.Found(ctx, r.Client, req.NamespacedName, eviction, "reading eviction %q", req.Name); !found {
+		return ctrl.Result{}, err
 	}
 	if eviction.DeletionTimestamp != nil || answered(eviction) {
 		return ctrl.Result{}, nil
 	}
-	err = r.answer(ctx, eviction)
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil // The binding changed meanwhile: judge again.
-	}
-	return ctrl.Result{}, err
+	// If the binding changes meanwhile, it is judged again.
+	return family.Again(ctrl.Result{}, r.answer(ctx, eviction))
 }
 
 func (r *Reconciler) answer(ctx context.Context, eviction *placementv1beta1.ClusterResourcePlacementEviction) error {
@@ -106,12 +95,8 @@ func (r *Reconciler) gather(ctx context.Context, spec *placementv1beta1.Placemen
 // found reads an object; nil if it is not there.
 func found[O client.Object](ctx context.Context, reader client.Reader, key client.ObjectKey, object O) (O, error) {
 	var none O
-	err := reader.Get(ctx, key, object)
-	if apierrors.IsNotFound(err) {
-		return none, nil
-	}
-	if err != nil {
-		return none, fmt.Errorf("reading %T %q: %w", object, key.Name, err)
+	if found, err := routine.Found(ctx, reader, key, object, "reading %T %q", object, key.Name); !found {
+		return none, err
 	}
 	return object, nil
 }

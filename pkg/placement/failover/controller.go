@@ -23,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -32,6 +31,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/enqueue"
 	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // Name is the controller's name.
@@ -66,30 +66,21 @@ type Reconciler struct {
 // annotations, its bindings or the taints of a member change, and when the time
 // of a member may have come.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	err := ctrl.NewControllerManagedBy(mgr).
+	return routine.SetUp(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterResourcePlacement{}, builder.WithPredicates(
 			predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&placementv1beta1.ClusterResourceBinding{}, family.EnqueuePlacement(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.withTerms), builder.WithPredicates(taintChanges())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
-		Complete(r)
-	if err != nil {
-		return fmt.Errorf("setting up controller %s: %w", Name, err)
-	}
-	return nil
+		Complete(r))
 }
 
 func taintChanges() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false }, // The placements come too.
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*clusterv1beta1.MemberCluster)
-			after, also := e.ObjectNew.(*clusterv1beta1.MemberCluster)
-			return ok && also && !slices.Equal(before.Spec.Taints, after.Spec.Taints)
-		},
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
-	}
+	// With a member that comes, the placements come too.
+	return enqueue.OnUpdate(func(before, after *clusterv1beta1.MemberCluster) bool {
+		return !slices.Equal(before.Spec.Taints, after.Spec.Taints)
+	})
 }
 
 // withTerms lists the placements that have terms.
@@ -103,12 +94,8 @@ func (r *Reconciler) withTerms(ctx context.Context, _ client.Object) []reconcile
 // Reconcile looks at the members of one placement.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	placement := &placementv1beta1.ClusterResourcePlacement{}
-	err := r.Client.Get(ctx, req.NamespacedName, placement)
-	if apierrors.IsNotFound(err) {
-		return ctrl.Result{}, nil
-	}
-	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("reading placement %q: %w", req.Name, err)
+	if found, err := routine.Found(ctx, r.Client, req.NamespacedName, placement, "reading placement %q", req.Name); !found {
+		return ctrl.Result{}, err
 	}
 	terms, fault := TermsOf(placement.Annotations)
 	if fault != nil {

@@ -5,9 +5,9 @@ package family
 
 import (
 	"context"
-	"fmt"
 	"time"
 
+	"fleetgate.io/fleetgate/pkg/routine"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,12 +26,8 @@ func NamespaceGoing(ctx context.Context, reader client.Reader, name string) (boo
 	}
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	err := reader.Get(ctx, client.ObjectKey{Name: name}, namespace)
-	if apierrors.IsNotFound(err) {
-		return true, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("looking whether namespace %q is being deleted: %w", name, err)
+	if found, err := routine.Found(ctx, reader, client.ObjectKey{Name: name}, namespace, "looking whether namespace %q is being deleted", name); !found {
+		return err == nil, err
 	}
 	return namespace.DeletionTimestamp != nil, nil
 }

@@ -17,6 +17,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/enqueue"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // EnqueuePlacement queues the placement that an object of the family belongs to.
@@ -54,6 +55,15 @@ func AskedAnew() predicate.Predicate {
 // RetryDelay is when a reconciler tries again after somebody else wrote first:
 // the cache needs a moment to learn of it.
 const RetryDelay = 10 * time.Millisecond
+
+// Again is what a reconciler returns for a result. That somebody else wrote first, and that the
+// namespace goes in which something is to be made, is routine: it tries again, and tells nobody.
+func Again(result reconcile.Result, err error) (reconcile.Result, error) {
+	if RefusedAsGoing(err) {
+		return reconcile.Result{RequeueAfter: GoingDelay}, nil
+	}
+	return routine.Delay(RetryDelay).Again(result, err)
+}
 
 // EnqueuePlacementAfter does so after a delay, so that changes which come
 // together are looked at together.

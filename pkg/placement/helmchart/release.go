@@ -18,11 +18,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/enqueue"
 	"fleetgate.io/fleetgate/pkg/placement/override"
 	"fleetgate.io/fleetgate/pkg/untrusted"
 )
@@ -94,11 +94,9 @@ func memberFor(m override.Member) Member {
 
 // MemberChanges lets through no change of a member but one that charts see.
 func MemberChanges() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*clusterv1beta1.MemberCluster)
-		after, also := e.ObjectNew.(*clusterv1beta1.MemberCluster)
-		return ok && also && !equality.Semantic.DeepEqual(memberFor(override.MemberOf(before)), memberFor(override.MemberOf(after)))
-	}}
+	return enqueue.Updates(func(before, after *clusterv1beta1.MemberCluster) bool {
+		return !equality.Semantic.DeepEqual(memberFor(override.MemberOf(before)), memberFor(override.MemberOf(after)))
+	})
 }
 
 // carrier is what is read of the object; its Data has the bytes, whichever kind it is.

@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,6 +18,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // history is how many snapshots of an override are kept.
@@ -41,37 +41,22 @@ func NewReconcilers(c client.Client) []*Reconciler {
 // SetupWithManager registers the controller. It looks at an override when its
 // spec changes or it is being deleted.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	err := ctrl.NewControllerManagedBy(mgr).
+	return routine.SetUp(r.kind.controller, ctrl.NewControllerManagedBy(mgr).
 		Named(r.kind.controller).
 		For(r.kind.empty(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Complete(r)
-	if err != nil {
-		return fmt.Errorf("setting up controller %s: %w", r.kind.controller, err)
-	}
-	return nil
+		Complete(r))
 }
 
 // Reconcile brings the snapshots of one override up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	override := r.kind.empty()
-	err := r.Client.Get(ctx, req.NamespacedName, override)
-	switch {
-	case apierrors.IsNotFound(err):
-		return ctrl.Result{}, nil
-	case err != nil:
-		return ctrl.Result{}, fmt.Errorf("reading override %q: %w", req.NamespacedName, err)
-	case override.GetDeletionTimestamp() != nil:
-		err = r.finalize(ctx, override)
-	default:
-		err = r.keep(ctx, override)
+	if found, err := routine.Found(ctx, r.Client, req.NamespacedName, override, "reading override %q", req.NamespacedName); !found {
+		return ctrl.Result{}, err
 	}
-	if family.RefusedAsGoing(err) {
-		return ctrl.Result{RequeueAfter: family.GoingDelay}, nil
+	if override.GetDeletionTimestamp() != nil {
+		return family.Again(ctrl.Result{}, r.finalize(ctx, override))
 	}
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
-	}
-	return ctrl.Result{}, err
+	return family.Again(ctrl.Result{}, r.keep(ctx, override))
 }
 
 // keep makes a snapshot if the override differs from the newest one, and leaves
@@ -128,14 +113,7 @@ func labelLatest(latest bool) client.Patch {
 }
 
 func (r *Reconciler) ensureFinalizer(ctx context.Context, override client.Object) error {
-	before := override.DeepCopyObject().(client.Object)
-	if !controllerutil.AddFinalizer(override, placementv1beta1.OverrideCleanupFinalizer) {
-		return nil
-	}
-	if err := r.Client.Patch(ctx, override, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("adding the finalizer to override %q: %w", klog.KObj(override), err)
-	}
-	return nil
+	return routine.AddFinalizer(ctx, r.Client, override, placementv1beta1.OverrideCleanupFinalizer, "adding the finalizer to override %q", klog.KObj(override))
 }
 
 // finalize deletes the override's snapshots and lets it go. Rollouts see them go.
@@ -152,10 +130,5 @@ func (r *Reconciler) finalize(ctx context.Context, override client.Object) error
 			return fmt.Errorf("deleting snapshot %q of an override: %w", klog.KObj(s), err)
 		}
 	}
-	before := override.DeepCopyObject().(client.Object)
-	controllerutil.RemoveFinalizer(override, placementv1beta1.OverrideCleanupFinalizer)
-	if err := r.Client.Patch(ctx, override, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("removing the finalizer of override %q: %w", klog.KObj(override), err)
-	}
-	return nil
+	return routine.RemoveFinalizer(ctx, r.Client, override, placementv1beta1.OverrideCleanupFinalizer, "removing the finalizer of override %q", klog.KObj(override))
 }

@@ -134,9 +134,7 @@ func MemberOf(m *clusterv1beta1.MemberCluster) Member {
 // MemberChanges lets through members of which MemberOf returns something else than before,
 // and nothing else.
 func MemberChanges() predicate.Predicate {
-	return enqueue.OnUpdate(func(old, now client.Object) bool {
-		before, ok := old.(*clusterv1beta1.MemberCluster)
-		after, also := now.(*clusterv1beta1.MemberCluster)
-		return ok && also && !equality.Semantic.DeepEqual(MemberOf(before), MemberOf(after))
+	return enqueue.OnUpdate(func(before, after *clusterv1beta1.MemberCluster) bool {
+		return !equality.Semantic.DeepEqual(MemberOf(before), MemberOf(after))
 	})
 }

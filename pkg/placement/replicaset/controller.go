@@ -27,6 +27,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/awaited"
 	"fleetgate.io/fleetgate/pkg/enqueue"
 	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // Name is the controller's name.
@@ -63,7 +64,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 
 func (r *Reconciler) start(mgr ctrl.Manager) error {
 	changed := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))
-	err := ctrl.NewControllerManagedBy(mgr).
+	return routine.SetUp(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&workv1alpha1.ManifestWorkReplicaSet{}, changed).
 		Watches(&workv1.ManifestWork{}, enqueue.After(settle, func(work client.Object) []types.NamespacedName {
@@ -77,11 +78,7 @@ func (r *Reconciler) start(mgr ctrl.Manager) error {
 			return decision.GetLabels()[ocmclusterv1beta1.PlacementLabel]
 		})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
-		Complete(r)
-	if err != nil {
-		return fmt.Errorf("setting up controller %s: %w", Name, err)
-	}
-	return nil
+		Complete(r))
 }
 
 // enqueueSets queues the sets that name the Placement that an object is of.
@@ -118,14 +115,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 func (r *Reconciler) ensureFinalizer(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) error {
-	before := set.DeepCopy()
-	if !controllerutil.AddFinalizer(set, workv1alpha1.ManifestWorkReplicaSetFinalizer) {
-		return nil
-	}
-	if err := r.Client.Patch(ctx, set, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("adding the finalizer to ManifestWorkReplicaSet %s/%s: %w", set.Namespace, set.Name, err)
-	}
-	return nil
+	return routine.AddFinalizer(ctx, r.Client, set, workv1alpha1.ManifestWorkReplicaSetFinalizer, "adding the finalizer to ManifestWorkReplicaSet %s/%s", set.Namespace, set.Name)
 }
 
 // finalize deletes the set's ManifestWorks, and lets it go: at once, or with policy
@@ -152,12 +142,7 @@ func (r *Reconciler) finalize(ctx context.Context, set *workv1alpha1.ManifestWor
 	if set.Spec.CascadeDeletionPolicy == workv1alpha1.CascadeForeground && len(works.Items) > 0 {
 		return nil
 	}
-	before := set.DeepCopy()
-	controllerutil.RemoveFinalizer(set, workv1alpha1.ManifestWorkReplicaSetFinalizer)
-	if err := r.Client.Patch(ctx, set, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("removing the finalizer of ManifestWorkReplicaSet %s/%s: %w", set.Namespace, set.Name, err)
-	}
-	return nil
+	return routine.RemoveFinalizer(ctx, r.Client, set, workv1alpha1.ManifestWorkReplicaSetFinalizer, "removing the finalizer of ManifestWorkReplicaSet %s/%s", set.Namespace, set.Name)
 }
 
 // workName names a ManifestWork, and no other one that takes its place.

@@ -19,6 +19,7 @@ import (
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 const (
@@ -80,12 +81,8 @@ func (r *Reconciler) give(ctx context.Context, c *changes, g gift) error {
 	}
 	// What the cache holds is not all of it.
 	work := &workv1.ManifestWork{}
-	err := r.Live.Get(ctx, client.ObjectKeyFromObject(g.work), work)
-	if apierrors.IsNotFound(err) {
-		return nil // That it is gone is an event.
-	}
-	if err != nil {
-		return fmt.Errorf("reading ManifestWork %s/%s: %w", g.cluster, g.work.Name, err)
+	if found, err := routine.Found(ctx, r.Live, client.ObjectKeyFromObject(g.work), work, "reading ManifestWork %s/%s", g.cluster, g.work.Name); !found {
+		return err // That it is gone is an event.
 	}
 	if work.DeletionTimestamp != nil {
 		return nil

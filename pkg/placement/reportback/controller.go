@@ -28,6 +28,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/byname"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // Name is the controller's name.
@@ -53,17 +54,13 @@ type Reconciler struct {
 // changes, and when a Work changes that is to report back into resources.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	respecified := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-	err := ctrl.NewControllerManagedBy(mgr).
+	return routine.SetUp(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterResourcePlacement{}, respecified).
 		Watches(&placementv1beta1.ResourcePlacement{}, &handler.EnqueueRequestForObject{}, respecified).
 		Watches(&placementv1beta1.Work{}, handler.EnqueueRequestsFromMapFunc(placementOf)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
-		Complete(r)
-	if err != nil {
-		return fmt.Errorf("setting up controller %s: %w", Name, err)
-	}
-	return nil
+		Complete(r))
 }
 
 // placementOf queues the placement that a Work says it is of. It only has to be looked
@@ -81,18 +78,11 @@ func placementOf(_ context.Context, object client.Object) []reconcile.Request {
 // Reconcile brings the statuses of one placement's resources up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	placement, err := family.Placement(ctx, r.Client, req.NamespacedName)
-	if apierrors.IsNotFound(err) {
-		return ctrl.Result{}, nil
-	}
 	if err != nil || placement.GetDeletionTimestamp() != nil || !Wanted(placement.GetSpec()) {
-		return ctrl.Result{}, err
+		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	err = r.report(ctx, req.NamespacedName)
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
-	}
-	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("reporting back for placement %q: %w", klog.KRef(req.Namespace, req.Name), err)
+	if err := r.report(ctx, req.NamespacedName); err != nil {
+		return family.Again(ctrl.Result{}, fmt.Errorf("reporting back for placement %q: %w", klog.KRef(req.Namespace, req.Name), err))
 	}
 	return ctrl.Result{}, nil
 }

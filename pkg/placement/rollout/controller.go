@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
@@ -29,9 +28,11 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/enqueue"
 	"fleetgate.io/fleetgate/pkg/placement/failover"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // Name is the controller's name.
@@ -64,7 +65,7 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	respecified := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, family.Repaused()))
 	relabelled := builder.WithPredicates(predicate.LabelChangedPredicate{})
-	err := ctrl.NewControllerManagedBy(mgr).
+	return routine.SetUp(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterResourcePlacement{}, respecified).
 		Watches(&placementv1beta1.ResourcePlacement{}, &handler.EnqueueRequestForObject{}, respecified).
@@ -76,32 +77,21 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&placementv1beta1.ResourceOverrideSnapshot{}, r.everyPlacement(), relabelled).
 		Watches(&clusterv1beta1.MemberCluster{}, r.everyPlacement(), builder.WithPredicates(predicate.Or(family.Relabelled(), family.Repaused()))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
-		Complete(r)
-	if err != nil {
-		return fmt.Errorf("setting up controller %s: %w", Name, err)
-	}
-	return nil
+		Complete(r))
 }
 
 func bindingChanges() predicate.Predicate {
-	return predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(placementv1beta1.BindingObject)
-			after, also := e.ObjectNew.(placementv1beta1.BindingObject)
-			return ok && also && (before.GetGeneration() != after.GetGeneration() ||
-				!equality.Semantic.DeepEqual(before.GetStatus().Conditions, after.GetStatus().Conditions))
-		},
-	}
+	return enqueue.Updates(func(before, after placementv1beta1.BindingObject) bool {
+		return before.GetGeneration() != after.GetGeneration() ||
+			!equality.Semantic.DeepEqual(before.GetStatus().Conditions, after.GetStatus().Conditions)
+	})
 }
 
 // Reconcile takes the next steps of one placement's rollout.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	placement, err := family.Placement(ctx, r.Client, req.NamespacedName)
-	if apierrors.IsNotFound(err) {
-		return ctrl.Result{}, nil
-	}
 	if err != nil {
-		return ctrl.Result{}, err
+		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if placement.GetDeletionTimestamp() != nil || placement.GetSpec().Strategy.Type == placementv1beta1.ExternalStrategy {
 		return ctrl.Result{}, nil

@@ -10,7 +10,6 @@ import (
 	"maps"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -30,6 +29,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 	"fleetgate.io/fleetgate/pkg/refusal"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // Name is the controller's name.
@@ -82,32 +82,21 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&placementv1beta1.ResourceBinding{}, family.EnqueuePlacement(), builder.WithPredicates(bindingDeletions())).
 		Watches(&clusterv1beta1.MemberCluster{}, members).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers})
-	if err := r.watchMarks(r.watchTenancy(b), members).Complete(r); err != nil {
-		return fmt.Errorf("setting up controller %s: %w", Name, err)
-	}
-	return nil
+	return routine.SetUp(Name, r.watchMarks(r.watchTenancy(b), members).Complete(r))
 }
 
 // Reconcile schedules one placement.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	placement, err := family.Placement(ctx, r.Client, req.NamespacedName)
 	switch {
-	case apierrors.IsNotFound(err):
-		return ctrl.Result{}, nil
 	case err != nil:
-		return ctrl.Result{}, err
+		return ctrl.Result{}, client.IgnoreNotFound(err)
 	case placement.GetDeletionTimestamp() != nil:
 		err = r.finalize(ctx, req.NamespacedName, placement)
 	default:
 		err = r.scheduleUnlessGoing(ctx, req.NamespacedName, placement)
 	}
-	if family.RefusedAsGoing(err) {
-		return ctrl.Result{RequeueAfter: family.GoingDelay}, nil
-	}
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
-	}
-	return ctrl.Result{}, err
+	return family.Again(ctrl.Result{}, err)
 }
 
 // scheduleUnlessGoing leaves a placement alone whose namespace is being deleted: its own
@@ -286,14 +275,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, s placementv1beta1.PolicyS
 }
 
 func (r *Reconciler) ensureFinalizer(ctx context.Context, placement placementv1beta1.PlacementObject) error {
-	before := placement.DeepCopyObject().(client.Object)
-	if !controllerutil.AddFinalizer(placement, placementv1beta1.SchedulerCleanupFinalizer) {
-		return nil
-	}
-	if err := r.Client.Patch(ctx, placement, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("adding the scheduler's finalizer to placement %q: %w", placement.GetName(), err)
-	}
-	return nil
+	return routine.AddFinalizer(ctx, r.Client, placement, placementv1beta1.SchedulerCleanupFinalizer, "adding the scheduler's finalizer to placement %q", placement.GetName())
 }
 
 // finalize deletes all bindings of a placement that is being deleted, and lets
@@ -315,12 +297,7 @@ func (r *Reconciler) finalize(ctx context.Context, key types.NamespacedName, pla
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	before := placement.DeepCopyObject().(client.Object)
-	controllerutil.RemoveFinalizer(placement, placementv1beta1.SchedulerCleanupFinalizer)
-	if err := r.Client.Patch(ctx, placement, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("removing the scheduler's finalizer of placement %q: %w", klog.KRef(key.Namespace, key.Name), err)
-	}
-	return nil
+	return routine.RemoveFinalizer(ctx, r.Client, placement, placementv1beta1.SchedulerCleanupFinalizer, "removing the scheduler's finalizer of placement %q", klog.KRef(key.Namespace, key.Name))
 }
 
 // abandons says that a placement which is deleted leaves what it placed.

@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/pkg/enqueue"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
@@ -88,12 +88,7 @@ func (r *Reconciler) watchMarks(b *builder.Builder, all *memberHandler) *builder
 	if r.Marks == nil {
 		return b
 	}
-	changed := func(before, after client.Object) bool {
-		was, wasOne := before.(*clusterv1.ManagedCluster)
-		is, isOne := after.(*clusterv1.ManagedCluster)
-		if !wasOne || !isOne {
-			return false
-		}
+	changed := func(was, is *clusterv1.ManagedCluster) bool {
 		old, now := r.Marks.markOf(was), r.Marks.markOf(is)
 		return old.member != now.member || !maps.Equal(old.labels, now.labels) || !slices.Equal(old.taints, now.taints)
 	}
@@ -102,5 +97,5 @@ func (r *Reconciler) watchMarks(b *builder.Builder, all *memberHandler) *builder
 			UpdateFunc: func(ctx context.Context, _ event.UpdateEvent, q queue) { all.all(ctx, q) },
 			DeleteFunc: func(ctx context.Context, _ event.DeleteEvent, q queue) { all.all(ctx, q) },
 		},
-		builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return changed(e.ObjectOld, e.ObjectNew) }}))
+		builder.WithPredicates(enqueue.Updates(changed)))
 }

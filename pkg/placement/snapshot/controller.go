@@ -31,6 +31,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/selection"
 	"fleetgate.io/fleetgate/pkg/refusal"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // Name is the controller's name.
@@ -90,7 +91,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	touched := builder.WithPredicates(old, predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))
 	respecified := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, family.AskedAnew()))
-	err := ctrl.NewControllerManagedBy(mgr).
+	return routine.SetUp(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterResourcePlacement{}, respecified).
 		Watches(&placementv1beta1.ResourcePlacement{}, &handler.EnqueueRequestForObject{}, respecified).
@@ -100,11 +101,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		WatchesMetadata(&placementv1beta1.ResourceSnapshot{}, family.EnqueuePlacement(), builder.WithPredicates(deletions)).
 		WatchesRawSource(r.Changes).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
-		Complete(r)
-	if err != nil {
-		return fmt.Errorf("setting up controller %s: %w", Name, err)
-	}
-	return nil
+		Complete(r))
 }
 
 // Reconcile brings the snapshots of one placement up to date.
@@ -131,16 +128,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case !going: // Else its own deletion comes next.
 		wait, err = r.reconcileSnapshots(ctx, req.NamespacedName, placement)
 	}
-	if family.RefusedAsGoing(err) {
-		return ctrl.Result{RequeueAfter: family.GoingDelay}, nil
-	}
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
-	}
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	return ctrl.Result{RequeueAfter: wait}, nil
+	return family.Again(ctrl.Result{RequeueAfter: wait}, err)
 }
 
 // reconcileSnapshots returns how long what has changed waits for its snapshots; zero if
@@ -192,7 +180,7 @@ func (r *Reconciler) ensureFinalizers(ctx context.Context, placement placementv1
 	if !controllerutil.AddFinalizer(placement, placementv1beta1.SchedulerCleanupFinalizer) && !added {
 		return nil
 	}
-	if err := r.Client.Patch(ctx, placement, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.Client.Patch(ctx, placement, routine.Since(before)); err != nil {
 		return fmt.Errorf("adding finalizers to placement %q: %w", placement.GetName(), err)
 	}
 	return nil
@@ -374,7 +362,7 @@ func (r *Reconciler) finalize(ctx context.Context, key types.NamespacedName, pla
 	}
 	before := placement.DeepCopyObject().(client.Object)
 	controllerutil.RemoveFinalizer(placement, placementv1beta1.PlacementCleanupFinalizer)
-	err := r.Client.Patch(ctx, placement, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.Client.Patch(ctx, placement, routine.Since(before))
 	if apierrors.IsNotFound(err) {
 		return nil // An earlier look let it go, which the cache does not know yet.
 	}

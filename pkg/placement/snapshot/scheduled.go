@@ -9,10 +9,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/refusal"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // reportInvalid tells the user what is wrong with the selectors. What else the
@@ -48,16 +48,11 @@ func (r *Reconciler) withdrawInvalid(ctx context.Context, placement placementv1b
 }
 
 func (r *Reconciler) setScheduled(ctx context.Context, placement placementv1beta1.PlacementObject, condition metav1.Condition) error {
-	before := placement.DeepCopyObject().(client.Object)
 	condition.Type = placement.ConditionType(placementv1beta1.ConditionScheduled)
 	condition.ObservedGeneration = placement.GetGeneration()
-	status := placement.GetStatus()
-	if !meta.SetStatusCondition(&status.Conditions, condition) {
-		return nil
-	}
-	status.Reason, status.Message = condition.Reason, condition.Message // It is never True here.
-	if err := r.Client.Status().Patch(ctx, placement, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("writing the status of placement %q: %w", placement.GetName(), err)
-	}
-	return nil
+	return routine.ChangeStatus(ctx, r.Client, placement, func() {
+		if status := placement.GetStatus(); meta.SetStatusCondition(&status.Conditions, condition) {
+			status.Reason, status.Message = condition.Reason, condition.Message // It is never True here.
+		}
+	}, "writing the status of placement %q", placement.GetName())
 }

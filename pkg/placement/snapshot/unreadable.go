@@ -14,6 +14,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/selection"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // maxUnreadable is how many kinds the condition names: a narrowed gateway may not read
@@ -44,7 +45,7 @@ func (r *Reconciler) reportRights(ctx context.Context, placement placementv1beta
 	if !setOrRemove(&placement.GetStatus().Conditions, placementv1beta1.ConditionResourcesUnreadable, placement.GetGeneration(), c) {
 		return nil
 	}
-	if err := r.Client.Status().Patch(ctx, placement, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.Client.Status().Patch(ctx, placement, routine.Since(before)); err != nil {
 		return fmt.Errorf("writing the status of placement %q: %w", placement.GetName(), err)
 	}
 	return nil

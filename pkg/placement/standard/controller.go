@@ -18,6 +18,7 @@ import (
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/enqueue"
 	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // EventSource is the component that events of published decisions name.
@@ -72,10 +73,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&multiclusterv1alpha1.PlacementDecision{}, enqueue.After(settle, r.owner)).
 		Watches(&multiclusterv1alpha1.ClusterProfile{}, enqueue.After(settle, r.ofProfile), r.comesOrGoes()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers})
-	if err := r.source.watch(b).Complete(r); err != nil {
-		return fmt.Errorf("setting up controller %s: %w", r.source.name(), err)
-	}
-	return nil
+	return routine.SetUp(r.source.name(), r.source.watch(b).Complete(r))
 }
 
 // Reconcile publishes the decision of one placement.

@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/enqueue"
 )
 
 // byOwner finds PlacementDecisions by kind and name of their controller in the cache.
@@ -69,29 +69,23 @@ func (r *Reconciler) ofProfile(profile client.Object) []types.NamespacedName {
 
 // comesOrGoes lets pass that a profile may be named from now on, or no longer.
 func (r *Reconciler) comesOrGoes() builder.Predicates {
-	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		was, ok := e.ObjectOld.(*multiclusterv1alpha1.ClusterProfile)
-		is, also := e.ObjectNew.(*multiclusterv1alpha1.ClusterProfile)
-		return ok && also && r.isOurs(was) != r.isOurs(is)
-	}})
+	return builder.WithPredicates(enqueue.Updates(func(was, is *multiclusterv1alpha1.ClusterProfile) bool { return r.isOurs(was) != r.isOurs(is) }))
 }
 
 // asked lets pass what says of a placement whether it is published.
 func asked() builder.Predicates {
 	return builder.WithPredicates(predicate.Or[client.Object](
-		predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
-		}}))
+		predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, enqueue.Updates(func(was, is client.Object) bool {
+			return was.GetUID() != is.GetUID() || (was.GetDeletionTimestamp() == nil) != (is.GetDeletionTimestamp() == nil)
+		})))
 }
 
 // chosenChanged lets pass bindings of which the member, or that it is to have anything, is
 // news: not how far its rollout is.
 func chosenChanged() builder.Predicates {
-	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		was, ok := e.ObjectOld.(placementv1beta1.BindingObject)
-		is, also := e.ObjectNew.(placementv1beta1.BindingObject)
-		return ok && also && (counts(was) != counts(is) || was.GetSpec().TargetCluster != is.GetSpec().TargetCluster)
-	}})
+	return builder.WithPredicates(enqueue.Updates(func(was, is placementv1beta1.BindingObject) bool {
+		return counts(was) != counts(is) || was.GetSpec().TargetCluster != is.GetSpec().TargetCluster
+	}))
 }
 
 // counts reports whether a placement is decided for the member of a binding.

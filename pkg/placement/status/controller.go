@@ -19,14 +19,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/enqueue"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // Name is the controller's name.
@@ -62,7 +63,7 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	changed := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, scheduledChanges()))
 	relabelled := builder.WithPredicates(predicate.LabelChangedPredicate{})
-	err := ctrl.NewControllerManagedBy(mgr).
+	return routine.SetUp(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterResourcePlacement{}, changed).
 		Watches(&placementv1beta1.ResourcePlacement{}, &handler.EnqueueRequestForObject{}, changed).
@@ -74,11 +75,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&placementv1beta1.ResourceBinding{}, family.EnqueuePlacementAfter(r.Settle)).
 		Watches(&placementv1beta1.ClusterResourcePlacementStatus{}, handler.EnqueueRequestsFromMapFunc(copied)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
-		Complete(r)
-	if err != nil {
-		return fmt.Errorf("setting up controller %s: %w", Name, err)
-	}
-	return nil
+		Complete(r))
 }
 
 // scheduledChanges lets pass that the condition Scheduled was set by others.
@@ -94,7 +91,7 @@ func scheduledChanges() predicate.Predicate {
 		}
 		return c.Reason
 	}
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return reason(e.ObjectOld) != reason(e.ObjectNew) }}
+	return enqueue.Updates(func(before, after client.Object) bool { return reason(before) != reason(after) })
 }
 
 // Reconcile writes the status of one placement.

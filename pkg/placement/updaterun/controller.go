@@ -8,8 +8,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -33,6 +31,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 	"fleetgate.io/fleetgate/pkg/refusal"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 const (
@@ -91,7 +90,7 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	respecified := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	repaused := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, family.Repaused()))
-	err := ctrl.NewControllerManagedBy(mgr).
+	return routine.SetUp(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterStagedUpdateRun{}, respecified).
 		Watches(&placementv1beta1.StagedUpdateRun{}, &handler.EnqueueRequestForObject{}, respecified).
@@ -105,11 +104,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&placementv1beta1.ClusterApprovalRequest{}, asker()).
 		Watches(&placementv1beta1.ApprovalRequest{}, asker()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
-		Complete(r)
-	if err != nil {
-		return fmt.Errorf("setting up controller %s: %w", Name, err)
-	}
-	return nil
+		Complete(r))
 }
 
 func keyOf(object client.Object) types.NamespacedName {
@@ -150,19 +145,12 @@ func asker() handler.EventHandler {
 // Reconcile takes the next step of one run.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	run := newRun(req.Namespace)
-	err := r.Client.Get(ctx, req.NamespacedName, run)
-	if apierrors.IsNotFound(err) {
-		return ctrl.Result{}, nil
-	}
-	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("reading update run %q: %w", klog.KRef(req.Namespace, req.Name), err)
+	if found, err := routine.Found(ctx, r.Client, req.NamespacedName, run, "reading update run %q", klog.KRef(req.Namespace, req.Name)); !found {
+		return ctrl.Result{}, err
 	}
 	result, err := r.advance(ctx, run)
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
-	}
 	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("update run %q: %w", klog.KRef(req.Namespace, req.Name), err)
+		return routine.Delay(family.RetryDelay).Again(ctrl.Result{}, fmt.Errorf("update run %q: %w", klog.KRef(req.Namespace, req.Name), err))
 	}
 	return result, nil
 }
@@ -297,13 +285,10 @@ func (r *Reconciler) take(ctx context.Context, run placementv1beta1.UpdateRunObj
 // bind gives a binding its spec. The dispatcher's finalizer comes along, which saves
 // it a write.
 func (r *Reconciler) bind(ctx context.Context, b Binding) error {
-	before := b.Object.DeepCopyObject().(client.Object)
-	*b.Object.GetSpec() = b.Spec
-	controllerutil.AddFinalizer(b.Object, placementv1beta1.WorkCleanupFinalizer)
-	if err := r.Client.Patch(ctx, b.Object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("changing binding %q: %w", b.Object.GetName(), err)
-	}
-	return nil
+	return routine.Change(ctx, r.Client, b.Object, func() {
+		*b.Object.GetSpec() = b.Spec
+		controllerutil.AddFinalizer(b.Object, placementv1beta1.WorkCleanupFinalizer)
+	}, "changing binding %q", b.Object.GetName())
 }
 
 func (r *Reconciler) remove(ctx context.Context, b placementv1beta1.BindingObject) error {
@@ -315,28 +300,21 @@ func (r *Reconciler) remove(ctx context.Context, b placementv1beta1.BindingObjec
 }
 
 func (r *Reconciler) accept(ctx context.Context, a placementv1beta1.ApprovalRequestObject) error {
-	before := a.DeepCopyObject().(client.Object)
-	meta.SetStatusCondition(&a.GetStatus().Conditions, metav1.Condition{
-		Type: placementv1beta1.ConditionApprovalRequestApprovalAccepted, Status: metav1.ConditionTrue, ObservedGeneration: a.GetGeneration(),
-		Reason: placementv1beta1.ReasonApprovalRequestApprovalAccepted, Message: "The run goes on; the approval cannot be taken back",
-		LastTransitionTime: metav1.NewTime(r.Clock.Now()),
-	})
-	if err := r.Client.Status().Patch(ctx, a, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("accepting approval request %q: %w", a.GetName(), err)
-	}
-	return nil
+	return routine.ChangeStatus(ctx, r.Client, a, func() {
+		meta.SetStatusCondition(&a.GetStatus().Conditions, metav1.Condition{
+			Type: placementv1beta1.ConditionApprovalRequestApprovalAccepted, Status: metav1.ConditionTrue, ObservedGeneration: a.GetGeneration(),
+			Reason: placementv1beta1.ReasonApprovalRequestApprovalAccepted, Message: "The run goes on; the approval cannot be taken back",
+			LastTransitionTime: metav1.NewTime(r.Clock.Now()),
+		})
+	}, "accepting approval request %q", a.GetName())
 }
 
 func (r *Reconciler) write(ctx context.Context, run placementv1beta1.UpdateRunObject, status *placementv1beta1.UpdateRunStatus) error {
-	before := run.DeepCopyObject().(placementv1beta1.UpdateRunObject)
-	*run.GetStatus() = *status
-	if equality.Semantic.DeepEqual(before.GetStatus(), status) {
-		return nil
+	before := run.GetStatus().DeepCopy()
+	if err := routine.ChangeStatus(ctx, r.Client, run, func() { *run.GetStatus() = *status }, "writing the status"); err != nil {
+		return err
 	}
-	if err := r.Client.Status().Patch(ctx, run, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("writing the status: %w", err)
-	}
-	if why := beginsToStick(before.GetStatus(), status); why != "" {
+	if why := beginsToStick(before, status); why != "" {
 		r.Recorder.Eventf(run, nil, corev1.EventTypeWarning, placementv1beta1.ReasonUpdateRunStuck, "Update", "%s", why)
 	}
 	return nil
@@ -359,14 +337,7 @@ func beginsToStick(before, after *placementv1beta1.UpdateRunStatus) string {
 }
 
 func (r *Reconciler) ensureFinalizer(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
-	before := run.DeepCopyObject().(client.Object)
-	if !controllerutil.AddFinalizer(run, placementv1beta1.UpdateRunFinalizer) {
-		return nil
-	}
-	if err := r.Client.Patch(ctx, run, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("adding the finalizer: %w", err)
-	}
-	return nil
+	return routine.AddFinalizer(ctx, r.Client, run, placementv1beta1.UpdateRunFinalizer, "adding the finalizer")
 }
 
 // finalize deletes a run's approval requests and lets it go. Members keep what they
@@ -380,10 +351,5 @@ func (r *Reconciler) finalize(ctx context.Context, run placementv1beta1.UpdateRu
 	if err != nil {
 		return fmt.Errorf("deleting its approval requests: %w", err)
 	}
-	before := run.DeepCopyObject().(client.Object)
-	controllerutil.RemoveFinalizer(run, placementv1beta1.UpdateRunFinalizer)
-	if err := r.Client.Patch(ctx, run, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("removing the finalizer: %w", err)
-	}
-	return nil
+	return routine.RemoveFinalizer(ctx, r.Client, run, placementv1beta1.UpdateRunFinalizer, "removing the finalizer")
 }

@@ -19,6 +19,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/override"
 	"fleetgate.io/fleetgate/pkg/refusal"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 func placementOf(run placementv1beta1.UpdateRunObject) types.NamespacedName {
@@ -82,12 +83,8 @@ func (r *Reconciler) gatherApprovals(ctx context.Context, reader client.Reader, 
 func (r *Reconciler) strategy(ctx context.Context, run placementv1beta1.UpdateRunObject) (*placementv1beta1.UpdateStrategySpec, error) {
 	object, spec := newStrategy(run.GetNamespace())
 	name := run.GetSpec().StagedRolloutStrategyName
-	err := r.Live.Get(ctx, types.NamespacedName{Namespace: run.GetNamespace(), Name: name}, object)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading update strategy %q: %w", name, err)
+	if found, err := routine.Found(ctx, r.Live, types.NamespacedName{Namespace: run.GetNamespace(), Name: name}, object, "reading update strategy %q", name); !found {
+		return nil, err
 	}
 	return spec, nil
 }

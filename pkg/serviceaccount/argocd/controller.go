@@ -27,6 +27,7 @@ import (
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // askAgain is how often is looked whether what was in the way is gone.
@@ -237,12 +238,9 @@ func (r *Reconciler) ensureBinding(ctx context.Context) error {
 func (r *Reconciler) withdraw(ctx context.Context, member string) error {
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	err := r.Secrets.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: SecretName(member)}, secret)
-	if apierrors.IsNotFound(err) || err == nil && !isOurs(secret) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading Secret %s/%s: %w", r.Namespace, SecretName(member), err)
+	key := client.ObjectKey{Namespace: r.Namespace, Name: SecretName(member)}
+	if found, err := routine.Found(ctx, r.Secrets, key, secret, "reading Secret %s/%s", r.Namespace, SecretName(member)); !found || !isOurs(secret) {
+		return err
 	}
 	// The right goes first: should the rest fail, the Secret is looked at again.
 	if err := r.ensureRole(ctx); err != nil {

@@ -9,23 +9,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // bringBack makes the copy of the twin's token. As long as the twin has none, an
 // earlier copy stays. A Secret that is in the way is the reason why not.
 func (r *Reconciler) bringBack(ctx context.Context, twin, account *authenticationv1beta1.ManagedServiceAccount) (why string, err error) {
 	token := &corev1.Secret{}
-	err = r.Client.Get(ctx, client.ObjectKeyFromObject(twin), token)
-	if apierrors.IsNotFound(err) {
-		return "", nil // The twin's status tells when there is one.
-	}
-	if err != nil {
-		return "", fmt.Errorf("reading Secret %s/%s: %w", twin.Namespace, twin.Name, err)
+	if found, err := routine.Found(ctx, r.Client, client.ObjectKeyFromObject(twin), token, "reading Secret %s/%s", twin.Namespace, twin.Name); !found {
+		return "", err // The twin's status tells when there is one.
 	}
 	if !isOf(token, twin) {
 		return "", nil // Another's Secret has the name: the twin's status tells, and nothing of it is copied.

@@ -17,6 +17,7 @@ import (
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	"fleetgate.io/fleetgate/pkg/hold"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // ensureAccount returns the ServiceAccount on the member, as it should be.
@@ -106,12 +107,9 @@ func (r *Reconciler) makeAccount(ctx context.Context, account *corev1.ServiceAcc
 // tokens die with it.
 func (r *Reconciler) removeAccount(ctx context.Context, name string) error {
 	account := &corev1.ServiceAccount{}
-	err := r.Member.Get(ctx, client.ObjectKey{Namespace: r.AccountNamespace, Name: name}, account)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading ServiceAccount %s/%s on the member: %w", r.AccountNamespace, name, err)
+	key := client.ObjectKey{Namespace: r.AccountNamespace, Name: name}
+	if found, err := routine.Found(ctx, r.Member, key, account, "reading ServiceAccount %s/%s on the member", r.AccountNamespace, name); !found {
+		return err
 	}
 	if ownershipOf(account, r.AgentNamespace, "") != former {
 		return nil

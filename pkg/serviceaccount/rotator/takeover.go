@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 const (
@@ -91,12 +92,9 @@ func (r *Reconciler) circumstances(ctx context.Context, onMember *corev1.Service
 // holderRuns reports whether another product's agent holds the accounts.
 func (r *Reconciler) holderRuns(ctx context.Context) (bool, error) {
 	lease := &coordinationv1.Lease{}
-	err := r.Member.Get(ctx, client.ObjectKey{Namespace: r.AccountNamespace, Name: holderLease}, lease)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("reading Lease %s/%s on the member: %w", r.AccountNamespace, holderLease, err)
+	key := client.ObjectKey{Namespace: r.AccountNamespace, Name: holderLease}
+	if found, err := routine.Found(ctx, r.Member, key, lease, "reading Lease %s/%s on the member", r.AccountNamespace, holderLease); !found {
+		return false, err
 	}
 	renewed := lease.Spec.RenewTime
 	return renewed != nil && r.Clock.Since(renewed.Time) < holderGone, nil

@@ -54,7 +54,7 @@ func TestWhatANamespacePlacesIsAppliedWithItsRights(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			asked = nil
-			r, err := New(Options{Member: "m", MemberConfig: &rest.Config{Host: member.URL, BearerToken: "of-the-agent"}, NamespacedApplier: tc.account})
+			r, err := New(Options{Member: "m", Reached: reached(t, &rest.Config{Host: member.URL, BearerToken: "of-the-agent"}), NamespacedApplier: tc.account})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,13 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/routine"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
@@ -32,7 +32,6 @@ type Reconciler struct {
 	options   Options
 	hub       client.Client
 	hubReader client.Reader // not cached
-	reached   *engine.Member
 	engine    *engine.Engine
 	records   *records
 	appliers  appliers
@@ -48,22 +47,17 @@ func New(options Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up %s: %w", ControllerName, err)
 	}
-	r := &Reconciler{options: o, reached: o.Reached, turns: newTurns(o)}
-	if r.reached == nil {
-		if r.reached, err = engine.Reach(o.MemberConfig); err != nil {
-			return nil, fmt.Errorf("setting up %s: %w", ControllerName, err)
-		}
-	}
+	r := &Reconciler{options: o, turns: newTurns(o)}
 	known := runtime.NewScheme()
 	if err := placementv1beta1.AddToScheme(known); err != nil {
 		return nil, err
 	}
-	member, err := client.New(r.reached.Config, client.Options{Scheme: known, Mapper: r.reached.Kinds, HTTPClient: r.reached.Client})
+	member, err := client.New(o.Reached.Config, client.Options{Scheme: known, Mapper: o.Reached.Kinds, HTTPClient: o.Reached.Client})
 	if err != nil {
 		return nil, fmt.Errorf("setting up %s: making the member's client: %w", ControllerName, err)
 	}
-	r.appliers = appliers{account: o.NamespacedApplier, member: r.reached}
-	r.engine = r.reached.For(dialect(o.House...), engine.Options{
+	r.appliers = appliers{account: o.NamespacedApplier, member: o.Reached}
+	r.engine = o.Reached.For(dialect(o.House...), engine.Options{
 		Effort: o.Effort, Retries: r.turns.retries, Records: appliedWorks(), About: r.about})
 	r.records = &records{options: o, member: member, kept: engine.NewRecordMemory[*placementv1beta1.AppliedWork](r.engine.Saw, o.Clock)}
 	return r, nil
@@ -75,11 +69,6 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, hub ctrl.Manager) err
 	r.connect(hub.GetClient(), hub.GetAPIReader(), hub.GetEventRecorder(ControllerName))
 	if err := hub.GetFieldIndexer().IndexField(ctx, &placementv1beta1.Work{}, worksByObject, objectsOf); err != nil {
 		return fmt.Errorf("indexing Works by their objects: %w", err)
-	}
-	if r.options.Reached == nil {
-		if err := hub.Add(manager.RunnableFunc(r.reached.Watcher.Run)); err != nil {
-			return fmt.Errorf("adding the watch on the member: %w", err)
-		}
 	}
 	return ctrl.NewControllerManagedBy(hub).
 		Named(ControllerName).
@@ -156,7 +145,7 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, work *placementv1beta1
 	if !controllerutil.AddFinalizer(work, placementv1beta1.WorkCleanupFinalizer) {
 		return nil
 	}
-	if err := r.hub.Patch(ctx, work, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.hub.Patch(ctx, work, routine.Since(before)); err != nil {
 		return fmt.Errorf("adding the finalizer to Work %q: %w", work.Name, err)
 	}
 	r.turns.wrote(work)

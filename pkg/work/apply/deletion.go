@@ -18,6 +18,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/gone"
 	"fleetgate.io/fleetgate/pkg/hold"
+	"fleetgate.io/fleetgate/pkg/routine"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
@@ -187,11 +188,9 @@ func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.R
 }
 
 func (r *Reconciler) removeFinalizer(ctx context.Context, work *placementv1beta1.Work) error {
-	before := work.DeepCopy()
-	controllerutil.RemoveFinalizer(work, placementv1beta1.WorkCleanupFinalizer)
-	err := r.hub.Patch(ctx, work, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("removing the finalizer of Work %q: %w", work.Name, err)
+	err := routine.RemoveFinalizer(ctx, r.hub, work, placementv1beta1.WorkCleanupFinalizer, "removing the finalizer of Work %q", work.Name)
+	if err != nil {
+		return err
 	}
 	// The cache has the Work for a moment yet: it is not removed once more.
 	r.turns.wrote(work)

@@ -64,7 +64,7 @@ func newBed(t *testing.T, options Options, objects ...client.Object) *bed {
 	b.hub = fake.NewClientBuilder().WithScheme(known).WithIndex(&placementv1beta1.Work{}, worksByObject, objectsOf).
 		WithStatusSubresource(&placementv1beta1.Work{}).WithObjects(joined).WithObjects(objects...).
 		WithInterceptorFuncs(interceptor.Funcs{Patch: b.patched, SubResourcePatch: b.statusPatched}).Build()
-	options.Member, options.HubNamespace, options.MemberConfig = "m", heirsNamespace, &rest.Config{Host: server.URL, BearerToken: "of-the-agent"}
+	options.Member, options.HubNamespace, options.Reached = "m", heirsNamespace, reached(b, &rest.Config{Host: server.URL, BearerToken: "of-the-agent"})
 	options.Manifests, options.Clock = 1, b.clock
 	b.start(options)
 	return b

@@ -48,7 +48,7 @@ func reconcilerWith(t *testing.T, works ...*placementv1beta1.Work) *Reconciler {
 			ObjectMeta: metav1.ObjectMeta{Name: work.Name, UID: types.UID("of-" + work.Name)},
 			Spec:       placementv1beta1.AppliedWorkSpec{WorkName: work.Name, WorkNamespace: work.Namespace}})
 	}
-	r, err := New(Options{Member: "m", HubNamespace: heirsNamespace, MemberConfig: &rest.Config{}})
+	r, err := New(Options{Member: "m", HubNamespace: heirsNamespace, Reached: reached(t, &rest.Config{})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,4 +177,14 @@ func TestAnObjectIsSharedOnlyWithAWorkThatAgrees(t *testing.T) {
 	if diff := cmp.Diff(map[string]bool{"agrees": true, "refuses": false, "gone": true, "of-another-hub": false}, got); diff != "" {
 		t.Errorf("who shares (-want +got):\n%s", diff)
 	}
+}
+
+// reached is the member whose API server answers there.
+func reached(t testing.TB, config *rest.Config) *engine.Member {
+	t.Helper()
+	member, err := engine.Reach(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return member
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,6 +15,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/hold"
 	"fleetgate.io/fleetgate/pkg/refusal"
+	"fleetgate.io/fleetgate/pkg/routine"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
@@ -56,12 +56,8 @@ func (m membership) isMarkedOn(record *placementv1beta1.AppliedWork) bool {
 func (r *records) membership(ctx context.Context, hub client.Reader) (membership, error) {
 	member := &clusterv1beta1.InternalMemberCluster{}
 	key := client.ObjectKey{Namespace: r.options.HubNamespace, Name: r.options.Member}
-	err := hub.Get(ctx, key, member)
-	if apierrors.IsNotFound(err) {
-		return membership{}, nil
-	}
-	if err != nil {
-		return membership{}, fmt.Errorf("asking the hub whether the member belongs to the fleet: %w", err)
+	if found, err := routine.Found(ctx, hub, key, member, "asking the hub whether the member belongs to the fleet"); !found {
+		return membership{}, err
 	}
 	found := membership{hub: member.Annotations[clusterv1beta1.AnnotationHub],
 		former: member.Annotations[clusterv1beta1.AnnotationFormerHub], letGo: hold.LetGo(member)}

@@ -8,7 +8,6 @@ import (
 
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/client-go/rest"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -30,10 +29,8 @@ type Options struct {
 	// agent makes there; it is part of the names of AppliedWorks. Empty for the only hub,
 	// or the first.
 	HubName string
-	// MemberConfig reaches the member's API server.
-	MemberConfig *rest.Config
 	// Reached is the member as works of other families share it, and whose watch somebody
-	// else runs. Nil: one of its own, reached by MemberConfig.
+	// else runs.
 	Reached *engine.Member
 	// NamespacedApplier is the name of the ServiceAccount as which Works of a
 	// ResourcePlacement are applied: the account of that name in the placement's
@@ -52,7 +49,7 @@ func (o Options) complete() (Options, error) {
 	if o.Member == "" {
 		return o, errors.New("the member's name is missing")
 	}
-	if o.MemberConfig == nil && o.Reached == nil {
+	if o.Reached == nil {
 		return o, errors.New("the configuration of the member's API server is missing")
 	}
 	if o.HubNamespace == "" {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/routine"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
@@ -38,12 +39,8 @@ func (r *records) find(ctx context.Context, work string) (*placementv1beta1.Appl
 
 func (r *records) get(ctx context.Context, name string) (*placementv1beta1.AppliedWork, error) {
 	record := &placementv1beta1.AppliedWork{}
-	err := r.member.Get(ctx, client.ObjectKey{Name: name}, record)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("getting AppliedWork %q on the member: %w", name, err)
+	if found, err := routine.Found(ctx, r.member, client.ObjectKey{Name: name}, record, "getting AppliedWork %q on the member", name); !found {
+		return nil, err
 	}
 	return record, nil
 }
@@ -125,8 +122,7 @@ func (r *records) renew(ctx context.Context, record *placementv1beta1.AppliedWor
 func (r *records) annotate(ctx context.Context, record *placementv1beta1.AppliedWork, mark func()) error {
 	before := record.DeepCopy()
 	mark()
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.member.Patch(ctx, record, patch, client.FieldOwner(FieldManager)); err != nil {
+	if err := r.member.Patch(ctx, record, routine.Since(before), client.FieldOwner(FieldManager)); err != nil {
 		return fmt.Errorf("renewing AppliedWork %q on the member: %w", record.Name, err)
 	}
 	r.kept.Keep(record.Spec.WorkName, record)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/routine"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
@@ -58,8 +59,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, work *placementv1beta1.Wor
 	}
 	before := work.DeepCopy()
 	work.Status = status
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.hub.Status().Patch(ctx, work, patch); client.IgnoreNotFound(err) != nil {
+	if err := r.hub.Status().Patch(ctx, work, routine.Since(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of Work %q: %w", work.Name, err)
 	}
 	r.turns.wrote(work)

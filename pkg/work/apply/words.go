@@ -4,6 +4,8 @@
 package apply
 
 import (
+	"cmp"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -52,31 +54,21 @@ func dialect(house ...string) engine.Dialect {
 	}
 }
 
-// reasonOf is how a Work's status names the reason of a refusal.
+// reasons are how a Work's status names the reasons of refusals; all others are of applying.
+var reasons = map[string]string{
+	engine.Undecodable:      placementv1beta1.ReasonDecodingErred,
+	engine.GeneratedName:    placementv1beta1.ReasonFoundGenerateName,
+	engine.Duplicated:       placementv1beta1.ReasonDuplicated,
+	engine.Kept:             placementv1beta1.ReasonReserved,
+	engine.NotFound:         placementv1beta1.ReasonFailedToFindObjInMemberCluster,
+	engine.NotTakenOver:     placementv1beta1.ReasonNotTakenOver,
+	engine.TakenByOthers:    placementv1beta1.ReasonFailedToTakeOver,
+	engine.Drifted:          placementv1beta1.ReasonFoundDrifts,
+	engine.DriftedSomewhere: placementv1beta1.ReasonFoundDriftsInDegradedMode,
+	engine.DriftUnknown:     placementv1beta1.ReasonFailedToRunDriftDetection,
+	engine.NotCompared:      placementv1beta1.ReasonFailedToReportDiff,
+}
+
 func reasonOf(reason string) string {
-	switch reason {
-	case engine.Undecodable:
-		return placementv1beta1.ReasonDecodingErred
-	case engine.GeneratedName:
-		return placementv1beta1.ReasonFoundGenerateName
-	case engine.Duplicated:
-		return placementv1beta1.ReasonDuplicated
-	case engine.Kept:
-		return placementv1beta1.ReasonReserved
-	case engine.NotFound:
-		return placementv1beta1.ReasonFailedToFindObjInMemberCluster
-	case engine.NotTakenOver:
-		return placementv1beta1.ReasonNotTakenOver
-	case engine.TakenByOthers:
-		return placementv1beta1.ReasonFailedToTakeOver
-	case engine.Drifted:
-		return placementv1beta1.ReasonFoundDrifts
-	case engine.DriftedSomewhere:
-		return placementv1beta1.ReasonFoundDriftsInDegradedMode
-	case engine.DriftUnknown:
-		return placementv1beta1.ReasonFailedToRunDriftDetection
-	case engine.NotCompared:
-		return placementv1beta1.ReasonFailedToReportDiff
-	}
-	return placementv1beta1.ReasonManifestApplyFailed
+	return cmp.Or(reasons[reason], placementv1beta1.ReasonManifestApplyFailed)
 }

@@ -17,6 +17,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	"fleetgate.io/fleetgate/pkg/hold"
+	"fleetgate.io/fleetgate/pkg/routine"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
@@ -191,8 +192,7 @@ func (k *recordKeeper) annotate(ctx context.Context, record *workv1.AppliedManif
 	if err := change(); err != nil {
 		return err
 	}
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := k.member.Patch(ctx, record, patch, client.FieldOwner(workv1.DefaultFieldManager)); err != nil {
+	if err := k.member.Patch(ctx, record, routine.Since(before), client.FieldOwner(workv1.DefaultFieldManager)); err != nil {
 		return fmt.Errorf("annotating AppliedManifestWork %q on the cluster: %w", record.Name, err)
 	}
 	k.kept.Keep(record.Name, record)

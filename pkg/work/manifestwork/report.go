@@ -17,6 +17,7 @@ import (
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	"fleetgate.io/fleetgate/pkg/hold"
+	"fleetgate.io/fleetgate/pkg/routine"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
@@ -73,8 +74,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, work *workv1.ManifestWork,
 	}
 	before := work.DeepCopy()
 	work.Status = status
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.hub.Status().Patch(ctx, work, patch); client.IgnoreNotFound(err) != nil {
+	if err := r.hub.Status().Patch(ctx, work, routine.Since(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of ManifestWork %q: %w", work.Name, err)
 	}
 	r.progress.wrote(work, r.options.Clock.Now())

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
@@ -132,7 +133,7 @@ func startAgent(memberConfig *rest.Config) *expect.Running {
 // newAgent makes what startAgent starts.
 func newAgent(ctx context.Context, hubConfig, memberConfig *rest.Config) (ctrl.Manager, error) {
 	skip := true
-	manager, err := ctrl.NewManager(build.Unlimited(hubConfig), ctrl.Options{
+	mgr, err := ctrl.NewManager(build.Unlimited(hubConfig), ctrl.Options{
 		Scheme:     testScheme(),
 		Metrics:    server.Options{BindAddress: "0"},
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{hubNamespace: {}}},
@@ -141,14 +142,21 @@ func newAgent(ctx context.Context, hubConfig, memberConfig *rest.Config) (ctrl.M
 	if err != nil {
 		return nil, err
 	}
+	reached, err := engine.Reach(memberConfig)
+	if err != nil {
+		return nil, err
+	}
+	if err := mgr.Add(manager.RunnableFunc(reached.Watcher.Run)); err != nil {
+		return nil, err
+	}
 	reconciler, err := apply.New(apply.Options{
-		Member: memberName, MemberConfig: memberConfig, Effort: engine.Effort{Blind: time.Second}, NamespacedApplier: namespacedApplier, House: []string{ownNamespace},
+		Member: memberName, Reached: reached, Effort: engine.Effort{Blind: time.Second}, NamespacedApplier: namespacedApplier, House: []string{ownNamespace},
 		Holds: hold.NewBook(tellHeld),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return manager, reconciler.SetupWithManager(ctx, manager)
+	return mgr, reconciler.SetupWithManager(ctx, mgr)
 }
 
 // restart replaces the agent of the suite.

@@ -29,11 +29,6 @@ type diagnoseOptions struct {
 	Namespace  string
 }
 
-// newDiagnoseOptions returns the defaults.
-func newDiagnoseOptions() *diagnoseOptions {
-	return &diagnoseOptions{Namespace: clusterv1beta1.SystemNamespace}
-}
-
 // AddFlags binds the options to a command line.
 func (o *diagnoseOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Your kubeconfig of the hub. Empty: what kubectl takes, $KUBECONFIG or ~/.kube/config.")
@@ -42,7 +37,7 @@ func (o *diagnoseOptions) AddFlags(flags *pflag.FlagSet) {
 }
 
 func newDiagnoseCommand() *cobra.Command {
-	options := newDiagnoseOptions()
+	options := &diagnoseOptions{Namespace: clusterv1beta1.SystemNamespace}
 	command := &cobra.Command{
 		Use:   "diagnose",
 		Short: "Print on one page what somebody who helps would ask",

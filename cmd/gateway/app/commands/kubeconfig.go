@@ -26,9 +26,6 @@ type kubeconfigOptions struct {
 	Fleet          bool
 }
 
-// newKubeconfigOptions returns the defaults.
-func newKubeconfigOptions() *kubeconfigOptions { return &kubeconfigOptions{} }
-
 // AddFlags binds the options to a command line.
 func (o *kubeconfigOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Your kubeconfig of the hub. Empty: what kubectl takes, $KUBECONFIG or ~/.kube/config.")
@@ -42,7 +39,7 @@ func (o *kubeconfigOptions) AddFlags(flags *pflag.FlagSet) {
 // newKubeconfigCommand returns the command with which a user of the hub makes a
 // kubeconfig for a member of their own one for the hub.
 func newKubeconfigCommand() *cobra.Command {
-	options := newKubeconfigOptions()
+	options := &kubeconfigOptions{}
 	command := &cobra.Command{
 		Use:   "kubeconfig MEMBER | --fleet [VIEW]",
 		Short: "Print your kubeconfig of the hub, changed to lead to a member, or to many",

@@ -27,11 +27,6 @@ type uninstallOptions struct {
 	Stop       string
 }
 
-// newUninstallOptions returns the defaults.
-func newUninstallOptions() *uninstallOptions {
-	return &uninstallOptions{Namespace: clusterv1beta1.SystemNamespace}
-}
-
 // AddFlags binds the options to a command line.
 func (o *uninstallOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Kubeconfig of the hub. Empty: the account of the Pod that this runs in.")
@@ -41,7 +36,7 @@ func (o *uninstallOptions) AddFlags(flags *pflag.FlagSet) {
 
 // newUninstallCommand returns the way out when no gateway answers any more.
 func newUninstallCommand() *cobra.Command {
-	options := newUninstallOptions()
+	options := &uninstallOptions{Namespace: clusterv1beta1.SystemNamespace}
 	command := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Remove from the hub what leads to a gateway",

@@ -153,21 +153,6 @@ func AgentUsername(member string) string {
 	return serviceAccountUserPrefix + MemberNamespace(member) + ":" + AgentAccount
 }
 
-// MemberOfAgentUsername is the inverse of AgentUsername: the member whose agent
-// the user is, and false for every other user. It says nothing of whether that
-// member exists.
-func MemberOfAgentUsername(username string) (string, bool) {
-	account, ok := strings.CutPrefix(username, serviceAccountUserPrefix)
-	if !ok {
-		return "", false
-	}
-	namespace, name, ok := strings.Cut(account, ":")
-	if !ok || name != AgentAccount {
-		return "", false
-	}
-	return MemberOfNamespace(namespace)
-}
-
 // MaxAgentEvents is how many events can be in a member's namespace at a time: the hub takes
 // none there but those with a name of AgentEventName, since no quota counts events.
 const MaxAgentEvents = 256

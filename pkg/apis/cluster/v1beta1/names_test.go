@@ -52,28 +52,6 @@ func TestMemberOfNamespace(t *testing.T) {
 	}
 }
 
-func TestOnlyTheAgentsAccountSpeaksForAMember(t *testing.T) {
-	for username, want := range map[string]string{
-		"system:serviceaccount:fleet-member-west:agent":         "west",
-		"system:serviceaccount:fleet-member-west:default":       "",
-		"system:serviceaccount:fleet-member-west:agent:x":       "",
-		"system:serviceaccount:fleet-member-:agent":             "",
-		"system:serviceaccount:fleet-system:agent":              "",
-		"system:serviceaccount:fleet-member-west":               "",
-		"system:serviceaccounts:fleet-member-west:agent":        "",
-		"hub:system:serviceaccount:fleet-member-west:agent":     "",
-		"fleet-member-west:agent":                               "",
-		"system:serviceaccount:system:fleet-member-west:agent":  "",
-		"system:serviceaccount:fleet-member-west:agent\nsystem": "",
-		"": "",
-	} {
-		got, ok := MemberOfAgentUsername(username)
-		if ok != (want != "") || got != want {
-			t.Errorf("MemberOfAgentUsername(%q) = %q, %v, want %q", username, got, ok, want)
-		}
-	}
-}
-
 func TestAgentStatusOf(t *testing.T) {
 	status := MemberClusterStatus{AgentStatus: []AgentStatus{{Type: ServiceExportImportAgent}, {Type: MemberAgent}}}
 	if got := status.AgentStatusOf(MemberAgent); got != &status.AgentStatus[1] {
