@@ -80,14 +80,14 @@ func (x *exchange) selfQuestions(header http.Header, body []byte) ([]question, e
 	header = header.Clone()
 	header.Set("Content-Type", "application/json")
 	var all []question
-	for _, named := range x.named(of.Spec.ResourceAttributes.Name) {
+	for _, c := range x.named(of.Spec.ResourceAttributes.Name) {
 		own := of.DeepCopy()
-		own.Spec.ResourceAttributes.Name = named.name
+		own.Spec.ResourceAttributes.Name = c.name
 		text, err := json.Marshal(own)
 		if err != nil {
 			return nil, apierrors.NewInternalError(fmt.Errorf("encoding the question: %w", err))
 		}
-		all = append(all, question{member: named.member, url: &inner, header: header, body: text})
+		all = append(all, question{member: c.member, url: &inner, header: header, body: text})
 	}
 	return all, nil
 }

@@ -142,7 +142,7 @@ var _ = Describe("An object by its name", func() {
 		})
 		Expect(jane.gets(ctx, "-n", namespace, "get", "events", "--field-selector=involvedObject.name=member-1.web,reason=Seen")).To(ContainSubstring("it was seen"))
 		Expect(jane.fails(ctx, "-n", namespace, "get", "pod", twin)).To(ContainSubstring("<member>.<name>"))
-		Expect(jane.gets(ctx, "-n", second+"."+namespace, "get", "pods", "-o", "name")).To(Equal("pod/member-2.api\npod/member-2.web\n"))
+		Expect(columns(2, jane.gets(ctx, "-n", second+"."+namespace, "get", "pods"))).To(Equal([]string{"CLUSTER NAME", "member-2 member-2.api", "member-2 member-2.web"}))
 		Expect(jane.gets(ctx, "-n", second+"."+namespace, "logs", "member-2.api", "--tail=1")).NotTo(BeEmpty())
 		// As describe node asks for what is on it.
 		for _, node := range []string{second + ".node-of-" + pod, "node-of-" + pod} {
