@@ -15,6 +15,8 @@ KUBE_VERSION := v1.36.3
 KUBE_OLDER := v1.35.4
 # The oldest kubectl that users may have; hack/kubectl/go.mod requires it.
 KUBECTL_OLDEST := v1.29.15
+# Of hack/k9s/go.mod.
+K9S_VERSION := v0.50.16
 KUBE_LINKS := etcd kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl
 KUBE_STAMP := k8s.io/component-base/version
 kube_ldflags = -s -w -X $(KUBE_STAMP).gitVersion=$(1) -X $(KUBE_STAMP).gitMajor=1 -X $(KUBE_STAMP).gitMinor=$(word 2,$(subst ., ,$(1))) \
@@ -122,6 +124,13 @@ $(BIN)/konnectivity/server: hack/konnectivity/go.mod hack/konnectivity/go.sum
 $(BIN)/kubectl-oldest: hack/kubectl/main.go hack/kubectl/go.mod hack/kubectl/go.sum
 	@$(STEP) "Building kubectl $(KUBECTL_OLDEST)" \
 		$(COMPILE) build -C hack/kubectl -trimpath -ldflags '-s -w -X k8s.io/component-base/version.gitVersion=$(KUBECTL_OLDEST)' -o $(CURDIR)/$@ .
+
+.PHONY: k9s
+k9s: $(BIN)/k9s ## Build k9s, for test-matrix (once).
+
+$(BIN)/k9s: hack/k9s/go.mod hack/k9s/go.sum
+	@$(STEP) "Building k9s $(K9S_VERSION)" \
+		$(COMPILE) build -C hack/k9s -trimpath -ldflags '-s -w -X github.com/derailed/k9s/cmd.version=$(K9S_VERSION)' -o $(CURDIR)/$@ github.com/derailed/k9s
 
 $(BIN)/fleet: $(SOURCES) $(shell find hack/fleet test/env test/fleet -name '*.go' 2>/dev/null)
 	@$(STEP) "Building the launcher" $(COMPILE) build -o $@ ./hack/fleet
@@ -295,7 +304,7 @@ test-pods: kube $(BIN)/helm ## Install the charts on real Pods (kubelet, contain
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(TEST) -count=1 -timeout 20m -exec $(CURDIR)/test/pods/machine.sh ./test/pods $(ATTEMPTS) -ginkgo.label-filter='$(PODS)'
 
 .PHONY: test-matrix
-test-matrix: tools kube-older $(BIN)/certmanager $(BIN)/argocd $(BIN)/konnectivity/server $(BIN)/kubectl-oldest ## Run what is longer: the main job over the agents' port, over Konnectivity, with hub or members of the minor version of Kubernetes before, placement on a hub with ManagedClusters, and with agents or a gateway of the previous release (FLEETGATE_PREVIOUS=<commit>), repeated kills of each process during it and during registration, cert-manager's own controllers, Argo CD's own deploying, upstream's own Konnectivity, proxy and views with the oldest kubectl, views with Python's client (Debian's, which hack/python.sh installs), cut-off members, wars of writes, gateways killed under load, clocks that are ten minutes wrong, 1 GiB through each tunnel, a network that leads nowhere, arm64, a release.
+test-matrix: tools kube-older $(BIN)/certmanager $(BIN)/argocd $(BIN)/konnectivity/server $(BIN)/kubectl-oldest k9s ## Run what is longer: the main job over the agents' port, over Konnectivity, with hub or members of the minor version of Kubernetes before, placement on a hub with ManagedClusters, and with agents or a gateway of the previous release (FLEETGATE_PREVIOUS=<commit>), repeated kills of each process during it and during registration, cert-manager's own controllers, Argo CD's own deploying, upstream's own Konnectivity, proxy and views with the oldest kubectl, views with Python's client (Debian's, which hack/python.sh installs) and with k9s (in Debian's tmux, which hack/tmux.sh installs), cut-off members, wars of writes, gateways killed under load, clocks that are ten minutes wrong, 1 GiB through each tunnel, a network that leads nowhere, arm64, a release.
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_TUNNEL=port $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_TUNNEL=konnectivity $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_HUB_BIN=$(abspath $(BIN))/older $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'

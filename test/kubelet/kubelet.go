@@ -99,7 +99,13 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	controller := http.NewResponseController(w)
-	_, _ = fmt.Fprintln(w, FirstLine)
+	say := func(line string) {
+		if r.URL.Query().Get("timestamps") == "true" {
+			line = time.Now().UTC().Format(time.RFC3339Nano) + " " + line
+		}
+		_, _ = fmt.Fprintln(w, line)
+	}
+	say(FirstLine)
 	if r.URL.Query().Get("follow") == "" {
 		return
 	}
@@ -108,7 +114,7 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		case line := <-s.Lines:
-			_, _ = fmt.Fprintln(w, line)
+			say(line)
 		}
 	}
 }

@@ -41,6 +41,9 @@ func (x *exchange) named(name string) []asked {
 			all = append(all, asked{member: member, name: name})
 			continue
 		}
+		if _, its := x.ownNamespace(member); !its {
+			continue
+		}
 		if own, ok := strings.CutPrefix(name, member+"."); ok && own != "" {
 			all = append(all, asked{member: member, name: own})
 		}
@@ -48,9 +51,40 @@ func (x *exchange) named(name string) []asked {
 	return all
 }
 
+// ownNamespace is the namespace that is asked about, as a member has it; its is false if it is
+// another member's. A view that qualifies names shows Namespaces as <member>.<name> too, and
+// clients go on with that: no real one has a dot in its name.
+func (x *exchange) ownNamespace(member string) (namespace string, its bool) {
+	namespace = x.info.Namespace
+	if !x.view.qualified || x.info.Resource == "namespaces" || !strings.Contains(namespace, ".") {
+		return namespace, true
+	}
+	namespace, its = strings.CutPrefix(namespace, member+".")
+	return namespace, its && namespace != ""
+}
+
+// urlAt is where a member is asked: in the namespace as the member has it.
+func (x *exchange) urlAt(member string) url.URL {
+	at := *x.url
+	if own, its := x.ownNamespace(member); its && own != x.info.Namespace {
+		at.Path, at.RawPath = strings.Replace(at.Path, "/namespaces/"+x.info.Namespace+"/", "/namespaces/"+own+"/", 1), ""
+	}
+	return at
+}
+
 // nameFields are the fields of selectors that hold a name as the view shows it: of the
 // object itself, and of what an event is about.
 var nameFields = []string{"metadata.name", "involvedObject.name", "regarding.name"}
+
+// nodeFields hold the name of a node, as its member has it, in what the view shows. Who describes
+// a node selects by the name that the view shows of it: what is on it, and the events of its
+// kubelet, where the name stands for the UID.
+var nodeFields = []string{"spec.nodeName", "involvedObject.uid"}
+
+// isQualified says whether a selector asks for a name with the member before it.
+func (x *exchange) isQualified(r fields.Requirement) bool {
+	return slices.Contains(nameFields, r.Field) || slices.Contains(nodeFields, r.Field) && len(x.named(r.Value)) > 0
+}
 
 // unqualified are the queries of a list, for each member that is asked. In a view that
 // qualifies names a selector for one goes to the member that it names. If that is none,
@@ -66,9 +100,12 @@ func (x *exchange) unqualified(query url.Values) ([]asked, error) {
 	}
 	all := make([]asked, 0, len(members))
 	for _, member := range members {
+		if _, its := x.ownNamespace(member); !its {
+			continue
+		}
 		if !x.view.qualified || selector.Empty() {
 			all = append(all, asked{member: member, query: query})
-		} else if own, some := ownNames(selector, member); some {
+		} else if own, some := x.ownNames(selector, member); some {
 			all = append(all, asked{member: member, query: copied(query, "fieldSelector", own.String())})
 		}
 	}
@@ -118,11 +155,11 @@ func (x *exchange) labelled(query url.Values) ([]string, url.Values, error) {
 
 // ownNames is a selector with names as one member has them. There is none if it selects a name
 // that is not the member's; that a name is not another member's is so without being asked for.
-func ownNames(selector fields.Selector, member string) (own fields.Selector, some bool) {
+func (x *exchange) ownNames(selector fields.Selector, member string) (own fields.Selector, some bool) {
 	var terms []fields.Selector
 	for _, r := range selector.Requirements() {
 		value := r.Value
-		if slices.Contains(nameFields, r.Field) {
+		if x.isQualified(r) {
 			name, its := strings.CutPrefix(value, member+".")
 			switch {
 			case its && name != "":
@@ -176,7 +213,7 @@ func (h *Handler) find(r *http.Request, f *fanout, x *exchange, header http.Head
 	}
 	questions := make([]question, 0, len(candidates))
 	for _, c := range candidates {
-		inner := *x.url
+		inner := x.urlAt(c.member)
 		inner.RawQuery = withoutVersions(x.query)
 		if err := renamed(&inner, x.info.Parts, x.info.Name, c.name); err != nil {
 			return nil, nil, err
@@ -267,7 +304,7 @@ func (h *Handler) subresource(w http.ResponseWriter, r *http.Request, x *exchang
 	if len(good) > 1 {
 		return ambiguous(x, good)
 	}
-	inner := *x.url
+	inner := x.urlAt(good[0].member)
 	inner.RawQuery = x.query.Encode()
 	for _, c := range x.named(x.info.Name) {
 		if c.member == good[0].member {

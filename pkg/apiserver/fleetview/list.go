@@ -77,7 +77,7 @@ func (x *exchange) questions(header http.Header) ([]question, error) {
 	}
 	all := make([]question, 0, len(asked))
 	for _, a := range asked {
-		inner := *x.url
+		inner := x.urlAt(a.member)
 		inner.RawQuery = a.query.Encode()
 		all = append(all, question{member: a.member, url: &inner, header: header})
 	}

@@ -11,6 +11,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"fleetgate.io/fleetgate/pkg/untrusted"
 )
@@ -30,11 +31,9 @@ func (h *Handler) review(w http.ResponseWriter, r *http.Request, x *exchange) er
 		return apierrors.NewBadRequest("the body cannot be read, or is too large")
 	}
 	header := http.Header{"Accept": {"application/json"}, "Content-Type": r.Header.Values("Content-Type")}
-	inner := *x.url
-	inner.RawQuery = x.query.Encode()
-	var questions []question
-	for _, member := range x.members {
-		questions = append(questions, question{member: member, url: &inner, header: header, body: body})
+	questions, err := x.selfQuestions(header, body)
+	if err != nil {
+		return err
 	}
 	f := h.newFanout(r, x.request.view, x.deadline)
 	defer f.close()
@@ -63,6 +62,45 @@ func (h *Handler) review(w http.ResponseWriter, r *http.Request, x *exchange) er
 	w.WriteHeader(http.StatusCreated)
 	_, err = w.Write(text)
 	return ignoreGone(err)
+}
+
+// selfQuestions are what members are asked. What the caller may do with one object is, in a
+// view that qualifies names, a question for the member of that name, where it is another.
+func (x *exchange) selfQuestions(header http.Header, body []byte) ([]question, error) {
+	inner := *x.url
+	inner.RawQuery = x.query.Encode()
+	of, aboutOne := x.accessAsked(body)
+	if !aboutOne {
+		var all []question
+		for _, member := range x.members {
+			all = append(all, question{member: member, url: &inner, header: header, body: body})
+		}
+		return all, nil
+	}
+	header = header.Clone()
+	header.Set("Content-Type", "application/json")
+	var all []question
+	for _, c := range x.named(of.Spec.ResourceAttributes.Name) {
+		own := of.DeepCopy()
+		own.Spec.ResourceAttributes.Name = c.name
+		text, err := json.Marshal(own)
+		if err != nil {
+			return nil, apierrors.NewInternalError(fmt.Errorf("encoding the question: %w", err))
+		}
+		all = append(all, question{member: c.member, url: &inner, header: header, body: text})
+	}
+	return all, nil
+}
+
+// accessAsked is the question what the caller may do with one object of a qualified name, and
+// false if it is another question. What cannot be read is for members to refuse.
+func (x *exchange) accessAsked(body []byte) (of authorizationv1.SelfSubjectAccessReview, aboutOne bool) {
+	if !x.view.qualified || x.info.Resource != "selfsubjectaccessreviews" {
+		return of, false
+	}
+	_, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, &of)
+	attributes := of.Spec.ResourceAttributes
+	return of, err == nil && attributes != nil && len(x.named(attributes.Name)) > 0
 }
 
 // read decodes a small reply.

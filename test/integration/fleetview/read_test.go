@@ -142,6 +142,12 @@ var _ = Describe("An object by its name", func() {
 		})
 		Expect(jane.gets(ctx, "-n", namespace, "get", "events", "--field-selector=involvedObject.name=member-1.web,reason=Seen")).To(ContainSubstring("it was seen"))
 		Expect(jane.fails(ctx, "-n", namespace, "get", "pod", twin)).To(ContainSubstring("<member>.<name>"))
+		Expect(columns(2, jane.gets(ctx, "-n", second+"."+namespace, "get", "pods"))).To(Equal([]string{"CLUSTER NAME", "member-2 member-2.api", "member-2 member-2.web"}))
+		Expect(jane.gets(ctx, "-n", second+"."+namespace, "logs", "member-2.api", "--tail=1")).NotTo(BeEmpty())
+		// As describe node asks for what is on it.
+		for _, node := range []string{second + ".node-of-" + pod, "node-of-" + pod} {
+			Expect(jane.gets(ctx, "get", "pods", "-A", "-o", "name", "--field-selector=spec.nodeName="+node)).To(Equal("pod/member-2.api\n"))
+		}
 		described := jane.gets(ctx, "-n", namespace, "describe", "pod", "member-1.web")
 		Expect(described).To(And(MatchRegexp(`(?m)^Name: +member-1\.web$`), MatchRegexp(`(?s)Events:.*Successfully assigned shop/web to member-1`)))
 	})
