@@ -55,6 +55,16 @@ func (s Seats) Username(member string) string {
 	return serviceAccountUserPrefix + s.Namespace(member) + ":" + s.Account
 }
 
+// ForeignUser is the user whom a member's agent comes as if others keep that identity: a user or an
+// account that is not the member's own. Empty: it is that account, or no single user.
+func (s Seats) ForeignUser(member *clusterv1beta1.MemberCluster) string {
+	user := usernameOf(member.Spec.Identity)
+	if user == s.Username(member.Name) {
+		return ""
+	}
+	return user
+}
+
 // MemberOfUsername is the inverse of Username: the member whose agent the user is, and
 // false for every other user. It says nothing of whether that member exists.
 func (s Seats) MemberOfUsername(username string) (member string, ok bool) {

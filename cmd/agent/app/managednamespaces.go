@@ -21,22 +21,25 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifestwork"
 )
 
-// serveManagedNamespaces makes the namespaces that ManagedClusterSets want on the member, from
-// when the hub shows the agent its ManagedCluster. A hub that has no such kind, or does not show
-// it, is asked now and then with one request, and nothing of it is watched.
-func (a *agent) serveManagedNamespaces(ctx context.Context, hubConfig *rest.Config, member string) error {
+// namespacesOfSets makes the namespaces that ManagedClusterSets want on the member, from when the
+// hub shows the agent its ManagedCluster.
+func (a *agent) namespacesOfSets(hubConfig *rest.Config, member string) (hubPart, error) {
 	hub, err := metadata.NewForConfig(hubConfig)
 	if err != nil {
-		return fmt.Errorf("reaching the hub at %s: %w", hubConfig.Host, err)
+		return hubPart{}, fmt.Errorf("reaching the hub at %s: %w", hubConfig.Host, err)
 	}
 	clusters := hub.Resource(clusterv1.GroupVersion.WithResource("managedclusters"))
-	shown := awaitHub(ctx, "No namespaces of ManagedClusterSets are made: the hub does not show its ManagedCluster to this agent: ", hubLatestAsk, func() error {
-		_, err := clusters.Get(ctx, member, metav1.GetOptions{})
-		return err
-	})
-	if !shown {
-		return nil
-	}
+	return hubPart{
+		undone: "no namespaces of ManagedClusterSets are made", group: clusterv1.GroupName,
+		try: func(ctx context.Context) error {
+			_, err := clusters.Get(ctx, member, metav1.GetOptions{})
+			return err
+		},
+		serve: func(ctx context.Context) error { return a.serveManagedNamespaces(ctx, hubConfig, member) },
+	}, nil
+}
+
+func (a *agent) serveManagedNamespaces(ctx context.Context, hubConfig *rest.Config, member string) error {
 	mgr, err := a.newHubManager(hubConfig, onlyManagedCluster(member), func() {})
 	if err != nil {
 		return err

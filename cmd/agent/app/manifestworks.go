@@ -25,14 +25,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifestwork"
 )
 
-// How often the hub is asked whether it has ManifestWorks for this cluster, and what sets want of
-// it: soon at first, then rarely, since most hubs have none and there are many agents.
-const (
-	hubFirstAsk  = 5 * time.Second
-	hubLatestAsk = 5 * time.Minute
-	// worksOnlyAsk is for an agent that does nothing else.
-	worksOnlyAsk = 5 * time.Second
-)
+// worksOnlyAsk is how often an agent at least asks that does nothing else.
+const worksOnlyAsk = 5 * time.Second
 
 // worksOnly is who an agent is that applies ManifestWorks and does nothing else: nobody
 // whom the hub would have to know otherwise.
@@ -88,33 +82,41 @@ func (a *agent) serveWorksOnly(ctx context.Context, only *worksOnly) error {
 	if err != nil {
 		return err
 	}
+	works, err := a.manifestWorks(reached, only.hub, only.member, keeping{})
+	if err != nil {
+		return err
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return reached.Watcher.Run(ctx) })
 	group.Go(func() error {
-		return a.serveManifestWorks(ctx, reached, only.hub, only.member, worksOnlyAsk, keeping{}, only.stopped)
+		shown := awaitHub(ctx, worksOnlyAsk, func() error {
+			err := works.try(ctx)
+			only.stopped(err)
+			return err
+		})
+		if !shown {
+			return nil
+		}
+		return works.serve(ctx)
 	})
 	return group.Wait()
 }
 
-// serveManifestWorks applies the ManifestWorks in the namespace on the hub that has the
-// cluster's name, from when the hub has that kind and the agent may watch it there. It
-// asks for that at least every rarest. told hears what stands against it, nil when nothing
-// does any more.
-func (a *agent) serveManifestWorks(ctx context.Context, reached *engine.Member, hubConfig *rest.Config, cluster string, rarest time.Duration, k keeping, told func(error)) error {
+// manifestWorks applies the ManifestWorks in the namespace on the hub that has the cluster's
+// name, from when the hub has that kind and the agent may watch it there.
+func (a *agent) manifestWorks(reached *engine.Member, hubConfig *rest.Config, cluster string, k keeping) (hubPart, error) {
 	hub, err := client.New(hubConfig, client.Options{Scheme: a.scheme})
 	if err != nil {
-		return fmt.Errorf("reaching the hub at %s: %w", hubConfig.Host, err)
+		return hubPart{}, fmt.Errorf("reaching the hub at %s: %w", hubConfig.Host, err)
 	}
-	prepared := awaitHub(ctx, "No ManifestWorks are applied: ", rarest, func() error {
-		err := a.tryPrepareWorks(ctx, hub, cluster)
-		if err != nil {
-			told(err)
-		}
-		return err
-	})
-	if !prepared {
-		return nil
-	}
+	return hubPart{
+		undone: "no ManifestWorks are applied", group: workv1.GroupName,
+		try:   func(ctx context.Context) error { return a.tryPrepareWorks(ctx, hub, cluster) },
+		serve: func(ctx context.Context) error { return a.serveManifestWorks(ctx, reached, hubConfig, cluster, k) },
+	}, nil
+}
+
+func (a *agent) serveManifestWorks(ctx context.Context, reached *engine.Member, hubConfig *rest.Config, cluster string, k keeping) error {
 	mgr, err := a.newHubManager(hubConfig, inNamespace(cluster), func() {})
 	if err != nil {
 		return err
@@ -124,30 +126,7 @@ func (a *agent) serveManifestWorks(ctx context.Context, reached *engine.Member, 
 		return fmt.Errorf("setting up the ManifestWorks of cluster %q: %w", cluster, err)
 	}
 	log.FromContext(ctx).Info("Applying ManifestWorks", "namespace", cluster, "hubHash", manifestwork.HubHash(origin))
-	told(nil)
 	return mgr.Start(ctx)
-}
-
-// awaitHub tries until nothing stands against what is tried, soon at first and then rarely; it
-// returns false if the context ends before. What stands against it is logged, behind a sentence
-// that says what it is that is not done.
-func awaitHub(ctx context.Context, undone string, rarest time.Duration, try func() error) bool {
-	last := ""
-	for pause := hubFirstAsk; ; pause = min(2*pause, rarest) {
-		err := try()
-		if err == nil {
-			return true
-		}
-		if ctx.Err() == nil && err.Error() != last {
-			last = err.Error()
-			log.FromContext(ctx).V(1).Info(undone + last)
-		}
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(pause):
-		}
-	}
 }
 
 // tryPrepareWorks returns what stands against applying ManifestWorks.

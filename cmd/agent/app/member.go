@@ -132,6 +132,14 @@ func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member 
 			return fmt.Errorf("setting up the agent of member %q: %w", member, err)
 		}
 	}
+	works, err := a.manifestWorks(reached, hubConfig, member, keep)
+	if err != nil {
+		return err
+	}
+	namespaces, err := a.namespacesOfSets(hubConfig, member)
+	if err != nil {
+		return err
+	}
 	group, serving := errgroup.WithContext(serving)
 	group.Go(func() error {
 		defer end()
@@ -140,13 +148,10 @@ func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member 
 	})
 	group.Go(func() error { return hub.Start(serving) })
 	group.Go(func() error { return a.keepCertificate(serving, hubConfig, member) })
-	group.Go(func() error { return a.serveManagedNamespaces(serving, hubConfig, member) })
 	group.Go(func() error {
 		return serve(serving, func(ctx context.Context) error { return a.serveTunnel(ctx, hubConfig, member) })
 	})
-	group.Go(func() error {
-		return a.serveManifestWorks(serving, reached, hubConfig, member, hubLatestAsk, keep, func(error) {})
-	})
+	group.Go(func() error { return serveParts(serving, hubConfig, works, namespaces) })
 	err = group.Wait()
 	if left.Load() {
 		a.withdraw(ctx, hubConfig)

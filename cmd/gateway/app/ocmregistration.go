@@ -60,6 +60,9 @@ func (g *gateway) addKlusterlets(_ context.Context, mgr ctrl.Manager) error {
 		joining.IsMember = func(ctx context.Context, cluster *clusterv1.ManagedCluster) (bool, error) {
 			return view.IsView(ctx, mgr.GetClient(), cluster)
 		}
+		joining.ForeignUser = func(ctx context.Context, cluster *clusterv1.ManagedCluster) (string, error) {
+			return view.ForeignUser(ctx, mgr.GetClient(), cluster)
+		}
 	}
 	return klusterlet.SetupWithManager(g.REST, mgr, joining)
 }

@@ -31,6 +31,9 @@ type Options struct {
 	ForceDeleteWait time.Duration
 	// IsMember is true for ManagedClusters that show members of ours. Nil: none does.
 	IsMember func(context.Context, *clusterv1.ManagedCluster) (bool, error)
+	// ForeignUser is the user whom the agent of a member of ours comes as if others keep that
+	// identity, or empty. Nil: nobody keeps any.
+	ForeignUser func(context.Context, *clusterv1.ManagedCluster) (string, error)
 	// Rights writes what lets clusters in, before what others wait for less. Nil: as all else is
 	// written.
 	Rights client.Client
@@ -73,17 +76,29 @@ func SetupWithManager(config *rest.Config, mgr ctrl.Manager, o Options) error {
 
 // agents are who has the rights of a cluster: of a member of ours its agent's account, and, what
 // is outside of its namespace, the user of the one certificate that this may have; nobody else is
-// to come in under its name.
+// to come in under its name. An identity that others keep reports, and nothing else.
 func (o Options) agents(ctx context.Context, of *clusterv1.ManagedCluster) (managed.Subjects, error) {
 	member, err := o.isMember(ctx, of)
 	if err != nil || !member {
 		return managed.Subjects{Agents: managed.Klusterlets(of.Name)}, err
 	}
 	seats := cluster.FleetSeats()
-	return managed.Subjects{
+	subjects := managed.Subjects{
 		Agents:    []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: seats.Namespace(of.Name), Name: seats.Account}},
-		Certified: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: Ask{Cluster: of.Name, Agent: certificate.Agent}.CommonName()}},
-	}, nil
+		Certified: []rbacv1.Subject{userSubject(Ask{Cluster: of.Name, Agent: certificate.Agent}.CommonName())},
+	}
+	if o.ForeignUser == nil {
+		return subjects, nil
+	}
+	foreign, err := o.ForeignUser(ctx, of)
+	if foreign != "" {
+		subjects.Reporters = []rbacv1.Subject{userSubject(foreign)}
+	}
+	return subjects, err
+}
+
+func userSubject(name string) rbacv1.Subject {
+	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}
 }
 
 // account is the user that the agent of a member of ours is.

@@ -190,7 +190,7 @@ func (r *Reconciler) accept(ctx context.Context, cluster *clusterv1.ManagedClust
 			return nil, err
 		}
 	}
-	return nil, nil
+	return nil, r.ensureReporting(ctx, name, true, agents.Reporters)
 }
 
 func (r *Reconciler) agentsOf(ctx context.Context, cluster *clusterv1.ManagedCluster) (Subjects, error) {
@@ -232,6 +232,9 @@ func (r *Reconciler) deny(ctx context.Context, cluster *clusterv1.ManagedCluster
 		return ctrl.Result{}, err
 	}
 	if err := r.ensure(ctx, clusterRoleBinding(cluster.Name, agents.all())); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.ensureReporting(ctx, cluster.Name, false, agents.Reporters); err != nil {
 		return ctrl.Result{}, err
 	}
 	if err := r.delete(ctx, registrationBinding(cluster.Name, nil)); err != nil {

@@ -75,6 +75,8 @@ type Subjects struct {
 	Agents []rbacv1.Subject
 	// Certified have those outside of the cluster's namespace only.
 	Certified []rbacv1.Subject
+	// Reporters see the ManagedCluster, and say in its status what became of what sets want.
+	Reporters []rbacv1.Subject
 }
 
 func (s Subjects) all() []rbacv1.Subject { return slices.Concat(s.Agents, s.Certified) }
@@ -113,6 +115,34 @@ func clusterRoleBinding(cluster string, agents []rbacv1.Subject) *rbacv1.Cluster
 		ObjectMeta: metav1.ObjectMeta{Name: RolePrefix + cluster, Labels: clusterLabels(cluster)},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: RolePrefix + cluster},
 		Subjects:   agents,
+	}
+}
+
+// reportName is the name of the role of those who report for a member of ours and are not its
+// account, and of its binding. It begins as all that the gateway may bind to members' identities.
+func reportName(cluster string) string { return "fleetgate-member-" + cluster + ":report" }
+
+// reportRole is less than an agent has. By the right to report, which nothing else asks for, the API
+// server's policy knows whoever has it as an agent: nobody has one without the other.
+func reportRole(cluster string, accepted bool) *rbacv1.ClusterRole {
+	own := []string{cluster}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: reportName(cluster), Labels: clusterLabels(cluster)}}
+	role.Rules = []rbacv1.PolicyRule{
+		{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclusters"}, ResourceNames: own, Verbs: []string{"get", "list", "watch"}},
+	}
+	if accepted {
+		role.Rules = append(role.Rules,
+			rbacv1.PolicyRule{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclusters/status"}, ResourceNames: own, Verbs: []string{"patch", "update"}},
+			rbacv1.PolicyRule{APIGroups: []string{"register.open-cluster-management.io"}, Resources: []string{"managedclusters/report"}, ResourceNames: own, Verbs: []string{"update"}})
+	}
+	return role
+}
+
+func reportBinding(cluster string, reporters []rbacv1.Subject) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: reportName(cluster), Labels: clusterLabels(cluster)},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: reportName(cluster)},
+		Subjects:   reporters,
 	}
 }
 

@@ -83,6 +83,24 @@ func (r *Reconciler) ensure(ctx context.Context, wanted client.Object) error {
 	return wrap(r.Rights.Update(ctx, live), "updating", kind, key)
 }
 
+// ensureReporting has those report for a cluster, and nobody else. Most clusters have none of them.
+func (r *Reconciler) ensureReporting(ctx context.Context, cluster string, accepted bool, reporters []rbacv1.Subject) error {
+	if len(reporters) == 0 {
+		return r.endReporting(ctx, cluster)
+	}
+	if err := r.ensure(ctx, reportRole(cluster, accepted)); err != nil {
+		return err
+	}
+	return r.ensure(ctx, reportBinding(cluster, reporters))
+}
+
+func (r *Reconciler) endReporting(ctx context.Context, cluster string) error {
+	if err := r.delete(ctx, reportBinding(cluster, nil)); err != nil {
+		return err
+	}
+	return r.delete(ctx, reportRole(cluster, false))
+}
+
 // label puts the labels of all that is made on something that is about to be.
 func (r *Reconciler) label(made client.Object) {
 	labels := maps.Clone(r.Labels)

@@ -96,6 +96,9 @@ func (r *Reconciler) endRights(ctx context.Context, cluster string) (bool, error
 			return false, err
 		}
 	}
+	if err := r.endReporting(ctx, cluster); err != nil {
+		return false, err
+	}
 	own, err := r.ownsNamespace(ctx, cluster)
 	if err != nil || !own {
 		return false, err

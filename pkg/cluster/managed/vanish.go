@@ -90,6 +90,7 @@ func (r *Reconciler) hasRights(ctx context.Context, cluster string) (bool, error
 	}
 	for _, object := range []client.Object{
 		clusterRole(cluster, false), clusterRoleBinding(cluster, nil), registrationBinding(cluster, nil), workBinding(cluster, nil),
+		reportRole(cluster, false), reportBinding(cluster, nil),
 	} {
 		err := r.Objects.Get(ctx, client.ObjectKeyFromObject(object), emptyLike(object))
 		if client.IgnoreNotFound(err) != nil {

@@ -20,6 +20,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	hubcluster "fleetgate.io/fleetgate/pkg/cluster"
 	"fleetgate.io/fleetgate/pkg/cluster/managed"
 	"fleetgate.io/fleetgate/pkg/routine"
 )
@@ -57,6 +58,24 @@ func IsView(ctx context.Context, hub client.Reader, cluster *clusterv1.ManagedCl
 		return false, client.IgnoreNotFound(err)
 	}
 	return Shows(cluster, member), nil
+}
+
+// ForeignUser is the user whom the agent of a member comes as that a ManagedCluster shows, if others
+// keep that identity and the ManagedCluster says so already. Empty: nobody but the member's account.
+func ForeignUser(ctx context.Context, hub client.Reader, cluster *clusterv1.ManagedCluster) (string, error) {
+	said := cluster.Annotations[IdentityAnnotation]
+	if said == "" {
+		return "", nil
+	}
+	member := &clusterv1beta1.MemberCluster{}
+	if err := hub.Get(ctx, client.ObjectKey{Name: cluster.Name}, member); err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	// What people wrote there names nobody.
+	if !Shows(cluster, member) || hubcluster.FleetSeats().ForeignUser(member) != said {
+		return "", nil
+	}
+	return said, nil
 }
 
 // Pending says that what shows a member is not gone yet: what it was told by that has to be cleaned

@@ -13,6 +13,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	hubcluster "fleetgate.io/fleetgate/pkg/cluster"
 	"fleetgate.io/fleetgate/pkg/cluster/managed"
 )
 
@@ -20,6 +21,8 @@ import (
 const (
 	// MemberAnnotation is the UID of the MemberCluster.
 	MemberAnnotation = "fleetgate.io/member-uid"
+	// IdentityAnnotation is the user whom the member's agent comes as, if others keep that.
+	IdentityAnnotation = "fleetgate.io/member-identity"
 	// labelsAnnotation are the keys of the labels that it has from the MemberCluster, with
 	// commas between: those of people stay.
 	labelsAnnotation = "fleetgate.io/member-labels"
@@ -116,6 +119,10 @@ func desired(cluster *clusterv1.ManagedCluster, member *clusterv1beta1.MemberClu
 		MemberAnnotation: string(member.UID), labelsAnnotation: strings.Join(slices.Sorted(maps.Keys(shown)), ","), acceptedAnnotation: decision,
 	} {
 		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, key, value)
+	}
+	delete(cluster.Annotations, IdentityAnnotation)
+	if user := hubcluster.FleetSeats().ForeignUser(member); user != "" {
+		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, IdentityAnnotation, user)
 	}
 	carryTaints(cluster, member)
 	cluster.Spec.HubAcceptsClient = letIn

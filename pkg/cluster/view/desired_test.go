@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
@@ -256,6 +257,32 @@ func TestAvailableOf(t *testing.T) {
 		}
 		if got != tc.want {
 			t.Errorf("%s: got %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// Who reports for a member is known by its ManagedCluster, and nobody is once that is its own account.
+func TestWhoTheAgentIs(t *testing.T) {
+	account := func(namespace, name string) rbacv1.Subject {
+		return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
+	}
+	for reason, tc := range map[string]struct {
+		identity rbacv1.Subject
+		want     string
+	}{
+		"the account that the hub made":     {identity: account("fleet-member-a", "agent")},
+		"an account that others keep":       {identity: account("fleet-system", "a"), want: "system:serviceaccount:fleet-system:a"},
+		"the account of another member":     {identity: account("fleet-member-b", "agent"), want: "system:serviceaccount:fleet-member-b:agent"},
+		"a user":                            {identity: rbacv1.Subject{Kind: rbacv1.UserKind, Name: "cloud"}, want: "cloud"},
+		"a group, which is no single user":  {identity: rbacv1.Subject{Kind: rbacv1.GroupKind, Name: "clouds"}},
+		"nobody, as the hub says elsewhere": {},
+	} {
+		cluster, member := &clusterv1.ManagedCluster{}, aMember()
+		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, IdentityAnnotation, "before")
+		member.Spec.Identity = tc.identity
+		desired(cluster, member, true)
+		if got, said := cluster.Annotations[IdentityAnnotation]; got != tc.want || said != (tc.want != "") {
+			t.Errorf("%s: %q, want %q", reason, got, tc.want)
 		}
 	}
 }

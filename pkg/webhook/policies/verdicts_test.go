@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -44,7 +45,7 @@ type verdict struct {
 	Name      string         `json:"name"`
 	Object    map[string]any `json:"object"`
 	Old       map[string]any `json:"old"`
-	// May is what the user may do, as verb and resource.
+	// May is what the user may do, as verb and resource with the subresource behind a slash.
 	May []string `json:"may"`
 	// Labels are those of the namespace, Parameter the object that the policy is asked with.
 	Labels    map[string]string `json:"labels"`
@@ -55,7 +56,7 @@ type verdict struct {
 
 // Authorize answers what a policy asks about the user.
 func (v verdict) Authorize(_ context.Context, of authorizer.Attributes) (authorizer.Decision, string, error) {
-	resource := schema.GroupResource{Group: of.GetAPIGroup(), Resource: of.GetResource()}
+	resource := schema.GroupResource{Group: of.GetAPIGroup(), Resource: path.Join(of.GetResource(), of.GetSubresource())}
 	if slices.Contains(v.May, of.GetVerb()+" "+resource.String()) {
 		return authorizer.DecisionAllow, "", nil
 	}

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,12 +69,17 @@ func makesNamespaces(member client.Client, cluster string) *managednamespace.Rec
 	}
 }
 
-// running runs it as an agent does, which sees one ManagedCluster.
+// running runs it as an agent does, which sees one ManagedCluster, with the member's account.
 func running(r *managednamespace.Reconciler, cluster string) *expect.Running {
+	GinkgoHelper()
+	return runningWith(accountOf(cluster), r, cluster)
+}
+
+func runningWith(account *rest.Config, r *managednamespace.Reconciler, cluster string) *expect.Running {
 	GinkgoHelper()
 	again := true
 	return expect.Started(func(context.Context) (func(context.Context) error, error) {
-		mgr, err := ctrl.NewManager(build.Unlimited(accountOf(cluster)), ctrl.Options{
+		mgr, err := ctrl.NewManager(build.Unlimited(account), ctrl.Options{
 			Scheme: kinds(), Metrics: server.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: &again},
 			Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
 				&clusterv1.ManagedCluster{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, cluster)},

@@ -145,6 +145,9 @@ func start(options klusterlet.Options) *expect.Running {
 		options.IsMember = func(ctx context.Context, cluster *clusterv1.ManagedCluster) (bool, error) {
 			return view.IsView(ctx, mgr.GetClient(), cluster)
 		}
+		options.ForeignUser = func(ctx context.Context, cluster *clusterv1.ManagedCluster) (string, error) {
+			return view.ForeignUser(ctx, mgr.GetClient(), cluster)
+		}
 		return mgr.Start, klusterlet.SetupWithManager(build.Unlimited(rest), mgr, options)
 	})
 }
