@@ -117,6 +117,17 @@ var _ = Describe("A member of our own agent", func() {
 			return cluster.ResourceVersion, err
 		}).Should(Equal(before))
 
+		By("claiming something else, and somebody on the hub claiming it for the member")
+		claims := func() ([]clusterv1.ManagedClusterClaim, error) {
+			cluster, err := clusterOf(ctx, name)
+			return cluster.Status.ClusterClaims, err
+		}
+		moved := clusterv1.ManagedClusterClaim{Name: "region", Value: "us"}
+		Expect(hubClient.Status().Patch(ctx, member, expect.MergePatch(`{"status":{"properties":{"region":{"value":"us","observationTime":"2026-01-01T00:00:00Z"}}}}`))).To(Succeed())
+		Eventually(claims).Should(HaveExactElements(moved))
+		Expect(hubClient.Status().Patch(ctx, cluster, expect.MergePatch(`{"status":{"clusterClaims":[{"name":"region","value":"elsewhere"}]}}`))).To(Succeed())
+		Eventually(claims).Should(HaveExactElements(moved))
+
 		By("being tainted for a while")
 		Expect(hubClient.Patch(ctx, member, expect.MergePatch(`{"spec":{"taints":[{"key":"maintenance","effect":"NoSchedule"}]}}`))).To(Succeed())
 		Eventually(taintsOf).WithArguments(ctx, name).Should(Equal([]string{"maintenance:NoSelectIfNew"}))
