@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"time"
 
-	"fleetgate.io/fleetgate/pkg/routine"
 	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +19,8 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // FieldOwner is the field manager under which the gateway installs.

@@ -81,9 +81,21 @@ var nameFields = []string{"metadata.name", "involvedObject.name", "regarding.nam
 // kubelet, where the name stands for the UID.
 var nodeFields = []string{"spec.nodeName", "involvedObject.uid"}
 
-// isQualified says whether a selector asks for a name with the member before it.
-func (x *exchange) isQualified(r fields.Requirement) bool {
-	return slices.Contains(nameFields, r.Field) || slices.Contains(nodeFields, r.Field) && len(x.named(r.Value)) > 0
+// term is one requirement of a selector of fields.
+type term struct {
+	fields.Requirement
+	// qualified is true if it asks for a name with the member before it.
+	qualified bool
+}
+
+// termsOf are those of a selector: whether one asks for such a name is the same for all members.
+func (x *exchange) termsOf(selector fields.Selector) []term {
+	var all []term
+	for _, r := range selector.Requirements() {
+		qualified := slices.Contains(nameFields, r.Field) || slices.Contains(nodeFields, r.Field) && len(x.named(r.Value)) > 0
+		all = append(all, term{Requirement: r, qualified: qualified})
+	}
+	return all
 }
 
 // unqualified are the queries of a list, for each member that is asked. In a view that
@@ -98,6 +110,7 @@ func (x *exchange) unqualified(query url.Values) ([]asked, error) {
 	if err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("fieldSelector: %v", err))
 	}
+	terms := x.termsOf(selector)
 	all := make([]asked, 0, len(members))
 	for _, member := range members {
 		if _, its := x.ownNamespace(member); !its {
@@ -105,7 +118,7 @@ func (x *exchange) unqualified(query url.Values) ([]asked, error) {
 		}
 		if !x.view.qualified || selector.Empty() {
 			all = append(all, asked{member: member, query: query})
-		} else if own, some := x.ownNames(selector, member); some {
+		} else if own, some := ownNames(terms, member); some {
 			all = append(all, asked{member: member, query: copied(query, "fieldSelector", own.String())})
 		}
 	}
@@ -153,30 +166,30 @@ func (x *exchange) labelled(query url.Values) ([]string, url.Values, error) {
 	return members, copied(query, "labelSelector", theirs.String()), nil
 }
 
-// ownNames is a selector with names as one member has them. There is none if it selects a name
+// ownNames is a selector of terms with names as one member has them. There is none if it selects a name
 // that is not the member's; that a name is not another member's is so without being asked for.
-func (x *exchange) ownNames(selector fields.Selector, member string) (own fields.Selector, some bool) {
-	var terms []fields.Selector
-	for _, r := range selector.Requirements() {
-		value := r.Value
-		if x.isQualified(r) {
+func ownNames(terms []term, member string) (own fields.Selector, some bool) {
+	var all []fields.Selector
+	for _, t := range terms {
+		value := t.Value
+		if t.qualified {
 			name, its := strings.CutPrefix(value, member+".")
 			switch {
 			case its && name != "":
 				value = name
-			case r.Operator == selection.NotEquals:
+			case t.Operator == selection.NotEquals:
 				continue
 			default:
 				return nil, false
 			}
 		}
-		term := fields.OneTermEqualSelector
-		if r.Operator == selection.NotEquals {
-			term = fields.OneTermNotEqualSelector
+		made := fields.OneTermEqualSelector
+		if t.Operator == selection.NotEquals {
+			made = fields.OneTermNotEqualSelector
 		}
-		terms = append(terms, term(r.Field, value))
+		all = append(all, made(t.Field, value))
 	}
-	return fields.AndSelectors(terms...), true
+	return fields.AndSelectors(all...), true
 }
 
 // get answers with the object of a name: of the one member that has it, or as rows of all

@@ -7,11 +7,12 @@ import (
 	"context"
 	"time"
 
-	"fleetgate.io/fleetgate/pkg/routine"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // GoingDelay is after what time to look again at what was refused because its namespace
