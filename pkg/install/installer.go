@@ -56,9 +56,6 @@ type Installer struct {
 	// Adopt allows to take over objects of a product that no longer runs.
 	Adopt bool
 	Clock clock.PassiveClock
-
-	// standing is set for whoever installs the same over and over.
-	standing *standing
 }
 
 // InstallDefinitions installs the CustomResourceDefinitions and returns when all
@@ -149,8 +146,8 @@ func (i *Installer) get(ctx context.Context, wanted client.Object) (*unstructure
 // the chart or an administrator may own them.
 func isLeftAlone(current client.Object) bool { return kindOf(current) == "Namespace" }
 
-// apply writes one object, unless it belongs to somebody else, or is a definition
-// of a newer gateway. What it decides holds for the object that it looked at: if another
+// apply writes one object, unless it stands as it should, belongs to somebody else, or is
+// a definition of a newer gateway. What it decides holds for the object that it looked at: if another
 // one took its place meanwhile, it looks again.
 func (i *Installer) apply(ctx context.Context, wanted client.Object) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(wanted)
@@ -168,7 +165,6 @@ func (i *Installer) applyOnce(ctx context.Context, desired *unstructured.Unstruc
 	if err != nil || current != nil && isLeftAlone(current) {
 		return err
 	}
-	wanted := desired.DeepCopy()
 	if current != nil {
 		if !ours(current) {
 			if err := i.adopt(ctx, current, desired); err != nil {
@@ -177,19 +173,16 @@ func (i *Installer) applyOnce(ctx context.Context, desired *unstructured.Unstruc
 		} else if installed := current.GetAnnotations()[AnnotationVersion]; holdsState(current) && newer(installed, i.Version) {
 			log.FromContext(ctx).Info("Left an object alone that a newer gateway installed", "kind", kind, "name", name, "installed", installed)
 			return nil
-		} else if i.standing.still(current, wanted) {
-			return nil
 		} else if err := i.putRight(ctx, current, desired); err != nil {
 			return err
+		} else if stands(current, desired) {
+			return nil
 		}
 		desired.SetUID(current.GetUID())
 		desired.SetResourceVersion(current.GetResourceVersion())
 	}
 	if err := i.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(desired), FieldOwner, client.ForceOwnership); err != nil {
 		return fmt.Errorf("installing %s %s: %w", kind, name, err)
-	}
-	if current != nil {
-		i.standing.applies(current, wanted)
 	}
 	return nil
 }

@@ -34,8 +34,6 @@ type Keeper struct {
 	Wanted func(ctx context.Context, self Account) (Serving, error)
 	// Changed yields when Wanted may say something else than before.
 	Changed <-chan struct{}
-
-	standing standing
 }
 
 // Start keeps until the context ends. It fails if it cannot find out who the gateway is, or
@@ -90,9 +88,7 @@ func (k *Keeper) install(ctx context.Context, self Account) error {
 	if err != nil {
 		return err
 	}
-	installer := k.Installer.serving(wanted)
-	installer.standing = &k.standing
-	if err := installer.InstallServing(ctx); err != nil {
+	if err := k.Installer.serving(wanted).InstallServing(ctx); err != nil {
 		return fmt.Errorf("installing what leads to the gateway: %w", err)
 	}
 	return nil

@@ -133,7 +133,9 @@ var _ = Describe("Meeting another product", func() {
 	It("looks again when an object is replaced between look and write", func(ctx SpecContext) {
 		ours := definition("swappeds", "fleet.cattle.io")
 		Expect(installer(ours).InstallDefinitions(ctx)).To(Succeed())
-		swapping := installer(ours)
+		changed := ours.DeepCopy()
+		changed.Spec.Names.ShortNames = []string{"sw"}
+		swapping := installer(changed)
 		swapping.Client = &swappingClient{Client: hubClient, at: 2, swap: func() {
 			defer GinkgoRecover()
 			Expect(hubClient.Delete(ctx, ours.DeepCopy())).To(Succeed())

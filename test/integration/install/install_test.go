@@ -51,8 +51,12 @@ var _ = Describe("Installing what ships", Ordered, func() {
 	It("changes nothing the second time", func(ctx SpecContext) {
 		before := resourceVersions(ctx, shipped)
 		Expect(before).To(HaveLen(len(shipped)))
-		Expect(installer(shipped...).InstallDefinitions(ctx)).To(Succeed())
+		again := installer(shipped...)
+		counted := &countingClient{Client: hubClient}
+		again.Client = counted
+		Expect(again.InstallDefinitions(ctx)).To(Succeed())
 		Expect(resourceVersions(ctx, shipped)).To(Equal(before))
+		Expect(counted.applied).To(BeZero(), "requests to write what is there already")
 	})
 
 	It("waits for the definitions that another gateway installs", func(ctx SpecContext) {
@@ -140,9 +144,12 @@ var _ = Describe("Leading the hub to the gateway", Ordered, func() {
 		Expect(got.Spec.InsecureSkipTLSVerify).To(BeFalse())
 
 		before := []string{get(ctx, service).ResourceVersion, specOf(ctx, api)}
-		Expect(outside().InstallBase(ctx)).To(Succeed())
-		Expect(outside().InstallServing(ctx)).To(Succeed())
+		again, counted := outside(), &countingClient{Client: hubClient}
+		again.Client = counted
+		Expect(again.InstallBase(ctx)).To(Succeed())
+		Expect(again.InstallServing(ctx)).To(Succeed())
 		Expect([]string{get(ctx, service).ResourceVersion, specOf(ctx, api)}).To(Equal(before))
+		Expect(counted.applied).To(BeZero(), "requests to write what is there already")
 
 		By("following the gateway that leads, also after a rollback, and a new CA")
 		newer := outside()
