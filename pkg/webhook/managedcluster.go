@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
@@ -31,8 +32,9 @@ const defaultPeriod = 60
 // clustersDefaulter completes ManagedClusters.
 type clustersDefaulter struct{ clock clock.PassiveClock }
 
-// Default says when taints came, which nobody else may, and puts clusters that are in no set
-// into the one for these. It returns 400 for times that somebody wrote.
+// Default says when taints came, which nobody else may, puts clusters that are in no set
+// into the one for these, and marks new ones for the controller that lets them go. It returns 400
+// for times that somebody wrote.
 func (d clustersDefaulter) Default(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
 	request, err := admission.RequestFromContext(ctx)
 	if err != nil {
@@ -47,6 +49,11 @@ func (d clustersDefaulter) Default(ctx context.Context, cluster *clusterv1.Manag
 	}
 	if wrong := d.dateTaints(older, cluster); len(wrong) > 0 {
 		return apierrors.NewBadRequest(fmt.Sprintf("It is not allowed to set TimeAdded of Taint %q.", strings.Join(wrong, ",")))
+	}
+	if older == nil {
+		// That controller would, by a write that meets the first ones of others.
+		controllerutil.AddFinalizer(cluster, clusterv1.ResourceCleanupFinalizer)
+		controllerutil.AddFinalizer(cluster, clusterv1.GarbageFinalizer)
 	}
 	if cluster.Spec.LeaseDurationSeconds == 0 {
 		cluster.Spec.LeaseDurationSeconds = defaultPeriod

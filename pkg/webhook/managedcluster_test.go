@@ -30,7 +30,7 @@ func TestAClusterWithAQuantityOfABillionDigitsIsCompletedAtOnce(t *testing.T) {
 	if code != http.StatusOK || answer == nil || !answer.Response.Allowed {
 		t.Fatalf("%d, %+v", code, answer)
 	}
-	for _, want := range []string{"/spec/taints/0/timeAdded", "leaseDurationSeconds", clusterv1.ClusterSetLabel[strings.LastIndex(clusterv1.ClusterSetLabel, "/")+1:]} {
+	for _, want := range []string{"/spec/taints/0/timeAdded", "leaseDurationSeconds", clusterv1.ResourceCleanupFinalizer, clusterv1.GarbageFinalizer, clusterv1.ClusterSetLabel[strings.LastIndex(clusterv1.ClusterSetLabel, "/")+1:]} {
 		if !strings.Contains(string(answer.Response.Patch), want) {
 			t.Errorf("the patch is %s, without %s", answer.Response.Patch, want)
 		}
