@@ -182,7 +182,7 @@ func viewCrowd(b *testing.B, members int) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if took, err = j.joinSimulated(ctx, c, members); err != nil {
+		if took, err = j.joinSimulated(ctx, c.starter(ctx), members); err != nil {
 			b.Fatal(err)
 		}
 		err = j.settleCrowd(ctx)

@@ -5,40 +5,31 @@ package benchmark
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/tunnel"
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/fleet"
 )
 
 const (
-	// membersVariable is how many members there are, if not defaultMembers. A process of
-	// 20,000 descriptors has room for 2,000.
+	// membersVariable is how many members there are, if not defaultMembers.
 	membersVariable = "FLEETGATE_MEMBERS"
 	defaultMembers  = 1000
+	// atOnce is how many of them begin to join at the same time.
+	atOnce = 1000
 	// worksOfMember is how many placements each member has.
 	worksOfMember = 3
 	// idleVariable is how long a fleet is watched in which nothing happens, if not idleTime: in
@@ -49,8 +40,8 @@ const (
 
 // BenchmarkMembers is a fleet of many members that are only there: each has registered, holds
 // one tunnel to the gateway's own port, renews its Lease, and watches three Works. An agent
-// is the product's own code for enrolling, reporting and tunnels; all share one process,
-// with a connection each to the hub and to a gateway. There are two gateways. Figures:
+// is the product's own code for enrolling, reporting and tunnels, with a connection each to
+// the hub and to a gateway; some thousand share a process. There are two gateways. Figures:
 //
 //   - idle: what such a fleet costs in which nothing happens. Memory is what the gateways
 //     together have more than before anybody joined.
@@ -66,12 +57,8 @@ func BenchmarkMembers(b *testing.B) {
 // membersBed is a hub with two gateways and many members.
 type membersBed struct {
 	*joiner
-	crowd   *crowd
-	members int
-	// connected counts the tunnels that are up.
-	connected atomic.Int64
-	// settled counts the Works of which an agent has said that all is well.
-	settled atomic.Int64
+	simulators []*simulatorProcess
+	members    int
 	// before is what the gateways had before anybody joined, in MiB.
 	before   float64
 	idleTime time.Duration
@@ -94,113 +81,45 @@ func newMembersBed(b *testing.B) *membersBed {
 			b.Fatalf("%s: %v", idleVariable, err)
 		}
 	}
-	values, err := os.ReadFile(bed.values)
-	if err != nil {
-		b.Fatal(err)
+	for nth := range (members + membersOfSimulator - 1) / membersOfSimulator {
+		bed.simulators = append(bed.simulators, startSimulator(b, bed.values, filepath.Join(f.Dir, fmt.Sprintf("simulator-%d.log", nth+1))))
 	}
-	if bed.crowd, err = newCrowd(b, values); err != nil {
-		b.Fatal(err)
-	}
-	bed.crowd.besides = bed.serve
 	return bed
 }
 
-// serve is what an agent does beside reporting: it holds a tunnel, and says of each Work that
-// all is well.
-func (m *membersBed) serve(ctx context.Context, agent crowdAgent) {
-	statuses := newAgents(agent.hub)
-	see(ctx, &m.crowd.running, agent.hub, metadataOf(placementv1beta1.GroupVersion.WithKind("WorkList")), func(object client.Object) {
-		work, ok := object.(*metav1.PartialObjectMetadata)
-		if !ok || !statuses.notice(work) {
-			return
-		}
-		if err := statuses.settle(ctx, work); err != nil {
-			klog.Infof("The benchmark cannot report on a Work: %v", err)
-			return
-		}
-		m.settled.Add(1)
-	}, client.InNamespace(clusterv1beta1.MemberNamespace(agent.member)))
-
-	connector, err := m.connector(agent)
-	if err == nil {
-		err = connector.Run(ctx)
+// counts are those of all simulators together.
+func (m *membersBed) counts() simulatorCounts {
+	var sum simulatorCounts
+	for _, s := range m.simulators {
+		counts := s.counts()
+		sum.Connected += counts.Connected
+		sum.Settled += counts.Settled
 	}
-	if err != nil {
-		panic(err) // The simulator itself is wrong.
-	}
+	return sum
 }
 
-// connector is the agent's end of its tunnel, through the hub first and then at the port of
-// which the gateway tells.
-func (m *membersBed) connector(agent crowdAgent) (*tunnel.Connector, error) {
-	secured, err := rest.TLSConfigFor(agent.config)
-	if err != nil {
-		return nil, err
-	}
-	hub, err := kubernetes.NewForConfig(agent.config)
-	if err != nil {
-		return nil, err
-	}
-	namespace := clusterv1beta1.MemberNamespace(agent.member)
-	var up bool
-	return &tunnel.Connector{
-		Member: agent.member,
-		Dial: (&tunnel.HubDialer{
-			URL: agent.config.Host + tunnelv1alpha1.PathOf(agent.member, namespace), TLS: secured, Token: agent.token,
-		}).Dial,
-		Direct: func(ctx context.Context, port tunnel.PortInfo) (net.Conn, error) {
-			roots := x509.NewCertPool()
-			if !roots.AppendCertsFromPEM([]byte(port.CA)) {
-				return nil, errors.New("the gateway told no CA")
-			}
-			return (&tunnel.HubDialer{
-				URL:   "https://" + port.Address + tunnelv1alpha1.PathOf(agent.member, ""),
-				TLS:   &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, ServerName: port.ServerName},
-				Token: func(ctx context.Context) (string, error) { return tunnelToken(ctx, hub, namespace) },
-			}).Dial(ctx)
-		},
-		Targets: map[string]tunnel.Target{},
-		OnStateChange: func(state tunnel.State) {
-			if state.Connected == up {
-				return
-			}
-			if up = state.Connected; up {
-				m.connected.Add(1)
-			} else {
-				m.connected.Add(-1)
-			}
-		},
-	}, nil
+// start has the simulators take turns.
+func (m *membersBed) start(name string) error {
+	return m.simulators[m.joined%len(m.simulators)].join(name)
 }
 
-// tunnelToken is good for the gateway's own port and nothing else.
-func tunnelToken(ctx context.Context, hub kubernetes.Interface, namespace string) (string, error) {
-	seconds := int64((10 * time.Minute).Seconds())
-	answer, err := hub.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, clusterv1beta1.AgentAccount, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{
-			Audiences: []string{tunnelv1alpha1.TokenAudience}, ExpirationSeconds: &seconds,
-			BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: clusterv1beta1.AgentCredentialSecret},
-		},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return "", err
-	}
-	return answer.Status.Token, nil
-}
 
 // join has all members join, and their Works delivered.
 func (m *membersBed) join(b *testing.B) {
 	b.Helper()
 	m.before = m.resident(b)
 	began := time.Now()
-	took, err := m.joinSimulated(b.Context(), m.crowd, m.members)
-	if err != nil {
-		b.Fatal(err)
+	for left := m.members; left > 0; left -= atOnce {
+		more := min(left, atOnce)
+		took, err := m.joinSimulated(b.Context(), m.start, more)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Logf("%d of %d members joined, the last %d within %s", m.members-left+more, m.members, more, took)
 	}
-	b.Logf("%d members joined within %s", m.members, took)
 	m.place(b)
-	m.await(b, "tunnels and Works", func() bool {
-		return m.connected.Load() == int64(m.members) && m.settled.Load() >= int64(worksOfMember*m.members)
+	m.await(b, "tunnels and Works", func(now simulatorCounts) bool {
+		return now.Connected == m.members && now.Settled >= worksOfMember*m.members
 	})
 	b.Logf("all have their tunnels and Works after %s", time.Since(began))
 	if err := m.settleCrowd(b.Context()); err != nil {
@@ -222,12 +141,16 @@ func (m *membersBed) place(b *testing.B) {
 	}
 }
 
-func (m *membersBed) await(b *testing.B, what string, done func() bool) {
+func (m *membersBed) await(b *testing.B, what string, done func(simulatorCounts) bool) {
 	b.Helper()
 	const interval = 20 * time.Millisecond
-	for began := time.Now(); !done(); time.Sleep(interval) {
+	for began := time.Now(); ; time.Sleep(interval) {
+		now := m.counts()
+		if done(now) {
+			return
+		}
 		if time.Since(began) > crowdPatience {
-			b.Fatalf("%s: not within %s: %d of %d tunnels are up, %d Works are settled", what, crowdPatience, m.connected.Load(), m.members, m.settled.Load())
+			b.Fatalf("%s: not within %s: %d of %d tunnels are up, %d Works are settled", what, crowdPatience, now.Connected, m.members, now.Settled)
 		}
 	}
 }
@@ -302,7 +225,7 @@ func (m *membersBed) storm(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	m.await(b, "that all tunnels are cut", func() bool { return m.connected.Load() == 0 })
+	m.await(b, "that all tunnels are cut", func(now simulatorCounts) bool { return now.Connected == 0 })
 	other := m.somebodyElse(b)
 	began := time.Now()
 	var starting sync.WaitGroup
@@ -318,7 +241,7 @@ func (m *membersBed) storm(b *testing.B) {
 		unit string
 		of   float64
 	}{{"s-until-half", 0.5}, {"s-until-99%", 0.99}, {"s-until-all", 1}} {
-		m.await(b, "tunnels after both gateways were killed", func() bool { return float64(m.connected.Load()) >= part.of*float64(m.members) })
+		m.await(b, "tunnels after both gateways were killed", func(now simulatorCounts) bool { return float64(now.Connected) >= part.of*float64(m.members) })
 		figures[part.unit] = time.Since(began).Seconds()
 	}
 	starting.Wait()

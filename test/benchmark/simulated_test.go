@@ -58,7 +58,7 @@ func joinCrowd(b *testing.B, members int, idle time.Duration) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		took, err := j.joinSimulated(b.Context(), c, members)
+		took, err := j.joinSimulated(b.Context(), c.starter(b.Context()), members)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -88,10 +88,11 @@ func (j *joiner) crowd(b *testing.B) *crowd {
 	if err != nil {
 		b.Fatal(err)
 	}
-	c, err := newCrowd(b, values)
+	c, err := newCrowd(values)
 	if err != nil {
 		b.Fatal(err)
 	}
+	b.Cleanup(c.close)
 	return c
 }
 
@@ -110,6 +111,8 @@ type crowd struct {
 	// besides is what each agent does beside reporting; nil is nothing.
 	besides func(ctx context.Context, agent crowdAgent)
 	running sync.WaitGroup
+	// answers is what all members' API servers say of themselves.
+	answers *httptest.Server
 }
 
 // crowdAgent is one of a crowd that was let in.
@@ -121,7 +124,8 @@ type crowdAgent struct {
 	hub    client.WithWatch
 }
 
-func newCrowd(b *testing.B, values []byte) (*crowd, error) {
+// newCrowd are agents that come by the values of a registration token. Who has one closes it.
+func newCrowd(values []byte) (*crowd, error) {
 	c := &crowd{scheme: runtime.NewScheme()}
 	if err := yaml.Unmarshal(values, &c.bootstrap); err != nil {
 		return nil, err
@@ -136,12 +140,24 @@ func newCrowd(b *testing.B, values []byte) (*crowd, error) {
 	mapper.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
 	mapper.Add(placementv1beta1.GroupVersion.WithKind("Work"), meta.RESTScopeNamespace)
 	c.mapper = mapper
-	member := httptest.NewServer(http.HandlerFunc(answerAsMember))
-	b.Cleanup(member.Close)
-	b.Cleanup(c.running.Wait)
+	c.answers = httptest.NewServer(http.HandlerFunc(answerAsMember))
 	var err error
-	c.discovery, err = discovery.NewDiscoveryClientForConfig(&rest.Config{Host: member.URL, QPS: -1})
+	c.discovery, err = discovery.NewDiscoveryClientForConfig(&rest.Config{Host: c.answers.URL, QPS: -1})
 	return c, err
+}
+
+// close waits for the agents, whose contexts have ended.
+func (c *crowd) close() {
+	c.running.Wait()
+	c.answers.Close()
+}
+
+// starter has agents of the crowd join that live until the context ends.
+func (c *crowd) starter(ctx context.Context) func(name string) error {
+	return func(name string) error {
+		c.running.Go(func() { _ = c.join(ctx, name) })
+		return nil
+	}
 }
 
 // answerAsMember is what all members' API servers say of themselves.
@@ -215,8 +231,8 @@ func (c *crowd) join(ctx context.Context, name string) error {
 	}
 }
 
-// joinSimulated returns how long a crowd took to join. It lives on until the context ends.
-func (j *joiner) joinSimulated(ctx context.Context, c *crowd, members int) (time.Duration, error) {
+// joinSimulated starts agents at the same time and returns how long they took to join.
+func (j *joiner) joinSimulated(ctx context.Context, start func(name string) error, members int) (time.Duration, error) {
 	waiting, names := map[string]bool{}, make([]string, members)
 	for i := range names {
 		j.joined++
@@ -231,7 +247,9 @@ func (j *joiner) joinSimulated(ctx context.Context, c *crowd, members int) (time
 	}
 	defer seen.stop()
 	for _, name := range names {
-		c.running.Go(func() { _ = c.join(ctx, name) })
+		if err := start(name); err != nil {
+			return 0, err
+		}
 	}
 	return seen.await(joining, waiting)
 }
