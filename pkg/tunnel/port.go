@@ -136,7 +136,11 @@ func (p *Port) handler() http.Handler {
 			writeStatus(w, refusal)
 			return
 		}
-		p.Registry.UpgradeHandler(member).ServeHTTP(w, req)
+		if conn := p.Registry.upgrade(w, req, member); conn != nil {
+			// The goroutine of the request would hold its buffers and its stack for as long as the
+			// session lasts: as much as the session itself.
+			go p.Registry.serveUpgraded(context.WithoutCancel(req.Context()), member, conn)
+		}
 	})
 }
 

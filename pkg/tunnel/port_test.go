@@ -5,6 +5,7 @@ package tunnel_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -18,6 +19,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"runtime/pprof"
 	"strings"
 	"sync"
 	"testing"
@@ -174,6 +176,23 @@ func TestPortLetsInWhoMayServeTheMember(t *testing.T) {
 				t.Errorf("the refusal tells too much: %v", err)
 			}
 		})
+	}
+}
+
+// Each tunnel kept the goroutine of the request that had opened it, with what had been read of
+// it and a deep stack: half of what a gateway of a thousand members had for its tunnels.
+func TestATunnelHoldsNothingOfTheRequestThatOpenedIt(t *testing.T) {
+	ca, r := newAuthority(t), tunneltest.NewRegistry(t, tunnel.Options{})
+	address := startPort(t, r, ca, func(*tunnel.Port) {})
+	runAgent(t, portDialer(address, "/tunnels/one", ca.pool(), "good").Dial, map[string]tunnel.Target{"a": says("hello")})
+	eventually(t, func() bool { return r.Connected("one") })
+	eventually(t, func() bool {
+		var stacks bytes.Buffer
+		_ = pprof.Lookup("goroutine").WriteTo(&stacks, 2)
+		return !strings.Contains(stacks.String(), "net/http.(*conn).serve(")
+	})
+	if got := hear(t, r, "one", "a"); got != "hello" {
+		t.Errorf("heard %q after the request", got)
 	}
 }
 

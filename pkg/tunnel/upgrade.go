@@ -5,6 +5,7 @@ package tunnel
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,19 +34,31 @@ const upgradeWriteTime = 10 * time.Second
 // treats the request as long-running, since the end of its context ends the session.
 func (r *Registry) UpgradeHandler(member string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if refusal := r.refuseUpgrade(member, req); refusal != nil {
-			writeStatus(w, refusal)
-			return
-		}
-		conn, err := hijack(w)
-		if err != nil {
-			writeStatus(w, refusalOf(http.StatusInternalServerError, metav1.StatusReasonInternalError, err.Error()))
-			return
-		}
-		if err := r.Serve(req.Context(), member, conn); err != nil {
-			klog.FromContext(req.Context()).V(2).Info("Tunnel session ended", "member", member, "reason", err.Error())
+		if conn := r.upgrade(w, req, member); conn != nil {
+			r.serveUpgraded(req.Context(), member, conn)
 		}
 	})
+}
+
+// upgrade takes the request's connection over. It returns nil when it has refused.
+func (r *Registry) upgrade(w http.ResponseWriter, req *http.Request, member string) net.Conn {
+	if refusal := r.refuseUpgrade(member, req); refusal != nil {
+		writeStatus(w, refusal)
+		return nil
+	}
+	conn, err := hijack(w)
+	if err != nil {
+		writeStatus(w, refusalOf(http.StatusInternalServerError, metav1.StatusReasonInternalError, err.Error()))
+		return nil
+	}
+	return conn
+}
+
+// serveUpgraded serves a session to its end.
+func (r *Registry) serveUpgraded(ctx context.Context, member string, conn net.Conn) {
+	if err := r.Serve(ctx, member, conn); err != nil {
+		klog.FromContext(ctx).V(2).Info("Tunnel session ended", "member", member, "reason", err.Error())
+	}
 }
 
 // refuseUpgrade says what is wrong with the request, nil when nothing is.

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -36,6 +38,10 @@ const (
 	// streamDrain is how much of it streams get that cannot be resumed, in tunnels and to
 	// callers.
 	streamDrain = 20 * time.Second
+	// garbage is how much of it is collected, in percent of what is in use. Most of a gateway's
+	// memory is what it knows of members; Go would have as much again be garbage, and to collect
+	// at half of that costs some hundredths of the gateway's CPU time more.
+	garbage = 50
 )
 
 // gateway is everything that the parts share, and is there before the first of them.
@@ -57,6 +63,9 @@ type gateway struct {
 // Run runs the gateway until the context ends, or fails with a sentence that
 // says what is in the way.
 func Run(ctx context.Context, config *options.Config) error {
+	if os.Getenv("GOGC") == "" { // Go's own variable goes before.
+		debug.SetGCPercent(garbage)
+	}
 	spans, err := config.Process.Tracing.Provider(ctx, "gateway", config.REST)
 	if err != nil {
 		return err
