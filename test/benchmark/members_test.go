@@ -103,7 +103,6 @@ func (m *membersBed) start(name string) error {
 	return m.simulators[m.joined%len(m.simulators)].join(name)
 }
 
-
 // join has all members join, and their Works delivered.
 func (m *membersBed) join(b *testing.B) {
 	b.Helper()
