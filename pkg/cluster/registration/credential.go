@@ -78,21 +78,40 @@ func (r *GrantReconciler) lifetime() time.Duration {
 
 // isRevoked tells whether the credential of a granted request was ended before its
 // time: the Cluster or its member is gone, or the Secret to which the credential was
-// bound was made anew. All of it is read live, since the grant may be newer than a
-// cache.
+// bound was made anew. Caches hear of each of these, and whoever is told of it comes here
+// again, so they are enough to find that nothing has ended. Of what looks so the API server
+// itself is asked: the grant may be newer than a cache.
 func (r *GrantReconciler) isRevoked(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (bool, error) {
+	if r.Secrets != nil {
+		if revoked, err := isRevokedBy(ctx, request, r.Client, r.Secrets); err != nil || !revoked {
+			return false, err
+		}
+	}
+	return isRevokedBy(ctx, request, r.Live, r.Live)
+}
+
+// isRevokedBy tells it by what readers have of Clusters and MemberClusters, and of Secrets.
+func isRevokedBy(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, clusters, secrets client.Reader) (bool, error) {
 	var cluster registrationv1alpha1.Cluster
 	key := client.ObjectKey{Namespace: request.Namespace, Name: request.Status.ClusterName}
-	if found, err := routine.Found(ctx, r.Live, key, &cluster, "reading Cluster %q", request.Status.ClusterName); !found {
+	if found, err := routine.Found(ctx, clusters, key, &cluster, "reading Cluster %q", request.Status.ClusterName); !found {
 		return err == nil, err
 	}
-	mc, err := r.getMember(ctx, cluster.Annotations[AnnotationMember])
+	member := cluster.Annotations[AnnotationMember]
+	if member == "" {
+		return true, nil
+	}
+	var mc clusterv1beta1.MemberCluster
+	found, err := routine.Found(ctx, clusters, client.ObjectKey{Name: member}, &mc, "reading MemberCluster %q", member)
 	if err != nil {
 		return false, err
 	}
-	if mc == nil || !isOrigin(mc, &cluster) {
+	if !found || !isOrigin(&mc, &cluster) {
 		return true, nil
 	}
-	bound, err := r.credentialSecret(ctx, mc)
-	return bound != nil && request.Status.CredentialUID != "" && bound.UID != request.Status.CredentialUID, err
+	secret := &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	key = client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(member), Name: clusterv1beta1.AgentCredentialSecret}
+	found, err = routine.Found(ctx, secrets, key, secret, "reading the credential Secret of member %q", member)
+	return found && request.Status.CredentialUID != "" && secret.UID != request.Status.CredentialUID, err
 }
