@@ -109,7 +109,7 @@ func (r *GrantReconciler) claim(ctx context.Context, cluster *registrationv1alph
 // revoke ends every token of the Cluster's member: pkg/cluster/membership makes the
 // Secret to which they are bound anew.
 func (r *GrantReconciler) revoke(ctx context.Context, cluster *registrationv1alpha1.Cluster) error {
-	mc, err := r.getMember(ctx, cluster.Annotations[AnnotationMember])
+	mc, err := getMember(ctx, r.Live, cluster.Annotations[AnnotationMember])
 	if mc == nil || err != nil || !isOrigin(mc, cluster) {
 		return err
 	}

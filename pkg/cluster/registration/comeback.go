@@ -73,7 +73,7 @@ func isToReturn(mc client.Object) bool { return mc.GetAnnotations()[AnnotationTa
 
 // Reconcile implements reconcile.Reconciler.
 func (r *ReturnReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	mc, err := r.Grants.getMember(ctx, req.Name)
+	mc, err := getMember(ctx, r.Grants.Live, req.Name)
 	if mc == nil || err != nil || !mc.DeletionTimestamp.IsZero() || !isToReturn(mc) {
 		return ctrl.Result{}, err
 	}
@@ -100,7 +100,7 @@ func (r *ReturnReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 
 // leave seals a token to the key, in a ClusterRegistration that the agent finds by it.
 func (r *ReturnReconciler) leave(ctx context.Context, mc *clusterv1beta1.MemberCluster, key []byte) error {
-	bound, err := r.Grants.credentialSecret(ctx, mc)
+	bound, err := credentialSecret(ctx, r.Grants.Live, mc.Name)
 	if err != nil {
 		return err
 	}

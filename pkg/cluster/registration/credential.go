@@ -20,15 +20,16 @@ import (
 	"fleetgate.io/fleetgate/pkg/routine"
 )
 
-// credentialSecret reads the Secret to which the member's tokens are bound; nil if there
-// is none.
-func (r *GrantReconciler) credentialSecret(ctx context.Context, mc *clusterv1beta1.MemberCluster) (*corev1.Secret, error) {
-	var secret corev1.Secret
-	key := client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(mc.Name), Name: clusterv1beta1.AgentCredentialSecret}
-	if found, err := routine.Found(ctx, r.Live, key, &secret, "reading the credential Secret of member %q", mc.Name); !found {
+// credentialSecret reads of the Secret to which a member's tokens are bound what it is; nil if
+// there is none. Its UID is what counts.
+func credentialSecret(ctx context.Context, from client.Reader, member string) (*metav1.PartialObjectMetadata, error) {
+	secret := &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	key := client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(member), Name: clusterv1beta1.AgentCredentialSecret}
+	if found, err := routine.Found(ctx, from, key, secret, "reading the credential Secret of member %q", member); !found {
 		return nil, err
 	}
-	return &secret, nil
+	return secret, nil
 }
 
 // credentialFor requests a token of the member's account, bound to the Secret whose
@@ -97,21 +98,13 @@ func isRevokedBy(ctx context.Context, request *registrationv1alpha1.ClusterRegis
 	if found, err := routine.Found(ctx, clusters, key, &cluster, "reading Cluster %q", request.Status.ClusterName); !found {
 		return err == nil, err
 	}
-	member := cluster.Annotations[AnnotationMember]
-	if member == "" {
-		return true, nil
-	}
-	var mc clusterv1beta1.MemberCluster
-	found, err := routine.Found(ctx, clusters, client.ObjectKey{Name: member}, &mc, "reading MemberCluster %q", member)
+	mc, err := getMember(ctx, clusters, cluster.Annotations[AnnotationMember])
 	if err != nil {
 		return false, err
 	}
-	if !found || !isOrigin(&mc, &cluster) {
+	if mc == nil || !isOrigin(mc, &cluster) {
 		return true, nil
 	}
-	secret := &metav1.PartialObjectMetadata{}
-	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	key = client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(member), Name: clusterv1beta1.AgentCredentialSecret}
-	found, err = routine.Found(ctx, secrets, key, secret, "reading the credential Secret of member %q", member)
-	return found && request.Status.CredentialUID != "" && secret.UID != request.Status.CredentialUID, err
+	bound, err := credentialSecret(ctx, secrets, mc.Name)
+	return bound != nil && request.Status.CredentialUID != "" && bound.UID != request.Status.CredentialUID, err
 }

@@ -225,7 +225,7 @@ func (r *GrantReconciler) answer(ctx context.Context, request *registrationv1alp
 	if refused := refuseUnready(mc); refused != nil {
 		return refused, nil
 	}
-	bound, err := r.credentialSecret(ctx, mc)
+	bound, err := credentialSecret(ctx, r.Live, mc.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -258,7 +258,7 @@ func (r *GrantReconciler) grant(ctx context.Context, request *registrationv1alph
 // was one.
 func (r *GrantReconciler) memberOf(ctx context.Context, cluster *registrationv1alpha1.Cluster, key string) (*clusterv1beta1.MemberCluster, *refusal.Refusal, error) {
 	if name := cluster.Annotations[AnnotationMember]; name != "" && cluster.Annotations[AnnotationMemberUID] != "" {
-		mc, err := r.getMember(ctx, name)
+		mc, err := getMember(ctx, r.Live, name)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -278,7 +278,7 @@ func (r *GrantReconciler) memberOf(ctx context.Context, cluster *registrationv1a
 // before. Another origin's MemberCluster is never taken over.
 func (r *GrantReconciler) makeMember(ctx context.Context, cluster *registrationv1alpha1.Cluster, key string) (*clusterv1beta1.MemberCluster, *refusal.Refusal, error) {
 	for _, name := range memberNames(cluster.Namespace, cluster.Name) {
-		mc, err := r.getMember(ctx, name)
+		mc, err := getMember(ctx, r.Live, name)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -318,14 +318,14 @@ func (r *GrantReconciler) createMember(ctx context.Context, cluster *registratio
 	return mc, nil
 }
 
-// getMember reads the live MemberCluster, or nil if there is none: a cache that lags
-// must not make one seem free or gone.
-func (r *GrantReconciler) getMember(ctx context.Context, name string) (*clusterv1beta1.MemberCluster, error) {
+// getMember reads a MemberCluster, or nil if there is none. Whether one is free or gone is for
+// the API server to say: a cache may lag.
+func getMember(ctx context.Context, from client.Reader, name string) (*clusterv1beta1.MemberCluster, error) {
 	if name == "" {
 		return nil, nil
 	}
 	var mc clusterv1beta1.MemberCluster
-	if found, err := routine.Found(ctx, r.Live, client.ObjectKey{Name: name}, &mc, "reading MemberCluster %q", name); !found {
+	if found, err := routine.Found(ctx, from, client.ObjectKey{Name: name}, &mc, "reading MemberCluster %q", name); !found {
 		return nil, err
 	}
 	return &mc, nil
