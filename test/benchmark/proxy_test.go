@@ -51,6 +51,7 @@ func BenchmarkProxy(b *testing.B) {
 			b.Run("list5000-json", func(b *testing.B) { bed.compare(b, e, once(listingJSON)) })
 			b.Run("crud", func(b *testing.B) { bed.compare(b, e, once(bed.changing)) })
 			b.Run("exec", func(b *testing.B) { bed.compare(b, e, once(executing)) })
+			b.Run("exec1000", func(b *testing.B) { bed.typing(b, e) })
 			b.Run("watch1000-rss", func(b *testing.B) { bed.watching(b, e) })
 		})
 	}
@@ -290,11 +291,16 @@ func (p *proxyBed) changing(ctx context.Context, e *entrance) error {
 	return api.Delete(ctx, object.Name, metav1.DeleteOptions{})
 }
 
-// executing runs one command in the pod, with something to say to it.
-func executing(ctx context.Context, e *entrance) error {
+// commandOf is a command in the pod that says what it is told.
+func commandOf(e *entrance) (remotecommand.Executor, error) {
 	url := e.plain.CoreV1().RESTClient().Get().Namespace(proxyNamespace).Resource("pods").Name(proxyPod).SubResource("exec").
 		Param("command", "cat").Param("stdin", "true").Param("stdout", "true").URL()
-	executor, err := remotecommand.NewWebSocketExecutor(e.config, "GET", url.String())
+	return remotecommand.NewWebSocketExecutor(e.config, "GET", url.String())
+}
+
+// executing runs one command in the pod, with something to say to it.
+func executing(ctx context.Context, e *entrance) error {
+	executor, err := commandOf(e)
 	if err != nil {
 		return err
 	}

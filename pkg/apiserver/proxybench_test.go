@@ -1,0 +1,61 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver_test
+
+import (
+	"bytes"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"fleetgate.io/fleetgate/pkg/apiserver"
+)
+
+// BenchmarkProxy is what one request costs by how far it gets: a server of net/http that answers
+// it; the handlers that a request passes in a Kubernetes API server, and then the same answer; a
+// member behind them, over TCP; and that member at the end of a tunnel. One caller keeps one
+// connection. Caller, gateway, agent and member are this process, so CPU is that of all of them.
+func BenchmarkProxy(b *testing.B) {
+	const path = "/clusters/m/api/v1/namespaces/shop/configmaps/settings"
+	answer := bytes.Repeat([]byte("x"), 1<<10)
+	answers := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(answer) })
+	debug := func(c *apiserver.Config) {
+		c.Debug = func(authorizer.UnconditionalAuthorizer) http.Handler { return answers }
+	}
+	near, far := map[string]*member{"m": newMember(b, answers)}, map[string]*member{"m": newMember(b, answers)}
+	plain, tunneled := newGateway(b, near, debug), newGateway(b, far, throughTunnels(b, far))
+	for _, way := range []struct {
+		name   string
+		client *http.Client
+		url    string
+	}{
+		{"nethttp", directClient(b), near["m"].api.URL},
+		{"handlers", plain.client, "https://" + plain.address + apiserver.DebugPrefix},
+		{"member", plain.client, "https://" + plain.address + path},
+		{"tunnel", tunneled.client, "https://" + tunneled.address + path},
+	} {
+		b.Run("inside/"+way.name, func(b *testing.B) { oneByOne(b, way.client, way.url) })
+	}
+}
+
+// oneByOne asks one request after the other.
+func oneByOne(b *testing.B, client *http.Client, url string) {
+	b.Helper()
+	b.ReportAllocs()
+	var took []time.Duration
+	before := cpu(b)
+	for b.Loop() {
+		began := time.Now()
+		if _, _, err := reads(b.Context(), client, url, "u", "application/json"); err != nil {
+			b.Fatal(err)
+		}
+		took = append(took, time.Since(began))
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Nanoseconds()), "p50-ns")
+	b.ReportMetric(float64((cpu(b)-before).Nanoseconds())/float64(len(took)), "cpu-ns/op")
+}

@@ -1,0 +1,146 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package benchmark
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/tools/remotecommand"
+)
+
+const (
+	// typists have a command running each, all at once.
+	typists = 1000
+	// keys is how many each types, one in a pause.
+	keys  = 6
+	pause = 5 * time.Second
+)
+
+// typist is somebody at the terminal of a command that says what it is told.
+type typist struct {
+	keyboard *io.PipeWriter
+	shown    chan struct{}
+}
+
+// Write is the screen.
+func (t *typist) Write(letters []byte) (int, error) {
+	for range letters {
+		t.shown <- struct{}{}
+	}
+	return len(letters), nil
+}
+
+// press returns how long it took until a letter was shown.
+func (t *typist) press(ctx context.Context) (time.Duration, error) {
+	began := time.Now()
+	if _, err := t.keyboard.Write([]byte("x")); err != nil {
+		return 0, fmt.Errorf("typing: %w", err)
+	}
+	select {
+	case <-t.shown:
+		return time.Since(began), nil
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// sit runs a command and returns when it shows what is typed. It ends when the keyboard is closed;
+// how, ended tells.
+func sit(ctx context.Context, e *entrance, ended *errgroup.Group) (*typist, error) {
+	executor, err := commandOf(e)
+	if err != nil {
+		return nil, err
+	}
+	read, keyboard := io.Pipe()
+	t := &typist{keyboard: keyboard, shown: make(chan struct{}, 1)}
+	ended.Go(func() error {
+		err := executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: read, Stdout: t})
+		_ = read.CloseWithError(io.ErrClosedPipe) // Whoever types on hears of it.
+		return err
+	})
+	_, err = t.press(ctx)
+	return t, err
+}
+
+// typing is what a thousand people at once wait for in their containers: from a key until its
+// letter is shown. Each types one in five seconds, at a time of their own.
+func (p *proxyBed) typing(b *testing.B, e *entrance) {
+	for b.Loop() {
+		ctx, cancel := context.WithTimeout(b.Context(), 2*patience)
+		var ended errgroup.Group
+		all, err := sitDown(ctx, e, &ended)
+		if err != nil {
+			b.Fatal(err)
+		}
+		heard, err := typeAll(ctx, all)
+		for _, t := range all {
+			_ = t.keyboard.Close()
+		}
+		if err == nil {
+			err = ended.Wait()
+		}
+		cancel()
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(milliseconds(heard.quantile(0.5)), "echo-p50-ms")
+		b.ReportMetric(milliseconds(heard.quantile(0.99)), "echo-p99-ms")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// sitDown has all typists at their commands.
+func sitDown(ctx context.Context, e *entrance, ended *errgroup.Group) ([]*typist, error) {
+	all := make([]*typist, typists)
+	var group errgroup.Group
+	group.SetLimit(16)
+	for i := range all {
+		group.Go(func() (err error) {
+			all[i], err = sit(ctx, e, ended)
+			return err
+		})
+	}
+	return all, group.Wait()
+}
+
+// typeAll has everybody type all their keys.
+func typeAll(ctx context.Context, all []*typist) (*tally, error) {
+	heard := &tally{took: make([]time.Duration, len(all)*keys)}
+	group, ctx := errgroup.WithContext(ctx)
+	for i, t := range all {
+		group.Go(func() error {
+			for n := range keys {
+				at := rand.N(pause)
+				if err := sleep(ctx, at); err != nil {
+					return err
+				}
+				took, err := t.press(ctx)
+				if err != nil {
+					return err
+				}
+				heard.took[i*keys+n] = took
+				if err := sleep(ctx, pause-at-took); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return heard, group.Wait()
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
