@@ -165,7 +165,7 @@ func (k *klusterletBed) latenessOf(ctx context.Context, name string) (time.Durat
 
 // viewCrowd has members of ours join a hub with the family on and, for what that adds, one without.
 func viewCrowd(b *testing.B, members int) {
-	measured := func(ocm bool) (writes float64, took time.Duration) {
+	measured := func(ocm bool) (all []written, took time.Duration) {
 		f := startFleetWith(b, fmt.Sprintf("views-%d-%t", members, ocm), fleet.Options{Members: []string{"member-1"}, OCM: ocm, GatewayArgs: gatewayFlags()})
 		defer func() {
 			if err := f.Stop(context.Background()); err != nil {
@@ -204,14 +204,18 @@ func viewCrowd(b *testing.B, members int) {
 			b.ReportMetric(float64(total(idle)), "idle-view-writes")
 			b.ReportMetric(float64(residentOf(b, f.Gateway.PID()))/(1<<20), "gateway-MiB")
 		}
-		return float64(total(since(before, after))) / float64(members), took
+		return since(before, after), took
 	}
 	for b.Loop() {
 		without, tookWithout := measured(false)
 		with, took := measured(true)
+		for _, w := range since(without, with) {
+			b.Logf("more with views: %-7s %5d x %s", w.verb, w.count, w.resource)
+		}
+		writes, bare := float64(total(with))/float64(members), float64(total(without))/float64(members)
 		b.ReportMetric(took.Seconds(), "s/join")
 		b.ReportMetric(took.Seconds()/tookWithout.Seconds(), "x-without")
-		b.ReportMetric(with, "writes/member")
-		b.ReportMetric(with-without, "view-writes/member")
+		b.ReportMetric(writes, "writes/member")
+		b.ReportMetric(writes-bare, "view-writes/member")
 	}
 }
