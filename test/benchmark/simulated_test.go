@@ -265,10 +265,8 @@ func (j *joiner) idleWrites(ctx context.Context, during time.Duration) (float64,
 		return 0, err
 	}
 	begin := time.Now()
-	select {
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	case <-time.After(during):
+	if err := sleep(ctx, during); err != nil {
+		return 0, err
 	}
 	after, err := j.allWrites(ctx)
 	return (after - before) / time.Since(begin).Seconds(), err

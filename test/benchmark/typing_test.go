@@ -5,6 +5,7 @@ package benchmark
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -73,20 +74,7 @@ func sit(ctx context.Context, e *entrance, ended *errgroup.Group) (*typist, erro
 // letter is shown. Each types one in five seconds, at a time of their own.
 func (p *proxyBed) typing(b *testing.B, e *entrance) {
 	for b.Loop() {
-		ctx, cancel := context.WithTimeout(b.Context(), 2*patience)
-		var ended errgroup.Group
-		all, err := sitDown(ctx, e, &ended)
-		if err != nil {
-			b.Fatal(err)
-		}
-		heard, err := typeAll(ctx, all)
-		for _, t := range all {
-			_ = t.keyboard.Close()
-		}
-		if err == nil {
-			err = ended.Wait()
-		}
-		cancel()
+		heard, err := typeAtOnce(b.Context(), e)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -94,6 +82,27 @@ func (p *proxyBed) typing(b *testing.B, e *entrance) {
 		b.ReportMetric(milliseconds(heard.quantile(0.99)), "echo-p99-ms")
 	}
 	b.ReportMetric(0, "ns/op")
+}
+
+// typeAtOnce has all commands run, types into them, and ends them; whatever fails, none is left.
+func typeAtOnce(ctx context.Context, e *entrance) (*tally, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	defer cancel()
+	var ended errgroup.Group
+	all, err := sitDown(ctx, e, &ended)
+	var heard *tally
+	if err == nil {
+		heard, err = typeAll(ctx, all)
+	}
+	if err != nil {
+		cancel() // Who waits for a letter is told.
+	}
+	for _, t := range all {
+		if t != nil {
+			_ = t.keyboard.Close()
+		}
+	}
+	return heard, errors.Join(err, ended.Wait())
 }
 
 // sitDown has all typists at their commands.
@@ -112,13 +121,13 @@ func sitDown(ctx context.Context, e *entrance, ended *errgroup.Group) ([]*typist
 
 // typeAll has everybody type all their keys.
 func typeAll(ctx context.Context, all []*typist) (*tally, error) {
-	heard := &tally{took: make([]time.Duration, len(all)*keys)}
+	heard, begin := &tally{took: make([]time.Duration, len(all)*keys)}, time.Now()
 	group, ctx := errgroup.WithContext(ctx)
 	for i, t := range all {
 		group.Go(func() error {
 			for n := range keys {
-				at := rand.N(pause)
-				if err := sleep(ctx, at); err != nil {
+				due := begin.Add(time.Duration(n)*pause + rand.N(pause))
+				if err := sleep(ctx, time.Until(due)); err != nil {
 					return err
 				}
 				took, err := t.press(ctx)
@@ -126,9 +135,6 @@ func typeAll(ctx context.Context, all []*typist) (*tally, error) {
 					return err
 				}
 				heard.took[i*keys+n] = took
-				if err := sleep(ctx, pause-at-took); err != nil {
-					return err
-				}
 			}
 			return nil
 		})
@@ -136,6 +142,7 @@ func typeAll(ctx context.Context, all []*typist) (*tally, error) {
 	return heard, group.Wait()
 }
 
+// sleep returns after a time, or with the error of a context that ended before.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):

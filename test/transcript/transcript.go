@@ -14,6 +14,9 @@ import (
 
 const gap = "..."
 
+// logged is a line that Kubernetes' client library writes to its log.
+var logged = regexp.MustCompile(`^[IWEF]\d{4} [0-9:.]+ +\d+ \S+\.go:\d+\] `)
+
 // Transcript is what a document shows.
 type Transcript struct {
 	// Files are those of which it says "This is `name.yaml`:", by name.
@@ -75,4 +78,18 @@ func (c Command) Pattern() string {
 		lines = append(lines, strings.Join(parts, `.*`))
 	}
 	return `^` + strings.Join(lines, `\n`) + `\n?$`
+}
+
+// Printed is what a command printed, to compare with its Pattern: all of it but lines of the log
+// of Kubernetes' client library. On a machine that stood still for a moment it tells there that a
+// request waited, which no document shows. What an API server warns of stays, by whichever way
+// the program tells it.
+func Printed(output string) string {
+	var kept strings.Builder
+	for line := range strings.Lines(output) {
+		if !logged.MatchString(line) || strings.Contains(line, "Warning: ") {
+			kept.WriteString(line)
+		}
+	}
+	return kept.String()
 }

@@ -56,3 +56,21 @@ func TestPattern(t *testing.T) {
 		t.Error("nothing is not taken for nothing")
 	}
 }
+
+func TestPrintedLeavesTheLibrarysLogOut(t *testing.T) {
+	const answer = "release \"fleet-agent\" uninstalled\n"
+	const waited = "I1127 04:32:10.439246    5811 request.go:690] \"Waited before sending request\" delay=\"1.2s\"\n"
+	for printed, want := range map[string]string{
+		answer:                    answer,
+		waited + answer:           answer,
+		answer + waited:           answer,
+		"Error: " + waited:        "Error: " + waited,
+		"I1127 is a name\n":       "I1127 is a name\n",
+		"level=WARN msg=\"no\"\n": "level=WARN msg=\"no\"\n",
+		"W1127 04:32:10.439246    5811 warnings.go:107] Warning: v1 is old\n" + answer: "W1127 04:32:10.439246    5811 warnings.go:107] Warning: v1 is old\n" + answer,
+	} {
+		if got := Printed(printed); got != want {
+			t.Errorf("of %q there is %q, want %q", printed, got, want)
+		}
+	}
+}

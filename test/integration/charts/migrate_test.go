@@ -117,7 +117,7 @@ var _ = Describe("docs/migrate.md", Ordered, func() {
 })
 
 // run runs a command as the administrator of hub or member types it in the project's
-// folder, and returns what it answers, and of one that fails all that it prints.
+// folder, and returns what it prints.
 func (m *migration) run(ctx context.Context, c transcript.Command) (string, error) {
 	of := map[string]*env.Cluster{"hub": m.hub, "member": m.member}[c.Who]
 	if of == nil {
@@ -132,16 +132,9 @@ func (m *migration) run(ctx context.Context, c transcript.Command) (string, erro
 	command.Env = append(os.Environ(), "HOME="+of.Dir, "KUBECONFIG="+filepath.Join(of.Dir, env.BreakGlass+".kubeconfig"),
 		"PATH="+filepath.Join(home, ".fleetgate", "bin")+":"+os.Getenv("PATH"),
 		"HUB_URL="+m.hub.URL, "HUB_CA="+base64.StdEncoding.EncodeToString(m.hub.CABundle), "REGISTRY=registry.example.org/fleetgate")
-	// What is compared is the answer. Beside it, on a machine that stood still for a moment, Helm's
-	// and kubectl's library tells on stderr that a request waited.
-	var answer, besides strings.Builder
-	command.Stdout, command.Stderr = &answer, &besides
-	err := command.Run()
-	GinkgoWriter.Printf("%s$ %s\n%s%s\n", c.Who, line, answer.String(), besides.String())
-	if err != nil {
-		return answer.String() + besides.String(), err
-	}
-	return answer.String(), nil
+	out, err := command.CombinedOutput()
+	GinkgoWriter.Printf("%s$ %s\n%s\n", c.Who, line, out)
+	return transcript.Printed(string(out)), err
 }
 
 // act is what the nodes of hub and member do after a command.
