@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
-	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	"fleetgate.io/fleetgate/pkg/cluster/clusterset"
 	"fleetgate.io/fleetgate/pkg/cluster/klusterlet"
 	"fleetgate.io/fleetgate/pkg/cluster/view"
@@ -57,12 +56,7 @@ func (g *gateway) addKlusterlets(_ context.Context, mgr ctrl.Manager) error {
 	if shown, err := g.showMembers(mgr); err != nil {
 		return err
 	} else if shown {
-		joining.IsMember = func(ctx context.Context, cluster *clusterv1.ManagedCluster) (bool, error) {
-			return view.IsView(ctx, mgr.GetClient(), cluster)
-		}
-		joining.ForeignUser = func(ctx context.Context, cluster *clusterv1.ManagedCluster) (string, error) {
-			return view.ForeignUser(ctx, mgr.GetClient(), cluster)
-		}
+		joining.Members = view.Members{Hub: mgr.GetClient()}
 	}
 	return klusterlet.SetupWithManager(g.REST, mgr, joining)
 }

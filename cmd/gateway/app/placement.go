@@ -15,7 +15,6 @@ import (
 	"fleetgate.io/fleetgate/charts"
 	"fleetgate.io/fleetgate/cmd/gateway/app/commands"
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
-	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	"fleetgate.io/fleetgate/pkg/cluster/clusterset"
 	"fleetgate.io/fleetgate/pkg/cluster/view"
 	"fleetgate.io/fleetgate/pkg/placement"
@@ -49,9 +48,7 @@ func (g *gateway) tenancy(mgr ctrl.Manager) scheduler.Tenancy {
 	if !g.Placement.LimitsTenants() {
 		return nil
 	}
-	return clusterset.Tenancy{Reader: mgr.GetClient(), Counts: func(ctx context.Context, cluster *clusterv1.ManagedCluster) (bool, error) {
-		return view.IsView(ctx, mgr.GetClient(), cluster)
-	}}
+	return clusterset.Tenancy{Reader: mgr.GetClient(), Counts: view.Members{Hub: mgr.GetClient()}.IsMember}
 }
 
 // marks are what people put on the ManagedClusters of members, and nil if there are none.

@@ -18,7 +18,30 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster"
 	"fleetgate.io/fleetgate/pkg/cluster/certificate"
 	"fleetgate.io/fleetgate/pkg/cluster/managed"
+	"fleetgate.io/fleetgate/pkg/ownwrites"
 )
+
+// Members tells of ManagedClusters that show members of ours, which have an agent of ours and no
+// klusterlet.
+type Members interface {
+	// IsMember is true for one that does.
+	IsMember(ctx context.Context, cluster *clusterv1.ManagedCluster) (bool, error)
+	// ForeignUser is the user whom the member's agent comes as if others keep that identity, or empty.
+	ForeignUser(ctx context.Context, cluster *clusterv1.ManagedCluster) (string, error)
+	// Report returns what puts into its status what the hub knows of the member, and nil if it shows none.
+	Report(ctx context.Context, cluster *clusterv1.ManagedCluster) (func(*clusterv1.ManagedClusterStatus), error)
+}
+
+// nobody is where there are no members of ours.
+type nobody struct{}
+
+func (nobody) IsMember(context.Context, *clusterv1.ManagedCluster) (bool, error) { return false, nil }
+
+func (nobody) ForeignUser(context.Context, *clusterv1.ManagedCluster) (string, error) { return "", nil }
+
+func (nobody) Report(context.Context, *clusterv1.ManagedCluster) (func(*clusterv1.ManagedClusterStatus), error) {
+	return nil, nil
+}
 
 // Options say how klusterlets are served.
 type Options struct {
@@ -29,11 +52,8 @@ type Options struct {
 	// ForceDeleteWait is how long the agent of a deleted cluster may clean up; zero is 15
 	// minutes.
 	ForceDeleteWait time.Duration
-	// IsMember is true for ManagedClusters that show members of ours. Nil: none does.
-	IsMember func(context.Context, *clusterv1.ManagedCluster) (bool, error)
-	// ForeignUser is the user whom the agent of a member of ours comes as if others keep that
-	// identity, or empty. Nil: nobody keeps any.
-	ForeignUser func(context.Context, *clusterv1.ManagedCluster) (string, error)
+	// Members tells of ManagedClusters that show members of ours. Nil: none does.
+	Members Members
 	// Rights writes what lets clusters in, before what others wait for less. Nil: as all else is
 	// written.
 	Rights client.Client
@@ -52,20 +72,27 @@ func SetupWithManager(config *rest.Config, mgr ctrl.Manager, o Options) error {
 	if err := mgr.Add(objects); err != nil {
 		return err
 	}
+	own, err := ownwrites.NewClient(mgr, mgr.GetConfig())
+	if err != nil {
+		return err
+	}
 	hub, now := mgr.GetClient(), clock.RealClock{}
 	if o.Rights == nil {
 		o.Rights = hub
 	}
+	if o.Members == nil {
+		o.Members = nobody{}
+	}
 	for _, add := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		&managed.Reconciler{
-			Client: hub, Rights: o.Rights, Live: mgr.GetAPIReader(), Objects: objects, Recorder: mgr.GetEventRecorder(managed.Name), Clock: now,
-			ForceDeleteWait: o.ForceDeleteWait, Agents: o.agents, Labels: o.Labels, Workers: o.Workers,
+			Clusters: own, Client: hub, Rights: o.Rights, Live: mgr.GetAPIReader(), Objects: objects, Recorder: mgr.GetEventRecorder(managed.Name), Clock: now,
+			ForceDeleteWait: o.ForceDeleteWait, Agents: o.agents, Report: o.Members.Report, Labels: o.Labels, Workers: o.Workers,
 		},
 		&Approver{
 			Client: hub, Requests: objects, Recorder: mgr.GetEventRecorder(ApproverName), Clock: now,
 			Users: o.Users, Signer: o.Signer, Account: o.account, Workers: o.Workers,
 		},
-		&LivenessReconciler{Client: hub, Leases: objects, Recorder: mgr.GetEventRecorder(LivenessName), Clock: now, IsMember: o.IsMember, Workers: o.Workers},
+		&LivenessReconciler{Client: hub, Leases: objects, Recorder: mgr.GetEventRecorder(LivenessName), Clock: now, IsMember: o.Members.IsMember, Workers: o.Workers},
 	} {
 		if err := add.SetupWithManager(mgr); err != nil {
 			return err
@@ -78,7 +105,7 @@ func SetupWithManager(config *rest.Config, mgr ctrl.Manager, o Options) error {
 // is outside of its namespace, the user of the one certificate that this may have; nobody else is
 // to come in under its name. An identity that others keep reports, and nothing else.
 func (o Options) agents(ctx context.Context, of *clusterv1.ManagedCluster) (managed.Subjects, error) {
-	member, err := o.isMember(ctx, of)
+	member, err := o.Members.IsMember(ctx, of)
 	if err != nil || !member {
 		return managed.Subjects{Agents: managed.Klusterlets(of.Name)}, err
 	}
@@ -87,10 +114,7 @@ func (o Options) agents(ctx context.Context, of *clusterv1.ManagedCluster) (mana
 		Agents:    []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: seats.Namespace(of.Name), Name: seats.Account}},
 		Certified: []rbacv1.Subject{userSubject(Ask{Cluster: of.Name, Agent: certificate.Agent}.CommonName())},
 	}
-	if o.ForeignUser == nil {
-		return subjects, nil
-	}
-	foreign, err := o.ForeignUser(ctx, of)
+	foreign, err := o.Members.ForeignUser(ctx, of)
 	if foreign != "" {
 		subjects.Reporters = []rbacv1.Subject{userSubject(foreign)}
 	}
@@ -103,16 +127,9 @@ func userSubject(name string) rbacv1.Subject {
 
 // account is the user that the agent of a member of ours is.
 func (o Options) account(ctx context.Context, of *clusterv1.ManagedCluster) (string, error) {
-	member, err := o.isMember(ctx, of)
+	member, err := o.Members.IsMember(ctx, of)
 	if err != nil || !member {
 		return "", err
 	}
 	return cluster.FleetSeats().Username(of.Name), nil
-}
-
-func (o Options) isMember(ctx context.Context, of *clusterv1.ManagedCluster) (bool, error) {
-	if o.IsMember == nil {
-		return false, nil
-	}
-	return o.IsMember(ctx, of)
 }

@@ -45,7 +45,10 @@ const (
 // Reconciler gives clusters that are accepted what they need, takes it from those that are
 // not any more, and lets those go that are deleted.
 type Reconciler struct {
-	// Client writes; it reads ManagedClusters, from a cache if it has one.
+	// Clusters reads and writes ManagedClusters. What is made for one has it looked at again: if
+	// it reads from a cache, that should have what was written before.
+	Clusters client.Client
+	// Client reads and writes all else that is not rights.
 	Client client.Client
 	// Rights writes what lets a cluster in: its namespace, roles and bindings. No agent can have
 	// any of it written again and again.
@@ -63,6 +66,10 @@ type Reconciler struct {
 	ForceDeleteWait time.Duration
 	// Agents are whom a cluster's rights are given to. Nil: its klusterlets.
 	Agents func(ctx context.Context, cluster *clusterv1.ManagedCluster) (Subjects, error)
+	// Report returns what the hub itself has to say of a cluster besides, as what a member's agent
+	// has told by other ways: it is written at once with that the cluster is accepted. Nil, as what
+	// it returns may be: there is nothing.
+	Report func(ctx context.Context, cluster *clusterv1.ManagedCluster) (func(*clusterv1.ManagedClusterStatus), error)
 	// Labels are on all that is made for clusters, beside the one that names the cluster.
 	Labels map[string]string
 	// Workers is how many clusters are worked on at a time. Zero means one.
@@ -127,7 +134,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return routine.Soon.Again(ctrl.Result{}, r.EnsureRoles(ctx))
 	}
 	cluster := &clusterv1.ManagedCluster{}
-	err := r.Client.Get(ctx, req.NamespacedName, cluster)
+	err := r.Clusters.Get(ctx, req.NamespacedName, cluster)
 	if apierrors.IsNotFound(err) {
 		return routine.Soon.Again(r.vanish(ctx, req.Name))
 	}
@@ -152,7 +159,14 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster *clusterv1.ManagedCl
 	if err != nil {
 		return ctrl.Result{}, errors.Join(fmt.Errorf("accepting ManagedCluster %q: %w", cluster.Name, err), r.tellFailure(ctx, cluster, err))
 	}
-	return ctrl.Result{}, r.writeCondition(ctx, cluster, accepted(refused))
+	if refused != nil || r.Report == nil || meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ConditionHubAccepted) {
+		return ctrl.Result{}, r.writeCondition(ctx, cluster, accepted(refused))
+	}
+	report, err := r.Report(ctx, cluster)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, r.writeStatus(ctx, cluster, accepted(nil), report)
 }
 
 // tellFailure says of a cluster that has no rights yet why it could not be given them. One that
@@ -167,7 +181,7 @@ func (r *Reconciler) tellFailure(ctx context.Context, cluster *clusterv1.Managed
 
 // ensureFinalizers adds them before anything is made that they are for.
 func (r *Reconciler) ensureFinalizers(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
-	return routine.Change(ctx, r.Client, cluster, func() {
+	return routine.Change(ctx, r.Clusters, cluster, func() {
 		controllerutil.AddFinalizer(cluster, clusterv1.ResourceCleanupFinalizer)
 		controllerutil.AddFinalizer(cluster, clusterv1.GarbageFinalizer)
 	}, "marking ManagedCluster %q", cluster.Name)
@@ -258,9 +272,17 @@ func denied() metav1.Condition {
 
 // writeCondition writes one condition, if it changed.
 func (r *Reconciler) writeCondition(ctx context.Context, cluster *clusterv1.ManagedCluster, condition metav1.Condition) error {
+	return r.writeStatus(ctx, cluster, condition, nil)
+}
+
+// writeStatus writes one condition, and what else there is to report.
+func (r *Reconciler) writeStatus(ctx context.Context, cluster *clusterv1.ManagedCluster, condition metav1.Condition, report func(*clusterv1.ManagedClusterStatus)) error {
 	changed := false
-	err := routine.ChangeStatus(ctx, r.Client, cluster, func() {
+	err := routine.ChangeStatus(ctx, r.Clusters, cluster, func() {
 		changed = meta.SetStatusCondition(&cluster.Status.Conditions, condition)
+		if report != nil {
+			report(&cluster.Status)
+		}
 	}, "writing the status of ManagedCluster %q", cluster.Name)
 	switch {
 	case err != nil || !changed || condition.Type != clusterv1.ConditionHubAccepted:

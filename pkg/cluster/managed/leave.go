@@ -79,7 +79,7 @@ func (r *Reconciler) leave(ctx context.Context, cluster *clusterv1.ManagedCluste
 		}
 		cluster.ResourceVersion, cluster.Status = base.ResourceVersion, base.Status
 	}
-	if err := r.Client.Patch(ctx, cluster, routine.Since(base)); client.IgnoreNotFound(err) != nil {
+	if err := r.Clusters.Patch(ctx, cluster, routine.Since(base)); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("letting ManagedCluster %q go: %w", cluster.Name, err)
 	}
 	return ctrl.Result{}, nil

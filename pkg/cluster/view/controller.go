@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,32 +49,51 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r))
 }
 
-// IsView says whether a ManagedCluster shows a member, by what hub says of members.
-func IsView(ctx context.Context, hub client.Reader, cluster *clusterv1.ManagedCluster) (bool, error) {
+// Members are those that ManagedClusters show, by what Hub says of members.
+type Members struct{ Hub client.Reader }
+
+// IsMember says whether a ManagedCluster shows a member.
+func (m Members) IsMember(ctx context.Context, cluster *clusterv1.ManagedCluster) (bool, error) {
+	member, err := m.shownBy(ctx, cluster)
+	return member != nil, err
+}
+
+// shownBy is the member that a ManagedCluster shows, or nil.
+func (m Members) shownBy(ctx context.Context, cluster *clusterv1.ManagedCluster) (*clusterv1beta1.MemberCluster, error) {
 	if cluster.Annotations[MemberAnnotation] == "" {
-		return false, nil
+		return nil, nil
 	}
 	member := &clusterv1beta1.MemberCluster{}
-	if err := hub.Get(ctx, client.ObjectKey{Name: cluster.Name}, member); err != nil {
-		return false, client.IgnoreNotFound(err)
+	if err := m.Hub.Get(ctx, client.ObjectKey{Name: cluster.Name}, member); err != nil {
+		return nil, client.IgnoreNotFound(err)
 	}
-	return Shows(cluster, member), nil
+	if !Shows(cluster, member) {
+		return nil, nil
+	}
+	return member, nil
+}
+
+// Report returns what puts into the status of a ManagedCluster what there is to say of the member
+// that it shows, and nil if it shows none.
+func (m Members) Report(ctx context.Context, cluster *clusterv1.ManagedCluster) (func(*clusterv1.ManagedClusterStatus), error) {
+	member, err := m.shownBy(ctx, cluster)
+	if member == nil || err != nil {
+		return nil, err
+	}
+	return func(status *clusterv1.ManagedClusterStatus) { desiredStatus(status, member) }, nil
 }
 
 // ForeignUser is the user whom the agent of a member comes as that a ManagedCluster shows, if others
 // keep that identity and the ManagedCluster says so already. Empty: nobody but the member's account.
-func ForeignUser(ctx context.Context, hub client.Reader, cluster *clusterv1.ManagedCluster) (string, error) {
+func (m Members) ForeignUser(ctx context.Context, cluster *clusterv1.ManagedCluster) (string, error) {
 	said := cluster.Annotations[IdentityAnnotation]
 	if said == "" {
 		return "", nil
 	}
-	member := &clusterv1beta1.MemberCluster{}
-	if err := hub.Get(ctx, client.ObjectKey{Name: cluster.Name}, member); err != nil {
-		return "", client.IgnoreNotFound(err)
-	}
+	member, err := m.shownBy(ctx, cluster)
 	// What people wrote there names nobody.
-	if !Shows(cluster, member) || hubcluster.FleetSeats().ForeignUser(member) != said {
-		return "", nil
+	if member == nil || err != nil || hubcluster.FleetSeats().ForeignUser(member) != said {
+		return "", err
 	}
 	return said, nil
 }
@@ -85,7 +105,7 @@ func Pending(ctx context.Context, hub client.Reader, member string) (string, err
 	if err := hub.Get(ctx, client.ObjectKey{Name: member}, cluster); err != nil {
 		return "", client.IgnoreNotFound(err)
 	}
-	if shown, err := IsView(ctx, hub, cluster); !shown || err != nil {
+	if shown, err := (Members{hub}).IsMember(ctx, cluster); !shown || err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("ManagedCluster %q is not gone yet", member), nil
@@ -165,6 +185,10 @@ func (r *Reconciler) follow(ctx context.Context, member *clusterv1beta1.MemberCl
 		if err := r.write(ctx, member, cluster, letIn); err != nil {
 			return err
 		}
+	}
+	if letIn && meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ConditionHubAccepted) == nil {
+		// Whoever accepts it is about to say so, and reports the rest with that.
+		return nil
 	}
 	return routine.ChangeStatus(ctx, r.Client, cluster, func() {
 		desiredStatus(&cluster.Status, member)

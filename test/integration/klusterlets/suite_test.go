@@ -142,12 +142,7 @@ func start(options klusterlet.Options) *expect.Running {
 		if err := (&view.Reconciler{Client: mgr.GetClient(), Workers: 4}).SetupWithManager(mgr); err != nil {
 			return nil, err
 		}
-		options.IsMember = func(ctx context.Context, cluster *clusterv1.ManagedCluster) (bool, error) {
-			return view.IsView(ctx, mgr.GetClient(), cluster)
-		}
-		options.ForeignUser = func(ctx context.Context, cluster *clusterv1.ManagedCluster) (string, error) {
-			return view.ForeignUser(ctx, mgr.GetClient(), cluster)
-		}
+		options.Members = view.Members{Hub: mgr.GetClient()}
 		return mgr.Start, klusterlet.SetupWithManager(build.Unlimited(rest), mgr, options)
 	})
 }

@@ -47,9 +47,7 @@ func startLimited(ctx context.Context) {
 		if err != nil {
 			return nil, err
 		}
-		tenancy := clusterset.Tenancy{Reader: mgr.GetClient(), Counts: func(ctx context.Context, cluster *clusterv1.ManagedCluster) (bool, error) {
-			return view.IsView(ctx, mgr.GetClient(), cluster)
-		}}
+		tenancy := clusterset.Tenancy{Reader: mgr.GetClient(), Counts: view.Members{Hub: mgr.GetClient()}.IsMember}
 		return mgr.Start, placement.SetupWithManager(ctx, mgr, placement.Options{Tenancy: tenancy})
 	})
 	DeferCleanup(limited.Stop)

@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -86,9 +87,31 @@ func acceptedBy(ctx context.Context, name string) (bool, error) {
 	return cluster.Spec.HubAcceptsClient, err
 }
 
+// watchCluster returns what tells how a ManagedCluster was written since.
+func watchCluster(ctx context.Context, name string) func() []watch.EventType {
+	GinkgoHelper()
+	watching, err := client.NewWithWatch(hub.Config(), client.Options{Scheme: kinds()})
+	Expect(err).NotTo(HaveOccurred())
+	events, err := watching.Watch(ctx, &clusterv1.ManagedClusterList{}, client.MatchingFields{"metadata.name": name})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(events.Stop)
+	var seen []watch.EventType
+	return func() []watch.EventType {
+		for {
+			select {
+			case event := <-events.ResultChan():
+				seen = append(seen, event.Type)
+			default:
+				return seen
+			}
+		}
+	}
+}
+
 var _ = Describe("A member of our own agent", func() {
 	It("is shown as a ManagedCluster, and costs no write while nothing changes", func(ctx SpecContext) {
 		const name = "shown"
+		written := watchCluster(ctx, name)
 		member := newMember(ctx, name, true)
 		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("ManagedClusterConditionAvailable", "True/ManagedClusterAvailable"))
 		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("HubAcceptedManagedCluster", "True/HubClusterAdminAccepted"))
@@ -100,6 +123,11 @@ var _ = Describe("A member of our own agent", func() {
 		Expect(cluster.Status.Version.Kubernetes).To(Equal("v1.36.3"))
 		Expect(cluster.Status.ClusterClaims).To(HaveExactElements(clusterv1.ManagedClusterClaim{Name: "region", Value: "eu"}))
 		Expect(cluster.Status.Capacity).To(HaveKeyWithValue(corev1.ResourceCPU, resource.MustParse("4")))
+
+		By("having been made, and told of, once")
+		once := Equal([]watch.EventType{watch.Added, watch.Modified})
+		Eventually(written).Should(once)
+		Consistently(written).Should(once)
 
 		By("having rights for its account, and for nobody else")
 		binding := &rbacv1.RoleBinding{}

@@ -42,9 +42,7 @@ func showMembers(mgr ctrl.Manager) {
 	Expect(clusterset.SetupWithManager(mgr)).To(Succeed())
 	Expect((&view.Reconciler{Client: mgr.GetClient(), Workers: 4}).SetupWithManager(mgr)).To(Succeed())
 	Expect(klusterlet.SetupWithManager(gatewayConf, mgr, klusterlet.Options{
-		IsMember: func(ctx context.Context, cluster *clusterv1.ManagedCluster) (bool, error) {
-			return view.IsView(ctx, mgr.GetClient(), cluster)
-		},
+		Members: view.Members{Hub: mgr.GetClient()},
 		Workers: 4,
 	})).To(Succeed())
 }
