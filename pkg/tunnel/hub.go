@@ -94,13 +94,15 @@ func (d *HubDialer) Dial(ctx context.Context) (net.Conn, error) {
 	if target.Scheme != "https" || target.Host == "" {
 		return nil, fmt.Errorf("the hub's URL %s is not of the form https://host/path", target.Redacted())
 	}
-	token, err := d.Token(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("getting the token for the hub: %w", err)
-	}
 	conn, err := d.connect(ctx, target)
 	if err != nil {
 		return nil, err
+	}
+	// One that has to be made for this is not made for a gateway that is away.
+	token, err := d.Token(ctx)
+	if err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("getting the token for the hub: %w", err)
 	}
 	upgraded, err := upgrade(ctx, conn, target, token)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"math/big"
 	"net"
@@ -22,6 +23,8 @@ import (
 	"runtime/pprof"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -232,6 +235,7 @@ func TestPortHandsOverOtherProtocols(t *testing.T) {
 // TestAgentMovesToThePortAndFallsBack follows one agent: it comes in through the hub,
 // hears of the port and moves there without cutting a stream, and comes back through
 // the hub when the port is gone.
+// A lost session is made anew where it was, and through the hub where that does not work.
 func TestAgentMovesToThePortAndFallsBack(t *testing.T) {
 	ca := newAuthority(t)
 	var mu sync.Mutex
@@ -246,13 +250,19 @@ func TestAgentMovesToThePortAndFallsBack(t *testing.T) {
 	hub := tunneltest.Serve(t, "127.0.0.1", func(c *net.TCPConn) { _ = r.Serve(context.Background(), "one", c) })
 
 	states := make(chan tunnel.State, 16)
+	var throughHub atomic.Int32
+	var away atomic.Bool
 	connector := &tunnel.Connector{
 		Member:  "one",
 		Targets: map[string]tunnel.Target{"echo": echo},
 		Dial: func(ctx context.Context) (net.Conn, error) {
+			throughHub.Add(1)
 			return new(net.Dialer).DialContext(ctx, "tcp", hub)
 		},
 		Direct: func(ctx context.Context, told tunnel.PortInfo) (net.Conn, error) {
+			if away.Load() {
+				return nil, errors.New("no route to host")
+			}
 			roots := x509.NewCertPool()
 			roots.AppendCertsFromPEM([]byte(told.CA))
 			return portDialer(told.Address, "/tunnels/one", roots, "good").Dial(ctx)
@@ -291,16 +301,25 @@ func TestAgentMovesToThePortAndFallsBack(t *testing.T) {
 	say(before)
 	_ = before.Close()
 
+	lose := func(then tunnel.Way) {
+		t.Helper()
+		link.Kill()
+		if s := <-states; s.Connected {
+			t.Fatalf("after the port's connection was killed, the state is %+v", s)
+		}
+		if s := <-states; !s.Connected || s.Way != then {
+			t.Fatalf("then the state is %+v, want connected again by way of the %s", s, then)
+		}
+	}
+	lose(tunnel.ViaPort)
+	if asked := throughHub.Load(); asked != 1 {
+		t.Errorf("the hub was asked %d times, want once, for the first session", asked)
+	}
 	mu.Lock()
 	info = tunnel.Info{}
 	mu.Unlock()
-	link.Kill()
-	if s := <-states; s.Connected {
-		t.Fatalf("after the port's connection was killed, the state is %+v", s)
-	}
-	if s := <-states; !s.Connected || s.Way != tunnel.ViaHub {
-		t.Fatalf("then the state is %+v, want connected through the hub again", s)
-	}
+	away.Store(true)
+	lose(tunnel.ViaHub)
 	tunneltest.Eventually(t, "the member is connected again", func() bool { return r.Connected("one") })
 	after, err := r.DialMember(ctx, "one", "echo")
 	if err != nil {
@@ -308,6 +327,69 @@ func TestAgentMovesToThePortAndFallsBack(t *testing.T) {
 	}
 	defer after.Close()
 	say(after)
+}
+
+// A thousand agents whose gateways start again asked the hub for a tunnel each, and were led to
+// nobody while the gateways were away: a port that does not answer is waited for, but not for good.
+func TestAPortThatDoesNotAnswerIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := tunneltest.NewRegistry(t, tunnel.Options{Info: func() tunnel.Info {
+			return tunnel.Info{Replica: "gateway", Replicas: 1, Port: &tunnel.PortInfo{Address: "gateway:8091", CA: "-", ServerName: "gateway"}}
+		}})
+		to := func() net.Conn {
+			gateway, agent := net.Pipe()
+			go func() { _ = r.Serve(context.Background(), "one", gateway) }()
+			return agent
+		}
+		ways, atPort := make(chan string, 100), make(chan struct{}, 100)
+		var refuses atomic.Bool
+		connector := &tunnel.Connector{
+			Member: "one", Targets: map[string]tunnel.Target{"echo": echo},
+			Dial: func(context.Context) (net.Conn, error) {
+				ways <- "hub"
+				return to(), nil
+			},
+			Direct: func(context.Context, tunnel.PortInfo) (net.Conn, error) {
+				if refuses.Load() {
+					ways <- "refused"
+					if len(ways)%2 == 0 {
+						// A load balancer takes the connection, and has nowhere to lead it.
+						return nil, fmt.Errorf("verifying the gateway: %w", io.EOF)
+					}
+					return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+				}
+				ways <- "port"
+				return to(), nil
+			},
+			OnStateChange: func(s tunnel.State) {
+				if s.Way == tunnel.ViaPort {
+					atPort <- struct{}{}
+				}
+			},
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		go func() { ended <- connector.Run(ctx) }()
+		defer func() { cancel(); <-ended }()
+		if first, second := <-ways, <-ways; first != "hub" || second != "port" {
+			t.Fatalf("it went by way of the %s, then the %s", first, second)
+		}
+		<-atPort
+		refuses.Store(true)
+		lost := time.Now()
+		r.Disconnect("one")
+		asked := 0
+		for way := range ways {
+			if way == "hub" {
+				break
+			}
+			asked++
+		}
+		// The wait before that attempt may have begun just before the time was over.
+		if after := time.Since(lost); after < 15*time.Second || after > 45*time.Second || asked < 3 {
+			t.Errorf("the hub was asked after %s, and the port %d times before", after, asked)
+		}
+	})
 }
 
 func TestInfoThatVerifiesNothingIsRefused(t *testing.T) {

@@ -7,7 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -19,6 +23,11 @@ type slot struct {
 	index    int
 	replicas *replicas
 	states   *states
+
+	// back is the port that the last session went to, nil if it went through the hub or that is
+	// where the next one goes. lost is when that session ended, zero while it lasts.
+	back *PortInfo
+	lost time.Time
 
 	held held
 	// sessions counts those that are served: the one in use and those before it.
@@ -137,7 +146,7 @@ func (s *slot) connect(ctx, serving context.Context, on *road) (next *road, err 
 	defer search.stop()
 	told := carrier.Told()
 	if on.told != nil {
-		if err := s.heard(on.told, search); err != nil {
+		if err := s.heard(on, on.told, search); err != nil {
 			return nil, s.turnAway(carrier, err)
 		}
 	}
@@ -148,7 +157,7 @@ func (s *slot) connect(ctx, serving context.Context, on *road) (next *road, err 
 		case <-carrier.Draining():
 			return nil, errAskedToMove
 		case message := <-told:
-			if err := s.heard(message, search); err != nil {
+			if err := s.heard(on, message, search); err != nil {
 				return nil, s.turnAway(carrier, err)
 			}
 		case better := <-search.found:
@@ -168,7 +177,7 @@ func (s *slot) turnAway(carrier Carrier, reason error) error {
 }
 
 // heard takes what the gateway tells. An error says that the session is of no use.
-func (s *slot) heard(message []byte, search *search) error {
+func (s *slot) heard(on *road, message []byte, search *search) error {
 	info, err := ParseInfo(message)
 	if err != nil {
 		//lint:ignore nilerr It is of a later version.
@@ -177,13 +186,55 @@ func (s *slot) heard(message []byte, search *search) error {
 	if err := s.replicas.claim(s.index, info); err != nil {
 		return err
 	}
-	if info.Port != nil {
+	switch {
+	case info.Port == nil:
+	case on.way == ViaPort:
+		s.back, s.lost = info.Port, time.Time{}
+	default:
 		search.heard(*info.Port)
 	}
 	return nil
 }
 
+// dialBack goes where the session was that was lost: a thousand agents whose gateway starts again
+// then ask nothing of the hub but a token each. Where nobody answers there is no gateway, to which the
+// hub could not lead either. After all else that fails, and when that lasts, it is through the hub.
+// There is no road, and no error, if it is now.
+func (s *slot) dialBack(ctx context.Context) (*road, error) {
+	if s.back == nil {
+		return nil, nil
+	}
+	if s.lost.IsZero() {
+		s.lost = s.Clock.Now()
+	}
+	road, err := s.dialPort(ctx, *s.back, backTimeout)
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return road, err
+	case (errors.Is(err, errSameReplica) || isAway(err)) && s.Clock.Since(s.lost) < backPatience:
+		return nil, fmt.Errorf("connecting the tunnel where it was: %w", err)
+	}
+	klog.FromContext(ctx).V(1).Info("The tunnel cannot be made anew where it was, it is made through the hub", "member", s.Member, "address", s.back.Address, "reason", err.Error())
+	s.back = nil
+	return nil, nil
+}
+
+// isAway is true for what an attempt ends with while there is no gateway behind an address, with or
+// without something before it that takes connections for it.
+func isAway(err error) bool {
+	var answer *HubError
+	if errors.As(err, &answer) {
+		return answer.StatusCode == http.StatusServiceUnavailable
+	}
+	return slices.ContainsFunc([]error{syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, io.EOF, io.ErrUnexpectedEOF, ErrSessionClosed}, func(target error) bool {
+		return errors.Is(err, target)
+	})
+}
+
 func (s *slot) dial(ctx context.Context) (*road, error) {
+	if back, err := s.dialBack(ctx); back != nil || err != nil {
+		return back, err
+	}
 	dialing, cancel := context.WithTimeout(ctx, s.DialTimeout)
 	defer cancel()
 	conn, err := s.Dial(dialing)
