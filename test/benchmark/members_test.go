@@ -4,9 +4,11 @@
 package benchmark
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -148,10 +150,15 @@ func (m *membersBed) await(b *testing.B, what string, done func(simulatorCounts)
 		if done(now) {
 			return
 		}
-		if time.Since(began) > crowdPatience {
-			b.Fatalf("%s: not within %s: %d of %d tunnels are up, %d Works are settled", what, crowdPatience, now.Connected, m.members, now.Settled)
+		if patience := m.patience(); time.Since(began) > patience {
+			b.Fatalf("%s: not within %s: %d of %d tunnels are up, %d Works are settled", what, patience, now.Connected, m.members, now.Settled)
 		}
 	}
+}
+
+// patience is what all of them may take together.
+func (m *membersBed) patience() time.Duration {
+	return crowdPatience * time.Duration(max(1, m.members/atOnce))
 }
 
 // resident is the memory of the gateways together, in MiB.
@@ -188,7 +195,9 @@ func (m *membersBed) idle(b *testing.B) {
 	}
 	hub, gateways := m.cpu(b)
 	began := time.Now()
+	profiled := profiles(b, fmt.Sprintf("idle-%d", m.members), map[string]apiClient{"hub": m.api})
 	time.Sleep(m.idleTime)
+	profiled()
 	took := time.Since(began).Seconds()
 	hubAfter, gatewaysAfter := m.cpu(b)
 	allAfter, err := m.allWrites(b.Context())
@@ -215,7 +224,7 @@ func (m *membersBed) idle(b *testing.B) {
 // storm kills all gateways and starts them again.
 func (m *membersBed) storm(b *testing.B) {
 	b.Helper()
-	before, err := m.allRequests(b.Context())
+	before, err := m.requestsByKind(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -226,7 +235,8 @@ func (m *membersBed) storm(b *testing.B) {
 	}
 	m.await(b, "that all tunnels are cut", func(now simulatorCounts) bool { return now.Connected == 0 })
 	other := m.somebodyElse(b)
-	began := time.Now()
+	began, used := time.Now(), m.cpuByProgram(b)
+	profiled := profiles(b, fmt.Sprintf("storm-%d", m.members), map[string]apiClient{"hub": m.api})
 	var starting sync.WaitGroup
 	for _, gateway := range m.fleet.Gateways {
 		starting.Go(func() {
@@ -245,14 +255,26 @@ func (m *membersBed) storm(b *testing.B) {
 	}
 	starting.Wait()
 	took := other()
-	after, err := m.allRequests(b.Context())
+	profiled()
+	for program, now := range m.cpuByProgram(b) {
+		b.Logf("storm: %6.2f s of CPU time of %s", (now - used[program]).Seconds(), program)
+	}
+	after, err := m.requestsByKind(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}
-	slices.Sort(took)
-	figures["others-p50-ms"] = milliseconds(took[len(took)/2])
-	figures["others-p99-ms"] = milliseconds(took[len(took)*99/100])
-	figures["requests/member"] = (after - before) / float64(m.members)
+	requests := 0.0
+	for kind, now := range after {
+		more := now - before[kind]
+		if requests += more; more >= float64(m.members)/20 {
+			b.Logf("storm: %6.0f x %s", more, kind)
+		}
+	}
+	took.logBySecond(b)
+	slices.SortFunc(took, func(a, b waited) int { return cmp.Compare(a.took, b.took) })
+	figures["others-p50-ms"] = milliseconds(took[len(took)/2].took)
+	figures["others-p99-ms"] = milliseconds(took[len(took)*99/100].took)
+	figures["requests/member"] = requests / float64(m.members)
 	b.Run(fmt.Sprintf("storm-%d", m.members), func(b *testing.B) {
 		for unit, value := range figures {
 			b.ReportMetric(value, unit)
@@ -260,14 +282,52 @@ func (m *membersBed) storm(b *testing.B) {
 	})
 }
 
+// cpuByProgram is what each program has used so far. Gateways that are away have used nothing.
+func (m *membersBed) cpuByProgram(b *testing.B) map[string]time.Duration {
+	b.Helper()
+	all := map[string]time.Duration{"the benchmark": cpuOf(b, os.Getpid())}
+	for _, simulator := range m.simulators {
+		all["the simulators"] += cpuOf(b, simulator.pid)
+	}
+	for name, process := range map[string]*env.Process{"the API server": m.fleet.Hub.APIServer, "etcd": m.fleet.Hub.Etcd, "the controller manager": m.fleet.Hub.ControllerManager} {
+		all[name] = cpuOf(b, process.PID())
+	}
+	for _, gateway := range m.fleet.Gateways {
+		if gateway.Running() {
+			all["the gateways"] += cpuOf(b, gateway.PID())
+		}
+	}
+	return all
+}
+
+// waited is how long somebody waited for an answer, and when that began.
+type waited struct{ since, took time.Duration }
+
+type waits []waited
+
+// logBySecond says for each second how often something was asked then, and what was waited for longest.
+func (w waits) logBySecond(b *testing.B) {
+	b.Helper()
+	longest, count := map[int]time.Duration{}, map[int]int{}
+	for _, wait := range w {
+		second := int(wait.since.Seconds())
+		longest[second] = max(longest[second], wait.took)
+		count[second]++
+	}
+	for _, second := range slices.Sorted(maps.Keys(count)) {
+		b.Logf("storm: %3d s: %3d requests of somebody else, of which one took %s", second, count[second], longest[second].Round(time.Millisecond))
+	}
+}
+
 // somebodyElse reads an object of the hub over and over until the function that it returns is
 // called, which tells how long each time took.
-func (m *membersBed) somebodyElse(b *testing.B) (end func() []time.Duration) {
+func (m *membersBed) somebodyElse(b *testing.B) (end func() waits) {
 	b.Helper()
 	const pause = 20 * time.Millisecond
 	ctx, cancel := context.WithCancel(b.Context())
-	var took []time.Duration
+	var took waits
 	var reading sync.WaitGroup
+	start := time.Now()
 	reading.Go(func() {
 		for ctx.Err() == nil {
 			began := time.Now()
@@ -275,11 +335,11 @@ func (m *membersBed) somebodyElse(b *testing.B) (end func() []time.Duration) {
 			if err := m.hub.Get(ctx, client.ObjectKey{Name: metav1.NamespaceDefault}, &namespace); err != nil && ctx.Err() == nil {
 				b.Errorf("reading somebody else's object: %v", err)
 			}
-			took = append(took, time.Since(began))
+			took = append(took, waited{since: began.Sub(start), took: time.Since(began)})
 			time.Sleep(pause)
 		}
 	})
-	return func() []time.Duration {
+	return func() waits {
 		cancel()
 		reading.Wait()
 		return took

@@ -60,29 +60,36 @@ func (p *placementBed) cpu(b *testing.B) map[string]time.Duration {
 	return all
 }
 
-// begin takes CPU profiles, one after another, until the phase ends, as
-// <hub|gateway>-<name>-<members>-<nth>.pprof: `go tool pprof -top` adds several up.
+// begin takes profiles of the hub and the gateway, as <hub|gateway>-<name>-<members>-<nth>.pprof,
+// until the phase ends: `go tool pprof -top` adds several up.
 func (p *placementBed) begin(b *testing.B, name string) *phase {
 	b.Helper()
-	ph := &phase{bed: p, name: fmt.Sprintf("%s-%d", name, p.members), before: p.writes(b), cpu: p.cpu(b), done: func() {}}
+	ph := &phase{bed: p, name: fmt.Sprintf("%s-%d", name, p.members), before: p.writes(b), cpu: p.cpu(b)}
+	ph.done = profiles(b, ph.name, map[string]apiClient{"hub": p.api, "gateway": {url: "http://" + gatewayProfiles, http: http.DefaultClient}})
+	return ph
+}
+
+// profiles takes CPU profiles, one after another, until the function that it returns is called, as
+// <whose>-<name>-<nth>.pprof, if they are asked for.
+func profiles(b *testing.B, name string, from map[string]apiClient) (done func()) {
+	b.Helper()
 	dir := os.Getenv(profilesVariable)
 	if dir == "" {
-		return ph
+		return func() {}
 	}
 	ctx, cancel := context.WithCancel(b.Context())
 	var running sync.WaitGroup
-	for whose, from := range map[string]apiClient{"hub": p.api, "gateway": {url: "http://" + gatewayProfiles, http: http.DefaultClient}} {
+	for whose, from := range from {
 		running.Go(func() {
 			for nth := 0; ctx.Err() == nil; nth++ {
-				if err := from.profile(ctx, filepath.Join(dir, fmt.Sprintf("%s-%s-%02d.pprof", whose, ph.name, nth))); err != nil && ctx.Err() == nil {
-					b.Logf("no profile of %s in %s: %v", whose, ph.name, err) // The gateway is away while it starts again.
+				if err := from.profile(ctx, filepath.Join(dir, fmt.Sprintf("%s-%s-%02d.pprof", whose, name, nth))); err != nil && ctx.Err() == nil {
+					b.Logf("no profile of %s in %s: %v", whose, name, err) // A gateway is away while it starts again.
 					return
 				}
 			}
 		})
 	}
-	ph.done = func() { cancel(); running.Wait() }
-	return ph
+	return func() { cancel(); running.Wait() }
 }
 
 // profile writes one profile of five seconds to a file, and leaves none behind that was cut off.

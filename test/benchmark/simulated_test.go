@@ -12,6 +12,7 @@ import (
 	"os"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -274,11 +275,26 @@ func (j *joiner) idleWrites(ctx context.Context, during time.Duration) (float64,
 
 func (j *joiner) allWrites(ctx context.Context) (float64, error) { return j.sum(ctx, anyWrite) }
 
-// anyRequest counts all requests that an API server answered, but for watches, which it
-// counts when they end.
-var anyRequest = regexp.MustCompile(`(?m)^apiserver_request_total\{[^}]*verb="(?:GET|LIST|POST|PUT|PATCH|APPLY|DELETE|DELETECOLLECTION)"[^}]*\} (\S+)$`)
+// anyRequest is a line of all requests of a kind that an API server answered, but for watches, which
+// it counts when they end.
+var anyRequest = regexp.MustCompile(`(?m)^apiserver_request_total\{[^}]*resource="([^"]*)"[^}]*subresource="([^"]*)",verb="(GET|LIST|POST|PUT|PATCH|APPLY|DELETE|DELETECOLLECTION)"[^}]*\} (\S+)$`)
 
-func (j *joiner) allRequests(ctx context.Context) (float64, error) { return j.sum(ctx, anyRequest) }
+// requestsByKind are those that the hub has answered.
+func (j *joiner) requestsByKind(ctx context.Context) (map[string]float64, error) {
+	metrics, err := j.metrics(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]float64{}
+	for _, match := range anyRequest.FindAllStringSubmatch(metrics, -1) {
+		count, err := strconv.ParseFloat(match[4], 64)
+		if err != nil {
+			return nil, fmt.Errorf("reading metrics: %w", err)
+		}
+		all[match[3]+" "+strings.TrimSuffix(match[1]+"/"+match[2], "/")] += count
+	}
+	return all, nil
+}
 
 // sum adds the lines of the hub's metrics that match.
 func (j *joiner) sum(ctx context.Context, lines *regexp.Regexp) (float64, error) {

@@ -199,6 +199,7 @@ func tunnelToken(ctx context.Context, hub kubernetes.Interface, namespace string
 type simulatorProcess struct {
 	names io.WriteCloser
 	told  atomic.Pointer[simulatorCounts]
+	pid   int
 }
 
 // startSimulator ends it with the benchmark; what it has to say is in the log.
@@ -217,7 +218,7 @@ func startSimulator(b *testing.B, values, log string) *simulatorProcess {
 	if err := errors.Join(namesErr, countsErr, command.Start(), file.Close()); err != nil {
 		b.Fatal(err)
 	}
-	s.names = names
+	s.names, s.pid = names, command.Process.Pid
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
