@@ -21,10 +21,8 @@ const (
 	// directOthers is how often one that led to a gateway to which there is a session
 	// already is followed by another, at the waits for that.
 	directOthers = 10
-	// backPatience is for how long after a session was lost the port that it went to is waited for,
-	// and backTimeout bounds one attempt there.
+	// backPatience is for how long after a session was lost the port that it went to is waited for.
 	backPatience = 15 * time.Second
-	backTimeout  = 5 * time.Second
 )
 
 // search looks for a way to the gateway's own port while a session through the hub
@@ -80,7 +78,7 @@ func (s *search) run(ctx context.Context) {
 		case port = <-s.port:
 		case <-retry:
 		}
-		better, err := s.dialPort(ctx, port, directTimeout)
+		better, err := s.dialPort(ctx, port)
 		if err == nil {
 			s.found <- better
 			return
@@ -99,8 +97,8 @@ func (s *search) run(ctx context.Context) {
 
 // dialPort starts a session at the port, and looks which gateway it ends in: behind one
 // address there may be several.
-func (s *slot) dialPort(ctx context.Context, port PortInfo, timeout time.Duration) (*road, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+func (s *slot) dialPort(ctx context.Context, port PortInfo) (*road, error) {
+	ctx, cancel := context.WithTimeout(ctx, directTimeout)
 	defer cancel()
 	conn, err := s.Direct(ctx, port)
 	if err != nil {

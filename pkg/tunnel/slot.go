@@ -207,7 +207,7 @@ func (s *slot) dialBack(ctx context.Context) (*road, error) {
 	if s.lost.IsZero() {
 		s.lost = s.Clock.Now()
 	}
-	road, err := s.dialPort(ctx, *s.back, backTimeout)
+	road, err := s.dialPort(ctx, *s.back)
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return road, err
