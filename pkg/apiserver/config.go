@@ -96,9 +96,9 @@ type Config struct {
 	// Tunnels returns what takes over a request by which the agent of a member
 	// opens a tunnel. If nil, the group tunnel.fleetgate.io is not served.
 	Tunnels func(member string) http.Handler
-	// MembersOf tells which members a user may open tunnels for. Required with
+	// IsAgentOf is true for a user who may open the member's tunnels. Required with
 	// Tunnels.
-	MembersOf func(ctx context.Context, username string) ([]string, error)
+	IsAgentOf func(ctx context.Context, username, member string) (bool, error)
 	// Connected tells whether a member has a tunnel open; nil means that nobody
 	// knows: then the inventory says of members what their agents have reported.
 	Connected func(member string) bool
@@ -158,6 +158,6 @@ func (c Config) Complete() (CompletedConfig, error) {
 	need(c.Credentials != nil, "credentials for members")
 	need(c.Dialer != nil, "a dialer into members")
 	need((c.AuditPolicyFile == "") == (c.AuditLogPath == ""), "both an audit policy and a path of the audit log, or neither")
-	need(c.Tunnels == nil || c.MembersOf != nil, "to know which members a user may open tunnels for")
+	need(c.Tunnels == nil || c.IsAgentOf != nil, "to know who may open the tunnels of a member")
 	return CompletedConfig{config: &c}, errors.Join(missing...)
 }

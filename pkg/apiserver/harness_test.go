@@ -294,10 +294,10 @@ func newGateway(t testing.TB, members map[string]*member, options ...option) *ga
 			return g.tunnel(member)
 		},
 		OnServing: func() { close(serving) },
-		MembersOf: func(_ context.Context, username string) ([]string, error) {
+		IsAgentOf: func(_ context.Context, username, member string) (bool, error) {
 			g.mu.Lock()
 			defer g.mu.Unlock()
-			return g.agents[username], nil
+			return slices.Contains(g.agents[username], member), nil
 		},
 	}
 	for _, o := range options {

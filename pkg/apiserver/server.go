@@ -109,7 +109,7 @@ func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, code
 	var agents *tunnels.Handler
 	if c.config.Tunnels != nil {
 		agents = tunnels.New(tunnels.Config{
-			Members: c.config.Members, MembersOf: c.config.MembersOf, Upgrade: c.config.Tunnels,
+			Members: c.config.Members, IsAgentOf: c.config.IsAgentOf, Upgrade: c.config.Tunnels,
 			Connected: c.config.Connected, Serializer: codecs,
 		})
 	}

@@ -35,6 +35,18 @@ func (m *Identities) MembersOf(ctx context.Context, username string) ([]string, 
 	return membersOf(m.Seats, username, members.Items), nil
 }
 
+// IsAgentOf is true for a user who speaks for the member; that there is no such member is no error.
+// However many members there are, it looks at one.
+func (m *Identities) IsAgentOf(ctx context.Context, username, member string) (bool, error) {
+	var found clusterv1beta1.MemberCluster
+	if err := m.Reader.Get(ctx, client.ObjectKey{Name: member}, &found); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading MemberCluster %q: %w", member, err)
+	} else if err != nil {
+		return false, nil
+	}
+	return speaksFor(m.Seats, username, &found), nil
+}
+
 func membersOf(seats Seats, username string, members []clusterv1beta1.MemberCluster) []string {
 	var names []string
 	for i := range members {

@@ -4,13 +4,16 @@
 package cluster
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/test/build"
 )
 
 func member(name string, identity rbacv1.Subject) clusterv1beta1.MemberCluster {
@@ -42,10 +45,22 @@ func TestMembersOf(t *testing.T) {
 		"an account called agent in an ordinary namespace":  {"system:serviceaccount:group:agent", nil},
 		"nobody is nobody, also where an identity is empty": {"", nil},
 	}
+	builder := fake.NewClientBuilder().WithScheme(build.Scheme(clusterv1beta1.AddToScheme))
+	for i := range fleet {
+		builder.WithObjects(&fleet[i])
+	}
+	identities := &Identities{Reader: builder.Build(), Seats: FleetSeats()}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, membersOf(FleetSeats(), tc.username, fleet)); diff != "" {
-				t.Errorf("members of %q (-want +got):\n%s", tc.username, diff)
+			members, err := identities.MembersOf(t.Context(), tc.username)
+			if diff := cmp.Diff(tc.want, members); diff != "" || err != nil {
+				t.Errorf("members of %q: %v (-want +got):\n%s", tc.username, err, diff)
+			}
+			for _, member := range []string{"a", "b", "account", "group", "nobody", "gone"} {
+				is, err := identities.IsAgentOf(t.Context(), tc.username, member)
+				if want := slices.Contains(tc.want, member); is != want || err != nil {
+					t.Errorf("that %q is the agent of %q is %v, %v, want %v", tc.username, member, is, err, want)
+				}
 			}
 		})
 	}

@@ -4,8 +4,12 @@
 package tunnel
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
+
+	"fleetgate.io/fleetgate/pkg/tunnel/native"
 )
 
 func TestReconnectDelay(t *testing.T) {
@@ -26,9 +30,32 @@ func TestReconnectDelay(t *testing.T) {
 		"a count out of range is the first": {0, almostOne, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := reconnectDelay(c.failures, c.random).Round(10 * time.Millisecond); got != c.want {
+			if got := reconnectDelay(c.failures, reconnectFirst, c.random).Round(10 * time.Millisecond); got != c.want {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+// Ten thousand agents came back within a second of their gateway, which could shake hands with some
+// hundred of them: the others were late, went through the hub instead, and came from there again.
+func TestTheMoreMembersTheLongerTheyTakeToComeBack(t *testing.T) {
+	lost := errors.New("the peer closed the connection")
+	for name, c := range map[string]struct {
+		members int
+		ended   error
+		want    time.Duration
+	}{
+		"nobody has told how many":     {0, lost, time.Second},
+		"a few":                        {100, lost, time.Second},
+		"a thousand":                   {1000, lost, 2 * time.Second},
+		"ten thousand":                 {10_000, lost, 20 * time.Second},
+		"more than there is time for":  {1 << 62, lost, 30 * time.Second},
+		"fewer than none":              {-1, lost, time.Second},
+		"one agent that heard nothing": {10_000, fmt.Errorf("the session: %w", native.ErrPeerSilent), time.Second},
+	} {
+		if got := reconnectFirstOf(c.members, c.ended); got != c.want {
+			t.Errorf("%s: within %v, want %v", name, got, c.want)
+		}
 	}
 }

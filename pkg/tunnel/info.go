@@ -17,6 +17,9 @@ type Info struct {
 	Replica string `json:"replica,omitempty"`
 	// Replicas is how many there are.
 	Replicas int `json:"replicas,omitempty"`
+	// Members is how many members there are, or were a while ago: agents that have all lost their
+	// tunnels come back over the longer a time. 0: that is not known.
+	Members int `json:"members,omitempty"`
 	// Port is the gateway's own port for agents; nil if it has none.
 	Port *PortInfo `json:"port,omitempty"`
 }

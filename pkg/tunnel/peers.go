@@ -183,7 +183,7 @@ func (p *Peers) keep(ctx context.Context, address string) {
 			failures = 0
 		}
 		failures++
-		wait := reconnectDelay(failures, rand.Float64())
+		wait := reconnectDelay(failures, reconnectFirst, rand.Float64())
 		klog.FromContext(ctx).V(1).Info("No link to another gateway", "address", address, "reason", err.Error(), "retryAfter", wait.Round(time.Millisecond))
 		timer := time.NewTimer(wait)
 		select {

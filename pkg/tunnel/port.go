@@ -45,8 +45,8 @@ type Port struct {
 	// Authenticate returns whose bearer token it is; false if it is no valid one for
 	// this port, an error if that could not be found out.
 	Authenticate func(ctx context.Context, token string) (username string, ok bool, err error)
-	// MembersOf are the members that a user is the agent of.
-	MembersOf func(ctx context.Context, username string) ([]string, error)
+	// IsAgentOf is true for a user who is the member's agent.
+	IsAgentOf func(ctx context.Context, username, member string) (bool, error)
 	// Others take over connections on which another protocol was agreed, by its name
 	// in ALPN, after the handshake. They return when they are done with it. Optional.
 	Others map[string]func(ctx context.Context, conn *tls.Conn)
@@ -154,11 +154,11 @@ func (p *Port) admit(req *http.Request) (string, *metav1.Status) {
 	if !ok {
 		return "", refusalOf(http.StatusNotFound, metav1.StatusReasonNotFound, "this port serves tunnels only")
 	}
-	members, err := p.MembersOf(req.Context(), user)
+	is, err := p.IsAgentOf(req.Context(), user, member)
 	if err != nil {
-		return "", refusalOf(http.StatusInternalServerError, metav1.StatusReasonInternalError, "the members of this identity could not be looked up")
+		return "", refusalOf(http.StatusInternalServerError, metav1.StatusReasonInternalError, "whether this identity is the member's could not be looked up")
 	}
-	if !slices.Contains(members, member) {
+	if !is {
 		return "", refusalOf(http.StatusForbidden, metav1.StatusReasonForbidden, fmt.Sprintf("user %q is not the agent of this member", user))
 	}
 	return member, nil

@@ -106,11 +106,8 @@ func startPort(t testing.TB, r *tunnel.Registry, ca *authority, adjust func(*tun
 			}
 			return "agent-of-one", token == "good", nil
 		},
-		MembersOf: func(_ context.Context, user string) ([]string, error) {
-			if user == "agent-of-one" {
-				return []string{"one"}, nil
-			}
-			return nil, nil
+		IsAgentOf: func(_ context.Context, user, member string) (bool, error) {
+			return user == "agent-of-one" && member == "one", nil
 		},
 	}
 	adjust(port)

@@ -19,6 +19,8 @@ type replicas struct {
 	// mu guards the fields below it.
 	mu    sync.Mutex
 	count int
+	// members is how many there are in the fleet, as one of them told last.
+	members int
 	// taken are the gateways' names, by slot.
 	taken map[int]string
 	// unheard are slots with a session whose gateway has not told its name yet.
@@ -44,6 +46,7 @@ func (r *replicas) claim(slot int, info Info) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.unheard, slot)
+	r.members = info.Members
 	if info.Replica == "" {
 		return nil
 	}
@@ -79,6 +82,13 @@ func (r *replicas) heldByOther(slot int, replica string) bool {
 		}
 	}
 	return false
+}
+
+// fleet is how many members there are, 0 if nobody has told.
+func (r *replicas) fleet() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.members
 }
 
 // leave says that the slot has no session.

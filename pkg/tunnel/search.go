@@ -86,7 +86,7 @@ func (s *search) run(ctx context.Context) {
 		wait := time.Duration((0.5 + s.Random()) * float64(directRetry))
 		if errors.Is(err, errSameReplica) && met < directOthers {
 			met++
-			wait = reconnectDelay(min(met, sameReplicaWaits), s.Random())
+			wait = reconnectDelay(min(met, sameReplicaWaits), reconnectFirst, s.Random())
 		} else if ctx.Err() == nil {
 			met = 0
 			log.V(1).Info("The gateway's own port cannot be reached, the tunnel stays with the hub's API server", "address", port.Address, "reason", err.Error())

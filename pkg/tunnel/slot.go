@@ -79,10 +79,10 @@ func (s *slot) loop(ctx, serving context.Context) {
 		if errors.Is(err, errSameReplica) {
 			// Chance has led to the wrong one: nothing is broken that would need time.
 			met++
-			wait = reconnectDelay(min(met, sameReplicaWaits), s.Random())
+			wait = reconnectDelay(min(met, sameReplicaWaits), reconnectFirst, s.Random())
 		} else {
 			failures++
-			wait = reconnectDelay(failures, s.Random())
+			wait = reconnectDelay(failures, reconnectFirstOf(s.replicas.fleet(), err), s.Random())
 		}
 		s.report(ctx, err, wait)
 		s.sleep(ctx, wait)

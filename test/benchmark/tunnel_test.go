@@ -121,7 +121,7 @@ func aggregateTunnels(b *testing.B, hub *env.Cluster, registry *tunnel.Registry)
 			return clustergateway.Credential{}, errors.New("the benchmark sends no requests to members")
 		}),
 		Dialer: registry, NotConnected: tunnel.ErrNotConnected, Connected: registry.Connected, Tunnels: registry.UpgradeHandler,
-		MembersOf: func(context.Context, string) ([]string, error) { return []string{tunnelMember}, nil },
+		IsAgentOf: func(context.Context, string, string) (bool, error) { return true, nil },
 	}.Complete()
 	if err != nil {
 		b.Fatal(err)

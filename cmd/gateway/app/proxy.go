@@ -81,7 +81,7 @@ func (g *gateway) proxyConfig(tunnels *tunnels, members *clustergateway.Inventor
 		Expected:     tunnels.registry.Expected,
 		Departed:     tunnels.registry.Departed,
 		Tunnels:      tunnels.registry.UpgradeHandler,
-		MembersOf:    tunnels.members.MembersOf,
+		IsAgentOf:    tunnels.members.IsAgentOf,
 		Connected:    tunnels.registry.Reachable,
 		Metrics:      metrics.Registry,
 		Spans:        g.spans,

@@ -16,8 +16,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/metadata"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	tunnelsapi "fleetgate.io/fleetgate/pkg/apiserver/tunnels"
 	"fleetgate.io/fleetgate/pkg/cluster"
@@ -70,11 +73,11 @@ func (t *tunnels) others() map[string]func(context.Context, *tls.Conn) {
 
 // addTunnels adds every way in and out besides the aggregated API.
 func (g *gateway) addTunnels(t *tunnels) error {
-	client, err := metadata.NewForConfig(g.REST)
+	hub, err := metadata.NewForConfig(g.REST)
 	if err != nil {
 		return fmt.Errorf("reaching the hub at %s: %w", g.REST.Host, err)
 	}
-	revocation := &tunnelsapi.Revocation{Client: client, Disconnect: t.disconnect}
+	revocation := &tunnelsapi.Revocation{Client: hub, Disconnect: t.disconnect}
 	if err := g.manager.Add(everywhere(revocation.Run)); err != nil {
 		return err
 	}
@@ -88,7 +91,33 @@ func (g *gateway) addTunnels(t *tunnels) error {
 			return err
 		}
 	}
+	if err := g.manager.Add(everywhere(func(ctx context.Context) error { return g.countMembers(ctx, t) })); err != nil {
+		return err
+	}
 	return g.addKonnectivity(t)
+}
+
+// countMembers has agents told how many members there are: those that come from now on, and all of
+// them once there are half as many again.
+func (g *gateway) countMembers(ctx context.Context, t *tunnels) error {
+	const interval = time.Minute
+	for told := 0; ; {
+		members := &clusterv1beta1.MemberClusterList{}
+		if err := g.manager.GetClient().List(ctx, members, client.UnsafeDisableDeepCopy); err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Members cannot be counted; agents that lose their tunnels come back as those of a small fleet")
+		}
+		count := len(members.Items)
+		t.port.setMembers(count)
+		if count > told+told/2 {
+			told = count
+			t.registry.TellAll()
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(interval):
+		}
+	}
 }
 
 // serveAgents runs the agents' port, and tells agents of it once it is open.
@@ -122,7 +151,7 @@ func (g *gateway) serveAgents(ctx context.Context, t *tunnels) error {
 		TLS:          config,
 		Path:         memberOfPath,
 		Authenticate: userOf(tunnelsapi.Tokens(g.clientset.AuthenticationV1(), tunnelv1alpha1.TokenAudience)),
-		MembersOf:    t.members.MembersOf,
+		IsAgentOf:    t.members.IsAgentOf,
 		Others:       t.others(),
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -168,6 +197,7 @@ type advertised struct {
 	mu       sync.Mutex
 	port     *tunnel.PortInfo
 	replicas int
+	members  int
 }
 
 func (a *advertised) set(port *tunnel.PortInfo) {
@@ -182,10 +212,16 @@ func (a *advertised) setReplicas(n int) {
 	a.replicas = n
 }
 
+func (a *advertised) setMembers(n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.members = n
+}
+
 func (a *advertised) info() tunnel.Info {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return tunnel.Info{Replica: a.replica, Replicas: a.replicas, Port: a.port}
+	return tunnel.Info{Replica: a.replica, Replicas: a.replicas, Members: a.members, Port: a.port}
 }
 
 const tunnelPathPrefix = "/apis/" + tunnelv1alpha1.GroupName + "/v1alpha1/" + tunnelv1alpha1.Resource + "/"

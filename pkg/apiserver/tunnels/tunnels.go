@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,8 +27,8 @@ type Inventory interface {
 // Config is what a Handler needs; all of it is required.
 type Config struct {
 	Members Inventory
-	// MembersOf are the members that a user of the hub is the agent of.
-	MembersOf func(ctx context.Context, username string) ([]string, error)
+	// IsAgentOf is true for a user of the hub who is the member's agent.
+	IsAgentOf func(ctx context.Context, username, member string) (bool, error)
 	// Upgrade returns what switches protocols on an authorized request and serves
 	// a member's tunnel on the connection until it ends.
 	Upgrade func(member string) http.Handler
@@ -85,11 +84,11 @@ func (h *Handler) admit(r *http.Request, info *apirequest.RequestInfo) error {
 	if !ok {
 		return apierrors.NewUnauthorized("no user")
 	}
-	members, err := h.config.MembersOf(r.Context(), user.GetName())
+	is, err := h.config.IsAgentOf(r.Context(), user.GetName(), info.Name)
 	if err != nil {
-		return apierrors.NewInternalError(fmt.Errorf("looking up the members of %q: %w", user.GetName(), err))
+		return apierrors.NewInternalError(fmt.Errorf("looking up whether %q is the agent of %q: %w", user.GetName(), info.Name, err))
 	}
-	if !slices.Contains(members, info.Name) {
+	if !is {
 		return apierrors.NewForbidden(proxyResource, info.Name, fmt.Errorf("user %q is not the agent of this member", user.GetName()))
 	}
 	if _, ok := h.config.Members.Get(info.Name); !ok {

@@ -98,7 +98,7 @@ func startGateway(ctx context.Context) *runningGateway {
 		}),
 		Dialer: g.registry, NotConnected: tunnel.ErrNotConnected, Connected: g.registry.Connected,
 		Expected: func(name string) bool { return name != lostName },
-		Tunnels:  g.registry.UpgradeHandler, MembersOf: (&cluster.Identities{Reader: informers, Seats: cluster.FleetSeats()}).MembersOf,
+		Tunnels:  g.registry.UpgradeHandler, IsAgentOf: (&cluster.Identities{Reader: informers, Seats: cluster.FleetSeats()}).IsAgentOf,
 	}.Complete()
 	Expect(err).NotTo(HaveOccurred())
 	server, err := completed.New(ctx)

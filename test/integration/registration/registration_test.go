@@ -95,6 +95,7 @@ var _ = Describe("Registering with a token", func() {
 		By("answering whose member the agent's account is")
 		members := &cluster.Identities{Reader: hubClient, Seats: cluster.FleetSeats()}
 		Expect(members.MembersOf(ctx, clusterv1beta1.AgentUsername(want))).To(ConsistOf(want))
+		Expect(members.IsAgentOf(ctx, clusterv1beta1.AgentUsername(want), want)).To(BeTrue())
 	})
 
 	It("gives the agent its own rights and nobody else's", func(ctx SpecContext) {
