@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // Identities answers for which members a user speaks.
@@ -38,13 +39,9 @@ func (m *Identities) MembersOf(ctx context.Context, username string) ([]string, 
 // IsAgentOf is true for a user who speaks for the member; that there is no such member is no error.
 // However many members there are, it looks at one.
 func (m *Identities) IsAgentOf(ctx context.Context, username, member string) (bool, error) {
-	var found clusterv1beta1.MemberCluster
-	if err := m.Reader.Get(ctx, client.ObjectKey{Name: member}, &found); client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("reading MemberCluster %q: %w", member, err)
-	} else if err != nil {
-		return false, nil
-	}
-	return speaksFor(m.Seats, username, &found), nil
+	var read clusterv1beta1.MemberCluster
+	found, err := routine.Found(ctx, m.Reader, client.ObjectKey{Name: member}, &read, "reading MemberCluster %q", member)
+	return found && speaksFor(m.Seats, username, &read), err
 }
 
 func membersOf(seats Seats, username string, members []clusterv1beta1.MemberCluster) []string {
