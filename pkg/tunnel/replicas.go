@@ -84,6 +84,13 @@ func (r *replicas) heldByOther(slot int, replica string) bool {
 	return false
 }
 
+// held is true while a slot has a session.
+func (r *replicas) held() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.taken)+len(r.unheard) > 0
+}
+
 // fleet is how many members there are, 0 if nobody has told.
 func (r *replicas) fleet() int {
 	r.mu.Lock()

@@ -22,7 +22,7 @@ const (
 	// already is followed by another, at the waits for that.
 	directOthers = 10
 	// backPatience is for how long after a session was lost the port that it went to is waited for.
-	backPatience = 15 * time.Second
+	backPatience = 10 * time.Second
 )
 
 // search looks for a way to the gateway's own port while a session through the hub

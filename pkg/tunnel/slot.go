@@ -197,9 +197,9 @@ func (s *slot) heard(on *road, message []byte, search *search) error {
 }
 
 // dialBack goes where the session was that was lost: a thousand agents whose gateway starts again
-// then ask nothing of the hub but a token each. Where nobody answers there is no gateway, to which the
-// hub could not lead either. After all else that fails, and when that lasts, it is through the hub.
-// There is no road, and no error, if it is now.
+// then ask nothing of the hub but a token each. Where nobody answers, and to no gateway there is a session,
+// there is none, to which the hub could not lead either: that is waited for. After all else that
+// fails, and when that lasts, it is through the hub. There is no road, and no error, if it is now.
 func (s *slot) dialBack(ctx context.Context) (*road, error) {
 	if s.back == nil {
 		return nil, nil
@@ -211,7 +211,7 @@ func (s *slot) dialBack(ctx context.Context) (*road, error) {
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return road, err
-	case (errors.Is(err, errSameReplica) || isAway(err)) && s.Clock.Since(s.lost) < backPatience:
+	case (errors.Is(err, errSameReplica) || isAway(err) && !s.replicas.held()) && s.Clock.Since(s.lost) < backPatience:
 		return nil, fmt.Errorf("connecting the tunnel where it was: %w", err)
 	}
 	klog.FromContext(ctx).V(1).Info("The tunnel cannot be made anew where it was, it is made through the hub", "member", s.Member, "address", s.back.Address, "reason", err.Error())
