@@ -19,6 +19,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -47,12 +48,15 @@ const (
 //
 //   - idle: what such a fleet costs in which nothing happens. Memory is what the gateways
 //     together have more than before anybody joined.
+//   - restart: the hub's API server is killed, and started again: until it answers, and until every
+//     member has a Work of a placement that is made then; tunnels stay.
 //   - storm: both gateways are killed, and started again: until half, 99 of 100 and all tunnels
 //     are back, what that asks of the hub, and how long somebody else waits for it meanwhile.
 func BenchmarkMembers(b *testing.B) {
 	bed := newMembersBed(b)
 	bed.join(b)
 	bed.idle(b)
+	bed.restart(b)
 	bed.storm(b)
 }
 
@@ -60,7 +64,8 @@ func BenchmarkMembers(b *testing.B) {
 type membersBed struct {
 	*joiner
 	simulators []*simulatorProcess
-	members    int
+	// members there are, and placed placements.
+	members, placed int
 	// before is what the gateways had before anybody joined, in MiB.
 	before   float64
 	idleTime time.Duration
@@ -118,9 +123,11 @@ func (m *membersBed) join(b *testing.B) {
 		}
 		b.Logf("%d of %d members joined, the last %d within %s", m.members-left+more, m.members, more, took)
 	}
-	m.place(b)
+	for range worksOfMember {
+		m.place(b)
+	}
 	m.await(b, "tunnels and Works", func(now simulatorCounts) bool {
-		return now.Connected == m.members && now.Settled >= worksOfMember*m.members
+		return now.Connected == m.members && now.Settled >= m.placed*m.members
 	})
 	b.Logf("all have their tunnels and Works after %s", time.Since(began))
 	if err := m.settleCrowd(b.Context()); err != nil {
@@ -128,18 +135,47 @@ func (m *membersBed) join(b *testing.B) {
 	}
 }
 
-// place makes the placements of which every member has a Work.
+// place makes one more placement of which every member has a Work.
 func (m *membersBed) place(b *testing.B) {
 	b.Helper()
-	for i := range worksOfMember {
-		name := fmt.Sprintf("%s%02d", measuredPrefix, i)
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		crp := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		crp.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: name}}
-		if err := errors.Join(m.hub.Create(b.Context(), namespace), m.hub.Create(b.Context(), crp)); err != nil {
-			b.Fatal(err)
-		}
+	name := fmt.Sprintf("%s%02d", measuredPrefix, m.placed)
+	m.placed++
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	crp := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	crp.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: name}}
+	if err := errors.Join(m.hub.Create(b.Context(), namespace), m.hub.Create(b.Context(), crp)); err != nil {
+		b.Fatal(err)
 	}
+}
+
+// restart kills the hub's API server and starts it again.
+func (m *membersBed) restart(b *testing.B) {
+	b.Helper()
+	if err := m.fleet.Hub.APIServer.Kill(); err != nil {
+		b.Fatal(err)
+	}
+	began := time.Now()
+	if err := m.fleet.Hub.APIServer.Start(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	err := wait.PollUntilContextTimeout(b.Context(), 10*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		return m.hub.Get(ctx, client.ObjectKey{Name: metav1.NamespaceDefault}, &corev1.Namespace{}) == nil, nil
+	})
+	if err != nil {
+		b.Fatalf("the API server does not answer again: %v", err)
+	}
+	answers := time.Since(began)
+	other := m.somebodyElse(b)
+	m.place(b)
+	m.await(b, "Works after the API server was killed", func(now simulatorCounts) bool { return now.Settled >= m.placed*m.members })
+	settled := time.Since(began)
+	took := other()
+	b.Run(fmt.Sprintf("restart-%d", m.members), func(b *testing.B) {
+		b.ReportMetric(answers.Seconds(), "s-until-it-answers")
+		b.ReportMetric(settled.Seconds(), "s-until-Works")
+		b.ReportMetric(float64(m.members-m.counts().Connected), "tunnels-lost")
+		took.report(b)
+	})
 }
 
 func (m *membersBed) await(b *testing.B, what string, done func(simulatorCounts) bool) {
@@ -271,14 +307,12 @@ func (m *membersBed) storm(b *testing.B) {
 		}
 	}
 	took.logBySecond(b)
-	slices.SortFunc(took, func(a, b waited) int { return cmp.Compare(a.took, b.took) })
-	figures["others-p50-ms"] = milliseconds(took[len(took)/2].took)
-	figures["others-p99-ms"] = milliseconds(took[len(took)*99/100].took)
 	figures["requests/member"] = requests / float64(m.members)
 	b.Run(fmt.Sprintf("storm-%d", m.members), func(b *testing.B) {
 		for unit, value := range figures {
 			b.ReportMetric(value, unit)
 		}
+		took.report(b)
 	})
 }
 
@@ -304,6 +338,14 @@ func (m *membersBed) cpuByProgram(b *testing.B) map[string]time.Duration {
 type waited struct{ since, took time.Duration }
 
 type waits []waited
+
+// report reports what was waited for by half, and by all but one in a hundred.
+func (w waits) report(b *testing.B) {
+	b.Helper()
+	sorted := slices.SortedFunc(slices.Values(w), func(a, b waited) int { return cmp.Compare(a.took, b.took) })
+	b.ReportMetric(milliseconds(sorted[len(sorted)/2].took), "others-p50-ms")
+	b.ReportMetric(milliseconds(sorted[len(sorted)*99/100].took), "others-p99-ms")
+}
 
 // logBySecond says for each second how often something was asked then, and what was waited for longest.
 func (w waits) logBySecond(b *testing.B) {
