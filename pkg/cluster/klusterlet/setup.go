@@ -93,6 +93,7 @@ func SetupWithManager(config *rest.Config, mgr ctrl.Manager, o Options) error {
 			Users: o.Users, Signer: o.Signer, Account: o.account, Workers: o.Workers,
 		},
 		&LivenessReconciler{Client: hub, Leases: objects, Recorder: mgr.GetEventRecorder(LivenessName), Clock: now, IsMember: o.Members.IsMember, Workers: o.Workers},
+		&AddOnReconciler{Client: hub, AddOns: mgr.GetCache(), Workers: o.Workers},
 	} {
 		if err := add.SetupWithManager(mgr); err != nil {
 			return err

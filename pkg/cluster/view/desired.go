@@ -107,6 +107,8 @@ func desired(cluster *clusterv1.ManagedCluster, member *clusterv1beta1.MemberClu
 	// about where the ManagedCluster is written. Of a MemberCluster nobody is asked, and some
 	// labels are its agent's choice.
 	delete(shown, clusterv1.ClusterSetLabel)
+	// These are the hub's, by the add-ons that there are.
+	maps.DeleteFunc(shown, func(key, _ string) bool { return strings.HasPrefix(key, clusterv1.AddOnLabelPrefix) })
 	maps.Copy(cluster.Labels, shown)
 	decision := waiting
 	if letIn {

@@ -212,7 +212,7 @@ func TestAMemberIsShownWhenThereIsSomethingToSay(t *testing.T) {
 
 func TestAMemberDoesNotChooseItsSet(t *testing.T) {
 	member := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "u", Labels: map[string]string{
-		"env": "prod", clusterv1.ClusterSetLabel: "payments", clusterv1.ClusterNameLabel: "other"}}}
+		"env": "prod", clusterv1.ClusterSetLabel: "payments", clusterv1.ClusterNameLabel: "other", clusterv1.AddOnLabelPrefix + "x": "available"}}}
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "m", Labels: map[string]string{clusterv1.ClusterSetLabel: "default"}}}
 	desired(cluster, member, true)
 	want := map[string]string{"env": "prod", clusterv1.ClusterSetLabel: "default"}

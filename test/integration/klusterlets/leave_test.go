@@ -14,7 +14,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -98,11 +97,7 @@ var _ = Describe("A cluster that is deleted", func() {
 		const name = "with-add-ons"
 		a := join(ctx, name)
 		ordered(ctx, name, "work", "")
-		addOn := &unstructured.Unstructured{}
-		addOn.SetAPIVersion("addon.open-cluster-management.io/v1alpha1")
-		addOn.SetKind("ManagedClusterAddOn")
-		addOn.SetNamespace(name)
-		addOn.SetName("held")
+		addOn := addOnOf(name, "held")
 		addOn.SetFinalizers([]string{"example.com/held"})
 		expect.Created(ctx, hubClient, addOn)
 		cluster := &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)}

@@ -17,6 +17,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -82,7 +83,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 })
 
 func kinds() *runtime.Scheme {
-	return build.Scheme(scheme.AddToScheme, clusterv1.AddToScheme, clusterv1beta2.AddToScheme, workv1.AddToScheme, clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme)
+	return build.Scheme(scheme.AddToScheme, apiextensionsv1.AddToScheme, clusterv1.AddToScheme, clusterv1beta2.AddToScheme, workv1.AddToScheme, clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme)
 }
 
 // giveTheGatewayItsRights applies what an installation gives, and nothing more.

@@ -10,6 +10,9 @@ const (
 	ClusterNameLabel = "open-cluster-management.io/cluster-name"
 	// ClusterSetLabel, on a ManagedCluster, is the set that the cluster is in.
 	ClusterSetLabel = GroupName + "/clusterset"
+	// AddOnLabelPrefix begins the labels of a ManagedCluster that tell of its add-ons, before an
+	// add-on's name: available, unhealthy or unreachable.
+	AddOnLabelPrefix = "feature.open-cluster-management.io/addon-"
 	// ManagedNamespaceLabelPrefix begins the label of a managed namespace on a cluster. What tells
 	// the hub from others comes behind it, and its value is whether sets want the namespace still.
 	ManagedNamespaceLabelPrefix = "clusterset.open-cluster-management.io/"
