@@ -197,9 +197,9 @@ func (s *slot) heard(on *road, message []byte, search *search) error {
 }
 
 // dialBack goes where the session was that was lost: a thousand agents whose gateway starts again
-// then ask nothing of the hub but a token each. Where nobody answers, and to no gateway there is a session,
-// there is none, to which the hub could not lead either: that is waited for. After all else that
-// fails, and when that lasts, it is through the hub. There is no road, and no error, if it is now.
+// then ask nothing of the hub but a token each. Where nobody answers, and there is a session to no
+// gateway, there is none, to which the hub could not lead either: that is waited for. After all else
+// that fails, and when that lasts, it is through the hub. There is no road, and no error, if it is now.
 func (s *slot) dialBack(ctx context.Context) (*road, error) {
 	if s.back == nil {
 		return nil, nil

@@ -198,18 +198,6 @@ func (m *membersBed) resident(b *testing.B) float64 {
 	return sum
 }
 
-// cpu is what the hub's API server with its etcd, and what the gateways, have used.
-func (m *membersBed) cpu(b *testing.B) (hub, gateways time.Duration) {
-	b.Helper()
-	for _, process := range []*env.Process{m.fleet.Hub.APIServer, m.fleet.Hub.Etcd} {
-		hub += cpuOf(b, process.PID())
-	}
-	for _, gateway := range m.fleet.Gateways {
-		gateways += cpuOf(b, gateway.PID())
-	}
-	return hub, gateways
-}
-
 // agentsWrite are the resources that agents write when nothing happens.
 var agentsWrite = map[string]bool{"leases.coordination.k8s.io": true, "internalmemberclusters.cluster.kubernetes-fleet.io": true}
 
@@ -220,13 +208,19 @@ func (m *membersBed) idle(b *testing.B) {
 	if err := errors.Join(err, writesErr); err != nil {
 		b.Fatal(err)
 	}
-	hub, gateways := m.cpu(b)
-	began := time.Now()
+	used, began := m.cpuByProgram(b), time.Now()
 	profiled := profiles(b, fmt.Sprintf("idle-%d", m.members), map[string]apiClient{"hub": m.api})
 	time.Sleep(m.idleTime)
 	profiled()
 	took := time.Since(began).Seconds()
-	hubAfter, gatewaysAfter := m.cpu(b)
+	now := m.cpuByProgram(b)
+	percentOf := func(programs ...string) float64 {
+		sum := time.Duration(0)
+		for _, program := range programs {
+			sum += now[program] - used[program]
+		}
+		return 100 * sum.Seconds() / took
+	}
 	allAfter, err := m.allWrites(b.Context())
 	writesAfter, writesErr := m.writes(b.Context())
 	if err := errors.Join(err, writesErr); err != nil {
@@ -243,8 +237,8 @@ func (m *membersBed) idle(b *testing.B) {
 		b.ReportMetric((allAfter-all)/took, "writes/s")
 		b.ReportMetric(float64(own)/took/float64(m.members), "gateway-writes/s/member")
 		b.ReportMetric((m.resident(b)-m.before)*1024/float64(m.members), "gateways-KiB/member")
-		b.ReportMetric(100*(hubAfter-hub).Seconds()/took, "hub-cpu-%")
-		b.ReportMetric(100*(gatewaysAfter-gateways).Seconds()/took, "gateways-cpu-%")
+		b.ReportMetric(percentOf("the API server", "etcd"), "hub-cpu-%")
+		b.ReportMetric(percentOf("the gateways"), "gateways-cpu-%")
 	})
 }
 

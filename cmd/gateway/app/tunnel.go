@@ -103,12 +103,13 @@ func (g *gateway) countMembers(ctx context.Context, t *tunnels) error {
 	const interval = time.Minute
 	for told := 0; ; {
 		members := &clusterv1beta1.MemberClusterList{}
-		if err := g.manager.GetClient().List(ctx, members, client.UnsafeDisableDeepCopy); err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Members cannot be counted; agents that lose their tunnels come back as those of a small fleet")
+		err := g.manager.GetClient().List(ctx, members, client.UnsafeDisableDeepCopy)
+		if err == nil {
+			t.port.setMembers(len(members.Items))
+		} else if ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Members cannot be counted; agents that lose their tunnels come back by the number that was counted last")
 		}
-		count := len(members.Items)
-		t.port.setMembers(count)
-		if count > told+told/2 {
+		if count := len(members.Items); count > told+told/2 {
 			told = count
 			t.registry.TellAll()
 		}

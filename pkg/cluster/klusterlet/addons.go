@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -25,6 +24,7 @@ import (
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	"fleetgate.io/fleetgate/pkg/awaited"
+	"fleetgate.io/fleetgate/pkg/cluster/managed"
 	"fleetgate.io/fleetgate/pkg/routine"
 )
 
@@ -56,22 +56,18 @@ type AddOnReconciler struct {
 
 var _ reconcile.Reconciler = (*AddOnReconciler)(nil)
 
-func addOnKind() schema.GroupVersionKind {
-	return schema.GroupVersionKind{Group: "addon.open-cluster-management.io", Version: "v1alpha1", Kind: "ManagedClusterAddOn"}
-}
-
 // SetupWithManager has the controller started once the hub serves add-ons.
 func (r *AddOnReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return mgr.Add(&awaited.Kinds{
 		Manager: mgr, Then: r.start,
-		Names:   []string{"managedclusteraddons." + addOnKind().Group},
+		Names:   []string{"managedclusteraddons." + managed.AddOnKind().Group},
 		Missing: "No label of a ManagedCluster tells of add-ons until the hub serves them",
 	})
 }
 
 func (r *AddOnReconciler) start(mgr ctrl.Manager) error {
 	addOn := &unstructured.Unstructured{}
-	addOn.SetGroupVersionKind(addOnKind())
+	addOn.SetGroupVersionKind(managed.AddOnKind())
 	return routine.SetUp(AddOnsName, ctrl.NewControllerManagedBy(mgr).
 		Named(AddOnsName).
 		For(&clusterv1.ManagedCluster{}).
@@ -99,7 +95,8 @@ func (r *AddOnReconciler) reconcile(ctx context.Context, cluster *clusterv1.Mana
 		return nil
 	}
 	addOns := &unstructured.UnstructuredList{}
-	addOns.SetGroupVersionKind(addOnKind().GroupVersion().WithKind(addOnKind().Kind + "List"))
+	kind := managed.AddOnKind()
+	addOns.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	if err := r.AddOns.List(ctx, addOns, client.InNamespace(cluster.Name)); err != nil {
 		return fmt.Errorf("listing the add-ons of ManagedCluster %q: %w", cluster.Name, err)
 	}

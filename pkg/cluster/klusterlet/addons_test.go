@@ -18,13 +18,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/pkg/cluster/managed"
 	"fleetgate.io/fleetgate/test/build"
 )
 
 // addOnThat is an add-on of cluster edge, with a condition Available if it has a status.
 func addOnThat(name, available string) *unstructured.Unstructured {
 	addOn := &unstructured.Unstructured{Object: map[string]any{}}
-	addOn.SetGroupVersionKind(addOnKind())
+	addOn.SetGroupVersionKind(managed.AddOnKind())
 	addOn.SetNamespace("edge")
 	addOn.SetName(name)
 	if available != "" {

@@ -41,9 +41,14 @@ const (
 // before the works that they are made of.
 func orders() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{
-		{Group: "addon.open-cluster-management.io", Version: "v1alpha1", Kind: "ManagedClusterAddOn"},
+		AddOnKind(),
 		worksKind(),
 	}
+}
+
+// AddOnKind is the kind of Open Cluster Management's add-ons, which the hub need not serve.
+func AddOnKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "addon.open-cluster-management.io", Version: "v1alpha1", Kind: "ManagedClusterAddOn"}
 }
 
 func worksKind() schema.GroupVersionKind {
