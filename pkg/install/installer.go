@@ -27,12 +27,19 @@ import (
 const FieldOwner = client.FieldOwner("fleetgate-install")
 
 const (
-	establishPoll    = 100 * time.Millisecond
-	establishTimeout = 30 * time.Second
+	// establishTimeout is for an API server that starts on a machine with other work to do: it
+	// took 45 s to establish dozens of definitions. The chart's startupProbe waits for longer.
+	establishTimeout = 2 * time.Minute
 	// definitionsAtOnce is how many definitions are looked at at a time: a gateway needs dozens
 	// before it does anything else, and a hub may take seconds for each answer.
 	definitionsAtOnce = 10
 )
+
+// establishPolls is how often a definition is read until it is served: less and less often, for
+// each is large, and an API server that takes long has enough to do.
+func establishPolls() wait.DelayFunc {
+	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 1.5, Cap: 2 * time.Second, Steps: 10}.DelayFunc()
+}
 
 // Installer writes to the hub what the gateway needs there.
 type Installer struct {
@@ -216,7 +223,7 @@ func (i *Installer) waitEstablished(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, establishTimeout)
 	defer cancel()
 	var missing string
-	err := wait.PollUntilContextCancel(ctx, establishPoll, true, func(ctx context.Context) (bool, error) {
+	err := establishPolls().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		var definition apiextensionsv1.CustomResourceDefinition
 		err := i.Client.Get(ctx, client.ObjectKey{Name: name}, &definition)
 		if apierrors.IsNotFound(err) {
