@@ -5,22 +5,16 @@ package benchmark
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/test/env"
@@ -38,6 +32,9 @@ const (
 	// idleVariable is how long a fleet is watched in which nothing happens, if not idleTime: in
 	// five minutes every agent reports once.
 	idleVariable = "FLEETGATE_IDLE"
+	// tunnelVariable is which way tunnels go, if not to the gateway's own port: "native" is through
+	// the hub.
+	tunnelVariable = "FLEETGATE_TUNNEL"
 	idleTime     = 5 * time.Minute
 )
 
@@ -52,12 +49,17 @@ const (
 //     tunnels are gone then, of which none need be.
 //   - storm: both gateways are killed, and started again: until half, 99 of 100 and all tunnels
 //     are back, what that asks of the hub, and how long somebody else waits for it meanwhile.
+//   - rotate: the next authority of the gateways' certificates signs, for which all agents connect
+//     anew: how many tunnels were away at a time, of which none need be, and the same of somebody else.
+//   - storm-other-ca: a storm after which gateways have an authority of which nobody has heard.
 func BenchmarkMembers(b *testing.B) {
 	bed := newMembersBed(b)
 	bed.join(b)
 	bed.idle(b)
 	bed.restart(b)
-	bed.storm(b)
+	bed.storm(b, "storm", nil)
+	bed.rotate(b)
+	bed.storm(b, "storm-other-ca", bed.forgetAuthority)
 }
 
 // membersBed is a hub with two gateways and many members.
@@ -79,7 +81,7 @@ func newMembersBed(b *testing.B) *membersBed {
 			b.Fatalf("%s: %v", membersVariable, err)
 		}
 	}
-	f := startFleetWith(b, "members", fleet.Options{Replicas: 2, Tunnel: fleet.TunnelPort})
+	f := startFleetWith(b, "members", fleet.Options{Replicas: 2, Tunnel: cmp.Or(os.Getenv(tunnelVariable), fleet.TunnelPort)})
 	bed := &membersBed{joiner: newJoiner(b, f), members: members, idleTime: idleTime}
 	if text := os.Getenv(idleVariable); text != "" {
 		var err error
@@ -144,29 +146,6 @@ func (m *membersBed) place(b *testing.B, nth int) {
 	if err := errors.Join(m.hub.Create(b.Context(), namespace), m.hub.Create(b.Context(), crp)); err != nil {
 		b.Fatal(err)
 	}
-}
-
-// restart kills the hub's API server and starts it again.
-func (m *membersBed) restart(b *testing.B) {
-	b.Helper()
-	if err := m.fleet.Hub.APIServer.Kill(); err != nil {
-		b.Fatal(err)
-	}
-	began := time.Now()
-	if err := m.fleet.Hub.APIServer.Start(b.Context()); err != nil {
-		b.Fatal(err)
-	}
-	err := wait.PollUntilContextTimeout(b.Context(), 10*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		return m.hub.Get(ctx, client.ObjectKey{Name: metav1.NamespaceDefault}, &corev1.Namespace{}) == nil, nil
-	})
-	if err != nil {
-		b.Fatalf("the API server does not answer again: %v", err)
-	}
-	answers := time.Since(began)
-	b.Run(fmt.Sprintf("restart-%d", m.members), func(b *testing.B) {
-		b.ReportMetric(answers.Seconds(), "s-until-it-answers")
-		b.ReportMetric(float64(m.members-m.counts().Connected), "tunnels-lost")
-	})
 }
 
 func (m *membersBed) await(b *testing.B, what string, done func(simulatorCounts) bool) {
@@ -242,65 +221,6 @@ func (m *membersBed) idle(b *testing.B) {
 	})
 }
 
-// storm kills all gateways and starts them again.
-func (m *membersBed) storm(b *testing.B) {
-	b.Helper()
-	before, err := m.requestsByKind(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, gateway := range m.fleet.Gateways {
-		if err := gateway.Kill(); err != nil {
-			b.Fatal(err)
-		}
-	}
-	m.await(b, "that all tunnels are cut", func(now simulatorCounts) bool { return now.Connected == 0 })
-	other := m.somebodyElse(b)
-	began, used := time.Now(), m.cpuByProgram(b)
-	profiled := profiles(b, fmt.Sprintf("storm-%d", m.members), map[string]apiClient{"hub": m.api})
-	var starting sync.WaitGroup
-	for _, gateway := range m.fleet.Gateways {
-		starting.Go(func() {
-			if err := gateway.Start(b.Context()); err != nil {
-				b.Error(err)
-			}
-		})
-	}
-	figures := map[string]float64{}
-	for _, part := range []struct {
-		unit string
-		of   float64
-	}{{"s-until-half", 0.5}, {"s-until-99%", 0.99}, {"s-until-all", 1}} {
-		m.await(b, "tunnels after both gateways were killed", func(now simulatorCounts) bool { return float64(now.Connected) >= part.of*float64(m.members) })
-		figures[part.unit] = time.Since(began).Seconds()
-	}
-	starting.Wait()
-	took := other()
-	profiled()
-	for program, now := range m.cpuByProgram(b) {
-		b.Logf("storm: %6.2f s of CPU time of %s", (now - used[program]).Seconds(), program)
-	}
-	after, err := m.requestsByKind(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
-	requests := 0.0
-	for kind, now := range after {
-		more := now - before[kind]
-		if requests += more; more >= float64(m.members)/20 {
-			b.Logf("storm: %6.0f x %s", more, kind)
-		}
-	}
-	took.logBySecond(b)
-	figures["requests/member"] = requests / float64(m.members)
-	b.Run(fmt.Sprintf("storm-%d", m.members), func(b *testing.B) {
-		for unit, value := range figures {
-			b.ReportMetric(value, unit)
-		}
-		took.report(b)
-	})
-}
-
 // cpuByProgram is what each program has used so far. Gateways that are away have used nothing.
 func (m *membersBed) cpuByProgram(b *testing.B) map[string]time.Duration {
 	b.Helper()
@@ -317,58 +237,4 @@ func (m *membersBed) cpuByProgram(b *testing.B) map[string]time.Duration {
 		}
 	}
 	return all
-}
-
-// waited is how long somebody waited for an answer, and when that began.
-type waited struct{ since, took time.Duration }
-
-type waits []waited
-
-// report reports what was waited for by half, and by all but one in a hundred.
-func (w waits) report(b *testing.B) {
-	b.Helper()
-	sorted := slices.SortedFunc(slices.Values(w), func(a, b waited) int { return cmp.Compare(a.took, b.took) })
-	b.ReportMetric(milliseconds(sorted[len(sorted)/2].took), "others-p50-ms")
-	b.ReportMetric(milliseconds(sorted[len(sorted)*99/100].took), "others-p99-ms")
-}
-
-// logBySecond says for each second how often something was asked then, and what was waited for longest.
-func (w waits) logBySecond(b *testing.B) {
-	b.Helper()
-	longest, count := map[int]time.Duration{}, map[int]int{}
-	for _, wait := range w {
-		second := int(wait.since.Seconds())
-		longest[second] = max(longest[second], wait.took)
-		count[second]++
-	}
-	for _, second := range slices.Sorted(maps.Keys(count)) {
-		b.Logf("storm: %3d s: %3d requests of somebody else, of which one took %s", second, count[second], longest[second].Round(time.Millisecond))
-	}
-}
-
-// somebodyElse reads an object of the hub over and over until the function that it returns is
-// called, which tells how long each time took.
-func (m *membersBed) somebodyElse(b *testing.B) (end func() waits) {
-	b.Helper()
-	const pause = 20 * time.Millisecond
-	ctx, cancel := context.WithCancel(b.Context())
-	var took waits
-	var reading sync.WaitGroup
-	start := time.Now()
-	reading.Go(func() {
-		for ctx.Err() == nil {
-			began := time.Now()
-			var namespace corev1.Namespace
-			if err := m.hub.Get(ctx, client.ObjectKey{Name: metav1.NamespaceDefault}, &namespace); err != nil && ctx.Err() == nil {
-				b.Errorf("reading somebody else's object: %v", err)
-			}
-			took = append(took, waited{since: began.Sub(start), took: time.Since(began)})
-			time.Sleep(pause)
-		}
-	})
-	return func() waits {
-		cancel()
-		reading.Wait()
-		return took
-	}
 }

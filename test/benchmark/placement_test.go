@@ -46,6 +46,7 @@ func placementSizes(b *testing.B) []placementSize {
 //   - scheduled, works, available: from the first placement until the last binding, the
 //     last Work, and the last placement that says Available.
 //   - change: from a write of one ConfigMap until it is in the Works of all members.
+//   - change-all: from writes of a ConfigMap of each placement until they are in all Works.
 //   - unchanged: from the start of a new gateway, with nothing changed, until it has looked
 //     at everything and has nothing left to do.
 //   - restart: from the start of a new gateway until a change made just then is in them.
@@ -54,7 +55,7 @@ func placementSizes(b *testing.B) []placementSize {
 // no gateway beside it: for join the objects of a member, copies of those that the gateway
 // made, with the two statuses and the report and Lease of its agent; for scheduled a
 // binding for each; for works and available a binding and a Work for each, and one status of
-// both; for change an update of the Works. It stays the same whatever the gateway writes.
+// both; for changes an update of the Works. It stays the same whatever the gateway writes.
 func BenchmarkPlacement(b *testing.B) {
 	for _, size := range placementSizes(b) {
 		if b.Failed() || testing.Short() && size.members > 500 {
@@ -121,25 +122,20 @@ func (p *placementBed) measure(b *testing.B) {
 	}
 	p.settle(b)
 
-	changing := p.begin(b, "change")
-	began = time.Now()
-	p.change(b)
-	p.awaitChange(b)
-	p.tookChange = time.Since(began)
-	p.settle(b)
-	changing.end(b)
+	p.tookChange, _ = p.measureChange(b, "change", 1)
+	p.tookChangeAll, p.quietChangeAll = p.measureChange(b, "change-all", p.placements)
 
 	p.measureUnchanged(b)
 	if err := p.fleet.Gateway.Stop(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	p.change(b)
+	p.change(b, 1)
 	restarting := p.begin(b, "restart")
 	began = time.Now()
 	if err := p.fleet.Gateway.Start(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	p.awaitChange(b)
+	p.awaitChange(b, 1)
 	took := time.Since(began)
 	p.settle(b)
 	p.figure("fleetgate/restart", took, map[string]float64{
@@ -212,16 +208,19 @@ func (p *placementBed) measureBare(b *testing.B) {
 	bind := timed("scheduled", least.bind)
 	all := bind + timed("works", least.deliver)
 	change := timed("change", func(ctx context.Context) error { return least.change(ctx, p.members) })
+	changeAll := timed("change-all", func(ctx context.Context) error { return least.change(ctx, p.works()) })
 
 	p.compare("join", p.tookJoin, join, nil)
 	p.compare("scheduled", p.tookScheduled, bind, nil)
 	p.compare("works", p.tookWorks, all, nil)
 	p.compare("available", p.tookAvailable, all, p.available)
 	p.compare("change", p.tookChange, change, nil)
+	p.compare("change-all", p.tookChangeAll, changeAll, map[string]float64{"s-until-quiet": p.quietChangeAll.Seconds()})
 	p.figure("bare/join", join, map[string]float64{"writes/member": float64(joins.writes())})
 	p.figure("bare/scheduled", bind, nil)
 	p.figure("bare/works-and-available", all, map[string]float64{"writes/work": leastWritesPerWork})
 	p.figure("bare/change", change, nil)
+	p.figure("bare/change-all", changeAll, nil)
 }
 
 // compare makes a figure of how long fleetgate took, beside the bare client.

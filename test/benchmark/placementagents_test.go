@@ -41,10 +41,9 @@ type agents struct {
 	mu sync.Mutex // guards what follows
 	// held are the generations that were reported of Works.
 	held map[client.ObjectKey]int64
-	// changed has the members whose Work of the placement is of the snapshot awaited.
-	changed   *names
-	placement string
-	snapshot  int
+	// changed has the Works that are of the snapshot that is awaited of their placement.
+	changed *names
+	awaited map[string]int
 }
 
 func newAgents(hub client.WithWatch) *agents {
@@ -86,11 +85,11 @@ func (a *agents) start(ctx context.Context, running *sync.WaitGroup) {
 	}
 }
 
-// expect awaits that the members' Works of a placement are of a snapshot.
-func (a *agents) expect(placement string, snapshot int) {
+// expect awaits that the Works of some placements are of a snapshot each.
+func (a *agents) expect(snapshots map[string]int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.placement, a.snapshot, a.changed = placement, snapshot, newNames()
+	a.awaited, a.changed = snapshots, newNames()
 }
 
 // changes is how many are.
@@ -111,8 +110,9 @@ func (a *agents) notice(work *metav1.PartialObjectMetadata) bool {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if work.Labels[placementv1beta1.ParentPlacementLabel] == a.placement && work.Labels[placementv1beta1.ParentResourceSnapshotIndexLabel] == strconv.Itoa(a.snapshot) {
-		a.changed.add(work.Namespace)
+	snapshot, awaited := a.awaited[work.Labels[placementv1beta1.ParentPlacementLabel]]
+	if awaited && work.Labels[placementv1beta1.ParentResourceSnapshotIndexLabel] == strconv.Itoa(snapshot) {
+		a.changed.add(key.String())
 	}
 	if a.held[key] >= work.Generation {
 		return false

@@ -53,7 +53,8 @@ type placementBed struct {
 	placements, members int
 	agents              *agents
 	bindings            *names
-	changes             int
+	// snapshots are the latest of each placement.
+	snapshots map[string]int
 	// watching ends what runs in the background.
 	//lint:ignore containedctx It is the life of what the bed runs.
 	watching context.Context
@@ -61,6 +62,7 @@ type placementBed struct {
 	end      func()
 
 	tookJoin, tookScheduled, tookWorks, tookAvailable, tookChange time.Duration
+	tookChangeAll, quietChangeAll                                 time.Duration
 
 	available map[string]float64
 	figures   []figure
@@ -84,7 +86,7 @@ func newPlacementBed(b *testing.B, placements, members int, flags ...string) *pl
 	}
 	ctx, cancel := context.WithCancel(b.Context())
 	p := &placementBed{fleet: f, hub: hub, api: newAPIClient(b, config), placements: placements, members: members,
-		agents: newAgents(hub), bindings: newNames(), watching: ctx}
+		agents: newAgents(hub), bindings: newNames(), snapshots: map[string]int{}, watching: ctx}
 	p.end = func() { cancel(); p.running.Wait() }
 	b.Cleanup(p.end)
 	return p
@@ -182,21 +184,39 @@ func (p *placementBed) prepare(b *testing.B) {
 	})
 }
 
-// change changes one ConfigMap of the first placement.
-func (p *placementBed) change(b *testing.B) {
-	p.changes++
-	p.agents.expect(p.placementNames()[0], p.changes)
-	patch := fmt.Appendf(nil, `{"data":{"change":"%d"}}`, p.changes)
-	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.placementNames()[0], Name: "settings-0"}}
-	if err := p.hub.Patch(b.Context(), object, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		b.Fatal(err)
+// change changes one ConfigMap of each of the first so many placements.
+func (p *placementBed) change(b *testing.B, placements int) {
+	changed := p.placementNames()[:placements]
+	awaited := map[string]int{}
+	for _, name := range changed {
+		p.snapshots[name]++
+		awaited[name] = p.snapshots[name]
 	}
+	p.agents.expect(awaited)
+	p.each(b, changed, func(ctx context.Context, name string) error {
+		patch := fmt.Appendf(nil, `{"data":{"change":"%d"}}`, awaited[name])
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "settings-0"}}
+		return p.hub.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
+	})
 }
 
-// awaitChange returns when the Works of all members are of the snapshot that the latest
+// awaitChange returns when all Works of so many placements are of the snapshot that the latest
 // change made.
-func (p *placementBed) awaitChange(b *testing.B) {
-	p.await(b, "changed Works", func() bool { return p.agents.changes() >= p.members })
+func (p *placementBed) awaitChange(b *testing.B, placements int) {
+	p.await(b, "changed Works", func() bool { return p.agents.changes() >= placements*p.members })
+}
+
+// measureChange says how long a change of one ConfigMap of each of so many placements takes until
+// it is in all their Works, and until nothing more is written for it.
+func (p *placementBed) measureChange(b *testing.B, part string, placements int) (took, quiet time.Duration) {
+	changing, began := p.begin(b, part), time.Now()
+	p.change(b, placements)
+	p.awaitChange(b, placements)
+	took = time.Since(began)
+	p.settle(b)
+	quiet = time.Since(began)
+	changing.end(b)
+	return took, quiet
 }
 
 func (p *placementBed) await(b *testing.B, what string, done func() bool) {

@@ -26,6 +26,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"fleetgate.io/fleetgate/pkg/webhook/serving"
 	"fleetgate.io/fleetgate/test/fleet"
 	"fleetgate.io/fleetgate/test/kubelet"
 )
@@ -120,7 +121,7 @@ func (p *proxyBed) throughHub(b *testing.B) *rest.Config {
 func (p *proxyBed) ownEndpoint(b *testing.B) *rest.Config {
 	b.Helper()
 	config := p.throughHub(b)
-	ca, err := hubClient(b, p.fleet).CoreV1().Secrets("fleet-system").Get(b.Context(), "gateway-serving-ca", metav1.GetOptions{})
+	ca, err := hubClient(b, p.fleet).CoreV1().Secrets(gatewayNamespace).Get(b.Context(), serving.SecretName, metav1.GetOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}

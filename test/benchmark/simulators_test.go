@@ -43,12 +43,17 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	values := os.Getenv(simulatorVariable)
-	if values == "" {
+	var err error
+	switch values, gateway := os.Getenv(simulatorVariable), os.Getenv(farEndVariable); {
+	case values != "":
+		err = simulate(values, os.Stdin, os.Stdout)
+	case gateway != "":
+		err = serveFarEnd(gateway, os.Stdin, os.Stdout)
+	default:
 		os.Exit(m.Run())
 	}
-	if err := simulate(values, os.Stdin, os.Stdout); err != nil {
-		fmt.Fprintf(os.Stderr, "simulator: %v\n", err)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "a process of the benchmark: %v\n", err)
 		os.Exit(1)
 	}
 }

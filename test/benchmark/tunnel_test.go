@@ -32,7 +32,7 @@ import (
 
 // BenchmarkTunnel is the path that needs a hub, beside the baselines of those that do
 // not: see the benchmarks of this name in pkg/tunnel. All ends are in this process but
-// the hub's API server, whose CPU time is counted with them.
+// the hub's API server, whose CPU time is counted with them, and those of tunnelsApart.
 func BenchmarkTunnel(b *testing.B) {
 	hub, err := env.Start(b.Context(), env.Options{Name: "tunnel-hub"})
 	if err != nil {
@@ -43,11 +43,11 @@ func BenchmarkTunnel(b *testing.B) {
 			b.Error(err)
 		}
 	})
-	tunneltest.RunBenchmark(b, tunneltest.DirectTCP(), tunneltest.DirectTLS(), tunneltest.Path{
+	tunneltest.RunBenchmark(b, append(tunnelsApart(), tunneltest.DirectTCP(), tunneltest.DirectTLS(), tunneltest.Path{
 		Name: "native-via-hub",
 		Open: func(b *testing.B) tunneltest.BenchmarkDialer { return dialThroughHub(b, hub) },
 		CPU:  func() time.Duration { return cpuOf(b, hub.APIServer.PID()) },
-	})
+	})...)
 }
 
 const (
@@ -102,8 +102,8 @@ func background(b *testing.B, run func(context.Context) error) {
 // hub serve its group.
 func aggregateTunnels(b *testing.B, hub *env.Cluster, registry *tunnel.Registry) {
 	b.Helper()
-	const namespace, service = "fleet-system", "gateway"
-	certificate, key, err := certutil.GenerateSelfSignedCertKey(service+"."+namespace+".svc", nil, nil)
+	const service = "gateway"
+	certificate, key, err := certutil.GenerateSelfSignedCertKey(service+"."+gatewayNamespace+".svc", nil, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -144,11 +144,11 @@ func aggregateTunnels(b *testing.B, hub *env.Cluster, registry *tunnel.Registry)
 	if err != nil {
 		b.Fatal(err)
 	}
-	reference := &apiregistrationv1.ServiceReference{Namespace: namespace, Name: service, Port: new(int32(port))}
+	reference := &apiregistrationv1.ServiceReference{Namespace: gatewayNamespace, Name: service, Port: new(int32(port))}
 	for _, object := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: gatewayNamespace}},
 		&corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: service},
+			ObjectMeta: metav1.ObjectMeta{Namespace: gatewayNamespace, Name: service},
 			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"},
 		},
 		&apiregistrationv1.APIService{

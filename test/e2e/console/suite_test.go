@@ -39,7 +39,7 @@ var (
 
 func TestConsole(t *testing.T) {
 	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(60 * time.Second)
+	SetDefaultEventuallyTimeout(2 * time.Minute) // Beside four other fleets on two cores a stage took more than one.
 	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
 	RunSpecs(t, "The console in a browser", Label("e2e", "console"))
 }

@@ -1,0 +1,210 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package benchmark
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"fleetgate.io/fleetgate/pkg/webhook/serving"
+)
+
+// gatewayNamespace is the gateway's own.
+const gatewayNamespace = "fleet-system"
+
+// restart kills the hub's API server and starts it again.
+func (m *membersBed) restart(b *testing.B) {
+	b.Helper()
+	if err := m.fleet.Hub.APIServer.Kill(); err != nil {
+		b.Fatal(err)
+	}
+	began := time.Now()
+	if err := m.fleet.Hub.APIServer.Start(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	err := wait.PollUntilContextTimeout(b.Context(), 10*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		return m.hub.Get(ctx, client.ObjectKey{Name: metav1.NamespaceDefault}, &corev1.Namespace{}) == nil, nil
+	})
+	if err != nil {
+		b.Fatalf("the API server does not answer again: %v", err)
+	}
+	answers := time.Since(began)
+	b.Run(fmt.Sprintf("restart-%d", m.members), func(b *testing.B) {
+		b.ReportMetric(answers.Seconds(), "s-until-it-answers")
+		b.ReportMetric(float64(m.members-m.counts().Connected), "tunnels-lost")
+	})
+}
+
+// storm kills all gateways and starts them again; meanwhile may be nil.
+func (m *membersBed) storm(b *testing.B, name string, meanwhile func(b *testing.B)) {
+	b.Helper()
+	before, err := m.requestsByKind(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, gateway := range m.fleet.Gateways {
+		if err := gateway.Kill(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	m.await(b, "that all tunnels are cut", func(now simulatorCounts) bool { return now.Connected == 0 })
+	if meanwhile != nil {
+		meanwhile(b)
+	}
+	other := m.somebodyElse(b)
+	began, used := time.Now(), m.cpuByProgram(b)
+	profiled := profiles(b, fmt.Sprintf("%s-%d", name, m.members), map[string]apiClient{"hub": m.api})
+	var starting sync.WaitGroup
+	for _, gateway := range m.fleet.Gateways {
+		starting.Go(func() {
+			if err := gateway.Start(b.Context()); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+	figures := map[string]float64{}
+	for _, part := range []struct {
+		unit string
+		of   float64
+	}{{"s-until-half", 0.5}, {"s-until-99%", 0.99}, {"s-until-all", 1}} {
+		m.await(b, "tunnels after both gateways were killed", func(now simulatorCounts) bool { return float64(now.Connected) >= part.of*float64(m.members) })
+		figures[part.unit] = time.Since(began).Seconds()
+	}
+	starting.Wait()
+	took := other()
+	profiled()
+	for program, now := range m.cpuByProgram(b) {
+		b.Logf("%s: %6.2f s of CPU time of %s", name, (now - used[program]).Seconds(), program)
+	}
+	figures["requests/member"] = m.logRequests(b, name, before) / float64(m.members)
+	took.logBySecond(b, name)
+	b.Run(fmt.Sprintf("%s-%d", name, m.members), func(b *testing.B) {
+		for unit, value := range figures {
+			b.ReportMetric(value, unit)
+		}
+		took.report(b)
+	})
+}
+
+// logRequests logs which kinds of requests the hub has answered since then, and returns how many.
+func (m *membersBed) logRequests(b *testing.B, name string, before map[string]float64) float64 {
+	b.Helper()
+	after, err := m.requestsByKind(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	requests := 0.0
+	for kind, now := range after {
+		more := now - before[kind]
+		if requests += more; more >= float64(m.members)/20 {
+			b.Logf("%s: %6.0f x %s", name, more, kind)
+		}
+	}
+	return requests
+}
+
+// rotate has the next authority sign, as docs/admission.md says, and watches for as long as it
+// takes every gateway to notice, and every agent to connect anew.
+func (m *membersBed) rotate(b *testing.B) {
+	b.Helper()
+	const noticed = 90 * time.Second
+	before, err := m.requestsByKind(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	other := m.somebodyElse(b)
+	if err := m.hub.Patch(b.Context(), authority(), client.RawPatch(types.MergePatchType, []byte(`{"data":{"tls.key":""}}`))); err != nil {
+		b.Fatal(err)
+	}
+	fewest := m.members
+	for began := time.Now(); time.Since(began) < noticed; time.Sleep(20 * time.Millisecond) {
+		fewest = min(fewest, m.counts().Connected)
+	}
+	took := other()
+	requests := m.logRequests(b, "rotate", before)
+	b.Run(fmt.Sprintf("rotate-%d", m.members), func(b *testing.B) {
+		b.ReportMetric(float64(m.members-fewest), "tunnels-away")
+		b.ReportMetric(requests/float64(m.members), "requests/member")
+		took.report(b)
+	})
+}
+
+// authority is that of the gateways' certificates.
+func authority() *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: gatewayNamespace, Name: serving.SecretName}}
+}
+
+// forgetAuthority has the gateways that start next make another authority of their certificates.
+func (m *membersBed) forgetAuthority(b *testing.B) {
+	b.Helper()
+	if err := m.hub.Delete(b.Context(), authority()); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// waited is how long somebody waited for an answer, and when that began.
+type waited struct{ since, took time.Duration }
+
+type waits []waited
+
+// report reports what was waited for by half, and by all but one in a hundred.
+func (w waits) report(b *testing.B) {
+	b.Helper()
+	sorted := slices.SortedFunc(slices.Values(w), func(a, b waited) int { return cmp.Compare(a.took, b.took) })
+	b.ReportMetric(milliseconds(sorted[len(sorted)/2].took), "others-p50-ms")
+	b.ReportMetric(milliseconds(sorted[len(sorted)*99/100].took), "others-p99-ms")
+}
+
+// logBySecond says for each second how often something was asked then, and what was waited for longest.
+func (w waits) logBySecond(b *testing.B, name string) {
+	b.Helper()
+	longest, count := map[int]time.Duration{}, map[int]int{}
+	for _, wait := range w {
+		second := int(wait.since.Seconds())
+		longest[second] = max(longest[second], wait.took)
+		count[second]++
+	}
+	for _, second := range slices.Sorted(maps.Keys(count)) {
+		b.Logf("%s: %3d s: %3d requests of somebody else, of which one took %s", name, second, count[second], longest[second].Round(time.Millisecond))
+	}
+}
+
+// somebodyElse reads an object of the hub over and over until the function that it returns is
+// called, which tells how long each time took.
+func (m *membersBed) somebodyElse(b *testing.B) (end func() waits) {
+	b.Helper()
+	const pause = 20 * time.Millisecond
+	ctx, cancel := context.WithCancel(b.Context())
+	var took waits
+	var reading sync.WaitGroup
+	start := time.Now()
+	reading.Go(func() {
+		for ctx.Err() == nil {
+			began := time.Now()
+			var namespace corev1.Namespace
+			if err := m.hub.Get(ctx, client.ObjectKey{Name: metav1.NamespaceDefault}, &namespace); err != nil && ctx.Err() == nil {
+				b.Errorf("reading somebody else's object: %v", err)
+			}
+			took = append(took, waited{since: began.Sub(start), took: time.Since(began)})
+			time.Sleep(pause)
+		}
+	})
+	return func() waits {
+		cancel()
+		reading.Wait()
+		return took
+	}
+}

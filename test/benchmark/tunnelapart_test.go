@@ -1,0 +1,165 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package benchmark
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"fleetgate.io/fleetgate/pkg/tunnel"
+	"fleetgate.io/fleetgate/pkg/tunnel/native"
+	"fleetgate.io/fleetgate/pkg/tunnel/tunneltest"
+)
+
+const (
+	// farEndVariable makes this program the member's end of a path: the agent of a tunnel to the
+	// gateway at that address, or a server with TLS if it is farEndTLS.
+	farEndVariable = "FLEETGATE_FAR_END"
+	farEndTLS      = "tls"
+	// The CPU of each end.
+	gatewayCPU, memberCPU = 0, 1
+)
+
+// tunnelsApart are the baseline and a tunnel whose ends have a CPU each, as a gateway and a member
+// have: client and gateway share the one, agent and server the other. A machine of one CPU has none.
+func tunnelsApart() []tunneltest.Path {
+	if runtime.NumCPU() <= memberCPU {
+		return nil
+	}
+	return []tunneltest.Path{
+		apart("direct-tls-apart", func(b *testing.B) (*farEnd, tunneltest.BenchmarkDialer) {
+			_, client := tunneltest.BenchmarkTLS()
+			far := startFarEnd(b, farEndTLS)
+			return far, func() (net.Conn, error) { return tls.Dial("tcp", far.server, client) }
+		}),
+		apart("native-apart", func(b *testing.B) (*farEnd, tunneltest.BenchmarkDialer) {
+			secured, _ := tunneltest.BenchmarkTLS()
+			registry := tunneltest.NewRegistry(b, tunnel.Options{MaxStreamsPerSession: tunnelStreams})
+			far := startFarEnd(b, tunneltest.Serve(b, "127.0.0.1", func(c *net.TCPConn) {
+				_ = registry.Serve(b.Context(), tunnelMember, tls.Server(native.Batch(c), secured))
+			}))
+			tunneltest.Eventually(b, "the member is connected", func() bool { return registry.Connected(tunnelMember) })
+			return far, func() (net.Conn, error) { return registry.DialMember(b.Context(), tunnelMember, tunnel.APIServer) }
+		}),
+	}
+}
+
+// apart is a path that is opened with a CPU for this process and another for its far end.
+func apart(name string, open func(b *testing.B) (*farEnd, tunneltest.BenchmarkDialer)) tunneltest.Path {
+	var cpu func() time.Duration
+	return tunneltest.Path{
+		Name: name, Bulk: true,
+		Open: func(b *testing.B) tunneltest.BenchmarkDialer {
+			useCPU(b, os.Getpid(), strconv.Itoa(gatewayCPU))
+			before := runtime.GOMAXPROCS(1)
+			b.Cleanup(func() {
+				runtime.GOMAXPROCS(before)
+				useCPU(b, os.Getpid(), fmt.Sprintf("0-%d", runtime.NumCPU()-1))
+			})
+			far, dial := open(b)
+			cpu = func() time.Duration { return cpuOf(b, far.pid) }
+			return dial
+		},
+		CPU: func() time.Duration { return cpu() },
+	}
+}
+
+// useCPU has all threads of a process, and those that they start, run on some CPUs alone.
+func useCPU(b *testing.B, pid int, cpus string) {
+	b.Helper()
+	if out, err := exec.Command("taskset", "--all-tasks", "--cpu-list", "--pid", cpus, strconv.Itoa(pid)).CombinedOutput(); err != nil {
+		b.Fatalf("%v: %s", err, out)
+	}
+}
+
+// farEnd is a process that is the member's end of a path.
+type farEnd struct {
+	pid int
+	// server is the address of the benchmarks' server, of a farEndTLS.
+	server string
+}
+
+// startFarEnd ends it with the benchmark.
+func startFarEnd(b *testing.B, gateway string) *farEnd {
+	b.Helper()
+	command := exec.Command(os.Args[0])
+	command.Env = append(os.Environ(), farEndVariable+"="+gateway, "GOMAXPROCS=1")
+	command.Stderr = os.Stderr
+	life, lifeErr := command.StdinPipe()
+	out, outErr := command.StdoutPipe()
+	if err := errors.Join(lifeErr, outErr, command.Start()); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		_ = life.Close()
+		if err := command.Wait(); err != nil {
+			b.Errorf("the far end: %v", err)
+		}
+	})
+	useCPU(b, command.Process.Pid, strconv.Itoa(memberCPU))
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		b.Fatalf("reading where the far end serves: %v", err)
+	}
+	return &farEnd{pid: command.Process.Pid, server: strings.TrimSpace(line)}
+}
+
+// serveFarEnd tells the address of the benchmarks' server, and runs until nothing more can be
+// read from life.
+func serveFarEnd(gateway string, life io.Reader, out io.Writer) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	secured, client := tunneltest.BenchmarkTLS()
+	if gateway == farEndTLS {
+		listener = tls.NewListener(listener, secured)
+	}
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return // It was closed.
+			}
+			go func() {
+				defer conn.Close()
+				tunneltest.ServeBenchmark(conn)
+			}()
+		}
+	}()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if gateway != farEndTLS {
+		agent := &tunnel.Connector{
+			Member: tunnelMember, MaxStreams: tunnelStreams,
+			Targets: map[string]tunnel.Target{tunnel.APIServer: tunnel.TCP(listener.Addr().String())},
+			Dial: func(ctx context.Context) (net.Conn, error) {
+				raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", gateway)
+				if err != nil {
+					return nil, err
+				}
+				return tls.Client(native.Batch(raw), client), nil
+			},
+		}
+		go func() { _ = agent.Run(ctx) }()
+	}
+	if _, err := fmt.Fprintln(out, listener.Addr()); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, life)
+	return err
+}
