@@ -6,7 +6,7 @@ package tunnel
 import "testing"
 
 func TestASessionDoesNotMoveToAGatewayThatAnotherMayBeIn(t *testing.T) {
-	known := newReplicas()
+	known := newReplicas(2)
 	claim := func(slot int, replica string) {
 		t.Helper()
 		if err := known.claim(slot, Info{Replica: replica, Replicas: 3}); err != nil {
@@ -29,7 +29,30 @@ func TestASessionDoesNotMoveToAGatewayThatAnotherMayBeIn(t *testing.T) {
 		}
 	}
 	known.leave(0)
+	if known.isFree(1, "gateway-1") {
+		t.Error("while the other may come to it again, a gateway that was left is free")
+	}
+	claim(0, "gateway-3")
 	if !known.isFree(1, "gateway-1") {
 		t.Error("a gateway that was left is not free")
+	}
+}
+
+// A session stood already of which its slot had not said so: the other one took the way to the
+// gateway's port for its own, left its gateway for that one, and had to come back through the hub.
+func TestASessionDoesNotMoveToAGatewayThatAnotherIsAboutToArriveIn(t *testing.T) {
+	known := newReplicas(2)
+	known.arrive(0)
+	if err := known.claim(0, Info{Replica: "gateway-2", Replicas: 2}); err != nil {
+		t.Fatal(err)
+	}
+	if known.isFree(0, "gateway-1") {
+		t.Error("the gateway to which the other can only come is free")
+	}
+	if !known.isFree(0, "gateway-2") {
+		t.Error("its own is not")
+	}
+	if !known.isFree(1, "gateway-1") {
+		t.Error("it is not free for who has no session")
 	}
 }

@@ -87,7 +87,7 @@ func (c *Connector) Run(ctx context.Context) error {
 		return err
 	}
 	pprof.Do(ctx, pprof.Labels("tunnel", "agent", "member", c.Member), func(ctx context.Context) {
-		known, states := newReplicas(), &states{report: run.OnStateChange, bySlot: map[int]State{}}
+		known, states := newReplicas(run.Sessions), &states{report: run.OnStateChange, bySlot: map[int]State{}}
 		var slots sync.WaitGroup
 		for i := range run.Sessions {
 			s := &slot{Connector: run, index: i, replicas: known, states: states}

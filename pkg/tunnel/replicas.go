@@ -16,6 +16,9 @@ var errSameReplica = errors.New("another tunnel of this agent ends in the same g
 // replicas is what an agent knows of the gateways, from what they tell, and in which
 // of them its sessions end.
 type replicas struct {
+	// slots is how many sessions the agent keeps, if there are as many gateways.
+	slots int
+
 	// mu guards the fields below it.
 	mu    sync.Mutex
 	count int
@@ -29,8 +32,8 @@ type replicas struct {
 	changed chan struct{}
 }
 
-func newReplicas() *replicas {
-	return &replicas{taken: map[int]string{}, unheard: map[int]bool{}, changed: make(chan struct{})}
+func newReplicas(slots int) *replicas {
+	return &replicas{slots: slots, taken: map[int]string{}, unheard: map[int]bool{}, changed: make(chan struct{})}
 }
 
 // arrive says that the slot has a new session.
@@ -60,12 +63,18 @@ func (r *replicas) claim(slot int, info Info) error {
 }
 
 // isFree says whether the slot could have a session to that gateway. One that it is not
-// in already may be another slot's which has not heard so yet: then it is not free.
+// in already may be another slot's which has not heard so yet: then it is not free. Who has a
+// session keeps it until all others have one, too: where one of them comes to is not known
+// before, and two in one gateway would leave the other without.
 func (r *replicas) isFree(slot int, replica string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.taken[slot] == replica {
+	own, held := r.taken[slot]
+	if own == replica && held {
 		return true
+	}
+	if held && len(r.taken) < min(r.slots, r.count) {
+		return false
 	}
 	for other := range r.unheard {
 		if other != slot {

@@ -32,10 +32,10 @@ const (
 	// idleVariable is how long a fleet is watched in which nothing happens, if not idleTime: in
 	// five minutes every agent reports once.
 	idleVariable = "FLEETGATE_IDLE"
+	idleTime     = 5 * time.Minute
 	// tunnelVariable is which way tunnels go, if not to the gateway's own port: "native" is through
 	// the hub.
 	tunnelVariable = "FLEETGATE_TUNNEL"
-	idleTime     = 5 * time.Minute
 )
 
 // BenchmarkMembers is a fleet of many members that are only there: each has registered, holds

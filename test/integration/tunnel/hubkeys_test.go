@@ -45,6 +45,7 @@ var _ = Describe("The key with which the hub signs tokens", func() {
 		Eventually(f.AwaitTunnels).WithContext(ctx).Should(Succeed())
 		Expect(m.Agent.Restart(ctx)).To(Succeed(), "it renews its token when it starts, as each does every hour")
 		Eventually(func(ctx context.Context) string { return headerOf(tokenOf(ctx, m)) }).WithContext(ctx).ShouldNot(Equal(headerOf(token)))
+		Eventually(f.AwaitTunnels).WithContext(ctx).Should(Succeed(), "an agent that starts while the hub does not answer ends, and nobody starts it again here")
 
 		By("taking the next alone")
 		become(nil, public)

@@ -32,7 +32,8 @@ func TestTunnel(t *testing.T) {
 		t.Skip("starts real API servers")
 	}
 	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(90 * time.Second)
+	SetDefaultEventuallyTimeout(3 * time.Minute)
+	EnforceDefaultTimeoutsWhenUsingContexts() // Or what never comes takes the time of all other suites.
 	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
 	RunSpecs(t, "The tunnel of an agent", Label("integration", "tunnel"))
 }
