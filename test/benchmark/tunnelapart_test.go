@@ -59,7 +59,7 @@ func tunnelsApart() []tunneltest.Path {
 
 // apart is a path that is opened with a CPU for this process and another for its far end.
 func apart(name string, open func(b *testing.B) (*farEnd, tunneltest.BenchmarkDialer)) tunneltest.Path {
-	var cpu func() time.Duration
+	var used func() time.Duration
 	return tunneltest.Path{
 		Name: name, Bulk: true,
 		Open: func(b *testing.B) tunneltest.BenchmarkDialer {
@@ -70,10 +70,11 @@ func apart(name string, open func(b *testing.B) (*farEnd, tunneltest.BenchmarkDi
 				useCPU(b, os.Getpid(), fmt.Sprintf("0-%d", runtime.NumCPU()-1))
 			})
 			far, dial := open(b)
-			cpu = func() time.Duration { return cpuOf(b, far.pid) }
+			used = func() time.Duration { return cpuOf(b, far.pid) }
 			return dial
 		},
-		CPU: func() time.Duration { return cpu() },
+		// Known once the path is open.
+		CPU: func() time.Duration { return used() },
 	}
 }
 
