@@ -81,18 +81,29 @@ func newMembersBed(b *testing.B) *membersBed {
 			b.Fatalf("%s: %v", membersVariable, err)
 		}
 	}
-	f := startFleetWith(b, "members", fleet.Options{Replicas: 2, Tunnel: cmp.Or(os.Getenv(tunnelVariable), fleet.TunnelPort)})
-	bed := &membersBed{joiner: newJoiner(b, f), members: members, idleTime: idleTime}
-	if text := os.Getenv(idleVariable); text != "" {
-		var err error
-		if bed.idleTime, err = time.ParseDuration(text); err != nil {
-			b.Fatalf("%s: %v", idleVariable, err)
-		}
-	}
+	f := startFleetWith(b, "members", fleet.Options{
+		Replicas: 2, Tunnel: cmp.Or(os.Getenv(tunnelVariable), fleet.TunnelPort), GatewayArgs: append(furtherFlags(), "--agents-priority-level="+agentsLevel),
+	})
+	shareOut(b, f)
+	bed := &membersBed{joiner: newJoiner(b, f), members: members, idleTime: idleTimeOf(b)}
 	for nth := range (members + membersOfSimulator - 1) / membersOfSimulator {
 		bed.simulators = append(bed.simulators, startSimulator(b, bed.values, filepath.Join(f.Dir, fmt.Sprintf("simulator-%d.log", nth+1))))
 	}
 	return bed
+}
+
+// idleTimeOf is for how long a fleet is watched in which nothing happens.
+func idleTimeOf(b *testing.B) time.Duration {
+	b.Helper()
+	text := os.Getenv(idleVariable)
+	if text == "" {
+		return idleTime
+	}
+	idle, err := time.ParseDuration(text)
+	if err != nil {
+		b.Fatalf("%s: %v", idleVariable, err)
+	}
+	return idle
 }
 
 // counts are those of all simulators together.

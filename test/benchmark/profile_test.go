@@ -30,12 +30,14 @@ const (
 
 // gatewayFlags are those of a gateway that is profiled, and what else is asked for.
 func gatewayFlags() []string {
-	flags := strings.Fields(os.Getenv(flagsVariable))
 	if os.Getenv(profilesVariable) == "" {
-		return flags
+		return furtherFlags()
 	}
-	return append(flags, "--pprof-bind-address="+gatewayProfiles)
+	return append(furtherFlags(), "--pprof-bind-address="+gatewayProfiles)
 }
+
+// furtherFlags are those that flagsVariable asks for: all that several gateways can share.
+func furtherFlags() []string { return strings.Fields(os.Getenv(flagsVariable)) }
 
 // phase is a part of a run of which one wants to know what the hub was busy with.
 type phase struct {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"runtime/debug"
 	"syscall"
@@ -22,9 +21,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
-	"fleetgate.io/fleetgate/pkg/placement/dispatch"
-	"fleetgate.io/fleetgate/pkg/placement/replicaset"
 	"fleetgate.io/fleetgate/pkg/precedence"
 	"fleetgate.io/fleetgate/pkg/tracing"
 	"fleetgate.io/fleetgate/pkg/webhook"
@@ -114,7 +112,7 @@ func newGateway(ctx context.Context, config *options.Config, hub *hub, spans tra
 	if err != nil {
 		return nil, err
 	}
-	members, err := membership.NewMemberCache(config.REST, cache.Options{Scheme: hub.scheme, Mapper: mgr.GetRESTMapper()})
+	members, err := membership.NewMemberCache(config.REST, hub.cacheOptions(mgr.GetRESTMapper()))
 	if err != nil {
 		return nil, err
 	}
@@ -129,8 +127,7 @@ func managerOptions(hub *hub, parts *options.Parts, grace time.Duration) ctrl.Op
 		Scheme:                  hub.scheme,
 		Metrics:                 metricsserver.Options{BindAddress: "0"},
 		GracefulShutdownTimeout: &grace,
-		// Who wrote which field is a third of an object, and nothing here asks for it.
-		Cache: cache.Options{ByObject: withoutManifests(parts), DefaultTransform: cache.TransformStripManagedFields()},
+		Cache:                   cache.Options{ByObject: withoutManifests(parts, &hub.common), DefaultTransform: hub.common.Transform},
 		Client: client.Options{Cache: &client.CacheOptions{
 			// Secrets are never cached as a whole: a typed read would start a watch
 			// on every Secret of the hub.
@@ -139,24 +136,14 @@ func managerOptions(hub *hub, parts *options.Parts, grace time.Duration) ctrl.Op
 	}
 }
 
-// withoutManifests is how works are cached, of the families that are served: a cache asks
-// the hub about each kind that it is told of.
-func withoutManifests(parts *options.Parts) map[client.Object]cache.ByObject {
-	objects := map[client.Object]cache.ByObject{}
-	if parts.Serves(options.APIFleet) {
-		maps.Copy(objects, dispatch.CacheOptions())
-	}
-	if parts.ServesOCM(options.OCMWorks) {
-		maps.Copy(objects, replicaset.CacheOptions())
-	}
-	return objects
-}
-
 func newManager(ctx context.Context, config *options.Config, hub *hub, certificates *serving.Certificates, handover *intake.Handover) (ctrl.Manager, error) {
 	settings := managerOptions(hub, &config.Parts, shutdownGrace)
 	settings.Metrics.BindAddress = config.Process.Metrics
 	settings.HealthProbeBindAddress, settings.LivenessEndpointName = config.Process.HealthProbes, "/livez"
 	settings.PprofBindAddress = config.Process.Profiles
+	if config.Parts.Serves(options.APIFleet) {
+		settings.Cache.ByObject[&clusterv1beta1.MemberCluster{}] = cache.ByObject{Transform: hub.common.After(withoutUsage)}
+	}
 	if config.Parts.TakesReviews() {
 		server, err := newIntake(ctx, config, hub.clientset, certificates, handover)
 		if err != nil {

@@ -29,6 +29,7 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/compact"
 	"fleetgate.io/fleetgate/pkg/install"
 	"fleetgate.io/fleetgate/pkg/version"
 )
@@ -40,6 +41,8 @@ type hub struct {
 	direct    client.Client
 	clientset kubernetes.Interface
 	installer *install.Installer
+	// common are strings that objects in all caches of this program share.
+	common compact.Table
 }
 
 // openHub returns when every kind that the gateway works with is served.

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -170,7 +169,7 @@ func (g *gateway) registrationControllers(mgr ctrl.Manager) ([]controller, error
 			HubURL: g.Hub.URL, HubCA: g.HubCA, Chart: chart, Image: g.Registration.AgentImage, Concurrency: memberWorkers,
 		},
 		&clusterapi.Importer{
-			Config: g.REST, CacheOptions: cache.Options{Scheme: g.scheme, Mapper: mgr.GetRESTMapper()},
+			Config: g.REST, CacheOptions: g.cacheOptions(mgr.GetRESTMapper()),
 			Client: hub, Live: live, Clusters: mgr.GetCache(), Recorder: recorder,
 			Namespaces: namespaces, Labels: g.Registration.ClusterAPILabels, Concurrency: memberWorkers,
 		},
@@ -179,7 +178,7 @@ func (g *gateway) registrationControllers(mgr ctrl.Manager) ([]controller, error
 
 // tokenControllers are the hub's part in keeping tokens of members' accounts.
 func (g *gateway) tokenControllers(mgr ctrl.Manager) ([]controller, error) {
-	tokens, err := serviceaccount.NewSecretCache(g.REST, cache.Options{Scheme: g.scheme, Mapper: mgr.GetRESTMapper()})
+	tokens, err := serviceaccount.NewSecretCache(g.REST, g.cacheOptions(mgr.GetRESTMapper()))
 	if err != nil {
 		return nil, err
 	}

@@ -52,6 +52,7 @@ func (g *gateway) addKlusterlets(_ context.Context, mgr ctrl.Manager) error {
 	joining := klusterlet.Options{
 		Users: g.Klusterlets.AutoApprovedUsers, Signer: signer, ForceDeleteWait: g.Members.ForceDeleteWait,
 		Labels: g.Klusterlets.Labels, Workers: memberWorkers, Rights: g.order.Client(mgr.GetClient(), precedence.Always(precedence.Entry)),
+		Transform: g.common.Transform,
 	}
 	if shown, err := g.showMembers(mgr); err != nil {
 		return err

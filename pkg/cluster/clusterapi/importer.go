@@ -54,7 +54,7 @@ func DefaultLabels() []string { return []string{"cni", "env", "environment", "lo
 type Importer struct {
 	// Config reaches the hub, for caches that end with the kind.
 	Config *rest.Config
-	// CacheOptions are for these; scheme, mapper and HTTP client are taken from there.
+	// CacheOptions are for these; scheme, mapper, HTTP client and what is kept of objects are taken from there.
 	CacheOptions cache.Options
 	// Client writes; it reads fleet.cattle.io and MemberClusters, from a cache if it has one.
 	Client client.Client
@@ -92,7 +92,6 @@ func (i *Importer) Start(ctx context.Context) error {
 func (i *Importer) options(objects map[client.Object]cache.ByObject) cache.Options {
 	options := i.CacheOptions
 	options.ByObject = objects
-	options.DefaultTransform = cache.TransformStripManagedFields()
 	return options
 }
 

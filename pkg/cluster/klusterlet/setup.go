@@ -9,6 +9,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -61,11 +62,13 @@ type Options struct {
 	Labels map[string]string
 	// Workers is how many clusters each controller looks at at a time.
 	Workers int
+	// Transform is what a cache keeps of rights, Leases and requests for certificates. Nil: all.
+	Transform toolscache.TransformFunc
 }
 
 // SetupWithManager adds all that lets clusters with klusterlets join and leave.
 func SetupWithManager(config *rest.Config, mgr ctrl.Manager, o Options) error {
-	objects, err := managed.NewCache(config, cache.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	objects, err := managed.NewCache(config, cache.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultTransform: o.Transform})
 	if err != nil {
 		return err
 	}

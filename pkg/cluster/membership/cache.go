@@ -34,7 +34,6 @@ func NewMemberCache(config *rest.Config, options cache.Options) (cache.Cache, er
 		return nil, fmt.Errorf("selecting what belongs to members: %w", err)
 	}
 	options.DefaultLabelSelector = labels.NewSelector().Add(*ofMembers)
-	options.DefaultTransform = cache.TransformStripManagedFields() // Nothing here asks for them.
 	members, err := cache.New(config, options)
 	if err != nil {
 		return nil, fmt.Errorf("making a cache of what belongs to members: %w", err)

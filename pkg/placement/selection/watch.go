@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"fleetgate.io/fleetgate/pkg/compact"
 	"fleetgate.io/fleetgate/pkg/metawatch"
 )
 
@@ -42,6 +43,8 @@ type Watcher struct {
 	client metadata.Interface
 	rights client.Writer
 	settle time.Duration
+	// common are strings that objects of all types share.
+	common compact.Table
 
 	// started is closed once watches are there, and do not change any more.
 	started chan struct{}
@@ -94,7 +97,7 @@ func (w *Watcher) Source() source.Source {
 // Start runs until the context ends, and returns when all watches have stopped.
 func (w *Watcher) Start(ctx context.Context) error {
 	watches := metawatch.Begin(ctx, w.client, metawatch.Options{
-		Keep: trim, Indexers: cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
+		Keep: w.common.After(trim), Indexers: cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
 		Handler: w.handler, Failed: w.failed,
 	})
 	defer watches.End()
@@ -105,7 +108,7 @@ func (w *Watcher) Start(ctx context.Context) error {
 
 	changed := make(chan struct{}, 1)
 	types := metawatch.Begin(ctx, w.client, metawatch.Options{
-		Keep: trim,
+		Keep: w.common.After(trim),
 		Handler: func(context.Context, schema.GroupVersionResource) cache.ResourceEventHandler {
 			return handlerFor(func(metav1.Object) { notify(changed) })
 		},
@@ -268,7 +271,6 @@ func trim(object any) (any, error) {
 	if !ok {
 		return object, nil
 	}
-	m.ManagedFields = nil
 	account, ok := m.Annotations[corev1.ServiceAccountNameKey]
 	m.Annotations = nil
 	if ok {

@@ -1,0 +1,54 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"maps"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"fleetgate.io/fleetgate/cmd/gateway/app/options"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/cluster/registration"
+	"fleetgate.io/fleetgate/pkg/compact"
+	"fleetgate.io/fleetgate/pkg/placement/dispatch"
+	"fleetgate.io/fleetgate/pkg/placement/replicaset"
+)
+
+// cacheOptions are those of a cache beside a manager's own.
+func (h *hub) cacheOptions(mapper meta.RESTMapper) cache.Options {
+	return cache.Options{Scheme: h.scheme, Mapper: mapper, DefaultTransform: h.common.Transform}
+}
+
+// withoutManifests is how works are cached, of the families that are served: a cache asks
+// the hub about each kind that it is told of.
+func withoutManifests(parts *options.Parts, common *compact.Table) map[client.Object]cache.ByObject {
+	objects := map[client.Object]cache.ByObject{}
+	if parts.Serves(options.APIFleet) {
+		maps.Copy(objects, dispatch.CacheOptions())
+	}
+	if parts.ServesOCM(options.OCMWorks) {
+		maps.Copy(objects, replicaset.CacheOptions())
+	}
+	for object, kept := range objects {
+		kept.Transform = common.After(kept.Transform)
+		objects[object] = kept
+	}
+	return objects
+}
+
+// withoutUsage leaves of a MemberCluster what leads to the member, and to whom it belongs. What the
+// cluster has, and the key of its agent, which alone is longer than all else, the leader asks for,
+// who has a cache of its own.
+func withoutUsage(object any) (any, error) {
+	member, ok := object.(*clusterv1beta1.MemberCluster)
+	if !ok {
+		return object, nil
+	}
+	delete(member.Annotations, registration.AnnotationAgentKey)
+	member.Status.Properties, member.Status.ResourceUsage = nil, clusterv1beta1.ResourceUsage{}
+	return member, nil
+}
