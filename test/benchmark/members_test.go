@@ -83,6 +83,7 @@ func newMembersBed(b *testing.B) *membersBed {
 	}
 	f := startFleetWith(b, "members", fleet.Options{
 		Replicas: 2, Tunnel: cmp.Or(os.Getenv(tunnelVariable), fleet.TunnelPort), GatewayArgs: append(furtherFlags(), "--agents-priority-level="+agentsLevel),
+		Patience: crowdPatience, // All agents knock while the hub's API server starts.
 	})
 	shareOut(b, f)
 	bed := &membersBed{joiner: newJoiner(b, f), members: members, idleTime: idleTimeOf(b)}

@@ -68,7 +68,8 @@ type Options struct {
 	// Way, if set, is called when the hub runs, and returns further flags of the gateway: which
 	// way it and the members are to come there.
 	Way func(hub *env.Cluster) ([]string, error)
-	// Patience is how long a gateway may take until it is ready; 0 is a minute and a half.
+	// Patience is how long a gateway, or a program of a control plane, may take until it is ready;
+	// 0 is a minute and a half.
 	Patience time.Duration
 	// Progress is told what is being done, a short line each.
 	Progress func(string)
@@ -161,7 +162,7 @@ func (f *Fleet) startClusters(ctx context.Context) error {
 func (f *Fleet) startCluster(ctx context.Context, name string) (*env.Cluster, error) {
 	options := env.Options{
 		Name: name, Dir: filepath.Join(f.Dir, name), Detached: f.Detached, BinDir: cmp.Or(f.HubBinDir, f.BinDir), Progress: f.Progress,
-		Audit: f.Audit && name == hubName, IPv6: f.IPv6,
+		Audit: f.Audit && name == hubName, IPv6: f.IPv6, StartTimeout: f.Patience,
 	}
 	if name != hubName {
 		options.Nodes, options.BinDir = 1, cmp.Or(f.MemberBinDir, f.BinDir)

@@ -100,6 +100,22 @@ func TestReviewsOfTheAPIServerReachTheirHandler(t *testing.T) {
 }
 
 // The API server asks for it as other users: the group is as available as the gateway.
+// The hub's API server wrote an error to its log every two minutes for the 401 that its question
+// for the group's schema met, and the gateway asked the hub for its configurations each time.
+func TestTheHubIsToldThatReviewsHaveNoSchema(t *testing.T) {
+	server := testServer(nobody(nil), nobody(nil), func(context.Context) bool {
+		t.Error("the hub is asked whether it sends reviews without proof")
+		return true
+	})
+	for _, path := range []string{"/openapi/v2", "/openapi/v3"} {
+		answer := httptest.NewRecorder()
+		server.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
+		if answer.Code != http.StatusNotFound {
+			t.Errorf("%s: %d, want 404, which the API server takes for none", path, answer.Code)
+		}
+	}
+}
+
 func TestTheGroupHasNothingToDiscover(t *testing.T) {
 	answer := httptest.NewRecorder()
 	testServer(as("system:kube-aggregator"), nil, nil).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, groupPath(), nil))
