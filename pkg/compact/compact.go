@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
@@ -35,9 +34,6 @@ func (t *Table) Transform(object any) (any, error) {
 	if accessor, err := meta.Accessor(object); err == nil && accessor.GetManagedFields() != nil {
 		accessor.SetManagedFields(nil) // Who wrote which field is a third of an object, and no cache is asked for it.
 	}
-	if _, ok := object.(*unstructured.Unstructured); ok {
-		return object, nil // Its values are shared with nobody knows whom.
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.walk(reflect.ValueOf(object))
@@ -56,7 +52,7 @@ func (t *Table) After(first toolscache.TransformFunc) toolscache.TransformFunc {
 }
 
 // walk goes through all that can be set: unexported fields, of times and quantities for
-// example, are left alone.
+// example, and what is behind an interface, as all of an Unstructured is, are left alone.
 func (t *Table) walk(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:

@@ -38,13 +38,23 @@ func cpuOf(b *testing.B, pid int) time.Duration {
 // residentOf is the memory, in bytes, that a process has of the machine now.
 func residentOf(b *testing.B, pid int) int64 {
 	b.Helper()
+	resident, _ := memoryOf(b, pid)
+	return resident
+}
+
+// memoryOf is that, and how much of it is pages of files, such as the program's own: the machine
+// shares these among processes, and takes them back when it is short of memory.
+func memoryOf(b *testing.B, pid int) (resident, files int64) {
+	b.Helper()
 	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
 		b.Fatal(err)
 	}
-	pages, err := strconv.ParseInt(strings.Fields(string(statm))[1], 10, 64)
-	if err != nil {
-		b.Fatal(err)
+	var pages [2]int64
+	for nth, field := range strings.Fields(string(statm))[1:3] {
+		if pages[nth], err = strconv.ParseInt(field, 10, 64); err != nil {
+			b.Fatal(err)
+		}
 	}
-	return pages * int64(os.Getpagesize())
+	return pages[0] * int64(os.Getpagesize()), pages[1] * int64(os.Getpagesize())
 }

@@ -34,12 +34,14 @@ const FlowControllerName = "membercluster.flows"
 const (
 	// FlowSchemaAgents leads all requests of agents to their own priority level.
 	FlowSchemaAgents = "fleetgate-agents"
-	// FlowSchemaLeases leads the heartbeats of agents to Kubernetes' level for Leases.
+	// FlowSchemaLeases leads the heartbeats of agents to Kubernetes' level for those of nodes.
 	FlowSchemaLeases = "fleetgate-agents-leases"
 )
 
 const (
-	leaseLevel = "leader-election"
+	// leaseLevel is Kubernetes' own for the heartbeats of nodes, which those of agents are alike. In
+	// its level for elections thousands of them would have controllers lose their Leases.
+	leaseLevel = "node-high"
 	// The API server tries FlowSchemas in this order: heartbeats before everything else
 	// that agents do, and both before its own for all service accounts (9000).
 	leasePrecedence, agentPrecedence = 210, 800

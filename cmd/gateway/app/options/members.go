@@ -45,7 +45,7 @@ func newMembers() Members {
 // AddFlags binds the options to a command line.
 func (o *Members) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.AgentTokenLifetime, "agent-token-lifetime", o.AgentTokenLifetime, "Life of the tokens that members' agents hold, and renew every hour.")
-	flags.StringVar(&o.AgentPriorityLevel, "agents-priority-level", o.AgentPriorityLevel, "PriorityLevelConfiguration of the hub's API server for requests of members' agents: the gateway keeps FlowSchemas that lead them there, and their Leases to leader-election. Empty: it keeps none.")
+	flags.StringVar(&o.AgentPriorityLevel, "agents-priority-level", o.AgentPriorityLevel, "PriorityLevelConfiguration of the hub's API server for requests of members' agents: the gateway keeps FlowSchemas that lead them there, and their Leases to node-high. Empty: it keeps none.")
 	flags.DurationVar(&o.Silence, "cluster-unhealthy-threshold", o.Silence, "How long a member may send no heartbeat until its state is Unknown.")
 	flags.DurationVar(&o.ForceDeleteWait, "force-delete-wait-time", o.ForceDeleteWait, "How long a deleted MemberCluster waits for its agent to confirm that it leaves.")
 	flags.BoolVar(&o.TaintUnreachable, "taint-unreachable", o.TaintUnreachable, "Taint members whose state is Unknown with "+clusterv1beta1.TaintUnreachable+":NoSchedule until they are heard of again.")
