@@ -205,7 +205,7 @@ func (e *Enroller) doubt() {
 // retry tries until it works, ctx is done (nil) or the identity changed. What stands
 // in the way is logged when it changes.
 func (e *Enroller) retry(ctx context.Context, try func(context.Context) error) error {
-	backoff, last := newBackoff(), ""
+	pauses := pauses{}
 	for {
 		err := try(ctx)
 		if err == nil || ctx.Err() != nil {
@@ -216,18 +216,30 @@ func (e *Enroller) retry(ctx context.Context, try func(context.Context) error) e
 			return err
 		}
 		e.report(ctx, err)
-		if reason := refusal.ReasonOf(err); reason != last {
-			backoff, last = newBackoff(), reason
-		}
-		if last == RegistrationPending {
-			backoff.Cap = pendingCap
-		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-e.options.Clock.After(backoff.Step()):
+		case <-e.options.Clock.After(pauses.next(refusal.ReasonOf(err))):
 		}
 	}
+}
+
+// pauses are how long to wait after each reason why something did not work. Every reason has a
+// back-off of its own: what is new is tried again soon, and a busy hub that says now this and now
+// that is not asked as if each were news.
+type pauses map[string]*wait.Backoff
+
+func (p pauses) next(reason string) time.Duration {
+	backoff, ok := p[reason]
+	if !ok {
+		first := newBackoff()
+		if reason == RegistrationPending {
+			first.Cap = pendingCap
+		}
+		backoff = &first
+		p[reason] = backoff
+	}
+	return backoff.Step()
 }
 
 const (
@@ -235,7 +247,7 @@ const (
 	lastRetry  = 30 * time.Second
 	// pendingCap is how long to wait at most for a request that the hub has: a thousand
 	// agents that ask more often keep the hub from answering any of them.
-	pendingCap = 5 * time.Second
+	pendingCap = 15 * time.Second
 )
 
 func newBackoff() wait.Backoff {
