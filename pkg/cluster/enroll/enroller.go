@@ -205,7 +205,7 @@ func (e *Enroller) doubt() {
 // retry tries until it works, ctx is done (nil) or the identity changed. What stands
 // in the way is logged when it changes.
 func (e *Enroller) retry(ctx context.Context, try func(context.Context) error) error {
-	pauses := pauses{}
+	pause := pauses{}
 	for {
 		err := try(ctx)
 		if err == nil || ctx.Err() != nil {
@@ -219,7 +219,7 @@ func (e *Enroller) retry(ctx context.Context, try func(context.Context) error) e
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-e.options.Clock.After(pauses.next(refusal.ReasonOf(err))):
+		case <-e.options.Clock.After(pause.next(refusal.ReasonOf(err))):
 		}
 	}
 }
