@@ -99,7 +99,6 @@ func TestReviewsOfTheAPIServerReachTheirHandler(t *testing.T) {
 	}
 }
 
-// The API server asks for it as other users: the group is as available as the gateway.
 // The hub's API server wrote an error to its log every two minutes for the 401 that its question
 // for the group's schema met, and the gateway asked the hub for its configurations each time.
 func TestTheHubIsToldThatReviewsHaveNoSchema(t *testing.T) {
@@ -116,6 +115,7 @@ func TestTheHubIsToldThatReviewsHaveNoSchema(t *testing.T) {
 	}
 }
 
+// The API server asks for it as other users: the group is as available as the gateway.
 func TestTheGroupHasNothingToDiscover(t *testing.T) {
 	answer := httptest.NewRecorder()
 	testServer(as("system:kube-aggregator"), nil, nil).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, groupPath(), nil))
