@@ -262,7 +262,7 @@ SUITES ?= 2
 INTEGRATION ?= ./test/env/... ./test/integration/...
 ATTEMPTS = $(if $(FLAKE_ATTEMPTS),-ginkgo.flake-attempts=$(FLAKE_ATTEMPTS))
 # A spec that hangs is named, after minutes and before go test ends the suite with all its goroutines and no name.
-PATIENCE := -ginkgo.timeout=24m -ginkgo.poll-progress-after=4m
+PATIENCE := -ginkgo.timeout=39m -ginkgo.poll-progress-after=4m
 
 .PHONY: test
 test: test-unit test-integration test-e2e ## Run units, integration and the end-to-end flow; starts and stops all it needs.
@@ -283,7 +283,7 @@ test-quick: ## Vet, formats and units without the race detector: only what has c
 
 .PHONY: test-integration
 test-integration: tools ## Run the integration suites on real API servers.
-	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(TEST) -race -p $(SUITES) -count=1 -timeout 25m $(INTEGRATION) $(ATTEMPTS) $(PATIENCE) -ginkgo.label-filter='!matrix'
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(TEST) -race -p $(SUITES) -count=1 -timeout 40m $(INTEGRATION) $(ATTEMPTS) $(PATIENCE) -ginkgo.label-filter='!matrix'
 
 .PHONY: test-e2e
 test-e2e: test-mainjob test-console ## Run the main job end to end, with its assertions, and the console in a browser.

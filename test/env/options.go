@@ -52,7 +52,7 @@ type Options struct {
 	APIServerFlags []string
 	// BinDir is the folder of the programs; the default is .fleetgate/bin of this module.
 	BinDir string
-	// StartTimeout bounds how long one program may take to become ready; the default is 90 s.
+	// StartTimeout bounds how long one program may take to become ready; the default is four minutes.
 	StartTimeout time.Duration
 	// Progress is told what is being started, a short line each. It may be called from
 	// several goroutines when clusters start together.

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	defaultStartTimeout = 90 * time.Second
+	defaultStartTimeout = 4 * time.Minute
 	defaultGrace        = 10 * time.Second
 	// readyTimeout bounds one call of Ready.
 	readyTimeout = 5 * time.Second
@@ -45,7 +45,7 @@ type ProcessOptions struct {
 	// Ready returns nil once the program does its work. It is asked until it does.
 	// Nil means ready as soon as it runs.
 	Ready func(ctx context.Context) error
-	// StartTimeout bounds the wait for Ready; the default is 90 s.
+	// StartTimeout bounds the wait for Ready; the default is four minutes.
 	StartTimeout time.Duration
 	// Grace is how long Stop waits after SIGTERM before it kills; the default is 10 s.
 	Grace time.Duration
