@@ -36,6 +36,8 @@ var (
 
 	// errForeignStream is the reason of a session whose agent opened a stream.
 	errForeignStream = errors.New("the agent opened a stream, which only the gateway may do")
+	// errNoToken is why an attempt ends that reached the other side, with nothing to prove itself by.
+	errNoToken = errors.New("getting the token for the hub")
 )
 
 // Code says why a stream was refused. Unknown codes of later versions are kept as

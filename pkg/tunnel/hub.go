@@ -102,7 +102,7 @@ func (d *HubDialer) Dial(ctx context.Context) (net.Conn, error) {
 	token, err := d.Token(ctx)
 	if err != nil {
 		_ = conn.Close()
-		return nil, fmt.Errorf("getting the token for the hub: %w", err)
+		return nil, fmt.Errorf("%w: %w", errNoToken, err)
 	}
 	upgraded, err := upgrade(ctx, conn, target, token)
 	if err != nil {

@@ -29,6 +29,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"fleetgate.io/fleetgate/pkg/tunnel"
 	"fleetgate.io/fleetgate/pkg/tunnel/tunneltest"
 )
@@ -249,6 +251,7 @@ func TestAgentMovesToThePortAndFallsBack(t *testing.T) {
 	states := make(chan tunnel.State, 16)
 	var throughHub atomic.Int32
 	var away atomic.Bool
+	var noTokens atomic.Int32
 	connector := &tunnel.Connector{
 		Member:  "one",
 		Targets: map[string]tunnel.Target{"echo": echo},
@@ -262,7 +265,13 @@ func TestAgentMovesToThePortAndFallsBack(t *testing.T) {
 			}
 			roots := x509.NewCertPool()
 			roots.AppendCertsFromPEM([]byte(told.CA))
-			return portDialer(told.Address, "/tunnels/one", roots, "good").Dial(ctx)
+			dialer := portDialer(told.Address, "/tunnels/one", roots, "good")
+			if noTokens.Add(-1) >= 0 {
+				dialer.Token = func(context.Context) (string, error) {
+					return "", apierrors.NewTooManyRequests("the server is busy", 1)
+				}
+			}
+			return dialer.Dial(ctx)
 		},
 		OnStateChange: func(s tunnel.State) { states <- s },
 	}
@@ -309,6 +318,17 @@ func TestAgentMovesToThePortAndFallsBack(t *testing.T) {
 		}
 	}
 	lose(tunnel.ViaPort)
+	// Of a hub that had no time for tokens a thousand agents asked tunnels.
+	noTokens.Store(1)
+	link.Kill()
+	for connected := 0; connected == 0; {
+		if s := <-states; s.Connected {
+			connected++
+			if s.Way != tunnel.ViaPort {
+				t.Errorf("without a token for a moment it is connected by way of the %s", s.Way)
+			}
+		}
+	}
 	if asked := throughHub.Load(); asked != 1 {
 		t.Errorf("the hub was asked %d times, want once, for the first session", asked)
 	}
@@ -330,44 +350,23 @@ func TestAgentMovesToThePortAndFallsBack(t *testing.T) {
 // nobody while the gateways were away: a port that does not answer is waited for, but not for good.
 func TestAPortThatDoesNotAnswerIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := tunneltest.NewRegistry(t, tunnel.Options{Info: func() tunnel.Info {
-			return tunnel.Info{Replica: "gateway", Replicas: 1, Port: &tunnel.PortInfo{Address: "gateway:8091", CA: "-", ServerName: "gateway"}}
-		}})
-		to := func() net.Conn {
-			gateway, agent := net.Pipe()
-			go func() { _ = r.Serve(context.Background(), "one", gateway) }()
-			return agent
-		}
-		ways, atPort := make(chan string, 100), make(chan struct{}, 100)
+		ways := make(chan string, 100)
 		var refuses atomic.Bool
-		connector := &tunnel.Connector{
-			Member: "one", Targets: map[string]tunnel.Target{"echo": echo},
-			Dial: func(context.Context) (net.Conn, error) {
-				ways <- "hub"
-				return to(), nil
-			},
-			Direct: func(context.Context, tunnel.PortInfo) (net.Conn, error) {
-				if refuses.Load() {
-					ways <- "refused"
-					if len(ways)%2 == 0 {
-						// A load balancer takes the connection, and has nowhere to lead it.
-						return nil, fmt.Errorf("verifying the gateway: %w", io.EOF)
-					}
-					return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
-				}
+		r, atPort := runByTwoWays(t, func() error {
+			ways <- "hub"
+			return nil
+		}, func() error {
+			if !refuses.Load() {
 				ways <- "port"
-				return to(), nil
-			},
-			OnStateChange: func(s tunnel.State) {
-				if s.Way == tunnel.ViaPort {
-					atPort <- struct{}{}
-				}
-			},
-		}
-		ctx, cancel := context.WithCancel(context.Background())
-		ended := make(chan error, 1)
-		go func() { ended <- connector.Run(ctx) }()
-		defer func() { cancel(); <-ended }()
+				return nil
+			}
+			ways <- "refused"
+			if len(ways)%2 == 0 {
+				// A load balancer takes the connection, and has nowhere to lead it.
+				return fmt.Errorf("verifying the gateway: %w", io.EOF)
+			}
+			return errRefused
+		})
 		if first, second := <-ways, <-ways; first != "hub" || second != "port" {
 			t.Fatalf("it went by way of the %s, then the %s", first, second)
 		}
@@ -387,6 +386,75 @@ func TestAPortThatDoesNotAnswerIsWaitedFor(t *testing.T) {
 			t.Errorf("the hub was asked after %s, and the port %d times before", after, asked)
 		}
 	})
+}
+
+// All gateways were away for a minute, on a hub that was full: 1,734 of 2,000 agents came back through
+// the hub, which was all the fuller for it, and stayed there since the port was tried every five minutes.
+func TestGatewaysThatAreAwayForLongAreFoundAtTheirPort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var away atomic.Bool
+		var inVain, throughHub atomic.Int32
+		r, atPort := runByTwoWays(t, func() error {
+			if away.Load() {
+				inVain.Add(1)
+				return &tunnel.HubError{StatusCode: http.StatusServiceUnavailable}
+			}
+			throughHub.Add(1)
+			return nil
+		}, func() error {
+			if away.Load() {
+				return errRefused
+			}
+			return nil
+		})
+		<-atPort
+		away.Store(true)
+		r.Disconnect("one")
+		time.Sleep(2 * time.Minute)
+		if inVain.Load() == 0 {
+			t.Error("nobody asked the hub, which may have known of a gateway elsewhere")
+		}
+		away.Store(false)
+		<-atPort
+		if got := throughHub.Load(); got != 1 {
+			t.Errorf("%d tunnels came through the hub, want the first one", got)
+		}
+	})
+}
+
+var errRefused = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+
+// runByTwoWays runs an agent, until the test ends, whose gateway tells of its port. It is let
+// through the hub and to the port unless these return an error. Of each tunnel at the port it tells.
+func runByTwoWays(t *testing.T, hub, port func() error) (*tunnel.Registry, <-chan struct{}) {
+	t.Helper()
+	r := tunneltest.NewRegistry(t, tunnel.Options{Info: func() tunnel.Info {
+		return tunnel.Info{Replica: "gateway", Replicas: 1, Port: &tunnel.PortInfo{Address: "gateway:8091", CA: "-", ServerName: "gateway"}}
+	}})
+	let := func(err error) (net.Conn, error) {
+		if err != nil {
+			return nil, err
+		}
+		gateway, agent := net.Pipe()
+		go func() { _ = r.Serve(context.Background(), "one", gateway) }()
+		return agent, nil
+	}
+	atPort := make(chan struct{}, 100)
+	connector := &tunnel.Connector{
+		Member: "one", Targets: map[string]tunnel.Target{"echo": echo},
+		Dial:   func(context.Context) (net.Conn, error) { return let(hub()) },
+		Direct: func(context.Context, tunnel.PortInfo) (net.Conn, error) { return let(port()) },
+		OnStateChange: func(s tunnel.State) {
+			if s.Way == tunnel.ViaPort {
+				atPort <- struct{}{}
+			}
+		},
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- connector.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	return r, atPort
 }
 
 func TestInfoThatVerifiesNothingIsRefused(t *testing.T) {

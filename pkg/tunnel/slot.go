@@ -24,8 +24,8 @@ type slot struct {
 	replicas *replicas
 	states   *states
 
-	// back is the port that the last session went to, nil if it went through the hub or that is
-	// where the next one goes. lost is when that session ended, zero while it lasts.
+	// back is the port that the last session went to, nil if that was through the hub, or the port
+	// cannot be reached. lost is when that session ended, zero while it lasts.
 	back *PortInfo
 	lost time.Time
 
@@ -198,8 +198,9 @@ func (s *slot) heard(on *road, message []byte, search *search) error {
 
 // dialBack goes where the session was that was lost: a thousand agents whose gateway starts again
 // then ask nothing of the hub but a token each. Where nobody answers, and there is a session to no
-// gateway, there is none, to which the hub could not lead either: that is waited for. After all else
-// that fails, and when that lasts, it is through the hub. There is no road, and no error, if it is now.
+// gateway, there is none, to which the hub could not lead either, and a hub that is too busy to make
+// a token is for a tunnel, too: that is waited for. When it lasts, or anything else fails, it is
+// through the hub: there is no road then, and no error.
 func (s *slot) dialBack(ctx context.Context) (*road, error) {
 	if s.back == nil {
 		return nil, nil
@@ -208,11 +209,14 @@ func (s *slot) dialBack(ctx context.Context) (*road, error) {
 		s.lost = s.Clock.Now()
 	}
 	road, err := s.dialPort(ctx, *s.back)
-	switch {
-	case err == nil || ctx.Err() != nil:
+	if err == nil || ctx.Err() != nil {
 		return road, err
-	case (errors.Is(err, errSameReplica) || isAway(err) && !s.replicas.held()) && s.Clock.Since(s.lost) < backPatience:
-		return nil, fmt.Errorf("connecting the tunnel where it was: %w", err)
+	}
+	if errors.Is(err, errSameReplica) || errors.Is(err, errNoToken) || isAway(err) && !s.replicas.held() {
+		if s.Clock.Since(s.lost) < backPatience {
+			return nil, fmt.Errorf("connecting the tunnel where it was: %w", err)
+		}
+		return nil, nil
 	}
 	klog.FromContext(ctx).V(1).Info("The tunnel cannot be made anew where it was, it is made through the hub", "member", s.Member, "address", s.back.Address, "reason", err.Error())
 	s.back = nil
@@ -245,5 +249,6 @@ func (s *slot) dial(ctx context.Context) (*road, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.back = nil
 	return &road{carrier: carrier, way: ViaHub}, nil
 }

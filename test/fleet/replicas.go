@@ -5,6 +5,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -109,10 +110,15 @@ func (f *Fleet) newBalancer(port int) (*balancer, error) {
 }
 
 func (b *balancer) accept() {
+	const pause = 50 * time.Millisecond
 	for {
 		conn, err := b.listener.Accept()
-		if err != nil {
+		if errors.Is(err, net.ErrClosed) {
 			return
+		}
+		if err != nil { // Of descriptors there are none left, for a moment.
+			time.Sleep(pause)
+			continue
 		}
 		b.copying.Go(func() { b.pass(conn) })
 	}
@@ -181,9 +187,11 @@ func (b *balancer) stop() {
 	b.copying.Wait()
 }
 
-// move copies one direction and passes on its end; a broken one breaks the other.
+// move copies one direction and passes on its end; a broken one breaks the other. What the kernel
+// would copy by itself costs two more descriptors in each direction, of which thousands of
+// connections leave none.
 func move(to, from net.Conn) {
-	if _, err := io.Copy(to, from); err != nil {
+	if _, err := io.Copy(struct{ io.Writer }{to}, struct{ io.Reader }{from}); err != nil {
 		_ = to.Close()
 		_ = from.Close()
 		return
