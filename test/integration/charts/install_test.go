@@ -116,6 +116,14 @@ var _ = Describe("The charts", Ordered, func() {
 		bootstrap := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: enroll.BootstrapSecret}}
 		Expect(memberClient.Get(ctx, client.ObjectKeyFromObject(bootstrap), bootstrap)).To(Satisfy(apierrors.IsNotFound), "the token is forgotten")
 		expectJoined(ctx)
+
+		By("having asked for it at the level of agents, and not at that of everybody's accounts")
+		toHub, err := kubernetes.NewForConfig(hub.Config())
+		Expect(err).NotTo(HaveOccurred())
+		metrics, err := toHub.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(metrics)).To(MatchRegexp(
+			`apiserver_flowcontrol_dispatched_requests_total\{flow_schema="fleetgate-[a-z-]+-registration",priority_level="fleetgate-[a-z-]+-agents"\} [1-9]`))
 	})
 
 	It("let the hub place what the agent may apply, and no more", func(ctx SpecContext) {
