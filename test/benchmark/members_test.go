@@ -46,7 +46,8 @@ const (
 //   - idle: what such a fleet costs in which nothing happens. Memory is what the gateways
 //     together have more than before anybody joined.
 //   - restart: the hub's API server is killed, and started again: until it answers, and how many
-//     tunnels are gone then, of which none need be.
+//     tunnels were away at a time, which none at the gateway's own port need be; where there
+//     were any, until all are back.
 //   - storm: both gateways are killed, and started again: until half, 99 of 100 and all tunnels
 //     are back, what that asks of the hub, and how long somebody else waits for it meanwhile.
 //   - rotate: the next authority of the gateways' certificates signs, for which all agents connect

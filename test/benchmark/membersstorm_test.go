@@ -31,7 +31,7 @@ func (m *membersBed) restart(b *testing.B) {
 	if err := m.fleet.Hub.APIServer.Kill(); err != nil {
 		b.Fatal(err)
 	}
-	began := time.Now()
+	began, most := time.Now(), m.mostAway(b)
 	if err := m.fleet.Hub.APIServer.Start(b.Context()); err != nil {
 		b.Fatal(err)
 	}
@@ -41,11 +41,36 @@ func (m *membersBed) restart(b *testing.B) {
 	if err != nil {
 		b.Fatalf("the API server does not answer again: %v", err)
 	}
-	answers := time.Since(began)
+	answers, lost := time.Since(began), most()
+	m.await(b, "all tunnels after the API server was killed", func(now simulatorCounts) bool { return now.Connected == m.members })
+	all := time.Since(began)
 	b.Run(fmt.Sprintf("restart-%d", m.members), func(b *testing.B) {
 		b.ReportMetric(answers.Seconds(), "s-until-it-answers")
-		b.ReportMetric(float64(m.members-m.counts().Connected), "tunnels-lost")
+		b.ReportMetric(float64(lost), "tunnels-lost")
+		if lost > 0 {
+			b.ReportMetric(all.Seconds(), "s-until-all")
+		}
 	})
+}
+
+// mostAway watches until the function that it returns is called, which tells how many tunnels
+// were away at a time, at most.
+func (m *membersBed) mostAway(b *testing.B) (end func() int) {
+	b.Helper()
+	const pause = 20 * time.Millisecond
+	ctx, cancel := context.WithCancel(b.Context())
+	most := 0
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for ; ctx.Err() == nil; time.Sleep(pause) {
+			most = max(most, m.members-m.counts().Connected)
+		}
+	})
+	return func() int {
+		cancel()
+		watching.Wait()
+		return most
+	}
 }
 
 // storm kills all gateways and starts them again; meanwhile may be nil.
@@ -125,18 +150,15 @@ func (m *membersBed) rotate(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	other := m.somebodyElse(b)
+	other, most := m.somebodyElse(b), m.mostAway(b)
 	if err := m.hub.Patch(b.Context(), authority(), client.RawPatch(types.MergePatchType, []byte(`{"data":{"tls.key":""}}`))); err != nil {
 		b.Fatal(err)
 	}
-	fewest := m.members
-	for began := time.Now(); time.Since(began) < noticed; time.Sleep(20 * time.Millisecond) {
-		fewest = min(fewest, m.counts().Connected)
-	}
-	took := other()
+	time.Sleep(noticed)
+	away, took := most(), other()
 	requests := m.logRequests(b, "rotate", before)
 	b.Run(fmt.Sprintf("rotate-%d", m.members), func(b *testing.B) {
-		b.ReportMetric(float64(m.members-fewest), "tunnels-away")
+		b.ReportMetric(float64(away), "tunnels-away")
 		b.ReportMetric(requests/float64(m.members), "requests/member")
 		took.report(b)
 	})

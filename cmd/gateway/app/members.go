@@ -29,7 +29,6 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/view"
 	"fleetgate.io/fleetgate/pkg/fleetmetrics"
 	"fleetgate.io/fleetgate/pkg/ownwrites"
-	"fleetgate.io/fleetgate/pkg/placement/plugins/clustereligibility"
 	"fleetgate.io/fleetgate/pkg/precedence"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/argocd"
@@ -129,9 +128,7 @@ func (g *gateway) membershipControllers(mgr ctrl.Manager) ([]controller, error) 
 		},
 		&membership.StatusReconciler{
 			Client: own, Seats: cluster.FleetSeats(), Leases: g.members, Recorder: recorder, Clock: clock.RealClock{}, Silence: g.Members.Silence,
-			// Placement must see a heartbeat at least twice before it takes a member for lost.
-			HeartbeatInterval: min(membership.DefaultHeartbeatInterval, clustereligibility.HeartbeatLimit/2),
-			TaintUnreachable:  g.Members.TaintUnreachable, Version: version.Get(), Concurrency: memberWorkers,
+			TaintUnreachable: g.Members.TaintUnreachable, Version: version.Get(), Concurrency: memberWorkers,
 		},
 	}
 	if level := g.Members.AgentPriorityLevel; level != "" {

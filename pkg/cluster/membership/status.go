@@ -65,10 +65,6 @@ type StatusReconciler struct {
 	// Unknown; two of its own heartbeat periods if that is longer. Zero means
 	// DefaultSilence.
 	Silence time.Duration
-	// HeartbeatInterval is how old the heartbeat that a MemberCluster shows may become
-	// before a later one is written there for its own sake. Zero means
-	// DefaultHeartbeatInterval.
-	HeartbeatInterval time.Duration
 	// TaintUnreachable puts clusterv1beta1.TaintUnreachable on members that fell silent.
 	// The taint is taken away in any case when a member is heard of again.
 	TaintUnreachable bool
@@ -84,9 +80,10 @@ type StatusReconciler struct {
 const (
 	// DefaultSilence is after how long without a heartbeat a member's state is Unknown.
 	DefaultSilence = 3 * time.Minute
-	// DefaultHeartbeatInterval is how old the heartbeat that a MemberCluster shows may
-	// become.
-	DefaultHeartbeatInterval = 5 * time.Minute
+	// HeartbeatInterval is how old the heartbeat that a MemberCluster shows may become before a
+	// later one is written there for its own sake. Who judges by it goes by condition Joined,
+	// which knows of those between.
+	HeartbeatInterval = 5 * time.Minute
 )
 
 var _ reconcile.Reconciler = (*StatusReconciler)(nil)
@@ -247,7 +244,7 @@ func (r *StatusReconciler) nextStatus(mc *clusterv1beta1.MemberCluster, imc *clu
 		tellLastBeat(mc, &status, p)
 		meta.SetStatusCondition(&status.Conditions, silentCondition(mc.Generation))
 	}
-	if equality.Semantic.DeepEqual(timeless(mc.Status), timeless(status)) && !r.isHeartbeatDue(mc.Status, status) {
+	if equality.Semantic.DeepEqual(timeless(mc.Status), timeless(status)) && !isHeartbeatDue(mc.Status, status) {
 		return mc.Status
 	}
 	return status
@@ -283,10 +280,10 @@ func desiredHeartbeat(shown *clusterv1beta1.MemberClusterStatus, p pulse) metav1
 	return metav1.NewTime(p.at.Truncate(time.Second))
 }
 
-func (r *StatusReconciler) isHeartbeatDue(shown, wanted clusterv1beta1.MemberClusterStatus) bool {
+func isHeartbeatDue(shown, wanted clusterv1beta1.MemberClusterStatus) bool {
 	before, after := shown.AgentStatusOf(clusterv1beta1.MemberAgent), wanted.AgentStatusOf(clusterv1beta1.MemberAgent)
 	return before != nil && after != nil &&
-		after.LastReceivedHeartbeat.Sub(before.LastReceivedHeartbeat.Time) >= cmp.Or(r.HeartbeatInterval, DefaultHeartbeatInterval)
+		after.LastReceivedHeartbeat.Sub(before.LastReceivedHeartbeat.Time) >= HeartbeatInterval
 }
 
 // timeless is the status without the times of observation.

@@ -63,23 +63,24 @@ type Reconciler struct {
 }
 
 // SetupWithManager registers the controller. It looks at a placement when its
-// annotations, its bindings or the taints of a member change, and when the time
-// of a member may have come.
+// annotations, its bindings or the taints of a member change, when a member falls silent, and
+// when its time may have come.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return routine.SetUp(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterResourcePlacement{}, builder.WithPredicates(
 			predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&placementv1beta1.ClusterResourceBinding{}, family.EnqueuePlacement(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.withTerms), builder.WithPredicates(taintChanges())).
+		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.withTerms), builder.WithPredicates(reasonsToLeave())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
 		Complete(r))
 }
 
-func taintChanges() predicate.Predicate {
+// reasonsToLeave are a taint that changes, and a member of which the hub hears no more.
+func reasonsToLeave() predicate.Predicate {
 	// With a member that comes, the placements come too.
 	return enqueue.OnUpdate(func(before, after *clusterv1beta1.MemberCluster) bool {
-		return !slices.Equal(before.Spec.Taints, after.Spec.Taints)
+		return !slices.Equal(before.Spec.Taints, after.Spec.Taints) || before.IsHeard() && !after.IsHeard()
 	})
 }
 

@@ -34,7 +34,8 @@ const (
 
 // Terms say when a placement leaves a member. The zero value is never.
 type Terms struct {
-	// After is how long a member may be silent; 0 is for ever.
+	// After is how long a member may be silent, from when it was heard of last, once the hub
+	// takes it for silent; 0 is for ever.
 	After time.Duration
 	// Taints are the keys of taints that drive the placement away.
 	Taints []string
@@ -70,14 +71,15 @@ func TermsOf(annotations map[string]string) (Terms, error) {
 func (t Terms) Never() bool { return t.After == 0 && len(t.Taints) == 0 }
 
 // Met returns why the placement has to leave the member, or "" and, unless it is
-// 0, after how long to ask again though nothing happens.
+// 0, after how long to ask again though nothing happens. A member is not silent as long as
+// the hub says that it hears of it, however old the heartbeat is that it shows.
 func (t Terms) Met(member *clusterv1beta1.MemberCluster, now time.Time) (reason string, again time.Duration) {
 	for _, taint := range member.Spec.Taints {
 		if slices.Contains(t.Taints, taint.Key) {
 			return "the member has the taint " + taint.Key, 0
 		}
 	}
-	if t.After == 0 {
+	if t.After == 0 || member.IsHeard() {
 		return "", 0
 	}
 	agent := member.Status.AgentStatusOf(clusterv1beta1.MemberAgent)

@@ -42,6 +42,34 @@ func TestTermsOf(t *testing.T) {
 	}
 }
 
+// TestAMemberThatIsHeardIsNotLeftForAnOldHeartbeat: a MemberCluster shows a heartbeat every few
+// minutes, and placements that were to leave after one minute left members that were well.
+func TestAMemberThatIsHeardIsNotLeftForAnOldHeartbeat(t *testing.T) {
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	member := &clusterv1beta1.MemberCluster{}
+	member.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: metav1.NewTime(noon)}}
+	member.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionJoined, Status: metav1.ConditionTrue}}
+	terms := Terms{After: time.Minute, Taints: []string{"maintenance"}}
+
+	for _, later := range []time.Duration{0, 3 * time.Minute, time.Hour} {
+		if reason, again := terms.Met(member, noon.Add(later)); reason != "" || again != 0 {
+			t.Errorf("Joined, with a heartbeat of %s ago: %q, again after %s; want to stay until the hub hears nothing", later, reason, again)
+		}
+	}
+	member.Status.Conditions[0].Status = metav1.ConditionUnknown
+	if reason, again := terms.Met(member, noon.Add(59*time.Second)); reason != "" || again != time.Second {
+		t.Errorf("silent for 59 s: %q, again after %s; want to stay for another second", reason, again)
+	}
+	if reason, _ := terms.Met(member, noon.Add(3*time.Minute)); !strings.Contains(reason, "silent for 1m0s") {
+		t.Errorf("silent for three minutes: %q, want to leave", reason)
+	}
+	member.Status.Conditions[0].Status = metav1.ConditionTrue
+	member.Spec.Taints = []clusterv1beta1.Taint{{Key: "maintenance"}}
+	if reason, _ := terms.Met(member, noon); !strings.Contains(reason, "maintenance") {
+		t.Errorf("heard, under the taint: %q, want to leave", reason)
+	}
+}
+
 // TestMembersAreLeftAfterTheTimeAndNotBefore: one second decides.
 func TestMembersAreLeftAfterTheTimeAndNotBefore(t *testing.T) {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)

@@ -90,10 +90,13 @@ func (s ScoreSheet) Valid(now time.Time) bool { return s.Until.IsZero() || now.B
 // Agent is what the cluster's agent last said.
 type Agent struct {
 	// Reported is false for a cluster whose agent has never been heard of.
-	Reported      bool
+	Reported bool
+	// LastHeartbeat is the last that is shown. Later ones may have come while the cluster is Heard.
 	LastHeartbeat time.Time
-	Joined        bool
-	Health        Health
+	// Heard is true while the hub says that it hears of the agent.
+	Heard  bool
+	Joined bool
+	Health Health
 	// HealthSince is when Health last changed.
 	HealthSince time.Time
 }

@@ -77,7 +77,7 @@ func ClusterOf(member *clusterv1beta1.MemberCluster) framework.Cluster {
 		Name: member.Name, Labels: member.Labels,
 		Leaving:    member.DeletionTimestamp != nil,
 		Properties: propertiesOf(&member.Status),
-		Agent:      agentOf(&member.Status),
+		Agent:      agentOf(member),
 	}
 	if meta.IsStatusConditionTrue(member.Status.Conditions, clusterv1beta1.ConditionNamespacesCollected) {
 		cluster.Namespaces = member.Status.Namespaces
@@ -91,14 +91,15 @@ func ClusterOf(member *clusterv1beta1.MemberCluster) framework.Cluster {
 	return cluster
 }
 
-func agentOf(status *clusterv1beta1.MemberClusterStatus) framework.Agent {
-	reported := status.AgentStatusOf(clusterv1beta1.MemberAgent)
+func agentOf(member *clusterv1beta1.MemberCluster) framework.Agent {
+	reported := member.Status.AgentStatusOf(clusterv1beta1.MemberAgent)
 	if reported == nil {
 		return framework.Agent{}
 	}
 	agent := framework.Agent{
 		Reported:      true,
 		LastHeartbeat: reported.LastReceivedHeartbeat.Time,
+		Heard:         member.IsHeard(),
 		Joined:        meta.IsStatusConditionTrue(reported.Conditions, clusterv1beta1.ConditionJoined),
 	}
 	if health := meta.FindStatusCondition(reported.Conditions, clusterv1beta1.ConditionHealthy); health != nil {

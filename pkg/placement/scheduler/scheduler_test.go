@@ -179,6 +179,30 @@ func TestChangesOfMembers(t *testing.T) {
 	}
 }
 
+func TestWhatCountsAsSilence(t *testing.T) {
+	joined := func(status metav1.ConditionStatus, after time.Duration) *clusterv1beta1.MemberCluster {
+		return member(func(m *clusterv1beta1.MemberCluster) {
+			m.Status.AgentStatus[0].LastReceivedHeartbeat = metav1.NewTime(noon.Add(after))
+			m.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionJoined, Status: status}}
+		})
+	}
+	cases := map[string]struct {
+		before, after *clusterv1beta1.MemberCluster
+		want          time.Duration
+	}{
+		"a heartbeat that was due":     {joined(metav1.ConditionTrue, 0), joined(metav1.ConditionTrue, 5*time.Minute), 0},
+		"it falls silent":              {joined(metav1.ConditionTrue, 0), joined(metav1.ConditionUnknown, 2*time.Minute), 0},
+		"it speaks again":              {joined(metav1.ConditionUnknown, 0), joined(metav1.ConditionTrue, time.Hour), time.Hour},
+		"nobody says whether it joins": {member(nil), joined(metav1.ConditionTrue, time.Minute), time.Minute},
+		"it never came":                {member(func(m *clusterv1beta1.MemberCluster) { m.Status.AgentStatus = nil }), member(nil), 0},
+	}
+	for name, tc := range cases {
+		if got := silence(tc.before, tc.after); got != tc.want {
+			t.Errorf("%s: silence() = %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
 func TestWhichPoliciesMeasure(t *testing.T) {
 	sorter := &placementv1beta1.PlacementPolicy{Affinity: &placementv1beta1.Affinity{ClusterAffinity: &placementv1beta1.ClusterAffinity{
 		PreferredDuringSchedulingIgnoredDuringExecution: []placementv1beta1.PreferredClusterSelector{

@@ -129,10 +129,11 @@ func (h *memberHandler) Update(ctx context.Context, e event.UpdateEvent, q queue
 // are asked whether it was too long for them.
 const noticedSilence = time.Second
 
-// silence is the pause between the last two heartbeats.
+// silence is the pause between the last two heartbeats of a member that was not heard of
+// between them.
 func silence(before, after *clusterv1beta1.MemberCluster) time.Duration {
-	was, is := agentOf(&before.Status), agentOf(&after.Status)
-	if !was.Reported || !is.Reported {
+	was, is := agentOf(before), agentOf(after)
+	if !was.Reported || !is.Reported || was.Heard {
 		return 0
 	}
 	return is.LastHeartbeat.Sub(was.LastHeartbeat)

@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -193,6 +194,28 @@ var _ = Describe("Failover", func() {
 		Consistently(placedOn).WithContext(ctx).WithArguments("wb").WithTimeout(time.Second).WithPolling(often).Should(BeEmpty())
 		silentFor(ctx, "wb-1", 0)
 		expectOn(ctx, "wb", "wb-1")
+	})
+
+	It("stays on a member that is heard though it shows an old heartbeat, and leaves when the hub hears nothing", func(ctx SpecContext) {
+		joined := func(is metav1.ConditionStatus, shows time.Duration) {
+			GinkgoHelper()
+			report(ctx, "wd-1", func(status *clusterv1beta1.MemberClusterStatus) {
+				status.AgentStatus[0].LastReceivedHeartbeat = metav1.NewTime(time.Now().Add(-shows))
+				meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: clusterv1beta1.ConditionJoined, Status: is, Reason: "Test"})
+			})
+		}
+		shop(ctx, "wd-shop")
+		joinAll(ctx, "wd", nil)
+		joined(metav1.ConditionTrue, 6*time.Minute) // Too long without a word, if the hub heard none.
+		place(ctx, "wd", "wd-shop", nil)
+		annotate(ctx, "wd", failover.AfterAnnotation, "60")
+		expectAvailable(ctx, "wd", "0")
+		expectStill(ctx, "wd", "wd-1")
+
+		joined(metav1.ConditionUnknown, 4*time.Minute)
+		Eventually(placedOn).WithContext(ctx).WithArguments("wd").WithTimeout(soon).WithPolling(often).Should(BeEmpty())
+		joined(metav1.ConditionTrue, 0)
+		expectOn(ctx, "wd", "wd-1")
 	})
 
 	It("leaves a member under a chosen taint, within the budget", func(ctx SpecContext) {

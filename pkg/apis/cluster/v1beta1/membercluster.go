@@ -350,6 +350,13 @@ func (m *MemberCluster) IsApproved() bool {
 	return !slices.ContainsFunc(m.Spec.Taints, func(t Taint) bool { return t.Key == TaintUnapproved })
 }
 
+// IsHeard reports whether the hub says of the member that it is joined: its gateway keeps
+// hearing of the agent, by Leases of which not each is worth a write of the heartbeat that the
+// member shows. It says so for some minutes after the last.
+func (m *MemberCluster) IsHeard() bool {
+	return meta.IsStatusConditionTrue(m.Status.Conditions, ConditionJoined)
+}
+
 // SilentSince is when the hub heard last, by its own clock, of a member of which it does not
 // know any more whether it is joined, though it has reported: nothing is heard of its agent.
 // A member that is heard, has yet to report or has left is not silent.

@@ -18,8 +18,12 @@ import (
 const Name = "ClusterEligibility"
 
 const (
-	// HeartbeatLimit is how old the agent's last report may be.
+	// HeartbeatLimit is how old the agent's last report may be, unless the hub says that it
+	// hears of the agent.
 	HeartbeatLimit = 5 * time.Minute
+	// HeardLimit is how old it may be then: one is shown at least every five minutes, as far as
+	// any comes, and an agent may be told to send one every ten.
+	HeardLimit = 15 * time.Minute
 	// UnhealthyLimit is how long a cluster may have been unhealthy.
 	UnhealthyLimit = 5 * time.Minute
 )
@@ -41,7 +45,7 @@ func (r Rule) Judge(policy *framework.Policy, fleet *framework.Fleet, cluster *f
 	return r.ineligible(cluster, fleet.Now, patience(policy))
 }
 
-// patience is how long a cluster may be silent for the policy.
+// patience is how long a cluster may be silent for the policy if the hub does not hear of it.
 func patience(policy *framework.Policy) time.Duration {
 	if policy.Silence > 0 {
 		return min(policy.Silence, HeartbeatLimit)
@@ -83,6 +87,9 @@ func (r Rule) unapproved(cluster *framework.Cluster) bool {
 }
 
 func disconnected(agent *framework.Agent, now time.Time, patience time.Duration) string {
+	if agent.Heard {
+		patience = HeardLimit
+	}
 	switch {
 	case !agent.Reported:
 		return "member agent not online yet"

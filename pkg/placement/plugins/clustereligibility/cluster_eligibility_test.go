@@ -29,8 +29,14 @@ func TestJudge(t *testing.T) {
 		"no agent":                 {cluster: with(func(c *framework.Cluster) { c.Agent = framework.Agent{} }), want: "not connected"},
 		"heartbeat at the limit":   {cluster: with(func(c *framework.Cluster) { c.Agent.LastHeartbeat = now.Add(-HeartbeatLimit) })},
 		"heartbeat over the limit": {cluster: with(func(c *framework.Cluster) { c.Agent.LastHeartbeat = now.Add(-HeartbeatLimit - 1) }), want: "heartbeat"},
-		"not joined":               {cluster: with(func(c *framework.Cluster) { c.Agent.Joined = false }), want: "not joined"},
-		"health never said":        {cluster: with(func(c *framework.Cluster) { c.Agent.Health = framework.HealthUnreported }), want: "health"},
+		"heard, with an old heartbeat": {cluster: with(func(c *framework.Cluster) {
+			c.Agent.Heard, c.Agent.LastHeartbeat = true, now.Add(-HeardLimit)
+		})},
+		"said to be heard for far too long": {cluster: with(func(c *framework.Cluster) {
+			c.Agent.Heard, c.Agent.LastHeartbeat = true, now.Add(-HeardLimit-1)
+		}), want: "the limit is 15m0s"},
+		"not joined":        {cluster: with(func(c *framework.Cluster) { c.Agent.Joined = false }), want: "not joined"},
+		"health never said": {cluster: with(func(c *framework.Cluster) { c.Agent.Health = framework.HealthUnreported }), want: "health"},
 		"unhealthy for a moment": {cluster: with(func(c *framework.Cluster) {
 			c.Agent.Health, c.Agent.HealthSince = framework.Unhealthy, now.Add(-time.Minute)
 		})},
@@ -56,6 +62,10 @@ func TestAnImpatientPolicyRefusesSooner(t *testing.T) {
 		if got := reason == ""; got != want {
 			t.Errorf("after a minute of silence, of which %s are allowed: %q, want it to pass: %t", silence, reason, want)
 		}
+	}
+	cluster.Agent.Heard = true
+	if reason := (Rule{}).Judge(&framework.Policy{Silence: 2 * time.Second}, &framework.Fleet{Now: now}, cluster); reason != "" {
+		t.Errorf("of a cluster that is heard, whose heartbeat is of a minute ago: %q", reason)
 	}
 }
 
