@@ -4,7 +4,9 @@
 package main
 
 import (
+	"os"
 	"regexp"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -36,6 +38,29 @@ func TestChosenGroups(t *testing.T) {
 				t.Errorf("chosen(%q) (-want +got):\n%s", c.text, diff)
 			}
 		})
+	}
+}
+
+// TestGroupsThatDocumentsNameCanBeAskedFor: two of them said how to run groups that were refused.
+func TestGroupsThatDocumentsNameCanBeAskedFor(t *testing.T) {
+	named := regexp.MustCompile(`BENCH=('[^']+'|[a-z|]+)`)
+	for file, least := range map[string]int{"../../../docs/performance.md": 10, "../../../Makefile": 1} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := named.FindAllSubmatch(text, -1)
+		if len(found) < least {
+			t.Errorf("%s names groups %d times, want %d at least", file, len(found), least)
+		}
+		for _, match := range found {
+			if _, err := chosen(string(match[1])); err != nil {
+				t.Errorf("%s: BENCH=%s: %v", file, match[1], err)
+			}
+		}
+		if list := strings.Join(groups, "|"); file == "../../../Makefile" && !strings.Contains(string(text), "BENCH="+list+" ") {
+			t.Errorf("the help of make bench does not list %s", list)
+		}
 	}
 }
 
