@@ -143,7 +143,7 @@ func (o *joinOptions) underWay(ctx context.Context, h *hub.Hub, name string) (bo
 		return false, fmt.Errorf("reading MemberCluster %q: %w", name, err)
 	}
 	registered := h.Get(ctx, client.ObjectKey{Namespace: o.token.Registration, Name: name}, &registrationv1alpha1.Cluster{}) == nil
-	if o.Print || !registered || meta.IsStatusConditionTrue(member.Status.Conditions, clusterv1beta1.ConditionJoined) {
+	if o.Print || !registered || member.IsJoined() {
 		return false, fmt.Errorf("member %q is there already: choose another name, or see how it is with kubectl fleetgate why member/%s", name, name)
 	}
 	o.note("the agent of %s is installed and has registered: going on to wait\n", name)
@@ -269,7 +269,7 @@ func (o *joinOptions) joined(ctx context.Context, h *hub.Hub, pods *agentPods, n
 	if err != nil {
 		return false, "", err
 	}
-	if facts.Member != nil && meta.IsStatusConditionTrue(facts.Member.Status.Conditions, clusterv1beta1.ConditionJoined) {
+	if facts.Member != nil && facts.Member.IsJoined() {
 		return true, "", nil
 	}
 	agent := "see what its agent says: kubectl logs -n fleet-system -l app=fleet-agent, on the cluster itself" + pods.whyNot(ctx)

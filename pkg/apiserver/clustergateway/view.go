@@ -44,7 +44,7 @@ func view(s state) *gatewayv1alpha1.ClusterGateway {
 func statusOf(member *clusterv1beta1.MemberCluster, hasCredential bool) gatewayv1alpha1.ClusterGatewayStatus {
 	agent := member.Status.AgentStatusOf(clusterv1beta1.MemberAgent)
 	switch {
-	case !meta.IsStatusConditionTrue(member.Status.Conditions, clusterv1beta1.ConditionJoined):
+	case !member.IsJoined():
 		return gatewayv1alpha1.ClusterGatewayStatus{HealthyReason: gatewayv1alpha1.HealthyReasonNotConnected}
 	case !hasCredential:
 		return gatewayv1alpha1.ClusterGatewayStatus{HealthyReason: gatewayv1alpha1.HealthyReasonNoCredential}

@@ -38,7 +38,7 @@ func desiredStatus(shown *azurefleetv1alpha1.MemberCluster, mc *clusterv1beta1.M
 	} else {
 		set(azurefleetv1alpha1.ConditionHeartbeatReceived, metav1.ConditionUnknown, azurefleetv1alpha1.ReasonHeartbeatUnknown, "the member's agent sends no heartbeat")
 	}
-	if meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1beta1.ConditionJoined) {
+	if mc.IsJoined() {
 		set(azurefleetv1alpha1.ConditionJoined, metav1.ConditionTrue, azurefleetv1alpha1.ReasonJoined, "")
 	} else {
 		set(azurefleetv1alpha1.ConditionJoined, metav1.ConditionUnknown, azurefleetv1alpha1.ReasonJoinUnknown, whyNotJoined(mc))
@@ -59,7 +59,7 @@ func whyNotJoined(mc *clusterv1beta1.MemberCluster) string {
 // isHeard tells whether the member's agent has reported and is not silent.
 func isHeard(mc *clusterv1beta1.MemberCluster) bool {
 	return mc.Status.AgentStatusOf(clusterv1beta1.MemberAgent) != nil &&
-		meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1beta1.ConditionJoined)
+		mc.IsJoined()
 }
 
 // desiredInternalStatus shows what the agent says of itself.

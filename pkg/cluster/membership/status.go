@@ -80,10 +80,10 @@ type StatusReconciler struct {
 const (
 	// DefaultSilence is after how long without a heartbeat a member's state is Unknown.
 	DefaultSilence = 3 * time.Minute
-	// HeartbeatInterval is how old the heartbeat that a MemberCluster shows may become before a
+	// heartbeatInterval is how old the heartbeat that a MemberCluster shows may become before a
 	// later one is written there for its own sake. Who judges by it goes by condition Joined,
 	// which knows of those between.
-	HeartbeatInterval = 5 * time.Minute
+	heartbeatInterval = 5 * time.Minute
 )
 
 var _ reconcile.Reconciler = (*StatusReconciler)(nil)
@@ -283,7 +283,7 @@ func desiredHeartbeat(shown *clusterv1beta1.MemberClusterStatus, p pulse) metav1
 func isHeartbeatDue(shown, wanted clusterv1beta1.MemberClusterStatus) bool {
 	before, after := shown.AgentStatusOf(clusterv1beta1.MemberAgent), wanted.AgentStatusOf(clusterv1beta1.MemberAgent)
 	return before != nil && after != nil &&
-		after.LastReceivedHeartbeat.Sub(before.LastReceivedHeartbeat.Time) >= HeartbeatInterval
+		after.LastReceivedHeartbeat.Sub(before.LastReceivedHeartbeat.Time) >= heartbeatInterval
 }
 
 // timeless is the status without the times of observation.

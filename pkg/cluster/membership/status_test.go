@@ -97,7 +97,7 @@ func TestALeaseKeepsAMemberJoinedAndCostsFewWrites(t *testing.T) {
 			if w.joined() != metav1.ConditionTrue {
 				t.Errorf("Joined is %s though the Lease is renewed", w.joined())
 			}
-			if age := w.hub.Since(w.heartbeat()); age < 0 || age >= HeartbeatInterval {
+			if age := w.hub.Since(w.heartbeat()); age < 0 || age >= heartbeatInterval {
 				t.Errorf("the heartbeat is of %s ago by the hub's clock", age)
 			}
 			if w.writes != 12 {

@@ -254,8 +254,7 @@ func displayNodes(mc *clusterv1beta1.MemberCluster) (ready, sample string) {
 // exactly when it was heard last when it is not any more.
 func desiredLastSeen(shown metav1.Time, mc *clusterv1beta1.MemberCluster) metav1.Time {
 	agent := mc.Status.AgentStatusOf(clusterv1beta1.MemberAgent)
-	heard := meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1beta1.ConditionJoined)
-	if agent == nil || heard && agent.LastReceivedHeartbeat.Sub(shown.Time) < lastSeenStep {
+	if agent == nil || mc.IsJoined() && agent.LastReceivedHeartbeat.Sub(shown.Time) < lastSeenStep {
 		return shown
 	}
 	return agent.LastReceivedHeartbeat
@@ -299,7 +298,7 @@ func desiredReady(cluster *registrationv1alpha1.Cluster, mc *clusterv1beta1.Memb
 		return ready(corev1.ConditionFalse, reasonNotJoined, fmt.Sprintf("nothing is heard of the agent since %s: see the condition Joined of MemberCluster %s",
 			since.UTC().Format(time.RFC3339), mc.Name))
 	}
-	if !meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1beta1.ConditionJoined) {
+	if !mc.IsJoined() {
 		return ready(corev1.ConditionFalse, reasonNotJoined, "the agent has not joined: see its conditions in MemberCluster "+mc.Name)
 	}
 	if !mc.IsApproved() {

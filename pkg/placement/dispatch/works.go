@@ -11,7 +11,6 @@ import (
 	"maps"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -160,7 +159,7 @@ func overwrite(have, desired *placementv1beta1.Work) *placementv1beta1.Work {
 // write first of all. A member that leaves, or is removed, loses it with its seat on the
 // hub (membership.Reconciler); one that never joined has no agent that could take it off.
 func hold(desired []*placementv1beta1.Work, member *clusterv1beta1.MemberCluster) {
-	if !meta.IsStatusConditionTrue(member.Status.Conditions, clusterv1beta1.ConditionJoined) {
+	if !member.IsJoined() {
 		return
 	}
 	for _, w := range desired {

@@ -80,7 +80,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 func reasonsToLeave() predicate.Predicate {
 	// With a member that comes, the placements come too.
 	return enqueue.OnUpdate(func(before, after *clusterv1beta1.MemberCluster) bool {
-		return !slices.Equal(before.Spec.Taints, after.Spec.Taints) || before.IsHeard() && !after.IsHeard()
+		return !slices.Equal(before.Spec.Taints, after.Spec.Taints) || before.IsJoined() && !after.IsJoined()
 	})
 }
 

@@ -79,7 +79,7 @@ func (t Terms) Met(member *clusterv1beta1.MemberCluster, now time.Time) (reason 
 			return "the member has the taint " + taint.Key, 0
 		}
 	}
-	if t.After == 0 || member.IsHeard() {
+	if t.After == 0 || member.IsJoined() {
 		return "", 0
 	}
 	agent := member.Status.AgentStatusOf(clusterv1beta1.MemberAgent)

@@ -99,7 +99,7 @@ func agentOf(member *clusterv1beta1.MemberCluster) framework.Agent {
 	agent := framework.Agent{
 		Reported:      true,
 		LastHeartbeat: reported.LastReceivedHeartbeat.Time,
-		Heard:         member.IsHeard(),
+		Heard:         member.IsJoined(),
 		Joined:        meta.IsStatusConditionTrue(reported.Conditions, clusterv1beta1.ConditionJoined),
 	}
 	if health := meta.FindStatusCondition(reported.Conditions, clusterv1beta1.ConditionHealthy); health != nil {

@@ -350,10 +350,10 @@ func (m *MemberCluster) IsApproved() bool {
 	return !slices.ContainsFunc(m.Spec.Taints, func(t Taint) bool { return t.Key == TaintUnapproved })
 }
 
-// IsHeard reports whether the hub says of the member that it is joined: its gateway keeps
-// hearing of the agent, by Leases of which not each is worth a write of the heartbeat that the
-// member shows. It says so for some minutes after the last.
-func (m *MemberCluster) IsHeard() bool {
+// IsJoined reports whether the hub says of the member that it is joined. While it does, its
+// gateway keeps hearing of the agent, by Leases of which not each is worth a write of the
+// heartbeat that the member shows; it says so for some minutes after the last.
+func (m *MemberCluster) IsJoined() bool {
 	return meta.IsStatusConditionTrue(m.Status.Conditions, ConditionJoined)
 }
 
