@@ -5,6 +5,7 @@ package benchmark
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,10 +14,14 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/install"
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/fleet"
 )
@@ -53,10 +58,17 @@ const (
 //   - rotate: the next authority of the gateways' certificates signs, for which all agents connect
 //     anew: how many tunnels were away at a time, of which none need be, and the same of somebody else.
 //   - storm-other-ca: a storm after which gateways have an authority of which nobody has heard.
+//
+// Their baselines come first, with nobody there: idle-0, restart-0 and storm-0. That of a storm
+// with members has bare besides: the least that all of them need to come back.
 func BenchmarkMembers(b *testing.B) {
 	bed := newMembersBed(b)
+	bed.idle(b)
+	bed.restart(b)
+	bed.storm(b, "storm", nil)
 	bed.join(b)
 	bed.idle(b)
+	bed.bare(b)
 	bed.restart(b)
 	bed.storm(b, "storm", nil)
 	bed.rotate(b)
@@ -71,6 +83,9 @@ type membersBed struct {
 	// before is what the gateways had before anybody joined, in MiB.
 	before   float64
 	idleTime time.Duration
+	// answersAlone and startsAlone are how long the API server, and both gateways, take to start with
+	// nobody there; comeBack is how long all members take who have nothing to do but the least.
+	answersAlone, startsAlone, comeBack time.Duration
 }
 
 func newMembersBed(b *testing.B) *membersBed {
@@ -127,6 +142,7 @@ func (m *membersBed) start(name string) error {
 // join has all members join, and their Works delivered.
 func (m *membersBed) join(b *testing.B) {
 	b.Helper()
+	m.awaitLeader(b)
 	m.before = m.resident(b)
 	began := time.Now()
 	for left := m.members; left > 0; left -= atOnce {
@@ -146,6 +162,20 @@ func (m *membersBed) join(b *testing.B) {
 	b.Logf("all have their tunnels and Works after %s", time.Since(began))
 	if err := m.settleCrowd(b.Context()); err != nil {
 		b.Fatal(err)
+	}
+}
+
+// awaitLeader returns when one of the gateways leads: one that was killed does until its Lease ends.
+func (m *membersBed) awaitLeader(b *testing.B) {
+	b.Helper()
+	began := metav1.NowMicro()
+	err := wait.PollUntilContextTimeout(b.Context(), time.Second, patience, true, func(ctx context.Context) (bool, error) {
+		var lease coordinationv1.Lease
+		err := m.hub.Get(ctx, client.ObjectKey{Namespace: gatewayNamespace, Name: install.LeaderLease}, &lease)
+		return err == nil && began.Before(lease.Spec.RenewTime), err
+	})
+	if err != nil {
+		b.Fatalf("no gateway leads: %v", err)
 	}
 }
 
@@ -195,14 +225,18 @@ var agentsWrite = map[string]bool{"leases.coordination.k8s.io": true, "internalm
 
 func (m *membersBed) idle(b *testing.B) {
 	b.Helper()
+	during := m.idleTime
+	if m.joined == 0 {
+		during = min(during, time.Minute)
+	}
 	all, err := m.allWrites(b.Context())
 	writes, writesErr := m.writes(b.Context())
 	if err := errors.Join(err, writesErr); err != nil {
 		b.Fatal(err)
 	}
 	used, began := m.cpuByProgram(b), time.Now()
-	profiled := profiles(b, fmt.Sprintf("idle-%d", m.members), map[string]apiClient{"hub": m.api})
-	time.Sleep(m.idleTime)
+	profiled := profiles(b, fmt.Sprintf("idle-%d", m.joined), map[string]apiClient{"hub": m.api})
+	time.Sleep(during)
 	profiled()
 	took := time.Since(began).Seconds()
 	now := m.cpuByProgram(b)
@@ -225,28 +259,32 @@ func (m *membersBed) idle(b *testing.B) {
 			own += w.count
 		}
 	}
-	b.Run(fmt.Sprintf("idle-%d", m.members), func(b *testing.B) {
+	b.Run(fmt.Sprintf("idle-%d", m.joined), func(b *testing.B) {
 		b.ReportMetric((allAfter-all)/took, "writes/s")
-		b.ReportMetric(float64(own)/took/float64(m.members), "gateway-writes/s/member")
-		b.ReportMetric((m.resident(b)-m.before)*1024/float64(m.members), "gateways-KiB/member")
 		b.ReportMetric(percentOf("the API server", "etcd"), "hub-cpu-%")
 		b.ReportMetric(percentOf("the gateways"), "gateways-cpu-%")
+		if m.joined > 0 {
+			b.ReportMetric(float64(own)/took/float64(m.joined), "gateway-writes/s/member")
+			b.ReportMetric((m.resident(b)-m.before)*1024/float64(m.joined), "gateways-KiB/member")
+		}
 	})
 }
 
-// cpuByProgram is what each program has used so far. Gateways that are away have used nothing.
+// cpuByProgram is what each program has used so far. One that is away has used nothing.
 func (m *membersBed) cpuByProgram(b *testing.B) map[string]time.Duration {
 	b.Helper()
 	all := map[string]time.Duration{"the benchmark": cpuOf(b, os.Getpid())}
 	for _, simulator := range m.simulators {
 		all["the simulators"] += cpuOf(b, simulator.pid)
 	}
-	for name, process := range map[string]*env.Process{"the API server": m.fleet.Hub.APIServer, "etcd": m.fleet.Hub.Etcd, "the controller manager": m.fleet.Hub.ControllerManager} {
-		all[name] = cpuOf(b, process.PID())
-	}
-	for _, gateway := range m.fleet.Gateways {
-		if gateway.Running() {
-			all["the gateways"] += cpuOf(b, gateway.PID())
+	hub := m.fleet.Hub
+	for name, processes := range map[string][]*env.Process{
+		"the API server": {hub.APIServer}, "etcd": {hub.Etcd}, "the controller manager": {hub.ControllerManager}, "the gateways": m.fleet.Gateways,
+	} {
+		for _, process := range processes {
+			if process.Running() {
+				all[name] += cpuOf(b, process.PID())
+			}
 		}
 	}
 	return all

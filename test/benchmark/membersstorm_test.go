@@ -31,7 +31,7 @@ func (m *membersBed) restart(b *testing.B) {
 	if err := m.fleet.Hub.APIServer.Kill(); err != nil {
 		b.Fatal(err)
 	}
-	began, most := time.Now(), m.mostAway(b)
+	began, used, most := time.Now(), m.cpuByProgram(b), m.mostAway(b)
 	if err := m.fleet.Hub.APIServer.Start(b.Context()); err != nil {
 		b.Fatal(err)
 	}
@@ -42,15 +42,29 @@ func (m *membersBed) restart(b *testing.B) {
 		b.Fatalf("the API server does not answer again: %v", err)
 	}
 	answers, lost := time.Since(began), most()
-	m.await(b, "all tunnels after the API server was killed", func(now simulatorCounts) bool { return now.Connected == m.members })
-	all := time.Since(began)
-	b.Run(fmt.Sprintf("restart-%d", m.members), func(b *testing.B) {
-		b.ReportMetric(answers.Seconds(), "s-until-it-answers")
-		b.ReportMetric(float64(lost), "tunnels-lost")
-		if lost > 0 {
-			b.ReportMetric(all.Seconds(), "s-until-all")
-		}
-	})
+	name := fmt.Sprintf("restart-%d", m.joined)
+	m.logCPU(b, name, used)
+	m.logRequests(b, name, nil) // The one that was killed has taken its counts along.
+	m.await(b, "all tunnels after the API server was killed", func(now simulatorCounts) bool { return now.Connected == m.joined })
+	figures := map[string]float64{"s-until-it-answers": answers.Seconds()}
+	if m.joined == 0 {
+		m.answersAlone = answers
+	} else {
+		figures["x-alone"] = answers.Seconds() / m.answersAlone.Seconds()
+		figures["tunnels-lost"] = float64(lost)
+	}
+	if lost > 0 {
+		figures["s-until-all"] = time.Since(began).Seconds()
+	}
+	b.Run(name, func(b *testing.B) { reportAll(b, figures) })
+}
+
+// logCPU logs what each program has used since then.
+func (m *membersBed) logCPU(b *testing.B, name string, since map[string]time.Duration) {
+	b.Helper()
+	for program, now := range m.cpuByProgram(b) {
+		b.Logf("%s: %6.2f s of CPU time of %s", name, (now - since[program]).Seconds(), program)
+	}
 }
 
 // mostAway watches until the function that it returns is called, which tells how many tunnels
@@ -63,7 +77,7 @@ func (m *membersBed) mostAway(b *testing.B) (end func() int) {
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		for ; ctx.Err() == nil; time.Sleep(pause) {
-			most = max(most, m.members-m.counts().Connected)
+			most = max(most, m.joined-m.counts().Connected)
 		}
 	})
 	return func() int {
@@ -91,7 +105,8 @@ func (m *membersBed) storm(b *testing.B, name string, meanwhile func(b *testing.
 	}
 	other := m.somebodyElse(b)
 	began, used := time.Now(), m.cpuByProgram(b)
-	profiled := profiles(b, fmt.Sprintf("%s-%d", name, m.members), map[string]apiClient{"hub": m.api})
+	full := fmt.Sprintf("%s-%d", name, m.joined)
+	profiled := profiles(b, full, map[string]apiClient{"hub": m.api})
 	var starting sync.WaitGroup
 	for _, gateway := range m.fleet.Gateways {
 		starting.Go(func() {
@@ -105,21 +120,24 @@ func (m *membersBed) storm(b *testing.B, name string, meanwhile func(b *testing.
 		unit string
 		of   float64
 	}{{"s-until-half", 0.5}, {"s-until-99%", 0.99}, {"s-until-all", 1}} {
-		m.await(b, "tunnels after both gateways were killed", func(now simulatorCounts) bool { return float64(now.Connected) >= part.of*float64(m.members) })
+		m.await(b, "tunnels after both gateways were killed", func(now simulatorCounts) bool { return float64(now.Connected) >= part.of*float64(m.joined) })
 		figures[part.unit] = time.Since(began).Seconds()
 	}
 	starting.Wait()
+	ready := time.Since(began)
 	took := other()
 	profiled()
-	for program, now := range m.cpuByProgram(b) {
-		b.Logf("%s: %6.2f s of CPU time of %s", name, (now - used[program]).Seconds(), program)
+	m.logCPU(b, full, used)
+	requests := m.logRequests(b, full, before) - float64(len(took))
+	took.logBySecond(b, full)
+	if m.joined == 0 {
+		m.startsAlone, figures = ready, map[string]float64{"s-until-ready": ready.Seconds()}
+	} else {
+		figures["requests/member"] = requests / float64(m.joined)
+		figures["x-bare"] = figures["s-until-all"] / (m.startsAlone + m.comeBack).Seconds()
 	}
-	figures["requests/member"] = m.logRequests(b, name, before) / float64(m.members)
-	took.logBySecond(b, name)
-	b.Run(fmt.Sprintf("%s-%d", name, m.members), func(b *testing.B) {
-		for unit, value := range figures {
-			b.ReportMetric(value, unit)
-		}
+	b.Run(full, func(b *testing.B) {
+		reportAll(b, figures)
 		took.report(b)
 	})
 }
@@ -134,7 +152,7 @@ func (m *membersBed) logRequests(b *testing.B, name string, before map[string]fl
 	requests := 0.0
 	for kind, now := range after {
 		more := now - before[kind]
-		if requests += more; more >= float64(m.members)/20 {
+		if requests += more; more >= max(1, float64(m.joined)/20) {
 			b.Logf("%s: %6.0f x %s", name, more, kind)
 		}
 	}
@@ -156,10 +174,10 @@ func (m *membersBed) rotate(b *testing.B) {
 	}
 	time.Sleep(noticed)
 	away, took := most(), other()
-	requests := m.logRequests(b, "rotate", before)
-	b.Run(fmt.Sprintf("rotate-%d", m.members), func(b *testing.B) {
+	requests := m.logRequests(b, "rotate", before) - float64(len(took))
+	b.Run(fmt.Sprintf("rotate-%d", m.joined), func(b *testing.B) {
 		b.ReportMetric(float64(away), "tunnels-away")
-		b.ReportMetric(requests/float64(m.members), "requests/member")
+		b.ReportMetric(requests/float64(m.joined), "requests/member")
 		took.report(b)
 	})
 }

@@ -89,9 +89,7 @@ func (p *placementBed) print(b *testing.B) {
 	for _, f := range p.figures {
 		b.Run(f.name, func(b *testing.B) {
 			b.ReportMetric(float64(f.took.Nanoseconds()), "ns/op")
-			for unit, value := range f.more {
-				b.ReportMetric(value, unit)
-			}
+			reportAll(b, f.more)
 		})
 	}
 }

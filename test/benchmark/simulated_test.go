@@ -45,7 +45,8 @@ import (
 // crowdPatience is what a thousand members may take.
 const crowdPatience = 15 * time.Minute
 
-// joinCrowd has that many simulated members join, and prints what they cost: seconds, writes
+// joinCrowd has that many simulated members join, and prints what they cost: seconds, also as a
+// ratio to a client that only issues as many writes of the same sizes, writes
 // and the gateway's memory, then writes a second when nothing happens. An agent is the
 // product's own code for enrolling and for reporting, without a cluster, a tunnel or a
 // watch; all of them share one process. idle is how long writes are counted when all have
@@ -75,8 +76,14 @@ func joinCrowd(b *testing.B, members int, idle time.Duration) {
 		if err != nil {
 			b.Fatal(err)
 		}
+		writes := bare{client: j.hub, namespace: j.namespace(b), counted: since(before, after), workers: concurrency}
+		least, err := timed(writes.write)(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
 		b.ReportMetric(took.Seconds(), "s/join")
-		b.ReportMetric(float64(total(since(before, after)))/float64(members), "writes/member")
+		b.ReportMetric(took.Seconds()/least.Seconds(), "x-bare")
+		b.ReportMetric(float64(total(writes.counted))/float64(members), "writes/member")
 		b.ReportMetric(resident, "gateway-MiB")
 		b.ReportMetric(rate, "idle-writes/s")
 	}
@@ -232,12 +239,15 @@ func (c *crowd) join(ctx context.Context, name string) error {
 	}
 }
 
+// simulatedName is what the nth member calls itself, from 1.
+func simulatedName(nth int) string { return fmt.Sprintf("simulated-%d", nth) }
+
 // joinSimulated starts agents at the same time and returns how long they took to join.
 func (j *joiner) joinSimulated(ctx context.Context, start func(name string) error, members int) (time.Duration, error) {
 	waiting, names := map[string]bool{}, make([]string, members)
 	for i := range names {
 		j.joined++
-		names[i] = fmt.Sprintf("simulated-%d", j.joined)
+		names[i] = simulatedName(j.joined)
 		waiting[registrationv1alpha1.ClusterName(names[i])] = true
 	}
 	joining, cancel := context.WithTimeout(ctx, crowdPatience)

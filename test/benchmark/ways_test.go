@@ -27,9 +27,7 @@ func sideBySide(b *testing.B, ways ...way) {
 			spent := rounds(b, ways)
 			// Go's own figure would be the time of the whole round.
 			b.ReportMetric(float64(spent[mine].Nanoseconds())/float64(b.N), "ns/op")
-			for unit, figure := range w.figures {
-				b.ReportMetric(figure, unit)
-			}
+			reportAll(b, w.figures)
 			if mine > 0 {
 				return
 			}
@@ -46,12 +44,18 @@ func sideBySide(b *testing.B, ways ...way) {
 func together(b *testing.B, ways ...way) {
 	spent := rounds(b, ways)
 	b.ReportMetric(float64(spent[0].Nanoseconds())/float64(b.N), "ns/op")
-	for unit, figure := range ways[0].figures {
-		b.ReportMetric(figure, unit)
-	}
+	reportAll(b, ways[0].figures)
 	for other := 1; other < len(ways); other++ {
 		b.ReportMetric(float64(spent[other].Nanoseconds())/float64(b.N), ways[other].name+"-ns/op")
 		b.ReportMetric(float64(spent[0])/float64(spent[other]), "x-"+ways[other].name)
+	}
+}
+
+// reportAll reports figures by their units.
+func reportAll(b *testing.B, figures map[string]float64) {
+	b.Helper()
+	for unit, value := range figures {
+		b.ReportMetric(value, unit)
 	}
 }
 

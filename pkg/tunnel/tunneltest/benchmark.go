@@ -4,11 +4,16 @@
 package tunneltest
 
 import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"io"
+	"math/big"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"slices"
 	"sync"
@@ -27,6 +32,8 @@ const (
 const (
 	bulkBlock     = 256 << 10
 	roundTripSize = 128
+	// benchmarkHost is what the benchmarks' TLS servers are called.
+	benchmarkHost = "benchmark.example"
 )
 
 // ServeBenchmark is the server behind every path.
@@ -97,14 +104,37 @@ func DirectTLS() Path {
 	}}
 }
 
-// BenchmarkTLS is a certificate for the benchmarks' TLS servers, and who trusts it.
+// BenchmarkTLS is a certificate for the benchmarks' TLS servers, and who trusts it. Its key is of the
+// kind that gateways have, and the same in all processes, so that both ends may be in different ones.
 func BenchmarkTLS() (server, client *tls.Config) {
-	s := httptest.NewUnstartedServer(nil)
-	s.StartTLS()
-	defer s.Close()
-	roots := s.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
-	return &tls.Config{Certificates: s.TLS.Certificates, MinVersion: tls.VersionTLS13},
-		&tls.Config{RootCAs: roots, ServerName: "example.com", MinVersion: tls.VersionTLS13}
+	certificate, err := benchmarkCertificate()
+	if err != nil {
+		panic(err) // Nothing of it depends on anything.
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(certificate.Leaf)
+	return &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13},
+		&tls.Config{RootCAs: roots, ServerName: benchmarkHost, MinVersion: tls.VersionTLS13}
+}
+
+// benchmarkCertificate signs itself.
+func benchmarkCertificate() (tls.Certificate, error) {
+	const size = 32 // of a private key of P-256, in bytes
+	key, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), bytes.Repeat([]byte{1}, size))
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: benchmarkHost}, DNSNames: []string{benchmarkHost},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	leaf, err := x509.ParseCertificate(der)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, err
 }
 
 // RunBenchmark measures every path, one after the other.
