@@ -32,8 +32,10 @@ const (
 	defaultMembers  = 1000
 	// atOnce is how many of them begin to join at the same time.
 	atOnce = 1000
-	// worksOfMember is how many placements each member has.
-	worksOfMember = 3
+	// placed is how many placements are made for all members, and worksOfMember how many Works each
+	// has with that of its administrators.
+	placed        = 3
+	worksOfMember = placed + 1
 	// idleVariable is how long a fleet is watched in which nothing happens, if not idleTime: in
 	// five minutes every agent reports once.
 	idleVariable = "FLEETGATE_IDLE"
@@ -153,7 +155,7 @@ func (m *membersBed) join(b *testing.B) {
 		}
 		b.Logf("%d of %d members joined, the last %d within %s", m.members-left+more, m.members, more, took)
 	}
-	for nth := range worksOfMember {
+	for nth := range placed {
 		m.place(b, nth)
 	}
 	m.await(b, "tunnels and Works", func(now simulatorCounts) bool {

@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -326,9 +327,12 @@ func metadataOf(gvk schema.GroupVersionKind) *metav1.PartialObjectMetadataList {
 
 // see tells of every object that comes or changes, until the context ends. A hub that is busy
 // ends watches whose events are not fetched in time: each goes on from where it was, since one
-// that began anew would be sent all that there is, and be ended the sooner.
+// that began anew would be sent all that there is, and be ended the sooner. One that has to begin anew
+// waits before it as the reflectors of client-go do, which agents and gateways have.
 func see(ctx context.Context, running *sync.WaitGroup, hub client.WithWatch, list client.ObjectList, tell func(client.Object), options ...client.ListOption) {
 	running.Go(func() {
+		const first, most, reset, factor, jitter, doublings = 800 * time.Millisecond, 30 * time.Second, 2 * time.Minute, 2, 1, 5
+		wait := wait.Backoff{Duration: first, Cap: most, Steps: doublings, Factor: factor, Jitter: jitter}.DelayWithReset(clock.RealClock{}, reset)
 		for ctx.Err() == nil {
 			seen := list.DeepCopyObject().(client.ObjectList)
 			err := hub.List(ctx, seen, options...)
@@ -340,7 +344,7 @@ func see(ctx context.Context, running *sync.WaitGroup, hub client.WithWatch, lis
 			}
 			if err != nil && ctx.Err() == nil {
 				klog.Infof("The benchmark looks at %T anew: %v", list, err)
-				time.Sleep(time.Second)
+				time.Sleep(wait())
 			}
 		}
 	})
