@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -162,7 +163,12 @@ func (m *membersBed) join(b *testing.B) {
 		return now.Connected == m.members && now.Settled >= worksOfMember*m.members
 	})
 	b.Logf("all have their tunnels and Works after %s", time.Since(began))
-	if err := m.settleCrowd(b.Context()); err != nil {
+	// What a placement says of so many members is written for a while yet.
+	const quiet = 3 * time.Second
+	err := m.rest(b.Context(), quiet, crowdPatience, func(w written) bool {
+		return w.verb == "create" || strings.HasSuffix(w.resource, "."+placementv1beta1.GroupVersion.Group)
+	})
+	if err != nil {
 		b.Fatal(err)
 	}
 }
