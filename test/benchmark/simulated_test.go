@@ -29,6 +29,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -226,10 +227,15 @@ func (c *crowd) join(ctx context.Context, name string) error {
 	}
 	reporter := &heartbeat.Reconciler{Hub: hub, Member: member, Name: registered, Server: "https://member.example", Clock: clock.RealClock{}}
 	request := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(registered), Name: registered}}
+	// As the controller that runs it in an agent.
+	const firstRetry, lastRetry = 100 * time.Millisecond, 15 * time.Second
+	retries := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)
 	for {
 		next, err := reporter.Reconcile(ctx, request)
 		if err != nil {
-			next.RequeueAfter = time.Second
+			next.RequeueAfter = retries.When(request)
+		} else {
+			retries.Forget(request)
 		}
 		select {
 		case <-ctx.Done():
