@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 	"testing"
 	"time"
 
@@ -32,8 +31,10 @@ import (
 func (m *membersBed) bare(b *testing.B) {
 	b.Helper()
 	secured, trusting := tunneltest.BenchmarkTLS()
-	server := newHandshakes(b, secured)
-	defer server.close()
+	server := tunneltest.Serve(b, "127.0.0.1", func(c *net.TCPConn) {
+		// The first read shakes hands, and lasts until the other side closes.
+		_, _ = tls.Server(c, secured).Read(make([]byte, 1))
+	})
 	name := fmt.Sprintf("bare-%d", m.joined)
 	other := m.somebodyElse(b)
 	began, used := time.Now(), m.cpuByProgram(b)
@@ -44,7 +45,7 @@ func (m *membersBed) bare(b *testing.B) {
 		group.Go(func() error {
 			namespace := clusterv1beta1.MemberNamespace(registrationv1alpha1.ClusterName(simulatedName(i + 1)))
 			var err error
-			connections[i], err = m.comeBackBare(ctx, namespace, server.address(), trusting)
+			connections[i], err = m.comeBackBare(ctx, namespace, server, trusting)
 			return err
 		})
 	}
@@ -78,8 +79,7 @@ func (m *membersBed) comeBackBare(ctx context.Context, namespace, server string,
 		return nil, err
 	}
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token.Status.Token, Audiences: token.Spec.Audiences}}
-	works := &metav1.PartialObjectMetadataList{}
-	works.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("WorkList"))
+	works := metadataOf(placementv1beta1.GroupVersion.WithKind("WorkList"))
 	if err := errors.Join(m.hub.Create(ctx, review), m.hub.List(ctx, works, client.InNamespace(namespace))); err != nil {
 		return connection, err
 	}
@@ -87,41 +87,4 @@ func (m *membersBed) comeBackBare(ctx context.Context, namespace, server string,
 		return connection, fmt.Errorf("%s: its token is good: %v; it has %d Works", namespace, review.Status.Authenticated, len(works.Items))
 	}
 	return connection, nil
-}
-
-// handshakes is a server that shakes hands with everybody, and keeps the connections until they end.
-type handshakes struct {
-	listener net.Listener
-	serving  sync.WaitGroup
-}
-
-func newHandshakes(b *testing.B, secured *tls.Config) *handshakes {
-	b.Helper()
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", secured)
-	if err != nil {
-		b.Fatal(err)
-	}
-	h := &handshakes{listener: listener}
-	h.serving.Go(func() {
-		for {
-			connection, err := listener.Accept()
-			if err != nil {
-				return // It was closed.
-			}
-			h.serving.Go(func() {
-				defer connection.Close()
-				// The first read shakes hands, and lasts until the other side closes.
-				_, _ = connection.Read(make([]byte, 1))
-			})
-		}
-	})
-	return h
-}
-
-func (h *handshakes) address() string { return h.listener.Addr().String() }
-
-// close waits for those who have a connection to close it.
-func (h *handshakes) close() {
-	_ = h.listener.Close()
-	h.serving.Wait()
 }
