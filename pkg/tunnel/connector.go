@@ -54,8 +54,9 @@ type Connector struct {
 	Direct func(ctx context.Context, port PortInfo) (net.Conn, error)
 	// Targets is everything that a gateway can reach here, by name.
 	Targets map[string]Target
-	// OnStateChange is told of every session and of every failed attempt, one after
-	// the other. It must not block. Optional.
+	// OnStateChange is told of every session, and of every failed attempt while there is none, one
+	// after the other: one that a gateway asks to replace is there until another has taken its place.
+	// It must not block. Optional.
 	OnStateChange func(State)
 	// Sessions is to how many gateways of a hub a session is kept, as far as there are
 	// so many; 0 is 1. Each is served like the others.

@@ -91,6 +91,43 @@ func TestAMemberIsReachableAllTheTimeWhileItsAgentMoves(t *testing.T) {
 	}
 }
 
+// On a hub that was too busy to let 2,000 agents connect anew when gateways had another certificate,
+// 104 at a time counted as away, where nothing had cut their tunnels.
+func TestAnAgentThatCannotMoveYetIsStillConnected(t *testing.T) {
+	r := tunneltest.NewRegistry(t, tunnel.Options{})
+	states := make(chan tunnel.State, 100)
+	var session net.Conn
+	_, dials := startAgent(t, r, func(c *tunnel.Connector) {
+		serve, refuse := c.Dial, false
+		c.OnStateChange = func(s tunnel.State) { states <- s }
+		c.Dial = func(ctx context.Context) (net.Conn, error) {
+			conn, err := serve(ctx)
+			if refuse {
+				_ = conn.Close()
+				return nil, errors.New("the hub is busy")
+			}
+			session, refuse = conn, true
+			return conn, err
+		}
+	})
+	if s := <-states; !s.Connected {
+		t.Fatalf("the first state: %+v", s)
+	}
+	r.Renew()
+	tunneltest.Eventually(t, "the agent has tried twice", func() bool { return dials.Load() >= 3 })
+	select {
+	case s := <-states:
+		t.Errorf("while the session before goes on: %+v", s)
+	default:
+	}
+	pingPong(t, dialEcho(t, r))
+
+	_ = session.Close()
+	if s := <-states; s.Connected || s.Reason == nil {
+		t.Errorf("once it has ended: %+v, want a reason why nothing is connected", s)
+	}
+}
+
 func TestAnAgentThatEndsLetsStreamsFinishAndTakesNoMore(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
 	stop, _ := startAgent(t, r, func(c *tunnel.Connector) { c.DrainTimeout = time.Minute })

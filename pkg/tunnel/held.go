@@ -42,6 +42,14 @@ func (h *held) retire() {
 	h.replace(nil)
 }
 
+// serves is whether the session in use has not ended: one that a gateway asks to replace goes on
+// until another has taken its place.
+func (h *held) serves() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.current != nil && !isDone(h.current)
+}
+
 func (h *held) all() []Carrier {
 	h.mu.Lock()
 	defer h.mu.Unlock()

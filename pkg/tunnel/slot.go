@@ -95,6 +95,10 @@ func (s *slot) report(ctx context.Context, err error, wait time.Duration) {
 		log.V(2).Info("The gateway asks for a new tunnel", "connectAfter", wait.Round(time.Millisecond))
 		return
 	}
+	if s.held.serves() {
+		log.Info("The new tunnel that the gateway asks for cannot be made yet, the one before it goes on", "reason", err.Error(), "retryAfter", wait.Round(time.Millisecond))
+		return
+	}
 	if errors.Is(err, errSameReplica) {
 		log.V(2).Info("Looking for another gateway", "reason", err.Error(), "retryAfter", wait.Round(time.Millisecond))
 	} else {
