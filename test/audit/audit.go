@@ -54,12 +54,31 @@ var asked = map[string]bool{
 
 // Requests are those that the cluster in a folder got after a time.
 func Requests(dir string, after time.Time) (all []Request, err error) {
+	err = read(dir, func(event *auditv1.Event) {
+		if r, ok := requestOf(event); ok && r.At.After(after) {
+			all = append(all, r)
+		}
+	})
+	return all, err
+}
+
+// Watched is whether a user has begun to watch a resource of the cluster in a folder.
+func Watched(dir, user, resource string) (watched bool, err error) {
+	err = read(dir, func(event *auditv1.Event) {
+		watched = watched || event.Stage == auditv1.StageResponseStarted && event.Verb == "watch" && event.User.Username == user &&
+			event.ObjectRef != nil && event.ObjectRef.Resource == resource
+	})
+	return watched, err
+}
+
+// read reads what the cluster in a folder has written, from the beginning.
+func read(dir string, each func(*auditv1.Event)) (err error) {
 	file, err := os.Open(filepath.Join(dir, "audit.log"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the audit log: %w", err)
+		return fmt.Errorf("reading the audit log: %w", err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	lines := bufio.NewReader(file)
@@ -67,15 +86,13 @@ func Requests(dir string, after time.Time) (all []Request, err error) {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
 			//lint:ignore nilerr What follows is half a line: the API server is about to write the rest.
-			return all, nil
+			return nil
 		}
 		var event auditv1.Event
 		if err := json.Unmarshal(line, &event); err != nil {
-			return nil, fmt.Errorf("reading the audit log: %w", err)
+			return fmt.Errorf("reading the audit log: %w", err)
 		}
-		if r, ok := requestOf(&event); ok && r.At.After(after) {
-			all = append(all, r)
-		}
+		each(&event)
 	}
 }
 

@@ -50,6 +50,7 @@ const (
 
 var _ = Describe("What is written on the hub", func() {
 	It("is little for each Work until it is Available", func(ctx SpecContext) {
+		awaitCollector(ctx, "clusterresourcebindings", "works")
 		const placements = 6
 		began, works := time.Now(), placements*len(members)
 		for i := range placements {
@@ -135,6 +136,16 @@ func settled(ctx context.Context, began time.Time) []audit.Request {
 		return last == before, err
 	}).WithContext(ctx).WithPolling(quiet).Should(BeTrue())
 	return all
+}
+
+// awaitCollector returns once the hub's garbage collector has heard of these kinds, for which it
+// looks every 30 s: of an object whose owner is of a kind that it does not watch yet it reads the owner.
+func awaitCollector(ctx context.Context, kinds ...string) {
+	GinkgoHelper()
+	const informers = "system:kube-controller-manager" // Its own user lists and watches; the collector's reads and deletes.
+	for _, kind := range kinds {
+		Eventually(audit.Watched).WithContext(ctx).WithArguments(running.Hub.Dir, informers, kind).Should(BeTrue(), "nobody collects %s", kind)
+	}
 }
 
 // untilJoined ends with the hub's first write of the member's status after the agent's first
