@@ -91,8 +91,8 @@ func TestAMemberIsReachableAllTheTimeWhileItsAgentMoves(t *testing.T) {
 	}
 }
 
-// On a hub that was too busy to let 2,000 agents connect anew when gateways had another certificate,
-// 104 at a time counted as away, where nothing had cut their tunnels.
+// When gateways of 2,000 members had another certificate, on a hub that was busy, an agent whose new
+// tunnel could not be made at once counted as away, while the one before went on.
 func TestAnAgentThatCannotMoveYetIsStillConnected(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
 	states := make(chan tunnel.State, 100)
