@@ -42,8 +42,7 @@ func (h *held) retire() {
 	h.replace(nil)
 }
 
-// serves is whether the session in use has not ended: one that a gateway asks to replace goes on
-// until another has taken its place.
+// serves is whether there is a session in use that has not ended.
 func (h *held) serves() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

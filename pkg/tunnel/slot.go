@@ -95,16 +95,19 @@ func (s *slot) report(ctx context.Context, err error, wait time.Duration) {
 		log.V(2).Info("The gateway asks for a new tunnel", "connectAfter", wait.Round(time.Millisecond))
 		return
 	}
-	if s.held.serves() {
-		log.Info("The new tunnel that the gateway asks for cannot be made yet, the one before it goes on", "reason", err.Error(), "retryAfter", wait.Round(time.Millisecond))
-		return
-	}
-	if errors.Is(err, errSameReplica) {
+	// One that a gateway asks to replace goes on until another has taken its place.
+	serves := s.held.serves()
+	switch {
+	case errors.Is(err, errSameReplica):
 		log.V(2).Info("Looking for another gateway", "reason", err.Error(), "retryAfter", wait.Round(time.Millisecond))
-	} else {
+	case serves:
+		log.Info("The new tunnel that the gateway asks for cannot be made yet, the one before it goes on", "reason", err.Error(), "retryAfter", wait.Round(time.Millisecond))
+	default:
 		log.Info("Tunnel to the hub is down", "reason", err.Error(), "retryAfter", wait.Round(time.Millisecond))
 	}
-	s.states.set(s.index, State{Reason: err})
+	if !serves {
+		s.states.set(s.index, State{Reason: err})
+	}
 }
 
 func (s *slot) sleep(ctx context.Context, wait time.Duration) {

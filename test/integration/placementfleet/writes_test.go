@@ -144,7 +144,7 @@ func awaitCollector(ctx context.Context, kinds ...string) {
 	GinkgoHelper()
 	const informers = "system:kube-controller-manager" // Its own user lists and watches; the collector's reads and deletes.
 	for _, kind := range kinds {
-		Eventually(audit.Watched).WithContext(ctx).WithArguments(running.Hub.Dir, informers, kind).Should(BeTrue(), "nobody collects %s", kind)
+		Eventually(audit.Watched).WithContext(ctx).WithArguments(running.Hub.Dir, informers, kind).WithPolling(time.Second).Should(BeTrue(), "nobody collects %s", kind)
 	}
 }
 
