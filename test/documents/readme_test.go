@@ -11,9 +11,12 @@ import (
 	"testing"
 )
 
-// TestReadmeShowsWhatMakeUpPrints compares the lines that begin at the margin:
-// steps and titles. What stands under them is other on every machine.
-func TestReadmeShowsWhatMakeUpPrints(t *testing.T) {
+// tutorial is the page that shows the output of make up.
+const tutorial = "docs/getting-started.md"
+
+// TestTutorialShowsOutputOfMakeUp compares the lines without indentation: steps and titles.
+// The indented lines differ between machines.
+func TestTutorialShowsOutputOfMakeUp(t *testing.T) {
 	printed := outputOf(t)
 	launcher := parse(t, root+"/hack/fleet/up.go")
 	formats := textsIn(launcher)
@@ -22,7 +25,7 @@ func TestReadmeShowsWhatMakeUpPrints(t *testing.T) {
 			continue
 		}
 		if !matchesOne(formats, strings.TrimPrefix(line, "==> ")) {
-			t.Errorf("README.md shows the line %q, which hack/fleet does not print", line)
+			t.Errorf("%s shows the line %q, which hack/fleet does not print", tutorial, line)
 		}
 	}
 	titles := titlesIn(launcher)
@@ -32,7 +35,7 @@ func TestReadmeShowsWhatMakeUpPrints(t *testing.T) {
 	}
 	for _, title := range titles {
 		if !regexp.MustCompile(`(?m)^(==> )?` + pattern(title) + `$`).MatchString(printed) {
-			t.Errorf("hack/fleet prints %q, which README.md does not show", title)
+			t.Errorf("hack/fleet prints %q, which %s does not show", title, tutorial)
 		}
 	}
 }
@@ -60,15 +63,15 @@ func TestNobodyReadsTheSecretOfATokenBeforeItIsThere(t *testing.T) {
 	}
 }
 
-// outputOf is the block of the README that shows what make up prints.
+// outputOf returns the block of the tutorial that shows the output of make up.
 func outputOf(t *testing.T) string {
 	t.Helper()
-	for i, block := range strings.Split(read(t, "README.md"), "```") {
+	for i, block := range strings.Split(read(t, tutorial), "```") {
 		if i%2 == 1 && strings.Contains(block, "\n==> ") {
 			return block
 		}
 	}
-	t.Fatal("README.md shows no output of make up")
+	t.Fatalf("%s shows no output of make up", tutorial)
 	return ""
 }
 
