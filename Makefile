@@ -228,6 +228,7 @@ update: generate $(BIN)/helm ## Bring everything up to date that `make verify` c
 verify: lint $(BIN)/helm ## Check generated files, formatting, modules, documents, charts and lints.
 	@$(STEP) "Verifying generated files" hack/verify-generated.sh
 	@$(STEP) "Verifying documents" $(GO) test -count=1 ./test/documents
+	@$(STEP) "Verifying prose" $(GO) test -count=1 ./test/prose
 	@$(STEP) "Verifying charts" $(GO) test -count=1 ./test/charts
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
 		if [ -n "$$unformatted" ]; then echo "Not formatted (run: make update):"; echo "$$unformatted"; exit 1; fi
