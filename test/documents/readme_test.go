@@ -142,7 +142,7 @@ func verb() *regexp.Regexp { return regexp.MustCompile(`%[.0-9]*[a-z]`) }
 // TestCommandsThatInstallNameTheImages keeps whoever copies a command from Pods whose image
 // nobody can pull: none is published yet.
 func TestCommandsThatInstallNameTheImages(t *testing.T) {
-	install := regexp.MustCompile(`(?m)^(?:[a-z]+\$ )?helm install \S+ charts/(gateway|agent) (?:.*\\\n)*.*$`)
+	install := regexp.MustCompile(`(?m)^ *(?:[a-z]+\$ )?helm install \S+ charts/(gateway|agent) (?:.*\\\n)*.*$`)
 	found := map[string]int{}
 	for _, document := range documents(t) {
 		for _, match := range install.FindAllStringSubmatch(read(t, document), -1) {
