@@ -43,6 +43,10 @@ type slice struct {
 	decisions   []ocmclusterv1beta1.ClusterDecision
 }
 
+func sliceName(placement string, number int) string {
+	return fmt.Sprintf("%s-decision-%d", placement, number)
+}
+
 func (s *slice) labels(placement string) map[string]string {
 	return map[string]string{
 		ocmclusterv1beta1.PlacementLabel:          placement,
@@ -117,7 +121,7 @@ func (o *outcome) cut(placement *ocmclusterv1beta1.Placement, groups []group, ex
 	for index, g := range groups {
 		status := ocmclusterv1beta1.DecisionGroupStatus{DecisionGroupIndex: int32(index), DecisionGroupName: g.name, ClustersCount: int32(len(g.places))}
 		for _, places := range slicesOf(g.places, before[strconv.Itoa(index)], o.wish.byScore) {
-			s := slice{name: fmt.Sprintf("%s-decision-%d", placement.Name, len(o.slices)+1), group: g.name, index: index, decisions: []ocmclusterv1beta1.ClusterDecision{}}
+			s := slice{name: sliceName(placement.Name, len(o.slices)+1), group: g.name, index: index, decisions: []ocmclusterv1beta1.ClusterDecision{}}
 			for _, place := range places {
 				decision := ocmclusterv1beta1.ClusterDecision{ClusterName: place.Cluster.Name}
 				if o.wish.byScore {

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/slicing"
 )
 
 // round writes what one decision says.
@@ -80,23 +81,53 @@ func hasMeta(is *ocmclusterv1beta1.PlacementDecision, placement *ocmclusterv1bet
 // only what differs.
 func (r *Reconciler) write(ctx context.Context, placement *ocmclusterv1beta1.Placement, o *outcome, existing []*ocmclusterv1beta1.PlacementDecision) error {
 	w := &round{Reconciler: r, placement: placement, outcome: o, existing: byName(existing)}
-	var errs []error
-	for i := range o.slices {
-		errs = append(errs, w.ensure(ctx, &o.slices[i]))
-		delete(w.existing, o.slices[i].name)
-	}
-	for _, name := range slices.SortedFunc(maps.Keys(w.existing), byNumber) {
-		errs = append(errs, w.remove(ctx, w.existing[name]))
-	}
+	err := w.writeSlices(ctx, existing)
 	if w.told != nil {
 		w.tellScores()
 	}
-	for _, err := range errs {
-		if err != nil {
-			return errors.Join(errs...)
-		}
+	if err != nil {
+		return err
 	}
 	return w.writeStatus(ctx)
+}
+
+// writeSlices writes decisions in an order in which a cluster that moves from one to another
+// is never in none: ManifestWorks are deleted where none has the cluster.
+func (w *round) writeSlices(ctx context.Context, existing []*ocmclusterv1beta1.PlacementDecision) error {
+	before := make([]slicing.Slice, 0, len(existing))
+	for _, decision := range slices.SortedFunc(slices.Values(existing), func(a, b *ocmclusterv1beta1.PlacementDecision) int { return byNumber(a.Name, b.Name) }) {
+		before = append(before, slicing.Slice{Name: decision.Name, Clusters: clustersOf(decision)})
+	}
+	after, wanted := make([]slicing.Slice, 0, len(w.outcome.slices)), map[string]*slice{}
+	for i := range w.outcome.slices {
+		s := &w.outcome.slices[i]
+		after, wanted[s.name] = append(after, slicing.Slice{Name: s.name, Clusters: s.clusters()}), s
+	}
+	number := max(len(before), len(after))
+	return slicing.Rewrite(before, after, slicing.Writer{
+		Put: func(s slicing.Slice) error { return w.ensure(ctx, wanted[s.Name]) },
+		Park: func(clusters []string) (string, error) {
+			s := &slice{decisions: make([]ocmclusterv1beta1.ClusterDecision, 0, len(clusters))}
+			s.name = sliceName(w.placement.Name, number+1)
+			for ; w.existing[s.name] != nil; number++ {
+				s.name = sliceName(w.placement.Name, number+2)
+			}
+			for _, cluster := range clusters {
+				s.decisions = append(s.decisions, ocmclusterv1beta1.ClusterDecision{ClusterName: cluster})
+			}
+			return s.name, w.park(ctx, s)
+		},
+		Remove: func(name string) error { return w.remove(ctx, w.existing[name]) },
+	})
+}
+
+// park creates a decision that is removed at the end of this round.
+func (w *round) park(ctx context.Context, s *slice) error {
+	written, err := w.bring(ctx, nil, s)
+	if err == nil {
+		w.existing[s.name] = written
+	}
+	return err
 }
 
 // errChanged is returned when somebody else changed a decision while it was written: what

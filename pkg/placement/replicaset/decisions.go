@@ -24,6 +24,9 @@ type decided struct {
 	clusters sets.Set[string]
 	// selected and groupCount are what the Placement's status says.
 	selected, groupCount int
+	// short says why clusters may be missing here though the Placement has selected them; empty
+	// if the list is complete. Nothing is removed by a list that is short.
+	short string
 }
 
 // wanted is how many clusters are to have it: more than were decided for, while decisions
@@ -50,7 +53,22 @@ func (r *Reconciler) decisionsOf(ctx context.Context, key client.ObjectKey) (*de
 	for _, group := range groups {
 		d.clusters.Insert(group.Clusters...)
 	}
+	d.short = shortOf(placement, d.clusters.Len(), len(list.Items))
 	return d, nil
+}
+
+// shortOf says why a list of so many clusters, in so many decisions, is not all that a Placement
+// has selected. Whoever writes decisions takes a cluster that moves from one to another out of
+// the first before it is in the second, and a Placement that was just re-created has none yet.
+// The status says nothing about decisions that people write instead of the scheduler.
+func shortOf(placement *ocmclusterv1beta1.Placement, clusters, decisions int) string {
+	switch selected := int(placement.Status.NumberOfSelectedClusters); {
+	case clusters < selected && placement.Annotations[ocmclusterv1beta1.DisableAnnotation] != "true":
+		return fmt.Sprintf("its PlacementDecisions have %d clusters and its status has %d selected clusters", clusters, selected)
+	case decisions == 0 && len(placement.Status.Conditions) == 0:
+		return "it has no PlacementDecisions and no status yet"
+	}
+	return ""
 }
 
 // groupsOf puts slices together that have the same index. One without an index that can be

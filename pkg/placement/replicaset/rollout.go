@@ -32,6 +32,9 @@ type placed struct {
 	plan               strategy.Plan
 	// refused says why the strategy is not followed.
 	refused string
+	// retained is how many clusters keep a ManifestWork though no decision has them, as the
+	// decisions are short.
+	retained int
 }
 
 // rollOut brings ManifestWorks and status up to date, and says when to look again.
@@ -132,7 +135,11 @@ func (r *Reconciler) place(ctx context.Context, set *workv1alpha1.ManifestWorkRe
 	labels, standings := desiredLabels(set, ref.Name), map[string]strategy.Standing{}
 	for cluster, work := range here {
 		if !d.clusters.Has(cluster) {
-			changes.remove(work)
+			if d.short != "" {
+				p.retained++
+			} else {
+				changes.remove(work)
+			}
 			continue
 		}
 		if have, err := hashOf(work); err != nil {

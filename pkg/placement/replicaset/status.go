@@ -88,6 +88,8 @@ func (v *verdict) add(p *placed) {
 	v.wanted += p.decided.wanted()
 	v.succeeded += p.succeeded.Len()
 	switch {
+	case p.retained > 0:
+		v.problems = append(v.problems, fmt.Sprintf("Placement %q: %s. %d ManifestWorks of other clusters are retained until the two agree", p.name, p.decided.short, p.retained))
 	case p.refused != "":
 		v.problems = append(v.problems, fmt.Sprintf("Placement %q: %s", p.name, p.refused))
 	case p.plan.Stopped:

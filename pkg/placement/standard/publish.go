@@ -6,9 +6,7 @@ package standard
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -139,40 +137,62 @@ func (r *Reconciler) desired(key types.NamespacedName, placement client.Object, 
 	return objects, nil
 }
 
-// write brings objects about: first those that no cluster leaves for another one, so that one
-// which moves is in both for a moment rather than in none, and removes the others last. It returns one that
-// it wrote, nil if there was nothing to write.
+// write writes objects in an order in which a cluster that moves from one to another is never
+// in none, and removes the others last. It returns one that it wrote, nil if there was nothing
+// to write.
 func (r *Reconciler) write(ctx context.Context, objects, existing []*multiclusterv1alpha1.PlacementDecision) (wrote *multiclusterv1alpha1.PlacementDecision, err error) {
-	there := make(map[string]*multiclusterv1alpha1.PlacementDecision, len(existing))
-	for _, object := range existing {
-		there[object.Name] = object
-	}
-	stay := sets.New(slices.Concat(clustersOf(objects)...)...)
-	moved := func(object *multiclusterv1alpha1.PlacementDecision) int {
-		return movedFrom(there[object.Name], object, stay)
-	}
-	slices.SortStableFunc(objects, func(a, b *multiclusterv1alpha1.PlacementDecision) int { return moved(a) - moved(b) })
-	var errs []error
-	for _, object := range objects {
-		changed, err := r.ensure(ctx, there[object.Name], object)
-		if errs = append(errs, err); changed {
-			wrote = object
-		}
-		delete(there, object.Name)
-	}
-	if err := errors.Join(errs...); err != nil {
-		return wrote, err
-	}
-	return wrote, r.removeAll(ctx, slices.Collect(maps.Values(there)))
+	there, wanted := byName(existing), byName(objects)
+	number := max(len(existing), len(objects))
+	err = slicing.Rewrite(slicesOf(existing), slicesOf(objects), slicing.Writer{
+		Put: func(s slicing.Slice) error {
+			changed, err := r.ensure(ctx, there[s.Name], wanted[s.Name])
+			if changed {
+				wrote = wanted[s.Name]
+			}
+			return err
+		},
+		Park: func(clusters []string) (string, error) {
+			object := r.parked(objects[0], clusters, number)
+			for ; there[object.Name] != nil; number++ {
+				object = r.parked(objects[0], clusters, number+1)
+			}
+			there[object.Name] = object
+			_, err := r.ensure(ctx, nil, object)
+			return object.Name, err
+		},
+		Remove: func(name string) error { return r.remove(ctx, there[name]) },
+	})
+	return wrote, err
 }
 
-// movedFrom is how many clusters that stay in the decision leave an object of it.
-func movedFrom(was, is *multiclusterv1alpha1.PlacementDecision, stay sets.Set[string]) int {
-	if was == nil {
-		return 0
+func byName(objects []*multiclusterv1alpha1.PlacementDecision) map[string]*multiclusterv1alpha1.PlacementDecision {
+	named := make(map[string]*multiclusterv1alpha1.PlacementDecision, len(objects))
+	for _, object := range objects {
+		named[object.Name] = object
 	}
-	held := clustersOf([]*multiclusterv1alpha1.PlacementDecision{was, is})
-	return sets.New(held[0]...).Difference(sets.New(held[1]...)).Intersection(stay).Len()
+	return named
+}
+
+func slicesOf(objects []*multiclusterv1alpha1.PlacementDecision) []slicing.Slice {
+	all := make([]slicing.Slice, len(objects))
+	for i, clusters := range clustersOf(objects) {
+		all[i] = slicing.Slice{Name: objects[i].Name, Clusters: clusters}
+	}
+	return all
+}
+
+// parked is one more object of a decision, beyond all that it has or had.
+func (r *Reconciler) parked(like *multiclusterv1alpha1.PlacementDecision, clusters []string, number int) *multiclusterv1alpha1.PlacementDecision {
+	object := like.DeepCopy()
+	object.Name = fmt.Sprintf("%s-%d", like.Labels[multiclusterv1alpha1.LabelDecisionKey], number)
+	object.Labels[multiclusterv1alpha1.LabelDecisionIndex] = strconv.Itoa(number)
+	object.Decisions = nil
+	for _, cluster := range clusters {
+		object.Decisions = append(object.Decisions, multiclusterv1alpha1.ClusterDecision{
+			ClusterProfileRef: multiclusterv1alpha1.ClusterProfileReference{Namespace: r.Namespace, Name: cluster},
+		})
+	}
+	return object
 }
 
 // ensure brings one object about. Labels, annotations and owners of others stay.
@@ -223,9 +243,16 @@ func (r *Reconciler) orphan(ctx context.Context, is *multiclusterv1alpha1.Placem
 
 func (r *Reconciler) removeAll(ctx context.Context, objects []*multiclusterv1alpha1.PlacementDecision) error {
 	for _, object := range objects {
-		if err := r.Client.Delete(ctx, object, client.Preconditions{UID: &object.UID}); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting PlacementDecision %s/%s: %w", object.Namespace, object.Name, err)
+		if err := r.remove(ctx, object); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+func (r *Reconciler) remove(ctx context.Context, object *multiclusterv1alpha1.PlacementDecision) error {
+	if err := r.Client.Delete(ctx, object, client.Preconditions{UID: &object.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting PlacementDecision %s/%s: %w", object.Namespace, object.Name, err)
 	}
 	return nil
 }

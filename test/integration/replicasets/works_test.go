@@ -231,6 +231,7 @@ var _ = Describe("A ManifestWorkReplicaSet", func() {
 		Eventually(colours(ctx, set)).Should(Equal(have("blue", b.clusters...)))
 		Expect(hubClient.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.clusters[1]}})).To(Succeed())
 		b.decide(ctx, "p-decision-1", b.clusters[0])
+		b.sum(ctx, "p")
 		Eventually(colours(ctx, set)).Should(Equal(have("blue", b.clusters[0])))
 		Eventually(said(ctx, set)).Should(ContainElement(verified))
 	})

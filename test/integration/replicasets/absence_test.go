@@ -1,0 +1,73 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package replicasets_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
+)
+
+// uidsOf are the ManifestWorks of a set by cluster: one that was deleted and created again has
+// another UID.
+func uidsOf(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) func() map[string]types.UID {
+	return func() map[string]types.UID {
+		uids := map[string]types.UID{}
+		for _, work := range worksOf(ctx, set) {
+			uids[work.Namespace] = work.UID
+		}
+		return uids
+	}
+}
+
+var _ = Describe("Absence of clusters from PlacementDecisions", func() {
+	It("keeps the ManifestWork of a cluster that moves from one PlacementDecision to another", func(ctx SpecContext) {
+		b := newBed(ctx, 3)
+		b.place(ctx, "p", b.clusters[:2], b.clusters[2:])
+		set := b.set(ctx, "web", everywhere("p"))
+		Eventually(colours(ctx, set)).Should(Equal(have("blue", b.clusters...)))
+		before := uidsOf(ctx, set)()
+
+		By("the first PlacementDecision losing it before the second one has it")
+		b.decide(ctx, "p-decision-1", b.clusters[0])
+		Eventually(message(ctx, set, workv1alpha1.ConditionPlacementVerified)).Should(And(ContainSubstring("2 clusters"), ContainSubstring("3 selected clusters"), ContainSubstring("retained")))
+		Consistently(uidsOf(ctx, set)).Should(Equal(before))
+
+		By("the second one having it")
+		b.decide(ctx, "p-decision-2", b.clusters[1], b.clusters[2])
+		Eventually(said(ctx, set)).Should(ContainElement(verified))
+		Expect(uidsOf(ctx, set)()).To(Equal(before))
+
+		By("the Placement's status counting fewer clusters")
+		b.decide(ctx, "p-decision-1")
+		Eventually(message(ctx, set, workv1alpha1.ConditionPlacementVerified)).Should(ContainSubstring("retained"))
+		b.sum(ctx, "p")
+		Eventually(colours(ctx, set)).Should(Equal(have("blue", b.clusters[1:]...)))
+		Eventually(said(ctx, set)).Should(ContainElement(verified))
+	})
+
+	It("keeps ManifestWorks while a re-created Placement has no decisions yet", func(ctx SpecContext) {
+		b := newBed(ctx, 2)
+		b.place(ctx, "p", b.clusters)
+		set := b.set(ctx, "web", everywhere("p"))
+		Eventually(colours(ctx, set)).Should(Equal(have("blue", b.clusters...)))
+		before := uidsOf(ctx, set)()
+
+		placement := metav1.ObjectMeta{Namespace: b.namespace, Name: "p"}
+		Expect(hubClient.Delete(ctx, &ocmclusterv1beta1.Placement{ObjectMeta: placement})).To(Succeed())
+		Eventually(said(ctx, set)).Should(ContainElement("PlacementVerified False PlacementDecisionNotFound"))
+		Expect(hubClient.Delete(ctx, &ocmclusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "p-decision-1"}})).To(Succeed())
+		Expect(hubClient.Create(ctx, &ocmclusterv1beta1.Placement{ObjectMeta: placement})).To(Succeed())
+		Eventually(message(ctx, set, workv1alpha1.ConditionPlacementVerified)).Should(ContainSubstring("no status yet"))
+		Consistently(uidsOf(ctx, set)).Should(Equal(before))
+		Expect(hubClient.Delete(ctx, &ocmclusterv1beta1.Placement{ObjectMeta: placement}, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+	})
+})
