@@ -353,3 +353,28 @@ func TestWhatIsAsItShouldBeIsNotHeld(t *testing.T) {
 		}
 	}
 }
+
+// Only the reason of Available tells that nobody can track the resources, and a rollout waits for
+// unavailablePeriodSeconds from the condition's time on. From the second rollout on that was the
+// time of the first.
+func TestDesiredStatus_TimesBelongToTheGeneration(t *testing.T) {
+	long := metav1.NewTime(time.Now().Add(-time.Hour))
+	said := func(generation, observed int64) metav1.Condition {
+		b, w := binding(), work("p-work")
+		b.Generation = generation
+		for _, kind := range []string{placementv1beta1.ConditionApplied, placementv1beta1.ConditionAvailable} {
+			w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{
+				Type: kind, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonWorkNotTrackable, ObservedGeneration: w.Generation, LastTransitionTime: long})
+		}
+		b.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionAvailable, Status: metav1.ConditionTrue,
+			Reason: placementv1beta1.ReasonNotAllWorkAreAvailabilityTrackable, ObservedGeneration: observed, LastTransitionTime: long}}
+		status := desiredStatus(b, synced{works: []*placementv1beta1.Work{w}})
+		return *meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionAvailable)
+	}
+	if c := said(3, 2); !c.LastTransitionTime.After(long.Time) || c.ObservedGeneration != 3 || c.Status != metav1.ConditionTrue {
+		t.Errorf("Available of another generation: %+v, want it to begin now", c)
+	}
+	if c := said(2, 2); !c.LastTransitionTime.Equal(&long) {
+		t.Errorf("Available of the same generation: %+v, want its time to stay", c)
+	}
+}

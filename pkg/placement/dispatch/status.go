@@ -81,7 +81,13 @@ func (d *dispatched) awaited(format, work string) string {
 	return sentence + ", and " + d.silent
 }
 
+// set writes a condition. Its time is when it came true of this generation: a rollout waits from
+// there for resources whose availability nobody can track, and the next generation may be a bad
+// one though the condition stays what it was.
 func (d *dispatched) set(kind string, status metav1.ConditionStatus, reason, message string) {
+	if c := meta.FindStatusCondition(d.status.Conditions, kind); c != nil && c.ObservedGeneration != d.generation {
+		c.Status = "" // Any status is a transition now.
+	}
 	meta.SetStatusCondition(&d.status.Conditions, metav1.Condition{
 		Type: kind, Status: status, ObservedGeneration: d.generation, Reason: reason, Message: message,
 	})

@@ -29,7 +29,11 @@ func candidateOf(b placementv1beta1.BindingObject, wanted string, held bool) Can
 			c.Current = ""
 		}
 	}
-	if available := current(b, placementv1beta1.ConditionAvailable); available != nil && available.Status == metav1.ConditionTrue {
+	available := current(b, placementv1beta1.ConditionAvailable)
+	if serving := servingBefore(b); serving != nil {
+		c.Undispatched, available = true, serving
+	}
+	if available != nil && available.Status == metav1.ConditionTrue {
 		c.Available = available.LastTransitionTime.Time
 		c.Untracked = available.Reason == placementv1beta1.ReasonNotAllWorkAreAvailabilityTrackable
 	}
@@ -50,9 +54,37 @@ func diffReported(b placementv1beta1.BindingObject) bool {
 	return reported != nil && reported.Status == metav1.ConditionTrue
 }
 
+// servingBefore is the last condition Available of a binding whose present version could not be
+// sent to its member, as an override does not fit or a Work cannot be written: the member still
+// has the version before. Nil if nothing was available there, or what is bound was sent.
+func servingBefore(b placementv1beta1.BindingObject) *metav1.Condition {
+	if b.GetSpec().State != placementv1beta1.BindingBound || !undispatched(b) {
+		return nil
+	}
+	c := meta.FindStatusCondition(b.GetStatus().Conditions, placementv1beta1.ConditionAvailable)
+	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration >= b.GetGeneration() {
+		return nil
+	}
+	return c
+}
+
+// undispatched reports whether what a binding is bound to could not be sent.
+func undispatched(b placementv1beta1.BindingObject) bool {
+	for _, kind := range []string{placementv1beta1.ConditionOverridden, placementv1beta1.ConditionWorkSynchronized} {
+		if c := current(b, kind); c != nil && c.Status == metav1.ConditionFalse && !pending(c.Reason) {
+			return true
+		}
+	}
+	return false
+}
+
 // Failed reports whether something went wrong on the way to the member. What is
-// merely not done yet has not failed.
+// merely not done yet has not failed, nor has a member that still serves the version before
+// because nothing could be sent to it.
 func Failed(b placementv1beta1.BindingObject) bool {
+	if servingBefore(b) != nil {
+		return false
+	}
 	for _, kind := range []string{
 		placementv1beta1.ConditionOverridden, placementv1beta1.ConditionWorkSynchronized,
 		placementv1beta1.ConditionApplied, placementv1beta1.ConditionAvailable,

@@ -3,7 +3,10 @@
 
 package rollout
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Candidate is what Plan knows of one place to which something is rolled out: a
 // binding, or whatever another kind of rollout has instead.
@@ -23,6 +26,9 @@ type Candidate struct {
 	Observed bool
 	// Failed is set if something has gone wrong there with Current.
 	Failed bool
+	// Undispatched is set if Current could not be sent there: it still has the version before,
+	// which is available since Available. That is no failure, as a move would end it.
+	Undispatched bool
 	// Going is set if it is being taken away already.
 	Going bool
 	// Held is set if nothing may change there now. It counts for what it is, and takes
@@ -68,10 +74,13 @@ type Steps[T any] struct {
 //	may be added           = N + maxSurge - those that are, or may become, ready
 //
 // One that has failed is unavailable already, so moving or removing it costs nothing
-// and is never held back.
+// and is never held back. One to which Current could not be sent still serves the version
+// before. It counts as ready for its own kind only, which so gets out of a bad override within
+// maxUnavailable, and is no reserve for others.
 func Plan[T any](all []T, look func(T) Candidate, pace Pace, now time.Time) Steps[T] {
 	p := sort(all, look, pace, now)
 	mayRemove := max(0, (p.ready-p.readyButGoing)-(pace.Target-pace.MaxUnavailable))
+	mayRetry := (p.ready + p.serving - p.readyButGoing) - (pace.Target - pace.MaxUnavailable)
 	mayAdd := max(0, pace.Target+pace.MaxSurge-p.canBeReady)
 
 	steps := Steps[T]{Settled: p.settled, Again: p.again}
@@ -79,8 +88,10 @@ func Plan[T any](all []T, look func(T) Candidate, pace Pace, now time.Time) Step
 	steps.Remove = append(steps.Remove, p.failedRemovals...)
 	steps.Remove = append(steps.Remove, take(&p.removals, &mayRemove)...)
 	steps.Update = append(steps.Update, take(&p.stale, &mayRemove)...)
+	mayRetry = max(0, mayRetry-(len(steps.Update)-len(p.failedStale))-(len(steps.Remove)-len(p.failedRemovals)))
+	steps.Update = append(steps.Update, take(&p.undispatched, &mayRetry)...)
 	steps.Update = append(steps.Update, take(&p.additions, &mayAdd)...)
-	steps.Blocked = append(append(append(steps.Blocked, p.held...), p.stale...), p.additions...)
+	steps.Blocked = slices.Concat(p.held, p.stale, p.undispatched, p.additions)
 	return steps
 }
 
@@ -98,9 +109,12 @@ type sorted[T any] struct {
 	stale, failedStale       []T
 	additions, settled       []T
 	held                     []T
+	undispatched             []T
 	ready, readyButGoing     int
-	canBeReady               int
-	again                    time.Duration
+	// serving are those that are Undispatched and available.
+	serving    int
+	canBeReady int
+	again      time.Duration
 }
 
 func sort[T any](all []T, look func(T) Candidate, pace Pace, now time.Time) *sorted[T] {
@@ -108,7 +122,10 @@ func sort[T any](all []T, look func(T) Candidate, pace Pace, now time.Time) *sor
 	for _, one := range all {
 		c := look(one)
 		ready, wait := c.readiness(pace.UnavailablePeriod, now)
-		if ready {
+		if ready && c.Undispatched && !c.Going {
+			p.serving++
+		}
+		if ready = ready && !c.Undispatched; ready {
 			p.ready++
 		}
 		if c.canBeReady(pace) {
@@ -140,6 +157,8 @@ func (p *sorted[T]) add(one T, c Candidate) {
 		p.settled = append(p.settled, one)
 	case c.Failed:
 		p.failedStale = append(p.failedStale, one)
+	case c.Undispatched:
+		p.undispatched = append(p.undispatched, one)
 	default:
 		p.stale = append(p.stale, one)
 	}

@@ -48,6 +48,13 @@ func (m maker) failed() maker {
 	return m.with(placementv1beta1.ConditionApplied, metav1.ConditionFalse, placementv1beta1.ReasonNotAllWorkHaveBeenApplied, 0)
 }
 
+// undispatched still has what it had before, as an override does not fit.
+func (m maker) undispatched() maker {
+	m = m.ready()
+	m.Generation++
+	return m.with(placementv1beta1.ConditionOverridden, metav1.ConditionFalse, placementv1beta1.ReasonOverriddenFailed, 0)
+}
+
 func (m maker) going() maker {
 	t := metav1.NewTime(now)
 	m.DeletionTimestamp = &t
@@ -109,6 +116,32 @@ func TestPlan(t *testing.T) {
 			bindings: join(several(2, bound, "old", maker.failed), several(2, scheduled, "", plain)),
 			pace:     Pace{Target: 4, MaxUnavailable: 0},
 			want:     counts{Update: 4},
+		},
+		"members that still serve the version before are moved within the budget": {
+			reason:   "a mistake in an override reached nobody, and its remedy may be a worse one",
+			bindings: several(4, bound, "old", maker.undispatched),
+			pace:     Pace{Target: 4, MaxUnavailable: 1},
+			want:     counts{Update: 1, Blocked: 3},
+		},
+		"a member that still serves the version before is no reserve for others": {
+			bindings: join(several(3, bound, "old", maker.ready), several(1, bound, "new", maker.undispatched)),
+			pace:     Pace{Target: 4, MaxUnavailable: 1},
+			want:     counts{Blocked: 3, Settled: 1},
+		},
+		"a member that cannot be sent anything goes first": {
+			bindings: join(several(3, bound, "old", maker.ready), several(1, bound, "old", maker.undispatched)),
+			pace:     Pace{Target: 4, MaxUnavailable: 1},
+			want:     counts{Update: 1, Blocked: 3},
+		},
+		"members that serve the version before wait while another one is unavailable": {
+			bindings: join(several(1, bound, "new", plain), several(3, bound, "old", maker.undispatched)),
+			pace:     Pace{Target: 4, MaxUnavailable: 1},
+			want:     counts{Blocked: 3, Settled: 1},
+		},
+		"the budget is spent once": {
+			bindings: join(several(2, bound, "old", maker.ready), several(2, bound, "old", maker.undispatched)),
+			pace:     Pace{Target: 4, MaxUnavailable: 3},
+			want:     counts{Update: 3, Blocked: 1},
 		},
 		"nothing may be unavailable": {
 			bindings: several(2, bound, "old", maker.ready),
@@ -196,6 +229,9 @@ func TestFailedIgnoresWhatIsOnlyNotDone(t *testing.T) {
 		"pending":                   {binding("a", bound, "x").with(placementv1beta1.ConditionApplied, metav1.ConditionFalse, placementv1beta1.ReasonApplyPending, 0), false},
 		"said of an older spec":     {func() maker { m := binding("a", bound, "x").failed(); m.Generation++; return m }(), false},
 		"works could not be synced": {binding("a", bound, "x").with(placementv1beta1.ConditionWorkSynchronized, metav1.ConditionFalse, placementv1beta1.ReasonSyncWorkFailed, 0), true},
+		"overrides do not fit":      {binding("a", bound, "x").with(placementv1beta1.ConditionOverridden, metav1.ConditionFalse, placementv1beta1.ReasonOverriddenFailed, 0), true},
+		"overrides do not fit, the version before serves":   {binding("a", bound, "x").undispatched(), false},
+		"the version before serves where nothing is wanted": {binding("a", unscheduled, "x").undispatched(), true},
 	}
 	for name, tc := range cases {
 		if got := Failed(tc.binding.ClusterResourceBinding); got != tc.want {
