@@ -149,7 +149,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		&reportback.Reconciler{Client: cached, Live: live, Snapshots: contents, Workers: o.Workers},
 		&status.Reconciler{Client: cached, Snapshots: contents, Recorder: recorder, Clock: o.Clock, Settle: o.Settle, Workers: o.Workers, Arrival: arrival},
 	}
-	for _, c := range override.NewReconcilers(cached) {
+	for _, c := range override.NewReconcilers(cached, updaterun.Users{Client: cached}) {
 		controllers = append(controllers, c)
 	}
 	for _, c := range controllers {

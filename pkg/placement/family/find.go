@@ -204,6 +204,13 @@ func LatestResourceSnapshot(snapshots []*metav1.PartialObjectMetadata) *metav1.P
 	return nil
 }
 
+// OwnedBy leaves out what the cache still has of an earlier placement of that name, and what is
+// left of one that was re-created after its finalizers were removed: its snapshots say what the
+// earlier one wanted.
+func OwnedBy[T metav1.Object](placement metav1.Object, existing []T) []T {
+	return slices.DeleteFunc(slices.Clone(existing), func(s T) bool { return !metav1.IsControlledBy(s, placement) })
+}
+
 // IsLatest reports whether a snapshot is labelled as the latest of its placement
 // or override.
 func IsLatest(object metav1.Object) bool {

@@ -7,104 +7,161 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/routine"
 )
 
-// history is how many snapshots of an override are kept.
-const history = 10
+const (
+	// history is how many snapshots of an override are kept.
+	history = 10
+	// recheck is when snapshots that were in use are looked at again.
+	recheck = 30 * time.Second
+)
+
+// Users knows who needs override snapshots besides bindings; updaterun.Users is one.
+type Users interface {
+	// NeededOverrides names the snapshots that unfinished update runs will apply.
+	NeededOverrides(ctx context.Context) ([]types.NamespacedName, error)
+}
 
 // Reconciler keeps the snapshots of the overrides of one kind.
 type Reconciler struct {
 	// Client reads through a cache that knows what was written through the client
 	// before: else a snapshot would be made twice.
 	Client client.Client
-	kind   kind
+	// Users keep snapshots from being removed.
+	Users Users
+	kind  kind
 }
 
 // NewReconcilers returns one for ClusterResourceOverrides and one for
 // ResourceOverrides.
-func NewReconcilers(c client.Client) []*Reconciler {
-	return []*Reconciler{{Client: c, kind: clusterScoped()}, {Client: c, kind: namespaced()}}
+func NewReconcilers(c client.Client, users Users) []*Reconciler {
+	return []*Reconciler{{Client: c, Users: users, kind: clusterScoped()}, {Client: c, Users: users, kind: namespaced()}}
 }
 
 // SetupWithManager registers the controller. It looks at an override when its
-// spec changes or it is being deleted.
+// spec changes or it is being deleted, and at what is left of one that is gone when the
+// gateway starts.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return routine.SetUp(r.kind.controller, ctrl.NewControllerManagedBy(mgr).
 		Named(r.kind.controller).
 		For(r.kind.empty(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(r.kind.emptySnapshot(), handler.EnqueueRequestsFromMapFunc(overrideOf), builder.WithPredicates(predicate.Funcs{
+			UpdateFunc: func(event.UpdateEvent) bool { return false },
+			DeleteFunc: func(event.DeleteEvent) bool { return false },
+		})).
 		Complete(r))
+}
+
+// overrideOf queues the override of a snapshot.
+func overrideOf(_ context.Context, snapshot client.Object) []reconcile.Request {
+	name := snapshot.GetLabels()[placementv1beta1.ParentOverrideLabel]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: snapshot.GetNamespace(), Name: name}}}
 }
 
 // Reconcile brings the snapshots of one override up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	override := r.kind.empty()
-	if found, err := routine.Found(ctx, r.Client, req.NamespacedName, override, "reading override %q", req.NamespacedName); !found {
-		return ctrl.Result{}, err
+	found, err := routine.Found(ctx, r.Client, req.NamespacedName, override, "reading override %q", req.NamespacedName)
+	var retained bool
+	switch {
+	case err != nil:
+	case !found:
+		override.SetNamespace(req.Namespace)
+		override.SetName(req.Name)
+		retained, err = r.withdraw(ctx, override)
+	case override.GetDeletionTimestamp() != nil:
+		retained, err = r.finalize(ctx, override)
+	default:
+		retained, err = r.keep(ctx, override)
 	}
-	if override.GetDeletionTimestamp() != nil {
-		return family.Again(ctrl.Result{}, r.finalize(ctx, override))
+	var result ctrl.Result
+	if retained {
+		result.RequeueAfter = recheck
 	}
-	return family.Again(ctrl.Result{}, r.keep(ctx, override))
+	return family.Again(result, err)
 }
 
 // keep makes a snapshot if the override differs from the newest one, and leaves
-// one label of the latest and no more than the history.
-func (r *Reconciler) keep(ctx context.Context, override client.Object) error {
+// one label of the latest and no more than the history, besides those that are in use.
+func (r *Reconciler) keep(ctx context.Context, override client.Object) (retained bool, err error) {
 	if err := r.ensureFinalizer(ctx, override); err != nil {
-		return err
+		return false, err
 	}
 	hash, err := r.kind.hashOf(override)
 	if err != nil {
-		return err
+		return false, err
 	}
 	snapshots, err := r.kind.snapshots(ctx, r.Client, override)
 	if err != nil {
-		return err
+		return false, err
 	}
 	index := -1
 	if len(snapshots) > 0 {
 		newest := snapshots[len(snapshots)-1]
 		if bytes.Equal(r.kind.hash(newest), hash) {
-			return r.retire(ctx, snapshots)
+			return r.retire(ctx, snapshots, newest.GetName())
 		}
 		index = family.OverrideIndex(newest)
 	}
 	made := r.kind.desired(override, hash, index+1)
 	if err := r.Client.Create(ctx, made); err != nil {
-		return fmt.Errorf("creating snapshot %q of an override: %w", klog.KObj(made), err)
+		return false, fmt.Errorf("creating snapshot %q of an override: %w", klog.KObj(made), err)
 	}
-	return r.retire(ctx, append(snapshots, made))
+	return r.retire(ctx, append(snapshots, made), made.GetName())
 }
 
-// retire takes snapshots in order, of which the last is the latest.
-func (r *Reconciler) retire(ctx context.Context, snapshots []client.Object) error {
+// retire takes snapshots in order, and the name of the latest; without one the override is
+// gone, and so are its snapshots once nobody uses them. It reports whether some have to wait.
+func (r *Reconciler) retire(ctx context.Context, snapshots []client.Object, latest string) (retained bool, err error) {
 	surplus := len(snapshots) - history
-	for i, s := range snapshots {
-		latest := i == len(snapshots)-1
-		var err error
-		switch {
-		case i < surplus:
-			err = client.IgnoreNotFound(r.Client.Delete(ctx, s))
-		case family.IsLatest(s) != latest:
-			err = r.Client.Patch(ctx, s, labelLatest(latest))
-		}
-		if err != nil {
-			return fmt.Errorf("retiring snapshot %q of an override: %w", klog.KObj(s), err)
+	if latest == "" {
+		surplus = len(snapshots)
+	}
+	var used sets.Set[types.NamespacedName]
+	if surplus > 0 {
+		if used, err = r.used(ctx); err != nil {
+			return false, err
 		}
 	}
-	return nil
+	for i, s := range snapshots {
+		current := s.GetName() == latest
+		var err error
+		switch {
+		case family.IsLatest(s) != current:
+			// A rollout that read the label before may be about to use it.
+			retained = retained || i < surplus
+			err = r.Client.Patch(ctx, s, labelLatest(current))
+		case i >= surplus:
+		case used.Has(client.ObjectKeyFromObject(s)):
+			retained = true
+		default:
+			err = r.Client.Delete(ctx, s)
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("retiring snapshot %q of an override: %w", klog.KObj(s), err)
+		}
+	}
+	return retained, nil
 }
 
 func labelLatest(latest bool) client.Patch {
@@ -116,19 +173,23 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, override client.Object
 	return routine.AddFinalizer(ctx, r.Client, override, placementv1beta1.OverrideCleanupFinalizer, "adding the finalizer to override %q", klog.KObj(override))
 }
 
-// finalize deletes the override's snapshots and lets it go. Rollouts see them go.
-func (r *Reconciler) finalize(ctx context.Context, override client.Object) error {
+// finalize withdraws the override's snapshots and removes the finalizer. Snapshots that members
+// still have stay longer than the override: a rollout may need its time.
+func (r *Reconciler) finalize(ctx context.Context, override client.Object) (retained bool, err error) {
 	if !controllerutil.ContainsFinalizer(override, placementv1beta1.OverrideCleanupFinalizer) {
-		return nil
+		return false, nil
 	}
+	if retained, err = r.withdraw(ctx, override); err != nil {
+		return false, err
+	}
+	return retained, routine.RemoveFinalizer(ctx, r.Client, override, placementv1beta1.OverrideCleanupFinalizer, "removing the finalizer of override %q", klog.KObj(override))
+}
+
+// withdraw has rollouts go on without the override: none of its snapshots is the latest.
+func (r *Reconciler) withdraw(ctx context.Context, override client.Object) (retained bool, err error) {
 	snapshots, err := r.kind.snapshots(ctx, r.Client, override)
 	if err != nil {
-		return err
+		return false, err
 	}
-	for _, s := range snapshots {
-		if err := r.Client.Delete(ctx, s); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting snapshot %q of an override: %w", klog.KObj(s), err)
-		}
-	}
-	return routine.RemoveFinalizer(ctx, r.Client, override, placementv1beta1.OverrideCleanupFinalizer, "removing the finalizer of override %q", klog.KObj(override))
+	return r.retire(ctx, snapshots, "")
 }

@@ -146,7 +146,7 @@ func (r *Reconciler) look(ctx context.Context, key types.NamespacedName, placeme
 	if err != nil {
 		return nil, err
 	}
-	latest := family.LatestResourceSnapshot(snapshots)
+	latest := family.LatestResourceSnapshot(family.OwnedBy(placement, snapshots))
 	if latest == nil {
 		return nil, nil
 	}

@@ -113,7 +113,7 @@ func (r *Reconciler) schedule(ctx context.Context, key types.NamespacedName, pla
 	if err != nil {
 		return err
 	}
-	policySnapshot := family.LatestPolicySnapshot(snapshots)
+	policySnapshot := family.LatestPolicySnapshot(family.OwnedBy(placement, snapshots))
 	if policySnapshot == nil {
 		return nil // It comes with an event.
 	}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -197,12 +196,6 @@ func (r *Reconciler) reconcileResources(ctx context.Context, key types.Namespace
 	return wait, err
 }
 
-// ownedBy leaves out what the cache still has of an earlier placement of that name, and
-// what is left of one that was torn from its finalizers.
-func ownedBy[T metav1.Object](placement metav1.Object, existing []T) []T {
-	return slices.DeleteFunc(slices.Clone(existing), func(s T) bool { return !metav1.IsControlledBy(s, placement) })
-}
-
 // nextIndex is one more than the highest index that there is, of complete groups
 // or not.
 func nextIndex[T metav1.Object](existing []T, indexOf func(metav1.Object) int) int {
@@ -276,7 +269,7 @@ func (r *Reconciler) reconcilePolicy(ctx context.Context, key types.NamespacedNa
 	if err != nil {
 		return err
 	}
-	latest := family.LatestPolicySnapshot(ownedBy(placement, existing))
+	latest := family.LatestPolicySnapshot(family.OwnedBy(placement, existing))
 	if latest == nil || !standsFor(latest.GetSpec(), policy, hash) {
 		latest = desiredPolicySnapshot(placement, policy, hash, nextIndex(existing, family.PolicyIndex))
 		err = r.createPolicy(ctx, placement, latest)

@@ -44,7 +44,7 @@ func (r *Reconciler) take(ctx context.Context, placement placementv1beta1.Placem
 	if err != nil {
 		return nil, 0, err
 	}
-	latest := family.LatestResourceSnapshot(ownedBy(placement, existing))
+	latest := family.LatestResourceSnapshot(family.OwnedBy(placement, existing))
 	stays, err := r.holds(ctx, latest, selected.Unreadable)
 	if err != nil {
 		return nil, 0, err

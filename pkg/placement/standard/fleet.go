@@ -46,7 +46,7 @@ func (f *fleet) chosen(ctx context.Context, placement client.Object) (parts [][]
 	if err != nil {
 		return nil, false, err
 	}
-	latest := family.LatestPolicySnapshot(snapshots)
+	latest := family.LatestPolicySnapshot(family.OwnedBy(placement, snapshots))
 	if latest == nil {
 		return nil, false, nil
 	}

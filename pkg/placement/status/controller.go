@@ -146,7 +146,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, plac
 	if err != nil {
 		return nil, err
 	}
-	policy := family.LatestPolicySnapshot(policies)
+	policy := family.LatestPolicySnapshot(family.OwnedBy(placement, policies))
 	if policy == nil || snapshot.ObservedGeneration(policy) != placement.GetGeneration() {
 		return nil, nil
 	}
@@ -188,7 +188,7 @@ func (r *Reconciler) observeResources(ctx context.Context, key types.NamespacedN
 		if name = commonSnapshot(o.Policy, o.Bindings); o.IndexOf(name) == "" {
 			return true, nil
 		}
-	} else if latest := family.LatestResourceSnapshot(snapshots); latest != nil {
+	} else if latest := family.LatestResourceSnapshot(family.OwnedBy(o.Placement, snapshots)); latest != nil {
 		name, o.Changed = latest.Name, o.Policy.GetCreationTimestamp().Time
 		if made := latest.CreationTimestamp.Time; made.After(o.Changed) {
 			o.Changed = made

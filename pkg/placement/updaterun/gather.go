@@ -47,7 +47,7 @@ func (r *Reconciler) observed(ctx context.Context, run placementv1beta1.UpdateRu
 	if err != nil {
 		return nil, err
 	}
-	o.Policy = family.LatestPolicySnapshot(snapshots)
+	o.Policy = family.LatestPolicySnapshot(family.OwnedBy(placement, snapshots))
 	if o.Bindings, err = bindings(ctx, reader, key); err != nil {
 		return nil, err
 	}

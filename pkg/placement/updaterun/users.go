@@ -47,3 +47,40 @@ func (u Users) Needed(ctx context.Context, placement types.NamespacedName) ([]st
 	})
 	return names, err
 }
+
+// NeededOverrides names the override snapshots that unfinished runs of all placements have
+// recorded for their members.
+func (u Users) NeededOverrides(ctx context.Context) ([]types.NamespacedName, error) {
+	var needed []types.NamespacedName
+	for _, list := range []client.ObjectList{&placementv1beta1.ClusterStagedUpdateRunList{}, &placementv1beta1.StagedUpdateRunList{}} {
+		if err := u.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("listing update runs that use override snapshots: %w", err)
+		}
+		err := meta.EachListItem(list, func(item runtime.Object) error {
+			if run, ok := item.(placementv1beta1.UpdateRunObject); ok && !Over(run) {
+				needed = append(needed, overridesOf(run.GetStatus())...)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return needed, nil
+}
+
+func overridesOf(status *placementv1beta1.UpdateRunStatus) []types.NamespacedName {
+	var names []types.NamespacedName
+	for i := range status.StagesStatus {
+		for j := range status.StagesStatus[i].Clusters {
+			cluster := &status.StagesStatus[i].Clusters[j]
+			for _, name := range cluster.ClusterResourceOverrideSnapshots {
+				names = append(names, types.NamespacedName{Name: name})
+			}
+			for _, s := range cluster.ResourceOverrideSnapshots {
+				names = append(names, types.NamespacedName{Namespace: s.Namespace, Name: s.Name})
+			}
+		}
+	}
+	return names
+}
