@@ -106,6 +106,9 @@ func (c *contents) Holds(ctx context.Context, namespace string, kind selection.K
 		if apierrors.IsForbidden(err) {
 			return false, nil // Nothing is placed that the gateway may not list.
 		}
+		if selection.OfTheKind(err) {
+			return false, nil // Nothing of it is in the bound, and a kind that the hub cannot list must not stop others.
+		}
 		if err != nil {
 			return false, fmt.Errorf("looking for %s in namespace %q: %w", kind.GVR().GroupResource(), namespace, err)
 		}

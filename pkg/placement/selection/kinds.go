@@ -5,6 +5,7 @@ package selection
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -44,6 +45,11 @@ type catalog struct {
 	// contents are the namespaced kinds that a namespace carries, in the version
 	// that the hub prefers.
 	contents []Kind
+	// served are the versions that the hub answered for. Whatever is in another one is not
+	// known to be gone.
+	served map[schema.GroupVersion]bool
+	// failed are the versions that the hub could not answer for, with its answers.
+	failed map[schema.GroupVersion]error
 }
 
 // NewKinds returns Kinds that ask through this client.
@@ -67,6 +73,31 @@ func (k *Kinds) Contents() ([]Kind, error) {
 		return nil, err
 	}
 	return c.contents, nil
+}
+
+// Unanswered returns the versions for which the hub has no answer, sorted: those of which
+// discovery failed, and those that are registered and not in its answer. An API server that has
+// just started knows an APIService before it knows what is behind it.
+func (k *Kinds) Unanswered(registered []schema.GroupVersion) ([]Unreadable, error) {
+	c, err := k.catalog()
+	if err != nil {
+		return nil, err
+	}
+	return c.unanswered(registered), nil
+}
+
+// Refresh asks the hub again if it could not answer for everything, and reports whether it can
+// answer for something else than before.
+func (k *Kinds) Refresh() (changed bool) {
+	k.mu.Lock()
+	before := k.known
+	k.mu.Unlock()
+	if before == nil || len(before.failed) == 0 {
+		return false
+	}
+	k.Invalidate()
+	after, err := k.catalog()
+	return err == nil && !maps.EqualFunc(before.failed, after.failed, func(error, error) bool { return true })
 }
 
 // Invalidate makes the next question ask the hub.
@@ -96,7 +127,7 @@ func (k *Kinds) catalog() (*catalog, error) {
 // could not be read are taken over from the last one: an API service that is
 // down for a moment must not take its objects off the members.
 func newCatalog(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, failed map[schema.GroupVersion]error, before *catalog) *catalog {
-	c := &catalog{byKind: map[schema.GroupVersionKind]Kind{}}
+	c := &catalog{byKind: map[schema.GroupVersionKind]Kind{}, served: map[schema.GroupVersion]bool{}, failed: failed}
 	for _, list := range lists {
 		c.add(list)
 	}
@@ -116,6 +147,7 @@ func (c *catalog) add(list *metav1.APIResourceList) {
 	if err != nil {
 		return // A group that nobody can name cannot be selected either.
 	}
+	c.served[gv] = true
 	for _, resource := range list.APIResources {
 		if strings.Contains(resource.Name, "/") || !watchable(resource.Verbs) {
 			continue
@@ -124,6 +156,25 @@ func (c *catalog) add(list *metav1.APIResourceList) {
 			GroupVersionKind: gv.WithKind(resource.Kind), Resource: resource.Name, Namespaced: resource.Namespaced,
 		}
 	}
+}
+
+func (c *catalog) unanswered(registered []schema.GroupVersion) []Unreadable {
+	var found []Unreadable
+	for gv, err := range c.failed {
+		found = append(found, unanswered(gv, err.Error()))
+	}
+	for _, gv := range registered {
+		if _, failed := c.failed[gv]; !failed && !c.served[gv] {
+			found = append(found, unanswered(gv, "an APIService is registered, and discovery does not know what it serves"))
+		}
+	}
+	found = slices.DeleteFunc(found, func(u Unreadable) bool { return refusedGroups[u.Group] })
+	sortUnreadable(found)
+	return found
+}
+
+func unanswered(gv schema.GroupVersion, fault string) Unreadable {
+	return Unreadable{Kind: Kind{GroupVersionKind: gv.WithKind("")}, Fault: fault}
 }
 
 func watchable(verbs metav1.Verbs) bool {

@@ -6,8 +6,6 @@ package selection
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -45,17 +43,36 @@ func (w *Watcher) refused(ctx context.Context, gvr schema.GroupVersionResource, 
 	}
 }
 
-// unreadable returns those of the kinds that the gateway may not read, sorted. Ask after
-// what depends on it: one that was refused a moment ago counts too.
-func (w *Watcher) unreadable(kinds []Kind) []Kind {
-	var found []Kind
+// unreadable returns those of the kinds that cannot be read, sorted: the gateway may not, or the
+// hub does not list them. Ask before and after what depends on it: the answer may change meanwhile.
+func (w *Watcher) unreadable(kinds []Kind) []Unreadable {
+	var found []Unreadable
 	for _, kind := range kinds {
-		if watch := w.watches.Of(kind.GVR()); watch == nil || watch.GivenUp() {
-			found = append(found, kind)
+		if u := w.unreadableKind(kind); u != nil {
+			found = append(found, *u)
 		}
 	}
-	slices.SortFunc(found, func(a, b Kind) int { return strings.Compare(a.String(), b.String()) })
-	return slices.Compact(found)
+	return merge(found)
+}
+
+// unreadableKind is nil if the kind can be read.
+func (w *Watcher) unreadableKind(kind Kind) *Unreadable {
+	watch := w.watches.Of(kind.GVR())
+	if watch == nil || watch.GivenUp() {
+		return &Unreadable{Kind: kind}
+	}
+	synced := watch.HasSynced()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f, is := w.faults[kind.GVR()]
+	switch {
+	case is && (f.confirmed || !synced):
+		f.told = true
+		return &Unreadable{Kind: kind, Fault: f.text}
+	case !synced:
+		return &Unreadable{Kind: kind, Fault: "it has not been listed yet"}
+	}
+	return nil
 }
 
 // askAgain asks the hub about the kinds that were refused. One that is allowed now begins

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,10 +33,13 @@ import (
 // hub's API server tells of a type a little after it accepted it.
 var typeSettling = [...]time.Duration{0, time.Second, 3 * time.Second, 10 * time.Second}
 
-// ErrUnreadable is returned when the hub does not list a type that a placement
-// needs. Nothing is selected then: what is missing from a list would be taken off
-// the members.
+// ErrUnreadable is returned when the hub has not listed a type yet that a placement
+// needs, and has not said why. Nothing is selected then: what is missing from a list would be
+// taken off the members.
 var ErrUnreadable = errors.New("selected resources cannot be read")
+
+// errUnlisted is returned for a kind whose objects are not known.
+var errUnlisted = errors.New("not listed")
 
 // Watcher has the metadata of each type watched that some placement selects, and queues
 // the placements that a change concerns.
@@ -53,8 +58,14 @@ type Watcher struct {
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 	// watches has one for each type of an interest. The hub has refused one that is given up.
-	watches   *metawatch.Set
-	interests map[types.NamespacedName]interest
+	watches *metawatch.Set
+	// registered has the APIServices. Their names are known before what they serve.
+	registered *metawatch.Watch
+	interests  map[types.NamespacedName]interest
+	// faults are of types that cannot be read now.
+	faults map[schema.GroupVersionResource]*fault
+	// begun is since when a type is watched.
+	begun map[schema.GroupVersionResource]time.Time
 	// counted is how many interests have each type: placements are many, types are not.
 	counted map[schema.GroupVersionResource]int
 }
@@ -77,6 +88,8 @@ func NewWatcher(kinds *Kinds, client metadata.Interface, rights client.Writer, s
 	return &Watcher{kinds: kinds, client: client, rights: rights, settle: settle,
 		started:   make(chan struct{}),
 		interests: map[types.NamespacedName]interest{},
+		faults:    map[schema.GroupVersionResource]*fault{},
+		begun:     map[schema.GroupVersionResource]time.Time{},
 		counted:   map[schema.GroupVersionResource]int{},
 	}
 }
@@ -104,7 +117,6 @@ func (w *Watcher) Start(ctx context.Context) error {
 	w.mu.Lock()
 	w.watches = watches
 	w.mu.Unlock()
-	close(w.started)
 
 	changed := make(chan struct{}, 1)
 	types := metawatch.Begin(ctx, w.client, metawatch.Options{
@@ -116,8 +128,12 @@ func (w *Watcher) Start(ctx context.Context) error {
 	defer types.End()
 	_ = types.Need(map[schema.GroupVersionResource]struct{}{
 		{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}: {},
-		{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}:             {},
+		apiServices: {},
 	}) // It fails when the context has ended, only.
+	w.mu.Lock()
+	w.registered = types.Of(apiServices)
+	w.mu.Unlock()
+	close(w.started)
 	w.followTypes(ctx, changed)
 	return nil
 }
@@ -132,9 +148,10 @@ func notify(changed chan<- struct{}) {
 // followTypes asks discovery again whenever a type came or went, and has all
 // placements look again.
 func (w *Watcher) followTypes(ctx context.Context, changed <-chan struct{}) {
-	timer, rights := time.NewTimer(0), time.NewTicker(askAgainAfter)
+	timer, rights, faults := time.NewTimer(0), time.NewTicker(askAgainAfter), time.NewTicker(retryFaultsAfter)
 	timer.Stop()
 	defer rights.Stop()
+	defer faults.Stop()
 	step := 0
 	for {
 		select {
@@ -148,6 +165,12 @@ func (w *Watcher) followTypes(ctx context.Context, changed <-chan struct{}) {
 			step++
 		case <-rights.C:
 			w.askAgain(ctx)
+			if w.kinds.Refresh() {
+				w.queueAll()
+			}
+			continue
+		case <-faults.C:
+			w.retryFaults(ctx)
 			continue
 		}
 		if step < len(typeSettling) {
@@ -157,8 +180,8 @@ func (w *Watcher) followTypes(ctx context.Context, changed <-chan struct{}) {
 }
 
 // watch declares what the placement selects now and waits until the watches
-// for it have listed, or are refused; those that nobody needs any more stop. kinds
-// are the types of the wants, contents of namespaces included.
+// for it have listed, are refused, or have told for a while that they cannot; those that nobody
+// needs any more stop. kinds are the types of the wants, contents of namespaces included.
 func (w *Watcher) watch(ctx context.Context, placement types.NamespacedName, wants []want, kinds []Kind) error {
 	select {
 	case <-w.started:
@@ -174,11 +197,48 @@ func (w *Watcher) watch(ctx context.Context, placement types.NamespacedName, wan
 		return err
 	}
 	for _, watch := range started {
-		if !cache.WaitForCacheSync(ctx.Done(), func() bool { return watch.HasSynced() || watch.GivenUp() }) {
-			return fmt.Errorf("%w: %s could not be listed in time", ErrUnreadable, watch.Resource.GroupResource())
+		if err := w.await(ctx, watch); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// await waits for the first list of a watch. All who need the watch wait for the same time, and
+// nobody waits for one again that is known not to list.
+func (w *Watcher) await(ctx context.Context, watch *metawatch.Watch) error {
+	w.mu.Lock()
+	until := w.begun[watch.Resource].Add(listTimeout)
+	w.mu.Unlock()
+	waiting, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	if cache.WaitForCacheSync(waiting.Done(), func() bool { return watch.HasSynced() || watch.GivenUp() }) {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, told := w.faults[watch.Resource]; told {
+		return nil // unreadable names it.
+	}
+	return fmt.Errorf("%w: %s could not be listed in time", ErrUnreadable, watch.Resource.GroupResource())
+}
+
+// apiServed returns the versions for which there is an APIService.
+func (w *Watcher) apiServed() []schema.GroupVersion {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.registered == nil {
+		return nil
+	}
+	var found []schema.GroupVersion
+	for _, name := range w.registered.GetStore().ListKeys() {
+		version, group, _ := strings.Cut(name, ".")
+		found = append(found, schema.GroupVersion{Group: group, Version: version})
+	}
+	return found
 }
 
 // Forget ends what watch began for the placement.
@@ -220,17 +280,25 @@ func (w *Watcher) follow(placement types.NamespacedName, in interest) error {
 	needed := make(map[schema.GroupVersionResource]struct{}, len(w.counted))
 	for gvr := range w.counted {
 		needed[gvr] = struct{}{}
+		if _, already := w.begun[gvr]; !already {
+			w.begun[gvr] = time.Now()
+		}
 	}
+	maps.DeleteFunc(w.begun, func(gvr schema.GroupVersionResource, _ time.Time) bool { return w.counted[gvr] == 0 })
+	maps.DeleteFunc(w.faults, func(gvr schema.GroupVersionResource, _ *fault) bool { return w.counted[gvr] == 0 })
 	return w.watches.Need(needed)
 }
 
-// failed gives up a watch that the hub refuses.
+// failed gives up a watch that the hub refuses, and tells of one that the hub cannot list.
 func (w *Watcher) failed(ctx context.Context, watch *metawatch.Watch, r *cache.Reflector, err error) {
-	if apierrors.IsForbidden(err) {
+	switch {
+	case apierrors.IsForbidden(err):
 		w.refuse(ctx, watch, err)
-		return
+	case OfTheKind(err):
+		w.suspect(watch.Resource, fault{text: err.Error()})
+	default:
+		cache.DefaultWatchErrorHandler(ctx, r, err)
 	}
-	cache.DefaultWatchErrorHandler(ctx, r, err)
 }
 
 func (w *Watcher) handler(_ context.Context, gvr schema.GroupVersionResource) cache.ResourceEventHandler {
@@ -308,6 +376,8 @@ func (w *Watcher) enqueue(placement types.NamespacedName) {
 	}
 }
 
+var apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+
 var namespaceGVR = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
 // namespaceLabels must be called with mu held.
@@ -324,14 +394,14 @@ func (w *Watcher) namespaceLabels(name string) map[string]string {
 }
 
 // list returns the objects of a kind; namespace "" means cluster-scoped ones, or
-// all. Of one that the gateway may not read there are none.
+// all. The error is errUnlisted if the gateway may not read the kind, or the hub has not listed it.
 func (w *Watcher) list(kind Kind, namespace string) ([]*metav1.PartialObjectMetadata, error) {
 	watch := w.watches.Of(kind.GVR())
 	if watch == nil {
 		return nil, fmt.Errorf("listing %s: it is not watched", kind.GVR().GroupResource())
 	}
-	if watch.GivenUp() {
-		return nil, nil // What it held may be old.
+	if watch.GivenUp() || !watch.HasSynced() {
+		return nil, errUnlisted // What it held may be old, or not all.
 	}
 	found := watch.GetStore().List()
 	if namespace != "" {

@@ -21,7 +21,8 @@ import (
 )
 
 // Take makes a group of resource snapshots of what a placement selects now, unless
-// the latest group holds just that, or what the gateway may not read any more, and returns the metadata of the latest master.
+// the latest group holds just that, or what cannot be read now, and returns the metadata of the
+// latest master.
 // The error is a refusal if the selectors are at fault. Somebody else
 // may be doing the same: then it is a conflict, or AlreadyExists.
 func (r *Reconciler) Take(ctx context.Context, placement placementv1beta1.PlacementObject) (*metav1.PartialObjectMetadata, error) {
@@ -49,7 +50,7 @@ func (r *Reconciler) take(ctx context.Context, placement placementv1beta1.Placem
 	if err != nil {
 		return nil, 0, err
 	}
-	if err := r.reportRights(ctx, placement, selected.Unreadable, stays); err != nil || stays {
+	if err := r.reportKinds(ctx, placement, selected.Unreadable, stays); err != nil || stays {
 		return latest, 0, err
 	}
 	manifests, err := manifestsOf(selected.Objects)

@@ -21,10 +21,13 @@ import (
 // most of those that a namespace could hold.
 const maxUnreadable = 100
 
+// maxFaulty is how many kinds it names with what the hub answers.
+const maxFaulty = 10
+
 // holds reports whether a group has objects of one of the kinds. What is missing from the
 // next group would be taken off the members, and what cannot be read is not known to be
 // gone.
-func (r *Reconciler) holds(ctx context.Context, latest *metav1.PartialObjectMetadata, kinds []selection.Kind) (bool, error) {
+func (r *Reconciler) holds(ctx context.Context, latest *metav1.PartialObjectMetadata, kinds []selection.Unreadable) (bool, error) {
 	if latest == nil || len(kinds) == 0 {
 		return false, nil
 	}
@@ -33,15 +36,15 @@ func (r *Reconciler) holds(ctx context.Context, latest *metav1.PartialObjectMeta
 		return false, err
 	}
 	return slices.ContainsFunc(group.Resources, func(id placementv1beta1.ResourceIdentifier) bool {
-		return slices.ContainsFunc(kinds, func(kind selection.Kind) bool { return kind.Group == id.Group && kind.Kind == id.Kind })
+		return slices.ContainsFunc(kinds, func(u selection.Unreadable) bool { return u.Covers(id.Group, id.Version, id.Kind) })
 	}), nil
 }
 
-// reportRights says on the placement which kinds the gateway may not read, and whether the
-// placement stays as it is for that.
-func (r *Reconciler) reportRights(ctx context.Context, placement placementv1beta1.PlacementObject, unreadable []selection.Kind, stays bool) error {
+// reportKinds says on the placement which kinds cannot be read, and whether the placement stays
+// as it is for that.
+func (r *Reconciler) reportKinds(ctx context.Context, placement placementv1beta1.PlacementObject, unreadable []selection.Unreadable, stays bool) error {
 	before := placement.DeepCopyObject().(client.Object)
-	c := lackingRights(unreadable, stays)
+	c := unreadableKinds(unreadable, stays)
 	if !setOrRemove(&placement.GetStatus().Conditions, placementv1beta1.ConditionResourcesUnreadable, placement.GetGeneration(), c) {
 		return nil
 	}
@@ -51,23 +54,64 @@ func (r *Reconciler) reportRights(ctx context.Context, placement placementv1beta
 	return nil
 }
 
-func lackingRights(unreadable []selection.Kind, stays bool) *metav1.Condition {
+// unreadableKinds is nil if all kinds can be read. The reason is that of the hub's fault if there
+// is one: a right that is lacking is there for a purpose, perhaps.
+func unreadableKinds(unreadable []selection.Unreadable, stays bool) *metav1.Condition {
 	if len(unreadable) == 0 {
 		return nil
-	}
-	names := make([]string, 0, maxUnreadable)
-	for _, kind := range unreadable[:min(len(unreadable), maxUnreadable)] {
-		names = append(names, kind.GVR().GroupResource().String())
-	}
-	text := strings.Join(names, ", ")
-	if more := len(unreadable) - len(names); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
 	}
 	what := "Nothing of these is placed"
 	if stays {
 		what = "Some of these are placed: as nobody knows what became of them, members keep what they have, and get no change of anything"
 	}
-	return &metav1.Condition{Reason: placementv1beta1.ReasonGatewayMayNot, Message: fmt.Sprintf(
-		"The gateway may not list and watch %s. %s. If they are to be placed, label a ClusterRole that lists and watches them %s=true, or bind one to the gateway's account; it notices by itself",
-		text, what, placementv1beta1.PlaceableLabel)}
+	lacking, faulty := lackingRights(unreadable), faultyKinds(unreadable)
+	switch {
+	case faulty == "":
+		return &metav1.Condition{Reason: placementv1beta1.ReasonGatewayMayNot, Message: fmt.Sprintf(lacking, what)}
+	case lacking == "":
+		return &metav1.Condition{Reason: placementv1beta1.ReasonKindUnavailable, Message: faulty + ". " + what}
+	}
+	return &metav1.Condition{Reason: placementv1beta1.ReasonKindUnavailable, Message: faulty + ". " + fmt.Sprintf(lacking, what)}
+}
+
+// lackingRights is a sentence, with a place for what it means, or nothing.
+func lackingRights(unreadable []selection.Unreadable) string {
+	var names []string
+	more := 0
+	for _, u := range unreadable {
+		switch {
+		case u.Fault != "":
+		case len(names) < maxUnreadable:
+			names = append(names, u.String())
+		default:
+			more++
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	text := strings.Join(names, ", ")
+	if more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf("The gateway may not list and watch %s. %%s. If they are to be placed, label a ClusterRole that lists and watches them %s=true, or bind one to the gateway's account; it notices by itself",
+		text, placementv1beta1.PlaceableLabel)
+}
+
+// faultyKinds names the kinds that the hub cannot list, and the remedy, or nothing.
+func faultyKinds(unreadable []selection.Unreadable) string {
+	var names []string
+	for _, u := range unreadable {
+		if u.Fault != "" {
+			names = append(names, fmt.Sprintf("%s (%s)", u, u.Fault))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	if more := len(names) - maxFaulty; more > 0 {
+		names = append(names[:maxFaulty], fmt.Sprintf("%d more", more))
+	}
+	return fmt.Sprintf("The hub cannot read %s. Restore the conversion webhook or the API server behind it, or delete its CustomResourceDefinition or APIService; the gateway retries",
+		strings.Join(names, ", "))
 }

@@ -86,7 +86,7 @@ func (f *Facts) whole() []Answer {
 	}
 	for _, kind := range []string{placementv1beta1.ConditionResourcesWithheld, placementv1beta1.ConditionResourcesUnreadable} {
 		if c := meta.FindStatusCondition(status.Conditions, kind); c != nil && c.Status == metav1.ConditionTrue {
-			return []Answer{{Object: f.object(), Reason: c.Message, Remedy: remedyOfRights[kind]}}
+			return []Answer{{Object: f.object(), Reason: c.Message, Remedy: remedyOfRights[c.Reason]}}
 		}
 	}
 	if status.SelectsNothing() {
@@ -95,10 +95,11 @@ func (f *Facts) whole() []Answer {
 	return nil
 }
 
-// remedyOfRights is what to do where somebody lacks a right on the hub.
+// remedyOfRights is what to do, by the reason of the condition, where something selected is not placed.
 var remedyOfRights = map[string]string{
-	placementv1beta1.ConditionResourcesWithheld:   "have somebody who may read these kinds write the placement again, with the command in the message",
-	placementv1beta1.ConditionResourcesUnreadable: "label a ClusterRole for these kinds with " + placementv1beta1.PlaceableLabel + "=true",
+	placementv1beta1.ReasonAuthorMayNot:    "have somebody who may read these kinds write the placement again, with the command in the message",
+	placementv1beta1.ReasonKindUnavailable: "restore the conversion webhook or the API server behind the kind, or delete its CustomResourceDefinition or APIService",
+	placementv1beta1.ReasonGatewayMayNot:   "label a ClusterRole for these kinds with " + placementv1beta1.PlaceableLabel + "=true",
 }
 
 // everywhere are the answers of all members that have something wrong, members by name.

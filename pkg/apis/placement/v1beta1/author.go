@@ -28,10 +28,13 @@ const (
 	ReasonAuthorMayNot = "AuthorMayNot"
 
 	// ConditionResourcesUnreadable is True on a placement that selects kinds, or
-	// namespaces that may hold kinds, which the gateway may not list and watch.
+	// namespaces that may hold kinds, which cannot be read.
 	ConditionResourcesUnreadable = "ResourcesUnreadable"
-	// ReasonGatewayMayNot is of ConditionResourcesUnreadable.
+	// ReasonGatewayMayNot is of ConditionResourcesUnreadable: the gateway lacks the right.
 	ReasonGatewayMayNot = "GatewayMayNot"
+	// ReasonKindUnavailable is of ConditionResourcesUnreadable: the hub itself cannot read a kind,
+	// whose conversion webhook or API server does not answer.
+	ReasonKindUnavailable = "KindUnavailable"
 	// PlaceableLabel, with the value "true", makes a ClusterRole part of what the gateway may
 	// read where that is narrowed.
 	PlaceableLabel = "fleetgate.io/aggregate-to-placeable"

@@ -1,0 +1,224 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package selection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"golang.org/x/sync/errgroup"
+
+	"fleetgate.io/fleetgate/pkg/byname"
+)
+
+// look is one look at what a placement selects.
+type look struct {
+	*Selector
+
+	mu sync.Mutex // guards missed
+	// missed are kinds of which objects are missing from what was found.
+	missed []Unreadable
+}
+
+func (l *look) miss(u Unreadable) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.missed = append(l.missed, u)
+}
+
+// list returns the objects of a kind. One that is not listed is noted.
+func (l *look) list(kind Kind, namespace string) ([]*metav1.PartialObjectMetadata, error) {
+	objects, err := l.watcher.list(kind, namespace)
+	if !errors.Is(err, errUnlisted) {
+		return objects, err
+	}
+	if u := l.watcher.unreadableKind(kind); u != nil {
+		l.miss(*u)
+	} else {
+		l.miss(Unreadable{Kind: kind, Fault: err.Error()})
+	}
+	return nil, nil
+}
+
+// candidate is an object that is probably selected.
+type candidate struct {
+	kind            Kind
+	namespace, name string
+	// version is the object's, as the watch has seen it.
+	version string
+}
+
+// withheld is what a candidate is called that the bound does not cover.
+func (c candidate) withheld() string {
+	resource := c.kind.GVR().GroupResource().String()
+	if c.namespace == "" {
+		return resource
+	}
+	return fmt.Sprintf("%s in namespace %q", resource, c.namespace)
+}
+
+// candidates goes by metadata alone, and tells what the bound withholds. Two selectors
+// must not select the same object.
+func (l *look) candidates(wants []want, bound *Bound) (found []candidate, withheld []string, err error) {
+	seen := map[candidate]bool{}
+	withheld = []string{}
+	for _, w := range wants {
+		selected, err := l.selectedBy(w)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, c := range selected {
+			if !bound.Covers(c.kind.GVR().GroupResource(), c.namespace, c.name) {
+				withheld = append(withheld, c.withheld())
+				continue
+			}
+			// The same object in two versions is the same object.
+			id := candidate{kind: Kind{GroupVersionKind: c.kind.GroupKind().WithVersion("")}, namespace: c.namespace, name: c.name}
+			if seen[id] {
+				return nil, nil, invalid("%s %q is selected by more than one resource selector; make the selectors exclude each other", describe(c.kind.GroupVersionKind), c.name)
+			}
+			seen[id] = true
+			found = append(found, c)
+		}
+		if len(found) > MaxObjects {
+			return nil, nil, invalid("the resource selectors select more than %d objects; split the placement", MaxObjects)
+		}
+	}
+	slices.Sort(withheld)
+	return found, slices.Compact(withheld), nil
+}
+
+func (l *look) selectedBy(w want) ([]candidate, error) {
+	objects, err := l.list(w.kind, w.namespace)
+	if err != nil {
+		return nil, err
+	}
+	var found []candidate
+	for _, object := range objects {
+		if !w.picks(object) {
+			continue
+		}
+		if !w.isNamespace() {
+			if metadataPropagates(w.kind.GroupKind(), object, l.hasService(object.Namespace)) {
+				found = append(found, candidate{w.kind, object.Namespace, object.Name, object.ResourceVersion})
+			}
+			continue
+		}
+		inside, err := l.namespace(w, object)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, inside...)
+	}
+	return found, nil
+}
+
+// namespace returns the namespace and, if the selector wants it, what is in it.
+func (l *look) namespace(w want, namespace *metav1.PartialObjectMetadata) ([]candidate, error) {
+	name := namespace.Name
+	if !NamespacePropagates(name) {
+		return nil, invalid("namespace %q must not be placed on members: it belongs to the cluster itself; select others", name)
+	}
+	found := []candidate{{kind: w.kind, name: name, version: namespace.ResourceVersion}}
+	if !w.contents {
+		return found, nil
+	}
+	kinds, err := l.kinds.Contents()
+	if err != nil {
+		return nil, err
+	}
+	for _, kind := range kinds {
+		objects, err := l.list(kind, name)
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range objects {
+			if metadataPropagates(kind.GroupKind(), object, l.hasService(name)) {
+				found = append(found, candidate{kind, name, object.Name, object.ResourceVersion})
+			}
+		}
+	}
+	return found, nil
+}
+
+// Propagates reports whether an object in a namespace would be placed with it, as far as
+// its metadata alone tells: of Endpoints, it does not tell.
+func Propagates(kind schema.GroupKind, object *metav1.PartialObjectMetadata) bool {
+	return object.DeletionTimestamp == nil && metadataPropagates(kind, object, func(string) bool { return true })
+}
+
+// hasService finds out whether a namespace has a Service. While nobody knows, nobody knows either
+// whose the Endpoints are.
+func (l *look) hasService(namespace string) func(name string) bool {
+	return func(name string) bool {
+		services, err := l.watcher.list(Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Service"}, Resource: "services"}, namespace)
+		if errors.Is(err, errUnlisted) {
+			l.miss(Unreadable{Kind: Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Endpoints"}, Resource: "endpoints", Namespaced: true}})
+			return true
+		}
+		if err != nil {
+			return false // Services are not watched when only certain kinds are selected.
+		}
+		return slices.ContainsFunc(services, func(s *metav1.PartialObjectMetadata) bool { return s.Name == name })
+	}
+}
+
+// read gets the full objects. One that has gone, or is going, meanwhile is left out. So is one
+// whose kind cannot be read, which is noted.
+func (l *look) read(ctx context.Context, candidates []candidate) ([]*unstructured.Unstructured, error) {
+	objects := make([]*unstructured.Unstructured, len(candidates))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(readers)
+	for i, c := range candidates {
+		group.Go(func() error {
+			object, err := l.get(ctx, c)
+			objects[i] = object
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	selected := make([]*unstructured.Unstructured, 0, len(objects))
+	for _, object := range objects {
+		if object != nil {
+			selected = append(selected, object)
+		}
+	}
+	Sort(selected)
+	return selected, nil
+}
+
+func (l *look) get(ctx context.Context, c candidate) (*unstructured.Unstructured, error) {
+	key := types.NamespacedName{Namespace: c.namespace, Name: c.name}
+	object, err := byname.Get(ctx, l.client.Resource(c.kind.GVR()).Namespace(c.namespace), c.kind.GVR(), key, c.version)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case apierrors.IsForbidden(err):
+		l.watcher.refused(ctx, c.kind.GVR(), err)
+		l.miss(Unreadable{Kind: c.kind})
+		return nil, nil
+	case err != nil && OfTheKind(err):
+		l.watcher.suspect(c.kind.GVR(), fault{text: err.Error(), object: key, told: true})
+		l.miss(Unreadable{Kind: c.kind, Fault: err.Error()})
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading what is selected: %w", err)
+	}
+	if object.GetDeletionTimestamp() != nil || !contentPropagates(object) {
+		return nil, nil
+	}
+	Strip(object)
+	return object, nil
+}
