@@ -52,6 +52,9 @@ func Decode(raw []byte) (*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	dropServerFields(object)
+	if IsSecret(object.GroupVersionKind().GroupKind()) {
+		FoldStringData(object.Object)
+	}
 	return object, nil
 }
 
