@@ -8,7 +8,8 @@
 //
 // Kinds that Kubernetes ships are patched the strategic way, which knows that
 // containers are told apart by name; all others by JSON merge patch, which
-// replaces lists whole.
+// replaces lists whole. A list of the former whose items the merge key does not
+// tell apart, as ports for TCP and UDP of one number, is replaced whole too.
 package merge
 
 import (
@@ -76,6 +77,9 @@ func (m Merger) diff(kind schema.GroupVersionKind, original, modified, current [
 	keys, err := strategicpatch.NewPatchMetaFromStruct(object)
 	if err != nil {
 		return Patch{}, err
+	}
+	if patch, is, err := ambiguous(keys, original, modified, current, unchanged); is || err != nil {
+		return patch, err
 	}
 	data, err := strategicpatch.CreateThreeWayMergePatch(original, modified, current, keys, true, unchanged...)
 	return Patch{Type: types.StrategicMergePatchType, Data: data}, err
