@@ -6,8 +6,8 @@ package engine
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
+	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -123,15 +123,26 @@ func (e *Engine) merge(it Item, desired, live *unstructured.Unstructured) (merge
 	if err != nil {
 		return merge.Patch{}, fmt.Errorf("encoding the wanted object: %w", err)
 	}
-	current, err := live.MarshalJSON()
+	current, err := withoutManagers(live).MarshalJSON()
 	if err != nil {
 		return merge.Patch{}, fmt.Errorf("encoding the object of the member: %w", err)
 	}
-	patch, err := e.merger.ThreeWay(it.object.GroupVersionKind(), e.lastApplied(live), modified, current)
+	patch, err := e.merger.ThreeWay(it.object.GroupVersionKind(), e.lastApplied(it, live), modified, current)
 	if err != nil {
 		return merge.Patch{}, unmergeable{err}
 	}
 	return patch, nil
+}
+
+// withoutManagers is an object without its managedFields, which no manifest has. It shares the
+// rest.
+func withoutManagers(object *unstructured.Unstructured) *unstructured.Unstructured {
+	metadata, _ := object.Object["metadata"].(map[string]any)
+	less := &unstructured.Unstructured{Object: maps.Clone(object.Object)}
+	metadata = maps.Clone(metadata)
+	delete(metadata, "managedFields")
+	less.Object["metadata"] = metadata
+	return less
 }
 
 // managerOf is the field manager of an item's writes.
@@ -180,15 +191,6 @@ func onlyHolds(manager string, entries []metav1.ManagedFieldsEntry) bool {
 		}
 	}
 	return true
-}
-
-// lastApplied is the manifest as we applied it last on the client's side.
-func (e *Engine) lastApplied(live *unstructured.Unstructured) []byte {
-	text := live.GetAnnotations()[e.AppliedAnnotation]
-	if !json.Valid([]byte(text)) {
-		return nil // somebody wrote over it: as if never applied
-	}
-	return []byte(text)
 }
 
 // annotationBytes is the size of the annotations that live would have with those
