@@ -6,6 +6,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,10 +44,30 @@ func (e *Engine) rehearse(ctx context.Context, it Item, live *unstructured.Unstr
 	if apierrors.IsInvalid(err) {
 		return Differences{Fields: compare.Objects(it.object, live), Degraded: true}, nil
 	}
+	if isDuplicate(err) {
+		rehearsed, err = e.rehearseMerge(ctx, it, live)
+	}
 	if err != nil {
 		return Differences{}, err
 	}
 	return Differences{Fields: compare.Objects(rehearsed, live)}, nil
+}
+
+// isDuplicate tells the answer to a manifest that has two items with one key in a list, as two
+// variables of one name. API servers store that, and refuse to apply it.
+func isDuplicate(err error) bool {
+	return err != nil && !isTemporary(err) && strings.Contains(err.Error(), "duplicate entr")
+}
+
+// rehearseMerge asks the member's API server what the object would be if the manifest were
+// merged into it.
+func (e *Engine) rehearseMerge(ctx context.Context, it Item, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	patch, err := e.merge(it, it.object, live)
+	if err != nil || patch.IsEmpty() {
+		return live, err
+	}
+	return e.at(it).Patch(ctx, it.Ref.Name, patch.Type, patch.Data,
+		metav1.PatchOptions{FieldManager: e.managerOf(it), DryRun: []string{metav1.DryRunAll}})
 }
 
 // reportDiff says how an object differs, and writes nothing. It is not done if the
