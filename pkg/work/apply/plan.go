@@ -122,6 +122,7 @@ func wayOf(strategy placementv1beta1.ApplyStrategy, back *placementv1beta1.Repor
 		Whole:         strategy.ComparisonOption == placementv1beta1.FullComparison,
 		KeepDrifts:    strategy.WhenToApply == placementv1beta1.ApplyIfNotDrifted,
 		TakeOverEqual: strategy.WhenToTakeOver == placementv1beta1.TakeOverIfNoDiff,
+		OwnTogether:   strategy.AllowCoOwnership,
 		Mirror:        mirrors(back),
 	}
 }
