@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
 // anything is what RBAC calls every group, resource or verb. Only a rule that says so
@@ -21,6 +23,13 @@ type Resource struct {
 	Name string
 	// Namespaced is false for a cluster-scoped kind.
 	Namespaced bool
+}
+
+// writtenIn is the namespace in which members get an object whose manifest names this one. It is
+// empty, which asks for all namespaces, for a cluster-scoped kind and for one that the hub does not
+// serve: a member may have it in either scope.
+func writtenIn(namespace string, resource *Resource) string {
+	return manifest.WrittenNamespace(namespace, resource != nil && resource.Namespaced)
 }
 
 // Resources finds the resource of a kind, and false if the hub does not serve it.

@@ -11,11 +11,14 @@ import (
 
 // OfEnveloped returns the questions for an object in an envelope at a path: it will
 // exist on members, made by the gateway, so whoever writes it must have the right to
-// make it. The resource is that of its kind, nil if the hub does not serve it.
+// make it. The resource is that of its kind, nil if the hub does not serve it. The scope of the
+// questions follows from the kind: agents ignore metadata.namespace of a cluster-scoped kind, so it
+// must not narrow what is asked.
 func OfEnveloped(path *field.Path, object *unstructured.Unstructured, resource *Resource) []Question {
-	create := Access{Verb: "create", Group: object.GroupVersionKind().Group, Resource: anything, Namespace: object.GetNamespace()}
+	create := Access{Verb: "create", Group: object.GroupVersionKind().Group, Resource: anything, Namespace: writtenIn(object.GetNamespace(), resource)}
 	if resource == nil {
-		// What cannot be named on the hub is allowed to who may create all of its group.
+		// Whoever may create all of a group in all namespaces may have members get a kind of it
+		// that the hub does not serve.
 		return []Question{needs(path, create)}
 	}
 	create.Resource, create.Name = resource.Name, object.GetName()

@@ -88,17 +88,16 @@ func rendering(path *field.Path, kind, namespace, name string) Question {
 
 // overriding is what changes an object, or without a name all of its kind. Objects in
 // envelopes are overridden by what they are, so they are asked about like others: a kind
-// that the hub does not serve can only be in one, and is asked about as a group.
+// that the hub does not serve can only be in one, and is asked about as a group, in all namespaces.
 func overriding(path *field.Path, kind schema.GroupVersionKind, namespace, name string, resources Resources) ([]Question, error) {
 	resource, served, err := resources(kind)
 	if err != nil {
 		return nil, fmt.Errorf("looking up %s: %w", kind, err)
 	}
-	update := Access{Verb: "update", Group: kind.Group, Resource: anything, Namespace: namespace}
 	if !served {
-		return []Question{needs(path, update)}, nil
+		return []Question{needs(path, Access{Verb: "update", Group: kind.Group, Resource: anything})}, nil
 	}
-	update.Resource, update.Name = resource.Name, name
+	update := Access{Verb: "update", Group: kind.Group, Resource: resource.Name, Namespace: writtenIn(namespace, &resource), Name: name}
 	questions := []Question{needs(path, update)}
 	if kind.Group != rbacv1.GroupName {
 		return questions, nil

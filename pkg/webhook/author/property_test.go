@@ -163,6 +163,9 @@ func TestNothingIsEnvelopedThatItsAuthorMayNotMake(t *testing.T) {
 		object.SetGroupVersionKind(one.kind.GroupVersionKind)
 		object.SetName(one.name)
 		object.SetNamespace(one.namespace)
+		if !one.kind.Namespaced && d.IntN(2) == 0 {
+			object.SetNamespace(pick(d, namespaces)) // Agents ignore it.
+		}
 		if slices.Contains([]string{"RoleBinding", "ClusterRoleBinding"}, one.kind.Kind) {
 			object.Object["roleRef"] = map[string]any{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": role}
 		}

@@ -63,7 +63,7 @@ func (e *Engine) decoded(it Item) (Item, error) {
 // dropNamespace takes the namespace off a manifest whose kind lives in none, if the family
 // does not mind.
 func (e *Engine) dropNamespace(it *Item) {
-	if e.DropsNamespace && !it.namespaced {
+	if namespace := it.object.GetNamespace(); e.DropsNamespace && manifest.WrittenNamespace(namespace, it.namespaced) != namespace {
 		it.object.SetNamespace("")
 		it.Ref.Namespace = ""
 	}

@@ -1,0 +1,114 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package author
+
+import (
+	"context"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
+)
+
+func bindingManifest(kind, namespace string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"roleRef": map[string]any{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": "cluster-admin"},
+	}}
+	object.SetGroupVersionKind(schema.GroupVersionKind{Group: rbacv1.GroupName, Version: "v1", Kind: kind})
+	object.SetNamespace(namespace)
+	object.SetName("mine")
+	return object
+}
+
+// TestANamespaceInAClusterScopedManifestNarrowsNothing: the owner of namespace a wrote a
+// ClusterRoleBinding with metadata.namespace a, and members got it for the whole cluster.
+func TestANamespaceInAClusterScopedManifestNarrowsNothing(t *testing.T) {
+	owner := rbac{{namespace: "a", verbs: []string{anything}, groups: []string{anything}, resources: []string{anything}}}
+	clusterScoped, namespaced := &Resource{Name: "clusterrolebindings"}, &Resource{Name: "rolebindings", Namespaced: true}
+	list := bindingManifest("List", "a")
+	list.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "List"})
+	older := bindingManifest("ClusterRoleBinding", "a")
+	older.SetAPIVersion(rbacv1.GroupName + "/v1beta1")
+	for name, tc := range map[string]struct {
+		object   *unstructured.Unstructured
+		resource *Resource
+		refused  bool
+	}{
+		"a cluster-scoped kind":                      {bindingManifest("ClusterRoleBinding", "a"), clusterScoped, true},
+		"a cluster-scoped kind in another version":   {older, clusterScoped, true},
+		"a cluster-scoped kind without a namespace":  {bindingManifest("ClusterRoleBinding", ""), clusterScoped, true},
+		"a kind that the hub does not serve":         {bindingManifest("GlobalBinding", "a"), nil, true},
+		"a List":                                     {list, nil, true},
+		"a namespaced kind in the owner's namespace": {bindingManifest("RoleBinding", "a"), namespaced, false},
+		"a namespaced kind in another namespace":     {bindingManifest("RoleBinding", "b"), namespaced, true},
+		"a namespaced kind without a namespace":      {bindingManifest("RoleBinding", ""), namespaced, true},
+	} {
+		refused, err := askerOf(owner).Refused(context.Background(), "a set", OfEnveloped(field.NewPath("data"), tc.object, tc.resource))
+		if err != nil || len(refused) > 0 != tc.refused {
+			t.Errorf("%s: refused %v, %v", name, refused, err)
+		}
+	}
+}
+
+// TestNothingIsAskedInANarrowerScopeThanItIsWritten: for each entrance by which manifests and their
+// changes come to members, whatever the kind, its scope on the hub and the namespace in the
+// manifest. A kind that the hub does not serve may have either scope on a member.
+func TestNothingIsAskedInANarrowerScopeThanItIsWritten(t *testing.T) {
+	checked := 0
+	for seed := range uint64(seeds) {
+		d := newDice(seed)
+		one, served, namespace := d.thing(), d.IntN(4) > 0, pick(d, append([]string{""}, namespaces...))
+		resources := func(kind schema.GroupVersionKind) (Resource, bool, error) {
+			if !served {
+				return Resource{}, false, nil
+			}
+			return world{}.Resources(kind)
+		}
+		kind := one.kind.GroupVersionKind
+		var known *Resource
+		if resource, ok, _ := resources(kind); ok {
+			known = &resource
+		}
+		object := &unstructured.Unstructured{Object: map[string]any{}}
+		object.SetGroupVersionKind(kind)
+		object.SetName(one.name)
+		object.SetNamespace(namespace)
+		asked := map[string][]Question{"a manifest of an envelope or a set": OfEnveloped(field.NewPath("data"), object, known)}
+		var err error
+		if namespace != "" {
+			spec := &placementv1beta1.ResourceOverrideSpec{ResourceSelectors: []placementv1beta1.ResourceSelector{{Group: kind.Group, Version: "v1", Kind: kind.Kind, Name: one.name}}}
+			asked["an override of a namespace"], err = OfOverride(namespace, spec, resources)
+		} else {
+			spec := &placementv1beta1.ClusterResourceOverrideSpec{ClusterResourceSelectors: []placementv1beta1.ResourceSelectorTerm{{Group: kind.Group, Version: "v1", Kind: kind.Kind, Name: one.name}}}
+			asked["an override"], err = OfClusterOverride(spec, resources)
+		}
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		written := ""
+		if served {
+			written = manifest.WrittenNamespace(namespace, one.kind.Namespaced)
+		}
+		for entrance, questions := range asked {
+			if len(questions) == 0 {
+				t.Fatalf("seed %d: nothing is asked about %s of %s", seed, entrance, kind)
+			}
+			// The first is for the object itself.
+			for _, access := range questions[0].Any {
+				checked++
+				if access.Namespace != "" && access.Namespace != written {
+					t.Fatalf("seed %d: %s of %s in namespace %q is written in %q and asked in %q", seed, entrance, kind, namespace, written, access.Namespace)
+				}
+			}
+		}
+	}
+	if checked < seeds {
+		t.Errorf("%d accesses were checked: this proves too little", checked)
+	}
+}
