@@ -138,12 +138,13 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	rollouts := &rollout.Reconciler{Client: cached, Clock: o.Clock, Snapshots: contents, Workers: o.Workers}
+	scheduling := &scheduler.Reconciler{Client: cached, Live: live, Profile: scheduler.Telling(scheduler.Profile()), Rollout: rollouts, Tenancy: o.Tenancy,
+		Marks: o.Marks, Clock: o.Clock, Workers: o.Workers}
 	controllers := []interface{ SetupWithManager(mgr ctrl.Manager) error }{
 		snapshots,
-		&scheduler.Reconciler{Client: cached, Live: live, Profile: scheduler.Telling(scheduler.Profile()), Rollout: rollouts, Tenancy: o.Tenancy,
-			Marks: o.Marks, Clock: o.Clock, Workers: o.Workers},
+		scheduling,
 		&eviction.Reconciler{Client: cached, Live: live},
-		&failover.Reconciler{Client: cached, Recorder: recorder, Clock: o.Clock, Workers: o.Workers},
+		&failover.Reconciler{Client: cached, Recorder: recorder, Clock: o.Clock, Scheduler: scheduling, Workers: o.Workers},
 		rollouts,
 		&updaterun.Reconciler{Client: cached, Live: live, Snapshots: contents, Taker: snapshots, Recorder: recorder, Clock: o.Clock, Workers: o.Workers},
 		&reportback.Reconciler{Client: cached, Live: live, Snapshots: contents, Workers: o.Workers},

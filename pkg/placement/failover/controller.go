@@ -41,6 +41,7 @@ const Name = "placement.failover"
 const (
 	eventFailover        = "PlacementFailover"
 	eventInvalidFailover = "PlacementFailoverInvalid"
+	eventSuspended       = "PlacementFailoverSuspended"
 )
 
 // Label is on evictions that failover asks for: the placement's name.
@@ -58,8 +59,18 @@ type Reconciler struct {
 	Client   client.Client
 	Recorder events.EventRecorder
 	Clock    clock.PassiveClock
+	// Scheduler says whether another member can take over.
+	Scheduler Scheduler
 	// Workers is how many placements are looked at at a time.
 	Workers int
+
+	watch watch
+}
+
+// Scheduler knows where else a placement could be; *scheduler.Reconciler is one.
+type Scheduler interface {
+	// TakeOver returns why no other member can take what a placement has on one, or "".
+	TakeOver(ctx context.Context, placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject, member string) (why string, err error)
 }
 
 // SetupWithManager registers the controller. It looks at a placement when its
@@ -104,10 +115,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	policy := placement.Spec.Policy
 	if terms.Never() || placement.DeletionTimestamp != nil || policy != nil && policy.PlacementType == placementv1beta1.PickFixed {
-		return ctrl.Result{}, nil
+		return ctrl.Result{}, r.suspend(ctx, placement, nil)
 	}
 	again, err := r.move(ctx, placement, terms)
-	return ctrl.Result{RequeueAfter: again}, err
+	return family.Again(ctrl.Result{RequeueAfter: again}, err)
+}
+
+// due is a binding that has to leave its member.
+type due struct {
+	binding placementv1beta1.BindingObject
+	reason  string
+	// ordered is set if a person has said so, by a taint.
+	ordered bool
 }
 
 // move asks for the evictions that are due, and returns when to look again.
@@ -119,34 +138,101 @@ func (r *Reconciler) move(ctx context.Context, placement *placementv1beta1.Clust
 	if err := r.forget(ctx, placement, bindings); err != nil {
 		return 0, err
 	}
-	soonest := func(wait time.Duration) {
+	var list clusterv1beta1.MemberClusterList
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return 0, fmt.Errorf("listing members: %w", err)
+	}
+	census := censusOf(list.Items)
+	leaving, again := dueOf(bindings, list.Items, terms, r.watch.see(census, r.Clock.Now()), r.Clock.Now())
+	var suspended *metav1.Condition
+	var wait time.Duration
+	if len(leaving) > 0 {
+		if suspended, wait, err = r.evictOne(ctx, placement, bindings, leaving, census); err != nil {
+			return 0, err
+		}
+	}
+	if wait > 0 && (again == 0 || wait < again) {
+		again = wait
+	}
+	return again, r.suspend(ctx, placement, suspended)
+}
+
+// dueOf are the bindings that have to leave their members, and when others may have to.
+func dueOf(bindings []placementv1beta1.BindingObject, members []clusterv1beta1.MemberCluster, terms Terms, heard, now time.Time) (leaving []due, again time.Duration) {
+	byName := make(map[string]*clusterv1beta1.MemberCluster, len(members))
+	for i := range members {
+		byName[members[i].Name] = &members[i]
+	}
+	for _, b := range bindings {
+		member := byName[b.GetSpec().TargetCluster] // The scheduler drops what is on members that left.
+		if member == nil || b.GetDeletionTimestamp() != nil || b.GetSpec().State != placementv1beta1.BindingBound {
+			continue
+		}
+		reason, wait := terms.Met(member, heard, now)
 		if wait > 0 && (again == 0 || wait < again) {
 			again = wait
 		}
+		if reason != "" {
+			leaving = append(leaving, due{binding: b, reason: reason, ordered: terms.ordered(member)})
+		}
 	}
-	for _, b := range bindings {
-		if b.GetDeletionTimestamp() != nil || b.GetSpec().State != placementv1beta1.BindingBound {
+	return leaving, again
+}
+
+// evictOne asks for one eviction of those that are due: what the next one leads to can only be
+// told when the placement has its new member. It returns why nothing is evicted, if that is
+// nothing that passes by itself, and when to look again.
+func (r *Reconciler) evictOne(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, bindings []placementv1beta1.BindingObject, leaving []due, census census) (*metav1.Condition, time.Duration, error) {
+	var suspended *metav1.Condition
+	for _, d := range leaving {
+		if !d.ordered && census.disrupted() {
+			suspended = &metav1.Condition{Reason: placementv1beta1.ReasonMostMembersUnreachable, Message: census.why()}
 			continue
 		}
-		member := &clusterv1beta1.MemberCluster{}
-		err := r.Client.Get(ctx, types.NamespacedName{Name: b.GetSpec().TargetCluster}, member)
-		if apierrors.IsNotFound(err) {
-			continue // The scheduler drops what is on members that left.
+		if !d.ordered || !picksAll(placement) {
+			why, err := r.Scheduler.TakeOver(ctx, placement, bindings, d.binding.GetSpec().TargetCluster)
+			if err != nil {
+				return nil, 0, err
+			}
+			if why != "" {
+				suspended = &metav1.Condition{Reason: placementv1beta1.ReasonNoMemberToTakeOver, Message: fmt.Sprintf(
+					"The placement stays on member %q though %s: no other member can take over (%s)", d.binding.GetSpec().TargetCluster, d.reason, why)}
+				continue
+			}
 		}
-		if err != nil {
-			return 0, fmt.Errorf("reading member %q: %w", b.GetSpec().TargetCluster, err)
-		}
-		reason, wait := terms.Met(member, r.Clock.Now())
-		soonest(wait)
-		if reason == "" {
-			continue
-		}
-		if wait, err = r.evict(ctx, placement, b, reason); err != nil {
-			return 0, err
-		}
-		soonest(wait)
+		wait, err := r.evict(ctx, placement, d.binding, d.reason)
+		return nil, wait, err
 	}
-	return again, nil
+	return suspended, retry, nil
+}
+
+// picksAll reports whether the placement is on all members that fit: none of them takes over from
+// another.
+func picksAll(placement *placementv1beta1.ClusterResourcePlacement) bool {
+	policy := placement.Spec.Policy
+	return policy == nil || policy.PlacementType == "" || policy.PlacementType == placementv1beta1.PickAll
+}
+
+// suspend says on the placement why it is not moved though it should be; nil is nothing.
+func (r *Reconciler) suspend(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, c *metav1.Condition) error {
+	before := placement.DeepCopy()
+	if c == nil {
+		if !meta.RemoveStatusCondition(&placement.Status.Conditions, placementv1beta1.ConditionFailoverSuspended) {
+			return nil
+		}
+	} else {
+		c.Type, c.Status, c.ObservedGeneration = placementv1beta1.ConditionFailoverSuspended, metav1.ConditionTrue, placement.Generation
+		if !meta.SetStatusCondition(&placement.Status.Conditions, *c) {
+			return nil
+		}
+	}
+	if err := r.Client.Status().Patch(ctx, placement, routine.Since(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status of placement %q: %w", placement.Name, err)
+	}
+	if c != nil {
+		r.Recorder.Eventf(placement, nil, corev1.EventTypeWarning, eventSuspended, "Failover", "%s", c.Message)
+	}
+	return nil
 }
 
 // evict asks for the eviction of a binding, and says when to look at it again.
@@ -156,6 +242,9 @@ func (r *Reconciler) evict(ctx context.Context, placement *placementv1beta1.Clus
 	err := r.Client.Get(ctx, types.NamespacedName{Name: name}, eviction)
 	switch {
 	case apierrors.IsNotFound(err):
+		if wait := r.watch.turn(r.Clock.Now()); wait > 0 {
+			return wait, nil
+		}
 		return retry, r.create(ctx, placement, b, name, reason)
 	case err != nil:
 		return 0, fmt.Errorf("reading eviction %q: %w", name, err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 )
 
 const (
@@ -72,12 +73,14 @@ func (t Terms) Never() bool { return t.After == 0 && len(t.Taints) == 0 }
 
 // Met returns why the placement has to leave the member, or "" and, unless it is
 // 0, after how long to ask again though nothing happens. A member is not silent as long as
-// the hub says that it hears of it, however old the heartbeat is that it shows.
-func (t Terms) Met(member *clusterv1beta1.MemberCluster, now time.Time) (reason string, again time.Duration) {
-	for _, taint := range member.Spec.Taints {
-		if slices.Contains(t.Taints, taint.Key) {
-			return "the member has the taint " + taint.Key, 0
+// the hub says that it hears of it, however old the heartbeat is that it shows. What members did
+// not say before heard does not count: most of them were unreachable then.
+func (t Terms) Met(member *clusterv1beta1.MemberCluster, heard, now time.Time) (reason string, again time.Duration) {
+	if key := t.taintOf(member); key != "" {
+		if wait := heard.Add(taintGrace).Sub(now); wait > 0 && automatic(key) {
+			return "", wait
 		}
+		return "the member has the taint " + key, 0
 	}
 	if t.After == 0 || member.IsJoined() {
 		return "", 0
@@ -86,9 +89,36 @@ func (t Terms) Met(member *clusterv1beta1.MemberCluster, now time.Time) (reason 
 	if agent == nil {
 		return "", 0 // It never came; nothing can be on it.
 	}
-	left := agent.LastReceivedHeartbeat.Add(t.After).Sub(now)
+	since := agent.LastReceivedHeartbeat.Time
+	if heard.After(since) {
+		since = heard
+	}
+	left := since.Add(t.After).Sub(now)
 	if left <= 0 {
 		return fmt.Sprintf("the member has been silent for %s", t.After), 0
 	}
 	return "", left
+}
+
+// taintOf is the key of a taint of the member under which the placement leaves, or "".
+func (t Terms) taintOf(member *clusterv1beta1.MemberCluster) string {
+	key := ""
+	for _, taint := range member.Spec.Taints {
+		if slices.Contains(t.Taints, taint.Key) && (key == "" || !automatic(taint.Key)) {
+			key = taint.Key
+		}
+	}
+	return key
+}
+
+// ordered reports whether the member has a taint of the terms that only people set.
+func (t Terms) ordered(member *clusterv1beta1.MemberCluster) bool {
+	return slices.ContainsFunc(member.Spec.Taints, func(taint clusterv1beta1.Taint) bool {
+		return slices.Contains(t.Taints, taint.Key) && !automatic(taint.Key)
+	})
+}
+
+// automatic reports whether a taint is set by the hub where it does not hear of a member.
+func automatic(key string) bool {
+	return key == clusterv1beta1.TaintUnreachable || key == clusterv1.TaintUnreachable || key == clusterv1.TaintUnavailable
 }

@@ -154,6 +154,21 @@ var _ = Describe("An eviction", func() {
 	})
 })
 
+// expectSuspended awaits the reason why a placement stays; "" is that it need not.
+func expectSuspended(ctx context.Context, name, reason string) {
+	GinkgoHelper()
+	Eventually(func() (string, error) {
+		crp, err := statusOf(ctx, name)
+		if err != nil {
+			return "", err
+		}
+		if c := meta.FindStatusCondition(crp.Status.Conditions, placementv1beta1.ConditionFailoverSuspended); c != nil {
+			return c.Reason, nil
+		}
+		return "", nil
+	}).WithTimeout(soon).WithPolling(often).Should(Equal(reason))
+}
+
 var _ = Describe("Failover", func() {
 	silentFor := func(ctx context.Context, member string, silence time.Duration) {
 		GinkgoHelper()
@@ -185,37 +200,55 @@ var _ = Describe("Failover", func() {
 
 	It("does not return to a member whose silence it left, but to one that speaks again", func(ctx SpecContext) {
 		shop(ctx, "wb-shop")
-		joinAll(ctx, "wb", nil)
-		place(ctx, "wb", "wb-shop", nil)
+		joinAll(ctx, "wb", nil, nil)
+		place(ctx, "wb", "wb-shop", picking(1, nil))
 		expectAvailable(ctx, "wb", "0")
-		silentFor(ctx, "wb-1", 100*time.Second) // Not long enough for the scheduler by itself.
+		expectOn(ctx, "wb", "wb-2")
+		silentFor(ctx, "wb-2", 100*time.Second) // Not long enough for the scheduler by itself.
 		annotate(ctx, "wb", failover.AfterAnnotation, "60")
-		Eventually(placedOn).WithContext(ctx).WithArguments("wb").WithTimeout(soon).WithPolling(often).Should(BeEmpty())
-		Consistently(placedOn).WithContext(ctx).WithArguments("wb").WithTimeout(time.Second).WithPolling(often).Should(BeEmpty())
-		silentFor(ctx, "wb-1", 0)
 		expectOn(ctx, "wb", "wb-1")
+		expectAvailable(ctx, "wb", "0")
+
+		By("staying while nobody else is heard")
+		silentFor(ctx, "wb-1", 100*time.Second)
+		expectSuspended(ctx, "wb", placementv1beta1.ReasonNoMemberToTakeOver)
+		expectStill(ctx, "wb", "wb-1")
+		silentFor(ctx, "wb-2", 0)
+		expectOn(ctx, "wb", "wb-2")
+		expectSuspended(ctx, "wb", "")
+	})
+
+	It("stays on a silent member of a placement that is on all that fit", func(ctx SpecContext) {
+		shop(ctx, "we-shop")
+		joinAll(ctx, "we", nil, nil)
+		place(ctx, "we", "we-shop", nil)
+		annotate(ctx, "we", failover.AfterAnnotation, "60")
+		expectAvailable(ctx, "we", "0")
+		silentFor(ctx, "we-1", 100*time.Second)
+		expectSuspended(ctx, "we", placementv1beta1.ReasonNoMemberToTakeOver)
+		expectStill(ctx, "we", "we-1", "we-2")
 	})
 
 	It("stays on a member that is heard though it shows an old heartbeat, and leaves when the hub hears nothing", func(ctx SpecContext) {
 		joined := func(is metav1.ConditionStatus, shows time.Duration) {
 			GinkgoHelper()
-			report(ctx, "wd-1", func(status *clusterv1beta1.MemberClusterStatus) {
+			report(ctx, "wd-2", func(status *clusterv1beta1.MemberClusterStatus) {
 				status.AgentStatus[0].LastReceivedHeartbeat = metav1.NewTime(time.Now().Add(-shows))
 				meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: clusterv1beta1.ConditionJoined, Status: is, Reason: "Test"})
 			})
 		}
 		shop(ctx, "wd-shop")
-		joinAll(ctx, "wd", nil)
+		joinAll(ctx, "wd", nil, nil)
 		joined(metav1.ConditionTrue, 6*time.Minute) // Too long without a word, if the hub heard none.
-		place(ctx, "wd", "wd-shop", nil)
+		place(ctx, "wd", "wd-shop", picking(1, nil))
 		annotate(ctx, "wd", failover.AfterAnnotation, "60")
 		expectAvailable(ctx, "wd", "0")
-		expectStill(ctx, "wd", "wd-1")
+		expectStill(ctx, "wd", "wd-2")
 
 		joined(metav1.ConditionUnknown, 4*time.Minute)
-		Eventually(placedOn).WithContext(ctx).WithArguments("wd").WithTimeout(soon).WithPolling(often).Should(BeEmpty())
-		joined(metav1.ConditionTrue, 0)
 		expectOn(ctx, "wd", "wd-1")
+		joined(metav1.ConditionTrue, 0)
+		expectStill(ctx, "wd", "wd-1")
 	})
 
 	It("leaves a member under a chosen taint, within the budget", func(ctx SpecContext) {
