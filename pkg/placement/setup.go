@@ -69,6 +69,8 @@ type Options struct {
 	// SnapshotIntervals say for how long changes of what placements select are gathered
 	// into one resource snapshot.
 	SnapshotIntervals snapshot.Intervals
+	// Filter leaves kinds and namespaces out of all placements.
+	Filter selection.Filter
 	// Clock tells the time; nil is the real one.
 	Clock clock.PassiveClock
 	// Order has writes yield to more urgent ones, of others too; nil is one of its own.
@@ -120,7 +122,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	cached = o.Order.Client(cached, urgency)
-	selector, watcher, err := selectorFor(mgr, live, o.Settle)
+	selector, watcher, err := selectorFor(mgr, live, o.Settle, o.Filter)
 	if err != nil {
 		return err
 	}
@@ -235,7 +237,7 @@ func unthrottled(mgr ctrl.Manager) *rest.Config {
 	return config
 }
 
-func selectorFor(mgr ctrl.Manager, rights client.Writer, settle time.Duration) (*selection.Selector, *selection.Watcher, error) {
+func selectorFor(mgr ctrl.Manager, rights client.Writer, settle time.Duration, filter selection.Filter) (*selection.Selector, *selection.Watcher, error) {
 	config, httpClient := unthrottled(mgr), mgr.GetHTTPClient()
 	// These read whatever is selected. That a version of it is deprecated is told with each list
 	// and watch, and nothing that whoever runs the gateway could change.
@@ -252,7 +254,7 @@ func selectorFor(mgr ctrl.Manager, rights client.Writer, settle time.Duration) (
 	if err != nil {
 		return nil, nil, fmt.Errorf("making a dynamic client of the hub: %w", err)
 	}
-	kinds := selection.NewKinds(discoverer)
+	kinds := selection.NewKinds(discoverer, filter)
 	watcher := selection.NewWatcher(kinds, metadataClient, rights, settle)
 	return selection.NewSelector(kinds, watcher, dynamicClient), watcher, nil
 }

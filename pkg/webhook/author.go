@@ -79,7 +79,7 @@ type contents struct {
 }
 
 func newContents(kinds discovery.DiscoveryInterface, live client.Reader) *contents {
-	return &contents{kinds: selection.NewKinds(kinds), live: live}
+	return &contents{kinds: selection.NewKinds(kinds, selection.Filter{}), live: live}
 }
 
 // Kinds are those that a namespace carries with it.

@@ -33,7 +33,12 @@ func (g *gateway) addPlacement(ctx context.Context, mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
+	filter, err := g.Placement.Filter()
+	if err != nil {
+		return err
+	}
 	return placement.SetupWithManager(ctx, mgr, placement.Options{
+		Filter:             filter,
 		Tenancy:            g.tenancy(mgr),
 		Marks:              g.marks(),
 		ConfigMapEnvelopes: g.Placement.ConfigMapEnvelopes, Charts: charts, ChartPackages: g.chartPackages(), AskAuthors: !g.Placement.TrustsAuthors(),

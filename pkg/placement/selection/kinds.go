@@ -30,6 +30,7 @@ func (k Kind) GVR() schema.GroupVersionResource { return k.GroupVersion().WithRe
 // after Invalidate; use it from any goroutine.
 type Kinds struct {
 	discovery discovery.DiscoveryInterface
+	filter    Filter
 
 	// mu guards what follows.
 	mu sync.Mutex
@@ -52,8 +53,11 @@ type catalog struct {
 	failed map[schema.GroupVersion]error
 }
 
-// NewKinds returns Kinds that ask through this client.
-func NewKinds(client discovery.DiscoveryInterface) *Kinds { return &Kinds{discovery: client} }
+// NewKinds returns Kinds that ask through this client. What the filter leaves out is no content of
+// namespaces.
+func NewKinds(client discovery.DiscoveryInterface, filter Filter) *Kinds {
+	return &Kinds{discovery: client, filter: filter}
+}
 
 // Find returns the kind, and false if the hub does not serve it or it cannot be
 // listed and watched.
@@ -119,6 +123,7 @@ func (k *Kinds) catalog() (*catalog, error) {
 	}
 	failed, _ := discovery.GroupDiscoveryFailedErrorGroups(err)
 	k.known = newCatalog(groups, lists, failed, k.before)
+	k.known.contents = slices.DeleteFunc(k.known.contents, func(kind Kind) bool { return k.filter.leavesOut(kind.GroupVersionKind) })
 	k.before = k.known
 	return k.known, nil
 }

@@ -114,6 +114,9 @@ func (l *look) selectedBy(w want) ([]candidate, error) {
 			}
 			continue
 		}
+		if !metadataPropagates(namespaceKind, object, nil) {
+			continue
+		}
 		inside, err := l.namespace(w, object)
 		if err != nil {
 			return nil, err
@@ -128,6 +131,9 @@ func (l *look) namespace(w want, namespace *metav1.PartialObjectMetadata) ([]can
 	name := namespace.Name
 	if !NamespacePropagates(name) {
 		return nil, invalid("namespace %q must not be placed on members: it belongs to the cluster itself; select others", name)
+	}
+	if l.kinds.filter.namespaces[name] {
+		return nil, invalid("the gateway leaves namespace %q out (--skipped-propagating-namespaces); select others", name)
 	}
 	found := []candidate{{kind: w.kind, name: name, version: namespace.ResourceVersion}}
 	if !w.contents {
@@ -154,7 +160,9 @@ func (l *look) namespace(w want, namespace *metav1.PartialObjectMetadata) ([]can
 // Propagates reports whether an object in a namespace would be placed with it, as far as
 // its metadata alone tells: of Endpoints, it does not tell.
 func Propagates(kind schema.GroupKind, object *metav1.PartialObjectMetadata) bool {
-	return object.DeletionTimestamp == nil && metadataPropagates(kind, object, func(string) bool { return true })
+	kept := *object
+	_, _ = trim(&kept) // It never fails.
+	return object.DeletionTimestamp == nil && metadataPropagates(kind, &kept, func(string) bool { return true })
 }
 
 // hasService finds out whether a namespace has a Service. While nobody knows, nobody knows either
@@ -218,6 +226,9 @@ func (l *look) get(ctx context.Context, c candidate) (*unstructured.Unstructured
 	}
 	if object.GetDeletionTimestamp() != nil || !contentPropagates(object) {
 		return nil, nil
+	}
+	if ofSet, err := l.ofStatefulSet(ctx, object); err != nil || ofSet {
+		return nil, err
 	}
 	Strip(object)
 	return object, nil

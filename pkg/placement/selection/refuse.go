@@ -13,6 +13,7 @@ import (
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/work/reserved"
 )
@@ -39,6 +40,8 @@ var refusedKinds = map[schema.GroupKind]bool{
 	{Kind: "Pod"}:   true,
 	{Kind: "Node"}:  true,
 	{Kind: "Event"}: true,
+	// It says what a storage of this cluster has left.
+	{Group: "storage.k8s.io", Kind: "CSIStorageCapacity"}:    true,
 	{Group: "multicluster.x-k8s.io", Kind: "ClusterProfile"}: true,
 	// The hub writes these again whenever it decides: a placement that took them along would
 	// be a change of itself.
@@ -70,27 +73,91 @@ func NamespacePropagates(name string) bool {
 		!strings.HasPrefix(name, "kube-") && !strings.HasPrefix(name, "fleet-")
 }
 
-// metadataPropagates reports whether an object inside a namespace may be sent,
-// as far as its metadata tells. What a controller of the hub, or the API server,
-// makes for itself stays: a member has controllers of its own. hasService says
-// whether the namespace has a Service of that name.
+// madeByAnnotation is on metadata that the Watcher keeps: who made the object. Its name cannot be
+// that of an annotation on the hub.
+const madeByAnnotation = "made by"
+
+// keptAnnotations are those that metadataPropagates asks for.
+var keptAnnotations = []string{
+	corev1.ServiceAccountNameKey, annotationIssuer, annotationCertificate, placementv1beta1.PlaceAnnotation,
+	annotationProvisioned, annotationLeader,
+}
+
+const (
+	annotationIssuer      = "cert-manager.io/issuer-name"
+	annotationCertificate = "cert-manager.io/certificate-name"
+	// annotationProvisioned is on a volume that a provisioner made.
+	annotationProvisioned = "pv.kubernetes.io/provisioned-by"
+	// annotationLeader makes an object the lock of a leader election.
+	annotationLeader = "control-plane.alpha.kubernetes.io/leader"
+)
+
+// trim keeps of an object's metadata what selection asks for.
+func trim(object any) (any, error) {
+	m, ok := object.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return object, nil
+	}
+	kept := map[string]string{}
+	for _, name := range keptAnnotations {
+		if value, there := m.Annotations[name]; there {
+			kept[name] = value
+		}
+	}
+	if by := madeByOf(m); by != byAuthors {
+		kept[madeByAnnotation] = string(by)
+	}
+	m.Annotations, m.ManagedFields = nil, nil
+	if len(kept) > 0 {
+		m.Annotations = kept
+	}
+	return m, nil
+}
+
+// generated are ConfigMaps that controllers put into every namespace.
+var generated = map[string]bool{"kube-root-ca.crt": true, "openshift-service-ca.crt": true, "istio-ca-root-cert": true}
+
+// metadataPropagates reports whether an object, of which trim has left this, may be sent as far as
+// its metadata tells. What a controller of the hub, or the API server, makes for itself stays: a
+// member has controllers of its own. hasService says whether the namespace has a Service of that
+// name.
 func metadataPropagates(kind schema.GroupKind, object *metav1.PartialObjectMetadata, hasService func(name string) bool) bool {
+	switch word := object.Annotations[placementv1beta1.PlaceAnnotation]; {
+	case word == placementv1beta1.PlaceSkip, kind == schema.GroupKind{Kind: "Secret"} && ofTheHouse(object):
+		return false
+	case word == placementv1beta1.PlaceAlways, kind == namespaceKind:
+		return true
+	}
+	if metav1.GetControllerOfNoCopy(object) != nil || madeBy(object.Annotations[madeByAnnotation]) == byControllers {
+		return false
+	}
+	if _, lock := object.Annotations[annotationLeader]; lock {
+		return false
+	}
 	switch kind {
 	case schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, schema.GroupKind{Group: "apps", Kind: "ControllerRevision"}:
 		return len(object.OwnerReferences) == 0
 	case schema.GroupKind{Kind: "ConfigMap"}:
-		return object.Name != "kube-root-ca.crt"
+		return !generated[object.Name]
 	case schema.GroupKind{Kind: "ServiceAccount"}:
 		return object.Name != "default"
 	case schema.GroupKind{Kind: "Secret"}:
-		return object.Annotations[corev1.ServiceAccountNameKey] == "" && !ofTheHouse(object)
+		return object.Annotations[corev1.ServiceAccountNameKey] == ""
+	case schema.GroupKind{Kind: "PersistentVolume"}:
+		return object.Annotations[annotationProvisioned] == ""
 	case schema.GroupKind{Kind: "Endpoints"}:
-		return !hasService(object.Name)
+		_, managed := object.Labels["endpoints.kubernetes.io/managed-by"]
+		return !managed && (madeBy(object.Annotations[madeByAnnotation]) != byUnknown || !hasService(object.Name))
 	case schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}:
-		_, managed := object.Labels["endpointslice.kubernetes.io/managed-by"]
-		return !managed
+		return humanSlice(object.Labels["endpointslice.kubernetes.io/managed-by"])
 	}
 	return true
+}
+
+// humanSlice reports whether an EndpointSlice is no controller's. The label is required of authors too:
+// Kubernetes suggests a name that says so.
+func humanSlice(managedBy string) bool {
+	return managedBy == "" || managedBy == "staff" || managedBy == "cluster-admins"
 }
 
 // servingAuthority is the Secret of the gateway's certificate authority, servingIssuers the
@@ -106,7 +173,7 @@ var servingIssuers = map[string]bool{"gateway-self-signed": true, "gateway-ca": 
 func ofTheHouse(secret *metav1.PartialObjectMetadata) bool {
 	_, ofMember := secret.Labels[clusterv1beta1.LabelMember]
 	_, ofAccount := secret.Labels[authenticationv1beta1.LabelManagedServiceAccount]
-	byCertManager := servingIssuers[secret.Annotations["cert-manager.io/issuer-name"]] && strings.HasPrefix(secret.Annotations["cert-manager.io/certificate-name"], "gateway-")
+	byCertManager := servingIssuers[secret.Annotations[annotationIssuer]] && strings.HasPrefix(secret.Annotations[annotationCertificate], "gateway-")
 	if ofMember || ofAccount || byCertManager || secret.Name == servingAuthority {
 		return true
 	}
@@ -119,12 +186,20 @@ func ofTheHouse(secret *metav1.PartialObjectMetadata) bool {
 	return false
 }
 
+// helmRelease is the type of Secrets in which Helm keeps what it installed on this cluster.
+const helmRelease = "helm.sh/release.v1"
+
 // contentPropagates is the rest of the question, which only the full object
 // answers.
 func contentPropagates(object *unstructured.Unstructured) bool {
-	if object.GroupVersionKind().GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
+	always := object.GetAnnotations()[placementv1beta1.PlaceAnnotation] == placementv1beta1.PlaceAlways
+	kind := object.GroupVersionKind().GroupKind()
+	if !always && kind != namespaceKind && writersOf(object).onlyControllers() {
+		return false // Somebody has labelled it since, for example.
+	}
+	if kind != (schema.GroupKind{Kind: "Secret"}) {
 		return true
 	}
 	secretType, _, _ := unstructured.NestedString(object.Object, "type")
-	return !reserved.TokenSecret(secretType) && secretType != string(registrationv1alpha1.SecretTypeRegistrationValues)
+	return !reserved.TokenSecret(secretType) && secretType != string(registrationv1alpha1.SecretTypeRegistrationValues) && (always || secretType != helmRelease)
 }

@@ -8,6 +8,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
 func TestKindPropagates(t *testing.T) {
@@ -73,22 +75,76 @@ func TestMetadataPropagates(t *testing.T) {
 		"the gateway's certificate by cert-manager": {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{Name: "gateway-serving", Annotations: map[string]string{
 			"cert-manager.io/issuer-name": "gateway-ca", "cert-manager.io/certificate-name": "gateway-serving",
 		}}, false},
-		"a user's certificate of such a name": {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{Name: "gateway-serving"}, true},
-		"a ConfigMap of that name":            {schema.GroupKind{Kind: "ConfigMap"}, metav1.ObjectMeta{Name: "gateway-serving-ca"}, true},
-		"a Secret of a registration token":    {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "fleet.cattle.io/v1alpha1", Kind: "ClusterRegistrationToken"}}}, false},
-		"a user's Secret":                     {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{Name: "a"}, true},
-		"Endpoints of a Service":              {schema.GroupKind{Kind: "Endpoints"}, metav1.ObjectMeta{Name: "service"}, false},
-		"Endpoints of a user":                 {schema.GroupKind{Kind: "Endpoints"}, metav1.ObjectMeta{Name: "a"}, true},
-		"a managed EndpointSlice":             {schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}, metav1.ObjectMeta{Labels: map[string]string{"endpointslice.kubernetes.io/managed-by": "x"}}, false},
-		"EndpointSlice of a user":             {schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}, metav1.ObjectMeta{}, true},
+		"a user's certificate of such a name":    {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{Name: "gateway-serving"}, true},
+		"a ConfigMap of that name":               {schema.GroupKind{Kind: "ConfigMap"}, metav1.ObjectMeta{Name: "gateway-serving-ca"}, true},
+		"a Secret of a registration token":       {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "fleet.cattle.io/v1alpha1", Kind: "ClusterRegistrationToken"}}}, false},
+		"an object of a controller":              {schema.GroupKind{Group: "example.com", Kind: "Thing"}, metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Name: "x", Controller: new(true)}}}, false},
+		"an object that controllers wrote":       {schema.GroupKind{Group: "example.com", Kind: "Thing"}, metav1.ObjectMeta{ManagedFields: managedBy("kube-controller-manager")}, false},
+		"one that somebody else wrote too":       {schema.GroupKind{Group: "example.com", Kind: "Thing"}, metav1.ObjectMeta{ManagedFields: managedBy("kube-controller-manager", "kubectl")}, true},
+		"an object that its author leaves out":   {schema.GroupKind{Kind: "ConfigMap"}, metav1.ObjectMeta{Annotations: map[string]string{placementv1beta1.PlaceAnnotation: placementv1beta1.PlaceSkip}}, false},
+		"a namespace that its author leaves out": {schema.GroupKind{Kind: "Namespace"}, metav1.ObjectMeta{Annotations: map[string]string{placementv1beta1.PlaceAnnotation: placementv1beta1.PlaceSkip}}, false},
+		"a controller's object that is wanted": {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{
+			OwnerReferences: []metav1.OwnerReference{{Name: "x", Controller: new(true)}}, Annotations: map[string]string{placementv1beta1.PlaceAnnotation: placementv1beta1.PlaceAlways}}, true},
+		"a Secret of the house that somebody wants": {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{
+			Labels: map[string]string{"fleetgate.io/member": "m1"}, Annotations: map[string]string{placementv1beta1.PlaceAnnotation: placementv1beta1.PlaceAlways}}, false},
+		"a volume that a provisioner made":             {schema.GroupKind{Kind: "PersistentVolume"}, metav1.ObjectMeta{Annotations: map[string]string{"pv.kubernetes.io/provisioned-by": "ebs"}}, false},
+		"a static volume":                              {schema.GroupKind{Kind: "PersistentVolume"}, metav1.ObjectMeta{Name: "a"}, true},
+		"a lock of leaders":                            {schema.GroupKind{Kind: "ConfigMap"}, metav1.ObjectMeta{Annotations: map[string]string{"control-plane.alpha.kubernetes.io/leader": "{}"}}, false},
+		"Endpoints that an author wrote for a Service": {schema.GroupKind{Kind: "Endpoints"}, metav1.ObjectMeta{Name: "service", ManagedFields: managedBy("kubectl")}, true},
+		"Endpoints that a controller wrote":            {schema.GroupKind{Kind: "Endpoints"}, metav1.ObjectMeta{Name: "other", ManagedFields: managedBy("kube-controller-manager")}, false},
+		"a user's Secret":                              {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{Name: "a"}, true},
+		"Endpoints of a Service":                       {schema.GroupKind{Kind: "Endpoints"}, metav1.ObjectMeta{Name: "service"}, false},
+		"Endpoints of a user":                          {schema.GroupKind{Kind: "Endpoints"}, metav1.ObjectMeta{Name: "a"}, true},
+		"a managed EndpointSlice":                      {schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}, metav1.ObjectMeta{Labels: map[string]string{"endpointslice.kubernetes.io/managed-by": "x"}}, false},
+		"EndpointSlice of a user":                      {schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}, metav1.ObjectMeta{}, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := metadataPropagates(tc.kind, &metav1.PartialObjectMetadata{ObjectMeta: tc.meta}, func(name string) bool { return name == "service" })
+			object := &metav1.PartialObjectMetadata{ObjectMeta: tc.meta}
+			if _, err := trim(object); err != nil { // as the Watcher does
+				t.Fatal(err)
+			}
+			got := metadataPropagates(tc.kind, object, func(name string) bool { return name == "service" })
 			if got != tc.want {
 				t.Errorf("metadataPropagates() = %t, want %t", got, tc.want)
 			}
 		})
+	}
+}
+
+func managedBy(managers ...string) []metav1.ManagedFieldsEntry {
+	var entries []metav1.ManagedFieldsEntry
+	for _, manager := range managers {
+		entries = append(entries, metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate})
+	}
+	return entries
+}
+
+func TestWhatControllersWroteStaysAlsoWhenSomebodyLabelledIt(t *testing.T) {
+	claim := parse(t, `
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata:
+  name: data-db-0
+  managedFields:
+  - {manager: kube-controller-manager, operation: Update, fieldsV1: {"f:metadata": {"f:labels": {"f:app": {}}}, "f:spec": {"f:resources": {}}}}
+  - {manager: kubectl-label, operation: Update, fieldsV1: {"f:metadata": {"f:labels": {"f:mine": {}}}}}
+`)
+	if contentPropagates(claim) {
+		t.Error("a claim that a StatefulSet made would be sent to members")
+	}
+	release := parse(t, "{apiVersion: v1, kind: Secret, metadata: {name: sh.helm.release.v1.a.v1}, type: helm.sh/release.v1}")
+	if contentPropagates(release) {
+		t.Error("what Helm installed on the hub would be sent to members")
+	}
+}
+
+func TestFromTemplate(t *testing.T) {
+	set := parse(t, "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: my-db}, spec: {volumeClaimTemplates: [{metadata: {name: data}}]}}")
+	for name, want := range map[string]bool{"data-my-db-0": true, "data-my-db-12": true, "data-my-db-": false, "data-my-db-a": false, "log-my-db-0": false, "data-my-db-0-x": false, "data": false} {
+		if got := fromTemplate(name, set); got != want {
+			t.Errorf("fromTemplate(%q) = %t", name, got)
+		}
 	}
 }
 

@@ -99,6 +99,9 @@ func (s *Selector) resolve(namespace string, terms []placementv1beta1.ResourceSe
 	if namespace != "" && !NamespacePropagates(namespace) {
 		return nil, nil, nil, invalid("nothing of namespace %q is placed on members, as it belongs to Kubernetes or the fleet; make the placement in another namespace", namespace)
 	}
+	if s.kinds.filter.namespaces[namespace] {
+		return nil, nil, nil, invalid("the gateway leaves namespace %q out (--skipped-propagating-namespaces); make the placement in another namespace", namespace)
+	}
 	unanswered, err := s.kinds.Unanswered(s.watcher.apiServed())
 	if err != nil {
 		return nil, nil, nil, err
@@ -123,6 +126,13 @@ func (s *Selector) resolve(namespace string, terms []placementv1beta1.ResourceSe
 				return nil, nil, nil, err
 			}
 			kinds, missed = append(kinds, contents...), append(missed, unanswered...)
+		}
+	}
+	if slices.ContainsFunc(kinds, func(k Kind) bool { return k.GroupKind() == claimKind }) {
+		if sets, ok, err := s.kinds.Find(statefulSets); err != nil {
+			return nil, nil, nil, err
+		} else if ok {
+			kinds = append(kinds, sets) // They tell whose claims these are.
 		}
 	}
 	return wants, kinds, missed, nil
@@ -160,6 +170,9 @@ func (s *Selector) resolveTerm(term placementv1beta1.ResourceSelectorTerm, insid
 	gvk := schema.GroupVersionKind{Group: term.Group, Version: term.Version, Kind: term.Kind}
 	if !KindPropagates(gvk.GroupKind()) {
 		return want{}, nil, invalid("resource selector for %s: objects of this kind are never placed on members; remove the selector", describe(gvk))
+	}
+	if s.kinds.filter.leavesOut(gvk) {
+		return want{}, nil, invalid("resource selector for %s: the gateway leaves this kind out (--skipped-propagating-apis, --allowed-propagating-apis); remove the selector", describe(gvk))
 	}
 	kind, ok, err := s.kinds.Find(gvk)
 	if err != nil {

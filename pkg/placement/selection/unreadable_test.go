@@ -86,7 +86,7 @@ func (h *someHub) started(t *testing.T) (*Selector, *Watcher) {
 	read := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		{Version: "v1", Resource: "namespaces"}: "NamespaceList", {Version: "v1", Resource: "configmaps"}: "ConfigMapList", topicsGVR: "TopicList"}, full...)
 	read.PrependReactor("list", "topics", answer(&h.reads))
-	kinds := NewKinds(h)
+	kinds := NewKinds(h, Filter{})
 	w := NewWatcher(kinds, watched, nil, time.Millisecond)
 	running, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})

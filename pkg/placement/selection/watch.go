@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -331,20 +330,6 @@ func handlerFor(changed func(metav1.Object)) cache.ResourceEventHandler {
 			}
 		},
 	}
-}
-
-// trim keeps of an object's metadata what selection asks for.
-func trim(object any) (any, error) {
-	m, ok := object.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return object, nil
-	}
-	account, ok := m.Annotations[corev1.ServiceAccountNameKey]
-	m.Annotations = nil
-	if ok {
-		m.Annotations = map[string]string{corev1.ServiceAccountNameKey: account}
-	}
-	return m, nil
 }
 
 // changed queues the placements that a change of the object concerns.

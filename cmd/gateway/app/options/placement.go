@@ -13,6 +13,7 @@ import (
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart/oci"
+	"fleetgate.io/fleetgate/pkg/placement/selection"
 	"fleetgate.io/fleetgate/pkg/webhook/rules"
 )
 
@@ -52,6 +53,8 @@ type Placement struct {
 	SnapshotInterval time.Duration
 	// CollectionDuration is how long after the first change another follows.
 	CollectionDuration time.Duration
+	// SkippedAPIs, AllowedAPIs and SkippedNamespaces leave kinds and namespaces out of all placements.
+	SkippedAPIs, AllowedAPIs, SkippedNamespaces string
 }
 
 func newPlacement() Placement {
@@ -71,12 +74,23 @@ func (o *Placement) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.ManifestLimit, "manifest-limit", o.ManifestLimit, "How many bytes the manifests of a ManifestWork, or of a ManifestWorkReplicaSet's template, may have together.")
 	flags.DurationVar(&o.SnapshotInterval, "resource-snapshot-creation-minimum-interval", o.SnapshotInterval, "How old a placement's latest resource snapshot must be before changes of what is selected make another. 0: they wait for no such time.")
 	flags.DurationVar(&o.CollectionDuration, "resource-changes-collection-duration", o.CollectionDuration, "How long after the first change of what a placement selects a resource snapshot is made, with all that has changed until then. 0: at once.")
+	flags.StringVar(&o.SkippedAPIs, "skipped-propagating-apis", o.SkippedAPIs, "Kinds that are never placed, as KubeFleet's hub takes them: entries end with a semicolon and are group, group/version or group/version/Kind,Kind; v1/Kind for the core group. Members lose what they have of them.")
+	flags.StringVar(&o.AllowedAPIs, "allowed-propagating-apis", o.AllowedAPIs, "The only kinds that are placed, in the same form, beside Namespaces and envelopes. Excludes --skipped-propagating-apis. If unset, all kinds are placed.")
+	flags.StringVar(&o.SkippedNamespaces, "skipped-propagating-namespaces", o.SkippedNamespaces, "Namespaces that are never placed, with what is in them, separated by semicolons or commas. A placement that selects one is refused in its status.")
+}
+
+// Filter leaves kinds and namespaces out of all placements.
+func (o *Placement) Filter() (selection.Filter, error) {
+	return selection.ParseFilter(o.SkippedAPIs, o.AllowedAPIs, o.SkippedNamespaces)
 }
 
 // Validate returns every error at once.
 func (o *Placement) Validate() []error {
 	all := []error{known("--authorize-authors", []string{o.AuthorizeAuthors}, []string{authorizeOn, authorizeOff}),
 		known("--placement-tenancy", []string{o.Tenancy}, []string{tenancyOff, tenancyClusterSets})}
+	if _, err := o.Filter(); err != nil {
+		all = append(all, err)
+	}
 	if o.SnapshotInterval < 0 {
 		all = append(all, fmt.Errorf("--resource-snapshot-creation-minimum-interval %s is negative", o.SnapshotInterval))
 	}

@@ -35,6 +35,13 @@ const (
 	// ReasonKindUnavailable is of ConditionResourcesUnreadable: the hub itself cannot read a kind,
 	// whose conversion webhook or API server does not answer.
 	ReasonKindUnavailable = "KindUnavailable"
+
+	// ConditionResourcesTooLarge is True on a placement that selects objects which no resource
+	// snapshot can hold. Members keep what they have of these.
+	ConditionResourcesTooLarge = "ResourcesTooLarge"
+	// ReasonObjectTooLarge is of ConditionResourcesTooLarge.
+	ReasonObjectTooLarge = "ObjectTooLarge"
+
 	// PlaceableLabel, with the value "true", makes a ClusterRole part of what the gateway may
 	// read where that is narrowed.
 	PlaceableLabel = "fleetgate.io/aggregate-to-placeable"

@@ -1,0 +1,150 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package selection
+
+import (
+	"flag"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+)
+
+var update = flag.Bool("update", false, "write testdata/fields.txt; classify what is new in it")
+
+// fieldsFile has every field of every built-in kind that can be placed, two levels deep, with who
+// decides it: the author, or the hub. "author" also stands for fields that only the API server
+// defaults, which is harmless.
+const fieldsFile = "testdata/fields.txt"
+
+// A field that a new version of Kubernetes brings fails here until somebody has found out whether a
+// controller or the API server writes it. The test does not know who writes a field: it makes
+// somebody look. It does not see what is deeper than two levels, and annotations.
+func TestEveryFieldOfBuiltInKindsIsClassified(t *testing.T) {
+	written, err := os.ReadFile(fieldsFile)
+	if err != nil && !*update {
+		t.Fatal(err)
+	}
+	classes := map[string]string{}
+	for line := range strings.Lines(string(written)) {
+		if field, class, ok := strings.Cut(strings.TrimSpace(line), " = "); ok {
+			classes[field] = class
+		}
+	}
+	fields := builtInFields()
+	var lines []string
+	for _, field := range fields {
+		want := "author"
+		if ofTheHub(field) {
+			want = "hub"
+		}
+		switch class, known := classes[field]; {
+		case !known && !*update:
+			t.Errorf("%s is new: find out whether a controller or the API server sets it, give it a rule if so, and run go test -update", field)
+		case known && class != want:
+			t.Errorf("%s is classified as %s, and by the rules it is decided by the %s", field, class, want)
+		}
+		lines = append(lines, field+" = "+want)
+	}
+	if *update {
+		if err := os.WriteFile(fieldsFile, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	for field := range classes {
+		if !slices.Contains(fields, field) {
+			t.Errorf("%s does not exist any more: run go test -update", field)
+		}
+	}
+}
+
+// builtInFields are written as "group/Kind: field" and "group/Kind: spec.field".
+func builtInFields() []string {
+	scheme := clientgoscheme.Scheme
+	object := reflect.TypeFor[metav1.Object]()
+	var all []string
+	done := map[schema.GroupKind]bool{}
+	for _, gv := range scheme.PrioritizedVersionsAllGroups() {
+		for kind, goType := range scheme.KnownTypes(gv) {
+			id := schema.GroupKind{Group: gv.Group, Kind: kind}
+			if done[id] || !reflect.PointerTo(goType).Implements(object) || !KindPropagates(id) {
+				continue
+			}
+			done[id] = true
+			for _, field := range jsonFields(goType) {
+				all = append(all, id.String()+": "+field.name)
+				if field.name == "spec" {
+					for _, inner := range jsonFields(field.of) {
+						all = append(all, id.String()+": spec."+inner.name)
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+type jsonField struct {
+	name string
+	of   reflect.Type
+}
+
+func jsonFields(of reflect.Type) []jsonField {
+	for of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	if of.Kind() != reflect.Struct {
+		return nil
+	}
+	var fields []jsonField
+	for i := range of.NumField() {
+		name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+		if name != "" && name != "-" && name != "metadata" {
+			fields = append(fields, jsonField{name, of.Field(i).Type})
+		}
+	}
+	return fields
+}
+
+// alsoCut are fields that a rule cuts which is named after another field.
+var alsoCut = map[string]string{"spec.clusterIPs": "spec.clusterIP", "spec.healthCheckNodePort": "spec.ports[].nodePort", "spec.ipFamilyPolicy": "spec.ipFamilies", "spec.ports": "spec.ports[].nodePort"}
+
+func ofTheHub(field string) bool {
+	kind, name, _ := strings.Cut(field, ": ")
+	if other, ok := alsoCut[name]; ok {
+		name = other
+	}
+	return slices.ContainsFunc(rules, func(r rule) bool {
+		return r.field == name && (len(r.kinds) == 0 || r.covers(schema.ParseGroupKind(kind)))
+	})
+}
+
+func TestTheTableOfRulesIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/placement.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "## What is placed of an object, and what stays on the hub")
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows := strings.Split(section, "\n")
+	for _, r := range rules {
+		named := slices.ContainsFunc(rows, func(row string) bool {
+			of := "| all |"
+			if len(r.kinds) > 0 {
+				of = "| " + r.kinds[0].Kind + " |"
+			}
+			return strings.HasPrefix(row, of) && strings.Contains(row, r.field)
+		})
+		if !named {
+			t.Errorf("no row of the table is about %s of %v", r.field, r.kinds)
+		}
+	}
+}

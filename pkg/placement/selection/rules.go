@@ -1,0 +1,79 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package selection
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// rule says what stays on the hub of objects of some kinds.
+type rule struct {
+	// kinds are none for all.
+	kinds []schema.GroupKind
+	// field is how docs/placement.md names what the rule is about.
+	field string
+	cut   func(object map[string]any, by writers)
+}
+
+func kinds(group string, names ...string) []schema.GroupKind {
+	all := make([]schema.GroupKind, 0, len(names))
+	for _, name := range names {
+		all = append(all, schema.GroupKind{Group: group, Kind: name})
+	}
+	return all
+}
+
+// boundByController is on a claim whose volume the binder chose, and on a volume whose claim it chose.
+const boundByController = "pv.kubernetes.io/bound-by-controller"
+
+// rules are applied in this order: those that go by annotations come before the one that cuts these.
+var rules = []rule{
+	{nil, "status", remove([]string{"status"})},
+	{nil, "metadata of the server", remove(
+		[]string{"metadata", "resourceVersion"}, []string{"metadata", "uid"}, []string{"metadata", "generation"},
+		[]string{"metadata", "creationTimestamp"}, []string{"metadata", "selfLink"}, []string{"metadata", "managedFields"},
+		[]string{"metadata", "ownerReferences"}, []string{"metadata", "deletionTimestamp"}, []string{"metadata", "deletionGracePeriodSeconds"})},
+	{nil, "finalizers", cutFinalizers},
+	{nil, "spec.replicas", cutReplicas},
+	{kinds("", "Service"), "spec.clusterIP", cutClusterIP},
+	{kinds("", "Service"), "spec.ports[].nodePort", cutNodePorts},
+	{kinds("", "Service"), "spec.ipFamilies", removeAllocated("ipFamilies", "ipFamilyPolicy")},
+	{kinds("batch", "Job"), "spec.selector", cutJob},
+	{kinds("", "PersistentVolume"), "spec.claimRef", cutClaimRef},
+	{kinds("", "PersistentVolumeClaim"), "spec.volumeName", cutVolumeName},
+	{kinds("", "PersistentVolumeClaim"), "spec.storageClassName", removeAllocated("storageClassName")},
+	{kinds("rbac.authorization.k8s.io", "ClusterRole"), "rules", cutAggregatedRules},
+	{kinds("", "ServiceAccount"), "secrets", cutTokenReferences},
+	{nil, "annotations of controllers", removeKeys("annotations", controllerAnnotations...)},
+	{nil, "marks of owners", removeKeys("annotations", ownerAnnotations...)},
+	{nil, "marks of owners", removeKeys("labels", ownerLabels...)},
+	{nil, placementv1beta1.PlaceAnnotation, removeKeys("annotations", placementv1beta1.PlaceAnnotation, placementv1beta1.PlaceFinalizersAnnotation)},
+}
+
+// controllerAnnotations are what clients and controllers of one cluster note for themselves.
+var controllerAnnotations = []string{
+	corev1.LastAppliedConfigAnnotation,
+	"deployment.kubernetes.io/revision",
+	"deprecated.daemonset.template.generation",
+	"pv.kubernetes.io/bind-completed", boundByController, "pv.kubernetes.io/migrated-to",
+	"volume.kubernetes.io/selected-node", "volume.kubernetes.io/storage-provisioner",
+	"volume.beta.kubernetes.io/storage-provisioner", "volume.kubernetes.io/storage-resizer",
+	"autoscaling.alpha.kubernetes.io/conditions", "autoscaling.alpha.kubernetes.io/current-metrics",
+	"endpoints.kubernetes.io/last-change-trigger-time", "endpoints.kubernetes.io/over-capacity",
+	"openshift.io/sa.scc.uid-range", "openshift.io/sa.scc.supplemental-groups", "openshift.io/sa.scc.mcs",
+}
+
+// ownerAnnotations and ownerLabels are marks by which a tool finds what is its own, and deletes what it
+// does not know. The same tool on a member must not take placed objects for its own.
+var (
+	ownerAnnotations = []string{
+		"meta.helm.sh/release-name", "meta.helm.sh/release-namespace",
+		"argocd.argoproj.io/tracking-id", "argocd.argoproj.io/installation-id",
+		"objectset.rio.cattle.io/", "lifecycle.cattle.io/", "cattle.io/status", "field.cattle.io/projectId",
+	}
+	ownerLabels = []string{"argocd.argoproj.io/instance", "objectset.rio.cattle.io/hash", "field.cattle.io/projectId"}
+)

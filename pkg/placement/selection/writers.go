@@ -1,0 +1,135 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package selection
+
+import (
+	"bytes"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// isController reports whether a field manager is one of Kubernetes' own controllers. Others may be
+// what an author works with, such as a GitOps controller.
+func isController(manager string) bool {
+	switch manager {
+	case "kube-controller-manager", "kube-scheduler", "kubelet":
+		return true
+	}
+	return strings.HasSuffix(manager, "cloud-controller-manager")
+}
+
+// isAutoscaler reports whether a field manager that writes the scale of workloads does so by itself.
+func isAutoscaler(manager string) bool {
+	return isController(manager) || strings.Contains(manager, "keda") || strings.Contains(manager, "autoscaler")
+}
+
+// writer is a field manager with what it owns of an object.
+type writer struct {
+	manager string
+	// scale says that it wrote the subresource scale.
+	scale  bool
+	fields *fieldpath.Set
+}
+
+// writers are those of an object, but for those of its status. There are none if nobody knows.
+type writers []writer
+
+// writersOf leaves out an entry that cannot be read: the API server has written them all.
+func writersOf(object metav1.Object) writers {
+	var all writers
+	for _, entry := range object.GetManagedFields() {
+		if entry.Subresource == "status" || entry.FieldsV1 == nil {
+			continue
+		}
+		fields := &fieldpath.Set{}
+		if err := fields.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)); err == nil {
+			all = append(all, writer{manager: entry.Manager, scale: entry.Subresource == "scale", fields: fields})
+		}
+	}
+	return all
+}
+
+// authored reports whether somebody other than a controller owns a field, or something in it.
+func (w writers) authored(path ...any) bool {
+	for _, writer := range w {
+		if !isController(writer.manager) && !(writer.scale && isAutoscaler(writer.manager)) && owns(writer.fields, path) {
+			return true
+		}
+	}
+	return false
+}
+
+// allocated reports whether it is known that nobody but the API server and controllers set a field.
+func (w writers) allocated(path ...any) bool { return len(w) > 0 && !w.authored(path...) }
+
+// autoscaled reports whether an autoscaler, and no author, owns the number of replicas.
+func (w writers) autoscaled() bool {
+	for _, writer := range w {
+		if writer.scale && isAutoscaler(writer.manager) && owns(writer.fields, []any{"spec", "replicas"}) {
+			return !w.authored("spec", "replicas")
+		}
+	}
+	return false
+}
+
+// onlyControllers reports whether controllers wrote what the object says, beside its metadata, and
+// nobody else wrote any of it.
+func (w writers) onlyControllers() bool {
+	controllers := false
+	for _, writer := range w {
+		content := false
+		writer.fields.Iterate(func(path fieldpath.Path) {
+			content = content || path[0].FieldName == nil || *path[0].FieldName != "metadata"
+		})
+		switch {
+		case !content:
+		case isController(writer.manager):
+			controllers = true
+		default:
+			return false
+		}
+	}
+	return controllers
+}
+
+func owns(fields *fieldpath.Set, parts []any) bool {
+	path, err := fieldpath.MakePath(parts...)
+	if err != nil || len(path) == 0 {
+		return false
+	}
+	last := path[len(path)-1]
+	for _, element := range path[:len(path)-1] {
+		fields = fields.WithPrefix(element)
+	}
+	return fields.Members.Has(last) || !fields.WithPrefix(last).Empty()
+}
+
+// madeBy says, from metadata alone, who wrote an object: nobody but controllers, or nobody knows.
+type madeBy string
+
+const (
+	byAuthors     madeBy = ""
+	byControllers madeBy = "controllers"
+	byUnknown     madeBy = "unknown"
+)
+
+func madeByOf(object metav1.Object) madeBy {
+	entries := object.GetManagedFields()
+	if len(entries) == 0 {
+		return byUnknown
+	}
+	by := byAuthors // of nothing
+	for _, entry := range entries {
+		switch {
+		case entry.Subresource == "status":
+		case isController(entry.Manager):
+			by = byControllers
+		default:
+			return byAuthors
+		}
+	}
+	return by
+}
