@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -53,7 +54,7 @@ func (r *Reconciler) take(ctx context.Context, placement placementv1beta1.Placem
 	if err := r.reportKinds(ctx, placement, selected.Unreadable, stays); err != nil || stays {
 		return latest, 0, err
 	}
-	manifests, err := manifestsOf(selected.Objects)
+	manifests, err := r.manifests(ctx, placement, latest, selected.Objects)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -72,6 +73,19 @@ func (r *Reconciler) take(ctx context.Context, placement placementv1beta1.Placem
 		return nil, 0, err
 	}
 	return latest, 0, r.trimResources(ctx, key, existing, placement)
+}
+
+// manifests turns what is selected into what a snapshot can hold.
+func (r *Reconciler) manifests(ctx context.Context, placement placementv1beta1.PlacementObject, latest *metav1.PartialObjectMetadata, objects []*unstructured.Unstructured) ([]placementv1beta1.Manifest, error) {
+	all, err := manifestsOf(objects)
+	if err != nil {
+		return nil, err
+	}
+	fits, large, err := r.fitting(ctx, latest, all, manifestLimit)
+	if err != nil {
+		return nil, err
+	}
+	return fits, r.reportLarge(ctx, placement, large)
 }
 
 // createResources writes a group, and returns the metadata of its master.

@@ -84,7 +84,7 @@ func (f *Facts) whole() []Answer {
 	case scheduled.Status == metav1.ConditionFalse && scheduled.Reason == placementv1beta1.ReasonInvalidResourceSelectors:
 		return []Answer{{Object: f.object(), Reason: scheduled.Message, code: scheduled.Reason}}
 	}
-	for _, kind := range []string{placementv1beta1.ConditionResourcesWithheld, placementv1beta1.ConditionResourcesUnreadable} {
+	for _, kind := range []string{placementv1beta1.ConditionResourcesWithheld, placementv1beta1.ConditionResourcesUnreadable, placementv1beta1.ConditionResourcesTooLarge} {
 		if c := meta.FindStatusCondition(status.Conditions, kind); c != nil && c.Status == metav1.ConditionTrue {
 			return []Answer{{Object: f.object(), Reason: c.Message, Remedy: remedyOfRights[c.Reason]}}
 		}
@@ -99,6 +99,7 @@ func (f *Facts) whole() []Answer {
 var remedyOfRights = map[string]string{
 	placementv1beta1.ReasonAuthorMayNot:    "have somebody who may read these kinds write the placement again, with the command in the message",
 	placementv1beta1.ReasonKindUnavailable: "restore the conversion webhook or the API server behind the kind, or delete its CustomResourceDefinition or APIService",
+	placementv1beta1.ReasonObjectTooLarge:  "split the objects",
 	placementv1beta1.ReasonGatewayMayNot:   "label a ClusterRole for these kinds with " + placementv1beta1.PlaceableLabel + "=true",
 }
 

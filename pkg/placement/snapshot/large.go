@@ -1,0 +1,100 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/routine"
+)
+
+const (
+	// manifestLimit is how many bytes a manifest may have to be written to etcd, which takes
+	// 1.5 MiB, in a resource snapshot and in a Work with its status.
+	manifestLimit = 1_500_000
+	// maxLarge is how many objects the condition names.
+	maxLarge = 10
+)
+
+// fitting replaces manifests that no snapshot can hold by those of the latest group: what is missing
+// from the next group would be taken off the members. It returns what fits, and names the others.
+func (r *Reconciler) fitting(ctx context.Context, latest *metav1.PartialObjectMetadata, manifests []placementv1beta1.Manifest, limit int) (fits []placementv1beta1.Manifest, large []string, err error) {
+	fits = make([]placementv1beta1.Manifest, 0, len(manifests))
+	for _, m := range manifests {
+		size := stored(m.Raw)
+		if size <= limit {
+			fits = append(fits, m)
+			continue
+		}
+		id, err := Identify(m.Raw)
+		if err != nil {
+			return nil, nil, err
+		}
+		large = append(large, fmt.Sprintf("%s %q (%d bytes)", id.Kind, strings.TrimPrefix(id.Namespace+"/"+id.Name, "/"), size))
+		earlier, err := r.earlier(ctx, latest, id)
+		if err != nil {
+			return nil, nil, err
+		}
+		if earlier != nil {
+			fits = append(fits, *earlier)
+		}
+	}
+	return fits, large, nil
+}
+
+// stored is the size of a manifest in etcd, where no character is escaped for HTML.
+func stored(raw []byte) int {
+	size := len(raw)
+	for _, escaped := range []string{`\u003c`, `\u003e`, `\u0026`} {
+		size -= bytes.Count(raw, []byte(escaped)) * (len(escaped) - 1)
+	}
+	return size
+}
+
+// earlier is the manifest that the latest group has of an object; nil if it has none.
+func (r *Reconciler) earlier(ctx context.Context, latest *metav1.PartialObjectMetadata, id placementv1beta1.ResourceIdentifier) (*placementv1beta1.Manifest, error) {
+	if latest == nil {
+		return nil, nil
+	}
+	group, err := r.Snapshots.Group(ctx, client.ObjectKeyFromObject(latest))
+	if err != nil {
+		return nil, err
+	}
+	for _, part := range group.Parts {
+		for i, resource := range part.Resources {
+			if part.Envelope == nil && resource == id {
+				return &part.Manifests[i], nil
+			}
+		}
+	}
+	return nil, nil
+}
+
+// reportLarge names on the placement the objects that are not placed for their size.
+func (r *Reconciler) reportLarge(ctx context.Context, placement placementv1beta1.PlacementObject, large []string) error {
+	before := placement.DeepCopyObject().(client.Object)
+	var c *metav1.Condition
+	if len(large) > 0 {
+		names := strings.Join(large[:min(len(large), maxLarge)], ", ")
+		if more := len(large) - maxLarge; more > 0 {
+			names += fmt.Sprintf(" and %d more", more)
+		}
+		c = &metav1.Condition{Reason: placementv1beta1.ReasonObjectTooLarge, Message: fmt.Sprintf(
+			"Selected and not placed: %s. A resource snapshot holds objects of up to %d bytes. Members keep what they have of these, and get all else. Split the objects", names, manifestLimit)}
+	}
+	if !setOrRemove(&placement.GetStatus().Conditions, placementv1beta1.ConditionResourcesTooLarge, placement.GetGeneration(), c) {
+		return nil
+	}
+	if err := r.Client.Status().Patch(ctx, placement, routine.Since(before)); err != nil {
+		return fmt.Errorf("writing the status of placement %q: %w", placement.GetName(), err)
+	}
+	return nil
+}
