@@ -64,6 +64,9 @@ func (r *Reconciler) sync(ctx context.Context, b placementv1beta1.BindingObject,
 	if err := held(placement, member); err != nil {
 		return unchanged(have, desired, group, err)
 	}
+	if err := r.mayWrite(ctx, b, have, desired, group); err != nil {
+		return have, err
+	}
 	works := make([]*placementv1beta1.Work, len(desired))
 	for _, i := range newFirst(have, desired) {
 		if works[i], err = r.ensure(ctx, b, have, desired[i], group.Parts[i].Hash, charts.kept(desired[i].Name)); err != nil {
@@ -71,6 +74,41 @@ func (r *Reconciler) sync(ctx context.Context, b placementv1beta1.BindingObject,
 		}
 	}
 	return works, r.deleteStale(ctx, have, desired)
+}
+
+// mayWrite refuses to write any Work while one of the desired names belongs to a Work that is being
+// removed from the member. A resource that moves into that Work would leave another one first, and
+// the member would delete it. The cache may not know yet that a Work is being removed, so the API
+// server is asked before one of several Works changes.
+func (r *Reconciler) mayWrite(ctx context.Context, b placementv1beta1.BindingObject, have, desired []*placementv1beta1.Work, group *snapshot.Group) error {
+	for _, d := range desired {
+		if w := workNamed(have, d.Name); w != nil && w.DeletionTimestamp != nil {
+			return terminating(w.Name, b)
+		}
+	}
+	if len(desired) < 2 || len(have) == 0 {
+		return nil
+	}
+	if _, err := unchanged(have, desired, group, errChanges); err == nil || !errors.Is(err, errChanges) {
+		return err
+	}
+	live, err := r.liveWorksOf(ctx, b)
+	if err != nil {
+		return err
+	}
+	for _, w := range live {
+		if w.DeletionTimestamp != nil && workNamed(desired, w.Name) != nil {
+			return apierrors.NewConflict(placementv1beta1.Resource("works"), w.Name, errors.New("the cache is behind"))
+		}
+	}
+	return nil
+}
+
+// errChanges is returned when Works are not as they should be.
+var errChanges = errors.New("works change")
+
+func terminating(work string, b placementv1beta1.BindingObject) error {
+	return unsent("work %q of member %q: the name is taken: it is still being removed from the member", work, b.GetSpec().TargetCluster)
 }
 
 // newFirst is the order in which desired Works are written: those that are not there
@@ -140,7 +178,7 @@ func (r *Reconciler) ensure(ctx context.Context, b placementv1beta1.BindingObjec
 		return created, r.create(ctx, b, created)
 	}
 	if w.DeletionTimestamp != nil {
-		return nil, unsent("work %q of member %q: the name is taken: it is still being removed from the member", w.Name, b.GetSpec().TargetCluster)
+		return nil, terminating(w.Name, b)
 	}
 	current, err := upToDate(w, desired, hash)
 	if err != nil || current {

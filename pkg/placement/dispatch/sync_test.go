@@ -1,0 +1,65 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/snapshot"
+	"fleetgate.io/fleetgate/pkg/refusal"
+)
+
+// A resource that moved into a Work whose name was still terminating was deleted on the member:
+// the Work that it left was written first.
+func TestNoWorkIsWrittenWhileAnotherIsBeingRemoved(t *testing.T) {
+	going := func(w *placementv1beta1.Work) *placementv1beta1.Work {
+		w.DeletionTimestamp, w.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{placementv1beta1.WorkCleanupFinalizer}
+		return w
+	}
+	of := func(name string) *placementv1beta1.Work {
+		w := work(name)
+		w.Namespace = clusterv1beta1.MemberNamespace("m")
+		w.Labels = map[string]string{placementv1beta1.ParentBindingLabel: "p-m-0"}
+		return w
+	}
+	cases := map[string]struct {
+		have, live []*placementv1beta1.Work
+		refused    bool // until something changes
+		behind     bool // until the cache knows
+	}{
+		"both are there":                           {[]*placementv1beta1.Work{of("p-work"), of("p-0")}, []*placementv1beta1.Work{of("p-work"), of("p-0")}, false, false},
+		"the second is being removed":              {[]*placementv1beta1.Work{of("p-work"), going(of("p-0"))}, nil, true, false},
+		"which the cache does not know yet":        {[]*placementv1beta1.Work{of("p-work"), of("p-0")}, []*placementv1beta1.Work{of("p-work"), going(of("p-0"))}, false, true},
+		"one that is not desired is being removed": {[]*placementv1beta1.Work{of("p-work"), of("p-0"), going(of("p-7"))}, []*placementv1beta1.Work{of("p-work"), of("p-0"), going(of("p-7"))}, false, false},
+		"nothing is there yet":                     {nil, nil, false, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			hub := fake.NewClientBuilder().WithScheme(hubScheme(t))
+			for _, w := range tc.live {
+				hub.WithObjects(client.Object(w))
+			}
+			group := &snapshot.Group{Index: "3", Parts: []snapshot.Part{{Manifests: manifests("{}"), Hash: "new"}, {Manifests: manifests("[]"), Hash: "new"}}}
+			desired, err := desiredWorks(binding(), group, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = (&Reconciler{Live: hub.Build()}).mayWrite(t.Context(), binding(), tc.have, desired, group)
+			if refused := refusal.Of(err) != nil; refused != tc.refused {
+				t.Errorf("it is refused: %t, %v", refused, err)
+			}
+			if behind := apierrors.IsConflict(err); behind != tc.behind {
+				t.Errorf("the cache is behind: %t, %v", behind, err)
+			}
+		})
+	}
+}
