@@ -145,7 +145,7 @@ func (a *agent) addManifestWorks(ctx context.Context, hub ctrl.Manager, reached 
 	works, err := manifestwork.New(manifestwork.Options{
 		Cluster: cluster, HubURL: url, AgentID: a.AgentID, Reached: reached,
 		House: []string{a.Namespace, a.AccountNamespace}, RawFeedback: a.RawFeedback, EvictionGrace: a.EvictionGrace,
-		Impersonate: a.Executor == executorImpersonate, Holds: k.holds, Epochs: k.epochs,
+		Impersonate: a.Executor == executorImpersonate, Holds: k.holds, Epochs: k.epochs, Effort: engine.Effort{Removal: a.RemovalWait},
 	})
 	if err != nil {
 		return err

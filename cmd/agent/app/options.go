@@ -77,6 +77,9 @@ type Options struct {
 	RawFeedback   bool
 	Executor      string
 	EvictionGrace time.Duration
+
+	DeleteTakenOver bool
+	RemovalWait     time.Duration
 }
 
 // What an agent can do for nothing else.
@@ -114,6 +117,7 @@ func NewOptions() *Options {
 		Components:    []string{componentAll},
 		EvictionGrace: time.Hour,
 		Executor:      executorReview,
+		RemovalWait:   5 * time.Minute,
 	}
 }
 
@@ -152,6 +156,10 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.RawFeedback, "raw-feedback", o.RawFeedback, "Report values of feedback rules of ManifestWorks that are no text, number or truth value, as JSON of 1024 characters at most.")
 	flags.DurationVar(&o.EvictionGrace, "eviction-grace", o.EvictionGrace,
 		"For how long what a ManifestWork brought stays on the cluster after it vanished from the hub without being deleted. From 100 years on: for ever.")
+	flags.BoolVar(&o.DeleteTakenOver, "delete-taken-over", o.DeleteTakenOver,
+		"Delete objects that existed on the member before a placement applied them when they leave it, as KubeFleet does. Without it they stay, unless they are annotated fleetgate.io/delete-policy=Delete.")
+	flags.DurationVar(&o.RemovalWait, "removal-wait", o.RemovalWait,
+		"For how long custom resources may end before the workloads, roles and definitions of the same Work are deleted too.")
 	flags.StringVar(&o.Executor, "executor", o.Executor, "What becomes of the executor of a ManifestWork: review asks whether that account has every right and writes as the agent, as Open Cluster Management does; impersonate writes as the account.")
 	flags.StringVar(&o.Deployment, "deployment", o.Deployment, "Name of the agent's own Deployment in --namespace, whose status tells those who wait for it why the agent is not registered. Empty: none.")
 	flags.StringVar(&o.Metrics, "metrics-bind-address", o.Metrics, "Address of /metrics; 0 switches it off.")
@@ -232,6 +240,9 @@ func (o *Options) validateWorks() []error {
 	}
 	if o.EvictionGrace < 0 {
 		all = append(all, fmt.Errorf("--eviction-grace %s is negative", o.EvictionGrace))
+	}
+	if o.RemovalWait < time.Second {
+		all = append(all, fmt.Errorf("--removal-wait %s is less than a second", o.RemovalWait))
 	}
 	for _, problem := range validation.IsValidLabelValue(o.AgentID) {
 		all = append(all, fmt.Errorf("--agent-id %q: %s", o.AgentID, problem))

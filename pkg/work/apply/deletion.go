@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -43,7 +44,7 @@ func (r *Reconciler) finalize(ctx context.Context, work *placementv1beta1.Work) 
 		}
 		if left != nil {
 			err := r.reportRemaining(ctx, work, left)
-			return ctrl.Result{RequeueAfter: recheckDeletion}, err
+			return ctrl.Result{RequeueAfter: nextRemoval(left)}, err
 		}
 	}
 	r.forget(work.Name)
@@ -98,27 +99,22 @@ type departure struct {
 // what is left to wait for, nil if nothing is. Objects come first and the
 // AppliedWork last: the member's garbage collector would remove them too, but not
 // those of a kind that it has not heard of yet. What we may not remove is left to
-// it.
+// it, but not what is to stay, or has to end before the rest.
 func (r *Reconciler) depart(ctx context.Context, d departure) (*engine.Removal, error) {
-	name, record := d.work.GetName(), d.record
-	job := engine.Work{
-		Name:     name,
-		Owner:    lostOwner(r.options.recordName(name)),
-		Reported: referred(d.reported),
-		HeirOf:   siblings{r.records}.heirsOf(d.work),
+	record := d.record
+	if record != nil && !r.records.isOurs(record, d.membership) {
+		return nil, nil
 	}
-	if record != nil {
-		if !r.records.isOurs(record, d.membership) {
-			return nil, nil
-		}
-		job.Owner, job.Ledger = ownerOf(record), ledger{r.records, record}
-	}
-	removed, err := r.engine.Remove(ctx, job, d.policy)
+	removed, err := r.engine.Remove(ctx, r.removalOf(d), d.policy)
+	r.tellRetained(ctx, d.work, removed)
 	if err != nil {
 		return nil, err
 	}
 	if record == nil && removed.IsGone() {
 		return nil, nil
+	}
+	if d.policy != metav1.DeletePropagationOrphan && !removed.MayEndRecord() {
+		return removed, nil
 	}
 	if record != nil && record.DeletionTimestamp == nil {
 		policy := d.policy
@@ -135,6 +131,52 @@ func (r *Reconciler) depart(ctx context.Context, d departure) (*engine.Removal, 
 		}
 	}
 	return removed, nil // the watch tells when the AppliedWork is gone
+}
+
+// removalOf is the removal of what a deleted Work applied, or one that is gone.
+func (r *Reconciler) removalOf(d departure) engine.Work {
+	others := siblings{r.records}
+	w := engine.Work{
+		Name:     d.work.GetName(),
+		Owner:    lostOwner(r.options.recordName(d.work.GetName())),
+		Reported: referred(d.reported),
+		HeirOf:   others.heirsOf(d.work),
+		Claims:   others.claimOn,
+		Ending:   r.options.Clock.Now(),
+
+		UnmarkedBefore:   unmarkedBefore(d.record),
+		DeletesTakenOver: r.options.DeletesTakenOver,
+	}
+	if since := d.work.GetDeletionTimestamp(); since != nil {
+		w.Ending = since.Time
+	}
+	if d.record != nil {
+		w.Owner, w.Ledger = ownerOf(d.record), ledger{r.records, d.record}
+	}
+	return w
+}
+
+// nextRemoval is when to look again at a removal of which something is left.
+func nextRemoval(left *engine.Removal) time.Duration {
+	if left.Waits() {
+		return engine.WaitPause
+	}
+	return recheckDeletion
+}
+
+// tellRetained makes an event for each object that a Work has released and that stays on the
+// member.
+func (r *Reconciler) tellRetained(ctx context.Context, of metav1.Object, removed *engine.Removal) {
+	if removed == nil {
+		return
+	}
+	work, _ := of.(*placementv1beta1.Work)
+	for _, text := range removed.Retained() {
+		log.FromContext(ctx).Info("Released an object that stays on the member", "Work", of.GetName(), "reason", text)
+		if work != nil {
+			r.events.Eventf(work, nil, corev1.EventTypeNormal, EventRetained, "Remove", "%s", text)
+		}
+	}
 }
 
 // reportRemaining says in the Work's status what its deletion waits for.

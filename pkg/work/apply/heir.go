@@ -106,6 +106,37 @@ func (r siblings) shares(ctx context.Context, other string, ours placementv1beta
 	return err == nil && theirs.AllowCoOwnership && theirs.Type == ours.Type
 }
 
+// claimOn finds out what becomes of an object that belongs to another AppliedWork. Of another
+// hub's it is not known: that one may want it.
+func (r siblings) claimOn(ctx context.Context, record string, object manifest.Key) (engine.Claim, error) {
+	if foreign, err := r.isOfAnotherHub(ctx, record); foreign || err != nil {
+		return engine.Wanted, err
+	}
+	list := &placementv1beta1.WorkList{}
+	err := r.hub.List(ctx, list, client.InNamespace(r.options.HubNamespace), client.UnsafeDisableDeepCopy,
+		client.MatchingFields{worksByObject: object.String()})
+	if err != nil {
+		return engine.Wanted, fmt.Errorf("asking who wants %s: %w", object, err)
+	}
+	for i := range list.Items {
+		if list.Items[i].DeletionTimestamp == nil {
+			return engine.Wanted, nil
+		}
+	}
+	work := &placementv1beta1.Work{}
+	name, _ := r.options.workOf(record)
+	err = r.hub.Get(ctx, client.ObjectKey{Namespace: r.options.HubNamespace, Name: name}, work)
+	switch {
+	case apierrors.IsNotFound(err):
+		return engine.Wanted, nil // it is held, or about to be adopted
+	case err != nil:
+		return engine.Wanted, fmt.Errorf("getting Work %q: %w", name, err)
+	case work.DeletionTimestamp != nil:
+		return engine.Going, nil
+	}
+	return engine.Unwanted, nil
+}
+
 // areSiblings reports whether two Works carry parts of the same placement.
 func areSiblings(a, b metav1.Object) bool {
 	binding := a.GetLabels()[placementv1beta1.ParentBindingLabel]
@@ -114,8 +145,8 @@ func areSiblings(a, b metav1.Object) bool {
 		namespace == b.GetLabels()[placementv1beta1.ParentPlacementNamespaceLabel]
 }
 
-// isAhead reports whether a sibling of a Work is still of another snapshot: what has
-// left the one may be about to join the other.
+// isAhead reports whether a sibling of a Work is still of another snapshot, or is being deleted
+// and may be made again: what has left the one may be about to join the other.
 func (r siblings) isAhead(ctx context.Context, work *placementv1beta1.Work) (bool, error) {
 	list := &placementv1beta1.WorkList{}
 	labels := client.MatchingLabels{placementv1beta1.ParentBindingLabel: work.Labels[placementv1beta1.ParentBindingLabel]}
@@ -124,7 +155,7 @@ func (r siblings) isAhead(ctx context.Context, work *placementv1beta1.Work) (boo
 	}
 	for i := range list.Items {
 		other := &list.Items[i]
-		if areSiblings(work, other) && other.DeletionTimestamp == nil && snapshotOf(other) != snapshotOf(work) {
+		if other.Name != work.Name && areSiblings(work, other) && (other.DeletionTimestamp != nil || snapshotOf(other) != snapshotOf(work)) {
 			return true, nil
 		}
 	}

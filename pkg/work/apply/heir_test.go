@@ -16,6 +16,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
 const heirsNamespace = "fleet-member-m"
@@ -145,9 +146,9 @@ func TestAWorkIsAheadWhileASiblingIsOfAnotherSnapshot(t *testing.T) {
 		"of an older one":      {workNaming("other", "b", "1", nil), true},
 		"of the same one":      {workNaming("other", "b", "2", nil), false},
 		"of another placement": {workNaming("other", "c", "1", nil), false},
-		"which is on its way out": {workNaming("other", "b", "1", func(w *placementv1beta1.Work) {
+		"which is being deleted, and may be made again": {workNaming("other", "b", "2", func(w *placementv1beta1.Work) {
 			w.DeletionTimestamp, w.Finalizers = &early, []string{"a.example.com/b"}
-		}), false},
+		}), true},
 		"of a placement of that name in a namespace": {workNaming("other", "b", "1", func(w *placementv1beta1.Work) {
 			w.Labels[placementv1beta1.ParentPlacementNamespaceLabel] = "shop"
 		}), false},
@@ -187,4 +188,30 @@ func reached(t testing.TB, config *rest.Config) *engine.Member {
 		t.Fatal(err)
 	}
 	return member
+}
+
+func TestWhatBecomesOfAnObjectOfAnotherWork(t *testing.T) {
+	key := manifest.Key{Kind: "ConfigMap", Namespace: "ns", Name: "a"}
+	nothing := func(work *placementv1beta1.Work) { work.Spec.Workload.Manifests = nil }
+	deleted := func(work *placementv1beta1.Work) {
+		work.DeletionTimestamp, work.Finalizers = &early, []string{placementv1beta1.WorkCleanupFinalizer}
+	}
+	cases := map[string]struct {
+		works []*placementv1beta1.Work
+		want  engine.Claim
+	}{
+		"it asks for it":                          {[]*placementv1beta1.Work{workNaming("other", "b", "1", nil)}, engine.Wanted},
+		"it is being deleted":                     {[]*placementv1beta1.Work{workNaming("other", "b", "1", deleted)}, engine.Going},
+		"it does not ask for it any more":         {[]*placementv1beta1.Work{workNaming("other", "b", "1", nothing)}, engine.Unwanted},
+		"it does not, and a third does":           {[]*placementv1beta1.Work{workNaming("other", "b", "1", nothing), workNaming("third", "c", "1", nil)}, engine.Wanted},
+		"it is not on the hub, which may be held": {nil, engine.Wanted},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := reconcilerWith(t, tc.works...)
+			if got, err := (siblings{r.records}).claimOn(t.Context(), "other", key); got != tc.want || err != nil {
+				t.Errorf("the claim is %d, %v", got, err)
+			}
+		})
+	}
 }

@@ -87,7 +87,7 @@ func (r *Reconciler) holdVanished(ctx context.Context, record *placementv1beta1.
 	}
 	gone := &metav1.ObjectMeta{Name: name}
 	held, err := r.engine.Hold(ctx, engine.Work{
-		Name: name, Owner: ownerOf(record), Ledger: ledger{r.records, record}, HeirOf: siblings{r.records}.heirsOf(gone)})
+		Name: name, Owner: ownerOf(record), Ledger: ledger{r.records, record}, HeirOf: siblings{r.records}.heirsOf(gone), UnmarkedBefore: unmarkedBefore(record)})
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -104,9 +104,8 @@ func (r *Reconciler) holdVanished(ctx context.Context, record *placementv1beta1.
 // returns what is left to wait for, nil if nothing is: then the rest is what a Work applied
 // that is gone.
 func (r *Reconciler) departHeld(ctx context.Context, d departure, held []engine.Entry) (*engine.Removal, error) {
-	removed, err := r.engine.RemoveBut(ctx, engine.Work{
-		Name: d.work.GetName(), Owner: ownerOf(d.record), Ledger: ledger{r.records, d.record}, HeirOf: siblings{r.records}.heirsOf(d.work),
-	}, held, d.policy)
+	removed, err := r.engine.RemoveBut(ctx, r.removalOf(d), held, d.policy)
+	r.tellRetained(ctx, d.work, removed)
 	if err != nil || !removed.IsOver() {
 		return removed, err
 	}

@@ -36,6 +36,9 @@ type Options struct {
 	// ResourcePlacement are applied: the account of that name in the placement's
 	// namespace, on the member. Empty: the agent applies them as itself.
 	NamespacedApplier string
+	// DeletesTakenOver deletes objects that existed before a Work applied them when they leave
+	// it, as KubeFleet does.
+	DeletesTakenOver bool
 	// House are the namespaces of the agent and of its accounts on the member, if they
 	// have other names than usual: nothing is brought there.
 	House []string

@@ -96,8 +96,13 @@ func (r *Reconciler) jobOf(ctx context.Context, work *placementv1beta1.Work, rec
 		Ledger:   ledger{r.records, record},
 		Reported: referred(work.Status.ManifestConditions),
 		HeirOf:   others.heirsOf(work),
-		Unsure:   func(ctx context.Context) (bool, error) { return others.isAhead(ctx, work) },
-		Held:     holdOf(record).Is(),
+		Claims:   others.claimOn,
+
+		UnmarkedBefore:   unmarkedBefore(record),
+		DeletesTakenOver: r.options.DeletesTakenOver,
+
+		Unsure: func(ctx context.Context) (bool, error) { return others.isAhead(ctx, work) },
+		Held:   holdOf(record).Is(),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +23,18 @@ import (
 // MembershipAnnotation is on an AppliedWork and says under which membership in
 // the fleet its Work was applied last. The agent writes it.
 const MembershipAnnotation = "fleetgate.io/membership"
+
+// marksObjects is the value of TakenOverAnnotation on an AppliedWork.
+const marksObjects = "marked"
+
+// unmarkedBefore is until when objects of an AppliedWork were not marked that existed before it:
+// of one that an older agent created, what is older than itself may not be its own.
+func unmarkedBefore(record *placementv1beta1.AppliedWork) time.Time {
+	if record == nil || record.Annotations[placementv1beta1.TakenOverAnnotation] == marksObjects {
+		return time.Time{}
+	}
+	return record.CreationTimestamp.Time
+}
 
 // records keeps the AppliedWorks of our Works on the member.
 type records struct {
@@ -72,6 +85,7 @@ func (r *records) create(ctx context.Context, work string, m membership, s seen)
 		ObjectMeta: metav1.ObjectMeta{Name: r.options.recordName(work)},
 		Spec:       placementv1beta1.AppliedWorkSpec{WorkName: work, WorkNamespace: r.options.HubNamespace},
 	}
+	metav1.SetMetaDataAnnotation(&record.ObjectMeta, placementv1beta1.TakenOverAnnotation, marksObjects)
 	m.mark(record)
 	s.mark(record)
 	err := r.member.Create(ctx, record, client.FieldOwner(FieldManager))

@@ -25,6 +25,10 @@ import (
 // objects becomes contested, once for each time.
 const EventContested = "Contested"
 
+// EventRetained is the reason of the event that a Work gets for each object that it released and
+// that stays on the member.
+const EventRetained = "Retained"
+
 // report writes the status that follows from what was brought, and says when to
 // look again.
 func (r *Reconciler) report(ctx context.Context, p *planned, b engine.Result) (reconcile.Result, error) {
@@ -32,6 +36,9 @@ func (r *Reconciler) report(ctx context.Context, p *planned, b engine.Result) (r
 	if b.Outcomes == nil && failure != nil {
 		r.turns.of(work.Name).ended(work.Generation, false)
 		return reconcile.Result{Priority: ptr.To(retryPriority)}, failure
+	}
+	for _, text := range b.Retained {
+		r.events.Eventf(work, nil, corev1.EventTypeNormal, EventRetained, "Remove", "%s", text)
 	}
 	r.engine.AskPods(ctx, work.Name, &b)
 	before := work.Status.DeepCopy()

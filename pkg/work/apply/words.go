@@ -31,8 +31,13 @@ func dialect(house ...string) engine.Dialect {
 		Manager:           FieldManager,
 		HashAnnotation:    placementv1beta1.ManifestHashAnnotation,
 		AppliedAnnotation: placementv1beta1.LastAppliedConfigAnnotation,
-		Wave:              manifest.Wave,
-		LastWave:          manifest.LastWave,
+
+		TakenOverAnnotation:    placementv1beta1.TakenOverAnnotation,
+		DeletePolicyAnnotation: placementv1beta1.DeletePolicyAnnotation,
+		RetainedAnnotation:     placementv1beta1.RetainedAnnotation,
+
+		Wave:     manifest.Wave,
+		LastWave: manifest.LastWave,
 		Recreates: func(object *unstructured.Unstructured) bool {
 			return object.GetAnnotations()[placementv1beta1.ImmutableChangeAnnotation] == placementv1beta1.ImmutableChangeRecreate
 		},

@@ -19,6 +19,15 @@ type Dialect struct {
 	// is: by its hash and, after a merge, in full. A family that merges nothing may leave
 	// both empty: then nothing is written on objects.
 	HashAnnotation, AppliedAnnotation string
+	// TakenOverAnnotation marks an object that existed before a work applied it: such an object
+	// stays when it leaves the work. If unset, nothing is marked, and all objects are deleted.
+	TakenOverAnnotation string
+	// DeletePolicyAnnotation is where the author of an object says what happens to it when it
+	// leaves its work: PolicyDelete or PolicyAbandon. If unset, nobody can.
+	DeletePolicyAnnotation string
+	// RetainedAnnotation names what keeps a container of other objects that a work has left on
+	// the member. If unset, containers are deleted with all that is in them.
+	RetainedAnnotation string
 	// Wave is the place of a resource in the order of writing, up to LastWave: all of one
 	// wave is written before any of the next. Removal goes the other way.
 	Wave     func(schema.GroupResource) int

@@ -24,6 +24,9 @@ type Effort struct {
 	// Blind is after what time a work is looked at again of whose objects the agent may not
 	// watch some. Zero: 30 seconds.
 	Blind time.Duration
+	// Removal is for how long custom resources may end before what serves them is deleted too.
+	// Zero: 5 minutes.
+	Removal time.Duration
 	// Clock is for tests. Nil: the real one.
 	Clock clock.PassiveClock
 }
@@ -32,6 +35,7 @@ type Effort struct {
 func (e Effort) WithDefaults() Effort {
 	e.Works, e.Manifests = cmp.Or(e.Works, 8), cmp.Or(e.Manifests, 4)
 	e.Resync, e.Blind = cmp.Or(e.Resync, 15*time.Minute), cmp.Or(e.Blind, 30*time.Second)
+	e.Removal = cmp.Or(e.Removal, 5*time.Minute)
 	if e.Clock == nil {
 		e.Clock = clock.RealClock{}
 	}

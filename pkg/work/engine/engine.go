@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -35,6 +36,7 @@ const attempts = 5
 type Engine struct {
 	Dialect
 	member   dynamic.Interface
+	stored   inventory
 	kinds    *servedKinds
 	merger   merge.Merger
 	clock    clock.PassiveClock
@@ -51,6 +53,8 @@ type task struct {
 	owner  metav1.OwnerReference
 	may    func(Standing, *unstructured.Unstructured) *refusal.Refusal
 	memory *objects
+	// had reports whether the ledger names an object by its UID. Nil: it names none.
+	had func(types.UID) bool
 	// saw is what the watch knows of an object.
 	saw func(Item) memberwatch.Sighting
 }
@@ -125,6 +129,7 @@ func (e *Engine) attempt(ctx context.Context, t task, it Item) (Outcome, bool) {
 		if out, done := e.stand(ctx, t, it, live); !done || out != nil {
 			return ptr.Deref(out, Outcome{}), done
 		}
+		it.takenOver = e.takesOver(t, live)
 	}
 	return e.bring(ctx, t, it, live)
 }

@@ -95,6 +95,6 @@ func (e *Engine) bequeath(ctx context.Context, w Work, entry Entry) (gone bool, 
 	if heir == nil {
 		return false, nil
 	}
-	err = e.leave(ctx, client, live, w.Owner, heir)
+	err = e.leave(ctx, client, live, w.Owner, heir, e.staleMark(w, live))
 	return err == nil, err
 }

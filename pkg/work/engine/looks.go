@@ -22,6 +22,10 @@ const (
 	FirstRetry   = time.Second
 	longestRetry = 5 * time.Minute
 
+	// WaitPause is after what time a removal is looked at again that waits for something of
+	// which no event tells.
+	WaitPause = 5 * time.Second
+
 	// FirstErrorRetry is after what time a look that came to an error is repeated, at
 	// first. The longest is shorter than that of a refusal: an error is mostly a member
 	// that was not reached, and comes back for all works at once.
@@ -70,6 +74,9 @@ func (e *Engine) NextLook(work string, r Result, again func(Outcome) time.Durati
 	next = e.effort.Resync + rand.N(e.effort.Resync)
 	if len(e.Blind(work)) > 0 {
 		next = min(next, e.effort.Blind)
+	}
+	if r.Waits {
+		next = min(next, WaitPause)
 	}
 	refused = len(r.Denied) > 0
 	for _, out := range r.Outcomes {

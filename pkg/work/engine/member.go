@@ -37,6 +37,7 @@ type Member struct {
 	// Watcher has to run.
 	Watcher *memberwatch.Watcher
 	objects dynamic.Interface
+	stored  inventory
 	// served are the kinds of works' objects, for all families.
 	served *servedKinds
 
@@ -73,6 +74,9 @@ func Reach(config *rest.Config) (*Member, error) {
 		return nil, fmt.Errorf("making the member's client: %w", err)
 	}
 	m.Watcher = memberwatch.New(watches)
+	if m.stored, err = newInventory(watching, &limited); err != nil {
+		return nil, fmt.Errorf("making the member's client: %w", err)
+	}
 	return m, nil
 }
 
@@ -95,6 +99,7 @@ func (m *Member) For(dialect Dialect, o Options) *Engine {
 	e := &Engine{
 		Dialect:  dialect,
 		member:   m.objects,
+		stored:   m.stored,
 		kinds:    m.served,
 		merger:   merge.Merger{Known: scheme.Scheme},
 		clock:    o.Effort.Clock,

@@ -84,6 +84,11 @@ type Result struct {
 	Outcomes []Outcome
 	// Denied says what the agent may not remove, a sentence for each object.
 	Denied []string
+	// Retained says of each object that has left the work and stays on the member why, in a
+	// sentence.
+	Retained []string
+	// Waits is set when a removal waits for something that no event tells of.
+	Waits bool
 	// Unsure is set when it is not clear yet what may be removed.
 	Unsure bool
 	// Held is what has left the work and stays on the member all the same, since the work is

@@ -38,6 +38,8 @@ type Item struct {
 	text   []byte
 	// hash is that of text.
 	hash string
+	// takenOver is set when the object existed before, or is marked so: the write marks it.
+	takenOver bool
 	// resource is where objects of the kind are found on the member.
 	resource   schema.GroupVersionResource
 	namespaced bool
@@ -191,6 +193,8 @@ func (e *Engine) dropOwnAnnotations(object *unstructured.Unstructured) {
 	}
 	delete(annotations, e.HashAnnotation)
 	delete(annotations, e.AppliedAnnotation)
+	delete(annotations, e.TakenOverAnnotation)
+	delete(annotations, e.RetainedAnnotation)
 	object.SetAnnotations(annotations)
 }
 

@@ -8,9 +8,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,95 +41,218 @@ type Removal struct {
 	mu sync.Mutex // guards what follows: a wave goes in parallel
 	// gone needs no entry in the ledger any more: it does not exist, or is not ours.
 	gone map[manifest.Key]bool
+	// released are the objects that exist and are not ours any more.
+	released map[types.UID]bool
+	// retained says of each of them why, in a sentence.
+	retained []string
 	// remaining is still there: it is terminating.
 	remaining []*unstructured.Unstructured
+	// kept says of each container that is still ours what keeps it, in a sentence.
+	kept []string
 	// denied says what we may not do about the rest, a sentence for each.
 	denied []string
-	errs   []error
+	// unreleased is set when an object was not released, or not looked at, that is to stay or may
+	// be: the member's garbage collector must not get it.
+	unreleased bool
+	// waits is set when waves wait, or something is awaited of which no event tells.
+	waits bool
+	// patience is for how long waves wait.
+	patience time.Duration
+	errs     []error
 }
 
-// prune removes what was applied and is no longer wanted, the last wave first. It
-// does not wait until objects are gone: the watch tells.
-func (e *Engine) prune(ctx context.Context, owner metav1.OwnerReference, left []Entry, policy metav1.DeletionPropagation, heirOf HeirFinder) (*Removal, error) {
-	r := &Removal{gone: map[manifest.Key]bool{}}
+// pruning is one removal of objects.
+type pruning struct {
+	work   Work
+	policy metav1.DeletionPropagation
+	// doomed are the objects that it is about, uids those of them that were there before.
+	doomed map[manifest.Key]bool
+	uids   map[types.UID]bool
+	*Removal
+}
+
+func newPruning(w Work, left []Entry, policy metav1.DeletionPropagation) pruning {
+	p := pruning{work: w, policy: policy, doomed: map[manifest.Key]bool{}, uids: map[types.UID]bool{},
+		Removal: &Removal{gone: map[manifest.Key]bool{}, released: map[types.UID]bool{}}}
+	for _, entry := range left {
+		p.doomed[manifest.KeyOf(entry.Ref)] = true
+		p.uids[entry.UID] = entry.UID != ""
+	}
+	return p
+}
+
+// takesAlong reports whether an object goes that may own others.
+func (p pruning) takesAlong(uid types.UID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.uids[uid] && !p.released[uid]
+}
+
+// prune removes what was applied and is no longer wanted, the last wave first. It does not wait
+// until objects are gone: the watch tells. The last wave, which has the custom resources, is an
+// exception: what serves them is needed until they are gone, to remove their finalizers.
+func (e *Engine) prune(ctx context.Context, w Work, left []Entry, policy metav1.DeletionPropagation) (*Removal, error) {
+	p := newPruning(w, left, policy)
+	p.patience = e.effort.Removal
+	byWave := make([][]Entry, e.LastWave+1)
+	for _, entry := range left {
+		wave := e.Wave(entry.GroupVersionResource().GroupResource())
+		byWave[wave] = append(byWave[wave], entry)
+	}
 	for wave := e.LastWave; wave >= 0; wave-- {
 		var group errgroup.Group
 		group.SetLimit(e.effort.Manifests)
-		for _, entry := range left {
-			if e.Wave(entry.GroupVersionResource().GroupResource()) != wave {
-				continue
-			}
+		for _, entry := range byWave[wave] {
 			group.Go(func() error {
-				live, err := e.remove(ctx, owner, entry, policy, heirOf)
-				r.note(e, entry, live, err)
+				end, err := e.remove(ctx, p, entry)
+				p.note(e, entry, end, err)
 				return nil
 			})
 		}
 		_ = group.Wait() // the removal carries the errors
+		if wave == e.LastWave && len(byWave[wave]) < len(left) && p.mustWait(e.clock.Now()) {
+			p.waits = true
+			break
+		}
 	}
-	return r, errors.Join(r.errs...)
+	return p.Removal, errors.Join(p.errs...)
 }
 
-func (r *Removal) note(e *Engine, entry Entry, live *unstructured.Unstructured, err error) {
+// mustWait reports whether custom resources have to end before what may serve them is removed.
+func (p pruning) mustWait(now time.Time) bool {
+	if len(p.errs) > 0 {
+		return p.work.Ending.IsZero() || now.Sub(p.work.Ending) < p.patience
+	}
+	return slices.ContainsFunc(p.remaining, func(object *unstructured.Unstructured) bool {
+		since := object.GetDeletionTimestamp()
+		return since == nil || now.Sub(since.Time) < p.patience
+	})
+}
+
+// ending is what became of one object.
+type ending struct {
+	// live is the object if it is still there and ours.
+	live *unstructured.Unstructured
+	// released is the object if it is there and not ours any more.
+	released types.UID
+	// retained says why it is not deleted, as the end of a sentence that begins with it.
+	retained string
+	// kept says the same of an object that is still ours.
+	kept string
+	// waits is set if that may soon be otherwise.
+	waits bool
+}
+
+// unreleasedError is the error of an object that was not released, or not looked at.
+type unreleasedError struct{ error }
+
+func (e unreleasedError) Unwrap() error { return e.error }
+
+func (r *Removal) note(e *Engine, entry Entry, end ending, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key := manifest.KeyOf(entry.Ref)
+	r.unreleased = r.unreleased || errors.As(err, &unreleasedError{})
 	switch {
 	case apierrors.IsForbidden(err):
 		r.denied = append(r.denied, fmt.Sprintf("%s: %s", key, e.Explain(err, entry.GroupKind())))
 	case err != nil:
 		r.errs = append(r.errs, fmt.Errorf("removing %s: %w", key, err))
-	case live != nil:
-		r.remaining = append(r.remaining, live)
+	case end.kept != "":
+		r.kept = append(r.kept, fmt.Sprintf("%s %s", key, end.kept))
+		r.waits = r.waits || end.waits
+	case end.live != nil:
+		r.remaining = append(r.remaining, end.live)
 	default:
 		r.gone[key] = true
+		r.released[end.released] = end.released != ""
+		if end.retained != "" {
+			r.retained = append(r.retained, fmt.Sprintf("%s %s", key, end.retained))
+		}
 	}
 }
 
+// join adds what became of other objects of the same work.
+func (r *Removal) join(other *Removal) {
+	maps.Copy(r.gone, other.gone)
+	maps.Copy(r.released, other.released)
+	r.retained = append(r.retained, other.retained...)
+	r.remaining = append(r.remaining, other.remaining...)
+	r.kept = append(r.kept, other.kept...)
+	r.denied = append(r.denied, other.denied...)
+	r.unreleased = r.unreleased || other.unreleased
+	r.waits = r.waits || other.waits
+}
+
 // remove deletes the object of an entry, or takes our name off it if others keep it
-// too, or are to. It returns the object if it is still ours, and nil if it is free
-// of us.
-func (e *Engine) remove(ctx context.Context, owner metav1.OwnerReference, entry Entry, policy metav1.DeletionPropagation, heirOf HeirFinder) (*unstructured.Unstructured, error) {
+// too, or are to, or if it is to stay.
+func (e *Engine) remove(ctx context.Context, p pruning, entry Entry) (ending, error) {
 	client := e.entryClient(entry)
-	atOnce := ownsNothing(entry.GroupKind())
-	if atOnce && policy == metav1.DeletePropagationForeground {
-		policy = metav1.DeletePropagationBackground
-	}
 	var live *unstructured.Unstructured
 	for range attempts {
 		var err error
 		live, err = client.Get(ctx, entry.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			return nil, nil
+			return ending{}, nil
 		}
 		if err != nil {
-			return nil, err
+			return ending{}, unreleasedError{err}
 		}
-		s := StandingOf(live.GetOwnerReferences(), owner)
-		if !s.Ours {
-			return nil, nil
-		}
-		switch {
-		case e.isKept(s) || policy == metav1.DeletePropagationOrphan:
-			err = e.leave(ctx, client, live, owner, nil)
-		case live.GetDeletionTimestamp() != nil:
-			return live, nil
-		default:
-			heir, findErr := heirOf.find(ctx, entry)
-			if findErr != nil {
-				return nil, findErr
-			}
-			if heir != nil {
-				err = e.leave(ctx, client, live, owner, heir)
-			} else if err = deleteExactly(ctx, client, live, policy); err == nil && atOnce && len(live.GetFinalizers()) == 0 {
-				return nil, nil
-			}
+		end, done, err := e.removeOnce(ctx, p, client, entry, live)
+		if done {
+			return end, err
 		}
 		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-			return nil, err
+			return ending{}, err
 		}
 	}
-	return live, nil
+	return ending{live: live}, nil
+}
+
+// removeOnce does what is to be done about an object as it is. It is not done if the object has
+// to be looked at again.
+func (e *Engine) removeOnce(ctx context.Context, p pruning, client dynamic.ResourceInterface, entry Entry, live *unstructured.Unstructured) (end ending, done bool, err error) {
+	owner, free := p.work.Owner, ending{released: live.GetUID()}
+	s := StandingOf(live.GetOwnerReferences(), owner)
+	switch {
+	case !s.Ours:
+		return free, true, nil
+	case e.isKept(s) || p.policy == metav1.DeletePropagationOrphan:
+		return ending{}, false, unreleased(e.leave(ctx, client, live, owner, nil, e.staleMark(p.work, live)))
+	case live.GetDeletionTimestamp() != nil:
+		return ending{live: live}, true, nil
+	}
+	heir, err := p.work.HeirOf.find(ctx, entry)
+	if err != nil {
+		return ending{}, true, err
+	}
+	if heir != nil {
+		return ending{}, false, unreleased(e.leave(ctx, client, live, owner, heir, e.staleMark(p.work, live)))
+	}
+	stay, err := e.stays(ctx, p, live)
+	switch {
+	case err != nil:
+		return ending{}, true, unreleasedError{err}
+	case stay.held:
+		return ending{live: live, kept: stay.why, waits: stay.waits}, true, nil
+	case stay.why != "":
+		err := e.leave(ctx, client, live, owner, nil, e.unmarked(stay.mark))
+		free.retained = stay.why
+		return free, err == nil, unreleased(err)
+	}
+	policy, atOnce := p.policy, ownsNothing(entry.GroupKind())
+	if atOnce && policy == metav1.DeletePropagationForeground {
+		policy = metav1.DeletePropagationBackground
+	}
+	err = deleteExactly(ctx, client, live, policy)
+	return ending{}, err == nil && atOnce && len(live.GetFinalizers()) == 0, err
+}
+
+func unreleased(err error) error {
+	if err == nil {
+		return nil
+	}
+	return unreleasedError{err}
 }
 
 // ownsNothing lists kinds that are gone as soon as they are deleted, and that nothing
@@ -160,16 +285,17 @@ func (e *Engine) entryClient(entry Entry) dynamic.ResourceInterface {
 }
 
 // leave takes our owner reference off an object, and puts that of an heir there, if it
-// has one.
-func (e *Engine) leave(ctx context.Context, client dynamic.ResourceInterface, live *unstructured.Unstructured, owner metav1.OwnerReference, heir *metav1.OwnerReference) error {
+// has one. It sets annotations, or removes those that are nil.
+func (e *Engine) leave(ctx context.Context, client dynamic.ResourceInterface, live *unstructured.Unstructured, owner metav1.OwnerReference, heir *metav1.OwnerReference, annotations map[string]any) error {
 	owners := withoutOwner(live.GetOwnerReferences(), owner)
 	if heir != nil {
 		owners = withOwner(owners, *heir)
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"resourceVersion": live.GetResourceVersion(),
-		"ownerReferences": owners,
-	}})
+	metadata := map[string]any{"resourceVersion": live.GetResourceVersion(), "ownerReferences": owners}
+	if len(annotations) > 0 {
+		metadata["annotations"] = annotations
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return fmt.Errorf("encoding the owner references: %w", err)
 	}
@@ -190,14 +316,33 @@ func deleteExactly(ctx context.Context, client dynamic.ResourceInterface, live *
 }
 
 // IsOver reports whether nothing is left that we may remove, nor that we may not.
-func (r *Removal) IsOver() bool { return len(r.remaining)+len(r.denied) == 0 }
+func (r *Removal) IsOver() bool { return r.IsGone() && len(r.denied) == 0 }
 
 // IsGone reports whether no object is still there of those that we may remove.
-func (r *Removal) IsGone() bool { return len(r.remaining) == 0 }
+func (r *Removal) IsGone() bool { return len(r.remaining)+len(r.kept) == 0 && !r.waits }
+
+// MayEndRecord reports whether the owner of the objects may be deleted, with which the member's
+// garbage collector deletes all that it still owns.
+func (r *Removal) MayEndRecord() bool { return len(r.kept) == 0 && !r.waits && !r.unreleased }
+
+// Waits reports whether the removal waits for something that no event tells of.
+func (r *Removal) Waits() bool { return r.waits }
+
+// Retained says of each object that stays why, in a sentence.
+func (r *Removal) Retained() []string { return slices.Sorted(slices.Values(r.retained)) }
 
 // Left are those of the entries whose objects are there and may be ours.
 func (r *Removal) Left(entries []Entry) []Entry {
 	return slices.DeleteFunc(slices.Clone(entries), func(entry Entry) bool { return r.gone[manifest.KeyOf(entry.Ref)] })
+}
+
+// against says what stands against the removal of objects from a work that goes on.
+func (r *Removal) against() []string {
+	all := append(slices.Clone(r.denied), r.kept...)
+	if r.waits && len(r.remaining) > 0 {
+		all = append(all, r.Describe())
+	}
+	return all
 }
 
 // Describe names the first object that is not gone and what holds it, or what we
@@ -207,7 +352,10 @@ func (r *Removal) Describe() string {
 		return slices.Min(r.denied)
 	}
 	if len(r.remaining) == 0 {
-		return ""
+		if len(r.kept) == 0 {
+			return ""
+		}
+		return slices.Min(r.kept)
 	}
 	first := slices.MinFunc(r.remaining, func(a, b *unstructured.Unstructured) int {
 		return strings.Compare(manifest.Of(a).String(), manifest.Of(b).String())
@@ -216,5 +364,27 @@ func (r *Removal) Describe() string {
 	if finalizers := first.GetFinalizers(); len(finalizers) > 0 {
 		text += fmt.Sprintf(" waits for finalizers %q", finalizers)
 	}
-	return text
+	if r.waits {
+		text += fmt.Sprintf(". What may serve it stays until it is gone, at most %s", r.patience)
+	}
+	return text + unfinished(first)
+}
+
+// unfinished says what to do about an object whose finalizers nobody removes.
+func unfinished(object *unstructured.Unstructured) string {
+	if !slices.ContainsFunc(object.GetFinalizers(), func(f string) bool {
+		return f != metav1.FinalizerDeleteDependents && f != metav1.FinalizerOrphanDependents && f != "kubernetes"
+	}) {
+		return ""
+	}
+	kind := object.GroupVersionKind()
+	resource, name := strings.ToLower(kind.Kind), object.GetName()
+	if kind.Group != "" {
+		resource += "." + kind.Version + "." + kind.Group
+	}
+	if object.GetNamespace() != "" {
+		name += " -n " + object.GetNamespace()
+	}
+	return fmt.Sprintf(`. If the controller that removes them is gone, run on the member: kubectl patch %s %s --type=merge -p '{"metadata":{"finalizers":null}}'`,
+		resource, name)
 }

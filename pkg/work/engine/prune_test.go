@@ -64,7 +64,7 @@ func TestPrune(t *testing.T) {
 			if tc.refused != nil {
 				member.PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, tc.refused })
 			}
-			got, err := e.prune(t.Context(), us, []Entry{{Ref: id("a")}}, tc.policy, always(tc.heir))
+			got, err := e.prune(t.Context(), Work{Owner: us, HeirOf: always(tc.heir)}, []Entry{{Ref: id("a")}}, tc.policy)
 			if answered := err == nil; answered != (tc.refused == nil || apierrors.IsForbidden(tc.refused)) {
 				t.Fatalf("the error is %v", err)
 			}
@@ -97,7 +97,7 @@ func TestOwnersOfOtherKindsKeepAnObjectOrNotAsTheFamilySays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, _ := engineOn(t, testingclock.NewFakePassiveClock(early.Time), configMapOf(tc.owners...))
 			e.Keeps = func(owner metav1.OwnerReference) bool { return owner.Kind == "Keeper" }
-			if _, err := e.prune(t.Context(), us, []Entry{{Ref: id("a")}}, metav1.DeletePropagationBackground, nil); err != nil {
+			if _, err := e.prune(t.Context(), Work{Owner: us}, []Entry{{Ref: id("a")}}, metav1.DeletePropagationBackground); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.left, ownersLeft(t, e.member.(*fake.FakeDynamicClient))); diff != "" {
@@ -128,7 +128,7 @@ func TestWhatOwnsNothingIsNotDeletedInTheForeground(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			e, _ := engineOn(t, testingclock.NewFakePassiveClock(early.Time), tc.object)
-			if _, err := e.prune(t.Context(), us, []Entry{{Ref: tc.id}}, metav1.DeletePropagationForeground, always(nil)); err != nil {
+			if _, err := e.prune(t.Context(), Work{Owner: us, HeirOf: always(nil)}, []Entry{{Ref: tc.id}}, metav1.DeletePropagationForeground); err != nil {
 				t.Fatal(err)
 			}
 			var asked []string

@@ -6,13 +6,14 @@ package engine
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/dynamic"
 
@@ -45,6 +46,15 @@ type Work struct {
 	Reported []manifest.Ref
 	// HeirOf finds who else wants what is removed. Nil: nobody does.
 	HeirOf HeirFinder
+	// Claims finds out what becomes of an object of another work. Nil: it is not known.
+	Claims ClaimFinder
+	// UnmarkedBefore is set when objects that are older were applied by a version that did not
+	// mark what it took over: all of them count as taken over.
+	UnmarkedBefore time.Time
+	// DeletesTakenOver deletes objects that existed before the work applied them.
+	DeletesTakenOver bool
+	// Ending is when the deletion of the work was asked for. Zero: it is not being deleted.
+	Ending time.Time
 	// Keep reports whether an object stays on the member when it leaves the work, without
 	// its name. Nil: none does.
 	Keep func(Entry) bool
@@ -89,7 +99,9 @@ func (e *Engine) Bring(ctx context.Context, w Work, items []Item) Result {
 	ledger := recorded(w.Ledger.Entries(), before, items, outcomes, pruned.gone)
 	return Result{
 		Outcomes: outcomes,
-		Denied:   pruned.denied,
+		Denied:   pruned.against(),
+		Retained: pruned.retained,
+		Waits:    pruned.waits,
 		Unsure:   unsure,
 		Held:     held,
 		HoldEnds: w.Held && len(held) == 0 && !unsure && askErr == nil && failure == nil && areReadable(items),
@@ -117,7 +129,10 @@ func (e *Engine) look(ctx context.Context, w Work, entries []Entry, items []Item
 		owner:  w.Owner,
 		may:    w.May,
 		memory: memory,
-		saw:    func(it Item) memberwatch.Sighting { return e.watch.Saw(it.target()) },
+		had: func(uid types.UID) bool {
+			return slices.ContainsFunc(entries, func(entry Entry) bool { return entry.UID == uid })
+		},
+		saw: func(it Item) memberwatch.Sighting { return e.watch.Saw(it.target()) },
 	}, items)
 	if slices.ContainsFunc(outcomes, func(out Outcome) bool { return out.unserved }) {
 		e.kinds.renew()
@@ -145,14 +160,12 @@ func (e *Engine) clear(ctx context.Context, w Work, left []Entry, policy metav1.
 		kept = slices.DeleteFunc(slices.Clone(left), func(entry Entry) bool { return !w.Keep(entry) })
 		left = slices.DeleteFunc(slices.Clone(left), w.Keep)
 	}
-	removal, err := e.prune(ctx, w.Owner, left, policy, w.HeirOf)
 	if len(kept) == 0 {
-		return removal, err
+		return e.prune(ctx, w, left, policy)
 	}
-	released, failure := e.prune(ctx, w.Owner, kept, metav1.DeletePropagationOrphan, w.HeirOf)
-	maps.Copy(removal.gone, released.gone)
-	removal.remaining = append(removal.remaining, released.remaining...)
-	removal.denied = append(removal.denied, released.denied...)
+	released, failure := e.prune(ctx, w, kept, metav1.DeletePropagationOrphan)
+	removal, err := e.prune(ctx, w, left, policy)
+	removal.join(released)
 	return removal, errors.Join(err, failure)
 }
 

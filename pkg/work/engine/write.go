@@ -111,6 +111,9 @@ func (e *Engine) annotations(it Item, merging bool) map[string]string {
 	if e.HashAnnotation != "" {
 		all[e.HashAnnotation] = it.hash
 	}
+	if it.takenOver {
+		all[e.TakenOverAnnotation] = takenOverValue
+	}
 	if merging {
 		all[e.AppliedAnnotation] = string(merge.Base(it.object.GroupVersionKind(), it.text))
 	}

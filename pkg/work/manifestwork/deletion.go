@@ -90,11 +90,17 @@ type job struct {
 	heirOf engine.HeirFinder
 	// reported is what the ManifestWork's status names, if there still is one.
 	reported []manifest.Ref
+	// ending is when its deletion was asked for, if it was.
+	ending time.Time
 }
 
 // removalOf is what is to be cleared with the record of a ManifestWork.
 func (r *Reconciler) removalOf(work *workv1.ManifestWork) job {
-	return job{name: work.Name, keep: keeps(work), heirOf: r.heirsOf(work), reported: referred(work)}
+	j := job{name: work.Name, keep: keeps(work), heirOf: r.heirsOf(work), reported: referred(work)}
+	if work.DeletionTimestamp != nil {
+		j.ending = work.DeletionTimestamp.Time
+	}
+	return j
 }
 
 // clear deletes an AppliedManifestWork with what it owns: first the objects, then the
@@ -114,7 +120,7 @@ func (r *Reconciler) clear(ctx context.Context, record *workv1.AppliedManifestWo
 	}
 	before := ledger.Entries()
 	removed, err := r.engine.Remove(ctx, engine.Work{
-		Name: j.name, Owner: ownerOf(record), Ledger: ledger, Keep: j.keep, HeirOf: j.heirOf, Reported: j.reported}, metav1.DeletePropagationBackground)
+		Name: j.name, Owner: ownerOf(record), Ledger: ledger, Keep: j.keep, HeirOf: j.heirOf, Reported: j.reported, Ending: j.ending}, metav1.DeletePropagationBackground)
 	if err != nil {
 		return "", err
 	}

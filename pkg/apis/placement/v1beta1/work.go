@@ -43,12 +43,17 @@ const (
 const RenderedFromAnnotation = "fleetgate.io/rendered-from"
 
 // DeletePolicyAnnotation is on a Work or binding that is about to be deleted, and says what
-// happens to what it applied. The hub writes it before it deletes the Work.
+// happens to what it applied. The hub writes it before it deletes the Work. It is also on a
+// placed object, whose author writes it, and says what happens to the object when it leaves
+// its Work.
 const (
 	DeletePolicyAnnotation = "fleetgate.io/delete-policy"
 	// DeletePolicyAbandon leaves the objects on the member, owned by nobody. Any
 	// other value, and none, removes them.
 	DeletePolicyAbandon = "Abandon"
+	// DeletePolicyDelete, on a placed object only, deletes it although it existed before it
+	// was placed, or contains objects of others.
+	DeletePolicyDelete = "Delete"
 )
 
 // ImmutableChangeAnnotation is on a manifest and says what happens when a field is
@@ -77,6 +82,15 @@ const (
 	// LastAppliedConfigAnnotation is the manifest last applied; absent when it
 	// was applied server-side.
 	LastAppliedConfigAnnotation = KeyPrefix + "last-applied-configuration"
+	// TakenOverAnnotation is on an object that existed on the member before a Work applied it.
+	// It stays on the member when it leaves the Work. The agent writes the annotation with its
+	// first write of the object, and ignores it in manifests. On an AppliedWork it says that
+	// the agent writes it on the Work's objects: of an older AppliedWork, every object that is
+	// older still counts as taken over.
+	TakenOverAnnotation = "fleetgate.io/taken-over"
+	// RetainedAnnotation is on a Namespace or CustomResourceDefinition that a Work applied and
+	// left on the member when it was deleted. It names an object that keeps it.
+	RetainedAnnotation = "fleetgate.io/retained"
 )
 
 // EpochAnnotation is on a Work, and on its AppliedWork on the member: the Work's generation and

@@ -1,0 +1,257 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"fleetgate.io/fleetgate/pkg/work/manifest"
+)
+
+// Whoever deletes a Namespace deletes all that is in it, and whoever deletes a
+// CustomResourceDefinition deletes all of its kind. Before either is deleted, the engine looks
+// for objects that the removal is not about.
+
+// othersPatience is for how long a deleted work waits for objects that another work, or a
+// controller, may be about to delete: placements are mostly deleted together.
+const othersPatience = 30 * time.Second
+
+// Claim is what becomes of an object of another work.
+type Claim int
+
+const (
+	// Wanted means that a work asks for the object.
+	Wanted Claim = iota
+	// Going means that its work is being deleted.
+	Going
+	// Unwanted means that no work asks for it any more.
+	Unwanted
+)
+
+// ClaimFinder finds out what becomes of an object that belongs to the record of another work.
+type ClaimFinder func(ctx context.Context, record string, object manifest.Key) (Claim, error)
+
+// contents is what a Namespace or CustomResourceDefinition contains that a removal is not about.
+type contents struct {
+	// others keep it.
+	others []string
+	// going may be about to go: another work, or an owner, goes too.
+	going []string
+	// unknown says what could not be asked for just now.
+	unknown []string
+}
+
+// isContainer reports whether objects of a kind take others with them when they are deleted.
+func isContainer(kind schema.GroupKind) bool {
+	return kind == schema.GroupKind{Kind: "Namespace"} || kind == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+}
+
+// contentsOf finds what a container contains that the removal of a work is not about. It stops
+// at the first resource of which something keeps the container.
+func (e *Engine) contentsOf(ctx context.Context, p pruning, live *unstructured.Unstructured) (contents, error) {
+	look := looking{engine: e, pruning: p}
+	if live.GetKind() != "Namespace" {
+		resource, served := definedResource(live)
+		if !served {
+			return contents{}, nil
+		}
+		err := look.through(ctx, resource, "")
+		return look.found, err
+	}
+	look.inNamespace = true
+	resources, unanswered, err := e.stored.namespaced(ctx)
+	if err != nil {
+		return contents{}, err
+	}
+	for _, group := range unanswered {
+		look.found.unknown = append(look.found.unknown, fmt.Sprintf("API group %q, which does not answer", group))
+	}
+	for _, resource := range resources {
+		if err := look.through(ctx, resource, live.GetName()); err != nil {
+			return contents{}, err
+		}
+		if len(look.found.others) > 0 {
+			break
+		}
+	}
+	return look.found, nil
+}
+
+// definedResource is what a CustomResourceDefinition defines, in a version that is served.
+func definedResource(definition *unstructured.Unstructured) (resourceKind, bool) {
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
+	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	for _, version := range items(versions) {
+		if served, _ := version["served"].(bool); served {
+			name, _ := version["name"].(string)
+			return resourceKind{Kind: kind,
+				GroupVersionResource: schema.GroupVersionResource{Group: group, Version: name, Resource: plural}}, true
+		}
+	}
+	return resourceKind{}, false
+}
+
+// looking is a look into one container.
+type looking struct {
+	engine *Engine
+	pruning
+	// inNamespace is set when owners that live in a namespace are looked at by themselves.
+	inNamespace bool
+	found       contents
+}
+
+// through looks through the objects of a resource.
+func (l *looking) through(ctx context.Context, resource resourceKind, namespace string) error {
+	from := ""
+	for {
+		page, err := l.engine.stored.list(ctx, resource.GroupVersionResource, namespace, from)
+		switch {
+		case apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
+			return nil // there are none of the kind
+		case apierrors.IsResourceExpired(err) && from != "":
+			from = ""
+			continue
+		case apierrors.IsForbidden(err):
+			l.found.others = append(l.found.others, fmt.Sprintf("perhaps %s, which the agent may not list", resource.GroupResource()))
+			return nil
+		case err != nil:
+			return fmt.Errorf("listing %s: %w", resource.GroupResource(), err)
+		}
+		for i := range page.Items {
+			if err := l.judge(ctx, resource, &page.Items[i]); err != nil {
+				return err
+			}
+		}
+		if from = page.Continue; from == "" || len(l.found.others) > 0 {
+			return nil
+		}
+	}
+}
+
+// judge sorts one object.
+func (l *looking) judge(ctx context.Context, resource resourceKind, object *metav1.PartialObjectMetadata) error {
+	key := manifest.Key{Group: resource.Group, Kind: resource.Kind, Namespace: object.Namespace, Name: object.Name}
+	if object.DeletionTimestamp != nil || isMadeByKubernetes(resource.GroupResource(), object) {
+		return nil
+	}
+	s := StandingOf(object.OwnerReferences, l.work.Owner)
+	switch {
+	case s.Ours && l.work.Ending.IsZero() && !l.doomed[key]:
+		l.found.others = append(l.found.others, key.String()+", which the Work still asks for")
+	case s.Ours:
+	case len(s.Works) > 0:
+		return l.judgeOfWork(ctx, key, s.Works)
+	case len(s.Others) == 0:
+		l.found.others = append(l.found.others, key.String())
+	default:
+		l.judgeOwned(key, s.Others)
+	}
+	return nil
+}
+
+// judgeOfWork sorts an object that other works own.
+func (l *looking) judgeOfWork(ctx context.Context, key manifest.Key, works []string) error {
+	claim := Wanted
+	for _, record := range works {
+		if l.work.Claims == nil {
+			break
+		}
+		var err error
+		if claim, err = l.work.Claims(ctx, record, key); err != nil {
+			return err
+		}
+		if claim == Wanted {
+			break
+		}
+	}
+	text := key.String() + ", which another Work applied"
+	switch {
+	case claim == Unwanted:
+	case claim == Going || l.isWithin(othersPatience):
+		l.found.going = append(l.found.going, text)
+	default:
+		l.found.others = append(l.found.others, text)
+	}
+	return nil
+}
+
+// judgeOwned sorts an object that others own who are no works. Who lives in the same namespace
+// is looked at there, and who is removed with it takes it along.
+func (l *looking) judgeOwned(key manifest.Key, owners []metav1.OwnerReference) {
+	for _, owner := range owners {
+		if l.takesAlong(owner.UID) || l.inNamespace && l.isNamespaced(owner) {
+			return
+		}
+	}
+	if l.isWithin(othersPatience) {
+		l.found.going = append(l.found.going, key.String())
+		return
+	}
+	l.found.others = append(l.found.others, key.String())
+}
+
+// isWithin reports whether a deleted work has not waited for so long yet.
+func (l *looking) isWithin(patience time.Duration) bool {
+	return !l.work.Ending.IsZero() && l.engine.clock.Since(l.work.Ending) < patience
+}
+
+// isNamespaced reports whether an owner lives in a namespace. One of a kind that the member does
+// not know cannot be anywhere.
+func (l *looking) isNamespaced(owner metav1.OwnerReference) bool {
+	version, err := schema.ParseGroupVersion(owner.APIVersion)
+	if err != nil {
+		return false
+	}
+	mapping, err := l.engine.kinds.RESTMapping(schema.GroupKind{Group: version.Group, Kind: owner.Kind}, version.Version)
+	return err == nil && mapping.Scope.Name() == apimeta.RESTScopeNameNamespace
+}
+
+// isMadeByKubernetes recognizes what controllers of Kubernetes, and of distributions of it, make
+// in every namespace. A claim that is bound holds data, whoever made it.
+func isMadeByKubernetes(resource schema.GroupResource, object *metav1.PartialObjectMetadata) bool {
+	switch resource {
+	case schema.GroupResource{Resource: "persistentvolumeclaims"}:
+		return object.Annotations["pv.kubernetes.io/bind-completed"] == "" && isWrittenBy(object, kubeControllers)
+	case schema.GroupResource{Resource: "serviceaccounts"}:
+		return object.Name == "default" || object.Name == "builder" || object.Name == "deployer"
+	case schema.GroupResource{Resource: "configmaps"}:
+		return object.Name == "kube-root-ca.crt" || object.Name == "openshift-service-ca.crt" || object.Name == "istio-ca-root-cert"
+	case schema.GroupResource{Resource: "secrets"}:
+		return object.Annotations["kubernetes.io/service-account.name"] != ""
+	case schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "rolebindings"}:
+		return strings.HasPrefix(object.Name, "system:")
+	}
+	return isWrittenBy(object, kubeControllers)
+}
+
+// kubeControllers is the field manager of Kubernetes' own controllers.
+const kubeControllers = "kube-controller-manager"
+
+// isWrittenBy reports whether nobody but a field manager has written an object.
+func isWrittenBy(object *metav1.PartialObjectMetadata, manager string) bool {
+	return len(object.ManagedFields) > 0 && onlyHolds(manager, object.ManagedFields)
+}
+
+// isNothing reports whether nothing keeps the container.
+func (c contents) isNothing() bool { return len(c.others)+len(c.going)+len(c.unknown) == 0 }
+
+// text names the first of what keeps the container.
+func (c contents) text() string {
+	all := append(append(append([]string(nil), c.others...), c.going...), c.unknown...)
+	if more := len(all) - 1; more > 0 {
+		return fmt.Sprintf("%s and %d more", all[0], more)
+	}
+	return all[0]
+}
