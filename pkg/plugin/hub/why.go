@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -56,7 +57,33 @@ func (h *Hub) WhyPlacement(ctx context.Context, name, member string) (*why.Facts
 		return nil, err
 	}
 	f.Evictions = evictions.Items
-	return f, nil
+	f.Removals, err = h.removals(ctx, f)
+	return f, err
+}
+
+// removals are what Works say of objects that are not gone, where a placement leaves members.
+func (h *Hub) removals(ctx context.Context, f *why.Facts) ([]why.Removal, error) {
+	if f.Placement.GetDeletionTimestamp() == nil && !slices.ContainsFunc(f.Bindings, func(b placementv1beta1.BindingObject) bool {
+		return b.GetDeletionTimestamp() != nil || b.GetSpec().State == placementv1beta1.BindingUnscheduled
+	}) {
+		return nil, nil
+	}
+	var works placementv1beta1.WorkList
+	// Who may not read Works is told all but what they say.
+	err := h.List(ctx, &works, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: f.Placement.GetName()})
+	if err != nil && !apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("listing works: %w", err)
+	}
+	var all []why.Removal
+	for i := range works.Items {
+		w := &works.Items[i]
+		member, _ := clusterv1beta1.MemberOfNamespace(w.Namespace)
+		c := meta.FindStatusCondition(w.Status.Conditions, placementv1beta1.ConditionRemoved)
+		if c != nil && w.Labels[placementv1beta1.ParentPlacementNamespaceLabel] == f.Placement.GetNamespace() && (f.Member == "" || f.Member == member) {
+			all = append(all, why.Removal{Member: member, Message: c.Message})
+		}
+	}
+	return all, nil
 }
 
 // membersFor are the members that there is to know of for an answer about one: that itself, and

@@ -36,6 +36,11 @@ func (f *Facts) ofBinding(b placementv1beta1.BindingObject) []Answer {
 			return []Answer{a}
 		}
 	}
+	for _, removal := range f.Removals {
+		if removal.Member == member {
+			return []Answer{f.removing(removal)}
+		}
+	}
 	if b.GetSpec().State == placementv1beta1.BindingUnscheduled {
 		return []Answer{{Object: f.object(), Member: member, Reason: "the policy does not pick the member any more, the rollout has yet to take it away",
 			Remedy: "wait; maxUnavailable of the placement says how many at a time"}}

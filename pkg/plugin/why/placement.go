@@ -34,12 +34,17 @@ type Facts struct {
 	// Refusals say by member why the scheduler would not pick it now: the rule, and its words.
 	// They are read for one member that is not picked, and where the policy lacks members.
 	Refusals map[string]Refusal
+	// Removals are what Works of the placement say of objects that are not gone from members.
+	Removals []Removal
 	// Evictions are those of the placement.
 	Evictions []placementv1beta1.ClusterResourcePlacementEviction
 }
 
 // Refusal is a rule's no to a member.
 type Refusal struct{ Rule, Reason string }
+
+// Removal is what a Work says of objects that are to go and are not gone.
+type Removal struct{ Member, Message string }
 
 // Placement returns what is wrong with a placement, or with it on one member: the first is
 // the answer, and none means that it is well.
@@ -76,6 +81,12 @@ func (f *Facts) whole() []Answer {
 	status := f.Placement.GetStatus()
 	scheduled := meta.FindStatusCondition(status.Conditions, f.Placement.ConditionType(placementv1beta1.ConditionScheduled))
 	switch {
+	case f.Placement.GetDeletionTimestamp() != nil && len(f.Removals) > 0:
+		var all []Answer
+		for _, removal := range f.Removals {
+			all = append(all, f.removing(removal))
+		}
+		return all
 	case f.Placement.GetDeletionTimestamp() != nil:
 		return []Answer{{Object: f.object(), Reason: fmt.Sprintf("it is being deleted, and %d members have to take it away first", len(f.Bindings)),
 			Remedy: "wait; a member that is away for good has to leave: kubectl fleetgate leave MEMBER"}}
@@ -93,6 +104,17 @@ func (f *Facts) whole() []Answer {
 		return []Answer{{Object: f.object(), Reason: "spec.resourceSelectors match nothing on the hub, so nothing is placed"}}
 	}
 	return nil
+}
+
+// removing is the answer for a member from which something is not gone. The agent's message ends with
+// the command that helps.
+func (f *Facts) removing(of Removal) Answer {
+	reason, command, _ := strings.Cut(of.Message, ". If the controller that removes them is gone, run on the member: ")
+	a := Answer{Object: f.object(), Member: of.Member, Reason: "being removed from " + of.Member + ": " + reason}
+	if command != "" {
+		a.Remedy = "if the controller that removes these finalizers is gone, run on " + of.Member + ": " + command
+	}
+	return a
 }
 
 // remedyOfRights is what to do, by the reason of the condition, where something selected is not placed.

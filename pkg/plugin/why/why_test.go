@@ -340,3 +340,26 @@ func TestAnObjectOfAnotherNamespaceIsAnother(t *testing.T) {
 		t.Errorf("got %v", finds)
 	}
 }
+
+func TestAFinalizerThatNobodyRemovesIsNamedWithTheCommand(t *testing.T) {
+	message := `1 objects are not gone from the member yet. Bucket.r10.example.org r10/photos waits for finalizers ["r10.example.org/bucket"]. ` +
+		`If the controller that removes them is gone, run on the member: kubectl patch bucket.v1.r10.example.org photos -n r10`
+	for name, change := range map[string]func(*Facts, *placementv1beta1.ClusterResourcePlacement, *placementv1beta1.ClusterResourceBinding){
+		"of a placement that is deleted": func(_ *Facts, p *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
+			p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		},
+		"of a placement that moves": func(_ *Facts, _ *placementv1beta1.ClusterResourcePlacement, b *placementv1beta1.ClusterResourceBinding) {
+			b.Spec.State = placementv1beta1.BindingUnscheduled
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := placed(change)
+			f.Removals = []Removal{{Member: "m", Message: message}}
+			answers := Placement(f)
+			if len(answers) == 0 || !strings.Contains(answers[0].Reason, `r10/photos waits for finalizers ["r10.example.org/bucket"]`) ||
+				!strings.HasSuffix(answers[0].Remedy, "run on m: kubectl patch bucket.v1.r10.example.org photos -n r10") {
+				t.Errorf("the answers are %+v", answers)
+			}
+		})
+	}
+}
