@@ -88,43 +88,43 @@ func newSeries() series {
 	return series{
 		members: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "fleetgate_members",
-			Help: "Members by state: joined, unhealthy (joined, and finds itself so), silent (nothing is heard of its agent), waiting (its agent has yet to report), leaving.",
+			Help: "Number of members by state: joined, unhealthy (joined, and reports itself unhealthy), silent (no heartbeat), waiting (the agent has not reported yet), leaving.",
 		}, []string{"state"}),
 		joined: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "fleetgate_member_joined",
-			Help: "1 for a member that has joined and is heard, 0 for one that is not.",
+			Help: "1 if the member has joined and sends heartbeats, otherwise 0.",
 		}, []string{"member"}),
 		placements: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "fleet_workload_placement_status_last_timestamp_seconds",
-			Help: "Since when a placement stands as it does, in Unix time: its first condition that is not True, or Completed.",
+			Help: "Unix time of the last change of the placement's first condition that is not True, or of Completed. Same name as in KubeFleet.",
 		}, []string{"namespace", "name", "generation", "conditionType", "status", "reason"}),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "fleetgate_placement_waiting",
-			Help: "1 for a placement that waits for people and nothing else: its rollout is that of update runs, or it names no member.",
+			Help: "1 if the placement waits only for a user: update runs roll it out, or it names no member. Such a placement is not stuck.",
 		}, []string{"namespace", "name"}),
 		works: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "fleetgate_works",
-			Help: "Works by state: available, unavailable (applied, and not available), failed (not applied), pending (the member has not said).",
+			Help: "Number of Works by state: available, unavailable (applied, but not available), failed (not applied), pending (not reported by the member yet).",
 		}, []string{"state"}),
 		runs: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "fleetgate_update_runs",
-			Help: "Update runs by state: new, running, waiting (for an approval, a time or a member), stuck, stopped, succeeded, failed.",
+			Help: "Number of update runs by state: new, running, waiting (for an approval, a time or a member), stuck, stopped, succeeded, failed.",
 		}, []string{"state"}),
 		standings: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "fleet_workload_update_run_status_last_timestamp_seconds",
-			Help: "Since when an update run stands as it does, in Unix time: its last condition that is known.",
+			Help: "Unix time of the last change of the update run's last known condition. Same name as in KubeFleet.",
 		}, []string{"namespace", "name", "state", "condition", "status", "reason"}),
 		evictions: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "fleet_workload_eviction_complete",
-			Help: "1 for an eviction that has come to an end, 0 for one that has not, with how.",
+			Help: "1 if the eviction is complete, otherwise 0. The labels have its result. Same name as in KubeFleet.",
 		}, []string{"name", "isCompleted", "isValid"}),
 		tokens: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "fleetgate_account_token_expiration_timestamp_seconds",
-			Help: "When the token of an account of a member expires, in Unix time; 0 for one that has none.",
+			Help: "Unix time at which the token of a member's account expires, or 0 if it has none.",
 		}, []string{"member", "account"}),
 		lifetimes: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "fleetgate_account_token_lifetime_seconds",
-			Help: "How long the token of an account of a member is valid from its refresh on; 0 for one that has none.",
+			Help: "Lifetime in seconds of the token of a member's account, from its last refresh, or 0 if it has none.",
 		}, []string{"member", "account"}),
 	}
 }

@@ -111,50 +111,50 @@ func fleet() []client.Object {
 
 func TestTheFleetIsToldAsItStands(t *testing.T) {
 	const want = `
-# HELP fleet_workload_eviction_complete 1 for an eviction that has come to an end, 0 for one that has not, with how.
+# HELP fleet_workload_eviction_complete 1 if the eviction is complete, otherwise 0. The labels have its result. Same name as in KubeFleet.
 # TYPE fleet_workload_eviction_complete gauge
 fleet_workload_eviction_complete{isCompleted="false",isValid="false",name="new"} 0
 fleet_workload_eviction_complete{isCompleted="true",isValid="false",name="refused"} 1
-# HELP fleet_workload_placement_status_last_timestamp_seconds Since when a placement stands as it does, in Unix time: its first condition that is not True, or Completed.
+# HELP fleet_workload_placement_status_last_timestamp_seconds Unix time of the last change of the placement's first condition that is not True, or of Completed. Same name as in KubeFleet.
 # TYPE fleet_workload_placement_status_last_timestamp_seconds gauge
 fleet_workload_placement_status_last_timestamp_seconds{conditionType="ClusterResourcePlacementApplied",generation="0",name="refused",namespace="",reason="ApplyFailed",status="False"} 1.7e+09
 fleet_workload_placement_status_last_timestamp_seconds{conditionType="ClusterResourcePlacementRolloutStarted",generation="0",name="external",namespace="",reason="RolloutControlledByExternalController",status="Unknown"} 1.7e+09
 fleet_workload_placement_status_last_timestamp_seconds{conditionType="ClusterResourcePlacementScheduled",generation="0",name="new",namespace="",reason="SchedulePending",status="Unknown"} 1.7e+09
 fleet_workload_placement_status_last_timestamp_seconds{conditionType="ClusterResourcePlacementScheduled",generation="0",name="unnamed",namespace="",reason="SchedulePending",status="Unknown"} 1.7e+09
 fleet_workload_placement_status_last_timestamp_seconds{conditionType="Completed",generation="0",name="done",namespace="",reason="Completed",status="True"} 1.7e+09
-# HELP fleet_workload_update_run_status_last_timestamp_seconds Since when an update run stands as it does, in Unix time: its last condition that is known.
+# HELP fleet_workload_update_run_status_last_timestamp_seconds Unix time of the last change of the update run's last known condition. Same name as in KubeFleet.
 # TYPE fleet_workload_update_run_status_last_timestamp_seconds gauge
 fleet_workload_update_run_status_last_timestamp_seconds{condition="Initialized",name="new",namespace="",reason="",state="",status="Unknown"} 1.7e+09
 fleet_workload_update_run_status_last_timestamp_seconds{condition="Progressing",name="stopped",namespace="",reason="UpdateRunStopped",state="Stop",status="False"} 1.7e+09
 fleet_workload_update_run_status_last_timestamp_seconds{condition="Progressing",name="waiting",namespace="",reason="UpdateRunWaiting",state="",status="False"} 1.7e+09
 fleet_workload_update_run_status_last_timestamp_seconds{condition="Succeeded",name="failed",namespace="",reason="x",state="",status="False"} 1.7e+09
-# HELP fleetgate_account_token_expiration_timestamp_seconds When the token of an account of a member expires, in Unix time; 0 for one that has none.
+# HELP fleetgate_account_token_expiration_timestamp_seconds Unix time at which the token of a member's account expires, or 0 if it has none.
 # TYPE fleetgate_account_token_expiration_timestamp_seconds gauge
 fleetgate_account_token_expiration_timestamp_seconds{account="cluster-gateway",member="a"} 1.7e+09
 fleetgate_account_token_expiration_timestamp_seconds{account="cluster-gateway",member="b"} 0
-# HELP fleetgate_account_token_lifetime_seconds How long the token of an account of a member is valid from its refresh on; 0 for one that has none.
+# HELP fleetgate_account_token_lifetime_seconds Lifetime in seconds of the token of a member's account, from its last refresh, or 0 if it has none.
 # TYPE fleetgate_account_token_lifetime_seconds gauge
 fleetgate_account_token_lifetime_seconds{account="cluster-gateway",member="a"} 3600
 fleetgate_account_token_lifetime_seconds{account="cluster-gateway",member="b"} 0
-# HELP fleetgate_member_joined 1 for a member that has joined and is heard, 0 for one that is not.
+# HELP fleetgate_member_joined 1 if the member has joined and sends heartbeats, otherwise 0.
 # TYPE fleetgate_member_joined gauge
 fleetgate_member_joined{member="a"} 1
 fleetgate_member_joined{member="b"} 1
 fleetgate_member_joined{member="c"} 0
 fleetgate_member_joined{member="d"} 0
 fleetgate_member_joined{member="e"} 0
-# HELP fleetgate_members Members by state: joined, unhealthy (joined, and finds itself so), silent (nothing is heard of its agent), waiting (its agent has yet to report), leaving.
+# HELP fleetgate_members Number of members by state: joined, unhealthy (joined, and reports itself unhealthy), silent (no heartbeat), waiting (the agent has not reported yet), leaving.
 # TYPE fleetgate_members gauge
 fleetgate_members{state="joined"} 1
 fleetgate_members{state="leaving"} 1
 fleetgate_members{state="silent"} 1
 fleetgate_members{state="unhealthy"} 1
 fleetgate_members{state="waiting"} 1
-# HELP fleetgate_placement_waiting 1 for a placement that waits for people and nothing else: its rollout is that of update runs, or it names no member.
+# HELP fleetgate_placement_waiting 1 if the placement waits only for a user: update runs roll it out, or it names no member. Such a placement is not stuck.
 # TYPE fleetgate_placement_waiting gauge
 fleetgate_placement_waiting{name="external",namespace=""} 1
 fleetgate_placement_waiting{name="unnamed",namespace=""} 1
-# HELP fleetgate_update_runs Update runs by state: new, running, waiting (for an approval, a time or a member), stuck, stopped, succeeded, failed.
+# HELP fleetgate_update_runs Number of update runs by state: new, running, waiting (for an approval, a time or a member), stuck, stopped, succeeded, failed.
 # TYPE fleetgate_update_runs gauge
 fleetgate_update_runs{state="failed"} 1
 fleetgate_update_runs{state="new"} 1
@@ -163,7 +163,7 @@ fleetgate_update_runs{state="stopped"} 1
 fleetgate_update_runs{state="stuck"} 0
 fleetgate_update_runs{state="succeeded"} 0
 fleetgate_update_runs{state="waiting"} 1
-# HELP fleetgate_works Works by state: available, unavailable (applied, and not available), failed (not applied), pending (the member has not said).
+# HELP fleetgate_works Number of Works by state: available, unavailable (applied, but not available), failed (not applied), pending (not reported by the member yet).
 # TYPE fleetgate_works gauge
 fleetgate_works{state="available"} 2
 fleetgate_works{state="failed"} 1

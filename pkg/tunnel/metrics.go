@@ -31,23 +31,23 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		sessions: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "fleetgate_tunnel_sessions",
-			Help: "Tunnel sessions that a member's agents hold to this gateway.",
+			Help: "Number of tunnel sessions of a member's agents to this gateway. 0 or absent: not connected.",
 		}, []string{"member"}),
 		streams: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "fleetgate_tunnel_streams",
-			Help: "Streams that are open or being opened to a member.",
+			Help: "Number of streams that are open, or being opened, to a member.",
 		}, []string{"member"}),
 		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "fleetgate_tunnel_bytes_total",
-			Help: "Bytes of streams, sent to or received from a member.",
+			Help: "Bytes sent to or received from a member in streams.",
 		}, []string{"member", "direction"}),
 		dials: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "fleetgate_tunnel_dials_total",
-			Help: "Streams asked of a connected member, by what came of it.",
+			Help: "Number of streams requested from a connected member, by result.",
 		}, []string{"member", "result"}),
 		notConnected: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "fleetgate_tunnel_dials_not_connected_total",
-			Help: "Dials to members that had no session.",
+			Help: "Number of dials to members without a tunnel session.",
 		}),
 	}
 	if registerer == nil {

@@ -30,21 +30,21 @@ func TestMetrics(t *testing.T) {
 	}
 	defer open.Close()
 	want := `
-# HELP fleetgate_tunnel_bytes_total Bytes of streams, sent to or received from a member.
+# HELP fleetgate_tunnel_bytes_total Bytes sent to or received from a member in streams.
 # TYPE fleetgate_tunnel_bytes_total counter
 fleetgate_tunnel_bytes_total{direction="received",member="one"} 5
 fleetgate_tunnel_bytes_total{direction="sent",member="one"} 0
-# HELP fleetgate_tunnel_dials_not_connected_total Dials to members that had no session.
+# HELP fleetgate_tunnel_dials_not_connected_total Number of dials to members without a tunnel session.
 # TYPE fleetgate_tunnel_dials_not_connected_total counter
 fleetgate_tunnel_dials_not_connected_total 1
-# HELP fleetgate_tunnel_dials_total Streams asked of a connected member, by what came of it.
+# HELP fleetgate_tunnel_dials_total Number of streams requested from a connected member, by result.
 # TYPE fleetgate_tunnel_dials_total counter
 fleetgate_tunnel_dials_total{member="one",result="ok"} 2
 fleetgate_tunnel_dials_total{member="one",result="refused"} 1
-# HELP fleetgate_tunnel_sessions Tunnel sessions that a member's agents hold to this gateway.
+# HELP fleetgate_tunnel_sessions Number of tunnel sessions of a member's agents to this gateway. 0 or absent: not connected.
 # TYPE fleetgate_tunnel_sessions gauge
 fleetgate_tunnel_sessions{member="one"} 1
-# HELP fleetgate_tunnel_streams Streams that are open or being opened to a member.
+# HELP fleetgate_tunnel_streams Number of streams that are open, or being opened, to a member.
 # TYPE fleetgate_tunnel_streams gauge
 fleetgate_tunnel_streams{member="one"} 1
 `

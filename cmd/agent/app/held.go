@@ -16,7 +16,7 @@ import (
 func newHeldGauge(registerer prometheus.Registerer) (prometheus.Gauge, error) {
 	gauge := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "fleetgate_agent_held_objects",
-		Help: "Objects on the member that its hub does not know of since it went back to an earlier state. They stay until they are placed again or let go.",
+		Help: "Number of objects on the member that its restored hub does not know. They are retained until they are placed again or released.",
 	})
 	if err := registerer.Register(gauge); err != nil {
 		return nil, fmt.Errorf("registering the metric of what is held: %w", err)

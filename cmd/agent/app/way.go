@@ -37,7 +37,7 @@ func reasons() map[tunnel.Way]string {
 func newWay(registerer prometheus.Registerer) (*way, error) {
 	w := &way{told: heartbeat.NewTunnel(clock.RealClock{}), gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "fleetgate_agent_tunnel_connected",
-		Help: "1 for the way that the agent's tunnel goes: through the hub's API server (hub), to the gateway's port (port), or by Konnectivity's protocol (konnectivity).",
+		Help: "1 for the path of the agent's tunnel: through the hub's API server (hub), to the gateway's port (port), or with the Konnectivity protocol (konnectivity).",
 	}, []string{"way"})}
 	if err := registerer.Register(w.gauge); err != nil {
 		return nil, fmt.Errorf("registering the tunnel's metric: %w", err)

@@ -32,7 +32,7 @@ func TestWayIsOneOfThoseThatAre(t *testing.T) {
 			}
 			want.WriteString(name + `{way="` + string(each) + `"} ` + value + "\n")
 		}
-		help := "# HELP " + name + " 1 for the way that the agent's tunnel goes: through the hub's API server (hub), to the gateway's port (port), or by Konnectivity's protocol (konnectivity).\n# TYPE " + name + " gauge\n"
+		help := "# HELP " + name + " 1 for the path of the agent's tunnel: through the hub's API server (hub), to the gateway's port (port), or with the Konnectivity protocol (konnectivity).\n# TYPE " + name + " gauge\n"
 		if err := testutil.CollectAndCompare(w.gauge, strings.NewReader(help+want.String()), name); err != nil {
 			t.Errorf("%+v: %v", state, err)
 		}

@@ -31,16 +31,16 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "fleetgate_proxy_requests_total",
-			Help: "Requests for members by member, verb on the member and code of the reply.",
+			Help: "Number of requests to members by member, verb on the member and status code. 503: the member is unreachable. 502 and 504: it was reached and failed to respond.",
 		}, []string{labelMember, labelVerb, labelCode}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "fleetgate_proxy_request_duration_seconds",
-			Help:    "Seconds until a short request for a member was answered, by verb on the member.",
+			Help:    "Latency in seconds of short requests to members, by verb on the member.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2.5, 13),
 		}, []string{labelVerb}),
 		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "fleetgate_proxy_requests_in_flight",
-			Help: "Requests for members that are under way, by member, the long ones too.",
+			Help: "Number of requests to members in flight, by member, including long-running requests.",
 		}, []string{labelMember}),
 	}
 	if registerer == nil {

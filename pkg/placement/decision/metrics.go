@@ -35,10 +35,10 @@ func newMetrics(in prometheus.Registerer) (*metrics, error) {
 	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(1e-6, 10, 10)}, append([]string{"name"}, labels...))
 	}
-	decided := histogram("scheduling_scheduling_duration_seconds", "How long it takes to decide for a Placement, without what is written.")
-	bound := histogram("scheduling_bind_duration_seconds", "How long it takes to write the decisions of a Placement and its status.")
-	plugins := histogram("scheduling_plugin_duration_seconds", "How long a rule or a scorer looks at all clusters for a Placement.", "plugin_type", "plugin_name")
-	expressed := histogram("scheduling_cel_runtime_duration_seconds", "How long expressions are evaluated over all clusters for a Placement that has any.")
+	decided := histogram("scheduling_scheduling_duration_seconds", "Seconds to decide a Placement, without writes.")
+	bound := histogram("scheduling_bind_duration_seconds", "Seconds to write the decisions and the status of a Placement.")
+	plugins := histogram("scheduling_plugin_duration_seconds", "Seconds that a filter or score plugin takes for all clusters of a Placement.", "plugin_type", "plugin_name")
+	expressed := histogram("scheduling_cel_runtime_duration_seconds", "Seconds to evaluate the CEL expressions of a Placement for all clusters.")
 	for _, of := range []**prometheus.HistogramVec{&decided, &bound, &plugins, &expressed} {
 		if in == nil {
 			continue

@@ -35,7 +35,7 @@ func NewArrival(now time.Time) *Arrival {
 	return &Arrival{
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "fleetgate_placement_available_seconds",
-			Help:    "Seconds from a change of a placement, or of what it selects, until it is available on all of its members.",
+			Help:    "Seconds from the snapshot of a change of a placement, or of the resources that it selects, until it is available on all of its members. Changes that controllers make by themselves and update runs are not measured.",
 			Buckets: []float64{1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 14400},
 		}),
 		since: now, last: map[types.NamespacedName]time.Time{},

@@ -378,19 +378,19 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	}
 	defer conn.Close()
 	const want = `
-# HELP konnectivity_network_proxy_server_established_connections Connections that an agent has established.
+# HELP konnectivity_network_proxy_server_established_connections Number of connections that agents have established.
 # TYPE konnectivity_network_proxy_server_established_connections gauge
 konnectivity_network_proxy_server_established_connections 1
-# HELP konnectivity_network_proxy_server_http_connections Open HTTP CONNECT connections.
+# HELP konnectivity_network_proxy_server_http_connections Number of open HTTP CONNECT connections.
 # TYPE konnectivity_network_proxy_server_http_connections gauge
 konnectivity_network_proxy_server_http_connections 1
-# HELP konnectivity_network_proxy_server_ready_backend_connections Streams of agents.
+# HELP konnectivity_network_proxy_server_ready_backend_connections Number of streams of agents.
 # TYPE konnectivity_network_proxy_server_ready_backend_connections gauge
 konnectivity_network_proxy_server_ready_backend_connections 1
-# HELP konnectivity_network_proxy_server_pending_backend_dials Dials that an agent has not answered yet.
+# HELP konnectivity_network_proxy_server_pending_backend_dials Number of dials without a response from the agent yet.
 # TYPE konnectivity_network_proxy_server_pending_backend_dials gauge
 konnectivity_network_proxy_server_pending_backend_dials 0
-# HELP fleetgate_konnectivity_connections Connections that are open to a member.
+# HELP fleetgate_konnectivity_connections Number of open connections to a member.
 # TYPE fleetgate_konnectivity_connections gauge
 fleetgate_konnectivity_connections{member="m"} 1
 `

@@ -49,26 +49,26 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		dialSeconds:     histogram(server+"dial_duration_seconds", "Latency of dials to the remote endpoint."),
 		frontendWrites:  histogram(server+"frontend_write_duration_seconds", "Latency of writes to a frontend."),
-		grpcConnections: gauges(server+"grpc_connections", "Open gRPC streams by service method.", "service_method"),
-		httpConnections: gauge(server+"http_connections", "Open HTTP CONNECT connections."),
+		grpcConnections: gauges(server+"grpc_connections", "Number of open gRPC streams by service method.", "service_method"),
+		httpConnections: gauge(server+"http_connections", "Number of open HTTP CONNECT connections."),
 		// The first is what upstream calls the second since it has strategies.
-		readyConnections: gauge(server+"ready_backend_connections", "Streams of agents."),
-		readyBackends:    gauges(server+"ready_backends", "Streams of agents.", "proxy_strategy"),
-		pendingDials:     gauge(server+"pending_backend_dials", "Dials that an agent has not answered yet."),
-		established:      gauge(server+"established_connections", "Connections that an agent has established."),
-		fullChannels:     gauges(server+"full_receive_channels", "Streams on which receiving waits for a slow reader.", "service_method"),
-		dialFailures:     counters(server+"dial_failure_count", "Dials that failed, by reason.", "reason"),
-		packets:          counters(server+"stream_packets_total", "Packets by segment and type.", "segment", "packet_type"),
-		errors:           counters(server+"stream_errors_total", "Errors of streams by segment, gRPC code and type of the packet.", "segment", "code", "packet_type"),
+		readyConnections: gauge(server+"ready_backend_connections", "Number of streams of agents."),
+		readyBackends:    gauges(server+"ready_backends", "Number of streams of agents.", "proxy_strategy"),
+		pendingDials:     gauge(server+"pending_backend_dials", "Number of dials without a response from the agent yet."),
+		established:      gauge(server+"established_connections", "Number of connections that agents have established."),
+		fullChannels:     gauges(server+"full_receive_channels", "Number of streams on which receiving waits for a slow reader.", "service_method"),
+		dialFailures:     counters(server+"dial_failure_count", "Number of failed dials, by reason.", "reason"),
+		packets:          counters(server+"stream_packets_total", "Number of packets by segment and type.", "segment", "packet_type"),
+		errors:           counters(server+"stream_errors_total", "Number of stream errors by segment, gRPC code and packet type.", "segment", "code", "packet_type"),
 
-		sessions: gauges("fleetgate_konnectivity_sessions", "Streams that a member's Konnectivity agents hold to this gateway.", "member"),
-		conns:    gauges("fleetgate_konnectivity_connections", "Connections that are open to a member.", "member"),
-		bytes:    counters("fleetgate_konnectivity_bytes_total", "Bytes of connections, sent to or received from a member.", "member", "direction"),
+		sessions: gauges("fleetgate_konnectivity_sessions", "Number of streams of a member's Konnectivity agents to this gateway.", "member"),
+		conns:    gauges("fleetgate_konnectivity_connections", "Number of open connections to a member.", "member"),
+		bytes:    counters("fleetgate_konnectivity_bytes_total", "Bytes sent to or received from a member in connections.", "member", "direction"),
 		overflows: counters("fleetgate_konnectivity_overflows_total",
-			"Connections that were reset because their reader was too slow for a stream without flow control.", "member"),
-		refused: counters("fleetgate_konnectivity_refused_total", "Peers and dials that were not let in, by listener and reason.", "listener", "reason"),
+			"Number of connections that were reset because their reader was too slow for a stream without flow control. More lanes, or fleetgate's own agent, help.", "member"),
+		refused: counters("fleetgate_konnectivity_refused_total", "Number of rejected agents and frontend dials, by listener and reason.", "listener", "reason"),
 		foreignPackets: counters("fleetgate_konnectivity_ignored_packets_total",
-			"Packets that belong to no connection of their stream, or that mean nothing here, by type.", "segment", "packet_type"),
+			"Number of packets that belong to no connection of their stream or have no meaning here, by type. A few occur when both sides close a connection at the same time.", "segment", "packet_type"),
 	}
 	if registerer == nil {
 		return m, nil
@@ -146,15 +146,15 @@ func NewAgentMetrics(registerer prometheus.Registerer) (*AgentMetrics, error) {
 	const agent = "konnectivity_network_proxy_agent_"
 	m := &AgentMetrics{
 		dialSeconds:    histogram(agent+"dial_duration_seconds", "Latency of dials to the remote endpoint."),
-		serverFailures: counters(agent+"server_connection_failure_count", "Failures to send to or receive from a server.", "direction"),
-		dialFailures:   counters(agent+"endpoint_dial_failure_total", "Dials to endpoints that failed, by reason.", "reason"),
-		servers:        gauge(agent+"open_server_connections", "Open streams to servers."),
-		knownServers:   gauge(agent+"known_server_count", "Servers that the agent tries to be connected to."),
-		endpoints:      gauge(agent+"open_endpoint_connections", "Open connections to endpoints."),
-		packets:        counters(agent+"stream_packets_total", "Packets by segment and type.", "segment", "packet_type"),
-		errors:         counters(agent+"stream_errors_total", "Errors of streams by segment, gRPC code and type of the packet.", "segment", "code", "packet_type"),
+		serverFailures: counters(agent+"server_connection_failure_count", "Number of failures to send to or receive from a server.", "direction"),
+		dialFailures:   counters(agent+"endpoint_dial_failure_total", "Number of failed dials to endpoints, by reason.", "reason"),
+		servers:        gauge(agent+"open_server_connections", "Number of open streams to servers."),
+		knownServers:   gauge(agent+"known_server_count", "Number of servers that the agent connects to."),
+		endpoints:      gauge(agent+"open_endpoint_connections", "Number of open connections to endpoints."),
+		packets:        counters(agent+"stream_packets_total", "Number of packets by segment and type.", "segment", "packet_type"),
+		errors:         counters(agent+"stream_errors_total", "Number of stream errors by segment, gRPC code and packet type.", "segment", "code", "packet_type"),
 		ignored: counters("fleetgate_konnectivity_agent_ignored_packets_total",
-			"Packets that belong to no connection of their stream, or that mean nothing here, by type.", "segment", "packet_type"),
+			"Number of packets that belong to no connection of their stream or have no meaning here, by type. A few occur when both sides close a connection at the same time.", "segment", "packet_type"),
 	}
 	if registerer == nil {
 		return m, nil
