@@ -1,12 +1,12 @@
 {{/* Copyright The fleetgate Authors. */}}
 {{/* SPDX-License-Identifier: Apache-2.0 */}}
 
-{{/* Name of everything that the release makes in its namespace. */}}
+{{/* Name of all namespaced objects of the release. */}}
 {{- define "agent.name" -}}
 {{- if contains "agent" .Release.Name -}}{{ .Release.Name | trunc 50 | trimSuffix "-" }}{{- else -}}{{ printf "%s-agent" .Release.Name | trunc 50 | trimSuffix "-" }}{{- end -}}
 {{- end -}}
 
-{{/* Name of what it makes for the whole cluster: agents of two hubs do not meet. */}}
+{{/* Name of cluster-scoped objects. It contains the namespace, so that agents of two hubs do not conflict. */}}
 {{- define "agent.clusterName" -}}
 {{- printf "fleetgate:%s:%s" .Release.Namespace (include "agent.name" .) -}}
 {{- end -}}
@@ -27,13 +27,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- .Values.serviceAccount.name | default (ternary (include "agent.name" .) "default" .Values.serviceAccount.create) -}}
 {{- end -}}
 
-{{/* An image by digest, or by tag. Given: (list image defaultTag). */}}
+{{/* Image reference by digest or by tag. Arguments: (list image defaultTag). */}}
 {{- define "agent.image" -}}
 {{- $image := index . 0 -}}
 {{- if $image.digest -}}{{ $image.repository }}@{{ $image.digest }}{{- else -}}{{ $image.repository }}:{{ $image.tag | default (index . 1) }}{{- end -}}
 {{- end -}}
 
-{{/* Certificates as PEM, from PEM or from base64 of it. Given: (list name value). */}}
+{{/* Certificates as PEM, from PEM or from base64 of PEM. Arguments: (list name value). */}}
 {{- define "agent.pem" -}}
 {{- $name := index . 0 -}}{{- $given := index . 1 | trim -}}
 {{- if not $given -}}
@@ -41,13 +41,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- else -}}
 {{- $decoded := $given | nospace | b64dec -}}
 {{- if not (contains "-----BEGIN CERTIFICATE-----" $decoded) -}}
-{{- fail (printf "%s is neither certificates in PEM form nor base64 of such" $name) -}}
+{{- fail (printf "%s is neither PEM certificates nor base64 of PEM" $name) -}}
 {{- end -}}
 {{ $decoded | trim }}
 {{- end -}}
 {{- end -}}
 
-{{/* "true" for an agent that registers; empty for one whose identity others keep. */}}
+{{/* "true" for an agent that registers; empty for one with an identity that the user manages. */}}
 {{- define "agent.registers" -}}
 {{- if not .Values.config.memberClusterName -}}true{{- end -}}
 {{- end -}}
@@ -58,15 +58,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- .Values.accounts.namespace | default (ternary (printf "%s-%s" $first .Values.hubName) $first (not (empty .Values.hubName))) -}}
 {{- end -}}
 
-{{/* The role with which the gateway acts on this cluster for its callers, as the agent names it. */}}
+{{/* Impersonation role of the gateway on this cluster, named as in the agent. */}}
 {{- define "agent.impersonation" -}}
 {{- if eq (include "agent.accounts" .) "open-cluster-management-managed-serviceaccount" -}}fleetgate-impersonate{{- else -}}fleetgate-impersonate-{{ include "agent.accounts" . }}{{- end -}}
 {{- end -}}
 
-{{/* What cannot be checked by the schema: values that must fit each other. */}}
+{{/* Checks that the schema cannot express: values that depend on each other. */}}
 {{- define "agent.validate" -}}
 {{- if and (.Values.tracing).samplingRatePerMillion (not .Values.tracing.endpoint) -}}
-{{- fail "tracing.samplingRatePerMillion does nothing without tracing.endpoint, the host:port of a collector" -}}
+{{- fail "tracing.samplingRatePerMillion has no effect without tracing.endpoint: set it to the host:port of a collector" -}}
 {{- end -}}
 {{- if .Values.strictNames -}}
 {{- $namespace := .Values.internal.systemNamespace | default "cattle-fleet-system" -}}
@@ -75,42 +75,42 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 {{- if eq (include "agent.accounts" .) .Release.Namespace -}}
-{{- fail "accounts.namespace must not be the release's own: whoever holds an account there would read the agent's key" -}}
+{{- fail "accounts.namespace must not be the namespace of the release: accounts there could read the agent's key" -}}
 {{- end -}}
 {{- if and .Values.config.hubURL (not .Values.config.memberClusterName) -}}
-{{- fail "config.hubURL needs config.memberClusterName, the MemberCluster that names this agent's identity" -}}
+{{- fail "config.hubURL needs config.memberClusterName: set it to the MemberCluster that names this agent's identity" -}}
 {{- end -}}
 {{- if include "agent.registers" . -}}{{- include "agent.validateRegistration" . -}}{{- else -}}{{- include "agent.validateIdentity" . -}}{{- end -}}
 {{- end -}}
 
-{{/* An upgrade may come without a token: the agent has registered since. */}}
+{{/* An upgrade needs no token, because the agent is registered. */}}
 {{- define "agent.validateRegistration" -}}
 {{- if and .Release.IsInstall (not .Values.token) -}}
-{{- fail "token is empty: give the values of a ClusterRegistrationToken (-f values.yaml), or config.hubURL and config.memberClusterName for an identity that others keep" -}}
+{{- fail "token is empty: pass the values of a ClusterRegistrationToken (-f values.yaml), or set config.hubURL and config.memberClusterName for an identity that you manage" -}}
 {{- end -}}
 {{- if and .Values.token (not .Values.apiServerURL) -}}
-{{- fail "apiServerURL is empty: give the URL of the hub's API server, as the values of the ClusterRegistrationToken hold it" -}}
+{{- fail "apiServerURL is empty: set it to the URL of the hub's API server, as in the values of the ClusterRegistrationToken" -}}
 {{- end -}}
 {{- end -}}
 
 {{- define "agent.validateIdentity" -}}
 {{- if .Values.token -}}
-{{- fail "token and config.memberClusterName are both given: an agent registers, or has an identity that others keep" -}}
+{{- fail "token and config.memberClusterName are both set: an agent either registers, or uses an identity that you manage" -}}
 {{- end -}}
 {{- $provider := .Values.config.provider -}}
 {{- if ne (eq $provider "kubeconfig") (not (empty .Values.config.kubeconfigSecret)) -}}
-{{- fail "config.provider=kubeconfig goes with config.kubeconfigSecret, and it with that" -}}
+{{- fail "config.provider=kubeconfig and config.kubeconfigSecret need each other" -}}
 {{- end -}}
 {{- if and (ne $provider "kubeconfig") (not .Values.config.hubURL) -}}
-{{- fail "config.memberClusterName needs config.hubURL, the URL of the hub's API server" -}}
+{{- fail "config.memberClusterName needs config.hubURL: set it to the URL of the hub's API server" -}}
 {{- end -}}
 {{- if ne (eq $provider "file") (not (empty .Values.config.tokenFile)) -}}
-{{- fail "config.provider=file goes with config.tokenFile, and it with that" -}}
+{{- fail "config.provider=file and config.tokenFile need each other" -}}
 {{- end -}}
 {{- if and (eq $provider "secret") .Values.secret.namespace (ne .Values.secret.namespace .Release.Namespace) -}}
-{{- fail (printf "secret.namespace is %s: a Pod reads Secrets of its own namespace only, copy the Secret to %s" .Values.secret.namespace .Release.Namespace) -}}
+{{- fail (printf "secret.namespace is %s: a Pod can read only Secrets of its own namespace; copy the Secret to %s" .Values.secret.namespace .Release.Namespace) -}}
 {{- end -}}
 {{- if and (eq $provider "azure") (not .Values.refreshtoken.repository) -}}
-{{- fail "config.provider=azure needs refreshtoken.repository, the image of a container that writes the identity's token to /config/token; the fleet agents of Azure ship one" -}}
+{{- fail "config.provider=azure needs refreshtoken.repository: set it to the image of a container that writes the token of the identity to /config/token; the fleet agents of Azure contain one" -}}
 {{- end -}}
 {{- end -}}
