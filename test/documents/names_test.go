@@ -86,7 +86,7 @@ func versionsOf(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return strings.Join(append([]string{stored}, others...), ", ")
 }
 
-// TestEveryMetricIsListed compares the metrics of ours with docs/operations.md.
+// TestEveryMetricIsListed compares our metrics with docs/metrics.md.
 func TestEveryMetricIsListed(t *testing.T) {
 	metric := regexp.MustCompile(`^fleetgate_[a-z_]+$`)
 	want := map[string]bool{}
@@ -98,13 +98,13 @@ func TestEveryMetricIsListed(t *testing.T) {
 		}
 	}
 	got := map[string]bool{}
-	for _, text := range inBackticks(read(t, "docs/operations.md")) {
+	for _, text := range inBackticks(read(t, "docs/metrics.md")) {
 		if metric.MatchString(text) {
 			got[text] = true
 		}
 	}
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
-		t.Errorf("docs/operations.md lists other metrics than the code has (-code +document):\n%s", diff)
+		t.Errorf("docs/metrics.md lists other metrics than the code has (-code +document):\n%s", diff)
 	}
 }
 
@@ -189,14 +189,14 @@ func TestMessagesAreOurs(t *testing.T) {
 		texts = append(texts, textsIn(file)...)
 	}
 	all := strings.Join(append(texts, refusals(t)...), "\n")
-	rows := tables(section(t, read(t, "docs/operations.md"), "## When something is wrong"))
+	rows := tables(section(t, read(t, "docs/runbook.md"), "## Messages"))
 	if len(rows) == 0 {
-		t.Fatal("docs/operations.md has no table of messages")
+		t.Fatal("docs/runbook.md has no table of messages")
 	}
 	for _, row := range rows {
 		for _, message := range inBackticks(row[0]) {
 			if !strings.Contains(all, message) {
-				t.Errorf("docs/operations.md explains %q, which the code does not say", message)
+				t.Errorf("docs/runbook.md explains %q, which is not in the code", message)
 			}
 		}
 	}

@@ -161,10 +161,10 @@ var _ = Describe("bad input", Ordered, func() {
 		p, log := start(ctx, "flags", "gateway", "--components=prxy", "--secure-port=0", "--hub-url=http://hub", "--adopt")
 		Eventually(p.Running).Should(BeFalse())
 		Expect(log()).To(And(
-			ContainSubstring("--components does not know prxy: choose from proxy, webhook, controllers"),
+			ContainSubstring("--components has the unknown value prxy: choose from proxy, webhook, controllers"),
 			ContainSubstring("--secure-port 0 is not a port"),
 			ContainSubstring(`--hub-url "http://hub" is not a URL that begins with https://`),
-			ContainSubstring("--adopt does nothing without --install"),
+			ContainSubstring("--adopt has no effect without --install"),
 		))
 	})
 
@@ -184,7 +184,7 @@ var _ = Describe("bad input", Ordered, func() {
 	It("says what is in the way when there is no hub", func(ctx context.Context) {
 		p, log := start(ctx, "nowhere", "gateway")
 		Eventually(p.Running).Should(BeFalse())
-		Expect(log()).To(ContainSubstring("run the gateway in a Pod of the hub or give --kubeconfig"))
+		Expect(log()).To(ContainSubstring("run the gateway in a Pod of the hub or set --kubeconfig"))
 	})
 })
 

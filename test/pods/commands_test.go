@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -21,10 +22,11 @@ func commands(document, text string) string {
 	GinkgoHelper()
 	page, err := os.ReadFile(filepath.Join(home, document))
 	Expect(err).NotTo(HaveOccurred())
-	for i, part := range strings.Split("\n"+string(page), "\n```") {
-		if i%2 == 1 && strings.Contains(part, text) {
-			_, block, _ := strings.Cut(part, "\n")
-			return block
+	// Blocks in numbered steps are indented, as Markdown has it.
+	for _, found := range regexp.MustCompile("(?ms)^( *)```[a-z]*\n(.*?)^ *```$").FindAllStringSubmatch(string(page), -1) {
+		indent, block := found[1], found[2]
+		if strings.Contains(block, text) {
+			return strings.ReplaceAll("\n"+block, "\n"+indent, "\n")[1:]
 		}
 	}
 	Fail(document + " has no block of commands with: " + text)

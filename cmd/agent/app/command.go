@@ -1,8 +1,8 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package app is the agent's command: flags become Options, Options become Config,
-// and agent.go wires everything that Config asks for, a line per part.
+// Package app is the command line of the agent. Flags become Options, Options become Config,
+// and agent.go wires the parts that Config enables, one line per part.
 package app
 
 import (
@@ -19,10 +19,11 @@ func NewCommand() *cobra.Command {
 	options, logging := NewOptions(), logsapi.NewLoggingConfiguration()
 	command := &cobra.Command{
 		Use:   "agent",
-		Short: "fleetgate on a member: registers, applies works, opens the tunnel",
-		Long: `The agent registers its cluster with a hub, applies what the hub places on it,
-keeps the tokens of managed service accounts fresh, and opens the tunnel through
-which the hub reaches this cluster. Nothing listens for the hub.`,
+		Short: "Run the fleetgate agent on a member cluster",
+		Long: `The agent runs on a member cluster. It registers the cluster with a hub, applies
+the resources that the hub places on it, renews the tokens of
+ManagedServiceAccounts, and opens the tunnel through which the hub reaches the
+cluster. The cluster needs no open port.`,
 		Version:      version.Describe(),
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,

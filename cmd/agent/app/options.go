@@ -30,13 +30,13 @@ import (
 
 const (
 	maxBootstrapBytes = 1 << 20
-	// maxHubName is what fits behind the longest name that carries it, which is that of
-	// the accounts' namespace.
+	// maxHubName is limited by the longest name that contains it, that of the accounts'
+	// namespace.
 	maxHubName = 16
 )
 
-// Options are the agent's flags. This file is the only one that reads them. Config says
-// which namespaces are meant where they are left empty.
+// Options are the flags of the agent. Only this file reads them. Config applies the
+// defaults of unset namespaces.
 type Options struct {
 	MemberKubeconfig string
 	HubName          string
@@ -82,22 +82,22 @@ type Options struct {
 	RemovalWait     time.Duration
 }
 
-// What an agent can do for nothing else.
+// Values of --components.
 const (
 	componentAll   = "all"
 	componentWorks = "works"
 )
 
-// What becomes of the executor of a ManifestWork.
+// Values of --executor.
 const (
 	executorReview      = "review"
 	executorImpersonate = "impersonate"
 )
 
-// doesWorksOnly reports whether the agent applies ManifestWorks and does nothing else.
+// doesWorksOnly reports whether the agent only applies ManifestWorks.
 func (o *Options) doesWorksOnly() bool { return slices.Equal(o.Components, []string{componentWorks}) }
 
-// The protocols of a tunnel.
+// Values of --tunnel-protocol.
 const (
 	tunnelNative       = "native"
 	tunnelKonnectivity = "konnectivity"
@@ -123,55 +123,53 @@ func NewOptions() *Options {
 
 // AddFlags binds the options to a command line.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.MemberKubeconfig, "member-kubeconfig", o.MemberKubeconfig, "Kubeconfig of the member. Empty: the account of the Pod that the agent runs in.")
-	flags.StringVar(&o.HubName, "hub-name", o.HubName, "Name that tells this hub from others that the member belongs to, "+
-		"at most "+strconv.Itoa(maxHubName)+" characters: it is part of the names of what the agent makes on the member. Empty for the only hub, or the first. Choose it before the agent registers.")
+	flags.StringVar(&o.MemberKubeconfig, "member-kubeconfig", o.MemberKubeconfig, "Path of the kubeconfig for the member. If unset, the agent uses the ServiceAccount of its Pod.")
+	flags.StringVar(&o.HubName, "hub-name", o.HubName, "Name of this hub, at most "+strconv.Itoa(maxHubName)+" characters, if the member belongs to several hubs. It is part of the names of objects that the agent creates on the member. Leave it unset for the only hub or for the first one. Set it before the agent registers.")
 	flags.StringVar(&o.Namespace, "namespace", o.Namespace,
-		"Namespace of the agent on the member, where it keeps its key and its credential. Empty: "+clusterv1beta1.SystemNamespace+", and with --hub-name that, a hyphen and the name.")
+		"Namespace of the agent on the member, where it stores its key and its credential. If unset, "+clusterv1beta1.SystemNamespace+", or "+clusterv1beta1.SystemNamespace+"-<hub name> with --hub-name.")
 	flags.StringVar(&o.BootstrapFile, "bootstrap-file", o.BootstrapFile,
-		"File with the values of a ClusterRegistrationToken, as its Secret holds them. Needed until the agent is registered; empty: Secret "+enroll.BootstrapSecret+" in --namespace.")
+		"File with the values of a ClusterRegistrationToken, in the format of its Secret. Needed until the agent is registered. If unset, the agent reads the Secret "+enroll.BootstrapSecret+" in --namespace.")
 	flags.StringVar(&o.BootstrapKubeconfig, "bootstrap-kubeconfig", o.BootstrapKubeconfig,
-		"Instead of --bootstrap-file: a kubeconfig with the token of a ClusterRegistrationToken, whose context names the token's namespace; its proxy-url is used and kept.")
-	flags.StringVar(&o.MemberName, "member-name", o.MemberName, "Name of the MemberCluster on the hub that names this agent's identity. With it the agent does not register, and its hub credential is the one that the flags --hub-* give.")
+		"Instead of --bootstrap-file: kubeconfig with the token of a ClusterRegistrationToken. Its context names the namespace of the token. The agent uses and keeps its proxy-url.")
+	flags.StringVar(&o.MemberName, "member-name", o.MemberName, "Name of the MemberCluster that names the identity of this agent. The agent then does not register and uses the hub credential in the --hub-* flags.")
 	flags.StringVar(&o.HubURL, "hub-url", o.HubURL, "With --member-name: URL of the hub's API server.")
-	flags.StringVar(&o.HubCAFile, "hub-ca-file", o.HubCAFile, "With --hub-url: PEM file that verifies it. Empty: what the operating system trusts.")
-	flags.StringVar(&o.HubTokenFile, "hub-token-file", o.HubTokenFile, "With --hub-url: file with a bearer token that somebody refreshes; it is read again at least once a minute.")
-	flags.StringVar(&o.HubKubeconfig, "hub-kubeconfig", o.HubKubeconfig, "With --member-name, instead of --hub-url: kubeconfig of the hub. A command in it is run for credentials.")
-	flags.StringVar(&o.ClientID, "client-id", o.ClientID, "Text that identifies this cluster to the hub, for a Cluster that was made there beforehand. Empty: the UID of namespace kube-system.")
-	flags.StringToStringVar(&o.Labels, "labels", o.Labels, "Labels that the cluster gets when the hub makes it for this agent.")
+	flags.StringVar(&o.HubCAFile, "hub-ca-file", o.HubCAFile, "With --hub-url: PEM file that verifies it. If unset, the CAs of the operating system are used.")
+	flags.StringVar(&o.HubTokenFile, "hub-token-file", o.HubTokenFile, "With --hub-url: file with a bearer token that another program refreshes. The agent reads it again at least once a minute.")
+	flags.StringVar(&o.HubKubeconfig, "hub-kubeconfig", o.HubKubeconfig, "With --member-name, instead of --hub-url: path of the kubeconfig for the hub. An exec plugin in it is run for credentials.")
+	flags.StringVar(&o.ClientID, "client-id", o.ClientID, "Text that identifies this cluster to the hub, for a Cluster that was created there before. If unset, the UID of the namespace kube-system is used.")
+	flags.StringToStringVar(&o.Labels, "labels", o.Labels, "Labels for the Cluster that the hub creates for this agent.")
 	flags.StringVar(&o.AccountNamespace, "account-namespace", o.AccountNamespace,
-		"Namespace on the member for the accounts of ManagedServiceAccounts. Empty: "+authenticationv1beta1.AccountNamespace+", and with --hub-name that, a hyphen and the name. Accounts in a former one stay: delete that namespace.")
+		"Namespace on the member for the ServiceAccounts of ManagedServiceAccounts. If unset, "+authenticationv1beta1.AccountNamespace+", or "+authenticationv1beta1.AccountNamespace+"-<hub name> with --hub-name. Accounts in a previous namespace stay; delete that namespace.")
 	flags.BoolVar(&o.Adopt, "adopt", o.Adopt,
-		"Note which accounts in --account-namespace OCM's agent holds for ManagedServiceAccounts while it runs, and take them over when it is stopped. Take the flag away afterwards.")
+		"Record which accounts in --account-namespace belong to OCM's agent while that agent runs, and take them over when it stops. Remove the flag afterwards.")
 	flags.StringVar(&o.NamespacedApplier, "namespaced-applier", o.NamespacedApplier,
-		"Name of the ServiceAccount as which Works of ResourcePlacements are applied, in the placement's namespace on the member. Empty: as the agent.")
+		"Name of the ServiceAccount, in the namespace of the placement on the member, that applies Works of ResourcePlacements. If unset, the agent applies them as itself.")
 	flags.BoolVar(&o.CollectNamespaces, "collect-namespaces", o.CollectNamespaces,
-		"Tell the hub the names of the member's namespaces, up to 200, and keep that up to date: new ResourcePlacements leave a member out that does not have theirs.")
-	flags.BoolVar(&o.HubCertificate, "hub-certificate", o.HubCertificate,
-		"Have a client's certificate of the hub, of the user system:open-cluster-management:MEMBER:"+certificate.Agent+", in Secret "+certificate.Secret+" of --namespace: by that name managers of Open Cluster Management's add-ons know the cluster.")
+		"Report the names of the member's namespaces to the hub, up to 200, and keep them up to date. New ResourcePlacements then skip a member that does not have their namespace.")
+	flags.BoolVar(&o.HubCertificate, "hub-certificate", o.HubCertificate, "Request a client certificate of the hub for the user system:open-cluster-management:MEMBER:"+certificate.Agent+", and store it in the Secret "+certificate.Secret+" in --namespace. Managers of Open Cluster Management add-ons identify the cluster by that name.")
 	flags.StringSliceVar(&o.Components, "components", o.Components,
-		"What the agent does: all, or works, which is to apply the ManifestWorks in the namespace on the hub that has --member-name, as a cluster has it whose registration another agent keeps, and nothing else.")
-	flags.StringVar(&o.AgentID, "agent-id", o.AgentID, "Tells agents that apply ManifestWorks on one cluster apart: AppliedManifestWorks with this ID are this agent's to look after. "+
-		"Give the one that the agent had which is replaced. Empty: --namespace, which stays when the hub moves to another URL; with --components=works the hash of the hub's URL.")
-	flags.BoolVar(&o.RawFeedback, "raw-feedback", o.RawFeedback, "Report values of feedback rules of ManifestWorks that are no text, number or truth value, as JSON of 1024 characters at most.")
+		"all, or works. works: only apply the ManifestWorks in the hub namespace of the same name as --member-name, for a cluster that another agent registers.")
+	flags.StringVar(&o.AgentID, "agent-id", o.AgentID, "ID that distinguishes agents that apply ManifestWorks on the same cluster. The agent manages the AppliedManifestWorks with this ID. "+
+		"When you replace an agent, set the ID of the previous one. If unset, --namespace is used, which stays the same when the URL of the hub changes; with --components=works, the hash of the hub's URL.")
+	flags.BoolVar(&o.RawFeedback, "raw-feedback", o.RawFeedback, "Report feedback values of ManifestWorks that are neither string, number nor boolean, as JSON of at most 1024 characters.")
 	flags.DurationVar(&o.EvictionGrace, "eviction-grace", o.EvictionGrace,
-		"For how long what a ManifestWork brought stays on the cluster after it vanished from the hub without being deleted. From 100 years on: for ever.")
+		"Time that resources of a ManifestWork stay on the cluster after the ManifestWork vanished from the hub without being deleted. 100 years or more: indefinitely.")
 	flags.BoolVar(&o.DeleteTakenOver, "delete-taken-over", o.DeleteTakenOver,
-		"Delete objects that existed on the member before a placement applied them when they leave it, as KubeFleet does. Without it they stay, unless they are annotated fleetgate.io/delete-policy=Delete.")
+		"Delete objects that existed on the member before a placement applied them when they leave the placement, as KubeFleet does. If false, they stay, unless they have the annotation fleetgate.io/delete-policy=Delete.")
 	flags.DurationVar(&o.RemovalWait, "removal-wait", o.RemovalWait,
-		"For how long custom resources may end before the workloads, roles and definitions of the same Work are deleted too.")
-	flags.StringVar(&o.Executor, "executor", o.Executor, "What becomes of the executor of a ManifestWork: review asks whether that account has every right and writes as the agent, as Open Cluster Management does; impersonate writes as the account.")
-	flags.StringVar(&o.Deployment, "deployment", o.Deployment, "Name of the agent's own Deployment in --namespace, whose status tells those who wait for it why the agent is not registered. Empty: none.")
-	flags.StringVar(&o.Metrics, "metrics-bind-address", o.Metrics, "Address of /metrics; 0 switches it off.")
-	flags.StringVar(&o.TunnelProtocol, "tunnel-protocol", o.TunnelProtocol, "Protocol of the tunnel: native, or konnectivity to a gateway, or another server, that takes Konnectivity's agents.")
-	flags.StringVar(&o.TunnelServer, "tunnel-server", o.TunnelServer, "With konnectivity: address (host:port) at which the server takes agents.")
-	flags.StringVar(&o.TunnelServerName, "tunnel-server-name", o.TunnelServerName, "With konnectivity: name for which the server's certificate must be valid. Empty: the host of --tunnel-server.")
-	flags.StringVar(&o.TunnelCAFile, "tunnel-ca-file", o.TunnelCAFile, "With konnectivity: PEM file of the CA that verifies the server. Empty: the system's CAs.")
-	flags.StringVar(&o.TunnelCertFile, "tunnel-cert-file", o.TunnelCertFile, "With konnectivity: PEM file of the agent's own certificate, read anew for each connection. Empty: a token of the agent's account on the hub.")
-	flags.StringVar(&o.TunnelKeyFile, "tunnel-key-file", o.TunnelKeyFile, "With konnectivity: PEM file of that certificate's key.")
-	flags.StringSliceVar(&o.TunnelAllow, "tunnel-allow", o.TunnelAllow, "With konnectivity: what may be dialed beside the member's API server: name:port, address:port or network:port, where the port may be *.")
-	flags.StringVar(&o.Tracing.Endpoint, "tracing-endpoint", o.Tracing.Endpoint, "Host and port of a collector of OpenTelemetry traces nearby, reached by gRPC without TLS. Empty: no traces.")
-	flags.Int32Var(&o.Tracing.SamplingRatePerMillion, "tracing-sampling-rate-per-million", o.Tracing.SamplingRatePerMillion, "How many of a million requests of the agent are traced.")
+		"Time that a deletion waits for custom resources to end before it deletes the workloads, roles and definitions of the same Work.")
+	flags.StringVar(&o.Executor, "executor", o.Executor, "How the agent uses the executor of a ManifestWork. review: check that the account has all rights and write as the agent, like Open Cluster Management. impersonate: write as the account.")
+	flags.StringVar(&o.Deployment, "deployment", o.Deployment, "Name of the agent's own Deployment in --namespace. Its status reports why the agent is not registered, so that helm --wait shows it. If unset, no Deployment is updated.")
+	flags.StringVar(&o.Metrics, "metrics-bind-address", o.Metrics, "Address of /metrics. Set to 0 to disable it.")
+	flags.StringVar(&o.TunnelProtocol, "tunnel-protocol", o.TunnelProtocol, "Protocol of the tunnel: native, or konnectivity for a gateway or another server that accepts Konnectivity agents.")
+	flags.StringVar(&o.TunnelServer, "tunnel-server", o.TunnelServer, "With --tunnel-protocol=konnectivity: address (host:port) at which the server accepts agents.")
+	flags.StringVar(&o.TunnelServerName, "tunnel-server-name", o.TunnelServerName, "With --tunnel-protocol=konnectivity: name for which the certificate of the server must be valid. If unset, the host of --tunnel-server is used.")
+	flags.StringVar(&o.TunnelCAFile, "tunnel-ca-file", o.TunnelCAFile, "With --tunnel-protocol=konnectivity: PEM file of the CA that verifies the server. If unset, the CAs of the operating system are used.")
+	flags.StringVar(&o.TunnelCertFile, "tunnel-cert-file", o.TunnelCertFile, "With --tunnel-protocol=konnectivity: PEM file of the client certificate of the agent, read for each connection. If unset, the agent uses a token of its account on the hub.")
+	flags.StringVar(&o.TunnelKeyFile, "tunnel-key-file", o.TunnelKeyFile, "With --tunnel-protocol=konnectivity: PEM file of the private key of --tunnel-cert-file.")
+	flags.StringSliceVar(&o.TunnelAllow, "tunnel-allow", o.TunnelAllow, "With --tunnel-protocol=konnectivity: additional targets, besides the member's API server, that the server may dial: name:port, address:port or network:port. The port can be *.")
+	flags.StringVar(&o.Tracing.Endpoint, "tracing-endpoint", o.Tracing.Endpoint, "Address (host:port) of an OpenTelemetry collector in the same Pod or on the same node, reached over gRPC without TLS. If unset, no traces are sent.")
+	flags.Int32Var(&o.Tracing.SamplingRatePerMillion, "tracing-sampling-rate-per-million", o.Tracing.SamplingRatePerMillion, "Number of the agent's requests per million to trace.")
 	flags.StringVar(&o.HealthProbes, "health-probe-bind-address", o.HealthProbes, "Address of /livez and /readyz.")
 }
 
@@ -199,7 +197,7 @@ func (o *Options) Validate() error {
 	return errors.Join(all...)
 }
 
-// validateNames looks at what agents of several hubs on one member must not share.
+// validateNames validates names that agents of several hubs on one member must not share.
 func (o *Options) validateNames() []error {
 	var all []error
 	if o.HubName != "" {
@@ -226,14 +224,14 @@ func (o *Options) validateNames() []error {
 	return all
 }
 
-// validateWorks looks at how ManifestWorks are applied.
+// validateWorks validates the options for ManifestWorks.
 func (o *Options) validateWorks() []error {
 	var all []error
 	if !o.doesWorksOnly() && !slices.Equal(o.Components, []string{componentAll}) {
 		all = append(all, fmt.Errorf("--components %q is neither all nor works", o.Components))
 	}
 	if o.doesWorksOnly() && o.MemberName == "" {
-		all = append(all, errors.New("--components=works needs --member-name, and --hub-kubeconfig or --hub-url: such an agent does not register"))
+		all = append(all, errors.New("--components=works needs --member-name, and --hub-kubeconfig or --hub-url, because such an agent does not register"))
 	}
 	if o.Executor != executorReview && o.Executor != executorImpersonate {
 		all = append(all, fmt.Errorf("--executor %q is neither review nor impersonate", o.Executor))
@@ -250,7 +248,7 @@ func (o *Options) validateWorks() []error {
 	return all
 }
 
-// ofHub is a name of the first hub, or the one that the named hub has in its place.
+// ofHub returns the name for the first hub, or with a suffix for a named hub.
 func (o *Options) ofHub(name string) string {
 	if o.HubName == "" {
 		return name
@@ -263,7 +261,7 @@ func (o *Options) validateTunnel() error {
 	switch o.TunnelProtocol {
 	case tunnelNative:
 		if o.TunnelServer != "" || o.TunnelCAFile != "" || o.TunnelServerName != "" || o.TunnelCertFile != "" || len(o.TunnelAllow) > 0 {
-			all = append(all, errors.New("--tunnel-server, --tunnel-server-name, --tunnel-ca-file, --tunnel-cert-file and --tunnel-allow do nothing without --tunnel-protocol=konnectivity"))
+			all = append(all, errors.New("--tunnel-server, --tunnel-server-name, --tunnel-ca-file, --tunnel-cert-file and --tunnel-allow have no effect without --tunnel-protocol=konnectivity"))
 		}
 	case tunnelKonnectivity:
 		if host, _, err := net.SplitHostPort(o.TunnelServer); err != nil || host == "" {
@@ -281,21 +279,21 @@ func (o *Options) validateTunnel() error {
 	return errors.Join(all...)
 }
 
-// validateHub looks at the two ways to the hub, of which one must be taken whole.
+// validateHub validates that exactly one way of authentication to the hub is complete.
 func (o *Options) validateHub() []error {
 	var all []error
 	if o.BootstrapFile != "" && o.BootstrapKubeconfig != "" {
-		all = append(all, errors.New("--bootstrap-file and --bootstrap-kubeconfig are both given: choose one"))
+		all = append(all, errors.New("--bootstrap-file and --bootstrap-kubeconfig are both set: choose one"))
 	}
 	given := o.HubURL != "" || o.HubKubeconfig != ""
 	if o.MemberName == "" {
 		if given || o.HubCAFile != "" || o.HubTokenFile != "" {
-			all = append(all, errors.New("--hub-url, --hub-ca-file, --hub-token-file and --hub-kubeconfig do nothing without --member-name"))
+			all = append(all, errors.New("--hub-url, --hub-ca-file, --hub-token-file and --hub-kubeconfig have no effect without --member-name"))
 		}
 		return all
 	}
 	if o.HubCertificate {
-		all = append(all, errors.New("--hub-certificate is for an agent that registers: a hub gives certificates to the accounts that it makes"))
+		all = append(all, errors.New("--hub-certificate needs an agent that registers: a hub issues certificates only to accounts that it created"))
 	}
 	namespace := clusterv1beta1.MemberNamespace(o.MemberName)
 	if o.doesWorksOnly() {
@@ -305,7 +303,7 @@ func (o *Options) validateHub() []error {
 		all = append(all, fmt.Errorf("--member-name %q: %s", o.MemberName, problem))
 	}
 	if o.BootstrapFile != "" || o.BootstrapKubeconfig != "" {
-		all = append(all, errors.New("--member-name is for an agent that does not register: leave --bootstrap-file and --bootstrap-kubeconfig out"))
+		all = append(all, errors.New("--member-name is for an agent that does not register: remove --bootstrap-file and --bootstrap-kubeconfig"))
 	}
 	if !given || o.HubURL != "" && o.HubKubeconfig != "" {
 		all = append(all, errors.New("--member-name needs either --hub-url or --hub-kubeconfig"))
@@ -321,27 +319,27 @@ func (o *Options) validateHub() []error {
 	return all
 }
 
-// Config is what the options mean, ready to run with.
+// Config contains the options with defaults applied and files read.
 type Config struct {
 	Options
 	// Member reaches the member's own API server.
 	Member *rest.Config
-	// Bootstrap is what a file gave to register with, or nil.
+	// Bootstrap has the registration values of a file, or is nil.
 	Bootstrap *enroll.Bootstrap
-	// Missing says which file with them is not there, if one was named.
+	// Missing names the file with registration values if it does not exist.
 	Missing string
-	// Hub reaches the hub with an identity that others keep, or is nil: then the agent
+	// Hub reaches the hub with an identity that the user manages. If nil, the agent
 	// registers.
 	Hub *rest.Config
 }
 
-// Config reads the files that the options name. Call Validate before.
+// Config reads the files in the options. Call Validate first.
 func (o *Options) Config() (*Config, error) {
 	member, err := loadMember(o.MemberKubeconfig)
 	if err != nil {
 		return nil, err
 	}
-	member.QPS = -1 // The member's own priority and fairness limits the agent.
+	member.QPS = -1 // Priority and fairness of the member's API server limit the agent.
 	bootstrap, missing, err := o.loadBootstrap()
 	if err != nil {
 		return nil, err
@@ -353,7 +351,7 @@ func (o *Options) Config() (*Config, error) {
 	config := &Config{Options: *o, Member: member, Bootstrap: bootstrap, Missing: missing, Hub: hub}
 	config.Namespace = cmp.Or(o.Namespace, o.ofHub(clusterv1beta1.SystemNamespace))
 	if !o.doesWorksOnly() {
-		// No two agents of a cluster share a namespace, and it is the same wherever the hub is.
+		// Agents of a cluster have different namespaces, and the namespace does not depend on the URL of the hub.
 		config.AgentID = cmp.Or(o.AgentID, config.Namespace)
 	}
 	config.AccountNamespace = cmp.Or(o.AccountNamespace, o.ofHub(authenticationv1beta1.AccountNamespace))
@@ -381,7 +379,7 @@ func loadMember(path string) (*rest.Config, error) {
 	if path == "" {
 		config, err := rest.InClusterConfig()
 		if err != nil {
-			return nil, fmt.Errorf("finding the member: %w: run the agent in a Pod of the member or give --member-kubeconfig", err)
+			return nil, fmt.Errorf("finding the member: %w: run the agent in a Pod of the member or set --member-kubeconfig", err)
 		}
 		return config, nil
 	}
@@ -392,8 +390,8 @@ func loadMember(path string) (*rest.Config, error) {
 	return config, nil
 }
 
-// loadBootstrap reads the file if it is there, and says so if not: once the agent is
-// registered it is not needed, and whoever wrote it may have removed it.
+// loadBootstrap reads the file. A missing file is not an error, because it may be removed
+// after the agent has registered.
 func (o *Options) loadBootstrap() (bootstrap *enroll.Bootstrap, missing string, err error) {
 	flag, path, parse := "--bootstrap-file", o.BootstrapFile, enroll.ParseBootstrap
 	if o.BootstrapKubeconfig != "" {
@@ -404,7 +402,7 @@ func (o *Options) loadBootstrap() (bootstrap *enroll.Bootstrap, missing string, 
 	}
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, flag + " " + path + " is not there", nil
+		return nil, flag + " " + path + " does not exist", nil
 	}
 	if err == nil && info.Size() > maxBootstrapBytes {
 		err = fmt.Errorf("it has more than %d bytes", maxBootstrapBytes)

@@ -43,7 +43,7 @@ func TestValidateReportsEveryErrorAtOnce(t *testing.T) {
 		"another component, a bad ID and a negative grace": {func(o *Options) { o.Components, o.AgentID, o.EvictionGrace = []string{"tunnel"}, "a b", -1 },
 			[]string{"--components", "--agent-id", "--eviction-grace"}},
 		"an executor that does something else": {func(o *Options) { o.Executor = "ask" }, []string{"--executor \"ask\" is neither review nor impersonate"}},
-		"a certificate for a given identity":   {external(func(o *Options) { o.HubCertificate = true }), []string{"--hub-certificate is for an agent that registers"}},
+		"a certificate for a given identity":   {external(func(o *Options) { o.HubCertificate = true }), []string{"--hub-certificate needs an agent that registers"}},
 		"registering with a given identity":    {external(func(o *Options) { o.BootstrapFile = "values.yaml" }), []string{"does not register"}},
 	}
 	for name, tt := range tests {
@@ -111,7 +111,7 @@ func TestABootstrapFileThatIsNotThereIsNamedAndDoesNotStopAnAgent(t *testing.T) 
 	path := filepath.Join(t.TempDir(), "values.yaml")
 	o := &Options{BootstrapFile: path}
 	got, missing, err := o.loadBootstrap()
-	if got != nil || missing != "--bootstrap-file "+path+" is not there" || err != nil {
+	if got != nil || missing != "--bootstrap-file "+path+" does not exist" || err != nil {
 		t.Errorf("got %v, %q, %v", got, missing, err)
 	}
 }

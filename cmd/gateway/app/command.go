@@ -1,8 +1,8 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package app is the gateway's command: flags become Options, Options become Config,
-// and gateway.go wires everything that Config asks for, a line per part.
+// Package app is the command line of the gateway. Flags become Options, Options become Config,
+// and gateway.go wires the parts that Config enables, one line per part.
 package app
 
 import (
@@ -21,9 +21,10 @@ func NewCommand() *cobra.Command {
 	given, logging := options.New(), logsapi.NewLoggingConfiguration()
 	command := &cobra.Command{
 		Use:   "gateway",
-		Short: "fleetgate on the hub: admits, places, delivers and proxies",
-		Long: `The gateway admits clusters into a fleet, decides what runs where, delivers it,
-and lets kubectl, Helm and other clients reach every member through the hub.`,
+		Short: "Run the fleetgate gateway on the hub",
+		Long: `The gateway runs on the hub of a fleet. It registers member clusters, schedules
+placements, delivers resources to members, and proxies kubectl, Helm and other
+clients to the API server of every member.`,
 		Version:      version.Describe(),
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,

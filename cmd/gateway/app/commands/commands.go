@@ -1,8 +1,8 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package commands is what the gateway's program does besides being a gateway: a file for
-// each command, with its flags. None of them serves anything.
+// Package commands has the subcommands of the gateway, one file per command with its
+// flags. None of them starts a server.
 package commands
 
 import "github.com/spf13/cobra"

@@ -31,8 +31,8 @@ type diagnoseOptions struct {
 
 // AddFlags binds the options to a command line.
 func (o *diagnoseOptions) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Your kubeconfig of the hub. Empty: what kubectl takes, $KUBECONFIG or ~/.kube/config.")
-	flags.StringVar(&o.Context, "context", o.Context, "Its context for the hub. Empty: the current one.")
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Path of your kubeconfig for the hub. If unset, the default of kubectl: $KUBECONFIG or ~/.kube/config.")
+	flags.StringVar(&o.Context, "context", o.Context, "Context for the hub in your kubeconfig. If unset, the current context is used.")
 	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "Namespace of the gateway on the hub.")
 }
 
@@ -40,11 +40,12 @@ func newDiagnoseCommand() *cobra.Command {
 	options := &diagnoseOptions{Namespace: clusterv1beta1.SystemNamespace}
 	command := &cobra.Command{
 		Use:   "diagnose",
-		Short: "Print on one page what somebody who helps would ask",
-		Long: `Diagnose reads the hub as you, and prints versions, gateways, members with their
-tunnels, tokens, placements that are stuck and the latest warnings. It changes
-nothing, reads no Secret, and takes out of messages what looks like a credential;
-names of members, namespaces and objects are in it. Read it before you send it.`,
+		Short: "Print the state of the fleet on one page, for a support request",
+		Long: `Read the hub with your credentials and print versions, gateways, members with
+their tunnels, tokens, stuck placements and the latest warnings. The command
+changes nothing, reads no Secret, and removes anything that looks like a
+credential from messages. The output contains names of members, namespaces and
+objects. Read it before you send it.`,
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -75,7 +76,7 @@ func (o *diagnoseOptions) run(ctx context.Context, out io.Writer) error {
 		return fmt.Errorf("reaching the hub at %s: %w", config.Host, err)
 	}
 	reporter := &diagnose.Reporter{Hub: hub, Namespace: o.Namespace, Version: version.Describe(), Clock: clock.RealClock{}}
-	// A hub that does not tell its version is one of the things to see on the page.
+	// A hub without a version is a finding on the page, not an error.
 	if asked, err := discovery.NewDiscoveryClientForConfig(config); err == nil {
 		if info, err := asked.ServerVersion(); err == nil {
 			reporter.HubVersion = info.GitVersion

@@ -28,26 +28,26 @@ type kubeconfigOptions struct {
 
 // AddFlags binds the options to a command line.
 func (o *kubeconfigOptions) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Your kubeconfig of the hub. Empty: what kubectl takes, $KUBECONFIG or ~/.kube/config.")
-	flags.StringVar(&o.Context, "context", o.Context, "Its context for the hub. Empty: the current one.")
-	flags.StringVar(&o.Into, "into", o.Into, "Add the result to this file, which keeps its current context, instead of printing it.")
-	flags.StringVar(&o.Endpoint, "endpoint", o.Endpoint, "URL of the gateway's own endpoint, to spare the hub's API server the traffic. With * for the first label of its host, as in https://*.members.example.com:8443, the member's own host there (--member-domain of the gateway). Empty: go through the hub.")
-	flags.BoolVar(&o.Fleet, "fleet", o.Fleet, "Lead to many members at once, to read from: to all, or to those of the view that is given instead of a member: the name of a FleetView, labels:SELECTOR, or qualified:SELECTOR.")
-	flags.StringVar(&o.EndpointCAFile, "endpoint-ca-file", o.EndpointCAFile, "PEM file that verifies --endpoint. Empty: its certificate is publicly trusted.")
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Path of your kubeconfig for the hub. If unset, the default of kubectl: $KUBECONFIG or ~/.kube/config.")
+	flags.StringVar(&o.Context, "context", o.Context, "Context for the hub in your kubeconfig. If unset, the current context is used.")
+	flags.StringVar(&o.Into, "into", o.Into, "Add the result to this file instead of printing it. The current context of the file does not change.")
+	flags.StringVar(&o.Endpoint, "endpoint", o.Endpoint, "URL of the gateway's own endpoint, to bypass the hub's API server. A * as the first label of the host, as in https://*.members.example.com:8443, stands for the member's own host there (--member-domain of the gateway). If unset, requests go through the hub's API server.")
+	flags.BoolVar(&o.Fleet, "fleet", o.Fleet, "Read from many members at once: from all members, or from those of a view that you give instead of a member. A view is the name of a FleetView, labels:SELECTOR or qualified:SELECTOR.")
+	flags.StringVar(&o.EndpointCAFile, "endpoint-ca-file", o.EndpointCAFile, "PEM file that verifies --endpoint. If unset, its certificate must be publicly trusted.")
 }
 
-// newKubeconfigCommand returns the command with which a user of the hub makes a
-// kubeconfig for a member of their own one for the hub.
+// newKubeconfigCommand returns the command that derives a kubeconfig for a member from the
+// user's kubeconfig for the hub.
 func newKubeconfigCommand() *cobra.Command {
 	options := &kubeconfigOptions{}
 	command := &cobra.Command{
 		Use:   "kubeconfig MEMBER | --fleet [VIEW]",
-		Short: "Print your kubeconfig of the hub, changed to lead to a member, or to many",
-		Long: `Prints the chosen context of your kubeconfig with the server's URL changed to lead
-to a member, through the hub or through the gateway's own endpoint. Everything else
-stays: who you are, how you prove it, the CA and the proxy. With --into it is added
-to a file as a context of its own. With --fleet it leads to all members, or those of a
-view, as if they were one cluster to read from.`,
+		Short: "Print a kubeconfig for one or many members, made from your kubeconfig for the hub",
+		Long: `Print the chosen context of your kubeconfig with the server URL of a member. The
+URL goes through the hub's API server or through the gateway's own endpoint.
+Everything else stays the same: user, credentials, CA and proxy. With --into, the
+context is added to a file. With --fleet, the URL serves all members, or those of
+a view, as one cluster to read from.`,
 		Example: `  gateway kubeconfig member-1 > member-1.kubeconfig
   gateway kubeconfig member-1 --into ~/.kube/config
   gateway kubeconfig member-1 --endpoint https://gateway.example.com:8443 --endpoint-ca-file ca.crt
@@ -98,13 +98,13 @@ func (o *kubeconfigOptions) run(to memberconfig.Target, out, notes io.Writer) er
 	return nil
 }
 
-// target is what the arguments name.
+// target returns the member or the view in the arguments.
 func (o *kubeconfigOptions) target(args []string) (memberconfig.Target, error) {
 	switch {
 	case o.Fleet && len(args) == 0:
 		return memberconfig.View("")
 	case len(args) == 0:
-		return memberconfig.Target{}, errors.New("name a member, or give --fleet")
+		return memberconfig.Target{}, errors.New("no member given: name a member, or use --fleet")
 	case o.Fleet:
 		return memberconfig.View(args[0])
 	}
@@ -116,7 +116,7 @@ func (o *kubeconfigOptions) way() (memberconfig.Way, error) {
 		return memberconfig.Way{Endpoint: o.Endpoint}, nil
 	}
 	if o.Endpoint == "" {
-		return memberconfig.Way{}, errors.New("--endpoint-ca-file does nothing without --endpoint")
+		return memberconfig.Way{}, errors.New("--endpoint-ca-file has no effect without --endpoint")
 	}
 	ca, err := os.ReadFile(o.EndpointCAFile)
 	if err != nil {

@@ -166,7 +166,7 @@ func TestKubeconfigThatCannotBeMadeIsToldWithTheRemedy(t *testing.T) {
 		"a context without cluster": {"m1", kubeconfigOptions{Context: "broken"}, `cluster "nothing", which it does not have`},
 		"of a member already":       {"m1", kubeconfigOptions{Context: "a-member"}, "leads to a member already"},
 		"not a name":                {"m1/../m2", kubeconfigOptions{}, "is not the name of a member"},
-		"a CA for nothing":          {"m1", kubeconfigOptions{EndpointCAFile: "ca"}, "does nothing without --endpoint"},
+		"a CA for nothing":          {"m1", kubeconfigOptions{EndpointCAFile: "ca"}, "has no effect without --endpoint"},
 		"a host for many":           {"all", kubeconfigOptions{Fleet: true, Endpoint: "https://*.members.example.org"}, "no host of their own"},
 	}
 	for name, tt := range tests {

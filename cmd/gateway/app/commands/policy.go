@@ -21,14 +21,14 @@ import (
 	"fleetgate.io/fleetgate/pkg/webhook/immutability"
 )
 
-// maxPolicyBytes bounds a file of policies.
+// maxPolicyBytes limits the size of a file of policies.
 const maxPolicyBytes = 4 << 20
 
-// newPolicyCommand works on policies without a hub.
+// newPolicyCommand returns the commands for policies, which need no hub.
 func newPolicyCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:          "policy",
-		Short:        "Print ImmutabilityPolicies, as they are or as the API server's own",
+		Short:        "Print ImmutabilityPolicies, or export them as ValidatingAdmissionPolicies",
 		SilenceUsage: true,
 	}
 	var file string
@@ -36,20 +36,21 @@ func newPolicyCommand() *cobra.Command {
 		Use:   "export -f FILE",
 		Short: "Print policies as ValidatingAdmissionPolicies with their bindings",
 		Long: `Print the ImmutabilityPolicies of a file as ValidatingAdmissionPolicies with their
-bindings, which the API server enforces without the gateway. A policy with lookups or
-guards cannot be exported: it is named, and nothing is printed.`,
+bindings. The API server enforces them without the gateway. A policy with lookups
+or guards cannot be exported: the command then fails, names the policy and prints
+nothing.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return exportPolicies(command, file) },
 	}
-	export.Flags().StringVarP(&file, "filename", "f", "-", "File of ImmutabilityPolicies, YAML or JSON; - is the standard input.")
+	export.Flags().StringVarP(&file, "filename", "f", "-", "File with ImmutabilityPolicies in YAML or JSON, or - for standard input.")
 	pack := &cobra.Command{
 		Use:   "pack capz",
-		Short: "Print a pack of policies that comes with the gateway",
-		Long: `Print a pack of policies, to be applied:
+		Short: "Print a policy pack that is part of the gateway",
+		Long: `Print a policy pack, to apply it to the hub:
 
   gateway policy pack capz | kubectl apply -f -
 
-capz is for the kinds of Cluster API's provider for Azure.`,
+The pack capz covers the kinds of the Cluster API provider for Azure (CAPZ).`,
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: []string{"capz"},
 		RunE: func(command *cobra.Command, _ []string) error {

@@ -9,14 +9,14 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/helmchart/engine"
 )
 
-// RenderChart is how the gateway starts itself to render one chart.
+// RenderChart is the hidden subcommand that the gateway starts to render one chart.
 const RenderChart = "render-chart"
 
-// newRenderChartCommand is for the gateway itself: it is not shown.
+// newRenderChartCommand returns a hidden command, for the gateway itself.
 func newRenderChartCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:          RenderChart,
-		Short:        "Render the chart on standard input, as the gateway asks for it",
+		Short:        "Render the chart on standard input; started by the gateway only",
 		Hidden:       true,
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,

@@ -26,30 +26,30 @@ type simulateOptions struct {
 
 // AddFlags binds the options to a command line.
 func (o *simulateOptions) AddFlags(flags *pflag.FlagSet) {
-	flags.StringSliceVarP(&o.Files, "filename", "f", o.Files, "File or folder with placements, clusters and bindings, or - for standard input. Of a folder all .yaml, .yml and .json files are read.")
-	flags.StringVarP(&o.Output, "output", "o", simulate.Table, "How to write the decision: table, yaml or json.")
-	flags.StringVar(&o.At, "at", o.At, "Time for which is decided, like 2026-01-31T12:00:00Z. Empty: the latest heartbeat, or change of a ManagedCluster, in the files.")
-	flags.BoolVar(&o.PolicyChanged, "policy-changed", o.PolicyChanged, "Take bindings for those of an earlier policy: what would happen if this one replaced it.")
+	flags.StringSliceVarP(&o.Files, "filename", "f", o.Files, "File or directory with placements, clusters and bindings, or - for standard input. In a directory, all .yaml, .yml and .json files are read.")
+	flags.StringVarP(&o.Output, "output", "o", simulate.Table, "Output format: table, yaml or json.")
+	flags.StringVar(&o.At, "at", o.At, "Time of the decision, such as 2026-01-31T12:00:00Z. If unset, the latest heartbeat, or the latest change of a ManagedCluster, in the files.")
+	flags.BoolVar(&o.PolicyChanged, "policy-changed", o.PolicyChanged, "Treat the bindings as results of an earlier policy, and show what happens if this policy replaces it.")
 }
 
 func newSimulateCommand() *cobra.Command {
 	options := &simulateOptions{}
 	command := &cobra.Command{
 		Use:   "simulate -f placement.yaml -f clusters/",
-		Short: "Say from files which clusters a placement would get, and why not the others",
-		Long: `simulate decides about placements as the scheduler would, from files alone:
-no cluster is asked and nothing is changed. The files are what kubectl writes:
+		Short: "Show from files which clusters a placement selects, and the reason for each rejected cluster",
+		Long: `Run the scheduler's decision for placements on files. No cluster is contacted
+and nothing is changed. Create the files with kubectl:
 
   kubectl get memberclusters -o yaml > clusters.yaml
   kubectl get clusterresourcebindings -o yaml > bindings.yaml
   gateway simulate -f placement.yaml -f clusters.yaml -f bindings.yaml
 
-MemberClusters without a status count as joined and healthy. Without bindings
-nothing counts as placed yet.
+MemberClusters without a status are treated as joined and healthy. Without
+bindings, the placement is treated as new.
 
-Placements of Open Cluster Management are decided from ManagedClusters,
+For Placements of Open Cluster Management, the command reads ManagedClusters,
 ManagedClusterSets, ManagedClusterSetBindings, AddOnPlacementScores and
-PlacementDecisions in the files.`,
+PlacementDecisions from the files.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return options.run(command.InOrStdin(), command.OutOrStdout(), command.ErrOrStderr())
@@ -59,10 +59,10 @@ PlacementDecisions in the files.`,
 	return command
 }
 
-// run reads, decides and writes; what was left out goes to notes.
+// run reads the files and writes the decisions. Ignored kinds are reported to notes.
 func (o *simulateOptions) run(stdin io.Reader, out, notes io.Writer) error {
 	if !slices.Contains(simulate.Formats(), o.Output) {
-		return fmt.Errorf("--output %q is none of %s, %s and %s", o.Output, simulate.Table, simulate.YAML, simulate.JSON)
+		return fmt.Errorf("--output %q is not one of %s, %s and %s", o.Output, simulate.Table, simulate.YAML, simulate.JSON)
 	}
 	input, err := simulate.ReadFiles(o.Files, stdin)
 	if err != nil {
@@ -78,7 +78,7 @@ func (o *simulateOptions) run(stdin io.Reader, out, notes io.Writer) error {
 		}
 	}
 	for kind, n := range input.Ignored {
-		if _, err := fmt.Fprintf(notes, "Leaving out %d of kind %s\n", n, kind); err != nil {
+		if _, err := fmt.Fprintf(notes, "Ignored %d objects of kind %s\n", n, kind); err != nil {
 			return err
 		}
 	}

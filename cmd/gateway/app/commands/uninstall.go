@@ -29,21 +29,22 @@ type uninstallOptions struct {
 
 // AddFlags binds the options to a command line.
 func (o *uninstallOptions) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Kubeconfig of the hub. Empty: the account of the Pod that this runs in.")
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Path of the kubeconfig for the hub. If unset, the ServiceAccount of the Pod is used.")
 	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "Namespace of the gateway on the hub.")
-	flags.StringVar(&o.Stop, "stop", o.Stop, "Deployment in --namespace to scale to none before, as the chart does. Empty: the gateways have been stopped.")
+	flags.StringVar(&o.Stop, "stop", o.Stop, "Deployment in --namespace to scale to zero first, as the chart does. If unset, the gateways must already be stopped.")
 }
 
-// newUninstallCommand returns the way out when no gateway answers any more.
+// newUninstallCommand returns the command that works when no gateway is available.
 func newUninstallCommand() *cobra.Command {
 	options := &uninstallOptions{Namespace: clusterv1beta1.SystemNamespace}
 	command := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Remove from the hub what leads to a gateway",
-		Long: `Uninstall removes what gateways with --install have written to lead the hub's
-API server to them: webhook configurations, APIServices and admission policies. It
-needs no gateway and runs from anywhere with the rights to do so. Stop every gateway
-before, or name their Deployment. CustomResourceDefinitions, and all that is stored in them, stay.`,
+		Short: "Remove the webhooks, APIServices and policies of the gateway from the hub",
+		Long: `Remove the objects that gateways with --install created to connect the hub's API
+server to them: webhook configurations, APIServices and admission policies. The
+command needs no running gateway and works from any machine with the rights to
+delete these objects. Stop all gateways first, or name their Deployment with
+--stop. CustomResourceDefinitions and all stored objects stay.`,
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -54,8 +55,8 @@ before, or name their Deployment. CustomResourceDefinitions, and all that is sto
 	return command
 }
 
-// run removes what leads the hub to a gateway, and prints a line for each
-// object that it removed.
+// run removes the objects that connect the hub to a gateway, and prints a line for each
+// removed object.
 func (o *uninstallOptions) run(ctx context.Context, out io.Writer) error {
 	hub, err := options.LoadHub(o.Kubeconfig)
 	if err != nil {

@@ -16,7 +16,7 @@ func known(flag string, given, allowed []string) error {
 		return fmt.Errorf("%s is empty: choose from %s", flag, strings.Join(allowed, ", "))
 	}
 	if unknown := sets.New(given...).Difference(sets.New(allowed...)); unknown.Len() > 0 {
-		return fmt.Errorf("%s does not know %s: choose from %s", flag, strings.Join(sets.List(unknown), ", "), strings.Join(allowed, ", "))
+		return fmt.Errorf("%s has the unknown value %s: choose from %s", flag, strings.Join(sets.List(unknown), ", "), strings.Join(allowed, ", "))
 	}
 	return nil
 }
@@ -38,7 +38,7 @@ func address(flag, value string, mayBeOff bool) error {
 	return nil
 }
 
-// loopback is for what anybody who reaches it may read.
+// loopback rejects addresses other than loopback, for endpoints without authentication.
 func loopback(flag, value string) error {
 	if value == "0" {
 		return nil
@@ -48,7 +48,7 @@ func loopback(flag, value string) error {
 		return fmt.Errorf("%s %q is not host:port", flag, value)
 	}
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-		return fmt.Errorf("%s %q is not an address of loopback, and nobody who asks there is asked who they are: give 127.0.0.1:6060", flag, value)
+		return fmt.Errorf("%s %q is not a loopback address, and the endpoint has no authentication: use 127.0.0.1:6060", flag, value)
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 
 const maxCABytes = 1 << 20
 
-// Config is what the options mean, ready to run with: a Hub.URL that was left empty is
-// that of the kubeconfig.
+// Config contains the options with defaults applied and files read. An unset Hub.URL is
+// the server of the kubeconfig.
 type Config struct {
 	Options
 	// REST reaches the hub's API server as the gateway itself.
@@ -24,14 +24,14 @@ type Config struct {
 	AgentsClientCA []byte
 }
 
-// Config reads the files that the options name. Call Validate before.
+// Config reads the files in the options. Call Validate first.
 func (o *Options) Config() (*Config, error) {
 	hub, err := LoadHub(o.Hub.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
-	// The API server's own fairness limits the gateway; a client-side limit would
-	// only make it slow.
+	// Priority and fairness of the API server limit the gateway. A client-side limit
+	// would only delay it.
 	hub.QPS = -1
 	config := &Config{Options: *o, REST: hub}
 	if config.Hub.URL == "" {

@@ -1,8 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package options is the gateway's flags. Each part that they configure has a file with
-// a struct, its defaults, its flags and what is wrong with them; Options are all of them,
-// and Config is what they mean once the files that they name are read. No other package
-// of the gateway reads flags, but for those of its commands that are no servers.
+// Package options has the flags of the gateway. Each subject has a file with a struct,
+// its defaults, flags and validation. Options contains all of them, and Config adds the
+// content of the files that they name. Only the gateway's subcommands have other flags.
 package options

@@ -14,14 +14,14 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// Hub says where the hub is, for the gateway and for members.
+// Hub configures the address of the hub for the gateway and for members.
 type Hub struct {
 	Kubeconfig string
 	Namespace  string
-	// URL is where members reach the hub's API server, and CAFile verifies it.
+	// URL is the address at which members reach the hub's API server. CAFile verifies it.
 	URL    string
 	CAFile string
-	// MoveAgents has agents that came by another way move to URL and CAFile.
+	// MoveAgents moves agents that registered at another address to URL and CAFile.
 	MoveAgents bool
 }
 
@@ -29,11 +29,11 @@ func newHub() Hub { return Hub{Namespace: clusterv1beta1.SystemNamespace} }
 
 // AddFlags binds the options to a command line.
 func (o *Hub) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Kubeconfig of the hub. Empty: the account of the Pod that the gateway runs in.")
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Path of the kubeconfig for the hub. If unset, the gateway uses the ServiceAccount of its Pod.")
 	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "Namespace of the gateway on the hub.")
-	flags.StringVar(&o.URL, "hub-url", o.URL, "URL of the hub's API server as members reach it, written into registration tokens. Empty: the one of the kubeconfig.")
-	flags.StringVar(&o.CAFile, "hub-ca-file", o.CAFile, "PEM file that verifies --hub-url. Empty: the CA of the kubeconfig.")
-	flags.BoolVar(&o.MoveAgents, "move-agents", o.MoveAgents, "Have the agents of all members come to --hub-url, verified by --hub-ca-file, from now on: each once it has reached the hub there. Those that are given an identity by others stay where they are.")
+	flags.StringVar(&o.URL, "hub-url", o.URL, "URL at which members reach the hub's API server. The gateway writes it into registration tokens. If unset, the server in the kubeconfig is used.")
+	flags.StringVar(&o.CAFile, "hub-ca-file", o.CAFile, "Path of the PEM file that verifies --hub-url. If unset, the CA in the kubeconfig is used.")
+	flags.BoolVar(&o.MoveAgents, "move-agents", o.MoveAgents, "Move the agents of all members to --hub-url, verified by --hub-ca-file. Each agent moves after it has reached the hub there. Agents whose hub credential is provided by flags (--member-name) do not move.")
 }
 
 // Validate returns every error at once.
@@ -47,13 +47,13 @@ func (o *Hub) Validate() []error {
 	return nil
 }
 
-// LoadHub returns how to reach the hub with a kubeconfig, or, where that is empty, with
-// the account of the Pod that the program runs in.
+// LoadHub returns the client configuration for the hub from a kubeconfig or, if that is
+// empty, from the ServiceAccount of the Pod.
 func LoadHub(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig == "" {
 		config, err := rest.InClusterConfig()
 		if err != nil {
-			return nil, fmt.Errorf("finding the hub: %w: run the gateway in a Pod of the hub or give --kubeconfig", err)
+			return nil, fmt.Errorf("finding the hub: %w: run the gateway in a Pod of the hub or set --kubeconfig", err)
 		}
 		return config, nil
 	}
@@ -64,7 +64,7 @@ func LoadHub(kubeconfig string) (*rest.Config, error) {
 	return config, nil
 }
 
-// verifiedBy reads the CA that verifies the hub for members: nil for one that everybody trusts.
+// verifiedBy reads the CA that verifies the hub for members, or nil for a publicly trusted one.
 func (o *Hub) verifiedBy(hub *rest.Config) ([]byte, error) {
 	path := o.CAFile
 	if path == "" {

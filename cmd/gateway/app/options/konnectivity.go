@@ -13,15 +13,15 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
 )
 
-// FrontendAudience is whom the tokens of Konnectivity's frontends are for: an agent's, for
-// tunnelv1alpha1.TokenAudience, is worth nothing there, nor the reverse, nor either
-// at the hub's API server.
+// FrontendAudience is the audience of tokens of Konnectivity frontends. It differs from
+// tunnelv1alpha1.TokenAudience and from the hub's own, so that tokens of agents, frontends
+// and hub users are not interchangeable.
 const FrontendAudience = "frontends.tunnel.fleetgate.io"
 
-// Konnectivity says how Konnectivity's agents and frontends come in.
+// Konnectivity configures the listeners for Konnectivity agents and frontends.
 type Konnectivity struct {
 	Agents bool
-	// Frontends is the address at which they come in, or empty.
+	// Frontends is the listen address for frontends, or empty.
 	Frontends   string
 	FrontendsCA string
 	Domain      string
@@ -37,18 +37,14 @@ func newKonnectivity() Konnectivity {
 
 // AddFlags binds the options to a command line.
 func (o *Konnectivity) AddFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&o.Agents, "konnectivity-agents", o.Agents, "Take Konnectivity's agents at --agents-port too, with a token for audience "+tunnelv1alpha1.TokenAudience+" or a certificate.")
-	flags.StringVar(&o.Frontends, "konnectivity-frontends-address", o.Frontends,
-		"Address (host:port) at which Konnectivity frontends come in, with a token for audience "+FrontendAudience+" or a certificate. Empty: they do not.")
-	flags.StringVar(&o.FrontendsCA, "konnectivity-frontends-ca-file", o.FrontendsCA,
-		"PEM file of the CA of frontends' certificates, another one than that of --agents-client-ca-file. Empty: tokens only.")
-	flags.StringVar(&o.Domain, "konnectivity-frontends-domain", o.Domain,
-		"Frontends that reach the gateway as <member>.<this domain> dial addresses of that member. Empty: the address is the member's name.")
-	flags.StringSliceVar(&o.Allow, "konnectivity-allow", o.Allow,
-		"What frontends may dial beside members' API servers: name:port, address:port or network:port, where the port may be *.")
-	flags.StringVar(&o.APIServer, "konnectivity-apiserver", o.APIServer, "Where Konnectivity's own agents find their member's API server, unless annotation "+clusterv1beta1.AnnotationAPIServer+" of the MemberCluster says where.")
-	flags.IntVar(&o.Replicas, "konnectivity-replicas", o.Replicas, "Replicas of the gateway that Konnectivity agents connect to. 0: two, if there are so many, which needs --peer-port.")
-	flags.IntVar(&o.Lanes, "konnectivity-lanes", o.Lanes, "Streams that a Konnectivity agent opens to each replica: a slow connection holds up those of its own.")
+	flags.BoolVar(&o.Agents, "konnectivity-agents", o.Agents, "Also accept Konnectivity agents at --agents-port. They authenticate with a token for audience "+tunnelv1alpha1.TokenAudience+" or with a certificate.")
+	flags.StringVar(&o.Frontends, "konnectivity-frontends-address", o.Frontends, "Address (host:port) on which the gateway accepts Konnectivity frontends. They authenticate with a token for audience "+FrontendAudience+" or with a certificate. If unset, frontends are not accepted.")
+	flags.StringVar(&o.FrontendsCA, "konnectivity-frontends-ca-file", o.FrontendsCA, "PEM file of the CA for client certificates of frontends. It must differ from --agents-client-ca-file. If unset, frontends must use tokens.")
+	flags.StringVar(&o.Domain, "konnectivity-frontends-domain", o.Domain, "Domain for frontends. A frontend that connects to <member>.<domain> dials addresses of that member. If unset, the dialed address is the name of the member.")
+	flags.StringSliceVar(&o.Allow, "konnectivity-allow", o.Allow, "Additional targets, besides the API servers of members, that frontends may dial: name:port, address:port or network:port. The port can be *.")
+	flags.StringVar(&o.APIServer, "konnectivity-apiserver", o.APIServer, "Address at which upstream Konnectivity agents reach the API server of their member. The annotation "+clusterv1beta1.AnnotationAPIServer+" of a MemberCluster overrides it.")
+	flags.IntVar(&o.Replicas, "konnectivity-replicas", o.Replicas, "Number of gateway replicas that a Konnectivity agent connects to. If 0, an agent connects to two replicas, if two exist. More than one needs --peer-port.")
+	flags.IntVar(&o.Lanes, "konnectivity-lanes", o.Lanes, "Number of streams that a Konnectivity agent opens to each replica. A slow connection blocks only the connections in its own stream.")
 }
 
 // Validate returns every error at once.
@@ -61,7 +57,7 @@ func (o *Konnectivity) Validate() []error {
 		all = append(all, fmt.Errorf("--konnectivity-allow: %w", err))
 	}
 	if !konnectivity.IsAddress(o.APIServer) {
-		all = append(all, fmt.Errorf("--konnectivity-apiserver %q is not host:port, with a port from 1 to 65535: give what agents on a member reach, such as kubernetes.default.svc:443", o.APIServer))
+		all = append(all, fmt.Errorf("--konnectivity-apiserver %q is not host:port with a port from 1 to 65535: use an address that agents on a member reach, such as kubernetes.default.svc:443", o.APIServer))
 	}
 	const most = 16
 	if o.Replicas < 0 || o.Replicas > most {

@@ -21,7 +21,7 @@ const (
 	maxTokenLifetime = 365 * 24 * time.Hour
 )
 
-// Members says what members get, when they count as lost, and to whom they are shown.
+// Members configures tokens and priority of agents, heartbeat timeouts, and the publication of members.
 type Members struct {
 	AgentTokenLifetime    time.Duration
 	AgentPriorityLevel    string
@@ -44,13 +44,13 @@ func newMembers() Members {
 
 // AddFlags binds the options to a command line.
 func (o *Members) AddFlags(flags *pflag.FlagSet) {
-	flags.DurationVar(&o.AgentTokenLifetime, "agent-token-lifetime", o.AgentTokenLifetime, "Life of the tokens that members' agents hold, and renew every hour.")
-	flags.StringVar(&o.AgentPriorityLevel, "agents-priority-level", o.AgentPriorityLevel, "PriorityLevelConfiguration of the hub's API server for requests of members' agents: the gateway keeps FlowSchemas that lead them there, and their Leases to node-high. Empty: it keeps none.")
-	flags.DurationVar(&o.Silence, "cluster-unhealthy-threshold", o.Silence, "How long a member may send no heartbeat until its state is Unknown.")
-	flags.DurationVar(&o.ForceDeleteWait, "force-delete-wait-time", o.ForceDeleteWait, "How long a deleted MemberCluster waits for its agent to confirm that it leaves.")
-	flags.BoolVar(&o.TaintUnreachable, "taint-unreachable", o.TaintUnreachable, "Taint members whose state is Unknown with "+clusterv1beta1.TaintUnreachable+":NoSchedule until they are heard of again.")
-	flags.StringVar(&o.ArgoCDNamespace, "argocd-namespace", o.ArgoCDNamespace, "Namespace of Argo CD on the hub, which gets a Secret for each MemberCluster that is labelled "+authenticationv1beta1.LabelArgoCD+"="+authenticationv1beta1.LabelArgoCDValue+".")
-	flags.StringVar(&o.ClusterProfileManager, "clusterprofile-manager", o.ClusterProfileManager, "Name of the cluster manager in the ClusterProfiles that the gateway publishes. It cannot be changed for profiles that are there.")
+	flags.DurationVar(&o.AgentTokenLifetime, "agent-token-lifetime", o.AgentTokenLifetime, "Lifetime of the hub tokens of agents. Agents renew their token every hour.")
+	flags.StringVar(&o.AgentPriorityLevel, "agents-priority-level", o.AgentPriorityLevel, "PriorityLevelConfiguration of the hub's API server for requests of agents. The gateway maintains FlowSchemas that assign these requests to it, and the Leases of agents to node-high. If unset, the gateway maintains no FlowSchemas.")
+	flags.DurationVar(&o.Silence, "cluster-unhealthy-threshold", o.Silence, "Time without a heartbeat after which the state of a member becomes Unknown.")
+	flags.DurationVar(&o.ForceDeleteWait, "force-delete-wait-time", o.ForceDeleteWait, "Time that a deleted MemberCluster waits for its agent to confirm that it has left.")
+	flags.BoolVar(&o.TaintUnreachable, "taint-unreachable", o.TaintUnreachable, "Add the taint "+clusterv1beta1.TaintUnreachable+":NoSchedule to members whose state is Unknown, and remove it at their next heartbeat.")
+	flags.StringVar(&o.ArgoCDNamespace, "argocd-namespace", o.ArgoCDNamespace, "Namespace of Argo CD on the hub. The gateway creates a Secret there for each MemberCluster with the label "+authenticationv1beta1.LabelArgoCD+"="+authenticationv1beta1.LabelArgoCDValue+".")
+	flags.StringVar(&o.ClusterProfileManager, "clusterprofile-manager", o.ClusterProfileManager, "Name of the cluster manager in the ClusterProfiles that the gateway publishes. It cannot change for existing profiles.")
 }
 
 // Validate returns every error at once.

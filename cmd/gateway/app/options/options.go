@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Options are the gateway's flags, by the parts that they configure.
+// Options are the flags of the gateway, by subject.
 type Options struct {
 	Hub          Hub
 	Parts        Parts
@@ -42,7 +42,7 @@ func New() *Options {
 	}
 }
 
-// part is the flags of one part.
+// part has the flags of one subject.
 type part interface {
 	AddFlags(*pflag.FlagSet)
 	Validate() []error
@@ -69,10 +69,10 @@ func (o *Options) Validate() error {
 		all = append(all, part.Validate()...)
 	}
 	if o.Placement.StandardDecisions && !o.Parts.Serves(APIProfile) {
-		all = append(all, errors.New("--standard-decisions needs clusterprofile among --apis: decisions name ClusterProfiles"))
+		all = append(all, errors.New("--standard-decisions needs clusterprofile in --apis, because decisions name ClusterProfiles"))
 	}
 	if o.Placement.LimitsTenants() && !o.Parts.ServesOCM(OCMRegistration) {
-		all = append(all, errors.New("--placement-tenancy=cluster-sets needs ocm among --apis and registration among --ocm: they keep the sets"))
+		all = append(all, errors.New("--placement-tenancy=cluster-sets needs ocm in --apis and registration in --ocm, which manage the sets"))
 	}
 	return errors.Join(all...)
 }

@@ -24,54 +24,54 @@ func TestValidateReportsEveryErrorAtOnce(t *testing.T) {
 		change func(*Options)
 		want   []string
 	}{
-		"unknown component":       {func(o *Options) { o.Parts.Components = []string{"proxy", "x"} }, []string{"--components does not know x"}},
+		"unknown component":       {func(o *Options) { o.Parts.Components = []string{"proxy", "x"} }, []string{"--components has the unknown value x"}},
 		"no component":            {func(o *Options) { o.Parts.Components = nil }, []string{"--components is empty"}},
-		"unknown API":             {func(o *Options) { o.Parts.APIs = append(o.Parts.APIs, "y") }, []string{"--apis does not know y"}},
-		"proxy without its base":  {func(o *Options) { o.Parts.APIs = []string{"gateway"} }, []string{"--apis: gateway does not work without fleet and msa"}},
-		"unknown part of OCM":     {func(o *Options) { o.Parts.OCM = []string{"x"} }, []string{"--ocm does not know x: choose from works, placement, registration"}},
+		"unknown API":             {func(o *Options) { o.Parts.APIs = append(o.Parts.APIs, "y") }, []string{"--apis has the unknown value y"}},
+		"proxy without its base":  {func(o *Options) { o.Parts.APIs = []string{"gateway"} }, []string{"--apis: gateway needs fleet and msa"}},
+		"unknown part of OCM":     {func(o *Options) { o.Parts.OCM = []string{"x"} }, []string{"--ocm has the unknown value x: choose from works, placement, registration"}},
 		"no room for manifests":   {func(o *Options) { o.Placement.ManifestLimit = 0 }, []string{"--manifest-limit 0 leaves no room"}},
-		"registration on its own": {func(o *Options) { o.Parts.APIs = []string{"rancher"} }, []string{"--apis: rancher does not work without fleet"}},
+		"registration on its own": {func(o *Options) { o.Parts.APIs = []string{"rancher"} }, []string{"--apis: rancher needs fleet"}},
 		"ports":                   {func(o *Options) { o.Serving.SecurePort, o.Serving.WebhookPort = 0, 70000 }, []string{"--secure-port 0 is not a port", "--webhook-port 70000 is not a port"}},
 		"one port twice":          {func(o *Options) { o.Serving.WebhookPort = o.Serving.SecurePort }, []string{"--secure-port and --webhook-port are both 8443"}},
 		"addresses": {func(o *Options) { o.Serving.BindAddress, o.Process.Metrics, o.Process.HealthProbes = "here", "x", "0" },
 			[]string{`--metrics-bind-address "x"`, `--health-probe-bind-address "0"`, `--bind-address "here"`}},
-		"profiles for everybody": {func(o *Options) { o.Process.Profiles = ":6060" }, []string{`--pprof-bind-address ":6060" is not an address of loopback`}},
+		"profiles for everybody": {func(o *Options) { o.Process.Profiles = ":6060" }, []string{`--pprof-bind-address ":6060" is not a loopback address`}},
 		"profiles somewhere":     {func(o *Options) { o.Process.Profiles = "6060" }, []string{`--pprof-bind-address "6060" is not host:port`}},
 		"registration": {func(o *Options) { o.Registration.Namespaces, o.Registration.InfiniteTokenApproval = nil, "always" },
-			[]string{"--registration-namespaces is empty", "--infinite-token-approval does not know always"}},
+			[]string{"--registration-namespaces is empty", "--infinite-token-approval has the unknown value always"}},
 		"registration policies": {func(o *Options) { o.Registration.Policy, o.Registration.SelfAssignedLabels = "closed", "drop" },
-			[]string{"--registration-policy does not know closed: choose from open, strict", "--self-assigned-labels does not know drop: choose from count, ignore"}},
+			[]string{"--registration-policy has the unknown value closed: choose from open, strict", "--self-assigned-labels has the unknown value drop: choose from count, ignore"}},
 		"a strict registration that approves by itself": {func(o *Options) { o.Registration.Policy, o.Registration.InfiniteTokenApproval = "strict", "auto" },
-			[]string{"--infinite-token-approval=auto does not go with --registration-policy=strict"}},
-		"profiles on their own":             {func(o *Options) { o.Parts.APIs = []string{"clusterprofile"} }, []string{"--apis: clusterprofile does not work without fleet"}},
-		"an external name that none can be": {func(o *Options) { o.Install.Enabled, o.Install.ExternalName = true, "::1" }, []string{"--external-name \"::1\": a Service cannot have an address of IPv6"}},
-		"flags without install":             {func(o *Options) { o.Install.Adopt, o.Install.ExternalName = true, "a" }, []string{"--adopt does nothing", "--external-name does nothing"}},
+			[]string{"--infinite-token-approval=auto conflicts with --registration-policy=strict"}},
+		"profiles on their own":             {func(o *Options) { o.Parts.APIs = []string{"clusterprofile"} }, []string{"--apis: clusterprofile needs fleet"}},
+		"an external name that none can be": {func(o *Options) { o.Install.Enabled, o.Install.ExternalName = true, "::1" }, []string{"--external-name \"::1\": an ExternalName Service cannot have an IPv6 address"}},
+		"flags without install":             {func(o *Options) { o.Install.Adopt, o.Install.ExternalName = true, "a" }, []string{"--adopt has no effect", "--external-name has no effect"}},
 		"plain HTTP":                        {func(o *Options) { o.Hub.URL = "http://hub" }, []string{`--hub-url "http://hub"`}},
 		"Konnectivity": {func(o *Options) {
 			o.Tunnels.Konnectivity.Agents, o.Tunnels.Konnectivity.Frontends, o.Tunnels.Konnectivity.Allow = true, "8090", []string{"10.0.0.1"}
 			o.Tunnels.Konnectivity.Lanes, o.Tunnels.Konnectivity.APIServer = 0, "kubernetes"
-		}, []string{"--konnectivity-agents does nothing without --agents-address", `--konnectivity-frontends-address "8090"`,
+		}, []string{"--konnectivity-agents has no effect without --agents-address", `--konnectivity-frontends-address "8090"`,
 			`--konnectivity-allow: reading "10.0.0.1"`, "--konnectivity-lanes 0 is not between 1 and 16",
 			`--konnectivity-apiserver "kubernetes" is not host:port`}},
 		"one CA for agents and frontends": {func(o *Options) {
 			o.Tunnels.AgentsAddress, o.Tunnels.AgentsClientCAFile, o.Tunnels.Konnectivity.FrontendsCA = "gateway:8091", "ca.pem", "ca.pem"
-		}, []string{"--agents-client-ca-file and --konnectivity-frontends-ca-file are one file"}},
+		}, []string{"--agents-client-ca-file and --konnectivity-frontends-ca-file are the same file"}},
 		"guard rails and certificates": {func(o *Options) { o.Install.GuardRails, o.Serving.Certificates = "all", "x" },
-			[]string{"--guard-rails does not know all: choose from off, selected, reference", "--certificates does not know x: choose from own, cert-manager, files"}},
-		"certificate files without their names": {func(o *Options) { o.Serving.Certificates, o.Serving.CertFile = "files", "tls.crt" }, []string{"--certificates=files goes with"}},
-		"names without certificate files":       {func(o *Options) { o.Serving.CertFile, o.Serving.KeyFile, o.Serving.CAFile = "a", "b", "c" }, []string{"--certificates=files goes with"}},
-		"an audit policy without a log":         {func(o *Options) { o.Proxy.AuditPolicyFile = "policy.yaml" }, []string{"--audit-policy-file goes with --audit-log-path"}},
+			[]string{"--guard-rails has the unknown value all: choose from off, selected, reference", "--certificates has the unknown value x: choose from own, cert-manager, files"}},
+		"certificate files without their names": {func(o *Options) { o.Serving.Certificates, o.Serving.CertFile = "files", "tls.crt" }, []string{"--certificates=files and the flags"}},
+		"names without certificate files":       {func(o *Options) { o.Serving.CertFile, o.Serving.KeyFile, o.Serving.CAFile = "a", "b", "c" }, []string{"--certificates=files and the flags"}},
+		"an audit policy without a log":         {func(o *Options) { o.Proxy.AuditPolicyFile = "policy.yaml" }, []string{"--audit-policy-file and --audit-log-path need each other"}},
 		"endpoint names": {func(o *Options) {
 			o.Serving.EndpointNames = []string{"https://gateway", "gateway.example.com", "*.example.com", "192.0.2.1", "::1", "a b"}
 		},
 			[]string{`--endpoint-names "https://gateway" is neither`, `--endpoint-names "a b" is neither`}},
 		"credentials of charts": {func(o *Options) { o.Placement.HelmChartCredentials = "/nowhere/config.json" },
-			[]string{"--helm-chart-credentials does nothing without --helm-chart-registries", "--helm-chart-credentials: reading the credentials of registries: open /nowhere/config.json"}},
+			[]string{"--helm-chart-credentials has no effect without --helm-chart-registries", "--helm-chart-credentials: reading the credentials of registries: open /nowhere/config.json"}},
 		"registries of charts": {func(o *Options) { o.Placement.HelmChartRegistries = []string{"ghcr.io/acme", "https://ghcr.io"} },
-			[]string{`--helm-chart-registries: "https://ghcr.io" is no registry`, "--helm-chart-registries does nothing without --helm-charts"}},
+			[]string{`--helm-chart-registries: "https://ghcr.io" is no registry`, "--helm-chart-registries has no effect without --helm-charts"}},
 		"endpoint names of a file": {func(o *Options) {
 			o.Serving.EndpointNames, o.Serving.Certificates, o.Serving.CertFile, o.Serving.KeyFile, o.Serving.CAFile = []string{"a"}, "files", "a", "b", "c"
-		}, []string{"--endpoint-names does nothing with --certificates=files"}},
+		}, []string{"--endpoint-names has no effect with --certificates=files"}},
 		"durations": {func(o *Options) {
 			o.Members.AgentTokenLifetime, o.Members.Silence, o.Members.ForceDeleteWait = time.Minute, 0, -1
 		},

@@ -14,14 +14,14 @@ import (
 	"fleetgate.io/fleetgate/pkg/install"
 )
 
-// The parts of the gateway that can run apart.
+// Components that can run in separate processes.
 const (
 	ComponentProxy       = "proxy"
 	ComponentWebhook     = "webhook"
 	ComponentControllers = "controllers"
 )
 
-// The families of APIs that the gateway can serve.
+// API families that the gateway can serve.
 const (
 	APIFleet     = "fleet"
 	APIRancher   = "rancher"
@@ -33,7 +33,7 @@ const (
 	APIOCM       = "ocm"
 )
 
-// The parts of family APIOCM.
+// Parts of the family APIOCM.
 const (
 	// OCMWorks is ManifestWorks and ManifestWorkReplicaSets.
 	OCMWorks = "works"
@@ -45,8 +45,8 @@ const (
 
 func allOCM() []string { return []string{OCMWorks, OCMPlacement, OCMRegistration} }
 
-// defaultOCM is what is served unless somebody asks for more: what a hub had another product do
-// goes on being that one's, and no right is asked for that the role of the gateway before lacks.
+// defaultOCM is what is served by default. Other parts stay with the product that the hub
+// used before, and need no rights that the role of the previous gateway lacks.
 func defaultOCM() []string { return []string{OCMWorks} }
 
 func allComponents() []string {
@@ -57,11 +57,11 @@ func defaultAPIs() []string {
 	return []string{APIFleet, APIRancher, APIMSA, APIGateway, APIProfile, APIAdmission}
 }
 
-// allAPIs are those that somebody may ask for.
+// allAPIs are the allowed values of --apis.
 func allAPIs() []string { return append(defaultAPIs(), APIAzure, APIOCM) }
 
-// apiNeeds says which families build on which others: registrations and the
-// proxy on the inventory, the proxy on the tokens of its account.
+// apiNeeds returns the dependencies of families: registrations and the proxy need the
+// inventory, and the proxy needs the tokens of its account.
 func apiNeeds() map[string][]string {
 	return map[string][]string{
 		APIRancher: {APIFleet},
@@ -72,12 +72,12 @@ func apiNeeds() map[string][]string {
 	}
 }
 
-// Parts say what of the gateway runs in this process, and for which APIs.
+// Parts selects the components of this process and their APIs.
 type Parts struct {
 	Components []string
 	APIs       []string
-	// OCM are the parts of family APIOCM that are served if that is: others are left to
-	// Open Cluster Management's own controllers, or to nobody.
+	// OCM are the parts of the family APIOCM to serve. Open Cluster Management's own
+	// controllers can serve the others.
 	OCM []string
 }
 
@@ -87,9 +87,9 @@ func newParts() Parts {
 
 // AddFlags binds the options to a command line.
 func (o *Parts) AddFlags(flags *pflag.FlagSet) {
-	flags.StringSliceVar(&o.Components, "components", o.Components, "Parts to run in this process.")
-	flags.StringSliceVar(&o.APIs, "apis", o.APIs, "Families of APIs to install and serve.")
-	flags.StringSliceVar(&o.OCM, "ocm", o.OCM, "With ocm among --apis: which parts of Open Cluster Management's API. works: ManifestWorks and ManifestWorkReplicaSets. placement: which clusters Placements are for. registration: ManagedClusters, sets of them, and the agents of clusters. The rest is left to its own controllers, which may run beside this gateway.")
+	flags.StringSliceVar(&o.Components, "components", o.Components, "Components to run in this process.")
+	flags.StringSliceVar(&o.APIs, "apis", o.APIs, "API families to install and serve.")
+	flags.StringSliceVar(&o.OCM, "ocm", o.OCM, "With ocm in --apis: parts of the Open Cluster Management API to serve. works: ManifestWorks and ManifestWorkReplicaSets. placement: decisions of Placements. registration: ManagedClusters, ManagedClusterSets and the agents of clusters. OCM's own controllers serve the other parts and can run next to this gateway.")
 }
 
 // Validate returns every error at once.
@@ -97,7 +97,7 @@ func (o *Parts) Validate() []error {
 	all := []error{known("--components", o.Components, allComponents()), known("--apis", o.APIs, allAPIs()), known("--ocm", o.OCM, allOCM())}
 	for api, needed := range apiNeeds() {
 		if missing := sets.New(needed...).Difference(sets.New(o.APIs...)); o.Serves(api) && missing.Len() > 0 {
-			all = append(all, fmt.Errorf("--apis: %s does not work without %s", api, strings.Join(sets.List(missing), " and ")))
+			all = append(all, fmt.Errorf("--apis: %s needs %s", api, strings.Join(sets.List(missing), " and ")))
 		}
 	}
 	return all
@@ -112,7 +112,7 @@ func (o *Parts) Serves(api string) bool { return slices.Contains(o.APIs, api) }
 // ServesOCM is true if a part of family APIOCM, one of the constants above, is served.
 func (o *Parts) ServesOCM(part string) bool { return o.Serves(APIOCM) && slices.Contains(o.OCM, part) }
 
-// ServesProxy is true if this process is the way into members.
+// ServesProxy is true if this process proxies requests to members.
 func (o *Parts) ServesProxy() bool { return o.Runs(ComponentProxy) && o.Serves(APIGateway) }
 
 // TakesReviews is true if this process answers the API server's reviews.
@@ -120,8 +120,8 @@ func (o *Parts) TakesReviews() bool {
 	return o.Runs(ComponentWebhook) && (o.Serves(APIFleet) || o.Serves(APIAdmission) || o.ServesOCM(OCMWorks) || o.ServesOCM(OCMRegistration))
 }
 
-// LeaseName is the Lease of the leader. Gateways that run different components
-// do not compete: each set has a leader of its own.
+// LeaseName is the name of the leader Lease. Gateways with different components do not
+// compete, because each set of components has its own leader.
 func (o *Parts) LeaseName() string {
 	const all = install.LeaderLease
 	if sets.New(o.Components...).HasAll(allComponents()...) {

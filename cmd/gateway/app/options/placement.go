@@ -17,41 +17,41 @@ import (
 	"fleetgate.io/fleetgate/pkg/webhook/rules"
 )
 
-// Whether the authors of placements and overrides are asked.
+// Values of --authorize-authors.
 const (
 	authorizeOn  = "on"
 	authorizeOff = "off"
 )
 
-// Whether something limits where ResourcePlacements may place.
+// Values of --placement-tenancy.
 const (
 	tenancyOff         = "off"
 	tenancyClusterSets = "cluster-sets"
 )
 
-// Placement says what may be placed, and of whom.
+// Placement configures what may be placed and by whom.
 type Placement struct {
-	// ConfigMapEnvelopes takes annotated ConfigMaps for envelopes.
+	// ConfigMapEnvelopes treats annotated ConfigMaps as envelopes.
 	ConfigMapEnvelopes bool
 	// HelmCharts renders annotated ConfigMaps and Secrets.
 	HelmCharts bool
-	// HelmChartRegistries are those from which charts may be fetched.
+	// HelmChartRegistries are the registries that charts may be fetched from.
 	HelmChartRegistries []string
-	// HelmChartCredentials is a file with what to prove to them.
+	// HelmChartCredentials is the file with their credentials.
 	HelmChartCredentials string
-	// AuthorizeAuthors says whether the authors of placements and overrides are asked.
+	// AuthorizeAuthors is whether the authors of placements and overrides are checked.
 	AuthorizeAuthors string
-	// Tenancy says what limits where ResourcePlacements may place.
+	// Tenancy limits the members of ResourcePlacements.
 	Tenancy string
-	// StandardDecisions publishes all placements' decisions, not only those that ask for it.
+	// StandardDecisions publishes the decisions of all placements, not only of annotated ones.
 	StandardDecisions bool
-	// StrictEnvelopes refuses envelopes with an object that cannot be placed from them.
+	// StrictEnvelopes rejects envelopes with an object that cannot be placed from them.
 	StrictEnvelopes bool
-	// ManifestLimit is how many bytes the manifests of a ManifestWork may have.
+	// ManifestLimit is the maximum size of the manifests of a ManifestWork in bytes.
 	ManifestLimit int
-	// SnapshotInterval is how old the latest resource snapshot must be before another follows.
+	// SnapshotInterval is the minimum age of the latest resource snapshot before the next one.
 	SnapshotInterval time.Duration
-	// CollectionDuration is how long after the first change another follows.
+	// CollectionDuration is the delay of a resource snapshot after the first change.
 	CollectionDuration time.Duration
 	// SkippedAPIs, AllowedAPIs and SkippedNamespaces leave kinds and namespaces out of all placements.
 	SkippedAPIs, AllowedAPIs, SkippedNamespaces string
@@ -63,20 +63,20 @@ func newPlacement() Placement {
 
 // AddFlags binds the options to a command line.
 func (o *Placement) AddFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&o.ConfigMapEnvelopes, "configmap-envelopes", o.ConfigMapEnvelopes, "Take ConfigMaps with annotation "+placementv1beta1.ConfigMapEnvelopeAnnotation+"=true for envelopes, as hubs of 2023 did. Nobody checks what is in them: who may write ConfigMaps in a namespace that is placed decides then what members get.")
-	flags.BoolVar(&o.HelmCharts, "helm-charts", o.HelmCharts, "Render the Helm charts in ConfigMaps and Secrets with annotation "+placementv1beta1.HelmChartAnnotation+" for each member that they are placed on. Who writes that annotation needs the verb "+placementv1beta1.RenderVerb+" on the object.")
-	flags.StringSliceVar(&o.HelmChartRegistries, "helm-chart-registries", o.HelmChartRegistries, "With --helm-charts: OCI registries, with the beginning of the repository if need be (ghcr.io/acme/charts), from which charts may be fetched; one that begins with http:// is asked without TLS. Empty: none.")
-	flags.StringVar(&o.HelmChartCredentials, "helm-chart-credentials", o.HelmChartCredentials, "With --helm-chart-registries: file with the credentials of those that are private, as helm registry login writes it and a Secret of type kubernetes.io/dockerconfigjson holds it. It may be replaced at any time.")
-	flags.StringVar(&o.AuthorizeAuthors, "authorize-authors", o.AuthorizeAuthors, "on: who writes a placement may get, list or "+placementv1beta1.PlaceVerb+" what it selects, who writes an override may update it, and who writes a ManifestWorkReplicaSet may create what is in its template. off: nobody is asked, and who may write placements in a namespace has all that is in it.")
-	flags.StringVar(&o.Tenancy, "placement-tenancy", o.Tenancy, "cluster-sets: a ResourcePlacement places only on members in ManagedClusterSets that are bound to its namespace; needs registration among --ocm. off: on all members.")
-	flags.BoolVar(&o.StandardDecisions, "standard-decisions", o.StandardDecisions, "Publish for which members every ClusterResourcePlacement and ResourcePlacement is, as PlacementDecisions of "+multiclusterv1alpha1.GroupName+" that name ClusterProfiles; needs clusterprofile among --apis. Else those with annotation "+multiclusterv1alpha1.AnnotationStandardDecisions+"=true have them.")
-	flags.BoolVar(&o.StrictEnvelopes, "strict-envelopes", o.StrictEnvelopes, "Refuse an envelope with an object that cannot be placed from it: one of another namespace, or of none in a ResourceEnvelope, and one with generateName and no name. Else its author is warned, and placements with it say why it is not placed.")
-	flags.IntVar(&o.ManifestLimit, "manifest-limit", o.ManifestLimit, "How many bytes the manifests of a ManifestWork, or of a ManifestWorkReplicaSet's template, may have together.")
-	flags.DurationVar(&o.SnapshotInterval, "resource-snapshot-creation-minimum-interval", o.SnapshotInterval, "How old a placement's latest resource snapshot must be before changes of what is selected make another. 0: they wait for no such time.")
-	flags.DurationVar(&o.CollectionDuration, "resource-changes-collection-duration", o.CollectionDuration, "How long after the first change of what a placement selects a resource snapshot is made, with all that has changed until then. 0: at once.")
-	flags.StringVar(&o.SkippedAPIs, "skipped-propagating-apis", o.SkippedAPIs, "Kinds that are never placed, as KubeFleet's hub takes them: entries end with a semicolon and are group, group/version or group/version/Kind,Kind; v1/Kind for the core group. Members lose what they have of them.")
-	flags.StringVar(&o.AllowedAPIs, "allowed-propagating-apis", o.AllowedAPIs, "The only kinds that are placed, in the same form, beside Namespaces and envelopes. Excludes --skipped-propagating-apis. If unset, all kinds are placed.")
-	flags.StringVar(&o.SkippedNamespaces, "skipped-propagating-namespaces", o.SkippedNamespaces, "Namespaces that are never placed, with what is in them, separated by semicolons or commas. A placement that selects one is refused in its status.")
+	flags.BoolVar(&o.ConfigMapEnvelopes, "configmap-envelopes", o.ConfigMapEnvelopes, "Treat ConfigMaps with the annotation "+placementv1beta1.ConfigMapEnvelopeAnnotation+"=true as envelopes, as KubeFleet did in 2023. Their content is not checked: anyone who may write ConfigMaps in a placed namespace decides what members get.")
+	flags.BoolVar(&o.HelmCharts, "helm-charts", o.HelmCharts, "Render the Helm charts in ConfigMaps and Secrets with the annotation "+placementv1beta1.HelmChartAnnotation+", for each member that they are placed on. Setting the annotation needs the verb "+placementv1beta1.RenderVerb+" on the object.")
+	flags.StringSliceVar(&o.HelmChartRegistries, "helm-chart-registries", o.HelmChartRegistries, "With --helm-charts: OCI registries that charts may be fetched from, optionally with a repository prefix (ghcr.io/acme/charts). A registry that starts with http:// is contacted without TLS. If unset, no chart is fetched.")
+	flags.StringVar(&o.HelmChartCredentials, "helm-chart-credentials", o.HelmChartCredentials, "With --helm-chart-registries: file with credentials for private registries, in the format of helm registry login and of a Secret of type kubernetes.io/dockerconfigjson. The file can be replaced at any time.")
+	flags.StringVar(&o.AuthorizeAuthors, "authorize-authors", o.AuthorizeAuthors, "on: the author of a placement must be allowed to get, list or "+placementv1beta1.PlaceVerb+" what it selects, the author of an override must be allowed to update the object, and the author of a ManifestWorkReplicaSet must be allowed to create what is in its template. off: authors are not checked. Anyone who may write placements in a namespace can then place everything in it.")
+	flags.StringVar(&o.Tenancy, "placement-tenancy", o.Tenancy, "off: ResourcePlacements can place on all members. cluster-sets: a ResourcePlacement places only on members of ManagedClusterSets that are bound to its namespace; needs registration in --ocm.")
+	flags.BoolVar(&o.StandardDecisions, "standard-decisions", o.StandardDecisions, "Publish the members of every ClusterResourcePlacement and ResourcePlacement as PlacementDecisions of "+multiclusterv1alpha1.GroupName+" that name ClusterProfiles; needs clusterprofile in --apis. If false, only placements with the annotation "+multiclusterv1alpha1.AnnotationStandardDecisions+"=true get them.")
+	flags.BoolVar(&o.StrictEnvelopes, "strict-envelopes", o.StrictEnvelopes, "Reject an envelope that contains an object that cannot be placed from it: an object of another namespace, a cluster-scoped object in a ResourceEnvelope, or an object with generateName and no name. If false, the author gets a warning, and placements report why the object is not placed.")
+	flags.IntVar(&o.ManifestLimit, "manifest-limit", o.ManifestLimit, "Maximum size in bytes of all manifests of a ManifestWork, or of the template of a ManifestWorkReplicaSet.")
+	flags.DurationVar(&o.SnapshotInterval, "resource-snapshot-creation-minimum-interval", o.SnapshotInterval, "Minimum age of the latest resource snapshot of a placement before changes create another one. If 0, there is no minimum age.")
+	flags.DurationVar(&o.CollectionDuration, "resource-changes-collection-duration", o.CollectionDuration, "Time to collect changes of the selected resources, from the first change, before a resource snapshot is created. If 0, a snapshot is created at once.")
+	flags.StringVar(&o.SkippedAPIs, "skipped-propagating-apis", o.SkippedAPIs, "Kinds that are never placed, in KubeFleet's format: entries end with a semicolon and are group, group/version or group/version/Kind,Kind; v1/Kind for the core group. Members lose placed objects of these kinds.")
+	flags.StringVar(&o.AllowedAPIs, "allowed-propagating-apis", o.AllowedAPIs, "The only kinds that are placed, in the same format, besides Namespaces and envelopes. Cannot be combined with --skipped-propagating-apis. If unset, all kinds are placed.")
+	flags.StringVar(&o.SkippedNamespaces, "skipped-propagating-namespaces", o.SkippedNamespaces, "Namespaces that are never placed, with their content, separated by semicolons or commas. A placement that selects one reports it in its status.")
 }
 
 // Filter leaves kinds and namespaces out of all placements.
@@ -104,13 +104,13 @@ func (o *Placement) Validate() []error {
 		all = append(all, fmt.Errorf("--helm-chart-registries: %w", err))
 	}
 	if len(o.HelmChartRegistries) > 0 && !o.HelmCharts {
-		all = append(all, errors.New("--helm-chart-registries does nothing without --helm-charts"))
+		all = append(all, errors.New("--helm-chart-registries has no effect without --helm-charts"))
 	}
 	if o.HelmChartCredentials == "" {
 		return all
 	}
 	if len(o.HelmChartRegistries) == 0 {
-		all = append(all, errors.New("--helm-chart-credentials does nothing without --helm-chart-registries"))
+		all = append(all, errors.New("--helm-chart-credentials has no effect without --helm-chart-registries"))
 	}
 	if _, err := oci.ReadCredentials(o.HelmChartCredentials); err != nil {
 		all = append(all, fmt.Errorf("--helm-chart-credentials: %w", err))
@@ -118,9 +118,9 @@ func (o *Placement) Validate() []error {
 	return all
 }
 
-// LimitsTenants is true where ResourcePlacements place only on members of sets that are bound to
+// LimitsTenants is true if ResourcePlacements place only on members of sets that are bound to
 // their namespaces.
 func (o *Placement) LimitsTenants() bool { return o.Tenancy == tenancyClusterSets }
 
-// TrustsAuthors is true where the authors of placements and overrides are not asked.
+// TrustsAuthors is true if the authors of placements and overrides are not checked.
 func (o *Placement) TrustsAuthors() bool { return o.AuthorizeAuthors == authorizeOff }

@@ -11,11 +11,11 @@ import (
 	"fleetgate.io/fleetgate/pkg/tracing"
 )
 
-// Process is what every server has, whatever it serves.
+// Process has the options of every server: metrics, probes, leader election, tracing.
 type Process struct {
 	Metrics      string
 	HealthProbes string
-	// Profiles is where CPU and heap profiles are served, on loopback; "0" for nowhere.
+	// Profiles is the loopback address of CPU and heap profiles, or "0".
 	Profiles    string
 	LeaderElect bool
 	Tracing     tracing.Config
@@ -27,12 +27,12 @@ func newProcess() Process {
 
 // AddFlags binds the options to a command line.
 func (o *Process) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Metrics, "metrics-bind-address", o.Metrics, "Address of /metrics; 0 switches it off.")
+	flags.StringVar(&o.Metrics, "metrics-bind-address", o.Metrics, "Address of /metrics. Set to 0 to disable it.")
 	flags.StringVar(&o.HealthProbes, "health-probe-bind-address", o.HealthProbes, "Address of /livez and /readyz.")
-	flags.StringVar(&o.Profiles, "pprof-bind-address", o.Profiles, "Loopback address of /debug/pprof/ for go tool pprof, such as 127.0.0.1:6060; 0 switches it off.")
-	flags.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Run controllers in one replica only, chosen by a Lease.")
-	flags.StringVar(&o.Tracing.Endpoint, "tracing-endpoint", o.Tracing.Endpoint, "Host and port of a collector of OpenTelemetry traces nearby, reached by gRPC without TLS. Empty: no traces.")
-	flags.Int32Var(&o.Tracing.SamplingRatePerMillion, "tracing-sampling-rate-per-million", o.Tracing.SamplingRatePerMillion, "How many of a million requests are traced.")
+	flags.StringVar(&o.Profiles, "pprof-bind-address", o.Profiles, "Loopback address of /debug/pprof/ for go tool pprof, such as 127.0.0.1:6060. Set to 0 to disable it.")
+	flags.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Run the controllers only in the replica that holds the leader Lease.")
+	flags.StringVar(&o.Tracing.Endpoint, "tracing-endpoint", o.Tracing.Endpoint, "Address (host:port) of an OpenTelemetry collector in the same Pod or on the same node, reached over gRPC without TLS. If unset, no traces are sent.")
+	flags.Int32Var(&o.Tracing.SamplingRatePerMillion, "tracing-sampling-rate-per-million", o.Tracing.SamplingRatePerMillion, "Number of requests per million to trace.")
 }
 
 // Validate returns every error at once.

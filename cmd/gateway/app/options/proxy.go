@@ -12,7 +12,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 )
 
-// Proxy says what is asked, recorded and bounded of requests for members.
+// Proxy configures authorization, audit and limits of requests to members.
 type Proxy struct {
 	AuthorizeInner       bool
 	AuditRequests        bool
@@ -36,14 +36,14 @@ func newProxy() Proxy {
 
 // AddFlags binds the options to a command line.
 func (o *Proxy) AddFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&o.AuthorizeInner, "authorize-inner", o.AuthorizeInner, "Ask the hub about each request on a member too: verb, namespace, resource with its group behind a dot, in group "+clustergateway.InnerGroup+", with the member as name.")
-	flags.BoolVar(&o.AuditRequests, "audit-requests", o.AuditRequests, "Write a line into the log for each request for a member: who, as whom, what, code, bytes, duration.")
-	flags.StringVar(&o.AuditPolicyFile, "audit-policy-file", o.AuditPolicyFile, "Audit policy, as kube-apiserver takes it, for events of the aggregated API in --audit-log-path; those of requests for members have annotations "+clustergateway.AnnotationMember+", "+clustergateway.AnnotationAs+" and "+clustergateway.AnnotationEnded+".")
-	flags.StringVar(&o.AuditLogPath, "audit-log-path", o.AuditLogPath, "File of those events, - for stdout; rotated at 100 MiB, ten are kept.")
-	flags.IntVar(&o.MaxInFlightPerMember, "max-requests-per-member", o.MaxInFlightPerMember, "How many short requests for one member may be under way; more get 429.")
-	flags.IntVar(&o.MaxInFlightPerUser, "max-requests-per-user", o.MaxInFlightPerUser, "How many short requests of one user may be under way, for all members together; more get 429.")
-	flags.IntVar(&o.MaxLongPerMember, "max-long-requests-per-member", o.MaxLongPerMember, "How many requests that last (watches, followed logs, exec, port-forward) for one member may be under way; more get 429.")
-	flags.IntVar(&o.MaxLongPerUser, "max-long-requests-per-user", o.MaxLongPerUser, "How many requests that last of one user may be under way, for all members together; more get 429.")
+	flags.BoolVar(&o.AuthorizeInner, "authorize-inner", o.AuthorizeInner, "Also authorize each request to a member on the hub, with the verb, the namespace, the resource (with its group after a dot), API group "+clustergateway.InnerGroup+" and the member as name.")
+	flags.BoolVar(&o.AuditRequests, "audit-requests", o.AuditRequests, "Log one line for each request to a member: user, impersonated user, request, status code, bytes and duration.")
+	flags.StringVar(&o.AuditPolicyFile, "audit-policy-file", o.AuditPolicyFile, "Path of the audit policy, in the format of kube-apiserver, for events of the aggregated API. Events are written to --audit-log-path. Events for requests to members have the annotations "+clustergateway.AnnotationMember+", "+clustergateway.AnnotationAs+" and "+clustergateway.AnnotationEnded+".")
+	flags.StringVar(&o.AuditLogPath, "audit-log-path", o.AuditLogPath, "Path of the audit log, or - for standard output. The file is rotated at 100 MiB, and ten files are kept.")
+	flags.IntVar(&o.MaxInFlightPerMember, "max-requests-per-member", o.MaxInFlightPerMember, "Maximum number of short requests in flight for one member. Further requests get 429.")
+	flags.IntVar(&o.MaxInFlightPerUser, "max-requests-per-user", o.MaxInFlightPerUser, "Maximum number of short requests in flight of one user, for all members together. Further requests get 429.")
+	flags.IntVar(&o.MaxLongPerMember, "max-long-requests-per-member", o.MaxLongPerMember, "Maximum number of long-running requests (watch, logs -f, exec, port-forward) in flight for one member. Further requests get 429.")
+	flags.IntVar(&o.MaxLongPerUser, "max-long-requests-per-user", o.MaxLongPerUser, "Maximum number of long-running requests in flight of one user, for all members together. Further requests get 429.")
 }
 
 // Validate returns every error at once.
@@ -58,7 +58,7 @@ func (o *Proxy) Validate() []error {
 		}
 	}
 	if (o.AuditPolicyFile == "") != (o.AuditLogPath == "") {
-		all = append(all, errors.New("--audit-policy-file goes with --audit-log-path, and it with that"))
+		all = append(all, errors.New("--audit-policy-file and --audit-log-path need each other: set both or neither"))
 	}
 	return all
 }

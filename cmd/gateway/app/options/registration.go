@@ -14,7 +14,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/registration"
 )
 
-// What clusters that register are given.
+// Values of --registration-policy and --self-assigned-labels.
 const (
 	registrationOpen   = "open"
 	registrationStrict = "strict"
@@ -22,7 +22,7 @@ const (
 	labelsIgnore       = "ignore"
 )
 
-// Registration says which clusters get in, and with what.
+// Registration configures which clusters may register, and with which defaults.
 type Registration struct {
 	Namespaces            []string
 	Policy                string
@@ -44,32 +44,32 @@ func newRegistration() Registration {
 
 // AddFlags binds the options to a command line.
 func (o *Registration) AddFlags(flags *pflag.FlagSet) {
-	flags.StringSliceVar(&o.Namespaces, "registration-namespaces", o.Namespaces, "Namespaces in which clusters may register; * means every namespace.")
-	flags.StringVar(&o.Policy, "registration-policy", o.Policy, "open or strict: what registration tokens let in that do not say otherwise. open: with a token that ends, clusters that are used at once and bring the labels "+registrationv1alpha1.DefaultAllowedLabels+". strict: clusters without labels, which somebody approves. Annotations "+registrationv1alpha1.AnnotationAllowedLabels+" and "+registrationv1alpha1.AnnotationApproval+" of a token stand over it.")
-	flags.StringVar(&o.InfiniteTokenApproval, "infinite-token-approval", o.InfiniteTokenApproval, "auto or manual: whether members that register with a token without end may be used at once, or wait for somebody who takes their taint away. A token's annotation "+registrationv1alpha1.AnnotationApproval+" stands over it.")
-	flags.StringVar(&o.SelfAssignedLabels, "self-assigned-labels", o.SelfAssignedLabels, "count or ignore: whether MemberClusters get the labels that agents brought when they registered, so that placements can select by them.")
-	flags.StringVar(&o.AgentImage, "agent-image", o.AgentImage, "Image of the agent, for clusters that are imported from a kubeconfig. Empty: none is imported.")
-	flags.StringSliceVar(&o.ClusterAPILabels, "cluster-api-labels", o.ClusterAPILabels, "Keys of the labels that members get from their Cluster of Cluster API, if that is labelled "+clusterapi.LabelAutoImport+"=true or its namespace is; one may end with *.")
+	flags.StringSliceVar(&o.Namespaces, "registration-namespaces", o.Namespaces, "Namespaces in which clusters may register. Use * for all namespaces.")
+	flags.StringVar(&o.Policy, "registration-policy", o.Policy, "Default for registration tokens, open or strict. open: clusters that register with an expiring token are approved at once and may set the labels "+registrationv1alpha1.DefaultAllowedLabels+". strict: clusters set no labels and wait for manual approval. The annotations "+registrationv1alpha1.AnnotationAllowedLabels+" and "+registrationv1alpha1.AnnotationApproval+" of a token override it.")
+	flags.StringVar(&o.InfiniteTokenApproval, "infinite-token-approval", o.InfiniteTokenApproval, "auto or manual. auto: members that register with a token that never expires are approved at once. manual: they wait until an administrator removes their taint. The annotation "+registrationv1alpha1.AnnotationApproval+" of a token overrides it.")
+	flags.StringVar(&o.SelfAssignedLabels, "self-assigned-labels", o.SelfAssignedLabels, "count or ignore. count: MemberClusters get the labels that their agents set at registration, and placements can select by them. ignore: they do not.")
+	flags.StringVar(&o.AgentImage, "agent-image", o.AgentImage, "Image of the agent for clusters that are imported with a kubeconfig. If unset, clusters cannot be imported.")
+	flags.StringSliceVar(&o.ClusterAPILabels, "cluster-api-labels", o.ClusterAPILabels, "Label keys to copy from a Cluster of Cluster API to its member, if the Cluster or its namespace has the label "+clusterapi.LabelAutoImport+"=true. A key can end with *.")
 }
 
 // Validate returns every error at once.
 func (o *Registration) Validate() []error {
 	var all []error
 	if len(o.Namespaces) == 0 {
-		all = append(all, errors.New("--registration-namespaces is empty: name at least one namespace, or *"))
+		all = append(all, errors.New("--registration-namespaces is empty: set at least one namespace, or *"))
 	}
 	all = append(all, known("--infinite-token-approval", []string{o.InfiniteTokenApproval},
 		[]string{registrationv1alpha1.ApprovalAuto, registrationv1alpha1.ApprovalManual}),
 		known("--registration-policy", []string{o.Policy}, []string{registrationOpen, registrationStrict}),
 		known("--self-assigned-labels", []string{o.SelfAssignedLabels}, []string{labelsCount, labelsIgnore}))
 	if o.Policy == registrationStrict && o.InfiniteTokenApproval == registrationv1alpha1.ApprovalAuto {
-		all = append(all, errors.New("--infinite-token-approval=auto does not go with --registration-policy=strict: annotate the tokens that may approve with "+
+		all = append(all, errors.New("--infinite-token-approval=auto conflicts with --registration-policy=strict: instead, annotate each token that may approve with "+
 			registrationv1alpha1.AnnotationApproval+"="+registrationv1alpha1.ApprovalAuto))
 	}
 	return all
 }
 
-// Chosen are the namespaces that are named, and none if every one will do.
+// Chosen returns the registration namespaces, or nil for all namespaces.
 func (o *Registration) Chosen() []string {
 	if slices.Contains(o.Namespaces, "*") {
 		return nil
@@ -77,12 +77,12 @@ func (o *Registration) Chosen() []string {
 	return o.Namespaces
 }
 
-// LabelRule says which labels of their Clusters members get.
+// LabelRule returns which labels of a Cluster its member gets.
 func (o *Registration) LabelRule() registration.LabelRule {
 	return registration.LabelRule(o.SelfAssignedLabels == labelsIgnore)
 }
 
-// Defaults are the terms of registration tokens that do not say otherwise.
+// Defaults returns the defaults of registration tokens without annotations.
 func (o *Registration) Defaults() registration.Defaults {
 	return registration.Defaults{
 		Strict:          o.Policy == registrationStrict,

@@ -15,14 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Where the serving certificate can come from.
+// Sources of the serving certificate.
 const (
 	CertificatesOwn         = "own"
 	CertificatesCertManager = "cert-manager"
 	CertificatesFiles       = "files"
 )
 
-// Serving says where the gateway listens, and with which certificate.
+// Serving configures the addresses and the serving certificate of the gateway.
 type Serving struct {
 	BindAddress string
 	SecurePort  int
@@ -33,9 +33,9 @@ type Serving struct {
 	KeyFile      string
 	CAFile       string
 	Service      string
-	// EndpointNames are further names of the serving certificate.
+	// EndpointNames are additional names of the serving certificate.
 	EndpointNames []string
-	// MemberDomain is below which each member has a host of its own.
+	// MemberDomain is the domain under which each member has its own host.
 	MemberDomain string
 }
 
@@ -48,13 +48,13 @@ func (o *Serving) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.BindAddress, "bind-address", o.BindAddress, "Address on which the aggregated API and the webhooks listen.")
 	flags.IntVar(&o.SecurePort, "secure-port", o.SecurePort, "Port of the aggregated API.")
 	flags.IntVar(&o.WebhookPort, "webhook-port", o.WebhookPort, "Port of the webhooks.")
-	flags.StringVar(&o.Certificates, "certificates", o.Certificates, "Where the serving certificate comes from. own: an authority of the gateway's own. cert-manager: a Certificate that it asks for. files: the three files below.")
-	flags.StringVar(&o.CertFile, "tls-cert-file", o.CertFile, "With --certificates=files: PEM file with the serving certificate; followed when it changes.")
-	flags.StringVar(&o.KeyFile, "tls-private-key-file", o.KeyFile, "With --certificates=files: PEM file with its key.")
-	flags.StringVar(&o.CAFile, "tls-ca-file", o.CAFile, "With --certificates=files: PEM file with the CAs that verify it.")
-	flags.StringVar(&o.Service, "service", o.Service, "Name of the Service, in --namespace, through which the hub's API server reaches the gateway.")
-	flags.StringSliceVar(&o.EndpointNames, "endpoint-names", o.EndpointNames, "DNS names and addresses at which clients reach the gateway's own endpoint, beside those of --service: the serving certificate is valid for them too.")
-	flags.StringVar(&o.MemberDomain, "member-domain", o.MemberDomain, "Domain below which each member has a host of its own at the gateway's endpoint, <member>.<domain>, for servers without a path and for cookies of members' pages. Its wildcard has to lead to the gateway; the serving certificate is valid for it.")
+	flags.StringVar(&o.Certificates, "certificates", o.Certificates, "Source of the serving certificate. own: a CA that the gateway manages. cert-manager: a Certificate that the gateway requests. files: the three --tls-* files.")
+	flags.StringVar(&o.CertFile, "tls-cert-file", o.CertFile, "With --certificates=files: PEM file with the serving certificate. The file is reloaded when it changes.")
+	flags.StringVar(&o.KeyFile, "tls-private-key-file", o.KeyFile, "With --certificates=files: PEM file with the private key of the serving certificate.")
+	flags.StringVar(&o.CAFile, "tls-ca-file", o.CAFile, "With --certificates=files: PEM file with the CAs that verify the serving certificate.")
+	flags.StringVar(&o.Service, "service", o.Service, "Name of the Service in --namespace through which the hub's API server reaches the gateway.")
+	flags.StringSliceVar(&o.EndpointNames, "endpoint-names", o.EndpointNames, "DNS names and IP addresses, besides those of --service, at which clients reach the gateway's own endpoint. The serving certificate includes them.")
+	flags.StringVar(&o.MemberDomain, "member-domain", o.MemberDomain, "Domain under which each member has its own host at the gateway's endpoint, <member>.<domain>. Needed for clients that drop the path of a server URL and for cookies of web pages on members. Point the wildcard DNS record to the gateway. The serving certificate includes it.")
 }
 
 // Validate returns every error at once.
@@ -64,19 +64,19 @@ func (o *Serving) Validate() []error {
 		all = append(all, fmt.Errorf("--bind-address %q is not an IP address", o.BindAddress))
 	}
 	if o.SecurePort == o.WebhookPort {
-		all = append(all, fmt.Errorf("--secure-port and --webhook-port are both %d: give each its own", o.SecurePort))
+		all = append(all, fmt.Errorf("--secure-port and --webhook-port are both %d: use different ports", o.SecurePort))
 	}
 	all = append(all, known("--certificates", []string{o.Certificates}, []string{CertificatesOwn, CertificatesCertManager, CertificatesFiles}))
 	if files := o.CertFile != "" && o.KeyFile != "" && o.CAFile != ""; (o.Certificates == CertificatesFiles) != files {
-		all = append(all, errors.New("--certificates=files goes with --tls-cert-file, --tls-private-key-file and --tls-ca-file, and they with it"))
+		all = append(all, errors.New("--certificates=files and the flags --tls-cert-file, --tls-private-key-file and --tls-ca-file need each other"))
 	}
 	if problems := validation.IsDNS1123Subdomain(o.MemberDomain); o.MemberDomain != "" && len(problems) > 0 {
-		all = append(all, fmt.Errorf("--member-domain %q is no DNS name: %s", o.MemberDomain, strings.Join(problems, ", ")))
+		all = append(all, fmt.Errorf("--member-domain %q is not a DNS name: %s", o.MemberDomain, strings.Join(problems, ", ")))
 	}
 	return append(all, o.validateEndpointNames()...)
 }
 
-// Names are the further names of the serving certificate.
+// Names returns the additional names of the serving certificate.
 func (o *Serving) Names() []string {
 	if o.MemberDomain == "" {
 		return o.EndpointNames
@@ -84,10 +84,10 @@ func (o *Serving) Names() []string {
 	return append(slices.Clone(o.EndpointNames), "*."+o.MemberDomain)
 }
 
-// validateEndpointNames reports what no certificate can be valid for.
+// validateEndpointNames reports names that a certificate cannot contain.
 func (o *Serving) validateEndpointNames() []error {
 	if len(o.EndpointNames) > 0 && o.Certificates == CertificatesFiles {
-		return []error{errors.New("--endpoint-names does nothing with --certificates=files: the certificate of the file has names of its own")}
+		return []error{errors.New("--endpoint-names has no effect with --certificates=files: the certificate in the file has its own names")}
 	}
 	var all []error
 	for _, name := range o.EndpointNames {
@@ -101,8 +101,8 @@ func (o *Serving) validateEndpointNames() []error {
 	return all
 }
 
-// Listen is the address of one of the gateway's ports.
+// Listen returns the listen address of a port.
 func (o *Serving) Listen(port int) string { return net.JoinHostPort(o.BindAddress, strconv.Itoa(port)) }
 
-// ServerName is what the serving certificate is valid for, whoever made it.
+// ServerName returns the name that every serving certificate must contain.
 func (o *Serving) ServerName(namespace string) string { return o.Service + "." + namespace + ".svc" }

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Tunnels says where agents come in, and where other replicas do.
+// Tunnels configures the listeners for agents and for other replicas.
 type Tunnels struct {
 	AgentsAddress      string
 	AgentsPort         int
@@ -25,11 +25,11 @@ func newTunnels() Tunnels { return Tunnels{AgentsPort: 8091, Konnectivity: newKo
 
 // AddFlags binds the options to a command line.
 func (o *Tunnels) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.AgentsAddress, "agents-address", o.AgentsAddress, "host:port at which members' agents reach --agents-port. Empty: the port is closed, and all tunnels go through the hub's API server.")
-	flags.IntVar(&o.AgentsPort, "agents-port", o.AgentsPort, "Port for tunnels of agents, with --agents-address.")
-	flags.StringVar(&o.AgentsClientCAFile, "agents-client-ca-file", o.AgentsClientCAFile, "PEM file of a CA whose client certificates, beside tokens, prove who an agent is at --agents-port: the common name is its user.")
-	flags.IntVar(&o.PeerPort, "peer-port", o.PeerPort, "Port at which the gateway's replicas reach each other, to pass on requests for members whose tunnel another one holds: 8092. 0: they do not.")
-	flags.StringSliceVar(&o.Peers, "peers", o.Peers, "host:port of the other replicas. Empty: the endpoints of --service, with --peer-port.")
+	flags.StringVar(&o.AgentsAddress, "agents-address", o.AgentsAddress, "Address (host:port) at which agents reach --agents-port. If unset, the port is closed and all tunnels go through the hub's API server.")
+	flags.IntVar(&o.AgentsPort, "agents-port", o.AgentsPort, "Port for tunnels of agents. Used with --agents-address.")
+	flags.StringVar(&o.AgentsClientCAFile, "agents-client-ca-file", o.AgentsClientCAFile, "PEM file of a CA for client certificates of agents at --agents-port, accepted besides tokens. The common name is the user.")
+	flags.IntVar(&o.PeerPort, "peer-port", o.PeerPort, "Port on which replicas of the gateway forward requests to the replica that holds the tunnel of a member; 8092 is the usual value. If 0, replicas do not forward requests.")
+	flags.StringSliceVar(&o.Peers, "peers", o.Peers, "Addresses (host:port) of the other replicas. If unset, replicas are found by the endpoints of --service. Used with --peer-port.")
 	o.Konnectivity.AddFlags(flags)
 }
 
@@ -40,7 +40,7 @@ func (o *Tunnels) Validate() []error {
 		all = append(all, port("--peer-port", o.PeerPort))
 	}
 	if len(o.Peers) > 0 && o.PeerPort == 0 {
-		all = append(all, errors.New("--peers does nothing without --peer-port"))
+		all = append(all, errors.New("--peers has no effect without --peer-port"))
 	}
 	for _, peer := range o.Peers {
 		all = append(all, address("--peers", peer, false))
@@ -49,19 +49,19 @@ func (o *Tunnels) Validate() []error {
 		all = append(all, address("--agents-address", o.AgentsAddress, false))
 	}
 	if o.AgentsClientCAFile != "" && o.AgentsAddress == "" {
-		all = append(all, errors.New("--agents-client-ca-file does nothing without --agents-address"))
+		all = append(all, errors.New("--agents-client-ca-file has no effect without --agents-address"))
 	}
 	if o.Konnectivity.Agents && o.AgentsAddress == "" {
-		all = append(all, errors.New("--konnectivity-agents does nothing without --agents-address"))
+		all = append(all, errors.New("--konnectivity-agents has no effect without --agents-address"))
 	}
 	if o.AgentsClientCAFile != "" && o.AgentsClientCAFile == o.Konnectivity.FrontendsCA {
-		all = append(all, errors.New("--agents-client-ca-file and --konnectivity-frontends-ca-file are one file: an agent's certificate would be good for frontends, and the reverse"))
+		all = append(all, errors.New("--agents-client-ca-file and --konnectivity-frontends-ca-file are the same file: certificates of agents would also authenticate frontends, and the reverse"))
 	}
 	return append(all, o.Konnectivity.Validate()...)
 }
 
-// Names are those by which Konnectivity's own agents and frontends reach the gateway: they
-// verify the name that they dial, and nobody tells them another one.
+// Names returns the names at which upstream Konnectivity agents and frontends reach the
+// gateway. The certificate must contain them, because these clients verify the name that they dial.
 func (o *Tunnels) Names() []string {
 	var names []string
 	host, _, err := net.SplitHostPort(o.AgentsAddress)
