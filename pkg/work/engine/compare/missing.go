@@ -1,0 +1,314 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compare
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"fleetgate.io/fleetgate/pkg/work/manifest"
+)
+
+// NotKept lists the fields of a manifest that an object does not have as the manifest says. What
+// the object has besides is no matter: the member's API server and others fill in fields. Kinds
+// that known has are read by their Go types, so that 0.5 and 500m are one quantity, and an empty
+// value that the API server replaces by a default is none that was lost.
+//
+// It is asked after each write and has to be right when it finds something: in doubt it finds
+// nothing.
+func NotKept(known *runtime.Scheme, wanted, object *unstructured.Unstructured) []Detail {
+	k := &keeper{
+		finder: finder{secret: manifest.IsSecret(wanted.GroupVersionKind().GroupKind())},
+		typed:  sync.OnceValue(func() map[string]any { return normalised(known, wanted) }),
+	}
+	meta := lookupOf(known, wanted.GroupVersionKind())
+	for _, field := range sets.List(sets.KeySet(wanted.Object)) {
+		switch {
+		case field == "status" || field == "apiVersion" || field == "kind" || isUnsettled(wanted, field):
+		case field == "metadata":
+			k.metadata(asFields(wanted.Object[field]), asFields(object.Object[field]))
+		default:
+			k.field(meta, nil, wanted.Object, object.Object, field)
+		}
+	}
+	return k.found
+}
+
+// isUnsettled tells fields that an API server writes in a form of its own: it packs the subsets
+// of Endpoints anew.
+func isUnsettled(of *unstructured.Unstructured, field string) bool {
+	return field == "subsets" && of.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Endpoints"}
+}
+
+// isConverted tells annotations that API servers make of fields, or of the status, of another
+// version of the kind.
+func isConverted(annotation string) bool {
+	return annotation == "deprecated.daemonset.template.generation" || strings.HasPrefix(annotation, "autoscaling.alpha.kubernetes.io/")
+}
+
+// keeper gathers the fields of a manifest that were not kept.
+type keeper struct {
+	finder
+	// typed is the manifest as its Go type writes it, nil if it has none. Few manifests need it.
+	typed func() map[string]any
+}
+
+// metadata compares what of it is the manifest's.
+func (k *keeper) metadata(wanted, is map[string]any) {
+	for _, field := range []string{"annotations", "labels"} {
+		values, there := asFields(wanted[field]), asFields(is[field])
+		for _, key := range sets.List(sets.KeySet(values)) {
+			if !isConverted(key) && !equal(values[key], there[key]) && !(isEmpty(values[key]) && there[key] == nil) {
+				k.miss([]string{"metadata", field, key}, values[key], there[key])
+			}
+		}
+	}
+	there, _ := is["finalizers"].([]any)
+	finalizers, _ := wanted["finalizers"].([]any)
+	for _, finalizer := range finalizers {
+		if !slices.Contains(there, finalizer) {
+			k.miss([]string{"metadata", "finalizers"}, finalizers, is["finalizers"])
+			return
+		}
+	}
+}
+
+// field compares one field of a map. A null is as good as nothing, and so is an empty value that
+// the object does not have.
+func (k *keeper) field(meta strategicpatch.LookupPatchMeta, path []string, wanted, is map[string]any, field string) {
+	value, there := wanted[field], is[field]
+	if len(k.found) >= MaxDetails || value == nil || there == nil && isEmpty(value) || field == "creationTimestamp" && isMetadata(path) {
+		return
+	}
+	at := append(slices.Clone(path), field)
+	if list, ok := value.([]any); ok {
+		items, merges := belowItems(meta, field)
+		k.list(items, merges || field == "tolerations", at, list, there)
+		return
+	}
+	k.value(below(meta, field), at, value, there)
+}
+
+func (k *keeper) value(meta strategicpatch.LookupPatchMeta, at []string, value, there any) {
+	switch value := value.(type) {
+	case map[string]any:
+		fields, ok := there.(map[string]any)
+		if !ok {
+			k.miss(at, value, there)
+			return
+		}
+		for _, key := range sets.List(sets.KeySet(value)) {
+			k.field(meta, at, value, fields, key)
+		}
+	case []any:
+		k.list(nil, true, at, value, there)
+	default:
+		if !equal(value, there) {
+			k.miss(at, value, there)
+		}
+	}
+}
+
+// list compares a list. Of one that is merged by a key, and of tolerations, which admission adds
+// to, the items of the manifest have to be there. Of others nothing may be added, and items that
+// are no maps have to be in the same order. Lists of kinds without a Go type may be of either
+// sort. The second of two equal items is no loss.
+func (k *keeper) list(meta strategicpatch.LookupPatchMeta, mayGrow bool, path []string, wanted []any, there any) {
+	is, ok := there.([]any)
+	if !ok {
+		k.miss(path, wanted, there)
+		return
+	}
+	used := make([]bool, len(is))
+	for place, item := range wanted {
+		if at := k.find(meta, path, place, item, is, used, mayGrow); at >= 0 {
+			used[at] = true
+			continue
+		}
+		if !slices.ContainsFunc(wanted[:place], func(before any) bool { return equal(before, item) }) {
+			k.item(meta, path, place, item, is)
+			return
+		}
+	}
+	if !mayGrow && len(is) > len(wanted) {
+		k.miss(path, wanted, is)
+	}
+}
+
+// find is the place of an item that has all that the wanted one says, -1 if there is none. The
+// same place comes first.
+func (k *keeper) find(meta strategicpatch.LookupPatchMeta, path []string, place int, wanted any, is []any, used []bool, anyOrder bool) int {
+	at := append(slices.Clone(path), strconv.Itoa(place))
+	if place < len(is) && !used[place] && k.keeps(meta, at, wanted, is[place]) {
+		return place
+	}
+	if _, fields := wanted.(map[string]any); !fields && !anyOrder {
+		return -1
+	}
+	for place := range is {
+		if !used[place] && k.keeps(meta, at, wanted, is[place]) {
+			return place
+		}
+	}
+	return -1
+}
+
+// keeps reports whether an item has all that the wanted one says.
+func (k *keeper) keeps(meta strategicpatch.LookupPatchMeta, at []string, wanted, is any) bool {
+	try := &keeper{finder: finder{secret: k.secret}, typed: k.typed}
+	try.value(meta, at, wanted, is)
+	return len(try.found) == 0
+}
+
+// item reports what an item lacks: against the one of the same name, or in the same place.
+func (k *keeper) item(meta strategicpatch.LookupPatchMeta, path []string, place int, wanted any, is []any) {
+	var there any
+	if place < len(is) {
+		there = is[place]
+	}
+	if name, has := asFields(wanted)["name"]; has {
+		there = nil
+		if at := slices.IndexFunc(is, func(item any) bool { return asFields(item)["name"] == name }); at >= 0 {
+			there = is[at]
+		}
+	}
+	at, before := append(slices.Clone(path), strconv.Itoa(place)), len(k.found)
+	k.value(meta, at, wanted, there)
+	if len(k.found) == before {
+		k.miss(at, wanted, there)
+	}
+}
+
+// miss reports a field, unless the API server only writes the same value in another way.
+func (k *keeper) miss(path []string, wanted, is any) {
+	if k.isTyped(path, wanted, is) {
+		return
+	}
+	at, text := pointer(path), ""
+	if is != nil {
+		text = k.text(at, is)
+	}
+	k.add(at, k.text(at, wanted), text)
+}
+
+// isTyped reports whether a value is what the kind's Go type makes of the manifest's at a path.
+// An empty value that the type leaves out asks for the default.
+func (k *keeper) isTyped(path []string, wanted, is any) bool {
+	at := any(k.typed())
+	for _, segment := range path {
+		switch value := at.(type) {
+		case map[string]any:
+			at = value[segment]
+		case []any:
+			place, err := strconv.Atoi(segment)
+			if err != nil || place >= len(value) {
+				return false
+			}
+			at = value[place]
+		default:
+			return false
+		}
+	}
+	if at == nil {
+		return is != nil && isEmpty(wanted) && k.typed() != nil
+	}
+	return equal(at, is)
+}
+
+// normalised is a manifest as its Go type writes it, nil if it has none or does not fit.
+func normalised(known *runtime.Scheme, wanted *unstructured.Unstructured) map[string]any {
+	object, err := known.New(wanted.GroupVersionKind())
+	if err != nil {
+		return nil
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(wanted.Object, object); err != nil {
+		return nil
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil
+	}
+	return fields
+}
+
+// lookupOf tells how lists of a kind are merged, nil if it has no Go type.
+func lookupOf(known *runtime.Scheme, kind schema.GroupVersionKind) strategicpatch.LookupPatchMeta {
+	object, err := known.New(kind)
+	if err != nil {
+		return nil
+	}
+	meta, err := strategicpatch.NewPatchMetaFromStruct(object)
+	if err != nil {
+		return nil
+	}
+	return meta
+}
+
+func below(meta strategicpatch.LookupPatchMeta, field string) strategicpatch.LookupPatchMeta {
+	if meta == nil {
+		return nil
+	}
+	inner, _, err := meta.LookupPatchMetadataForStruct(field)
+	if err != nil {
+		return nil
+	}
+	return inner
+}
+
+func belowItems(meta strategicpatch.LookupPatchMeta, field string) (strategicpatch.LookupPatchMeta, bool) {
+	if meta == nil {
+		return nil, true
+	}
+	inner, how, err := meta.LookupPatchMetadataForSlice(field)
+	if err != nil {
+		return nil, false
+	}
+	return inner, how.GetPatchMergeKey() != "" || slices.Contains(how.GetPatchStrategies(), "merge")
+}
+
+// isEmpty reports whether a value says nothing: what an API server leaves out.
+func isEmpty(value any) bool {
+	switch value := value.(type) {
+	case nil:
+		return true
+	case string:
+		return value == ""
+	case bool:
+		return !value
+	case map[string]any:
+		for _, inner := range value {
+			if !isEmpty(inner) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return len(value) == 0
+	}
+	n, ok := number(value)
+	return ok && n == 0
+}
+
+func isMetadata(path []string) bool { return len(path) > 0 && path[len(path)-1] == "metadata" }
+
+func asFields(value any) map[string]any {
+	fields, _ := value.(map[string]any)
+	return fields
+}
+
+func pointer(path []string) string {
+	var text strings.Builder
+	for _, segment := range path {
+		text.WriteString("/" + escape(segment))
+	}
+	return text.String()
+}
