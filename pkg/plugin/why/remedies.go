@@ -68,6 +68,7 @@ var byReason = map[string]string{
 	placementv1beta1.ReasonDecodingErred:                  "correct {object} on the hub, or its envelope",
 	placementv1beta1.ReasonFoundGenerateName:              "give {object} a name",
 	placementv1beta1.ReasonDuplicated:                     "select {object} only once",
+	placementv1beta1.ReasonNotAsWritten:                   "correct {object}, or the kind or webhook on member {member} that changed it, or annotate {object} with " + placementv1beta1.LeaveToMemberAnnotation + ": {get}",
 	placementv1beta1.ReasonReserved:                       "take {object} out of the placement: that place is kept for fleetgate",
 	placementv1beta1.ReasonFailedToFindObjInMemberCluster: "see whether the API server of member {member} answers for this kind: {get}",
 	placementv1beta1.ReasonFailed:                         "look at {object} on member {member}: {get}",

@@ -6,6 +6,7 @@ package apply
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -135,12 +136,20 @@ func (c conditions) applied(out engine.Outcome) {
 		c.no(placementv1beta1.ConditionApplied, reasonOf(out.Refused.Reason), out.Refused.Message)
 		return
 	}
-	c.yes(placementv1beta1.ConditionApplied, placementv1beta1.ReasonApplied, "The manifest is applied")
+	c.yes(placementv1beta1.ConditionApplied, placementv1beta1.ReasonApplied, appliedMessage(out))
 	status := metav1.ConditionFalse
 	if out.Availability.State == availability.Available || out.Availability.State == availability.NotTrackable {
 		status = metav1.ConditionTrue
 	}
 	c.Set(placementv1beta1.ConditionAvailable, status, string(out.Availability.State), out.Availability.Message)
+}
+
+// appliedMessage says that a manifest is applied, and which of its fields the member decides.
+func appliedMessage(out engine.Outcome) string {
+	if len(out.Left) == 0 {
+		return "The manifest is applied"
+	}
+	return engine.Shorten("The manifest is applied. The member decides " + strings.Join(out.Left, ", "))
 }
 
 func (c conditions) compared(out engine.Outcome) {

@@ -31,6 +31,7 @@ func dialect(house ...string) engine.Dialect {
 		Manager:           FieldManager,
 		HashAnnotation:    placementv1beta1.ManifestHashAnnotation,
 		AppliedAnnotation: placementv1beta1.LastAppliedConfigAnnotation,
+		LeaveAnnotation:   placementv1beta1.LeaveToMemberAnnotation,
 
 		TakenOverAnnotation:    placementv1beta1.TakenOverAnnotation,
 		DeletePolicyAnnotation: placementv1beta1.DeletePolicyAnnotation,
@@ -48,10 +49,12 @@ func dialect(house ...string) engine.Dialect {
 			return ""
 		},
 		Remedies: engine.Remedies{
-			Drifted:    "and whenToApply is IfNotDrifted: undo the change, bring it to the hub, or choose Always",
-			Differing:  "and whenToTakeOver is IfNoDiff: make the two the same, or choose another whenToTakeOver",
-			Contested:  "stop it there, or take this out of the placement",
-			KeptNone:   "take it out of the placement",
+			Drifted:   "and whenToApply is IfNotDrifted: undo the change, bring it to the hub, or choose Always",
+			Differing: "and whenToTakeOver is IfNoDiff: make the two the same, or choose another whenToTakeOver",
+			Contested: "stop it there, or take this out of the placement",
+			KeptNone:  "take it out of the placement",
+			NotAsWritten: "Correct the manifest, or the kind or webhook on the member, or leave the field to the member: " +
+				"annotate the resource with " + placementv1beta1.LeaveToMemberAnnotation + "=<JSON pointer>",
 			FieldsHeld: "Set serverSideApplyConfig.force to take these fields, or remove them from the manifest",
 			Immutable: "To have it deleted and made again, annotate the resource with " +
 				placementv1beta1.ImmutableChangeAnnotation + "=" + placementv1beta1.ImmutableChangeRecreate,
@@ -71,6 +74,7 @@ var reasons = map[string]string{
 	engine.Drifted:          placementv1beta1.ReasonFoundDrifts,
 	engine.DriftedSomewhere: placementv1beta1.ReasonFoundDriftsInDegradedMode,
 	engine.DriftUnknown:     placementv1beta1.ReasonFailedToRunDriftDetection,
+	engine.NotAsWritten:     placementv1beta1.ReasonNotAsWritten,
 	engine.NotCompared:      placementv1beta1.ReasonFailedToReportDiff,
 }
 

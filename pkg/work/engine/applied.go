@@ -22,9 +22,10 @@ import (
 func (e *Engine) lastApplied(it Item, live *unstructured.Unstructured) []byte {
 	text := []byte(live.GetAnnotations()[e.AppliedAnnotation])
 	if json.Valid(text) {
-		return folded(it, text)
+		return e.asLeft(it, live, folded(it, text))
 	}
 	before := heldFields(live, e.managerOf(it))
+	e.adopt(it, before, live, false)
 	if len(before) == 0 {
 		return nil
 	}
@@ -33,6 +34,21 @@ func (e *Engine) lastApplied(it Item, live *unstructured.Unstructured) []byte {
 		return nil
 	}
 	return text
+}
+
+// asLeft is a last manifest with what is left to the member as the member has it: else a field
+// that is gone on the member would be removed with each merge.
+func (e *Engine) asLeft(it Item, live *unstructured.Unstructured, text []byte) []byte {
+	before := map[string]any{}
+	if len(it.left) == 0 || json.Unmarshal(text, &before) != nil {
+		return text
+	}
+	e.adopt(it, before, live, false)
+	after, err := json.Marshal(before)
+	if err != nil {
+		return text
+	}
+	return after
 }
 
 // folded is a last manifest as manifests are read now: earlier versions left stringData in it.

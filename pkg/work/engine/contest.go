@@ -69,6 +69,16 @@ func lastManager(entries []metav1.ManagedFieldsEntry, fields []string, us string
 	return ""
 }
 
+// holderOf is who but us holds a field; empty if nobody does.
+func holderOf(entries []metav1.ManagedFieldsEntry, path, us string) string {
+	for i := range entries {
+		if entry := &entries[i]; entry.Manager != us && holds(entry, path) {
+			return entry.Manager
+		}
+	}
+	return ""
+}
+
 func isLater(entry, than *metav1.ManagedFieldsEntry) bool {
 	return than == nil || entry.Time != nil && (than.Time == nil || than.Time.Before(entry.Time))
 }

@@ -28,6 +28,9 @@ type Dialect struct {
 	// RetainedAnnotation names what keeps a container of other objects that a work has left on
 	// the member. If unset, containers are deleted with all that is in them.
 	RetainedAnnotation string
+	// LeaveAnnotation is where the author of a manifest names fields that are left to the member
+	// once the object is there. Empty: there is no such annotation.
+	LeaveAnnotation string
 	// Wave is the place of a resource in the order of writing, up to LastWave: all of one
 	// wave is written before any of the next. Removal goes the other way.
 	Wave     func(schema.GroupResource) int
@@ -57,6 +60,8 @@ type Remedies struct {
 	Contested string
 	// KeptNone follows "The member answers objects of this kind and keeps none: ".
 	KeptNone string
+	// NotAsWritten is a sentence after a field that the member does not keep as it is written.
+	NotAsWritten string
 	// FieldsHeld is a sentence after who else holds fields of the manifest.
 	FieldsHeld string
 	// Immutable is one after a field that cannot be changed.

@@ -29,7 +29,7 @@ type Differences struct {
 // answers best. The object is expected to be the latest.
 func (e *Engine) compare(ctx context.Context, it Item, live *unstructured.Unstructured) (Differences, error) {
 	if it.Way.Whole {
-		return Differences{Fields: compare.Objects(it.object, live)}, nil
+		return Differences{Fields: compare.Objects(e.comparable(it, live), live)}, nil
 	}
 	return e.rehearse(ctx, it, live)
 }
@@ -42,7 +42,7 @@ func (e *Engine) rehearse(ctx context.Context, it Item, live *unstructured.Unstr
 	rehearsed, err := e.at(it).Apply(ctx, it.Ref.Name, wanted,
 		metav1.ApplyOptions{FieldManager: e.managerOf(it), Force: true, DryRun: []string{metav1.DryRunAll}})
 	if apierrors.IsInvalid(err) {
-		return Differences{Fields: compare.Objects(it.object, live), Degraded: true}, nil
+		return Differences{Fields: compare.Objects(e.comparable(it, live), live), Degraded: true}, nil
 	}
 	if isDuplicate(err) {
 		rehearsed, err = e.rehearseMerge(ctx, it, live)

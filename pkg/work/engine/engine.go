@@ -95,7 +95,7 @@ func (e *Engine) settleOne(ctx context.Context, t task, it Item) Outcome {
 		return Outcome{Ref: it.Ref, Holds: true, Err: err}
 	}
 	if saw.Absent() && e.isCreated(it) {
-		if out, done := e.bring(ctx, t, it, nil); done {
+		if out, done := e.bring(ctx, t, e.leaveFields(it, nil), nil); done {
 			return out
 		}
 	}
@@ -114,6 +114,7 @@ func (e *Engine) attempt(ctx context.Context, t task, it Item) (Outcome, bool) {
 	if err != nil {
 		return e.failed(it, nil, NotFound, err), true
 	}
+	it = e.leaveFields(it, live)
 	switch it.Way.By {
 	case Compare:
 		return e.reportDiff(ctx, t, it, live)
@@ -123,7 +124,7 @@ func (e *Engine) attempt(ctx context.Context, t task, it Item) (Outcome, bool) {
 	if live != nil {
 		if refused := mayWrite(t, it, live); refused != nil {
 			out := seen(it, live, t.owner)
-			out.Refused = refused
+			out.Refused, out.Left = refused, it.leaves
 			return out, true
 		}
 		if out, done := e.stand(ctx, t, it, live); !done || out != nil {
@@ -171,7 +172,7 @@ func (e *Engine) writeOnce(ctx context.Context, t task, it Item, live *unstructu
 		return Outcome{Ref: it.Ref, Settled: true, Refused: &refusal.Refusal{Reason: NotWritten,
 			Message: "The member answers objects of this kind and keeps none: " + e.Remedies.KeptNone}}, true
 	case err == nil:
-		return e.applied(t, it, live, written), true
+		return e.verified(t, it, live, written), true
 	case overtaken(err, live):
 		return Outcome{}, false
 	case isUnserved(err):
@@ -206,16 +207,30 @@ func (e *Engine) unserved(it Item, err error) Outcome {
 	return out
 }
 
-// applied is the outcome of a write that went well.
+// verified is the outcome of a write that the member took.
+func (e *Engine) verified(t task, it Item, live, written *unstructured.Unstructured) Outcome {
+	if live == written && it.Way.Leave.isApplied(live) {
+		return e.applied(t, it, live, written) // what was left to others may be anything
+	}
+	return e.outcome(t, it, live, written, e.verify(it, written))
+}
+
+// applied is the outcome of a write that went well, or that was not needed.
 func (e *Engine) applied(t task, it Item, live, written *unstructured.Unstructured) Outcome {
+	return e.outcome(t, it, live, written, nil)
+}
+
+// outcome is that of an object that was written or read; refused is nil if it is as it should be.
+func (e *Engine) outcome(t task, it Item, live, written *unstructured.Unstructured, refused *refusal.Refusal) Outcome {
 	out := seen(it, written, t.owner)
+	out.Refused = refused
 	out.Holds, out.Availability = out.Holds || it.Way.owns(), availability.Of(written)
 	if out.Availability.State == availability.NotYet {
 		out.pods = availability.PodsOf(written)
 		out.Availability.Message = Shorten(out.Availability.Message)
 	}
 	if it.Way.Whole {
-		out.Drift = Differences{Fields: compare.Objects(it.object, written)}
+		out.Drift = Differences{Fields: compare.Objects(e.comparable(it, written), written)}
 	}
 	if it.Way.Mirror {
 		out.Mirrored = mirrored(written)

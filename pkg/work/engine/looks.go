@@ -86,7 +86,7 @@ func (e *Engine) NextLook(work string, r Result, again func(Outcome) time.Durati
 				continue
 			}
 		}
-		refused = refused || out.Refused != nil && !out.Settled
+		refused = refused || out.isOpen()
 		for _, wait := range []time.Duration{out.Postponed, out.QuietIn, out.AskIn} {
 			if wait > 0 {
 				next = min(next, wait)

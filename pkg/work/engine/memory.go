@@ -118,7 +118,7 @@ func (o *objects) unchanged(it Item, saw memberwatch.Sighting, now time.Time) (O
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	s, ok := o.known[it.target()]
-	if !ok || s.hash != it.hash || s.basis != it.Way.basis() || !saw.IsAsLeft(s.resourceVersion, s.at, now) {
+	if !ok || s.hash != it.hash || s.outcome.isOpen() || s.basis != it.Way.basis() || !saw.IsAsLeft(s.resourceVersion, s.at, now) {
 		return Outcome{}, false
 	}
 	return s.outcome, true

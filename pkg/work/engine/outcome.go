@@ -38,6 +38,7 @@ const (
 	DriftUnknown     = "DriftUnknown"     // the member did not answer whether it was changed
 	NotCompared      = "NotCompared"      // the member did not answer how it differs
 	NotWritten       = "NotWritten"       // the member refused the write, or would
+	NotAsWritten     = "NotAsWritten"     // the member took the write, and does not have what it says
 )
 
 // Outcome is what became of one manifest.
@@ -59,6 +60,8 @@ type Outcome struct {
 	Mirrored *unstructured.Unstructured
 	// Examined is what the way's Examine made of the object, if there is one.
 	Examined any
+	// Left are JSON pointers of fields that the manifest sets and the member decides.
+	Left []string
 	// Holds is set when the object carries, or may carry, our ownership.
 	Holds bool
 	// Err is set when it could not be found out what to do, or whether it worked.
@@ -77,6 +80,9 @@ type Outcome struct {
 	// unserved is set when the plan was made with a kind that the member has no longer.
 	unserved bool
 }
+
+// isOpen reports whether a refusal may be another one when the same is tried again.
+func (o Outcome) isOpen() bool { return o.Refused != nil && !o.Settled }
 
 // Result is what came of bringing a work.
 type Result struct {

@@ -40,6 +40,12 @@ type Item struct {
 	hash string
 	// takenOver is set when the object existed before, or is marked so: the write marks it.
 	takenOver bool
+	// left are the fields of the object that are left to the member, which object has as the
+	// member has them, and leaves the pointers of those that the manifest sets.
+	left   []fieldPath
+	leaves []string
+	// pinned is set if a server-side apply must not overwrite a later object.
+	pinned bool
 	// resource is where objects of the kind are found on the member.
 	resource   schema.GroupVersionResource
 	namespaced bool
@@ -148,6 +154,9 @@ func (e *Engine) planOne(ordinal int, raw []byte) (Item, error) {
 func (e *Engine) refuse(it Item) *refusal.Refusal {
 	if reason := e.Reserved(it.object); reason != "" {
 		return &refusal.Refusal{Reason: Kept, Message: reason}
+	}
+	if refused := e.refuseLeave(it); refused != nil {
+		return refused
 	}
 	return wrongNamespace(it)
 }

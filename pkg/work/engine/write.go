@@ -160,8 +160,10 @@ func (e *Engine) serverSide(ctx context.Context, t task, it Item, desired, live 
 		force = force || onlyHolds(e.managerOf(it), live.GetManagedFields())
 	}
 	carries := it.Way.OwnTogether && StandingOf(desired.GetOwnerReferences(), t.owner).Shared()
-	if live != nil && (it.Way.KeepDrifts || carries) {
-		desired.SetResourceVersion(live.GetResourceVersion()) // a drift since the comparison is not overwritten, nor an owner brought back
+	if live != nil && (it.Way.KeepDrifts || carries || it.pinned) {
+		// A drift since the comparison is not overwritten, nor what is left to the member, nor is
+		// an owner brought back.
+		desired.SetResourceVersion(live.GetResourceVersion())
 	}
 	written, err := e.at(it).Apply(ctx, it.Ref.Name, desired, metav1.ApplyOptions{FieldManager: e.managerOf(it), Force: force})
 	if err != nil || !it.Way.Disown {

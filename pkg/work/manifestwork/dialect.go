@@ -25,10 +25,11 @@ func records() schema.GroupVersionResource {
 // namespaces there that are reserved besides the usual ones.
 func dialect(house ...string) engine.Dialect {
 	return engine.Dialect{
-		Manager:   workv1.DefaultFieldManager,
-		Wave:      rank,
-		LastWave:  lastRank,
-		Recreates: func(*unstructured.Unstructured) bool { return false },
+		Manager:         workv1.DefaultFieldManager,
+		LeaveAnnotation: placementv1beta1.LeaveToMemberAnnotation,
+		Wave:            rank,
+		LastWave:        lastRank,
+		Recreates:       func(*unstructured.Unstructured) bool { return false },
 		Reserved: func(object *unstructured.Unstructured) string {
 			if why := reserved.Why(object, house...); why != "" {
 				return "The object " + why
@@ -38,8 +39,10 @@ func dialect(house ...string) engine.Dialect {
 		DropsNamespace: true,
 		Keeps:          isAppliedWork,
 		Remedies: engine.Remedies{
-			Contested:  "stop it there, or take this out of the ManifestWork",
-			KeptNone:   "take it out of the ManifestWork",
+			Contested: "stop it there, or take this out of the ManifestWork",
+			KeptNone:  "take it out of the ManifestWork",
+			NotAsWritten: "Correct the manifest, or the kind or webhook on the cluster, or annotate the manifest with " +
+				placementv1beta1.LeaveToMemberAnnotation + "=<JSON pointer>",
 			FieldsHeld: "Set updateStrategy.serverSideApply.force to take these fields, or remove them from the manifest",
 			Immutable:  "Delete the object on the cluster to have it made again, or choose updateStrategy CreateOnly",
 		},

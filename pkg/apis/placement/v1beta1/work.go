@@ -75,6 +75,16 @@ const (
 	SharedAmongPlacements = "Placements"
 )
 
+// LeaveToMemberAnnotation is on a manifest and names fields of it, as JSON pointers with commas
+// between them, that are written when the object is made and left to the member afterwards. Its
+// author writes it, on the resource that is placed.
+const (
+	LeaveToMemberAnnotation = "fleetgate.io/leave-to-member"
+	// LeaveNothingToMember is the value with which nothing is left to the member, not even what
+	// its autoscalers decide.
+	LeaveNothingToMember = "None"
+)
+
 // Annotations of an applied object, on the member.
 const (
 	// ManifestHashAnnotation is the hash of the manifest last applied.
@@ -167,6 +177,9 @@ const (
 	ReasonFoundDrifts                    = "FoundDrifts"
 	ReasonFoundDriftsInDegradedMode      = "FoundDriftsInDegradedMode"
 	ReasonManifestApplyFailed            = "ManifestApplyFailed"
+	// ReasonNotAsWritten is of a manifest that the member took, and of which it does not have
+	// all fields as they were written.
+	ReasonNotAsWritten = "NotAsWritten"
 
 	// Of ConditionDiffReported.
 	ReasonNoDiffFound             = "NoDiffFound"

@@ -1,0 +1,243 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// anyItem is the segment of a pointer that stands for all items of a list.
+const anyItem = "*"
+
+// fieldPath is one field of a manifest. It is found in the object too, where an item of a list may
+// have another place: items are known by their names, if they have one.
+type fieldPath struct {
+	pointer string
+	steps   []fieldStep
+}
+
+// fieldStep leads to a key of a map, or to an item of a list.
+type fieldStep struct {
+	key   string
+	item  bool
+	name  any // nil: by place
+	place int
+}
+
+// parsePointers reads JSON pointers with commas between them. They may not name what an object is
+// known by, nor its status.
+func parsePointers(text string) ([][]string, error) {
+	var all [][]string
+	for _, pointer := range strings.Split(text, ",") {
+		pointer = strings.TrimSpace(pointer)
+		rest, is := strings.CutPrefix(pointer, "/")
+		if !is || rest == "" {
+			return nil, fmt.Errorf("%q is no JSON pointer: it has to begin with a slash, as /spec/replicas", pointer)
+		}
+		segments := strings.Split(rest, "/")
+		for place := range segments {
+			segments[place] = strings.NewReplacer("~1", "/", "~0", "~").Replace(segments[place])
+		}
+		switch segments[0] {
+		case "apiVersion", "kind", "status":
+			return nil, errors.New(pointer + " cannot be left to the member")
+		case "metadata":
+			if len(segments) < 3 || segments[1] != "labels" && segments[1] != "annotations" {
+				return nil, errors.New(pointer + " cannot be left to the member: of the metadata only a label or an annotation can")
+			}
+		}
+		all = append(all, segments)
+	}
+	return all, nil
+}
+
+// fieldsAt are the fields of a document that a pointer names: one, or one for each item of a list.
+// A field that the document does not have is one of them if only maps lead there.
+func fieldsAt(document any, segments []string) []fieldPath {
+	all := []fieldPath{{}}
+	ends := []any{document}
+	for _, segment := range segments {
+		var next []fieldPath
+		var at []any
+		for place, value := range ends {
+			found, values := within(all[place], value, segment)
+			next, at = append(next, found...), append(at, values...)
+		}
+		all, ends = next, at
+	}
+	return all
+}
+
+// within are the fields one segment below a field that has a value.
+func within(f fieldPath, value any, segment string) (fields []fieldPath, values []any) {
+	list, is := value.([]any)
+	if !is {
+		of, _ := value.(map[string]any)
+		return []fieldPath{f.below(segment, fieldStep{key: segment})}, []any{of[segment]}
+	}
+	for place, item := range list {
+		if segment != anyItem && segment != strconv.Itoa(place) {
+			continue
+		}
+		fields = append(fields, f.below(strconv.Itoa(place), fieldStep{item: true, place: place, name: nameOf(item)}))
+		values = append(values, item)
+	}
+	return fields, values
+}
+
+func (f fieldPath) below(segment string, step fieldStep) fieldPath {
+	return fieldPath{
+		pointer: f.pointer + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(segment),
+		steps:   append(slices.Clone(f.steps), step),
+	}
+}
+
+func nameOf(item any) any {
+	of, _ := item.(map[string]any)
+	return of["name"]
+}
+
+// in is the value of the field in a document.
+func (f fieldPath) in(document any) (value any, has bool) {
+	value = document
+	for _, step := range f.steps {
+		if value, has = step.from(value); !has {
+			return nil, false
+		}
+	}
+	return value, true
+}
+
+func (s fieldStep) from(value any) (any, bool) {
+	if s.item {
+		list, _ := value.([]any)
+		if at := s.placeIn(list); at >= 0 {
+			return list[at], true
+		}
+		return nil, false
+	}
+	of, _ := value.(map[string]any)
+	inner, has := of[s.key]
+	return inner, has
+}
+
+// placeIn is where the item of a step is in a list, -1 if it is not there.
+func (s fieldStep) placeIn(list []any) int {
+	if s.name != nil {
+		return slices.IndexFunc(list, func(item any) bool { return apiequality.Semantic.DeepEqual(nameOf(item), s.name) })
+	}
+	if s.place < len(list) {
+		return s.place
+	}
+	return -1
+}
+
+// put writes a value into a document, with the maps that lead there. Items of lists are not made.
+func (f fieldPath) put(document, value any) {
+	f.write(document, f.steps, runtime.DeepCopyJSONValue(value), true)
+}
+
+// remove takes the field out of a document.
+func (f fieldPath) remove(document any) { f.write(document, f.steps, nil, false) }
+
+func (f fieldPath) write(into any, steps []fieldStep, value any, put bool) {
+	step, last := steps[0], len(steps) == 1
+	if step.item {
+		list, _ := into.([]any)
+		at := step.placeIn(list)
+		switch {
+		case at < 0 || last && !put: // an item of a list is not taken out
+		case last:
+			list[at] = value
+		default:
+			f.write(list[at], steps[1:], value, put)
+		}
+		return
+	}
+	of, is := into.(map[string]any)
+	if !is {
+		return
+	}
+	switch inner, has := of[step.key]; {
+	case last && put:
+		of[step.key] = value
+	case last:
+		delete(of, step.key)
+	case has && inner != nil:
+		f.write(inner, steps[1:], value, put)
+	case put && !steps[1].item:
+		made := map[string]any{}
+		of[step.key] = made
+		f.write(made, steps[1:], value, put)
+	}
+}
+
+// isIn reports whether an entry of managedFields covers the field. Items of lists are known there
+// by their keys: an item without a name is taken for all of them.
+func (f fieldPath) isIn(entry *metav1.ManagedFieldsEntry) bool {
+	if entry.FieldsV1 == nil {
+		return false
+	}
+	var fields map[string]any
+	if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
+		return false
+	}
+	for place, step := range f.steps {
+		if place > 0 && len(fields) == 0 {
+			return true // all of a value that is not told apart further
+		}
+		next, ok := step.among(fields)
+		if !ok {
+			return false
+		}
+		fields = next
+	}
+	return true
+}
+
+// among is the set of fields that a step leads to.
+func (s fieldStep) among(fields map[string]any) (map[string]any, bool) {
+	if !s.item {
+		next, ok := fields["f:"+s.key].(map[string]any)
+		return next, ok
+	}
+	for key, within := range fields {
+		text, is := strings.CutPrefix(key, "k:")
+		var named map[string]any
+		next, ok := within.(map[string]any)
+		if is && ok && json.Unmarshal([]byte(text), &named) == nil && (s.name == nil || named["name"] == s.name) {
+			return next, true
+		}
+	}
+	return nil, false
+}
+
+// leavesOf are the fields that a set of managedFields names, without items of lists.
+func leavesOf(fields map[string]any, above []string) [][]string {
+	var all [][]string
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		name, is := strings.CutPrefix(key, "f:")
+		inner, ok := fields[key].(map[string]any)
+		if !is || !ok {
+			continue
+		}
+		path := append(slices.Clone(above), name)
+		if len(inner) == 0 {
+			all = append(all, path)
+			continue
+		}
+		all = append(all, leavesOf(inner, path)...)
+	}
+	return all
+}

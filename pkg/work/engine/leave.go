@@ -1,0 +1,255 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"fleetgate.io/fleetgate/pkg/refusal"
+)
+
+// leaveNothing is the value of the annotation with which nothing is left to the member.
+const leaveNothing = "None"
+
+// leaveFields is an item that asks for what the object has, where that is the member's to decide: what
+// the author of the manifest leaves to it, the replicas of a workload that an autoscaler has
+// scaled, certificates that an injector fills in, rules that are aggregated. Such a field is
+// written when the object is made. A merge, a replacement and a comparison find no difference in
+// it then. A server-side apply leaves it out if others hold it; one that only we hold would go, or
+// fall back to its default, and is applied with the value that it has.
+func (e *Engine) leaveFields(it Item, live *unstructured.Unstructured) Item {
+	if live == nil && isAggregated(it.object) {
+		it.object = it.object.DeepCopy()
+		delete(it.object.Object, "rules")
+	}
+	fields := e.leftTo(it, live)
+	if len(fields) == 0 {
+		return it
+	}
+	serverSide := !e.merges(it, live) && it.Way.By != Replace
+	it.left, it.leaves = fields, nil
+	for _, f := range fields {
+		if _, wanted := f.in(it.object.Object); wanted {
+			it.leaves = append(it.leaves, f.pointer)
+		}
+	}
+	it.object = it.object.DeepCopy()
+	it.pinned = e.adopt(it, it.object.Object, live, serverSide)
+	if it.Way.Leave != nil {
+		leaving := *it.Way.Leave
+		leaving.Lean = leaving.Lean.DeepCopy()
+		e.adopt(it, leaving.Lean.Object, live, serverSide)
+		it.Way.Leave = &leaving
+	}
+	return it
+}
+
+// adopt gives a document the values that live has in the fields that are left to the member. It
+// reports whether it asks for one by a server-side apply: that must not overwrite a later value.
+func (e *Engine) adopt(it Item, document map[string]any, live *unstructured.Unstructured, serverSide bool) (asks bool) {
+	for _, f := range it.left {
+		value, there := f.in(live.Object)
+		if !there || serverSide && !e.holdsAlone(it, f, live) {
+			f.remove(document)
+			continue
+		}
+		f.put(document, value)
+		asks = asks || serverSide
+	}
+	return asks
+}
+
+// holdsAlone reports whether only we hold a field: without us it would go.
+func (e *Engine) holdsAlone(it Item, f fieldPath, live *unstructured.Unstructured) bool {
+	us, entries := e.managerOf(it), live.GetManagedFields()
+	ours := false
+	for i := range entries {
+		if f.isIn(&entries[i]) {
+			if entries[i].Manager != us {
+				return false
+			}
+			ours = true
+		}
+	}
+	return ours
+}
+
+// leftTo are the fields of a manifest that are left to the member, whose object is live.
+func (e *Engine) leftTo(it Item, live *unstructured.Unstructured) []fieldPath {
+	if live == nil {
+		return nil
+	}
+	var fields []fieldPath
+	if isAggregated(it.object) {
+		fields = fieldsAt(it.object.Object, []string{"rules"})
+	}
+	text := it.object.GetAnnotations()[e.LeaveAnnotation]
+	if e.LeaveAnnotation != "" && text == leaveNothing {
+		return fields
+	}
+	if e.LeaveAnnotation != "" && text != "" {
+		pointers, err := parsePointers(text)
+		if err != nil {
+			return fields // the plan has refused it
+		}
+		for _, segments := range pointers {
+			fields = append(fields, fieldsAt(it.object.Object, segments)...)
+		}
+	}
+	for _, segments := range scaledFields(live, e.managerOf(it)) {
+		fields = append(fields, fieldsAt(it.object.Object, segments)...)
+	}
+	if isScaled(it.object.GroupVersionKind().GroupKind()) {
+		if _, found, _ := unstructured.NestedFieldNoCopy(it.object.Object, "spec", "replicas"); !found {
+			fields = append(fields, fieldsAt(it.object.Object, []string{"spec", "replicas"})...)
+		}
+	}
+	return append(fields, injectedFields(it.object, live)...)
+}
+
+// refuseLeave is the refusal of a manifest whose annotation names fields in a way that nobody
+// can follow.
+func (e *Engine) refuseLeave(it Item) *refusal.Refusal {
+	text := it.object.GetAnnotations()[e.LeaveAnnotation]
+	if e.LeaveAnnotation == "" || text == "" || text == leaveNothing {
+		return nil
+	}
+	if _, err := parsePointers(text); err != nil {
+		return &refusal.Refusal{Reason: NotAcceptable, Message: Shorten(fmt.Sprintf("Annotation %s: %s", e.LeaveAnnotation, err))}
+	}
+	return nil
+}
+
+// scaledFields are the fields that an autoscaler has written by the scale subresource: of
+// Kubernetes' own workloads spec.replicas. What a person wrote with kubectl is a change by hand.
+func scaledFields(live *unstructured.Unstructured, us string) [][]string {
+	var all [][]string
+	for _, entry := range live.GetManagedFields() {
+		if entry.Subresource != "scale" || entry.Manager == us || strings.HasPrefix(entry.Manager, "kubectl") || entry.FieldsV1 == nil {
+			continue
+		}
+		fields := map[string]any{}
+		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) == nil {
+			all = append(all, leavesOf(fields, nil)...)
+		}
+	}
+	return all
+}
+
+// isScaled reports whether objects of a kind get one replica if a manifest stops to say how many.
+func isScaled(kind schema.GroupKind) bool {
+	switch kind {
+	case schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Group: "apps", Kind: "StatefulSet"},
+		schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, schema.GroupKind{Kind: "ReplicationController"}:
+		return true
+	}
+	return false
+}
+
+// isAggregated reports whether a controller of the member computes the rules of a role.
+func isAggregated(object *unstructured.Unstructured) bool {
+	return object.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"} &&
+		object.Object["aggregationRule"] != nil
+}
+
+// injectors are the annotations with which authors ask for a certificate authority to be filled in.
+var injectors = []string{"cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret", "cert-manager.io/inject-apiserver-ca",
+	"service.beta.openshift.io/inject-cabundle", "service.alpha.openshift.io/inject-cabundle"}
+
+// injectedFields are the certificate authorities that somebody on the member filled in where the
+// manifest has none, a placeholder, or the annotation of an injector.
+func injectedFields(wanted, live *unstructured.Unstructured) []fieldPath {
+	asked := false
+	annotations := wanted.GetAnnotations()
+	for _, annotation := range injectors {
+		_, has := annotations[annotation]
+		asked = asked || has
+	}
+	var filled []fieldPath
+	for _, f := range fieldsAt(wanted.Object, authorityOf(wanted.GroupVersionKind().GroupKind())) {
+		is, _ := f.in(live.Object)
+		said, _ := f.in(wanted.Object)
+		if !isPlaceholder(is) && (asked || isPlaceholder(said)) {
+			filled = append(filled, f)
+		}
+	}
+	return filled
+}
+
+// authorityOf is where objects of a kind have the certificate authority of what an API server
+// calls; nil if they have none.
+func authorityOf(kind schema.GroupKind) []string {
+	switch kind {
+	case schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}:
+		return []string{"spec", "caBundle"}
+	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
+		return []string{"spec", "conversion", "webhook", "clientConfig", "caBundle"}
+	case schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"},
+		schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:
+		return []string{"webhooks", anyItem, "clientConfig", "caBundle"}
+	}
+	return nil
+}
+
+// isPlaceholder tells a certificate authority that is none: generators of manifests write a
+// newline, in base64, until an injector writes over it.
+func isPlaceholder(authority any) bool {
+	text, is := authority.(string)
+	if !is {
+		return true
+	}
+	switch strings.TrimSpace(text) {
+	case "", "Cg==", "Cgo=", "IA==":
+		return true
+	}
+	return false
+}
+
+// assigned are the fields that an API server or a controller sets on objects of a kind, if the
+// manifest does not. Where all fields are compared they are no difference.
+func assigned(wanted *unstructured.Unstructured) [][]string {
+	switch wanted.GroupVersionKind().GroupKind() {
+	case schema.GroupKind{Kind: "Service"}:
+		return [][]string{{"spec", "clusterIP"}, {"spec", "clusterIPs"}, {"spec", "ipFamilies"}, {"spec", "ipFamilyPolicy"},
+			{"spec", "healthCheckNodePort"}, {"spec", "ports", anyItem, "nodePort"}}
+	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
+		return [][]string{{"spec", "volumeName"}}
+	case schema.GroupKind{Kind: "PersistentVolume"}:
+		return [][]string{{"spec", "claimRef"}}
+	case schema.GroupKind{Kind: "ServiceAccount"}:
+		return [][]string{{"secrets"}, {"imagePullSecrets"}}
+	case schema.GroupKind{Kind: "Namespace"}:
+		return [][]string{{"spec"}}
+	case schema.GroupKind{Group: "batch", Kind: "Job"}:
+		return [][]string{{"spec", "selector"}, {"spec", "template", "metadata", "labels", "controller-uid"},
+			{"spec", "template", "metadata", "labels", "job-name"},
+			{"spec", "template", "metadata", "labels", "batch.kubernetes.io/controller-uid"},
+			{"spec", "template", "metadata", "labels", "batch.kubernetes.io/job-name"}}
+	}
+	return nil
+}
+
+// comparable is the manifest as all fields of it are compared with an object.
+func (e *Engine) comparable(it Item, object *unstructured.Unstructured) *unstructured.Unstructured {
+	fields := e.leftTo(it, object)
+	for _, segments := range assigned(it.object) {
+		for _, f := range fieldsAt(it.object.Object, segments) {
+			if _, said := f.in(it.object.Object); !said {
+				fields = append(fields, f)
+			}
+		}
+	}
+	wanted := it.object.DeepCopy()
+	for _, f := range fields {
+		if value, there := f.in(object.Object); there {
+			f.put(wanted.Object, value)
+		}
+	}
+	return wanted
+}

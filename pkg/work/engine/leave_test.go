@@ -1,0 +1,200 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+
+	"fleetgate.io/fleetgate/pkg/work/engine/merge"
+)
+
+func objectOfYAML(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(raw); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+func leavingEngine() *Engine {
+	e := &Engine{Dialect: ours(), merger: merge.Merger{Known: scheme.Scheme}}
+	e.LeaveAnnotation = "fleetgate.io/leave-to-member"
+	return e
+}
+
+const webDeployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web"
+
+func scaledBy(manager, subresource string) metav1.ManagedFieldsEntry {
+	entry := heldBy(manager, metav1.ManagedFieldsOperationUpdate, "apps/v1", `{"f:spec":{"f:replicas":{}}}`)
+	entry.Subresource = subresource
+	return entry
+}
+
+func TestLeaveFields(t *testing.T) {
+	const configuration = "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: w"
+	const role = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: r}, aggregationRule: {a: b}"
+	cases := map[string]struct {
+		manifest, live string
+		managed        []metav1.ManagedFieldsEntry
+		way            Means
+		want           string // the spec or the like that is asked for; as the manifest says if empty
+		leaves         []string
+	}{
+		"replicas that an autoscaler wrote": {
+			manifest: webDeployment + "}, spec: {replicas: 1, paused: true}}", live: webDeployment + "}, spec: {replicas: 3}}",
+			managed: []metav1.ManagedFieldsEntry{scaledBy("kube-controller-manager", "scale")},
+			want:    webDeployment + "}, spec: {replicas: 3, paused: true}}", leaves: []string{"/spec/replicas"},
+		},
+		"the same, by a server-side apply": {
+			manifest: webDeployment + "}, spec: {replicas: 1, paused: true}}", live: webDeployment + "}, spec: {replicas: 3}}",
+			managed: []metav1.ManagedFieldsEntry{scaledBy("kube-controller-manager", "scale")}, way: ServerSide,
+			want: webDeployment + "}, spec: {paused: true}}", leaves: []string{"/spec/replicas"},
+		},
+		"replicas that a person wrote": {
+			manifest: webDeployment + "}, spec: {replicas: 1}}", live: webDeployment + "}, spec: {replicas: 3}}",
+			managed: []metav1.ManagedFieldsEntry{scaledBy("kubectl", "scale"), scaledBy("kubectl-edit", "")},
+		},
+		"replicas that an author leaves to nobody": {
+			manifest: webDeployment + ", annotations: {fleetgate.io/leave-to-member: None}}, spec: {replicas: 1}}", live: webDeployment + "}, spec: {replicas: 3}}",
+			managed: []metav1.ManagedFieldsEntry{scaledBy("kube-controller-manager", "scale")},
+		},
+		"replicas that a manifest gives up": {
+			manifest: webDeployment + "}, spec: {paused: true}}", live: webDeployment + "}, spec: {replicas: 5}}",
+			want: webDeployment + "}, spec: {paused: true, replicas: 5}}",
+		},
+		"replicas that a manifest gives up and only we hold, by a server-side apply": {
+			manifest: webDeployment + "}, spec: {paused: true}}", live: webDeployment + "}, spec: {replicas: 5}}",
+			managed: []metav1.ManagedFieldsEntry{heldBy("us", metav1.ManagedFieldsOperationApply, "apps/v1", `{"f:spec":{"f:replicas":{}}}`)},
+			way:     ServerSide, want: webDeployment + "}, spec: {paused: true, replicas: 5}}",
+		},
+		"fields that the author names": {
+			manifest: `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, annotations: {fleetgate.io/leave-to-member: "/data/a, /data/b~1c,/data/gone"}}, data: {a: "1", b/c: "1", gone: "1", d: "1"}}`,
+			live:     `{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: "2", b/c: "2", d: "2"}}`,
+			want:     `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, annotations: {fleetgate.io/leave-to-member: "/data/a, /data/b~1c,/data/gone"}}, data: {a: "2", b/c: "2", d: "1"}}`,
+			leaves:   []string{"/data/a", "/data/b~1c", "/data/gone"},
+		},
+		"fields of items, which may have other places on the member": {
+			manifest: webDeployment + ", annotations: {fleetgate.io/leave-to-member: /spec/template/spec/containers/*/image}}, spec: {replicas: 1, template: {spec: {containers: [{name: a, image: a1}, {name: b, image: b1}]}}}}",
+			live:     webDeployment + "}, spec: {replicas: 1, template: {spec: {containers: [{name: side, image: s}, {name: b, image: b2}, {name: a, image: a2}]}}}}",
+			want:     webDeployment + ", annotations: {fleetgate.io/leave-to-member: /spec/template/spec/containers/*/image}}, spec: {replicas: 1, template: {spec: {containers: [{name: a, image: a2}, {name: b, image: b2}]}}}}",
+			leaves:   []string{"/spec/template/spec/containers/0/image", "/spec/template/spec/containers/1/image"},
+		},
+		"an authority in place of a placeholder": {
+			manifest: configuration + "}, webhooks: [{name: a, clientConfig: {caBundle: Cg==}}, {name: b, clientConfig: {}}, {name: c, clientConfig: {caBundle: T3Vycw==}}, {name: d, clientConfig: {caBundle: Cg==}}]}",
+			live:     configuration + "}, webhooks: [{name: a, clientConfig: {caBundle: QQ==}}, {name: b, clientConfig: {caBundle: Qg==}}, {name: c, clientConfig: {caBundle: Qw==}}, {name: d, clientConfig: {caBundle: Cg==}}]}",
+			want:     configuration + "}, webhooks: [{name: a, clientConfig: {caBundle: QQ==}}, {name: b, clientConfig: {caBundle: Qg==}}, {name: c, clientConfig: {caBundle: T3Vycw==}}, {name: d, clientConfig: {caBundle: Cg==}}]}",
+			leaves:   []string{"/webhooks/0/clientConfig/caBundle"},
+		},
+		"an authority that an injector is asked for": {
+			manifest: "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: s, annotations: {cert-manager.io/inject-ca-from: ns/c}}, spec: {caBundle: T2xk}}",
+			live:     "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: s}, spec: {caBundle: TmV3}}",
+			want:     "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: s, annotations: {cert-manager.io/inject-ca-from: ns/c}}, spec: {caBundle: TmV3}}",
+			leaves:   []string{"/spec/caBundle"},
+		},
+		"rules that are aggregated": {
+			manifest: role + ", rules: [{verbs: [get]}]}", live: role + ", rules: [{verbs: [list]}]}", want: role + ", rules: [{verbs: [list]}]}", leaves: []string{"/rules"},
+		},
+		"rules that will be aggregated": {manifest: role + ", rules: [{verbs: [get]}]}", want: role + "}"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			it := Item{object: objectOfYAML(t, tc.manifest), Way: Way{By: Merge}}
+			if tc.way != "" {
+				it.Way.By = tc.way
+			}
+			before := it.object.DeepCopy()
+			var live *unstructured.Unstructured
+			if tc.live != "" {
+				live = objectOfYAML(t, tc.live)
+				live.SetManagedFields(tc.managed)
+			}
+			got := leavingEngine().leaveFields(it, live)
+			want := before
+			if tc.want != "" {
+				want = objectOfYAML(t, tc.want)
+			}
+			if diff := cmp.Diff(want.Object, got.object.Object); diff != "" {
+				t.Errorf("what is asked for (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.leaves, got.leaves); diff != "" {
+				t.Errorf("what is left to the member (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(before.Object, it.object.Object); diff != "" {
+				t.Errorf("the manifest changed (-before +after):\n%s", diff)
+			}
+			if got.pinned != (tc.way == ServerSide && tc.want != "" && tc.leaves == nil) {
+				t.Errorf("pinned is %t", got.pinned)
+			}
+		})
+	}
+}
+
+func TestLeaveFields_MergesNothingThatTheMemberDecides(t *testing.T) {
+	e := leavingEngine()
+	manifest := objectOfYAML(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, annotations: {fleetgate.io/leave-to-member: "/data/a,/data/gone"}}, data: {a: "1", gone: "1"}}`)
+	live := manifest.DeepCopy()
+	live.Object["data"] = map[string]any{"a": "2"}
+	text, err := json.Marshal(manifest.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	annotations := live.GetAnnotations()
+	annotations[e.AppliedAnnotation] = string(text)
+	live.SetAnnotations(annotations)
+	it := e.leaveFields(Item{object: manifest, Way: Way{By: Merge}}, live)
+	patch, err := e.merge(it, it.object, live)
+	if err != nil || !patch.IsEmpty() {
+		t.Errorf("the patch is %s, error %v", patch.Data, err)
+	}
+	if refused := e.verify(it, live); refused != nil {
+		t.Errorf("refused: %+v", refused)
+	}
+}
+
+func TestPlan_RefusesFieldsThatCannotBeLeft(t *testing.T) {
+	for _, text := range []string{"spec/replicas", "/", "/kind", "/metadata/name", "/metadata/annotations", "/status/a", "/data/a,,"} {
+		manifest := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+		manifest.SetAnnotations(map[string]string{"fleetgate.io/leave-to-member": text})
+		if refused := leavingEngine().refuseLeave(Item{object: manifest}); refused == nil || refused.Reason != NotAcceptable {
+			t.Errorf("%q is accepted: %+v", text, refused)
+		}
+	}
+}
+
+func TestFieldPath_IsFoundInManagedFields(t *testing.T) {
+	entry := heldBy("us", metav1.ManagedFieldsOperationApply, "apps/v1",
+		`{"f:spec":{"f:replicas":{},"f:containers":{"k:{\"name\":\"a\"}":{".":{},"f:image":{}},"k:{\"name\":\"b\"}":{".":{},"f:tty":{}}},"f:atomic":{}}}`)
+	document := objectOfYAML(t, "{apiVersion: v1, kind: X, spec: {replicas: 1, paused: true, atomic: {x: 1}, containers: [{name: b, image: i}, {name: a, image: i}]}}").Object
+	for text, want := range map[string]bool{"/spec/replicas": true, "/spec/paused": false, "/spec/atomic/x": true,
+		"/spec/containers/0/image": false, "/spec/containers/1/image": true} {
+		pointers, err := parsePointers(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fieldsAt(document, pointers[0])[0].isIn(&entry); got != want {
+			t.Errorf("%s is in it: %t", text, got)
+		}
+	}
+}
+
+func TestComparable_HasWhatTheServerAssigned(t *testing.T) {
+	wanted := objectOfYAML(t, "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{name: a, port: 80}, {name: b, port: 81, nodePort: 30001}]}}")
+	live := objectOfYAML(t, "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], sessionAffinity: None, ports: [{name: a, port: 80, nodePort: 30000}, {name: b, port: 81, nodePort: 30009}]}}")
+	want := objectOfYAML(t, "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ports: [{name: a, port: 80, nodePort: 30000}, {name: b, port: 81, nodePort: 30001}]}}")
+	if diff := cmp.Diff(want.Object, leavingEngine().comparable(Item{object: wanted}, live).Object); diff != "" {
+		t.Errorf("what is compared (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,85 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"fleetgate.io/fleetgate/pkg/refusal"
+	"fleetgate.io/fleetgate/pkg/work/engine/compare"
+)
+
+const (
+	// maxNotKept is how many fields a message about a write names.
+	maxNotKept = 5
+	// maxNotKeptValue is how many bytes of a value it repeats.
+	maxNotKeptValue = 80
+)
+
+// verify compares the member's answer to a write with the manifest. The answer is there anyway:
+// that costs no request. A field that the member's version of the kind does not have, that a
+// webhook changed or that a merge lost is a refusal; it is tried again, since the kind or the
+// webhook may change, and nothing on the member says when.
+func (e *Engine) verify(it Item, written *unstructured.Unstructured) *refusal.Refusal {
+	wanted := it.object
+	switch {
+	case it.Way.By != Merge && it.Way.By != ServerSide && it.Way.By != Replace:
+		return nil
+	case it.Way.Leave != nil:
+		wanted = it.Way.Leave.Lean
+	}
+	lost := compare.NotKept(e.merger.Known, wanted, written)
+	if len(lost) == 0 {
+		return nil
+	}
+	return &refusal.Refusal{Reason: NotAsWritten, Message: Shorten(e.notKept(it, lost, written))}
+}
+
+// notKept says which fields are not as the manifest says, and who did it.
+func (e *Engine) notKept(it Item, lost []compare.Detail, written *unstructured.Unstructured) string {
+	first := lost[0]
+	text := fmt.Sprintf("The member did not keep the object as it was written: %s is %s instead of %s",
+		first.Path, briefly(first.ValueInMember), briefly(first.ValueInHub))
+	if first.ValueInMember == "" {
+		text = fmt.Sprintf("The member did not keep the object as it was written: %s is missing, the manifest says %s",
+			first.Path, briefly(first.ValueInHub))
+	}
+	if len(lost) > 1 {
+		var paths []string
+		for _, field := range lost[1:min(len(lost), maxNotKept)] {
+			paths = append(paths, field.Path)
+		}
+		text += ", and also " + strings.Join(paths, ", ")
+		if more := len(lost) - maxNotKept; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+	}
+	return text + ". " + e.whoChanged(it, first, written) + ". " + e.Remedies.NotAsWritten
+}
+
+// whoChanged says who changed a field, as far as the object tells: what a webhook changes in our
+// own request counts as ours.
+func (e *Engine) whoChanged(it Item, field compare.Detail, written *unstructured.Unstructured) string {
+	manager := holderOf(written.GetManagedFields(), field.Path, e.managerOf(it))
+	switch {
+	case manager != "":
+		return fmt.Sprintf("Field manager %q holds it", manager)
+	case field.ValueInMember == "":
+		return "The member's version of the kind does not have the field, or a mutating webhook of the member removed it"
+	}
+	return "A mutating webhook of the member changed it"
+}
+
+func briefly(value string) string {
+	if value == "" {
+		return `""`
+	}
+	if len(value) <= maxNotKeptValue {
+		return value
+	}
+	return strings.ToValidUTF8(value[:maxNotKeptValue], "") + "..."
+}
