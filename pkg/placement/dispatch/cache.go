@@ -15,8 +15,9 @@ import (
 )
 
 // manifestsHashKey is an annotation that Works have in the cache, and nowhere
-// else.
-const manifestsHashKey = "fleetgate.io/manifests-hash"
+// else. An API server stores no annotation of such a name: a hash that comes from the API
+// would hide that somebody changed the manifests.
+const manifestsHashKey = "//manifests-hash"
 
 const (
 	// worksByBinding finds the Works of a binding.

@@ -17,8 +17,10 @@ import (
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 )
 
-// specHashKey is an annotation that ManifestWorks have in the cache, and nowhere else.
-const specHashKey = "fleetgate.io/spec-hash"
+// specHashKey is an annotation that ManifestWorks have in the cache, and nowhere else. An API server
+// stores no annotation of such a name: a hash that comes from the API would hide that somebody
+// changed the spec.
+const specHashKey = "//spec-hash"
 
 const (
 	// worksBySet finds the ManifestWorks of a set by the value of their label.

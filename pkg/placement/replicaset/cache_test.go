@@ -1,0 +1,38 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package replicaset
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+)
+
+// TestForget_BelievesNoHashFromTheAPI: an annotation with the hash of what was wanted hid that
+// somebody had changed the object.
+func TestForget_BelievesNoHashFromTheAPI(t *testing.T) {
+	template := workv1.ManifestWorkSpec{Workload: workv1.ManifestsTemplate{Manifests: []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`{"a":"b"}`)}}}}}
+	wanted, err := specHash(&template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := &workv1.ManifestWork{Spec: *template.DeepCopy()}
+	changed.Spec.Workload.Manifests[0].Raw = []byte(`{"a":"changed"}`)
+	changed.Annotations = map[string]string{"fleetgate.io/spec-hash": wanted}
+	for range 2 { // A cache may hand on what it has handed on before.
+		kept, err := forget(changed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := hashOf(kept.(*workv1.ManifestWork)); err != nil || got == wanted || got == "" {
+			t.Fatalf("the hash is %q, %v: that of the annotation is %q", got, err, wanted)
+		}
+	}
+	if len(validation.IsQualifiedName(specHashKey)) == 0 {
+		t.Errorf("an API server would store annotation %s, and anybody could write it", specHashKey)
+	}
+}
