@@ -27,14 +27,17 @@ func fieldsOf(manager, subresource, fields string) metav1.ManagedFieldsEntry {
 }
 
 func TestWritersOfSpec(t *testing.T) {
+	applied := fieldsOf(string(FieldOwner), "", `{"f:spec":{"f:policyName":{}}}`)
+	applied.Operation = metav1.ManagedFieldsOperationApply
 	object := bindingWith(nil,
-		fieldsOf(string(FieldOwner), "", `{"f:spec":{"f:policyName":{}}}`),
+		applied,
+		fieldsOf(string(FieldOwner), "", `{"f:spec":{"f:matchResources":{}}}`),
 		fieldsOf("kube-apiserver", "status", `{"f:spec":{}}`),
 		fieldsOf("labeller", "", `{"f:metadata":{"f:labels":{}}}`),
 		fieldsOf("kubectl-edit", "", `{"f:spec":{"f:validationActions":{}}}`),
 		fieldsOf("kubectl-edit", "", `{"f:spec":{}}`),
 	)
-	if diff := cmp.Diff([]string{"kubectl-edit"}, writersOfSpec(object)); diff != "" {
+	if diff := cmp.Diff([]string{string(FieldOwner), "kubectl-edit"}, writersOfSpec(object)); diff != "" {
 		t.Errorf("writers (-want +got):\n%s", diff)
 	}
 }
@@ -68,5 +71,43 @@ func TestSpecPatchLeavesWhatIsDesired(t *testing.T) {
 	}
 	if err := json.Unmarshal(patch, &sent); err != nil || sent.Metadata["resourceVersion"] != "7" {
 		t.Errorf("patch %s holds for any version: %v", patch, err)
+	}
+}
+
+// TestSaysMore_AsksNobodyWhoWroteIt: a condition that exempts a friend stayed when it was written in
+// the name of our field manager.
+func TestSaysMore_AsksNobodyWhoWroteIt(t *testing.T) {
+	desired := func() map[string]any {
+		return map[string]any{"policyName": "b", "validationActions": []any{"Deny"}, "matchConstraints": map[string]any{
+			"resourceRules": []any{map[string]any{"resources": []any{"pods"}}},
+		}}
+	}
+	for name, tc := range map[string]struct {
+		change func(spec map[string]any)
+		want   bool
+	}{
+		"nothing": {change: func(map[string]any) {}},
+		"what the API server fills in": {change: func(spec map[string]any) {
+			constraints := spec["matchConstraints"].(map[string]any)
+			constraints["matchPolicy"], constraints["namespaceSelector"], constraints["objectSelector"] = "Equivalent", map[string]any{}, map[string]any{}
+			constraints["resourceRules"].([]any)[0].(map[string]any)["scope"] = "*"
+		}},
+		"a condition": {want: true, change: func(spec map[string]any) {
+			spec["matchConditions"] = []any{map[string]any{"name": "not-me", "expression": "false"}}
+		}},
+		"a selector": {want: true, change: func(spec map[string]any) {
+			spec["matchConstraints"].(map[string]any)["objectSelector"] = map[string]any{"matchLabels": map[string]any{"a": "b"}}
+		}},
+		"another action": {want: true, change: func(spec map[string]any) { spec["validationActions"] = []any{"Deny", "Warn"} }},
+		"a weaker scope": {want: true, change: func(spec map[string]any) {
+			spec["matchConstraints"].(map[string]any)["resourceRules"].([]any)[0].(map[string]any)["scope"] = "Cluster"
+		}},
+		"less, which applying restores": {change: func(spec map[string]any) { delete(spec, "validationActions") }},
+	} {
+		spec := desired()
+		tc.change(spec)
+		if got := saysMore(bindingWith(spec, fieldsOf(string(FieldOwner), "", `{"f:spec":{}}`)), bindingWith(desired())); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }

@@ -60,6 +60,16 @@ var _ = Describe("What an administrator changed in a policy of ours", Ordered, f
 		Expect(get(ctx, policy).Spec).To(Equal(before.Spec))
 	})
 
+	It("is reverted though it was written in the name of the installer's field manager", func(ctx SpecContext) {
+		before := get(ctx, policy)
+		weaker := before.DeepCopy()
+		weaker.Spec.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "not-me", Expression: "request.userInfo.username != 'me'"}}
+		Expect(hubClient.Update(ctx, weaker, client.FieldOwner(install.FieldOwner))).To(Succeed())
+
+		Expect(installing().InstallServing(ctx)).To(Succeed())
+		Expect(get(ctx, policy).Spec).To(Equal(before.Spec))
+	})
+
 	It("is written once: the next look changes nothing", func(ctx SpecContext) {
 		Expect(installing().InstallServing(ctx)).To(Succeed())
 		before, beforeBinding := get(ctx, policy).ResourceVersion, get(ctx, binding).ResourceVersion
