@@ -15,12 +15,12 @@ import (
 // SetupReplicaSets registers the controller of ManifestWorkReplicaSets, which needs none of
 // the others. The manager's scheme must know the groups of Open Cluster Management; its cache
 // should be made with replicaset.CacheOptions. Workers is how many sets it looks at at a
-// time.
-func SetupReplicaSets(ctx context.Context, mgr ctrl.Manager, workers int) error {
+// time; tenancy limits the clusters that they deliver to, and is nil if nothing does.
+func SetupReplicaSets(ctx context.Context, mgr ctrl.Manager, workers int, tenancy replicaset.Tenancy) error {
 	cached, live, err := clients(mgr)
 	if err != nil {
 		return err
 	}
-	sets := &replicaset.Reconciler{Client: cached, Live: live, Clock: clock.RealClock{}, Workers: workers}
+	sets := &replicaset.Reconciler{Client: cached, Live: live, Clock: clock.RealClock{}, Workers: workers, Tenancy: tenancy}
 	return sets.SetupWithManager(ctx, mgr)
 }

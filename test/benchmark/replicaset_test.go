@@ -49,7 +49,7 @@ func (m *manifestBed) benchmarkReplicaSet(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := placement.SetupReplicaSets(ctx, manager, 8); err != nil {
+	if err := placement.SetupReplicaSets(ctx, manager, 8, nil); err != nil {
 		b.Fatal(err)
 	}
 	stop := running(b, manager.Start)

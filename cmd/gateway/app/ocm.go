@@ -10,6 +10,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/pkg/cluster/clusterset"
 	"fleetgate.io/fleetgate/pkg/placement"
 	"fleetgate.io/fleetgate/pkg/work/expiry"
 )
@@ -23,8 +25,13 @@ func (g *gateway) addOCM(ctx context.Context, mgr ctrl.Manager) error {
 	if !g.Parts.Runs(options.ComponentControllers) || !g.Parts.ServesOCM(options.OCMWorks) {
 		return nil
 	}
-	if err := placement.SetupReplicaSets(ctx, mgr, ocmWorkers); err != nil {
+	tenancy := clusterset.Tenancy{Reader: mgr.GetClient(), Counts: everyCluster}
+	if err := placement.SetupReplicaSets(ctx, mgr, ocmWorkers, tenancy); err != nil {
 		return err
 	}
 	return setUp(mgr, []controller{&expiry.Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}, Workers: ocmWorkers}})
 }
+
+// everyCluster has each ManagedCluster count, as for Placements: a set delivers to clusters
+// of Open Cluster Management also.
+func everyCluster(context.Context, *clusterv1.ManagedCluster) (bool, error) { return true, nil }

@@ -6,6 +6,7 @@ package replicaset
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,6 +47,12 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Workers is how many sets are looked at at a time.
 	Workers int
+	// Tenancy limits the clusters that a set delivers to, on a hub that serves
+	// ManagedClusterSetBindings. If unset, nothing does.
+	Tenancy Tenancy
+
+	// limited says that the hub serves what Tenancy reads.
+	limited atomic.Bool
 }
 
 // SetupWithManager has the controller started once the hub serves Placements. It looks at
@@ -64,7 +71,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 
 func (r *Reconciler) start(mgr ctrl.Manager) error {
 	changed := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))
-	return routine.SetUp(Name, ctrl.NewControllerManagedBy(mgr).
+	c, err := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&workv1alpha1.ManifestWorkReplicaSet{}, changed).
 		Watches(&workv1.ManifestWork{}, enqueue.After(settle, func(work client.Object) []types.NamespacedName {
@@ -78,7 +85,11 @@ func (r *Reconciler) start(mgr ctrl.Manager) error {
 			return decision.GetLabels()[ocmclusterv1beta1.PlacementLabel]
 		})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
-		Complete(r))
+		Build(r)
+	if err != nil {
+		return routine.SetUp(Name, err)
+	}
+	return routine.SetUp(Name, r.limit(mgr, c))
 }
 
 // enqueueSets queues the sets that name the Placement that an object is of.

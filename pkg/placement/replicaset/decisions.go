@@ -22,6 +22,8 @@ type decided struct {
 	groups []strategy.Group
 	// clusters are those of all groups.
 	clusters sets.Set[string]
+	// outside are those of them that the namespace may not use, sorted. They are in no group.
+	outside []string
 	// selected and groupCount are what the Placement's status says.
 	selected, groupCount int
 	// short says why clusters may be missing here though the Placement has selected them; empty
@@ -54,7 +56,7 @@ func (r *Reconciler) decisionsOf(ctx context.Context, key client.ObjectKey) (*de
 		d.clusters.Insert(group.Clusters...)
 	}
 	d.short = shortOf(placement, d.clusters.Len(), len(list.Items))
-	return d, nil
+	return d, r.confine(ctx, key.Namespace, d)
 }
 
 // shortOf says why a list of so many clusters, in so many decisions, is not all that a Placement

@@ -87,6 +87,9 @@ func (v *verdict) add(p *placed) {
 	}
 	v.wanted += p.decided.wanted()
 	v.succeeded += p.succeeded.Len()
+	if len(p.decided.outside) > 0 {
+		v.problems = append(v.problems, unbound(p.name, p.decided.outside))
+	}
 	switch {
 	case p.retained > 0:
 		v.problems = append(v.problems, fmt.Sprintf("Placement %q: %s. %d ManifestWorks of other clusters are retained until the two agree", p.name, p.decided.short, p.retained))

@@ -54,7 +54,7 @@ func startGateway() {
 	})
 	Expect(err).NotTo(HaveOccurred())
 	gateway := expect.Started(func(ctx context.Context) (func(context.Context) error, error) {
-		return mgr.Start, placement.SetupReplicaSets(ctx, mgr, 1)
+		return mgr.Start, placement.SetupReplicaSets(ctx, mgr, 1, nil)
 	})
 	DeferCleanup(gateway.Stop)
 }

@@ -230,8 +230,29 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		Expect(as(ctx, bare, admin, "bounded", sets, deploys).Create(ctx, bounded)).To(Succeed())
 	})
 
+	It("refuses the owner of a namespace a cluster-scoped manifest that names this namespace, which agents ignore", func(ctx SpecContext) {
+		Expect(admin.Create(ctx, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "owner"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "owner"}},
+		})).To(Succeed())
+		owner := as(ctx, bare, admin, "owner")
+		Eventually(func() error {
+			return owner.Create(ctx, setOf("owned", workOf("", strings.Replace(settings, `"default"`, `"team-a"`, 1))))
+		}).Should(Succeed(), "what lives in the namespace")
+		const ofCluster = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"x","namespace":"team-a"},
+			"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"}}`
+		Expect(owner.Create(ctx, setOf("whole-cluster", workOf("", ofCluster)))).To(MatchError(And(
+			ContainSubstring(`may not create clusterrolebindings.rbac.authorization.k8s.io "x" on the hub`),
+			ContainSubstring(`may not bind clusterroles.rbac.authorization.k8s.io "cluster-admin" on the hub`))))
+		Expect(owner.Create(ctx, setOf("unknown-scope", workOf("", `{"apiVersion":"x.io/v1","kind":"Widget","metadata":{"name":"x","namespace":"team-a"}}`)))).
+			To(MatchError(ContainSubstring(`may not create *.x.io on the hub`)))
+	})
+
 	It("does not ask itself about what it makes of a set", func(ctx SpecContext) {
 		serve(bare, ocmclusterv1beta1.GroupName)
+		makeSetOfAll(ctx, admin)
+		bindSetOfAll(ctx, admin, "team-a")
+		makeCluster(ctx, admin, "cluster1", nil)
 		Expect(admin.Create(ctx, setOf("rolled-out", executor(workOf("", settings))))).To(Succeed())
 		Expect(admin.Create(ctx, &ocmclusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "p"}})).To(Succeed())
 		decision := &ocmclusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{

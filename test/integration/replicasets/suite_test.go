@@ -23,7 +23,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"fleetgate.io/fleetgate/pkg/apis/crds"
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/placement"
@@ -56,6 +58,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(func() { gateway.stop() })
 	By("serving Placements after the gateway, as another product may")
 	serve(hub, ocmclusterv1beta1.GroupName)
+	makeSetOfAll(ctx, hubClient)
 })
 
 // serve has a hub serve the kinds of a group.
@@ -69,7 +72,7 @@ func kinds() *runtime.Scheme {
 	GinkgoHelper()
 	known := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		scheme.AddToScheme, apiextensionsv1.AddToScheme, workv1.AddToScheme, workv1alpha1.AddToScheme, ocmclusterv1beta1.AddToScheme,
+		scheme.AddToScheme, apiextensionsv1.AddToScheme, workv1.AddToScheme, workv1alpha1.AddToScheme, ocmclusterv1beta1.AddToScheme, clusterv1.AddToScheme, clusterv1beta2.AddToScheme,
 	} {
 		Expect(add(known)).To(Succeed())
 	}
@@ -99,7 +102,7 @@ func start() *running {
 	})
 	Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(context.Background())
-	Expect(placement.SetupReplicaSets(ctx, mgr, 4)).To(Succeed())
+	Expect(placement.SetupReplicaSets(ctx, mgr, 4, tenancyOf(mgr))).To(Succeed())
 	Expect((&expiry.Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}}).SetupWithManager(mgr)).To(Succeed())
 	started := &running{cancel: cancel, done: make(chan error, 1)}
 	go func() { started.done <- mgr.Start(ctx) }()

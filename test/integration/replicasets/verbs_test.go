@@ -44,6 +44,7 @@ func newBed(ctx context.Context, clusters int) *bed {
 		createNamespace(ctx, name)
 		b.clusters = append(b.clusters, name)
 	}
+	bindSetOfAll(ctx, hubClient, b.namespace)
 	return b
 }
 
@@ -77,6 +78,7 @@ func (b *bed) decide(ctx context.Context, name string, clusters ...string) {
 	Expect(hubClient.Get(ctx, client.ObjectKey{Namespace: b.namespace, Name: name}, decision)).To(Succeed())
 	decision.Status.Decisions = []ocmclusterv1beta1.ClusterDecision{}
 	for _, cluster := range clusters {
+		makeCluster(ctx, hubClient, cluster, nil)
 		decision.Status.Decisions = append(decision.Status.Decisions, ocmclusterv1beta1.ClusterDecision{ClusterName: cluster})
 	}
 	Expect(hubClient.Status().Update(ctx, decision)).To(Succeed())

@@ -1,0 +1,139 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package replicaset
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
+	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/awaited"
+	"fleetgate.io/fleetgate/pkg/enqueue"
+)
+
+// Tenancy says which clusters the ManagedClusterSetBindings of a namespace allow it.
+type Tenancy interface {
+	Within(ctx context.Context, namespace string) (sets.Set[string], error)
+}
+
+// boundKinds are the kinds by which a hub says which clusters a namespace may use. A hub
+// without them has no such limit: there, whoever writes PlacementDecisions decides.
+func boundKinds() map[string]schema.GroupVersionKind {
+	return map[string]schema.GroupVersionKind{
+		"managedclusters.cluster.open-cluster-management.io":           clusterv1.GroupVersion.WithKind("ManagedCluster"),
+		"managedclustersets.cluster.open-cluster-management.io":        clusterv1beta2.GroupVersion.WithKind("ManagedClusterSet"),
+		"managedclustersetbindings.cluster.open-cluster-management.io": clusterv1beta2.GroupVersion.WithKind("ManagedClusterSetBinding"),
+	}
+}
+
+// limit has the controller honour the bindings: before its first reconciliation if the hub
+// serves their kinds, or else as soon as it does.
+func (r *Reconciler) limit(mgr ctrl.Manager, c controller.Controller) error {
+	if r.Tenancy == nil {
+		return nil
+	}
+	served := true
+	names := make([]string, 0, len(boundKinds()))
+	for name, kind := range boundKinds() {
+		names = append(names, name)
+		_, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil && !meta.IsNoMatchError(err) {
+			return fmt.Errorf("asking the hub for kind %s: %w", kind, err)
+		}
+		served = served && err == nil
+	}
+	if served {
+		return r.watchBindings(mgr, c)
+	}
+	slices.Sort(names)
+	return mgr.Add(&awaited.Kinds{
+		Manager: mgr, Names: names, Then: func(mgr ctrl.Manager) error { return r.watchBindings(mgr, c) },
+		Missing: "The hub serves no ManagedClusterSetBindings; ManifestWorkReplicaSets deliver to every cluster that a PlacementDecision names",
+	})
+}
+
+// watchBindings turns the limit on, and has sets looked at again when the clusters of their
+// namespace change.
+func (r *Reconciler) watchBindings(mgr ctrl.Manager, c controller.Controller) error {
+	r.limited.Store(true)
+	inNamespace := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, binding client.Object) []reconcile.Request {
+		return r.sets(ctx, client.InNamespace(binding.GetNamespace()))
+	})
+	everywhere := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request { return r.sets(ctx) })
+	// Each set is looked at when the controller starts, after these caches are filled.
+	later := predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
+	spec := predicate.And[client.Object](later, predicate.GenerationChangedPredicate{})
+	for _, watched := range []source.Source{
+		source.Kind[client.Object](mgr.GetCache(), &clusterv1beta2.ManagedClusterSetBinding{}, inNamespace, predicate.GenerationChangedPredicate{}),
+		source.Kind[client.Object](mgr.GetCache(), &clusterv1beta2.ManagedClusterSet{}, everywhere, spec),
+		source.Kind[client.Object](mgr.GetCache(), &clusterv1.ManagedCluster{}, everywhere, predicate.And[client.Object](later, predicate.LabelChangedPredicate{})),
+	} {
+		if err := c.Watch(watched); err != nil {
+			return fmt.Errorf("watching which clusters namespaces may use: %w", err)
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) sets(ctx context.Context, which ...client.ListOption) []reconcile.Request {
+	return enqueue.All(ctx, r.Client, &workv1alpha1.ManifestWorkReplicaSetList{}, which...)
+}
+
+// confine leaves in the groups the clusters that the namespace may use. Whoever may write
+// PlacementDecisions in a namespace must not reach clusters that nobody bound to it, whoever
+// wrote the decision.
+func (r *Reconciler) confine(ctx context.Context, namespace string, d *decided) error {
+	if !r.limited.Load() || d.clusters.Len() == 0 {
+		return nil
+	}
+	within, err := r.Tenancy.Within(ctx, namespace)
+	if err != nil {
+		return fmt.Errorf("finding the clusters that namespace %q may use: %w", namespace, err)
+	}
+	d.confine(within)
+	return nil
+}
+
+// confine moves clusters that are not within from the groups to outside. They stay among the
+// clusters of the decision: what they have already is neither changed nor deleted, since a label or
+// a binding that is lost by mistake must not take workloads off clusters.
+func (d *decided) confine(within sets.Set[string]) {
+	outside := d.clusters.Difference(within)
+	if outside.Len() == 0 {
+		return
+	}
+	d.outside = sets.List(outside)
+	for i := range d.groups {
+		d.groups[i].Clusters = slices.DeleteFunc(d.groups[i].Clusters, outside.Has)
+	}
+}
+
+// namedOutside is how many clusters a message names.
+const namedOutside = 5
+
+// unbound says which clusters of a Placement its namespace may not use, and what to do.
+func unbound(placement string, outside []string) string {
+	named := strings.Join(outside[:min(len(outside), namedOutside)], ", ")
+	if more := len(outside) - namedOutside; more > 0 {
+		named += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf("Placement %q names clusters that are in no ManagedClusterSet bound to this namespace, which get nothing new: %s. "+
+		"Bind a set that has them, or take them out of the PlacementDecisions", placement, named)
+}
