@@ -37,7 +37,7 @@ type Admission struct {
 
 // Wanted is what belongs on the hub when reviews go to the endpoint.
 func (a Admission) Wanted(reviews Endpoint) []client.Object {
-	objects := slices.Concat(policies.Members(a.Parameters), policies.MemberBounds(), policies.ServiceAccounts(), policies.Registration())
+	objects := slices.Concat(policies.Members(a.Parameters), policies.Identities(a.Parameters), policies.MemberBounds(), policies.ServiceAccounts(), policies.Registration())
 	if !a.Administrator {
 		objects = append(objects, policies.Gateway(a.Parameters)...)
 	}

@@ -32,6 +32,7 @@ func allPolicies() []client.Object {
 	all = append(all, policies.MemberBounds()...)
 	all = append(append(all, policies.HelmCharts()...), policies.Authors()...)
 	all = append(all, policies.ManifestWorks()...)
+	all = append(all, policies.Identities(parameters)...)
 	for _, mode := range policies.AllGuardRails() {
 		all = append(all, mode.Of(parameters)...)
 	}

@@ -56,6 +56,9 @@ func giveNothingAway(t *testing.T, rendered string, roles, partsOfView []string)
 				if slices.Contains([]string{"*", "place", "render", "bypass", "escalate", "bind", "impersonate"}, verb) {
 					t.Errorf("%s holds the verb %s", role.Name, verb)
 				}
+				if verb == "set-identity" && role.Name != "fleetgate-admin" {
+					t.Errorf("%s may make somebody a member's agent", role.Name)
+				}
 			}
 			for _, resource := range rule.Resources {
 				everything := resource == "*" && role.Name != "fleetgate-admin"

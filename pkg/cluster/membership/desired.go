@@ -5,9 +5,11 @@ package membership
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -116,6 +118,28 @@ func subjectOf(identity rbacv1.Subject) rbacv1.Subject {
 		identity.APIGroup = ""
 	}
 	return identity
+}
+
+// identityChange says that other subjects have a member's rights on the hub than before, empty if
+// nobody had them or nothing changed. Administrators have to see it: who they are reads what is
+// placed on the member.
+func identityChange(before, now []rbacv1.Subject) string {
+	if len(before) == 0 || equality.Semantic.DeepEqual(before, now) {
+		return ""
+	}
+	return fmt.Sprintf("The identity of the member's agent changed from %s to %s, which has the member's rights on the hub now. "+
+		"Set spec.identity back if this was not intended", namesOf(before), namesOf(now))
+}
+
+func namesOf(subjects []rbacv1.Subject) string {
+	names := make([]string, len(subjects))
+	for i, s := range subjects {
+		names[i] = fmt.Sprintf("%s %q", s.Kind, s.Name)
+		if s.Namespace != "" {
+			names[i] = fmt.Sprintf("%s %q", s.Kind, s.Namespace+"/"+s.Name)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 func (r *Reconciler) objectMeta(member, name string) metav1.ObjectMeta {

@@ -165,14 +165,19 @@ func (j *joining) ensureRole(ctx context.Context) error {
 
 func (j *joining) ensureRoleBinding(ctx context.Context) error {
 	binding := &rbacv1.RoleBinding{ObjectMeta: j.objectMeta(j.mc.Name, clusterv1beta1.RoleBindingName(j.mc.Name))}
+	var before []rbacv1.Subject
 	result, err := j.ensure(ctx, binding, func() error {
 		label(&binding.ObjectMeta, j.mc.Name)
 		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: clusterv1beta1.RoleName(j.mc.Name)}
+		before = binding.Subjects
 		binding.Subjects = []rbacv1.Subject{subjectOf(j.mc.Spec.Identity)}
 		return nil
 	})
 	if err != nil {
 		return err
+	}
+	if message := identityChange(before, binding.Subjects); message != "" {
+		j.Recorder.Eventf(j.mc, nil, corev1.EventTypeWarning, clusterv1beta1.EventIdentityChanged, "Join", "%s", message)
 	}
 	j.event(j.mc, result, "role binding "+binding.Name,
 		clusterv1beta1.EventRoleBindingCreated, clusterv1beta1.EventRoleBindingUpdated)

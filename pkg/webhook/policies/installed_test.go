@@ -45,6 +45,7 @@ func setsOf(p Parameters) map[string][]client.Object {
 		"klusterlets":          Klusterlets(),
 		"member-bounds":        MemberBounds(),
 		"manifestworks":        ManifestWorks(),
+		"identities":           Identities(p),
 	}
 }
 

@@ -31,6 +31,10 @@ func ServiceAccounts() []client.Object { return Parameters{}.objects("agent-secr
 // Registration returns what keeps a MemberCluster that of the Cluster it was made for.
 func Registration() []client.Object { return Parameters{}.objects("membercluster-origin") }
 
+// Identities returns what asks for a right of its own before a MemberCluster names another
+// identity than the member's own account.
+func Identities(p Parameters) []client.Object { return p.objects("member-subjects") }
+
 // Gateway returns what limits the gateway's own account.
 func Gateway(p Parameters) []client.Object { return p.objects("gateway-account") }
 

@@ -212,6 +212,7 @@ func (g *runningGateway) want(ctx context.Context) {
 	g.installer.Extra = mutation.Left(slices.Concat(
 		policies.Members(parameters),
 		policies.MemberBounds(),
+		policies.Identities(parameters),
 		policies.Gateway(parameters),
 		g.guardRails.Of(parameters),
 		policies.HelmCharts(), policies.Authors(),

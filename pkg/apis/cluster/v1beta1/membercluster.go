@@ -76,12 +76,14 @@ const (
 
 // Reasons of the events on a MemberCluster.
 const (
-	EventNamespaceCreated                 = "NamespaceCreated"
-	EventNamespacePatched                 = "NamespacePatched"
-	EventRoleCreated                      = "RoleCreated"
-	EventRoleUpdated                      = "RoleUpdated"
-	EventRoleBindingCreated               = "RoleBindingCreated"
-	EventRoleBindingUpdated               = "RoleBindingUpdated"
+	EventNamespaceCreated   = "NamespaceCreated"
+	EventNamespacePatched   = "NamespacePatched"
+	EventRoleCreated        = "RoleCreated"
+	EventRoleUpdated        = "RoleUpdated"
+	EventRoleBindingCreated = "RoleBindingCreated"
+	EventRoleBindingUpdated = "RoleBindingUpdated"
+	// EventIdentityChanged is a warning: another subject has the member's rights on the hub.
+	EventIdentityChanged                  = "IdentityChanged"
 	EventInternalMemberClusterCreated     = "InternalMemberClusterCreated"
 	EventInternalMemberClusterSpecUpdated = "InternalMemberClusterSpecUpdated"
 	EventMemberClusterReadyToJoin         = "MemberClusterReadyToJoin"
