@@ -75,6 +75,7 @@ var byReason = map[string]string{
 	placementv1beta1.ReasonRepairsReverted:                "stop whoever writes {object} on member {member}, or take it out of the placement",
 	placementv1beta1.ReasonOverriddenFailed:               "correct the override that is named",
 	placementv1beta1.ReasonInvalidResourceSelectors:       "correct spec.resourceSelectors of placement {placement}",
+	placementv1beta1.ReasonCompletionUnknown:              "look for what {object} has done; to run it again, change its spec",
 	placementv1beta1.ReasonManifestNotAvailableYet:        "wait, or look at it: {get}",
 	placementv1beta1.ReasonRolloutNotStartedYet:           "wait until the members that are updated now are available, or raise maxUnavailable: kubectl fleetgate tree {placement} --unwell",
 	placementv1beta1.ReasonApplyInProgress:                "wait; if it lasts, see whether the member is there: kubectl fleetgate members {member}",

@@ -6,6 +6,7 @@ package apply
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -111,13 +112,13 @@ func sameJSON(stored, sorted []byte) bool {
 const maxWork = 1415578
 
 // trimmed keeps a status from becoming too large to be written: it drops first what
-// is long and can be looked up on the member.
+// is long and can be looked up on the member, and then the end of long messages.
 func (s summary) trimmed(work *placementv1beta1.Work, status *placementv1beta1.WorkStatus) {
-	size := statusBytes(status)
+	raw := 0
 	for _, m := range work.Spec.Workload.Manifests {
-		size += len(m.Raw)
+		raw += len(m.Raw)
 	}
-	if size <= maxWork {
+	if raw+statusBytes(status) <= maxWork {
 		s.Remove(placementv1beta1.ConditionStatusTrimmed)
 		return
 	}
@@ -131,19 +132,40 @@ func (s summary) trimmed(work *placementv1beta1.Work, status *placementv1beta1.W
 			m.DiffDetails.ObservedDiffs = nil
 		}
 	}
+	left := "drifts, differences and statuses of objects are left out"
+	if raw+statusBytes(status) > maxWork {
+		shortenMessages(status)
+		left += ", and messages are cut"
+	}
 	s.yes(placementv1beta1.ConditionStatusTrimmed, placementv1beta1.ReasonStatusOversized,
-		"The status was too large to be written in full: drifts, differences and statuses of objects are left out")
+		"The status was too large to be written in full: "+left)
+}
+
+// trimmedMessage is how many bytes of a message are left when all of them together are too long.
+const trimmedMessage = 64
+
+// shortenMessages cuts what is said of each manifest. The conditions of the Work say the first in full.
+func shortenMessages(status *placementv1beta1.WorkStatus) {
+	for i := range status.ManifestConditions {
+		conditions := status.ManifestConditions[i].Conditions
+		for j := range conditions {
+			if message := &conditions[j].Message; len(*message) > trimmedMessage {
+				*message = strings.ToValidUTF8((*message)[:trimmedMessage], "") + " ..."
+			}
+		}
+	}
 }
 
 // statusBytes estimates the size of a status as JSON, rather too much than too
 // little: writing it to measure it would cost as much as all else in a look.
 func statusBytes(status *placementv1beta1.WorkStatus) int {
-	const perManifest, perDetail = 1024, 64
+	const perManifest, perCondition, perDetail = 144, 144, 64
 	size := 0
 	for _, m := range status.ManifestConditions {
-		size += perManifest
+		id := m.Identifier
+		size += perManifest + len(id.Group) + len(id.Version) + len(id.Kind) + len(id.Resource) + len(id.Namespace) + len(id.Name)
 		for _, c := range m.Conditions {
-			size += len(c.Message)
+			size += perCondition + len(c.Type) + len(c.Reason) + len(c.Message) + strings.Count(c.Message, `"`)
 		}
 		var fields []placementv1beta1.PatchDetail
 		if m.DriftDetails != nil {
@@ -155,8 +177,11 @@ func statusBytes(status *placementv1beta1.WorkStatus) int {
 		for _, field := range fields {
 			size += perDetail + len(field.Path) + len(field.ValueInHub) + len(field.ValueInMember)
 		}
+		if m.DriftDetails != nil || m.DiffDetails != nil {
+			size += 2 * perManifest // their times
+		}
 		if m.BackReportedStatus != nil {
-			size += len(m.BackReportedStatus.ObservedStatus.Raw)
+			size += perManifest + len(m.BackReportedStatus.ObservedStatus.Raw)
 		}
 	}
 	return size

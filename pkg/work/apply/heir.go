@@ -162,6 +162,34 @@ func (r siblings) isAhead(ctx context.Context, work *placementv1beta1.Work) (boo
 	return false, nil
 }
 
+// ranIn is what the siblings of a Work know of the run of an object, which passes to it from one of them.
+func (r siblings) ranIn(ctx context.Context, work *placementv1beta1.Work, key manifest.Key) (engine.Run, error) {
+	list := &placementv1beta1.WorkList{}
+	labels := client.MatchingLabels{placementv1beta1.ParentBindingLabel: work.Labels[placementv1beta1.ParentBindingLabel]}
+	if err := r.hub.List(ctx, list, client.InNamespace(r.options.HubNamespace), client.UnsafeDisableDeepCopy, labels); err != nil {
+		return engine.Run{}, fmt.Errorf("listing the other Works of the placement: %w", err)
+	}
+	for i := range list.Items {
+		other := &list.Items[i]
+		if other.Name == work.Name || !areSiblings(work, other) {
+			continue
+		}
+		record, err := r.current(ctx, other.Name)
+		if err != nil {
+			return engine.Run{}, err
+		}
+		if record == nil {
+			continue
+		}
+		for _, entry := range (ledger{r.records, record}).Entries() {
+			if manifest.KeyOf(entry.Ref) == key && entry.Run.Result != "" {
+				return entry.Run, nil
+			}
+		}
+	}
+	return engine.Run{}, nil
+}
+
 func snapshotOf(work *placementv1beta1.Work) string {
 	return work.Labels[placementv1beta1.ParentResourceSnapshotIndexLabel]
 }

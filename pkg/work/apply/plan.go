@@ -92,11 +92,12 @@ func (r *Reconciler) jobOf(ctx context.Context, work *placementv1beta1.Work, rec
 		May: func(s engine.Standing, wanted *unstructured.Unstructured) *refusal.Refusal {
 			return mayOwn(s, strategy, isShared(wanted), func(other string) bool { return others.shares(ctx, other, strategy) })
 		},
-		Under:    under(strategy, owner, mirrors(work.Spec.ReportBackStrategy)),
-		Ledger:   ledger{r.records, record},
-		Reported: referred(work.Status.ManifestConditions),
-		HeirOf:   others.heirsOf(work),
-		Claims:   others.claimOn,
+		Under:     under(strategy, owner, mirrors(work.Spec.ReportBackStrategy)),
+		Ledger:    ledger{r.records, record},
+		Reported:  referred(work.Status.ManifestConditions),
+		HeirOf:    others.heirsOf(work),
+		Claims:    others.claimOn,
+		RanBefore: func(ctx context.Context, key manifest.Key) (engine.Run, error) { return others.ranIn(ctx, work, key) },
 
 		UnmarkedBefore:   unmarkedBefore(record),
 		DeletesTakenOver: r.options.DeletesTakenOver,

@@ -155,7 +155,7 @@ var _ engine.Ledger = ledger{}
 func (l ledger) Entries() []engine.Entry {
 	entries := make([]engine.Entry, 0, len(l.record.Status.AppliedResources))
 	for _, of := range l.record.Status.AppliedResources {
-		entries = append(entries, engine.Entry{Ref: manifest.Ref(of.WorkResourceIdentifier), UID: of.UID})
+		entries = append(entries, engine.Entry{Ref: manifest.Ref(of.WorkResourceIdentifier), UID: of.UID, Run: engine.Run(of.Run)})
 	}
 	return entries
 }
@@ -165,7 +165,7 @@ func (l ledger) Write(ctx context.Context, entries []engine.Entry) error {
 	resources := slices.Grow([]placementv1beta1.AppliedResourceMeta(nil), len(entries)) // none are nil
 	for _, e := range entries {
 		resources = append(resources, placementv1beta1.AppliedResourceMeta{
-			WorkResourceIdentifier: placementv1beta1.WorkResourceIdentifier(e.Ref), UID: e.UID})
+			WorkResourceIdentifier: placementv1beta1.WorkResourceIdentifier(e.Ref), UID: e.UID, Run: placementv1beta1.AppliedResourceRun(e.Run)})
 	}
 	if slices.Equal(l.record.Status.AppliedResources, resources) {
 		return nil

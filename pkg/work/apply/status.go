@@ -138,7 +138,8 @@ func (c conditions) applied(out engine.Outcome) {
 	}
 	c.yes(placementv1beta1.ConditionApplied, placementv1beta1.ReasonApplied, appliedMessage(out))
 	status := metav1.ConditionFalse
-	if out.Availability.State == availability.Available || out.Availability.State == availability.NotTrackable {
+	switch out.Availability.State {
+	case availability.Available, availability.NotTrackable, availability.Completed:
 		status = metav1.ConditionTrue
 	}
 	c.Set(placementv1beta1.ConditionAvailable, status, string(out.Availability.State), out.Availability.Message)
@@ -156,6 +157,8 @@ func (c conditions) compared(out engine.Outcome) {
 	const kind = placementv1beta1.ConditionDiffReported
 	c.Remove(placementv1beta1.ConditionApplied, placementv1beta1.ConditionAvailable)
 	switch {
+	case out.Refused != nil && reasonOf(out.Refused.Reason) == placementv1beta1.ReasonDecodingErred:
+		c.no(kind, placementv1beta1.ReasonDecodingErred, out.Refused.Message)
 	case out.Refused != nil:
 		c.no(kind, placementv1beta1.ReasonFailedToReportDiff, out.Refused.Message)
 	case out.Diff.Degraded:
@@ -239,9 +242,12 @@ func (s summary) applied() {
 	s.all(placementv1beta1.ConditionAvailable, "available", reason, message, placementv1beta1.ReasonSomeManifestsAreNotAvailable)
 }
 
+// isNotTracked reports whether it is not waited for a manifest to become available. Clients of
+// KubeFleet read WorkNotTrackable of a Work with a Job, at whatever time they look: that the Job
+// is complete does not change it.
 func isNotTracked(m placementv1beta1.ManifestCondition) bool {
 	c := apimeta.FindStatusCondition(m.Conditions, placementv1beta1.ConditionAvailable)
-	return c != nil && c.Reason == placementv1beta1.ReasonNotTrackable
+	return c != nil && (c.Reason == placementv1beta1.ReasonNotTrackable || c.Reason == placementv1beta1.ReasonCompleted)
 }
 
 func (s summary) compared() {

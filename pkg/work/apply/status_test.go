@@ -64,6 +64,10 @@ func TestDesiredStatusOfTheWork(t *testing.T) {
 		"no manifests": {nil, "True/AllManifestsApplied", "True/AllManifestsAvailable"},
 		"all available": {[]engine.Outcome{done("a", availability.Available), done("b", availability.Available)},
 			"True/AllManifestsApplied", "True/AllManifestsAvailable"},
+		"a Job is complete": {[]engine.Outcome{done("a", availability.Available), done("b", availability.Completed)},
+			"True/AllManifestsApplied", "True/WorkNotTrackable"},
+		"a Job has failed": {[]engine.Outcome{done("a", availability.Available), done("b", availability.Failed)},
+			"True/AllManifestsApplied", "False/SomeManifestsAreNotAvailable"},
 		"one cannot be tracked": {[]engine.Outcome{done("a", availability.Available), done("b", availability.NotTrackable)},
 			"True/AllManifestsApplied", "True/WorkNotTrackable"},
 		"one is not available yet, one cannot be tracked": {[]engine.Outcome{done("a", availability.NotYet), done("b", availability.NotTrackable)},
@@ -109,6 +113,9 @@ func TestDesiredStatusOfAManifest(t *testing.T) {
 	}{
 		"available":                      {fresh, done("a", availability.Available), "True/Applied", "True/Available"},
 		"not available yet":              {fresh, done("a", availability.NotYet), "True/Applied", "False/ManifestNotAvailableYet"},
+		"complete":                       {fresh, done("a", availability.Completed), "True/Applied", "True/Completed"},
+		"failed":                         {fresh, done("a", availability.Failed), "True/Applied", "False/Failed"},
+		"gone before it was seen to end": {fresh, done("a", availability.CompletionUnknown), "True/Applied", "False/CompletionUnknown"},
 		"not trackable":                  {fresh, done("a", availability.NotTrackable), "True/Applied", "True/NotTrackable"},
 		"not judged":                     {fresh, done("a", availability.Failed), "True/Applied", "False/Failed"},
 		"refused after it was available": {before, not("a", engine.NotWritten), "False/ManifestApplyFailed", ""},
@@ -176,7 +183,8 @@ func TestDesiredStatusOfAComparison(t *testing.T) {
 		"the same":            {comparedTo("a", engine.Differences{}), "True/AllManifestsDiffReported", "True/NoDiffFound"},
 		"a difference":        {comparedTo("a", fieldsAt("/data/a")), "True/AllManifestsDiffReported", "True/FoundDiff"},
 		"all fields compared": {comparedTo("a", degraded), "True/AllManifestsDiffReported", "True/FoundDiffInDegradedMode"},
-		"unreadable":          {not("a", engine.Undecodable), "False/SomeManifestsHaveNotReportedDiff", "False/FailedToReportDiff"},
+		"unreadable":          {not("a", engine.Undecodable), "False/SomeManifestsHaveNotReportedDiff", "False/DecodingErred"},
+		"of an unknown kind":  {not("a", engine.Unserved), "False/SomeManifestsHaveNotReportedDiff", "False/DecodingErred"},
 		"not reached":         {engine.Outcome{Ref: id("a"), Err: errors.New("no answer")}, "False/SomeManifestsHaveNotReportedDiff", "False/FailedToReportDiff"},
 	}
 	for name, tc := range cases {
@@ -338,5 +346,27 @@ func TestSameStatusSeesWhatDiffers(t *testing.T) {
 		if same := sameStatus(&one, other); same != (name == "") {
 			t.Errorf("%q: they are the same: %t", name, same)
 		}
+	}
+}
+
+func TestDesiredStatus_CutsMessagesWhenTheyAreTooLongTogether(t *testing.T) {
+	work := &placementv1beta1.Work{}
+	work.Spec.Workload.Manifests = raw(strings.Repeat("x", maxWork-2000))
+	first, second := not("a", engine.NotWritten), not("b", engine.NotWritten)
+	first.Refused.Message, second.Refused.Message = strings.Repeat("a", 1000), strings.Repeat("b", 1000)
+	work.Status = desiredStatus(work, []engine.Outcome{first, second}, early)
+	if got := said(work.Status.Conditions, "StatusTrimmed"); got != "True/StatusOversized" {
+		t.Errorf("StatusTrimmed is %q", got)
+	}
+	for _, m := range work.Status.ManifestConditions {
+		if got := len(m.Conditions[0].Message); got > trimmedMessage+4 {
+			t.Errorf("a message has %d bytes", got)
+		}
+	}
+	if same := desiredStatus(work, []engine.Outcome{first, second}, later); !sameStatus(&work.Status, &same) {
+		t.Errorf("it is written again (-before +after):\n%s", cmp.Diff(work.Status, same))
+	}
+	if c := apimeta.FindStatusCondition(work.Status.Conditions, placementv1beta1.ConditionApplied); !strings.Contains(c.Message, strings.Repeat("a", 1000)) {
+		t.Errorf("the Work says %q", c.Message)
 	}
 }

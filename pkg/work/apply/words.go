@@ -65,6 +65,7 @@ func dialect(house ...string) engine.Dialect {
 // reasons are how a Work's status names the reasons of refusals; all others are of applying.
 var reasons = map[string]string{
 	engine.Undecodable:      placementv1beta1.ReasonDecodingErred,
+	engine.Unserved:         placementv1beta1.ReasonDecodingErred,
 	engine.GeneratedName:    placementv1beta1.ReasonFoundGenerateName,
 	engine.Duplicated:       placementv1beta1.ReasonDuplicated,
 	engine.Kept:             placementv1beta1.ReasonReserved,

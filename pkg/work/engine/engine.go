@@ -26,6 +26,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine/compare"
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 	"fleetgate.io/fleetgate/pkg/work/engine/merge"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
 // attempts is how often one manifest is tried in a row while its object changes
@@ -57,6 +58,10 @@ type task struct {
 	had func(types.UID) bool
 	// saw is what the watch knows of an object.
 	saw func(Item) memberwatch.Sighting
+	// runs are the entries of the ledger for what runs to completion.
+	runs map[manifest.Key]Entry
+	// ranBefore is [Work.RanBefore].
+	ranBefore func(context.Context, manifest.Key) (Run, error)
 }
 
 // run brings the items wave by wave. The outcomes are in the order of the items.
@@ -119,9 +124,12 @@ func (e *Engine) attempt(ctx context.Context, t task, it Item) (Outcome, bool) {
 	case Compare:
 		return e.reportDiff(ctx, t, it, live)
 	case ReadOnly:
-		return e.read(t, it, live), true
+		return e.read(ctx, t, it, live), true
 	}
 	if live != nil {
+		if t.endedAndGoes(it, live) {
+			return e.applied(ctx, t, it, live, live), true
+		}
 		if refused := mayWrite(t, it, live); refused != nil {
 			out := seen(it, live, t.owner)
 			out.Refused, out.Left = refused, it.leaves
@@ -135,8 +143,14 @@ func (e *Engine) attempt(ctx context.Context, t task, it Item) (Outcome, bool) {
 	return e.bring(ctx, t, it, live)
 }
 
-// bring writes the object, which may be written, unless it has to wait.
+// bring writes the object, which may be written, unless it has to wait. What ran to completion
+// and is gone is not made again.
 func (e *Engine) bring(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (Outcome, bool) {
+	if live == nil {
+		if out, ran := t.ran(ctx, it); ran {
+			return out, true
+		}
+	}
 	if wait := t.memory.wait(it, e.clock.Now()); wait > 0 {
 		return e.postpone(ctx, t, it, live, wait), true
 	}
@@ -157,11 +171,11 @@ func (e *Engine) isCreated(it Item) bool {
 }
 
 // read is the outcome of an object that is only looked at, nil if there is none.
-func (e *Engine) read(t task, it Item, live *unstructured.Unstructured) Outcome {
+func (e *Engine) read(ctx context.Context, t task, it Item, live *unstructured.Unstructured) Outcome {
 	if live == nil {
 		return Outcome{Ref: it.Ref, Settled: true}
 	}
-	return e.applied(t, it, live, live)
+	return e.applied(ctx, t, it, live, live)
 }
 
 // writeOnce writes the object, and says what it was good for.
@@ -172,7 +186,7 @@ func (e *Engine) writeOnce(ctx context.Context, t task, it Item, live *unstructu
 		return Outcome{Ref: it.Ref, Settled: true, Refused: &refusal.Refusal{Reason: NotWritten,
 			Message: "The member answers objects of this kind and keeps none: " + e.Remedies.KeptNone}}, true
 	case err == nil:
-		return e.verified(t, it, live, written), true
+		return e.verified(ctx, t, it, live, written), true
 	case overtaken(err, live):
 		return Outcome{}, false
 	case isUnserved(err):
@@ -208,24 +222,26 @@ func (e *Engine) unserved(it Item, err error) Outcome {
 }
 
 // verified is the outcome of a write that the member took.
-func (e *Engine) verified(t task, it Item, live, written *unstructured.Unstructured) Outcome {
+func (e *Engine) verified(ctx context.Context, t task, it Item, live, written *unstructured.Unstructured) Outcome {
 	if live == written && it.Way.Leave.isApplied(live) {
-		return e.applied(t, it, live, written) // what was left to others may be anything
+		return e.applied(ctx, t, it, live, written) // what was left to others may be anything
 	}
-	return e.outcome(t, it, live, written, e.verify(it, written))
+	return e.outcome(ctx, t, it, live, written, e.verify(it, written))
 }
 
 // applied is the outcome of a write that went well, or that was not needed.
-func (e *Engine) applied(t task, it Item, live, written *unstructured.Unstructured) Outcome {
-	return e.outcome(t, it, live, written, nil)
+func (e *Engine) applied(ctx context.Context, t task, it Item, live, written *unstructured.Unstructured) Outcome {
+	return e.outcome(ctx, t, it, live, written, nil)
 }
 
 // outcome is that of an object that was written or read; refused is nil if it is as it should be.
-func (e *Engine) outcome(t task, it Item, live, written *unstructured.Unstructured, refused *refusal.Refusal) Outcome {
+func (e *Engine) outcome(ctx context.Context, t task, it Item, live, written *unstructured.Unstructured, refused *refusal.Refusal) Outcome {
 	out := seen(it, written, t.owner)
 	out.Refused = refused
 	out.Holds, out.Availability = out.Holds || it.Way.owns(), availability.Of(written)
+	out.run = it.runOf(written)
 	if out.Availability.State == availability.NotYet {
+		out.Availability = e.withClass(ctx, written, out.Availability)
 		out.pods = availability.PodsOf(written)
 		out.Availability.Message = Shorten(out.Availability.Message)
 	}
@@ -277,7 +293,7 @@ func (e *Engine) postpone(ctx context.Context, t task, it Item, live *unstructur
 		return Outcome{Ref: it.Ref, Holds: true, Postponed: wait}
 	}
 	if differs, err := e.differs(ctx, t, it, live); err == nil && !differs {
-		return e.applied(t, it, live, live)
+		return e.applied(ctx, t, it, live, live)
 	}
 	out := seen(it, live, t.owner)
 	out.Postponed = wait

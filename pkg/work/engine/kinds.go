@@ -80,7 +80,7 @@ func isUnserved(err error) bool {
 
 // noKind is the refusal of a manifest whose kind the member has not.
 func noKind(kind schema.GroupVersionKind) *refusal.Refusal {
-	return &refusal.Refusal{Reason: NotAcceptable, Message: fmt.Sprintf(
+	return &refusal.Refusal{Reason: Unserved, Message: fmt.Sprintf(
 		"The member has no kind %s in %s: install its CustomResourceDefinition, the manifest is applied as soon as it is there",
 		kind.Kind, kind.GroupVersion())}
 }

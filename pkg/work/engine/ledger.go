@@ -23,6 +23,8 @@ type Entry struct {
 	manifest.Ref
 	// UID is that of the object, as soon as it is known.
 	UID types.UID
+	// Run is what is known of an object that runs to completion.
+	Run Run
 }
 
 // Ledger is where a family keeps it.
@@ -80,9 +82,9 @@ func recorded(ledger, known []Entry, items []Item, outcomes []Outcome, gone map[
 			result = append(result, before)
 		case it.Refused != nil:
 		case out.Holds && out.UID != "":
-			result = append(result, Entry{Ref: it.Ref, UID: out.UID})
+			result = append(result, Entry{Ref: it.Ref, UID: out.UID, Run: before.Run.then(out.run)})
 		case out.Holds:
-			result = append(result, Entry{Ref: it.Ref, UID: before.UID})
+			result = append(result, Entry{Ref: it.Ref, UID: before.UID, Run: before.Run.then(out.run)})
 		}
 	}
 	for key := range gone {

@@ -27,6 +27,7 @@ type memory struct {
 	objects objects
 	plans   plans
 	asked   asked
+	lacking lacking
 }
 
 func newMemories() *memories { return &memories{seed: maphash.MakeSeed(), works: map[string]*memory{}} }

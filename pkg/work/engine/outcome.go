@@ -26,7 +26,8 @@ const (
 	Undecodable      = "Undecodable"      // it is not one object
 	GeneratedName    = "GeneratedName"    // it has no name of its own
 	Duplicated       = "Duplicated"       // another manifest of the work is for the same object
-	NotAcceptable    = "NotAcceptable"    // the member has no such kind, or not in that scope
+	Unserved         = "Unserved"         // the member has no such kind
+	NotAcceptable    = "NotAcceptable"    // the member has the kind in another scope
 	NotRecorded      = "NotRecorded"      // the ledger cannot be written, without which nothing is
 	Kept             = "Kept"             // no work may bring the object
 	NotFound         = "NotFound"         // the member did not let us see whether the object is there
@@ -75,8 +76,12 @@ type Outcome struct {
 	// AskIn is how long until the Pods of a workload that is not available are worth
 	// asking why.
 	AskIn time.Duration
+	// run is what the ledger is to know of an object that runs to completion.
+	run Run
 	// pods selects those of a workload.
 	pods availability.Pods
+	// lacksNamespace is set when the object's namespace is not on the member.
+	lacksNamespace bool
 	// unserved is set when the plan was made with a kind that the member has no longer.
 	unserved bool
 }
@@ -147,6 +152,7 @@ func (e *Engine) failed(it Item, live *unstructured.Unstructured, reason string,
 		return out
 	}
 	out.Err = nil
+	out.lacksNamespace = live == nil && isWithoutNamespace(err)
 	out.Refused = &refusal.Refusal{Reason: reason, Message: e.Explain(err, it.Ref.GroupKind())}
 	return out
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"fleetgate.io/fleetgate/pkg/refusal"
+	"fleetgate.io/fleetgate/pkg/work/engine/availability"
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
@@ -46,13 +47,17 @@ type Item struct {
 	leaves []string
 	// pinned is set if a server-side apply must not overwrite a later object.
 	pinned bool
+	// run is the hash of what is run, of a manifest of something that runs to completion.
+	run string
+	// expires is set if the cluster deletes the object after it ended.
+	expires bool
 	// resource is where objects of the kind are found on the member.
 	resource   schema.GroupVersionResource
 	namespaced bool
 }
 
 // isReadable reports whether the manifest can be decoded.
-func (i Item) isReadable() bool { return i.Ref.Kind != "" }
+func (i Item) isReadable() bool { return i.Ref.Kind != "" && i.Ref.Name != "" }
 
 // decoded is the item with its object. Of a plan that was kept there is only the raw
 // manifest, which was decoded before.
@@ -128,7 +133,11 @@ func (e *Engine) plan(manifests [][]byte) ([]Item, error) {
 func (e *Engine) planOne(ordinal int, raw []byte) (Item, error) {
 	object, text, err := e.decode(raw)
 	if err != nil {
-		return Item{Ref: manifest.Identify(ordinal, nil, ""), raw: raw, Refused: undecodable(err)}, nil
+		it := Item{Ref: manifest.Identify(ordinal, nil, ""), raw: raw, Refused: undecodable(err)}
+		if errors.Is(err, manifest.ErrGenerateName) {
+			it.Ref = manifest.IdentifyUnnamed(ordinal, raw)
+		}
+		return it, nil
 	}
 	it := Item{Ref: manifest.Identify(ordinal, object, ""), raw: raw, object: object, text: text, hash: manifest.Hash(text)}
 	kind := object.GroupVersionKind()
@@ -146,6 +155,7 @@ func (e *Engine) planOne(ordinal int, raw []byte) (Item, error) {
 	it.namespaced = mapping.Scope.Name() == apimeta.RESTScopeNameNamespace
 	e.dropNamespace(&it)
 	it.Refused = e.refuse(it)
+	it.run, it.expires = runHash(object), availability.Expires(object)
 	return it, nil
 }
 

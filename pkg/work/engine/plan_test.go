@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"fleetgate.io/fleetgate/pkg/refusal"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
 func kindsOfAMember() kindFinder {
@@ -43,8 +44,8 @@ func TestPlan(t *testing.T) {
 		"a generated name":          {raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"a"}}`), []string{"GeneratedName"}},
 		"one object twice":          {raw(configMapA, configMapA, configMapA), []string{"", "Duplicated", "Duplicated"}},
 		"two unreadable ones":       {raw("x", "x"), []string{"Undecodable", "Undecodable"}},
-		"an unknown kind":           {raw(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"}}`), []string{"NotAcceptable"}},
-		"an unknown version":        {raw(`{"apiVersion":"apps/v9","kind":"Deployment","metadata":{"namespace":"ns","name":"a"}}`), []string{"NotAcceptable"}},
+		"an unknown kind":           {raw(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"}}`), []string{"Unserved"}},
+		"an unknown version":        {raw(`{"apiVersion":"apps/v9","kind":"Deployment","metadata":{"namespace":"ns","name":"a"}}`), []string{"Unserved"}},
 		"a missing namespace":       {raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`), []string{"NotAcceptable"}},
 		"a namespace where none is": {raw(`{"apiVersion":"v1","kind":"Namespace","metadata":{"namespace":"ns","name":"a"}}`), []string{"NotAcceptable"}},
 	}
@@ -69,6 +70,19 @@ func TestPlan(t *testing.T) {
 				t.Errorf("reasons (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestPlan_NamesWhatThereIsOfAManifestWithoutAName(t *testing.T) {
+	items, err := plan(raw(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"ns","generateName":"a-"}}`), kindsOfAMember())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(manifest.Ref{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "ns"}, items[0].Ref); diff != "" {
+		t.Errorf("identity (-want +got):\n%s", diff)
+	}
+	if left := leftovers([]Entry{entryOf("old", "1")}, items); len(left) > 0 {
+		t.Errorf("%v would be removed, and it is not known what the manifest is for", left)
 	}
 }
 

@@ -55,6 +55,9 @@ type Work struct {
 	DeletesTakenOver bool
 	// Ending is when the deletion of the work was asked for. Zero: it is not being deleted.
 	Ending time.Time
+	// RanBefore is what is known of the run of an object that passes to this work from another.
+	// Nil: none does.
+	RanBefore func(context.Context, manifest.Key) (Run, error)
 	// Keep reports whether an object stays on the member when it leaves the work, without
 	// its name. Nil: none does.
 	Keep func(Entry) bool
@@ -96,6 +99,7 @@ func (e *Engine) Bring(ctx context.Context, w Work, items []Item) Result {
 		pruned, failure = e.handOver(ctx, w, held)
 		held = pruned.Left(held)
 	}
+	pruned.keepRuns(ctx, left, w.HeirOf)
 	ledger := recorded(w.Ledger.Entries(), before, items, outcomes, pruned.gone)
 	return Result{
 		Outcomes: outcomes,
@@ -118,7 +122,11 @@ func (e *Engine) Compare(ctx context.Context, w Work, items []Item) Result {
 
 // look watches the objects of items and entries, and runs the items.
 func (e *Engine) look(ctx context.Context, w Work, entries []Entry, items []Item) []Outcome {
-	e.watch.Follow(w.Name, followed(items, entries), groupsOf(items))
+	lacking := &e.memories.of(w.Name).lacking
+	follow := func() {
+		e.watch.Follow(w.Name, append(followed(items, entries), lacking.namespaces()...), groupsOf(items))
+	}
+	follow()
 	memory := &e.memories.of(w.Name).objects
 	memory.begin(items, w.Under, e.clock.Now(), e.effort.Resync)
 	with := *e
@@ -132,8 +140,14 @@ func (e *Engine) look(ctx context.Context, w Work, entries []Entry, items []Item
 		had: func(uid types.UID) bool {
 			return slices.ContainsFunc(entries, func(entry Entry) bool { return entry.UID == uid })
 		},
-		saw: func(it Item) memberwatch.Sighting { return e.watch.Saw(it.target()) },
+		saw:  func(it Item) memberwatch.Sighting { return e.watch.Saw(it.target()) },
+		runs: runsIn(entries, items),
+
+		ranBefore: w.RanBefore,
 	}, items)
+	if lacking.note(outcomes) {
+		follow()
+	}
 	if slices.ContainsFunc(outcomes, func(out Outcome) bool { return out.unserved }) {
 		e.kinds.renew()
 		e.ForgetPlan(w.Name)

@@ -121,6 +121,22 @@ func Identify(ordinal int, object *unstructured.Unstructured, resource string) R
 	}
 }
 
+// IdentifyUnnamed names as much as there is of the object of a manifest without a name: its kind and
+// namespace.
+func IdentifyUnnamed(ordinal int, raw []byte) Ref {
+	var named struct {
+		metav1.TypeMeta `json:",inline"`
+		Metadata        struct {
+			Namespace string `json:"namespace"`
+		} `json:"metadata"`
+	}
+	if utiljson.Unmarshal(raw, &named) != nil {
+		return Ref{Ordinal: ordinal}
+	}
+	kind := named.GroupVersionKind()
+	return Ref{Ordinal: ordinal, Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: named.Metadata.Namespace}
+}
+
 // Encode writes what the manifest asks for as JSON, the same text for the same
 // object: encoding/json writes the keys of maps in order.
 func Encode(object *unstructured.Unstructured) ([]byte, error) {

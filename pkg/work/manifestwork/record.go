@@ -147,7 +147,7 @@ var _ engine.Ledger = (*ledger)(nil)
 func (k *recordKeeper) ledgerOf(record *workv1.AppliedManifestWork) (*ledger, error) {
 	l := &ledger{recordKeeper: k, record: record}
 	for _, of := range record.Status.AppliedResources {
-		entry := engine.Entry{UID: of.UID, Ref: manifest.Ref{
+		entry := engine.Entry{UID: of.UID, Run: engine.Run(of.Run), Ref: manifest.Ref{
 			Group: of.Group, Version: of.Version, Resource: of.Resource, Namespace: of.Namespace, Name: of.Name}}
 		kind, err := k.kinds.KindFor(entry.GroupVersionResource())
 		switch {
@@ -171,7 +171,8 @@ func (l *ledger) Write(ctx context.Context, entries []engine.Entry) error {
 	resources := make([]workv1.AppliedManifestResourceMeta, 0, len(entries))
 	for _, e := range entries {
 		resources = append(resources, workv1.AppliedManifestResourceMeta{
-			Group: e.Group, Version: e.Version, Resource: e.Resource, Namespace: e.Namespace, Name: e.Name, UID: e.UID})
+			Group: e.Group, Version: e.Version, Resource: e.Resource, Namespace: e.Namespace, Name: e.Name, UID: e.UID,
+			Run: workv1.AppliedManifestResourceRun(e.Run)})
 	}
 	slices.SortFunc(resources, inOrder)
 	if slices.Equal(l.record.Status.AppliedResources, resources) {

@@ -13,6 +13,7 @@ import (
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/engine/availability"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
@@ -143,12 +144,20 @@ func whyUnknown(out engine.Outcome) string {
 	return words.WhyUnknown(out)
 }
 
-// manifestAvailable says whether the object exists.
+// reasonCompleted is of an object that ran to completion and is gone, which is ours.
+const reasonCompleted = "Completed"
+
+// manifestAvailable says whether the object exists. One that ran to completion and is gone is
+// what it has to be.
 func (c conditions) manifestAvailable(out engine.Outcome) {
 	const kind = workv1.ConditionAvailable
 	switch {
 	case out.UID != "":
 		c.Set(kind, metav1.ConditionTrue, workv1.ReasonResourceAvailable, "Resource is available")
+	case out.Availability.State == availability.Completed:
+		c.Set(kind, metav1.ConditionTrue, reasonCompleted, out.Availability.Message)
+	case out.Availability.State != "" && out.Refused == nil && out.Err == nil:
+		c.Set(kind, metav1.ConditionFalse, workv1.ReasonResourceNotAvailable, out.Availability.Message)
 	case out.Ref.Resource == "" || out.Ref.Version == "" || out.Ref.Name == "":
 		c.Set(kind, metav1.ConditionUnknown, workv1.ReasonIncompleteMeta, "Resource meta is incomplete")
 	case out.Err != nil:
@@ -163,7 +172,7 @@ func (c conditions) manifestAvailable(out engine.Outcome) {
 // notLookedFor reports whether a refusal says nothing of whether there is an object.
 func notLookedFor(reason string) bool {
 	switch reason {
-	case engine.NotFound, engine.Kept, engine.Duplicated, engine.NotAcceptable, engine.NotRecorded:
+	case engine.NotFound, engine.Kept, engine.Duplicated, engine.Unserved, engine.NotAcceptable, engine.NotRecorded:
 		return true
 	}
 	return false

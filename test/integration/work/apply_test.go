@@ -199,7 +199,7 @@ var _ = Describe("Applying a Work", func() {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "unknown-kind", nil,
 			`{apiVersion: spec.example.com/v1, kind: Widget, metadata: {namespace: `+ns+`, name: a}, spec: {size: 1, parts: [{name: x}]}}`)
-		Eventually(reportedOf(ctx, "unknown-kind")).Should(HaveExactElements(refused("ManifestApplyFailed")))
+		Eventually(reportedOf(ctx, "unknown-kind")).Should(HaveExactElements(refused("DecodingErred")))
 		Expect(message(ctx, "unknown-kind", 0, "Applied")).To(ContainSubstring("no kind Widget in spec.example.com/v1"))
 
 		DeferCleanup(func(ctx SpecContext) {

@@ -51,7 +51,7 @@ var _ = Describe("Manifests of all sorts", func() {
 			become("a NetworkPolicy", available, "", `{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {namespace: $ns, name: a}, spec: {podSelector: {}}}`),
 			become("a ResourceQuota", available, "", `{apiVersion: v1, kind: ResourceQuota, metadata: {namespace: $ns, name: a}, spec: {hard: {pods: "100"}}}`),
 			become("a LimitRange", available, "", `{apiVersion: v1, kind: LimitRange, metadata: {namespace: $ns, name: a}, spec: {limits: [{type: Container, default: {cpu: 100m}}]}}`),
-			become("a PersistentVolumeClaim", untracked, "", `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {namespace: $ns, name: a}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`),
+			become("a PersistentVolumeClaim that nothing can be bound to", notYet, "", `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {namespace: $ns, name: a}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`),
 			become("a PersistentVolume", untracked, "", `{apiVersion: v1, kind: PersistentVolume, metadata: {name: $ns}, spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /nowhere}}}`),
 			become("a StorageClass", available, "", `{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: $ns}, provisioner: example.com/none}`),
 			become("a PriorityClass", available, "", `{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: $ns}, value: 7}`),
@@ -80,11 +80,11 @@ var _ = Describe("Manifests of all sorts", func() {
 			become("a CustomResourceDefinition", available, "", gadgets("one")),
 			become("a custom resource before its definition", untracked, "",
 				`{apiVersion: two.sorts.example.com/v1, kind: Gadget, metadata: {namespace: $ns, name: a}, spec: {size: 1}}`, gadgets("two")),
-			become("a custom resource of no definition", failed, "no kind Gadget in none.sorts.example.com/v1",
+			become("a custom resource of no definition", refused("DecodingErred"), "no kind Gadget in none.sorts.example.com/v1",
 				`{apiVersion: none.sorts.example.com/v1, kind: Gadget, metadata: {namespace: $ns, name: a}}`),
 			become("a custom resource that its schema refuses", failed, "spec.size",
 				`{apiVersion: three.sorts.example.com/v1, kind: Gadget, metadata: {namespace: $ns, name: a}, spec: {size: large}}`, gadgets("three")),
-			become("a kind in a version that is not served", failed, "no kind Deployment in apps/v1beta1", `{apiVersion: apps/v1beta1, kind: Deployment, metadata: {namespace: $ns, name: a}}`),
+			become("a kind in a version that is not served", refused("DecodingErred"), "no kind Deployment in apps/v1beta1", `{apiVersion: apps/v1beta1, kind: Deployment, metadata: {namespace: $ns, name: a}}`),
 			become("a kind that can only be created", failed, "metadata", `{apiVersion: authorization.k8s.io/v1, kind: SelfSubjectAccessReview, metadata: {name: a}, spec: {}}`),
 			become("a manifest with what an API server writes", available, "",
 				`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns, name: a, uid: x, resourceVersion: "1", creationTimestamp: "2020-01-01T00:00:00Z", generation: 7}, status: {x: y}}`),
@@ -223,7 +223,7 @@ var _ = Describe("A kind that was removed from the member", func() {
 		DeferCleanup(func(ctx SpecContext) {
 			collect(ctx, "after-removed-kind", "five.sorts.example.com/v1", "Gadget", ns, "a")
 		})
-		Eventually(reportedOf(ctx, "after-removed-kind")).Should(HaveExactElements(refused("ManifestApplyFailed")))
+		Eventually(reportedOf(ctx, "after-removed-kind")).Should(HaveExactElements(refused("DecodingErred")))
 		Expect(message(ctx, "after-removed-kind", 0, "Applied")).To(ContainSubstring("no kind Gadget in five.sorts.example.com/v1"))
 
 		createWork(ctx, "kind-is-back", nil, gadgets("five"))

@@ -71,4 +71,30 @@ type AppliedResourceMeta struct {
 	//
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
+
+	// run is what is known of an object that runs to completion, as a Job does. Empty for other
+	// objects, and for what an agent of an earlier version applied.
+	//
+	// +optional
+	Run AppliedResourceRun `json:"run,omitzero"`
+}
+
+// AppliedResourceRun is what is known of an object that runs to completion. With it the object is not
+// run again when it is gone from the member.
+type AppliedResourceRun struct {
+	// manifestHash is the hash of what the manifest has run: its kind and spec, without the time after
+	// which it is deleted. Another hash runs anew.
+	//
+	// +optional
+	ManifestHash string `json:"manifestHash,omitempty"`
+
+	// result is Complete or Failed. Empty: it was not seen to end.
+	//
+	// +optional
+	Result string `json:"result,omitempty"`
+
+	// reason is why it ended, as its controller said.
+	//
+	// +optional
+	Reason string `json:"reason,omitempty"`
 }

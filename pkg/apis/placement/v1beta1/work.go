@@ -193,6 +193,11 @@ const (
 	ReasonNotTrackable            = "NotTrackable"
 	ReasonFailed                  = "Failed"
 	ReasonSkipped                 = "Skipped"
+	// ReasonCompleted is of an object that ran to completion, as a Job does. It is not run again.
+	ReasonCompleted = "Completed"
+	// ReasonCompletionUnknown is of one that expires after it ended, and is gone without the agent
+	// having seen it end. It is not run again either.
+	ReasonCompletionUnknown = "CompletionUnknown"
 )
 
 // WorkName names the Work of a placement's master snapshot. The namespace is

@@ -8,7 +8,8 @@
 // The rules per kind are those of the placement API's reference, so that a
 // placement becomes Available at the same moment: workloads when every wanted
 // replica runs the latest template, Services when they can be reached, data
-// when it exists. Kinds without a rule are NotTrackable.
+// when it exists. Update strategies that leave replicas as they are, what ran to completion,
+// volumes and custom resources have rules of our own. Kinds without a rule are NotTrackable.
 //
 // Messages never hold counts: a rollout of a hundred replicas is one change of
 // state, not a hundred. What a controller says of a failure is kept in its words: it says
@@ -40,8 +41,12 @@ const (
 	NotYet State = "ManifestNotAvailableYet"
 	// NotTrackable: there is no rule for it; it counts as available, later.
 	NotTrackable State = "NotTrackable"
-	// Failed: the object could not be read in the shape its kind promises.
+	// Failed: the object could not be read in the shape its kind promises, or what it ran failed.
 	Failed State = "Failed"
+	// Completed: the object ran to completion, and is not run again.
+	Completed State = "Completed"
+	// CompletionUnknown: the object is gone, and may have run to completion.
+	CompletionUnknown State = "CompletionUnknown"
 )
 
 // Finding is a state and what is missing, for people.
@@ -67,11 +72,23 @@ func Of(object *unstructured.Unstructured) Finding {
 		return judge(object, service)
 	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
 		return judge(object, OfCustomResourceDefinition)
+	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
+		return judge(object, claim)
+	case schema.GroupKind{Kind: "PersistentVolume"}:
+		return judge(object, volume)
 	case schema.GroupKind{Group: "policy", Kind: "PodDisruptionBudget"}:
 		return judge(object, podDisruptionBudget)
 	}
-	return Finding{NotTrackable, "Availability of this kind is not tracked"}
+	if RunsToCompletion(object) {
+		return run(object)
+	}
+	if !isBuiltIn(kind.Group) {
+		return custom(object)
+	}
+	return untracked()
 }
+
+func untracked() Finding { return Finding{NotTrackable, "Availability of this kind is not tracked"} }
 
 // isData lists the kinds that are available by existing.
 func isData(kind schema.GroupKind) bool {
@@ -108,12 +125,17 @@ func judge[T any](object *unstructured.Unstructured, rule func(*T) Finding) Find
 }
 
 // deployment is available when every replica runs the latest template and is
-// available, and none is left over.
+// available, and none is left over. One that is paused is not updated: its replicas
+// are available whatever they run.
 func deployment(d *appsv1.Deployment) Finding {
 	wanted := ptr.Deref(d.Spec.Replicas, 1)
 	switch {
 	case d.Status.ObservedGeneration < d.Generation:
 		return Finding{NotYet, "The Deployment controller has not seen the latest change yet"}
+	case d.Spec.Paused && (d.Status.AvailableReplicas < wanted || d.Status.Replicas < wanted):
+		return Finding{NotYet, "The Deployment is paused, and not all replicas are available" + replicaFailure(d)}
+	case d.Spec.Paused:
+		return Finding{Available, "The Deployment is paused, and all replicas are available: they run the latest template when it resumes"}
 	case d.Status.UpdatedReplicas != wanted:
 		return Finding{NotYet, "Not all replicas run the latest template yet" + replicaFailure(d)}
 	case d.Status.AvailableReplicas != wanted || d.Status.Replicas != wanted:
@@ -133,32 +155,56 @@ func replicaFailure(d *appsv1.Deployment) string {
 	return ""
 }
 
-// statefulSet is available when the latest revision is the current one and
-// every replica is available.
+// statefulSet is available when every replica is, and those that its strategy updates run
+// the latest template.
 func statefulSet(s *appsv1.StatefulSet) Finding {
 	wanted := ptr.Deref(s.Spec.Replicas, 1)
+	onDelete := s.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
 	switch {
 	case s.Status.ObservedGeneration < s.Generation:
 		return Finding{NotYet, "The StatefulSet controller has not seen the latest change yet"}
-	case s.Status.CurrentRevision != s.Status.UpdateRevision || s.Status.CurrentReplicas != s.Status.UpdatedReplicas:
+	case !onDelete && !isUpdated(s, wanted):
 		return Finding{NotYet, "Not all replicas run the latest template yet"}
-	case s.Status.AvailableReplicas != wanted:
+	case s.Status.AvailableReplicas != wanted || onDelete && s.Status.Replicas != wanted:
 		return Finding{NotYet, "Not all replicas are available yet"}
+	case s.Status.CurrentRevision == s.Status.UpdateRevision:
+		return Finding{Available, "All replicas run the latest template and are available"}
+	case onDelete:
+		return Finding{Available, "All replicas are available. By the update strategy OnDelete each runs the latest template once its Pod was deleted"}
 	}
-	return Finding{Available, "All replicas run the latest template and are available"}
+	return Finding{Available, "All replicas are available, and those that the partition of the update strategy lets be updated run the latest template"}
 }
 
-// daemonSet is available when every node that should run its pod runs the
-// latest one and it is available.
+// isUpdated reports whether the replicas that a rolling update reaches run the latest template:
+// those with an ordinal that is not below the partition.
+func isUpdated(s *appsv1.StatefulSet, wanted int32) bool {
+	partition := int32(0)
+	if rolling := s.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
+		partition = ptr.Deref(rolling.Partition, 0)
+	}
+	if partition == 0 || s.Status.CurrentRevision == s.Status.UpdateRevision {
+		return s.Status.CurrentRevision == s.Status.UpdateRevision && s.Status.CurrentReplicas == s.Status.UpdatedReplicas
+	}
+	if s.Spec.Ordinals != nil {
+		partition = max(partition-s.Spec.Ordinals.Start, 0)
+	}
+	return s.Status.UpdatedReplicas >= max(wanted-partition, 0)
+}
+
+// daemonSet is available when the pod is available on every node that should run it, and is
+// the latest one, unless its strategy leaves that to whoever deletes pods.
 func daemonSet(d *appsv1.DaemonSet) Finding {
 	wanted := d.Status.DesiredNumberScheduled
+	onDelete := d.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
 	switch {
 	case d.Status.ObservedGeneration < d.Generation:
 		return Finding{NotYet, "The DaemonSet controller has not seen the latest change yet"}
-	case d.Status.UpdatedNumberScheduled != wanted:
+	case !onDelete && d.Status.UpdatedNumberScheduled != wanted:
 		return Finding{NotYet, "Not all nodes run the latest template yet"}
 	case d.Status.NumberAvailable != wanted:
 		return Finding{NotYet, "The pods are not available on all nodes yet"}
+	case d.Status.UpdatedNumberScheduled != wanted:
+		return Finding{Available, "The pods are available on all nodes. By the update strategy OnDelete each runs the latest template once it was deleted"}
 	}
 	return Finding{Available, "All nodes run the latest template and its pods are available"}
 }

@@ -76,6 +76,25 @@ type AppliedManifestResourceMeta struct {
 	// uid is the object's, once it is known.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
+	// run is what is known of an object that runs to completion, as a Job does. It is
+	// fleetgate's own.
+	// +optional
+	Run AppliedManifestResourceRun `json:"run,omitzero"`
+}
+
+// AppliedManifestResourceRun is what is known of an object that runs to completion. With it the
+// object is not run again when it is gone from the cluster.
+type AppliedManifestResourceRun struct {
+	// manifestHash is the hash of what the manifest has run: its kind and spec, without the time
+	// after which it is deleted. Another hash runs anew.
+	// +optional
+	ManifestHash string `json:"manifestHash,omitempty"`
+	// result is Complete or Failed. Empty: it was not seen to end.
+	// +optional
+	Result string `json:"result,omitempty"`
+	// reason is why it ended, as its controller said.
+	// +optional
+	Reason string `json:"reason,omitempty"`
 }
 
 // AppliedManifestWorkList is a list of AppliedManifestWorks.

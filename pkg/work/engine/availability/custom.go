@@ -1,0 +1,91 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package availability
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// isBuiltIn reports whether an API group is one of Kubernetes itself. Kinds that projects of Kubernetes
+// define, as those of the Gateway API, are custom resources.
+func isBuiltIn(group string) bool {
+	name, protected := strings.CutSuffix(group, ".k8s.io")
+	if !protected {
+		return !strings.Contains(group, ".")
+	}
+	switch name {
+	case "admissionregistration", "apiextensions", "apiregistration", "authentication", "authorization", "certificates",
+		"coordination", "discovery", "events", "flowcontrol.apiserver", "internal.apiserver", "metrics", "networking", "node",
+		"rbac.authorization", "resource", "scheduling", "storage", "storagemigration":
+		return true
+	}
+	return false
+}
+
+// custom judges a custom resource by what controllers agreed to say in its status, as kstatus of
+// cli-utils reads it: observedGeneration, and the conditions Stalled, Reconciling and Ready. The library
+// itself is not used: most of it are rules for built-in kinds, which are others than those of the
+// placement API, and it brings packages of kubectl into the agent.
+func custom(object *unstructured.Unstructured) Finding {
+	generation := object.GetGeneration()
+	kind := object.GetKind()
+	if seen, found, err := unstructured.NestedInt64(object.Object, "status", "observedGeneration"); err == nil && found && seen < generation {
+		return Finding{NotYet, fmt.Sprintf("The controller of the %s has not seen the latest change yet", kind)}
+	}
+	conditions := conditionsIn(object)
+	if stalled, found := conditions["Stalled"]; found && stalled.status == "True" {
+		return Finding{Failed, stalled.sentence(fmt.Sprintf("The %s is stalled", kind))}
+	}
+	if reconciling, found := conditions["Reconciling"]; found && reconciling.status == "True" {
+		return Finding{NotYet, reconciling.sentence(fmt.Sprintf("The %s is being reconciled", kind))}
+	}
+	ready, found := conditions["Ready"]
+	switch {
+	case !found:
+		return untracked()
+	case ready.generation > 0 && ready.generation < generation:
+		return Finding{NotYet, fmt.Sprintf("The controller of the %s has not said yet whether it is ready since the latest change", kind)}
+	case ready.status == "True":
+		return Finding{Available, fmt.Sprintf("The %s is ready", kind)}
+	}
+	return Finding{NotYet, ready.sentence(fmt.Sprintf("The %s is not ready", kind))}
+}
+
+// said is a condition of an object.
+type said struct {
+	status, reason, message string
+	generation              int64
+}
+
+// sentence is text with why.
+func (s said) sentence(text string) string {
+	why := s.reason
+	if s.message != "" {
+		why = sentence(s.reason, s.message)
+	}
+	if why == "" {
+		return text
+	}
+	return text + ": " + why
+}
+
+func conditionsIn(object *unstructured.Unstructured) map[string]said {
+	list, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	found := map[string]said{}
+	for _, item := range list {
+		fields, _ := item.(map[string]any)
+		text := func(key string) string {
+			value, _ := fields[key].(string)
+			return value
+		}
+		generation, _ := fields["observedGeneration"].(int64)
+		if kind := text("type"); kind != "" {
+			found[kind] = said{status: text("status"), reason: text("reason"), message: text("message"), generation: generation}
+		}
+	}
+	return found
+}

@@ -1,0 +1,30 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"fleetgate.io/fleetgate/pkg/work/engine/availability"
+)
+
+// withClass is the finding of an object once the StorageClass is asked on which it may depend. Where
+// the agent may not read that, or there is none, the finding stays: a claim without its class is not
+// bound either.
+func (e *Engine) withClass(ctx context.Context, object *unstructured.Unstructured, found availability.Finding) availability.Finding {
+	name := availability.ClassOf(object)
+	if name == "" {
+		return found
+	}
+	class, err := e.member.Resource(storagev1.SchemeGroupVersion.WithResource("storageclasses")).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		//lint:ignore nilerr What the claim says itself has to do.
+		return found
+	}
+	return availability.WithClass(found, class)
+}

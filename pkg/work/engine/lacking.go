@@ -1,0 +1,63 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
+)
+
+// lacking are the namespaces that objects of one work need and that are not on the member. They
+// are followed: that one of them comes wakes the work, however long its next try is away.
+type lacking struct {
+	mu    sync.Mutex // guards names
+	names []string
+}
+
+// namespaces are those to follow.
+func (l *lacking) namespaces() []memberwatch.Object {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	objects := make([]memberwatch.Object, 0, len(l.names))
+	for _, name := range l.names {
+		objects = append(objects, memberwatch.Object{Resource: corev1.SchemeGroupVersion.WithResource("namespaces"), Name: name})
+	}
+	return objects
+}
+
+// note remembers what outcomes lack, and reports whether that is something else than before.
+func (l *lacking) note(outcomes []Outcome) bool {
+	var names []string
+	for _, out := range outcomes {
+		if out.lacksNamespace {
+			names = append(names, out.Ref.Namespace)
+		}
+	}
+	slices.SortFunc(names, strings.Compare)
+	names = slices.Compact(names)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if slices.Equal(l.names, names) {
+		return false
+	}
+	l.names = names
+	return true
+}
+
+// isWithoutNamespace reports whether an object was refused because its namespace does not exist.
+func isWithoutNamespace(err error) bool {
+	var answer apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &answer) {
+		return false
+	}
+	details := answer.Status().Details
+	return details != nil && details.Group == "" && details.Kind == "namespaces"
+}

@@ -1,0 +1,43 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+	testingclock "k8s.io/utils/clock/testing"
+)
+
+func TestLacking_NamesTheNamespacesThatAreMissing(t *testing.T) {
+	e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time))
+	missing := apierrors.NewNotFound(corev1.Resource("namespaces"), "ns")
+	e.member.(*fake.FakeDynamicClient).PrependReactor("create", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, missing
+	})
+	it := configMapItem(t, "1")
+	outcomes := e.run(t.Context(), work, []Item{it, it})
+	if outcomes[0].Refused == nil || outcomes[0].Settled {
+		t.Errorf("the outcome is %+v", outcomes[0])
+	}
+	l := &lacking{}
+	if !l.note(outcomes) || l.note(outcomes) {
+		t.Error("a change is not told from none")
+	}
+	got := l.namespaces()
+	if len(got) != 1 || got[0].Name != "ns" || got[0].Resource.Resource != "namespaces" {
+		t.Errorf("followed are %s", cmp.Diff(nil, got))
+	}
+	if !l.note(nil) || len(l.namespaces()) != 0 {
+		t.Error("a namespace that came is still followed")
+	}
+	if isWithoutNamespace(apierrors.NewNotFound(corev1.Resource("configmaps"), "a")) {
+		t.Error("another object that is missing counts as a namespace")
+	}
+}
