@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/naming"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 	"fleetgate.io/fleetgate/pkg/placement/plugins"
 	"fleetgate.io/fleetgate/pkg/placement/plugins/untolerated"
@@ -44,12 +45,12 @@ type slice struct {
 }
 
 func sliceName(placement string, number int) string {
-	return fmt.Sprintf("%s-decision-%d", placement, number)
+	return fmt.Sprintf("%s-decision-%d", naming.Within(placement, 230), number)
 }
 
 func (s *slice) labels(placement string) map[string]string {
 	return map[string]string{
-		ocmclusterv1beta1.PlacementLabel:          placement,
+		ocmclusterv1beta1.PlacementLabel:          naming.LabelValue(placement),
 		ocmclusterv1beta1.DecisionGroupIndexLabel: strconv.Itoa(s.index),
 		ocmclusterv1beta1.DecisionGroupNameLabel:  s.group,
 	}

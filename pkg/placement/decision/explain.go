@@ -16,6 +16,7 @@ import (
 	clusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1alpha1"
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
+	"fleetgate.io/fleetgate/pkg/naming"
 	"fleetgate.io/fleetgate/pkg/placement/decision/clustercel"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 	"fleetgate.io/fleetgate/pkg/placement/plugins"
@@ -72,7 +73,7 @@ func (w *World) Explain(placement *ocmclusterv1beta1.Placement, now time.Time) (
 	for i := range w.Decisions {
 		of := &w.Decisions[i]
 		tally.see(of, false)
-		if of.Namespace == key.Namespace && of.Labels[ocmclusterv1beta1.PlacementLabel] == key.Name {
+		if of.Namespace == key.Namespace && naming.Labelled(of, ocmclusterv1beta1.PlacementLabel) == key.Name {
 			existing = append(existing, of)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/naming"
 )
 
 // tally counts which clusters PlacementDecisions have, all of the hub, and knows what
@@ -45,7 +46,7 @@ type content struct {
 
 func contentOf(decision *ocmclusterv1beta1.PlacementDecision) content {
 	c := content{
-		placement: decision.Labels[ocmclusterv1beta1.PlacementLabel], group: decision.Labels[ocmclusterv1beta1.DecisionGroupNameLabel],
+		placement: naming.Labelled(decision, ocmclusterv1beta1.PlacementLabel), group: decision.Labels[ocmclusterv1beta1.DecisionGroupNameLabel],
 		index: decision.Labels[ocmclusterv1beta1.DecisionGroupIndexLabel], decisions: decision.Status.Decisions,
 	}
 	if owner := metav1.GetControllerOf(decision); owner != nil {

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/naming"
 	"fleetgate.io/fleetgate/pkg/placement/slicing"
 )
 
@@ -74,7 +75,7 @@ func hasMeta(is *ocmclusterv1beta1.PlacementDecision, placement *ocmclusterv1bet
 			return false
 		}
 	}
-	return metav1.IsControlledBy(is, placement)
+	return naming.Labelled(is, ocmclusterv1beta1.PlacementLabel) == placement.Name && metav1.IsControlledBy(is, placement)
 }
 
 // write brings the hub's objects to what was decided: decisions first, then the status,
@@ -196,6 +197,7 @@ func (w *round) bringObject(ctx context.Context, is *ocmclusterv1beta1.Placement
 		after.Labels = map[string]string{}
 	}
 	maps.Copy(after.Labels, s.labels(w.placement.Name))
+	naming.Label(after, ocmclusterv1beta1.PlacementLabel, w.placement.Name)
 	// One of an earlier Placement of that name serves this one: nobody misses it meanwhile.
 	after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.Kind == "Placement" && ref.Name == w.placement.Name })
 	after.OwnerReferences = append(after.OwnerReferences, w.owner())
@@ -208,12 +210,14 @@ func (w *round) bringObject(ctx context.Context, is *ocmclusterv1beta1.Placement
 // desired is the decision as it is created. That its status is not taken then is the
 // API server's doing: watchers of the request see what is to come.
 func (w *round) desired(s *slice) *ocmclusterv1beta1.PlacementDecision {
-	return &ocmclusterv1beta1.PlacementDecision{
+	decision := &ocmclusterv1beta1.PlacementDecision{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: w.placement.Namespace, Name: s.name, Labels: s.labels(w.placement.Name), OwnerReferences: []metav1.OwnerReference{w.owner()},
 		},
 		Status: ocmclusterv1beta1.PlacementDecisionStatus{Decisions: s.decisions},
 	}
+	naming.Label(decision, ocmclusterv1beta1.PlacementLabel, w.placement.Name)
+	return decision
 }
 
 func (w *round) owner() metav1.OwnerReference {

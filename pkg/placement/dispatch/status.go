@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/naming"
 )
 
 // maxDetails is how many objects of one kind of trouble a binding names.
@@ -139,7 +140,7 @@ func (d *dispatched) diffReported() {
 	switch {
 	case failed != "":
 		d.set(placementv1beta1.ConditionDiffReported, metav1.ConditionFalse, placementv1beta1.ReasonNotAllWorkHaveDiffReported,
-			fmt.Sprintf("Work %q has not reported its differences", failed))
+			fmt.Sprintf("Work %q has not reported its differences: %s", failed, current(workNamed(d.works, failed), placementv1beta1.ConditionDiffReported).Message))
 	case pending != "":
 		d.set(placementv1beta1.ConditionDiffReported, metav1.ConditionFalse, placementv1beta1.ReasonDiffReportInProgress,
 			d.awaited("Work %q is finding its differences", pending))
@@ -181,6 +182,7 @@ func (d *dispatched) details() {
 			d.detail(&w.Status.ManifestConditions[i], envelope)
 		}
 	}
+	withinBudget(d.status)
 }
 
 // envelopeOf is the envelope that a Work was made from, or nil.
@@ -189,7 +191,7 @@ func envelopeOf(w *placementv1beta1.Work) *placementv1beta1.EnvelopeIdentifier {
 		return nil
 	}
 	return &placementv1beta1.EnvelopeIdentifier{
-		Name:      w.Labels[placementv1beta1.EnvelopeNameLabel],
+		Name:      naming.Labelled(w, placementv1beta1.EnvelopeNameLabel),
 		Namespace: w.Labels[placementv1beta1.EnvelopeNamespaceLabel],
 		Type:      placementv1beta1.EnvelopeType(w.Labels[placementv1beta1.EnvelopeTypeLabel]),
 	}
@@ -225,6 +227,9 @@ func trouble(m *placementv1beta1.ManifestCondition) *metav1.Condition {
 	kinds := []string{placementv1beta1.ConditionApplied, placementv1beta1.ConditionAvailable, placementv1beta1.ConditionDiffReported}
 	for _, kind := range kinds {
 		i := slices.IndexFunc(m.Conditions, func(c metav1.Condition) bool { return c.Type == kind && c.Status == metav1.ConditionFalse })
+		if i >= 0 && kind == placementv1beta1.ConditionDiffReported && m.Conditions[i].Reason == placementv1beta1.ReasonDecodingErred {
+			continue // KubeFleet's clients find it in the conditions only
+		}
 		if i >= 0 {
 			return &m.Conditions[i]
 		}

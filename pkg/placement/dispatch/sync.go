@@ -55,6 +55,9 @@ func (r *Reconciler) sync(ctx context.Context, b placementv1beta1.BindingObject,
 	if err := belongsTo(b.GetNamespace(), group, r.Scopes); err != nil {
 		return have, err
 	}
+	if group, err = split(group); err != nil {
+		return have, err
+	}
 	desired, err := desiredWorks(b, group, reportBack(placement))
 	if err != nil {
 		return have, err

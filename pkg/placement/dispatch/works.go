@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/naming"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
@@ -42,8 +44,11 @@ func desiredWorks(b placementv1beta1.BindingObject, group *snapshot.Group, back 
 		switch {
 		case part.Envelope != nil:
 			w.Name = placementv1beta1.EnvelopeWorkName(b.GetNamespace(), placement, *part.Envelope)
+			if part.Piece > 0 {
+				w.Name += "-" + strconv.Itoa(part.Piece)
+			}
 			w.Labels[placementv1beta1.EnvelopeTypeLabel] = string(part.Envelope.Type)
-			w.Labels[placementv1beta1.EnvelopeNameLabel] = part.Envelope.Name
+			naming.Label(w, placementv1beta1.EnvelopeNameLabel, part.Envelope.Name)
 			w.Labels[placementv1beta1.EnvelopeNamespaceLabel] = part.Envelope.Namespace
 		case subindex >= 0:
 			w.Name = placementv1beta1.SubWorkName(b.GetNamespace(), placement, subindex)

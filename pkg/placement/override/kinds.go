@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/naming"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 )
 
@@ -45,7 +46,7 @@ func clusterScoped() kind {
 		emptySnapshot: func() client.Object { return &placementv1beta1.ClusterResourceOverrideSnapshot{} },
 		list: func(ctx context.Context, reader client.Reader, override client.Object) ([]client.Object, error) {
 			var list placementv1beta1.ClusterResourceOverrideSnapshotList
-			err := reader.List(ctx, &list, client.MatchingLabels{placementv1beta1.ParentOverrideLabel: override.GetName()})
+			err := reader.List(ctx, &list, client.MatchingLabels{placementv1beta1.ParentOverrideLabel: naming.LabelValue(override.GetName())})
 			return pointers(list.Items, func(s *placementv1beta1.ClusterResourceOverrideSnapshot) client.Object { return s }), err
 		},
 		spec: func(override client.Object) any { return override.(*placementv1beta1.ClusterResourceOverride).Spec },
@@ -67,7 +68,7 @@ func namespaced() kind {
 		list: func(ctx context.Context, reader client.Reader, override client.Object) ([]client.Object, error) {
 			var list placementv1beta1.ResourceOverrideSnapshotList
 			err := reader.List(ctx, &list, client.InNamespace(override.GetNamespace()),
-				client.MatchingLabels{placementv1beta1.ParentOverrideLabel: override.GetName()})
+				client.MatchingLabels{placementv1beta1.ParentOverrideLabel: naming.LabelValue(override.GetName())})
 			return pointers(list.Items, func(s *placementv1beta1.ResourceOverrideSnapshot) client.Object { return s }), err
 		},
 		spec: func(override client.Object) any { return override.(*placementv1beta1.ResourceOverride).Spec },
@@ -109,16 +110,20 @@ func (k kind) hashOf(override client.Object) ([]byte, error) {
 	return []byte(hex.EncodeToString(sum[:])), nil
 }
 
+// maxOverride is how much of an override's name is in those of its snapshots, which end with a
+// number and are 253 characters long at most.
+const maxOverride = 240
+
 // desired is the snapshot of the override as it is now.
 func (k kind) desired(override client.Object, hash []byte, index int) client.Object {
 	s := k.emptySnapshot()
 	s.SetNamespace(override.GetNamespace())
-	s.SetName(placementv1beta1.OverrideSnapshotName(override.GetName(), index))
+	s.SetName(placementv1beta1.OverrideSnapshotName(naming.Within(override.GetName(), maxOverride), index))
 	s.SetLabels(map[string]string{
-		placementv1beta1.ParentOverrideLabel:   override.GetName(),
 		placementv1beta1.OverrideIndexLabel:    strconv.Itoa(index),
 		placementv1beta1.IsLatestSnapshotLabel: strconv.FormatBool(true),
 	})
+	naming.Label(s, placementv1beta1.ParentOverrideLabel, override.GetName())
 	k.fill(s, override, hash)
 	return s
 }

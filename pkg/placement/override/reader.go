@@ -17,6 +17,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/enqueue"
+	"fleetgate.io/fleetgate/pkg/naming"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 )
 
@@ -49,7 +50,7 @@ type newest map[types.NamespacedName]struct {
 }
 
 func (n newest) add(snapshot client.Object, o Override) {
-	key := types.NamespacedName{Namespace: snapshot.GetNamespace(), Name: snapshot.GetLabels()[placementv1beta1.ParentOverrideLabel]}
+	key := types.NamespacedName{Namespace: snapshot.GetNamespace(), Name: naming.Labelled(snapshot, placementv1beta1.ParentOverrideLabel)}
 	if index := family.OverrideIndex(snapshot); index >= 0 && (n[key].override.Snapshot.Name == "" || index > n[key].index) {
 		n[key] = struct {
 			index    int

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/naming"
 )
 
 // Member is what rules and variables look at.
@@ -41,7 +42,7 @@ func OfCluster(s *placementv1beta1.ClusterResourceOverrideSnapshot) Override {
 	spec := &s.Spec.OverrideSpec
 	o := Override{
 		Snapshot:  types.NamespacedName{Name: s.Name},
-		name:      s.Labels[placementv1beta1.ParentOverrideLabel],
+		name:      naming.Labelled(s, placementv1beta1.ParentOverrideLabel),
 		placement: spec.Placement, rules: rulesOf(spec.Policy),
 	}
 	for _, t := range spec.ClusterResourceSelectors {
@@ -55,7 +56,7 @@ func OfNamespace(s *placementv1beta1.ResourceOverrideSnapshot) Override {
 	spec := &s.Spec.OverrideSpec
 	o := Override{
 		Snapshot:  types.NamespacedName{Namespace: s.Namespace, Name: s.Name},
-		name:      s.Labels[placementv1beta1.ParentOverrideLabel],
+		name:      naming.Labelled(s, placementv1beta1.ParentOverrideLabel),
 		placement: spec.Placement, rules: rulesOf(spec.Policy),
 	}
 	for _, t := range spec.ResourceSelectors {

@@ -27,6 +27,7 @@ import (
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/awaited"
 	"fleetgate.io/fleetgate/pkg/enqueue"
+	"fleetgate.io/fleetgate/pkg/naming"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/routine"
 )
@@ -82,7 +83,7 @@ func (r *Reconciler) start(mgr ctrl.Manager) error {
 		})).
 		Watches(&ocmclusterv1beta1.Placement{}, r.enqueueSets(func(placement client.Object) string { return placement.GetName() })).
 		Watches(&ocmclusterv1beta1.PlacementDecision{}, r.enqueueSets(func(decision client.Object) string {
-			return decision.GetLabels()[ocmclusterv1beta1.PlacementLabel]
+			return naming.Labelled(decision, ocmclusterv1beta1.PlacementLabel)
 		})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
 		Build(r)

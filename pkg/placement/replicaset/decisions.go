@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/naming"
 	"fleetgate.io/fleetgate/pkg/placement/strategy"
 )
 
@@ -46,7 +47,7 @@ func (r *Reconciler) decisionsOf(ctx context.Context, key client.ObjectKey) (*de
 		return nil, fmt.Errorf("reading Placement %s: %w", key, err)
 	}
 	var list ocmclusterv1beta1.PlacementDecisionList
-	if err := r.Client.List(ctx, &list, client.InNamespace(key.Namespace), client.MatchingLabels{ocmclusterv1beta1.PlacementLabel: key.Name},
+	if err := r.Client.List(ctx, &list, client.InNamespace(key.Namespace), client.MatchingLabels{ocmclusterv1beta1.PlacementLabel: naming.LabelValue(key.Name)},
 		client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the decisions of Placement %s: %w", key, err)
 	}

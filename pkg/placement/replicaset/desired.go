@@ -18,6 +18,7 @@ import (
 	clusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1alpha1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/naming"
 	"fleetgate.io/fleetgate/pkg/placement/strategy"
 )
 
@@ -54,7 +55,7 @@ func desiredLabels(set *workv1alpha1.ManifestWorkReplicaSet, placement string) m
 		labels = map[string]string{}
 	}
 	labels[workv1alpha1.ReplicaSetLabel] = labelValue(set)
-	labels[workv1alpha1.PlacementNameLabel] = placement
+	labels[workv1alpha1.PlacementNameLabel] = naming.LabelValue(placement)
 	return labels
 }
 

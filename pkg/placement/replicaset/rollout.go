@@ -17,6 +17,7 @@ import (
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/naming"
 	"fleetgate.io/fleetgate/pkg/placement/strategy"
 	"fleetgate.io/fleetgate/pkg/refusal"
 )
@@ -53,12 +54,12 @@ func (r *Reconciler) rollOut(ctx context.Context, set *workv1alpha1.ManifestWork
 	now := r.Clock.Now()
 	changes := &changes{set: set, now: now, left: map[workName]bool{}}
 	var all []*placed
-	named := sets.New[string]()
+	named := sets.New[string]() // as labels have it
 	for _, ref := range set.Spec.PlacementRefs {
-		if named.Has(ref.Name) {
+		if named.Has(naming.LabelValue(ref.Name)) {
 			continue
 		}
-		named.Insert(ref.Name)
+		named.Insert(naming.LabelValue(ref.Name))
 		p, err := r.place(ctx, set, ref, hash, works, changes)
 		if err != nil {
 			return 0, err
@@ -181,7 +182,7 @@ func onePerCluster(set *workv1alpha1.ManifestWorkReplicaSet, placement string, w
 	here := map[string]*workv1.ManifestWork{}
 	var more []*workv1.ManifestWork
 	for _, work := range works {
-		if work.Labels[workv1alpha1.PlacementNameLabel] != placement {
+		if work.Labels[workv1alpha1.PlacementNameLabel] != naming.LabelValue(placement) {
 			continue
 		}
 		before, taken := here[work.Namespace]

@@ -18,6 +18,7 @@ import (
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/naming"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/routine"
 )
@@ -129,7 +130,7 @@ func (r *Reconciler) create(ctx context.Context, c *changes, g gift) error {
 // owns reports whether a ManifestWork was made for a Placement of the set.
 func (c *changes) owns(work client.Object, placement string) bool {
 	labels := work.GetLabels()
-	return labels[workv1alpha1.ReplicaSetLabel] == labelValue(c.set) && labels[workv1alpha1.PlacementNameLabel] == placement
+	return labels[workv1alpha1.ReplicaSetLabel] == labelValue(c.set) && labels[workv1alpha1.PlacementNameLabel] == naming.LabelValue(placement)
 }
 
 // results are errors of writes, nil for each that went well, in their order.

@@ -63,6 +63,8 @@ type Part struct {
 	Resources []placementv1beta1.ResourceIdentifier
 	// Hash is Hash(Manifests).
 	Hash string
+	// Piece is the number, from 0, of a part that was cut into several for its Works' sake.
+	Piece int
 }
 
 // Hash tells lists of manifests apart. The API server may give a manifest back

@@ -16,6 +16,7 @@ import (
 
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/enqueue"
+	"fleetgate.io/fleetgate/pkg/naming"
 )
 
 // byPlacement finds the PlacementDecisions of a Placement in the cache.
@@ -61,7 +62,7 @@ func (*ocm) watch(b *builder.Builder) *builder.Builder {
 	return b.
 		Watches(&ocmclusterv1beta1.Placement{}, &handler.EnqueueRequestForObject{}).
 		Watches(&ocmclusterv1beta1.PlacementDecision{}, enqueue.After(settle, func(object client.Object) []types.NamespacedName {
-			name := object.GetLabels()[ocmclusterv1beta1.PlacementLabel]
+			name := naming.Labelled(object, ocmclusterv1beta1.PlacementLabel)
 			if name == "" {
 				return nil
 			}
@@ -72,7 +73,7 @@ func (*ocm) watch(b *builder.Builder) *builder.Builder {
 // addIndex makes the cache ready for chosen.
 func (*ocm) addIndex(ctx context.Context, indexer client.FieldIndexer) error {
 	err := indexer.IndexField(ctx, &ocmclusterv1beta1.PlacementDecision{}, byPlacement, func(object client.Object) []string {
-		return []string{object.GetLabels()[ocmclusterv1beta1.PlacementLabel]}
+		return []string{naming.Labelled(object, ocmclusterv1beta1.PlacementLabel)}
 	})
 	if err != nil {
 		return fmt.Errorf("indexing PlacementDecisions by Placement: %w", err)

@@ -1,0 +1,63 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package naming makes labels and names of objects of names that users chose. A name of an object
+// may have 253 characters, a label's value 63: of a longer one the label is its beginning and a
+// hash. Who writes such a label uses [Label], and [LabelValue] to look for it.
+package naming
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// hashLength is how many hexadecimal digits tell long names apart.
+const hashLength = 16
+
+// LabelValue is the value of a label for a name: the name itself, if it fits.
+func LabelValue(name string) string { return Within(name, validation.LabelValueMaxLength) }
+
+// Within is a name in at most max characters, which have to be more than those of the hash: the
+// name itself, or its beginning and a hash of all of it.
+func Within(name string, most int) string {
+	if len(name) <= most {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return strings.TrimRight(name[:most-hashLength-1], "-._") + "-" + hex.EncodeToString(sum[:])[:hashLength]
+}
+
+// Label labels an object with a name. One that does not fit stands in full in an annotation with
+// the key of the label.
+func Label(object metav1.Object, key, name string) {
+	labels := object.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[key] = LabelValue(name)
+	object.SetLabels(labels)
+	if labels[key] == name {
+		return
+	}
+	annotations := map[string]string{key: name}
+	for other, value := range object.GetAnnotations() { // objects may share them
+		if other != key {
+			annotations[other] = value
+		}
+	}
+	object.SetAnnotations(annotations)
+}
+
+// Labelled is the name that an object was labelled with by [Label], empty if it was not. An
+// annotation that does not belong to the label does not count.
+func Labelled(object metav1.Object, key string) string {
+	value := object.GetLabels()[key]
+	if full := object.GetAnnotations()[key]; full != "" && LabelValue(full) == value {
+		return full
+	}
+	return value
+}

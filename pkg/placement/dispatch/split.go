@@ -1,0 +1,61 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/snapshot"
+)
+
+const (
+	// workBytes is how large a Work may become: what etcd takes in one request by default, less
+	// some for its metadata.
+	workBytes = 1_500_000
+	// statusBytes is what the status of a Work says of one manifest: its identity and two conditions
+	// with short messages have 600 to 750 bytes.
+	statusBytes = 768
+)
+
+// split cuts parts whose Works could not hold their status, which has an entry for each manifest. A
+// snapshot is limited in bytes only, so 800 KiB of small objects would have a status of several
+// megabytes, which no member could write. What fits stays as it is: another cut would move objects
+// from Work to Work.
+func split(group *snapshot.Group) (*snapshot.Group, error) {
+	cut := &snapshot.Group{Index: group.Index, Resources: group.Resources}
+	for _, part := range group.Parts {
+		pieces := piecesOf(part.Manifests)
+		if len(pieces) < 2 {
+			cut.Parts = append(cut.Parts, part)
+			continue
+		}
+		for i, manifests := range pieces {
+			piece := part
+			piece.Piece, piece.Manifests, piece.Resources = i, manifests, nil
+			var err error
+			if piece.Hash, err = snapshot.Hash(manifests); err != nil {
+				return nil, err
+			}
+			cut.Parts = append(cut.Parts, piece)
+		}
+	}
+	if len(cut.Parts) == len(group.Parts) {
+		return group, nil
+	}
+	return cut, nil
+}
+
+// piecesOf are manifests in as few lists as can have Works of their own, in order.
+func piecesOf(manifests []placementv1beta1.Manifest) [][]placementv1beta1.Manifest {
+	var pieces [][]placementv1beta1.Manifest
+	size, from := 0, 0
+	for i := range manifests {
+		needs := len(manifests[i].Raw) + statusBytes
+		if size+needs > workBytes && i > from {
+			pieces = append(pieces, manifests[from:i:i])
+			size, from = 0, i
+		}
+		size += needs
+	}
+	return append(pieces, manifests[from:])
+}
