@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubectl-fleetgate is what `kubectl fleetgate` runs.
+// Command kubectl-fleetgate is the kubectl plugin: `kubectl fleetgate` runs it.
 package main
 
 import (

@@ -77,8 +77,8 @@ func (o options) run(platforms []string) error {
 	m := manifest{
 		APIVersion: "krew.googlecontainertools.github.com/v1alpha2", Kind: "Plugin", Metadata: map[string]string{"name": "fleetgate"},
 		Spec: spec{
-			Version: "v" + o.version, Homepage: "https://github.com/fleetgate/fleetgate", ShortDescription: "Run a fleet of clusters from its hub",
-			Description: "One command for each thing that people do with a fleet of clusters:\nsee whether members are well, why a placement is not where it should be\nand what to do, have clusters join and leave, drain them, steer updates,\nand run kubectl's own commands on one member or over many.\n",
+			Version: "v" + o.version, Homepage: "https://github.com/fleetgate/fleetgate", ShortDescription: "Manage a fleet of clusters from its hub",
+			Description: "Manage a fleet of clusters from its hub: list members and their status,\nexplain why a placement is not applied and how to fix it, join, drain and\nremove clusters, manage staged updates, and run kubectl commands on one\nmember or across many.\n",
 		},
 	}
 	for _, name := range platforms {

@@ -20,31 +20,30 @@ import (
 	"fleetgate.io/fleetgate/pkg/plugin/hub"
 )
 
-// How long a page may take to be asked for and read. Events are not bounded: they end with
-// the console.
+// Timeouts for reading a request. Event streams have no timeout: they end with the console.
 const (
 	headerTimeout = 10 * time.Second
 	readTimeout   = 20 * time.Second
 )
 
-// Console is the pages over one hub.
+// Console serves the pages for one hub.
 type Console struct {
-	// Hub is read as the user.
+	// Hub is read with the user's credentials.
 	Hub   *hub.Hub
 	Clock clock.PassiveClock
 
-	// listen is that of net.ListenConfig if it is nil.
+	// listen defaults to that of net.ListenConfig.
 	listen listenFunc
 	pages  map[string]*template.Template
 	form   string
 	live   *signals
 	took   latencies
 	known  fleetKinds
-	// waiting are changes that were shown and have no answer.
-	waiting shownChanges
+	// pending are changes that were shown and are not confirmed yet.
+	pending confirmations
 }
 
-// handler is the pages without their guard.
+// handler serves the pages without the guard.
 func (c *Console) handler() (http.Handler, error) {
 	pages, err := templates()
 	if err != nil {
@@ -64,15 +63,15 @@ func (c *Console) handler() (http.Handler, error) {
 	mux.HandleFunc("GET /runs/confirm", c.confirm)
 	mux.HandleFunc("POST /runs/approve", c.approve)
 	mux.HandleFunc("POST /runs/stop", c.stop)
-	mux.HandleFunc("GET /across", c.across)
+	mux.HandleFunc("GET /search", c.search)
 	mux.HandleFunc("GET /pod", c.pod)
-	mux.HandleFunc("GET /wrong", c.wrong)
+	mux.HandleFunc("GET /problems", c.problems)
 	mux.HandleFunc("GET /events", c.events)
 	return mux, nil
 }
 
-// Run serves the console until the context ends. Ready is told the file that leads a browser
-// there, once. The error says why it cannot be served.
+// Run serves the console until the context ends. It calls ready once with the file that opens the
+// console in a browser.
 func (c *Console) Run(ctx context.Context, ready func(file, url string)) error {
 	if c.listen == nil {
 		c.listen = (&net.ListenConfig{}).Listen
@@ -95,7 +94,7 @@ func (c *Console) Run(ctx context.Context, ready func(file, url string)) error {
 	if err != nil {
 		return errors.Join(err, closeAll(listeners))
 	}
-	defer func() { _ = os.RemoveAll(filepath.Dir(file)) }() // Its address opens nothing any more.
+	defer func() { _ = os.RemoveAll(filepath.Dir(file)) }() // The address in it is no longer valid.
 	watched, stop := context.WithCancel(ctx)
 	watching := make(chan struct{})
 	go func() {
@@ -122,18 +121,18 @@ func (c *Console) Run(ctx context.Context, ready func(file, url string)) error {
 	return errors.Join(err, closed)
 }
 
-// redirectFile is a page that only the user can read and that leads to the address: what is
-// among a program's arguments everybody on the machine can read.
+// redirectFile creates a page that only the user can read and that redirects to the address. The
+// address must not be an argument of the browser: all users of the machine can read arguments.
 func redirectFile(address string) (string, error) {
 	dir, err := os.MkdirTemp("", "fleetgate-console-")
 	if err != nil {
-		return "", fmt.Errorf("making the file that opens the console: %w", err)
+		return "", fmt.Errorf("creating the file that opens the console: %w", err)
 	}
 	file := filepath.Join(dir, "open.html")
 	text := template.Must(template.New("open").Parse(`<!doctype html><meta charset="utf-8"><title>fleetgate</title><meta http-equiv="refresh" content="0; url={{.}}"><a href="{{.}}">Open the console</a>`))
 	out, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return "", fmt.Errorf("making the file that opens the console: %w", err)
+		return "", fmt.Errorf("creating the file that opens the console: %w", err)
 	}
 	return file, errors.Join(text.Execute(io.Writer(out), address), out.Close())
 }

@@ -1,15 +1,14 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package console shows a fleet in a browser: a server on loopback that renders pages from
-// what it reads of the hub as the user. Nothing new is exposed by the hub, and no credential
-// of the hub is in the browser.
+// Package console is the web console: a server on loopback that renders pages from the hub with the
+// user's credentials. The hub exposes nothing new, and the browser gets no credential of the hub.
 //
-// Others on the machine can reach loopback too, and so can every page that the browser has
-// open. So the server has its port on all of loopback (listen.go), and answers one host alone, whose name nobody can guess
-// (<random>.localhost, since cookies ignore ports), only to who has the cookie that the first
-// hit of a one-time URL was exchanged for (guard.go). Pages are html/template, so that what
-// members and users write is text in them; texts are cut, and lose what turns their
-// direction (render.go). The only writes are the buttons of runs, which show the request
-// first, and need a form of this server's own.
+// Other users of the machine and every page in the browser can reach loopback, too. So the server
+// binds its port on all loopback addresses (listen.go). It answers only requests for one host name
+// that cannot be guessed (<random>.localhost, since cookies ignore ports), and only with a cookie
+// that the first request for a one-time URL receives (guard.go). Pages are html/template, so text
+// from members and users is escaped; it is also shortened and stripped of characters that change
+// the text direction (render.go). The only writes are the buttons of update runs. They show the
+// request first, and require a form token of this server.
 package console

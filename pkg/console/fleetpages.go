@@ -17,12 +17,12 @@ import (
 	"fleetgate.io/fleetgate/pkg/plugin/why"
 )
 
-// failed is the page of what could not be read, with why.
+// failed renders an error.
 func (c *Console) failed(w http.ResponseWriter, err error) {
-	c.render(w, "failed", http.StatusBadGateway, page{Title: "This could not be read", Data: err.Error()})
+	c.render(w, "failed", http.StatusBadGateway, page{Title: "Request failed", Data: err.Error()})
 }
 
-// fleet is every member as a tile.
+// fleet renders every member as a tile.
 func (c *Console) fleet(w http.ResponseWriter, r *http.Request) {
 	overview, err := c.Hub.Overview(r.Context())
 	if err != nil {
@@ -30,22 +30,22 @@ func (c *Console) fleet(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	by := r.URL.Query().Get("by")
-	labels, unwell := map[string]bool{}, 0
+	labels, notReady := map[string]bool{}, 0
 	for i := range overview.Members {
 		m := &overview.Members[i]
 		for key := range m.Labels {
 			labels[key] = true
 		}
-		if state := overview.State(m); state.WhyNot != "" {
-			unwell++
+		if state := overview.State(m); state.Reason != "" {
+			notReady++
 		}
 	}
 	c.render(w, "fleet", http.StatusOK, page{Title: "Fleet", Here: "fleet", Data: map[string]any{
-		"Overview": overview, "Unwell": unwell, "By": by, "Labels": slices.Sorted(maps.Keys(labels)), "Picture": drawn(overview, by),
+		"Overview": overview, "NotReady": notReady, "By": by, "Labels": slices.Sorted(maps.Keys(labels)), "Picture": drawn(overview, by),
 	}})
 }
 
-// member is one, with what is placed there and what is wrong.
+// member renders a member with its problems and placed resources.
 func (c *Console) member(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("name")
 	member, err := c.Hub.Member(r.Context(), name)
@@ -78,42 +78,44 @@ func (c *Console) member(w http.ResponseWriter, r *http.Request) {
 		first = answers[0].String()
 	}
 	c.render(w, "member", http.StatusOK, page{Title: "Member " + name, Here: "fleet", Data: map[string]any{
-		"Member": member, "State": state, "Seen": seen, "Answers": answers, "First": first, "Placed": placed, "Asked": c.ask(r.Context(), name),
+		"Member": member, "State": state, "Seen": seen, "Answers": answers, "First": first, "Placed": placed, "Live": c.readMember(r.Context(), name),
 	}})
 }
 
-// trouble is a line of what is wrong now.
-type trouble struct {
-	Link, What, Why string
-	// Remedy is what to do, where that is not part of Why.
+// problem is an entry of the problems page.
+type problem struct {
+	Link, Object, Reason string
+	// Remedy is empty if Reason contains it.
 	Remedy string
 	rank   int
 }
 
-// wrong is everything that is not as it should be, the worst first.
-func (c *Console) wrong(w http.ResponseWriter, r *http.Request) {
+// problems renders the members and placements that are not ready, the most severe first.
+func (c *Console) problems(w http.ResponseWriter, r *http.Request) {
 	overview, err := c.Hub.Overview(r.Context())
 	if err != nil {
 		c.failed(w, err)
 		return
 	}
-	var all []trouble
+	var all []problem
 	for i := range overview.Members {
 		m := &overview.Members[i]
 		state := overview.State(m)
-		if state.WhyNot == "" || state.OnlyPlacements {
-			continue // What fails there is told with its placement.
+		if state.Reason == "" || state.OnlyPlacements {
+			continue // The placement itself is listed.
 		}
-		all = append(all, trouble{Link: "/member?name=" + query(m.Name), What: "Member " + m.Name, Why: state.WhyNot, Remedy: "kubectl fleetgate why member/" + m.Name, rank: rankOf(m)})
+		all = append(all, problem{Link: "/member?name=" + query(m.Name), Object: "Member " + m.Name, Reason: state.Reason, Remedy: "kubectl fleetgate why member/" + m.Name, rank: rankOf(m)})
 	}
-	for _, placement := range overview.Unwell {
+	for _, placement := range overview.NotReady {
 		all = append(all, ofPlacement(placement))
 	}
-	slices.SortStableFunc(all, func(a, b trouble) int { return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.What, b.What)) })
-	c.render(w, "wrong", http.StatusOK, page{Title: "What is wrong now", Here: "wrong", Data: all})
+	slices.SortStableFunc(all, func(a, b problem) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.Object, b.Object))
+	})
+	c.render(w, "problems", http.StatusOK, page{Title: "Problems", Here: "problems", Data: all})
 }
 
-// rankOf has members that are lost first, and those that wait for a person last.
+// rankOf ranks members with problems first, and those waiting for approval last.
 func rankOf(m *clusterv1beta1.MemberCluster) int {
 	if !m.IsApproved() {
 		return 3

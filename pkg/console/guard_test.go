@@ -35,7 +35,7 @@ func (g *guard) cookie(r *http.Request) {
 	r.AddCookie(&http.Cookie{Name: cookieName, Value: g.session})
 }
 
-func TestTheOneTimeURLOpensOnce(t *testing.T) {
+func TestGuard_OpensOnce(t *testing.T) {
 	g := guarded(t)
 	open, err := url.Parse(g.openURL())
 	if err != nil {
@@ -61,7 +61,7 @@ func TestTheOneTimeURLOpensOnce(t *testing.T) {
 	}
 }
 
-func TestNobodyElseIsLetIn(t *testing.T) {
+func TestGuard_RejectsOtherClients(t *testing.T) {
 	g := guarded(t)
 	for name, test := range map[string]struct {
 		method, target string
@@ -96,7 +96,7 @@ func TestNobodyElseIsLetIn(t *testing.T) {
 	}
 }
 
-func TestAFormOfOurOwnWrites(t *testing.T) {
+func TestGuard_AcceptsOnlyOwnForms(t *testing.T) {
 	g := guarded(t)
 	post := func(form, origin string) int {
 		r := httptest.NewRequest(http.MethodPost, "http://"+g.host+"/runs", strings.NewReader(url.Values{"form": {form}}.Encode()))

@@ -12,13 +12,13 @@ import (
 	"fleetgate.io/fleetgate/pkg/plugin/hub"
 )
 
-// kindsAgain is how long it is remembered which kinds there are: people change what they look
-// for more often than members change their kinds.
-const kindsAgain = 30 * time.Second
+// kindsTTL is how long the kinds of the fleet are cached: users search more often than members change
+// their kinds.
+const kindsTTL = 30 * time.Second
 
-// usual are the kinds that one looks for most, by the names that they have without a group. They
-// stand for all where nobody can be asked.
-var usual = []hub.Kind{
+// commonKinds are searched most often. Their names have no group. They are available even if the fleet
+// cannot be read.
+var commonKinds = []hub.Kind{
 	{Name: "configmaps", Path: "api/v1", Resource: "configmaps", Namespaced: true},
 	{Name: "daemonsets", Path: "apis/apps/v1", Resource: "daemonsets", Namespaced: true},
 	{Name: "deployments", Path: "apis/apps/v1", Resource: "deployments", Namespaced: true},
@@ -32,45 +32,45 @@ var usual = []hub.Kind{
 	{Name: "statefulsets", Path: "apis/apps/v1", Resource: "statefulsets", Namespaced: true},
 }
 
-// pods are what is looked for unless somebody says.
+// pods is the default kind.
 const pods = "pods"
 
-// fleetKinds are the kinds that the fleet had when it was asked last.
+// fleetKinds caches the kinds of the fleet.
 type fleetKinds struct {
 	// mu guards the others.
-	mu   sync.Mutex
-	at   time.Time
-	more []hub.Kind
-	// err is why it could not be asked at that time; more is of an earlier one then.
+	mu    sync.Mutex
+	at    time.Time
+	other []hub.Kind
+	// err is why they could not be read at that time; other is from an earlier time then.
 	err error
 }
 
-// kinds are those besides the usual ones that can be looked for, by name. The error says why the
-// fleet could not be asked: those that it had before are there all the same, and nobody waits
-// for it again at each page.
+// kinds returns the kinds besides the common ones, by name. If the fleet cannot be read, it returns
+// the error together with the previous kinds. Errors are cached, too, so that pages do not wait
+// for the fleet each time.
 func (c *Console) kinds(ctx context.Context) ([]hub.Kind, error) {
 	c.known.mu.Lock()
-	at, more, err := c.known.at, c.known.more, c.known.err
+	at, other, err := c.known.at, c.known.other, c.known.err
 	c.known.mu.Unlock()
-	if !at.IsZero() && c.Clock.Since(at) < kindsAgain {
-		return more, err
+	if !at.IsZero() && c.Clock.Since(at) < kindsTTL {
+		return other, err
 	}
 	all, err := c.Hub.FleetKinds(ctx)
 	if ctx.Err() != nil {
-		return more, ctx.Err() // Who asked has gone, which says nothing of the fleet.
+		return other, ctx.Err() // The browser closed the request: that is not an error of the fleet.
 	}
 	if err == nil {
-		more = slices.DeleteFunc(all, func(k hub.Kind) bool {
-			return slices.ContainsFunc(usual, func(u hub.Kind) bool { return u.Path == k.Path && u.Resource == k.Resource })
+		other = slices.DeleteFunc(all, func(k hub.Kind) bool {
+			return slices.ContainsFunc(commonKinds, func(u hub.Kind) bool { return u.Path == k.Path && u.Resource == k.Resource })
 		})
 	}
 	c.known.mu.Lock()
 	defer c.known.mu.Unlock()
-	c.known.at, c.known.more, c.known.err = c.Clock.Now(), more, err
-	return more, err
+	c.known.at, c.known.other, c.known.err = c.Clock.Now(), other, err
+	return other, err
 }
 
-// named is the kind of that name, and whether there is one.
+// named returns the kind with that name.
 func named(kinds []hub.Kind, name string) (hub.Kind, bool) {
 	if at := slices.IndexFunc(kinds, func(k hub.Kind) bool { return k.Name == name }); at >= 0 {
 		return kinds[at], true

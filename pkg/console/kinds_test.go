@@ -30,7 +30,7 @@ func (f *fleetOf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.asked++
 	}
 	if f.down {
-		http.Error(w, "the gateway is away", http.StatusServiceUnavailable)
+		http.Error(w, "the gateway is unreachable", http.StatusServiceUnavailable)
 		return
 	}
 	answers := map[string]string{
@@ -49,7 +49,7 @@ func (f *fleetOf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(text))
 }
 
-func TestAnyKindOfTheFleetCanBeLookedFor(t *testing.T) {
+func TestSearch_OffersKindsOfFleet(t *testing.T) {
 	fleet := &fleetOf{}
 	server := httptest.NewServer(fleet)
 	t.Cleanup(server.Close)
@@ -58,7 +58,7 @@ func TestAnyKindOfTheFleetCanBeLookedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := get(handler, "/across?kind=widgets.example.com&namespace=shop").Body.String()
+	page := get(handler, "/search?kind=widgets.example.com&namespace=shop").Body.String()
 	for _, want := range []string{"<option>deployments</option>", "<option>secrets</option>", "<option selected>widgets.example.com</option>", "<caption>widgets.example.com"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("there is no %s in\n%s", want, page)
@@ -70,17 +70,17 @@ func TestAnyKindOfTheFleetCanBeLookedFor(t *testing.T) {
 	if want := "/apis/example.com/v1/widgets"; len(fleet.lists) != 1 || fleet.lists[0] != want {
 		t.Errorf("asked for %v, want %s: it has no namespaces", fleet.lists, want)
 	}
-	if page := get(handler, "/across?kind=gadgets").Body.String(); !strings.Contains(page, "&#34;gadgets&#34; is none of the kinds") || len(fleet.lists) != 1 {
+	if page := get(handler, "/search?kind=gadgets").Body.String(); !strings.Contains(page, "Unknown kind &#34;gadgets&#34;") || len(fleet.lists) != 1 {
 		t.Errorf("of a kind that nobody has it says\n%s", page)
 	}
 	if fleet.asked != 1 {
 		t.Errorf("the fleet was asked %d times within a moment", fleet.asked)
 	}
-	clock.Step(kindsAgain)
+	clock.Step(kindsTTL)
 	fleet.down = true
 	for range 2 {
-		page := get(handler, "/across?kind=deployments").Body.String()
-		for _, want := range []string{"Which kinds the fleet has now could not be read", "<option selected>deployments</option>", "<option>widgets.example.com</option>"} {
+		page := get(handler, "/search?kind=deployments").Body.String()
+		for _, want := range []string{"The list of kinds may be out of date", "<option selected>deployments</option>", "<option>widgets.example.com</option>"} {
 			if !strings.Contains(page, want) {
 				t.Errorf("of a fleet that does not answer it does not say %s:\n%s", want, page)
 			}

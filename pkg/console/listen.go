@@ -12,16 +12,15 @@ import (
 	"strconv"
 )
 
-// portTries is how many ports are tried until one is free in both families.
+// portTries limits the ports that are tried until one is free in both address families.
 const portTries = 20
 
 // listenFunc is net.ListenConfig.Listen.
 type listenFunc func(ctx context.Context, network, address string) (net.Listener, error)
 
-// listenOnLoopback takes one port on all of loopback. Browsers look for names below localhost
-// at ::1 before 127.0.0.1: whoever else on the machine had the port there would be sent the
-// one-time key, and the cookie. So a port that is another's in one family is not used in the
-// other.
+// listenOnLoopback binds one port on all loopback addresses. Browsers resolve names below localhost to
+// ::1 before 127.0.0.1: another user's server with that port on ::1 would receive the one-time key
+// and the cookie. So a port must be free in both address families.
 func listenOnLoopback(ctx context.Context, listen listenFunc) ([]net.Listener, error) {
 	hosts, err := loopbackHosts()
 	if err != nil {
@@ -36,8 +35,8 @@ func listenOnLoopback(ctx context.Context, listen listenFunc) ([]net.Listener, e
 	return nil, fmt.Errorf("listening on loopback: %w", err)
 }
 
-// loopbackHosts are the addresses that browsers may try. ::1 is not among them only where the
-// machine does not have it, so that nobody else can listen there either.
+// loopbackHosts are the addresses that browsers may try. ::1 is left out only if the machine does not
+// have it: then nobody else can listen there either.
 func loopbackHosts() ([]string, error) {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {

@@ -59,7 +59,7 @@ func ran(t *testing.T, listen listenFunc) string {
 	return ""
 }
 
-func TestNobodyElseHasThePortWhereBrowsersLookFirst(t *testing.T) {
+func TestListenOnLoopback_BindsAllAddresses(t *testing.T) {
 	needsIPv6(t)
 	port := ran(t, nil)
 	for _, host := range []string{"127.0.0.1", "::1"} {
@@ -79,7 +79,7 @@ func TestNobodyElseHasThePortWhereBrowsersLookFirst(t *testing.T) {
 	}
 }
 
-func TestAPortThatIsAnothersAtTheOtherAddressIsNotUsed(t *testing.T) {
+func TestListenOnLoopback_SkipsPortTakenOnOtherAddress(t *testing.T) {
 	needsIPv6(t)
 	var taken string
 	port := ran(t, func(ctx context.Context, network, address string) (net.Listener, error) {

@@ -20,15 +20,16 @@ import (
 )
 
 const (
-	// gather is how long changes are gathered before pages are told: a fleet never rests.
-	gather = 500 * time.Millisecond
-	// watchAgain is how soon a watch that has ended is made again.
-	watchAgain = 2 * time.Second
-	// alive is how often an idle page hears something, so that it notices an end.
-	alive = 15 * time.Second
+	// debounce is how long changes are collected before pages are notified: a fleet changes all the
+	// time.
+	debounce = 500 * time.Millisecond
+	// rewatchAfter is the pause before a watch that has ended is re-created.
+	rewatchAfter = 2 * time.Second
+	// keepAlive is how often an idle page receives a comment, so that it detects a lost connection.
+	keepAlive = 15 * time.Second
 )
 
-// signals tell pages that something has changed; what, they ask for.
+// signals notify pages of changes. Pages then reload to see what has changed.
 type signals struct {
 	mu        sync.Mutex
 	listeners map[chan struct{}]bool
@@ -49,19 +50,19 @@ func (s *signals) listen() (changed chan struct{}, leave func()) {
 	}
 }
 
-func (s *signals) tell() {
+func (s *signals) notify() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for listener := range s.listeners {
 		select {
 		case listener <- struct{}{}:
-		default: // It has not yet looked at the one before.
+		default: // The previous notification is still pending.
 		}
 	}
 }
 
-// watch follows the kinds that pages show until the context ends: members whole, the others by
-// their metadata.
+// watch watches the kinds that pages show until the context ends: members completely, others by their
+// metadata.
 func (c *Console) watch(ctx context.Context) {
 	var group sync.WaitGroup
 	lists := []client.ObjectList{&clusterv1beta1.MemberClusterList{}}
@@ -74,15 +75,15 @@ func (c *Console) watch(ctx context.Context) {
 		group.Go(func() {
 			for ctx.Err() == nil {
 				c.follow(ctx, list)
-				wait(ctx, watchAgain)
+				wait(ctx, rewatchAfter)
 			}
 		})
 	}
 	group.Wait()
 }
 
-// follow tells of changes until the watch ends. A kind that the user may not watch is not
-// live; what keeps it from being read its page says.
+// follow notifies pages of changes until the watch ends. A kind that the user may not watch is not
+// live; its page shows errors of reading it.
 func (c *Console) follow(ctx context.Context, list client.ObjectList) {
 	watched, err := c.Hub.Watch(ctx, list)
 	if err != nil {
@@ -98,16 +99,16 @@ func (c *Console) follow(ctx context.Context, list client.ObjectList) {
 			if !open {
 				return
 			}
-			if isNews(shown, event) {
-				c.live.tell()
+			if isVisible(shown, event) {
+				c.live.notify()
 			}
 		}
 	}
 }
 
-// isNews is false for a member of which pages show what they show already: each reports every
-// few minutes, and of a thousand there is always one.
-func isNews(shown map[string]*clusterv1beta1.MemberCluster, event watch.Event) bool {
+// isVisible is false for an update of a member that changes nothing on the pages: each member reports
+// every few minutes, so with a thousand members there always is an update.
+func isVisible(shown map[string]*clusterv1beta1.MemberCluster, event watch.Event) bool {
 	member, ok := event.Object.(*clusterv1beta1.MemberCluster)
 	if !ok {
 		return true
@@ -121,8 +122,8 @@ func isNews(shown map[string]*clusterv1beta1.MemberCluster, event watch.Event) b
 	return before == nil || !equality.Semantic.DeepEqual(before, now)
 }
 
-// withoutTimes is a member without when it was heard of and looked at, and without what no
-// page shows.
+// withoutTimes is a copy of a member without times of heartbeats and observations, and without fields
+// that no page shows.
 func withoutTimes(member *clusterv1beta1.MemberCluster) *clusterv1beta1.MemberCluster {
 	m := member.DeepCopy()
 	m.ResourceVersion, m.ManagedFields = "", nil
@@ -137,11 +138,11 @@ func withoutTimes(member *clusterv1beta1.MemberCluster) *clusterv1beta1.MemberCl
 	return m
 }
 
-// followLook tells one page of changes of what it looks at, until the context ends.
-func (c *Console) followLook(ctx context.Context, l *look, changed chan<- struct{}) {
-	to, params, path, err := l.request()
-	if err != nil || l.Problem != "" {
-		return // The page says so.
+// followSearch notifies one page of changes in its search result, until the context ends.
+func (c *Console) followSearch(ctx context.Context, s *search, changed chan<- struct{}) {
+	to, params, path, err := s.request()
+	if err != nil || s.Problem != "" {
+		return // The page shows the error.
 	}
 	tell := func() {
 		select {
@@ -150,9 +151,9 @@ func (c *Console) followLook(ctx context.Context, l *look, changed chan<- struct
 		}
 	}
 	for ctx.Err() == nil {
-		// What keeps it from being read the page says.
+		// The page shows errors of reading.
 		_ = c.Hub.Changes(ctx, tell, to, params, path...)
-		wait(ctx, watchAgain)
+		wait(ctx, rewatchAfter)
 	}
 }
 
@@ -165,7 +166,7 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// events is the stream on which a page hears that something has changed.
+// events is the stream that notifies a page of changes.
 func (c *Console) events(w http.ResponseWriter, r *http.Request) {
 	changed, leave := c.live.listen()
 	defer leave()
@@ -174,7 +175,7 @@ func (c *Console) events(w http.ResponseWriter, r *http.Request) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			c.followLook(ctx, c.lookOf(ctx, q), changed)
+			c.followSearch(ctx, c.parseSearch(ctx, q), changed)
 		}()
 		defer func() { stop(); <-ended }()
 	}
@@ -184,14 +185,14 @@ func (c *Console) events(w http.ResponseWriter, r *http.Request) {
 		if _, err := fmt.Fprint(w, text); err != nil || flush() != nil {
 			return
 		}
-		timer := time.NewTimer(alive)
+		timer := time.NewTimer(keepAlive)
 		select {
 		case <-r.Context().Done():
 			timer.Stop()
 			return
 		case <-changed:
 			timer.Stop()
-			wait(r.Context(), gather)
+			wait(r.Context(), debounce)
 			text = "data: changed\n\n"
 		case <-timer.C:
 			text = ": alive\n\n"

@@ -83,7 +83,7 @@ func joined(name string, labels map[string]string) *clusterv1beta1.MemberCluster
 	return m
 }
 
-func TestWhatOthersWriteIsTextOnEveryPage(t *testing.T) {
+func TestPages_EscapeUntrustedText(t *testing.T) {
 	member := joined("m", map[string]string{"region": "eu"})
 	member.Status.Conditions[1] = metav1.Condition{Type: clusterv1beta1.ConditionJoined, Status: metav1.ConditionUnknown, Reason: "Silent", Message: hostile + strings.Repeat("x", 64<<10)}
 	member.Status.Properties["evil"] = clusterv1beta1.PropertyValue{Value: hostile}
@@ -98,7 +98,7 @@ func TestWhatOthersWriteIsTextOnEveryPage(t *testing.T) {
 	run.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{{StageName: hostile, Clusters: []placementv1beta1.ClusterUpdatingStatus{{ClusterName: hostile}}}}
 	table := fmt.Sprintf(`{"kind":"Table","apiVersion":"meta.k8s.io/v1","columnDefinitions":[{"name":"Name"},{"name":%[1]q}],"rows":[{"cells":["shop",%[1]q],"object":{"metadata":{"name":"shop"}}}]}`, "<script>alert(1)</script>")
 	handler := over(t, table, member, placement, binding, run)
-	for _, path := range []string{"/", "/?by=region", "/member?name=m", "/placements", "/placement?name=shop", "/runs", "/runs/confirm?what=stop&run=r", "/across", "/across?kind=pods&namespace=%3Cscript%3E", "/wrong", "/member?name=%3Cscript%3E", "/pod?member=m&namespace=default&name=%3Cscript%3E"} {
+	for _, path := range []string{"/", "/?by=region", "/member?name=m", "/placements", "/placement?name=shop", "/runs", "/runs/confirm?what=stop&run=r", "/search", "/search?kind=pods&namespace=%3Cscript%3E", "/problems", "/member?name=%3Cscript%3E", "/pod?member=m&namespace=default&name=%3Cscript%3E"} {
 		w := get(handler, path)
 		body := w.Body.String()
 		if w.Code != http.StatusOK && !strings.Contains(path, "%3C") || strings.Contains(body, "<script>") || strings.ContainsAny(body, "\u202e\x1b") || len(body) > 64<<10 {
@@ -113,7 +113,7 @@ func TestWhatOthersWriteIsTextOnEveryPage(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongNamesSickMembersOnWhichAPlacementFailsToo(t *testing.T) {
+func TestProblems_ListsMembersWithOwnProblems(t *testing.T) {
 	sick, lent := joined("sick", nil), joined("lent", nil)
 	sick.Status.AgentStatus[0].Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionHealthy, Status: metav1.ConditionFalse, Reason: "NotReady", Message: "etcd is slow"}}
 	placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
@@ -122,7 +122,7 @@ func TestWhatIsWrongNamesSickMembersOnWhichAPlacementFailsToo(t *testing.T) {
 			ClusterName: member, Conditions: []metav1.Condition{{Type: placementv1beta1.ConditionApplied, Status: metav1.ConditionFalse, Message: "exceeded quota"}},
 		})
 	}
-	body := get(over(t, tableOf("shop"), sick, lent, placement), "/wrong").Body.String()
+	body := get(over(t, tableOf("shop"), sick, lent, placement), "/problems").Body.String()
 	for text, want := range map[string]bool{"Member sick": true, "etcd is slow": true, "Member lent": false, "Placement shop": true} {
 		if strings.Contains(body, text) != want {
 			t.Errorf("%q is there: %v, in\n%s", text, !want, body)
@@ -135,7 +135,7 @@ func tableOf(name string) string {
 	return fmt.Sprintf(`{"kind":"Table","apiVersion":"meta.k8s.io/v1","columnDefinitions":[{"name":"Scheduled"},{"name":"Available"}],"rows":[{"cells":["True",null],"object":{"metadata":{"name":%q}}}]}`, name)
 }
 
-func TestPlacementsThatAreNeverAvailableAreWellAllTheSame(t *testing.T) {
+func TestPlacements_ReadyWithoutConditionAvailable(t *testing.T) {
 	scheduled := metav1.Condition{Type: "ClusterResourcePlacementScheduled", Status: metav1.ConditionTrue}
 	compared := metav1.Condition{Type: "ClusterResourcePlacementDiffReported", Status: metav1.ConditionTrue}
 	reports := &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ReportDiff}
@@ -143,7 +143,7 @@ func TestPlacementsThatAreNeverAvailableAreWellAllTheSame(t *testing.T) {
 	for name, test := range map[string]struct {
 		strategy *placementv1beta1.ApplyStrategy
 		status   placementv1beta1.PlacementStatus
-		well     bool
+		ready    bool
 	}{
 		"ReportDiff that has compared":                              {reports, placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{scheduled, compared}, PlacementStatuses: members}, true},
 		"ReportDiff that has yet to compare":                        {reports, placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{scheduled}, PlacementStatuses: members}, false},
@@ -156,22 +156,22 @@ func TestPlacementsThatAreNeverAvailableAreWellAllTheSame(t *testing.T) {
 			placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Status: test.status}
 			placement.Spec.Strategy.ApplyStrategy = test.strategy
 			handler := over(t, tableOf("shop"), placement)
-			if wrong := get(handler, "/wrong").Body.String(); strings.Contains(wrong, "Placement shop") == test.well {
-				t.Errorf("what is wrong has\n%s", wrong)
+			if wrong := get(handler, "/problems").Body.String(); strings.Contains(wrong, "Placement shop") == test.ready {
+				t.Errorf("the problems page has\n%s", wrong)
 			}
-			if all := get(handler, "/placements").Body.String(); strings.Contains(all, "not well") == test.well {
+			if all := get(handler, "/placements").Body.String(); strings.Contains(all, "not ready") == test.ready {
 				t.Errorf("the placements are\n%s", all)
 			}
 		})
 	}
 }
 
-func TestAHeartbeatIsNoNews(t *testing.T) {
+func TestIsVisible_IgnoresHeartbeats(t *testing.T) {
 	shown := map[string]*clusterv1beta1.MemberCluster{}
 	news := func(kind watch.EventType, change func(*clusterv1beta1.MemberCluster)) bool {
 		m := joined("m", nil)
 		change(m)
-		return isNews(shown, watch.Event{Type: kind, Object: m})
+		return isVisible(shown, watch.Event{Type: kind, Object: m})
 	}
 	if !news(watch.Added, func(*clusterv1beta1.MemberCluster) {}) {
 		t.Error("a member that comes is no news")
@@ -193,29 +193,29 @@ func TestAHeartbeatIsNoNews(t *testing.T) {
 	if !news(watch.Deleted, func(*clusterv1beta1.MemberCluster) {}) || len(shown) != 0 {
 		t.Error("a member that goes is no news, or is kept")
 	}
-	if !isNews(shown, watch.Event{Type: watch.Modified, Object: &metav1.PartialObjectMetadata{}}) {
+	if !isVisible(shown, watch.Event{Type: watch.Modified, Object: &metav1.PartialObjectMetadata{}}) {
 		t.Error("a placement that changes is no news")
 	}
 }
 
-func TestTheFleetIsATileForEachMember(t *testing.T) {
+func TestFleet_ShowsTilePerMember(t *testing.T) {
 	handler := over(t, noTable, joined("a", map[string]string{"region": "eu"}), joined("b", map[string]string{"region": "us"}), joined("c", nil))
 	body := get(handler, "/?by=region").Body.String()
-	for _, want := range []string{">eu</text>", ">us</text>", ">no region</text>", `<a href="/member?name=a" aria-label="a: well">`, `<rect class="well"`, "3 members, 0 not well"} {
+	for _, want := range []string{">eu</text>", ">us</text>", ">no region</text>", `<a href="/member?name=a" aria-label="a: healthy">`, `<rect class="healthy"`, "3 members, 0 not ready"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is missing in\n%s", want, body)
 		}
 	}
 }
 
-func TestAThousandMembersFitOnOneScreen(t *testing.T) {
+func TestDrawn_FitsThousandMembers(t *testing.T) {
 	o := &hub.Overview{}
 	for i := range 1000 {
 		o.Members = append(o.Members, *joined(fmt.Sprintf("member-%d", i), map[string]string{"region": fmt.Sprint(i % 4)}))
 	}
 	p := drawn(o, "region")
 	seen := map[[2]int]bool{}
-	for _, b := range p.Blocs {
+	for _, b := range p.Groups {
 		for _, tile := range b.Tiles {
 			at := [2]int{tile.X / place, tile.Y / place}
 			if tile.X < 0 || tile.X+tile.Side > p.Width || tile.Y+tile.Side > p.Height || seen[[2]int{tile.X, tile.Y}] {
@@ -224,12 +224,12 @@ func TestAThousandMembersFitOnOneScreen(t *testing.T) {
 			seen[[2]int{tile.X, tile.Y}] = true
 		}
 	}
-	if len(p.Blocs) != 4 || len(seen) != 1000 || p.Height > 900 {
-		t.Errorf("%d blocs, %d tiles, %d high", len(p.Blocs), len(seen), p.Height)
+	if len(p.Groups) != 4 || len(seen) != 1000 || p.Height > 900 {
+		t.Errorf("%d groups, %d tiles, %d high", len(p.Groups), len(seen), p.Height)
 	}
 }
 
-func TestPagesHearOfChanges(t *testing.T) {
+func TestEvents_NotifyPages(t *testing.T) {
 	c := &Console{live: newSignals()}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -249,8 +249,8 @@ func TestPagesHearOfChanges(t *testing.T) {
 	if err != nil || string(buffer[:n]) != ": hello\n\n" {
 		t.Fatalf("got %q, %v", buffer[:n], err)
 	}
-	c.live.tell()
-	c.live.tell() // Both are told at once.
+	c.live.notify()
+	c.live.notify() // Both result in one notification.
 	n, err = response.Body.Read(buffer)
 	if err != nil || string(buffer[:n]) != "data: changed\n\n" {
 		t.Errorf("got %q, %v", buffer[:n], err)

@@ -24,50 +24,50 @@ func availableSince(now time.Time, ago time.Duration) placementv1beta1.BindingOb
 	return b
 }
 
-func TestTheLastHourOfARolloutIsDrawnMinuteByMinute(t *testing.T) {
+func TestLastHour_BarPerMinute(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	r := lastHour([]placementv1beta1.BindingObject{
 		availableSince(now, 2*time.Hour), availableSince(now, 30*time.Minute), availableSince(now, -1), &placementv1beta1.ClusterResourceBinding{},
 	}, now)
-	if r.Text != "1 of 4 members have had it for an hour or longer, 2 have it now" {
+	if r.Text != "Available on 1 of 4 members for an hour or longer, on 2 now" {
 		t.Error(r.Text)
 	}
 	if len(r.Bars) != 60 || r.Bars[0].Height != 15 || r.Bars[28].Height != 15 || r.Bars[29].Height != 30 || r.Bars[59] != (minute{X: 590, Y: 30, Height: 30}) {
 		t.Errorf("%d bars: %v", len(r.Bars), r.Bars)
 	}
-	if none := lastHour(nil, now); len(none.Bars) != 0 || none.Text != "0 of 0 members have had it for an hour or longer, 0 have it now" {
+	if none := lastHour(nil, now); len(none.Bars) != 0 || none.Text != "Available on 0 of 0 members for an hour or longer, on 0 now" {
 		t.Error(none)
 	}
 }
 
-func TestABarIsAsWideAsItsMembersAreMany(t *testing.T) {
+func TestBarOfStatus_WidthsOfParts(t *testing.T) {
 	of := func(name string, conditions ...metav1.Condition) placementv1beta1.PerClusterPlacementStatus {
 		return placementv1beta1.PerClusterPlacementStatus{ClusterName: name, Conditions: conditions}
 	}
 	available := metav1.Condition{Type: placementv1beta1.ConditionAvailable, Status: metav1.ConditionTrue}
 	refused := metav1.Condition{Type: placementv1beta1.ConditionApplied, Status: metav1.ConditionFalse}
 	b := barOfStatus(&placementv1beta1.ClusterResourcePlacement{Status: placementv1beta1.PlacementStatus{PlacementStatuses: []placementv1beta1.PerClusterPlacementStatus{of("a", available), of("b", refused), of("c"), of("")}}})
-	want := bar{Well: 1, Waiting: 1, Failing: 1, WellWidth: 334, WaitingWidth: 333, FailingWidth: 333, Text: "1 have it, 1 wait, 1 fail"}
+	want := bar{Ready: 1, Pending: 1, Failing: 1, ReadyWidth: 334, PendingWidth: 333, FailingWidth: 333, Text: "1 ready, 1 pending, 1 failing"}
 	if b != want || b.FailingAt()+b.FailingWidth != barWidth {
 		t.Errorf("got %+v", b)
 	}
 }
 
-func TestLatenciesAreKeptForAMember(t *testing.T) {
+func TestLatencies_KeptPerMember(t *testing.T) {
 	var l latencies
-	for i := range remembered + 5 {
+	for i := range maxLatencies + 5 {
 		l.add("m", time.Duration(i)*time.Millisecond)
 	}
 	all := l.add("m", 7*time.Millisecond)
-	if got := latencySentence(all); len(all) != remembered || got != "7 ms (6 ms to 64 ms in the last 60 times)" {
+	if got := latencyText(all); len(all) != maxLatencies || got != "7 ms (6 ms to 64 ms in the last 60 requests)" {
 		t.Errorf("%d: %s", len(all), got)
 	}
-	if got := latencySentence(l.add("n", time.Microsecond)); got != "1 ms" {
+	if got := latencyText(l.add("n", time.Microsecond)); got != "1 ms" {
 		t.Error(got)
 	}
 }
 
-func TestALogKeepsItsLinesAndNothingElseThatMoves(t *testing.T) {
+func TestPlainLines_KeepsOnlyLineFeeds(t *testing.T) {
 	if got := plainLines("one\x1b[2J\ntwo\u202e three\n" + strings.Repeat("x", maxText+1)); got != "one [2J\ntwo three\n"+strings.Repeat("x", maxText)+"..." {
 		t.Errorf("%q", got[:40])
 	}

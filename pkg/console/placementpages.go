@@ -21,31 +21,32 @@ import (
 	"fleetgate.io/fleetgate/pkg/plugin/why"
 )
 
-// maxListed is how many reasons a page of a placement lists.
+// maxListed limits the reasons on the page of a placement.
 const maxListed = 20
 
 func query(text string) string { return url.QueryEscape(text) }
 
-// ofPlacement is the first trouble of a placement that is not well.
-func ofPlacement(placement placementv1beta1.PlacementObject) trouble {
-	t := trouble{Link: "/placement?name=" + query(hub.NameOf(placement)), What: "Placement " + hub.NameOf(placement), Why: "it is on its way", rank: 2}
+// ofPlacement is the first problem of a placement that is not ready.
+func ofPlacement(placement placementv1beta1.PlacementObject) problem {
+	p := problem{Link: "/placement?name=" + query(hub.NameOf(placement)), Object: "Placement " + hub.NameOf(placement), Reason: "in progress", rank: 2}
 	if found := placementtrouble.Of(placement); len(found) > 0 {
-		t.Why = found[0].String()
+		p.Reason = found[0].String()
 		if !found[0].Waits {
-			t.rank = 1
-			t.Remedy = why.Remedy(found[0].Message, found[0].Object, found[0].Member, hub.NameOf(placement))
+			p.rank = 1
+			p.Remedy = why.Remedy(found[0].Message, found[0].Object, found[0].Member, hub.NameOf(placement))
 		}
 	}
-	return t
+	return p
 }
 
-// placementRow is a placement in the list of all.
+// placementRow is a row of the list of placements.
 type placementRow struct {
 	hub.PlacementRow
-	Bar bar
+	Ready bool
+	Bar   bar
 }
 
-// placements are all of them, in the hub's own columns.
+// placements renders the list of placements with the columns of the hub.
 func (c *Console) placements(w http.ResponseWriter, r *http.Request) {
 	rows, err := c.Hub.PlacementRows(r.Context())
 	if err != nil {
@@ -63,41 +64,41 @@ func (c *Console) placements(w http.ResponseWriter, r *http.Request) {
 	}
 	var all []placementRow
 	for _, row := range rows {
-		// What is available is so on all members, however many they are.
-		one := placementRow{row, bar{WellWidth: barWidth, Text: "all have it"}}
+		// An available placement is ready on all members, so its status need not be read.
+		one := placementRow{row, row.Available, bar{ReadyWidth: barWidth, Text: "ready on all members"}}
 		if placement := whole[row.Name]; placement != nil {
-			one.Bar, one.Well = barOfStatus(placement), hub.WellPlacement(placement)
+			one.Bar, one.Ready = barOfStatus(placement), hub.IsReady(placement)
 		}
 		all = append(all, one)
 	}
 	c.render(w, "placements", http.StatusOK, page{Title: "Placements", Here: "placements", Data: all})
 }
 
-// barWidth is that of a whole bar.
+// barWidth is the width of a complete bar.
 const barWidth = 1000
 
-// bar is the members of a placement by how they are, and how wide each part is.
+// bar shows the members of a placement by status: their numbers, and the width of each part.
 type bar struct {
-	Well, Waiting, Failing                int
-	WellWidth, WaitingWidth, FailingWidth int
-	// Text says the same.
+	Ready, Pending, Failing                int
+	ReadyWidth, PendingWidth, FailingWidth int
+	// Text describes the bar.
 	Text string
 }
 
-// drawn completes a bar of which the numbers are known.
+// drawn computes the widths and the text from the numbers.
 func (b bar) drawn() bar {
-	b.Text = fmt.Sprintf("%d have it, %d wait, %d fail", b.Well, b.Waiting, b.Failing)
-	if all := b.Well + b.Waiting + b.Failing; all > 0 {
+	b.Text = fmt.Sprintf("%d ready, %d pending, %d failing", b.Ready, b.Pending, b.Failing)
+	if all := b.Ready + b.Pending + b.Failing; all > 0 {
 		b.FailingWidth = barWidth * b.Failing / all
-		b.WaitingWidth = barWidth * b.Waiting / all
-		// What rounding leaves over is nobody's: it goes to the part that is first.
-		b.WellWidth = barWidth - b.WaitingWidth - b.FailingWidth
+		b.PendingWidth = barWidth * b.Pending / all
+		// The first part gets the rounding difference.
+		b.ReadyWidth = barWidth - b.PendingWidth - b.FailingWidth
 	}
 	return b
 }
 
-// FailingAt is where the last part begins.
-func (b bar) FailingAt() int { return b.WellWidth + b.WaitingWidth }
+// FailingAt is where the last part starts.
+func (b bar) FailingAt() int { return b.ReadyWidth + b.PendingWidth }
 
 func barOfStatus(placement placementv1beta1.PlacementObject) bar {
 	var b bar
@@ -106,31 +107,32 @@ func barOfStatus(placement placementv1beta1.PlacementObject) bar {
 		of := &statuses[i]
 		switch {
 		case of.ClusterName == "":
-		case !hub.Well(of):
+		case hub.IsFailing(of):
 			b.Failing++
 		case meta.IsStatusConditionTrue(of.Conditions, last):
-			b.Well++
+			b.Ready++
 		default:
-			b.Waiting++
+			b.Pending++
 		}
 	}
 	return b.drawn()
 }
 
-// rollout is how many members of a placement had it, minute by minute of the last hour.
+// rollout is the number of members on which a placement was available, for each minute of the last
+// hour.
 type rollout struct {
-	// Text says how it was an hour ago, and how it is.
+	// Text describes the picture.
 	Text string
 	Bars []minute
 }
 
-// minute is one of 60 bars of a picture 600 wide and 60 high.
+// minute is one of 60 bars of a picture that is 600 wide and 60 high.
 type minute struct{ X, Y, Height int }
 
-// lastHour counts members by the moment since which it is available there.
+// lastHour counts members by the time since which the placement is available on them.
 func lastHour(bindings []placementv1beta1.BindingObject, now time.Time) rollout {
 	const minutes, wide, high = 60, 10, 60
-	var have [minutes + 1]int
+	var available [minutes + 1]int
 	for _, b := range bindings {
 		c := meta.FindStatusCondition(b.GetStatus().Conditions, placementv1beta1.ConditionAvailable)
 		if c == nil || c.Status != metav1.ConditionTrue {
@@ -138,12 +140,12 @@ func lastHour(bindings []placementv1beta1.BindingObject, now time.Time) rollout 
 		}
 		since := int(now.Sub(c.LastTransitionTime.Time) / time.Minute)
 		for ago := 0; ago <= min(max(since, 0), minutes); ago++ {
-			have[ago]++
+			available[ago]++
 		}
 	}
-	r := rollout{Text: fmt.Sprintf("%d of %d members have had it for an hour or longer, %d have it now", have[minutes], len(bindings), have[0])}
+	r := rollout{Text: fmt.Sprintf("Available on %d of %d members for an hour or longer, on %d now", available[minutes], len(bindings), available[0])}
 	for x := range minutes {
-		if height := high * have[minutes-1-x] / max(1, len(bindings)); height > 0 {
+		if height := high * available[minutes-1-x] / max(1, len(bindings)); height > 0 {
 			r.Bars = append(r.Bars, minute{X: x * wide, Y: high - height, Height: height})
 		}
 	}
@@ -156,17 +158,18 @@ type drift struct {
 	Fields         []placementv1beta1.PatchDetail
 }
 
-// refused is a member that is not picked.
-type refused struct{ Member, Reason string }
+// rejected is a member that is not selected.
+type rejected struct{ Member, Reason string }
 
-// placement is one as a picture: why, members, objects, who is not picked, what differs.
+// placement renders a placement: problems, members, resources, members that are not selected, and
+// differences.
 func (c *Console) placement(w http.ResponseWriter, r *http.Request) {
 	facts, err := c.Hub.WhyPlacement(r.Context(), r.URL.Query().Get("name"), "")
 	if err != nil {
 		c.failed(w, err)
 		return
 	}
-	// Where all members have it there is none to ask about.
+	// If all members are selected, the scheduler need not be run.
 	if len(facts.Bindings) < len(facts.Members) || !facts.Scheduled() {
 		if err := hub.Refuse(facts, c.Clock); err != nil {
 			c.failed(w, err)
@@ -185,12 +188,12 @@ func (c *Console) placement(w http.ResponseWriter, r *http.Request) {
 	if len(answers) > 0 {
 		first, others = answers[0].String(), answers[1:min(len(answers), maxListed)]
 	}
-	var notPicked []refused
+	var notSelected []rejected
 	for _, member := range slices.Sorted(maps.Keys(facts.Refusals)) {
-		notPicked = append(notPicked, refused{member, facts.Refusals[member].Reason})
+		notSelected = append(notSelected, rejected{member, facts.Refusals[member].Reason})
 	}
 	c.render(w, "placement", http.StatusOK, page{Title: "Placement " + facts.Name, Here: "placements", Data: map[string]any{
-		"First": first, "Others": others, "Bar": barOfStatus(facts.Placement), "Tree": root, "Refused": notPicked, "Drifts": driftsOf(facts.Bindings),
+		"First": first, "Others": others, "Bar": barOfStatus(facts.Placement), "Tree": root, "Rejected": notSelected, "Drifts": driftsOf(facts.Bindings),
 		"Rollout": lastHour(facts.Bindings, c.Clock.Now()),
 	}})
 }

@@ -13,27 +13,27 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine/availability"
 )
 
-// podPage is a Pod of a member.
+// podPage is a Pod on a member.
 type podPage struct {
 	Member, Namespace, Name string
 	Phase, Node, Problem    string
 	Containers              []string
-	// Container is the one whose log is shown; LogProblem is why there is none.
+	// Container is the one whose log is shown; LogProblem is why its log cannot be read.
 	Container, Log, LogProblem string
 	Events                     []event
 	EventsProblem              string
 }
 
-// pod is a Pod of a member with its events and the end of a log.
+// pod renders a Pod on a member with its events and the end of a log.
 func (c *Console) pod(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	p := &podPage{Member: q.Get("member"), Namespace: q.Get("namespace"), Name: q.Get("name"), Container: q.Get("container")}
-	// Its name is checked before it becomes part of an address.
+	// Check the name before it becomes part of a URL.
 	if _, err := c.Hub.Member(r.Context(), p.Member); err != nil {
 		c.failed(w, err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), askWithin)
+	ctx, cancel := context.WithTimeout(r.Context(), memberTimeout)
 	defer cancel()
 	pod, err := c.Hub.MemberPod(ctx, p.Member, p.Namespace, p.Name)
 	if err != nil {
@@ -59,7 +59,7 @@ func (c *Console) pod(w http.ResponseWriter, r *http.Request) {
 		p.EventsProblem = err.Error()
 	}
 	p.Events = c.eventsOf(events)
-	c.render(w, "pod", http.StatusOK, page{Title: "Pod " + p.Namespace + "/" + p.Name, Here: "across", Data: p})
+	c.render(w, "pod", http.StatusOK, page{Title: "Pod " + p.Namespace + "/" + p.Name, Here: "search", Data: p})
 }
 
 // plainLines is plain for a text of many lines.

@@ -15,10 +15,10 @@ import (
 	"fleetgate.io/fleetgate/pkg/plugin/hub"
 )
 
-// run, stage and runMember are a run as lanes.
+// run, stage and runMember show a run as lanes.
 type run struct {
 	Name, Placement, State string
-	// Ended is true if there is nothing more to approve or to stop.
+	// Ended is true if the run can no longer be approved or stopped.
 	Ended  bool
 	Stages []stage
 }
@@ -30,7 +30,7 @@ type stage struct {
 
 type runMember struct{ Name, Class, State string }
 
-// runs are all of them, the newest first.
+// runs renders all update runs, the newest first.
 func (c *Console) runs(w http.ResponseWriter, r *http.Request) {
 	found, err := c.Hub.Runs(r.Context())
 	if err != nil {
@@ -41,14 +41,14 @@ func (c *Console) runs(w http.ResponseWriter, r *http.Request) {
 	for _, f := range found {
 		all = append(all, runOf(f))
 	}
-	c.render(w, "runs", http.StatusOK, page{Title: "Runs", Here: "runs", Data: all})
+	c.render(w, "runs", http.StatusOK, page{Title: "Update runs", Here: "runs", Data: all})
 }
 
 func runOf(f placementv1beta1.UpdateRunObject) run {
-	state, waits := hub.StateOfRun(f)
+	state, message := hub.StateOfRun(f)
 	one := run{Name: hub.NameOf(f), Placement: placementOf(f), State: state, Ended: state == "Succeeded" || state == "Failed"}
-	if waits != "" {
-		one.State += ": " + waits
+	if message != "" {
+		one.State += ": " + message
 	}
 	for i := range f.GetStatus().StagesStatus {
 		s := &f.GetStatus().StagesStatus[i]
@@ -61,7 +61,7 @@ func runOf(f placementv1beta1.UpdateRunObject) run {
 	return one
 }
 
-// placementOf names a run's placement as the pages do.
+// placementOf returns the name of a run's placement.
 func placementOf(f placementv1beta1.UpdateRunObject) string {
 	if f.GetNamespace() == "" {
 		return f.GetSpec().PlacementName
@@ -70,12 +70,12 @@ func placementOf(f placementv1beta1.UpdateRunObject) string {
 }
 
 func runMemberOf(c *placementv1beta1.ClusterUpdatingStatus) runMember {
-	m := runMember{Name: c.ClusterName, Class: "waiting", State: "waits"}
+	m := runMember{Name: c.ClusterName, Class: "pending", State: "pending"}
 	if meta.IsStatusConditionTrue(c.Conditions, placementv1beta1.ConditionClusterUpdatingStarted) {
-		m.Class, m.State = "started", "is updated"
+		m.Class, m.State = "updating", "updating"
 	}
 	if done := meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionClusterUpdatingSucceeded); done != nil {
-		m.Class, m.State = "done", "has it"
+		m.Class, m.State = "updated", "updated"
 		if done.Status != metav1.ConditionTrue {
 			m.Class, m.State = "failed", "failed: "+done.Message
 		}
@@ -83,7 +83,7 @@ func runMemberOf(c *placementv1beta1.ClusterUpdatingStatus) runMember {
 	return m
 }
 
-// changes are what a button of a run does.
+// changes returns the requests of a button of a run.
 func (c *Console) changes(r *http.Request, what, run string) ([]hub.Change, error) {
 	switch what {
 	case "stop":
@@ -92,15 +92,15 @@ func (c *Console) changes(r *http.Request, what, run string) ([]hub.Change, erro
 	case "approve":
 		changes, err := c.Hub.Approvals(r.Context(), run, "", "kubectl fleetgate console")
 		if err == nil && len(changes) == 0 {
-			err = fmt.Errorf("run %q waits for no approval", run)
+			err = fmt.Errorf("run %q has no pending approval requests", run)
 		}
 		return changes, err
 	}
-	return nil, fmt.Errorf("there is no button %q", what)
+	return nil, fmt.Errorf("unknown action %q", what)
 }
 
-// shown is a request that waits for a yes.
-type shown struct{ Name, Request string }
+// shownRequest is a request that is waiting for confirmation.
+type shownRequest struct{ Name, Request string }
 
 // confirm shows the exact requests before anything is sent.
 func (c *Console) confirm(w http.ResponseWriter, r *http.Request) {
@@ -110,16 +110,16 @@ func (c *Console) confirm(w http.ResponseWriter, r *http.Request) {
 		c.failed(w, err)
 		return
 	}
-	var requests []shown
+	var requests []shownRequest
 	for _, change := range changes {
 		request, err := c.Hub.Request(change)
 		if err != nil {
 			c.failed(w, err)
 			return
 		}
-		requests = append(requests, shown{change.Name(), request})
+		requests = append(requests, shownRequest{change.Name(), request})
 	}
-	id, err := c.waiting.keep(what, changes, c.Clock.Now())
+	id, err := c.pending.keep(what, changes, c.Clock.Now())
 	if err != nil {
 		c.failed(w, err)
 		return
@@ -127,13 +127,13 @@ func (c *Console) confirm(w http.ResponseWriter, r *http.Request) {
 	c.render(w, "confirm", http.StatusOK, page{Title: "Run " + name, Here: "runs", Data: map[string]any{"What": what, "Shown": id, "Requests": requests}})
 }
 
-// approve and stop send what confirm has shown, and nothing else.
+// approve and stop send exactly the requests that confirm has shown.
 func (c *Console) approve(w http.ResponseWriter, r *http.Request) { c.send(w, r, "approve") }
 
 func (c *Console) stop(w http.ResponseWriter, r *http.Request) { c.send(w, r, "stop") }
 
 func (c *Console) send(w http.ResponseWriter, r *http.Request, what string) {
-	changes, err := c.waiting.take(what, r.PostFormValue("shown"), c.Clock.Now())
+	changes, err := c.pending.take(what, r.PostFormValue("shown"), c.Clock.Now())
 	if err != nil {
 		c.failed(w, err)
 		return
@@ -141,7 +141,7 @@ func (c *Console) send(w http.ResponseWriter, r *http.Request, what string) {
 	for _, change := range changes {
 		err := c.Hub.Send(r.Context(), change)
 		if apierrors.IsConflict(err) {
-			err = fmt.Errorf("%s is not what it was when you were shown the request: go back to the runs, and look again: %w", change.Name(), err)
+			err = fmt.Errorf("%s has changed since the request was shown: return to the update runs and review it again: %w", change.Name(), err)
 		}
 		if err != nil {
 			c.failed(w, err)

@@ -12,8 +12,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/plugin/hub"
 )
 
-// The picture of a fleet, in pixels: a tile's place is square, and its side says how many
-// nodes the member has.
+// Dimensions of the picture of a fleet, in pixels. Each tile has a square place; its side grows with
+// the member's number of nodes.
 const (
 	place      = 22
 	smallest   = 8
@@ -29,53 +29,53 @@ type tile struct {
 	X, Y, Side         int
 }
 
-// bloc is the members that have one value of the label.
-type bloc struct {
+// group is the members with one value of the label.
+type group struct {
 	Label string
 	Y     int
 	Tiles []tile
 }
 
-// picture is a fleet at one glance.
+// picture shows a fleet as tiles.
 type picture struct {
 	Width, Height int
-	Blocs         []bloc
+	Groups        []group
 }
 
-// drawn places members in rows, grouped by a label's value.
+// drawn arranges members in rows, grouped by the value of a label.
 func drawn(o *hub.Overview, label string) picture {
-	groups := map[string][]tile{}
+	tiles := map[string][]tile{}
 	for i := range o.Members {
 		m := &o.Members[i]
 		state := o.State(m)
-		t := tile{Name: m.Name, Class: health(&state), Title: m.Name + ": " + cmp.Or(state.WhyNot, "well"), Side: side(state.Nodes)}
-		groups[m.Labels[label]] = append(groups[m.Labels[label]], t)
+		t := tile{Name: m.Name, Class: health(&state), Title: m.Name + ": " + cmp.Or(state.Reason, "healthy"), Side: side(state.Nodes)}
+		tiles[m.Labels[label]] = append(tiles[m.Labels[label]], t)
 	}
 	var labels []string
-	for value := range groups {
+	for value := range tiles {
 		labels = append(labels, value)
 	}
 	slices.Sort(labels)
 	p := picture{Width: width}
 	perRow := width / place
 	for _, value := range labels {
-		b := bloc{Label: cmp.Or(value, "no "+label), Y: p.Height + headHeight - 8, Tiles: groups[value]}
+		g := group{Label: cmp.Or(value, "no "+label), Y: p.Height + headHeight - 8, Tiles: tiles[value]}
 		if label == "" {
-			b.Label = "all members"
+			g.Label = "all members"
 		}
-		slices.SortFunc(b.Tiles, func(x, y tile) int { return cmp.Compare(x.Name, y.Name) })
-		for i := range b.Tiles {
-			t := &b.Tiles[i]
+		slices.SortFunc(g.Tiles, func(x, y tile) int { return cmp.Compare(x.Name, y.Name) })
+		for i := range g.Tiles {
+			t := &g.Tiles[i]
 			t.X = i%perRow*place + (place-t.Side)/2
 			t.Y = p.Height + headHeight + i/perRow*place + (place-t.Side)/2
 		}
-		p.Height += headHeight + (len(b.Tiles)+perRow-1)/perRow*place + gap
-		p.Blocs = append(p.Blocs, b)
+		p.Height += headHeight + (len(g.Tiles)+perRow-1)/perRow*place + gap
+		p.Groups = append(p.Groups, g)
 	}
 	return p
 }
 
-// side grows with the logarithm of the nodes: 1,000 nodes are no wall.
+// side grows with the logarithm of the number of nodes, so that 1,000 nodes still fit.
 func side(nodes string) int {
 	n, err := strconv.Atoi(nodes)
 	if err != nil || n < 1 {
@@ -84,13 +84,14 @@ func side(nodes string) int {
 	return min(largest, smallest+4+int(2*math.Log2(float64(n))))
 }
 
-// health is a word for colours, and for people who see none: the title says it too.
+// health selects the colour and the shape of a tile. Colour is never the only information: the title
+// has the reason.
 func health(s *hub.MemberState) string {
 	switch {
-	case s.WhyNot == "":
-		return "well"
+	case s.Reason == "":
+		return "healthy"
 	case s.Joined == "True" && s.Connected != hub.NotConnected:
-		return "troubled"
+		return "degraded"
 	}
-	return "lost"
+	return "unreachable"
 }

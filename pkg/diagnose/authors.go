@@ -16,10 +16,10 @@ import (
 	"fleetgate.io/fleetgate/pkg/webhook"
 )
 
-// authors are the placements that nobody was asked about, and those that their author may
-// not have delivered as a whole.
+// authors lists the placements whose author was not checked, and those with resources that were left
+// out because the author or the gateway may not access them.
 func (r *Reporter) authors(ctx context.Context) (section, error) {
-	s := section{title: "Placements that nobody was asked about, or not all of", head: []string{"PLACEMENT", "CONDITION", "WHY"}}
+	s := section{title: "Placements without a complete author check", head: []string{"PLACEMENT", "CONDITION", "REASON"}}
 	var clusterScoped placementv1beta1.ClusterResourcePlacementList
 	var namespaced placementv1beta1.ResourcePlacementList
 	more, err := r.list(ctx, &clusterScoped)
@@ -36,11 +36,11 @@ func (r *Reporter) authors(ctx context.Context) (section, error) {
 	for i := range namespaced.Items {
 		s.rows = append(s.rows, authorRows(&namespaced.Items[i])...)
 	}
-	asked, err := r.asked(ctx)
+	mode, err := r.authorCheck(ctx)
 	if err != nil {
 		return s, err
 	}
-	s.note = joined(more, moreNamespaced, asked)
+	s.note = joined(more, moreNamespaced, mode)
 	return s, nil
 }
 
@@ -58,17 +58,17 @@ func authorRows(placement placementv1beta1.PlacementObject) []row {
 	return rows
 }
 
-// asked says whether the gateway asks authors, or does not.
-func (r *Reporter) asked(ctx context.Context) (string, error) {
+// authorCheck reports whether the gateway checks the permissions of authors.
+func (r *Reporter) authorCheck(ctx context.Context) (string, error) {
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	err := r.Hub.Get(ctx, client.ObjectKey{Name: webhook.ValidatingConfiguration}, configuration)
 	switch {
 	case apierrors.IsNotFound(err):
-		return fmt.Sprintf("nobody is asked: %s is not on the hub", webhook.ValidatingConfiguration), nil
+		return fmt.Sprintf("author check disabled: ValidatingWebhookConfiguration %s does not exist", webhook.ValidatingConfiguration), nil
 	case err != nil:
 		return "", err
 	case configuration.Annotations[webhook.AnnotationAuthors] == webhook.AuthorsAsked:
-		return "authors are asked", nil
+		return "author check enabled", nil
 	}
-	return "nobody is asked: the gateway runs with --authorize-authors=off, or is older than the question", nil
+	return "author check disabled: the gateway runs with --authorize-authors=off, or does not support the check", nil
 }

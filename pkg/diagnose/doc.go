@@ -1,12 +1,11 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package diagnose writes on one page what somebody who helps with a fleet asks first:
-// versions, gateways, members, tokens, placements, and what went wrong lately. It reads
-// the hub's API alone, with the rights of whoever runs it, and changes nothing.
+// Package diagnose writes a support report of a fleet: versions, gateways, permissive settings,
+// members, tokens, placements and recent warning events. It only reads the hub's API, with the
+// permissions of the user, and changes nothing.
 //
-// The page is meant to be sent to others. No Secret is read; of objects only chosen
-// fields are shown; and whatever text others wrote (conditions, events) is bounded, made
-// printable, and rid of what looks like a credential. What cannot be read is a line of
-// the page and no error.
+// The report is meant to be shared. It reads no Secrets and shows only selected fields of objects.
+// Text from conditions and events is shortened, made printable and redacted where it looks like a
+// credential. What cannot be read becomes a line of the report, not an error.
 package diagnose

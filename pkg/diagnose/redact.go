@@ -9,13 +9,13 @@ import (
 	"unicode"
 )
 
-// maxText is how many letters of a text that others wrote are shown.
+// maxText limits the characters of untrusted text.
 const maxText = 240
 
 const removed = "[removed]"
 
-// secrets are what credentials look like: PEM blocks, JWTs, Authorization headers, what
-// follows a telling name, passwords in URLs, and long runs of base64 without a space.
+// secrets match what looks like a credential: PEM blocks, JWTs, Authorization headers, values after a
+// name such as token or password, passwords in URLs, and long base64 strings.
 var secrets = []struct {
 	pattern *regexp.Regexp
 	by      string
@@ -28,7 +28,7 @@ var secrets = []struct {
 	{regexp.MustCompile(`[A-Za-z0-9+/_-]{80,}={0,2}`), removed},
 }
 
-// clean makes a text of others fit to be shown to strangers, on one line.
+// clean redacts untrusted text and makes it printable on one line.
 func clean(text string) string {
 	for _, secret := range secrets {
 		text = secret.pattern.ReplaceAllString(text, secret.by)

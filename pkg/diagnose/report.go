@@ -21,44 +21,44 @@ import (
 )
 
 const (
-	// maxRead bounds each list: of a larger one the page shows the first part, and says so.
+	// maxRead limits each list. The report notes if a list was longer.
 	maxRead = 5000
-	// maxLines bounds what a section shows.
+	// maxLines limits the rows of a section.
 	maxLines = 40
 )
 
-// Reporter reads a hub. Its client's scheme has to know the fleet's kinds.
+// Reporter writes the report of a hub. The scheme of its client must have the fleet's kinds.
 type Reporter struct {
-	// Hub reads from the API server itself, as whoever asks.
+	// Hub reads from the API server without a cache, with the credentials of the user.
 	Hub client.Reader
-	// Namespace is the gateway's.
+	// Namespace is that of the gateway.
 	Namespace string
-	// Version is that of this command, HubVersion the hub's Kubernetes; empty if it is not known.
+	// Version is that of this command, HubVersion the hub's Kubernetes version; empty if unknown.
 	Version, HubVersion string
 	Clock               clock.PassiveClock
 }
 
-// section is a part of the page: a title, rows of cells, and what is not shown.
+// section is a part of the report.
 type section struct {
 	title string
 	head  []string
 	rows  []row
-	// note stands under the rows.
+	// note is printed below the rows.
 	note string
 }
 
-// row is a line of a section; those with a lower rank come first.
+// row is a line of a section. Rows with a lower rank come first.
 type row struct {
 	rank  int
 	cells []string
 }
 
-// Write writes the page. The error is that of the writer.
+// Write writes the report. It only returns errors of the writer.
 func (r *Reporter) Write(ctx context.Context, out io.Writer) error {
 	text := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintf(text, "fleetgate %s, hub Kubernetes %s, %s\n", clean(r.Version), clean(cmp.Or(r.HubVersion, "unknown")), r.Clock.Now().UTC().Format(time.RFC3339))
 	for _, read := range []func(context.Context) (section, error){
-		r.gateways, r.loosened, r.apis, r.members, r.registrationTokens, r.registrations, r.imports, r.accounts, r.placements, r.authors, r.warnings,
+		r.gateways, r.permissiveSettings, r.apis, r.members, r.registrationTokens, r.registrations, r.imports, r.accounts, r.placements, r.authors, r.warnings,
 	} {
 		s, err := read(ctx)
 		if err != nil {
@@ -84,7 +84,7 @@ func (s section) write(out io.Writer) {
 		_, _ = fmt.Fprintln(out, strings.Join(cells, "\t"))
 	}
 	if more := len(s.rows) - len(shown); more > 0 {
-		_, _ = fmt.Fprintf(out, "and %d more\n", more)
+		_, _ = fmt.Fprintf(out, "... and %d more\n", more)
 	}
 	if s.note != "" {
 		_, _ = fmt.Fprintln(out, s.note)
@@ -94,18 +94,18 @@ func (s section) write(out io.Writer) {
 	}
 }
 
-// list reads a bounded part of a list. A note says if there is more.
+// list reads at most maxRead objects. The note says if there are more.
 func (r *Reporter) list(ctx context.Context, into client.ObjectList, options ...client.ListOption) (note string, err error) {
 	if err := r.Hub.List(ctx, into, append(options, client.Limit(maxRead))...); err != nil {
 		return "", err
 	}
 	if into.GetContinue() != "" {
-		return fmt.Sprintf("there are more than %d: these are the first", maxRead), nil
+		return fmt.Sprintf("more than %d objects: only the first are considered", maxRead), nil
 	}
 	return "", nil
 }
 
-// ago is how long ago something was, for people.
+// ago formats the time since then.
 func (r *Reporter) ago(then time.Time) string {
 	if then.IsZero() {
 		return "never"
@@ -116,8 +116,8 @@ func (r *Reporter) ago(then time.Time) string {
 	return duration.HumanDuration(r.Clock.Since(then)) + " ago"
 }
 
-// states are the statuses of conditions, and what the first one that is not True says.
-func states(conditions []metav1.Condition, kinds ...string) (cells []string, why string) {
+// states returns the statuses of conditions, and reason and message of the first that is not True.
+func states(conditions []metav1.Condition, kinds ...string) (cells []string, reason string) {
 	for _, kind := range kinds {
 		condition := meta.FindStatusCondition(conditions, kind)
 		if condition == nil {
@@ -125,9 +125,9 @@ func states(conditions []metav1.Condition, kinds ...string) (cells []string, why
 			continue
 		}
 		cells = append(cells, string(condition.Status))
-		if condition.Status != metav1.ConditionTrue && why == "" {
-			why = condition.Reason + ": " + condition.Message
+		if condition.Status != metav1.ConditionTrue && reason == "" {
+			reason = condition.Reason + ": " + condition.Message
 		}
 	}
-	return cells, why
+	return cells, reason
 }

@@ -194,61 +194,61 @@ const want = `fleetgate v0.1.0 (0123456789ab), hub Kubernetes v1.36.3, 2026-01-3
 GATEWAYS
 LEASE              LEADER          RENEWED
 fleetgate-gateway  gateway-0_1234  2s ago
-the definitions are of v0.1.0
+CRD version: v0.1.0
 
-RULES THAT ARE LOOSE
-RULE                                   WHAT IT LEAVES OPEN
-guard rails                            off: what is placed can run on the hub too; start the gateway with --install and --guard-rails=selected or reference
-registration policy                    open: 1 tokens approve clusters without saying so; start the gateway with --registration-policy=strict
+PERMISSIVE SETTINGS
+SETTING                                RISK
+guard rails                            off: placed workloads can also run on the hub; start the gateway with --install and --guard-rails=selected or reference
+registration policy                    open: 1 tokens without annotation fleetgate.io/approval approve clusters automatically; start the gateway with --registration-policy=strict
 registration token clusters/new-token  whoever holds it lets in any number of clusters
 
-APIS THAT THE GATEWAY SERVES
-APISERVICE                     AVAILABLE  WHY NOT
+APIS SERVED BY THE GATEWAY
+APISERVICE                     AVAILABLE  REASON
 v1alpha1.cluster.core.oam.dev  False      FailedDiscoveryCheck: https://[removed]@10.0.0.1:8443 refused
 
 MEMBERS
-MEMBER    JOINED   HEALTHY  HEARTBEAT  TUNNEL        AGENT   KUBERNETES  WHY NOT
+MEMBER    JOINED   HEALTHY  HEARTBEAT  TUNNEL        AGENT   KUBERNETES  REASON
 member-b  Unknown  True     60m ago    NotConnected  v0.1.0  v1.36.3     Said: silent; its agent wrote Authorization: Bearer [removed]
 member-c  True     True     4m ago     connected     v0.1.0  v1.36.3     AgentTooOld: the agent is v0.1.0
 member-a  True     True     30s ago    connected     v0.1.0  v1.36.3     -
 
 REGISTRATION TOKENS
-NAMESPACE  NAME       READY  EXPIRES  WHY NOT
+NAMESPACE  NAME       READY  EXPIRES  REASON
 clusters   new-token  True   in 23h   -
 clusters   once       False  never    UsedUp: 1 of 1
 
-REGISTRATIONS THAT WAIT OR WERE REFUSED
-NAMESPACE  AGE     WHY
-clusters   5m ago  OtherKey: has registered with another key
+PENDING OR REJECTED REGISTRATIONS
+NAMESPACE  CREATED  REASON
+clusters   5m ago   OtherKey: has registered with another key
 
-CLUSTERS THAT COULD NOT BE IMPORTED
-NAMESPACE  CLUSTER  WHY
+FAILED IMPORTS
+NAMESPACE  CLUSTER  REASON
 clusters   edge     KubeConfigInvalid: it logs in with password=[removed]
 
-TOKENS OF MEMBERS' ACCOUNTS THAT ARE MISSING, OR END WITHIN AN HOUR
-NAMESPACE              NAME             REPORTED  EXPIRES  WHY NOT
+SERVICE-ACCOUNT TOKENS THAT ARE MISSING OR EXPIRE WITHIN AN HOUR
+NAMESPACE              NAME             REPORTED  EXPIRES  REASON
 fleet-member-member-b  cluster-gateway  False     in 10m   Refused: token=[removed] was refused
-1 are well
+valid tokens: 1
 
 PLACEMENTS THAT ARE NOT AVAILABLE
-PLACEMENT  CONDITION  WHY NOT                                                                                                        TO DO
-quota      Applied    on member "member-a", Deployment shop/web: exceeded quota: small                                               raise the ResourceQuota that is named on member member-a, or have Deployment shop/web ask for less
+PLACEMENT  CONDITION  REASON                                                                                                         REMEDY
+quota      Applied    on member "member-a", Deployment shop/web: exceeded quota: small                                               raise the ResourceQuota named in the message on member member-a, or lower the requests of Deployment shop/web
 shop       Applied    on member "member-b", ConfigMap shop/settings: [removed] in a manifest                                         kubectl fleetgate why shop
-empty      Scheduled  spec.resourceSelectors match nothing on the hub, so nothing is placed: create what they name, or correct them  create on the hub what spec.resourceSelectors of placement empty name, or correct them
-2 are available
+empty      Scheduled  spec.resourceSelectors match nothing on the hub, so nothing is placed: create what they name, or correct them  create the resources that spec.resourceSelectors of placement empty select on the hub, or correct the selectors
+available placements: 2
 
-PLACEMENTS THAT NOBODY WAS ASKED ABOUT, OR NOT ALL OF
-PLACEMENT     CONDITION          WHY
+PLACEMENTS WITHOUT A COMPLETE AUTHOR CHECK
+PLACEMENT     CONDITION          REASON
 shop/bounded  ResourcesWithheld  Selected and not placed: secrets
 shop/older    AuthorNotAsked     Nobody was asked
-nobody is asked: the gateway runs with --authorize-authors=off, or is older than the question
+author check disabled: the gateway runs with --authorize-authors=off, or does not support the check
 
-LATEST WARNINGS
-WHEN     TIMES  OF                      WHY
-60s ago  3      MemberCluster member-b  MemberSilent: {"token":"[removed]"} [31m
+RECENT WARNING EVENTS
+LAST SEEN  COUNT  OBJECT                  MESSAGE
+60s ago    3      MemberCluster member-b  MemberSilent: {"token":"[removed]"} [31m
 `
 
-func TestThePageShowsTroubleFirstAndNoSecret(t *testing.T) {
+func TestWrite_ProblemsFirstWithoutSecrets(t *testing.T) {
 	got := page(t, interceptor.Funcs{
 		Get: func(ctx context.Context, hub client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 			if _, ok := into.(*corev1.Secret); ok {
@@ -267,11 +267,11 @@ func TestThePageShowsTroubleFirstAndNoSecret(t *testing.T) {
 		t.Errorf("a planted secret is on the page:\n%s", got)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the page is another one (-want +got):\n%s", diff)
+		t.Errorf("report (-want +got):\n%s", diff)
 	}
 }
 
-func TestGuardRailsThatAreOnAreNoLooseRule(t *testing.T) {
+func TestWrite_OmitsEnabledGuardRails(t *testing.T) {
 	for _, mode := range []policies.GuardRails{policies.GuardRailsSelected, policies.GuardRailsReference} {
 		got := page(t, interceptor.Funcs{List: func(ctx context.Context, hub client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
 			if installed, ok := into.(*admissionregistrationv1.ValidatingAdmissionPolicyList); ok {
@@ -288,21 +288,21 @@ func TestGuardRailsThatAreOnAreNoLooseRule(t *testing.T) {
 	}
 }
 
-func TestHeartbeatsOfWhoMayNotReadLeasesAreThoseOfReports(t *testing.T) {
+func TestWrite_HeartbeatsOfReportsWithoutLeases(t *testing.T) {
 	got := page(t, interceptor.Funcs{List: func(ctx context.Context, hub client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
 		if _, ok := into.(*coordinationv1.LeaseList); ok {
 			return errors.New("you may not")
 		}
 		return hub.List(ctx, into, options...)
 	}})
-	for _, want := range []string{"member-a  True     True     4m ago", "heartbeats are those of the last reports, which may be minutes old: listing the Leases of agents: you may not"} {
+	for _, want := range []string{"member-a  True     True     4m ago", "heartbeats are from status reports and may be minutes old: listing the Leases of agents: you may not"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the page lacks %q:\n%s", want, got)
 		}
 	}
 }
 
-func TestWhatCannotBeReadIsALineOfThePage(t *testing.T) {
+func TestWrite_ReportsUnreadableSections(t *testing.T) {
 	got := page(t, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 		return errors.New("you may not, Bearer " + jwt)
 	}})
@@ -312,7 +312,7 @@ func TestWhatCannotBeReadIsALineOfThePage(t *testing.T) {
 	}
 }
 
-func TestCredentialsAreTakenOut(t *testing.T) {
+func TestClean_RemovesCredentials(t *testing.T) {
 	tests := map[string]string{
 		"password=" + password:                                 "password=[removed]",
 		"clientSecret: '" + password + "' was refused":         "clientSecret: '[removed]' was refused",

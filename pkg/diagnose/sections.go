@@ -32,17 +32,17 @@ import (
 	"fleetgate.io/fleetgate/pkg/plugin/why"
 )
 
-// What troubles comes first, and what waits before what is well.
+// Ranks of rows: problems first, pending before healthy.
 const (
-	troubled = iota
-	waiting
-	well
+	failing = iota
+	pending
+	healthy
 )
 
-// soon is how much life of a token is worth a look.
-const soon = time.Hour
+// expiresSoon is the remaining lifetime below which the report lists a token.
+const expiresSoon = time.Hour
 
-// gateways are the leaders, by their Leases, and the version that installed the definitions.
+// gateways lists the leaders by their Leases, and the version that installed the CRDs.
 func (r *Reporter) gateways(ctx context.Context) (section, error) {
 	s := section{title: "Gateways", head: []string{"LEASE", "LEADER", "RENEWED"}}
 	var leases coordinationv1.LeaseList
@@ -59,23 +59,23 @@ func (r *Reporter) gateways(ctx context.Context) (section, error) {
 	if err := r.Hub.Get(ctx, client.ObjectKey{Name: "memberclusters." + clusterv1beta1.GroupName}, definition); err != nil {
 		return s, err
 	}
-	s.note = "the definitions are of " + cmp.Or(clean(definition.Annotations[install.AnnotationVersion]), "an unknown version")
+	s.note = "CRD version: " + cmp.Or(clean(definition.Annotations[install.AnnotationVersion]), "unknown")
 	return s, nil
 }
 
-// apis are the APIServices by which the hub reaches the gateway.
+// apis lists the APIServices of the gateway.
 func (r *Reporter) apis(ctx context.Context) (section, error) {
-	s := section{title: "APIs that the gateway serves", head: []string{"APISERVICE", "AVAILABLE", "WHY NOT"}}
+	s := section{title: "APIs served by the gateway", head: []string{"APISERVICE", "AVAILABLE", "REASON"}}
 	var services apiregistrationv1.APIServiceList
 	note, err := r.list(ctx, &services, client.MatchingLabels{install.LabelManagedBy: install.ManagedBy})
 	s.note = note
 	for i := range services.Items {
-		line := row{rank: troubled, cells: []string{services.Items[i].Name, "Unknown", ""}}
+		line := row{rank: failing, cells: []string{services.Items[i].Name, "Unknown", ""}}
 		for _, condition := range services.Items[i].Status.Conditions {
 			if condition.Type == apiregistrationv1.Available {
 				line.cells[1] = string(condition.Status)
 				if condition.Status == apiregistrationv1.ConditionTrue {
-					line.rank = well
+					line.rank = healthy
 				} else {
 					line.cells[2] = condition.Reason + ": " + condition.Message
 				}
@@ -86,9 +86,9 @@ func (r *Reporter) apis(ctx context.Context) (section, error) {
 	return s, err
 }
 
-// members are those of the fleet, with their tunnels as the gateway sees them.
+// members lists the members with their tunnels as reported by the gateway.
 func (r *Reporter) members(ctx context.Context) (section, error) {
-	s := section{title: "Members", head: []string{"MEMBER", "JOINED", "HEALTHY", "HEARTBEAT", "TUNNEL", "AGENT", "KUBERNETES", "WHY NOT"}}
+	s := section{title: "Members", head: []string{"MEMBER", "JOINED", "HEALTHY", "HEARTBEAT", "TUNNEL", "AGENT", "KUBERNETES", "REASON"}}
 	var members clusterv1beta1.MemberClusterList
 	note, err := r.list(ctx, &members)
 	if err != nil {
@@ -97,28 +97,28 @@ func (r *Reporter) members(ctx context.Context) (section, error) {
 	tunnels, unknown := r.tunnels(ctx)
 	renewed, err := cluster.FleetSeats().Renewals(ctx, r.Hub)
 	if err != nil {
-		unknown = joined(unknown, "heartbeats are those of the last reports, which may be minutes old: "+clean(err.Error()))
+		unknown = joined(unknown, "heartbeats are from status reports and may be minutes old: "+clean(err.Error()))
 	}
 	for i := range members.Items {
 		member := &members.Items[i]
-		cells, why := states(member.Status.Conditions, clusterv1beta1.ConditionJoined)
-		heartbeat, healthy := "never", "-"
+		cells, reason := states(member.Status.Conditions, clusterv1beta1.ConditionJoined)
+		heartbeat, health := "never", "-"
 		if report := member.Status.AgentStatusOf(clusterv1beta1.MemberAgent); report != nil {
 			heartbeat = r.ago(later(report.LastReceivedHeartbeat, renewed[member.Name]).Time)
-			state, whyUnhealthy := states(report.Conditions, clusterv1beta1.ConditionHealthy)
-			healthy, why = state[0], cmp.Or(why, whyUnhealthy)
+			state, unhealthy := states(report.Conditions, clusterv1beta1.ConditionHealthy)
+			health, reason = state[0], cmp.Or(reason, unhealthy)
 		}
 		warning := member.Status.Warning()
 		if warning != nil {
-			why = cmp.Or(why, warning.Reason+": "+warning.Message)
+			reason = cmp.Or(reason, warning.Reason+": "+warning.Message)
 		}
 		tunnel := cmp.Or(tunnels[member.Name], "-")
-		line := row{rank: troubled, cells: []string{
-			member.Name, cells[0], healthy, heartbeat, tunnel,
-			member.Status.Properties[clusterv1beta1.PropertyAgentVersion].Value, member.Status.Properties[clusterv1beta1.PropertyKubernetesVersion].Value, why,
+		line := row{rank: failing, cells: []string{
+			member.Name, cells[0], health, heartbeat, tunnel,
+			member.Status.Properties[clusterv1beta1.PropertyAgentVersion].Value, member.Status.Properties[clusterv1beta1.PropertyKubernetesVersion].Value, reason,
 		}}
-		if cells[0] == string(metav1.ConditionTrue) && healthy == string(metav1.ConditionTrue) && tunnel == connected && warning == nil {
-			line.rank = well
+		if cells[0] == string(metav1.ConditionTrue) && health == string(metav1.ConditionTrue) && tunnel == connected && warning == nil {
+			line.rank = healthy
 		}
 		s.rows = append(s.rows, line)
 	}
@@ -135,11 +135,11 @@ func later(a, b metav1.Time) metav1.Time {
 
 const connected = "connected"
 
-// tunnels is what the gateway says of each member, and what keeps it from saying so.
+// tunnels returns the gateway's status of each tunnel, or why it is unknown.
 func (r *Reporter) tunnels(ctx context.Context) (of map[string]string, unknown string) {
 	var gateways gatewayv1alpha1.ClusterGatewayList
 	if _, err := r.list(ctx, &gateways); err != nil {
-		return nil, "tunnels are not known: " + clean(err.Error())
+		return nil, "tunnel status unknown: " + clean(err.Error())
 	}
 	of = map[string]string{}
 	for i := range gateways.Items {
@@ -152,32 +152,32 @@ func (r *Reporter) tunnels(ctx context.Context) (of map[string]string, unknown s
 	return of, ""
 }
 
-// registrationTokens are those with which clusters may register; the tokens themselves are
-// in Secrets, which nobody reads here.
+// registrationTokens lists the ClusterRegistrationTokens. Their values are in Secrets, which the
+// report does not read.
 func (r *Reporter) registrationTokens(ctx context.Context) (section, error) {
-	s := section{title: "Registration tokens", head: []string{"NAMESPACE", "NAME", "READY", "EXPIRES", "WHY NOT"}}
+	s := section{title: "Registration tokens", head: []string{"NAMESPACE", "NAME", "READY", "EXPIRES", "REASON"}}
 	var tokens registrationv1alpha1.ClusterRegistrationTokenList
 	note, err := r.list(ctx, &tokens)
 	s.note = note
 	for i := range tokens.Items {
 		token := &tokens.Items[i]
-		cells, why := states(token.Status.Conditions, registrationv1alpha1.TokenConditionReady)
+		cells, reason := states(token.Status.Conditions, registrationv1alpha1.TokenConditionReady)
 		expires := "never"
 		if token.Status.Expires != nil {
 			expires = r.ago(token.Status.Expires.Time)
 		}
 		rank := rankOf(cells[0])
 		if ready := meta.FindStatusCondition(token.Status.Conditions, registrationv1alpha1.TokenConditionReady); ready != nil && ready.Reason == registrationv1alpha1.TokenReasonUsedUp {
-			rank = well // It has done what it was for.
+			rank = healthy // A used token has served its purpose.
 		}
-		s.rows = append(s.rows, row{rank: rank, cells: []string{token.Namespace, token.Name, cells[0], expires, why}})
+		s.rows = append(s.rows, row{rank: rank, cells: []string{token.Namespace, token.Name, cells[0], expires, reason}})
 	}
 	return s, err
 }
 
-// registrations are those that have not been granted.
+// registrations lists those that are not granted.
 func (r *Reporter) registrations(ctx context.Context) (section, error) {
-	s := section{title: "Registrations that wait or were refused", head: []string{"NAMESPACE", "AGE", "WHY"}}
+	s := section{title: "Pending or rejected registrations", head: []string{"NAMESPACE", "CREATED", "REASON"}}
 	var requests registrationv1alpha1.ClusterRegistrationList
 	note, err := r.list(ctx, &requests)
 	s.note = note
@@ -186,15 +186,15 @@ func (r *Reporter) registrations(ctx context.Context) (section, error) {
 		if request.Status.Granted {
 			continue
 		}
-		_, why := states(request.Status.Conditions, registrationv1alpha1.RegistrationConditionGranted)
-		s.rows = append(s.rows, row{cells: []string{request.Namespace, r.ago(request.CreationTimestamp.Time), cmp.Or(why, "not answered")}})
+		_, reason := states(request.Status.Conditions, registrationv1alpha1.RegistrationConditionGranted)
+		s.rows = append(s.rows, row{cells: []string{request.Namespace, r.ago(request.CreationTimestamp.Time), cmp.Or(reason, "pending: no gateway has processed it")}})
 	}
 	return s, err
 }
 
-// imports are the Clusters on which the hub was to install an agent, and could not.
+// imports lists the Clusters on which the hub failed to install an agent.
 func (r *Reporter) imports(ctx context.Context) (section, error) {
-	s := section{title: "Clusters that could not be imported", head: []string{"NAMESPACE", "CLUSTER", "WHY"}}
+	s := section{title: "Failed imports", head: []string{"NAMESPACE", "CLUSTER", "REASON"}}
 	var clusters registrationv1alpha1.ClusterList
 	note, err := r.list(ctx, &clusters)
 	s.note = note
@@ -209,30 +209,30 @@ func (r *Reporter) imports(ctx context.Context) (section, error) {
 	return s, err
 }
 
-// accounts are the ManagedServiceAccounts whose token is missing or about to end.
+// accounts lists the ManagedServiceAccounts whose token is missing or expires soon.
 func (r *Reporter) accounts(ctx context.Context) (section, error) {
-	s := section{title: "Tokens of members' accounts that are missing, or end within an hour", head: []string{"NAMESPACE", "NAME", "REPORTED", "EXPIRES", "WHY NOT"}}
+	s := section{title: "Service-account tokens that are missing or expire within an hour", head: []string{"NAMESPACE", "NAME", "REPORTED", "EXPIRES", "REASON"}}
 	var accounts authenticationv1beta1.ManagedServiceAccountList
 	note, err := r.list(ctx, &accounts)
-	fine := 0
+	valid := 0
 	for i := range accounts.Items {
 		account := &accounts.Items[i]
-		cells, why := states(account.Status.Conditions, authenticationv1beta1.ConditionTokenReported)
+		cells, reason := states(account.Status.Conditions, authenticationv1beta1.ConditionTokenReported)
 		expires := ptr.Deref(account.Status.ExpirationTimestamp, metav1.Time{}).Time
-		if cells[0] == string(metav1.ConditionTrue) && expires.Sub(r.Clock.Now()) > soon {
-			fine++
+		if cells[0] == string(metav1.ConditionTrue) && expires.Sub(r.Clock.Now()) > expiresSoon {
+			valid++
 			continue
 		}
-		s.rows = append(s.rows, row{rank: rankOf(cells[0]), cells: []string{account.Namespace, account.Name, cells[0], r.ago(expires), why}})
+		s.rows = append(s.rows, row{rank: rankOf(cells[0]), cells: []string{account.Namespace, account.Name, cells[0], r.ago(expires), reason}})
 	}
-	s.note = joined(note, fmt.Sprintf("%d are well", fine))
+	s.note = joined(note, fmt.Sprintf("valid tokens: %d", valid))
 	return s, err
 }
 
-// placements are those that have not arrived everywhere, with what keeps them from it: each
-// kind of trouble with the first member and object that has it.
+// placements lists the placements that are not available, with each kind of problem and the first
+// member and object that has it.
 func (r *Reporter) placements(ctx context.Context) (section, error) {
-	s := section{title: "Placements that are not available", head: []string{"PLACEMENT", "CONDITION", "WHY NOT", "TO DO"}}
+	s := section{title: "Placements that are not available", head: []string{"PLACEMENT", "CONDITION", "REASON", "REMEDY"}}
 	var wide placementv1beta1.ClusterResourcePlacementList
 	wideNote, err := r.list(ctx, &wide)
 	if err != nil {
@@ -250,15 +250,15 @@ func (r *Reporter) placements(ctx context.Context) (section, error) {
 	for i := range narrow.Items {
 		all = append(all, &narrow.Items[i])
 	}
-	fine := 0
+	available := 0
 	for _, placement := range all {
 		rows := placementRows(placement)
 		if len(rows) == 0 {
-			fine++
+			available++
 		}
 		s.rows = append(s.rows, rows...)
 	}
-	s.note = joined(cmp.Or(wideNote, narrowNote), fmt.Sprintf("%d are available", fine))
+	s.note = joined(cmp.Or(wideNote, narrowNote), fmt.Sprintf("available placements: %d", available))
 	return s, nil
 }
 
@@ -266,9 +266,9 @@ func placementRows(placement placementv1beta1.PlacementObject) []row {
 	name := klog.KObj(placement).String()
 	var rows []row
 	for _, t := range trouble.Of(placement) {
-		rank := troubled
+		rank := failing
 		if t.Waits {
-			rank = waiting
+			rank = pending
 		}
 		rows = append(rows, row{rank: rank, cells: []string{name, t.Condition, t.String(), why.Remedy(t.Message, t.Object, t.Member, name)}})
 	}
@@ -277,19 +277,19 @@ func placementRows(placement placementv1beta1.PlacementObject) []row {
 	}
 	conditions := placement.GetStatus().Conditions
 	if len(conditions) == 0 {
-		return []row{{rank: waiting, cells: []string{name, "-", "no gateway has looked at it", "see above which gateway leads"}}}
+		return []row{{rank: pending, cells: []string{name, "-", "no gateway has processed the placement", "check under GATEWAYS that a gateway is the leader"}}}
 	}
 	for _, c := range conditions {
 		if c.Status != metav1.ConditionTrue {
-			return []row{{rank: waiting, cells: []string{name, c.Type + "=" + string(c.Status), c.Reason + ": " + c.Message, why.Remedy(c.Message, "", "", name)}}}
+			return []row{{rank: pending, cells: []string{name, c.Type + "=" + string(c.Status), c.Reason + ": " + c.Message, why.Remedy(c.Message, "", "", name)}}}
 		}
 	}
 	return nil
 }
 
-// warnings are the latest that concern the fleet.
+// warnings lists the latest warning events of the fleet.
 func (r *Reporter) warnings(ctx context.Context) (section, error) {
-	s := section{title: "Latest warnings", head: []string{"WHEN", "TIMES", "OF", "WHY"}}
+	s := section{title: "Recent warning events", head: []string{"LAST SEEN", "COUNT", "OBJECT", "MESSAGE"}}
 	var events corev1.EventList
 	note, err := r.list(ctx, &events, client.MatchingFields{"type": corev1.EventTypeWarning})
 	if err != nil {
@@ -300,20 +300,20 @@ func (r *Reporter) warnings(ctx context.Context) (section, error) {
 	const latest = 20
 	for i := range ours[:min(len(ours), latest)] {
 		e := &ours[i]
-		times := max(e.Count, 1)
+		count := max(e.Count, 1)
 		if e.Series != nil {
-			times = e.Series.Count
+			count = e.Series.Count
 		}
 		s.rows = append(s.rows, row{cells: []string{
-			r.ago(lastSeen(e)), fmt.Sprint(times), e.InvolvedObject.Kind + " " + e.InvolvedObject.Name, e.Reason + ": " + e.Message,
+			r.ago(lastSeen(e)), fmt.Sprint(count), e.InvolvedObject.Kind + " " + e.InvolvedObject.Name, e.Reason + ": " + e.Message,
 		}})
 	}
 	s.note = note
 	return s, nil
 }
 
-// ofTheFleet is true for what concerns the fleet's kinds, the gateway's namespace and those
-// of members.
+// ofTheFleet is true for events about the fleet's kinds, in the gateway's namespace and in those of
+// members.
 func ofTheFleet(e *corev1.Event, namespace string) bool {
 	group, _, _ := strings.Cut(e.InvolvedObject.APIVersion, "/")
 	groups := []string{
@@ -334,18 +334,18 @@ func lastSeen(e *corev1.Event) time.Time {
 	return e.CreationTimestamp.Time
 }
 
-// rankOf puts what is not True first.
+// rankOf ranks the status of a condition.
 func rankOf(status string) int {
 	switch status {
 	case string(metav1.ConditionTrue):
-		return well
+		return healthy
 	case "-":
-		return waiting
+		return pending
 	}
-	return troubled
+	return failing
 }
 
-// joined puts notes into one.
+// joined joins the notes that are not empty.
 func joined(notes ...string) string {
 	return strings.Join(slices.DeleteFunc(notes, func(note string) bool { return note == "" }), "; ")
 }

@@ -17,9 +17,9 @@ import (
 func newApproveCommand(s *session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "approve MEMBER...",
-		Short: "Let members that wait for it have placements",
-		Long: `Approve takes away the taint ` + clusterv1beta1.TaintUnapproved + `, which members have that registered
-with a token whose approval is manual. Until then nothing is placed on them.`,
+		Short: "Approve members that are waiting for approval",
+		Long: `Approve members that registered with a token whose approval mode is manual. The command
+removes the taint ` + clusterv1beta1.TaintUnapproved + `. Until then nothing is placed on the member.`,
 		Example:           "  kubectl fleetgate approve member-1",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: s.completeNames(true, memberNames),
@@ -34,10 +34,10 @@ with a token whose approval is manual. Until then nothing is placed on them.`,
 func newRejectCommand(s *session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "reject MEMBER...",
-		Short: "Send members away that wait for approval",
-		Long: `Reject deletes the MemberCluster of a member that nobody has approved. Its Cluster
-stays in the namespace where it registered, and keeps it from joining again until
-that is deleted, too. A member that was approved is not rejected: see leave.`,
+		Short: "Reject members that are waiting for approval",
+		Long: `Delete the MemberCluster of a member that is waiting for approval. Its Cluster object
+remains in the registration namespace and prevents the cluster from joining again until
+you delete that object, too. To remove an approved member, use "leave".`,
 		Example:           "  kubectl fleetgate reject newcomer",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: s.completeNames(true, memberNames),
@@ -53,9 +53,9 @@ func reject(ctx context.Context, h *hub.Hub, name string) error {
 		return err
 	}
 	if member.IsApproved() {
-		return fmt.Errorf("member %q is approved: to take it out of the fleet, run kubectl fleetgate leave %s", name, name)
+		return fmt.Errorf("member %q is already approved; to remove it from the fleet, run kubectl fleetgate leave %s", name, name)
 	}
-	// Only what was looked at is deleted: somebody may have approved it meanwhile.
+	// The preconditions protect a member that was approved since it was read.
 	if err := h.Delete(ctx, member, client.Preconditions{UID: &member.UID, ResourceVersion: &member.ResourceVersion}); err != nil {
 		return fmt.Errorf("rejecting member %q: %w", name, err)
 	}

@@ -16,19 +16,19 @@ import (
 	"fleetgate.io/fleetgate/pkg/version"
 )
 
-// How the program ends. docs/plugin.md tells users.
+// Exit codes. docs/plugin.md documents them.
 const (
 	exitDone = 0
-	// exitFailed: it could not be done, or not be found out.
+	// exitFailed: the command failed, or could not find out.
 	exitFailed = 1
-	// exitFound: why and diff found what they were asked about.
+	// exitFound: why and diff found problems or differences.
 	exitFound = 2
 )
 
-// errFound ends a command that has printed what is wrong.
-var errFound = errors.New("something is not as it should be")
+// errFound ends a command that has printed the problems it found.
+var errFound = errors.New("problems found")
 
-// Run runs a command line, without the program's name, and returns how it ends.
+// Run runs a command line, without the program's name, and returns the exit code.
 func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string) int {
 	command := NewCommand(streams)
 	command.SetArgs(args)
@@ -51,9 +51,9 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	}
 	root := &cobra.Command{
 		Use:   "kubectl-fleetgate",
-		Short: "Run a fleet of clusters from its hub",
-		Long: `Everything that people do with a fleet, one command for each task. It reads and
-writes the hub with your kubeconfig, and has no rights of its own.`,
+		Short: "Manage a fleet of clusters from its hub",
+		Long: `Manage a fleet of clusters from its hub, with one command for each task. The plugin
+reads and writes the hub with your kubeconfig and has no permissions of its own.`,
 		Version:      version.Describe(),
 		Annotations:  map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl fleetgate"},
 		SilenceUsage: true, SilenceErrors: true,
@@ -76,7 +76,7 @@ writes the hub with your kubeconfig, and has no rights of its own.`,
 // GroupOfKubectl is the group of kubectl's own commands, which run on members.
 const GroupOfKubectl = "kubectl"
 
-// group is commands that people look for together.
+// group is a section of the help.
 type group struct {
 	id, title string
 	commands  []*cobra.Command
@@ -84,19 +84,19 @@ type group struct {
 
 func (s *session) groups() []group {
 	return []group{
-		{"look", "What is, and why:", []*cobra.Command{
-			newMembersCommand(s), newWhyCommand(s), newTreeCommand(s), newDiffCommand(s), newConsoleCommand(s),
+		{"inspect", "Inspection and Troubleshooting:", []*cobra.Command{
+			newMembersCommand(s), newWhyCommand(s), newTreeCommand(s), newDiffCommand(s), newDiagnoseCommand(s), newConsoleCommand(s),
 		}},
-		{"members", "Members come and go:", []*cobra.Command{
+		{"members", "Member Lifecycle:", []*cobra.Command{
 			newJoinCommand(s), newApproveCommand(s), newRejectCommand(s), newCordonCommand(s), newUncordonCommand(s),
 			newTaintCommand(s), newDrainCommand(s), newLeaveCommand(s), newMoveCommand(s), newTokenCommand(s),
 		}},
-		{"reach", "Reach members:", []*cobra.Command{
+		{"access", "Member Access:", []*cobra.Command{
 			newUseCommand(s), newKubeconfigCommand(s), newCredentialCommand(s),
 		}},
-		{GroupOfKubectl, "kubectl's own commands, on a member or over many:", newReachCommands(s)},
-		{"change", "Updates, stage by stage, and trials:", []*cobra.Command{
-			newRunCommand(s), newSimulateCommand(s), newDiagnoseCommand(s),
+		{GroupOfKubectl, "kubectl Commands on Members:", newReachCommands(s)},
+		{"rollout", "Staged Updates and Simulation:", []*cobra.Command{
+			newRunCommand(s), newSimulateCommand(s),
 		}},
 	}
 }

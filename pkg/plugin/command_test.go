@@ -24,7 +24,7 @@ func commandsOf(root *cobra.Command) []*cobra.Command {
 	return all
 }
 
-func TestEveryCommandHasAnExampleThatItsFlagsTake(t *testing.T) {
+func TestCommands_ExamplesParse(t *testing.T) {
 	root := NewCommand(genericiooptions.NewTestIOStreamsDiscard())
 	for _, c := range commandsOf(root) {
 		if c.Parent() != root && c.Parent().GroupID == GroupOfKubectl {
@@ -63,7 +63,7 @@ func TestEveryCommandHasAnExampleThatItsFlagsTake(t *testing.T) {
 	}
 }
 
-func TestTheProgramSaysHowItEnded(t *testing.T) {
+func TestRun_ExitCodeAndError(t *testing.T) {
 	for name, test := range map[string]struct {
 		args []string
 		code int
@@ -74,13 +74,13 @@ func TestTheProgramSaysHowItEnded(t *testing.T) {
 		"an unknown flag":    {[]string{"members", "--nothing"}, exitFailed, "error: unknown flag"},
 		"no hub":             {[]string{"members", "--kubeconfig=/does/not/exist"}, exitFailed, "error: reading your kubeconfig"},
 		"a strange output":   {[]string{"members", "-o", "toml"}, exitFailed, "toml"},
-		"a table of a tree":  {[]string{"tree", "shop", "-o", "wide"}, exitFailed, `--output "wide" is none of json and yaml`},
-		"names of answers":   {[]string{"why", "shop", "-o", "name"}, exitFailed, `--output "name" is none of json and yaml`},
-		"a patch":            {[]string{"diff", "shop", "-o", "patch"}, exitFailed, `--output "patch" is none of json and yaml`},
-		"runs, wide":         {[]string{"run", "list", "-o", "wide"}, exitFailed, `--output "wide" is none of name, json and yaml`},
+		"a table of a tree":  {[]string{"tree", "shop", "-o", "wide"}, exitFailed, `--output "wide" is not supported: use json or yaml`},
+		"names of answers":   {[]string{"why", "shop", "-o", "name"}, exitFailed, `--output "name" is not supported: use json or yaml`},
+		"a patch":            {[]string{"diff", "shop", "-o", "patch"}, exitFailed, `--output "patch" is not supported: use json or yaml`},
+		"runs, wide":         {[]string{"run", "list", "-o", "wide"}, exitFailed, `--output "wide" is not supported: use name, json or yaml`},
 		"a strange selector": {[]string{"members", "-l", "a=b=c"}, exitFailed, "--selector"},
 		"a strange taint":    {[]string{"taint", "m", "key:NoExecute"}, exitFailed, "NoSchedule"},
-		"nowhere":            {[]string{"get", "pods"}, exitFailed, "say where"},
+		"nowhere":            {[]string{"get", "pods"}, exitFailed, "no member selected: set --member NAME"},
 		"nobody to join":     {[]string{"join", "m"}, exitFailed, "--member-context"},
 		"a long token":       {[]string{"token", "--uses=0"}, exitFailed, "--uses from 1"},
 	} {

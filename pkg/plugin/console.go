@@ -18,29 +18,29 @@ func newConsoleCommand(s *session) *cobra.Command {
 	open := true
 	command := &cobra.Command{
 		Use:   "console",
-		Short: "Look at the fleet in a browser",
-		Long: `Console serves pages over the fleet on this machine alone, with your kubeconfig behind
-them, and opens the browser: members as tiles, placements with what keeps each from
-where it should be, runs, any kind over all members, and what is wrong now. Pages
-follow changes. It ends with this command.`,
+		Short: "Open the web console of the fleet",
+		Long: `Serve the web console on this machine and open it in a browser. The console reads the hub
+with your kubeconfig and shows members, placements with their problems, update runs,
+resources of any kind across members, and all current problems. Pages update live. The
+console ends with this command.`,
 		Example: "  kubectl fleetgate console",
 		Args:    cobra.NoArgs,
 		RunE: s.onHub(func(ctx context.Context, h *hub.Hub, _ []string) error {
 			c := &console.Console{Hub: h, Clock: s.Clock}
 			return c.Run(ctx, func(file, url string) {
-				s.say("The console is at %s, and is opened once by the file\n  %s\nEnd it with Ctrl-C.\n", url, file)
+				s.say("The console is at %s and can be opened once with this file:\n  %s\nPress Ctrl-C to stop.\n", url, file)
 				if open {
-					// Where there is no browser the file is said above.
+					// Without a browser, the user opens the file printed above.
 					_ = opener(ctx, file).Start()
 				}
 			})
 		}),
 	}
-	command.Flags().BoolVar(&open, "open", true, "Open the browser. Without, say which file to open.")
+	command.Flags().BoolVar(&open, "open", true, "Open the browser. If false, only print the file to open.")
 	return command
 }
 
-// opener is what opens a file with the program that the user has for it.
+// opener is the command that opens a file with its default application.
 func opener(ctx context.Context, file string) *exec.Cmd {
 	switch runtime.GOOS {
 	case "darwin":

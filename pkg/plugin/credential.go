@@ -26,17 +26,18 @@ func newCredentialCommand(s *session) *cobra.Command {
 	o := &credentialOptions{session: s}
 	command := &cobra.Command{
 		Use:   "credential",
-		Short: "Print a credential for a member, for programs that run exec plug-ins",
-		Long: `Credential is the exec plug-in of access provider cluster-gateway, for programs that find
-members by ClusterProfiles, and of kubeconfigs. It prints your own credential for the hub,
-and only for servers that are the hub's way to a member. In a Pod that is the Pod's own
-account; name the hub's URL as the ClusterProfiles have it with --hub-url then.`,
+		Short: "Print an ExecCredential for access to a member",
+		Long: `Print an ExecCredential. This is the exec credential plugin for kubeconfigs and for
+programs that discover members by ClusterProfiles (access provider cluster-gateway). The
+credential is your own for the hub; it is only printed for servers that are the hub's
+proxy to a member. In a Pod it is that of the Pod's ServiceAccount; set --hub-url to the
+URL of the hub in the ClusterProfiles.`,
 		Example: "  kubectl fleetgate credential --hub-url https://hub.example.org:6443",
 		Args:    cobra.NoArgs,
 		RunE:    func(command *cobra.Command, _ []string) error { return o.run(command.Context()) },
 	}
-	command.Flags().StringSliceVar(&o.HubURLs, "hub-url", nil, "URLs of the hub besides that of your kubeconfig.")
-	command.Flags().StringSliceVar(&o.HubCAs, "hub-ca-file", nil, "PEM files of the hub's CA besides that of your kubeconfig.")
+	command.Flags().StringSliceVar(&o.HubURLs, "hub-url", nil, "Further URLs of the hub, in addition to that of your kubeconfig.")
+	command.Flags().StringSliceVar(&o.HubCAs, "hub-ca-file", nil, "PEM files with further CAs of the hub, in addition to that of your kubeconfig.")
 	return command
 }
 
@@ -68,7 +69,7 @@ func (o *credentialOptions) run(ctx context.Context) error {
 	return json.NewEncoder(o.Out).Encode(answer)
 }
 
-// proxyOf is the proxy that a configuration names; empty for none.
+// proxyOf is the proxy URL of a configuration; empty for none.
 func proxyOf(own *rest.Config) (string, error) {
 	if own.Proxy == nil {
 		return "", nil
@@ -84,7 +85,7 @@ func proxyOf(own *rest.Config) (string, error) {
 	return proxy.String(), nil
 }
 
-// ownConfig is the kubeconfig's if there is one, else that of the Pod. No request is made.
+// ownConfig is that of the kubeconfig if there is one, else that of the Pod. It makes no request.
 func (o *credentialOptions) ownConfig() (*rest.Config, error) {
 	if *o.flags.KubeConfig == "" && os.Getenv("KUBECONFIG") == "" && *o.flags.Context == "" {
 		if pod, err := rest.InClusterConfig(); err == nil {

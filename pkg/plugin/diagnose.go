@@ -19,15 +19,16 @@ func newDiagnoseCommand(s *session) *cobra.Command {
 	system := clusterv1beta1.SystemNamespace
 	command := &cobra.Command{
 		Use:   "diagnose",
-		Short: "Print on one page what somebody who helps would ask",
-		Long: `Diagnose reads the hub as you, and prints versions, gateways, members with their
-tunnels, tokens, placements that are stuck and the latest warnings. It reads no Secret,
-and takes out of messages what looks like a credential. Read it before you send it.`,
+		Short: "Print a support report of the fleet",
+		Long: `Print a report of the fleet for support: versions, gateways, permissive settings, members
+with their tunnels, tokens, placements that are not available and recent warning events.
+The report reads the hub as you. It reads no Secrets and redacts what looks like a
+credential. Review it before you share it.`,
 		Example: "  kubectl fleetgate diagnose",
 		Args:    cobra.NoArgs,
 		RunE: s.onHub(func(ctx context.Context, h *hub.Hub, _ []string) error {
 			reporter := &diagnose.Reporter{Hub: h, Namespace: system, Version: version.Describe(), Clock: s.Clock}
-			// A hub that does not tell its version is one of the things to see on the page.
+			// The report shows a version that cannot be read as unknown.
 			if asked, err := discovery.NewDiscoveryClientForConfig(h.Config); err == nil {
 				if info, err := asked.ServerVersion(); err == nil {
 					reporter.HubVersion = info.GitVersion

@@ -20,9 +20,9 @@ type diffOptions struct {
 	Output string
 }
 
-// diffReport is what diff says to programs.
+// diffReport is the machine-readable output of diff.
 type diffReport struct {
-	// Differs is true if something does.
+	// Differs is true if Objects is not empty.
 	Differs bool         `json:"differs"`
 	Objects []diffObject `json:"objects"`
 }
@@ -30,8 +30,8 @@ type diffReport struct {
 // diffObject is an object that differs on a member.
 type diffObject struct {
 	Member string `json:"member"`
-	// Drift is true if it was changed on the member after it was applied, and false for what a
-	// comparison of strategy ReportDiff has found.
+	// Drift is true if the object was changed on the member after it was applied, and false if
+	// strategy ReportDiff found the difference.
 	Drift  bool                                `json:"drift"`
 	Object placementv1beta1.ResourceIdentifier `json:"object"`
 	Fields []placementv1beta1.PatchDetail      `json:"fields"`
@@ -41,10 +41,10 @@ func newDiffCommand(s *session) *cobra.Command {
 	o := &diffOptions{session: s}
 	command := &cobra.Command{
 		Use:   "diff PLACEMENT",
-		Short: "Show what members have that differs from what was placed",
-		Long: `Diff shows the fields in which objects on members differ from the hub: those that were
-changed there (drift), and with strategy ReportDiff all that differs. What the
-placement does not look at is not compared. It ends with 2 if something differs.`,
+		Short: "Show the differences between placed resources and the hub",
+		Long: `Show the fields in which placed resources on members differ from the hub: fields that were
+changed on the member (drift) and, with strategy ReportDiff, all differences. Fields that
+the placement does not compare are not shown. The exit code is 2 if there are differences.`,
 		Example: `  kubectl fleetgate diff shop
   kubectl fleetgate diff shop --member member-1
   kubectl fleetgate diff shop -o yaml`,
@@ -54,8 +54,8 @@ placement does not look at is not compared. It ends with 2 if something differs.
 			return s.patiently(command.Context(), func(ctx context.Context) error { return o.run(ctx, args[0]) })
 		},
 	}
-	s.memberFlag(command, &o.Member, "Only this member.")
-	outputFlag(command, &o.Output, "as diff does", outputJSON, outputYAML)
+	s.memberFlag(command, &o.Member, "Show only this member.")
+	outputFlag(command, &o.Output, "prints a diff", outputJSON, outputYAML)
 	return command
 }
 
@@ -79,7 +79,7 @@ func (o *diffOptions) run(ctx context.Context, name string) error {
 	return o.print(differing(bindings, o.Member))
 }
 
-// differing are the objects that differ, members by name; with a member those of that alone.
+// differing returns the objects that differ, by member name; with a member only those on it.
 func differing(bindings []placementv1beta1.BindingObject, on string) []diffObject {
 	slices.SortFunc(bindings, func(a, b placementv1beta1.BindingObject) int {
 		return cmp.Compare(a.GetSpec().TargetCluster, b.GetSpec().TargetCluster)
@@ -102,7 +102,7 @@ func differing(bindings []placementv1beta1.BindingObject, on string) []diffObjec
 	return found
 }
 
-// print writes what differs. It is an error if something does.
+// print writes the differences. It returns errFound if there are any.
 func (o *diffOptions) print(found []diffObject) error {
 	switch {
 	case o.Output != "":
@@ -110,7 +110,7 @@ func (o *diffOptions) print(found []diffObject) error {
 			return err
 		}
 	case len(found) == 0:
-		o.note("Nothing differs.\n")
+		o.note("No differences found.\n")
 	default:
 		for i := range found {
 			o.printDiff(&found[i])
@@ -122,7 +122,7 @@ func (o *diffOptions) print(found []diffObject) error {
 	return nil
 }
 
-// printDiff writes fields as people know diffs: what the hub has against what the member has.
+// printDiff writes fields in the format of a unified diff, the hub against the member.
 func (o *diffOptions) printDiff(d *diffObject) {
 	o.say("--- hub: %s\n+++ member %s\n", why.Plain(why.Ref(&d.Object)), d.Member)
 	for _, field := range d.Fields {

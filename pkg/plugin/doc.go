@@ -1,10 +1,10 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plugin is the commands of `kubectl fleetgate`, a file for each, as kubectl's own
-// are: its flags, its printers, its completion. The plugin has no rights of its own: it is
-// the user's kubeconfig for the hub, and all that it knows it reads there.
+// Package plugin has the commands of `kubectl fleetgate`, one per file. They use kubectl's flags,
+// printers and completion. The plugin has no permissions of its own: it reads and writes the hub
+// with the user's kubeconfig.
 //
-// What a command shows is decided in packages below, by functions of what was read: package
-// why for reasons, tree for what a placement consists of, hub for the fleet at a glance.
+// The packages below it decide what a command shows, with functions over objects that were read:
+// package why has reasons and remedies, tree the resources of a placement, hub the fleet overview.
 package plugin

@@ -23,8 +23,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/plugin/hub"
 )
 
-// askAgainAfter is how long a budget that said no is left alone.
-const askAgainAfter = 5 * time.Second
+// retryEvictionAfter is the pause before an eviction that a budget has blocked is tried again.
+const retryEvictionAfter = 5 * time.Second
 
 type drainOptions struct {
 	*session
@@ -35,17 +35,17 @@ func newDrainCommand(s *session) *cobra.Command {
 	o := &drainOptions{session: s}
 	command := &cobra.Command{
 		Use:   "drain MEMBER",
-		Short: "Move what is placed on a member to others, within the budgets",
-		Long: `Drain cordons the member and evicts its ClusterResourcePlacements, one eviction for
-each. A disruption budget that says no is asked again until --timeout. What cannot be
-evicted is told at the end: placements that name their members (PickFixed), and
-ResourcePlacements, which have no evictions.`,
+		Short: "Cordon a member and evict its placements",
+		Long: `Cordon the member and evict its ClusterResourcePlacements, with one eviction for each.
+Evictions that a disruption budget blocks are retried until --timeout. The command lists
+the placements that cannot be evicted: those of type PickFixed, which name their members,
+and ResourcePlacements, for which evictions do not exist.`,
 		Example:           "  kubectl fleetgate drain member-1 --timeout=10m",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: s.completeNames(false, memberNames),
 		RunE:              s.onHub(func(ctx context.Context, h *hub.Hub, args []string) error { return o.run(ctx, h, args[0]) }),
 	}
-	command.Flags().DurationVar(&o.Timeout, "timeout", 5*time.Minute, "How long to ask budgets again, and to wait until the member has let go.")
+	command.Flags().DurationVar(&o.Timeout, "timeout", 5*time.Minute, "How long to retry evictions and to wait until the member has removed the resources.")
 	return command
 }
 
@@ -54,48 +54,49 @@ func (o *drainOptions) run(ctx context.Context, h *hub.Hub, name string) error {
 		return err
 	}
 	o.say("member %s cordoned\n", name)
-	d := &draining{drainOptions: o, hub: h, member: name, asked: map[string]*asked{}, left: map[string]string{}}
+	d := &draining{drainOptions: o, hub: h, member: name, evictions: map[string]*eviction{}, remaining: map[string]string{}}
 	if err := o.await(ctx, o.Timeout, d.step); err != nil {
 		return fmt.Errorf("draining member %q: %w", name, err)
 	}
-	if len(d.left) > 0 {
-		for _, placement := range slices.Sorted(maps.Keys(d.left)) {
-			o.say("placement %s stays: %s\n", placement, d.left[placement])
+	if len(d.remaining) > 0 {
+		for _, placement := range slices.Sorted(maps.Keys(d.remaining)) {
+			o.say("placement %s not evicted: %s\n", placement, d.remaining[placement])
 		}
-		return fmt.Errorf("member %q is not empty: %d placements stay", name, len(d.left))
+		return fmt.Errorf("member %q is not empty: %d placements remain", name, len(d.remaining))
 	}
 	o.say("member %s drained\n", name)
 	return nil
 }
 
-// draining is a drain under way.
+// draining is a drain in progress.
 type draining struct {
 	*drainOptions
 	hub    *hub.Hub
 	member string
-	// asked are the evictions by placement; left is why a placement cannot be evicted.
-	asked map[string]*asked
-	left  map[string]string
+	// evictions are by placement; remaining is why a placement cannot be evicted.
+	evictions map[string]*eviction
+	remaining map[string]string
 }
 
-// asked is an eviction, and when it was made; zero until it was.
-type asked struct {
-	eviction string
-	at       time.Time
-	// done is true once it was executed.
-	done bool
+// eviction is one that the drain creates.
+type eviction struct {
+	name string
+	// created is when; zero until then.
+	created time.Time
+	// executed is true once the gateway has executed it.
+	executed bool
 }
 
-// step asks for what has not been asked for, and says what is still there.
+// step creates the evictions that are missing, and returns what the drain waits for.
 func (d *draining) step(ctx context.Context) (bool, string, error) {
 	placed, err := d.hub.PlacedOn(ctx, d.member)
 	if err != nil {
 		return false, "", err
 	}
-	var waits []string
+	var waiting []string
 	seen := map[string]bool{}
 	for _, p := range placed {
-		if seen[p.Placement] || p.Placement == "" || d.left[p.Placement] != "" {
+		if seen[p.Placement] || p.Placement == "" || d.remaining[p.Placement] != "" {
 			continue
 		}
 		seen[p.Placement] = true
@@ -104,69 +105,75 @@ func (d *draining) step(ctx context.Context) (bool, string, error) {
 			return false, "", err
 		}
 		if why != "" {
-			waits = append(waits, p.Placement+": "+why)
+			waiting = append(waiting, p.Placement+": "+why)
 		}
 	}
-	if len(waits) == 0 {
+	if len(waiting) == 0 {
 		return true, "", nil
 	}
-	return false, fmt.Sprintf("%d placements are on member %q, first %s", len(waits), d.member, waits[0]), nil
+	return false, fmt.Sprintf("%d placements remain on member %q, first %s", len(waiting), d.member, waiting[0]), nil
 }
 
-// evict looks after one placement: asks, reads the answer, asks again. It returns what the
-// placement waits for; empty if it cannot be evicted, which is in left then.
+// evict creates the eviction of one placement, reads its result and retries it. It returns what
+// the placement waits for; empty if it cannot be evicted, which remaining then explains.
 func (d *draining) evict(ctx context.Context, placement string) (waitsFor string, err error) {
 	if strings.Contains(placement, "/") {
-		d.left[placement] = "it is a ResourcePlacement, which has no evictions: delete it, or have its policy choose other members"
+		d.remaining[placement] = "evictions do not support ResourcePlacements; delete the placement, or change its policy to select other members"
 		return "", nil
 	}
-	a := d.asked[placement]
-	if a == nil {
-		// It has a name before it is made: one that was made without our hearing of it is not
-		// made twice.
-		a = &asked{eviction: "drain-" + d.member + "-" + rand.String(8)}
-		d.asked[placement] = a
+	e := d.evictions[placement]
+	if e == nil {
+		// The name is chosen before the object is created, so that a creation whose response was
+		// lost is not repeated.
+		e = &eviction{name: "drain-" + d.member + "-" + rand.String(8)}
+		d.evictions[placement] = e
 	}
-	if a.at.IsZero() {
-		eviction := &placementv1beta1.ClusterResourcePlacementEviction{
-			ObjectMeta: metav1.ObjectMeta{Name: a.eviction},
+	if e.created.IsZero() {
+		object := &placementv1beta1.ClusterResourcePlacementEviction{
+			ObjectMeta: metav1.ObjectMeta{Name: e.name},
 			Spec:       placementv1beta1.PlacementEvictionSpec{PlacementName: placement, ClusterName: d.member},
 		}
-		if err := d.hub.Create(ctx, eviction); err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := d.hub.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
 			return "", fmt.Errorf("evicting placement %q from member %q: %w", placement, d.member, err)
 		}
-		a.at = d.Clock.Now()
-		return "the gateway has not answered", nil
+		e.created = d.Clock.Now()
+		return waitsForGateway, nil
 	}
-	if a.done {
-		return "the member takes it away", nil
+	if e.executed {
+		return waitsForRemoval, nil
 	}
-	eviction := &placementv1beta1.ClusterResourcePlacementEviction{}
-	if err := d.hub.Get(ctx, client.ObjectKey{Name: a.eviction}, eviction); client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("reading eviction %q: %w", a.eviction, err)
+	object := &placementv1beta1.ClusterResourcePlacementEviction{}
+	if err := d.hub.Get(ctx, client.ObjectKey{Name: e.name}, object); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("reading eviction %q: %w", e.name, err)
 	}
-	return d.answer(ctx, placement, a, eviction)
+	return d.evaluate(ctx, placement, e, object)
 }
 
-func (d *draining) answer(ctx context.Context, placement string, a *asked, eviction *placementv1beta1.ClusterResourcePlacementEviction) (string, error) {
-	valid := meta.FindStatusCondition(eviction.Status.Conditions, placementv1beta1.ConditionEvictionValid)
-	executed := meta.FindStatusCondition(eviction.Status.Conditions, placementv1beta1.ConditionEvictionExecuted)
+// What an eviction waits for.
+const (
+	waitsForGateway = "the gateway has not processed the eviction yet"
+	waitsForRemoval = "the member is removing the resources"
+)
+
+func (d *draining) evaluate(ctx context.Context, placement string, e *eviction, object *placementv1beta1.ClusterResourcePlacementEviction) (string, error) {
+	valid := meta.FindStatusCondition(object.Status.Conditions, placementv1beta1.ConditionEvictionValid)
+	executed := meta.FindStatusCondition(object.Status.Conditions, placementv1beta1.ConditionEvictionExecuted)
 	switch {
 	case valid != nil && valid.Status == metav1.ConditionFalse:
-		d.left[placement] = valid.Message
+		d.remaining[placement] = valid.Message
 		return "", nil
 	case executed == nil:
-		return "the gateway has not answered", nil
+		return waitsForGateway, nil
 	case executed.Status == metav1.ConditionTrue:
-		a.done = true
+		e.executed = true
 		d.say("placement %s evicted\n", placement)
-		return "the member takes it away", nil
-	case d.Clock.Since(a.at) > askAgainAfter:
-		// An answer is for good: another question is another object.
-		if err := d.hub.Delete(ctx, eviction); client.IgnoreNotFound(err) != nil {
-			return "", fmt.Errorf("removing eviction %q: %w", a.eviction, err)
+		return waitsForRemoval, nil
+	case d.Clock.Since(e.created) > retryEvictionAfter:
+		// The result of an eviction is final: a retry needs another object.
+		if err := d.hub.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
+			return "", fmt.Errorf("deleting eviction %q: %w", e.name, err)
 		}
-		delete(d.asked, placement)
+		delete(d.evictions, placement)
 	}
 	return executed.Message, nil
 }

@@ -35,8 +35,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine/availability"
 )
 
-// agentAnswers is how long the cluster has to say how the agent's Pods are.
-const agentAnswers = 5 * time.Second
+// agentPodsTimeout limits how long listing the agent's Pods may take.
+const agentPodsTimeout = 5 * time.Second
 
 type joinOptions struct {
 	*session
@@ -54,36 +54,35 @@ func newJoinCommand(s *session) *cobra.Command {
 	o := &joinOptions{session: s, token: tokenOptions{session: s, Uses: 1, Approve: true}}
 	command := &cobra.Command{
 		Use:   "join NAME --member-context CONTEXT",
-		Short: "Make a cluster a member: token, agent, and wait until it has joined",
-		Long: `Join makes a Cluster and a token on the hub that is good for this one cluster, installs
-the agent on the cluster that a context of your kubeconfig leads to, with the chart that
-is part of this program, and waits until it has joined. It says at each moment what is
-in the way. With --print nothing is installed: what would be is printed, with the token
-in it.`,
+		Short: "Join a cluster to the fleet",
+		Long: `Join a cluster to the fleet: create a Cluster object and a registration token for it on
+the hub, install the agent on the cluster with the built-in Helm chart, and wait until the
+member has joined. While it waits, the command reports what is missing. With --print, it
+prints the manifests instead of installing them; they contain the token.`,
 		Example: `  kubectl fleetgate join member-3 --member-context kind-member-3
   kubectl fleetgate join member-3 --print > member-3.yaml`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error { return o.run(command.Context(), args[0]) },
 	}
 	flags := command.Flags()
-	flags.StringVar(&o.Context, "member-context", "", "The context that leads to the cluster.")
-	flags.StringVar(&o.Kubeconfig, "member-kubeconfig", "", "The file that has it. Empty: that of the hub's context.")
-	flags.StringVarP(&o.Values, "values", "f", "", "File with more values of the agent's chart.")
-	flags.StringVar(&o.Image, "image", "", "The agent's image. Empty: the chart's.")
-	flags.StringToStringVar(&o.Labels, "labels", nil, "Labels of the member, such as region=eu,env=lab.")
-	flags.BoolVar(&o.Print, "print", false, "Print what would be installed, and return.")
-	flags.DurationVar(&o.Timeout, "timeout", 5*time.Minute, "How long to wait until it has joined.")
-	flags.StringVar(&o.token.Registration, "in", defaultRegistrationNamespace, "Namespace on the hub where clusters register. It is made if it is not there.")
-	flags.DurationVar(&o.token.TTL, "ttl", time.Hour, "How long the token is good for.")
+	flags.StringVar(&o.Context, "member-context", "", "Context of the cluster that joins.")
+	flags.StringVar(&o.Kubeconfig, "member-kubeconfig", "", "Kubeconfig file of that context. If unset, the kubeconfig of the hub is used.")
+	flags.StringVarP(&o.Values, "values", "f", "", "File with further values for the agent's chart.")
+	flags.StringVar(&o.Image, "image", "", "Image of the agent. If unset, the chart's default is used.")
+	flags.StringToStringVar(&o.Labels, "labels", nil, "Labels of the member, for example region=eu,env=lab.")
+	flags.BoolVar(&o.Print, "print", false, "Print the manifests instead of installing them.")
+	flags.DurationVar(&o.Timeout, "timeout", 5*time.Minute, "How long to wait until the member has joined.")
+	flags.StringVar(&o.token.Registration, "registration-namespace", defaultRegistrationNamespace, registrationNamespaceUsage)
+	flags.DurationVar(&o.token.TTL, "ttl", time.Hour, "Lifetime of the registration token.")
 	return command
 }
 
 func (o *joinOptions) run(ctx context.Context, name string) error {
 	if !o.Print && o.Context == "" && o.Kubeconfig == "" {
-		return fmt.Errorf("say with --member-context which context leads to the cluster, or print what to install with --print")
+		return fmt.Errorf("set --member-context to the context of the cluster, or print the manifests with --print")
 	}
 	if len(name) > clusterv1beta1.MaxMemberNameLength {
-		return fmt.Errorf("%q cannot be a member: its name has more than %d characters", name, clusterv1beta1.MaxMemberNameLength)
+		return fmt.Errorf("member name %q is longer than %d characters", name, clusterv1beta1.MaxMemberNameLength)
 	}
 	h, err := o.hub()
 	if err != nil {
@@ -95,11 +94,11 @@ func (o *joinOptions) run(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	underWay, err := o.underWay(ctx, h, name)
+	resuming, err := o.isResumable(ctx, h, name)
 	if err != nil {
 		return err
 	}
-	if !underWay {
+	if !resuming {
 		objects, err := o.manifests(ctx, h, name)
 		if err != nil {
 			return err
@@ -119,7 +118,8 @@ func (o *joinOptions) run(ctx context.Context, name string) error {
 	return nil
 }
 
-// memberConfig leads to a cluster itself: by a context, of a file or of the hub's.
+// memberConfig is the configuration for a cluster itself, from a context of the file or of the
+// hub's kubeconfig.
 func (s *session) memberConfig(name, file string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = cmp.Or(file, *s.flags.KubeConfig)
@@ -130,30 +130,30 @@ func (s *session) memberConfig(name, file string) (*rest.Config, error) {
 	return config, nil
 }
 
-// underWay is true if an earlier join has come as far as a member that has not joined yet: its
-// agent is installed, and has used its token. There is nothing to make again then. Any other
-// member of that name is an error.
-func (o *joinOptions) underWay(ctx context.Context, h *hub.Hub, name string) (bool, error) {
+// isResumable is true if an earlier join was interrupted after the agent was installed and has
+// used its token, but before the member has joined. Then there is nothing to create. Any other
+// member with that name is an error.
+func (o *joinOptions) isResumable(ctx context.Context, h *hub.Hub, name string) (bool, error) {
 	member := &clusterv1beta1.MemberCluster{}
 	err := h.Get(ctx, client.ObjectKey{Name: name}, member)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-		return false, nil // Who may not read members may still make one join.
+		return false, nil // Permission to read members is not required.
 	}
 	if err != nil {
 		return false, fmt.Errorf("reading MemberCluster %q: %w", name, err)
 	}
 	registered := h.Get(ctx, client.ObjectKey{Namespace: o.token.Registration, Name: name}, &registrationv1alpha1.Cluster{}) == nil
 	if o.Print || !registered || member.IsJoined() {
-		return false, fmt.Errorf("member %q is there already: choose another name, or see how it is with kubectl fleetgate why member/%s", name, name)
+		return false, fmt.Errorf("member %q already exists: choose another name, or check its state with kubectl fleetgate why member/%s", name, name)
 	}
-	o.note("the agent of %s is installed and has registered: going on to wait\n", name)
+	o.note("the agent of %s is installed and has registered; waiting until it has joined\n", name)
 	return true, nil
 }
 
-// manifests makes Cluster and token on the hub, and of these what is installed.
+// manifests creates Cluster and token on the hub and renders the manifests from them.
 func (o *joinOptions) manifests(ctx context.Context, h *hub.Hub, name string) ([]*unstructured.Unstructured, error) {
 	o.token.For = name
-	// The namespace has to be there before the Cluster, which has to be there before the token.
+	// The order matters: the namespace, the Cluster in it, then the token for that Cluster.
 	if err := o.token.ensureNamespace(ctx, h); err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (o *joinOptions) manifests(ctx context.Context, h *hub.Hub, name string) ([
 	if err != nil {
 		return nil, err
 	}
-	o.note("token %s/%s is made, for Cluster %s alone\n", token.Namespace, token.Name, name)
+	o.note("created token %s/%s, valid for Cluster %s only\n", token.Namespace, token.Name, name)
 	values := map[string]any{}
 	more, err := o.moreValues()
 	if err != nil {
@@ -194,7 +194,7 @@ func (o *joinOptions) manifests(ctx context.Context, h *hub.Hub, name string) ([
 	return importer.Manifests(ctx, &helmchart.Bundled{Engine: inProcess{}, Package: packed}, clusterv1beta1.SystemNamespace, encoded)
 }
 
-// moreValues are those of --values.
+// moreValues reads the file of --values.
 func (o *joinOptions) moreValues() ([]byte, error) {
 	if o.Values == "" {
 		return nil, nil
@@ -206,19 +206,19 @@ func (o *joinOptions) moreValues() ([]byte, error) {
 	return text, nil
 }
 
-// inProcess renders the chart that is part of this program: nobody else wrote it.
+// inProcess renders the built-in chart. It is trusted, so it needs no process of its own.
 type inProcess struct{}
 
 // Render implements helmchart.Engine.
 func (inProcess) Render(_ context.Context, r *helmchart.Release) (*helmchart.Answer, error) {
 	answer := engine.Render(r)
 	if answer.Problem != nil {
-		return nil, fmt.Errorf("the values do not fit the agent's chart: %w", answer.Problem)
+		return nil, fmt.Errorf("rendering the agent's chart with these values: %w", answer.Problem)
 	}
 	return answer, nil
 }
 
-// cluster makes the Cluster on the hub, or finds one that nobody has come for.
+// cluster creates the Cluster on the hub, or reads an existing one without a member.
 func (o *joinOptions) cluster(ctx context.Context, h *hub.Hub, name string) (*registrationv1alpha1.Cluster, error) {
 	cluster := &registrationv1alpha1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.token.Registration, Name: name, Labels: o.Labels},
@@ -229,7 +229,7 @@ func (o *joinOptions) cluster(ctx context.Context, h *hub.Hub, name string) (*re
 		err = h.Get(ctx, client.ObjectKeyFromObject(cluster), cluster)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("making Cluster %q: %w", name, err)
+		return nil, fmt.Errorf("creating Cluster %q: %w", name, err)
 	}
 	return cluster, nil
 }
@@ -252,18 +252,18 @@ func (o *joinOptions) install(ctx context.Context, config *rest.Config, objects 
 	}
 	member, err := client.New(config, client.Options{Scheme: kinds, Mapper: importer.Mapper()})
 	if err != nil {
-		return fmt.Errorf("reaching the cluster at %s: %w", config.Host, err)
+		return fmt.Errorf("connecting to the cluster at %s: %w", config.Host, err)
 	}
 	for _, object := range objects {
 		if err := importer.Apply(ctx, member, object); err != nil {
 			return fmt.Errorf("installing %s %q on the cluster at %s: %w", object.GetKind(), object.GetName(), config.Host, err)
 		}
 	}
-	o.note("the agent is installed on %s\n", config.Host)
+	o.note("installed the agent on %s\n", config.Host)
 	return nil
 }
 
-// joined says whether a member has joined, and what is in the way.
+// joined reports whether a member has joined, and otherwise what it waits for.
 func (o *joinOptions) joined(ctx context.Context, h *hub.Hub, pods *agentPods, name string) (bool, string, error) {
 	facts, err := h.WhyMember(ctx, name)
 	if err != nil {
@@ -272,7 +272,7 @@ func (o *joinOptions) joined(ctx context.Context, h *hub.Hub, pods *agentPods, n
 	if facts.Member != nil && facts.Member.IsJoined() {
 		return true, "", nil
 	}
-	agent := "see what its agent says: kubectl logs -n fleet-system -l app=fleet-agent, on the cluster itself" + pods.whyNot(ctx)
+	agent := "check the agent's log on the cluster: kubectl logs -n fleet-system -l app=fleet-agent" + pods.problem(ctx)
 	for i := range facts.Registrations {
 		r := &facts.Registrations[i]
 		c := meta.FindStatusCondition(r.Status.Conditions, registrationv1alpha1.RegistrationConditionGranted)
@@ -290,17 +290,17 @@ func (o *joinOptions) joined(ctx context.Context, h *hub.Hub, pods *agentPods, n
 	return false, answers[0].String(), nil
 }
 
-// agentPods looks at the agent's Pods on the cluster itself.
+// agentPods reads the agent's Pods from the cluster itself.
 type agentPods struct{ config *rest.Config }
 
-// whyNot is what holds them up, to be appended to a sentence; empty if nothing does, or if the
-// cluster does not say.
-func (a *agentPods) whyNot(ctx context.Context) string {
+// problem is why they are not ready, to be appended to a sentence; empty if they are ready or
+// cannot be read.
+func (a *agentPods) problem(ctx context.Context) string {
 	cluster, err := kubernetes.NewForConfig(a.config)
 	if err != nil {
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(ctx, agentAnswers)
+	ctx, cancel := context.WithTimeout(ctx, agentPodsTimeout)
 	defer cancel()
 	list, err := cluster.CoreV1().Pods(clusterv1beta1.SystemNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app=fleet-agent"})
 	if err != nil {

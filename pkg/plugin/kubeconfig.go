@@ -22,10 +22,10 @@ func newKubeconfigCommand(s *session) *cobra.Command {
 	o := &kubeconfigOptions{session: s}
 	command := &cobra.Command{
 		Use:   "kubeconfig MEMBER | --fleet [VIEW]",
-		Short: "Print your kubeconfig of the hub, changed to lead to a member, or to many",
-		Long: `Kubeconfig prints the hub's context of your kubeconfig with the server's URL changed to
-lead to a member. Who you are, the CA and the proxy stay. With --into it is added to a
-file, which keeps its current context.`,
+		Short: "Print a kubeconfig for a member or for a fleet view",
+		Long: `Print a kubeconfig for a member or for a fleet view. It is the hub's context of your
+kubeconfig with another server URL; user, CA and proxy stay the same. With --into, the
+command adds the context to a file and keeps the current context of that file.`,
 		Example: `  kubectl fleetgate kubeconfig member-1 > member-1.kubeconfig
   kubectl fleetgate kubeconfig --fleet --into fleet.kubeconfig`,
 		Args:              cobra.MaximumNArgs(1),
@@ -38,13 +38,13 @@ file, which keeps its current context.`,
 			return o.run(to)
 		},
 	}
-	command.Flags().BoolVar(&o.Fleet, "fleet", false, "Lead to all members, or to those of the view that is given.")
-	command.Flags().StringVar(&o.Into, "into", "", "Add the result to this file instead of printing it.")
+	command.Flags().BoolVar(&o.Fleet, "fleet", false, "Select all members, or those of the given view, instead of one member.")
+	command.Flags().StringVar(&o.Into, "into", "", "Add the context to this file instead of printing it.")
 	return command
 }
 
 func (o *kubeconfigOptions) run(to memberconfig.Target) error {
-	made, _, err := o.lead(to)
+	made, _, err := o.contextFor(to)
 	if err != nil {
 		return err
 	}

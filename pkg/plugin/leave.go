@@ -28,19 +28,19 @@ func newLeaveCommand(s *session) *cobra.Command {
 	o := &leaveOptions{session: s}
 	command := &cobra.Command{
 		Use:   "leave MEMBER",
-		Short: "Take a member out of the fleet",
-		Long: `Leave deletes the MemberCluster and waits until the member's agent has left. What was
-placed there stays and goes on running; drain the member before, if it is to go. Its
-Cluster stays where it registered, and keeps it from joining again. To have it belong
-to another hub, see move.`,
+		Short: "Remove a member from the fleet",
+		Long: `Delete the MemberCluster and wait until the agent has left. Placed resources stay on the
+member and keep running; to remove them, drain the member first. The Cluster object of the
+member remains in the registration namespace and prevents it from joining again. To move
+the member to another hub, use "move".`,
 		Example: `  kubectl fleetgate leave old-member
   kubectl fleetgate leave older-member --wait=false`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: s.completeNames(false, memberNames),
 		RunE:              s.onHub(func(ctx context.Context, h *hub.Hub, args []string) error { return o.run(ctx, h, args[0]) }),
 	}
-	command.Flags().BoolVar(&o.Wait, "wait", true, "Return when it has left.")
-	command.Flags().DurationVar(&o.Timeout, "timeout", 5*time.Minute, "How long to wait.")
+	command.Flags().BoolVar(&o.Wait, "wait", true, "Wait until the member has left.")
+	command.Flags().DurationVar(&o.Timeout, "timeout", 5*time.Minute, "How long to wait until the member has left.")
 	return command
 }
 
@@ -50,10 +50,10 @@ func (o *leaveOptions) run(ctx context.Context, h *hub.Hub, name string) error {
 		return err
 	}
 	if err := h.Delete(ctx, member, client.Preconditions{UID: &member.UID}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("having member %q leave: %w", name, err)
+		return fmt.Errorf("deleting MemberCluster %q: %w", name, err)
 	}
 	if !o.Wait {
-		o.say("member %s leaves\n", name)
+		o.say("member %s is leaving\n", name)
 		return nil
 	}
 	err = o.await(ctx, o.Timeout, func(ctx context.Context) (bool, string, error) {
@@ -71,13 +71,13 @@ func (o *leaveOptions) run(ctx context.Context, h *hub.Hub, name string) error {
 	return nil
 }
 
-// whyNotLeft says what a member that leaves waits for.
+// whyNotLeft returns what a leaving member waits for.
 func whyNotLeft(member *clusterv1beta1.MemberCluster) string {
 	if _, silent := member.SilentSince(); silent {
-		return fmt.Sprintf("member %q is silent and cannot leave by itself: start its agent, or annotate the MemberCluster with %s=true if the cluster does not exist any more", member.Name, clusterv1beta1.AnnotationGone)
+		return fmt.Sprintf("the agent of member %q does not report, so the member cannot leave: start the agent, or annotate the MemberCluster with %s=true if the cluster no longer exists", member.Name, clusterv1beta1.AnnotationGone)
 	}
 	if c := meta.FindStatusCondition(member.Status.Conditions, clusterv1beta1.ConditionReadyToJoin); c != nil && c.Status != metav1.ConditionTrue {
 		return fmt.Sprintf("member %q has not left: %s", member.Name, c.Message)
 	}
-	return fmt.Sprintf("member %q has not left: its agent has to say that it does", member.Name)
+	return fmt.Sprintf("member %q has not left: its agent has not confirmed yet", member.Name)
 }

@@ -24,14 +24,14 @@ import (
 	"fleetgate.io/fleetgate/pkg/plugin/hub"
 )
 
-// rereadEvery is how often --watch reads again at most, however many members report.
-const rereadEvery = 2 * time.Second
+// rereadInterval is the minimum interval between reads of --watch, however many members report.
+const rereadInterval = 2 * time.Second
 
 type membersOptions struct {
 	*session
 	Selector string
 	Output   string
-	Unwell   bool
+	NotReady bool
 	Watch    bool
 }
 
@@ -43,21 +43,21 @@ func newMembersCommand(s *session) *cobra.Command {
 	o := &membersOptions{session: s}
 	command := &cobra.Command{
 		Use:   "members [NAME...]",
-		Short: "Say of each member whether it is well",
-		Long: `Members shows the fleet: who has joined, who can be reached, when each was heard
-of last, what it runs, how many placements are not well there, and its taints. With
--o wide it says of each that is not well why.`,
+		Short: "List the members and their status",
+		Long: `List the members of the fleet: whether each has joined and is connected, when it was last
+seen, its agent and Kubernetes versions, the number of failing placements, and its taints.
+With -o wide, the column REASON explains why a member is not ready.`,
 		Example: `  kubectl fleetgate members
-  kubectl fleetgate members --unwell -o wide
+  kubectl fleetgate members --not-ready -o wide
   kubectl fleetgate members -l region=eu -o name`,
 		Aliases:           []string{"member"},
 		ValidArgsFunction: s.completeNames(true, memberNames),
 		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args) },
 	}
-	command.Flags().StringVarP(&o.Selector, "selector", "l", "", "Labels of the members to show, such as region=eu,env!=lab.")
-	outputFlag(command, &o.Output, "a table", memberFormats()...)
-	command.Flags().BoolVar(&o.Unwell, "unwell", false, "Show only members that are not well.")
-	command.Flags().BoolVarP(&o.Watch, "watch", "w", false, "Go on, and print members that change.")
+	command.Flags().StringVarP(&o.Selector, "selector", "l", "", "Label selector of the members, for example region=eu,env!=lab.")
+	outputFlag(command, &o.Output, "prints a table", memberFormats()...)
+	command.Flags().BoolVar(&o.NotReady, "not-ready", false, "Show only members that are not ready.")
+	command.Flags().BoolVarP(&o.Watch, "watch", "w", false, "After listing, watch for changes and print changed members.")
 	return command
 }
 
@@ -91,8 +91,8 @@ func (o *membersOptions) run(ctx context.Context, names []string) error {
 	return o.watch(ctx, h, read)
 }
 
-// watch reads again when a member has changed, at most every rereadEvery, until the context
-// ends. A watch that the hub has ended is made again.
+// watch reads again when a member has changed, at most once per rereadInterval, until the context
+// ends. It re-creates a watch that the hub has ended.
 func (o *membersOptions) watch(ctx context.Context, h *hub.Hub, read func(context.Context) error) error {
 	for ctx.Err() == nil {
 		watched, err := h.Watch(ctx, &clusterv1beta1.MemberClusterList{})
@@ -108,7 +108,7 @@ func (o *membersOptions) watch(ctx context.Context, h *hub.Hub, read func(contex
 	return nil
 }
 
-// follow takes what comes while it waits or reads for one change.
+// follow reads again after changes. Changes that arrive while it waits or reads count as one.
 func (o *membersOptions) follow(ctx context.Context, watched watch.Interface, read func(context.Context) error) error {
 	changed := make(chan struct{}, 1)
 	go func() {
@@ -124,7 +124,7 @@ func (o *membersOptions) follow(ctx context.Context, watched watch.Interface, re
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-o.Clock.After(rereadEvery):
+		case <-o.Clock.After(rereadInterval):
 		}
 		if err := read(ctx); err != nil && ctx.Err() == nil {
 			return err
@@ -133,7 +133,7 @@ func (o *membersOptions) follow(ctx context.Context, watched watch.Interface, re
 	return nil
 }
 
-// print writes the members that were asked for; of those in shown only what has changed
+// print writes the selected members, and of those in shown only the ones that have changed
 // since.
 func (o *membersOptions) print(ctx context.Context, h *hub.Hub, overview *hub.Overview, names []string, shown map[string]string) error {
 	for _, name := range names {
@@ -149,11 +149,11 @@ func (o *membersOptions) print(ctx context.Context, h *hub.Hub, overview *hub.Ov
 	for i := range overview.Members {
 		member := &overview.Members[i]
 		state := overview.State(member)
-		if len(names) > 0 && !slices.Contains(names, member.Name) || o.Unwell && state.WhyNot == "" {
+		if len(names) > 0 && !slices.Contains(names, member.Name) || o.NotReady && state.Reason == "" {
 			continue
 		}
 		row := o.memberRow(member, &state)
-		// The time of the last heartbeat alone is no change.
+		// A newer heartbeat alone does not count as a change.
 		if text := fmt.Sprint(row.Cells[:3], row.Cells[4:]); shown[member.Name] == text {
 			continue
 		} else {
@@ -200,7 +200,7 @@ func memberColumns() []metav1.TableColumnDefinition {
 	for _, name := range []string{"Name", "Joined", "Connected", "Last-Seen", "Agent", "Kubernetes", "Failing", "Taints"} {
 		columns = append(columns, metav1.TableColumnDefinition{Name: name, Type: "string"})
 	}
-	for _, name := range []string{"Nodes", "Why-Not"} {
+	for _, name := range []string{"Nodes", "Reason"} {
 		columns = append(columns, metav1.TableColumnDefinition{Name: name, Type: "string", Priority: 1})
 	}
 	return columns
@@ -213,11 +213,11 @@ func (o *membersOptions) memberRow(member *clusterv1beta1.MemberCluster, state *
 	}
 	return metav1.TableRow{Cells: []any{
 		member.Name, string(state.Joined), state.Connected, seen, cmp.Or(state.Agent, "-"), cmp.Or(state.Kubernetes, "-"),
-		fmt.Sprint(state.Failing), cmp.Or(taintsText(member.Spec.Taints), "-"), cmp.Or(state.Nodes, "-"), cmp.Or(state.WhyNot, "-"),
+		fmt.Sprint(state.Failing), cmp.Or(taintsText(member.Spec.Taints), "-"), cmp.Or(state.Nodes, "-"), cmp.Or(state.Reason, "-"),
 	}}
 }
 
-// taintsText writes taints as people give them to the command taint.
+// taintsText formats taints as the arguments of the command taint.
 func taintsText(taints []clusterv1beta1.Taint) string {
 	var all []string
 	for _, t := range taints {

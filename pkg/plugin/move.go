@@ -40,13 +40,12 @@ func newMoveCommand(s *session) *cobra.Command {
 	o := &moveOptions{session: s, token: tokenOptions{session: s, Uses: 1}}
 	command := &cobra.Command{
 		Use:   "move MEMBER --to-context HUB --member-context CONTEXT",
-		Short: "Have a member belong to another hub, with what runs on it as it is",
-		Long: `Move takes a member out of its hub's fleet and into that of the hub to which another
-context leads, under the same name. Nothing is removed from the member, and no Pod is
-started again: what the other hub's placements want of what is there becomes theirs,
-what none wants stays and is told. So have the other hub place it before. Labels and
-taints of the member go along. A move that was interrupted goes on when it is asked for
-again; back again is the same, from the other hub.`,
+		Short: "Move a member to another hub without changing its workloads",
+		Long: `Move a member from its hub to another hub, under the same name. Nothing is deleted on the
+member and no Pod restarts. Placements of the other hub adopt the resources that they
+select; resources that no placement selects are retained and reported, so create the
+placements on the other hub first. Labels and taints move with the member. To continue an
+interrupted move, run the command again. To move back, run it from the other hub.`,
 		Example: `  kubectl fleetgate move member-1 --to-context hub-b --member-context member-1
   kubectl fleetgate move member-1 --context hub-b --to-context hub-a --member-context member-1`,
 		Args:              cobra.ExactArgs(1),
@@ -54,14 +53,14 @@ again; back again is the same, from the other hub.`,
 		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args[0]) },
 	}
 	flags := command.Flags()
-	flags.StringVar(&o.ToContext, "to-context", "", "The context that leads to the other hub.")
-	flags.StringVar(&o.ToKubeconfig, "to-kubeconfig", "", "The file that has it. Empty: that of the hub's context.")
-	flags.StringVar(&o.MemberContext, "member-context", "", "The context that leads to the member itself.")
-	flags.StringVar(&o.MemberKubeconfig, "member-kubeconfig", "", "The file that has it. Empty: that of the hub's context.")
+	flags.StringVar(&o.ToContext, "to-context", "", "Context of the other hub.")
+	flags.StringVar(&o.ToKubeconfig, "to-kubeconfig", "", "Kubeconfig file of that context. If unset, the kubeconfig of the hub is used.")
+	flags.StringVar(&o.MemberContext, "member-context", "", "Context of the member cluster itself.")
+	flags.StringVar(&o.MemberKubeconfig, "member-kubeconfig", "", "Kubeconfig file of that context. If unset, the kubeconfig of the hub is used.")
 	flags.StringVar(&o.AgentNamespace, "agent-namespace", clusterv1beta1.SystemNamespace, "Namespace of the agent on the member.")
-	flags.StringVar(&o.token.Registration, "in", defaultRegistrationNamespace, "Namespace on the other hub where clusters register. It is made if it is not there.")
-	flags.DurationVar(&o.token.TTL, "ttl", time.Hour, "How long the token of the other hub is good for.")
-	flags.DurationVar(&o.Timeout, "timeout", 5*time.Minute, "How long to wait until it has left, and again until it has joined.")
+	flags.StringVar(&o.token.Registration, "registration-namespace", defaultRegistrationNamespace, "Namespace on the other hub where clusters register. Created if it does not exist.")
+	flags.DurationVar(&o.token.TTL, "ttl", time.Hour, "Lifetime of the registration token on the other hub.")
+	flags.DurationVar(&o.Timeout, "timeout", 5*time.Minute, "How long to wait until the member has left, and again until it has joined.")
 	return command
 }
 
@@ -92,33 +91,33 @@ func (o *moveOptions) run(ctx context.Context, name string) error {
 	return nil
 }
 
-// moving is a move under way.
+// moving is a move in progress.
 type moving struct {
 	*moveOptions
 	name     string
 	from, to *hub.Hub
-	// fromUID is that of the hub which the member leaves.
+	// fromUID is the UID of the hub that the member leaves.
 	fromUID      string
 	memberConfig *rest.Config
 	member       kubernetes.Interface
-	// agent is what the member's agent keeps of who it is.
+	// agent is the identity that the member's agent has stored.
 	agent *enroll.Standing
-	// was is the member on the hub that it leaves, with the Cluster by which it registered; nil
+	// was is the member on the hub that it leaves, with the Cluster under which it registered; nil
 	// if it has left.
 	was     *clusterv1beta1.MemberCluster
 	cluster *registrationv1alpha1.Cluster
-	// expected is its Cluster on the other hub, and there its member there; nil until they are made.
+	// expected is its Cluster on the other hub, there its MemberCluster; nil until they exist.
 	expected *registrationv1alpha1.Cluster
 	there    *clusterv1beta1.MemberCluster
 }
 
-// connect asks neither hubs nor member anything.
+// connect prepares the clients. It makes no request.
 func (o *moveOptions) connect(name string) (*moving, error) {
 	if o.ToContext == "" && o.ToKubeconfig == "" {
-		return nil, fmt.Errorf("say with --to-context which context leads to the other hub")
+		return nil, fmt.Errorf("set --to-context to the context of the other hub")
 	}
 	if o.MemberContext == "" && o.MemberKubeconfig == "" {
-		return nil, fmt.Errorf("say with --member-context which context leads to the member itself")
+		return nil, fmt.Errorf("set --member-context to the context of the member cluster")
 	}
 	m := &moving{moveOptions: o, name: name}
 	var err error
@@ -132,13 +131,13 @@ func (o *moveOptions) connect(name string) (*moving, error) {
 		return nil, err
 	}
 	if m.member, err = kubernetes.NewForConfig(m.memberConfig); err != nil {
-		return nil, fmt.Errorf("reaching the member at %s: %w", m.memberConfig.Host, err)
+		return nil, fmt.Errorf("connecting to the member at %s: %w", m.memberConfig.Host, err)
 	}
 	return m, nil
 }
 
-// otherFlags lead to the other hub. What the user has said of the first one's server and of their
-// credential there is not for this one, but whom they want to be is.
+// otherFlags are the flags for the other hub. Server and credential flags apply to the first hub
+// only; impersonation flags apply to both.
 func (o *moveOptions) otherFlags() *genericclioptions.ConfigFlags {
 	flags := genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50).WithWarningPrinter(o.IOStreams)
 	own := o.flags
@@ -151,7 +150,7 @@ func (o *moveOptions) otherFlags() *genericclioptions.ConfigFlags {
 	return flags
 }
 
-// look reads what is on both hubs and on the member.
+// look reads the state on both hubs and on the member.
 func (m *moving) look(ctx context.Context) (err error) {
 	if m.fromUID, err = m.from.UID(ctx); err != nil {
 		return err
@@ -161,10 +160,10 @@ func (m *moving) look(ctx context.Context) (err error) {
 		return err
 	}
 	if toUID == m.fromUID {
-		return fmt.Errorf("both contexts lead to the same hub: say with --context from which hub, and with --to-context to which")
+		return fmt.Errorf("both contexts point to the same hub: set --context to the current hub and --to-context to the other hub")
 	}
 	if m.agent, err = enroll.StandingOf(ctx, m.member, m.AgentNamespace); err != nil {
-		return fmt.Errorf("looking at the agent on %s: %w", m.memberConfig.Host, err)
+		return fmt.Errorf("reading the agent's state on %s: %w", m.memberConfig.Host, err)
 	}
 	if m.expected, err = read(ctx, m.to, client.ObjectKey{Namespace: m.token.Registration, Name: m.name}, &registrationv1alpha1.Cluster{}); err != nil {
 		return err
@@ -181,7 +180,7 @@ func (m *moving) look(ctx context.Context) (err error) {
 	return err
 }
 
-// read returns an object of a hub, nil if it is not there.
+// read returns an object of a hub, or nil if it does not exist.
 func read[T client.Object](ctx context.Context, h *hub.Hub, key client.ObjectKey, object T) (T, error) {
 	var none T
 	if key.Name == "" {
@@ -192,36 +191,36 @@ func read[T client.Object](ctx context.Context, h *hub.Hub, key client.ObjectKey
 		return none, nil
 	}
 	if err != nil {
-		return none, fmt.Errorf("reading %q of the hub at %s: %w", key.Name, h.Config.Host, err)
+		return none, fmt.Errorf("reading %q from the hub at %s: %w", key.Name, h.Config.Host, err)
 	}
 	return object, nil
 }
 
-// refuse says why the member cannot be moved, before anything is changed.
+// refuse returns why the member cannot be moved, before anything is changed.
 func (m *moving) refuse(ctx context.Context) error {
 	if m.was == nil && m.expected == nil {
 		_, err := m.from.Member(ctx, m.name)
 		return err
 	}
 	if m.agent.Member != m.name || m.was != nil && !m.hasKeyOf(m.was) {
-		return fmt.Errorf("the cluster at %s is not member %q, but has the agent of a member %q with another key: say with --member-context which context leads to it",
+		return fmt.Errorf("the cluster at %s is not member %q: its agent belongs to member %q or has another key; set --member-context to the context of the member",
 			m.memberConfig.Host, m.name, m.agent.Member)
 	}
 	if m.there != nil && !m.hasKeyOf(m.there) {
-		return fmt.Errorf("the other hub has another member %q: a member has the same name on both, so have that one leave before", m.name)
+		return fmt.Errorf("the other hub already has a different member %q: the name must be free there, so remove that member first", m.name)
 	}
 	if m.was == nil {
 		return nil
 	}
 	if m.cluster == nil {
-		return fmt.Errorf("member %q has no Cluster by which it registered: its identity on the hub is given to its agent, whose flags have to be changed", m.name)
+		return fmt.Errorf("member %q did not register with a Cluster object: its agent has a fixed identity for the hub, so change the flags of the agent", m.name)
 	}
 	if origin := m.cluster.Annotations[clusterapi.AnnotationOrigin]; origin != "" {
-		return fmt.Errorf("the hub imports member %q for Cluster %q of Cluster API, and would do so again: label that %s=false, and take the annotation %s off Cluster %q of %s",
+		return fmt.Errorf("the hub imports member %q from Cluster API Cluster %q and would import it again: label that Cluster %s=false, and remove annotation %s from Cluster %q of %s",
 			m.name, origin, clusterapi.LabelAutoImport, clusterapi.AnnotationOrigin, m.cluster.Name, registrationv1alpha1.GroupName)
 	}
 	if m.expected != nil && m.expected.Spec.ClientID != m.cluster.Spec.ClientID {
-		return fmt.Errorf("the other hub has a Cluster %q in namespace %q with another client ID: delete it, or give it client ID %q",
+		return fmt.Errorf("the other hub has a Cluster %q in namespace %q with a different client ID: delete it, or set its client ID to %q",
 			m.name, m.token.Registration, m.cluster.Spec.ClientID)
 	}
 	removed, err := m.from.RemovedByLeaving(ctx, m.name)
@@ -229,44 +228,44 @@ func (m *moving) refuse(ctx context.Context) error {
 		return err
 	}
 	if len(removed) > 0 {
-		return fmt.Errorf("%d ManifestWorks of member %q, first %q, would take with them what they have brought: give each deleteOption.propagationPolicy Orphan before, or delete it",
+		return fmt.Errorf("%d ManifestWorks of member %q, first %q, would delete their resources: set deleteOption.propagationPolicy of each to Orphan, or delete it first",
 			len(removed), m.name, removed[0])
 	}
 	return nil
 }
 
-// hasKeyOf is true of a member whose agent is the one on the cluster.
+// hasKeyOf is true for a member whose agent key is that of the agent on the cluster.
 func (m *moving) hasKeyOf(member *clusterv1beta1.MemberCluster) bool {
 	_, key, _ := strings.Cut(member.Annotations[registration.AnnotationAgentKey], "/")
 	return key == base64.StdEncoding.EncodeToString(m.agent.PublicKey)
 }
 
-// expect makes the member's Cluster on the other hub, and says what that hub does not place.
+// expect creates the member's Cluster on the other hub, and reports placements that are missing there.
 func (m *moving) expect(ctx context.Context) error {
 	if m.was == nil && m.there == nil {
-		m.note("member %s has left its hub before: which taints it had there is not known any more\n", m.name)
+		m.note("member %s has already left its hub; its taints there are no longer known\n", m.name)
 	}
 	if m.was == nil {
 		return nil
 	}
-	if err := m.sayUnplaced(ctx); err != nil || m.expected != nil {
+	if err := m.reportMissing(ctx); err != nil || m.expected != nil {
 		return err
 	}
 	if err := m.token.ensureNamespace(ctx, m.to); err != nil {
 		return err
 	}
 	m.expected = &registrationv1alpha1.Cluster{
-		ObjectMeta: metav1.ObjectMeta{Namespace: m.token.Registration, Name: m.name, Labels: labelsToTake(m.was)},
-		// The agent may have it by a flag.
+		ObjectMeta: metav1.ObjectMeta{Namespace: m.token.Registration, Name: m.name, Labels: labelsToMove(m.was)},
+		// The agent may have the client ID from a flag.
 		Spec: registrationv1alpha1.ClusterSpec{ClientID: m.cluster.Spec.ClientID},
 	}
 	if err := m.to.Create(ctx, m.expected); err != nil {
-		return fmt.Errorf("making Cluster %q on the other hub: %w", m.name, err)
+		return fmt.Errorf("creating Cluster %q on the other hub: %w", m.name, err)
 	}
 	return nil
 }
 
-func (m *moving) sayUnplaced(ctx context.Context) error {
+func (m *moving) reportMissing(ctx context.Context) error {
 	placed, err := m.from.PlacementsOn(ctx, m.name)
 	if err != nil {
 		return err
@@ -275,15 +274,15 @@ func (m *moving) sayUnplaced(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	unplaced := slices.DeleteFunc(placed, func(name string) bool { return slices.Contains(others, name) })
-	if len(unplaced) > 0 {
-		m.note("the other hub has no placement %s: what is there of it stays, and is held until one of its placements wants it\n", strings.Join(unplaced, ", "))
+	missing := slices.DeleteFunc(placed, func(name string) bool { return slices.Contains(others, name) })
+	if len(missing) > 0 {
+		m.note("the other hub has no placement %s: their resources are retained on the member until a placement selects them\n", strings.Join(missing, ", "))
 	}
 	return nil
 }
 
-// labelsToTake are those that people, or the agent, gave the member.
-func labelsToTake(member *clusterv1beta1.MemberCluster) map[string]string {
+// labelsToMove are the labels that users or the agent set on the member.
+func labelsToMove(member *clusterv1beta1.MemberCluster) map[string]string {
 	labels := map[string]string{}
 	for key, value := range member.Labels {
 		if !registrationv1alpha1.IsReservedLabel(key) {
@@ -293,14 +292,14 @@ func labelsToTake(member *clusterv1beta1.MemberCluster) map[string]string {
 	return labels
 }
 
-// leave has the member leave the hub. Its Cluster goes, too: it would keep the member from coming
-// back one day.
+// leave removes the member from the hub. It deletes the Cluster, too, which would prevent the
+// member from joining this hub again.
 func (m *moving) leave(ctx context.Context) error {
 	if m.was == nil {
 		return nil
 	}
 	if err := m.from.Delete(ctx, m.cluster, client.Preconditions{UID: &m.cluster.UID}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("having member %q leave: %w", m.name, err)
+		return fmt.Errorf("deleting the Cluster of member %q: %w", m.name, err)
 	}
 	err := m.await(ctx, m.Timeout, func(ctx context.Context) (bool, string, error) {
 		cluster, err := read(ctx, m.from, client.ObjectKeyFromObject(m.cluster), &registrationv1alpha1.Cluster{})
@@ -323,8 +322,8 @@ func (m *moving) leave(ctx context.Context) error {
 	return nil
 }
 
-// send gives the agent what it registers with on the other hub. It looks for that once its former
-// hub does not accept it any more.
+// send gives the agent the values for registration with the other hub. The agent reads them once
+// its previous hub no longer accepts it.
 func (m *moving) send(ctx context.Context) error {
 	if m.there != nil {
 		return nil
@@ -342,12 +341,12 @@ func (m *moving) send(ctx context.Context) error {
 	if err := enroll.LeaveValues(ctx, m.member, m.AgentNamespace, bootstrap); err != nil {
 		return err
 	}
-	m.note("the agent of %s has what it registers with on the other hub\n", m.name)
+	m.note("the agent of %s has the registration values of the other hub\n", m.name)
 	return nil
 }
 
-// arrive waits until the member has joined the other hub. Nothing is placed there before that
-// knows whose place it has: the token leaves its member unapproved.
+// arrive waits until the member has joined the other hub. The token leaves the member unapproved,
+// so that nothing is placed on it before that hub knows the member's previous hub.
 func (m *moving) arrive(ctx context.Context) error {
 	joining := &joinOptions{session: m.session, token: m.token}
 	pods := &agentPods{config: m.memberConfig}
@@ -363,7 +362,7 @@ func (m *moving) arrive(ctx context.Context) error {
 	})
 }
 
-// takeOver has the member be the other hub's, with what its former one placed and said of it.
+// takeOver approves the member on the other hub, and transfers its taints and the previous hub's UID.
 func (m *moving) takeOver(member *clusterv1beta1.MemberCluster) {
 	if member.Annotations[clusterv1beta1.AnnotationFormerHub] == m.fromUID {
 		return

@@ -24,7 +24,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/plugin/hub"
 )
 
-// manifestWork is one of a member, whose deletion says what becomes of what it brought.
+// manifestWork is a ManifestWork of a member with a deletion policy.
 func manifestWork(name, policy string) client.Object {
 	work := &unstructured.Unstructured{}
 	work.SetGroupVersionKind(schema.GroupVersionKind{Group: "work.open-cluster-management.io", Version: "v1", Kind: "ManifestWork"})
@@ -36,7 +36,7 @@ func manifestWork(name, policy string) client.Object {
 	return work
 }
 
-func TestAMemberThatCannotBeMovedIsLeftWhereItIs(t *testing.T) {
+func TestMove_RefusesBeforeChangingAnything(t *testing.T) {
 	key := []byte("the agent's key")
 	member := func(key []byte) *clusterv1beta1.MemberCluster {
 		return &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge", Annotations: map[string]string{
@@ -51,18 +51,18 @@ func TestAMemberThatCannotBeMovedIsLeftWhereItIs(t *testing.T) {
 		on     []client.Object
 		want   string // empty: it can be moved
 	}{
-		"as it should be":     {func(*moving) {}, nil, ""},
+		"a joined member":     {func(*moving) {}, nil, ""},
 		"it was expected":     {func(m *moving) { m.expected = cluster("the-cluster") }, nil, ""},
 		"it has left already": {func(m *moving) { m.was, m.cluster, m.expected = nil, nil, cluster("the-cluster") }, nil, ""},
 		"it is there already": {func(m *moving) { m.was, m.cluster, m.expected, m.there = nil, nil, cluster("the-cluster"), member(key) }, nil, ""},
 		"no such member":      {func(m *moving) { m.was, m.cluster = nil, nil }, nil, `no member "edge"`},
 		"another cluster":     {func(m *moving) { m.agent.Member = "other" }, nil, "is not member"},
 		"one of that name":    {func(m *moving) { m.agent.PublicKey = []byte("another") }, nil, "is not member"},
-		"its name is taken":   {func(m *moving) { m.there = member([]byte("another")) }, nil, "the other hub has another member"},
+		"its name is taken":   {func(m *moving) { m.there = member([]byte("another")) }, nil, "the other hub already has a different member"},
 		"its name is expected of another": {func(m *moving) { m.expected = cluster("another") }, nil,
-			`Cluster "edge" in namespace "clusters" with another client ID: delete it, or give it client ID "the-cluster"`},
-		"its identity is given":       {func(m *moving) { m.cluster = nil }, nil, "whose flags have to be changed"},
-		"Cluster API's":               {func(m *moving) { m.cluster.Annotations = map[string]string{clusterapi.AnnotationOrigin: "made"} }, nil, `Cluster "made" of Cluster API`},
+			`Cluster "edge" in namespace "clusters" with a different client ID: delete it, or set its client ID to "the-cluster"`},
+		"its identity is given":       {func(m *moving) { m.cluster = nil }, nil, "change the flags of the agent"},
+		"imported by Cluster API":     {func(m *moving) { m.cluster.Annotations = map[string]string{clusterapi.AnnotationOrigin: "made"} }, nil, `from Cluster API Cluster "made"`},
 		"with ManifestWorks":          {func(*moving) {}, []client.Object{manifestWork("kept", "Orphan"), manifestWork("a", ""), manifestWork("b", "Foreground")}, `2 ManifestWorks of member "edge", first "a"`},
 		"with ManifestWorks that let": {func(*moving) {}, []client.Object{manifestWork("kept", "Orphan")}, ""},
 	} {
@@ -85,7 +85,7 @@ func TestAMemberThatCannotBeMovedIsLeftWhereItIs(t *testing.T) {
 	}
 }
 
-func TestAMemberTakesItsTaintsAlongOnceAndThoseOfItsFormerHubStay(t *testing.T) {
+func TestMove_TransfersTaintsOnce(t *testing.T) {
 	taint := func(key string) clusterv1beta1.Taint {
 		return clusterv1beta1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule}
 	}

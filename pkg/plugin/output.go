@@ -18,7 +18,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/plugin/hub"
 )
 
-// Formats of --output; none is for people.
+// Formats of --output. Without one, the output is for people.
 const (
 	outputJSON = "json"
 	outputYAML = "yaml"
@@ -26,35 +26,36 @@ const (
 	outputWide = "wide"
 )
 
-// outputFlag binds --output, which completes to its formats.
-func outputFlag(command *cobra.Command, to *string, forPeople string, formats ...string) {
-	command.Flags().StringVarP(to, "output", "o", "", fmt.Sprintf("How to print: %s. Empty: %s.", either(formats, "or"), forPeople))
-	// The error is that there is no such flag.
+// outputFlag binds --output with completion of its formats. Unset says what the command does
+// without it.
+func outputFlag(command *cobra.Command, to *string, unset string, formats ...string) {
+	command.Flags().StringVarP(to, "output", "o", "", fmt.Sprintf("Output format: %s. If unset, %s.", joined(formats, "or"), unset))
+	// It only fails if the flag does not exist.
 	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// checkOutput is an error for a format that a command does not have.
+// checkOutput returns an error for a format that a command does not support.
 func checkOutput(output string, formats ...string) error {
 	if output != "" && !slices.Contains(formats, output) {
-		return fmt.Errorf("--output %q is none of %s", output, either(formats, "and"))
+		return fmt.Errorf("--output %q is not supported: use %s", output, joined(formats, "or"))
 	}
 	return nil
 }
 
-// either lists words as a sentence does.
-func either(words []string, last string) string {
+// joined lists words as in a sentence.
+func joined(words []string, last string) string {
 	if len(words) == 1 {
 		return words[0]
 	}
 	return strings.Join(words[:len(words)-1], ", ") + " " + last + " " + words[len(words)-1]
 }
 
-// writeAs prints what programs read, as JSON or YAML. Texts of members and users are whole in it;
-// in JSON what would not show stands as an escape.
+// writeAs prints machine-readable output as JSON or YAML. Text from members and users is not
+// shortened; in JSON, characters that are not printable are escaped.
 func (s *session) writeAs(format string, value any) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
-	encoder.SetIndent("", "    ") // As kubectl's.
+	encoder.SetIndent("", "    ") // As kubectl does.
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
 		return fmt.Errorf("writing %T: %w", value, err)
@@ -63,7 +64,7 @@ func (s *session) writeAs(format string, value any) error {
 		_, err := s.Out.Write(hub.Visible(text.Bytes()))
 		return err
 	}
-	// JSON is not read as YAML: that has no control characters, which members may write.
+	// Decode as JSON, not as YAML: YAML forbids control characters, which members may write.
 	var object any
 	if err := utiljson.Unmarshal(text.Bytes(), &object); err != nil {
 		return fmt.Errorf("writing %T as YAML: %w", value, err)

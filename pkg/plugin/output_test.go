@@ -17,10 +17,10 @@ import (
 	"fleetgate.io/fleetgate/pkg/plugin/why"
 )
 
-// hostile is what a member may say.
+// hostile is untrusted text from a member.
 const hostile = "a <b>\n\u202e\u009b2J\x1b[2J"
 
-func TestProgramsReadWhatPeopleAreTold(t *testing.T) {
+func TestOutput_JSONAndYAML(t *testing.T) {
 	settings := placementv1beta1.ResourceIdentifier{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}
 	answer := why.Answer{Object: "ConfigMap shop/settings", Member: "m", Reason: hostile, Remedy: "wait", Details: []string{hostile}, Others: 2, Of: &settings, Live: true}
 	drifted := diffObject{Member: "m", Drift: true, Object: settings, Fields: []placementv1beta1.PatchDetail{{Path: "/data/a", ValueInHub: hostile, ValueInMember: "b"}}}
@@ -33,20 +33,20 @@ func TestProgramsReadWhatPeopleAreTold(t *testing.T) {
 	}{
 		"why": {func(s *session, format string) error {
 			return (&whyOptions{session: s, Output: format}).print([]why.Answer{answer}, "")
-		}, errFound, map[string]any{"well": false, "answers": []any{map[string]any{
+		}, errFound, map[string]any{"healthy": false, "answers": []any{map[string]any{
 			"object": "ConfigMap shop/settings", "member": "m", "reason": hostile, "remedy": "wait", "details": []any{hostile}, "others": 2.0,
 			"of": map[string]any{"version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "settings"},
 		}}}},
-		"why, of what is well": {func(s *session, format string) error {
-			return (&whyOptions{session: s, Output: format}).print(nil, "it is well")
-		}, nil, map[string]any{"well": true, "answers": []any{}}},
+		"why, without problems": {func(s *session, format string) error {
+			return (&whyOptions{session: s, Output: format}).print(nil, "no problems found")
+		}, nil, map[string]any{"healthy": true, "answers": []any{}}},
 		"diff": {func(s *session, format string) error {
 			return (&diffOptions{session: s, Output: format}).print([]diffObject{drifted})
 		}, errFound, map[string]any{"differs": true, "objects": []any{map[string]any{
 			"member": "m", "drift": true, "object": map[string]any{"version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "settings"},
 			"fields": []any{map[string]any{"path": "/data/a", "valueInHub": hostile, "valueInMember": "b"}},
 		}}}},
-		"diff, of what is as it was": {func(s *session, format string) error {
+		"diff, without differences": {func(s *session, format string) error {
 			return (&diffOptions{session: s, Output: format}).print([]diffObject{})
 		}, nil, map[string]any{"differs": false, "objects": []any{}}},
 	} {

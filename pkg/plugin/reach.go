@@ -30,13 +30,13 @@ import (
 	"fleetgate.io/fleetgate/pkg/plugin/nearest"
 )
 
-// program is how kubectl's own commands call what they are part of.
+// program is the name of the parent command in the help of kubectl's own commands.
 const program = "kubectl fleetgate"
 
-// reach is where one of kubectl's own commands is run: on a member, or over many.
+// reach is the target of one of kubectl's own commands: one member or many.
 type reach struct {
 	*session
-	// flags are those of the session, with the hub's URL changed to lead there.
+	// flags are those of the session, with the server URL of the target.
 	flags   *genericclioptions.ConfigFlags
 	Member  string
 	Members string
@@ -45,7 +45,7 @@ type reach struct {
 // newReachCommands are kubectl's own commands, run on members.
 func newReachCommands(s *session) []*cobra.Command {
 	var commands []*cobra.Command
-	// Of many members one reads.
+	// Only read-only commands support many members.
 	for _, c := range []struct {
 		make     func(cmdutil.Factory) *cobra.Command
 		example  string
@@ -64,8 +64,8 @@ func newReachCommands(s *session) []*cobra.Command {
 		{func(f cmdutil.Factory) *cobra.Command { return deletecmd.NewCmdDelete(f, s.IOStreams) }, "delete pod web-0 -n shop --member member-1", false},
 	} {
 		r := &reach{session: s}
-		r.flags = r.leading()
-		// Without this kubectl's commands that speak to one Pod have no version to speak.
+		r.flags = r.targetFlags()
+		// kubectl's commands for a single Pod need the matched version of these flags.
 		command := c.make(cmdutil.NewFactory(cmdutil.NewMatchVersionFlags(r.flags)))
 		r.adopt(command, c.example, c.readOnly)
 		commands = append(commands, command)
@@ -73,49 +73,49 @@ func newReachCommands(s *session) []*cobra.Command {
 	return commands
 }
 
-// adopt gives one of kubectl's commands, and those below it, the flags that say where it runs.
+// adopt adds the flags for the target to one of kubectl's commands and its subcommands.
 func (r *reach) adopt(command *cobra.Command, example string, readOnly bool) {
 	if example != "" {
 		command.Example = "  " + program + " " + example
 	}
-	command.PersistentFlags().StringVar(&r.Member, "member", "", "The member to run it on.")
+	command.PersistentFlags().StringVar(&r.Member, "member", "", "Member on which to run the command.")
 	_ = command.RegisterFlagCompletionFunc("member", r.completeNames(true, memberNames))
 	if readOnly {
-		command.PersistentFlags().StringVar(&r.Members, "members", "", "Labels of the members to read from at once, such as region=eu; \"all\" for all.")
+		command.PersistentFlags().StringVar(&r.Members, "members", "", "Label selector of the members to read from, for example region=eu, or \"all\".")
 	}
 	command.PersistentPreRunE = func(command *cobra.Command, _ []string) error { return r.prepare(command.Context()) }
 }
 
-// leading are the session's flags, with the hub's URL changed when it is known where to.
-func (r *reach) leading() *genericclioptions.ConfigFlags {
+// targetFlags are the session's flags. They change the server URL once the target is known.
+func (r *reach) targetFlags() *genericclioptions.ConfigFlags {
 	flags := r.copyFlags()
 	flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
 		to, err := r.target()
 		if err != nil {
-			return config // prepare has said so.
+			return config // prepare returns this error.
 		}
 		return hub.LeadTo(config, to)
 	}
 	return flags
 }
 
-// target is where the flags say that it runs.
+// target is the one that the flags select.
 func (r *reach) target() (memberconfig.Target, error) {
 	switch {
 	case r.Member != "" && r.Members != "":
-		return memberconfig.Target{}, errors.New("give --member or --members, not both")
+		return memberconfig.Target{}, errors.New("--member and --members are mutually exclusive")
 	case r.Member != "":
 		return memberconfig.Member(r.Member)
 	case r.Members == "all":
 		return memberconfig.View("")
 	case r.Members != "":
-		// A slash would end the segment of the path that a view is.
+		// A view is one path segment, so it cannot contain a slash.
 		return memberconfig.View("labels:" + strings.ReplaceAll(r.Members, "/", ":"))
 	}
-	return memberconfig.Target{}, errors.New("say where: --member NAME, or to read from many at once --members SELECTOR. For the hub itself use kubectl")
+	return memberconfig.Target{}, errors.New("no member selected: set --member NAME, or --members SELECTOR to read from several members; for the hub itself, use kubectl")
 }
 
-// prepare makes sure that there is somewhere to run it.
+// prepare validates the target.
 func (r *reach) prepare(ctx context.Context) error {
 	if _, err := r.target(); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (r *reach) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// With a context that use has made, it is the one of the hub from here on.
+	// If `use` created the current context, the session has replaced it by the hub's.
 	if from := *r.session.flags.Context; from != "" {
 		*r.flags.Context = from
 	}
@@ -134,9 +134,9 @@ func (r *reach) prepare(ctx context.Context) error {
 	return isMember(ctx, h, r.Member)
 }
 
-// isMember is an error for a name that no member has.
+// isMember returns an error for a name that no member has.
 func isMember(ctx context.Context, h *hub.Hub, name string) error {
-	// Who may use a member without listing them is told by the member's way in.
+	// Without permission to list members, the error of the proxy to the member has to do.
 	names, err := h.Names(ctx, memberKind(), "")
 	if err == nil && !slices.Contains(names, name) {
 		return nearest.NotFound("member", name, names, "kubectl fleetgate members")

@@ -27,16 +27,16 @@ import (
 func newRunCommand(s *session) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "run",
-		Short: "See and steer staged updates",
-		Long: `Run shows and steers staged update runs. RUN is the name of a ClusterStagedUpdateRun, or
+		Short: "Manage staged update runs",
+		Long: `Manage staged update runs. RUN is the name of a ClusterStagedUpdateRun, or
 NAMESPACE/NAME of a StagedUpdateRun.`,
 		Example: "  kubectl fleetgate run list",
 		Args:    cobra.NoArgs,
 		RunE:    func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	command.AddCommand(newRunListCommand(s), newRunApproveCommand(s),
-		newRunStateCommand(s, "stop", "Stop a run after the members that it is at", "stopping", placementv1beta1.UpdateRunStop),
-		newRunStateCommand(s, "resume", "Go on with a run that was stopped or not started", "running", placementv1beta1.UpdateRunRun),
+		newRunStateCommand(s, "stop", "Stop a run after the members that it is updating", "stopping", placementv1beta1.UpdateRunStop),
+		newRunStateCommand(s, "resume", "Start a run, or resume a stopped run", "running", placementv1beta1.UpdateRunRun),
 		newRunRollbackCommand(s))
 	return command
 }
@@ -46,8 +46,8 @@ func newRunListCommand(s *session) *cobra.Command {
 	formats := []string{outputName, outputJSON, outputYAML}
 	command := &cobra.Command{
 		Use:   "list",
-		Short: "List runs with the stage that each is at",
-		Long:  "List shows runs of both scopes, with the stage that each is at and what it waits for.",
+		Short: "List runs and their progress",
+		Long:  "List the update runs of both scopes with their state, current stage and message.",
 		Example: `  kubectl fleetgate run list
   kubectl fleetgate run list -o json`,
 		Args: cobra.NoArgs,
@@ -58,7 +58,7 @@ func newRunListCommand(s *session) *cobra.Command {
 			return s.patiently(command.Context(), func(ctx context.Context) error { return s.listRuns(ctx, output) })
 		},
 	}
-	outputFlag(command, &output, "a table", formats...)
+	outputFlag(command, &output, "prints a table", formats...)
 	return command
 }
 
@@ -107,22 +107,22 @@ func (s *session) printRuns(runs []placementv1beta1.UpdateRunObject) error {
 		return nil
 	}
 	table := &metav1.Table{}
-	for _, name := range []string{"Run", "Placement", "Snapshot", "State", "Stage", "Members", "Age", "Waits-For"} {
+	for _, name := range []string{"Run", "Placement", "Snapshot", "State", "Stage", "Members", "Age", "Message"} {
 		table.ColumnDefinitions = append(table.ColumnDefinitions, metav1.TableColumnDefinition{Name: name, Type: "string"})
 	}
 	for _, run := range runs {
 		status := run.GetStatus()
-		state, waits := hub.StateOfRun(run)
+		state, message := hub.StateOfRun(run)
 		stage, done, all := progress(status)
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{
 			hub.NameOf(run), run.GetSpec().PlacementName, cmp.Or(status.ResourceSnapshotIndexUsed, run.GetSpec().ResourceSnapshotIndex, "latest"), state,
-			cmp.Or(stage, "-"), fmt.Sprintf("%d/%d", done, all), duration.HumanDuration(s.Clock.Since(run.GetCreationTimestamp().Time)), cmp.Or(waits, "-"),
+			cmp.Or(stage, "-"), fmt.Sprintf("%d/%d", done, all), duration.HumanDuration(s.Clock.Since(run.GetCreationTimestamp().Time)), cmp.Or(message, "-"),
 		}})
 	}
 	return printers.NewTablePrinter(printers.PrintOptions{}).PrintObj(table, s.Out)
 }
 
-// progress is the stage that a run is at, and how many members have it.
+// progress returns the current stage of a run, and how many of its members are updated.
 func progress(status *placementv1beta1.UpdateRunStatus) (stage string, done, all int) {
 	for i := range status.StagesStatus {
 		s := &status.StagesStatus[i]
@@ -143,20 +143,20 @@ func newRunApproveCommand(s *session) *cobra.Command {
 	var stage string
 	command := &cobra.Command{
 		Use:   "approve RUN",
-		Short: "Approve what a run asks for",
-		Long: `Approve sets condition Approved of the approval requests of a run that nobody has
-answered, or of those of one stage.`,
+		Short: "Approve pending approval requests of a run",
+		Long: `Approve the pending approval requests of a run, or only those of one stage. The command
+sets condition Approved on each request.`,
 		Example:           "  kubectl fleetgate run approve to-2026-11",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: s.completeNames(false, runNames),
 		RunE:              s.onHub(func(ctx context.Context, h *hub.Hub, args []string) error { return s.approve(ctx, h, args[0], stage) }),
 	}
-	command.Flags().StringVar(&stage, "stage", "", "Only the requests of this stage.")
+	command.Flags().StringVar(&stage, "stage", "", "Approve only requests of this stage.")
 	return command
 }
 
-// approve approves what a run asks for, or what one stage of it does. A request that somebody
-// else writes at the same moment is read again.
+// approve approves the pending requests of a run, or of one of its stages. After a conflict it
+// reads the requests again.
 func (s *session) approve(ctx context.Context, h *hub.Hub, run, stage string) error {
 	approved := 0
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -174,7 +174,7 @@ func (s *session) approve(ctx context.Context, h *hub.Hub, run, stage string) er
 		return nil
 	})
 	if err == nil && approved == 0 {
-		s.say("run %s waits for no approval\n", run)
+		s.say("run %s has no pending approval requests\n", run)
 	}
 	return err
 }
@@ -205,17 +205,16 @@ func newRunRollbackCommand(s *session) *cobra.Command {
 	var to int
 	command := &cobra.Command{
 		Use:   "rollback RUN",
-		Short: "Run a placement back to an older snapshot",
-		Long: `Rollback makes another run of the same placement, with the same stages, to the resource
-snapshot before the one of RUN, or to --to. A placement that does not have strategy
-External rolls out what is on the hub by itself: for such a one change the hub's objects
-back instead.`,
+		Short: "Roll a placement back to an older resource snapshot",
+		Long: `Create a run of the same placement with the same stages, to the resource snapshot before
+the one of RUN, or to the snapshot given by --to. This requires strategy External. With
+other strategies the placement follows the resources on the hub: revert those instead.`,
 		Example:           "  kubectl fleetgate run rollback to-2026-11",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: s.completeNames(false, runNames),
 		RunE:              s.onHub(func(ctx context.Context, h *hub.Hub, args []string) error { return s.rollback(ctx, h, args[0], to) }),
 	}
-	command.Flags().IntVar(&to, "to", -1, "Index of the resource snapshot. -1: the newest before the one of RUN.")
+	command.Flags().IntVar(&to, "to", -1, "Index of the resource snapshot. -1 selects the newest one before that of RUN.")
 	return command
 }
 
@@ -233,7 +232,7 @@ func (s *session) rollback(ctx context.Context, h *hub.Hub, name string, to int)
 		return err
 	}
 	if strategy := placement.GetSpec().Strategy.Type; strategy != placementv1beta1.ExternalStrategy {
-		return fmt.Errorf("placement %q rolls out what is on the hub by itself (strategy %s): change the objects on the hub back, with kubectl or Git, and it follows",
+		return fmt.Errorf("placement %q has strategy %s and follows the resources on the hub: revert them there, with kubectl or Git",
 			placementName, cmp.Or(string(strategy), string(placementv1beta1.RollingUpdateStrategy)))
 	}
 	indexes, err := h.SnapshotIndexes(ctx, placement)
@@ -248,26 +247,26 @@ func (s *session) rollback(ctx context.Context, h *hub.Hub, name string, to int)
 	if err != nil {
 		return err
 	}
-	s.say("run %s made: placement %s goes back to snapshot %d\n", hub.NameOf(made), placementName, index)
+	s.say("run %s created: placement %s rolls back to snapshot %d\n", hub.NameOf(made), placementName, index)
 	return nil
 }
 
-// olderIndex chooses the snapshot to go back to from those that are kept.
+// olderIndex selects the snapshot to roll back to.
 func olderIndex(kept []int, used string, to int) (int, error) {
 	slices.Sort(kept)
 	if to >= 0 {
 		if !slices.Contains(kept, to) {
-			return 0, fmt.Errorf("snapshot %d is not kept: there are %s (revisionHistoryLimit of the placement says how many)", to, joinInts(kept))
+			return 0, fmt.Errorf("snapshot %d does not exist: available are %s (the placement keeps revisionHistoryLimit snapshots)", to, joinInts(kept))
 		}
 		return to, nil
 	}
 	now, err := strconv.Atoi(used)
 	if err != nil {
-		return 0, fmt.Errorf("it has not begun with any snapshot: say which with --to, there are %s", joinInts(kept))
+		return 0, fmt.Errorf("the run has not used a snapshot yet: set --to to one of %s", joinInts(kept))
 	}
 	older := slices.DeleteFunc(slices.Clone(kept), func(index int) bool { return index >= now })
 	if len(older) == 0 {
-		return 0, fmt.Errorf("no snapshot older than %d is kept (revisionHistoryLimit of the placement says how many)", now)
+		return 0, fmt.Errorf("no snapshot older than %d exists (the placement keeps revisionHistoryLimit snapshots)", now)
 	}
 	return older[len(older)-1], nil
 }

@@ -23,7 +23,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/plugin/hub"
 )
 
-func TestAnApprovalIsMadeAgainWhereTheRequestWasWrittenMeanwhile(t *testing.T) {
+func TestApprove_RetriesOnConflict(t *testing.T) {
 	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "to-two"}}
 	request := func(name string) *placementv1beta1.ClusterApprovalRequest {
 		r := &placementv1beta1.ClusterApprovalRequest{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{placementv1beta1.TargetUpdateRunLabel: "to-two"}}}
@@ -37,7 +37,7 @@ func TestAnApprovalIsMadeAgainWhereTheRequestWasWrittenMeanwhile(t *testing.T) {
 	}{
 		"nobody":       {0, "canary approved\nrest approved\n", ""},
 		"somebody":     {2, "canary approved\nrest approved\n", ""},
-		"all the time": {100, "canary approved\n", "changing rest"},
+		"all the time": {100, "canary approved\n", "patching rest"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme, err := hub.Scheme()
@@ -69,7 +69,7 @@ func TestAnApprovalIsMadeAgainWhereTheRequestWasWrittenMeanwhile(t *testing.T) {
 	}
 }
 
-func TestRunsAreObjectsToPrograms(t *testing.T) {
+func TestWriteRuns_PrintsObjects(t *testing.T) {
 	runs := func() []placementv1beta1.UpdateRunObject {
 		return []placementv1beta1.UpdateRunObject{
 			&placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "wide", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "someone"}}}},

@@ -23,24 +23,24 @@ import (
 	"fleetgate.io/fleetgate/pkg/plugin/hub"
 )
 
-// pollEvery is how often a command that waits looks again.
-const pollEvery = 500 * time.Millisecond
+// pollInterval is how often a waiting command checks its condition.
+const pollInterval = 500 * time.Millisecond
 
-// patience is how long somebody is left without a word.
+// patience is how long a command waits before it prints what it waits for.
 const patience = 2 * time.Second
 
-// completionTimeout bounds how long a shell waits for names.
+// completionTimeout limits how long shell completion waits for the hub.
 const completionTimeout = 3 * time.Second
 
-// session is one call of the plugin.
+// session is one invocation of the plugin.
 type session struct {
 	genericiooptions.IOStreams
 	Clock clock.Clock
 	flags *genericclioptions.ConfigFlags
 }
 
-// hub connects to the hub. With a context that `use` has made, that is the hub from which
-// it was made, so that the plugin goes on to work there.
+// hub connects to the hub. If `use` created the current context, that is the hub from which it was
+// created, so that the plugin's own commands keep working on the hub.
 func (s *session) hub() (*hub.Hub, error) {
 	if err := s.chooseHub(); err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (s *session) hub() (*hub.Hub, error) {
 	return hub.Connect(s.flags)
 }
 
-// chooseHub sets the flag --context if the current context was made by `use`.
+// chooseHub sets --context if the current context was created by `use`.
 func (s *session) chooseHub() error {
 	if *s.flags.Context != "" {
 		return nil
@@ -59,21 +59,21 @@ func (s *session) chooseHub() error {
 	}
 	current, ok := own.Contexts[own.CurrentContext]
 	if !ok {
-		return nil // The connection says what lacks.
+		return nil // Connecting returns the error.
 	}
 	if from := madeFrom(current); from != "" {
-		// Flags that were read once are not read again: these are a copy with another context.
+		// ConfigFlags cache what they have loaded, so another context needs a copy.
 		s.flags = s.copyFlags()
 		s.flags.Context = &from
 		return nil
 	}
 	if cluster := own.Clusters[current.Cluster]; cluster != nil && memberconfig.LeadsToMember(cluster.Server) {
-		return fmt.Errorf("context %q leads to a member: choose the hub's with --context", own.CurrentContext)
+		return fmt.Errorf("context %q points to a member: set --context to a context of the hub", own.CurrentContext)
 	}
 	return nil
 }
 
-// copyFlags is all flags that the user has given, for another connection.
+// copyFlags copies the user's flags for another connection.
 func (s *session) copyFlags() *genericclioptions.ConfigFlags {
 	own := s.flags
 	flags := genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50).WithWarningPrinter(s.IOStreams)
@@ -85,10 +85,10 @@ func (s *session) copyFlags() *genericclioptions.ConfigFlags {
 	return flags
 }
 
-// extensionMadeFrom is the extension of a context that `use` has made: its hub's context.
+// extensionMadeFrom is the extension of contexts that `use` creates. It names the hub's context.
 const extensionMadeFrom = "fleetgate.io/made-from"
 
-// madeFrom is the hub's context of one that `use` has made, and empty for others.
+// madeFrom is the hub's context of a context that `use` has created, and empty for others.
 func madeFrom(of *clientcmdapi.Context) string {
 	raw, ok := of.Extensions[extensionMadeFrom].(*runtime.Unknown)
 	if !ok {
@@ -103,21 +103,21 @@ func madeFrom(of *clientcmdapi.Context) string {
 	return said.Context
 }
 
-// await asks until an answer is there, and says after two seconds, and whenever it changes,
-// what it waits for. A hub that does not answer for a moment is waited for, too.
+// await polls until done. After two seconds, and whenever it changes, it prints what it waits for.
+// It retries requests that the hub temporarily does not answer.
 func (s *session) await(ctx context.Context, timeout time.Duration, done func(context.Context) (ok bool, waitsFor string, err error)) error {
 	started, last := s.Clock.Now(), ""
 	for {
 		ok, waitsFor, err := done(ctx)
-		if err != nil && ctx.Err() == nil && hub.MayPass(err) {
-			waitsFor, err = "the hub does not answer: "+err.Error(), nil
+		if err != nil && ctx.Err() == nil && hub.IsTemporary(err) {
+			waitsFor, err = "the hub is not responding: "+err.Error(), nil
 		}
 		if ok || err != nil {
 			return err
 		}
 		waited := s.Clock.Since(started)
 		if waited >= timeout {
-			return fmt.Errorf("after %s still %s", timeout, waitsFor)
+			return fmt.Errorf("timed out after %s: %s", timeout, waitsFor)
 		}
 		if waited > patience && waitsFor != last {
 			s.note("%s\n", waitsFor)
@@ -126,12 +126,12 @@ func (s *session) await(ctx context.Context, timeout time.Duration, done func(co
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-s.Clock.After(pollEvery):
+		case <-s.Clock.After(pollInterval):
 		}
 	}
 }
 
-// patiently reads, and says if that takes a while that the hub is waited for.
+// patiently reads. If that takes longer than patience, it prints that it waits for the hub.
 func (s *session) patiently(ctx context.Context, read func(context.Context) error) error {
 	done := make(chan error, 1)
 	go func() { done <- read(ctx) }()
@@ -139,19 +139,19 @@ func (s *session) patiently(ctx context.Context, read func(context.Context) erro
 	case err := <-done:
 		return err
 	case <-s.Clock.After(patience):
-		s.note("Waiting for the hub's answer.\n")
+		s.note("Waiting for the hub to respond.\n")
 		return <-done
 	}
 }
 
-// say prints what was asked for, note what is beside it.
+// say prints results to standard output, note prints progress to standard error.
 func (s *session) say(format string, args ...any)  { printTo(s.Out, format, args...) }
 func (s *session) note(format string, args ...any) { printTo(s.ErrOut, format, args...) }
 
-// printTo leaves an error of the terminal's to the next write: nobody could be told.
+// printTo ignores errors of the terminal: there is nowhere to report them.
 func printTo(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
 
-// onHub is what a command does that begins with connecting to the hub.
+// onHub returns a RunE that connects to the hub first.
 func (s *session) onHub(do func(ctx context.Context, h *hub.Hub, args []string) error) func(*cobra.Command, []string) error {
 	return func(command *cobra.Command, args []string) error {
 		h, err := s.hub()
@@ -162,7 +162,7 @@ func (s *session) onHub(do func(ctx context.Context, h *hub.Hub, args []string) 
 	}
 }
 
-// completeNames completes the first argument, or all with many, with names that the hub has.
+// completeNames completes the first argument, or all arguments with many, with names from the hub.
 func (s *session) completeNames(many bool, names func(context.Context, *hub.Hub) ([]string, error)) cobra.CompletionFunc {
 	return func(command *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 && !many {

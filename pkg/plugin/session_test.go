@@ -26,7 +26,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/plugin/hub"
 )
 
-func TestAHubThatIsAwayForAMomentEndsNoDrain(t *testing.T) {
+func TestAwait_RetriesTemporaryErrors(t *testing.T) {
 	for name, test := range map[string]struct {
 		err error
 		// lasts is how often it happens before all is well.
@@ -35,8 +35,8 @@ func TestAHubThatIsAwayForAMomentEndsNoDrain(t *testing.T) {
 		want, noted string
 	}{
 		"503, once":           {apierrors.NewServiceUnavailable("the hub starts"), 1, "", ""},
-		"503, for a while":    {apierrors.NewServiceUnavailable("the hub starts"), 8, "", "the hub does not answer: reading: the hub starts"},
-		"503, for ever":       {apierrors.NewServiceUnavailable("the hub starts"), 100, "after 10s still the hub does not answer: reading: the hub starts", "the hub starts"},
+		"503, for a while":    {apierrors.NewServiceUnavailable("the hub starts"), 8, "", "the hub is not responding: reading: the hub starts"},
+		"503, persistent":     {apierrors.NewServiceUnavailable("the hub starts"), 100, "timed out after 10s: the hub is not responding: reading: the hub starts", "the hub starts"},
 		"429":                 {apierrors.NewTooManyRequests("busy", 1), 3, "", ""},
 		"500":                 {apierrors.NewInternalError(io.ErrUnexpectedEOF), 3, "", ""},
 		"a timeout":           {apierrors.NewTimeoutError("slow", 1), 3, "", ""},
@@ -67,15 +67,15 @@ func TestAHubThatIsAwayForAMomentEndsNoDrain(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsForASlowHubIsToldSo(t *testing.T) {
+func TestPatiently_ReportsSlowHub(t *testing.T) {
 	for name, test := range map[string]struct {
 		takes time.Duration
 		said  string
 	}{
 		"at once":      {0, ""},
 		"in a second":  {time.Second, ""},
-		"in a minute":  {time.Minute, "Waiting for the hub's answer.\n"},
-		"in two hours": {2 * time.Hour, "Waiting for the hub's answer.\n"},
+		"in a minute":  {time.Minute, "Waiting for the hub to respond.\n"},
+		"in two hours": {2 * time.Hour, "Waiting for the hub to respond.\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -98,7 +98,7 @@ type wrapped struct{ syscall.Errno }
 
 func (w *wrapped) Unwrap() error { return w.Errno }
 
-func TestAWrongNameOfAMemberIsToldTheNearest(t *testing.T) {
+func TestIsMember_SuggestsSimilarName(t *testing.T) {
 	scheme, err := hub.Scheme()
 	if err != nil {
 		t.Fatal(err)

@@ -26,28 +26,29 @@ func newSimulateCommand(s *session) *cobra.Command {
 	o := &simulateOptions{session: s}
 	command := &cobra.Command{
 		Use:   "simulate PLACEMENT | -f FILE",
-		Short: "Say which members a placement would get now, and why not the others",
-		Long: `Simulate decides as the scheduler would, with the members and bindings that the hub has
-now: about a placement that is there, or one from a file that nobody has applied. Nothing
-is changed. Files may also hold MemberClusters, which are taken instead of the hub's.`,
+		Short: "Simulate the scheduling of a placement",
+		Long: `Simulate the scheduling decision for a placement on the hub, or for one in a file, with the
+hub's current members and bindings. The output lists the selected members, and the reason
+for each member that is not selected. Nothing is changed. If a file contains
+MemberClusters, they replace those of the hub.`,
 		Example: `  kubectl fleetgate simulate shop
   kubectl fleetgate simulate -f placement.yaml -o yaml`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: s.completeNames(false, placementNames),
 		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args) },
 	}
-	command.Flags().StringSliceVarP(&o.Files, "filename", "f", nil, "File or folder with placements, or - for standard input.")
-	command.Flags().StringVarP(&o.Output, "output", "o", simulate.Table, "How to print: table, yaml or json.")
-	command.Flags().BoolVar(&o.PolicyChanged, "policy-changed", false, "Take what is placed for the work of an earlier policy: what would happen if this one replaced it.")
+	command.Flags().StringSliceVarP(&o.Files, "filename", "f", nil, "File or directory with placements, or - for standard input.")
+	command.Flags().StringVarP(&o.Output, "output", "o", simulate.Table, "Output format: table, yaml or json.")
+	command.Flags().BoolVar(&o.PolicyChanged, "policy-changed", false, "Treat existing bindings as those of an earlier policy, to show the effect of replacing that policy.")
 	return command
 }
 
 func (o *simulateOptions) run(ctx context.Context, args []string) error {
 	if !slices.Contains(simulate.Formats(), o.Output) {
-		return fmt.Errorf("--output %q is none of %s, %s and %s", o.Output, simulate.Table, simulate.YAML, simulate.JSON)
+		return fmt.Errorf("--output %q is not supported: use %s, %s or %s", o.Output, simulate.Table, simulate.YAML, simulate.JSON)
 	}
 	if len(args) == 0 && len(o.Files) == 0 {
-		return fmt.Errorf("name a placement, or give a file with --filename")
+		return fmt.Errorf("no placement selected: set a name, or a file with --filename")
 	}
 	h, err := o.hub()
 	if err != nil {
@@ -79,7 +80,7 @@ func (o *simulateOptions) run(ctx context.Context, args []string) error {
 	return simulate.Write(o.Out, o.Output, results)
 }
 
-// fill takes from the hub what the files do not say: members, and the bindings of the
+// fill reads from the hub what the files do not contain: members, and the bindings of the
 // placements.
 func fill(ctx context.Context, h *hub.Hub, input *simulate.Input) error {
 	if len(input.Members) == 0 {

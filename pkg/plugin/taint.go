@@ -18,7 +18,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/plugin/hub"
 )
 
-// cordoned is the taint of members on which nothing new is to be placed.
+// cordoned is the taint of cordoned members.
 func cordoned() clusterv1beta1.Taint {
 	return clusterv1beta1.Taint{Key: clusterv1beta1.TaintCordoned, Effect: corev1.TaintEffectNoSchedule}
 }
@@ -26,9 +26,10 @@ func cordoned() clusterv1beta1.Taint {
 func newCordonCommand(s *session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "cordon MEMBER...",
-		Short: "Place nothing new on members; what they have stays",
-		Long: `Cordon gives members the taint ` + clusterv1beta1.TaintCordoned + `:NoSchedule. Placements that tolerate
-every taint are not kept away by it. Drain takes away what is there.`,
+		Short: "Mark members as unschedulable",
+		Long: `Mark members as unschedulable with the taint ` + clusterv1beta1.TaintCordoned + `:NoSchedule. Resources that are
+already placed stay; use "drain" to remove them. Placements that tolerate all taints are
+still scheduled.`,
 		Example:           "  kubectl fleetgate cordon member-1",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: s.completeNames(true, memberNames),
@@ -41,8 +42,8 @@ every taint are not kept away by it. Drain takes away what is there.`,
 func newUncordonCommand(s *session) *cobra.Command {
 	return &cobra.Command{
 		Use:               "uncordon MEMBER...",
-		Short:             "Let members have placements again",
-		Long:              `Uncordon takes away the taint that cordon and drain gave. Other taints stay.`,
+		Short:             "Mark members as schedulable",
+		Long:              `Mark members as schedulable: remove the taint that cordon and drain set. Other taints stay.`,
 		Example:           "  kubectl fleetgate uncordon member-1",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: s.completeNames(true, memberNames),
@@ -57,10 +58,10 @@ func newUncordonCommand(s *session) *cobra.Command {
 func newTaintCommand(s *session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "taint MEMBER KEY[=VALUE]:NoSchedule... KEY[:NoSchedule]-...",
-		Short: "Give a member taints, or take them away",
-		Long: `Taint writes taints as kubectl taint does for nodes. Placements that do not tolerate
-a taint do not come to the member; what is there stays. A dash behind a key takes
-the taint away.`,
+		Short: "Update the taints of a member",
+		Long: `Update the taints of a member, like "kubectl taint" for nodes. Placements that do not
+tolerate a taint are not scheduled to the member; resources that are already placed stay.
+A dash after the key removes the taint.`,
 		Example: `  kubectl fleetgate taint member-1 maintenance=rack-7:NoSchedule
   kubectl fleetgate taint member-1 maintenance-`,
 		Args:              cobra.MinimumNArgs(2),
@@ -82,8 +83,8 @@ the taint away.`,
 	}
 }
 
-// eachMember is what a command does that does something to members, one after the other, and
-// says what was done. The errors of all are told.
+// eachMember returns a RunE that changes members one after the other and prints what was done. It
+// continues after an error and returns all errors.
 func (s *session) eachMember(do func(ctx context.Context, h *hub.Hub, name string) (done string, err error)) func(*cobra.Command, []string) error {
 	return s.onHub(func(ctx context.Context, h *hub.Hub, names []string) error {
 		var failures []error
@@ -101,22 +102,22 @@ func (s *session) eachMember(do func(ctx context.Context, h *hub.Hub, name strin
 
 type taintChange func([]clusterv1beta1.Taint) []clusterv1beta1.Taint
 
-// parseTaints reads taints as people write them.
+// parseTaints parses the taints of the command line.
 func parseTaints(texts []string) ([]taintChange, error) {
 	var changes []taintChange
 	for _, text := range texts {
-		body, away := strings.CutSuffix(text, "-")
+		body, remove := strings.CutSuffix(text, "-")
 		head, effect, _ := strings.Cut(body, ":")
 		key, value, _ := strings.Cut(head, "=")
 		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
-			return nil, fmt.Errorf("taint %q: the key is none: %s", text, strings.Join(problems, ", "))
+			return nil, fmt.Errorf("taint %q: invalid key: %s", text, strings.Join(problems, ", "))
 		}
-		if away {
+		if remove {
 			changes = append(changes, func(taints []clusterv1beta1.Taint) []clusterv1beta1.Taint { return withoutTaint(taints, key, effect) })
 			continue
 		}
 		if effect != string(corev1.TaintEffectNoSchedule) {
-			return nil, fmt.Errorf("taint %q: write KEY[=VALUE]:NoSchedule, the only effect that members have, or KEY- to take it away", text)
+			return nil, fmt.Errorf("taint %q: use KEY[=VALUE]:NoSchedule, the only effect of members, or KEY- to remove a taint", text)
 		}
 		taint := clusterv1beta1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}
 		changes = append(changes, func(taints []clusterv1beta1.Taint) []clusterv1beta1.Taint { return withTaint(taints, taint) })
@@ -124,12 +125,12 @@ func parseTaints(texts []string) ([]taintChange, error) {
 	return changes, nil
 }
 
-// withTaint has the taint in place of one with its key and effect.
+// withTaint adds a taint, or replaces the one with the same key and effect.
 func withTaint(taints []clusterv1beta1.Taint, taint clusterv1beta1.Taint) []clusterv1beta1.Taint {
 	return append(withoutTaint(taints, taint.Key, string(taint.Effect)), taint)
 }
 
-// withoutTaint leaves out a key; with an effect, only that one's.
+// withoutTaint removes the taints with a key; with an effect, only the one with that effect.
 func withoutTaint(taints []clusterv1beta1.Taint, key, effect string) []clusterv1beta1.Taint {
 	return slices.DeleteFunc(slices.Clone(taints), func(t clusterv1beta1.Taint) bool {
 		return t.Key == key && (effect == "" || string(t.Effect) == effect)

@@ -11,7 +11,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-func TestTaintsAreWrittenAsForNodes(t *testing.T) {
+func TestParseTaints_SyntaxOfKubectl(t *testing.T) {
 	for name, test := range map[string]struct {
 		before, args, want string
 	}{
@@ -48,7 +48,7 @@ func TestTaintsAreWrittenAsForNodes(t *testing.T) {
 	}
 }
 
-func TestARunGoesBackToWhatIsKept(t *testing.T) {
+func TestOlderIndex_SelectsExistingSnapshot(t *testing.T) {
 	for name, test := range map[string]struct {
 		kept []int
 		used string
@@ -58,9 +58,9 @@ func TestARunGoesBackToWhatIsKept(t *testing.T) {
 	}{
 		"the one before":       {kept: []int{2, 3, 5}, used: "5", to: -1, want: 3},
 		"one that is named":    {kept: []int{2, 3, 5}, used: "5", to: 2, want: 2},
-		"one that is gone":     {kept: []int{2, 3, 5}, used: "5", to: 1, no: "there are 2, 3, 5"},
+		"one that is gone":     {kept: []int{2, 3, 5}, used: "5", to: 1, no: "available are 2, 3, 5"},
 		"none that is older":   {kept: []int{2, 3}, used: "2", to: -1, no: "no snapshot older than 2"},
-		"one that never began": {kept: []int{2, 3}, to: -1, no: "say which with --to"},
+		"one that never began": {kept: []int{2, 3}, to: -1, no: "set --to to one of"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := olderIndex(slices.Clone(test.kept), test.used, test.to)

@@ -20,11 +20,14 @@ import (
 	"fleetgate.io/fleetgate/pkg/plugin/hub"
 )
 
-// tokenTimeout is how long the gateway has for the values of a token.
+// tokenTimeout limits how long the gateway may take to issue a token.
 const tokenTimeout = 30 * time.Second
 
-// defaultRegistrationNamespace is where clusters register if nobody says otherwise.
+// defaultRegistrationNamespace is the default of --registration-namespace.
 const defaultRegistrationNamespace = "clusters"
+
+// registrationNamespaceUsage is the help of --registration-namespace.
+const registrationNamespaceUsage = "Namespace on the hub where clusters register. Created if it does not exist."
 
 type tokenOptions struct {
 	*session
@@ -40,10 +43,11 @@ func newTokenCommand(s *session) *cobra.Command {
 	o := &tokenOptions{session: s}
 	command := &cobra.Command{
 		Use:   "token [NAME]",
-		Short: "Make a registration token, and say how it is used",
-		Long: `Token makes a ClusterRegistrationToken and prints the command that registers a cluster
-with it. Without a name one is made up. By default it is good for one cluster and for a
-day. With --values it prints the values of the agent's chart, which hold the token.`,
+		Short: "Create a registration token",
+		Long: `Create a ClusterRegistrationToken and print the commands that register a cluster with it.
+If NAME is not set, a name is generated. By default the token is valid for one cluster and
+one day. With --values, the command prints the values of the agent's chart, which contain
+the token.`,
 		Example: `  kubectl fleetgate token
   kubectl fleetgate token edge --uses=10 --ttl=1h --values`,
 		Args: cobra.MaximumNArgs(1),
@@ -55,18 +59,18 @@ day. With --values it prints the values of the agent's chart, which hold the tok
 			return o.run(command.Context(), name)
 		},
 	}
-	command.Flags().StringVar(&o.Registration, "in", defaultRegistrationNamespace, "Namespace on the hub where clusters register. It is made if it is not there.")
-	command.Flags().DurationVar(&o.TTL, "ttl", 24*time.Hour, "How long it is good for.")
-	command.Flags().IntVar(&o.Uses, "uses", 1, "How many clusters it lets in.")
-	command.Flags().StringVar(&o.For, "for", "", "Let in the Cluster of this name only.")
-	command.Flags().BoolVar(&o.Approve, "approve", true, "Let its clusters have placements at once. Without, each waits for approve.")
+	command.Flags().StringVar(&o.Registration, "registration-namespace", defaultRegistrationNamespace, registrationNamespaceUsage)
+	command.Flags().DurationVar(&o.TTL, "ttl", 24*time.Hour, "Lifetime of the token.")
+	command.Flags().IntVar(&o.Uses, "uses", 1, "How many clusters can register with the token.")
+	command.Flags().StringVar(&o.For, "for", "", "Restrict the token to the Cluster with this name.")
+	command.Flags().BoolVar(&o.Approve, "approve", true, "Approve members that register with the token. If false, each needs the command approve.")
 	command.Flags().BoolVar(&o.Values, "values", false, "Print the values of the agent's chart instead of the command.")
 	return command
 }
 
 func (o *tokenOptions) run(ctx context.Context, name string) error {
 	if o.TTL <= 0 || o.Uses <= 0 || o.Uses > registrationv1alpha1.MaxUses {
-		return fmt.Errorf("--ttl has to be positive, and --uses from 1 to %d", registrationv1alpha1.MaxUses)
+		return fmt.Errorf("--ttl must be positive, and --uses from 1 to %d", registrationv1alpha1.MaxUses)
 	}
 	h, err := o.hub()
 	if err != nil {
@@ -80,11 +84,13 @@ func (o *tokenOptions) run(ctx context.Context, name string) error {
 		_, err := o.Out.Write(values)
 		return err
 	}
-	o.say(`token %[1]s made in namespace %[2]s. For a cluster of whose kubeconfig you have a context:
+	o.say(`token %[1]s created in namespace %[2]s
+
+To join a cluster for which your kubeconfig has a context:
 
   kubectl fleetgate join NAME --member-context CONTEXT
 
-or, where Helm runs for that cluster:
+To join a cluster with Helm:
 
   kubectl --namespace=%[2]s get secret %[1]s -o 'jsonpath={.data.values}' | base64 --decode > values.yaml
   helm install fleet-agent charts/agent --namespace fleet-system --create-namespace --wait --values values.yaml
@@ -92,7 +98,7 @@ or, where Helm runs for that cluster:
 	return nil
 }
 
-// make makes a token and waits for its values.
+// make creates a token and waits for its values.
 func (o *tokenOptions) make(ctx context.Context, h *hub.Hub, name string) (*registrationv1alpha1.ClusterRegistrationToken, []byte, error) {
 	if err := o.ensureNamespace(ctx, h); err != nil {
 		return nil, nil, err
@@ -117,18 +123,18 @@ func (o *tokenOptions) make(ctx context.Context, h *hub.Hub, name string) (*regi
 		token.Annotations[registrationv1alpha1.AnnotationForCluster] = o.For
 	}
 	if err := h.Create(ctx, token); err != nil {
-		return nil, nil, fmt.Errorf("making a token: %w", err)
+		return nil, nil, fmt.Errorf("creating a registration token: %w", err)
 	}
 	values, err := o.valuesOf(ctx, h, token)
 	return token, values, err
 }
 
-// ensureNamespace makes the namespace where clusters register. Who may not make namespaces
-// may still make tokens in one that is there.
+// ensureNamespace creates the registration namespace. Without permission to create namespaces, the
+// user can still create tokens in an existing one.
 func (o *tokenOptions) ensureNamespace(ctx context.Context, h *hub.Hub) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Registration}}
 	if err := h.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsForbidden(err) {
-		return fmt.Errorf("making namespace %q: %w", o.Registration, err)
+		return fmt.Errorf("creating namespace %q: %w", o.Registration, err)
 	}
 	return nil
 }
@@ -142,16 +148,16 @@ func (o *tokenOptions) valuesOf(ctx context.Context, h *hub.Hub, token *registra
 		ready := meta.FindStatusCondition(token.Status.Conditions, registrationv1alpha1.TokenConditionReady)
 		switch {
 		case ready == nil:
-			return false, fmt.Sprintf("no gateway has looked at token %q: is one running?", key.Name), nil
+			return false, fmt.Sprintf("no gateway has processed token %q: check that a gateway is running", key.Name), nil
 		case ready.Status != metav1.ConditionTrue && ready.Reason != "":
 			return false, fmt.Sprintf("token %q is not ready: %s", key.Name, ready.Message), nil
 		}
 		secret := &corev1.Secret{}
 		if err := h.Get(ctx, key, secret); err != nil {
-			return false, "the Secret with its values is on its way", client.IgnoreNotFound(err)
+			return false, "waiting for the Secret with the values", client.IgnoreNotFound(err)
 		}
 		values = secret.Data[registrationv1alpha1.RegistrationValuesKey]
-		return len(values) > 0, "the Secret with its values is on its way", nil
+		return len(values) > 0, "waiting for the Secret with the values", nil
 	})
 	return values, err
 }

@@ -14,26 +14,28 @@ import (
 	"fleetgate.io/fleetgate/pkg/plugin/tree"
 )
 
-// maxDetailed is of how many members the Works are read: of a large placement those that
-// are not well come first, and the others are a line each.
+// maxDetailed is for how many members the Works are read. Members that are not ready come first;
+// each further member is one line.
 const maxDetailed = 20
 
 type treeOptions struct {
 	*session
 	Member string
 	Output string
-	Unwell bool
+	// NotReady leaves out what is ready.
+	NotReady bool
 }
 
 func newTreeCommand(s *session) *cobra.Command {
 	o := &treeOptions{session: s}
 	command := &cobra.Command{
 		Use:   "tree PLACEMENT",
-		Short: "Draw a placement with its members, Works and objects",
-		Long: `Tree draws what a placement consists of, and how each part is. The Works of at most 20
-members are opened, those that are not well first; --member opens one for certain.`,
+		Short: "Show a placement as a tree of members, Works and resources",
+		Long: `Show a placement as a tree of its members, Works and resources with the state of each. The
+tree expands at most 20 members, those that are not ready first. To expand a specific
+member, use --member.`,
 		Example: `  kubectl fleetgate tree shop
-  kubectl fleetgate tree shop --unwell
+  kubectl fleetgate tree shop --not-ready
   kubectl fleetgate tree shop --member member-1
   kubectl fleetgate tree shop -o json`,
 		Args:              cobra.ExactArgs(1),
@@ -42,9 +44,9 @@ members are opened, those that are not well first; --member opens one for certai
 			return s.patiently(command.Context(), func(ctx context.Context) error { return o.run(ctx, args[0]) })
 		},
 	}
-	s.memberFlag(command, &o.Member, "Only this member.")
-	outputFlag(command, &o.Output, "a tree", outputJSON, outputYAML)
-	command.Flags().BoolVar(&o.Unwell, "unwell", false, "Only what is not well.")
+	s.memberFlag(command, &o.Member, "Show only this member.")
+	outputFlag(command, &o.Output, "prints a tree", outputJSON, outputYAML)
+	command.Flags().BoolVar(&o.NotReady, "not-ready", false, "Show only members, Works and resources that are not ready.")
 	return command
 }
 
@@ -72,8 +74,8 @@ func (o *treeOptions) run(ctx context.Context, name string) error {
 		return err
 	}
 	root = tree.Of(hub.NameOf(placement), placement, bindings, works)
-	if o.Unwell {
-		root = root.Unwell()
+	if o.NotReady {
+		root = root.NotReady()
 	}
 	if o.Output != "" {
 		return o.writeAs(o.Output, root)

@@ -18,7 +18,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/memberconfig"
 )
 
-// back is the argument that goes back to the hub.
+// back is the argument that switches back to the hub.
 const back = "-"
 
 type useOptions struct {
@@ -30,11 +30,12 @@ func newUseCommand(s *session) *cobra.Command {
 	o := &useOptions{session: s}
 	command := &cobra.Command{
 		Use:   "use MEMBER | --fleet [VIEW] | -",
-		Short: "Have kubectl work on a member, or on many at once, until use -",
-		Long: `Use adds a context to your kubeconfig that leads to a member through the hub, as you,
-and makes it the current one. With --fleet it leads to all members at once, or to those
-of a view, to read from. "use -" goes back to the hub and takes away every context that
-use has added. The plugin's own commands go on to work on the hub meanwhile.`,
+		Short: "Switch kubectl to a member or to a fleet view",
+		Long: `Switch kubectl to a member: add a context for the member, through the hub and with your
+credentials, to your kubeconfig and make it current. With --fleet, the context is for
+reading all members at once, or those of a view. "use -" switches back to the hub and
+removes all contexts that the command has added. The plugin's own commands always work on
+the hub.`,
 		Example: `  kubectl fleetgate use member-1
   kubectl fleetgate use --fleet labels:region=eu
   kubectl fleetgate use -`,
@@ -51,18 +52,18 @@ use has added. The plugin's own commands go on to work on the hub meanwhile.`,
 			return o.use(to)
 		},
 	}
-	command.Flags().BoolVar(&o.Fleet, "fleet", false, "Lead to all members, or to those of the view that is given.")
+	command.Flags().BoolVar(&o.Fleet, "fleet", false, "Select all members, or those of the given view, instead of one member.")
 	return command
 }
 
-// targetOf is what the arguments of use and kubeconfig name. A member has to be one that the
-// hub has.
+// targetOf is the target that the arguments of use and kubeconfig select. A member has to exist on
+// the hub.
 func (s *session) targetOf(ctx context.Context, fleet bool, args []string) (memberconfig.Target, error) {
 	switch {
 	case fleet && len(args) == 0:
 		return memberconfig.View("")
 	case len(args) == 0:
-		return memberconfig.Target{}, errors.New("name a member, or give --fleet")
+		return memberconfig.Target{}, errors.New("no member selected: set a member, or --fleet")
 	case fleet:
 		return memberconfig.View(args[0])
 	}
@@ -78,7 +79,7 @@ func (s *session) targetOf(ctx context.Context, fleet bool, args []string) (memb
 }
 
 func (o *useOptions) use(to memberconfig.Target) error {
-	made, hubContext, err := o.lead(to)
+	made, hubContext, err := o.contextFor(to)
 	if err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func (o *useOptions) use(to memberconfig.Target) error {
 	if err != nil {
 		return fmt.Errorf("encoding the kubeconfig: %w", err)
 	}
-	if err := notTheirs(own, made.CurrentContext); err != nil {
+	if err := checkFree(own, made.CurrentContext); err != nil {
 		return err
 	}
 	context := made.Contexts[made.CurrentContext]
@@ -104,24 +105,24 @@ func (o *useOptions) use(to memberconfig.Target) error {
 	if err := o.write(own); err != nil {
 		return err
 	}
-	o.say("kubectl works on %s now, as context %q. Go back with: kubectl fleetgate use -\n", to.Name, made.CurrentContext)
+	o.say("Switched to %s with context %q. To switch back, run: kubectl fleetgate use -\n", to.Name, made.CurrentContext)
 	return nil
 }
 
-// notTheirs makes sure that a name in the user's kubeconfig is free, or is of a context that use
-// has made: what the user has made is not overwritten, and not taken away by use -.
-func notTheirs(own *clientcmdapi.Config, name string) error {
+// checkFree returns an error if the user's kubeconfig has a context or cluster of that name which
+// use did not create: those are never overwritten, nor removed by use -.
+func checkFree(own *clientcmdapi.Config, name string) error {
 	present := own.Contexts[name]
 	switch {
 	case present != nil && madeFrom(present) == "":
-		return fmt.Errorf("your kubeconfig has a context %[1]q that use did not make: choose it with kubectl config use-context %[1]s, or give it another name with kubectl config rename-context", name)
+		return fmt.Errorf("your kubeconfig has a context %[1]q that this command did not create: switch to it with kubectl config use-context %[1]s, or rename it with kubectl config rename-context", name)
 	case present == nil && own.Clusters[name] != nil:
-		return fmt.Errorf("your kubeconfig has a cluster %[1]q that use did not make: if nothing needs it, remove it with kubectl config delete-cluster %[1]s", name)
+		return fmt.Errorf("your kubeconfig has a cluster %[1]q that this command did not create: if it is not needed, delete it with kubectl config delete-cluster %[1]s", name)
 	}
 	return nil
 }
 
-// back removes what use has made. Its current context becomes the hub's from which it was.
+// back removes the contexts that use created. The current context becomes that of the hub.
 func (o *useOptions) back() error {
 	own, hubContext, err := o.own()
 	if err != nil {
@@ -131,7 +132,7 @@ func (o *useOptions) back() error {
 	for name, context := range own.Contexts {
 		if madeFrom(context) != "" {
 			delete(own.Contexts, name)
-			// Its cluster has its name; another is one that somebody has given it.
+			// use creates a cluster with the name of the context; another cluster is the user's.
 			delete(own.Clusters, name)
 			removed++
 		}
@@ -140,13 +141,13 @@ func (o *useOptions) back() error {
 	if err := o.write(own); err != nil {
 		return err
 	}
-	o.say("kubectl works on the hub again, as context %q; %d contexts removed\n", hubContext, removed)
+	o.say("Switched to the hub with context %q; removed %d contexts\n", hubContext, removed)
 	return nil
 }
 
-// lead makes a context for a member from the hub's, as a client reads it: with paths that are
-// whole, wherever the result is put.
-func (s *session) lead(to memberconfig.Target) (made *clientcmdapi.Config, hubContext string, err error) {
+// contextFor creates a context for a target from the hub's. File paths in it are absolute, so that it
+// works in any kubeconfig file.
+func (s *session) contextFor(to memberconfig.Target) (made *clientcmdapi.Config, hubContext string, err error) {
 	_, hubContext, err = s.own()
 	if err != nil {
 		return nil, "", err
@@ -159,7 +160,7 @@ func (s *session) lead(to memberconfig.Target) (made *clientcmdapi.Config, hubCo
 	return made, hubContext, err
 }
 
-// own is the user's kubeconfig as it is written, and the context in it that leads to the hub.
+// own is the user's kubeconfig as stored, and the name of its context for the hub.
 func (s *session) own() (*clientcmdapi.Config, string, error) {
 	own, err := s.access().GetStartingConfig()
 	if err != nil {
@@ -182,7 +183,7 @@ func (s *session) write(own *clientcmdapi.Config) error {
 	return nil
 }
 
-// access is the way in which kubectl config reads and writes the user's files.
+// access reads and writes the user's kubeconfig files as kubectl config does.
 func (s *session) access() clientcmd.ConfigAccess {
 	options := clientcmd.NewDefaultPathOptions()
 	options.LoadingRules.ExplicitPath = *s.flags.KubeConfig

@@ -18,7 +18,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// questions are the headers of what a hub was asked. Commands ask for several things at once.
+// questions records the headers of requests. Commands send several requests in parallel.
 type questions struct {
 	mu      sync.Mutex
 	headers []http.Header
@@ -30,7 +30,7 @@ func (q *questions) add(header http.Header) {
 	q.headers = append(q.headers, header)
 }
 
-// take returns what was asked since it was called last.
+// take returns the headers since the last call.
 func (q *questions) take() []http.Header {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -39,7 +39,7 @@ func (q *questions) take() []http.Header {
 	return taken
 }
 
-// hubThatRefuses is a hub that says no to all, and keeps what it was asked.
+// hubThatRefuses is a hub that rejects and records all requests.
 func hubThatRefuses(t *testing.T) (address string, asked *questions) {
 	t.Helper()
 	asked = &questions{}
@@ -51,7 +51,7 @@ func hubThatRefuses(t *testing.T) (address string, asked *questions) {
 	return server.URL, asked
 }
 
-// ownConfig writes a kubeconfig whose current context prod leads to a hub, with changes.
+// ownConfig writes a kubeconfig with current context prod for a hub, after change.
 func ownConfig(t *testing.T, hub string, change func(*clientcmdapi.Config)) (file string) {
 	t.Helper()
 	own := clientcmdapi.NewConfig()
@@ -79,7 +79,7 @@ func call(t *testing.T, file string, args ...string) (code int, said string) {
 	return code, out.String()
 }
 
-func TestUseLeavesTheUsersOwnContextsAlone(t *testing.T) {
+func TestUse_KeepsUsersContextsAndClusters(t *testing.T) {
 	hub, _ := hubThatRefuses(t)
 	theirs := &clientcmdapi.Cluster{Server: "https://eu.example.org"}
 	for name, change := range map[string]func(*clientcmdapi.Config){
@@ -114,7 +114,7 @@ func TestUseLeavesTheUsersOwnContextsAlone(t *testing.T) {
 	}
 }
 
-func TestUseTakesAwayNoClusterThatItsContextWasGiven(t *testing.T) {
+func TestUse_KeepsClusterThatUserAssigned(t *testing.T) {
 	hub, _ := hubThatRefuses(t)
 	file := ownConfig(t, hub, func(own *clientcmdapi.Config) {
 		own.Clusters["europe"] = &clientcmdapi.Cluster{Server: "https://eu.example.org"}
@@ -138,7 +138,7 @@ func TestUseTakesAwayNoClusterThatItsContextWasGiven(t *testing.T) {
 	}
 }
 
-func TestFlagsCountAfterUseToo(t *testing.T) {
+func TestUse_FlagsStillApply(t *testing.T) {
 	for name, test := range map[string]struct {
 		args         []string
 		header, want string

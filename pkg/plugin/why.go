@@ -16,10 +16,10 @@ import (
 	"fleetgate.io/fleetgate/pkg/plugin/why"
 )
 
-// memberKinds are how people call a member in front of a slash.
+// memberKinds are the accepted kinds of a member in front of a slash.
 var memberKinds = []string{"member", "members", "membercluster", "memberclusters"}
 
-// placementKinds are the same for placements of the whole cluster.
+// placementKinds are the same for ClusterResourcePlacements.
 var placementKinds = []string{"placement", "clusterresourceplacement", "clusterresourceplacements", "crp"}
 
 type whyOptions struct {
@@ -28,11 +28,11 @@ type whyOptions struct {
 	Output string
 }
 
-// whyReport is what why says to programs.
+// whyReport is the machine-readable output of why.
 type whyReport struct {
-	// Well is true if nothing is wrong.
-	Well bool `json:"well"`
-	// Answers are what is wrong, the cause first; of an object on a member also that it is well.
+	// Healthy is true if there are no problems.
+	Healthy bool `json:"healthy"`
+	// Answers are the problems, the cause first. For an object on a member there always is one.
 	Answers []why.Answer `json:"answers"`
 }
 
@@ -40,13 +40,16 @@ func newWhyCommand(s *session) *cobra.Command {
 	o := &whyOptions{session: s}
 	command := &cobra.Command{
 		Use:   "why PLACEMENT | member/NAME | KIND/NAME --member MEMBER",
-		Short: "Say why something is not as it should be, and what to do",
-		Long: `Why gives one answer: the object, the member, the reason and the remedy. Of a placement
-it says what keeps it from members, or with --member from one: that it is not picked, not
-delivered, not applied or not available. Of a member it says why it is not well. Of an
-object on a member it says which placement and snapshot brought it, who wrote it last,
-and what is wrong with it. PLACEMENT is the name of a ClusterResourcePlacement, or
-NAMESPACE/NAME of a ResourcePlacement. It ends with 2 if something is wrong.`,
+		Short: "Explain why a placement, member or resource is not ready",
+		Long: `Explain a problem in one line: the object, the member, the reason and the remedy.
+
+For a placement, the command explains why members do not have it, or with --member why
+one member does not: not selected, not delivered, not applied or not available. For a
+member, it explains why the member is not ready. For a resource on a member, it names the
+placement and snapshot that applied it, who wrote it last, and its problem.
+
+PLACEMENT is the name of a ClusterResourcePlacement, or NAMESPACE/NAME of a
+ResourcePlacement. The exit code is 2 if there is a problem.`,
 		Example: `  kubectl fleetgate why shop
   kubectl fleetgate why shop --member member-1
   kubectl fleetgate why member/member-1
@@ -58,15 +61,15 @@ NAMESPACE/NAME of a ResourcePlacement. It ends with 2 if something is wrong.`,
 			return s.patiently(command.Context(), func(ctx context.Context) error { return o.run(ctx, args[0]) })
 		},
 	}
-	s.memberFlag(command, &o.Member, "The member that is asked about.")
-	outputFlag(command, &o.Output, "sentences", outputJSON, outputYAML)
+	s.memberFlag(command, &o.Member, "Member to explain.")
+	outputFlag(command, &o.Output, "prints text", outputJSON, outputYAML)
 	return command
 }
 
-// memberFlag binds --member, which completes to the members that there are.
+// memberFlag binds --member with completion of member names.
 func (s *session) memberFlag(command *cobra.Command, to *string, usage string) {
 	command.Flags().StringVar(to, "member", "", usage)
-	// The error is that there is no such flag.
+	// It only fails if the flag does not exist.
 	_ = command.RegisterFlagCompletionFunc("member", s.completeNames(true, memberNames))
 }
 
@@ -85,12 +88,12 @@ func (o *whyOptions) run(ctx context.Context, what string) error {
 	case slashed && slices.Contains(placementKinds, strings.ToLower(kind)):
 		what = name
 	case slashed && (o.Member != "" || h.Knows(kind)):
-		// A ResourcePlacement has a slash, too: of the two it is what is there.
+		// The name of a ResourcePlacement has a slash, too: an existing one takes precedence.
 		if _, err := h.Placement(ctx, what); err == nil {
 			break
 		}
 		if o.Member == "" {
-			return fmt.Errorf("%s is an object: say with --member on which member, or ask for the placement that brings it there", what)
+			return fmt.Errorf("%s is a resource on a member: set --member, or explain its placement instead", what)
 		}
 		return o.object(ctx, h, kind, name)
 	}
@@ -111,7 +114,7 @@ func (o *whyOptions) placement(ctx context.Context, h *hub.Hub, name string) err
 	if len(answers) > 0 {
 		h.Follow(ctx, &answers[0])
 	}
-	return o.print(answers, fmt.Sprintf("placement %s is as it should be", facts.Name))
+	return o.print(answers, fmt.Sprintf("placement %s: no problems found", facts.Name))
 }
 
 func (o *whyOptions) member(ctx context.Context, h *hub.Hub, name string) error {
@@ -133,11 +136,11 @@ func (o *whyOptions) member(ctx context.Context, h *hub.Hub, name string) error 
 		_, err := h.Member(ctx, name)
 		return err
 	}
-	return o.print(answers, fmt.Sprintf("member %s is as it should be", name))
+	return o.print(answers, fmt.Sprintf("member %s: no problems found", name))
 }
 
 func (o *whyOptions) object(ctx context.Context, h *hub.Hub, kind, name string) error {
-	// As for kubectl that of --namespace, or else of the context.
+	// Like kubectl: the namespace of --namespace, else that of the context.
 	namespace, _, err := o.flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
 		return fmt.Errorf("reading your kubeconfig: %w", err)
@@ -146,29 +149,29 @@ func (o *whyOptions) object(ctx context.Context, h *hub.Hub, kind, name string) 
 	if err != nil {
 		return err
 	}
-	answer, wrong := why.Object(facts)
+	answer, problem := why.Object(facts)
 	h.Follow(ctx, &answer)
 	if o.Output != "" {
-		err = o.writeAs(o.Output, whyReport{Well: !wrong, Answers: []why.Answer{answer}})
+		err = o.writeAs(o.Output, whyReport{Healthy: !problem, Answers: []why.Answer{answer}})
 	} else {
 		o.printAnswer(answer)
 	}
-	if wrong && err == nil {
+	if problem && err == nil {
 		err = errFound
 	}
 	return err
 }
 
-// print writes the answer first, and what else is wrong below it. It is an error if there is
-// something.
-func (o *whyOptions) print(answers []why.Answer, well string) error {
+// print writes the answer first, and further problems below it. It returns errFound if there are
+// any.
+func (o *whyOptions) print(answers []why.Answer, healthy string) error {
 	switch {
 	case o.Output != "":
-		if err := o.writeAs(o.Output, whyReport{Well: len(answers) == 0, Answers: append([]why.Answer{}, answers...)}); err != nil {
+		if err := o.writeAs(o.Output, whyReport{Healthy: len(answers) == 0, Answers: append([]why.Answer{}, answers...)}); err != nil {
 			return err
 		}
 	case len(answers) == 0:
-		o.say("%s\n", well)
+		o.say("%s\n", healthy)
 	default:
 		o.printAnswers(answers)
 	}
@@ -183,7 +186,7 @@ func (o *whyOptions) printAnswers(answers []why.Answer) {
 	const shown = 10
 	for i, a := range answers[1:] {
 		if i == 0 {
-			o.say("\nBesides:\n")
+			o.say("\nFurther problems:\n")
 		}
 		if i == shown {
 			o.say("  and %d more\n", len(answers)-1-shown)

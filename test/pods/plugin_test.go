@@ -64,7 +64,7 @@ spec:
 func saysWhyPodsDoNotRun(ctx SpecContext) {
 	for _, breakage := range []struct{ name, image, reason, remedy string }{
 		{"wrong-image", "example.org/missing:none", "ErrImagePull|ImagePullBackOff", "correct the image of Deployment broken/wrong-image on the hub, or give member member-2 access to the registry"},
-		{"crash", shellImage, "CrashLoopBackOff|exited with", "read its log: kubectl fleetgate logs deployment.apps/crash -n broken --member member-2"},
+		{"crash", shellImage, "CrashLoopBackOff|exited with", "check its log: kubectl fleetgate logs deployment.apps/crash -n broken --member member-2"},
 	} {
 		text := strings.NewReplacer("NAME", breakage.name, "IMAGE", breakage.image).Replace(broken)
 		Expect(run(ctx, hub, "kubectl apply -f - <<EOF\n"+text+"EOF")).Error().NotTo(HaveOccurred())
@@ -72,7 +72,7 @@ func saysWhyPodsDoNotRun(ctx SpecContext) {
 			out, code := fleetgate(ctx, "why", "broken", "--member", joinedName)
 			first, _, _ := strings.Cut(out, "\n")
 			g.Expect(code).To(Equal(2), out)
-			g.Expect(first).To(And(HavePrefix("Deployment broken/"+breakage.name+" on member member-2: not available: "), MatchRegexp(breakage.reason), HaveSuffix("To do: "+breakage.remedy)))
+			g.Expect(first).To(And(HavePrefix("Deployment broken/"+breakage.name+" on member member-2: not available: "), MatchRegexp(breakage.reason), HaveSuffix("Remedy: "+breakage.remedy)))
 		}).Should(Succeed())
 		Expect(run(ctx, hub, "kubectl delete deployment -n broken "+breakage.name)).Error().NotTo(HaveOccurred())
 	}

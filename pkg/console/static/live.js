@@ -1,18 +1,18 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The page is asked for again when the hub says that something has changed: the server made
-// all of it, and only the main part is put in its place. A form that is being filled in stays.
+// The page is fetched again after changes on the hub, and its main part is replaced: the server renders
+// everything. A form with focus is not replaced.
 const live = document.getElementById("live");
 const events = new EventSource(document.getElementById("main").dataset.events);
-let asking = false;
+let loading = false;
 let again = false;
 
 async function refresh() {
   const main = document.getElementById("main");
-  if (asking) { again = true; return; }
+  if (loading) { again = true; return; }
   if (main.querySelector("form[method=post]") || main.contains(document.activeElement) && document.activeElement.matches("input, select")) { return; }
-  asking = true;
+  loading = true;
   try {
     const reply = await fetch(location.href, { credentials: "same-origin" });
     const page = new DOMParser().parseFromString(await reply.text(), "text/html");
@@ -26,11 +26,11 @@ async function refresh() {
       }
     }
   } finally {
-    asking = false;
+    loading = false;
     if (again) { again = false; refresh(); }
   }
 }
 
 events.addEventListener("message", refresh);
 events.addEventListener("open", () => { live.textContent = ""; });
-events.addEventListener("error", () => { live.textContent = "Not live: the console has ended, or the hub is away."; });
+events.addEventListener("error", () => { live.textContent = "Live updates stopped: the console has ended or is unreachable."; });

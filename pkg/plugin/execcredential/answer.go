@@ -20,32 +20,33 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// early is how long before its end a credential counts as ended: a request that is under
-// way is not asked again.
-const early = time.Minute
+// expiryMargin is how long before its expiry a credential is reported as expired, because requests
+// in flight are not retried with a new one.
+const expiryMargin = time.Minute
 
-// Kind and version of what programs ask and are answered.
+// Kind of request and response.
 const kind = "ExecCredential"
 
-// Answer reads what the caller asks, as client-go writes it into KUBERNETES_EXEC_INFO, and
-// answers with a credential of own, the caller's configuration for the hub.
+// Answer parses the request that client-go writes into KUBERNETES_EXEC_INFO, and returns the
+// credential of own, the caller's configuration for the hub.
 func Answer(ctx context.Context, info []byte, hub *Hub, own *rest.Config) (*clientauthenticationv1.ExecCredential, error) {
 	if len(info) == 0 {
-		return nil, errors.New("KUBERNETES_EXEC_INFO is not set: this command is for the exec section of a kubeconfig, or of the file of providers of ClusterProfiles")
+		return nil, errors.New("KUBERNETES_EXEC_INFO is not set: use this command as exec plugin in a kubeconfig, or in the file of ClusterProfile credential providers")
 	}
 	var asked clientauthenticationv1.ExecCredential
 	if err := json.Unmarshal(info, &asked); err != nil {
-		return nil, errors.New("KUBERNETES_EXEC_INFO is not as Kubernetes writes it")
+		return nil, errors.New("KUBERNETES_EXEC_INFO is not a valid ExecCredential")
 	}
 	if asked.APIVersion != clientauthenticationv1.SchemeGroupVersion.String() || asked.Kind != kind {
-		return nil, fmt.Errorf("the caller asks for %s of %s: set apiVersion to %s in its exec configuration", asked.Kind, asked.APIVersion, clientauthenticationv1.SchemeGroupVersion)
+		return nil, fmt.Errorf("the caller requests %s of %s: set apiVersion to %s in its exec configuration", asked.Kind, asked.APIVersion, clientauthenticationv1.SchemeGroupVersion)
 	}
 	if err := hub.Check(asked.Spec.Cluster); err != nil {
 		return nil, err
 	}
 	if as := own.Impersonate; as.UserName != "" || as.UID != "" || len(as.Groups)+len(as.Extra) > 0 {
-		// A credential cannot say that: the program would be the one who acts, who may more.
-		return nil, fmt.Errorf("your configuration for the hub acts as user %q, which no credential can hand on: choose a context without `as` for programs", as.UserName)
+		// A credential cannot carry impersonation: the program would act with the permissions of the
+		// impersonating user.
+		return nil, fmt.Errorf("your configuration for the hub impersonates user %q, which a credential cannot carry: use a context without `as`", as.UserName)
 	}
 	status, err := credentialOf(ctx, own)
 	if err != nil {
@@ -56,7 +57,7 @@ func Answer(ctx context.Context, info []byte, hub *Hub, own *rest.Config) (*clie
 	}, nil
 }
 
-// credentialOf is what the caller proves with on the hub who they are.
+// credentialOf is the caller's credential for the hub.
 func credentialOf(ctx context.Context, own *rest.Config) (*clientauthenticationv1.ExecCredentialStatus, error) {
 	switch {
 	case own.BearerTokenFile != "":
@@ -75,28 +76,27 @@ func credentialOf(ctx context.Context, own *rest.Config) (*clientauthenticationv
 		return nil, fmt.Errorf("reading your certificate for the hub: %w", err)
 	}
 	if len(loaded.CertData) == 0 || len(loaded.KeyData) == 0 {
-		return nil, errors.New("your configuration for the hub has neither a token, nor a certificate, nor a command that prints one: choose another with --kubeconfig or --context")
+		return nil, errors.New("your configuration for the hub has no token, client certificate or exec plugin: select another one with --kubeconfig or --context")
 	}
 	status := &clientauthenticationv1.ExecCredentialStatus{ClientCertificateData: string(loaded.CertData), ClientKeyData: string(loaded.KeyData)}
 	if chain := certificates(loaded.CertData); len(chain) > 0 {
-		status.ExpirationTimestamp = &metav1.Time{Time: chain[0].NotAfter.Add(-early)}
+		status.ExpirationTimestamp = &metav1.Time{Time: chain[0].NotAfter.Add(-expiryMargin)}
 	}
 	return status, nil
 }
 
 func ofToken(token string) *clientauthenticationv1.ExecCredentialStatus {
 	status := &clientauthenticationv1.ExecCredentialStatus{Token: token}
-	// Without a time callers keep a token until it is refused, and do not repeat what it was
-	// refused for.
-	if ends, known := endOf(token); known {
-		status.ExpirationTimestamp = &metav1.Time{Time: ends.Add(-early)}
+	// Without an expiry, callers use a token until the server rejects it, and do not retry the
+	// rejected request.
+	if expiry, known := expiryOf(token); known {
+		status.ExpirationTimestamp = &metav1.Time{Time: expiry.Add(-expiryMargin)}
 	}
 	return status
 }
 
-// endOf reads when a token ends, if it is one that says so. It is not verified: that is for
-// the hub.
-func endOf(token string) (time.Time, bool) {
+// expiryOf reads the expiry of a token, if it is a JWT. It does not verify the token: the hub does.
+func expiryOf(token string) (time.Time, bool) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
 		return time.Time{}, false
@@ -114,7 +114,7 @@ func endOf(token string) (time.Time, bool) {
 	return time.Unix(int64(claims.Expires), 0), true
 }
 
-// ofCommand runs the caller's own plug-in for the hub, once more.
+// ofCommand runs the caller's own exec plugin for the hub.
 func ofCommand(ctx context.Context, own *rest.Config) (*clientauthenticationv1.ExecCredentialStatus, error) {
 	provider := own.ExecProvider
 	info := clientauthenticationv1.ExecCredential{TypeMeta: metav1.TypeMeta{APIVersion: provider.APIVersion, Kind: kind}}
@@ -123,7 +123,7 @@ func ofCommand(ctx context.Context, own *rest.Config) (*clientauthenticationv1.E
 	}
 	text, err := json.Marshal(info)
 	if err != nil {
-		return nil, fmt.Errorf("asking %s for your credential: %w", provider.Command, err)
+		return nil, fmt.Errorf("encoding the request for %s: %w", provider.Command, err)
 	}
 	command := exec.CommandContext(ctx, provider.Command, provider.Args...)
 	command.Env = append(os.Environ(), "KUBERNETES_EXEC_INFO="+string(text))
@@ -134,12 +134,12 @@ func ofCommand(ctx context.Context, own *rest.Config) (*clientauthenticationv1.E
 	var out bytes.Buffer
 	command.Stdout = &out
 	if err := command.Run(); err != nil {
-		return nil, fmt.Errorf("asking %s for your credential for the hub: %w", provider.Command, err)
+		return nil, fmt.Errorf("running %s for your hub credential: %w", provider.Command, err)
 	}
 	var answered clientauthenticationv1.ExecCredential
-	// What cannot be read may be a credential: it is not shown.
+	// Do not show output that cannot be decoded: it may contain a credential.
 	if json.Unmarshal(out.Bytes(), &answered) != nil || answered.Status == nil {
-		return nil, fmt.Errorf("%s did not print a credential", provider.Command)
+		return nil, fmt.Errorf("%s did not print an ExecCredential", provider.Command)
 	}
 	return answered.Status, nil
 }

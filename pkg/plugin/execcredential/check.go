@@ -1,13 +1,13 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package execcredential answers programs that want a credential for a member: client-go
-// runs an exec plug-in for it, and so does every consumer of ClusterProfiles. The answer is
-// the caller's own credential for the hub, since the way to a member goes through the hub.
+// Package execcredential implements an exec credential plugin for members, which client-go and
+// consumers of ClusterProfiles run. The response is the caller's own credential for the hub, since
+// members are accessed through the hub.
 //
-// Whoever may write the status of a ClusterProfile says to which server a consumer goes.
-// So the plug-in hands the credential out for the hub alone: its own URL, below the path of
-// members and views, verified by the hub's CA, without a proxy that is not the caller's own.
+// Anyone who may write the status of a ClusterProfile determines to which server a consumer
+// connects. So the plugin returns the credential only for the hub: for a URL of the hub below the
+// path of members and views, verified by the hub's CA, and with no proxy but the caller's own.
 package execcredential
 
 import (
@@ -26,37 +26,36 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver/fleetview"
 )
 
-// Hub is the hub as the caller knows it, from a kubeconfig, a Pod's environment or flags.
+// Hub is the connection to the hub, from a kubeconfig, a Pod's environment or flags.
 type Hub struct {
-	// URLs are those under which it is reached.
+	// URLs are the base URLs of the hub.
 	URLs []string
-	// CAs verify it, in PEM. None: it is publicly trusted.
+	// CAs are PEM certificates that verify the hub. Without any, the system roots do.
 	CAs [][]byte
-	// ProxyURL is the proxy on the way to it; empty for none.
+	// ProxyURL is the proxy for the hub; empty for none.
 	ProxyURL string
 }
 
-// Check says why the credential is not for that server, with what to do about it; nil if it
-// is the hub's way to a member or a view.
+// Check returns an error with a remedy unless the server is the hub's proxy to a member or a view.
 func (h *Hub) Check(to *clientauthenticationv1.Cluster) error {
 	if to == nil || to.Server == "" {
-		return errors.New("the caller does not say for which server: set provideClusterInfo to true in its exec configuration")
+		return errors.New("the caller does not name a server: set provideClusterInfo to true in its exec configuration")
 	}
 	server, err := url.Parse(to.Server)
 	if err != nil {
-		return fmt.Errorf("server %q is no URL: correct the ClusterProfile", to.Server)
+		return fmt.Errorf("server %q is not a valid URL: correct the ClusterProfile", to.Server)
 	}
 	switch {
 	case server.Scheme != "https":
-		return fmt.Errorf("server %q is not https: a credential is sent to no such server", to.Server)
+		return fmt.Errorf("server %q does not use https: credentials are only sent over TLS", to.Server)
 	case to.InsecureSkipTLSVerify:
-		return fmt.Errorf("server %q is not to be verified: take insecure-skip-tls-verify out of the ClusterProfile", to.Server)
+		return fmt.Errorf("TLS verification is disabled for server %q: remove insecure-skip-tls-verify from the ClusterProfile", to.Server)
 	case to.ProxyURL != "" && to.ProxyURL != h.ProxyURL:
-		return fmt.Errorf("server %q is to be reached by a proxy that is not yours: take proxy-url out of the ClusterProfile, or name it in your kubeconfig of the hub", to.Server)
+		return fmt.Errorf("server %q has a proxy that is not in your kubeconfig: remove proxy-url from the ClusterProfile, or add it to your kubeconfig for the hub", to.Server)
 	case to.TLSServerName != "" && to.TLSServerName != server.Hostname():
-		return fmt.Errorf("server %q is to be verified as %q: take tls-server-name out of the ClusterProfile", to.Server, to.TLSServerName)
+		return fmt.Errorf("server %q has TLS server name %q: remove tls-server-name from the ClusterProfile", to.Server, to.TLSServerName)
 	case server.User != nil || server.RawQuery != "" || server.Fragment != "":
-		return fmt.Errorf("server %q has more than a host and a path: correct the ClusterProfile", server.Redacted())
+		return fmt.Errorf("server %q has more than host and path: correct the ClusterProfile", server.Redacted())
 	}
 	if err := h.checkPath(server); err != nil {
 		return err
@@ -64,7 +63,7 @@ func (h *Hub) Check(to *clientauthenticationv1.Cluster) error {
 	return h.checkCA(to)
 }
 
-// checkPath holds the server to a way into a member, below one of the hub's URLs.
+// checkPath checks that the server is the proxy path of a member or a view, below one of the hub's URLs.
 func (h *Hub) checkPath(server *url.URL) error {
 	escaped := server.EscapedPath()
 	for _, known := range h.URLs {
@@ -82,9 +81,9 @@ func (h *Hub) checkPath(server *url.URL) error {
 				return nil
 			}
 		}
-		return fmt.Errorf("server %q is the hub, but not its way to a member: correct the ClusterProfile", server.Redacted())
+		return fmt.Errorf("server %q is the hub, but the path is not that of a member: correct the ClusterProfile", server.Redacted())
 	}
-	return fmt.Errorf("server %q is not the hub (%s): find out who wrote the ClusterProfile; if the hub has this URL too, name it with --hub-url", server.Redacted(), strings.Join(h.URLs, ", "))
+	return fmt.Errorf("server %q is not the hub (%s): check who wrote the ClusterProfile; if this is a URL of the hub, set --hub-url", server.Redacted(), strings.Join(h.URLs, ", "))
 }
 
 func portOf(u *url.URL) string {
@@ -94,10 +93,10 @@ func portOf(u *url.URL) string {
 	return "443"
 }
 
-// checkCA accepts certificates that the caller trusts for the hub anyway.
+// checkCA accepts only certificates that the caller already trusts for the hub.
 func (h *Hub) checkCA(to *clientauthenticationv1.Cluster) error {
 	if len(to.CertificateAuthorityData) == 0 {
-		return nil // The public ones, of the caller's own machine.
+		return nil // The system roots of the caller's machine apply.
 	}
 	var known []*x509.Certificate
 	for _, text := range h.CAs {
@@ -110,16 +109,16 @@ func (h *Hub) checkCA(to *clientauthenticationv1.Cluster) error {
 			trusted = trusted || bytes.Equal(k.Raw, certificate.Raw)
 		}
 		if !trusted {
-			return fmt.Errorf("server %q is to be verified by %q, which is not the hub's CA: find out who wrote the ClusterProfile; if it is right, name its file with --hub-ca-file", to.Server, certificate.Subject)
+			return fmt.Errorf("CA %[2]q of server %[1]q is not the hub's CA: check who wrote the ClusterProfile; if the CA is correct, set --hub-ca-file", to.Server, certificate.Subject)
 		}
 	}
 	if len(given) == 0 {
-		return fmt.Errorf("server %q is to be verified by what is no certificate: correct the ClusterProfile", to.Server)
+		return fmt.Errorf("the CA of server %q contains no certificate: correct the ClusterProfile", to.Server)
 	}
 	return nil
 }
 
-// certificates are those of a PEM text that can be read.
+// certificates parses the certificates of a PEM text and skips invalid ones.
 func certificates(text []byte) []*x509.Certificate {
 	var all []*x509.Certificate
 	for {

@@ -31,7 +31,7 @@ func authority(t *testing.T, name string) []byte {
 	return ca
 }
 
-func TestTheCredentialIsForTheHubAlone(t *testing.T) {
+func TestCheck_AcceptsOnlyHub(t *testing.T) {
 	ours, theirs := authority(t, "hub"), authority(t, "thief")
 	hub := &Hub{URLs: []string{"https://hub:6443", "https://public.example.org/hub"}, CAs: [][]byte{ours}}
 	for name, test := range map[string]struct {
@@ -48,20 +48,20 @@ func TestTheCredentialIsForTheHubAlone(t *testing.T) {
 		"another port":                {to: &clientauthenticationv1.Cluster{Server: strings.Replace(way, "6443", "6444", 1)}, want: "is not the hub"},
 		"no port":                     {to: &clientauthenticationv1.Cluster{Server: strings.Replace(way, ":6443", "", 1)}, want: "is not the hub"},
 		"a host with the hub's in it": {to: &clientauthenticationv1.Cluster{Server: strings.Replace(way, "hub:6443", "hub.thief:6443", 1)}, want: "is not the hub"},
-		"the hub as a user":           {to: &clientauthenticationv1.Cluster{Server: strings.Replace(way, "hub:6443", "hub:6443@thief", 1)}, want: "more than a host"},
-		"not encrypted":               {to: &clientauthenticationv1.Cluster{Server: strings.Replace(way, "https", "http", 1)}, want: "not https"},
-		"another path of the hub":     {to: &clientauthenticationv1.Cluster{Server: "https://hub:6443/api/v1/namespaces/x/services/y/proxy"}, want: "not its way to a member"},
+		"the hub as a user":           {to: &clientauthenticationv1.Cluster{Server: strings.Replace(way, "hub:6443", "hub:6443@thief", 1)}, want: "more than host"},
+		"not encrypted":               {to: &clientauthenticationv1.Cluster{Server: strings.Replace(way, "https", "http", 1)}, want: "does not use https"},
+		"another path of the hub":     {to: &clientauthenticationv1.Cluster{Server: "https://hub:6443/api/v1/namespaces/x/services/y/proxy"}, want: "not that of a member"},
 		"a path that leads out":       {to: &clientauthenticationv1.Cluster{Server: way + "/../../../../../../x/proxy"}, want: "is not the hub"},
-		"a path with more behind":     {to: &clientauthenticationv1.Cluster{Server: way + "/x/proxy"}, want: "not its way to a member"},
-		"a path that hides a slash":   {to: &clientauthenticationv1.Cluster{Server: strings.Replace(way, "m1/proxy", "..%2F..%2Fx/more", 1)}, want: "not its way to a member"},
-		"a query":                     {to: &clientauthenticationv1.Cluster{Server: way + "?x=y"}, want: "more than a host"},
+		"a path with more behind":     {to: &clientauthenticationv1.Cluster{Server: way + "/x/proxy"}, want: "not that of a member"},
+		"a path that hides a slash":   {to: &clientauthenticationv1.Cluster{Server: strings.Replace(way, "m1/proxy", "..%2F..%2Fx/more", 1)}, want: "not that of a member"},
+		"a query":                     {to: &clientauthenticationv1.Cluster{Server: way + "?x=y"}, want: "more than host"},
 		"a CA of somebody":            {to: &clientauthenticationv1.Cluster{Server: way, CertificateAuthorityData: theirs}, want: "not the hub's CA"},
 		"both CAs":                    {to: &clientauthenticationv1.Cluster{Server: way, CertificateAuthorityData: append(append([]byte{}, ours...), theirs...)}, want: "not the hub's CA"},
-		"a CA that is none":           {to: &clientauthenticationv1.Cluster{Server: way, CertificateAuthorityData: []byte("x")}, want: "no certificate"},
+		"a CA that is none":           {to: &clientauthenticationv1.Cluster{Server: way, CertificateAuthorityData: []byte("x")}, want: "contains no certificate"},
 		"nobody is verified":          {to: &clientauthenticationv1.Cluster{Server: way, InsecureSkipTLSVerify: true}, want: "insecure-skip-tls-verify"},
 		"by a proxy of somebody":      {to: &clientauthenticationv1.Cluster{Server: way, ProxyURL: "http://thief"}, want: "proxy-url"},
 		"verified as somebody else":   {to: &clientauthenticationv1.Cluster{Server: way, TLSServerName: "thief"}, want: "tls-server-name"},
-		"what is no URL":              {to: &clientauthenticationv1.Cluster{Server: "https://hub:port/"}, want: "is no URL"},
+		"what is no URL":              {to: &clientauthenticationv1.Cluster{Server: "https://hub:port/"}, want: "is not a valid URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := hub.Check(test.to)
@@ -84,7 +84,7 @@ func info(t *testing.T, server string) []byte {
 	return text
 }
 
-func TestTheAnswerIsTheCallersOwnCredential(t *testing.T) {
+func TestAnswer_CallersCredential(t *testing.T) {
 	hub := &Hub{URLs: []string{"https://hub:6443"}}
 	ends := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	token := "e30." + base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"exp":%d}`, ends.Unix())) + ".x"
@@ -102,7 +102,7 @@ func TestTheAnswerIsTheCallersOwnCredential(t *testing.T) {
 		token string
 		ends  *metav1.Time
 	}{
-		"a token with an end": {&rest.Config{BearerToken: token}, token, &metav1.Time{Time: ends.Add(-early)}},
+		"a token with an end": {&rest.Config{BearerToken: token}, token, &metav1.Time{Time: ends.Add(-expiryMargin)}},
 		"a token without":     {&rest.Config{BearerToken: "opaque"}, "opaque", nil},
 		"a file":              {&rest.Config{BearerToken: "stale", BearerTokenFile: file}, "from-a-file", nil},
 		"a command":           {&rest.Config{ExecProvider: &clientcmdapi.ExecConfig{Command: plugin, Args: []string{"login"}, APIVersion: clientauthenticationv1.SchemeGroupVersion.String()}}, "from-login", nil},
@@ -119,12 +119,12 @@ func TestTheAnswerIsTheCallersOwnCredential(t *testing.T) {
 	}
 }
 
-func TestNoAnswerSaysWhatToDo(t *testing.T) {
+func TestAnswer_ErrorsNameRemedy(t *testing.T) {
 	hub := &Hub{URLs: []string{"https://hub:6443"}}
 	own := &rest.Config{BearerToken: "secret-token"}
 	for want, text := range map[string][]byte{
 		"KUBERNETES_EXEC_INFO is not set": nil,
-		"not as Kubernetes writes it":     []byte("{"),
+		"is not a valid ExecCredential":   []byte("{"),
 		"set apiVersion to":               []byte(`{"apiVersion":"client.authentication.k8s.io/v1beta1","kind":"ExecCredential"}`),
 		"is not the hub":                  info(t, strings.Replace(way, "hub", "thief", 1)),
 	} {
@@ -132,18 +132,18 @@ func TestNoAnswerSaysWhatToDo(t *testing.T) {
 			t.Errorf("got %v, %v, want %q", got, err, want)
 		}
 	}
-	if _, err := Answer(t.Context(), info(t, way), hub, &rest.Config{}); err == nil || !strings.Contains(err.Error(), "neither a token") {
+	if _, err := Answer(t.Context(), info(t, way), hub, &rest.Config{}); err == nil || !strings.Contains(err.Error(), "has no token, client certificate or exec plugin") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestWhoActsAsAnotherHandsOutNoStrongerCredential(t *testing.T) {
+func TestAnswer_RejectsImpersonation(t *testing.T) {
 	hub := &Hub{URLs: []string{"https://hub:6443"}}
 	for name, as := range map[string]rest.ImpersonationConfig{
 		"user": {UserName: "reader"}, "uid": {UID: "1"}, "groups": {Groups: []string{"readers"}}, "extra": {Extra: map[string][]string{"scope": {"read"}}},
 	} {
 		own := &rest.Config{BearerToken: "secret-token", Impersonate: as}
-		if got, err := Answer(t.Context(), info(t, way), hub, own); err == nil || got != nil || !strings.Contains(err.Error(), "choose a context without") {
+		if got, err := Answer(t.Context(), info(t, way), hub, own); err == nil || got != nil || !strings.Contains(err.Error(), "use a context without") {
 			t.Errorf("%s: got %v, %v", name, got, err)
 		}
 	}

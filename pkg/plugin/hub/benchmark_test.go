@@ -23,19 +23,19 @@ import (
 	"fleetgate.io/fleetgate/pkg/plugin/why"
 )
 
-// The fleet of the figures: of the placements some are not well, each on all members.
+// The benchmark fleet. Failing placements fail on all members.
 const (
-	benchMembers, benchPlacements, benchUnwell = 1000, 100, 10
+	benchMembers, benchPlacements, benchFailing = 1000, 100, 10
 )
 
-// BenchmarkAThousandMembersAndAHundredPlacements is what the commands cost this side of the
+// BenchmarkOverview_ThousandMembers is what the commands cost this side of the
 // hub, whose answers are ready: reading and deciding.
-func BenchmarkAThousandMembersAndAHundredPlacements(b *testing.B) {
+func BenchmarkOverview_ThousandMembers(b *testing.B) {
 	h := benchHub(b)
 	b.Run("command=members", func(b *testing.B) {
 		for b.Loop() {
 			o, err := h.Overview(b.Context())
-			if err != nil || len(o.Members) != benchMembers || len(o.Failing["member-7"]) != benchUnwell {
+			if err != nil || len(o.Members) != benchMembers || len(o.Failing["member-7"]) != benchFailing {
 				b.Fatal(err, len(o.Members), o.Failing["member-7"])
 			}
 			for i := range o.Members {
@@ -96,7 +96,7 @@ func benchHub(b *testing.B) *Hub {
 	const placements = "/apis/placement.kubernetes-fleet.io/v1beta1/"
 	for i := range benchPlacements {
 		name, available := fmt.Sprintf("placement-%d", i), any("True")
-		if i < benchUnwell {
+		if i < benchFailing {
 			available = nil
 		}
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{"True", available}, Object: runtime.RawExtension{Raw: []byte(`{"metadata":{"name":"` + name + `"}}`)}})
@@ -136,7 +136,7 @@ func benchHub(b *testing.B) *Hub {
 func conditions(prefix string, types ...string) []metav1.Condition {
 	var all []metav1.Condition
 	for _, kind := range types {
-		all = append(all, metav1.Condition{Type: prefix + kind, Status: metav1.ConditionTrue, Reason: "AsItShouldBe", Message: strings.Repeat("all is well ", 8)})
+		all = append(all, metav1.Condition{Type: prefix + kind, Status: metav1.ConditionTrue, Reason: "Succeeded", Message: strings.Repeat("no problems ", 8)})
 	}
 	return all
 }

@@ -1,9 +1,9 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hub is what the kubectl plugin reads of the hub, as the user: members with their
-// tunnels, placements, bindings and Works. Each question costs a few requests however many
-// members there are.
+// Package hub reads the hub for the kubectl plugin and the console, as the user: members with
+// their tunnels, placements, bindings and Works. Each question takes a few requests, independent
+// of the number of members.
 package hub
 
 import (
@@ -39,21 +39,21 @@ import (
 )
 
 const (
-	// atOnce is how many requests are under way for one question.
-	atOnce = 8
-	// What kubectl allows itself.
+	// maxParallel is how many requests are in flight for one question.
+	maxParallel = 8
+	// The limits of kubectl.
 	queriesPerSecond, burst = 50, 300
 )
 
-// Hub is the hub as the user of a kubeconfig has it.
+// Hub is a client of the hub with the user's credentials.
 type Hub struct {
 	client.WithWatch
-	// Config leads to the hub.
+	// Config is the configuration for the hub.
 	Config *rest.Config
 }
 
-// Connect reads the kubeconfig. It asks the hub nothing. Which kinds it has besides those of a
-// fleet is asked when one is needed, and kept where kubectl does.
+// Connect reads the kubeconfig. It makes no request. Kinds other than those of a fleet are
+// discovered when they are needed, and cached where kubectl caches them.
 func Connect(getter genericclioptions.RESTClientGetter) (*Hub, error) {
 	config, err := getter.ToRESTConfig()
 	if err != nil {
@@ -61,7 +61,7 @@ func Connect(getter genericclioptions.RESTClientGetter) (*Hub, error) {
 	}
 	discovered, err := getter.ToRESTMapper()
 	if err != nil {
-		return nil, fmt.Errorf("preparing to ask the hub at %s which kinds it has: %w", config.Host, err)
+		return nil, fmt.Errorf("preparing discovery for the hub at %s: %w", config.Host, err)
 	}
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = queriesPerSecond, burst
@@ -76,7 +76,7 @@ func Connect(getter genericclioptions.RESTClientGetter) (*Hub, error) {
 	return &Hub{WithWatch: c, Config: config}, nil
 }
 
-// Scheme has the kinds that people look at.
+// Scheme has the kinds that the plugin reads.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -90,14 +90,14 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// Member reads one. If there is none, the error proposes the nearest names.
+// Member reads a member. If it does not exist, the error suggests similar names.
 func (h *Hub) Member(ctx context.Context, name string) (*clusterv1beta1.MemberCluster, error) {
 	member := &clusterv1beta1.MemberCluster{}
 	err := h.Get(ctx, client.ObjectKey{Name: name}, member)
 	if apierrors.IsNotFound(err) {
 		names, listErr := h.Names(ctx, clusterv1beta1.GroupVersion.WithKind("MemberCluster"), "")
 		if listErr != nil {
-			return nil, fmt.Errorf("reading member %q: %w", name, whyNone(err, listErr))
+			return nil, fmt.Errorf("reading member %q: %w", name, notFoundOr(err, listErr))
 		}
 		return nil, nearest.NotFound("member", name, names, "kubectl fleetgate members")
 	}
@@ -107,17 +107,17 @@ func (h *Hub) Member(ctx context.Context, name string) (*clusterv1beta1.MemberCl
 	return member, nil
 }
 
-// whyNone says why an object is not there of which the list cannot be read either: on a cluster
-// that is no hub there is no list.
-func whyNone(err, listErr error) error {
+// notFoundOr returns the error to report if an object was not found and the list failed, too. If
+// the list was not found either, the cluster is not a hub.
+func notFoundOr(err, listErr error) error {
 	if apierrors.IsNotFound(listErr) {
 		return listErr
 	}
 	return err
 }
 
-// Names lists the names of a kind, without the objects; with a namespace in front where
-// there is one. Empty namespace: of all.
+// Names lists the names of a kind without reading the objects. Names of namespaced objects have the
+// namespace in front. An empty namespace selects all.
 func (h *Hub) Names(ctx context.Context, kind schema.GroupVersionKind, namespace string) ([]string, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -135,8 +135,8 @@ func (h *Hub) Names(ctx context.Context, kind schema.GroupVersionKind, namespace
 	return names, nil
 }
 
-// Placement reads one as people name it: shop is a ClusterResourcePlacement, team-a/shop a
-// ResourcePlacement. If there is none, the error proposes the nearest names.
+// Placement reads a placement by the name that users write: shop is a ClusterResourcePlacement,
+// team-a/shop a ResourcePlacement. If it does not exist, the error suggests similar names.
 func (h *Hub) Placement(ctx context.Context, name string, options ...client.GetOption) (placementv1beta1.PlacementObject, error) {
 	var placement placementv1beta1.PlacementObject = &placementv1beta1.ClusterResourcePlacement{}
 	kind, key := "ClusterResourcePlacement", keyOf(name)
@@ -152,12 +152,12 @@ func (h *Hub) Placement(ctx context.Context, name string, options ...client.GetO
 	}
 	names, listErr := h.PlacementNames(ctx)
 	if listErr != nil {
-		return nil, fmt.Errorf("reading %s %q: %w", kind, name, whyNone(err, listErr))
+		return nil, fmt.Errorf("reading %s %q: %w", kind, name, notFoundOr(err, listErr))
 	}
 	return nil, nearest.NotFound("placement", name, names, "kubectl get clusterresourceplacements,resourceplacements -A")
 }
 
-// keyOf reads a name as people give it to Placement.
+// keyOf parses a name in the form that Placement accepts.
 func keyOf(name string) client.ObjectKey {
 	if namespace, base, namespaced := strings.Cut(name, "/"); namespaced {
 		return client.ObjectKey{Namespace: namespace, Name: base}
@@ -165,23 +165,23 @@ func keyOf(name string) client.ObjectKey {
 	return client.ObjectKey{Name: name}
 }
 
-// PlacementNames are those of both scopes, as Placement takes them.
+// PlacementNames lists those of both scopes, in the form that Placement accepts.
 func (h *Hub) PlacementNames(ctx context.Context) ([]string, error) {
 	wide, err := h.Names(ctx, placementv1beta1.GroupVersion.WithKind("ClusterResourcePlacement"), "")
 	if err != nil {
 		return nil, err
 	}
 	narrow, err := h.Names(ctx, placementv1beta1.GroupVersion.WithKind("ResourcePlacement"), "")
-	// Who may read only one of the two scopes has that one.
+	// A user who may read only one of the two scopes gets that one.
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, err
 	}
 	return append(wide, narrow...), nil
 }
 
-// MayPass says whether an error of a request may be gone a moment later: the hub is busy,
-// starts again, or is not reached just now.
-func MayPass(err error) bool {
+// IsTemporary reports whether a request may succeed if it is retried: the hub is overloaded, is
+// restarting or is temporarily unreachable.
+func IsTemporary(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
 		code := status.Status().Code
@@ -194,27 +194,27 @@ func MayPass(err error) bool {
 // together runs functions, a few at a time, and returns the first error.
 func together(ctx context.Context, functions ...func(context.Context) error) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(atOnce)
+	group.SetLimit(maxParallel)
 	for _, function := range functions {
 		group.Go(func() error { return function(ctx) })
 	}
 	return group.Wait()
 }
 
-// asker makes requests for what no type is known of.
+// asker makes requests without a type.
 func (h *Hub) asker() (*rest.RESTClient, error) {
 	config := rest.CopyConfig(h.Config)
 	config.GroupVersion, config.APIPath = &schema.GroupVersion{}, "/"
 	config.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
 	asker, err := rest.RESTClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("reaching the hub at %s: %w", config.Host, err)
+		return nil, fmt.Errorf("connecting to the hub at %s: %w", config.Host, err)
 	}
 	return asker, nil
 }
 
-// on is the path of something behind the hub, on a member or over many. The view's name is
-// escaped in it: it is a segment of the path whatever is in it.
+// on is the path of a resource through the hub, on a member or over many. The name of the view is
+// escaped, so that it is one path segment whatever it contains.
 func (h *Hub) on(to memberconfig.Target, path ...string) (string, error) {
 	behindHub, _ := to.Paths()
 	base, _, err := rest.DefaultServerUrlFor(h.Config)
@@ -224,8 +224,8 @@ func (h *Hub) on(to memberconfig.Target, path ...string) (string, error) {
 	return strings.TrimSuffix(base.EscapedPath(), "/") + behindHub + "/" + strings.Join(path, "/"), nil
 }
 
-// Changes watches objects on a member, or over many, and tells of changes until the watch
-// ends; what has changed it does not say. The error says why it ended.
+// Changes watches objects on a member, or over many, and calls tell on changes until the watch
+// ends. It does not report what has changed. The error is why the watch ended.
 func (h *Hub) Changes(ctx context.Context, tell func(), to memberconfig.Target, params map[string]string, path ...string) error {
 	asker, err := h.asker()
 	if err != nil {
@@ -255,8 +255,8 @@ func (h *Hub) Changes(ctx context.Context, tell func(), to memberconfig.Target, 
 	}
 }
 
-// GetTable asks a member, or many, for a table of objects, as kubectl get does. It returns
-// what the gateway warns of, too.
+// GetTable reads objects of a member, or of many, as a table like kubectl get. It also returns the
+// warnings of the gateway.
 func (h *Hub) GetTable(ctx context.Context, to memberconfig.Target, params map[string]string, path ...string) (*metav1.Table, []string, error) {
 	asker, err := h.asker()
 	if err != nil {

@@ -16,21 +16,20 @@ import (
 	"fleetgate.io/fleetgate/pkg/memberconfig"
 )
 
-// Kind is one that can be listed over members.
+// Kind is a kind that can be listed across members.
 type Kind struct {
-	// Name is as kubectl api-resources has it: pods, deployments.apps.
+	// Name is in the form of kubectl api-resources: pods, deployments.apps.
 	Name string
-	// Path leads to its group and version, such as api/v1 or apis/apps/v1.
+	// Path is that of its group and version, such as api/v1 or apis/apps/v1.
 	Path string
 	// Resource is the last part of the path to a list.
 	Resource   string
 	Namespaced bool
 }
 
-// FleetKinds are the kinds that any member has, as the view of the whole fleet tells them, by
-// name.
+// FleetKinds lists the kinds that any member serves, from the view of the whole fleet, by name.
 func (h *Hub) FleetKinds(ctx context.Context) ([]Kind, error) {
-	ctx, cancel := context.WithTimeout(ctx, askedWithin)
+	ctx, cancel := context.WithTimeout(ctx, memberTimeout)
 	defer cancel()
 	all, err := memberconfig.View("")
 	if err != nil {
@@ -38,11 +37,11 @@ func (h *Hub) FleetKinds(ctx context.Context) ([]Kind, error) {
 	}
 	asker, err := discovery.NewDiscoveryClientForConfig(LeadTo(h.Config, all))
 	if err != nil {
-		return nil, fmt.Errorf("reaching the view of the fleet: %w", err)
+		return nil, fmt.Errorf("connecting to the fleet view: %w", err)
 	}
 	lists, err := asker.ServerPreferredResourcesWithContext(ctx)
-	if len(lists) == 0 && err != nil { // Of some groups it may be that nobody answers.
-		return nil, fmt.Errorf("asking the members which kinds they have: %w", err)
+	if len(lists) == 0 && err != nil { // Some groups may fail on all members.
+		return nil, fmt.Errorf("discovering the kinds of the members: %w", err)
 	}
 	return kindsOf(lists), nil
 }
@@ -52,7 +51,7 @@ func kindsOf(lists []*metav1.APIResourceList) []Kind {
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
-			continue // Nobody can ask for one of a version that is none.
+			continue // A kind with an invalid version cannot be requested.
 		}
 		for i := range list.APIResources {
 			if r := &list.APIResources[i]; slices.Contains(r.Verbs, "list") {

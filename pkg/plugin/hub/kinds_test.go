@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestKindsAreNamedAsKubectlDoesAndCanBeListed(t *testing.T) {
+func TestKindsOf_ListableKindsByName(t *testing.T) {
 	listed, no := metav1.Verbs{"get", "list"}, metav1.Verbs{"create"}
 	got := kindsOf([]*metav1.APIResourceList{
 		{GroupVersion: "events.k8s.io/v1", APIResources: []metav1.APIResource{{Name: "events", Namespaced: true, Verbs: listed}}},

@@ -14,9 +14,9 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 )
 
-// mapper knows the paths of a fleet's own kinds, and asks the hub only for others: that is some
-// hundred documents at the first command, read from files again by each of the next ones. What
-// people call a kind only the hub knows.
+// mapper knows the paths of a fleet's own kinds, and discovers only others. Discovery takes about a
+// hundred requests for the first command, and reads as many cached files for each further one.
+// Short names and resource arguments are always resolved by the hub.
 type mapper struct {
 	meta.RESTMapper
 	own meta.RESTMapper
@@ -30,7 +30,7 @@ func (m mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RE
 	return m.RESTMapper.RESTMapping(kind, versions...)
 }
 
-// ownKinds are those that commands and pages read.
+// ownKinds are those that commands and console pages read.
 func ownKinds() meta.RESTMapper {
 	kinds := meta.NewDefaultRESTMapper([]schema.GroupVersion{
 		clusterv1beta1.GroupVersion, placementv1beta1.GroupVersion, registrationv1alpha1.GroupVersion, gatewayv1alpha1.GroupVersion, coordinationv1.SchemeGroupVersion,
@@ -54,7 +54,7 @@ func ownKinds() meta.RESTMapper {
 			kinds.Add(of.version.WithKind(kind), of.scope)
 		}
 	}
-	// Its plural is not the one that is made of such a name otherwise.
+	// The default rules would give this kind another plural.
 	kinds.AddSpecific(gatewayv1alpha1.GroupVersion.WithKind("ClusterGateway"), gatewayv1alpha1.GroupVersion.WithResource("clustergateways"),
 		gatewayv1alpha1.GroupVersion.WithResource("clustergateway"), meta.RESTScopeRoot)
 	return kinds

@@ -16,7 +16,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 )
 
-func TestWhatIsKnownOfAKindIsWhatItsDefinitionSays(t *testing.T) {
+func TestOwnKinds_MatchDefinitions(t *testing.T) {
 	definitions, err := crds.All()
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func TestWhatIsKnownOfAKindIsWhatItsDefinitionSays(t *testing.T) {
 	}
 }
 
-func TestOtherKindsAreAskedFor(t *testing.T) {
+func TestMapper_DiscoversOtherKinds(t *testing.T) {
 	discovered := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "example.com", Version: "v1"}})
 	widget := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
 	discovered.Add(widget, meta.RESTScopeRoot)

@@ -21,17 +21,17 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// UID is by what members tell one hub from another: that of its namespace kube-system.
+// UID identifies a hub: it is the UID of its namespace kube-system.
 func (h *Hub) UID(ctx context.Context) (string, error) {
 	namespace := &corev1.Namespace{}
 	if err := h.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, namespace); err != nil {
-		return "", fmt.Errorf("reading namespace %q of the hub at %s: %w", metav1.NamespaceSystem, h.Config.Host, err)
+		return "", fmt.Errorf("reading namespace %q from the hub at %s: %w", metav1.NamespaceSystem, h.Config.Host, err)
 	}
 	return string(namespace.UID), nil
 }
 
-// ChangeMember writes what change makes of a member, and again if somebody else wrote it
-// meanwhile. What is as it should be is not written.
+// ChangeMember applies change to a member and retries on conflict. It does not write a member that
+// change leaves as it is.
 func (h *Hub) ChangeMember(ctx context.Context, name string, change func(*clusterv1beta1.MemberCluster)) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		member, err := h.Member(ctx, name)
@@ -43,13 +43,13 @@ func (h *Hub) ChangeMember(ctx context.Context, name string, change func(*cluste
 			return nil
 		}
 		if err := h.Patch(ctx, member, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-			return fmt.Errorf("changing member %q: %w", name, err)
+			return fmt.Errorf("updating member %q: %w", name, err)
 		}
 		return nil
 	})
 }
 
-// PlacementsOn are the names of the placements that have something on a member.
+// PlacementsOn lists the names of the placements that have resources on a member.
 func (h *Hub) PlacementsOn(ctx context.Context, member string) ([]string, error) {
 	placed, err := h.PlacedOn(ctx, member)
 	if err != nil {
@@ -64,14 +64,14 @@ func (h *Hub) PlacementsOn(ctx context.Context, member string) ([]string, error)
 	return slices.Compact(names), nil
 }
 
-// RemovedByLeaving are the ManifestWorks of a member that take with them what they have brought
-// when the member leaves: all whose deletion does not leave everything where it is.
+// RemovedByLeaving lists the ManifestWorks of a member whose resources are deleted when the member
+// leaves: all with a deletion policy other than Orphan.
 func (h *Hub) RemovedByLeaving(ctx context.Context, member string) ([]string, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "work.open-cluster-management.io", Version: "v1", Kind: "ManifestWorkList"})
 	err := h.List(ctx, list, client.InNamespace(member))
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-		//lint:ignore nilerr A hub without the kind has none.
+		//lint:ignore nilerr A hub without the kind has no ManifestWorks.
 		return nil, nil
 	}
 	if err != nil {

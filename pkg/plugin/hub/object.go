@@ -22,9 +22,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/plugin/why"
 )
 
-// WhyObject reads what package why wants to know of an object on a member: from the hub
-// where it comes from, from the member itself who wrote it. Kind is as people write it for
-// kubectl: deploy, deployments.apps or Deployment.
+// WhyObject reads the facts about an object on a member: its origin from the hub, its field managers
+// from the member. Kind is a resource argument as for kubectl: deploy, deployments.apps or
+// Deployment.
 func (h *Hub) WhyObject(ctx context.Context, kind, namespace, name, member string) (*why.ObjectFacts, error) {
 	if _, err := h.Member(ctx, member); err != nil {
 		return nil, err
@@ -40,21 +40,21 @@ func (h *Hub) WhyObject(ctx context.Context, kind, namespace, name, member strin
 		f.Mapping = mapping
 		f.Fields, f.Unread = h.fieldsOf(ctx, f)
 	case meta.IsNoMatchError(err) && len(f.Finds()) == 0:
-		return nil, fmt.Errorf("neither member %q nor the hub has a kind %q: see kubectl fleetgate get --member %s --help, or kubectl api-resources", member, kind, member)
+		return nil, fmt.Errorf("neither member %q nor the hub has a kind %q: list the kinds with kubectl api-resources", member, kind)
 	default:
 		f.Unread = err
 	}
 	return f, nil
 }
 
-// Knows says whether the hub has a kind of that name.
+// Knows reports whether the hub has a kind of that name.
 func (h *Hub) Knows(kind string) bool {
 	_, err := mappingOf(h.RESTMapper(), kind)
 	return err == nil
 }
 
-// kindOf is the kind that somebody means, as the member has it, or else as the hub does: of a
-// member that is away, or that lacks the kind, Works can still tell.
+// kindOf resolves a resource argument on the member, or else on the hub: Works can describe objects
+// of a member that is unreachable or lacks the kind.
 func (h *Hub) kindOf(member, kind string) (*meta.RESTMapping, error) {
 	mapping, err := h.kindOfMember(member, kind)
 	if err == nil {
@@ -68,22 +68,22 @@ func (h *Hub) kindOf(member, kind string) (*meta.RESTMapping, error) {
 
 func (h *Hub) kindOfMember(member, kind string) (*meta.RESTMapping, error) {
 	config := rest.CopyConfig(h.MemberConfig(member))
-	config.Timeout = askedWithin
+	config.Timeout = memberTimeout
 	asker, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("reaching member %q: %w", member, err)
+		return nil, fmt.Errorf("connecting to member %q: %w", member, err)
 	}
 	groups, err := restmapper.GetAPIGroupResources(asker)
 	if err != nil {
-		return nil, fmt.Errorf("asking member %q which kinds it has: %w", member, err)
+		return nil, fmt.Errorf("discovering the kinds of member %q: %w", member, err)
 	}
 	return mappingOf(restmapper.NewShortcutExpander(restmapper.NewDiscoveryRESTMapper(groups), asker, nil), kind)
 }
 
-// mappingOf reads a kind as kubectl does: a resource, a kind or a short name, with a group and
-// a version or without.
-func mappingOf(mapper meta.RESTMapper, said string) (*meta.RESTMapping, error) {
-	versioned, plain := schema.ParseResourceArg(strings.ToLower(said))
+// mappingOf resolves a resource argument as kubectl does: a resource, a kind or a short name, with or
+// without group and version.
+func mappingOf(mapper meta.RESTMapper, argument string) (*meta.RESTMapping, error) {
+	versioned, plain := schema.ParseResourceArg(strings.ToLower(argument))
 	if versioned != nil {
 		if kind, err := mapper.KindFor(*versioned); err == nil {
 			return mapper.RESTMapping(kind.GroupKind(), kind.Version)
@@ -96,9 +96,9 @@ func mappingOf(mapper meta.RESTMapper, said string) (*meta.RESTMapping, error) {
 	return mapper.RESTMapping(kind.GroupKind(), kind.Version)
 }
 
-// fieldsOf asks the member itself, through the hub, who has written an object.
+// fieldsOf reads the field managers of an object from the member, through the hub.
 func (h *Hub) fieldsOf(ctx context.Context, f *why.ObjectFacts) ([]metav1.ManagedFieldsEntry, error) {
-	ctx, cancel := context.WithTimeout(ctx, askedWithin)
+	ctx, cancel := context.WithTimeout(ctx, memberTimeout)
 	defer cancel()
 	asker, err := metadata.NewForConfig(h.MemberConfig(f.Member))
 	if err != nil {

@@ -26,26 +26,26 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine/availability"
 )
 
-// What is read of a member for one answer: it has as much as its users make.
+// Limits for one answer: the users of a member determine how much there is.
 const (
-	maxEvents   = 500
-	maxPods     = 100
-	logLines    = 500
-	maxLog      = 128 << 10
-	askedWithin = 5 * time.Second
+	maxEvents     = 500
+	maxPods       = 100
+	logLines      = 500
+	maxLog        = 128 << 10
+	memberTimeout = 5 * time.Second
 )
 
-// onMember is a client of a member, through the hub, as the same user.
+// onMember is a client for a member through the hub, with the same credentials.
 func (h *Hub) onMember(member string) (kubernetes.Interface, error) {
 	client, err := kubernetes.NewForConfig(h.MemberConfig(member))
 	if err != nil {
-		return nil, fmt.Errorf("reaching member %q: %w", member, err)
+		return nil, fmt.Errorf("connecting to member %q: %w", member, err)
 	}
 	return client, nil
 }
 
-// MemberEvents are what a member itself has to say of an object, or of all in a namespace, or
-// with neither of all that is there, the newest first.
+// MemberEvents reads the events of a member, the newest first: those of an object, of a namespace,
+// or all.
 func (h *Hub) MemberEvents(ctx context.Context, member string, of *corev1.ObjectReference, warnings bool) ([]corev1.Event, error) {
 	client, err := h.onMember(member)
 	if err != nil {
@@ -62,13 +62,13 @@ func (h *Hub) MemberEvents(ctx context.Context, member string, of *corev1.Object
 	}
 	list, err := client.CoreV1().Events(of.Namespace).List(ctx, metav1.ListOptions{Limit: maxEvents, FieldSelector: chosen.AsSelector().String()})
 	if err != nil {
-		return nil, fmt.Errorf("reading the events of member %q: %w", member, err)
+		return nil, fmt.Errorf("listing the events of member %q: %w", member, err)
 	}
 	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int { return why.LastSeen(&b).Compare(why.LastSeen(&a)) })
 	return list.Items, nil
 }
 
-// MemberPod reads a Pod of a member.
+// MemberPod reads a Pod on a member.
 func (h *Hub) MemberPod(ctx context.Context, member, namespace, name string) (*corev1.Pod, error) {
 	client, err := h.onMember(member)
 	if err != nil {
@@ -100,7 +100,7 @@ func (h *Hub) MemberLog(ctx context.Context, member, namespace, pod, container s
 	return string(text), nil
 }
 
-// MemberAnswers is how long a member takes to answer through the hub.
+// MemberAnswers measures the response time of a member through the hub.
 func (h *Hub) MemberAnswers(ctx context.Context, member string) (time.Duration, error) {
 	client, err := h.onMember(member)
 	if err != nil {
@@ -108,18 +108,18 @@ func (h *Hub) MemberAnswers(ctx context.Context, member string) (time.Duration, 
 	}
 	started := time.Now()
 	if _, err := client.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Raw(); err != nil {
-		return 0, fmt.Errorf("asking member %q: %w", member, err)
+		return 0, fmt.Errorf("requesting /version from member %q: %w", member, err)
 	}
 	return time.Since(started), nil
 }
 
-// Follow reads what the member itself says about the object of an answer: its events, and the
-// Pods of a workload with theirs. Who may not read that is told so in the answer.
+// Follow reads events about the object of an answer from the member, and the Pods of a workload with
+// their events. An error, such as a missing permission, becomes part of the answer.
 func (h *Hub) Follow(ctx context.Context, a *why.Answer) {
 	if a.Of == nil || a.Member == "" || !a.Live {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, askedWithin)
+	ctx, cancel := context.WithTimeout(ctx, memberTimeout)
 	defer cancel()
 	seen, err := h.evidence(ctx, a)
 	a.Follow(seen, err)
@@ -137,7 +137,7 @@ func (h *Hub) evidence(ctx context.Context, a *why.Answer) (why.Evidence, error)
 		return seen, err
 	}
 	seen.Pods = availability.WhyNot(pods)
-	// It begins with the name of the Pod that it is about.
+	// The text begins with the name of the Pod in question.
 	at := slices.IndexFunc(pods, func(p corev1.Pod) bool { return strings.HasPrefix(seen.Pods, "Pod "+p.Name+":") })
 	pod := pods[max(at, 0)].Name
 	events, err = h.MemberEvents(ctx, a.Member, &corev1.ObjectReference{Kind: "Pod", Namespace: a.Of.Namespace, Name: pod}, true)
@@ -145,8 +145,7 @@ func (h *Hub) evidence(ctx context.Context, a *why.Answer) (why.Evidence, error)
 	return seen, err
 }
 
-// podsOf are the Pods of a workload that have come, those of its latest template if there are
-// any; there may be none.
+// podsOf lists the existing Pods of a workload, only those of its latest template if there are any.
 func (h *Hub) podsOf(ctx context.Context, a *why.Answer) ([]corev1.Pod, error) {
 	pods, err := h.podSelector(ctx, a)
 	if err != nil || pods.Selector == "" {
@@ -158,12 +157,12 @@ func (h *Hub) podsOf(ctx context.Context, a *why.Answer) ([]corev1.Pod, error) {
 	}
 	list, err := client.CoreV1().Pods(a.Of.Namespace).List(ctx, metav1.ListOptions{LabelSelector: pods.Selector, Limit: maxPods})
 	if err != nil {
-		return nil, fmt.Errorf("reading the Pods of %s on member %q: %w", a.Object, a.Member, err)
+		return nil, fmt.Errorf("listing the Pods of %s on member %q: %w", a.Object, a.Member, err)
 	}
 	return pods.Latest(list.Items), nil
 }
 
-// podSelector selects the Pods of a workload; nothing if the object is none.
+// podSelector selects the Pods of a workload; it is empty for other objects.
 func (h *Hub) podSelector(ctx context.Context, a *why.Answer) (availability.Pods, error) {
 	var none availability.Pods
 	if a.Of.Group == "batch" && a.Of.Kind == "Job" {
@@ -174,7 +173,7 @@ func (h *Hub) podSelector(ctx context.Context, a *why.Answer) (availability.Pods
 	}
 	asker, err := dynamic.NewForConfig(h.MemberConfig(a.Member))
 	if err != nil {
-		return none, fmt.Errorf("reaching member %q: %w", a.Member, err)
+		return none, fmt.Errorf("connecting to member %q: %w", a.Member, err)
 	}
 	resource, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: a.Of.Group, Version: a.Of.Version, Kind: a.Of.Kind})
 	object, err := asker.Resource(resource).Namespace(a.Of.Namespace).Get(ctx, a.Of.Name, metav1.GetOptions{})

@@ -18,7 +18,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/plugin/why"
 )
 
-func TestThePodsOfAJobAreFollowed(t *testing.T) {
+func TestFollow_ReadsPodsOfJob(t *testing.T) {
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "import-x1"}}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"}}}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -21,27 +21,28 @@ import (
 	"fleetgate.io/fleetgate/pkg/plugin/why"
 )
 
-// Tunnel is what the gateway says of a member's way in.
+// Tunnel is the gateway's status of the connection to a member.
 type Tunnel = gatewayv1alpha1.ClusterGatewayStatus
 
-// Overview is the fleet at one moment.
+// Overview is a snapshot of the fleet.
 type Overview struct {
 	Members []clusterv1beta1.MemberCluster
-	// Tunnels are what the gateway says of each member's way in. TunnelsUnknown is why it
-	// could not be asked; then they are nil.
+	// Tunnels is the gateway's status of the connection to each member. If it could not be read,
+	// Tunnels is nil and TunnelsUnknown is the error.
 	Tunnels        map[string]Tunnel
 	TunnelsUnknown error
-	// Renewed is when the agent of each member has renewed its Lease; nil for who may not read
-	// Leases. A MemberCluster is not written for each.
+	// Renewed is when the agent of each member last renewed its Lease; nil if the user may not
+	// read Leases. Agents renew Leases more often than they update the MemberCluster.
 	Renewed map[string]metav1.Time
-	// Unwell are the placements that are not what they should be, Failing their names by member.
-	Unwell  []placementv1beta1.PlacementObject
-	Failing map[string][]string
+	// NotReady are the placements that are not ready, Failing the names of placements by the
+	// members on which they fail.
+	NotReady []placementv1beta1.PlacementObject
+	Failing  map[string][]string
 }
 
-// Overview reads members, tunnels and the placements that are not well, beside each other.
-// What is well costs nothing: of placements the hub is asked for its own columns, and only
-// of those that are not Available for all that they say.
+// Overview reads members, tunnels and the placements that are not ready, in parallel. Ready
+// placements are cheap: it lists placements as a table, and reads only those completely that the
+// table does not show as available.
 func (h *Hub) Overview(ctx context.Context, options ...client.ListOption) (*Overview, error) {
 	o := &Overview{}
 	var members clusterv1beta1.MemberClusterList
@@ -54,26 +55,26 @@ func (h *Hub) Overview(ctx context.Context, options ...client.ListOption) (*Over
 		},
 		func(ctx context.Context) error {
 			o.Tunnels, o.TunnelsUnknown = h.tunnels(ctx)
-			return nil // A gateway that is away is something to show.
+			return nil // An unreachable gateway is shown as such.
 		},
 		func(ctx context.Context) error {
-			// Who may not read Leases has what the MemberClusters say.
+			// Without permission to read Leases, the heartbeats of the MemberClusters are used.
 			o.Renewed, _ = cluster.FleetSeats().Renewals(ctx, h)
 			return nil
 		},
 		func(ctx context.Context) (err error) {
-			o.Unwell, err = h.unwellPlacements(ctx)
+			o.NotReady, err = h.placementsNotReady(ctx)
 			return err
 		},
 	)
-	o.Members, o.Failing = members.Items, failing(o.Unwell)
+	o.Members, o.Failing = members.Items, failing(o.NotReady)
 	return o, err
 }
 
 func (h *Hub) tunnels(ctx context.Context) (map[string]Tunnel, error) {
 	var list gatewayv1alpha1.ClusterGatewayList
 	if err := h.List(ctx, &list); err != nil {
-		return nil, fmt.Errorf("asking the gateway for its tunnels: %w", err)
+		return nil, fmt.Errorf("listing the tunnels of the gateway: %w", err)
 	}
 	all := make(map[string]Tunnel, len(list.Items))
 	for i := range list.Items {
@@ -82,19 +83,19 @@ func (h *Hub) tunnels(ctx context.Context) (map[string]Tunnel, error) {
 	return all, nil
 }
 
-// RenewedBy is when the agent of one member has renewed its Lease; zero if it has not, or for who
-// may not read it.
+// RenewedBy is when the agent of one member last renewed its Lease; zero if it has not, or if the
+// user may not read the Lease.
 func (h *Hub) RenewedBy(ctx context.Context, member string) metav1.Time {
 	renewed, _ := cluster.FleetSeats().Renewal(ctx, h, member)
 	return renewed
 }
 
-// failing is, by member, the names of the placements that are not well there.
-func failing(unwell []placementv1beta1.PlacementObject) map[string][]string {
+// failing returns the names of the placements that fail, by member.
+func failing(notReady []placementv1beta1.PlacementObject) map[string][]string {
 	failing := map[string][]string{}
-	for _, placement := range unwell {
+	for _, placement := range notReady {
 		for i := range placement.GetStatus().PlacementStatuses {
-			if of := &placement.GetStatus().PlacementStatuses[i]; of.ClusterName != "" && !Well(of) {
+			if of := &placement.GetStatus().PlacementStatuses[i]; of.ClusterName != "" && IsFailing(of) {
 				failing[of.ClusterName] = append(failing[of.ClusterName], NameOf(placement))
 			}
 		}
@@ -102,14 +103,14 @@ func failing(unwell []placementv1beta1.PlacementObject) map[string][]string {
 	return failing
 }
 
-// Well is false for a member on which something of a placement has failed, is not
-// available, or has drifted. Conditions that are not known yet are no failure.
-func Well(of *placementv1beta1.PerClusterPlacementStatus) bool {
-	return len(of.FailedPlacements) == 0 && len(of.DriftedPlacements) == 0 &&
-		!slices.ContainsFunc(of.Conditions, func(c metav1.Condition) bool { return c.Status == metav1.ConditionFalse })
+// IsFailing is true for a member on which a resource of a placement has failed, is not available
+// or has drifted. Conditions that are Unknown or not set are not failures.
+func IsFailing(of *placementv1beta1.PerClusterPlacementStatus) bool {
+	return len(of.FailedPlacements) > 0 || len(of.DriftedPlacements) > 0 ||
+		slices.ContainsFunc(of.Conditions, func(c metav1.Condition) bool { return c.Status == metav1.ConditionFalse })
 }
 
-// NameOf names a placement as Placement takes it.
+// NameOf returns the name of a placement in the form that Placement accepts.
 func NameOf(placement metav1.Object) string {
 	if placement.GetNamespace() == "" {
 		return placement.GetName()
@@ -117,9 +118,9 @@ func NameOf(placement metav1.Object) string {
 	return placement.GetNamespace() + "/" + placement.GetName()
 }
 
-// WellPlacement is true for one that has something to place, is scheduled and through the last
-// stage of its strategy on all its members, of which there may be none.
-func WellPlacement(placement placementv1beta1.PlacementObject) bool {
+// IsReady is true for a placement that selects resources, is scheduled and has passed the last
+// stage of its strategy on all of its members. It may have no members.
+func IsReady(placement placementv1beta1.PlacementObject) bool {
 	conditions := placement.GetStatus().Conditions
 	if placement.GetStatus().SelectsNothing() || !meta.IsStatusConditionTrue(conditions, placement.ConditionType(placementv1beta1.ConditionScheduled)) {
 		return false
@@ -130,20 +131,20 @@ func WellPlacement(placement placementv1beta1.PlacementObject) bool {
 	return meta.IsStatusConditionTrue(conditions, placement.ConditionType(why.LastStage(placement)))
 }
 
-// unwellPlacements are those of both scopes that are not well, by name.
-func (h *Hub) unwellPlacements(ctx context.Context) ([]placementv1beta1.PlacementObject, error) {
+// placementsNotReady returns those of both scopes that are not ready.
+func (h *Hub) placementsNotReady(ctx context.Context) ([]placementv1beta1.PlacementObject, error) {
 	rows, err := h.PlacementRows(ctx)
 	if err != nil {
 		return nil, err
 	}
 	read, err := h.ReadUnavailable(ctx, rows)
-	return slices.DeleteFunc(read, WellPlacement), err
+	return slices.DeleteFunc(read, IsReady), err
 }
 
-// ReadUnavailable reads those of the placements of which the hub's columns do not say that they
-// are available, in their order. Some are well all the same: only the whole object says so.
+// ReadUnavailable reads the placements that the table does not show as available, in the order of
+// the rows. Some are ready nevertheless, which only the complete object shows.
 func (h *Hub) ReadUnavailable(ctx context.Context, rows []PlacementRow) ([]placementv1beta1.PlacementObject, error) {
-	rows = slices.DeleteFunc(slices.Clone(rows), func(r PlacementRow) bool { return r.Well })
+	rows = slices.DeleteFunc(slices.Clone(rows), func(r PlacementRow) bool { return r.Available })
 	all := make([]placementv1beta1.PlacementObject, len(rows))
 	var reads []func(context.Context) error
 	for i, r := range rows {
@@ -159,22 +160,23 @@ func (h *Hub) ReadUnavailable(ctx context.Context, rows []PlacementRow) ([]place
 	return all, nil
 }
 
-// PlacementRow is what the hub's own columns say of a placement.
+// PlacementRow is a row of the hub's table of placements.
 type PlacementRow struct {
-	// Name is as Placement takes it.
+	// Name is in the form that Placement accepts.
 	Name string
-	// Scheduled and Available are the statuses of these conditions; empty if not set.
-	Scheduled, Applied, Available string
-	// Reason is that of what is worst.
+	// Scheduled, Applied and AvailableStatus are the statuses of these conditions; empty if not set.
+	Scheduled, Applied, AvailableStatus string
+	// Reason is that of the most severe problem.
 	Reason string
-	// Well is true if the columns say that it is scheduled and available, and there is
-	// something to place. Others may be well, too, see WellPlacement.
-	Well bool
-	// version is the hub's when it said so.
+	// Available is true if the row shows the placement as scheduled and available, and it selects
+	// resources. Others can be ready, too, see IsReady.
+	Available bool
+	// version is the resource version of the table.
 	version string
 }
 
-// PlacementRows reads what the hub's own columns say of all placements. It asks for tables, which are small however many members a placement has.
+// PlacementRows reads all placements as tables, which are small however many members a placement
+// has.
 func (h *Hub) PlacementRows(ctx context.Context) ([]PlacementRow, error) {
 	var wide, narrow []PlacementRow
 	err := together(ctx,
@@ -222,32 +224,32 @@ func rowsOfTable(table *metav1.Table) ([]PlacementRow, error) {
 			return nil, fmt.Errorf("reading the name in row %d: %w", i, err)
 		}
 		r := PlacementRow{
-			Name: NameOf(&object), Scheduled: cell(&table.Rows[i], "Scheduled"), Applied: cell(&table.Rows[i], "Applied"), Available: cell(&table.Rows[i], "Available"),
+			Name: NameOf(&object), Scheduled: cell(&table.Rows[i], "Scheduled"), Applied: cell(&table.Rows[i], "Applied"), AvailableStatus: cell(&table.Rows[i], "Available"),
 			Reason: cell(&table.Rows[i], "Reason"), version: table.ResourceVersion,
 		}
-		r.Well = r.Scheduled == string(metav1.ConditionTrue) && r.Available == string(metav1.ConditionTrue) && r.Reason != placementv1beta1.ReasonNothingSelected
+		r.Available = r.Scheduled == string(metav1.ConditionTrue) && r.AvailableStatus == string(metav1.ConditionTrue) && r.Reason != placementv1beta1.ReasonNothingSelected
 		rows = append(rows, r)
 	}
 	return rows, nil
 }
 
-// MemberState is what an operator wants to know of a member at first sight.
+// MemberState is the summary of a member.
 type MemberState struct {
 	// Joined is the status of that condition; Unknown if it was never set.
 	Joined metav1.ConditionStatus
-	// Connected is Yes, No, or Unknown if the gateway could not be asked.
+	// Connected is Yes, No, or Unknown if the gateway could not be read.
 	Connected string
-	// LastSeen is when the hub heard of the agent last, a report or a Lease; zero if it never has.
+	// LastSeen is the time of the last heartbeat, in a report or a Lease; zero if there was none.
 	LastSeen metav1.Time
 	// Agent and Kubernetes are versions.
 	Agent, Kubernetes string
-	// Nodes is how many it has, as the agent says.
+	// Nodes is the number of nodes that the agent reports.
 	Nodes string
-	// Failing is how many placements are not well there.
+	// Failing is how many placements fail on the member.
 	Failing int
-	// WhyNot is empty if the member is well.
-	WhyNot string
-	// OnlyPlacements is true if nothing is wrong but what placements have failed there.
+	// Reason is why the member is not ready; empty if it is.
+	Reason string
+	// OnlyPlacements is true if failing placements are the only problem.
 	OnlyPlacements bool
 }
 
@@ -258,7 +260,7 @@ const (
 	ConnectedQuery = "Unknown"
 )
 
-// State sums a member up.
+// State summarizes a member.
 func (o *Overview) State(member *clusterv1beta1.MemberCluster) MemberState {
 	properties := member.Status.Properties
 	s := MemberState{
@@ -282,48 +284,47 @@ func (o *Overview) State(member *clusterv1beta1.MemberCluster) MemberState {
 			s.Connected = NotConnected
 		}
 	}
-	s.WhyNot = o.whyNot(member)
-	if s.WhyNot == "" && s.Failing > 0 {
+	s.Reason = o.reason(member)
+	if s.Reason == "" && s.Failing > 0 {
 		first := o.Failing[member.Name][0]
-		s.WhyNot = fmt.Sprintf("placements that are not well there: %d, first %s: kubectl fleetgate why %s --member %s", s.Failing, first, first, member.Name)
+		s.Reason = fmt.Sprintf("failing placements: %d, first %s: kubectl fleetgate why %s --member %s", s.Failing, first, first, member.Name)
 		s.OnlyPlacements = true
 	}
 	return s
 }
 
-// whyNot is the first thing that is wrong with a member itself, the cause before what follows
-// of it.
-func (o *Overview) whyNot(member *clusterv1beta1.MemberCluster) string {
+// reason is the first problem of a member itself, causes before their consequences.
+func (o *Overview) reason(member *clusterv1beta1.MemberCluster) string {
 	if !member.IsApproved() {
-		return "waits for approval: kubectl fleetgate approve " + member.Name
+		return "waiting for approval: kubectl fleetgate approve " + member.Name
 	}
 	for _, kind := range []string{clusterv1beta1.ConditionReadyToJoin, clusterv1beta1.ConditionJoined} {
 		if c := meta.FindStatusCondition(member.Status.Conditions, kind); c == nil || c.Status != metav1.ConditionTrue {
-			return said(kind, c)
+			return messageOf(kind, c)
 		}
 	}
 	agent := member.Status.AgentStatusOf(clusterv1beta1.MemberAgent)
 	if agent == nil {
-		return "its agent has never reported"
+		return "the agent has never reported"
 	}
 	if c := meta.FindStatusCondition(agent.Conditions, clusterv1beta1.ConditionHealthy); c != nil && c.Status != metav1.ConditionTrue {
-		return said(clusterv1beta1.ConditionHealthy, c)
+		return messageOf(clusterv1beta1.ConditionHealthy, c)
 	}
 	if status, known := o.Tunnels[member.Name]; known && !status.Healthy {
 		if c := meta.FindStatusCondition(agent.Conditions, clusterv1beta1.ConditionTunnelConnected); c != nil && c.Status == metav1.ConditionFalse {
-			return said(clusterv1beta1.ConditionTunnelConnected, c)
+			return messageOf(clusterv1beta1.ConditionTunnelConnected, c)
 		}
-		return cmp.Or(string(status.HealthyReason), "the way into it does not work")
+		return cmp.Or(string(status.HealthyReason), "the connection through the gateway fails")
 	}
 	if c := member.Status.Warning(); c != nil {
-		return said(c.Type, c)
+		return messageOf(c.Type, c)
 	}
 	return ""
 }
 
-func said(kind string, c *metav1.Condition) string {
+func messageOf(kind string, c *metav1.Condition) string {
 	if c == nil {
-		return kind + " is not known yet"
+		return "condition " + kind + " is not set yet"
 	}
 	return c.Reason + ": " + c.Message
 }

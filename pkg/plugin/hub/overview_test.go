@@ -16,7 +16,7 @@ import (
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
 )
 
-func TestRowsAreReadByTheNamesOfTheirColumns(t *testing.T) {
+func TestRowsOfTable_ByColumnName(t *testing.T) {
 	var table metav1.Table
 	text := `{"metadata":{"resourceVersion":"7"},"columnDefinitions":[{"name":"Name"},{"name":"Available"},{"name":"Scheduled"},{"name":"Reason"}],"rows":[
 		{"cells":["a","True","True",""],"object":{"metadata":{"name":"a"}}},
@@ -30,14 +30,14 @@ func TestRowsAreReadByTheNamesOfTheirColumns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []PlacementRow{{Name: "a", Scheduled: "True", Available: "True", Well: true, version: "7"}, {Name: "team/b", Scheduled: "True", version: "7"},
-		{Name: "nothing", Scheduled: "True", Available: "True", Reason: "NothingSelected", version: "7"}, {Name: "c", version: "7"}}
+	want := []PlacementRow{{Name: "a", Scheduled: "True", AvailableStatus: "True", Available: true, version: "7"}, {Name: "team/b", Scheduled: "True", version: "7"},
+		{Name: "nothing", Scheduled: "True", AvailableStatus: "True", Reason: "NothingSelected", version: "7"}, {Name: "c", version: "7"}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(PlacementRow{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-func TestAMemberIsSummedUpByWhatIsWrongFirst(t *testing.T) {
+func TestState_FirstProblem(t *testing.T) {
 	condition := func(kind string, status metav1.ConditionStatus, message string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: status, Reason: "Because", Message: message}
 	}
@@ -62,40 +62,40 @@ func TestAMemberIsSummedUpByWhatIsWrongFirst(t *testing.T) {
 		connected string
 		why       string
 	}{
-		"well": {overview: Overview{Tunnels: up}, member: joined(nil), connected: Connected},
+		"healthy": {overview: Overview{Tunnels: up}, member: joined(nil), connected: Connected},
 		"not approved": {overview: Overview{Tunnels: up}, connected: Connected, why: "kubectl fleetgate approve m",
 			member: joined(func(m *clusterv1beta1.MemberCluster) {
 				m.Spec.Taints = []clusterv1beta1.Taint{{Key: clusterv1beta1.TaintUnapproved}}
 			})},
-		"silent": {overview: Overview{Tunnels: up}, connected: Connected, why: "Because: nothing heard",
+		"no heartbeat": {overview: Overview{Tunnels: up}, connected: Connected, why: "Because: nothing heard",
 			member: joined(func(m *clusterv1beta1.MemberCluster) {
 				m.Status.Conditions[1] = condition(clusterv1beta1.ConditionJoined, metav1.ConditionUnknown, "nothing heard")
 			})},
 		"no tunnel": {overview: Overview{Tunnels: map[string]gatewayv1alpha1.ClusterGatewayStatus{"m": {HealthyReason: gatewayv1alpha1.HealthyReasonNotConnected}}},
 			member: joined(nil), connected: NotConnected, why: "the hub refused the tunnel"},
-		"an agent that is too old": {overview: Overview{Tunnels: up}, connected: Connected, why: "Because: upgrade it",
+		"outdated agent": {overview: Overview{Tunnels: up}, connected: Connected, why: "Because: upgrade it",
 			member: joined(func(m *clusterv1beta1.MemberCluster) {
 				m.Status.Conditions = append(m.Status.Conditions, condition(clusterv1beta1.ConditionPlacementsHeld, metav1.ConditionFalse, "nothing is"),
 					condition(clusterv1beta1.ConditionAgentOutdated, metav1.ConditionTrue, "upgrade it"))
 			})},
-		"one that holds what the hub forgot, first of all": {overview: Overview{Tunnels: up}, connected: Connected, why: "Because: let it go",
+		"retained placements before outdated agent": {overview: Overview{Tunnels: up}, connected: Connected, why: "Because: let it go",
 			member: joined(func(m *clusterv1beta1.MemberCluster) {
 				m.Status.Conditions = append(m.Status.Conditions, condition(clusterv1beta1.ConditionAgentOutdated, metav1.ConditionTrue, "upgrade it"),
 					condition(clusterv1beta1.ConditionPlacementsHeld, metav1.ConditionTrue, "let it go"))
 			})},
-		"a placement": {overview: Overview{Tunnels: up, Failing: map[string][]string{"m": {"shop"}}}, member: joined(nil), connected: Connected, why: "why shop --member m"},
-		"no gateway":  {member: joined(nil), connected: ConnectedQuery},
+		"failing placement": {overview: Overview{Tunnels: up, Failing: map[string][]string{"m": {"shop"}}}, member: joined(nil), connected: Connected, why: "why shop --member m"},
+		"no gateway":        {member: joined(nil), connected: ConnectedQuery},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := test.overview.State(test.member)
-			if got.Connected != test.connected || (test.why == "") != (got.WhyNot == "") || !strings.Contains(got.WhyNot, test.why) {
+			if got.Connected != test.connected || (test.why == "") != (got.Reason == "") || !strings.Contains(got.Reason, test.why) {
 				t.Errorf("got %+v, want connected %s, why %q", got, test.connected, test.why)
 			}
 		})
 	}
 }
 
-func TestAMemberWasSeenWhenItsReportOrItsLeaseWasWritten(t *testing.T) {
+func TestState_LastSeenOfReportOrLease(t *testing.T) {
 	noon := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	at := func(after time.Duration) metav1.Time { return metav1.NewTime(noon.Add(after)) }
 	member := func(name string) *clusterv1beta1.MemberCluster {

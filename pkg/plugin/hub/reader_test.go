@@ -41,7 +41,7 @@ func answering(t *testing.T, code int, text string) (c, plain client.WithWatch, 
 	return c, c.(*reader).WithWatch, asked
 }
 
-func TestWhatIsReadInOnePassIsWhatOthersRead(t *testing.T) {
+func TestReader_SameResultAsTypedClient(t *testing.T) {
 	const member = `{"apiVersion":"cluster.kubernetes-fleet.io/v1beta1","kind":"MemberCluster","metadata":{"name":"m","creationTimestamp":"2026-01-31T12:00:00Z","managedFields":[{"manager":"a","fieldsV1":{"f:spec":{}}}]},"status":{"properties":{"node-count":{"value":"5","observationTime":"2026-01-31T12:00:00Z"}},"unknown":1}}`
 	c, plain, asked := answering(t, http.StatusOK, member)
 	reused := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"of": "another"}}}
@@ -71,7 +71,7 @@ func TestWhatIsReadInOnePassIsWhatOthersRead(t *testing.T) {
 	}
 }
 
-func TestAPlacementIsReadFromAList(t *testing.T) {
+func TestReader_GetsPlacementFromList(t *testing.T) {
 	c, _, asked := answering(t, http.StatusOK, `{"kind":"ResourcePlacementList","items":[{"kind":"ResourcePlacement","metadata":{"name":"shop","namespace":"team"},"status":{"conditions":[{"type":"A"}]}}]}`)
 	got := &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"of": "another"}}}
 	want := &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "shop"}, Status: placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{{Type: "A"}}}}
@@ -94,15 +94,15 @@ func TestAPlacementIsReadFromAList(t *testing.T) {
 
 // Of a hub to which others write all the time each further list waits until it is known to have
 // the latest.
-func TestAPlacementOfATableIsReadAsOldAsTheTable(t *testing.T) {
+func TestReadUnavailable_UsesVersionOfTable(t *testing.T) {
 	c, _, asked := answering(t, http.StatusOK, `{"kind":"ClusterResourcePlacement","metadata":{"name":"shop"}}`)
-	read, err := (&Hub{WithWatch: c}).ReadUnavailable(t.Context(), []PlacementRow{{Name: "other", Well: true, version: "41"}, {Name: "shop", version: "42"}})
+	read, err := (&Hub{WithWatch: c}).ReadUnavailable(t.Context(), []PlacementRow{{Name: "other", Available: true, version: "41"}, {Name: "shop", version: "42"}})
 	if err != nil || len(read) != 1 || read[0].GetName() != "shop" || *asked != "/apis/placement.kubernetes-fleet.io/v1beta1/clusterresourceplacements/shop?resourceVersion=42" {
 		t.Errorf("asked %s, and read %v: %v", *asked, read, err)
 	}
 }
 
-func TestARefusalIsTheHubsOwn(t *testing.T) {
+func TestReader_ReturnsErrorOfHub(t *testing.T) {
 	for name, test := range map[string]struct {
 		code int
 		text string
@@ -111,8 +111,8 @@ func TestARefusalIsTheHubsOwn(t *testing.T) {
 	}{
 		"forbidden": {http.StatusForbidden, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"user joe cannot list members"}`, apierrors.IsForbidden, "user joe cannot list members"},
 		"not found": {http.StatusNotFound, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"message":"no m"}`, apierrors.IsNotFound, "no m"},
-		"a proxy's": {http.StatusBadGateway, `<html>`, MayPass, ""},
-		"no JSON":   {http.StatusOK, `{"items":`, func(error) bool { return true }, "reading the hub's answer"},
+		"a proxy's": {http.StatusBadGateway, `<html>`, IsTemporary, ""},
+		"no JSON":   {http.StatusOK, `{"items":`, func(error) bool { return true }, "decoding the hub's response"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, _, _ := answering(t, test.code, test.text)
@@ -125,10 +125,10 @@ func TestARefusalIsTheHubsOwn(t *testing.T) {
 	}
 }
 
-func TestAClusterThatIsNoHubIsTakenForNone(t *testing.T) {
+func TestReader_ReportsClusterWithoutFleetKinds(t *testing.T) {
 	c, _, _ := answering(t, http.StatusNotFound, "404 page not found\n")
 	for _, list := range []client.ObjectList{&clusterv1beta1.MemberClusterList{}, &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "cluster.kubernetes-fleet.io/v1beta1", Kind: "MemberClusterList"}}} {
-		if err := c.List(t.Context(), list); err == nil || !strings.Contains(err.Error(), "does your context lead to the hub of a fleet?") {
+		if err := c.List(t.Context(), list); err == nil || !strings.Contains(err.Error(), "check that your context points to the hub of a fleet") {
 			t.Errorf("listing %T: %v", list, err)
 		}
 	}
@@ -136,7 +136,7 @@ func TestAClusterThatIsNoHubIsTakenForNone(t *testing.T) {
 	_, byMember := h.Member(t.Context(), "m")
 	_, byPlacement := h.Placement(t.Context(), "shop")
 	for _, err := range []error{byMember, byPlacement} {
-		if err == nil || !strings.Contains(err.Error(), "does your context lead to the hub of a fleet?") {
+		if err == nil || !strings.Contains(err.Error(), "check that your context points to the hub of a fleet") {
 			t.Errorf("asked for one it says %v", err)
 		}
 	}

@@ -42,7 +42,7 @@ func (h *Hub) Runs(ctx context.Context) ([]placementv1beta1.UpdateRunObject, err
 	return runs, nil
 }
 
-// RunNames are those of both scopes, as Run takes them.
+// RunNames lists those of both scopes, in the form that Run accepts.
 func (h *Hub) RunNames(ctx context.Context) ([]string, error) {
 	wide, err := h.Names(ctx, placementv1beta1.GroupVersion.WithKind("ClusterStagedUpdateRun"), "")
 	if err != nil {
@@ -55,7 +55,7 @@ func (h *Hub) RunNames(ctx context.Context) ([]string, error) {
 	return append(wide, narrow...), nil
 }
 
-// Run reads one: NAME of a ClusterStagedUpdateRun, NAMESPACE/NAME of a StagedUpdateRun.
+// Run reads a run: NAME of a ClusterStagedUpdateRun, NAMESPACE/NAME of a StagedUpdateRun.
 func (h *Hub) Run(ctx context.Context, name string) (placementv1beta1.UpdateRunObject, error) {
 	var run placementv1beta1.UpdateRunObject = &placementv1beta1.ClusterStagedUpdateRun{}
 	key := client.ObjectKey{Name: name}
@@ -80,7 +80,7 @@ func (h *Hub) approvalsOf(ctx context.Context, run placementv1beta1.UpdateRunObj
 	if run.GetNamespace() != "" {
 		var list placementv1beta1.ApprovalRequestList
 		if err := h.List(ctx, &list, client.InNamespace(run.GetNamespace()), labels); err != nil {
-			return nil, fmt.Errorf("listing what run %q asks for: %w", run.GetName(), err)
+			return nil, fmt.Errorf("listing the approval requests of run %q: %w", run.GetName(), err)
 		}
 		for i := range list.Items {
 			requests = append(requests, &list.Items[i])
@@ -89,7 +89,7 @@ func (h *Hub) approvalsOf(ctx context.Context, run placementv1beta1.UpdateRunObj
 	}
 	var list placementv1beta1.ClusterApprovalRequestList
 	if err := h.List(ctx, &list, labels); err != nil {
-		return nil, fmt.Errorf("listing what run %q asks for: %w", run.GetName(), err)
+		return nil, fmt.Errorf("listing the approval requests of run %q: %w", run.GetName(), err)
 	}
 	for i := range list.Items {
 		requests = append(requests, &list.Items[i])
@@ -97,7 +97,7 @@ func (h *Hub) approvalsOf(ctx context.Context, run placementv1beta1.UpdateRunObj
 	return requests, nil
 }
 
-// SnapshotIndexes are those of the resource snapshots that are kept of a placement.
+// SnapshotIndexes lists the indexes of the existing resource snapshots of a placement.
 func (h *Hub) SnapshotIndexes(ctx context.Context, placement placementv1beta1.PlacementObject) ([]int, error) {
 	kind := "ClusterResourceSnapshotList"
 	if placement.GetNamespace() != "" {
@@ -119,9 +119,9 @@ func (h *Hub) SnapshotIndexes(ctx context.Context, placement placementv1beta1.Pl
 	return slices.Compact(indexes), nil
 }
 
-// MakeRun makes another run like one, to a snapshot, and starts it.
+// MakeRun creates and starts a run like another one, to a snapshot.
 func (h *Hub) MakeRun(ctx context.Context, like placementv1beta1.UpdateRunObject, index int) (placementv1beta1.UpdateRunObject, error) {
-	// The name of a run is a label's value: 63 characters with what the hub puts behind.
+	// The name is used as a label value: 63 characters including the generated suffix.
 	base := like.GetName()
 	object := metav1.ObjectMeta{Namespace: like.GetNamespace(), GenerateName: base[:min(len(base), 45)] + "-back-"}
 	spec := placementv1beta1.UpdateRunSpec{
@@ -133,13 +133,13 @@ func (h *Hub) MakeRun(ctx context.Context, like placementv1beta1.UpdateRunObject
 		run = &placementv1beta1.StagedUpdateRun{ObjectMeta: object, Spec: spec}
 	}
 	if err := h.Create(ctx, run); err != nil {
-		return nil, fmt.Errorf("making a run back to snapshot %d: %w", index, err)
+		return nil, fmt.Errorf("creating a run to snapshot %d: %w", index, err)
 	}
 	return run, nil
 }
 
-// StateOfRun is a word for how a run goes, and what it waits for.
-func StateOfRun(run placementv1beta1.UpdateRunObject) (state, waits string) {
+// StateOfRun summarizes a run: its state, and the message of what it waits for or why it failed.
+func StateOfRun(run placementv1beta1.UpdateRunObject) (state, message string) {
 	conditions := run.GetStatus().Conditions
 	if c := meta.FindStatusCondition(conditions, placementv1beta1.ConditionUpdateRunSucceeded); c != nil {
 		if c.Status == metav1.ConditionTrue {
@@ -157,5 +157,5 @@ func StateOfRun(run placementv1beta1.UpdateRunObject) (state, waits string) {
 	if c := meta.FindStatusCondition(conditions, placementv1beta1.ConditionUpdateRunInitialized); c != nil && c.Status != metav1.ConditionTrue {
 		return "NotInitialized", c.Message
 	}
-	return "Initialized", "to be started: kubectl fleetgate run resume " + NameOf(run)
+	return "Initialized", "not started; to start it, run kubectl fleetgate run resume " + NameOf(run)
 }

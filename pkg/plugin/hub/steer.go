@@ -20,27 +20,27 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// Change is a request that changes one object: it can be shown before it is sent, and what is
-// sent is what was shown, byte for byte.
+// Change is a patch request for one object. It can be shown before it is sent, and is sent exactly as
+// shown, byte for byte.
 type Change struct {
 	object client.Object
-	// body is a merge patch in letters that all show.
+	// body is a merge patch without unprintable characters.
 	body []byte
-	// status is true if it changes the status alone.
+	// status is true for a patch of the status subresource.
 	status bool
 }
 
-// changeOf is what leads from before to after.
+// changeOf is the patch from before to after.
 func changeOf(before, after client.Object, status bool, options ...client.MergeFromOption) (Change, error) {
 	body, err := client.MergeFromWithOptions(before, options...).Data(after)
 	if err != nil {
-		return Change{}, fmt.Errorf("making the change of %s: %w", NameOf(after), err)
+		return Change{}, fmt.Errorf("building the patch for %s: %w", NameOf(after), err)
 	}
 	return Change{after, Visible(body), status}, nil
 }
 
-// Visible writes what does not show in JSON, or turns what is beside it, as JSON's escapes: it
-// means the same, and who looks at it sees it. A line's end is not in a text, and stays.
+// Visible escapes unprintable and bidirectional characters in JSON. The meaning stays the same, and
+// the reader sees them. Line feeds between JSON tokens stay.
 func Visible(text []byte) []byte {
 	var b bytes.Buffer
 	for _, r := range string(text) {
@@ -55,10 +55,10 @@ func Visible(text []byte) []byte {
 	return b.Bytes()
 }
 
-// Name is that of the object, with the namespace in front where there is one.
+// Name is the name of the object, with the namespace in front if there is one.
 func (c Change) Name() string { return NameOf(c.object) }
 
-// Request is the change as it is sent: method, path and body.
+// Request formats the change as an HTTP request: method, path and body.
 func (h *Hub) Request(c Change) (string, error) {
 	kind, err := apiutil.GVKForObject(c.object, h.Scheme())
 	if err != nil {
@@ -66,7 +66,7 @@ func (h *Hub) Request(c Change) (string, error) {
 	}
 	mapping, err := h.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
-		return "", fmt.Errorf("asking the hub for kind %s: %w", kind.Kind, err)
+		return "", fmt.Errorf("looking up kind %s on the hub: %w", kind.Kind, err)
 	}
 	path := "/apis/" + kind.GroupVersion().String()
 	if namespace := c.object.GetNamespace(); namespace != "" {
@@ -79,8 +79,8 @@ func (h *Hub) Request(c Change) (string, error) {
 	return fmt.Sprintf("PATCH %s\nContent-Type: %s\n\n%s", path, types.MergePatchType, c.body), nil
 }
 
-// Send makes the change, as the user. It is a conflict if the object is not what it was when
-// the change was made.
+// Send sends the change with the user's credentials. It returns a conflict if the object was changed
+// or replaced since the change was built.
 func (h *Hub) Send(ctx context.Context, c Change) error {
 	patch := client.RawPatch(types.MergePatchType, c.body)
 	send := func() error { return h.Patch(ctx, c.object, patch) }
@@ -88,13 +88,13 @@ func (h *Hub) Send(ctx context.Context, c Change) error {
 		send = func() error { return h.Status().Patch(ctx, c.object, patch) }
 	}
 	if err := send(); err != nil {
-		return fmt.Errorf("changing %s: %w", c.Name(), err)
+		return fmt.Errorf("patching %s: %w", c.Name(), err)
 	}
 	return nil
 }
 
-// Approvals are the changes that approve what a run asks for and nobody has answered; with a
-// stage of that alone. With says who approves, for the condition.
+// Approvals returns the changes that approve the pending approval requests of a run, or only those of
+// a stage. With names the client in the message of the condition.
 func (h *Hub) Approvals(ctx context.Context, name, stage, with string) ([]Change, error) {
 	run, err := h.Run(ctx, name)
 	if err != nil {
@@ -112,9 +112,9 @@ func (h *Hub) Approvals(ctx context.Context, name, stage, with string) ([]Change
 		before := request.DeepCopyObject().(client.Object)
 		meta.SetStatusCondition(&request.GetStatus().Conditions, metav1.Condition{
 			Type: placementv1beta1.ConditionApprovalRequestApproved, Status: metav1.ConditionTrue, Reason: "ApprovedByUser",
-			Message: "approved with " + with, ObservedGeneration: request.GetGeneration(),
+			Message: "Approved with " + with, ObservedGeneration: request.GetGeneration(),
 		})
-		// The list of conditions is sent as a whole: what others add meanwhile is not lost.
+		// A merge patch replaces the list of conditions: the lock keeps conditions that others add.
 		change, err := changeOf(before, request, true, client.MergeFromWithOptimisticLock{})
 		if err != nil {
 			return nil, err
@@ -124,7 +124,7 @@ func (h *Hub) Approvals(ctx context.Context, name, stage, with string) ([]Change
 	return changes, nil
 }
 
-// Steering is the change that has a run go on, or stop.
+// Steering is the change that starts, resumes or stops a run.
 func (h *Hub) Steering(ctx context.Context, name string, state placementv1beta1.UpdateRunState) (Change, error) {
 	run, err := h.Run(ctx, name)
 	if err != nil {
@@ -132,13 +132,13 @@ func (h *Hub) Steering(ctx context.Context, name string, state placementv1beta1.
 	}
 	before := run.DeepCopyObject().(client.Object)
 	run.GetSpec().State = state
-	// The run's status changes all the time, which is no reason not to stop it. It has to be
-	// this run, and not one that has got its name since.
+	// The patch has the UID but no resource version: the status changes all the time, which must
+	// not block stopping, but a new run with the same name must not be changed.
 	before.SetUID("")
 	return changeOf(before, run, false)
 }
 
-// WaitingApprovals are what a run asks for and nobody has approved.
+// WaitingApprovals lists the approval requests of a run that are not approved.
 func (h *Hub) WaitingApprovals(ctx context.Context, run placementv1beta1.UpdateRunObject) ([]placementv1beta1.ApprovalRequestObject, error) {
 	requests, err := h.approvalsOf(ctx, run)
 	return slices.DeleteFunc(requests, func(r placementv1beta1.ApprovalRequestObject) bool {

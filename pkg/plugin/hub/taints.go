@@ -9,8 +9,8 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// ChangeTaints writes what change makes of a member's taints, and again if somebody else
-// wrote the member meanwhile. What is as it should be is not written.
+// ChangeTaints applies change to the taints of a member and retries on conflict. It does not write
+// taints that change leaves as they are.
 func (h *Hub) ChangeTaints(ctx context.Context, name string, change func([]clusterv1beta1.Taint) []clusterv1beta1.Taint) error {
 	return h.ChangeMember(ctx, name, func(member *clusterv1beta1.MemberCluster) { member.Spec.Taints = change(member.Spec.Taints) })
 }

@@ -26,8 +26,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/plugin/why"
 )
 
-// WhyPlacement reads what package why wants to know of a placement, or of it on one member, but
-// for refusals. Of the members it reads only that one where the placement is there.
+// WhyPlacement reads the facts about a placement, or about a placement on one member, without the
+// refusals. If the placement is bound to that member, it reads no other members.
 func (h *Hub) WhyPlacement(ctx context.Context, name, member string) (*why.Facts, error) {
 	f := &why.Facts{Name: name, Member: member, Refusals: map[string]why.Refusal{}}
 	var evictions placementv1beta1.ClusterResourcePlacementEvictionList
@@ -46,7 +46,7 @@ func (h *Hub) WhyPlacement(ctx context.Context, name, member string) (*why.Facts
 			return err
 		},
 		func(ctx context.Context) error {
-			// Who may not read evictions is told all but what they say.
+			// Evictions are optional: the user may lack permission to read them.
 			if err := h.List(ctx, &evictions); err != nil && !apierrors.IsForbidden(err) {
 				return fmt.Errorf("listing evictions: %w", err)
 			}
@@ -86,8 +86,8 @@ func (h *Hub) removals(ctx context.Context, f *why.Facts) ([]why.Removal, error)
 	return all, nil
 }
 
-// membersFor are the members that there is to know of for an answer about one: that itself, and
-// where the placement is not there all, since the scheduler chooses among them.
+// membersFor returns the members that matter for an answer about one: only that one if the placement
+// is bound to it, else all, since the scheduler chooses among them.
 func (h *Hub) membersFor(ctx context.Context, f *why.Facts) ([]clusterv1beta1.MemberCluster, error) {
 	one, err := h.Member(ctx, f.Member)
 	if err != nil {
@@ -101,18 +101,17 @@ func (h *Hub) membersFor(ctx context.Context, f *why.Facts) ([]clusterv1beta1.Me
 		return nil, err
 	}
 	if !slices.ContainsFunc(all, func(m clusterv1beta1.MemberCluster) bool { return m.Name == f.Member }) {
-		all = append(all, *one) // It has gone since.
+		all = append(all, *one) // It was deleted in between.
 	}
 	return all, nil
 }
 
-// Refuse asks the scheduler's own rules why members are not picked. Of many members that
-// takes a while.
+// Refuse runs the scheduler to find out why members are not selected. It is slow for many members.
 func Refuse(f *why.Facts, clock clock.PassiveClock) error {
 	input := &simulate.Input{Placements: []placementv1beta1.PlacementObject{f.Placement}, Members: f.Members, Bindings: f.Bindings}
 	results, err := simulate.Run(scheduler.Profile(), input, simulate.Options{Now: clock.Now()})
 	if err != nil {
-		return fmt.Errorf("asking the scheduler's rules: %w", err)
+		return fmt.Errorf("simulating the scheduling decision: %w", err)
 	}
 	for _, result := range results {
 		for _, c := range result.Clusters {
@@ -124,7 +123,7 @@ func Refuse(f *why.Facts, clock clock.PassiveClock) error {
 	return nil
 }
 
-// WhyMember reads what package why wants to know of a member, or of a name that no member has.
+// WhyMember reads the facts about a member, or about a name that no member has.
 func (h *Hub) WhyMember(ctx context.Context, name string) (*why.MemberFacts, error) {
 	f := &why.MemberFacts{Name: name}
 	var registrations registrationv1alpha1.ClusterRegistrationList
@@ -136,7 +135,7 @@ func (h *Hub) WhyMember(ctx context.Context, name string) (*why.MemberFacts, err
 	}}
 	for _, list := range []client.ObjectList{&registrations, &tokens, &clusters} {
 		reads = append(reads, func(ctx context.Context) error {
-			// Who may not read registrations is told of the member alone.
+			// Registrations are optional: the user may lack permission to read them.
 			if err := h.List(ctx, list); err != nil && !apierrors.IsForbidden(err) {
 				return fmt.Errorf("listing registrations: %w", err)
 			}
@@ -155,8 +154,8 @@ func (h *Hub) WhyMember(ctx context.Context, name string) (*why.MemberFacts, err
 	return f, nil
 }
 
-// memberWithTunnel reads a member and what the gateway says of its tunnel; nil for what is not
-// there, or not said.
+// memberWithTunnel reads a member and the gateway's status of its tunnel. Each is nil if it does not
+// exist or, for the tunnel, could not be read.
 func (h *Hub) memberWithTunnel(ctx context.Context, name string) (*clusterv1beta1.MemberCluster, *gatewayv1alpha1.ClusterGatewayStatus, error) {
 	member := &clusterv1beta1.MemberCluster{}
 	if err := h.Get(ctx, client.ObjectKey{Name: name}, member); apierrors.IsNotFound(err) {
@@ -166,18 +165,18 @@ func (h *Hub) memberWithTunnel(ctx context.Context, name string) (*clusterv1beta
 	}
 	gateway := &gatewayv1alpha1.ClusterGateway{}
 	if err := h.Get(ctx, client.ObjectKey{Name: name}, gateway); err != nil {
-		//lint:ignore nilerr A gateway that is away is something to show.
+		//lint:ignore nilerr An unreachable gateway is shown as such.
 		return member, nil, nil
 	}
 	return member, &gateway.Status, nil
 }
 
-// MemberConfig leads to a member, through the hub, as the same user.
+// MemberConfig is the configuration for a member through the hub, with the same credentials.
 func (h *Hub) MemberConfig(member string) *rest.Config {
 	return LeadTo(h.Config, memberconfig.Target{Name: member})
 }
 
-// LeadTo changes a configuration for the hub so that it leads to a member, or to many.
+// LeadTo changes a configuration for the hub into one for a member or a view.
 func LeadTo(config *rest.Config, to memberconfig.Target) *rest.Config {
 	config = rest.CopyConfig(config)
 	behindHub, _ := to.Paths()

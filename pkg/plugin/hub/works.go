@@ -18,13 +18,13 @@ import (
 
 // Placed is a Work of a placement on a member.
 type Placed struct {
-	// Placement is its name as Placement takes it; empty if the Work is of none.
+	// Placement is its name in the form that Hub.Placement accepts; empty if the Work has none.
 	Placement string
 	// Work is the Work's name in the member's namespace.
 	Work string
 }
 
-// PlacedOn lists what is on a member, without what is in it.
+// PlacedOn lists the Works of a member without their contents.
 func (h *Hub) PlacedOn(ctx context.Context, member string) ([]Placed, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("WorkList"))
@@ -41,7 +41,7 @@ func (h *Hub) PlacedOn(ctx context.Context, member string) ([]Placed, error) {
 	return placed, nil
 }
 
-// PlacementOfWork names the placement of a Work, as Placement takes it.
+// PlacementOfWork returns the placement of a Work, in the form that Placement accepts.
 func PlacementOfWork(work metav1.Object) string {
 	name := work.GetLabels()[placementv1beta1.ParentPlacementLabel]
 	if namespace := work.GetLabels()[placementv1beta1.ParentPlacementNamespaceLabel]; namespace != "" {

@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nearest finds what somebody may have meant by a name that is not there.
+// Package nearest suggests similar names for a name that does not exist.
 package nearest
 
 import (
@@ -11,24 +11,24 @@ import (
 	"strings"
 )
 
-// maxShown is how many names are proposed.
+// maxShown limits the suggestions.
 const maxShown = 3
 
-// Names returns those of the names that are closest to the one that was asked for, the
-// closest first; none if none is close.
-func Names(asked string, names []string) []string {
+// Names returns the names that are most similar to the given one, the most similar first; none if
+// none is similar.
+func Names(given string, names []string) []string {
 	type candidate struct {
 		name     string
 		distance int
 	}
 	var close []candidate
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
-		d := distance(asked, name)
-		// A part of a name is what people remember of it.
-		if asked != "" && strings.Contains(name, asked) {
+		d := distance(given, name)
+		// Users often remember only a part of a name.
+		if given != "" && strings.Contains(name, given) {
 			d = min(d, 1)
 		}
-		if d <= max(2, len(asked)/3) {
+		if d <= max(2, len(given)/3) {
 			close = append(close, candidate{name, d})
 		}
 	}
@@ -40,20 +40,20 @@ func Names(asked string, names []string) []string {
 	return found
 }
 
-// NotFound says that there is no such thing, with the nearest names, or else with the
-// command that shows which there are.
-func NotFound(what, asked string, names []string, list string) error {
-	switch found := Names(asked, names); {
+// NotFound is the error for a name that does not exist, with similar names, or with the command
+// that lists the existing ones.
+func NotFound(what, given string, names []string, list string) error {
+	switch found := Names(given, names); {
 	case len(names) == 0:
-		return fmt.Errorf("no %s %q: the hub has none", what, asked)
+		return fmt.Errorf("no %s %q: the hub has no %ss", what, given, what)
 	case len(found) == 0:
-		return fmt.Errorf("no %s %q: see which there are with %s", what, asked, list)
+		return fmt.Errorf("no %s %q: list existing ones with %s", what, given, list)
 	default:
-		return fmt.Errorf("no %s %q: did you mean %s?", what, asked, strings.Join(found, ", "))
+		return fmt.Errorf("no %s %q: did you mean %s?", what, given, strings.Join(found, ", "))
 	}
 }
 
-// distance is how many letters have to be put in, taken out or exchanged.
+// distance is the Levenshtein distance.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

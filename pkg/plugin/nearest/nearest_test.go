@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestTheNearestNamesComeFirst(t *testing.T) {
+func TestNames_MostSimilarFirst(t *testing.T) {
 	names := []string{"member-1", "member-2", "edge-berlin", "edge-bern", "lab"}
 	for asked, want := range map[string][]string{
 		"membre-1":  {"member-1"},
@@ -24,11 +24,11 @@ func TestTheNearestNamesComeFirst(t *testing.T) {
 	}
 }
 
-func TestTheErrorNamesThingAndRemedy(t *testing.T) {
+func TestNotFound_NamesKindAndRemedy(t *testing.T) {
 	for want, err := range map[string]error{
-		`no member "membr": did you mean member?`:     NotFound("member", "membr", []string{"member"}, "x"),
-		`see which there are with kubectl get things`: NotFound("member", "zzzzzz", []string{"member"}, "kubectl get things"),
-		`the hub has none`:                            NotFound("member", "zzzzzz", nil, "x"),
+		`no member "membr": did you mean member?`:    NotFound("member", "membr", []string{"member"}, "x"),
+		`list existing ones with kubectl get things`: NotFound("member", "zzzzzz", []string{"member"}, "kubectl get things"),
+		`the hub has no members`:                     NotFound("member", "zzzzzz", nil, "x"),
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("got %q, want %q", err, want)

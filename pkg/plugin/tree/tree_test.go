@@ -41,7 +41,7 @@ func drawn(t *testing.T, n Node) string {
 	return b.String()
 }
 
-func TestATreeHasTheStateOfEachPart(t *testing.T) {
+func TestOf_StateOfEachNode(t *testing.T) {
 	available := condition(placementv1beta1.ConditionAvailable, metav1.ConditionTrue, "")
 	refused := condition(placementv1beta1.ConditionApplied, metav1.ConditionFalse, "exceeded quota\nx")
 	work := placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Name: "shop-work"}}
@@ -53,32 +53,32 @@ func TestATreeHasTheStateOfEachPart(t *testing.T) {
 	drifted := binding("c", available)
 	drifted.Status.DriftedPlacements = make([]placementv1beta1.DriftedResourcePlacement, 1)
 	root := Of("shop", placement(), []placementv1beta1.BindingObject{binding("b", refused), drifted, binding("a", available)}, map[string][]placementv1beta1.Work{"b": {work}})
-	want := `placement shop: 1 of 3 members are well
+	want := `placement shop: 1 of 3 members ready
 ├─ member a: available (snapshot shop-3-snapshot)
-│  └─ 2 objects: available
+│  └─ 2 resources: available
 ├─ member b: not applied (snapshot shop-3-snapshot)
 │  └─ work shop-work: not applied
 │     ├─ Namespace shop: available
 │     └─ ConfigMap shop/settings: not applied (exceeded quota x)
 └─ member c: drifted (snapshot shop-3-snapshot)
-   └─ 2 objects: drifted
+   └─ 2 resources: drifted
 `
 	if diff := cmp.Diff(want, drawn(t, root)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	want = `placement shop: 1 of 3 members are well
+	want = `placement shop: 1 of 3 members ready
 ├─ member b: not applied (snapshot shop-3-snapshot)
 │  └─ work shop-work: not applied
 │     └─ ConfigMap shop/settings: not applied (exceeded quota x)
 └─ member c: drifted (snapshot shop-3-snapshot)
-   └─ 2 objects: drifted
+   └─ 2 resources: drifted
 `
-	if diff := cmp.Diff(want, drawn(t, root.Unwell())); diff != "" {
-		t.Errorf("only what is not well (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, drawn(t, root.NotReady())); diff != "" {
+		t.Errorf("not ready (-want +got):\n%s", diff)
 	}
 }
 
-func TestProgramsReadATree(t *testing.T) {
+func TestNode_JSON(t *testing.T) {
 	refused := condition(placementv1beta1.ConditionApplied, metav1.ConditionFalse, "exceeded quota")
 	work := placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Name: "shop-work"}}
 	work.Status.Conditions = []metav1.Condition{refused}
@@ -87,24 +87,24 @@ func TestProgramsReadATree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"kind":"placement","name":"shop","state":"0 of 1 members are well","well":false,"children":[` +
-		`{"kind":"member","name":"b","state":"not applied","well":false,"hint":"snapshot shop-3-snapshot","children":[` +
-		`{"kind":"work","name":"shop-work","state":"not applied","well":false,"children":[` +
-		`{"kind":"ConfigMap","name":"shop/settings","state":"not applied","well":false,"hint":"exceeded quota"}]}]}]}`
+	want := `{"kind":"placement","name":"shop","state":"0 of 1 members ready","ready":false,"children":[` +
+		`{"kind":"member","name":"b","state":"not applied","ready":false,"hint":"snapshot shop-3-snapshot","children":[` +
+		`{"kind":"work","name":"shop-work","state":"not applied","ready":false,"children":[` +
+		`{"kind":"ConfigMap","name":"shop/settings","state":"not applied","ready":false,"hint":"exceeded quota"}]}]}]}`
 	if diff := cmp.Diff(want, string(text)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-func BenchmarkATreeOfAThousandMembers(b *testing.B) {
+func BenchmarkOf_ThousandMembers(b *testing.B) {
 	var bindings []placementv1beta1.BindingObject
 	for i := range 1000 {
 		bindings = append(bindings, binding(fmt.Sprintf("member-%d", i), condition(placementv1beta1.ConditionAvailable, metav1.ConditionTrue, "")))
 	}
 	p := placement()
 	for b.Loop() {
-		if Of("shop", p, bindings, nil).Well != true {
-			b.Fatal("not well")
+		if Of("shop", p, bindings, nil).Ready != true {
+			b.Fatal("not ready")
 		}
 	}
 }

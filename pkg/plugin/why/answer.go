@@ -11,31 +11,31 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// Answer is why something is not as it should be.
+// Answer is one problem with its reason and its remedy.
 type Answer struct {
 	// Object is what it is about, such as "Deployment shop/web" or "placement shop".
 	Object string `json:"object"`
-	// Member is on which member; empty if it is not about one.
+	// Member is the member that has the problem; empty if the problem is not on a member.
 	Member string `json:"member,omitempty"`
-	// Reason says what is wrong, in the words of whoever found it.
+	// Reason says what is wrong, in the words of the component that reported it.
 	Reason string `json:"reason"`
-	// Remedy says what to do.
+	// Remedy says how to fix it: an imperative, or a command.
 	Remedy string `json:"remedy,omitempty"`
-	// Details are what else there is to know, a line each.
+	// Details are further facts, one line each.
 	Details []string `json:"details,omitempty"`
-	// Others is how many more members have the same.
+	// Others is how many more members have the same problem.
 	Others int `json:"others,omitempty"`
-	// Of is the object on the member; nil if the answer is of something else.
+	// Of is the object on the member; nil if the answer is not about such an object.
 	Of *placementv1beta1.ResourceIdentifier `json:"of,omitempty"`
-	// Live is true if the object is there, so that the member can be asked about it.
+	// Live is true if the object exists on the member, so that its events and Pods can be read.
 	Live bool `json:"-"`
-	// code is the reason of the condition that says Reason; empty if none does.
+	// code is the reason of the condition whose message is in Reason; empty if there is none.
 	code string
-	// vague is true if the remedy is no more than to look at it.
+	// vague is true if the remedy only says where to look.
 	vague bool
 }
 
-// maxReason is how many letters of a reason the first line has: members write them.
+// maxReason limits the characters of a reason on the first line: members write them.
 const maxReason = 600
 
 // String is the first line: object, member, reason, remedy.
@@ -53,13 +53,13 @@ func (a Answer) String() string {
 	}
 	fmt.Fprintf(&b, ": %s", strings.TrimRight(shorten(Plain(a.Reason)), ". "))
 	if a.Remedy != "" {
-		fmt.Fprintf(&b, ". To do: %s", a.Remedy)
+		fmt.Fprintf(&b, ". Remedy: %s", a.Remedy)
 	}
 	return b.String()
 }
 
-// Plain makes a text of others fit for a terminal: one line, and no letter that moves the
-// cursor or turns the direction of what follows.
+// Plain makes untrusted text safe for a terminal: one line without characters that move the
+// cursor or change the direction of the following text.
 func Plain(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) || !unicode.IsPrint(r)

@@ -13,14 +13,13 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// way is the order in which a placement reaches a member.
-var way = [...]string{
+// stages are the conditions of a placement on a member, in the order in which they become True.
+var stages = [...]string{
 	placementv1beta1.ConditionOverridden, placementv1beta1.ConditionWorkSynchronized, placementv1beta1.ConditionApplied,
 	placementv1beta1.ConditionDiffReported, placementv1beta1.ConditionAvailable,
 }
 
-// LastStage is the condition that is True of a placement, or of it on a member, once it is
-// where it is wanted.
+// LastStage is the condition that becomes True last, for a placement and for each of its members.
 func LastStage(placement placementv1beta1.PlacementObject) string {
 	if s := placement.GetSpec().Strategy.ApplyStrategy; s != nil && s.Type == placementv1beta1.ReportDiff {
 		return placementv1beta1.ConditionDiffReported
@@ -28,11 +27,11 @@ func LastStage(placement placementv1beta1.PlacementObject) string {
 	return placementv1beta1.ConditionAvailable
 }
 
-// ofBinding is what is wrong on the member of a binding, the cause first.
+// ofBinding returns the problems on the member of a binding, the cause first.
 func (f *Facts) ofBinding(b placementv1beta1.BindingObject) []Answer {
 	member, status := b.GetSpec().TargetCluster, b.GetStatus()
 	if m := f.member(member); m != nil {
-		if a, away := f.away(m, b); away {
+		if a, blocked := f.unreachable(m, b); blocked {
 			return []Answer{a}
 		}
 	}
@@ -42,36 +41,37 @@ func (f *Facts) ofBinding(b placementv1beta1.BindingObject) []Answer {
 		}
 	}
 	if b.GetSpec().State == placementv1beta1.BindingUnscheduled {
-		return []Answer{{Object: f.object(), Member: member, Reason: "the policy does not pick the member any more, the rollout has yet to take it away",
-			Remedy: "wait; maxUnavailable of the placement says how many at a time"}}
+		return []Answer{{Object: f.object(), Member: member, Reason: "the policy no longer selects the member; the rollout has not removed the placement from it yet",
+			Remedy: "wait; maxUnavailable of the placement limits how many members change at a time"}}
 	}
-	if a, waits := f.notStarted(b); waits {
+	if a, pending := f.notStarted(b); pending {
 		return []Answer{a}
 	}
 	var found []Answer
-	for _, kind := range way {
+	for _, kind := range stages {
 		c := meta.FindStatusCondition(status.Conditions, kind)
 		if c == nil || c.Status != metav1.ConditionFalse {
 			continue
 		}
 		found = append(found, f.failed(b, c)...)
-		break // What follows of it is no reason of its own.
+		break // The conditions after it are consequences.
 	}
 	if found = append(found, f.drifted(b)...); len(found) > 0 || meta.IsStatusConditionTrue(status.Conditions, LastStage(f.Placement)) {
 		return found
 	}
-	onItsWay := Answer{Object: f.object(), Member: member}
-	onItsWay.unreported(f.Name)
-	return []Answer{onItsWay}
+	inProgress := Answer{Object: f.object(), Member: member}
+	inProgress.unreported(f.Name)
+	return []Answer{inProgress}
 }
 
-// failed are the objects that a condition is False for; without any, the condition itself.
+// failed returns an answer per object for which a condition is False, or one for the condition
+// itself if no object is listed.
 func (f *Facts) failed(b placementv1beta1.BindingObject, c *metav1.Condition) []Answer {
 	var found []Answer
 	for i := range b.GetStatus().FailedPlacements {
 		if failed := &b.GetStatus().FailedPlacements[i]; failed.Condition.Type == c.Type {
 			found = append(found, Answer{
-				Object: Ref(&failed.ResourceIdentifier), Member: b.GetSpec().TargetCluster, Reason: verb(c.Type) + failed.Condition.Message,
+				Object: Ref(&failed.ResourceIdentifier), Member: b.GetSpec().TargetCluster, Reason: failedStage(c.Type) + failed.Condition.Message,
 				Of: &failed.ResourceIdentifier, Live: c.Type == placementv1beta1.ConditionAvailable, code: failed.Condition.Reason,
 			})
 		}
@@ -79,29 +79,29 @@ func (f *Facts) failed(b placementv1beta1.BindingObject, c *metav1.Condition) []
 	if len(found) > 0 {
 		return found
 	}
-	return []Answer{{Object: f.object(), Member: b.GetSpec().TargetCluster, Reason: verb(c.Type) + c.Message, code: c.Reason}}
+	return []Answer{{Object: f.object(), Member: b.GetSpec().TargetCluster, Reason: failedStage(c.Type) + c.Message, code: c.Reason}}
 }
 
-// verb says in which step something has failed.
-func verb(condition string) string {
+// failedStage names the stage that failed, as the prefix of a message.
+func failedStage(condition string) string {
 	switch condition {
 	case placementv1beta1.ConditionOverridden:
-		return "not overridden: "
+		return "override failed: "
 	case placementv1beta1.ConditionWorkSynchronized:
 		return "not delivered: "
 	case placementv1beta1.ConditionApplied:
 		return "not applied: "
 	case placementv1beta1.ConditionDiffReported:
-		return "not compared: "
+		return "diff not reported: "
 	}
 	return "not available: "
 }
 
-// away is the answer for a member that cannot answer, or is not to change.
-func (f *Facts) away(m *clusterv1beta1.MemberCluster, b placementv1beta1.BindingObject) (Answer, bool) {
+// unreachable is the answer for a member that is paused, or whose agent does not report.
+func (f *Facts) unreachable(m *clusterv1beta1.MemberCluster, b placementv1beta1.BindingObject) (Answer, bool) {
 	a := Answer{Object: f.object(), Member: m.Name}
 	if placementv1beta1.Paused(m) {
-		a.Reason = fmt.Sprintf("member %s is paused, nothing on it changes", m.Name)
+		a.Reason = fmt.Sprintf("member %s is paused; its resources do not change", m.Name)
 		return a, true
 	}
 	applied := meta.FindStatusCondition(b.GetStatus().Conditions, placementv1beta1.ConditionApplied)
@@ -110,21 +110,21 @@ func (f *Facts) away(m *clusterv1beta1.MemberCluster, b placementv1beta1.Binding
 	}
 	if _, silent := m.SilentSince(); silent {
 		joined := meta.FindStatusCondition(m.Status.Conditions, clusterv1beta1.ConditionJoined)
-		a.Reason = "not delivered: the member's agent is silent: " + joined.Message
-		a.Remedy = "start the member's agent, or see what it says: kubectl logs -n fleet-system -l app=fleet-agent, on the member itself"
+		a.Reason = "not delivered: the member's agent does not report: " + joined.Message
+		a.Remedy = "start the agent, or " + checkAgentLog
 		return a, true
 	}
 	return a, false
 }
 
-// notStarted is the answer for a member whose turn has not come.
+// notStarted is the answer for a member to which the rollout has not proceeded yet.
 func (f *Facts) notStarted(b placementv1beta1.BindingObject) (Answer, bool) {
 	started := meta.FindStatusCondition(b.GetStatus().Conditions, placementv1beta1.ConditionRolloutStarted)
 	member := b.GetSpec().TargetCluster
 	if f.Placement.GetSpec().Strategy.Type == placementv1beta1.ExternalStrategy {
 		if b.GetSpec().State == placementv1beta1.BindingScheduled || started != nil && started.Status != metav1.ConditionTrue {
-			return Answer{Object: f.object(), Member: member, Reason: "not rolled out: the strategy is External, and no update run has come to the member",
-				Remedy: "make a ClusterStagedUpdateRun, or see what those that are there wait for: kubectl fleetgate run list"}, true
+			return Answer{Object: f.object(), Member: member, Reason: "not rolled out: the strategy is External, and no update run has reached the member",
+				Remedy: "create a ClusterStagedUpdateRun, or check what the existing runs wait for: kubectl fleetgate run list"}, true
 		}
 		return Answer{}, false
 	}
@@ -134,24 +134,27 @@ func (f *Facts) notStarted(b placementv1beta1.BindingObject) (Answer, bool) {
 	return Answer{Object: f.object(), Member: member, Reason: "not rolled out: " + started.Message, code: placementv1beta1.ReasonRolloutNotStartedYet}, true
 }
 
-// drifted are the objects that somebody has changed on the member.
+// driftedReason is the reason of an object whose drift has no further details.
+const driftedReason = "the object was changed on the member (drift)"
+
+// drifted returns an answer per object that was changed on the member.
 func (f *Facts) drifted(b placementv1beta1.BindingObject) []Answer {
 	var found []Answer
 	for i := range b.GetStatus().DriftedPlacements {
 		d := &b.GetStatus().DriftedPlacements[i]
-		a := Answer{Object: Ref(&d.ResourceIdentifier), Member: b.GetSpec().TargetCluster, Reason: "it was changed on the member", code: placementv1beta1.ReasonFoundDrifts}
+		a := Answer{Object: Ref(&d.ResourceIdentifier), Member: b.GetSpec().TargetCluster, Reason: driftedReason, code: placementv1beta1.ReasonFoundDrifts}
 		for _, field := range d.ObservedDrifts {
-			a.Details = append(a.Details, fmt.Sprintf("%s is %s there, and %s on the hub", Plain(field.Path), Plain(field.ValueInMember), Plain(field.ValueInHub)))
+			a.Details = append(a.Details, fmt.Sprintf("%s is %s on the member and %s on the hub", Plain(field.Path), Plain(field.ValueInMember), Plain(field.ValueInHub)))
 		}
 		if len(d.ObservedDrifts) > 0 {
-			a.Reason += ", first in " + d.ObservedDrifts[0].Path
+			a.Reason += ", first difference in " + d.ObservedDrifts[0].Path
 		}
 		found = append(found, a)
 	}
 	return found
 }
 
-// Ref names an object as people do: Deployment shop/web.
+// Ref formats an object as kind and name: Deployment shop/web.
 func Ref(of *placementv1beta1.ResourceIdentifier) string {
 	return RefOf(of.Kind, of.Namespace, of.Name)
 }

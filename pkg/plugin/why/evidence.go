@@ -11,44 +11,44 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// maxEvents is how many events an answer has.
+// maxEvents limits the events of an answer.
 const maxEvents = 3
 
-// Evidence is what a member itself says about an object that is not as it should be.
+// Evidence is what was read from the member about an object that has a problem.
 type Evidence struct {
-	// Pods is what holds up the worst of a workload's Pods; empty if that is not known.
+	// Pods is why the worst of a workload's Pods is not ready; empty if unknown.
 	Pods string
-	// Events are warnings about the object and that Pod, the newest of each first.
+	// Events are warnings about the object and about that Pod, the newest of each first.
 	Events []corev1.Event
 }
 
-// Follow adds what the member says, or why it could not be asked. The remedy follows of it
-// where what the hub knows gave none away.
+// Follow adds what was read from the member, or why reading failed. It replaces the remedy only
+// if the hub's status gave none.
 func (a *Answer) Follow(seen Evidence, unread error) {
 	said := []string{}
 	if seen.Pods != "" {
 		said = append(said, "on the member: "+Plain(seen.Pods))
 	}
-	told := map[string]bool{}
+	shown := map[string]bool{}
 	for i := range seen.Events {
 		e := &seen.Events[i]
 		key := e.InvolvedObject.Kind + e.InvolvedObject.Name + e.Reason
-		if told[key] || len(told) == maxEvents {
+		if shown[key] || len(shown) == maxEvents {
 			continue // An older one of the same kind.
 		}
-		told[key] = true
+		shown[key] = true
 		said = append(said, fmt.Sprintf("event of %s: %s: %s", Plain(RefOf(e.InvolvedObject.Kind, e.InvolvedObject.Namespace, e.InvolvedObject.Name)), Plain(e.Reason), shorten(Plain(e.Message))))
 	}
-	if do := remedyOfMessage(strings.Join(said, "\n")); do != "" && a.vague {
-		a.Remedy = filled(do, *a, "")
+	if text := remedyOfMessage(strings.Join(said, "\n")); text != "" && a.vague {
+		a.Remedy = filled(text, *a, "")
 	}
 	if unread != nil {
-		said = append(said, "what the member says of it could not be read: "+Plain(unread.Error()))
+		said = append(said, "reading events and Pods from the member failed: "+Plain(unread.Error()))
 	}
 	a.Details = append(a.Details, said...)
 }
 
-// LastSeen is when an event happened last: of its times those are set that its writer knows.
+// LastSeen is when an event happened last. Which of its times are set depends on its writer.
 func LastSeen(e *corev1.Event) time.Time {
 	switch {
 	case e.Series != nil:

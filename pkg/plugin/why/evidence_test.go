@@ -19,22 +19,22 @@ func eventOf(kind, name, reason, message string) corev1.Event {
 	return corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: kind, Namespace: "shop", Name: name}, Reason: reason, Message: message}
 }
 
-func TestWhatTheMemberSaysIsPartOfTheAnswer(t *testing.T) {
+func TestFollow_AddsEvidenceToAnswer(t *testing.T) {
 	f := failing(placementv1beta1.ConditionAvailable, placementv1beta1.ReasonManifestNotAvailableYet, "0 of 1 replicas are available")
 	for name, test := range map[string]struct {
 		seen   Evidence
 		unread error
-		// details are what the answer has below it, remedy is what it says to do.
+		// details and remedy are those of the answer.
 		details, remedy string
 	}{
-		"nothing": {Evidence{}, nil, "", "wait, or look at it"},
-		"a Pod that no node takes": {Evidence{Pods: "Pod web-1: Unschedulable: 0/1 nodes are available"}, nil,
-			"on the member: Pod web-1: Unschedulable: 0/1 nodes are available", "give member m nodes that fit"},
+		"nothing": {Evidence{}, nil, "", "wait, or inspect the object"},
+		"an unschedulable Pod": {Evidence{Pods: "Pod web-1: Unschedulable: 0/1 nodes are available"}, nil,
+			"on the member: Pod web-1: Unschedulable: 0/1 nodes are available", "add nodes to member m"},
 		"events, of each kind the newest": {
 			Evidence{Events: []corev1.Event{eventOf("ReplicaSet", "web-1", "FailedCreate", "exceeded quota: new"), eventOf("ReplicaSet", "web-1", "FailedCreate", "exceeded quota: old")}}, nil,
 			"event of ReplicaSet shop/web-1: FailedCreate: exceeded quota: new", "raise the ResourceQuota"},
-		"a member that may not be asked": {Evidence{}, errors.New("pods is forbidden"), "what the member says of it could not be read: pods is forbidden", "wait, or look at it"},
-		"hostile words":                  {Evidence{Events: []corev1.Event{eventOf("Pod", "a", "B", "c\x1b[2J\u202ed\n"+strings.Repeat("x", 64<<10))}}, nil, "event of Pod shop/a: B: c [2J d xxx", "wait, or look at it"},
+		"a member that cannot be read": {Evidence{}, errors.New("pods is forbidden"), "reading events and Pods from the member failed: pods is forbidden", "wait, or inspect the object"},
+		"untrusted text":               {Evidence{Events: []corev1.Event{eventOf("Pod", "a", "B", "c\x1b[2J\u202ed\n"+strings.Repeat("x", 64<<10))}}, nil, "event of Pod shop/a: B: c [2J d xxx", "wait, or inspect the object"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := Placement(f)[0]
@@ -45,19 +45,19 @@ func TestWhatTheMemberSaysIsPartOfTheAnswer(t *testing.T) {
 			a.Follow(test.seen, test.unread)
 			details := strings.Join(a.Details, "\n")
 			if !strings.HasPrefix(details, test.details) || len(details) > 2000 || len(a.Details) > 1 || !strings.Contains(a.Remedy, test.remedy) || a.Reason != before {
-				t.Errorf("got %q, to do: %s", details, a.Remedy)
+				t.Errorf("got %q, remedy: %s", details, a.Remedy)
 			}
 		})
 	}
 }
 
-func TestWhatIsNotThereIsNotAskedFor(t *testing.T) {
+func TestPlacement_RejectedObjectIsNotLive(t *testing.T) {
 	if a := Placement(failing(placementv1beta1.ConditionApplied, "ManifestApplyFailed", "exceeded quota"))[0]; a.Live {
-		t.Error("an object that was refused is not there")
+		t.Error("a rejected object does not exist on the member")
 	}
 }
 
-func TestARemedyOfTheStatusStaysWhateverEventsSay(t *testing.T) {
+func TestFollow_KeepsRemedyOfStatus(t *testing.T) {
 	a := Placement(failing(placementv1beta1.ConditionAvailable, "", "Pod web-1: ImagePullBackOff"))[0]
 	before := a.Remedy
 	a.Follow(Evidence{Events: []corev1.Event{eventOf("Pod", "web-1", "Failed", "exceeded quota")}}, nil)

@@ -18,32 +18,32 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// ObjectFacts are what was read about an object on a member.
+// ObjectFacts is what was read about an object on a member.
 type ObjectFacts struct {
-	// Kind is the object's kind or resource, as somebody has written it. Mapping is what is
-	// meant; nil if nobody could be asked.
+	// Kind is the object's kind or resource as the user wrote it. Mapping is what it resolves
+	// to; nil if neither member nor hub could resolve it.
 	Kind    string
 	Mapping *meta.RESTMapping
-	// Namespace is where it is, if its kind has namespaces.
+	// Namespace is that of the object, if its kind is namespaced.
 	Namespace, Name string
 	Member          string
-	// Works are those of the member, or those that could have the object.
+	// Works are those of the member, or those that can contain the object.
 	Works []placementv1beta1.Work
 	// Fields are the live object's managedFields; Unread is why it could not be read.
 	Fields []metav1.ManagedFieldsEntry
 	Unread error
-	// PlacementOf names the placement of a Work.
+	// PlacementOf returns the name of the placement of a Work.
 	PlacementOf func(metav1.Object) string
 }
 
-// Find is where an object comes from.
+// Find is a Work that contains an object.
 type Find struct {
 	Work *placementv1beta1.Work
-	// Manifest is what the member says of it; without conditions if it has said nothing.
+	// Manifest is what the member reported; without conditions if it has not reported yet.
 	Manifest *placementv1beta1.ManifestCondition
 }
 
-// isKind says whether a manifest is of the kind that is asked about.
+// isKind reports whether a manifest is of the kind in question.
 func (f *ObjectFacts) isKind(id *placementv1beta1.WorkResourceIdentifier) bool {
 	if f.Mapping != nil {
 		return id.Group == f.Mapping.GroupVersionKind.Group && (id.Kind == f.Mapping.GroupVersionKind.Kind || id.Resource == f.Mapping.Resource.Resource)
@@ -52,7 +52,7 @@ func (f *ObjectFacts) isKind(id *placementv1beta1.WorkResourceIdentifier) bool {
 	return kind == strings.ToLower(id.Kind) || kind == strings.ToLower(id.Resource)
 }
 
-// Finds are the Works that have the object.
+// Finds returns the Works that contain the object.
 func (f *ObjectFacts) Finds() []Find {
 	return slices.DeleteFunc(f.named(), func(find Find) bool {
 		namespace := find.Manifest.Identifier.Namespace
@@ -60,7 +60,7 @@ func (f *ObjectFacts) Finds() []Find {
 	})
 }
 
-// named are the Works that have one of that kind and name, in whatever namespace.
+// named returns the Works that contain an object of that kind and name in any namespace.
 func (f *ObjectFacts) named() []Find {
 	var finds []Find
 	for i := range f.Works {
@@ -81,7 +81,7 @@ func (f *ObjectFacts) named() []Find {
 	return finds
 }
 
-// identified reads what a manifest is; what cannot be read is nothing that somebody asks for.
+// identified returns the identity of a manifest. One that cannot be decoded matches no request.
 func identified(manifest *placementv1beta1.Manifest, ordinal int) placementv1beta1.WorkResourceIdentifier {
 	var object metav1.PartialObjectMetadata
 	_ = json.Unmarshal(manifest.Raw, &object)
@@ -89,8 +89,8 @@ func identified(manifest *placementv1beta1.Manifest, ordinal int) placementv1bet
 	return placementv1beta1.WorkResourceIdentifier{Ordinal: ordinal, Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: object.Namespace, Name: object.Name}
 }
 
-// Object says where an object on a member comes from and how it is: first what is wrong, or
-// that it is well, then which placement and snapshot it is from and who wrote it.
+// Object returns the origin and the state of an object on a member: first the problem, or that
+// there is none, then its placement and snapshot, then who wrote it.
 func Object(f *ObjectFacts) (a Answer, wrong bool) {
 	finds := f.Finds()
 	if len(finds) == 0 {
@@ -104,47 +104,47 @@ func Object(f *ObjectFacts) (a Answer, wrong bool) {
 	}
 	placement := f.PlacementOf(find.Work)
 	wrong = a.judge(find.Manifest, placement)
-	a.Reason = cmp.Or(a.Reason, "it is as it should be")
-	a.Details = append(a.Details, fmt.Sprintf("placed by %s, snapshot %s, in Work %s/%s", cmp.Or(placement, "nobody that is known"),
+	a.Reason = cmp.Or(a.Reason, "no problems found")
+	a.Details = append(a.Details, fmt.Sprintf("placed by %s, snapshot %s, in Work %s/%s", cmp.Or(placement, "an unknown placement"),
 		cmp.Or(find.Work.Labels[placementv1beta1.ParentResourceSnapshotIndexLabel], "?"), find.Work.Namespace, find.Work.Name))
 	for _, other := range finds[1:] {
-		a.Details = append(a.Details, fmt.Sprintf("also wanted by %s, in Work %s", f.PlacementOf(other.Work), other.Work.Name))
+		a.Details = append(a.Details, fmt.Sprintf("also placed by %s, in Work %s", f.PlacementOf(other.Work), other.Work.Name))
 	}
 	a.Details = append(a.Details, f.writers()...)
 	return a, wrong
 }
 
-// maxElsewhere is of how many other namespaces an answer tells.
+// maxElsewhere limits the other namespaces that an answer lists.
 const maxElsewhere = 3
 
-// foreign is the answer for an object that no Work has.
+// foreign is the answer for an object that no Work contains.
 func (f *ObjectFacts) foreign() Answer {
 	namespace := f.Namespace
 	if f.Mapping != nil && f.Mapping.Scope.Name() == meta.RESTScopeNameRoot {
 		namespace = ""
 	}
-	a := Answer{Object: RefOf(f.Kind, namespace, f.Name), Member: f.Member, Reason: "no placement brings it there",
-		Remedy: "see what is placed: kubectl fleetgate tree PLACEMENT --member " + f.Member}
+	a := Answer{Object: RefOf(f.Kind, namespace, f.Name), Member: f.Member, Reason: "no placement applies this object",
+		Remedy: "list the resources of a placement: kubectl fleetgate tree PLACEMENT --member " + f.Member}
 	elsewhere := f.named()
 	for _, find := range elsewhere[:min(len(elsewhere), maxElsewhere)] {
-		a.Details = append(a.Details, fmt.Sprintf("%s brings one to namespace %s: ask for that with -n %[2]s", f.PlacementOf(find.Work), find.Manifest.Identifier.Namespace))
+		a.Details = append(a.Details, fmt.Sprintf("%s applies one in namespace %s: select it with -n %[2]s", f.PlacementOf(find.Work), find.Manifest.Identifier.Namespace))
 	}
 	a.Details = append(a.Details, f.writers()...)
 	return a
 }
 
-// judge says in an answer what is wrong with a manifest, if something is.
+// judge sets reason and remedy of an answer if a manifest has a problem.
 func (a *Answer) judge(m *placementv1beta1.ManifestCondition, placement string) (wrong bool) {
 	for _, kind := range []string{placementv1beta1.ConditionApplied, placementv1beta1.ConditionDiffReported, placementv1beta1.ConditionAvailable} {
 		if c := meta.FindStatusCondition(m.Conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
-			a.Reason, a.Live = verb(kind)+c.Message, kind == placementv1beta1.ConditionAvailable
+			a.Reason, a.Live = failedStage(kind)+c.Message, kind == placementv1beta1.ConditionAvailable
 			a.remedyFor(c.Reason, c.Message, placement)
 			return true
 		}
 	}
 	switch {
 	case m.DriftDetails != nil:
-		a.Reason = "it was changed on the member"
+		a.Reason = driftedReason
 		a.remedyFor(placementv1beta1.ReasonFoundDrifts, "", placement)
 	case len(m.Conditions) == 0:
 		a.unreported(placement)
@@ -154,19 +154,19 @@ func (a *Answer) judge(m *placementv1beta1.ManifestCondition, placement string) 
 	return true
 }
 
-// unreported says of an answer about something on a member that there is no report of it yet.
+// unreported sets the answer for an object or placement that the member has not reported on yet.
 func (a *Answer) unreported(placement string) {
-	a.Reason = "it is on its way, the member has not said how it is"
+	a.Reason = "in progress: the member has not reported a status yet"
 	a.Remedy = filled(byReason[placementv1beta1.ReasonApplyInProgress], *a, placement)
 }
 
-// writers are who has written the object, the last first.
+// writers lists the field managers of the object, the latest first.
 func (f *ObjectFacts) writers() []string {
 	if apierrors.IsNotFound(f.Unread) {
-		return []string{"it is not on the member"}
+		return []string{"the object does not exist on the member"}
 	}
 	if f.Unread != nil {
-		return []string{"the member could not be asked for it: " + Plain(f.Unread.Error())}
+		return []string{"reading the object from the member failed: " + Plain(f.Unread.Error())}
 	}
 	at := func(e metav1.ManagedFieldsEntry) time.Time {
 		if e.Time == nil {

@@ -19,20 +19,19 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// Facts are what was read about a placement.
+// Facts is what was read about a placement.
 type Facts struct {
-	// Placement is what is asked about, Name as people name it.
+	// Placement is the placement in question, Name is its name as users write it.
 	Placement placementv1beta1.PlacementObject
 	Name      string
 	// Bindings are those of the placement.
 	Bindings []placementv1beta1.BindingObject
-	// Members are those of the fleet; where the placement is on the one that is asked about, that
-	// one is enough.
+	// Members are those of the fleet. If the placement is bound to Member, that one is enough.
 	Members []clusterv1beta1.MemberCluster
-	// Member is the one that is asked about; empty: all.
+	// Member limits the question to one member; empty means all.
 	Member string
-	// Refusals say by member why the scheduler would not pick it now: the rule, and its words.
-	// They are read for one member that is not picked, and where the policy lacks members.
+	// Refusals hold, by member, the scheduler plugin that rejects it now and its message. They
+	// are set for one member that is not selected, and if the policy lacks members.
 	Refusals map[string]Refusal
 	// Removals are what Works of the placement say of objects that are not gone from members.
 	Removals []Removal
@@ -40,25 +39,25 @@ type Facts struct {
 	Evictions []placementv1beta1.ClusterResourcePlacementEviction
 }
 
-// Refusal is a rule's no to a member.
+// Refusal is the rejection of a member by a scheduler plugin.
 type Refusal struct{ Rule, Reason string }
 
-// Removal is what a Work says of objects that are to go and are not gone.
+// Removal is the message of a Work about objects that are not deleted yet.
 type Removal struct{ Member, Message string }
 
-// Placement returns what is wrong with a placement, or with it on one member: the first is
-// the answer, and none means that it is well.
+// Placement returns the problems of a placement, or of a placement on one member. The first is
+// the answer; none means that it is healthy.
 func Placement(f *Facts) []Answer {
-	answers := f.wrong()
+	answers := f.problems()
 	for i := range answers {
 		f.remedied(&answers[i])
 	}
 	return answers
 }
 
-// wrong is Placement without what to do, where that is to be read from what is wrong. A thousand
-// members that say the same are one answer by then.
-func (f *Facts) wrong() []Answer {
+// problems is Placement without the remedies that depend on the message: they are derived after a
+// thousand members with the same message were merged into one answer.
+func (f *Facts) problems() []Answer {
 	if whole := f.whole(); len(whole) > 0 {
 		for i := range whole {
 			whole[i].Member = f.Member
@@ -68,15 +67,15 @@ func (f *Facts) wrong() []Answer {
 	if f.Member != "" {
 		return f.onMember(f.Member)
 	}
-	return append(merged(f.everywhere()), f.notPicked()...)
+	return append(merged(f.everywhere()), f.notSelected()...)
 }
 
 func (f *Facts) object() string { return "placement " + f.Name }
 
-// whole is what keeps all members from it.
+// whole returns the problem that affects all members.
 func (f *Facts) whole() []Answer {
 	if placementv1beta1.Paused(f.Placement) {
-		return []Answer{{Object: f.object(), Reason: "the placement is paused, nothing of it changes on any member"}}
+		return []Answer{{Object: f.object(), Reason: "the placement is paused; it does not change on any member"}}
 	}
 	status := f.Placement.GetStatus()
 	scheduled := meta.FindStatusCondition(status.Conditions, f.Placement.ConditionType(placementv1beta1.ConditionScheduled))
@@ -88,10 +87,10 @@ func (f *Facts) whole() []Answer {
 		}
 		return all
 	case f.Placement.GetDeletionTimestamp() != nil:
-		return []Answer{{Object: f.object(), Reason: fmt.Sprintf("it is being deleted, and %d members have to take it away first", len(f.Bindings)),
-			Remedy: "wait; a member that is away for good has to leave: kubectl fleetgate leave MEMBER"}}
+		return []Answer{{Object: f.object(), Reason: fmt.Sprintf("the placement is being deleted; %d members still have to remove its resources", len(f.Bindings)),
+			Remedy: "wait; if a member no longer exists, remove it from the fleet: kubectl fleetgate leave MEMBER"}}
 	case scheduled == nil:
-		return []Answer{{Object: f.object(), Reason: "no gateway has looked at it", Remedy: "see whether one leads: kubectl fleetgate diagnose"}}
+		return []Answer{{Object: f.object(), Reason: "no gateway has processed the placement", Remedy: "check that a gateway is the leader: kubectl fleetgate diagnose"}}
 	case scheduled.Status == metav1.ConditionFalse && scheduled.Reason == placementv1beta1.ReasonInvalidResourceSelectors:
 		return []Answer{{Object: f.object(), Reason: scheduled.Message, code: scheduled.Reason}}
 	}
@@ -106,8 +105,8 @@ func (f *Facts) whole() []Answer {
 	return nil
 }
 
-// removing is the answer for a member from which something is not gone. The agent's message ends with
-// the command that helps.
+// removing is the answer for a member that still has objects. The agent's message ends with the
+// command that helps.
 func (f *Facts) removing(of Removal) Answer {
 	reason, command, _ := strings.Cut(of.Message, ". If the controller that removes them is gone, run on the member: ")
 	a := Answer{Object: f.object(), Member: of.Member, Reason: "being removed from " + of.Member + ": " + reason}
@@ -117,15 +116,15 @@ func (f *Facts) removing(of Removal) Answer {
 	return a
 }
 
-// remedyOfRights is what to do, by the reason of the condition, where something selected is not placed.
+// remedyOfRights maps reasons of conditions about resources that are selected and not placed to remedies.
 var remedyOfRights = map[string]string{
-	placementv1beta1.ReasonAuthorMayNot:    "have somebody who may read these kinds write the placement again, with the command in the message",
+	placementv1beta1.ReasonAuthorMayNot:    "have a user who can read these kinds update the placement, with the command in the message",
 	placementv1beta1.ReasonKindUnavailable: "restore the conversion webhook or the API server behind the kind, or delete its CustomResourceDefinition or APIService",
 	placementv1beta1.ReasonObjectTooLarge:  "split the objects",
-	placementv1beta1.ReasonGatewayMayNot:   "label a ClusterRole for these kinds with " + placementv1beta1.PlaceableLabel + "=true",
+	placementv1beta1.ReasonGatewayMayNot:   "label a ClusterRole that grants access to these kinds with " + placementv1beta1.PlaceableLabel + "=true",
 }
 
-// everywhere are the answers of all members that have something wrong, members by name.
+// everywhere returns the answers for all members that have a problem, by member name.
 func (f *Facts) everywhere() []Answer {
 	var all []Answer
 	for _, b := range f.sortedBindings() {
@@ -142,7 +141,7 @@ func (f *Facts) sortedBindings() []placementv1beta1.BindingObject {
 	})
 }
 
-// merged tells what several members have in common once, with their number.
+// merged combines equal answers of several members into one with their number.
 func merged(all []Answer) []Answer {
 	var out []Answer
 	at := map[string]int{}
@@ -158,13 +157,13 @@ func merged(all []Answer) []Answer {
 	return out
 }
 
-// notPicked is the answer for a policy that wants more members than fit.
-func (f *Facts) notPicked() []Answer {
+// notSelected is the answer for a policy that selects fewer members than it asks for.
+func (f *Facts) notSelected() []Answer {
 	if f.Scheduled() {
 		return nil
 	}
 	scheduled := meta.FindStatusCondition(f.Placement.GetStatus().Conditions, f.Placement.ConditionType(placementv1beta1.ConditionScheduled))
-	a := Answer{Object: f.object(), Reason: scheduled.Message, Remedy: "see what stands against each member: kubectl fleetgate simulate " + f.Name}
+	a := Answer{Object: f.object(), Reason: scheduled.Message, Remedy: "show why each member is rejected: kubectl fleetgate simulate " + f.Name}
 	var first string
 	for _, name := range slices.Sorted(maps.Keys(f.Refusals)) {
 		r := f.Refusals[name]
@@ -177,14 +176,14 @@ func (f *Facts) notPicked() []Answer {
 	return []Answer{a}
 }
 
-// Bound is true if the placement has a binding for the member that is asked about.
+// Bound is true if the placement has a binding for Member.
 func (f *Facts) Bound() bool { return f.bindingFor(f.Member) >= 0 }
 
 func (f *Facts) bindingFor(member string) int {
 	return slices.IndexFunc(f.Bindings, func(b placementv1beta1.BindingObject) bool { return b.GetSpec().TargetCluster == member })
 }
 
-// onMember is what is wrong on one member.
+// onMember returns the problems on one member.
 func (f *Facts) onMember(member string) []Answer {
 	if at := f.bindingFor(member); at >= 0 {
 		if found := f.ofBinding(f.Bindings[at]); len(found) > 0 {
@@ -192,9 +191,9 @@ func (f *Facts) onMember(member string) []Answer {
 		}
 		return f.blocked(member)
 	}
-	a := Answer{Object: f.object(), Member: member, Reason: "the member is not picked"}
+	a := Answer{Object: f.object(), Member: member, Reason: "the member is not selected"}
 	if m := f.member(member); m != nil && !m.IsApproved() {
-		a.Reason, a.Remedy = "the member is not picked, since nobody has approved it", "kubectl fleetgate approve "+member
+		a.Reason, a.Remedy = "the member is not selected: it is waiting for approval", "kubectl fleetgate approve "+member
 		return []Answer{a}
 	}
 	if refused, ok := f.Refusals[member]; ok {
@@ -202,48 +201,48 @@ func (f *Facts) onMember(member string) []Answer {
 		a.Remedy = remedyOfRule(refused, member, f.Name)
 		return []Answer{a}
 	}
-	return []Answer{f.unasked(a)}
+	return []Answer{f.unselected(a)}
 }
 
-// unasked is the answer for a member that no rule has refused: it was not looked at, as the
-// policy has what it wants.
-func (f *Facts) unasked(a Answer) Answer {
-	a.Remedy = "see how it is decided: kubectl fleetgate simulate " + f.Name
+// unselected is the answer for a member that no scheduler plugin rejects: the policy has all the
+// members that it asks for, so the scheduler did not consider it.
+func (f *Facts) unselected(a Answer) Answer {
+	a.Remedy = "show the scheduling decision: kubectl fleetgate simulate " + f.Name
 	policy := f.Placement.GetSpec().Policy
 	m := f.member(a.Member)
 	switch {
 	case policy != nil && policy.PlacementType == placementv1beta1.PickFixed:
-		a.Reason, a.Remedy = "the member is not picked: it is not among clusterNames of the policy", "name it there"
+		a.Reason, a.Remedy = "the member is not selected: spec.policy.clusterNames does not contain it", "add the member to spec.policy.clusterNames"
 	case m != nil && cordoned(m):
-		a.Reason, a.Remedy = "the member is not picked, and it is cordoned", "kubectl fleetgate uncordon "+a.Member
+		a.Reason, a.Remedy = "the member is not selected, and it is cordoned", "kubectl fleetgate uncordon "+a.Member
 	case policy != nil && policy.PlacementType == placementv1beta1.PickN:
-		a.Reason = fmt.Sprintf("the member is not picked: the policy wants %d members, and has %d", ptr.Deref(policy.NumberOfClusters, 0), len(f.Bindings))
-		a.Remedy = "raise numberOfClusters, or prefer the member by its labels; kubectl fleetgate simulate " + f.Name + " says how it is decided"
+		a.Reason = fmt.Sprintf("the member is not selected: the policy asks for %d members and has selected %d", ptr.Deref(policy.NumberOfClusters, 0), len(f.Bindings))
+		a.Remedy = "raise numberOfClusters, or add a preference for the member's labels; to show the decision, run kubectl fleetgate simulate " + f.Name
 	}
 	return a
 }
 
-// remedyOfRule is what to do about a rule's no.
+// remedyOfRule is the remedy for a rejection by a scheduler plugin.
 func remedyOfRule(refused Refusal, member, placement string) string {
 	switch refused.Rule {
 	case "TaintToleration":
 		if strings.Contains(refused.Reason, clusterv1beta1.TaintCordoned) {
 			return "kubectl fleetgate uncordon " + member
 		}
-		return fmt.Sprintf("take the taint away (kubectl fleetgate taint %s KEY-), or have the policy tolerate it", member)
+		return fmt.Sprintf("remove the taint (kubectl fleetgate taint %s KEY-), or add a toleration to the policy", member)
 	case "ClusterAffinity":
-		return fmt.Sprintf("label the member as the policy asks (kubectl label membercluster %s KEY=VALUE), or change the policy", member)
+		return fmt.Sprintf("label the member to match the policy (kubectl label membercluster %s KEY=VALUE), or change the policy", member)
 	case "TopologySpreadConstraints":
-		return "have members of more domains, raise maxSkew, or choose ScheduleAnyway"
+		return "add members in more topology domains, raise maxSkew, or set whenUnsatisfiable to ScheduleAnyway"
 	case "ClusterEligibility":
-		return "see how the member is: kubectl fleetgate why member/" + member
+		return "check the member: kubectl fleetgate why member/" + member
 	}
-	return "see how it is decided: kubectl fleetgate simulate " + placement
+	return "show the scheduling decision: kubectl fleetgate simulate " + placement
 }
 
-// blocked says of a member that is cordoned, and from which the placement was to go, that it
-// may not. What was asked for in an earlier drain, or before the last question, says nothing
-// any more.
+// blocked is the answer for a cordoned member from which an eviction of the placement is blocked.
+// Only the newest eviction counts, and only while the member is cordoned: evictions of an earlier
+// drain say nothing about the current state.
 func (f *Facts) blocked(member string) []Answer {
 	m := f.member(member)
 	if m == nil || !cordoned(m) {
@@ -267,20 +266,20 @@ func (f *Facts) blocked(member string) []Answer {
 		return nil
 	}
 	return []Answer{{Object: f.object(), Member: member, Reason: executed.Message,
-		Remedy: fmt.Sprintf("wait until more members have it, or change ClusterResourcePlacementDisruptionBudget %s; then kubectl fleetgate drain %s", newest.Spec.PlacementName, member)}}
+		Remedy: fmt.Sprintf("wait until more members have the placement, or change ClusterResourcePlacementDisruptionBudget %s; then run kubectl fleetgate drain %s", newest.Spec.PlacementName, member)}}
 }
 
 func cordoned(m *clusterv1beta1.MemberCluster) bool {
 	return slices.ContainsFunc(m.Spec.Taints, func(t clusterv1beta1.Taint) bool { return t.Key == clusterv1beta1.TaintCordoned })
 }
 
-// Scheduled is true if the policy has all the members that it wants.
+// Scheduled is true if the policy has all the members that it asks for.
 func (f *Facts) Scheduled() bool {
 	return meta.IsStatusConditionTrue(f.Placement.GetStatus().Conditions, f.Placement.ConditionType(placementv1beta1.ConditionScheduled))
 }
 
 func (f *Facts) member(name string) *clusterv1beta1.MemberCluster {
-	for i := range f.Members { // Without a copy of each: a thousand bindings look here, one by one.
+	for i := range f.Members { // No copy per member: this is called for each of a thousand bindings.
 		if f.Members[i].Name == name {
 			return &f.Members[i]
 		}
@@ -288,7 +287,7 @@ func (f *Facts) member(name string) *clusterv1beta1.MemberCluster {
 	return nil
 }
 
-// remedied completes an answer with what to do.
+// remedied adds the remedy to an answer that has none.
 func (f *Facts) remedied(a *Answer) {
 	if a.Remedy != "" {
 		return

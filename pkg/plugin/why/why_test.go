@@ -51,7 +51,7 @@ func failing(kind, reason, message string) *Facts {
 	})
 }
 
-// silent is a member whose agent has not been heard of.
+// silent is a member without heartbeat.
 func silent(name string) clusterv1beta1.MemberCluster {
 	m := clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	m.Status.Conditions = []metav1.Condition{condition(clusterv1beta1.ConditionJoined, metav1.ConditionUnknown, "MemberClusterJoinStateUnknown", "no heartbeat since noon")}
@@ -59,58 +59,58 @@ func silent(name string) clusterv1beta1.MemberCluster {
 	return m
 }
 
-// TestAnswers has what test/integration/plugin cannot break for real, and what it can in the
-// words in which it is told.
-func TestAnswers(t *testing.T) {
+// TestPlacement_ReasonAndRemedy covers problems that test/integration/plugin cannot cause, and the
+// exact text of some that it can.
+func TestPlacement_ReasonAndRemedy(t *testing.T) {
 	const applied, available = placementv1beta1.ConditionApplied, placementv1beta1.ConditionAvailable
 	for name, test := range map[string]struct {
 		facts *Facts
 		want  string
 	}{
-		"all is well": {placed(nil), ""},
+		"no problems": {placed(nil), ""},
 		"a wrong image": {failing(available, "ManifestNotAvailableYet", `0 of 1 replicas are available; Pod "web-1": ImagePullBackOff: Back-off pulling image "web:none"`),
-			"Deployment shop/web on member m: not available: 0 of 1 replicas are available; Pod \"web-1\": ImagePullBackOff: Back-off pulling image \"web:none\". To do: correct the image of Deployment shop/web on the hub, or give member m access to the registry"},
-		"a crash": {failing(available, "ManifestNotAvailableYet", `Pod "web-1": CrashLoopBackOff: back-off 10s restarting failed container`), "To do: read its log: kubectl fleetgate logs deployment/web -n shop --member m"},
-		"a right that the agent lacks": {failing(applied, "ManifestApplyFailed", `the agent may not create deployments of the member: its role lacks the rule {apiGroups: ["apps"]}`),
-			"To do: give the agent's role on member m the right that is named"},
-		"a co-owner":                 {failing(applied, placementv1beta1.ReasonFailedToTakeOver, "it is another's"), "To do: see whenToTakeOver and allowCoOwnership"},
-		"a reserved place":           {failing(applied, placementv1beta1.ReasonReserved, "this namespace is the fleet's"), "To do: take Deployment shop/web out of the placement"},
-		"what nobody has thought of": {failing(applied, "Strange", "it is strange"), "To do: look the reason up in docs/reasons.md, and at the object: kubectl fleetgate get deployment/web -n shop --member m"},
-		"the member is silent": {placed(func(f *Facts, _ *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
+			"Deployment shop/web on member m: not available: 0 of 1 replicas are available; Pod \"web-1\": ImagePullBackOff: Back-off pulling image \"web:none\". Remedy: correct the image of Deployment shop/web on the hub, or give member m access to the registry"},
+		"a crash": {failing(available, "ManifestNotAvailableYet", `Pod "web-1": CrashLoopBackOff: back-off 10s restarting failed container`), "Remedy: check its log: kubectl fleetgate logs deployment/web -n shop --member m"},
+		"a permission that the agent lacks": {failing(applied, "ManifestApplyFailed", `the agent may not create deployments of the member: its role lacks the rule {apiGroups: ["apps"]}`),
+			"Remedy: grant the agent on member m the permission named in the message"},
+		"a co-owner":           {failing(applied, placementv1beta1.ReasonFailedToTakeOver, "it is another's"), "Remedy: check whenToTakeOver and allowCoOwnership"},
+		"a reserved namespace": {failing(applied, placementv1beta1.ReasonReserved, "this namespace is the fleet's"), "Remedy: remove Deployment shop/web from the placement"},
+		"an unknown reason":    {failing(applied, "Strange", "it is strange"), "Remedy: look up the reason in docs/reasons.md and inspect the object: kubectl fleetgate get deployment/web -n shop --member m"},
+		"a member without heartbeat": {placed(func(f *Facts, _ *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
 			f.Members = []clusterv1beta1.MemberCluster{silent("m")}
-		}), "placement shop on member m: not delivered: the member's agent is silent: no heartbeat since noon. To do: start the member's agent"},
+		}), "placement shop on member m: not delivered: the member's agent does not report: no heartbeat since noon. Remedy: start the agent, or check the agent's log"},
 		"the member is paused": {placed(func(f *Facts, _ *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
 			f.Members = []clusterv1beta1.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "m", Annotations: map[string]string{placementv1beta1.PausedAnnotation: "true"}}}}
-		}), "To do: take the annotation away: kubectl annotate membercluster m fleetgate.io/paused-"},
+		}), "Remedy: resume the member: kubectl annotate membercluster m fleetgate.io/paused-"},
 		"the placement is deleted": {placed(func(_ *Facts, p *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
 			p.DeletionTimestamp = &metav1.Time{Time: time.Now()}
-		}), "it is being deleted, and 1 members have to take it away first"},
+		}), "the placement is being deleted; 1 members still have to remove its resources"},
 		"no gateway": {placed(func(_ *Facts, p *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
 			p.Status.Conditions = nil
-		}), "no gateway has looked at it. To do: see whether one leads: kubectl fleetgate diagnose"},
-		"kinds that the author may not": {placed(func(_ *Facts, p *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
+		}), "no gateway has processed the placement. Remedy: check that a gateway is the leader: kubectl fleetgate diagnose"},
+		"kinds that the author may not read": {placed(func(_ *Facts, p *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
 			p.Status.Conditions = append(p.Status.Conditions, condition(placementv1beta1.ConditionResourcesWithheld, metav1.ConditionTrue, "AuthorMayNot", "Selected and not placed: secrets"))
-		}), "Selected and not placed: secrets. To do: have somebody who may read these kinds"},
-		"its turn has not come": {placed(func(_ *Facts, _ *placementv1beta1.ClusterResourcePlacement, b *placementv1beta1.ClusterResourceBinding) {
+		}), "Selected and not placed: secrets. Remedy: have a user who can read these kinds"},
+		"a rollout that has not started": {placed(func(_ *Facts, _ *placementv1beta1.ClusterResourcePlacement, b *placementv1beta1.ClusterResourceBinding) {
 			b.Status.Conditions = []metav1.Condition{condition(placementv1beta1.ConditionRolloutStarted, metav1.ConditionFalse, "RolloutNotStartedYet", "others first")}
-		}), "not rolled out: others first. To do: wait until the members that are updated now are available"},
-		"nothing is known yet": {placed(func(_ *Facts, _ *placementv1beta1.ClusterResourcePlacement, b *placementv1beta1.ClusterResourceBinding) {
+		}), "not rolled out: others first. Remedy: wait until the members being updated are available"},
+		"a member that has not reported": {placed(func(_ *Facts, _ *placementv1beta1.ClusterResourcePlacement, b *placementv1beta1.ClusterResourceBinding) {
 			b.Status.Conditions = []metav1.Condition{condition(applied, metav1.ConditionTrue, "", "")}
-		}), "placement shop on member m: it is on its way, the member has not said how it is. To do: wait"},
-		"ReportDiff is through once it has compared": {placed(func(_ *Facts, p *placementv1beta1.ClusterResourcePlacement, b *placementv1beta1.ClusterResourceBinding) {
+		}), "placement shop on member m: in progress: the member has not reported a status yet. Remedy: wait"},
+		"ReportDiff that has reported": {placed(func(_ *Facts, p *placementv1beta1.ClusterResourcePlacement, b *placementv1beta1.ClusterResourceBinding) {
 			p.Spec.Strategy.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ReportDiff}
 			b.Status.Conditions = []metav1.Condition{condition(placementv1beta1.ConditionDiffReported, metav1.ConditionTrue, "", "")}
 		}), ""},
-		"it is to go": {placed(func(_ *Facts, _ *placementv1beta1.ClusterResourcePlacement, b *placementv1beta1.ClusterResourceBinding) {
+		"a binding to be removed": {placed(func(_ *Facts, _ *placementv1beta1.ClusterResourcePlacement, b *placementv1beta1.ClusterResourceBinding) {
 			b.Spec.State = placementv1beta1.BindingUnscheduled
-		}), "the policy does not pick the member any more"},
-		"a member that nobody approved": {placed(func(f *Facts, _ *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
+		}), "the policy no longer selects the member"},
+		"an unapproved member": {placed(func(f *Facts, _ *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
 			f.Bindings = nil
 			f.Members = []clusterv1beta1.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "m"}, Spec: clusterv1beta1.MemberClusterSpec{Taints: []clusterv1beta1.Taint{{Key: clusterv1beta1.TaintUnapproved, Effect: corev1.TaintEffectNoSchedule}}}}}
-		}), "To do: kubectl fleetgate approve m"},
-		"a spread": {placed(func(f *Facts, _ *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
+		}), "Remedy: kubectl fleetgate approve m"},
+		"a topology spread": {placed(func(f *Facts, _ *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
 			f.Bindings, f.Refusals = nil, map[string]Refusal{"m": {Rule: "TopologySpreadConstraints", Reason: "violated"}}
-		}), "To do: have members of more domains"},
+		}), "Remedy: add members in more topology domains"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
@@ -124,7 +124,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-func TestWhatManyMembersHaveIsToldOnce(t *testing.T) {
+func TestPlacement_MergesEqualAnswersOfMembers(t *testing.T) {
 	f := failing(placementv1beta1.ConditionApplied, "ManifestApplyFailed", "exceeded quota")
 	f.Member = ""
 	for _, name := range []string{"n", "o"} {
@@ -133,12 +133,12 @@ func TestWhatManyMembersHaveIsToldOnce(t *testing.T) {
 		f.Bindings = append(f.Bindings, b)
 	}
 	answers := Placement(f)
-	if len(answers) != 1 || !strings.HasPrefix(answers[0].String(), "Deployment shop/web on member m (and 2 more): not applied: exceeded quota. To do: raise") {
+	if len(answers) != 1 || !strings.HasPrefix(answers[0].String(), "Deployment shop/web on member m (and 2 more): not applied: exceeded quota. Remedy: raise") {
 		t.Errorf("got %v", answers)
 	}
 }
 
-func TestRemediesAreCommandsThatCanBeRun(t *testing.T) {
+func TestShownBy_ReturnsRunnableCommand(t *testing.T) {
 	of := func(group, kind, namespace, name string) *placementv1beta1.ResourceIdentifier {
 		return &placementv1beta1.ResourceIdentifier{Group: group, Kind: kind, Namespace: namespace, Name: name}
 	}
@@ -148,13 +148,13 @@ func TestRemediesAreCommandsThatCanBeRun(t *testing.T) {
 		placement string
 		want      string
 	}{
-		"a workload":              {Answer{Member: "m", Of: of("apps", "Deployment", "shop", "web")}, "logs", "shop", "kubectl fleetgate logs deployment.apps/web -n shop --member m"},
-		"what has no log":         {Answer{Member: "m", Of: of("", "Service", "shop", "web")}, "logs", "shop", "kubectl fleetgate get service/web -n shop --member m"},
-		"what has no namespace":   {Answer{Member: "m", Of: of("rbac.authorization.k8s.io", "ClusterRole", "", "system:web")}, "get", "", "kubectl fleetgate get clusterrole.rbac.authorization.k8s.io/system:web --member m"},
-		"no object":               {Answer{Member: "m"}, "get", "shop", "kubectl fleetgate tree shop --member m"},
-		"neither object nor site": {Answer{}, "get", "team/shop", "kubectl fleetgate tree team/shop"},
-		"a name with a trap":      {Answer{Member: "m", Of: of("", "ConfigMap", "shop", "web; rm -rf $HOME")}, "get", "shop", "kubectl fleetgate tree shop --member m"},
-		"a kind with a trap":      {Answer{Member: "m", Of: of("", "ConfigMap\n", "shop", "web")}, "get", "", "kubectl fleetgate members m"},
+		"a workload":                   {Answer{Member: "m", Of: of("apps", "Deployment", "shop", "web")}, "logs", "shop", "kubectl fleetgate logs deployment.apps/web -n shop --member m"},
+		"a kind without log":           {Answer{Member: "m", Of: of("", "Service", "shop", "web")}, "logs", "shop", "kubectl fleetgate get service/web -n shop --member m"},
+		"a cluster-scoped object":      {Answer{Member: "m", Of: of("rbac.authorization.k8s.io", "ClusterRole", "", "system:web")}, "get", "", "kubectl fleetgate get clusterrole.rbac.authorization.k8s.io/system:web --member m"},
+		"no object":                    {Answer{Member: "m"}, "get", "shop", "kubectl fleetgate tree shop --member m"},
+		"neither object nor member":    {Answer{}, "get", "team/shop", "kubectl fleetgate tree team/shop"},
+		"a name with shell characters": {Answer{Member: "m", Of: of("", "ConfigMap", "shop", "web; rm -rf $HOME")}, "get", "shop", "kubectl fleetgate tree shop --member m"},
+		"a kind with a line feed":      {Answer{Member: "m", Of: of("", "ConfigMap\n", "shop", "web")}, "get", "", "kubectl fleetgate members m"},
 	} {
 		if got := test.answer.shownBy(test.verb, test.placement); got != test.want {
 			t.Errorf("%s: got %s, want %s", name, got, test.want)
@@ -162,7 +162,7 @@ func TestRemediesAreCommandsThatCanBeRun(t *testing.T) {
 	}
 }
 
-func TestHostileTextsStayOnTheirLine(t *testing.T) {
+func TestAnswer_KeepsUntrustedTextOnOneLine(t *testing.T) {
 	a := Answer{Object: "ConfigMap \u202eevil\x1b[2J", Member: "m\nn", Reason: strings.Repeat("long ", 10000) + "\r\n", Remedy: "nothing"}
 	got := a.String()
 	if strings.ContainsAny(got, "\n\r\x1b\u202e") || len(got) > 2000 {
@@ -179,7 +179,7 @@ func FuzzPlain(f *testing.F) {
 	})
 }
 
-func TestMembers(t *testing.T) {
+func TestMember_ReasonAndRemedy(t *testing.T) {
 	joined := func(change func(*MemberFacts)) *MemberFacts {
 		m := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
 		m.Status.Conditions = []metav1.Condition{condition(clusterv1beta1.ConditionJoined, metav1.ConditionTrue, "", "")}
@@ -197,27 +197,27 @@ func TestMembers(t *testing.T) {
 		facts *MemberFacts
 		want  string
 	}{
-		"well":   {joined(nil), ""},
-		"silent": {&MemberFacts{Name: "m", Member: &lost}, "member m: no heartbeat since noon. To do: start its agent"},
-		"its API server is not ready": {joined(func(f *MemberFacts) {
+		"healthy":           {joined(nil), ""},
+		"without heartbeat": {&MemberFacts{Name: "m", Member: &lost}, "member m: no heartbeat since noon. Remedy: start the agent, or check the agent's log on the member cluster: kubectl logs"},
+		"with an API server that is not ready": {joined(func(f *MemberFacts) {
 			f.Member.Status.AgentStatus[0].Conditions = []metav1.Condition{condition(clusterv1beta1.ConditionHealthy, metav1.ConditionFalse, "", "etcd is slow")}
-		}), "its API server is not ready: etcd is slow"},
-		"no credential": {joined(func(f *MemberFacts) {
+		}), "the member's API server is not ready: etcd is slow"},
+		"without credential": {joined(func(f *MemberFacts) {
 			f.Tunnel = &gatewayv1alpha1.ClusterGatewayStatus{HealthyReason: gatewayv1alpha1.HealthyReasonNoCredential}
-		}), "To do: see its ManagedServiceAccount"},
-		"has an agent that is too old": {joined(func(f *MemberFacts) {
+		}), "Remedy: check its ManagedServiceAccount"},
+		"with an outdated agent": {joined(func(f *MemberFacts) {
 			f.Member.Status.Conditions = append(f.Member.Status.Conditions, condition(clusterv1beta1.ConditionAgentOutdated, metav1.ConditionTrue, "", "the agent is v0.1.0"))
-		}), "the agent is v0.1.0. To do: see docs/agents.md: upgrade its agent"},
+		}), "the agent is v0.1.0. Remedy: upgrade the agent; see docs/agents.md"},
 		"paused": {joined(func(f *MemberFacts) {
 			f.Member.Annotations = map[string]string{placementv1beta1.PausedAnnotation: "true"}
-		}), "it is paused"},
-		"leaving": {joined(func(f *MemberFacts) { f.Member.DeletionTimestamp = &metav1.Time{} }), "it leaves"},
+		}), "the member is paused"},
+		"leaving": {joined(func(f *MemberFacts) { f.Member.DeletionTimestamp = &metav1.Time{} }), "the member is leaving; its agent has not confirmed yet"},
 		"has left": {&MemberFacts{Name: "m", Cluster: &registrationv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "clusters", Name: "m", Annotations: map[string]string{"fleetgate.io/member-uid": "x"}}}}, "keeps it from joining again. To do: to let it join again: kubectl annotate"},
-		"was refused": {&MemberFacts{Name: "m", Tokens: good, Registrations: []registrationv1alpha1.ClusterRegistration{{Status: registrationv1alpha1.ClusterRegistrationStatus{
-			Conditions: []metav1.Condition{condition(registrationv1alpha1.RegistrationConditionGranted, metav1.ConditionFalse, "TokenUsedUp", "used up")}}}}}, "see which registration below is its"},
-		"comes with an expired token": {&MemberFacts{Name: "m"}, "member m: no cluster of that name has registered, and no registration token is valid: those that there were have expired, or are used up. To do: make another: kubectl fleetgate token"},
-		"is nobody":                   {&MemberFacts{Name: "m", Tokens: good}, ""},
+			Namespace: "clusters", Name: "m", Annotations: map[string]string{"fleetgate.io/member-uid": "x"}}}}, "prevents it from joining again. Remedy: to allow it to join again, run kubectl annotate"},
+		"with a rejected registration": {&MemberFacts{Name: "m", Tokens: good, Registrations: []registrationv1alpha1.ClusterRegistration{{Status: registrationv1alpha1.ClusterRegistrationStatus{
+			Conditions: []metav1.Condition{condition(registrationv1alpha1.RegistrationConditionGranted, metav1.ConditionFalse, "TokenUsedUp", "used up")}}}}}, "check whether one of the registrations below belongs to it"},
+		"without a valid token": {&MemberFacts{Name: "m"}, "member m: no cluster with this name has registered, and no registration token is valid; earlier tokens have expired or are used up. Remedy: create a token: kubectl fleetgate token"},
+		"that does not exist":   {&MemberFacts{Name: "m", Tokens: good}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
@@ -239,18 +239,18 @@ func eviction(ago int, executed metav1.ConditionStatus) placementv1beta1.Cluster
 	return e
 }
 
-func TestABudgetThatSaidNoLongAgoIsNoReason(t *testing.T) {
-	held := clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m"}, Spec: clusterv1beta1.MemberClusterSpec{Taints: []clusterv1beta1.Taint{{Key: clusterv1beta1.TaintCordoned}}}}
-	free := clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
+func TestPlacement_ReportsOnlyNewestBlockedEviction(t *testing.T) {
+	cordoned := clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m"}, Spec: clusterv1beta1.MemberClusterSpec{Taints: []clusterv1beta1.Taint{{Key: clusterv1beta1.TaintCordoned}}}}
+	schedulable := clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
 	for name, test := range map[string]struct {
 		member    clusterv1beta1.MemberCluster
 		evictions []placementv1beta1.ClusterResourcePlacementEviction
 		blocked   bool
 	}{
-		"a drain that may not go on":          {held, []placementv1beta1.ClusterResourcePlacementEviction{eviction(9, metav1.ConditionFalse)}, true},
-		"a member that was uncordoned since":  {free, []placementv1beta1.ClusterResourcePlacementEviction{eviction(9, metav1.ConditionFalse)}, false},
-		"a no before a yes":                   {held, []placementv1beta1.ClusterResourcePlacementEviction{eviction(9, metav1.ConditionFalse), eviction(5, metav1.ConditionTrue)}, false},
-		"a yes before a no, in another order": {held, []placementv1beta1.ClusterResourcePlacementEviction{eviction(5, metav1.ConditionFalse), eviction(9, metav1.ConditionTrue)}, true},
+		"blocked eviction":                          {cordoned, []placementv1beta1.ClusterResourcePlacementEviction{eviction(9, metav1.ConditionFalse)}, true},
+		"member uncordoned since":                   {schedulable, []placementv1beta1.ClusterResourcePlacementEviction{eviction(9, metav1.ConditionFalse)}, false},
+		"blocked before executed":                   {cordoned, []placementv1beta1.ClusterResourcePlacementEviction{eviction(9, metav1.ConditionFalse), eviction(5, metav1.ConditionTrue)}, false},
+		"executed before blocked, in another order": {cordoned, []placementv1beta1.ClusterResourcePlacementEviction{eviction(5, metav1.ConditionFalse), eviction(9, metav1.ConditionTrue)}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := placed(func(f *Facts, _ *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
@@ -263,7 +263,7 @@ func TestABudgetThatSaidNoLongAgoIsNoReason(t *testing.T) {
 	}
 }
 
-func TestAnObjectComesFromAPlacement(t *testing.T) {
+func TestObject_NamesPlacementAndFieldManager(t *testing.T) {
 	work := placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-m", Name: "shop-work", Labels: map[string]string{placementv1beta1.ParentResourceSnapshotIndexLabel: "3"}}}
 	work.Status.ManifestConditions = []placementv1beta1.ManifestCondition{{
 		Identifier: placementv1beta1.WorkResourceIdentifier{Kind: "Deployment", Resource: "deployments", Group: "apps", Namespace: "shop", Name: "web"},
@@ -278,11 +278,11 @@ func TestAnObjectComesFromAPlacement(t *testing.T) {
 	}
 	f.Works[0].Status.ManifestConditions[0].Conditions = []metav1.Condition{condition(placementv1beta1.ConditionApplied, metav1.ConditionFalse, placementv1beta1.ReasonNotTakenOver, "not ours")}
 	f.Unread = errors.New("no tunnel")
-	if got, wrong := Object(f); !wrong || !strings.Contains(got.String(), "not applied: not ours. To do: choose another whenToTakeOver") || !strings.Contains(strings.Join(got.Details, ""), "no tunnel") {
+	if got, wrong := Object(f); !wrong || !strings.Contains(got.String(), "not applied: not ours. Remedy: set whenToTakeOver") || !strings.Contains(strings.Join(got.Details, ""), "no tunnel") {
 		t.Errorf("wrong %v: %s", wrong, got)
 	}
 	f.Name = "other"
-	if got, wrong := Object(f); !wrong || !strings.Contains(got.Reason, "no placement brings it there") {
+	if got, wrong := Object(f); !wrong || !strings.Contains(got.Reason, "no placement applies this object") {
 		t.Errorf("wrong %v: %s", wrong, got)
 	}
 }
@@ -304,13 +304,13 @@ func aboutWeb(t *testing.T) *ObjectFacts {
 	}
 }
 
-func TestAnObjectOfWhichTheMemberHasNotReportedIsAPlacementsToo(t *testing.T) {
+func TestObject_FindsManifestWithoutReport(t *testing.T) {
 	f := aboutWeb(t)
 	got, wrong := Object(f)
-	if text := strings.Join(got.Details, "\n"); !wrong || !strings.HasPrefix(got.String(), "Deployment shop/web on member m: it is on its way, the member has not said how it is. To do: wait") || !strings.Contains(text, "placed by shop") {
+	if text := strings.Join(got.Details, "\n"); !wrong || !strings.HasPrefix(got.String(), "Deployment shop/web on member m: in progress: the member has not reported a status yet. Remedy: wait") || !strings.Contains(text, "placed by shop") {
 		t.Errorf("wrong %v: %s\n%s", wrong, got, text)
 	}
-	// Once it has, that is told once.
+	// A reported manifest is found only once.
 	f.Works[0].Status.ManifestConditions = []placementv1beta1.ManifestCondition{{
 		Identifier: placementv1beta1.WorkResourceIdentifier{Ordinal: 1, Group: "apps", Kind: "Deployment", Resource: "deployments", Namespace: "shop", Name: "web"},
 		Conditions: []metav1.Condition{condition(placementv1beta1.ConditionApplied, metav1.ConditionTrue, "", "")},
@@ -320,20 +320,20 @@ func TestAnObjectOfWhichTheMemberHasNotReportedIsAPlacementsToo(t *testing.T) {
 	}
 }
 
-func TestAnObjectOfAnotherNamespaceIsAnother(t *testing.T) {
+func TestObject_DistinguishesNamespaces(t *testing.T) {
 	f := aboutWeb(t)
 	f.Namespace = "default"
 	f.Fields = []metav1.ManagedFieldsEntry{{Manager: "helm", Time: &metav1.Time{Time: time.Unix(1000, 0)}}}
 	got, wrong := Object(f)
 	text := strings.Join(got.Details, "\n")
-	if !wrong || got.Reason != "no placement brings it there" || !strings.Contains(text, "shop brings one to namespace shop: ask for that with -n shop") || !strings.Contains(text, "last written by helm") {
+	if !wrong || got.Reason != "no placement applies this object" || !strings.Contains(text, "shop applies one in namespace shop: select it with -n shop") || !strings.Contains(text, "last written by helm") {
 		t.Errorf("wrong %v: %s\n%s", wrong, got, text)
 	}
 	f.Unread = apierrors.NewNotFound(schema.GroupResource{Resource: "deployments"}, "web")
-	if got, _ := Object(f); !strings.Contains(strings.Join(got.Details, "\n"), "it is not on the member") {
+	if got, _ := Object(f); !strings.Contains(strings.Join(got.Details, "\n"), "the object does not exist on the member") {
 		t.Errorf("got %v", got.Details)
 	}
-	// One of another group is none either.
+	// An object of another group is not found either.
 	f = aboutWeb(t)
 	f.Mapping.GroupVersionKind.Group = "example.com"
 	if finds := f.Finds(); len(finds) != 0 {

@@ -165,7 +165,7 @@ var _ = Describe("The console", Ordered, ContinueOnFailure, func() {
 
 	It("shows how long a member takes, and what it warns of, as text", func() {
 		b.show("/member?name=" + first)
-		Expect(b.main()).To(And(MatchRegexp(`Answers in\s+\d+ ms`), ContainSubstring("<script>alert(2)</script>"), Not(ContainSubstring("\u202e")), Not(ContainSubstring("\u2066"))))
+		Expect(b.main()).To(And(MatchRegexp(`Response time\s+\d+ ms`), ContainSubstring("<script>alert(2)</script>"), Not(ContainSubstring("\u202e")), Not(ContainSubstring("\u2066"))))
 		Expect(len(b.main())).To(BeNumerically("<", 64<<10))
 		Expect(b.text("String(document.scripts.length)")).To(Equal("1"))
 	})
@@ -184,12 +184,12 @@ var _ = Describe("The console", Ordered, ContinueOnFailure, func() {
 
 	It("shows one placement with what differs, and its way to members by itself", func(ctx SpecContext) {
 		Eventually(func() string { b.show("/placement?name=shop"); return b.main() }).Should(And(
-			ContainSubstring("ConfigMap shop/settings on member member-1: "), ContainSubstring("/data/a"), ContainSubstring("To do: "),
-			ContainSubstring("<script>alert(3)</script>"), ContainSubstring("of 2 members have had it"), ContainSubstring("member member-2: available")))
+			ContainSubstring("ConfigMap shop/settings on member member-1: "), ContainSubstring("/data/a"), ContainSubstring("Remedy: "),
+			ContainSubstring("<script>alert(3)</script>"), ContainSubstring("of 2 members for an hour or longer"), ContainSubstring("member member-2: available")))
 		live("/placement?name=shop")
 		within("a repair", func() {
 			onMember(ctx, first, "", "patch", "configmap", "settings", "--namespace=shop", "--type=merge", "--patch", `{"data":{"a":"one"}}`)
-		}, func() { Eventually(soon).Should(ContainSubstring("It is as it should be")) })
+		}, func() { Eventually(soon).Should(ContainSubstring("No problems found.")) })
 	})
 
 	It("shows names that are scripts as text", func() {
@@ -198,18 +198,18 @@ var _ = Describe("The console", Ordered, ContinueOnFailure, func() {
 	})
 
 	It("has a run approved after the exact request was shown", func(ctx SpecContext) {
-		Eventually(func() string { b.show("/runs"); return b.main() }).Should(And(ContainSubstring("canary"), ContainSubstring("member-1: has it"), ContainSubstring("member-2: waits")))
+		Eventually(func() string { b.show("/runs"); return b.main() }).Should(And(ContainSubstring("canary"), ContainSubstring("member-1: updated"), ContainSubstring("member-2: pending")))
 		b.picture("runs-light")
 		b.press("Approve")
-		Eventually(b.main).Should(And(ContainSubstring("As you, on the hub:"),
+		Eventually(b.main).Should(And(ContainSubstring("The console sends this to the hub with your credentials:"),
 			MatchRegexp(`PATCH /apis/placement.kubernetes-fleet.io/v1beta1/clusterapprovalrequests/\S+/status`), ContainSubstring(`"type":"Approved"`)))
 		Expect(b.examine()).To(BeEmpty())
 		b.picture("confirm-light")
 		Expect(hub(ctx, "", "get", "clusterapprovalrequests", "--output=yaml")).NotTo(ContainSubstring("ApprovedByUser"), "nothing was sent yet")
-		within("a stage", func() { b.press("Send it") }, func() {
-			Eventually(b.main).Should(ContainSubstring("member-2: has it"))
+		within("a stage", func() { b.press("Send") }, func() {
+			Eventually(b.main).Should(ContainSubstring("member-2: updated"))
 		})
-		Expect(hub(ctx, "", "get", "clusterapprovalrequests", "--output=yaml")).To(ContainSubstring("approved with kubectl fleetgate console"))
+		Expect(hub(ctx, "", "get", "clusterapprovalrequests", "--output=yaml")).To(ContainSubstring("Approved with kubectl fleetgate console"))
 		Eventually(b.main).Should(And(ContainSubstring("Succeeded"), Not(ContainSubstring("Stop"))))
 	})
 
@@ -218,19 +218,19 @@ var _ = Describe("The console", Ordered, ContinueOnFailure, func() {
 		Eventually(func() string { b.show("/runs"); return b.main() }).Should(ContainSubstring("again"))
 		b.show("/runs/confirm?what=stop&run=again")
 		Expect(b.main()).To(And(ContainSubstring("PATCH /apis/placement.kubernetes-fleet.io/v1beta1/clusterstagedupdateruns/again\n"), MatchRegexp(`\{"metadata":\{"uid":"[^"]+"\},"spec":\{"state":"Stop"\}\}`)))
-		b.press("Send it")
+		b.press("Send")
 		Eventually(func() string {
 			return hub(ctx, "", "get", "clusterstagedupdaterun", "again", "--output=jsonpath={.spec.state}")
 		}).Should(Equal("Stop"))
 	})
 
 	It("looks across members, live, down to a Pod's log and events", func(ctx SpecContext) {
-		live("/across?kind=configmaps&namespace=shop")
+		live("/search?kind=configmaps&namespace=shop")
 		Expect(soon()).To(And(ContainSubstring(first), ContainSubstring(second), ContainSubstring("settings")))
 		within("a ConfigMap of a member", func() { onMember(ctx, second, "", "create", "configmap", "by-hand", "--namespace=shop") }, func() {
 			Eventually(soon).Should(ContainSubstring("by-hand"))
 		})
-		b.show("/across?kind=pods&members=region%3Deu")
+		b.show("/search?kind=pods&members=region%3Deu")
 		Expect(b.main()).To(And(ContainSubstring("talks"), Not(ContainSubstring(second))))
 		b.press("talks")
 		Eventually(b.main).Should(And(ContainSubstring("Pod default/talks"), ContainSubstring("one line of a log after the other"), ContainSubstring("On member member-1")))
@@ -238,10 +238,10 @@ var _ = Describe("The console", Ordered, ContinueOnFailure, func() {
 	})
 
 	It("lists what is wrong now with what to do", func(ctx SpecContext) {
-		live("/wrong")
+		live("/problems")
 		within("a placement that fails", func() {
 			hub(ctx, strings.NewReplacer("newcomer", "five", "PickFixed, clusterNames: [member-1]", "PickN, numberOfClusters: 5").Replace(newcomer), "apply", "--filename=-")
-		}, func() { Eventually(soon).Should(And(ContainSubstring("Placement five"), ContainSubstring("To do: "))) })
+		}, func() { Eventually(soon).Should(And(ContainSubstring("Placement five"), ContainSubstring("Remedy: "))) })
 	})
 
 	It("has nothing serious that keeps people from using it, light or dark", func() {
@@ -249,7 +249,7 @@ var _ = Describe("The console", Ordered, ContinueOnFailure, func() {
 			b.scheme(scheme)
 			for name, path := range map[string]string{
 				"fleet": "/?by=region", "member": "/member?name=" + first, "placements": "/placements", "placement": "/placement?name=shop", "runs": "/runs",
-				"across": "/across?kind=pods", "pod": "/pod?member=member-1&namespace=default&name=talks", "wrong": "/wrong", "failed": "/placement?name=nowhere",
+				"search": "/search?kind=pods", "pod": "/pod?member=member-1&namespace=default&name=talks", "problems": "/problems", "failed": "/placement?name=nowhere",
 			} {
 				b.show(path)
 				b.picture(name + "-" + scheme)

@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// Of the placements some are not well on any member; each of these is on all of them.
-	manyMembers, manyPlacements, manyUnwell = 1000, 100, 5
+	// Failing placements fail on all members.
+	manyMembers, manyPlacements, manyFailing = 1000, 100, 5
 	// mostHeap is what a page may have of JavaScript, in bytes.
 	mostHeap = 50 << 20
 )
@@ -45,7 +45,7 @@ var _ = Describe("A thousand members and a hundred placements", Ordered, func() 
 		}
 		for i := range manyPlacements {
 			refusing := 0
-			if i < manyUnwell {
+			if i < manyFailing {
 				refusing = manyMembers
 			}
 			all = append(all, stored.Placement(i, refusing))
@@ -63,7 +63,7 @@ var _ = Describe("A thousand members and a hundred placements", Ordered, func() 
 			args []string
 			want string
 		}{
-			{[]string{"members"}, "member-999"}, {[]string{"why", "placement-0"}, " more): not applied: exceeded quota"}, {[]string{"tree", "placement-0", "--unwell"}, "member member-999: not applied"},
+			{[]string{"members"}, "member-999"}, {[]string{"why", "placement-0"}, " more): not applied: exceeded quota"}, {[]string{"tree", "placement-0", "--not-ready"}, "member member-999: not applied"},
 		} {
 			// The first asks the hub for its kinds, as kubectl's first does.
 			for _, which := range []string{"first", "next"} {
@@ -73,7 +73,7 @@ var _ = Describe("A thousand members and a hundred placements", Ordered, func() 
 				out, err := command.CombinedOutput()
 				took := time.Since(started)
 				if exit := new(exec.ExitError); errors.As(err, &exit) && exit.ExitCode() == 2 {
-					err = nil // It has found what is wrong.
+					err = nil // It has found a problem.
 				}
 				Expect(err).NotTo(HaveOccurred(), string(out))
 				Expect(string(out)).To(ContainSubstring(call.want))
@@ -85,7 +85,7 @@ var _ = Describe("A thousand members and a hundred placements", Ordered, func() 
 	It("fit into a page", func() {
 		b := openConsole(kubeconfig)
 		call(b, performance.Enable, performance.EnableParams{})
-		for name, path := range map[string]string{"fleet": "/?by=region", "placements": "/placements", "placement": "/placement?name=placement-0", "wrong": "/wrong"} {
+		for name, path := range map[string]string{"fleet": "/?by=region", "placements": "/placements", "placement": "/placement?name=placement-0", "problems": "/problems"} {
 			b.show(path)
 			b.picture("thousand-" + name)
 			took := b.text("String(Math.round(performance.getEntriesByType('navigation')[0].domComplete))")

@@ -100,7 +100,7 @@ var _ = Describe("A member that kubectl fleetgate moves", Ordered, Label("matrix
 		first.placeApplication(ctx, "alone", "alone", "first")
 
 		joining := first.plugin(ctx, "join", edgeName, "--member-kubeconfig="+edge.Admin, "--labels=region=eu", "--timeout=2m")
-		Eventually(joining.Err).Should(gbytes.Say("the agent is installed on https://"))
+		Eventually(joining.Err).Should(gbytes.Say("installed the agent on https://"))
 		edge.RunAgent(ctx)
 		Eventually(joining).WithTimeout(2 * time.Minute).Should(gexec.Exit(0))
 		first.kubectl(ctx, "", "label", "membercluster", edgeName, "tier=gold")
@@ -113,7 +113,7 @@ var _ = Describe("A member that kubectl fleetgate moves", Ordered, Label("matrix
 	It("is refused where it cannot be moved, and nothing is changed", func(ctx SpecContext) {
 		same := move(ctx, first, first)
 		Expect(same.ExitCode()).To(Equal(1))
-		Expect(same.Err).To(gbytes.Say("both contexts lead to the same hub"))
+		Expect(same.Err).To(gbytes.Say("both contexts point to the same hub"))
 
 		nobody := first.plugin(ctx, "move", "edgy", "--to-kubeconfig="+second.HubKubeconfig(), "--member-kubeconfig="+edge.Admin)
 		Eventually(nobody).Should(gexec.Exit(1))
@@ -131,7 +131,7 @@ var _ = Describe("A member that kubectl fleetgate moves", Ordered, Label("matrix
 		moved := move(ctx, first, second)
 		Expect(moved.ExitCode()).To(Equal(0))
 		Expect(string(moved.Out.Contents())).To(Equal("member edge has moved\n"))
-		Expect(moved.Err).To(gbytes.Say("the other hub has no placement alone, ours: what is there of it stays"))
+		Expect(moved.Err).To(gbytes.Say("the other hub has no placement alone, ours: their resources are retained"))
 
 		Expect(first.memberField(ctx, "{.metadata.name}")()).To(BeEmpty())
 		Expect(first.asks(ctx, "get", "clusters.fleet.cattle.io", "--all-namespaces", "--output=name")()).To(BeEmpty())

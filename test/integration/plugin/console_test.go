@@ -77,38 +77,38 @@ var _ = Describe("The console", Ordered, ContinueOnFailure, func() {
 		address, err := url.Parse(strings.ReplaceAll(string(open[1]), "&amp;", "&"))
 		Expect(err).NotTo(HaveOccurred())
 		base = "http://" + address.Host
-		Expect(page(ctx, address.RequestURI())).To(ContainSubstring("Go on"))
+		Expect(page(ctx, address.RequestURI())).To(ContainSubstring("Continue"))
 	})
 
 	It("shows what kubectl shows", func(ctx SpecContext) {
 		Expect(page(ctx, "/?by=name")).To(And(ContainSubstring(first), ContainSubstring(second), ContainSubstring("<svg")))
-		Expect(page(ctx, "/member?name="+first)).To(And(ContainSubstring("What is placed there"), ContainSubstring("v1.")))
+		Expect(page(ctx, "/member?name="+first)).To(And(ContainSubstring("Placed resources"), ContainSubstring("v1.")))
 		// Those of other specs may be about to go.
 		staying := `--output=go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}`
 		for _, name := range strings.Fields(hub(ctx, "", "get", "clusterresourceplacements", staying)) {
 			Expect(page(ctx, "/placements")).To(ContainSubstring("/placement?name=" + name))
 			Expect(page(ctx, "/placement?name="+name)).To(ContainSubstring("placement " + name))
 		}
-		Expect(page(ctx, "/runs")).To(ContainSubstring("Runs"))
-		Expect(page(ctx, "/wrong")).To(ContainSubstring("What is wrong now"))
+		Expect(page(ctx, "/runs")).To(ContainSubstring("Update runs"))
+		Expect(page(ctx, "/problems")).To(ContainSubstring("<h1>Problems</h1>"))
 	})
 
 	It("looks across members", func(ctx SpecContext) {
 		for _, member := range []string{first, second} {
 			onMember(ctx, member, allowed, "apply", "--filename=-")
 		}
-		Eventually(func() string { return page(ctx, "/across?kind=nodes") }).Should(And(ContainSubstring("member-1-node-1"), ContainSubstring("member-2-node-1")))
-		Expect(page(ctx, "/across?kind=nodes&members=name%3D"+second)).NotTo(ContainSubstring("member-1-node-1"))
+		Eventually(func() string { return page(ctx, "/search?kind=nodes") }).Should(And(ContainSubstring("member-1-node-1"), ContainSubstring("member-2-node-1")))
+		Expect(page(ctx, "/search?kind=nodes&members=name%3D"+second)).NotTo(ContainSubstring("member-1-node-1"))
 	})
 
 	It("looks for any kind that a member has", func(ctx SpecContext) {
 		onMember(ctx, second, definition("sprockets.example.com", "Sprocket", "{size: {type: string}}"), "apply", "--filename=-")
 		onMember(ctx, second, "", "wait", "customresourcedefinition/sprockets.example.com", "--for=condition=Established", "--timeout=30s")
 		onMember(ctx, second, strings.Replace(object("Sprocket"), "namespace: sprocket", "namespace: default", 1), "apply", "--filename=-")
-		Eventually(func() string { return page(ctx, "/across?kind=sprockets.example.com") }).Should(And(
+		Eventually(func() string { return page(ctx, "/search?kind=sprockets.example.com") }).Should(And(
 			ContainSubstring("<option selected>sprockets.example.com</option>"), MatchRegexp(`<td>default</td>.*<td>one</td>`)))
-		Expect(page(ctx, "/across?kind=sprockets.example.com&namespace=kube-system")).To(ContainSubstring("nothing"))
-		Expect(page(ctx, "/across?kind=clusterroles.rbac.authorization.k8s.io&namespace=default")).To(ContainSubstring("cluster-admin"))
+		Expect(page(ctx, "/search?kind=sprockets.example.com&namespace=kube-system")).To(ContainSubstring("No resources found."))
+		Expect(page(ctx, "/search?kind=clusterroles.rbac.authorization.k8s.io&namespace=default")).To(ContainSubstring("cluster-admin"))
 	})
 
 	It("tells pages of changes", func(ctx SpecContext) {

@@ -30,7 +30,7 @@ var _ = Describe("A cluster joins by the plugin", Ordered, func() {
 
 		_, code, stderr := tries(ctx, "join", "edge", "--member-kubeconfig="+edge.Admin, "--timeout=3s")
 		Expect(code).To(Equal(1))
-		Expect(stderr).To(And(ContainSubstring("the agent is installed"), ContainSubstring("the agent of edge has not registered: see what its agent says")))
+		Expect(stderr).To(And(ContainSubstring("installed the agent on"), ContainSubstring("the agent of edge has not registered: check the agent's log")))
 	})
 
 	It("from start to end, with the rights that the chart gives", func(ctx SpecContext) {
@@ -38,8 +38,8 @@ var _ = Describe("A cluster joins by the plugin", Ordered, func() {
 		join.Env = append(os.Environ(), "HOME="+running.Dir, "KUBECONFIG=")
 		joining, err := gexec.Start(join, GinkgoWriter, GinkgoWriter)
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(joining.Err).Should(gbytes.Say(`token clusters/\S+ is made, for Cluster edge alone`))
-		Eventually(joining.Err).Should(gbytes.Say("the agent is installed on https://"))
+		Eventually(joining.Err).Should(gbytes.Say(`created token clusters/\S+, valid for Cluster edge only`))
+		Eventually(joining.Err).Should(gbytes.Say("installed the agent on https://"))
 		Eventually(joining.Err).Should(gbytes.Say("the agent of edge has not registered"))
 		edge.RunAgent(ctx)
 		Eventually(joining).Should(gexec.Exit(0))
@@ -48,7 +48,7 @@ var _ = Describe("A cluster joins by the plugin", Ordered, func() {
 
 		_, code, stderr := tries(ctx, "join", "edge", "--member-kubeconfig="+edge.Admin)
 		Expect(code).To(Equal(1))
-		Expect(stderr).To(ContainSubstring(`member "edge" is there already`))
+		Expect(stderr).To(ContainSubstring(`member "edge" already exists`))
 	})
 
 	It("and why says which right its agent has lost", func(ctx SpecContext) {
@@ -70,15 +70,15 @@ spec:
 			line, _, _ := strings.Cut(out, "\n")
 			return fmt.Sprintf("%d %s%s", code, line, stderr)
 		}).Should(And(HavePrefix("2 Namespace rightless on member edge: not applied: The agent may not"), ContainSubstring("namespaces"),
-			ContainSubstring("To do: give the agent's role on member edge the right that is named")))
+			ContainSubstring("Remedy: grant the agent on member edge the permission named in the message")))
 		edge.Kubectl(ctx, "", "create", "clusterrolebinding", "fleetgate:fleet-system:fleet-agent:placement", "--clusterrole=cluster-admin", "--serviceaccount=fleet-system:fleet-agent")
 		hub(ctx, "", "label", "namespace", "rightless", "tried=again") // It would be tried again later anyway.
-		Eventually(says(ctx, "why", "rightless", "--member", "edge")).Should(ContainSubstring("is as it should be"))
+		Eventually(says(ctx, "why", "rightless", "--member", "edge")).Should(ContainSubstring("no problems found"))
 	})
 
 	It("and leaves again", func(ctx SpecContext) {
 		hub(ctx, "", "delete", "clusterresourceplacement", "rightless", "--ignore-not-found")
 		Expect(plugin(ctx, "leave", "edge")).To(Equal("member edge has left\n"))
-		Expect(says(ctx, "why", "member/edge")()).To(ContainSubstring("keeps it from joining again"))
+		Expect(says(ctx, "why", "member/edge")()).To(ContainSubstring("prevents it from joining again"))
 	})
 })

@@ -28,12 +28,12 @@ spec:
 var _ = Describe("Members by the plugin", Ordered, ContinueOnFailure, func() {
 	It("are told in one table, by label, by name and as objects", func(ctx SpecContext) {
 		Eventually(says(ctx, "members", "-o", "wide")).Should(And(
-			MatchRegexp(`NAME +JOINED +CONNECTED +LAST-SEEN +AGENT +KUBERNETES +FAILING +TAINTS +NODES +WHY-NOT`),
+			MatchRegexp(`NAME +JOINED +CONNECTED +LAST-SEEN +AGENT +KUBERNETES +FAILING +TAINTS +NODES +REASON`),
 			MatchRegexp(`member-1 +True +Yes +\S+ ago +\S+ +v1\.\d+\.\d+ +\d+ +- +1 +`),
 			ContainSubstring(second)))
 		Expect(plugin(ctx, "members", "-l", "name="+first, "-o", "name")).To(Equal("membercluster.cluster.kubernetes-fleet.io/member-1\n"))
 		Expect(plugin(ctx, "members", second, "-o", "yaml")).To(And(ContainSubstring("kind: MemberClusterList"), Not(ContainSubstring("name: member-1"))))
-		Eventually(says(ctx, "members", second, "--unwell")).Should(ContainSubstring("No members found"))
+		Eventually(says(ctx, "members", second, "--not-ready")).Should(ContainSubstring("No members found"))
 	})
 
 	It("is what kubectl fleetgate runs, with completion of names", func(ctx SpecContext) {
@@ -72,7 +72,7 @@ var _ = Describe("Members by the plugin", Ordered, ContinueOnFailure, func() {
 		Expect(plugin(ctx, "members", second)).To(ContainSubstring("fleetgate.io/cordoned:NoSchedule"))
 		out, code, _ := tries(ctx, "why", "member/"+second)
 		Expect(code).To(Equal(2))
-		Expect(out).To(ContainSubstring("To do: kubectl fleetgate uncordon member-2"))
+		Expect(out).To(ContainSubstring("Remedy: kubectl fleetgate uncordon member-2"))
 		plugin(ctx, "uncordon", second)
 		plugin(ctx, "taint", second, "maintenance=rack-7:NoSchedule")
 		Expect(plugin(ctx, "members", second)).To(ContainSubstring("maintenance=rack-7:NoSchedule"))
@@ -109,7 +109,7 @@ metadata: {name: `+name+`}
 spec: {identity: {kind: User, apiGroup: rbac.authorization.k8s.io, name: someone}, taints: [{key: fleetgate.io/unapproved, effect: NoSchedule}]}
 `, "apply", "--filename=-")
 		}
-		Expect(says(ctx, "why", "member/newcomer")()).To(ContainSubstring("To do: kubectl fleetgate approve newcomer"))
+		Expect(says(ctx, "why", "member/newcomer")()).To(ContainSubstring("Remedy: kubectl fleetgate approve newcomer"))
 		plugin(ctx, "reject", "newcomer")
 		Expect(plugin(ctx, "leave", "guest")).To(Equal("member guest has left\n"))
 		Eventually(says(ctx, "members", "-o", "name")).ShouldNot(ContainSubstring("newcomer"))
@@ -139,16 +139,16 @@ spec: {minAvailable: 1}
 		Expect(stderr).To(And(ContainSubstring("draining member \"member-2\""), ContainSubstring("Eviction is blocked")))
 		out, code, _ := tries(ctx, "why", "moving", "--member", second)
 		Expect(code).To(Equal(2))
-		Expect(out).To(And(HavePrefix("placement moving on member member-2: Eviction is blocked"), ContainSubstring("To do: wait until more members have it, or change ClusterResourcePlacementDisruptionBudget moving")))
+		Expect(out).To(And(HavePrefix("placement moving on member member-2: Eviction is blocked"), ContainSubstring("Remedy: wait until more members have the placement, or change ClusterResourcePlacementDisruptionBudget moving")))
 
 		// Who has given up, and uncordoned it, has no budget in the way any more.
 		plugin(ctx, "uncordon", second)
-		Expect(plugin(ctx, "why", "moving", "--member", second)).To(Equal("placement moving is as it should be\n"))
+		Expect(plugin(ctx, "why", "moving", "--member", second)).To(Equal("placement moving: no problems found\n"))
 
 		hub(ctx, "", "delete", "clusterresourceplacementdisruptionbudget", "moving")
 		Expect(plugin(ctx, "drain", second)).To(And(ContainSubstring("placement moving evicted"), ContainSubstring("member member-2 drained")))
 		Eventually(says(ctx, "tree", "moving")).Should(ContainSubstring("member member-1: available"))
-		Expect(says(ctx, "why", "moving", "--member", second)()).To(ContainSubstring("To do: kubectl fleetgate uncordon member-2"))
+		Expect(says(ctx, "why", "moving", "--member", second)()).To(ContainSubstring("Remedy: kubectl fleetgate uncordon member-2"))
 		plugin(ctx, "uncordon", second)
 		hub(ctx, "", "delete", "clusterresourceplacement", "moving", "--wait=false")
 	})
@@ -166,13 +166,13 @@ spec: {minAvailable: 1}
 		}
 		before, err := running.Kubectl(ctx, own, "", "config", "current-context")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(run("use", first)).To(ContainSubstring("kubectl works on member-1 now"))
+		Expect(run("use", first)).To(ContainSubstring("Switched to member-1 with context"))
 		out, err := running.Kubectl(ctx, own, "", "get", "nodes", "--output=name")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(out).To(ContainSubstring("node/member-1"))
 		Expect(run("members", "-o", "name")).To(ContainSubstring(second), "the plugin goes on to work on the hub")
 		run("use", second)
-		Expect(run("use", "-")).To(ContainSubstring("2 contexts removed"))
+		Expect(run("use", "-")).To(ContainSubstring("removed 2 contexts"))
 		after, err := running.Kubectl(ctx, own, "", "config", "current-context")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(after).To(Equal(before))
@@ -182,7 +182,7 @@ spec: {minAvailable: 1}
 	})
 
 	It("come with tokens", func(ctx SpecContext) {
-		Expect(plugin(ctx, "token", "edge", "--ttl=1h")).To(And(ContainSubstring("token edge made in namespace clusters"), ContainSubstring("helm install")))
+		Expect(plugin(ctx, "token", "edge", "--ttl=1h")).To(And(ContainSubstring("token edge created in namespace clusters"), ContainSubstring("helm install")))
 		Expect(plugin(ctx, "token", "--values")).To(And(ContainSubstring("token:"), ContainSubstring("apiServerURL:")))
 	})
 

@@ -60,9 +60,9 @@ var _ = Describe("Members are reached by the plugin", Ordered, ContinueOnFailure
 
 	It("and not where nobody said, or nobody is", func(ctx SpecContext) {
 		for want, args := range map[string][]string{
-			"say where: --member NAME":                    {"get", "nodes"},
+			"no member selected: set --member NAME":       {"get", "nodes"},
 			`no member "membre-1": did you mean member-1`: {"get", "nodes", "--member", "membre-1"},
-			"not both": {"get", "nodes", "--member", first, "--members", "all"},
+			"mutually exclusive":                          {"get", "nodes", "--member", first, "--members", "all"},
 		} {
 			_, code, stderr := tries(ctx, args...)
 			Expect(code).To(Equal(1))

@@ -63,11 +63,11 @@ var _ = Describe("Update runs by the plugin", Ordered, func() {
 	})
 
 	It("are listed with what they wait for, and go on when they are approved", func(ctx SpecContext) {
-		Eventually(says(ctx, "why", "staged", "--member", first)).Should(ContainSubstring("no update run has come to the member"))
+		Eventually(says(ctx, "why", "staged", "--member", first)).Should(ContainSubstring("no update run has reached the member"))
 		start(ctx, "to-one", "Run")
 		Eventually(says(ctx, "run", "list")).Should(MatchRegexp(`to-one +staged +0 +Waiting +canary +1/2 +\S+ +Waiting for the tasks after stage canary`))
 		Expect(version(ctx, second)()).To(BeEmpty())
-		Expect(plugin(ctx, "run", "approve", "to-one", "--stage", "rest")).To(Equal("run to-one waits for no approval\n"))
+		Expect(plugin(ctx, "run", "approve", "to-one", "--stage", "rest")).To(Equal("run to-one has no pending approval requests\n"))
 		Expect(plugin(ctx, "run", "approve", "to-one")).To(MatchRegexp(`^to-one-\S+ approved\n$`))
 		Eventually(says(ctx, "run", "list")).Should(MatchRegexp(`to-one +staged +0 +Succeeded +- +2/2`))
 		Eventually(version(ctx, second)).Should(Equal("one"))
@@ -91,7 +91,7 @@ var _ = Describe("Update runs by the plugin", Ordered, func() {
 		Eventually(says(ctx, "run", "list")).Should(MatchRegexp(`to-two +staged +\d+ +Succeeded`))
 		_, code, stderr := tries(ctx, "run", "rollback", "to-two", "--to=99")
 		Expect(code).To(Equal(1))
-		Expect(stderr).To(ContainSubstring("snapshot 99 is not kept: there are 0"))
+		Expect(stderr).To(ContainSubstring("snapshot 99 does not exist: available are 0"))
 		Expect(plugin(ctx, "run", "rollback", "to-two")).To(ContainSubstring("to-two-back-"))
 		Eventually(version(ctx, first)).Should(Equal("one"))
 	})
@@ -102,7 +102,7 @@ var _ = Describe("Update runs by the plugin", Ordered, func() {
 		DeferCleanup(func(ctx SpecContext) { hub(ctx, "", "delete", "clusterresourceplacement", "rolling", "--wait=false") })
 		_, code, stderr := tries(ctx, "run", "rollback", "of-rolling")
 		Expect(code).To(Equal(1))
-		Expect(stderr).To(ContainSubstring("change the objects on the hub back"))
+		Expect(stderr).To(ContainSubstring("revert them there"))
 	})
 
 	It("are proposed where a name is wrong", func(ctx SpecContext) {

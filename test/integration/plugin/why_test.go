@@ -83,7 +83,7 @@ spec: {policyName: policy, validationActions: [Deny]}
 `, onHub: settings, then: func(ctx context.Context, name string) {
 			// A policy of admission takes its time: what comes later it does not let pass.
 			hub(ctx, "", "patch", "configmap", "settings", "--namespace="+name, "--type=merge", "--patch", `{"data":{"a":"two"}}`)
-		}, object: "ConfigMap policy/settings", reason: "no settings here", remedy: "as the member's admission demands"},
+		}, object: "ConfigMap policy/settings", reason: "no settings here", remedy: "to satisfy the admission policy"},
 		{name: "webhook", onMember: `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
@@ -95,22 +95,22 @@ webhooks:
   clientConfig: {url: "https://127.0.0.1:1/broken"}
   namespaceSelector: {matchLabels: {breakage: webhook}}
   rules: [{apiGroups: [""], apiVersions: [v1], resources: [configmaps], operations: [CREATE]}]
-`, onHub: settings, object: "ConfigMap webhook/settings", reason: "failed calling webhook", remedy: "repair the webhook"},
+`, onHub: settings, object: "ConfigMap webhook/settings", reason: "failed calling webhook", remedy: "fix the webhook named in the message"},
 		{name: "refusal", prepare: refuseSettings, onHub: settings,
-			object: "ConfigMap refusal/settings", reason: "no settings on Fridays", remedy: "as the member's admission demands"},
+			object: "ConfigMap refusal/settings", reason: "no settings on Fridays", remedy: "to satisfy the admission policy"},
 		// One that was there before is taken over, as far as its fields may change.
 		{name: "immutable", onMember: namespaceText + "\n" + build.DeploymentText("immutable", "web", "other"), onHub: build.DeploymentText("immutable", "web", "web"),
 			object: "Deployment immutable/web", reason: "immutable", remedy: "fleetgate.io/immutable-change=Recreate"},
 		{name: "drift", spec: "strategy: {applyStrategy: {whenToApply: IfNotDrifted}}", onHub: settings, then: func(ctx context.Context, name string) {
-			Eventually(says(ctx, "why", name)).Should(ContainSubstring("is as it should be"))
+			Eventually(says(ctx, "why", name)).Should(ContainSubstring("no problems found"))
 			onMember(ctx, first, "", "patch", "configmap", "settings", "--namespace="+name, "--type=merge", "--patch", `{"data":{"a":"three"}}`)
-		}, object: "ConfigMap drift/settings", reason: "/data/a", remedy: "undo the change on member member-1"},
+		}, object: "ConfigMap drift/settings", reason: "/data/a", remedy: "revert the change on member member-1"},
 		{name: "taken", spec: "strategy: {applyStrategy: {whenToTakeOver: Never}}", onMember: namespaceText + settings, onHub: settings,
-			object: "Namespace taken", reason: "was on the member before", remedy: "choose another whenToTakeOver than Never"},
+			object: "Namespace taken", reason: "was on the member before", remedy: "set whenToTakeOver to a value other than Never"},
 		{name: "terminating", onMember: namespaceText + strings.Replace(settings, "name: settings,", "name: held, finalizers: [example.com/held],", 1), onHub: settings,
 			then: func(ctx context.Context, name string) {
 				onMember(ctx, first, "", "delete", "namespace", name, "--wait=false")
-			}, object: "terminating", reason: "being deleted on the member", remedy: "what holds the one that is being deleted"},
+			}, object: "terminating", reason: "being deleted on the member", remedy: "which finalizer blocks the deletion"},
 		{name: "unschedulable", onHub: `
 apiVersion: apps/v1
 kind: Deployment
@@ -118,15 +118,15 @@ metadata: {name: web, namespace: unschedulable}
 spec:
   selector: {matchLabels: {app: web}}
   template: {metadata: {labels: {app: web}}, spec: {nodeSelector: {disk: none}, containers: [{name: main, image: web}]}}
-`, object: "Deployment unschedulable/web", reason: "nodes are available", remedy: "give member member-1 nodes that fit"},
+`, object: "Deployment unschedulable/web", reason: "nodes are available", remedy: "add nodes to member member-1"},
 		{name: "security", onMember: strings.Replace(namespaceText, "breakage:", "pod-security.kubernetes.io/enforce: restricted, breakage:", 1), onHub: build.DeploymentText("security", "web", "web"),
-			object: "Deployment security/web", reason: "violates PodSecurity", remedy: "change Deployment security/web as the member's admission demands"},
+			object: "Deployment security/web", reason: "violates PodSecurity", remedy: "change Deployment security/web to satisfy the admission policy"},
 		{name: "nothing", policy: "-", onHub: `
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ClusterResourcePlacement
 metadata: {name: nothing}
 spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: no-such-namespace}], policy: {placementType: PickAll}}
-`, ask: []string{"why", "nothing"}, object: "placement nothing", reason: "resourceSelectors match nothing", remedy: "create on the hub what spec.resourceSelectors of placement nothing name"},
+`, ask: []string{"why", "nothing"}, object: "placement nothing", reason: "resourceSelectors match nothing", remedy: "create the resources that spec.resourceSelectors of placement nothing select"},
 		{name: "override", onHub: settings + `---
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ResourceOverride
@@ -135,22 +135,22 @@ spec:
   placement: {name: override}
   resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: settings}]
   policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, jsonPatchOverrides: [{op: remove, path: /data/none}]}]}
-`, object: "placement override", reason: "not overridden", remedy: "correct the override"},
+`, object: "placement override", reason: "override failed", remedy: "correct the override"},
 		{name: "paused", onHub: settings, then: func(ctx context.Context, name string) {
 			hub(ctx, "", "annotate", "clusterresourceplacement", name, "fleetgate.io/paused=true")
 		}, object: "placement paused", reason: "is paused", remedy: "kubectl annotate clusterresourceplacement paused fleetgate.io/paused-"},
 		{name: "external", spec: "strategy: {type: External}", onHub: settings,
-			object: "placement external", reason: "the strategy is External", remedy: "make a ClusterStagedUpdateRun"},
+			object: "placement external", reason: "the strategy is External", remedy: "create a ClusterStagedUpdateRun"},
 		{name: "other", ask: []string{"why", "other", "--member", second}, onHub: settings,
-			object: "placement other on member member-2", reason: "not among clusterNames", remedy: "name it there"},
+			object: "placement other on member member-2", reason: "clusterNames does not contain it", remedy: "add the member to spec.policy.clusterNames"},
 		{name: "label", policy: "{placementType: PickAll, affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {moon: full}}}]}}}}",
-			object: "placement label on member member-1", reason: "does not match", remedy: "label the member as the policy asks"},
+			object: "placement label on member member-1", reason: "does not match", remedy: "label the member to match the policy"},
 		{name: "tainted", policy: "{placementType: PickAll}", ask: []string{"why", "tainted", "--member", second},
 			object: "placement tainted on member member-2", reason: "taint broken:NoSchedule is not tolerated", remedy: "kubectl fleetgate taint member-2 KEY-"},
 		{name: "toofew", policy: "{placementType: PickN, numberOfClusters: 5}", ask: []string{"why", "toofew"},
 			object: "placement toofew", reason: "could not find all", remedy: "kubectl fleetgate simulate toofew"},
 		{name: "foreign", policy: "-", ask: []string{"why", "configmap/kube-root-ca.crt", "-n", "default", "--member", first},
-			object: "configmap default/kube-root-ca.crt on member member-1", reason: "no placement brings it there", remedy: "kubectl fleetgate tree"},
+			object: "configmap default/kube-root-ca.crt on member member-1", reason: "no placement applies this object", remedy: "kubectl fleetgate tree"},
 		{name: "balancer", onHub: `
 apiVersion: v1
 kind: Service
@@ -169,13 +169,13 @@ apiVersion: cluster.kubernetes-fleet.io/v1beta1
 kind: MemberCluster
 metadata: {name: agentless}
 spec: {identity: {kind: User, apiGroup: rbac.authorization.k8s.io, name: someone}}
-`, ask: []string{"why", "member/agentless"}, object: "member agentless", reason: "no agent has ever reported", remedy: "kubectl fleetgate join agentless"},
+`, ask: []string{"why", "member/agentless"}, object: "member agentless", reason: "no agent has reported", remedy: "kubectl fleetgate join agentless"},
 		{name: "waiting", policy: "-", onHub: namespaceText + `
 apiVersion: fleet.cattle.io/v1alpha1
 kind: Cluster
 metadata: {name: waiting, namespace: clusters}
 spec: {clientID: nobody}
-`, ask: []string{"why", "member/waiting"}, object: "member waiting", reason: "waits in namespace clusters for an agent that registers", remedy: "kubectl fleetgate join waiting"},
+`, ask: []string{"why", "member/waiting"}, object: "member waiting", reason: "in namespace clusters is waiting for an agent to register", remedy: "kubectl fleetgate join waiting"},
 	}
 }
 
@@ -305,7 +305,7 @@ var _ = Describe("Why, of what is broken for real", Ordered, ContinueOnFailure, 
 				line, _, _ := strings.Cut(out, "\n")
 				return fmt.Sprintf("%d %s%s", code, line, stderr)
 			}
-			Eventually(firstLine).Should(And(HavePrefix("2 "), ContainSubstring(b.object), ContainSubstring(b.reason), ContainSubstring("To do: "), ContainSubstring(b.remedy)))
+			Eventually(firstLine).Should(And(HavePrefix("2 "), ContainSubstring(b.object), ContainSubstring(b.reason), ContainSubstring("Remedy: "), ContainSubstring(b.remedy)))
 			if b.ask == nil {
 				Expect(firstLine()).To(ContainSubstring(first))
 			}
@@ -322,7 +322,7 @@ var _ = Describe("Why, of what is broken for real", Ordered, ContinueOnFailure, 
 	}
 
 	It("draws what is wrong, and shows what differs", func(ctx SpecContext) {
-		Eventually(says(ctx, "tree", "drift", "--unwell")).Should(And(ContainSubstring("placement drift: 0 of 1 members are well"), ContainSubstring("ConfigMap drift/settings")))
+		Eventually(says(ctx, "tree", "drift", "--not-ready")).Should(And(ContainSubstring("placement drift: 0 of 1 members ready"), ContainSubstring("ConfigMap drift/settings")))
 		out, code, _ := tries(ctx, "diff", "drift")
 		Expect(code).To(Equal(2))
 		Expect(out).To(And(ContainSubstring("--- hub: ConfigMap drift/settings\n+++ member member-1\n@@ /data/a\n"), ContainSubstring("-one\n"), ContainSubstring("+three\n")))
@@ -338,14 +338,14 @@ var _ = Describe("Why, of what is broken for real", Ordered, ContinueOnFailure, 
 			Expect(json.Unmarshal([]byte(out), into)).To(Succeed(), out)
 		}
 		var said struct {
-			Well    bool
+			Healthy bool
 			Answers []struct{ Object, Member, Remedy string }
 		}
 		asked(&said, 2, "why", "drift", "--member", first)
-		Expect(said.Well).To(BeFalse())
-		Expect(said.Answers).To(ContainElement(And(HaveField("Object", "ConfigMap drift/settings"), HaveField("Member", first), HaveField("Remedy", ContainSubstring("undo the change")))))
+		Expect(said.Healthy).To(BeFalse())
+		Expect(said.Answers).To(ContainElement(And(HaveField("Object", "ConfigMap drift/settings"), HaveField("Member", first), HaveField("Remedy", ContainSubstring("revert the change")))))
 		asked(&said, 0, "why", "configmap/settings", "-n", "other", "--member", first)
-		Expect(said.Well).To(BeTrue())
+		Expect(said.Healthy).To(BeTrue())
 		var drawn struct {
 			Kind, Name string
 			Children   []struct{ Kind, Name, State string }
@@ -369,7 +369,7 @@ var _ = Describe("Why, of what is broken for real", Ordered, ContinueOnFailure, 
 
 	It("says where an object comes from, and who wrote it last", func(ctx SpecContext) {
 		Eventually(says(ctx, "why", "configmap/settings", "-n", "other", "--member", first)).Should(And(
-			HavePrefix("ConfigMap other/settings on member member-1: it is as it should be"),
+			HavePrefix("ConfigMap other/settings on member member-1: no problems found"),
 			ContainSubstring("placed by other, snapshot 0, in Work fleet-member-member-1/other-work"), ContainSubstring("last written by ")))
 	})
 
@@ -378,20 +378,20 @@ var _ = Describe("Why, of what is broken for real", Ordered, ContinueOnFailure, 
 		plugin(ctx, "token", "short", "--ttl=10s")
 		Expect(says(ctx, "why", "member/late")()).To(ContainSubstring(`no member "late"`), "while the token is good nothing is known of it")
 		Eventually(says(ctx, "why", "member/late")).Should(HavePrefix(
-			"member late: no cluster of that name has registered, and no registration token is valid: those that there were have expired, or are used up. To do: make another: kubectl fleetgate token"))
+			"member late: no cluster with this name has registered, and no registration token is valid; earlier tokens have expired or are used up. Remedy: create a token: kubectl fleetgate token"))
 	})
 
 	It("knows an object by its short name, in the namespace of the context", func(ctx SpecContext) {
-		Eventually(says(ctx, "why", "cm/settings", "-n", "other", "--member", first)).Should(HavePrefix("ConfigMap other/settings on member member-1: it is as it should be"))
+		Eventually(says(ctx, "why", "cm/settings", "-n", "other", "--member", first)).Should(HavePrefix("ConfigMap other/settings on member member-1: no problems found"))
 		out, code, _ := tries(ctx, "why", "cm/settings", "--member", first)
 		Expect(code).To(Equal(2))
-		Expect(out).To(And(HavePrefix("cm default/settings on member member-1: no placement brings it there"),
-			MatchRegexp(`\n  (\S+) brings one to namespace \S+: ask for that with -n \S+\n`), ContainSubstring("it is not on the member")))
+		Expect(out).To(And(HavePrefix("cm default/settings on member member-1: no placement applies this object"),
+			MatchRegexp(`\n  (\S+) applies one in namespace \S+: select it with -n \S+\n`), ContainSubstring("the object does not exist on the member")))
 		out, _, _ = tries(ctx, "why", "cm/kube-root-ca.crt", "--member", first)
-		Expect(out).To(And(ContainSubstring("no placement brings it there"), ContainSubstring("last written by ")))
+		Expect(out).To(And(ContainSubstring("no placement applies this object"), ContainSubstring("last written by ")))
 		_, code, stderr := tries(ctx, "why", "cm/settings")
 		Expect(code).To(Equal(1))
-		Expect(stderr).To(ContainSubstring("cm/settings is an object: say with --member on which member"))
+		Expect(stderr).To(ContainSubstring("cm/settings is a resource on a member: set --member"))
 		_, code, stderr = tries(ctx, "why", "depoly/web", "--member", first)
 		Expect(code).To(Equal(1))
 		Expect(stderr).To(ContainSubstring(`neither member "member-1" nor the hub has a kind "depoly"`))
@@ -408,7 +408,7 @@ var _ = Describe("Why, of what is broken for real", Ordered, ContinueOnFailure, 
 		agent := running.Members[1].Agent
 		Expect(agent.Stop(ctx)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(agent.Start(ctx)).To(Succeed()) })
-		Eventually(says(ctx, "why", "member/"+second)).Should(And(HavePrefix("member member-2: nobody reaches it through the hub"), ContainSubstring("To do: ")))
-		Eventually(says(ctx, "members", "--unwell")).Should(MatchRegexp(`member-2 +True +No `))
+		Eventually(says(ctx, "why", "member/"+second)).Should(And(HavePrefix("member member-2: the member is unreachable through the hub"), ContainSubstring("Remedy: ")))
+		Eventually(says(ctx, "members", "--not-ready")).Should(MatchRegexp(`member-2 +True +No `))
 	})
 })

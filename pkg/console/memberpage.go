@@ -17,22 +17,22 @@ import (
 )
 
 const (
-	// askWithin bounds how long a page waits for a member.
-	askWithin = 5 * time.Second
-	// remembered is how many latencies of a member are kept while the console runs.
-	remembered = 60
-	// maxShownEvents is how many events a page has.
+	// memberTimeout limits how long a page waits for a member.
+	memberTimeout = 5 * time.Second
+	// maxLatencies limits the response times that are kept of a member.
+	maxLatencies = 60
+	// maxShownEvents limits the events of a page.
 	maxShownEvents = 50
 )
 
-// latencies are how long members took to answer this console.
+// latencies are the response times of members that this console has measured.
 type latencies struct {
 	// mu guards of.
 	mu sync.Mutex
 	of map[string][]time.Duration
 }
 
-// add keeps one, and returns all that are kept of the member, the newest last.
+// add records a response time, and returns all of the member, the newest last.
 func (l *latencies) add(member string, took time.Duration) []time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,46 +40,46 @@ func (l *latencies) add(member string, took time.Duration) []time.Duration {
 		l.of = map[string][]time.Duration{}
 	}
 	all := append(l.of[member], took)
-	l.of[member] = all[max(0, len(all)-remembered):]
+	l.of[member] = all[max(0, len(all)-maxLatencies):]
 	return slices.Clone(l.of[member])
 }
 
-// replies is what a member itself says, through the hub.
-type replies struct {
-	// Latency is a sentence; empty if the member did not answer.
+// liveState is read from a member, through the hub.
+type liveState struct {
+	// Latency describes the response times; empty if the member did not respond.
 	Latency string
 	Events  []event
-	// Problem is why it could not be asked for all of that.
+	// Problem is why some of it could not be read.
 	Problem string
 }
 
-// event is one of Kubernetes, as pages have it.
+// event is a Kubernetes event as pages show it.
 type event struct{ Ago, Type, Object, Reason, Message string }
 
-// ask asks a member for how long it takes to answer, and for its warnings.
-func (c *Console) ask(ctx context.Context, member string) replies {
-	ctx, cancel := context.WithTimeout(ctx, askWithin)
+// readMember measures the response time of a member, and reads its warning events.
+func (c *Console) readMember(ctx context.Context, member string) liveState {
+	ctx, cancel := context.WithTimeout(ctx, memberTimeout)
 	defer cancel()
-	var a replies
+	var state liveState
 	took, err := c.Hub.MemberAnswers(ctx, member)
 	if err != nil {
-		a.Problem = err.Error()
-		return a
+		state.Problem = err.Error()
+		return state
 	}
-	a.Latency = latencySentence(c.took.add(member, took))
+	state.Latency = latencyText(c.took.add(member, took))
 	events, err := c.Hub.MemberEvents(ctx, member, &corev1.ObjectReference{}, true)
 	if err != nil {
-		a.Problem = err.Error()
+		state.Problem = err.Error()
 	}
-	a.Events = c.eventsOf(events)
-	return a
+	state.Events = c.eventsOf(events)
+	return state
 }
 
-// latencySentence sums up what was measured, the newest last.
-func latencySentence(all []time.Duration) string {
+// latencyText summarizes response times, the newest last.
+func latencyText(all []time.Duration) string {
 	text := milliseconds(all[len(all)-1])
 	if len(all) > 1 {
-		text += fmt.Sprintf(" (%s to %s in the last %d times)", milliseconds(slices.Min(all)), milliseconds(slices.Max(all)), len(all))
+		text += fmt.Sprintf(" (%s to %s in the last %d requests)", milliseconds(slices.Min(all)), milliseconds(slices.Max(all)), len(all))
 	}
 	return text
 }

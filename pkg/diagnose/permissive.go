@@ -17,19 +17,19 @@ import (
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
 )
 
-// loosened are checks that somebody has left off, or that let more in than they could. It
-// goes by what is on the hub, whoever runs the gateway with which flags.
-func (r *Reporter) loosened(ctx context.Context) (section, error) {
-	s := section{title: "Rules that are loose", head: []string{"RULE", "WHAT IT LEAVES OPEN"}}
-	for _, rule := range []func(context.Context, *section) error{r.guardRails, r.permissiveTokens} {
-		if err := rule(ctx, &s); err != nil {
+// permissiveSettings lists checks that are disabled or allow more than necessary. It derives them
+// from objects on the hub: the flags of the gateway are not visible to the user.
+func (r *Reporter) permissiveSettings(ctx context.Context) (section, error) {
+	s := section{title: "Permissive settings", head: []string{"SETTING", "RISK"}}
+	for _, check := range []func(context.Context, *section) error{r.guardRails, r.permissiveTokens} {
+		if err := check(ctx, &s); err != nil {
 			return s, err
 		}
 	}
 	return s, nil
 }
 
-// guardRails are on where the policies of any mode are.
+// guardRails adds a row unless the policies of one of the modes are installed.
 func (r *Reporter) guardRails(ctx context.Context, s *section) error {
 	var installed admissionregistrationv1.ValidatingAdmissionPolicyList
 	if _, err := r.list(ctx, &installed, client.MatchingLabels{install.LabelManagedBy: install.ManagedBy}); err != nil {
@@ -47,12 +47,12 @@ func (r *Reporter) guardRails(ctx context.Context, s *section) error {
 		}
 	}
 	s.rows = append(s.rows, row{cells: []string{
-		"guard rails", "off: what is placed can run on the hub too; start the gateway with --install and --guard-rails=selected or reference",
+		"guard rails", "off: placed workloads can also run on the hub; start the gateway with --install and --guard-rails=selected or reference",
 	}})
 	return nil
 }
 
-// permissiveTokens are those that let clusters in at once, which nobody has looked at.
+// permissiveTokens lists tokens that approve clusters without review.
 func (r *Reporter) permissiveTokens(ctx context.Context, s *section) error {
 	var tokens registrationv1alpha1.ClusterRegistrationTokenList
 	note, err := r.list(ctx, &tokens)
@@ -60,21 +60,21 @@ func (r *Reporter) permissiveTokens(ctx context.Context, s *section) error {
 		return err
 	}
 	s.note = note
-	open := 0
+	implicit := 0
 	for i := range tokens.Items {
 		token := &tokens.Items[i]
 		restricted := meta.FindStatusCondition(token.Status.Conditions, registrationv1alpha1.TokenConditionRestricted)
 		if restricted == nil || restricted.Status != metav1.ConditionFalse {
 			continue
 		}
-		if _, says := token.Annotations[registrationv1alpha1.AnnotationApproval]; !says {
-			open++
+		if _, explicit := token.Annotations[registrationv1alpha1.AnnotationApproval]; !explicit {
+			implicit++
 		}
-		s.rows = append(s.rows, row{rank: well, cells: []string{"registration token " + token.Namespace + "/" + token.Name, restricted.Message}})
+		s.rows = append(s.rows, row{rank: healthy, cells: []string{"registration token " + token.Namespace + "/" + token.Name, restricted.Message}})
 	}
-	if open > 0 {
+	if implicit > 0 {
 		s.rows = append(s.rows, row{cells: []string{
-			"registration policy", fmt.Sprintf("open: %d tokens approve clusters without saying so; start the gateway with --registration-policy=strict", open),
+			"registration policy", fmt.Sprintf("open: %d tokens without annotation %s approve clusters automatically; start the gateway with --registration-policy=strict", implicit, registrationv1alpha1.AnnotationApproval),
 		}})
 	}
 	return nil

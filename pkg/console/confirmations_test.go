@@ -22,7 +22,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// asksForApproval is a run that waits for a yes. Somebody else has written a condition, too.
+// asksForApproval is a run with a pending approval request, which has a condition of another client.
 func asksForApproval() []client.Object {
 	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "r", UID: "this-run"}}
 	approval := &placementv1beta1.ClusterApprovalRequest{ObjectMeta: metav1.ObjectMeta{Name: "r-canary", Labels: map[string]string{placementv1beta1.TargetUpdateRunLabel: "r"}}}
@@ -73,7 +73,7 @@ func confirmation(t *testing.T, handler http.Handler, what string) (request, bod
 	return request, body, url.Values{"shown": {id[1]}}
 }
 
-func TestAButtonSendsWhatWasShownAndNothingElse(t *testing.T) {
+func TestConfirm_SendsExactlyTheShownRequestOnce(t *testing.T) {
 	for what, path := range map[string]string{"approve": "clusterapprovalrequests/r-canary/status", "stop": "clusterstagedupdateruns/r"} {
 		t.Run(what, func(t *testing.T) {
 			var bodies []string
@@ -98,7 +98,7 @@ func TestAButtonSendsWhatWasShownAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestAnApprovalOverwritesNothingThatHasComeSinceItWasShown(t *testing.T) {
+func TestApprove_FailsIfRequestChangedSinceShown(t *testing.T) {
 	objects := asksForApproval()
 	var bodies []string
 	var hubOf client.Client
@@ -120,7 +120,7 @@ func TestAnApprovalOverwritesNothingThatHasComeSinceItWasShown(t *testing.T) {
 	if err := hubOf.Status().Update(t.Context(), approval); err != nil {
 		t.Fatal(err)
 	}
-	if w := post(handler, "/runs/approve", form); w.Code == http.StatusSeeOther || !strings.Contains(w.Body.String(), "look again") {
+	if w := post(handler, "/runs/approve", form); w.Code == http.StatusSeeOther || !strings.Contains(w.Body.String(), "review it again") {
 		t.Errorf("%d: %s", w.Code, w.Body)
 	}
 	if err := hubOf.Get(t.Context(), client.ObjectKey{Name: "r-canary"}, approval); err != nil {
@@ -131,8 +131,8 @@ func TestAnApprovalOverwritesNothingThatHasComeSinceItWasShown(t *testing.T) {
 	}
 }
 
-func TestConfirmationsAreForgotten(t *testing.T) {
-	var s shownChanges
+func TestConfirmations_Expire(t *testing.T) {
+	var s confirmations
 	now := time.Unix(1000, 0)
 	first, err := s.keep("stop", nil, now)
 	if err != nil {
@@ -141,15 +141,15 @@ func TestConfirmationsAreForgotten(t *testing.T) {
 	if _, err := s.take("approve", first, now); err == nil {
 		t.Error("a yes to one button is one to another")
 	}
-	if _, err := s.take("stop", first, now.Add(waitAtMost)); err == nil {
-		t.Error("it is kept for ever")
+	if _, err := s.take("stop", first, now.Add(confirmWithin)); err == nil {
+		t.Error("it does not expire")
 	}
-	for range maxWaiting {
+	for range maxPending {
 		if _, err := s.keep("stop", nil, now); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.take("stop", first, now); err == nil || len(s.all) != maxWaiting {
+	if _, err := s.take("stop", first, now); err == nil || len(s.all) != maxPending {
 		t.Errorf("%d are kept", len(s.all))
 	}
 }
