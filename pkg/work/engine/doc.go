@@ -14,8 +14,9 @@
 //  3. [Engine.Bring] enters in the [Ledger] what is about to be written, so that nothing
 //     is lost if the agent dies in the middle.
 //  4. It writes wave by wave (Engine.run), by a merge on our side or an apply on the
-//     server's (write), or compares before, after or instead (differences), and judges
-//     the availability of each object.
+//     server's (write), but for the fields that are the member's to decide (leave), or
+//     compares before or instead (differences). It compares the answer to a write with the
+//     manifest (verify), and judges the availability of each object.
 //  5. What is in the ledger and no longer wanted is removed (prune), or left to an heir.
 //
 // An [Outcome] carries a refusal with a reason for programs and a message for people;
