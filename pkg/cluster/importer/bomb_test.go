@@ -8,24 +8,26 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"k8s.io/utils/ptr"
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/test/bomb"
 )
 
 // Who may write Secrets where clusters register can write the one with the values of an
-// import before it is made.
+// import before it is made, and say that it is the token's.
 func TestValuesThatStandForGigabytesAreNotInstalled(t *testing.T) {
+	cluster := &registrationv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "c", UID: "cluster"}}
+	token := tokenFor(cluster)
+	token.UID, token.OwnerReferences = "token", []metav1.OwnerReference{{UID: cluster.UID, Controller: ptr.To(true)}}
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: TokenName("c")},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: token.Name, OwnerReferences: []metav1.OwnerReference{{UID: token.UID, Controller: ptr.To(true)}}},
+		Type:       registrationv1alpha1.SecretTypeRegistrationValues,
 		Data:       map[string][]byte{registrationv1alpha1.RegistrationValuesKey: []byte("token: token\n" + bomb.Secret())},
 	}
-	r := &Reconciler{Live: fake.NewClientBuilder().WithObjects(secret).Build()}
 	bomb.Check(t, func() {
-		values, err := r.values(t.Context(), &registrationv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "c"}})
-		if values != nil || err != nil {
-			t.Errorf("got %v, %v", values, err)
+		if values, failure := readValues(cluster, token, secret, "https://hub", nil); values != nil || failure == nil || failure.reason != ReasonTokenPending {
+			t.Errorf("got %v, %+v", values, failure)
 		}
 	})
 }

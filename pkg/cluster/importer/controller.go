@@ -15,7 +15,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -28,7 +27,6 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/kubeconfig"
 	"fleetgate.io/fleetgate/pkg/routine"
-	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
 // ControllerName is the name of the controller that Reconciler is.
@@ -66,6 +64,8 @@ const (
 	ReasonChartFailed = "ChartNotRendered"
 	// ReasonTokenPending goes with False: the registration token is on its way.
 	ReasonTokenPending = "WaitingForToken"
+	// ReasonTokenForeign goes with False: somebody else made the token, or its Secret.
+	ReasonTokenForeign = "TokenNotOfCluster"
 	// ReasonNamespace goes with False: clusters do not register in the namespace.
 	ReasonNamespace = "NamespaceNotAllowed"
 	// ReasonImageMissing goes with False: the gateway does not know the agent's image.
@@ -181,12 +181,9 @@ func (r *Reconciler) importCluster(ctx context.Context, cluster *registrationv1a
 	if failure != nil || err != nil {
 		return failure, err
 	}
-	values, err := r.values(ctx, cluster)
-	if err != nil {
-		return nil, err
-	}
-	if values == nil {
-		return &outcome{reason: ReasonTokenPending, message: "the registration token for this cluster is being made", retry: retrySoon}, nil
+	values, failure, err := r.values(ctx, cluster)
+	if failure != nil || err != nil {
+		return failure, err
 	}
 	return r.install(ctx, cluster, access.Config(), *values)
 }
@@ -221,37 +218,35 @@ func (r *Reconciler) access(ctx context.Context, cluster *registrationv1alpha1.C
 	return access, nil, nil
 }
 
-// values are those of the registration token that is for this Cluster alone; nil while
-// they are on their way.
-func (r *Reconciler) values(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*registrationv1alpha1.AgentValues, error) {
-	token := &registrationv1alpha1.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{
-		Namespace: cluster.Namespace, Name: TokenName(cluster.Name),
-		Annotations: map[string]string{
-			registrationv1alpha1.AnnotationForCluster: cluster.Name,
-			registrationv1alpha1.AnnotationApproval:   registrationv1alpha1.ApprovalAuto,
-		},
-	}}
-	token.Spec.TTL = &metav1.Duration{Duration: tokenLifetime}
-	var secret corev1.Secret
-	err := r.Live.Get(ctx, client.ObjectKeyFromObject(token), &secret)
-	if apierrors.IsNotFound(err) {
+// values are those of the registration token that is for this Cluster alone; nil, with what to say
+// of it, while they are on their way or somebody else made what has their name.
+func (r *Reconciler) values(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*registrationv1alpha1.AgentValues, *outcome, error) {
+	token, secret := tokenFor(cluster), corev1.Secret{}
+	found, err := routine.Found(ctx, r.Live, client.ObjectKeyFromObject(token), token, "reading ClusterRegistrationToken %q", token.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !found {
 		if err := controllerutil.SetControllerReference(cluster, token, r.Client.Scheme()); err != nil {
-			return nil, fmt.Errorf("preparing ClusterRegistrationToken %q: %w", token.Name, err)
+			return nil, nil, fmt.Errorf("preparing ClusterRegistrationToken %q: %w", token.Name, err)
 		}
 		if err := r.Client.Create(ctx, token); client.IgnoreAlreadyExists(err) != nil {
-			return nil, fmt.Errorf("creating ClusterRegistrationToken %q: %w", token.Name, err)
+			return nil, nil, fmt.Errorf("creating ClusterRegistrationToken %q: %w", token.Name, err)
 		}
-		return nil, nil
+		return nil, tokenPending(), nil
 	}
+	found, err = routine.Found(ctx, r.Live, client.ObjectKeyFromObject(token), &secret, "reading Secret %q", token.Name)
 	if err != nil {
-		return nil, fmt.Errorf("reading Secret %q: %w", token.Name, err)
+		return nil, nil, err
 	}
-	var values registrationv1alpha1.AgentValues
-	if err := untrusted.Unmarshal(secret.Data[registrationv1alpha1.RegistrationValuesKey], untrusted.Object, &values); err != nil || values.Token == "" {
-		//lint:ignore nilerr They are being written.
-		return nil, nil
+	if !found {
+		return nil, tokenPending(), nil
 	}
-	return &values, r.reopen(ctx, token)
+	values, failure := readValues(cluster, token, &secret, r.HubURL, r.HubCA)
+	if failure != nil {
+		return nil, failure, nil
+	}
+	return values, nil, r.reopen(ctx, token)
 }
 
 // reopen gives the token its use again: an agent that is installed another time may have

@@ -1,0 +1,54 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package importer
+
+import (
+	"bytes"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/untrusted"
+)
+
+// tokenFor is the registration token that a Cluster is imported with.
+func tokenFor(cluster *registrationv1alpha1.Cluster) *registrationv1alpha1.ClusterRegistrationToken {
+	token := &registrationv1alpha1.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{
+		Namespace: cluster.Namespace, Name: TokenName(cluster.Name),
+		Annotations: map[string]string{
+			registrationv1alpha1.AnnotationForCluster: cluster.Name,
+			registrationv1alpha1.AnnotationApproval:   registrationv1alpha1.ApprovalAuto,
+		},
+	}}
+	token.Spec.TTL = &metav1.Duration{Duration: tokenLifetime}
+	return token
+}
+
+func tokenPending() *outcome {
+	return &outcome{reason: ReasonTokenPending, message: "the registration token for this cluster is being made", retry: retrySoon}
+}
+
+// readValues are the agent's values in the Secret of a token, or why they are not used. Whoever may
+// make Secrets in the namespace could have made one of that name, which would lead the agent of
+// another cluster, installed with a kubeconfig that they cannot read, to a hub of their own.
+func readValues(cluster *registrationv1alpha1.Cluster, token *registrationv1alpha1.ClusterRegistrationToken, secret *corev1.Secret,
+	hubURL string, hubCA []byte) (*registrationv1alpha1.AgentValues, *outcome) {
+	switch {
+	case !metav1.IsControlledBy(token, cluster):
+		return nil, failed(ReasonTokenForeign, "ClusterRegistrationToken %q is not owned by this Cluster: delete it", token.Name)
+	case !metav1.IsControlledBy(secret, token) || secret.Type != registrationv1alpha1.SecretTypeRegistrationValues:
+		return nil, failed(ReasonTokenForeign, "Secret %q was not made for ClusterRegistrationToken %q: delete it", secret.Name, token.Name)
+	}
+	var values registrationv1alpha1.AgentValues
+	if err := untrusted.Unmarshal(secret.Data[registrationv1alpha1.RegistrationValuesKey], untrusted.Object, &values); err != nil || values.Token == "" {
+		return nil, tokenPending()
+	}
+	if values.APIServerURL != hubURL || !bytes.Equal(bytes.TrimSpace([]byte(values.APIServerCA)), bytes.TrimSpace(hubCA)) ||
+		values.ClusterNamespace != token.Namespace || values.TokenName != token.Name {
+		// The hub's address may have changed a moment ago: the gateway writes it anew.
+		return nil, &outcome{reason: ReasonTokenPending, message: "the Secret of the registration token says another hub than this one, and is written anew", retry: retryLater}
+	}
+	return &values, nil
+}
