@@ -35,10 +35,6 @@ const (
 	pathReplicaSet   = "/validate-work-open-cluster-management-io-v1alpha1-manifestworkreplicaset"
 )
 
-// executeVerb is the right on a ManifestWork, by the account's full name, to have it brought
-// in the name of that account.
-const executeVerb = "execute-as"
-
 // RegisterWorks adds the handlers for ManifestWorks and their sets to the manager's webhook
 // server. Limit is how many bytes the manifests of one may have.
 func RegisterWorks(mgr ctrl.Manager, limit int, strictness Strictness) {
@@ -118,7 +114,7 @@ func (v worksValidator) refuse(ctx context.Context, older, newer *workv1.Manifes
 // name of an account.
 func executing(namespace string, account *workv1.ManifestWorkSubjectServiceAccount) author.Access {
 	return author.Access{
-		Verb: executeVerb, Group: workv1.GroupName, Resource: "manifestworks", Namespace: namespace,
+		Verb: author.ExecuteVerb, Group: workv1.GroupName, Resource: "manifestworks", Namespace: namespace,
 		Name: fmt.Sprintf("system:serviceaccount:%s:%s", account.Namespace, account.Name),
 	}
 }

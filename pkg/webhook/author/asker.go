@@ -11,7 +11,13 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
+
+// ExecuteVerb is the right on a ManifestWork, by the account's full name, to have it brought in the
+// name of that account.
+const ExecuteVerb = "execute-as"
 
 const (
 	// atOnce is how many requests to the hub, on behalf of one review, are under way at a
@@ -85,7 +91,34 @@ func (a *Asker) learn(ctx context.Context, accesses []Access) error {
 	return nil
 }
 
+// byWildcard ends a verb that nobody is granted but by "*".
+const byWildcard = "-by-wildcard"
+
+// isPower reports whether a verb is one of fleetgate's own, which lets somebody have more done than
+// a verb of Kubernetes would.
+func isPower(verb string) bool {
+	return verb == placementv1beta1.PlaceVerb || verb == placementv1beta1.RenderVerb || verb == ExecuteVerb
+}
+
+// ask knows that "*" in a namespace grants no verb of fleetgate's own: the administrator of one
+// namespace was given what is in it, and whoever wrote that role had no such verb in mind. Who may
+// do so in all namespaces is an administrator of the hub.
 func (a *Asker) ask(ctx context.Context, access Access) (bool, error) {
+	allowed, err := a.review(ctx, access)
+	if err != nil || !allowed || access.Namespace == "" || !isPower(access.Verb) {
+		return allowed, err
+	}
+	unnamed := access
+	unnamed.Verb += byWildcard
+	wildcard, err := a.review(ctx, unnamed)
+	if err != nil || !wildcard {
+		return !wildcard, err
+	}
+	access.Namespace = ""
+	return a.review(ctx, access)
+}
+
+func (a *Asker) review(ctx context.Context, access Access) (bool, error) {
 	extra := make(map[string]authorizationv1.ExtraValue, len(a.user.Extra))
 	for key, values := range a.user.Extra {
 		extra[key] = authorizationv1.ExtraValue(values)

@@ -112,3 +112,32 @@ func TestNothingIsAskedInANarrowerScopeThanItIsWritten(t *testing.T) {
 		t.Errorf("%d accesses were checked: this proves too little", checked)
 	}
 }
+
+// TestAsker_GrantsNoVerbOfPowerByAWildcardInANamespace: the administrator of one namespace had
+// charts rendered, and objects placed that nobody may read.
+func TestAsker_GrantsNoVerbOfPowerByAWildcardInANamespace(t *testing.T) {
+	rule := func(namespace string, verbs ...string) rbac {
+		return rbac{{namespace: namespace, verbs: verbs, groups: []string{anything}, resources: []string{anything}}}
+	}
+	for name, tc := range map[string]struct {
+		rights rbac
+		want   bool
+	}{
+		"by * in the namespace":                     {rule("a", anything), false},
+		"by its name in the namespace":              {rule("a", "place", "render", ExecuteVerb), true},
+		"by * in all namespaces":                    {rule("", anything), true},
+		"by * in the namespace, by its name in all": {append(rule("a", anything), rule("", "place", "render", ExecuteVerb)...), true},
+		"by * in another namespace":                 {rule("b", anything), false},
+		"not by other verbs, whichever they are":    {rule("a", "get", "create", "update"), false},
+	} {
+		for _, verb := range []string{placementv1beta1.PlaceVerb, placementv1beta1.RenderVerb, ExecuteVerb} {
+			may, err := askerOf(tc.rights).May(context.Background(), Question{Any: []Access{{Verb: verb, Resource: "secrets", Namespace: "a"}}})
+			if err != nil || may[0] != tc.want {
+				t.Errorf("%s %s: %v, %v", verb, name, may, err)
+			}
+		}
+	}
+	if may, err := askerOf(rule("a", anything)).May(context.Background(), Question{Any: []Access{{Verb: "create", Resource: "secrets", Namespace: "a"}}}); err != nil || !may[0] {
+		t.Errorf("create by * in the namespace: %v, %v", may, err)
+	}
+}

@@ -45,7 +45,8 @@ type verdict struct {
 	Name      string         `json:"name"`
 	Object    map[string]any `json:"object"`
 	Old       map[string]any `json:"old"`
-	// May is what the user may do, as verb and resource with the subresource behind a slash.
+	// May is what the user may do, as verb and resource with the subresource behind a slash, in all
+	// namespaces or, with "in" and a namespace behind it, there.
 	May []string `json:"may"`
 	// Labels are those of the namespace, Parameter the object that the policy is asked with.
 	Labels    map[string]string `json:"labels"`
@@ -57,7 +58,8 @@ type verdict struct {
 // Authorize answers what a policy asks about the user.
 func (v verdict) Authorize(_ context.Context, of authorizer.Attributes) (authorizer.Decision, string, error) {
 	resource := schema.GroupResource{Group: of.GetAPIGroup(), Resource: path.Join(of.GetResource(), of.GetSubresource())}
-	if slices.Contains(v.May, of.GetVerb()+" "+resource.String()) {
+	right := of.GetVerb() + " " + resource.String()
+	if slices.Contains(v.May, right) || slices.Contains(v.May, right+" in "+of.GetNamespace()) {
 		return authorizer.DecisionAllow, "", nil
 	}
 	return authorizer.DecisionNoOpinion, "", nil
