@@ -96,7 +96,7 @@ func (s *session) groups() []group {
 		}},
 		{GroupOfKubectl, "kubectl Commands on Members:", newReachCommands(s)},
 		{"rollout", "Staged Updates and Simulation:", []*cobra.Command{
-			newRunCommand(s), newSimulateCommand(s),
+			newRunCommand(s), newConfirmCommand(s), newSimulateCommand(s),
 		}},
 	}
 }

@@ -52,6 +52,14 @@ func AskedAnew() predicate.Predicate {
 	})
 }
 
+// Confirmed lets through placements of which somebody has confirmed a removal, and nothing else.
+func Confirmed() predicate.Predicate {
+	return enqueue.OnUpdate(func(before, after client.Object) bool {
+		const confirmed = placementv1beta1.ConfirmRemovalAnnotation
+		return before.GetAnnotations()[confirmed] != after.GetAnnotations()[confirmed]
+	})
+}
+
 // RetryDelay is when a reconciler tries again after somebody else wrote first:
 // the cache needs a moment to learn of it.
 const RetryDelay = 10 * time.Millisecond

@@ -19,6 +19,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // Take makes a group of resource snapshots of what a placement selects now, unless
@@ -59,6 +60,9 @@ func (r *Reconciler) take(ctx context.Context, placement placementv1beta1.Placem
 		return nil, 0, err
 	}
 	if hash := resourceHash(manifests); latest == nil || latest.Annotations[placementv1beta1.ResourceHashAnnotation] != hash {
+		if waits, err := r.suspendRemoval(ctx, placement, latest, selected.Objects); waits || err != nil {
+			return latest, 0, err
+		}
 		if left, err := r.turn(ctx, latest, intervals); left > 0 || err != nil {
 			return latest, left, err
 		}
@@ -66,7 +70,7 @@ func (r *Reconciler) take(ctx context.Context, placement placementv1beta1.Placem
 			return nil, 0, err
 		}
 		existing = append(existing, latest) // It counts: the limit is of all revisions.
-	} else if err := r.noCandidate(ctx, latest); err != nil {
+	} else if err := r.asBefore(ctx, placement, latest); err != nil {
 		return nil, 0, err
 	}
 	if err := r.demoteResources(ctx, existing, latest.Name); err != nil {
@@ -91,6 +95,7 @@ func (r *Reconciler) manifests(ctx context.Context, placement placementv1beta1.P
 // createResources writes a group, and returns the metadata of its master.
 func (r *Reconciler) createResources(ctx context.Context, placement placementv1beta1.PlacementObject, manifests []placementv1beta1.Manifest, hash string, index int) (*metav1.PartialObjectMetadata, error) {
 	group := desiredResourceSnapshots(placement, split(manifests, sizeLimit), hash, index, r.Envelopes)
+	group[len(group)-1].GetAnnotations()[placementv1beta1.SelectorsHashAnnotation] = selectorsHash(placement.GetSpec())
 	for _, s := range group {
 		if err := controllerutil.SetControllerReference(placement, s, r.Client.Scheme()); err != nil {
 			return nil, fmt.Errorf("owning resource snapshot %q: %w", s.GetName(), err)
@@ -157,6 +162,20 @@ func (r *Reconciler) turn(ctx context.Context, latest *metav1.PartialObjectMetad
 		}
 	}
 	return max(0, intervals.next(latest.CreationTimestamp.Time, seen).Sub(now)), nil
+}
+
+// asBefore notes that what the latest group holds is selected.
+func (r *Reconciler) asBefore(ctx context.Context, placement placementv1beta1.PlacementObject, latest *metav1.PartialObjectMetadata) error {
+	if err := r.noCandidate(ctx, latest); err != nil {
+		return err
+	}
+	before := placement.DeepCopyObject().(client.Object)
+	if setOrRemove(&placement.GetStatus().Conditions, placementv1beta1.ConditionRemovalSuspended, placement.GetGeneration(), nil) {
+		if err := r.Client.Status().Patch(ctx, placement, routine.Since(before)); err != nil {
+			return fmt.Errorf("writing the status of placement %q: %w", placement.GetName(), err)
+		}
+	}
+	return r.noteSelectors(ctx, placement, latest)
 }
 
 // noCandidate forgets a change that was taken back before its turn.

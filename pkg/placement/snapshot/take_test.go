@@ -76,7 +76,7 @@ func hubWith(t *testing.T, objects ...client.Object) client.Client {
 	byPlacement := func(o client.Object) []string {
 		return []string{o.GetLabels()[placementv1beta1.ParentPlacementLabel]}
 	}
-	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&placementv1beta1.ClusterResourcePlacement{}).
 		WithIndex(&placementv1beta1.ClusterResourceSnapshot{}, "placement", byPlacement).
 		WithIndex(&placementv1beta1.ClusterResourceBinding{}, "placement", byPlacement).Build()
 }

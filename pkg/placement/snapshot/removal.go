@@ -1,0 +1,193 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"golang.org/x/sync/errgroup"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/routine"
+)
+
+const (
+	// removalReaders is how many objects are looked up at a time.
+	removalReaders = 16
+	// maxRemoved is how many objects the condition names.
+	maxRemoved = 5
+)
+
+// suspendRemoval reports whether the next group waits, as it would remove many objects from the
+// members that nobody has removed: the selectors are the same, and the objects are on the hub. A
+// list that is short, or labels that somebody changed on many objects at once, look like that.
+func (r *Reconciler) suspendRemoval(ctx context.Context, placement placementv1beta1.PlacementObject, latest *metav1.PartialObjectMetadata, objects []*unstructured.Unstructured) (bool, error) {
+	lost, all, err := r.lost(ctx, placement, latest, objects)
+	if err != nil {
+		return false, err
+	}
+	var c *metav1.Condition
+	if token := placementv1beta1.RemovalToken(lost); placementv1beta1.LargeRemoval(len(lost), all) && !placementv1beta1.RemovalConfirmed(placement, token) {
+		c = suspended(placement, lost, all, token)
+	}
+	before := placement.DeepCopyObject().(client.Object)
+	if !setOrRemove(&placement.GetStatus().Conditions, placementv1beta1.ConditionRemovalSuspended, placement.GetGeneration(), c) {
+		return c != nil, nil
+	}
+	if err := r.Client.Status().Patch(ctx, placement, routine.Since(before)); err != nil {
+		return false, fmt.Errorf("writing the status of placement %q: %w", placement.GetName(), err)
+	}
+	if c != nil {
+		r.Recorder.Eventf(placement, nil, "Warning", c.Type, "Select", "%s", c.Message)
+	}
+	return c != nil, nil
+}
+
+func suspended(placement placementv1beta1.PlacementObject, lost []string, all int, token string) *metav1.Condition {
+	names := strings.Join(lost[:min(len(lost), maxRemoved)], ", ")
+	if more := len(lost) - maxRemoved; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	return &metav1.Condition{Reason: placementv1beta1.ReasonConfirmationRequired, Message: fmt.Sprintf(
+		"%d of %d objects would be removed from the members though they are on the hub and spec.resourceSelectors did not change: %s. Members keep what they have and get no change. Confirm the removal with \"kubectl fleetgate confirm %s\", which sets annotation %s=%s",
+		len(lost), all, names, klog.KObj(placement), placementv1beta1.ConfirmRemovalAnnotation, token)}
+}
+
+// lost names the objects of the latest group that are not selected any more and still on the
+// hub, and how many objects the group has; none if the selectors changed.
+func (r *Reconciler) lost(ctx context.Context, placement placementv1beta1.PlacementObject, latest *metav1.PartialObjectMetadata, objects []*unstructured.Unstructured) ([]string, int, error) {
+	if latest == nil || r.Snapshots == nil {
+		return nil, 0, nil
+	}
+	if noted, ok := latest.Annotations[placementv1beta1.SelectorsHashAnnotation]; ok && noted != selectorsHash(placement.GetSpec()) {
+		return nil, 0, nil
+	}
+	group, err := r.Snapshots.Group(ctx, client.ObjectKeyFromObject(latest))
+	if apierrors.IsNotFound(err) || errors.Is(err, ErrIncomplete) {
+		return nil, 0, nil // A part was deleted: only another group helps the members.
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	missing := missingFrom(group.Resources, objects)
+	if !placementv1beta1.LargeRemoval(len(missing), len(group.Resources)) {
+		return nil, 0, nil // However few of them are on the hub.
+	}
+	lost, err := r.onHub(ctx, missing)
+	return lost, len(group.Resources), err
+}
+
+// missingFrom are the resources that are not among the objects, in whatever version.
+func missingFrom(resources []placementv1beta1.ResourceIdentifier, objects []*unstructured.Unstructured) []placementv1beta1.ResourceIdentifier {
+	key := func(group, kind, namespace, name string) string {
+		return strings.Join([]string{group, kind, namespace, name}, "/")
+	}
+	selected := make(sets.Set[string], len(objects))
+	for _, object := range objects {
+		gvk := object.GroupVersionKind()
+		selected.Insert(key(gvk.Group, gvk.Kind, object.GetNamespace(), object.GetName()))
+	}
+	var missing []placementv1beta1.ResourceIdentifier
+	for _, id := range resources {
+		if !selected.Has(key(id.Group, id.Kind, id.Namespace, id.Name)) {
+			missing = append(missing, id)
+		}
+	}
+	return missing
+}
+
+// onHub names those of the resources that are not known to be deleted on the hub. Of a kind that
+// the hub does not serve nobody knows.
+func (r *Reconciler) onHub(ctx context.Context, resources []placementv1beta1.ResourceIdentifier) ([]string, error) {
+	namespaces := map[string]bool{}
+	for _, id := range resources {
+		if _, known := namespaces[id.Namespace]; known || id.Namespace == "" {
+			continue
+		}
+		gone, err := r.gone(ctx, schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, types.NamespacedName{Name: id.Namespace})
+		if err != nil {
+			return nil, err
+		}
+		namespaces[id.Namespace] = gone
+	}
+	var mu sync.Mutex // guards there
+	var there []string
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(removalReaders)
+	for _, id := range resources {
+		if namespaces[id.Namespace] {
+			continue
+		}
+		group.Go(func() error {
+			gone, err := r.gone(ctx, schema.GroupVersionKind{Group: id.Group, Version: id.Version, Kind: id.Kind}, types.NamespacedName{Namespace: id.Namespace, Name: id.Name})
+			if err == nil && !gone {
+				mu.Lock()
+				defer mu.Unlock()
+				there = append(there, fmt.Sprintf("%s %s", id.Kind, klog.KRef(id.Namespace, id.Name)))
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return sets.List(sets.New(there...)), nil
+}
+
+// gone reports whether an object was deleted on the hub, or is being deleted.
+func (r *Reconciler) gone(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (bool, error) {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(kind)
+	switch err := r.Live.Get(ctx, key, object); {
+	case apierrors.IsNotFound(err):
+		return true, nil
+	case meta.IsNoMatchError(err), apierrors.IsForbidden(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("finding out whether %s %q was deleted: %w", kind.Kind, key, err)
+	}
+	return object.DeletionTimestamp != nil, nil
+}
+
+func selectorsHash(spec *placementv1beta1.PlacementSpec) string {
+	text, err := json.Marshal(spec.ResourceSelectors)
+	if err != nil {
+		return "" // Nothing in them fails; no hash is one that did not change.
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// noteSelectors notes which selectors a group is of, where other ones select the same.
+func (r *Reconciler) noteSelectors(ctx context.Context, placement placementv1beta1.PlacementObject, latest *metav1.PartialObjectMetadata) error {
+	hash := selectorsHash(placement.GetSpec())
+	if latest.Annotations[placementv1beta1.SelectorsHashAnnotation] == hash {
+		return nil
+	}
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, placementv1beta1.SelectorsHashAnnotation, hash))
+	snapshot := family.ResourceSnapshotMetadata(latest.Namespace)
+	snapshot.Namespace, snapshot.Name = latest.Namespace, latest.Name
+	if err := r.Live.Patch(ctx, snapshot, patch); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("noting the selectors of resource snapshot %q: %w", latest.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/selection"
+)
+
+// configMaps selects ConfigMaps by name.
+type configMaps struct {
+	nothing
+	names []string
+}
+
+func (c *configMaps) Select(context.Context, types.NamespacedName, []placementv1beta1.ResourceSelectorTerm, *selection.Bound) (selection.Selected, error) {
+	var selected selection.Selected
+	for _, name := range c.names {
+		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+		object.SetNamespace("shop")
+		object.SetName(name)
+		selected.Objects = append(selected.Objects, object)
+	}
+	return selected, nil
+}
+
+// selecting is a placement of ten ConfigMaps, with its snapshot.
+func selecting(t *testing.T) (r *Reconciler, hub client.Client, placement *placementv1beta1.ClusterResourcePlacement, selected *configMaps) {
+	t.Helper()
+	placement = &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u", Generation: 1}}
+	placement.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: "shop"}}
+	hub = hubWith(t, placement)
+	if err := corev1.AddToScheme(hub.Scheme()); err != nil {
+		t.Fatal(err)
+	}
+	if err := hub.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}); err != nil {
+		t.Fatal(err)
+	}
+	selected = &configMaps{}
+	for i := range 10 {
+		selected.names = append(selected.names, fmt.Sprintf("c-%d", i))
+		if err := hub.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: selected.names[i]}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r = &Reconciler{Client: hub, Live: hub, Selector: selected, Users: nothing{}, Recorder: events.NewFakeRecorder(10), Snapshots: NewContents(hub, hub, Envelopes{})}
+	if _, err := r.Take(t.Context(), placement); err != nil {
+		t.Fatal(err)
+	}
+	return r, hub, placement, selected
+}
+
+func TestSuspendRemoval(t *testing.T) {
+	remove := func(t *testing.T, hub client.Client, objects ...client.Object) {
+		for _, object := range objects {
+			if err := hub.Delete(t.Context(), object); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, tc := range map[string]struct {
+		selected  int
+		change    func(*testing.T, client.Client, *placementv1beta1.ClusterResourcePlacement)
+		suspended bool
+	}{
+		"a short list":                 {selected: 3, suspended: true},
+		"nothing is selected any more": {suspended: true},
+		"fewer than five":              {selected: 6},
+		"the selectors changed": {selected: 3, change: func(_ *testing.T, _ client.Client, p *placementv1beta1.ClusterResourcePlacement) {
+			p.Spec.ResourceSelectors[0].SelectionScope = placementv1beta1.NamespaceOnly
+		}},
+		"the objects were deleted on the hub": {selected: 3, change: func(t *testing.T, hub client.Client, _ *placementv1beta1.ClusterResourcePlacement) {
+			for i := 3; i < 10; i++ {
+				remove(t, hub, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("c-%d", i)}})
+			}
+		}},
+		"the namespace was deleted on the hub": {change: func(t *testing.T, hub client.Client, _ *placementv1beta1.ClusterResourcePlacement) {
+			remove(t, hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
+		}},
+		"a few were deleted, and the others are missing": {selected: 3, suspended: true, change: func(t *testing.T, hub client.Client, _ *placementv1beta1.ClusterResourcePlacement) {
+			remove(t, hub, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "c-9"}})
+		}},
+		"another removal was confirmed": {selected: 3, suspended: true, change: func(_ *testing.T, _ client.Client, p *placementv1beta1.ClusterResourcePlacement) {
+			p.Annotations = map[string]string{placementv1beta1.ConfirmRemovalAnnotation: placementv1beta1.RemovalToken([]string{"ConfigMap shop/other"})}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, hub, placement, selected := selecting(t)
+			selected.names = selected.names[:tc.selected]
+			if tc.change != nil {
+				tc.change(t, hub, placement)
+			}
+			if _, err := r.Take(t.Context(), placement); err != nil {
+				t.Fatal(err)
+			}
+			var list placementv1beta1.ClusterResourceSnapshotList
+			if err := hub.List(t.Context(), &list); err != nil {
+				t.Fatal(err)
+			}
+			c := meta.FindStatusCondition(placement.Status.Conditions, placementv1beta1.ConditionRemovalSuspended)
+			if (c != nil) != tc.suspended || (len(list.Items) == 1) != tc.suspended {
+				t.Errorf("condition %v, %d snapshots; want the removal to be suspended: %v", c, len(list.Items), tc.suspended)
+			}
+		})
+	}
+}
+
+func TestSuspendRemoval_GoesOnWhenConfirmedOrComplete(t *testing.T) {
+	r, hub, placement, selected := selecting(t)
+	all := selected.names
+	take := func(names []string, suspended bool, snapshots int) {
+		t.Helper()
+		selected.names = names
+		if _, err := r.Take(t.Context(), placement); err != nil {
+			t.Fatal(err)
+		}
+		var list placementv1beta1.ClusterResourceSnapshotList
+		if err := hub.List(t.Context(), &list); err != nil {
+			t.Fatal(err)
+		}
+		if got := meta.IsStatusConditionTrue(placement.Status.Conditions, placementv1beta1.ConditionRemovalSuspended); got != suspended || len(list.Items) != snapshots {
+			t.Fatalf("suspended %v with %d snapshots, want %v with %d", got, len(list.Items), suspended, snapshots)
+		}
+	}
+	take(all[:2], true, 1)
+	take(all, false, 1)
+	take(all[:2], true, 1)
+	message := meta.FindStatusCondition(placement.Status.Conditions, placementv1beta1.ConditionRemovalSuspended).Message
+	_, token, _ := strings.Cut(message, placementv1beta1.ConfirmRemovalAnnotation+"=")
+	placement.Annotations = map[string]string{placementv1beta1.ConfirmRemovalAnnotation: token}
+	take(all[:2], false, 2)
+}
