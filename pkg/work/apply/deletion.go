@@ -106,7 +106,7 @@ func (r *Reconciler) depart(ctx context.Context, d departure) (*engine.Removal, 
 		return nil, nil
 	}
 	removed, err := r.engine.Remove(ctx, r.removalOf(d), d.policy)
-	r.tellRetained(ctx, d.work, removed)
+	r.tellRetained(ctx, d.work, removed.Retained())
 	if err != nil {
 		return nil, err
 	}
@@ -164,18 +164,21 @@ func nextRemoval(left *engine.Removal) time.Duration {
 	return recheckDeletion
 }
 
-// tellRetained makes an event for each object that a Work has released and that stays on the
-// member.
-func (r *Reconciler) tellRetained(ctx context.Context, of metav1.Object, removed *engine.Removal) {
-	if removed == nil {
-		return
-	}
+// maxRetainedEvents is how many events one look at a Work makes of what it released.
+const maxRetainedEvents = 10
+
+// tellRetained makes events of the objects that a Work has released and that stay on the member.
+// The log has all of them.
+func (r *Reconciler) tellRetained(ctx context.Context, of metav1.Object, retained []string) {
 	work, _ := of.(*placementv1beta1.Work)
-	for _, text := range removed.Retained() {
+	for i, text := range retained {
 		log.FromContext(ctx).Info("Released an object that stays on the member", "Work", of.GetName(), "reason", text)
-		if work != nil {
+		if work != nil && i < maxRetainedEvents {
 			r.events.Eventf(work, nil, corev1.EventTypeNormal, EventRetained, "Remove", "%s", text)
 		}
+	}
+	if more := len(retained) - maxRetainedEvents; work != nil && more > 0 {
+		r.events.Eventf(work, nil, corev1.EventTypeNormal, EventRetained, "Remove", "%d more objects stay on the member", more)
 	}
 }
 

@@ -105,7 +105,7 @@ func (r *Reconciler) holdVanished(ctx context.Context, record *placementv1beta1.
 // that is gone.
 func (r *Reconciler) departHeld(ctx context.Context, d departure, held []engine.Entry) (*engine.Removal, error) {
 	removed, err := r.engine.RemoveBut(ctx, r.removalOf(d), held, d.policy)
-	r.tellRetained(ctx, d.work, removed)
+	r.tellRetained(ctx, d.work, removed.Retained())
 	if err != nil || !removed.IsOver() {
 		return removed, err
 	}

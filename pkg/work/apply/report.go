@@ -37,9 +37,7 @@ func (r *Reconciler) report(ctx context.Context, p *planned, b engine.Result) (r
 		r.turns.of(work.Name).ended(work.Generation, false)
 		return reconcile.Result{Priority: ptr.To(retryPriority)}, failure
 	}
-	for _, text := range b.Retained {
-		r.events.Eventf(work, nil, corev1.EventTypeNormal, EventRetained, "Remove", "%s", text)
-	}
+	r.tellRetained(ctx, work, b.Retained)
 	r.engine.AskPods(ctx, work.Name, &b)
 	before := work.Status.DeepCopy()
 	now := metav1.NewTime(r.options.Clock.Now())
