@@ -109,12 +109,12 @@ func (l *look) selectedBy(w want) ([]candidate, error) {
 			continue
 		}
 		if !w.isNamespace() {
-			if metadataPropagates(w.kind.GroupKind(), object, l.hasService(object.Namespace)) {
+			if metadataPropagates(w.kind.GroupKind(), object) {
 				found = append(found, candidate{w.kind, object.Namespace, object.Name, object.ResourceVersion})
 			}
 			continue
 		}
-		if !metadataPropagates(namespaceKind, object, nil) {
+		if !metadataPropagates(namespaceKind, object) {
 			continue
 		}
 		inside, err := l.namespace(w, object)
@@ -149,7 +149,7 @@ func (l *look) namespace(w want, namespace *metav1.PartialObjectMetadata) ([]can
 			return nil, err
 		}
 		for _, object := range objects {
-			if metadataPropagates(kind.GroupKind(), object, l.hasService(name)) {
+			if metadataPropagates(kind.GroupKind(), object) {
 				found = append(found, candidate{kind, name, object.Name, object.ResourceVersion})
 			}
 		}
@@ -162,23 +162,25 @@ func (l *look) namespace(w want, namespace *metav1.PartialObjectMetadata) ([]can
 func Propagates(kind schema.GroupKind, object *metav1.PartialObjectMetadata) bool {
 	kept := *object
 	_, _ = trim(&kept) // It never fails.
-	return object.DeletionTimestamp == nil && metadataPropagates(kind, &kept, func(string) bool { return true })
+	return object.DeletionTimestamp == nil && metadataPropagates(kind, &kept)
 }
 
-// hasService finds out whether a namespace has a Service. While nobody knows, nobody knows either
-// whose the Endpoints are.
-func (l *look) hasService(namespace string) func(name string) bool {
-	return func(name string) bool {
-		services, err := l.watcher.list(Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Service"}, Resource: "services"}, namespace)
-		if errors.Is(err, errUnlisted) {
-			l.miss(Unreadable{Kind: Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Endpoints"}, Resource: "endpoints", Namespaced: true}})
-			return true
-		}
-		if err != nil {
-			return false // Services are not watched when only certain kinds are selected.
-		}
-		return slices.ContainsFunc(services, func(s *metav1.PartialObjectMetadata) bool { return s.Name == name })
+// ofService reports whether Endpoints of which nobody knows who wrote them have a Service, whose
+// controller did then, most probably. While nobody knows that either, they are noted.
+func (l *look) ofService(endpoints *unstructured.Unstructured) bool {
+	if endpoints.GroupVersionKind().GroupKind() != (schema.GroupKind{Kind: "Endpoints"}) || len(endpoints.GetManagedFields()) > 0 {
+		return false
 	}
+	kind := Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Service"}, Resource: "services", Namespaced: true}
+	services, err := l.watcher.list(kind, endpoints.GetNamespace())
+	if errors.Is(err, errUnlisted) {
+		l.miss(Unreadable{Kind: Kind{GroupVersionKind: endpoints.GroupVersionKind(), Resource: "endpoints", Namespaced: true}, Fault: "the Services that they may be of cannot be listed"})
+		return true
+	}
+	if err != nil {
+		return false // Services are not watched when only certain kinds are selected.
+	}
+	return slices.ContainsFunc(services, func(s *metav1.PartialObjectMetadata) bool { return s.Name == endpoints.GetName() })
 }
 
 // read gets the full objects. One that has gone, or is going, meanwhile is left out. So is one
@@ -224,7 +226,7 @@ func (l *look) get(ctx context.Context, c candidate) (*unstructured.Unstructured
 	case err != nil:
 		return nil, fmt.Errorf("reading what is selected: %w", err)
 	}
-	if object.GetDeletionTimestamp() != nil || !contentPropagates(object) {
+	if object.GetDeletionTimestamp() != nil || !contentPropagates(object) || l.ofService(object) {
 		return nil, nil
 	}
 	if ofSet, err := l.ofStatefulSet(ctx, object); err != nil || ofSet {

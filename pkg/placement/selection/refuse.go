@@ -30,6 +30,7 @@ var refusedGroups = map[string]bool{
 	"request.fleetgate.io":                      true,
 	"admission.fleetgate.io":                    true,
 	"view.fleetgate.io":                         true,
+	"webhook.fleetgate.io":                      true,
 	"events.k8s.io":                             true,
 	"coordination.k8s.io":                       true,
 	"metrics.k8s.io":                            true,
@@ -73,12 +74,13 @@ func NamespacePropagates(name string) bool {
 		!strings.HasPrefix(name, "kube-") && !strings.HasPrefix(name, "fleet-")
 }
 
-// madeByAnnotation is on metadata that the Watcher keeps: who made the object. Its name cannot be
-// that of an annotation on the hub.
-const madeByAnnotation = "made by"
+// madeByControllers is on metadata that the Watcher keeps of an object that only controllers wrote.
+// Its name cannot be that of an annotation on the hub.
+const madeByControllers = "made by controllers"
 
 // keptAnnotations are those that metadataPropagates asks for.
 var keptAnnotations = []string{
+	madeByControllers,
 	corev1.ServiceAccountNameKey, annotationIssuer, annotationCertificate, placementv1beta1.PlaceAnnotation,
 	annotationProvisioned, annotationLeader,
 }
@@ -92,7 +94,8 @@ const (
 	annotationLeader = "control-plane.alpha.kubernetes.io/leader"
 )
 
-// trim keeps of an object's metadata what selection asks for.
+// trim keeps of an object's metadata what selection asks for. An informer may call it again for what
+// it has returned.
 func trim(object any) (any, error) {
 	m, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -104,8 +107,8 @@ func trim(object any) (any, error) {
 			kept[name] = value
 		}
 	}
-	if by := madeByOf(m); by != byAuthors {
-		kept[madeByAnnotation] = string(by)
+	if onlyControllersOf(m) {
+		kept[madeByControllers] = ""
 	}
 	m.Annotations, m.ManagedFields = nil, nil
 	if len(kept) > 0 {
@@ -119,19 +122,16 @@ var generated = map[string]bool{"kube-root-ca.crt": true, "openshift-service-ca.
 
 // metadataPropagates reports whether an object, of which trim has left this, may be sent as far as
 // its metadata tells. What a controller of the hub, or the API server, makes for itself stays: a
-// member has controllers of its own. hasService says whether the namespace has a Service of that
-// name.
-func metadataPropagates(kind schema.GroupKind, object *metav1.PartialObjectMetadata, hasService func(name string) bool) bool {
+// member has controllers of its own.
+func metadataPropagates(kind schema.GroupKind, object *metav1.PartialObjectMetadata) bool {
 	switch word := object.Annotations[placementv1beta1.PlaceAnnotation]; {
 	case word == placementv1beta1.PlaceSkip, kind == schema.GroupKind{Kind: "Secret"} && ofTheHouse(object):
 		return false
 	case word == placementv1beta1.PlaceAlways, kind == namespaceKind:
 		return true
 	}
-	if metav1.GetControllerOfNoCopy(object) != nil || madeBy(object.Annotations[madeByAnnotation]) == byControllers {
-		return false
-	}
-	if _, lock := object.Annotations[annotationLeader]; lock {
+	_, lock := object.Annotations[annotationLeader]
+	if _, made := object.Annotations[madeByControllers]; made || lock || metav1.GetControllerOfNoCopy(object) != nil {
 		return false
 	}
 	switch kind {
@@ -147,7 +147,7 @@ func metadataPropagates(kind schema.GroupKind, object *metav1.PartialObjectMetad
 		return object.Annotations[annotationProvisioned] == ""
 	case schema.GroupKind{Kind: "Endpoints"}:
 		_, managed := object.Labels["endpoints.kubernetes.io/managed-by"]
-		return !managed && (madeBy(object.Annotations[madeByAnnotation]) != byUnknown || !hasService(object.Name))
+		return !managed
 	case schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}:
 		return humanSlice(object.Labels["endpointslice.kubernetes.io/managed-by"])
 	}
@@ -194,7 +194,7 @@ const helmRelease = "helm.sh/release.v1"
 func contentPropagates(object *unstructured.Unstructured) bool {
 	always := object.GetAnnotations()[placementv1beta1.PlaceAnnotation] == placementv1beta1.PlaceAlways
 	kind := object.GroupVersionKind().GroupKind()
-	if !always && kind != namespaceKind && writersOf(object).onlyControllers() {
+	if !always && kind != namespaceKind && hasController(object) && writersOf(object).onlyControllers() {
 		return false // Somebody has labelled it since, for example.
 	}
 	if kind != (schema.GroupKind{Kind: "Secret"}) {

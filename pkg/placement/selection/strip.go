@@ -5,6 +5,7 @@ package selection
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +21,11 @@ import (
 // changes the object in place. What the hub made is in the table of rules; managedFields
 // tell whether the author chose a value that a server may also choose.
 func Strip(object *unstructured.Unstructured) {
-	by, kind := writersOf(object), object.GroupVersionKind().GroupKind()
+	kind := object.GroupVersionKind().GroupKind()
+	var by writers
+	if hasScale(object) || slices.ContainsFunc(rules, func(r rule) bool { return r.covers(kind) }) {
+		by = writersOf(object) // Rules for all kinds ask for no more.
+	}
 	for _, rule := range rules {
 		if len(rule.kinds) == 0 || rule.covers(kind) {
 			rule.cut(object.Object, by)
@@ -190,11 +195,7 @@ func cutTokenReferences(account map[string]any, by writers) {
 	account["secrets"] = kept
 }
 
+// covers reports whether the rule is for this kind in particular.
 func (r rule) covers(kind schema.GroupKind) bool {
-	for _, k := range r.kinds {
-		if k == kind {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(r.kinds, kind)
 }

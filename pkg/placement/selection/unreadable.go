@@ -63,6 +63,9 @@ func OfTheKind(err error) bool {
 	if meta.IsNoMatchError(err) {
 		return true
 	}
+	if apierrors.IsTooManyRequests(err) {
+		return true // A kind whose objects cannot be converted is said to be initializing.
+	}
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError
 }

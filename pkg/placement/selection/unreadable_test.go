@@ -108,6 +108,7 @@ func said(s Selected) string {
 
 func TestAKindThatCannotBeReadStopsNoOther(t *testing.T) {
 	broken := error(apierrors.NewInternalError(errors.New("conversion webhook failed")))
+	initializing := error(apierrors.NewTooManyRequests("storage is (re)initializing", 1))
 	gone := error(&meta.NoResourceMatchError{PartialResource: topicsGVR})
 	shop := []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: "shop"}}
 	topic := []placementv1beta1.ResourceSelectorTerm{{Group: "r13.example.org", Version: "v1", Kind: "Topic", Name: "orders"}}
@@ -121,6 +122,8 @@ func TestAKindThatCannotBeReadStopsNoOther(t *testing.T) {
 		later     string
 	}{
 		"a kind that is not listed": {"a conversion webhook that nobody answers", func(h *someHub) { h.lists.Store(&broken) }, func(h *someHub) { h.lists.Store(nil) }, shop, "",
+			"shop, settings, unreadable topics.r13.example.org", "shop, settings, orders"},
+		"a kind that is said to be initializing": {"its objects cannot be converted", func(h *someHub) { h.lists.Store(&initializing) }, func(h *someHub) { h.lists.Store(nil) }, shop, "",
 			"shop, settings, unreadable topics.r13.example.org", "shop, settings, orders"},
 		"a kind that is listed and not read": {"a webhook that went away later", func(h *someHub) { h.reads.Store(&broken) }, func(h *someHub) { h.reads.Store(nil) }, shop, "",
 			"shop, settings, unreadable topics.r13.example.org", "shop, settings, orders"},
@@ -155,7 +158,7 @@ func TestAKindThatCannotBeReadStopsNoOther(t *testing.T) {
 					return
 				}
 				tc.mend(hub)
-				time.Sleep(time.Minute) // of the fake clock
+				time.Sleep(3 * time.Minute) // of the fake clock: a watch waits for up to one between two tries
 				if got, err = selector.Select(t.Context(), placement, tc.selectors, nil); err != nil || said(got) != tc.later {
 					t.Errorf("later: got %s, %v, want %s", said(got), err, tc.later)
 				}

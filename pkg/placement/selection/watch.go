@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -196,7 +197,8 @@ func (w *Watcher) watch(ctx context.Context, placement types.NamespacedName, wan
 		return err
 	}
 	for _, watch := range started {
-		if err := w.await(ctx, watch); err != nil {
+		named := slices.ContainsFunc(wants, func(want want) bool { return want.kind.GVR() == watch.Resource })
+		if err := w.await(ctx, watch, named); err != nil {
 			return err
 		}
 	}
@@ -204,8 +206,9 @@ func (w *Watcher) watch(ctx context.Context, placement types.NamespacedName, wan
 }
 
 // await waits for the first list of a watch. All who need the watch wait for the same time, and
-// nobody waits for one again that is known not to list.
-func (w *Watcher) await(ctx context.Context, watch *metawatch.Watch) error {
+// nobody waits for one again that is known not to list. A kind that a selector names, and of which
+// the hub has not said anything, is waited for without an end: without it there is nothing to place.
+func (w *Watcher) await(ctx context.Context, watch *metawatch.Watch, named bool) error {
 	w.mu.Lock()
 	until := w.begun[watch.Resource].Add(listTimeout)
 	w.mu.Unlock()
@@ -219,10 +222,15 @@ func (w *Watcher) await(ctx context.Context, watch *metawatch.Watch) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, told := w.faults[watch.Resource]; told {
+	_, known := w.faults[watch.Resource]
+	switch {
+	case known:
 		return nil // unreadable names it.
+	case named:
+		return fmt.Errorf("%w: %s could not be listed in time", ErrUnreadable, watch.Resource.GroupResource())
 	}
-	return fmt.Errorf("%w: %s could not be listed in time", ErrUnreadable, watch.Resource.GroupResource())
+	w.faults[watch.Resource] = &fault{text: "it could not be listed in time"}
+	return nil
 }
 
 // apiServed returns the versions for which there is an APIService.
@@ -293,6 +301,11 @@ func (w *Watcher) failed(ctx context.Context, watch *metawatch.Watch, r *cache.R
 	switch {
 	case apierrors.IsForbidden(err):
 		w.refuse(ctx, watch, err)
+	case !watch.HasSynced():
+		w.suspect(watch.Resource, fault{text: err.Error()}) // Perhaps nobody waits for it so long.
+		if !OfTheKind(err) {
+			cache.DefaultWatchErrorHandler(ctx, r, err)
+		}
 	case OfTheKind(err):
 		w.suspect(watch.Resource, fault{text: err.Error()})
 	default:

@@ -5,6 +5,7 @@ package selection
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,6 +51,19 @@ func writersOf(object metav1.Object) writers {
 		}
 	}
 	return all
+}
+
+// hasController reports whether a controller wrote anything but the status. Reading who owns which
+// field takes longer.
+func hasController(object metav1.Object) bool {
+	return slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Subresource != "status" && isController(entry.Manager)
+	})
+}
+
+// hasScale reports whether somebody wrote the subresource scale.
+func hasScale(object metav1.Object) bool {
+	return slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return entry.Subresource == "scale" })
 }
 
 // authored reports whether somebody other than a controller owns a field, or something in it.
@@ -107,29 +121,17 @@ func owns(fields *fieldpath.Set, parts []any) bool {
 	return fields.Members.Has(last) || !fields.WithPrefix(last).Empty()
 }
 
-// madeBy says, from metadata alone, who wrote an object: nobody but controllers, or nobody knows.
-type madeBy string
-
-const (
-	byAuthors     madeBy = ""
-	byControllers madeBy = "controllers"
-	byUnknown     madeBy = "unknown"
-)
-
-func madeByOf(object metav1.Object) madeBy {
-	entries := object.GetManagedFields()
-	if len(entries) == 0 {
-		return byUnknown
-	}
-	by := byAuthors // of nothing
-	for _, entry := range entries {
+// onlyControllersOf says so from the names of the managers alone, those of the status left out.
+func onlyControllersOf(object metav1.Object) bool {
+	only := false
+	for _, entry := range object.GetManagedFields() {
 		switch {
 		case entry.Subresource == "status":
 		case isController(entry.Manager):
-			by = byControllers
+			only = true
 		default:
-			return byAuthors
+			return false
 		}
 	}
-	return by
+	return only
 }
