@@ -27,9 +27,9 @@ func newCordonCommand(s *session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "cordon MEMBER...",
 		Short: "Mark members as unschedulable",
-		Long: `Mark members as unschedulable with the taint ` + clusterv1beta1.TaintCordoned + `:NoSchedule. Resources that are
-already placed stay; use "drain" to remove them. Placements that tolerate all taints are
-still scheduled.`,
+		Long: `Mark members as unschedulable with the taint ` + clusterv1beta1.TaintCordoned + `:NoSchedule.
+Resources that are already placed stay; use "drain" to remove them. Placements that
+tolerate all taints are still scheduled.`,
 		Example:           "  kubectl fleetgate cordon member-1",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: s.completeNames(true, memberNames),
