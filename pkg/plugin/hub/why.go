@@ -69,7 +69,7 @@ func (h *Hub) removals(ctx context.Context, f *why.Facts) ([]why.Removal, error)
 		return nil, nil
 	}
 	var works placementv1beta1.WorkList
-	// Who may not read Works is told all but what they say.
+	// A user without the right to read Works gets the rest of the answer.
 	err := h.List(ctx, &works, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: f.Placement.GetName()})
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("listing works: %w", err)

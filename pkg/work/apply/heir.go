@@ -106,7 +106,7 @@ func (r siblings) shares(ctx context.Context, other string, ours placementv1beta
 	return err == nil && theirs.AllowCoOwnership && theirs.Type == ours.Type
 }
 
-// claimOn finds out what becomes of an object that belongs to another AppliedWork. Of another
+// claimOn finds out whether a Work wants an object that belongs to another AppliedWork. Of another
 // hub's it is not known: that one may want it.
 func (r siblings) claimOn(ctx context.Context, record string, object manifest.Key) (engine.Claim, error) {
 	if foreign, err := r.isOfAnotherHub(ctx, record); foreign || err != nil {

@@ -28,7 +28,7 @@ const MembershipAnnotation = "fleetgate.io/membership"
 const marksObjects = "marked"
 
 // unmarkedBefore is until when objects of an AppliedWork were not marked that existed before it:
-// of one that an older agent created, what is older than itself may not be its own.
+// of one that an older agent created, what is older than itself was perhaps taken over.
 func unmarkedBefore(record *placementv1beta1.AppliedWork) time.Time {
 	if record == nil || record.Annotations[placementv1beta1.TakenOverAnnotation] == marksObjects {
 		return time.Time{}

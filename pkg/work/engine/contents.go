@@ -18,15 +18,15 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// Whoever deletes a Namespace deletes all that is in it, and whoever deletes a
-// CustomResourceDefinition deletes all of its kind. Before either is deleted, the engine looks
+// The deletion of a Namespace deletes all that is in it, and the deletion of a
+// CustomResourceDefinition all of its kind. Before either is deleted, the engine looks
 // for objects that the removal is not about.
 
 // othersPatience is for how long a deleted work waits for objects that another work, or a
 // controller, may be about to delete: placements are mostly deleted together.
 const othersPatience = 30 * time.Second
 
-// Claim is what becomes of an object of another work.
+// Claim says whether another work wants its object.
 type Claim int
 
 const (
@@ -38,7 +38,7 @@ const (
 	Unwanted
 )
 
-// ClaimFinder finds out what becomes of an object that belongs to the record of another work.
+// ClaimFinder finds out whether a work wants an object that belongs to the record of another work.
 type ClaimFinder func(ctx context.Context, record string, object manifest.Key) (Claim, error)
 
 // contents is what a Namespace or CustomResourceDefinition contains that a removal is not about.
@@ -124,7 +124,7 @@ func (l *looking) through(ctx context.Context, resource resourceKind, namespace 
 			from = ""
 			continue
 		case apierrors.IsForbidden(err):
-			l.found.others = append(l.found.others, fmt.Sprintf("perhaps %s, which the agent may not list", resource.GroupResource()))
+			l.found.others = append(l.found.others, fmt.Sprintf("perhaps %s, for which the agent lacks the right to list", resource.GroupResource()))
 			return nil
 		case err != nil:
 			return fmt.Errorf("listing %s: %w", resource.GroupResource(), err)
@@ -219,7 +219,7 @@ func (l *looking) isNamespaced(owner metav1.OwnerReference) bool {
 }
 
 // isMadeByKubernetes recognizes what controllers of Kubernetes, and of distributions of it, make
-// in every namespace. A claim that is bound holds data, whoever made it.
+// in every namespace. A claim that is bound holds data in any case.
 func isMadeByKubernetes(resource schema.GroupResource, object *metav1.PartialObjectMetadata) bool {
 	switch resource {
 	case schema.GroupResource{Resource: "persistentvolumeclaims"}:

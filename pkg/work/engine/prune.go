@@ -36,7 +36,7 @@ func (f HeirFinder) find(ctx context.Context, entry Entry) (*metav1.OwnerReferen
 	return f(ctx, entry)
 }
 
-// Removal is what became of objects that are no longer wanted.
+// Removal is the result for objects that are no longer wanted.
 type Removal struct {
 	mu sync.Mutex // guards what follows: a wave goes in parallel
 	// gone needs no entry in the ledger any more: it does not exist, or is not ours.
@@ -49,7 +49,7 @@ type Removal struct {
 	remaining []*unstructured.Unstructured
 	// kept says of each container that is still ours what keeps it, in a sentence.
 	kept []string
-	// denied says what we may not do about the rest, a sentence for each.
+	// denied says which right we lack for the rest, a sentence for each.
 	denied []string
 	// unreleased is set when an object was not released, or not looked at, that is to stay or may
 	// be: the member's garbage collector must not get it.
@@ -129,7 +129,7 @@ func (p pruning) mustWait(now time.Time) bool {
 	})
 }
 
-// ending is what became of one object.
+// ending is the result for one object.
 type ending struct {
 	// live is the object if it is still there and ours.
 	live *unstructured.Unstructured
@@ -172,7 +172,7 @@ func (r *Removal) note(e *Engine, entry Entry, end ending, err error) {
 	}
 }
 
-// join adds what became of other objects of the same work.
+// join adds the result for other objects of the same work.
 func (r *Removal) join(other *Removal) {
 	maps.Copy(r.gone, other.gone)
 	maps.Copy(r.released, other.released)
@@ -336,7 +336,7 @@ func (r *Removal) Left(entries []Entry) []Entry {
 	return slices.DeleteFunc(slices.Clone(entries), func(entry Entry) bool { return r.gone[manifest.KeyOf(entry.Ref)] })
 }
 
-// against says what stands against the removal of objects from a work that goes on.
+// against says what stands against the removal of objects from a work that stays.
 func (r *Removal) against() []string {
 	all := append(slices.Clone(r.denied), r.kept...)
 	if r.waits && len(r.remaining) > 0 {

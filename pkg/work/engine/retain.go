@@ -107,7 +107,7 @@ func (e *Engine) stays(ctx context.Context, p pruning, live *unstructured.Unstru
 	return e.spare(p.work, found), nil
 }
 
-// spare decides whether a container stays, by what is in it. A work that goes on keeps it until
+// spare decides whether a container stays, by what is in it. A work that stays keeps it until
 // nothing keeps it any more. A deleted work waits for what may be about to go, and releases it:
 // its deletion has to end.
 func (e *Engine) spare(w Work, found contents) stay {

@@ -46,7 +46,7 @@ type Work struct {
 	Reported []manifest.Ref
 	// HeirOf finds who else wants what is removed. Nil: nobody does.
 	HeirOf HeirFinder
-	// Claims finds out what becomes of an object of another work. Nil: it is not known.
+	// Claims finds out whether another work wants its object. Nil: it is not known.
 	Claims ClaimFinder
 	// UnmarkedBefore is set when objects that are older were applied by a version that did not
 	// mark what it took over: all of them count as taken over.

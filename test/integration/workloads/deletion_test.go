@@ -160,7 +160,7 @@ var _ = Describe("Deletion on members", func() {
 			g.Expect(operator.Status.ReadyReplicas).To(BeEquivalentTo(1))
 		}).WithContext(ctx).WithTimeout(deletionWatch).Should(Succeed())
 
-		By("going on as soon as the operator has removed the finalizer")
+		By("removing the rest as soon as the operator has removed the finalizer")
 		Expect(member1.Patch(ctx, photos, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
 		Eventually(deletionWorks("member-1", "r10")).WithContext(ctx).Should(BeEmpty())
 		Eventually(deletionGone(member1, deletionNamespace("r10"))).WithContext(ctx).Should(BeTrue())
@@ -253,7 +253,7 @@ func deletionRemoved(member, placement string) func(context.Context) (string, er
 	}
 }
 
-// deletionApplyFile applies a file with objects of a kind that may not be served yet.
+// deletionApplyFile applies a file with objects of a kind that is perhaps not served yet.
 func deletionApplyFile(ctx context.Context, at *env.Cluster, file string) {
 	GinkgoHelper()
 	Eventually(func(ctx context.Context) error {
