@@ -153,19 +153,21 @@ func (e *Engine) managerOf(it Item) string { return cmp.Or(it.Way.Manager, e.Man
 
 func (e *Engine) serverSide(ctx context.Context, t task, it Item, desired, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	force := it.Way.By == Merge || it.Way.Force // one that is too large to be merged overrides too
+	alone := false
 	if live != nil {
 		if err := e.moveFields(ctx, it, live); err != nil {
 			return nil, err
 		}
-		force = force || onlyHolds(e.managerOf(it), live.GetManagedFields())
+		// It holds for this version of the object only: an autoscaler may write the next one.
+		alone = !force && onlyHolds(e.managerOf(it), live.GetManagedFields())
 	}
 	carries := it.Way.OwnTogether && StandingOf(desired.GetOwnerReferences(), t.owner).Shared()
-	if live != nil && (it.Way.KeepDrifts || carries || it.pinned) {
+	if live != nil && (it.Way.KeepDrifts || carries || it.pinned || alone) {
 		// A drift since the comparison is not overwritten, nor what is left to the member, nor is
 		// an owner brought back.
 		desired.SetResourceVersion(live.GetResourceVersion())
 	}
-	written, err := e.at(it).Apply(ctx, it.Ref.Name, desired, metav1.ApplyOptions{FieldManager: e.managerOf(it), Force: force})
+	written, err := e.at(it).Apply(ctx, it.Ref.Name, desired, metav1.ApplyOptions{FieldManager: e.managerOf(it), Force: force || alone})
 	if err != nil || !it.Way.Disown {
 		return written, err
 	}

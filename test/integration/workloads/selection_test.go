@@ -15,8 +15,10 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -60,10 +62,103 @@ func snapshotsOf(ctx context.Context, name string) (int, error) {
 	return len(list.Items), err
 }
 
+// unreadableOf is what a placement says about kinds that cannot be read.
+func unreadableOf(name string) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		crp, err := placement(ctx, name)
+		if err != nil {
+			return "", err
+		}
+		c := meta.FindStatusCondition(crp.Status.Conditions, placementv1beta1.ConditionResourcesUnreadable)
+		if c == nil {
+			return "", nil
+		}
+		return c.Reason + ": " + c.Message, nil
+	}
+}
+
 // deleteFromHub deletes an object of the hub after the spec.
 func deleteFromHub(object client.Object) {
 	DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(hub.Delete(ctx, object))).To(Succeed()) })
 }
+
+var _ = Describe("Kinds that the hub cannot read", Serial, func() {
+	topic := func() *unstructured.Unstructured {
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(schema.GroupVersionKind{Group: "r13.example.org", Version: "v1alpha1", Kind: "Topic"})
+		return object
+	}
+
+	It("keeps other placements going when nobody answers a conversion webhook on the hub", func(ctx SpecContext) {
+		crd := &unstructured.Unstructured{}
+		crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+		crd.SetName("topics.r13.example.org")
+		deleteFromHub(crd)
+		applyFile(ctx, hubCluster(), "13-conversion-1.yaml")
+		Eventually(func(ctx context.Context) error {
+			return hub.Get(ctx, client.ObjectKey{Name: "any", Namespace: "r13"}, topic())
+		}).WithContext(ctx).Should(MatchError(ContainSubstring("\"any\" not found")))
+		applyFile(ctx, hubCluster(), "13-conversion-2.yaml")
+		for _, name := range []string{"r13", "r13-other"} {
+			cleanUp(name)
+			crp := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			crp.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: name}}
+			if name == "r13" {
+				crp.Spec.ResourceSelectors = append(crp.Spec.ResourceSelectors, placementv1beta1.ResourceSelectorTerm{
+					Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "topics.r13.example.org"})
+			} else {
+				Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
+			}
+			Expect(hub.Create(ctx, crp)).To(Succeed())
+		}
+		uids := map[client.Client]string{}
+		for _, m := range []client.Client{member1, member2} {
+			Eventually(func(g Gomega, ctx context.Context) {
+				object := topic()
+				g.Expect(m.Get(ctx, client.ObjectKey{Namespace: "r13", Name: "orders"}, object)).To(Succeed())
+				uids[m] = string(object.GetUID())
+			}).WithContext(ctx).Should(Succeed())
+		}
+		waitAvailable(ctx, "r13-other")
+
+		By("changing the CustomResourceDefinition")
+		applyFile(ctx, hubCluster(), "13-conversion-3.yaml")
+		Eventually(unreadableOf("r13")).WithContext(ctx).WithTimeout(time.Minute).Should(And(
+			HavePrefix(placementv1beta1.ReasonKindUnavailable), ContainSubstring("topics.r13.example.org"), ContainSubstring("members keep what they have")))
+		Expect(hub.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "r13-other", Name: "late"}})).To(Succeed())
+		onMembers(ctx, client.ObjectKey{Namespace: "r13-other", Name: "late"}, &corev1.ConfigMap{}, func(Gomega) {})
+		for m, uid := range uids {
+			object := topic()
+			Expect(m.Get(ctx, client.ObjectKey{Namespace: "r13", Name: "orders"}, object)).To(Succeed())
+			Expect(string(object.GetUID())).To(Equal(uid), "it was deleted and created again")
+		}
+
+		By("going back to what the hub can read")
+		kubectl(ctx, hubCluster(), "patch", "crd", "topics.r13.example.org", "--type=json", "-p", `[{"op": "replace", "path": "/spec/conversion", "value": {"strategy": "None"}}]`)
+		Eventually(unreadableOf("r13")).WithContext(ctx).Should(BeEmpty())
+	})
+
+	It("keeps the objects of an aggregated API that is down when the gateway starts", func(ctx SpecContext) {
+		cleanUp("r13-aggregated")
+		Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "r13-aggregated"}})).To(Succeed())
+		service := &unstructured.Unstructured{}
+		service.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"})
+		service.SetName("v1.down.example.org")
+		Expect(unstructured.SetNestedMap(service.Object, map[string]any{
+			"group": "down.example.org", "version": "v1", "groupPriorityMinimum": int64(1000), "versionPriority": int64(10), "insecureSkipTLSVerify": true,
+			"service": map[string]any{"namespace": "r13-aggregated", "name": "nobody"}}, "spec")).To(Succeed())
+		Expect(hub.Create(ctx, service)).To(Succeed())
+		deleteFromHub(service)
+		crp := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "r13-aggregated"}}
+		crp.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: crp.Name}}
+		Expect(hub.Create(ctx, crp)).To(Succeed())
+		Eventually(unreadableOf(crp.Name)).WithContext(ctx).WithTimeout(time.Minute).Should(And(
+			HavePrefix(placementv1beta1.ReasonKindUnavailable), ContainSubstring("down.example.org/v1"), ContainSubstring("Nothing of these is placed")))
+		onMembers(ctx, client.ObjectKey{Name: crp.Name}, &corev1.Namespace{}, func(Gomega) {})
+		Expect(hub.Delete(ctx, service)).To(Succeed())
+		Eventually(unreadableOf(crp.Name)).WithContext(ctx).WithTimeout(time.Minute).Should(BeEmpty())
+	})
+})
 
 var _ = Describe("What controllers of the hub made", func() {
 	It("leaves the Jobs of a CronJob on the hub", func(ctx SpecContext) {
@@ -187,6 +282,36 @@ spec:
 `
 
 var _ = Describe("What an author chose", func() {
+	It("places a node port that is fixed and Endpoints of a Service without a selector, and no node port that the hub allocated", func(ctx SpecContext) {
+		cleanUp("r18-ports")
+		Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "r18-ports"}})).To(Succeed())
+		kubectlInput(ctx, `
+apiVersion: v1
+kind: Service
+metadata: {namespace: r18-ports, name: fixed}
+spec: {type: NodePort, selector: {app: web}, ports: [{name: a, port: 80, nodePort: 32118}, {name: b, port: 81}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {namespace: r18-ports, name: outside}
+spec: {ports: [{port: 5432}]}
+---
+apiVersion: v1
+kind: Endpoints
+metadata: {namespace: r18-ports, name: outside}
+subsets: [{addresses: [{ip: 192.0.2.7}], ports: [{port: 5432}]}]
+`)
+		crp := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "r18-ports"}}
+		crp.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: "r18-ports"}}
+		Expect(hub.Create(ctx, crp)).To(Succeed())
+		Eventually(selectedBy("r18-ports")).WithContext(ctx).Should(ConsistOf("Namespace/r18-ports", "Service/fixed", "Service/outside", "Endpoints/outside"))
+		fixed := &corev1.Service{}
+		onMembers(ctx, client.ObjectKey{Namespace: "r18-ports", Name: "fixed"}, fixed, func(g Gomega) {
+			g.Expect(fixed.Spec.Ports).To(HaveLen(2))
+			g.Expect(fixed.Spec.Ports[0].NodePort).To(BeEquivalentTo(32118))
+		})
+	})
+
 	It("leaves out what its author says", func(ctx SpecContext) {
 		cleanUp("r01-skip")
 		Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "r01-skip"}})).To(Succeed())

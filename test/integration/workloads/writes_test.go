@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -202,6 +203,32 @@ var _ = Describe("What the controllers of a member decide", func() {
 		Eventually(memberHas("r08/web", &appsv1.Deployment{}, func(d *appsv1.Deployment) string { return d.Spec.Template.Spec.Containers[0].Image })).
 			WithContext(ctx).Should(Equal("example.org/web:2"))
 		Expect(replicas(ctx)).To(BeEquivalentTo(3))
+	})
+
+	It("updates a Deployment by server-side apply whose replicas an autoscaler of the member has", func(ctx SpecContext) {
+		cleanUp("r08ssa")
+		Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "r08ssa"}})).To(Succeed())
+		web := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "r08ssa", Name: "web"}, Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To[int32](1),
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "example.org/web:1"}}}},
+		}}
+		Expect(hub.Create(ctx, web)).To(Succeed())
+		Expect(hub.Create(ctx, &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "r08ssa"},
+			Spec: placementv1beta1.PlacementSpec{
+				ResourceSelectors: []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: "r08ssa"}},
+				Strategy:          placementv1beta1.RolloutStrategy{ApplyStrategy: &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ServerSideApply}},
+			}})).To(Succeed())
+		replicas := memberHas("r08ssa/web", &appsv1.Deployment{}, func(d *appsv1.Deployment) int32 { return *d.Spec.Replicas })
+		Eventually(replicas).WithContext(ctx).Should(BeEquivalentTo(1))
+		Expect(member1.SubResource("scale").Patch(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "r08ssa", Name: "web"}},
+			client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":4}}`)), client.FieldOwner("autoscaler"))).To(Succeed())
+		Expect(hub.Patch(ctx, web, client.RawPatch(types.JSONPatchType,
+			[]byte(`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"example.org/web:2"}]`)))).To(Succeed())
+		Eventually(memberHas("r08ssa/web", &appsv1.Deployment{}, func(d *appsv1.Deployment) string { return d.Spec.Template.Spec.Containers[0].Image })).
+			WithContext(ctx).WithTimeout(30 * time.Second).Should(Equal("example.org/web:2"))
+		Consistently(replicas).WithContext(ctx).WithTimeout(3 * time.Second).Should(BeEquivalentTo(4))
 	})
 
 	It("leaves the rules of an aggregated ClusterRole to the member", func(ctx SpecContext) {
