@@ -47,8 +47,8 @@ func readValues(cluster *registrationv1alpha1.Cluster, token *registrationv1alph
 	}
 	if values.APIServerURL != hubURL || !bytes.Equal(bytes.TrimSpace([]byte(values.APIServerCA)), bytes.TrimSpace(hubCA)) ||
 		values.ClusterNamespace != token.Namespace || values.TokenName != token.Name {
-		// The hub's address may have changed a moment ago: the gateway writes it anew.
-		return nil, &outcome{reason: ReasonTokenPending, message: "the Secret of the registration token says another hub than this one, and is written anew", retry: retryLater}
+		// The hub's address may have changed a moment ago: the gateway updates the Secret.
+		return nil, &outcome{reason: ReasonTokenPending, message: "The Secret of the registration token names another hub; the gateway is updating it", retry: retryLater}
 	}
 	return &values, nil
 }

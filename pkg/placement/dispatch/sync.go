@@ -107,7 +107,7 @@ func (r *Reconciler) mayWrite(ctx context.Context, b placementv1beta1.BindingObj
 	return nil
 }
 
-// errChanges is returned when Works are not as they should be.
+// errChanges is returned when Works differ from the desired ones.
 var errChanges = errors.New("works change")
 
 func terminating(work string, b placementv1beta1.BindingObject) error {
@@ -132,7 +132,7 @@ func newFirst(have, desired []*placementv1beta1.Work) []int {
 
 // held refuses to change Works while their placement or member is paused.
 func held(placement placementv1beta1.PlacementObject, member *clusterv1beta1.MemberCluster) error {
-	const remedy = "take annotation " + placementv1beta1.PausedAnnotation + " off it to go on"
+	const remedy = "take annotation " + placementv1beta1.PausedAnnotation + " off it to continue"
 	switch {
 	case placement != nil && placementv1beta1.Paused(placement):
 		return unsent("the placement is paused: %s", remedy)

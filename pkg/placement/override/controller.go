@@ -185,7 +185,7 @@ func (r *Reconciler) finalize(ctx context.Context, override client.Object) (reta
 	return retained, routine.RemoveFinalizer(ctx, r.Client, override, placementv1beta1.OverrideCleanupFinalizer, "removing the finalizer of override %q", klog.KObj(override))
 }
 
-// withdraw has rollouts go on without the override: none of its snapshots is the latest.
+// withdraw lets rollouts continue without the override: none of its snapshots is the latest.
 func (r *Reconciler) withdraw(ctx context.Context, override client.Object) (retained bool, err error) {
 	snapshots, err := r.kind.snapshots(ctx, r.Client, override)
 	if err != nil {

@@ -23,7 +23,7 @@ type decided struct {
 	groups []strategy.Group
 	// clusters are those of all groups.
 	clusters sets.Set[string]
-	// outside are those of them that the namespace may not use, sorted. They are in no group.
+	// outside are those of them that are not bound to the namespace, sorted. They are in no group.
 	outside []string
 	// selected and groupCount are what the Placement's status says.
 	selected, groupCount int

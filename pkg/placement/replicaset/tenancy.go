@@ -34,7 +34,7 @@ type Tenancy interface {
 }
 
 // boundKinds are the kinds by which a hub says which clusters a namespace may use. A hub
-// without them has no such limit: there, whoever writes PlacementDecisions decides.
+// without them has no such limit: there the writers of PlacementDecisions decide.
 func boundKinds() map[string]schema.GroupVersionKind {
 	return map[string]schema.GroupVersionKind{
 		"managedclusters.cluster.open-cluster-management.io":           clusterv1.GroupVersion.WithKind("ManagedCluster"),
@@ -96,9 +96,8 @@ func (r *Reconciler) sets(ctx context.Context, which ...client.ListOption) []rec
 	return enqueue.All(ctx, r.Client, &workv1alpha1.ManifestWorkReplicaSetList{}, which...)
 }
 
-// confine leaves in the groups the clusters that the namespace may use. Whoever may write
-// PlacementDecisions in a namespace must not reach clusters that nobody bound to it, whoever
-// wrote the decision.
+// confine keeps in the groups the clusters that are bound to the namespace. The right to write
+// PlacementDecisions in a namespace must not give access to clusters that are not bound to it.
 func (r *Reconciler) confine(ctx context.Context, namespace string, d *decided) error {
 	if !r.limited.Load() || d.clusters.Len() == 0 {
 		return nil
@@ -128,7 +127,7 @@ func (d *decided) confine(within sets.Set[string]) {
 // namedOutside is how many clusters a message names.
 const namedOutside = 5
 
-// unbound says which clusters of a Placement its namespace may not use, and what to do.
+// unbound says which clusters of a Placement are not bound to its namespace, and the remedy.
 func unbound(placement string, outside []string) string {
 	named := strings.Join(outside[:min(len(outside), namedOutside)], ", ")
 	if more := len(outside) - namedOutside; more > 0 {

@@ -79,7 +79,7 @@ func undispatched(b placementv1beta1.BindingObject) bool {
 }
 
 // Failed reports whether something went wrong on the way to the member. What is
-// merely not done yet has not failed, nor has a member that still serves the version before
+// merely not done yet has not failed, nor has a member that still serves the previous version
 // because nothing could be sent to it.
 func Failed(b placementv1beta1.BindingObject) bool {
 	if servingBefore(b) != nil {

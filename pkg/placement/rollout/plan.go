@@ -26,7 +26,7 @@ type Candidate struct {
 	Observed bool
 	// Failed is set if something has gone wrong there with Current.
 	Failed bool
-	// Undispatched is set if Current could not be sent there: it still has the version before,
+	// Undispatched is set if Current could not be sent there: it still has the previous version,
 	// which is available since Available. That is no failure, as a move would end it.
 	Undispatched bool
 	// Going is set if it is being taken away already.

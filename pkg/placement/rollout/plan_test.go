@@ -117,13 +117,13 @@ func TestPlan(t *testing.T) {
 			pace:     Pace{Target: 4, MaxUnavailable: 0},
 			want:     counts{Update: 4},
 		},
-		"members that still serve the version before are moved within the budget": {
+		"members that still serve the previous version are moved within the budget": {
 			reason:   "a mistake in an override reached nobody, and its remedy may be a worse one",
 			bindings: several(4, bound, "old", maker.undispatched),
 			pace:     Pace{Target: 4, MaxUnavailable: 1},
 			want:     counts{Update: 1, Blocked: 3},
 		},
-		"a member that still serves the version before is no reserve for others": {
+		"a member that still serves the previous version is no reserve for others": {
 			bindings: join(several(3, bound, "old", maker.ready), several(1, bound, "new", maker.undispatched)),
 			pace:     Pace{Target: 4, MaxUnavailable: 1},
 			want:     counts{Blocked: 3, Settled: 1},
@@ -133,7 +133,7 @@ func TestPlan(t *testing.T) {
 			pace:     Pace{Target: 4, MaxUnavailable: 1},
 			want:     counts{Update: 1, Blocked: 3},
 		},
-		"members that serve the version before wait while another one is unavailable": {
+		"members that serve the previous version wait while another one is unavailable": {
 			bindings: join(several(1, bound, "new", plain), several(3, bound, "old", maker.undispatched)),
 			pace:     Pace{Target: 4, MaxUnavailable: 1},
 			want:     counts{Blocked: 3, Settled: 1},
@@ -230,8 +230,8 @@ func TestFailedIgnoresWhatIsOnlyNotDone(t *testing.T) {
 		"said of an older spec":     {func() maker { m := binding("a", bound, "x").failed(); m.Generation++; return m }(), false},
 		"works could not be synced": {binding("a", bound, "x").with(placementv1beta1.ConditionWorkSynchronized, metav1.ConditionFalse, placementv1beta1.ReasonSyncWorkFailed, 0), true},
 		"overrides do not fit":      {binding("a", bound, "x").with(placementv1beta1.ConditionOverridden, metav1.ConditionFalse, placementv1beta1.ReasonOverriddenFailed, 0), true},
-		"overrides do not fit, the version before serves":   {binding("a", bound, "x").undispatched(), false},
-		"the version before serves where nothing is wanted": {binding("a", unscheduled, "x").undispatched(), true},
+		"overrides do not fit, the previous version serves":   {binding("a", bound, "x").undispatched(), false},
+		"the previous version serves where nothing is wanted": {binding("a", unscheduled, "x").undispatched(), true},
 	}
 	for name, tc := range cases {
 		if got := Failed(tc.binding.ClusterResourceBinding); got != tc.want {

@@ -29,6 +29,7 @@ func (r *Reconciler) TakeOver(ctx context.Context, placement placementv1beta1.Pl
 	}
 	policy, err := policyOf(latest)
 	if refused := refusal.Of(err); refused != nil {
+		//lint:ignore nilerr A policy that cannot be decided is the answer: nobody can take over.
 		return refused.Message, nil
 	}
 	if err != nil {

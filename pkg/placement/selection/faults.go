@@ -62,7 +62,7 @@ func (w *Watcher) retryFaults(ctx context.Context) {
 	for gvr, f := range faults {
 		watch := w.watches.Of(gvr)
 		if watch == nil || watch.GivenUp() {
-			w.passed(gvr, f) // Nobody selects it any more, or the gateway lost the right, which is told in another way.
+			w.passed(gvr, f) // Nobody selects it any more, or the gateway lost the right, which has a reason of its own.
 			continue
 		}
 		if !watch.HasSynced() {
@@ -110,7 +110,7 @@ func (w *Watcher) probe(ctx context.Context, gvr schema.GroupVersionResource, ob
 	}
 	_, err := w.client.Resource(gvr).Namespace(object.Namespace).List(ctx, options)
 	if apierrors.IsForbidden(err) {
-		return nil // That is told in another way.
+		return nil // A missing right has a reason of its own.
 	}
 	return err
 }

@@ -33,7 +33,7 @@ func Strip(object *unstructured.Unstructured) {
 	}
 }
 
-// remove cuts fields whoever set them.
+// remove drops fields regardless of who set them.
 func remove(paths ...[]string) func(map[string]any, writers) {
 	return func(object map[string]any, _ writers) {
 		for _, path := range paths {
@@ -72,7 +72,7 @@ func removeKeys(field string, names ...string) func(map[string]any, writers) {
 			unstructured.RemoveNestedField(object, "metadata", field)
 			return
 		}
-		// The map is a copy of what was there, so it goes back without an error.
+		// The map is a copy of the object's own, so setting it cannot fail.
 		_ = unstructured.SetNestedMap(object, entries, "metadata", field)
 	}
 }
@@ -136,7 +136,7 @@ func cutNodePorts(service map[string]any, by writers) {
 			delete(fields, "nodePort")
 		}
 	}
-	// The slice is a copy of what was there, so it goes back without an error.
+	// The slice is a copy of the object's own, so setting it cannot fail.
 	_ = unstructured.SetNestedSlice(service, ports, "spec", "ports")
 }
 

@@ -21,7 +21,7 @@ type store struct {
 	held   map[string][]string
 	kept   sets.Set[string]
 	writes int
-	// fails says what becomes of a write: whether it fails, and whether it was carried out.
+	// fails decides whether a write fails, and whether it was carried out.
 	fails func() (fails, done bool)
 }
 

@@ -101,7 +101,7 @@ func isPower(verb string) bool {
 }
 
 // ask knows that "*" in a namespace grants no verb of fleetgate's own: the administrator of one
-// namespace was given what is in it, and whoever wrote that role had no such verb in mind. Who may
+// namespace was given what is in it, and the author of that role had no such verb in mind. Who may
 // do so in all namespaces is an administrator of the hub.
 func (a *Asker) ask(ctx context.Context, access Access) (bool, error) {
 	allowed, err := a.review(ctx, access)

@@ -14,7 +14,7 @@ import (
 )
 
 // withClass is the finding of an object once the StorageClass is asked on which it may depend. Where
-// the agent may not read that, or there is none, the finding stays: a claim without its class is not
+// the agent lacks the right to read it, or there is none, the finding stays: a claim without its class is not
 // bound either.
 func (e *Engine) withClass(ctx context.Context, object *unstructured.Unstructured, found availability.Finding) availability.Finding {
 	name := availability.ClassOf(object)

@@ -234,7 +234,7 @@ func (e *Engine) applied(ctx context.Context, t task, it Item, live, written *un
 	return e.outcome(ctx, t, it, live, written, nil)
 }
 
-// outcome is that of an object that was written or read; refused is nil if it is as it should be.
+// outcome is that of an object that was written or read; refused is nil if it has all fields of the manifest.
 func (e *Engine) outcome(ctx context.Context, t task, it Item, live, written *unstructured.Unstructured, refused *refusal.Refusal) Outcome {
 	out := seen(it, written, t.owner)
 	out.Refused = refused

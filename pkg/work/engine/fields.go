@@ -35,7 +35,7 @@ type fieldStep struct {
 	place int
 }
 
-// parsePointers reads JSON pointers with commas between them. They may not name what an object is
+// parsePointers reads JSON pointers with commas between them. They must not name what an object is
 // known by, nor its status.
 func parsePointers(text string) ([][]string, error) {
 	var all [][]string

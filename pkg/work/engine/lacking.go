@@ -16,7 +16,7 @@ import (
 )
 
 // lacking are the namespaces that objects of one work need and that are not on the member. They
-// are followed: that one of them comes wakes the work, however long its next try is away.
+// are watched: their arrival wakes the work before its next retry.
 type lacking struct {
 	mu    sync.Mutex // guards names
 	names []string

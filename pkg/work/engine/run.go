@@ -16,7 +16,7 @@ import (
 // Objects that run to completion, as Jobs do, are often deleted afterwards: by the cluster when
 // their time is over, or by hand. To make one again is to run it again, which nobody has asked
 // for. So the ledger remembers what each has run and how that ended, and with this an object that
-// is gone is told from one that never was. Who wants it to run once more changes its spec.
+// is gone differs from one that never existed. To run it again, change its spec.
 
 // Run is what is known of an object that runs to completion. The zero value: nothing is.
 type Run struct {
@@ -112,8 +112,8 @@ func (t task) ran(ctx context.Context, it Item) (Outcome, bool) {
 	return out, true
 }
 
-// keepRuns keeps the entries of what ran to completion and now belongs to another work, which may not
-// have asked yet: it finds there that it has run.
+// keepRuns keeps the entries of what ran to completion and now belongs to another work, which has
+// perhaps not asked yet: it finds there that it has run.
 func (r *Removal) keepRuns(ctx context.Context, left []Entry, heirOf HeirFinder) {
 	for _, entry := range left {
 		key := manifest.KeyOf(entry.Ref)

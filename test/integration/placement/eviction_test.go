@@ -83,7 +83,7 @@ var _ = Describe("An eviction", func() {
 		expectAvailable(ctx, "va", "0")
 	})
 
-	It("comes back to the member if nothing keeps it away", func(ctx SpecContext) {
+	It("returns to the member if nothing prevents it", func(ctx SpecContext) {
 		shop(ctx, "vb-shop")
 		joinAll(ctx, "vb", nil)
 		place(ctx, "vb", "vb-shop", nil)

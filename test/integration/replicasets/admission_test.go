@@ -265,7 +265,7 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		Eventually(func(g Gomega) {
 			works := &workv1.ManifestWorkList{}
 			g.Expect(admin.List(ctx, works, made)).To(Succeed())
-			g.Expect(works.Items).To(HaveLen(1), "though the gateway itself may not execute-as anybody")
+			g.Expect(works.Items).To(HaveLen(1), "though the gateway itself lacks execute-as")
 		}).Should(Succeed())
 
 		By("somebody else giving a ManifestWork that label")

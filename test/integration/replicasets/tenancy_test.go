@@ -108,7 +108,7 @@ var _ = Describe("A PlacementDecision that somebody wrote by hand", func() {
 		Eventually(colours(ctx, set)).Should(Equal(have("blue", b.clusters[0])))
 	})
 
-	It("brings nothing by a binding of another name than its set's, about which nobody was asked", func(ctx SpecContext) {
+	It("delivers nothing through a binding whose name differs from its set's", func(ctx SpecContext) {
 		b := newBed(ctx, 1)
 		private := b.clusters[0]
 		makeCluster(ctx, hubClient, private, map[string]string{apart: "yes", clusterv1.ClusterSetLabel: "private"})

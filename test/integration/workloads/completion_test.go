@@ -181,7 +181,7 @@ spec:
 		}).WithContext(ctx).WithTimeout(5 * time.Second).Should(Succeed())
 	}, SpecTimeout(4*time.Minute))
 
-	It("applies 4,000 small ConfigMaps", func(ctx SpecContext) {
+	It("applies 4,000 small ConfigMaps", Label("matrix"), func(ctx SpecContext) {
 		cleanUp("many")
 		var text strings.Builder
 		text.WriteString("apiVersion: v1\nkind: Namespace\nmetadata: {name: many}\n")

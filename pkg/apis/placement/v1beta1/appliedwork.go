@@ -83,7 +83,7 @@ type AppliedResourceMeta struct {
 // run again when it is gone from the member.
 type AppliedResourceRun struct {
 	// manifestHash is the hash of what the manifest has run: its kind and spec, without the time after
-	// which it is deleted. Another hash runs anew.
+	// which it is deleted. The agent runs another hash again.
 	//
 	// +optional
 	ManifestHash string `json:"manifestHash,omitempty"`

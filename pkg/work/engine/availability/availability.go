@@ -192,7 +192,7 @@ func isUpdated(s *appsv1.StatefulSet, wanted int32) bool {
 }
 
 // daemonSet is available when the pod is available on every node that should run it, and is
-// the latest one, unless its strategy leaves that to whoever deletes pods.
+// the latest one, unless its strategy updates a Pod only after somebody deletes it.
 func daemonSet(d *appsv1.DaemonSet) Finding {
 	wanted := d.Status.DesiredNumberScheduled
 	onDelete := d.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType

@@ -175,7 +175,7 @@ func (c Completion) Finding(kind string) Finding {
 // Gone is the finding of an object that ended so and is gone. It is not run again.
 func (c Completion) Gone(kind string) Finding {
 	found := c.Finding(kind)
-	found.Message += ". It is gone from the member and is not run again: change its spec to run it once more"
+	found.Message += ". It is gone from the member and is not run again. To run it again, change its spec"
 	return found
 }
 
@@ -183,5 +183,5 @@ func (c Completion) Gone(kind string) Finding {
 // been seen to end.
 func GoneUnseen(kind string) Finding {
 	return Finding{CompletionUnknown, fmt.Sprintf("The %s is gone from the member, and the agent has not seen how it ended. "+
-		"It expires after it ended and may have run, so it is not run again: change its spec to run it once more", kind)}
+		"It expires after it ended and may have run, so it is not run again. To run it again, change its spec", kind)}
 }

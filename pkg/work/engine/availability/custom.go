@@ -11,7 +11,7 @@ import (
 )
 
 // isBuiltIn reports whether an API group is one of Kubernetes itself. Kinds that projects of Kubernetes
-// define, as those of the Gateway API, are custom resources.
+// define, for example the Gateway API, are custom resources.
 func isBuiltIn(group string) bool {
 	name, protected := strings.CutSuffix(group, ".k8s.io")
 	if !protected {

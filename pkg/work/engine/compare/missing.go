@@ -44,7 +44,7 @@ func NotKept(known *runtime.Scheme, wanted, object *unstructured.Unstructured) [
 }
 
 // isUnsettled tells fields that an API server writes in a form of its own: it packs the subsets
-// of Endpoints anew.
+// of Endpoints again.
 func isUnsettled(of *unstructured.Unstructured, field string) bool {
 	return field == "subsets" && of.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Endpoints"}
 }

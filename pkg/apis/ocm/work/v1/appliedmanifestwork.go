@@ -86,7 +86,7 @@ type AppliedManifestResourceMeta struct {
 // object is not run again when it is gone from the cluster.
 type AppliedManifestResourceRun struct {
 	// manifestHash is the hash of what the manifest has run: its kind and spec, without the time
-	// after which it is deleted. Another hash runs anew.
+	// after which it is deleted. The agent runs another hash again.
 	// +optional
 	ManifestHash string `json:"manifestHash,omitempty"`
 	// result is Complete or Failed. Empty: it was not seen to end.
