@@ -421,10 +421,10 @@ var _ = Describe("An override is no way around RBAC", func() {
 		Eventually(func() error { return author.Create(ctx, overriding("/data/values.yaml", `"a: 1"`, addon)) }).Should(Succeed())
 	})
 
-	It("of a kind that only envelopes hold needs the right to its whole group", func(ctx SpecContext) {
+	It("of a kind that the hub does not serve needs the right to its whole group in all namespaces", func(ctx SpecContext) {
 		written := overriding("/spec/a", `1`, placementv1beta1.ResourceSelector{Group: "unknown.example.org", Version: "v1", Kind: "Gadget", Name: "one"})
-		Expect(author.Create(ctx, written)).To(beInvalid("spec.resourceSelectors[0]", "may not update *.unknown.example.org in namespace"))
-		author.may(ctx, "unknown.example.org", "*", "update")
+		Expect(author.Create(ctx, written)).To(beInvalid("spec.resourceSelectors[0]", "may not update *.unknown.example.org on the hub"))
+		author.everywhere(ctx, "unknown.example.org", "*", "update")
 		Eventually(func() error { return author.Create(ctx, written) }).Should(Succeed())
 	})
 

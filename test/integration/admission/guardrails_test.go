@@ -63,7 +63,7 @@ func everyUser(ctx context.Context, name string) client.Client {
 		"", "apps", "rbac.authorization.k8s.io", "apiextensions.k8s.io", "coordination.k8s.io", "events.k8s.io",
 		clusterv1beta1.GroupName, placementv1beta1.GroupName, "networking.fleet.azure.com",
 	}
-	bindClusterRole(ctx, name, name, rbacv1.PolicyRule{APIGroups: groups, Resources: []string{"*"}, Verbs: append(verbs, "escalate", "bind")})
+	bindClusterRole(ctx, name, name, rbacv1.PolicyRule{APIGroups: groups, Resources: []string{"*"}, Verbs: append(verbs, "escalate", "bind", "set-identity")})
 	c := clientFor(config)
 	Eventually(func() error { return c.List(ctx, &corev1.NamespaceList{}) }).Should(Succeed())
 	return c

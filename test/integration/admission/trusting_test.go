@@ -59,7 +59,7 @@ var _ = Describe("A gateway with --authorize-authors=off", Serial, func() {
 		page := &bytes.Buffer{}
 		reporter := diagnose.Reporter{Hub: masters, Namespace: clusterv1beta1.SystemNamespace, Clock: clock.RealClock{}}
 		Expect(reporter.Write(ctx, page)).To(Succeed())
-		Expect(page.String()).To(ContainSubstring("nobody is asked: the gateway runs with --authorize-authors=off"))
+		Expect(page.String()).To(ContainSubstring("author check disabled: the gateway runs with --authorize-authors=off"))
 
 		By("switching it on again")
 		restart(ctx, false)
