@@ -144,6 +144,7 @@ var _ = Describe("A rollout by the programs of agent and gateway", func() {
 		Expect(env.WriteKubeconfig(over, link.Config(member.Config()))).To(Succeed())
 		r := rollout{c: servePlacements(), team: expect.FreshNamespace(ctx, hubClient), namespace: expect.FreshNamespace(ctx, memberClient), works: works}
 		decided(ctx, r.c, r.team)
+		bound(ctx, r.c, r.team)
 		doomed := []*env.Process{startProgram(ctx, over), program.Gateway(ctx, hub, "--ocm=works", "--components=controllers", "--leader-elect=false")}
 		kill := func(which *env.Process) {
 			GinkgoHelper()

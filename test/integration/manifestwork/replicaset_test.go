@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -20,8 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"fleetgate.io/fleetgate/pkg/apis/crds"
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	clusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1alpha1"
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/placement"
@@ -42,7 +45,7 @@ func servePlacements() client.Client {
 }
 
 func hubScheme() *runtime.Scheme {
-	return build.Scheme(apiextensionsv1.AddToScheme, workv1.AddToScheme, workv1alpha1.AddToScheme, ocmclusterv1beta1.AddToScheme)
+	return build.Scheme(apiextensionsv1.AddToScheme, workv1.AddToScheme, workv1alpha1.AddToScheme, ocmclusterv1beta1.AddToScheme, clusterv1.AddToScheme, clusterv1beta2.AddToScheme)
 }
 
 // startGateway runs the hub's part for the rest of a spec.
@@ -68,6 +71,19 @@ func decided(ctx context.Context, c client.Client, namespace string) {
 	Expect(c.Create(ctx, decision)).To(Succeed())
 	decision.Status.Decisions = []ocmclusterv1beta1.ClusterDecision{{ClusterName: clusterName}}
 	Expect(c.Status().Update(ctx, decision)).To(Succeed())
+}
+
+// bound makes the suite's cluster a member of a set that is bound to a namespace, which a gateway
+// asks for if the hub serves these kinds.
+func bound(ctx context.Context, c client.Client, namespace string) {
+	GinkgoHelper()
+	expect.CreatedForSpec(ctx, c, &clusterv1.ManagedCluster{ObjectMeta: build.Named(clusterName)})
+	set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: build.Named(namespace)}
+	set.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.LabelSelector, LabelSelector: &metav1.LabelSelector{}}
+	expect.CreatedForSpec(ctx, c, set)
+	expect.CreatedForSpec(ctx, c, &clusterv1beta2.ManagedClusterSetBinding{
+		ObjectMeta: build.In(namespace, set.Name), Spec: clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: set.Name},
+	})
 }
 
 // setOf is a set for Placement "p" that waits for its ManifestWorks when it is deleted.
