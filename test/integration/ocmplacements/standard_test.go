@@ -316,7 +316,7 @@ var _ = Describe("What is published for readers of the standard", Serial, Ordere
 		nobodys := &placementv1beta1.ResourcePlacement{ObjectMeta: build.In(b.namespace, "nobodys"), Spec: pick("nobody")}
 		expect.CreatedForSpec(ctx, reader, nobodys)
 		Eventually(told(ctx, b.namespace, "resourceplacement-nobodys")).Should(Equal([]string{}))
-		Expect(program.Refused(ctx, hub, "--ocm=placement", "--standard-decisions")).To(ContainSubstring("--standard-decisions needs clusterprofile among --apis"))
+		Expect(program.Refused(ctx, hub, "--ocm=placement", "--standard-decisions")).To(ContainSubstring("--standard-decisions needs clusterprofile in --apis"))
 	})
 
 	It("cannot have more than a hundred clusters, nor clusters without a name", func(ctx SpecContext) {
