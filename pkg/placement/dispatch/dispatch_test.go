@@ -318,8 +318,8 @@ func TestPausedIsHeldAndSaysWhatToDo(t *testing.T) {
 	}{
 		"nothing is paused":       {nil, nil, ""},
 		"another value":           {map[string]string{"fleetgate.io/paused": "false"}, nil, ""},
-		"the placement is paused": {paused, nil, "the placement is paused: take annotation fleetgate.io/paused off it to go on"},
-		"the member is paused":    {nil, paused, `member "m" is paused: take annotation fleetgate.io/paused off it to go on`},
+		"the placement is paused": {paused, nil, "the placement is paused: take annotation fleetgate.io/paused off it to continue"},
+		"the member is paused":    {nil, paused, `member "m" is paused: take annotation fleetgate.io/paused off it to continue`},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

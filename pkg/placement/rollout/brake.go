@@ -26,7 +26,7 @@ func (b brake) holds(binding placementv1beta1.BindingObject) bool { return b.why
 
 // why is what holds a binding, or "".
 func (b brake) why(binding placementv1beta1.BindingObject) string {
-	const remedy = "is paused: take annotation " + placementv1beta1.PausedAnnotation + " off it to go on"
+	const remedy = "is paused: take annotation " + placementv1beta1.PausedAnnotation + " off it to continue"
 	member := binding.GetSpec().TargetCluster
 	switch {
 	case b.placement:

@@ -5,6 +5,7 @@ package placement
 
 import (
 	"context"
+	"strings"
 	"fmt"
 	"time"
 
@@ -96,6 +97,19 @@ var _ = Describe("A placement whose author was asked", func() {
 		Expect(err).NotTo(HaveOccurred())
 		patch := client.MergeFrom(crp.DeepCopy())
 		crp.Annotations[placementv1beta1.AuthorMayAnnotation] = "everything"
+		Expect(hub.Patch(ctx, crp, patch)).To(Succeed())
+		suspended := placementv1beta1.ConditionRemovalSuspended
+		Eventually(said).WithContext(ctx).WithArguments("la", suspended).WithTimeout(soon).WithPolling(often).Should(ContainSubstring(placementv1beta1.ConfirmRemovalAnnotation + "="))
+		Expect(kindsOn(ctx, "la-1", "la")).To(ContainElement(secret), "the selectors are as they were")
+
+		By("confirming the removal")
+		message, err := said(ctx, "la", suspended)
+		Expect(err).NotTo(HaveOccurred())
+		_, token, _ := strings.Cut(message, placementv1beta1.ConfirmRemovalAnnotation+"=")
+		crp, err = statusOf(ctx, "la")
+		Expect(err).NotTo(HaveOccurred())
+		patch = client.MergeFrom(crp.DeepCopy())
+		crp.Annotations[placementv1beta1.ConfirmRemovalAnnotation] = token
 		Expect(hub.Patch(ctx, crp, patch)).To(Succeed())
 		Eventually(kindsOn).WithContext(ctx).WithArguments("la-1", "la").WithTimeout(soon).WithPolling(often).Should(BeEmpty())
 	})
