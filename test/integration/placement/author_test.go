@@ -5,8 +5,8 @@ package placement
 
 import (
 	"context"
-	"strings"
 	"fmt"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
