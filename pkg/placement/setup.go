@@ -142,7 +142,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	rollouts := &rollout.Reconciler{Client: cached, Clock: o.Clock, Snapshots: contents, Workers: o.Workers}
 	scheduling := &scheduler.Reconciler{Client: cached, Live: live, Profile: scheduler.Telling(scheduler.Profile()), Rollout: rollouts, Tenancy: o.Tenancy,
 		Marks: o.Marks, Clock: o.Clock, Workers: o.Workers}
-	controllers := []interface{ SetupWithManager(mgr ctrl.Manager) error }{
+	controllers := []controller{
 		snapshots,
 		scheduling,
 		&eviction.Reconciler{Client: cached, Live: live},
@@ -155,10 +155,8 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	for _, c := range override.NewReconcilers(cached, updaterun.Users{Client: cached}) {
 		controllers = append(controllers, c)
 	}
-	for _, c := range controllers {
-		if err := c.SetupWithManager(mgr); err != nil {
-			return err
-		}
+	if err := setUpAll(mgr, controllers); err != nil {
+		return err
 	}
 	works := dispatch.Options{Client: cached, Snapshots: contents, Scopes: scopesOf(mgr.GetRESTMapper()), Authors: o.authors(mgr.GetRESTMapper()), Clock: o.Clock, Workers: o.DispatchWorkers}
 	if o.Charts != nil {
@@ -169,6 +167,20 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		works.Charts = charts
 	}
 	return dispatch.SetupWithManager(ctx, mgr, works)
+}
+
+// controller is one that adds itself to a manager.
+type controller interface {
+	SetupWithManager(mgr ctrl.Manager) error
+}
+
+func setUpAll(mgr ctrl.Manager, controllers []controller) error {
+	for _, c := range controllers {
+		if err := c.SetupWithManager(mgr); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // authors confine what is sent; nil confines nothing.

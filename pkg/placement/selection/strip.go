@@ -4,7 +4,6 @@
 package selection
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
 // Strip cuts off what the hub's servers and controllers made, so that what is
@@ -100,7 +100,7 @@ func cutReplicas(object map[string]any, by writers) {
 			Replicas *int64 `json:"replicas"`
 		} `json:"spec"`
 	}
-	err := json.Unmarshal([]byte(annotation(object, corev1.LastAppliedConfigAnnotation)), &applied)
+	err := untrusted.UnmarshalJSON([]byte(annotation(object, corev1.LastAppliedConfigAnnotation)), untrusted.Object, &applied)
 	if err == nil && applied.Spec.Replicas != nil {
 		_ = unstructured.SetNestedField(object, *applied.Spec.Replicas, "spec", "replicas") // The spec is a map.
 	}

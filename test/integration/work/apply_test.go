@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -220,7 +221,10 @@ var _ = Describe("Applying a Work", func() {
 		}).Should(Succeed())
 
 		By("noticing that the kind is removed and installed again")
-		removeWork(ctx, "kind")
+		changeWork(ctx, "kind", build.ConfigMapText(ns, "instead", "x", "1"))
+		Eventually(expect.Data(ctx, memberClient, ns, "instead")).Should(HaveKey("x"))
+		kept := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "widgets.spec.example.com"}}
+		Expect(memberClient.Delete(ctx, kept)).To(Succeed(), "the kind has an object of another Work, so the agent keeps it")
 		Eventually(reported(ctx, "unknown-kind")).Should(beRefused())
 		createWork(ctx, "kind-again", nil, widgets)
 		Eventually(reported(ctx, "unknown-kind")).Should(Equal(untracked))

@@ -51,7 +51,7 @@ var _ = Describe("Manifests of all sorts", func() {
 			become("a NetworkPolicy", available, "", `{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {namespace: $ns, name: a}, spec: {podSelector: {}}}`),
 			become("a ResourceQuota", available, "", `{apiVersion: v1, kind: ResourceQuota, metadata: {namespace: $ns, name: a}, spec: {hard: {pods: "100"}}}`),
 			become("a LimitRange", available, "", `{apiVersion: v1, kind: LimitRange, metadata: {namespace: $ns, name: a}, spec: {limits: [{type: Container, default: {cpu: 100m}}]}}`),
-			become("a PersistentVolumeClaim that nothing can be bound to", notYet, "", `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {namespace: $ns, name: a}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`),
+			become("a PersistentVolumeClaim that nothing can be bound to", notYet, "", `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {namespace: $ns, name: a}, spec: {storageClassName: no-such-class, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`),
 			become("a PersistentVolume", untracked, "", `{apiVersion: v1, kind: PersistentVolume, metadata: {name: $ns}, spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /nowhere}}}`),
 			become("a StorageClass", available, "", `{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: $ns}, provisioner: example.com/none}`),
 			become("a PriorityClass", available, "", `{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: $ns}, value: 7}`),
@@ -90,7 +90,7 @@ var _ = Describe("Manifests of all sorts", func() {
 				`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns, name: a, uid: x, resourceVersion: "1", creationTimestamp: "2020-01-01T00:00:00Z", generation: 7}, status: {x: y}}`),
 			become("a manifest with an owner", available, "",
 				`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns, name: a, ownerReferences: [{apiVersion: v1, kind: Pod, name: gone, uid: gone}]}}`),
-			become("a manifest with a field that its kind has not", available, "", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns, name: a}, colour: blue}`),
+			become("a manifest with a field that its kind has not", refused("NotAsWritten"), "/colour", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns, name: a}, colour: blue}`),
 			become("a generated name", refused("FoundGenerateName"), "metadata.name", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns, generateName: a-}}`),
 			become("no name", refused("DecodingErred"), "metadata.name is missing", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns}}`),
 			become("a name that no object can have", failed, "metadata.name", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns, name: "Not_A_Name"}}`),
@@ -167,7 +167,7 @@ var _ = Describe("Manifests of all sorts", func() {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "other-form", nil,
 			`{apiVersion: v1, kind: Secret, metadata: {namespace: `+ns+`, name: a}, stringData: {x: "1"}}`,
-			`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: `+ns+`, name: a}, colour: blue}`,
+			`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: `+ns+`, name: a}, data: {x: "1"}}`,
 			`{apiVersion: v1, kind: ResourceQuota, metadata: {namespace: `+ns+`, name: a}, spec: {hard: {requests.cpu: "1000m"}}}`)
 		Eventually(reported(ctx, "other-form")).Should(beDone())
 		versions := func() []string {
