@@ -4,7 +4,6 @@
 package selection
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 
@@ -46,7 +45,7 @@ func writersOf(object metav1.Object) writers {
 			continue
 		}
 		fields := &fieldpath.Set{}
-		if err := fields.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)); err == nil {
+		if err := fields.FromJSON(entry.FieldsV1.GetRawReader()); err == nil {
 			all = append(all, writer{manager: entry.Manager, scale: entry.Subresource == "scale", fields: fields})
 		}
 	}
