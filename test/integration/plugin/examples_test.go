@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,7 +53,9 @@ apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ClusterResourcePlacement
 metadata: {name: shop}
 spec:
-  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: shop}]
+  resourceSelectors:
+  - {group: "", version: v1, kind: Namespace, name: shop}
+  - {group: scheduling.k8s.io, version: v1, kind: PriorityClass, labelSelector: {matchLabels: {app: shop}}}
   policy: {placementType: PickAll}
 ---
 apiVersion: cluster.kubernetes-fleet.io/v1beta1
@@ -70,6 +73,16 @@ kind: MemberCluster
 metadata: {name: older-member}
 spec: {identity: {kind: User, apiGroup: rbac.authorization.k8s.io, name: someone}}
 `
+
+// examplePriorities are resources that shop selects by their label. There are as many as are not
+// removed from members without a confirmation.
+func examplePriorities() string {
+	var text strings.Builder
+	for i := range 6 {
+		fmt.Fprintf(&text, "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: shop-%d, labels: {app: shop}}\nvalue: %d\n---\n", i, i)
+	}
+	return text.String()
+}
 
 // exampleWeb is a workload of the first member, whose Pods run on the node of that name.
 const exampleWeb = `
@@ -156,6 +169,7 @@ var _ = Describe("Every example of the plugin's help", Ordered, ContinueOnFailur
 			Expect(err).NotTo(HaveOccurred())
 			kubectl(ctx, admin, allowed, "apply", "--filename=-")
 		}
+		kubectl(ctx, kubeconfig, examplePriorities(), "apply", "--filename=-")
 		kubectl(ctx, kubeconfig, exampleWorld, "apply", "--filename=-")
 		// What is placed by name cannot be drained.
 		kubectl(ctx, kubeconfig, strings.Replace(staged, "PickFixed, clusterNames: [member-1, member-2]", "PickAll", 1), "apply", "--filename=-")
@@ -189,6 +203,13 @@ var _ = Describe("Every example of the plugin's help", Ordered, ContinueOnFailur
 		}
 	})
 
+	// suspend has shop wait for the confirmation of a removal.
+	suspend := func(ctx context.Context) {
+		GinkgoHelper()
+		kubectl(ctx, kubeconfig, "", "label", "priorityclasses", "--selector=app=shop", "app-")
+		kubectl(ctx, kubeconfig, "", "wait", "clusterresourceplacement/shop", "--for=condition=RemovalSuspended", "--timeout=60s")
+	}
+
 	lines := examplesOf(plugincommand.NewCommand(genericiooptions.NewTestIOStreamsDiscard()))
 	// What takes away comes after what looks at it.
 	slices.SortStableFunc(lines, func(a, b string) int { return cmp.Compare(takesAway(a), takesAway(b)) })
@@ -198,6 +219,9 @@ var _ = Describe("Every example of the plugin's help", Ordered, ContinueOnFailur
 				if strings.HasPrefix(line, beginning) {
 					Skip("run by: " + spec)
 				}
+			}
+			if strings.HasPrefix(line, "kubectl fleetgate confirm ") {
+				suspend(ctx)
 			}
 			if strings.HasPrefix(line, "kubectl fleetgate console") {
 				command := shell(ctx, "exec "+line+" --open=false")
