@@ -72,10 +72,7 @@ var _ = Describe("What the hub owns", func() {
 	It("is every namespace but the member's own, whatever the member was given a right to", func(ctx SpecContext) {
 		member := newMemberIdentity(ctx)
 		bindClusterRole(ctx, "careless", clusterv1beta1.AgentUsername(memberName),
-			rbacv1.PolicyRule{APIGroups: []string{"", clusterv1beta1.GroupName}, Resources: []string{"*"}, Verbs: []string{"create", "update", "get"}})
-		DeferCleanup(func(ctx SpecContext) {
-			Expect(masters.Delete(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "careless"}})).To(Succeed())
-		})
+			rbacv1.PolicyRule{APIGroups: []string{"", clusterv1beta1.GroupName}, Resources: []string{"*"}, Verbs: []string{"create", "update", "get", "set-identity"}})
 		settings := func(namespace string) *corev1.ConfigMap {
 			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "settings-"}}
 		}
