@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"fleetgate.io/fleetgate/pkg/memberconfig"
+	"fleetgate.io/fleetgate/pkg/kube/memberconfig"
 	"fleetgate.io/fleetgate/pkg/plugin/hub"
 )
 

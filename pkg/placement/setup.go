@@ -21,7 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/ownwrites"
+	"fleetgate.io/fleetgate/pkg/kube/readyourwrites"
+	"fleetgate.io/fleetgate/pkg/kube/writepriority"
 	"fleetgate.io/fleetgate/pkg/placement/dispatch"
 	"fleetgate.io/fleetgate/pkg/placement/eviction"
 	"fleetgate.io/fleetgate/pkg/placement/failover"
@@ -35,7 +36,6 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 	"fleetgate.io/fleetgate/pkg/placement/status"
 	"fleetgate.io/fleetgate/pkg/placement/updaterun"
-	"fleetgate.io/fleetgate/pkg/precedence"
 )
 
 // recorderName is the source of the events; clients look for it.
@@ -74,7 +74,7 @@ type Options struct {
 	// Clock tells the time; nil is the real one.
 	Clock clock.PassiveClock
 	// Order has writes yield to more urgent ones, of others too; nil is one of its own.
-	Order *precedence.Order
+	Order *writepriority.Order
 	// Metrics export how long changes of placements take; nil if nobody reads them.
 	Metrics prometheus.Registerer
 }
@@ -90,20 +90,20 @@ func (o *Options) complete() {
 		o.Clock = clock.RealClock{}
 	}
 	if o.Order == nil {
-		o.Order = &precedence.Order{}
+		o.Order = &writepriority.Order{}
 	}
 }
 
 // urgency is how urgent it is to write an object of placement: what is decided comes first,
 // then Works, then what is told of both.
-func urgency(object client.Object, status bool) precedence.Urgency {
+func urgency(object client.Object, status bool) writepriority.Urgency {
 	if status {
-		return precedence.Account
+		return writepriority.Account
 	}
 	if _, ok := object.(*placementv1beta1.Work); ok {
-		return precedence.Delivery
+		return writepriority.Delivery
 	}
-	return precedence.Decision
+	return writepriority.Decision
 }
 
 // SetupWithManager registers all controllers of placement, that of package
@@ -238,7 +238,7 @@ func clients(mgr ctrl.Manager) (cached, live client.Client, err error) {
 	if live, err = client.New(config, client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}); err != nil {
 		return nil, nil, fmt.Errorf("making a client of the hub: %w", err)
 	}
-	cached, err = ownwrites.NewClient(mgr, config)
+	cached, err = readyourwrites.NewClient(mgr, config)
 	return cached, live, err
 }
 

@@ -27,11 +27,11 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/importer"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart/engine"
 	"fleetgate.io/fleetgate/pkg/plugin/hub"
 	"fleetgate.io/fleetgate/pkg/plugin/why"
-	"fleetgate.io/fleetgate/pkg/untrusted"
 	"fleetgate.io/fleetgate/pkg/work/engine/availability"
 )
 

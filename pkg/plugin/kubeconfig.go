@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"fleetgate.io/fleetgate/pkg/memberconfig"
+	"fleetgate.io/fleetgate/pkg/kube/memberconfig"
 )
 
 type kubeconfigOptions struct {

@@ -25,9 +25,9 @@ import (
 	"k8s.io/kubectl/pkg/cmd/top"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 
-	"fleetgate.io/fleetgate/pkg/memberconfig"
+	"fleetgate.io/fleetgate/pkg/kube/memberconfig"
+	"fleetgate.io/fleetgate/pkg/kube/nearest"
 	"fleetgate.io/fleetgate/pkg/plugin/hub"
-	"fleetgate.io/fleetgate/pkg/plugin/nearest"
 )
 
 // program is the name of the parent command in the help of kubectl's own commands.

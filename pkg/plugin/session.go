@@ -19,7 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
-	"fleetgate.io/fleetgate/pkg/memberconfig"
+	"fleetgate.io/fleetgate/pkg/kube/memberconfig"
 	"fleetgate.io/fleetgate/pkg/plugin/hub"
 )
 

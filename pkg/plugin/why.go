@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fleetgate.io/fleetgate/pkg/kube/nearest"
 	"fleetgate.io/fleetgate/pkg/plugin/hub"
-	"fleetgate.io/fleetgate/pkg/plugin/nearest"
 	"fleetgate.io/fleetgate/pkg/plugin/why"
 )
 

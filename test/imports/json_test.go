@@ -27,9 +27,9 @@ const (
 	ofItems   = "it decodes a few fields of one item or event, of 8 MiB at most (MaxItem), and no list of them"
 )
 
-// jsonOtherwise are the files, and folders, that read JSON without pkg/untrusted.
+// jsonOtherwise are the files, and folders, that read JSON without pkg/kube/untrusted.
 var jsonOtherwise = map[string]string{
-	"pkg/untrusted/json.go": "it is the reader",
+	"pkg/kube/untrusted/json.go": "it is the reader",
 
 	"pkg/webhook/immutability/author.go":   ofReviews,
 	"pkg/webhook/immutability/request.go":  ofReviews,

@@ -31,20 +31,20 @@ var readers = map[string]*regexp.Regexp{
 
 // readOtherwise are the files that read YAML themselves.
 var readOtherwise = map[string]string{
-	"pkg/untrusted/yaml.go":                       "it is the reader",
-	"pkg/untrusted/quantity.go":                   "it is the reader",
+	"pkg/kube/untrusted/yaml.go":                       "it is the reader",
+	"pkg/kube/untrusted/quantity.go":                   "it is the reader",
 	"pkg/apis/crds/embed.go":                      "it reads what is compiled in",
 	"pkg/webhook/capz/capz.go":                    "it reads what is compiled in",
 	"pkg/webhook/policies/render.go":              "it reads what is compiled in",
-	"pkg/cluster/kubeconfig/parse.go":             "what it loads is the reader's JSON",
+	"pkg/kube/kubeconfig/parse.go":             "what it loads is the reader's JSON",
 	"pkg/placement/helmchart/engine/render.go":    "it runs in a process of its own, with limits of time and memory",
 	"pkg/placement/helmchart/engine/documents.go": "it runs in a process of its own, with limits of time and memory, and charts may have keys twice",
 	"cmd/gateway/app/options/hub.go":              "it reads the kubeconfig that whoever starts it gives it",
 	"cmd/agent/app/options.go":                    "it reads the kubeconfig that whoever starts it gives it",
-	"pkg/memberconfig/memberconfig.go":            "it reads a kubeconfig of whoever runs the command, on their own machine",
+	"pkg/kube/memberconfig/memberconfig.go":            "it reads a kubeconfig of whoever runs the command, on their own machine",
 }
 
-// TestTextOfOthersIsReadWithinBounds keeps YAML, and quantities, from being read past pkg/untrusted.
+// TestTextOfOthersIsReadWithinBounds keeps YAML, and quantities, from being read past pkg/kube/untrusted.
 func TestTextOfOthersIsReadWithinBounds(t *testing.T) {
 	holdReaders(t, readers, readOtherwise)
 }
@@ -77,7 +77,7 @@ func holdReaders(t *testing.T, of map[string]*regexp.Regexp, otherwise map[strin
 				}
 				seen[known] = true
 				if otherwise[known] == "" {
-					t.Errorf("%s uses %s: text of others is read by pkg/untrusted, or there is a reason for the table of this test", relative, call)
+					t.Errorf("%s uses %s: text of others is read by pkg/kube/untrusted, or there is a reason for the table of this test", relative, call)
 				}
 			}
 			return nil

@@ -23,7 +23,7 @@ import (
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
-	"fleetgate.io/fleetgate/pkg/precedence"
+	"fleetgate.io/fleetgate/pkg/kube/writepriority"
 	"fleetgate.io/fleetgate/pkg/tracing"
 	"fleetgate.io/fleetgate/pkg/webhook"
 	"fleetgate.io/fleetgate/pkg/webhook/intake"
@@ -55,7 +55,7 @@ type gateway struct {
 	policies *policySet
 	spans    trace.TracerProvider
 	// order is that of all writes of which there may be many at a time.
-	order precedence.Order
+	order writepriority.Order
 }
 
 // Run runs the gateway until the context ends, or fails with a sentence that

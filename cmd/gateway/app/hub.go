@@ -29,8 +29,8 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/compact"
 	"fleetgate.io/fleetgate/pkg/install"
+	"fleetgate.io/fleetgate/pkg/kube/intern"
 	"fleetgate.io/fleetgate/pkg/version"
 )
 
@@ -42,7 +42,7 @@ type hub struct {
 	clientset kubernetes.Interface
 	installer *install.Installer
 	// common are strings that objects in all caches of this program share.
-	common compact.Table
+	common intern.Table
 }
 
 // openHub returns when every kind that the gateway works with is served.

@@ -28,8 +28,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/registration"
 	"fleetgate.io/fleetgate/pkg/cluster/view"
 	"fleetgate.io/fleetgate/pkg/fleetmetrics"
-	"fleetgate.io/fleetgate/pkg/ownwrites"
-	"fleetgate.io/fleetgate/pkg/precedence"
+	"fleetgate.io/fleetgate/pkg/kube/readyourwrites"
+	"fleetgate.io/fleetgate/pkg/kube/writepriority"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/argocd"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/expiry"
@@ -72,7 +72,7 @@ func (g *gateway) addMemberControllers(_ context.Context, mgr ctrl.Manager) erro
 	}
 	if g.Parts.Serves(options.APIProfile) {
 		controllers = append(controllers, &profile.Reconciler{
-			Client: g.order.Client(hub, precedence.Always(precedence.Extra)), Namespace: g.Hub.Namespace, Manager: g.Members.ClusterProfileManager, HubURL: g.Hub.URL, HubCA: g.HubCA,
+			Client: g.order.Client(hub, writepriority.Always(writepriority.Extra)), Namespace: g.Hub.Namespace, Manager: g.Members.ClusterProfileManager, HubURL: g.Hub.URL, HubCA: g.HubCA,
 		})
 	}
 	if g.Parts.Serves(options.APIMSA) {
@@ -107,7 +107,7 @@ func (g *gateway) pending(hub client.Reader) func(context.Context, string) (stri
 func (g *gateway) membershipControllers(mgr ctrl.Manager) ([]controller, error) {
 	// A report and a heartbeat of a member follow each other closely, and the second would be
 	// written over a status that is no longer there.
-	own, err := ownwrites.NewClient(mgr, mgr.GetConfig())
+	own, err := readyourwrites.NewClient(mgr, mgr.GetConfig())
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (g *gateway) membershipControllers(mgr ctrl.Manager) ([]controller, error) 
 		&membership.Reconciler{
 			Pending: g.pending(hub),
 			Moved:   moved,
-			Client:  g.order.Client(hub, precedence.Always(precedence.Entry)), Live: live,
+			Client:  g.order.Client(hub, writepriority.Always(writepriority.Entry)), Live: live,
 			Recorder: recorder, Clock: clock.RealClock{}, Seats: cluster.FleetSeats(),
 			Orders: []schema.GroupVersionKind{placementv1beta1.GroupVersion.WithKind("Work")},
 			Rules:  memberRules, ClusterRules: tunnelRules, ForceDeleteWait: g.Members.ForceDeleteWait,
@@ -182,7 +182,7 @@ func (g *gateway) tokenControllers(mgr ctrl.Manager) ([]controller, error) {
 	if err := mgr.Add(tokens); err != nil {
 		return nil, err
 	}
-	hub := g.order.Client(mgr.GetClient(), precedence.Always(precedence.Extra))
+	hub := g.order.Client(mgr.GetClient(), writepriority.Always(writepriority.Extra))
 	return []controller{
 		&serviceaccount.Reconciler{Client: hub},
 		&mirror.Reconciler{Client: hub, Secrets: tokens, GatewayNamespace: g.Hub.Namespace, Concurrency: memberWorkers},

@@ -16,7 +16,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/clusterset"
 	"fleetgate.io/fleetgate/pkg/cluster/klusterlet"
 	"fleetgate.io/fleetgate/pkg/cluster/view"
-	"fleetgate.io/fleetgate/pkg/precedence"
+	"fleetgate.io/fleetgate/pkg/kube/writepriority"
 )
 
 // registrationKinds are the CRDs of part OCMRegistration: others of the group are served by
@@ -51,7 +51,7 @@ func (g *gateway) addKlusterlets(_ context.Context, mgr ctrl.Manager) error {
 	}
 	joining := klusterlet.Options{
 		Users: g.Klusterlets.AutoApprovedUsers, Signer: signer, ForceDeleteWait: g.Members.ForceDeleteWait,
-		Labels: g.Klusterlets.Labels, Workers: memberWorkers, Rights: g.order.Client(mgr.GetClient(), precedence.Always(precedence.Entry)),
+		Labels: g.Klusterlets.Labels, Workers: memberWorkers, Rights: g.order.Client(mgr.GetClient(), writepriority.Always(writepriority.Entry)),
 		Transform: g.common.Transform,
 	}
 	if shown, err := g.showMembers(mgr); err != nil {

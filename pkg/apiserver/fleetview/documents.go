@@ -13,7 +13,7 @@ import (
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	"k8s.io/utils/lru"
 
-	"fleetgate.io/fleetgate/pkg/untrusted"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"fleetgate.io/fleetgate/pkg/untrusted"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 	"fleetgate.io/fleetgate/test/bomb"
 )
 

@@ -26,8 +26,8 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/byname"
 	"fleetgate.io/fleetgate/pkg/cluster/registration"
+	"fleetgate.io/fleetgate/pkg/kube/listget"
 	"fleetgate.io/fleetgate/pkg/routine"
 )
 
@@ -312,7 +312,7 @@ func (r *reconciler) resolve(ctx context.Context, from *unstructured.Unstructure
 		return nil, fmt.Errorf("finding %s: %w", kind, err)
 	}
 	key := client.ObjectKey{Namespace: from.GetNamespace(), Name: at("name")}
-	object, err := byname.Get(ctx, byname.Through(r.Live, mapping.GroupVersionKind, key.Namespace), mapping.Resource, key, "")
+	object, err := listget.Get(ctx, listget.Through(r.Live, mapping.GroupVersionKind, key.Namespace), mapping.Resource, key, "")
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return nil, nil
 	}

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/cluster/kubeconfig"
-	"fleetgate.io/fleetgate/pkg/untrusted"
+	"fleetgate.io/fleetgate/pkg/kube/kubeconfig"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // bootstrapKubeconfigKey is the key of the bootstrap Secret under which a kubeconfig may

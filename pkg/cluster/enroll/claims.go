@@ -6,7 +6,7 @@ package enroll
 import (
 	"strings"
 
-	"fleetgate.io/fleetgate/pkg/untrusted"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // uidLength is that of the UID which ends the name of a registration token's account.

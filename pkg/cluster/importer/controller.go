@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/cluster/kubeconfig"
+	"fleetgate.io/fleetgate/pkg/kube/kubeconfig"
 	"fleetgate.io/fleetgate/pkg/routine"
 )
 

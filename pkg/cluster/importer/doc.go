@@ -12,7 +12,7 @@
 // expiry matters to a member.
 //
 // Whoever writes the Secret would decide what the gateway runs, reads and calls, so it
-// goes through pkg/cluster/kubeconfig, only from the Cluster's own namespace, and every
+// goes through pkg/kube/kubeconfig, only from the Cluster's own namespace, and every
 // call has a time limit. What stands in the way is the condition Imported. Nothing is
 // deleted on the cluster but what a gateway before the chart had installed (former.go).
 package importer

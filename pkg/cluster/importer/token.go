@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/untrusted"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // tokenFor is the registration token that a Cluster is imported with.

@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
-	"fleetgate.io/fleetgate/pkg/awaited"
 	"fleetgate.io/fleetgate/pkg/cluster/managed"
+	"fleetgate.io/fleetgate/pkg/kube/crdwait"
 	"fleetgate.io/fleetgate/pkg/routine"
 )
 
@@ -58,7 +58,7 @@ var _ reconcile.Reconciler = (*AddOnReconciler)(nil)
 
 // SetupWithManager has the controller started once the hub serves add-ons.
 func (r *AddOnReconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return mgr.Add(&awaited.Kinds{
+	return mgr.Add(&crdwait.Kinds{
 		Manager: mgr, Then: r.start,
 		Names:   []string{"managedclusteraddons." + managed.AddOnKind().Group},
 		Missing: "No label of a ManagedCluster tells of add-ons until the hub serves them",

@@ -19,7 +19,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster"
 	"fleetgate.io/fleetgate/pkg/cluster/certificate"
 	"fleetgate.io/fleetgate/pkg/cluster/managed"
-	"fleetgate.io/fleetgate/pkg/ownwrites"
+	"fleetgate.io/fleetgate/pkg/kube/readyourwrites"
 )
 
 // Members tells of ManagedClusters that show members of ours, which have an agent of ours and no
@@ -75,7 +75,7 @@ func SetupWithManager(config *rest.Config, mgr ctrl.Manager, o Options) error {
 	if err := mgr.Add(objects); err != nil {
 		return err
 	}
-	own, err := ownwrites.NewClient(mgr, mgr.GetConfig())
+	own, err := readyourwrites.NewClient(mgr, mgr.GetConfig())
 	if err != nil {
 		return err
 	}

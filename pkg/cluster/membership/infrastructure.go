@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
-	"fleetgate.io/fleetgate/pkg/untrusted"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // maxInfrastructure bounds the annotation in bytes: an object's annotations together may

@@ -24,8 +24,8 @@ import (
 	clusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1alpha1"
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
-	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
 // DebugPath begins the path at which it is asked why a Placement has the clusters that it

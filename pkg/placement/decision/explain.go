@@ -16,7 +16,7 @@ import (
 	clusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1alpha1"
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
-	"fleetgate.io/fleetgate/pkg/naming"
+	"fleetgate.io/fleetgate/pkg/kube/naming"
 	"fleetgate.io/fleetgate/pkg/placement/decision/clustercel"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 	"fleetgate.io/fleetgate/pkg/placement/plugins"

@@ -29,7 +29,7 @@ import (
 	clusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1alpha1"
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
-	"fleetgate.io/fleetgate/pkg/awaited"
+	"fleetgate.io/fleetgate/pkg/kube/crdwait"
 	"fleetgate.io/fleetgate/pkg/placement/decision/clustercel"
 )
 
@@ -136,7 +136,7 @@ func TestNothingIsDecidedBeforeAllThatIsThereIsKnown(t *testing.T) {
 			t.Fatal(err)
 		}
 		mgr := &running{scheme: scheme, cache: newSlowCache(ctx, hub), add: func(runnable manager.Runnable) { go func() { _ = runnable.Start(ctx) }() }}
-		if err := (&awaited.Kinds{Manager: mgr, Then: r.start}).Start(ctx); err != nil {
+		if err := (&crdwait.Kinds{Manager: mgr, Then: r.start}).Start(ctx); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)

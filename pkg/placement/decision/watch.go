@@ -20,7 +20,7 @@ import (
 	clusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1alpha1"
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
-	"fleetgate.io/fleetgate/pkg/awaited"
+	"fleetgate.io/fleetgate/pkg/kube/crdwait"
 	"fleetgate.io/fleetgate/pkg/placement/decision/clustercel"
 	"fleetgate.io/fleetgate/pkg/routine"
 )
@@ -47,7 +47,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	r.compiler, r.roster, r.tally = compiler, newRoster(), newTally()
 	r.statuses = map[types.NamespacedName]*ocmclusterv1beta1.PlacementStatus{}
-	return mgr.Add(&awaited.Kinds{
+	return mgr.Add(&crdwait.Kinds{
 		Manager: mgr, Names: kinds(), Then: r.start,
 		Missing: "No Placement is decided until the hub serves what decisions are made of",
 	})

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/naming"
+	"fleetgate.io/fleetgate/pkg/kube/naming"
 )
 
 // maxDetails is how many objects of one kind of trouble a binding names.

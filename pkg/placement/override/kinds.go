@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/naming"
+	"fleetgate.io/fleetgate/pkg/kube/naming"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 )
 

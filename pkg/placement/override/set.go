@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/naming"
+	"fleetgate.io/fleetgate/pkg/kube/naming"
 )
 
 // Member is what rules and variables look at.

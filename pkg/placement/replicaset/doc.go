@@ -11,7 +11,7 @@
 // computed from these objects each time: the name of a ManifestWork follows from what it
 // is for, and whoever is killed between two writes goes on where it was.
 //
-// Placements may be missing on a hub: the controller waits for these kinds (pkg/awaited),
+// Placements may be missing on a hub: the controller waits for these kinds (pkg/kube/crdwait),
 // which somebody else serves. ManifestWorks are read without their manifests
 // ([CacheOptions]).
 //

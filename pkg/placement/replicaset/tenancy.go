@@ -24,8 +24,8 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/awaited"
 	"fleetgate.io/fleetgate/pkg/enqueue"
+	"fleetgate.io/fleetgate/pkg/kube/crdwait"
 )
 
 // Tenancy says which clusters the ManagedClusterSetBindings of a namespace allow it.
@@ -63,7 +63,7 @@ func (r *Reconciler) limit(mgr ctrl.Manager, c controller.Controller) error {
 		return r.watchBindings(mgr, c)
 	}
 	slices.Sort(names)
-	return mgr.Add(&awaited.Kinds{
+	return mgr.Add(&crdwait.Kinds{
 		Manager: mgr, Names: names, Then: func(mgr ctrl.Manager) error { return r.watchBindings(mgr, c) },
 		Missing: "The hub serves no ManagedClusterSetBindings; ManifestWorkReplicaSets deliver to every cluster that a PlacementDecision names",
 	})

@@ -25,7 +25,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/byname"
+	"fleetgate.io/fleetgate/pkg/kube/listget"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 	"fleetgate.io/fleetgate/pkg/routine"
@@ -169,7 +169,7 @@ func (r *Reconciler) read(ctx context.Context, id placementv1beta1.ResourceIdent
 		return nil, fmt.Errorf("finding the resource of %s: %w", kind, err)
 	}
 	key := types.NamespacedName{Namespace: id.Namespace, Name: id.Name}
-	object, err := byname.Get(ctx, byname.Through(r.Live, kind, id.Namespace), mapping.Resource, key, "0")
+	object, err := listget.Get(ctx, listget.Through(r.Live, kind, id.Namespace), mapping.Resource, key, "0")
 	switch {
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 		return nil, nil

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/byname"
+	"fleetgate.io/fleetgate/pkg/kube/listget"
 )
 
 var (
@@ -44,7 +44,7 @@ func (l *look) ofStatefulSet(ctx context.Context, claim *unstructured.Unstructur
 			continue
 		}
 		key := types.NamespacedName{Namespace: set.Namespace, Name: set.Name}
-		full, err := byname.Get(ctx, l.client.Resource(kind.GVR()).Namespace(set.Namespace), kind.GVR(), key, set.ResourceVersion)
+		full, err := listget.Get(ctx, l.client.Resource(kind.GVR()).Namespace(set.Namespace), kind.GVR(), key, set.ResourceVersion)
 		switch {
 		case apierrors.IsNotFound(err):
 			continue

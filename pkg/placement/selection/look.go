@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"fleetgate.io/fleetgate/pkg/byname"
+	"fleetgate.io/fleetgate/pkg/kube/listget"
 )
 
 // look is one look at what a placement selects.
@@ -211,7 +211,7 @@ func (l *look) read(ctx context.Context, candidates []candidate) ([]*unstructure
 
 func (l *look) get(ctx context.Context, c candidate) (*unstructured.Unstructured, error) {
 	key := types.NamespacedName{Namespace: c.namespace, Name: c.name}
-	object, err := byname.Get(ctx, l.client.Resource(c.kind.GVR()).Namespace(c.namespace), c.kind.GVR(), key, c.version)
+	object, err := listget.Get(ctx, l.client.Resource(c.kind.GVR()).Namespace(c.namespace), c.kind.GVR(), key, c.version)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"fleetgate.io/fleetgate/pkg/metawatch"
+	"fleetgate.io/fleetgate/pkg/kube/metainformer"
 )
 
 // askAgainAfter is how long a right to a kind may have been there before it is noticed.
@@ -21,7 +21,7 @@ const askAgainAfter = 30 * time.Second
 // refuse gives up the watch of a kind that the gateway may not list or watch: it would try
 // again without end. What it held is not selected any more, so placements look again if
 // it held something.
-func (w *Watcher) refuse(ctx context.Context, watch *metawatch.Watch, err error) {
+func (w *Watcher) refuse(ctx context.Context, watch *metainformer.Watch, err error) {
 	if !watch.GiveUp() {
 		return
 	}

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/untrusted"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // Strip cuts off what the hub's servers and controllers made, so that what is

@@ -25,8 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"fleetgate.io/fleetgate/pkg/compact"
-	"fleetgate.io/fleetgate/pkg/metawatch"
+	"fleetgate.io/fleetgate/pkg/kube/intern"
+	"fleetgate.io/fleetgate/pkg/kube/metainformer"
 )
 
 // typeSettling is when, after a type came or went, discovery is asked again: the
@@ -49,7 +49,7 @@ type Watcher struct {
 	rights client.Writer
 	settle time.Duration
 	// common are strings that objects of all types share.
-	common compact.Table
+	common intern.Table
 
 	// started is closed once watches are there, and do not change any more.
 	started chan struct{}
@@ -58,9 +58,9 @@ type Watcher struct {
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 	// watches has one for each type of an interest. The hub has refused one that is given up.
-	watches *metawatch.Set
+	watches *metainformer.Set
 	// registered has the APIServices. Their names are known before what they serve.
-	registered *metawatch.Watch
+	registered *metainformer.Watch
 	interests  map[types.NamespacedName]interest
 	// faults are of types that cannot be read now.
 	faults map[schema.GroupVersionResource]*fault
@@ -109,7 +109,7 @@ func (w *Watcher) Source() source.Source {
 
 // Start runs until the context ends, and returns when all watches have stopped.
 func (w *Watcher) Start(ctx context.Context) error {
-	watches := metawatch.Begin(ctx, w.client, metawatch.Options{
+	watches := metainformer.Begin(ctx, w.client, metainformer.Options{
 		Keep: w.common.After(trim), Indexers: cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
 		Handler: w.handler, Failed: w.failed,
 	})
@@ -119,7 +119,7 @@ func (w *Watcher) Start(ctx context.Context) error {
 	w.mu.Unlock()
 
 	changed := make(chan struct{}, 1)
-	types := metawatch.Begin(ctx, w.client, metawatch.Options{
+	types := metainformer.Begin(ctx, w.client, metainformer.Options{
 		Keep: w.common.After(trim),
 		Handler: func(context.Context, schema.GroupVersionResource) cache.ResourceEventHandler {
 			return handlerFor(func(metav1.Object) { notify(changed) })
@@ -208,7 +208,7 @@ func (w *Watcher) watch(ctx context.Context, placement types.NamespacedName, wan
 // await waits for the first list of a watch. All who need the watch wait for the same time, and
 // nobody waits for one again that is known not to list. A kind that a selector names, and of which
 // the hub has not said anything, is waited for without an end: without it there is nothing to place.
-func (w *Watcher) await(ctx context.Context, watch *metawatch.Watch, named bool) error {
+func (w *Watcher) await(ctx context.Context, watch *metainformer.Watch, named bool) error {
 	w.mu.Lock()
 	until := w.begun[watch.Resource].Add(listTimeout)
 	w.mu.Unlock()
@@ -256,13 +256,13 @@ func (w *Watcher) Forget(placement types.NamespacedName) {
 	delete(w.interests, placement)
 }
 
-func (w *Watcher) declare(placement types.NamespacedName, in interest) ([]*metawatch.Watch, error) {
+func (w *Watcher) declare(placement types.NamespacedName, in interest) ([]*metainformer.Watch, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.follow(placement, in); err != nil {
 		return nil, fmt.Errorf("watching what %s selects: %w", placement, err)
 	}
-	needed := make([]*metawatch.Watch, 0, len(in.kinds))
+	needed := make([]*metainformer.Watch, 0, len(in.kinds))
 	for gvr := range in.kinds {
 		needed = append(needed, w.watches.Of(gvr))
 	}
@@ -297,7 +297,7 @@ func (w *Watcher) follow(placement types.NamespacedName, in interest) error {
 }
 
 // failed gives up a watch that the hub refuses, and tells of one that the hub cannot list.
-func (w *Watcher) failed(ctx context.Context, watch *metawatch.Watch, r *cache.Reflector, err error) {
+func (w *Watcher) failed(ctx context.Context, watch *metainformer.Watch, r *cache.Reflector, err error) {
 	switch {
 	case apierrors.IsForbidden(err):
 		w.refuse(ctx, watch, err)

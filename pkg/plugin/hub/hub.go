@@ -34,8 +34,8 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/memberconfig"
-	"fleetgate.io/fleetgate/pkg/plugin/nearest"
+	"fleetgate.io/fleetgate/pkg/kube/memberconfig"
+	"fleetgate.io/fleetgate/pkg/kube/nearest"
 )
 
 const (

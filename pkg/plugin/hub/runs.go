@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/plugin/nearest"
+	"fleetgate.io/fleetgate/pkg/kube/nearest"
 )
 
 // Runs reads the update runs of both scopes, the newest first.

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
-	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
 // validity is how long tokens are asked to live.

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
-	usercel "fleetgate.io/fleetgate/pkg/expression"
+	usercel "fleetgate.io/fleetgate/pkg/kube/boundedcel"
 )
 
 // Compiled is a policy that can be evaluated. It is safe for concurrent use.

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/byname"
+	"fleetgate.io/fleetgate/pkg/kube/listget"
 )
 
 const (
@@ -259,7 +259,7 @@ func (k *guardkeeper) remaining(ctx context.Context, guard *compiledGuard, reque
 // guard a kind takes no further right.
 func (k *guardkeeper) there(ctx context.Context, guard *compiledGuard, request *Request) (bool, error) {
 	claimed := request.oldObject
-	found, err := byname.Get(ctx, byname.Through(k.reader, request.kind, request.namespace), request.resource, client.ObjectKeyFromObject(claimed), "")
+	found, err := listget.Get(ctx, listget.Through(k.reader, request.kind, request.namespace), request.resource, client.ObjectKeyFromObject(claimed), "")
 	switch {
 	case ignoreAbsent(err) != nil:
 		return false, fmt.Errorf("looking for the object that goes: %w", err)

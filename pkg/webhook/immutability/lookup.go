@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/byname"
+	"fleetgate.io/fleetgate/pkg/kube/listget"
 )
 
 // maxListed is how many objects a lookup of a list reads.
@@ -99,7 +99,7 @@ func (f finder) get(ctx context.Context, as *meta.RESTMapping, key client.Object
 		}
 		f.refused.add(kind)
 	}
-	return byname.Get(ctx, byname.Through(f.reader, kind, key.Namespace), as.Resource, key, "")
+	return listget.Get(ctx, listget.Through(f.reader, kind, key.Namespace), as.Resource, key, "")
 }
 
 func versionsOf(kind schema.GroupVersionKind) []string {

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
-	"fleetgate.io/fleetgate/pkg/metawatch"
+	"fleetgate.io/fleetgate/pkg/kube/metainformer"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
@@ -38,7 +38,7 @@ type rightsWatch struct {
 	needed  chan struct{}
 	changed chan struct{}
 	// watches are nil before they are needed.
-	watches atomic.Pointer[metawatch.Set]
+	watches atomic.Pointer[metainformer.Set]
 }
 
 func newRightsWatch(member *engine.Member) (*rightsWatch, error) {
@@ -99,7 +99,7 @@ func (w *rightsWatch) Run(ctx context.Context) error {
 		return nil
 	case <-w.needed:
 	}
-	watches := metawatch.Begin(ctx, w.client, metawatch.Options{Keep: onlyVersion, Handler: w.handler, Failed: failed})
+	watches := metainformer.Begin(ctx, w.client, metainformer.Options{Keep: onlyVersion, Handler: w.handler, Failed: failed})
 	defer watches.End()
 	if watches.Need(rightsResources()) != nil {
 		return nil // the context has ended
@@ -159,6 +159,6 @@ func onlyVersion(object any) (any, error) {
 }
 
 // failed says why rights are not watched, which an agent of few rights need not be able to.
-func failed(ctx context.Context, watch *metawatch.Watch, _ *cache.Reflector, err error) {
+func failed(ctx context.Context, watch *metainformer.Watch, _ *cache.Reflector, err error) {
 	klog.FromContext(ctx).V(1).Info("Watching rights on the cluster failed, trying again", "resource", watch.Resource, "err", err)
 }

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
-	"fleetgate.io/fleetgate/pkg/expression"
+	"fleetgate.io/fleetgate/pkg/kube/boundedcel"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
@@ -25,11 +25,11 @@ import (
 // ruler makes conditions from objects by rules. It is safe for concurrent use.
 type ruler struct {
 	// rules has the variable object, messages result too.
-	rules, messages *expression.Compiler
+	rules, messages *boundedcel.Compiler
 }
 
 func newRuler() (*ruler, error) {
-	rules, err := expression.NewCompiler(
+	rules, err := boundedcel.NewCompiler(
 		cel.Variable("object", cel.DynType),
 		cel.Function("hasConditions", cel.Overload("status_has_conditions", []*cel.Type{cel.DynType}, cel.BoolType, cel.UnaryBinding(hasConditions))),
 	)
@@ -61,7 +61,7 @@ func (r *ruler) evaluate(object *unstructured.Unstructured, rules []workv1.Condi
 		object = withoutSecrets(object) // messages could tell what it holds
 	}
 	var all []metav1.Condition
-	budget := uint64(expression.TotalCost)
+	budget := uint64(boundedcel.TotalCost)
 	for _, rule := range rules {
 		switch rule.Type {
 		case workv1.ConditionCEL:
@@ -147,7 +147,7 @@ func (r *ruler) message(object *unstructured.Unstructured, rule workv1.Condition
 }
 
 // run evaluates one expression within the budget, of which it takes what that cost.
-func run(compiler *expression.Compiler, text string, input map[string]any, budget *uint64) (any, error) {
+func run(compiler *boundedcel.Compiler, text string, input map[string]any, budget *uint64) (any, error) {
 	program, err := compiler.Compile(text)
 	if err != nil {
 		return nil, err

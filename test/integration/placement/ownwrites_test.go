@@ -18,14 +18,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"fleetgate.io/fleetgate/pkg/ownwrites"
+	"fleetgate.io/fleetgate/pkg/kube/readyourwrites"
 )
 
 var _ = Describe("A client that sees what it wrote", func() {
 	It("reads on after it deleted what was another one of that name by then, and leaves that alone", func(ctx SpecContext) {
 		mgr, err := ctrl.NewManager(hubConf, ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}})
 		Expect(err).NotTo(HaveOccurred())
-		own, err := ownwrites.NewClient(mgr, hubConf)
+		own, err := readyourwrites.NewClient(mgr, hubConf)
 		Expect(err).NotTo(HaveOccurred())
 		running, stop := context.WithCancel(context.Background())
 		ended := make(chan error, 1)

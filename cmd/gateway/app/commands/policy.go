@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/untrusted"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 	"fleetgate.io/fleetgate/pkg/webhook/capz"
 	"fleetgate.io/fleetgate/pkg/webhook/immutability"
 )

@@ -6,15 +6,15 @@ package clustercel
 import (
 	"fmt"
 
-	"fleetgate.io/fleetgate/pkg/expression"
+	"fleetgate.io/fleetgate/pkg/kube/boundedcel"
 )
 
 // Compiler compiles selectors. It is safe for concurrent use.
-type Compiler struct{ compiler *expression.Compiler }
+type Compiler struct{ compiler *boundedcel.Compiler }
 
 // NewCompiler makes one.
 func NewCompiler() (*Compiler, error) {
-	compiler, err := expression.NewCompiler(functions()...)
+	compiler, err := boundedcel.NewCompiler(functions()...)
 	if err != nil {
 		return nil, fmt.Errorf("setting up cluster selectors: %w", err)
 	}
@@ -23,7 +23,7 @@ func NewCompiler() (*Compiler, error) {
 
 // Selector is compiled expressions, all of which have to be true.
 type Selector struct {
-	programs []*expression.Program
+	programs []*boundedcel.Program
 	looks    Looks
 }
 
@@ -44,7 +44,7 @@ func (c *Compiler) Compile(expressions []string) (*Selector, error) {
 // Matches reports whether all expressions are true of a cluster. It fails for one that
 // cannot be evaluated, that is none of true and false, or that costs too much.
 func (s *Selector) Matches(cluster *Cluster) (bool, error) {
-	budget := uint64(expression.TotalCost)
+	budget := uint64(boundedcel.TotalCost)
 	input := map[string]any{variable: cluster}
 	for _, program := range s.programs {
 		value, err := program.Run(input, &budget)

@@ -26,8 +26,8 @@ import (
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
 
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
-	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
 const (

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
-	"fleetgate.io/fleetgate/pkg/metawatch"
+	"fleetgate.io/fleetgate/pkg/kube/metainformer"
 )
 
 func customResourceDefinitions() schema.GroupVersionResource {
@@ -161,7 +161,7 @@ func (w *Watcher) setForbidden(ctx context.Context, resource schema.GroupVersion
 
 // Run watches until the context is done and every watch has stopped.
 func (w *Watcher) Run(ctx context.Context) error {
-	watches := metawatch.Begin(ctx, w.client, metawatch.Options{Keep: slim, Handler: w.handler, Failed: w.failed})
+	watches := metainformer.Begin(ctx, w.client, metainformer.Options{Keep: slim, Handler: w.handler, Failed: w.failed})
 	defer watches.End()
 	for {
 		wanted := w.wanted()
@@ -188,7 +188,7 @@ func (w *Watcher) wanted() map[schema.GroupVersionResource]struct{} {
 }
 
 // look has Saw look at what is watched now.
-func (w *Watcher) look(watches *metawatch.Set, wanted map[schema.GroupVersionResource]struct{}) {
+func (w *Watcher) look(watches *metainformer.Set, wanted map[schema.GroupVersionResource]struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	clear(w.stores)
@@ -200,7 +200,7 @@ func (w *Watcher) look(watches *metawatch.Set, wanted map[schema.GroupVersionRes
 
 // failed notes what we may not watch. That is tried again all the same: who runs a member
 // may give the right at any time.
-func (w *Watcher) failed(ctx context.Context, watch *metawatch.Watch, _ *cache.Reflector, err error) {
+func (w *Watcher) failed(ctx context.Context, watch *metainformer.Watch, _ *cache.Reflector, err error) {
 	if apierrors.IsForbidden(err) {
 		w.setForbidden(ctx, watch.Resource, true)
 	}

@@ -1,0 +1,104 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package awaited waits for what another product may bring to the hub: kinds that it does
+// not serve yet.
+package crdwait
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"fleetgate.io/fleetgate/pkg/work/engine/availability"
+)
+
+// kindsPoll is how often the hub is asked for kinds that it does not serve yet.
+const kindsPoll = 2 * time.Second
+
+// Kinds waits until the hub serves kinds that somebody else may install: a watch of a kind
+// that is not there would fail. It is a manager.Runnable.
+type Kinds struct {
+	// Manager is the one that runs it, and what Then adds.
+	Manager ctrl.Manager
+	// Names are those of the CustomResourceDefinitions.
+	Names []string
+	// Missing is what the log says while one is not there.
+	Missing string
+	// Then is called once all are served. What it adds to the manager that it is given starts
+	// when it has returned: a controller that is added to one that runs would start at once, with
+	// the watches that it has by then, and wait for no other to know what is there.
+	Then func(mgr ctrl.Manager) error
+}
+
+// Start implements manager.Runnable.
+func (k *Kinds) Start(ctx context.Context) error {
+	told := false
+	err := wait.PollUntilContextCancel(ctx, kindsPoll, true, func(ctx context.Context) (bool, error) {
+		missing, err := k.missing(ctx)
+		if err != nil && ctx.Err() == nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Could not find out whether the hub serves kinds that others install; trying again")
+		}
+		if err != nil {
+			//lint:ignore nilerr It has been told, and is tried again.
+			return false, nil
+		}
+		if missing != "" && !told {
+			ctrl.LoggerFrom(ctx).Info(k.Missing, "missing", missing)
+			told = true
+		}
+		return missing == "", nil
+	})
+	if err != nil {
+		//lint:ignore nilerr It is the end of the gateway.
+		return nil
+	}
+	return k.then()
+}
+
+func (k *Kinds) then() error {
+	later := &adding{Manager: k.Manager}
+	if err := k.Then(later); err != nil {
+		return err
+	}
+	for _, runnable := range later.added {
+		if err := k.Manager.Add(runnable); err != nil {
+			return fmt.Errorf("starting what waited for kinds of the hub: %w", err)
+		}
+	}
+	return nil
+}
+
+// adding keeps what is added to a manager for later.
+type adding struct {
+	ctrl.Manager
+	added []manager.Runnable
+}
+
+// Add implements manager.Manager.
+func (a *adding) Add(runnable manager.Runnable) error {
+	a.added = append(a.added, runnable)
+	return nil
+}
+
+// missing names a definition that the hub does not serve, empty if it serves all.
+func (k *Kinds) missing(ctx context.Context) (string, error) {
+	for _, name := range k.Names {
+		definition := &apiextensionsv1.CustomResourceDefinition{}
+		err := k.Manager.GetAPIReader().Get(ctx, client.ObjectKey{Name: name}, definition)
+		if client.IgnoreNotFound(err) != nil {
+			return "", fmt.Errorf("looking for CustomResourceDefinition %s: %w", name, err)
+		}
+		if err != nil || availability.OfCustomResourceDefinition(definition).State != availability.Available {
+			//lint:ignore nilerr It is not there: that is an answer.
+			return name, nil
+		}
+	}
+	return "", nil
+}

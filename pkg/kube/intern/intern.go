@@ -1,0 +1,125 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package intern
+
+import (
+	"reflect"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+const (
+	// longest is the length in bytes of the longest string that is looked up: longer ones, such
+	// as keys and certificates, are one object's alone.
+	longest = 256
+	// generation is how many strings are remembered before those of the generation before are
+	// forgotten, unless they came again. Two of them hold 4 MiB at most.
+	generation = 8192
+)
+
+// Table remembers strings that objects have in common. It is safe for use by several caches
+// at once. The zero value is ready.
+type Table struct {
+	mu             sync.Mutex
+	recent, before map[string]string
+}
+
+// Transform makes an object smaller that a cache has just read and nobody else has yet, and
+// returns it. It never fails: what it does not know stays as it is. It is a TransformFunc of
+// client-go's informers.
+func (t *Table) Transform(object any) (any, error) {
+	if accessor, err := meta.Accessor(object); err == nil && accessor.GetManagedFields() != nil {
+		accessor.SetManagedFields(nil) // Who wrote which field is a third of an object, and no cache is asked for it.
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.walk(reflect.ValueOf(object))
+	return object, nil
+}
+
+// After is a transform that makes smaller what another one returns.
+func (t *Table) After(first toolscache.TransformFunc) toolscache.TransformFunc {
+	return func(object any) (any, error) {
+		object, err := first(object)
+		if err != nil {
+			return nil, err
+		}
+		return t.Transform(object)
+	}
+}
+
+// walk goes through all that can be set: unexported fields, of times and quantities for
+// example, and what is behind an interface, as all of an Unstructured is, are left alone.
+func (t *Table) walk(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		t.walk(v.Elem())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			t.walk(v.Field(i))
+		}
+	case reflect.String:
+		if v.CanSet() {
+			v.SetString(t.same(v.String()))
+		}
+	case reflect.Slice:
+		t.walkSlice(v)
+	case reflect.Map:
+		t.walkMap(v)
+	}
+}
+
+// walkSlice lets go of what a decoder has left for more elements to come.
+func (t *Table) walkSlice(v reflect.Value) {
+	if !v.CanSet() || v.Len() == 0 || v.Type().Elem().Kind() == reflect.Uint8 {
+		return
+	}
+	if v.Cap() > v.Len() {
+		exact := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		reflect.Copy(exact, v)
+		v.Set(exact)
+	}
+	for i := range v.Len() {
+		t.walk(v.Index(i))
+	}
+}
+
+// walkMap replaces keys by equal ones, which is what setting them does, and values that are
+// strings. Of other values what is below pointers and slices is not looked at.
+func (t *Table) walkMap(v reflect.Value) {
+	if !v.CanSet() || v.Type().Key().Kind() != reflect.String {
+		return
+	}
+	values := v.Type().Elem().Kind() == reflect.String
+	for each := v.MapRange(); each.Next(); {
+		key, value := reflect.New(v.Type().Key()).Elem(), each.Value()
+		key.SetString(t.same(each.Key().String()))
+		if values {
+			value = reflect.New(v.Type().Elem()).Elem()
+			value.SetString(t.same(each.Value().String()))
+		}
+		v.SetMapIndex(key, value)
+	}
+}
+
+// same is a string equal to this one, if possible one that is remembered. It must be called
+// with mu held.
+func (t *Table) same(text string) string {
+	if text == "" || len(text) > longest {
+		return text
+	}
+	if known, ok := t.recent[text]; ok {
+		return known
+	}
+	if known, ok := t.before[text]; ok {
+		text = known
+	}
+	if t.recent == nil || len(t.recent) == generation {
+		t.before, t.recent = t.recent, make(map[string]string, generation)
+	}
+	t.recent[text] = text
+	return text
+}
