@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
 // Identities answers for which members a user speaks.
@@ -40,7 +40,7 @@ func (m *Identities) MembersOf(ctx context.Context, username string) ([]string, 
 // However many members there are, it looks at one.
 func (m *Identities) IsAgentOf(ctx context.Context, username, member string) (bool, error) {
 	var read clusterv1beta1.MemberCluster
-	found, err := routine.Found(ctx, m.Reader, client.ObjectKey{Name: member}, &read, "reading MemberCluster %q", member)
+	found, err := reconcileutil.GetIfExists(ctx, m.Reader, client.ObjectKey{Name: member}, &read, "reading MemberCluster %q", member)
 	return found && speaksFor(m.Seats, username, &read), err
 }
 

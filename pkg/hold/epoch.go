@@ -20,8 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
-	"fleetgate.io/fleetgate/pkg/gone"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
 // Whether a ManifestWork or a ManagedServiceAccount that the hub has no more was deleted, or
@@ -129,7 +128,7 @@ func (e *Epochs) countOn(ctx context.Context) (int64, error) {
 		next = next.after(e.largest)
 		before := lease.DeepCopy()
 		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, EpochAnnotation, next.text())
-		return e.hub.Patch(ctx, lease, routine.Since(before))
+		return e.hub.Patch(ctx, lease, reconcileutil.PatchFrom(before))
 	})
 	if apierrors.IsNotFound(err) {
 		return 0, nil
@@ -144,7 +143,7 @@ func (e *Epochs) Lost(ctx context.Context, number int64) (bool, error) {
 		return false, nil
 	}
 	lease, err := e.read(ctx)
-	if err != nil && !gone.Is(err) {
+	if err != nil && !reconcileutil.IsGone(err) {
 		return false, fmt.Errorf("asking the hub whether it went back: %w", err)
 	}
 	return countIn(lease.Annotations[EpochAnnotation]).lacks(number), nil

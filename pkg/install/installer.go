@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
 // FieldOwner is the field manager under which the gateway installs.
@@ -143,7 +143,7 @@ func (i *Installer) look(ctx context.Context, wanted client.Object) error {
 func (i *Installer) get(ctx context.Context, wanted client.Object) (*unstructured.Unstructured, error) {
 	current := &unstructured.Unstructured{}
 	current.SetGroupVersionKind(wanted.GetObjectKind().GroupVersionKind())
-	if found, err := routine.Found(ctx, i.Client, client.ObjectKeyFromObject(wanted), current, "looking for %s %s", kindOf(wanted), wanted.GetName()); !found {
+	if found, err := reconcileutil.GetIfExists(ctx, i.Client, client.ObjectKeyFromObject(wanted), current, "looking for %s %s", kindOf(wanted), wanted.GetName()); !found {
 		return nil, err
 	}
 	return current, nil

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/webhook/rules"
 )
 
@@ -38,7 +38,7 @@ func (d disruption) budget(ctx context.Context, _ **placementv1beta1.ClusterReso
 // placement returns nil if there is none of that name.
 func (d disruption) placement(ctx context.Context, name string) (*placementv1beta1.ClusterResourcePlacement, error) {
 	var placement placementv1beta1.ClusterResourcePlacement
-	if found, err := routine.Found(ctx, d.live, client.ObjectKey{Name: name}, &placement, "reading ClusterResourcePlacement %q", name); !found {
+	if found, err := reconcileutil.GetIfExists(ctx, d.live, client.ObjectKey{Name: name}, &placement, "reading ClusterResourcePlacement %q", name); !found {
 		return nil, err
 	}
 	return &placement, nil

@@ -31,17 +31,17 @@ var readers = map[string]*regexp.Regexp{
 
 // readOtherwise are the files that read YAML themselves.
 var readOtherwise = map[string]string{
-	"pkg/kube/untrusted/yaml.go":                       "it is the reader",
-	"pkg/kube/untrusted/quantity.go":                   "it is the reader",
+	"pkg/kube/untrusted/yaml.go":                  "it is the reader",
+	"pkg/kube/untrusted/quantity.go":              "it is the reader",
 	"pkg/apis/crds/embed.go":                      "it reads what is compiled in",
 	"pkg/webhook/capz/capz.go":                    "it reads what is compiled in",
 	"pkg/webhook/policies/render.go":              "it reads what is compiled in",
-	"pkg/kube/kubeconfig/parse.go":             "what it loads is the reader's JSON",
+	"pkg/kube/kubeconfig/parse.go":                "what it loads is the reader's JSON",
 	"pkg/placement/helmchart/engine/render.go":    "it runs in a process of its own, with limits of time and memory",
 	"pkg/placement/helmchart/engine/documents.go": "it runs in a process of its own, with limits of time and memory, and charts may have keys twice",
 	"cmd/gateway/app/options/hub.go":              "it reads the kubeconfig that whoever starts it gives it",
 	"cmd/agent/app/options.go":                    "it reads the kubeconfig that whoever starts it gives it",
-	"pkg/kube/memberconfig/memberconfig.go":            "it reads a kubeconfig of whoever runs the command, on their own machine",
+	"pkg/kube/memberconfig/memberconfig.go":       "it reads a kubeconfig of whoever runs the command, on their own machine",
 }
 
 // TestTextOfOthersIsReadWithinBounds keeps YAML, and quantities, from being read past pkg/kube/untrusted.

@@ -20,7 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
-	"fleetgate.io/fleetgate/pkg/refusal"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
 func TestTheDeploymentSaysWhatIsInTheWay(t *testing.T) {

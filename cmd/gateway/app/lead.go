@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 
+	"fleetgate.io/fleetgate/pkg/controller/leader"
 	"fleetgate.io/fleetgate/pkg/install"
-	"fleetgate.io/fleetgate/pkg/leader"
 )
 
 // cacheSync is how long a hub may take to list what the leader follows.

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"fleetgate.io/fleetgate/pkg/leader"
+	"fleetgate.io/fleetgate/pkg/controller/leader"
 )
 
 func TestWhoLosesTheLeaseWhileTheHubHangsDoesNotWaitForIt(t *testing.T) {

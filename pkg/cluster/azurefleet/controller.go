@@ -20,7 +20,7 @@ import (
 
 	azurefleetv1alpha1 "fleetgate.io/fleetgate/pkg/apis/azurefleet/v1alpha1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
 const (
@@ -59,7 +59,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !shown.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	return routine.Soon.Again(ctrl.Result{}, r.reconcile(ctx, &shown))
+	return reconcileutil.RequeueOnConflict(ctrl.Result{}, r.reconcile(ctx, &shown))
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, shown *azurefleetv1alpha1.MemberCluster) error {
@@ -109,7 +109,7 @@ func (r *Reconciler) createMember(ctx context.Context, shown *azurefleetv1alpha1
 }
 
 func (r *Reconciler) updateMember(ctx context.Context, shown *azurefleetv1alpha1.MemberCluster, mc *clusterv1beta1.MemberCluster) error {
-	return routine.Change(ctx, r.Client, mc, func() {
+	return reconcileutil.Patch(ctx, r.Client, mc, func() {
 		mc.Spec.Identity, mc.Spec.HeartbeatPeriodSeconds = shown.Spec.Identity, shown.Spec.LeaseDurationSeconds
 	}, "updating MemberCluster %q", mc.Name)
 }
@@ -145,7 +145,7 @@ func (r *Reconciler) ensureInternal(ctx context.Context, shown *azurefleetv1alph
 		r.event(shown, "RoleBindingCreated", "role binding was created")
 	}
 	base := internal.DeepCopy()
-	err = routine.ChangeStatus(ctx, r.Client, internal, func() {
+	err = reconcileutil.PatchStatus(ctx, r.Client, internal, func() {
 		internal.Status = desiredInternalStatus(internal, mc)
 	}, "writing the status of InternalMemberCluster %q", shown.Name)
 	if err != nil {
@@ -162,7 +162,7 @@ func (r *Reconciler) ensureInternal(ctx context.Context, shown *azurefleetv1alph
 
 func (r *Reconciler) writeStatus(ctx context.Context, shown *azurefleetv1alpha1.MemberCluster, mc *clusterv1beta1.MemberCluster) error {
 	base := shown.DeepCopy()
-	err := routine.ChangeStatus(ctx, r.Client, shown, func() { shown.Status = desiredStatus(shown, mc) }, "writing the status of MemberCluster %q", shown.Name)
+	err := reconcileutil.PatchStatus(ctx, r.Client, shown, func() { shown.Status = desiredStatus(shown, mc) }, "writing the status of MemberCluster %q", shown.Name)
 	if err != nil {
 		return err
 	}

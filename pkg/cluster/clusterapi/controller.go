@@ -27,8 +27,8 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/registration"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/kube/listget"
-	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 const (
@@ -66,7 +66,7 @@ func (r *reconciler) newOrigin() *unstructured.Unstructured {
 
 // Reconcile implements reconcile.Reconciler.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	return routine.Soon.Again(r.reconcile(ctx, req.NamespacedName))
+	return reconcileutil.RequeueOnConflict(r.reconcile(ctx, req.NamespacedName))
 }
 
 var _ reconcile.Reconciler = (*reconciler)(nil)
@@ -96,7 +96,7 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (c
 // if there is none.
 func (r *reconciler) fleetOf(ctx context.Context, key types.NamespacedName) (*registrationv1alpha1.Cluster, error) {
 	var fleet registrationv1alpha1.Cluster
-	if found, err := routine.Found(ctx, r.Live, client.ObjectKey{Namespace: key.Namespace, Name: fleetName(key.Name)}, &fleet, "reading Cluster %q", fleetName(key.Name)); !found {
+	if found, err := reconcileutil.GetIfExists(ctx, r.Live, client.ObjectKey{Namespace: key.Namespace, Name: fleetName(key.Name)}, &fleet, "reading Cluster %q", fleetName(key.Name)); !found {
 		return nil, err
 	}
 	return &fleet, nil
@@ -206,7 +206,7 @@ func (r *reconciler) update(ctx context.Context, origin *unstructured.Unstructur
 	if equality.Semantic.DeepEqual(base, fleet) {
 		return nil
 	}
-	if err := r.Client.Patch(ctx, fleet, routine.Since(base)); err != nil {
+	if err := r.Client.Patch(ctx, fleet, reconcileutil.PatchFrom(base)); err != nil {
 		return fmt.Errorf("writing Cluster %q: %w", fleet.Name, err)
 	}
 	return nil
@@ -240,7 +240,7 @@ func (r *reconciler) letGo(ctx context.Context, fleet *registrationv1alpha1.Clus
 	if mc.Annotations[registration.AnnotationClusterUID] != string(fleet.UID) || mc.Annotations[clusterv1beta1.AnnotationGone] == "true" {
 		return nil
 	}
-	return client.IgnoreNotFound(routine.Change(ctx, r.Client, &mc, func() {
+	return client.IgnoreNotFound(reconcileutil.Patch(ctx, r.Client, &mc, func() {
 		metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1beta1.AnnotationGone, "true")
 	}, "writing on MemberCluster %q that its cluster is gone", name))
 }

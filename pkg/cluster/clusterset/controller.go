@@ -26,8 +26,8 @@ import (
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
-	"fleetgate.io/fleetgate/pkg/enqueue"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/enqueue"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
 // Names of the controllers.
@@ -58,7 +58,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{{}} })
 	start := make(chan event.GenericEvent, 1)
 	start <- event.GenericEvent{Object: &clusterv1beta2.ManagedClusterSet{}}
-	return routine.SetUp(Name, ctrl.NewControllerManagedBy(mgr).
+	return reconcileutil.SetupError(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		Watches(&clusterv1beta2.ManagedClusterSet{}, all).
 		Watches(&clusterv1.ManagedCluster{}, all, builder.WithPredicates(labelsChanged())).
@@ -71,7 +71,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if left := r.wrote.Add(apart).Sub(r.Clock.Now()); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
-	return routine.Soon.Again(ctrl.Result{}, r.reconcile(ctx))
+	return reconcileutil.RequeueOnConflict(ctrl.Result{}, r.reconcile(ctx))
 }
 
 func (r *Reconciler) reconcile(ctx context.Context) error {
@@ -140,7 +140,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, set *clusterv1beta2.Manage
 	if err != nil {
 		condition.Message = err.Error()
 	}
-	return client.IgnoreNotFound(routine.ChangeStatus(ctx, r.Client, set, func() {
+	return client.IgnoreNotFound(reconcileutil.PatchStatus(ctx, r.Client, set, func() {
 		if set.DeletionTimestamp == nil && meta.SetStatusCondition(&set.Status.Conditions, condition) {
 			r.wrote = r.Clock.Now()
 		}
@@ -155,7 +155,7 @@ type BindingReconciler struct {
 
 // SetupWithManager watches bindings, and sets as they come and go.
 func (r *BindingReconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return routine.SetUp(BindingName, ctrl.NewControllerManagedBy(mgr).
+	return reconcileutil.SetupError(BindingName, ctrl.NewControllerManagedBy(mgr).
 		Named(BindingName).
 		For(&clusterv1beta2.ManagedClusterSetBinding{}).
 		Watches(&clusterv1beta2.ManagedClusterSet{}, handler.EnqueueRequestsFromMapFunc(r.bindingsOf), builder.WithPredicates(comeAndGo())).
@@ -194,6 +194,6 @@ func (r *BindingReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	if !meta.SetStatusCondition(&binding.Status.Conditions, boundCondition(err == nil)) {
 		return ctrl.Result{}, nil
 	}
-	err = r.Client.Status().Patch(ctx, binding, routine.Since(base))
-	return routine.Soon.Again(ctrl.Result{}, client.IgnoreNotFound(err))
+	err = r.Client.Status().Patch(ctx, binding, reconcileutil.PatchFrom(base))
+	return reconcileutil.RequeueOnConflict(ctrl.Result{}, client.IgnoreNotFound(err))
 }

@@ -14,7 +14,7 @@ import (
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
 // namespacesOf are those that sets want on a cluster, by set and name, with what its agent
@@ -54,7 +54,7 @@ func (r *Reconciler) writeNamespaces(ctx context.Context, cluster *clusterv1.Man
 	}
 	// What was listed is the cache's.
 	told := cluster.DeepCopy()
-	return client.IgnoreNotFound(routine.ChangeStatus(ctx, r.Client, told, func() {
+	return client.IgnoreNotFound(reconcileutil.PatchStatus(ctx, r.Client, told, func() {
 		told.Status.ManagedNamespaces = wanted
 	}, "telling ManagedCluster %q which namespaces its sets want", cluster.Name))
 }

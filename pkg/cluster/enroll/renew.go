@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
-	"fleetgate.io/fleetgate/pkg/refusal"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
 // renew asks the hub for a new token and stores it.

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
 // ControllerName is the name of the controller that Reconciler is.
@@ -259,7 +259,7 @@ func (r *Reconciler) serverCA(ctx context.Context) []byte {
 }
 
 func (r *Reconciler) write(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster, status clusterv1beta1.InternalMemberClusterStatus) error {
-	return routine.ChangeStatus(ctx, r.Hub, imc, func() { imc.Status = status }, "reporting to the hub")
+	return reconcileutil.PatchStatus(ctx, r.Hub, imc, func() { imc.Status = status }, "reporting to the hub")
 }
 
 func call(ctx context.Context, f func(context.Context) error) error {

@@ -25,8 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/kube/kubeconfig"
-	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // ControllerName is the name of the controller that Reconciler is.
@@ -114,7 +114,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !needsAgent(&cluster, r.HubURL, hashOf(r.HubCA)) {
 		return ctrl.Result{}, nil
 	}
-	return routine.Delay(retrySoon).Again(r.reconcile(ctx, &cluster))
+	return reconcileutil.RequeueAfter(retrySoon).OnConflict(r.reconcile(ctx, &cluster))
 }
 
 // needsAgent tells whether the agent has to be installed, or installed again.
@@ -152,7 +152,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster *registrationv1alpha
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	err = routine.ChangeStatus(ctx, r.Client, cluster, func() {
+	err = reconcileutil.PatchStatus(ctx, r.Client, cluster, func() {
 		cluster.Status = desiredStatus(cluster, outcome, r.HubURL, hashOf(r.HubCA), r.Clock.Now())
 	}, "writing the status of Cluster %q", cluster.Name)
 	if err != nil {
@@ -166,7 +166,7 @@ func (r *Reconciler) ensureClientID(ctx context.Context, cluster *registrationv1
 	if cluster.Spec.ClientID != "" {
 		return nil
 	}
-	return routine.Change(ctx, r.Client, cluster, func() { cluster.Spec.ClientID = rand.Text() }, "giving Cluster %q a client ID", cluster.Name)
+	return reconcileutil.Patch(ctx, r.Client, cluster, func() { cluster.Spec.ClientID = rand.Text() }, "giving Cluster %q a client ID", cluster.Name)
 }
 
 func (r *Reconciler) importCluster(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*outcome, error) {
@@ -222,7 +222,7 @@ func (r *Reconciler) access(ctx context.Context, cluster *registrationv1alpha1.C
 // of it, while they are on their way or somebody else made what has their name.
 func (r *Reconciler) values(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*registrationv1alpha1.AgentValues, *outcome, error) {
 	token, secret := tokenFor(cluster), corev1.Secret{}
-	found, err := routine.Found(ctx, r.Live, client.ObjectKeyFromObject(token), token, "reading ClusterRegistrationToken %q", token.Name)
+	found, err := reconcileutil.GetIfExists(ctx, r.Live, client.ObjectKeyFromObject(token), token, "reading ClusterRegistrationToken %q", token.Name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -235,7 +235,7 @@ func (r *Reconciler) values(ctx context.Context, cluster *registrationv1alpha1.C
 		}
 		return nil, tokenPending(), nil
 	}
-	found, err = routine.Found(ctx, r.Live, client.ObjectKeyFromObject(token), &secret, "reading Secret %q", token.Name)
+	found, err = reconcileutil.GetIfExists(ctx, r.Live, client.ObjectKeyFromObject(token), &secret, "reading Secret %q", token.Name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -255,7 +255,7 @@ func (r *Reconciler) reopen(ctx context.Context, token *registrationv1alpha1.Clu
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(token), token); err != nil {
 		return fmt.Errorf("reading ClusterRegistrationToken %q: %w", token.Name, err)
 	}
-	return routine.Change(ctx, r.Client, token, func() {
+	return reconcileutil.Patch(ctx, r.Client, token, func() {
 		delete(token.Annotations, registrationv1alpha1.AnnotationUsedBy)
 	}, "giving ClusterRegistrationToken %q its use again", token.Name)
 }

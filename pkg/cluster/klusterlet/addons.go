@@ -24,8 +24,8 @@ import (
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	"fleetgate.io/fleetgate/pkg/cluster/managed"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/kube/crdwait"
-	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // AddOnsName is the name of the controller that AddOnReconciler is.
@@ -68,7 +68,7 @@ func (r *AddOnReconciler) SetupWithManager(mgr ctrl.Manager) error {
 func (r *AddOnReconciler) start(mgr ctrl.Manager) error {
 	addOn := &unstructured.Unstructured{}
 	addOn.SetGroupVersionKind(managed.AddOnKind())
-	return routine.SetUp(AddOnsName, ctrl.NewControllerManagedBy(mgr).
+	return reconcileutil.SetupError(AddOnsName, ctrl.NewControllerManagedBy(mgr).
 		Named(AddOnsName).
 		For(&clusterv1.ManagedCluster{}).
 		Watches(addOn, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
@@ -81,11 +81,11 @@ func (r *AddOnReconciler) start(mgr ctrl.Manager) error {
 // Reconcile implements reconcile.Reconciler.
 func (r *AddOnReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	cluster := &clusterv1.ManagedCluster{}
-	found, err := routine.Found(ctx, r.Client, req.NamespacedName, cluster, "reading ManagedCluster %q", req.Name)
+	found, err := reconcileutil.GetIfExists(ctx, r.Client, req.NamespacedName, cluster, "reading ManagedCluster %q", req.Name)
 	if !found || cluster.DeletionTimestamp != nil {
 		return ctrl.Result{}, err
 	}
-	return routine.Soon.Again(ctrl.Result{}, client.IgnoreNotFound(r.reconcile(ctx, cluster)))
+	return reconcileutil.RequeueOnConflict(ctrl.Result{}, client.IgnoreNotFound(r.reconcile(ctx, cluster)))
 }
 
 func (r *AddOnReconciler) reconcile(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
@@ -106,7 +106,7 @@ func (r *AddOnReconciler) reconcile(ctx context.Context, cluster *clusterv1.Mana
 			failed = append(failed, r.tellUnknown(ctx, &addOns.Items[i], *available))
 		}
 	}
-	failed = append(failed, routine.Change(ctx, r.Client, cluster, func() {
+	failed = append(failed, reconcileutil.Patch(ctx, r.Client, cluster, func() {
 		cluster.Labels = labelsWith(cluster.Labels, addOns.Items)
 	}, "labelling ManagedCluster %q with its add-ons", cluster.Name))
 	return errors.Join(failed...)
@@ -128,7 +128,7 @@ func (r *AddOnReconciler) tellUnknown(ctx context.Context, addOn *unstructured.U
 			return fmt.Errorf("encoding a condition of ManagedClusterAddOn %s/%s: %w", addOn.GetNamespace(), addOn.GetName(), err)
 		}
 	}
-	return routine.ChangeStatus(ctx, r.Client, addOn, func() {
+	return reconcileutil.PatchStatus(ctx, r.Client, addOn, func() {
 		err = unstructured.SetNestedSlice(addOn.Object, told, "status", "conditions")
 	}, "saying of ManagedClusterAddOn %s/%s that nobody knows how it is", addOn.GetNamespace(), addOn.GetName())
 }

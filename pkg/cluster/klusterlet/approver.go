@@ -24,9 +24,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
-	"fleetgate.io/fleetgate/pkg/enqueue"
-	"fleetgate.io/fleetgate/pkg/refusal"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/enqueue"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
 // ApproverName is the name of the controller that Approver is, and of its events' source.
@@ -81,7 +81,7 @@ func (a *Approver) SetupWithManager(mgr ctrl.Manager) error {
 		return enqueue.All(ctx, a.Requests, &certificatesv1.CertificateSigningRequestList{},
 			client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.GetName()})
 	}
-	return routine.SetUp(ApproverName, ctrl.NewControllerManagedBy(mgr).
+	return reconcileutil.SetupError(ApproverName, ctrl.NewControllerManagedBy(mgr).
 		Named(ApproverName).
 		WatchesRawSource(source.Kind[client.Object](a.Requests, &certificatesv1.CertificateSigningRequest{}, &handler.EnqueueRequestForObject{})).
 		Watches(&clusterv1.ManagedCluster{}, handler.Funcs{CreateFunc: handler.EnqueueRequestsFromMapFunc(ofCluster).Create}).
@@ -99,7 +99,7 @@ func (a *Approver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, nil
 	}
 	result, err := a.reconcile(ctx, csr)
-	return routine.Soon.Again(result, client.IgnoreNotFound(err))
+	return reconcileutil.RequeueOnConflict(result, client.IgnoreNotFound(err))
 }
 
 func (a *Approver) reconcile(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (ctrl.Result, error) {
@@ -230,7 +230,7 @@ func extraOf(csr *certificatesv1.CertificateSigningRequest) map[string]authoriza
 // admit writes down with which key the agent of a cluster is admitted, before it is, and
 // accepts the cluster: once, so that somebody may deny it afterwards.
 func (a *Approver) admit(ctx context.Context, cluster *clusterv1.ManagedCluster, key string) error {
-	return routine.Change(ctx, a.Client, cluster, func() {
+	return reconcileutil.Patch(ctx, a.Client, cluster, func() {
 		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, AgentKeyAnnotation, key)
 		if cluster.Annotations[clusterv1.AutomaticallyAcceptedAnnotation] == "" {
 			metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, clusterv1.AutomaticallyAcceptedAnnotation, a.Clock.Now().UTC().Format(time.RFC3339))

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"fleetgate.io/fleetgate/pkg/cluster/certificate"
-	"fleetgate.io/fleetgate/pkg/refusal"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
 // Answer is what becomes of a request of a klusterlet.

@@ -28,7 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
 // LivenessName is the name of the controller that LivenessReconciler is, and of its events'
@@ -70,7 +70,7 @@ var _ reconcile.Reconciler = (*LivenessReconciler)(nil)
 
 // SetupWithManager watches ManagedClusters and their Leases.
 func (r *LivenessReconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return routine.SetUp(LivenessName, ctrl.NewControllerManagedBy(mgr).
+	return reconcileutil.SetupError(LivenessName, ctrl.NewControllerManagedBy(mgr).
 		Named(LivenessName).
 		For(&clusterv1.ManagedCluster{}).
 		WatchesRawSource(source.Kind(r.Leases, &coordinationv1.Lease{}, r.leaseHandler())).
@@ -133,7 +133,7 @@ func (r *LivenessReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 	}
 	ends, err := r.reconcileCluster(ctx, cluster)
 	if err != nil || ends.IsZero() {
-		return routine.Soon.Again(ctrl.Result{}, client.IgnoreNotFound(err))
+		return reconcileutil.RequeueOnConflict(ctrl.Result{}, client.IgnoreNotFound(err))
 	}
 	// It took a while to write what there was to write. And a cluster that was there when the
 	// gateway began, which is looked at after all others, has its turn as any other then.
@@ -217,7 +217,7 @@ func (r *LivenessReconciler) writeLife(ctx context.Context, cluster *clusterv1.M
 	if !gone && !clock {
 		return nil
 	}
-	if err := r.Client.Status().Patch(ctx, cluster, routine.Since(base)); err != nil {
+	if err := r.Client.Status().Patch(ctx, cluster, reconcileutil.PatchFrom(base)); err != nil {
 		return fmt.Errorf("writing the status of ManagedCluster %q: %w", cluster.Name, err)
 	}
 	if gone {
@@ -249,5 +249,5 @@ func (r *LivenessReconciler) reconcileTaints(ctx context.Context, cluster *clust
 	if cluster.DeletionTimestamp != nil || !changed {
 		return nil
 	}
-	return routine.Change(ctx, r.Client, cluster, func() { cluster.Spec.Taints = taints }, "writing the taints of ManagedCluster %q", cluster.Name)
+	return reconcileutil.Patch(ctx, r.Client, cluster, func() { cluster.Spec.Taints = taints }, "writing the taints of ManagedCluster %q", cluster.Name)
 }

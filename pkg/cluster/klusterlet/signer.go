@@ -16,7 +16,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"fleetgate.io/fleetgate/pkg/refusal"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
 const (

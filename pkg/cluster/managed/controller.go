@@ -29,8 +29,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
-	"fleetgate.io/fleetgate/pkg/refusal"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
 // Name is the controller's name, and that of its events' source.
@@ -101,7 +101,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	for _, object := range []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}, &rbacv1.RoleBinding{}} {
 		b.WatchesRawSource(source.Kind[client.Object](r.Objects, object, handler.EnqueueRequestsFromMapFunc(ofCluster)))
 	}
-	return routine.SetUp(Name, b.Complete(r))
+	return reconcileutil.SetupError(Name, b.Complete(r))
 }
 
 func request(cluster string) []reconcile.Request {
@@ -131,18 +131,18 @@ func marksChanged() predicate.Predicate {
 // clusters share.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if req.Name == "" {
-		return routine.Soon.Again(ctrl.Result{}, r.EnsureRoles(ctx))
+		return reconcileutil.RequeueOnConflict(ctrl.Result{}, r.EnsureRoles(ctx))
 	}
 	cluster := &clusterv1.ManagedCluster{}
 	err := r.Clusters.Get(ctx, req.NamespacedName, cluster)
 	if apierrors.IsNotFound(err) {
-		return routine.Soon.Again(r.vanish(ctx, req.Name))
+		return reconcileutil.RequeueOnConflict(r.vanish(ctx, req.Name))
 	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	r.vanished.forget(req.Name)
-	return routine.Soon.Again(r.reconcile(ctx, cluster))
+	return reconcileutil.RequeueOnConflict(r.reconcile(ctx, cluster))
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, cluster *clusterv1.ManagedCluster) (ctrl.Result, error) {
@@ -181,7 +181,7 @@ func (r *Reconciler) tellFailure(ctx context.Context, cluster *clusterv1.Managed
 
 // ensureFinalizers adds them before anything is made that they are for.
 func (r *Reconciler) ensureFinalizers(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
-	return routine.Change(ctx, r.Clusters, cluster, func() {
+	return reconcileutil.Patch(ctx, r.Clusters, cluster, func() {
 		controllerutil.AddFinalizer(cluster, clusterv1.ResourceCleanupFinalizer)
 		controllerutil.AddFinalizer(cluster, clusterv1.GarbageFinalizer)
 	}, "marking ManagedCluster %q", cluster.Name)
@@ -278,7 +278,7 @@ func (r *Reconciler) writeCondition(ctx context.Context, cluster *clusterv1.Mana
 // writeStatus writes one condition, and what else there is to report.
 func (r *Reconciler) writeStatus(ctx context.Context, cluster *clusterv1.ManagedCluster, condition metav1.Condition, report func(*clusterv1.ManagedClusterStatus)) error {
 	changed := false
-	err := routine.ChangeStatus(ctx, r.Clusters, cluster, func() {
+	err := reconcileutil.PatchStatus(ctx, r.Clusters, cluster, func() {
 		changed = meta.SetStatusCondition(&cluster.Status.Conditions, condition)
 		if report != nil {
 			report(&cluster.Status)

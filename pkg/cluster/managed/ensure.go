@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"fleetgate.io/fleetgate/pkg/refusal"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
 // EnsureRoles makes the roles that all clusters share, or puts them right.
@@ -177,5 +177,5 @@ func (r *Reconciler) delete(ctx context.Context, object client.Object) error {
 
 // unhold lets a binding go that waits for works to be gone.
 func (r *Reconciler) unhold(ctx context.Context, held client.Object) error {
-	return routine.RemoveFinalizer(ctx, r.Rights, held, workFinalizer, "releasing %T %s", held, client.ObjectKeyFromObject(held))
+	return reconcileutil.RemoveFinalizer(ctx, r.Rights, held, workFinalizer, "releasing %T %s", held, client.ObjectKeyFromObject(held))
 }

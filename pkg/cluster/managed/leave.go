@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
 // ForceDeleteAnnotation, with the value true on a ManagedCluster that is being deleted, has
@@ -84,7 +84,7 @@ func (r *Reconciler) leave(ctx context.Context, cluster *clusterv1.ManagedCluste
 		}
 		cluster.ResourceVersion, cluster.Status = base.ResourceVersion, base.Status
 	}
-	if err := r.Clusters.Patch(ctx, cluster, routine.Since(base)); client.IgnoreNotFound(err) != nil {
+	if err := r.Clusters.Patch(ctx, cluster, reconcileutil.PatchFrom(base)); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("letting ManagedCluster %q go: %w", cluster.Name, err)
 	}
 	return ctrl.Result{}, nil
@@ -159,7 +159,7 @@ func (r *Reconciler) deleteOrders(ctx context.Context, cluster *clusterv1.Manage
 			log.FromContext(ctx).Info("Removing what is left of a cluster that is gone, without its agent", "kind", kind.Kind, "name", object.Name)
 			base := object.DeepCopy()
 			object.Finalizers = nil
-			err = r.Client.Patch(ctx, object, routine.Since(base))
+			err = r.Client.Patch(ctx, object, reconcileutil.PatchFrom(base))
 		}
 		if client.IgnoreNotFound(err) != nil {
 			return "", fmt.Errorf("deleting %s %s/%s: %w", kind.Kind, object.Namespace, object.Name, err)

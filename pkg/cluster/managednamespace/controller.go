@@ -25,8 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
-	"fleetgate.io/fleetgate/pkg/enqueue"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/enqueue"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
 // Name is the controller's name.
@@ -53,7 +53,7 @@ var _ reconcile.Reconciler = (*Reconciler)(nil)
 
 // SetupWithManager watches the ManagedClusters that the manager sees: the member's alone.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return routine.SetUp(Name, ctrl.NewControllerManagedBy(mgr).
+	return reconcileutil.SetupError(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(somethingToDo())).
 		Complete(r))
@@ -90,7 +90,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	became, failure := r.bring(ctx, names)
 	err = r.report(ctx, cluster, became)
 	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: time.Duration(routine.Soon)}, failure
+		return ctrl.Result{RequeueAfter: reconcileutil.ConflictDelay}, failure
 	}
 	if err := errors.Join(failure, err); err != nil || len(names) == 0 {
 		return ctrl.Result{}, err
@@ -205,7 +205,7 @@ func (r *Reconciler) labelling(value string) client.Patch {
 
 // report tells the hub, if it is news.
 func (r *Reconciler) report(ctx context.Context, cluster *clusterv1.ManagedCluster, became map[string]metav1.Condition) error {
-	return client.IgnoreNotFound(routine.ChangeStatus(ctx, r.Hub, cluster, func() {
+	return client.IgnoreNotFound(reconcileutil.PatchStatus(ctx, r.Hub, cluster, func() {
 		tell(cluster, became)
 	}, "saying what became of the namespaces that sets want on ManagedCluster %q", cluster.Name))
 }

@@ -33,9 +33,9 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster"
-	"fleetgate.io/fleetgate/pkg/enqueue"
-	"fleetgate.io/fleetgate/pkg/refusal"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/enqueue"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
 // JoinControllerName is the name of the controller that Reconciler is.
@@ -169,7 +169,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, req.NamespacedName, &mc); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	return routine.Soon.Again(r.reconcile(ctx, &mc))
+	return reconcileutil.RequeueOnConflict(r.reconcile(ctx, &mc))
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, mc *clusterv1beta1.MemberCluster) (ctrl.Result, error) {
@@ -195,7 +195,7 @@ func Mark(mc *clusterv1beta1.MemberCluster) {
 
 // ensureMarks adds the finalizer before anything is made that it must clean up.
 func (r *Reconciler) ensureMarks(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
-	return routine.Change(ctx, r.Client, mc, func() { Mark(mc) }, "marking MemberCluster %q", mc.Name)
+	return reconcileutil.Patch(ctx, r.Client, mc, func() { Mark(mc) }, "marking MemberCluster %q", mc.Name)
 }
 
 func readyToJoin(refused *refusal.Refusal) metav1.Condition {

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
-	"fleetgate.io/fleetgate/pkg/refusal"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
 // join keeps all that the member needs on the hub, in the order in which it can be
@@ -308,7 +308,7 @@ func (j *joining) ensure(ctx context.Context, obj client.Object, mutate func() e
 
 // read fills obj with the live object, and reports whether there is one.
 func (j *joining) read(ctx context.Context, obj client.Object) (bool, error) {
-	if found, err := routine.Found(ctx, j.Live, client.ObjectKeyFromObject(obj), obj, "reading %s", describe(obj)); !found {
+	if found, err := reconcileutil.GetIfExists(ctx, j.Live, client.ObjectKeyFromObject(obj), obj, "reading %s", describe(obj)); !found {
 		return false, err
 	}
 	return true, nil

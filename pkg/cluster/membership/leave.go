@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
 // ordersPerPage bounds the metadata of how many orders is held at a time.
@@ -261,7 +261,7 @@ func (r *Reconciler) finalize(ctx context.Context, mc *clusterv1beta1.MemberClus
 	if err := r.removeClusterRights(ctx, mc); err != nil {
 		return err
 	}
-	return routine.RemoveFinalizer(ctx, r.Client, mc, clusterv1beta1.MemberClusterFinalizer, "letting MemberCluster %q go", mc.Name)
+	return reconcileutil.RemoveFinalizer(ctx, r.Client, mc, clusterv1beta1.MemberClusterFinalizer, "letting MemberCluster %q go", mc.Name)
 }
 
 // removeClusterRights removes the member's ClusterRole and its binding, if it has them.

@@ -29,7 +29,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
 // StatusControllerName is the name of the controller that StatusReconciler is.
@@ -130,7 +130,7 @@ func (r *StatusReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 		return ctrl.Result{}, nil
 	}
 	left, err := r.reconcile(ctx, &mc, &imc)
-	return routine.Soon.Again(ctrl.Result{RequeueAfter: left}, client.IgnoreNotFound(err))
+	return reconcileutil.RequeueOnConflict(ctrl.Result{RequeueAfter: left}, client.IgnoreNotFound(err))
 }
 
 // reconcile returns how long until the member has to be heard of again, or zero if it
@@ -323,7 +323,7 @@ func (r *StatusReconciler) writeTaint(ctx context.Context, mc *clusterv1beta1.Me
 	if equality.Semantic.DeepEqual(taints, mc.Spec.Taints) {
 		return nil
 	}
-	return routine.Change(ctx, r.Client, mc, func() { mc.Spec.Taints = taints }, "tainting MemberCluster %q", mc.Name)
+	return reconcileutil.Patch(ctx, r.Client, mc, func() { mc.Spec.Taints = taints }, "tainting MemberCluster %q", mc.Name)
 }
 
 func wasHeard(mc *clusterv1beta1.MemberCluster) bool {

@@ -20,8 +20,8 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/enqueue"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/enqueue"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
 // ControllerName is the name of the controller that Reconciler is.
@@ -71,7 +71,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, req.NamespacedName, &mc); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	return routine.Soon.Again(ctrl.Result{}, r.reconcile(ctx, &mc))
+	return reconcileutil.RequeueOnConflict(ctrl.Result{}, r.reconcile(ctx, &mc))
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
@@ -106,7 +106,7 @@ func (r *Reconciler) withdraw(ctx context.Context, mc *clusterv1beta1.MemberClus
 			return fmt.Errorf("deleting ClusterProfile %q: %w", profile.Name, err)
 		}
 	}
-	return routine.RemoveFinalizer(ctx, r.Client, mc, clusterv1beta1.ClusterProfileFinalizer, "releasing MemberCluster %q", mc.Name)
+	return reconcileutil.RemoveFinalizer(ctx, r.Client, mc, clusterv1beta1.ClusterProfileFinalizer, "releasing MemberCluster %q", mc.Name)
 }
 
 func (r *Reconciler) ensure(ctx context.Context, mc *clusterv1beta1.MemberCluster, profile *multiclusterv1alpha1.ClusterProfile, missing bool) error {
@@ -129,7 +129,7 @@ func (r *Reconciler) ensure(ctx context.Context, mc *clusterv1beta1.MemberCluste
 	if equality.Semantic.DeepEqual(base, profile) {
 		return nil
 	}
-	if err := r.Client.Patch(ctx, profile, routine.Since(base)); err != nil {
+	if err := r.Client.Patch(ctx, profile, reconcileutil.PatchFrom(base)); err != nil {
 		return fmt.Errorf("updating ClusterProfile %q: %w", profile.Name, err)
 	}
 	return nil
@@ -140,7 +140,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, mc *clusterv1beta1.MemberC
 	if err != nil {
 		return err
 	}
-	return routine.ChangeStatus(ctx, r.Client, profile, func() {
+	return reconcileutil.PatchStatus(ctx, r.Client, profile, func() {
 		profile.Status = desiredStatus(profile.Status, mc, provider, publishedIn(profile).Properties, profile.Generation)
 	}, "writing the status of ClusterProfile %q", profile.Name)
 }

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
-	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 // Defaults are what registration tokens allow that do not say otherwise. The zero value

@@ -24,7 +24,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
 // ClusterControllerName is the name of the controller that ClusterReconciler is.
@@ -97,7 +97,7 @@ func (r *ClusterReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	again, err := r.reconcile(ctx, &cluster)
-	return routine.Soon.Again(ctrl.Result{RequeueAfter: again}, err)
+	return reconcileutil.RequeueOnConflict(ctrl.Result{RequeueAfter: again}, err)
 }
 
 func (r *ClusterReconciler) reconcile(ctx context.Context, cluster *registrationv1alpha1.Cluster) (again time.Duration, err error) {
@@ -139,7 +139,7 @@ func (r *ClusterReconciler) shareMetadata(ctx context.Context, mc *clusterv1beta
 	if mc == nil || !mc.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	return routine.Change(ctx, r.Client, mc, func() { shareMetadata(mc, cluster, r.Labels) }, "writing the labels of MemberCluster %q", mc.Name)
+	return reconcileutil.Patch(ctx, r.Client, mc, func() { shareMetadata(mc, cluster, r.Labels) }, "writing the labels of MemberCluster %q", mc.Name)
 }
 
 // memberOf returns the MemberCluster that the Cluster remembers, or nil if there is
@@ -176,12 +176,12 @@ func (r *ClusterReconciler) finalize(ctx context.Context, cluster *registrationv
 	if err := r.deleteRequests(ctx, cluster); err != nil {
 		return err
 	}
-	return routine.RemoveFinalizer(ctx, r.Client, cluster, ClusterFinalizer, "letting Cluster %q go", cluster.Name)
+	return reconcileutil.RemoveFinalizer(ctx, r.Client, cluster, ClusterFinalizer, "letting Cluster %q go", cluster.Name)
 }
 
 func (r *ClusterReconciler) deleteMember(ctx context.Context, cluster *registrationv1alpha1.Cluster, name string) (gone bool, err error) {
 	var mc clusterv1beta1.MemberCluster
-	if found, err := routine.Found(ctx, r.Live, client.ObjectKey{Name: name}, &mc, "reading MemberCluster %q", name); !found {
+	if found, err := reconcileutil.GetIfExists(ctx, r.Live, client.ObjectKey{Name: name}, &mc, "reading MemberCluster %q", name); !found {
 		return err == nil, err
 	}
 	if !isOrigin(&mc, cluster) {
@@ -219,7 +219,7 @@ func patchCluster(ctx context.Context, c client.Client, cluster, base *registrat
 	if equality.Semantic.DeepEqual(base.ObjectMeta, cluster.ObjectMeta) {
 		return nil
 	}
-	if err := c.Patch(ctx, cluster, routine.Since(base)); err != nil {
+	if err := c.Patch(ctx, cluster, reconcileutil.PatchFrom(base)); err != nil {
 		return fmt.Errorf("recording on Cluster %q: %w", cluster.Name, err)
 	}
 	return nil

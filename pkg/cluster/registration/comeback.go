@@ -26,7 +26,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/sealing"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
 // A hub that is gone with its etcd leaves agents whose credentials are worth nothing at the
@@ -84,7 +84,7 @@ func (r *ReturnReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	}
 	if refuseUnready(mc) != nil {
 		//lint:ignore nilerr It is being made ready.
-		return ctrl.Result{RequeueAfter: time.Duration(routine.Soon)}, nil
+		return ctrl.Result{RequeueAfter: reconcileutil.ConflictDelay}, nil
 	}
 	err = r.leave(ctx, mc, key)
 	if apierrors.IsNotFound(err) {
@@ -93,7 +93,7 @@ func (r *ReturnReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 		return ctrl.Result{RequeueAfter: askedAgain}, nil
 	}
 	if err != nil {
-		return routine.Soon.Again(ctrl.Result{}, err)
+		return reconcileutil.RequeueOnConflict(ctrl.Result{}, err)
 	}
 	return ctrl.Result{}, r.done(ctx, mc, former, key)
 }
@@ -137,7 +137,7 @@ func (r *ReturnReconciler) done(ctx context.Context, mc *clusterv1beta1.MemberCl
 	if err != nil {
 		return err
 	}
-	err = routine.Change(ctx, r.Grants.Client, mc, func() {
+	err = reconcileutil.Patch(ctx, r.Grants.Client, mc, func() {
 		delete(mc.Annotations, AnnotationTakeBack)
 		if !strings.HasPrefix(own, former+"/") {
 			metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1beta1.AnnotationFormerHub, former)

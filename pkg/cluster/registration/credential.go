@@ -17,7 +17,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/sealing"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
 // credentialSecret reads of the Secret to which a member's tokens are bound what it is; nil if
@@ -26,7 +26,7 @@ func credentialSecret(ctx context.Context, from client.Reader, member string) (*
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	key := client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(member), Name: clusterv1beta1.AgentCredentialSecret}
-	if found, err := routine.Found(ctx, from, key, secret, "reading the credential Secret of member %q", member); !found {
+	if found, err := reconcileutil.GetIfExists(ctx, from, key, secret, "reading the credential Secret of member %q", member); !found {
 		return nil, err
 	}
 	return secret, nil
@@ -65,7 +65,7 @@ func (r *GrantReconciler) recordExpiry(ctx context.Context, request *registratio
 	if expires.Add(grantSlack).After(r.Clock.Now().Add(r.lifetime())) {
 		return nil
 	}
-	return routine.Change(ctx, r.Client, request, func() {
+	return reconcileutil.Patch(ctx, r.Client, request, func() {
 		metav1.SetMetaDataAnnotation(&request.ObjectMeta, AnnotationCredentialExpires, expires.UTC().Format(time.RFC3339))
 	}, "recording on ClusterRegistration %q", request.Name)
 }
@@ -95,7 +95,7 @@ func (r *GrantReconciler) isRevoked(ctx context.Context, request *registrationv1
 func isRevokedBy(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, clusters, secrets client.Reader) (bool, error) {
 	var cluster registrationv1alpha1.Cluster
 	key := client.ObjectKey{Namespace: request.Namespace, Name: request.Status.ClusterName}
-	if found, err := routine.Found(ctx, clusters, key, &cluster, "reading Cluster %q", request.Status.ClusterName); !found {
+	if found, err := reconcileutil.GetIfExists(ctx, clusters, key, &cluster, "reading Cluster %q", request.Status.ClusterName); !found {
 		return err == nil, err
 	}
 	mc, err := getMember(ctx, clusters, cluster.Annotations[AnnotationMember])

@@ -31,9 +31,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
 	"fleetgate.io/fleetgate/pkg/cluster/sealing"
-	"fleetgate.io/fleetgate/pkg/enqueue"
-	"fleetgate.io/fleetgate/pkg/refusal"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/enqueue"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
 // GrantControllerName is the name of the controller that GrantReconciler is.
@@ -138,7 +138,7 @@ func (r *GrantReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	if !request.DeletionTimestamp.IsZero() || request.Labels[registrationv1alpha1.LabelClusterManagement] != "" {
 		return ctrl.Result{}, nil
 	}
-	return routine.Soon.Again(r.reconcile(ctx, &request))
+	return reconcileutil.RequeueOnConflict(r.reconcile(ctx, &request))
 }
 
 func (r *GrantReconciler) reconcile(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (ctrl.Result, error) {
@@ -325,7 +325,7 @@ func getMember(ctx context.Context, from client.Reader, name string) (*clusterv1
 		return nil, nil
 	}
 	var mc clusterv1beta1.MemberCluster
-	if found, err := routine.Found(ctx, from, client.ObjectKey{Name: name}, &mc, "reading MemberCluster %q", name); !found {
+	if found, err := reconcileutil.GetIfExists(ctx, from, client.ObjectKey{Name: name}, &mc, "reading MemberCluster %q", name); !found {
 		return nil, err
 	}
 	return &mc, nil
@@ -354,5 +354,5 @@ func (r *GrantReconciler) keepGranted(ctx context.Context, request *registration
 }
 
 func (r *GrantReconciler) writeStatus(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, status registrationv1alpha1.ClusterRegistrationStatus) error {
-	return routine.ChangeStatus(ctx, r.Client, request, func() { request.Status = status }, "writing the status of ClusterRegistration %q", request.Name)
+	return reconcileutil.PatchStatus(ctx, r.Client, request, func() { request.Status = status }, "writing the status of ClusterRegistration %q", request.Name)
 }

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/enqueue"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/enqueue"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
 // GroupControllerName is the name of the controller that GroupReconciler is.
@@ -80,10 +80,10 @@ func (r *GroupReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	if err := r.Client.List(ctx, &clusters, client.InNamespace(group.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing Clusters: %w", err)
 	}
-	err := routine.ChangeStatus(ctx, r.Client, &group, func() {
+	err := reconcileutil.PatchStatus(ctx, r.Client, &group, func() {
 		group.Status = desiredGroupStatus(&group, clusters.Items, r.Clock.Now())
 	}, "writing the status of ClusterGroup %q", group.Name)
-	return routine.Soon.Again(ctrl.Result{}, client.IgnoreNotFound(err))
+	return reconcileutil.RequeueOnConflict(ctrl.Result{}, client.IgnoreNotFound(err))
 }
 
 // desiredGroupStatus counts. A selector that is null selects none, an empty one all.

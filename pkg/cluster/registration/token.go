@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
 // TokenControllerName is the name of the controller that TokenReconciler is.
@@ -76,7 +76,7 @@ func (r *TokenReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	if !token.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	return routine.Soon.Again(r.reconcile(ctx, &token))
+	return reconcileutil.RequeueOnConflict(r.reconcile(ctx, &token))
 }
 
 func (r *TokenReconciler) reconcile(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken) (ctrl.Result, error) {
@@ -259,5 +259,5 @@ func tokenReady(token *registrationv1alpha1.ClusterRegistrationToken, issued iss
 const ReasonWaitingForToken = "WaitingForToken"
 
 func (r *TokenReconciler) writeStatus(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken, status registrationv1alpha1.ClusterRegistrationTokenStatus) error {
-	return routine.ChangeStatus(ctx, r.Client, token, func() { token.Status = status }, "writing the status of ClusterRegistrationToken %q", token.Name)
+	return reconcileutil.PatchStatus(ctx, r.Client, token, func() { token.Status = status }, "writing the status of ClusterRegistrationToken %q", token.Name)
 }

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/refusal"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
 // spend takes one of the token's uses for the request, which gets that Cluster. It is
@@ -31,7 +31,7 @@ func (r *GrantReconciler) spend(ctx context.Context, request *registrationv1alph
 		return refusal.New(registrationv1alpha1.RegistrationReasonTokenUsedUp, "%s", usedUp(allowed)), nil
 	}
 	used = append(used, cluster+"/"+string(request.UID))
-	return nil, routine.Change(ctx, r.Client, allowed.token, func() {
+	return nil, reconcileutil.Patch(ctx, r.Client, allowed.token, func() {
 		metav1.SetMetaDataAnnotation(&allowed.token.ObjectMeta, registrationv1alpha1.AnnotationUsedBy, strings.Join(used, ","))
 	}, "recording a use of ClusterRegistrationToken %q", allowed.token.Name)
 }

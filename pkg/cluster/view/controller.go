@@ -23,7 +23,7 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	hubcluster "fleetgate.io/fleetgate/pkg/cluster"
 	"fleetgate.io/fleetgate/pkg/cluster/managed"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
 // Name is the controller's name.
@@ -41,7 +41,7 @@ var _ reconcile.Reconciler = (*Reconciler)(nil)
 
 // SetupWithManager watches MemberClusters, and ManagedClusters of their names.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return routine.SetUp(Name, ctrl.NewControllerManagedBy(mgr).
+	return reconcileutil.SetupError(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&clusterv1beta1.MemberCluster{}).
 		Watches(&clusterv1.ManagedCluster{}, &handler.EnqueueRequestForObject{}).
@@ -113,7 +113,7 @@ func Pending(ctx context.Context, hub client.Reader, member string) (string, err
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	return routine.Soon.Again(ctrl.Result{}, client.IgnoreNotFound(r.reconcile(ctx, req.Name)))
+	return reconcileutil.RequeueOnConflict(ctrl.Result{}, client.IgnoreNotFound(r.reconcile(ctx, req.Name)))
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, name string) error {
@@ -190,19 +190,19 @@ func (r *Reconciler) follow(ctx context.Context, member *clusterv1beta1.MemberCl
 		// Whoever accepts it is about to say so, and reports the rest with that.
 		return nil
 	}
-	return routine.ChangeStatus(ctx, r.Client, cluster, func() {
+	return reconcileutil.PatchStatus(ctx, r.Client, cluster, func() {
 		desiredStatus(&cluster.Status, member)
 	}, "following member %q with the status of its ManagedCluster", member.Name)
 }
 
 // write brings the ManagedCluster in step, if it is not.
 func (r *Reconciler) write(ctx context.Context, member *clusterv1beta1.MemberCluster, cluster *clusterv1.ManagedCluster, letIn bool) error {
-	return routine.Change(ctx, r.Client, cluster, func() { desired(cluster, member, letIn) }, "following member %q with its ManagedCluster", member.Name)
+	return reconcileutil.Patch(ctx, r.Client, cluster, func() { desired(cluster, member, letIn) }, "following member %q with its ManagedCluster", member.Name)
 }
 
 // approve has the member say what was decided, and by which decision.
 func (r *Reconciler) approve(ctx context.Context, member *clusterv1beta1.MemberCluster, letIn bool, decision string) error {
-	return routine.Change(ctx, r.Client, member, func() {
+	return reconcileutil.Patch(ctx, r.Client, member, func() {
 		metav1.SetMetaDataAnnotation(&member.ObjectMeta, arrivedAnnotation, decision)
 		if letIn {
 			member.Spec.Taints = slices.DeleteFunc(slices.Clone(member.Spec.Taints), func(t clusterv1beta1.Taint) bool { return t.Key == clusterv1beta1.TaintUnapproved })

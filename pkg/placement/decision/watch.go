@@ -20,9 +20,9 @@ import (
 	clusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1alpha1"
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/kube/crdwait"
 	"fleetgate.io/fleetgate/pkg/placement/decision/clustercel"
-	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // kinds have to be served before anything is decided.
@@ -54,7 +54,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 }
 
 func (r *Reconciler) start(mgr ctrl.Manager) error {
-	return routine.SetUp(Name, ctrl.NewControllerManagedBy(mgr).
+	return reconcileutil.SetupError(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		Watches(&ocmclusterv1beta1.Placement{}, r.placements()).
 		Watches(&ocmclusterv1beta1.PlacementDecision{}, states(r.decision)).

@@ -26,12 +26,12 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
 	"fleetgate.io/fleetgate/pkg/placement/override"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
-	"fleetgate.io/fleetgate/pkg/refusal"
-	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // Name is the controller's name.
@@ -85,7 +85,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		b = b.WatchesRawSource(r.Charts.Source()).
 			Watches(&clusterv1beta1.MemberCluster{}, r.bindingsTo(every), builder.WithPredicates(helmchart.MemberChanges()))
 	}
-	return routine.SetUp(Name, b.Complete(r))
+	return reconcileutil.SetupError(Name, b.Complete(r))
 }
 
 // Reconcile dispatches one binding.
@@ -217,7 +217,7 @@ func (r *Reconciler) member(ctx context.Context, name string) (*clusterv1beta1.M
 }
 
 func (r *Reconciler) ensureFinalizer(ctx context.Context, b placementv1beta1.BindingObject) error {
-	return routine.AddFinalizer(ctx, r.Client, b, placementv1beta1.WorkCleanupFinalizer, "adding the finalizer to binding %q", b.GetName())
+	return reconcileutil.AddFinalizer(ctx, r.Client, b, placementv1beta1.WorkCleanupFinalizer, "adding the finalizer to binding %q", b.GetName())
 }
 
 func (r *Reconciler) writeStatus(ctx context.Context, b placementv1beta1.BindingObject, s synced) (again time.Duration, err error) {
@@ -323,5 +323,5 @@ func abandonment() client.Patch {
 }
 
 func (r *Reconciler) removeFinalizer(ctx context.Context, b placementv1beta1.BindingObject) error {
-	return routine.RemoveFinalizer(ctx, r.Client, b, placementv1beta1.WorkCleanupFinalizer, "removing the finalizer of binding %q", b.GetName())
+	return reconcileutil.RemoveFinalizer(ctx, r.Client, b, placementv1beta1.WorkCleanupFinalizer, "removing the finalizer of binding %q", b.GetName())
 }

@@ -14,9 +14,9 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
-	"fleetgate.io/fleetgate/pkg/refusal"
-	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // unsent refuses to send what a binding asks for, until a user changes something.
@@ -190,7 +190,7 @@ func (r *Reconciler) ensure(ctx context.Context, b placementv1beta1.BindingObjec
 	changed := overwrite(w, desired)
 	if kept {
 		changed.Spec.Workload = *w.Spec.Workload.DeepCopy()
-		err = r.Client.Patch(ctx, changed, routine.Since(w))
+		err = r.Client.Patch(ctx, changed, reconcileutil.PatchFrom(w))
 	} else {
 		err = r.Client.Update(ctx, changed)
 	}

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/placement/family"
-	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // Name is the controller's name.
@@ -33,7 +33,7 @@ type Reconciler struct {
 // SetupWithManager registers the controller. It looks at an eviction once; there
 // is one worker, so that a budget is spent by one eviction at a time.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return routine.SetUp(Name, ctrl.NewControllerManagedBy(mgr).
+	return reconcileutil.SetupError(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterResourcePlacementEviction{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
@@ -43,7 +43,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // Reconcile answers one eviction.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	eviction := &placementv1beta1.ClusterResourcePlacementEviction{}
-	if found, err := routine.Found(ctx, r.Client, req.NamespacedName, eviction, "reading eviction %q", req.Name); !found {
+	if found, err := reconcileutil.GetIfExists(ctx, r.Client, req.NamespacedName, eviction, "reading eviction %q", req.Name); !found {
 		return ctrl.Result{}, err
 	}
 	if eviction.DeletionTimestamp != nil || answered(eviction) {
@@ -95,7 +95,7 @@ func (r *Reconciler) gather(ctx context.Context, spec *placementv1beta1.Placemen
 // found reads an object; nil if it is not there.
 func found[O client.Object](ctx context.Context, reader client.Reader, key client.ObjectKey, object O) (O, error) {
 	var none O
-	if found, err := routine.Found(ctx, reader, key, object, "reading %T %q", object, key.Name); !found {
+	if found, err := reconcileutil.GetIfExists(ctx, reader, key, object, "reading %T %q", object, key.Name); !found {
 		return none, err
 	}
 	return object, nil

@@ -29,9 +29,9 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/enqueue"
+	"fleetgate.io/fleetgate/pkg/controller/enqueue"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/placement/family"
-	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // Name is the controller's name.
@@ -77,7 +77,7 @@ type Scheduler interface {
 // annotations, its bindings or the taints of a member change, when a member falls silent, and
 // when its time may have come.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return routine.SetUp(Name, ctrl.NewControllerManagedBy(mgr).
+	return reconcileutil.SetupError(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterResourcePlacement{}, builder.WithPredicates(
 			predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
@@ -106,7 +106,7 @@ func (r *Reconciler) withTerms(ctx context.Context, _ client.Object) []reconcile
 // Reconcile looks at the members of one placement.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	placement := &placementv1beta1.ClusterResourcePlacement{}
-	if found, err := routine.Found(ctx, r.Client, req.NamespacedName, placement, "reading placement %q", req.Name); !found {
+	if found, err := reconcileutil.GetIfExists(ctx, r.Client, req.NamespacedName, placement, "reading placement %q", req.Name); !found {
 		return ctrl.Result{}, err
 	}
 	terms, fault := TermsOf(placement.Annotations)
@@ -226,7 +226,7 @@ func (r *Reconciler) suspend(ctx context.Context, placement *placementv1beta1.Cl
 			return nil
 		}
 	}
-	if err := r.Client.Status().Patch(ctx, placement, routine.Since(before)); client.IgnoreNotFound(err) != nil {
+	if err := r.Client.Status().Patch(ctx, placement, reconcileutil.PatchFrom(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of placement %q: %w", placement.Name, err)
 	}
 	if c != nil {

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
 // GoingDelay is after what time to look again at what was refused because its namespace
@@ -27,7 +27,7 @@ func NamespaceGoing(ctx context.Context, reader client.Reader, name string) (boo
 	}
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if found, err := routine.Found(ctx, reader, client.ObjectKey{Name: name}, namespace, "looking whether namespace %q is being deleted", name); !found {
+	if found, err := reconcileutil.GetIfExists(ctx, reader, client.ObjectKey{Name: name}, namespace, "looking whether namespace %q is being deleted", name); !found {
 		return err == nil, err
 	}
 	return namespace.DeletionTimestamp != nil, nil

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/enqueue"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/enqueue"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
 // EnqueuePlacement queues the placement that an object of the family belongs to.
@@ -70,7 +70,7 @@ func Again(result reconcile.Result, err error) (reconcile.Result, error) {
 	if RefusedAsGoing(err) {
 		return reconcile.Result{RequeueAfter: GoingDelay}, nil
 	}
-	return routine.Delay(RetryDelay).Again(result, err)
+	return reconcileutil.RequeueAfter(RetryDelay).OnConflict(result, err)
 }
 
 // EnqueuePlacementAfter does so after a delay, so that changes which come

@@ -11,8 +11,8 @@ import (
 	jsonpatch "github.com/evanphx/json-patch/v5"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
-	"fleetgate.io/fleetgate/pkg/refusal"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 

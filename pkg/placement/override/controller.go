@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/placement/family"
-	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 const (
@@ -59,7 +59,7 @@ func NewReconcilers(c client.Client, users Users) []*Reconciler {
 // spec changes or it is being deleted, and at what is left of one that is gone when the
 // gateway starts.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return routine.SetUp(r.kind.controller, ctrl.NewControllerManagedBy(mgr).
+	return reconcileutil.SetupError(r.kind.controller, ctrl.NewControllerManagedBy(mgr).
 		Named(r.kind.controller).
 		For(r.kind.empty(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(r.kind.emptySnapshot(), handler.EnqueueRequestsFromMapFunc(overrideOf), builder.WithPredicates(predicate.Funcs{
@@ -81,7 +81,7 @@ func overrideOf(_ context.Context, snapshot client.Object) []reconcile.Request {
 // Reconcile brings the snapshots of one override up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	override := r.kind.empty()
-	found, err := routine.Found(ctx, r.Client, req.NamespacedName, override, "reading override %q", req.NamespacedName)
+	found, err := reconcileutil.GetIfExists(ctx, r.Client, req.NamespacedName, override, "reading override %q", req.NamespacedName)
 	var retained bool
 	switch {
 	case err != nil:
@@ -170,7 +170,7 @@ func labelLatest(latest bool) client.Patch {
 }
 
 func (r *Reconciler) ensureFinalizer(ctx context.Context, override client.Object) error {
-	return routine.AddFinalizer(ctx, r.Client, override, placementv1beta1.OverrideCleanupFinalizer, "adding the finalizer to override %q", klog.KObj(override))
+	return reconcileutil.AddFinalizer(ctx, r.Client, override, placementv1beta1.OverrideCleanupFinalizer, "adding the finalizer to override %q", klog.KObj(override))
 }
 
 // finalize withdraws the override's snapshots and removes the finalizer. Snapshots that members
@@ -182,7 +182,7 @@ func (r *Reconciler) finalize(ctx context.Context, override client.Object) (reta
 	if retained, err = r.withdraw(ctx, override); err != nil {
 		return false, err
 	}
-	return retained, routine.RemoveFinalizer(ctx, r.Client, override, placementv1beta1.OverrideCleanupFinalizer, "removing the finalizer of override %q", klog.KObj(override))
+	return retained, reconcileutil.RemoveFinalizer(ctx, r.Client, override, placementv1beta1.OverrideCleanupFinalizer, "removing the finalizer of override %q", klog.KObj(override))
 }
 
 // withdraw lets rollouts continue without the override: none of its snapshots is the latest.

@@ -25,11 +25,11 @@ import (
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/enqueue"
+	"fleetgate.io/fleetgate/pkg/controller/enqueue"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/kube/crdwait"
 	"fleetgate.io/fleetgate/pkg/kube/naming"
 	"fleetgate.io/fleetgate/pkg/placement/family"
-	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // Name is the controller's name.
@@ -88,9 +88,9 @@ func (r *Reconciler) start(mgr ctrl.Manager) error {
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
 		Build(r)
 	if err != nil {
-		return routine.SetUp(Name, err)
+		return reconcileutil.SetupError(Name, err)
 	}
-	return routine.SetUp(Name, r.limit(mgr, c))
+	return reconcileutil.SetupError(Name, r.limit(mgr, c))
 }
 
 // enqueueSets queues the sets that name the Placement that an object is of.
@@ -127,7 +127,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 func (r *Reconciler) ensureFinalizer(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) error {
-	return routine.AddFinalizer(ctx, r.Client, set, workv1alpha1.ManifestWorkReplicaSetFinalizer, "adding the finalizer to ManifestWorkReplicaSet %s/%s", set.Namespace, set.Name)
+	return reconcileutil.AddFinalizer(ctx, r.Client, set, workv1alpha1.ManifestWorkReplicaSetFinalizer, "adding the finalizer to ManifestWorkReplicaSet %s/%s", set.Namespace, set.Name)
 }
 
 // finalize deletes the set's ManifestWorks, and lets it go: at once, or with policy
@@ -154,7 +154,7 @@ func (r *Reconciler) finalize(ctx context.Context, set *workv1alpha1.ManifestWor
 	if set.Spec.CascadeDeletionPolicy == workv1alpha1.CascadeForeground && len(works.Items) > 0 {
 		return nil
 	}
-	return routine.RemoveFinalizer(ctx, r.Client, set, workv1alpha1.ManifestWorkReplicaSetFinalizer, "removing the finalizer of ManifestWorkReplicaSet %s/%s", set.Namespace, set.Name)
+	return reconcileutil.RemoveFinalizer(ctx, r.Client, set, workv1alpha1.ManifestWorkReplicaSetFinalizer, "removing the finalizer of ManifestWorkReplicaSet %s/%s", set.Namespace, set.Name)
 }
 
 // workName names a ManifestWork, and no other one that takes its place.

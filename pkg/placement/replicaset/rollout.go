@@ -17,9 +17,9 @@ import (
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/kube/naming"
 	"fleetgate.io/fleetgate/pkg/placement/strategy"
-	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 // placed is what came of one Placement.

@@ -18,9 +18,9 @@ import (
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/kube/naming"
 	"fleetgate.io/fleetgate/pkg/placement/family"
-	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 const (
@@ -82,7 +82,7 @@ func (r *Reconciler) give(ctx context.Context, c *changes, g gift) error {
 	}
 	// What the cache holds is not all of it.
 	work := &workv1.ManifestWork{}
-	if found, err := routine.Found(ctx, r.Live, client.ObjectKeyFromObject(g.work), work, "reading ManifestWork %s/%s", g.cluster, g.work.Name); !found {
+	if found, err := reconcileutil.GetIfExists(ctx, r.Live, client.ObjectKeyFromObject(g.work), work, "reading ManifestWork %s/%s", g.cluster, g.work.Name); !found {
 		return err // That it is gone is an event.
 	}
 	if work.DeletionTimestamp != nil {

@@ -25,11 +25,11 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
-	"fleetgate.io/fleetgate/pkg/refusal"
-	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // Name is the controller's name.
@@ -82,7 +82,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&placementv1beta1.ResourceBinding{}, family.EnqueuePlacement(), builder.WithPredicates(bindingDeletions())).
 		Watches(&clusterv1beta1.MemberCluster{}, members).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers})
-	return routine.SetUp(Name, r.watchMarks(r.watchTenancy(b), members).Complete(r))
+	return reconcileutil.SetupError(Name, r.watchMarks(r.watchTenancy(b), members).Complete(r))
 }
 
 // Reconcile schedules one placement.
@@ -275,7 +275,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, s placementv1beta1.PolicyS
 }
 
 func (r *Reconciler) ensureFinalizer(ctx context.Context, placement placementv1beta1.PlacementObject) error {
-	return routine.AddFinalizer(ctx, r.Client, placement, placementv1beta1.SchedulerCleanupFinalizer, "adding the scheduler's finalizer to placement %q", placement.GetName())
+	return reconcileutil.AddFinalizer(ctx, r.Client, placement, placementv1beta1.SchedulerCleanupFinalizer, "adding the scheduler's finalizer to placement %q", placement.GetName())
 }
 
 // finalize deletes all bindings of a placement that is being deleted, and lets
@@ -297,7 +297,7 @@ func (r *Reconciler) finalize(ctx context.Context, key types.NamespacedName, pla
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	return routine.RemoveFinalizer(ctx, r.Client, placement, placementv1beta1.SchedulerCleanupFinalizer, "removing the scheduler's finalizer of placement %q", klog.KRef(key.Namespace, key.Name))
+	return reconcileutil.RemoveFinalizer(ctx, r.Client, placement, placementv1beta1.SchedulerCleanupFinalizer, "removing the scheduler's finalizer of placement %q", klog.KRef(key.Namespace, key.Name))
 }
 
 // abandons says that a placement which is deleted leaves what it placed.

@@ -18,9 +18,9 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
-	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 func required(terms ...placementv1beta1.ClusterSelectorTerm) *placementv1beta1.PlacementPolicy {

@@ -13,10 +13,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 	"fleetgate.io/fleetgate/pkg/placement/failover"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
-	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 // unserved refuses a policy that cannot be carried out as it is. Its text is for the

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/placement/selection"
-	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // maxWithheld is how many resources the condition names.
@@ -46,7 +46,7 @@ func (r *Reconciler) reportAuthor(ctx context.Context, placement placementv1beta
 	if !changed && !limited {
 		return nil
 	}
-	if err := r.Client.Status().Patch(ctx, placement, routine.Since(before)); err != nil {
+	if err := r.Client.Status().Patch(ctx, placement, reconcileutil.PatchFrom(before)); err != nil {
 		return fmt.Errorf("writing the status of placement %q: %w", placement.GetName(), err)
 	}
 	if c := meta.FindStatusCondition(*conditions, placementv1beta1.ConditionResourcesWithheld); limited && c != nil {

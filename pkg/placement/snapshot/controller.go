@@ -27,10 +27,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/selection"
-	"fleetgate.io/fleetgate/pkg/refusal"
-	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // Name is the controller's name.
@@ -90,7 +90,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	touched := builder.WithPredicates(old, predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))
 	respecified := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, family.AskedAnew(), family.Confirmed()))
-	return routine.SetUp(Name, ctrl.NewControllerManagedBy(mgr).
+	return reconcileutil.SetupError(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterResourcePlacement{}, respecified).
 		Watches(&placementv1beta1.ResourcePlacement{}, &handler.EnqueueRequestForObject{}, respecified).
@@ -179,7 +179,7 @@ func (r *Reconciler) ensureFinalizers(ctx context.Context, placement placementv1
 	if !controllerutil.AddFinalizer(placement, placementv1beta1.SchedulerCleanupFinalizer) && !added {
 		return nil
 	}
-	if err := r.Client.Patch(ctx, placement, routine.Since(before)); err != nil {
+	if err := r.Client.Patch(ctx, placement, reconcileutil.PatchFrom(before)); err != nil {
 		return fmt.Errorf("adding finalizers to placement %q: %w", placement.GetName(), err)
 	}
 	return nil
@@ -355,7 +355,7 @@ func (r *Reconciler) finalize(ctx context.Context, key types.NamespacedName, pla
 	}
 	before := placement.DeepCopyObject().(client.Object)
 	controllerutil.RemoveFinalizer(placement, placementv1beta1.PlacementCleanupFinalizer)
-	err := r.Client.Patch(ctx, placement, routine.Since(before))
+	err := r.Client.Patch(ctx, placement, reconcileutil.PatchFrom(before))
 	if apierrors.IsNotFound(err) {
 		return nil // An earlier look let it go, which the cache does not know yet.
 	}

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
 const (
@@ -93,7 +93,7 @@ func (r *Reconciler) reportLarge(ctx context.Context, placement placementv1beta1
 	if !setOrRemove(&placement.GetStatus().Conditions, placementv1beta1.ConditionResourcesTooLarge, placement.GetGeneration(), c) {
 		return nil
 	}
-	if err := r.Client.Status().Patch(ctx, placement, routine.Since(before)); err != nil {
+	if err := r.Client.Status().Patch(ctx, placement, reconcileutil.PatchFrom(before)); err != nil {
 		return fmt.Errorf("writing the status of placement %q: %w", placement.GetName(), err)
 	}
 	return nil

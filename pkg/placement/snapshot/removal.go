@@ -26,8 +26,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/placement/family"
-	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 const (
@@ -53,7 +53,7 @@ func (r *Reconciler) suspendRemoval(ctx context.Context, placement placementv1be
 	if !setOrRemove(&placement.GetStatus().Conditions, placementv1beta1.ConditionRemovalSuspended, placement.GetGeneration(), c) {
 		return c != nil, nil
 	}
-	if err := r.Client.Status().Patch(ctx, placement, routine.Since(before)); err != nil {
+	if err := r.Client.Status().Patch(ctx, placement, reconcileutil.PatchFrom(before)); err != nil {
 		return false, fmt.Errorf("writing the status of placement %q: %w", placement.GetName(), err)
 	}
 	if c != nil {

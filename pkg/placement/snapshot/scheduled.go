@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/refusal"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
 // reportInvalid tells the user what is wrong with the selectors. What else the
@@ -50,7 +50,7 @@ func (r *Reconciler) withdrawInvalid(ctx context.Context, placement placementv1b
 func (r *Reconciler) setScheduled(ctx context.Context, placement placementv1beta1.PlacementObject, condition metav1.Condition) error {
 	condition.Type = placement.ConditionType(placementv1beta1.ConditionScheduled)
 	condition.ObservedGeneration = placement.GetGeneration()
-	return routine.ChangeStatus(ctx, r.Client, placement, func() {
+	return reconcileutil.PatchStatus(ctx, r.Client, placement, func() {
 		if status := placement.GetStatus(); meta.SetStatusCondition(&status.Conditions, condition) {
 			status.Reason, status.Message = condition.Reason, condition.Message // It is never True here.
 		}

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/placement/family"
-	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // Take makes a group of resource snapshots of what a placement selects now, unless
@@ -171,7 +171,7 @@ func (r *Reconciler) asBefore(ctx context.Context, placement placementv1beta1.Pl
 	}
 	before := placement.DeepCopyObject().(client.Object)
 	if setOrRemove(&placement.GetStatus().Conditions, placementv1beta1.ConditionRemovalSuspended, placement.GetGeneration(), nil) {
-		if err := r.Client.Status().Patch(ctx, placement, routine.Since(before)); err != nil {
+		if err := r.Client.Status().Patch(ctx, placement, reconcileutil.PatchFrom(before)); err != nil {
 			return fmt.Errorf("writing the status of placement %q: %w", placement.GetName(), err)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/placement/selection"
-	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // maxUnreadable is how many kinds the condition names: a narrowed gateway may not read
@@ -48,7 +48,7 @@ func (r *Reconciler) reportKinds(ctx context.Context, placement placementv1beta1
 	if !setOrRemove(&placement.GetStatus().Conditions, placementv1beta1.ConditionResourcesUnreadable, placement.GetGeneration(), c) {
 		return nil
 	}
-	if err := r.Client.Status().Patch(ctx, placement, routine.Since(before)); err != nil {
+	if err := r.Client.Status().Patch(ctx, placement, reconcileutil.PatchFrom(before)); err != nil {
 		return fmt.Errorf("writing the status of placement %q: %w", placement.GetName(), err)
 	}
 	return nil

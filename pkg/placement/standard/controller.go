@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/enqueue"
+	"fleetgate.io/fleetgate/pkg/controller/enqueue"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/placement/family"
-	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // EventSource is the component that events of published decisions name.
@@ -73,7 +73,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&multiclusterv1alpha1.PlacementDecision{}, enqueue.After(settle, r.owner)).
 		Watches(&multiclusterv1alpha1.ClusterProfile{}, enqueue.After(settle, r.ofProfile), r.comesOrGoes()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers})
-	return routine.SetUp(r.source.name(), r.source.watch(b).Complete(r))
+	return reconcileutil.SetupError(r.source.name(), r.source.watch(b).Complete(r))
 }
 
 // Reconcile publishes the decision of one placement.

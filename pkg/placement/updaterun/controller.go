@@ -27,11 +27,11 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/enqueue"
+	"fleetgate.io/fleetgate/pkg/controller/enqueue"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
-	"fleetgate.io/fleetgate/pkg/refusal"
-	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 const (
@@ -90,7 +90,7 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	respecified := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	repaused := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, family.Repaused()))
-	return routine.SetUp(Name, ctrl.NewControllerManagedBy(mgr).
+	return reconcileutil.SetupError(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterStagedUpdateRun{}, respecified).
 		Watches(&placementv1beta1.StagedUpdateRun{}, &handler.EnqueueRequestForObject{}, respecified).
@@ -145,12 +145,12 @@ func asker() handler.EventHandler {
 // Reconcile takes the next step of one run.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	run := newRun(req.Namespace)
-	if found, err := routine.Found(ctx, r.Client, req.NamespacedName, run, "reading update run %q", klog.KRef(req.Namespace, req.Name)); !found {
+	if found, err := reconcileutil.GetIfExists(ctx, r.Client, req.NamespacedName, run, "reading update run %q", klog.KRef(req.Namespace, req.Name)); !found {
 		return ctrl.Result{}, err
 	}
 	result, err := r.advance(ctx, run)
 	if err != nil {
-		return routine.Delay(family.RetryDelay).Again(ctrl.Result{}, fmt.Errorf("update run %q: %w", klog.KRef(req.Namespace, req.Name), err))
+		return reconcileutil.RequeueAfter(family.RetryDelay).OnConflict(ctrl.Result{}, fmt.Errorf("update run %q: %w", klog.KRef(req.Namespace, req.Name), err))
 	}
 	return result, nil
 }
@@ -285,7 +285,7 @@ func (r *Reconciler) take(ctx context.Context, run placementv1beta1.UpdateRunObj
 // bind gives a binding its spec. The dispatcher's finalizer comes along, which saves
 // it a write.
 func (r *Reconciler) bind(ctx context.Context, b Binding) error {
-	return routine.Change(ctx, r.Client, b.Object, func() {
+	return reconcileutil.Patch(ctx, r.Client, b.Object, func() {
 		*b.Object.GetSpec() = b.Spec
 		controllerutil.AddFinalizer(b.Object, placementv1beta1.WorkCleanupFinalizer)
 	}, "changing binding %q", b.Object.GetName())
@@ -300,7 +300,7 @@ func (r *Reconciler) remove(ctx context.Context, b placementv1beta1.BindingObjec
 }
 
 func (r *Reconciler) accept(ctx context.Context, a placementv1beta1.ApprovalRequestObject) error {
-	return routine.ChangeStatus(ctx, r.Client, a, func() {
+	return reconcileutil.PatchStatus(ctx, r.Client, a, func() {
 		meta.SetStatusCondition(&a.GetStatus().Conditions, metav1.Condition{
 			Type: placementv1beta1.ConditionApprovalRequestApprovalAccepted, Status: metav1.ConditionTrue, ObservedGeneration: a.GetGeneration(),
 			Reason: placementv1beta1.ReasonApprovalRequestApprovalAccepted, Message: "The run goes on; the approval cannot be taken back",
@@ -311,7 +311,7 @@ func (r *Reconciler) accept(ctx context.Context, a placementv1beta1.ApprovalRequ
 
 func (r *Reconciler) write(ctx context.Context, run placementv1beta1.UpdateRunObject, status *placementv1beta1.UpdateRunStatus) error {
 	before := run.GetStatus().DeepCopy()
-	if err := routine.ChangeStatus(ctx, r.Client, run, func() { *run.GetStatus() = *status }, "writing the status"); err != nil {
+	if err := reconcileutil.PatchStatus(ctx, r.Client, run, func() { *run.GetStatus() = *status }, "writing the status"); err != nil {
 		return err
 	}
 	if why := beginsToStick(before, status); why != "" {
@@ -337,7 +337,7 @@ func beginsToStick(before, after *placementv1beta1.UpdateRunStatus) string {
 }
 
 func (r *Reconciler) ensureFinalizer(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
-	return routine.AddFinalizer(ctx, r.Client, run, placementv1beta1.UpdateRunFinalizer, "adding the finalizer")
+	return reconcileutil.AddFinalizer(ctx, r.Client, run, placementv1beta1.UpdateRunFinalizer, "adding the finalizer")
 }
 
 // finalize deletes a run's approval requests and lets it go. Members keep what they
@@ -351,5 +351,5 @@ func (r *Reconciler) finalize(ctx context.Context, run placementv1beta1.UpdateRu
 	if err != nil {
 		return fmt.Errorf("deleting its approval requests: %w", err)
 	}
-	return routine.RemoveFinalizer(ctx, r.Client, run, placementv1beta1.UpdateRunFinalizer, "removing the finalizer")
+	return reconcileutil.RemoveFinalizer(ctx, r.Client, run, placementv1beta1.UpdateRunFinalizer, "removing the finalizer")
 }

@@ -16,10 +16,10 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/override"
-	"fleetgate.io/fleetgate/pkg/refusal"
-	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 func placementOf(run placementv1beta1.UpdateRunObject) types.NamespacedName {
@@ -83,7 +83,7 @@ func (r *Reconciler) gatherApprovals(ctx context.Context, reader client.Reader, 
 func (r *Reconciler) strategy(ctx context.Context, run placementv1beta1.UpdateRunObject) (*placementv1beta1.UpdateStrategySpec, error) {
 	object, spec := newStrategy(run.GetNamespace())
 	name := run.GetSpec().StagedRolloutStrategyName
-	if found, err := routine.Found(ctx, r.Live, types.NamespacedName{Namespace: run.GetNamespace(), Name: name}, object, "reading update strategy %q", name); !found {
+	if found, err := reconcileutil.GetIfExists(ctx, r.Live, types.NamespacedName{Namespace: run.GetNamespace(), Name: name}, object, "reading update strategy %q", name); !found {
 		return nil, err
 	}
 	return spec, nil

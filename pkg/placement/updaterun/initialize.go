@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/rollout"
 	"fleetgate.io/fleetgate/pkg/placement/status"
-	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 // Observed is what a decision about a run follows from.

@@ -27,7 +27,7 @@ import (
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
 // askAgain is how often is looked whether what was in the way is gone.
@@ -239,7 +239,7 @@ func (r *Reconciler) withdraw(ctx context.Context, member string) error {
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	key := client.ObjectKey{Namespace: r.Namespace, Name: SecretName(member)}
-	if found, err := routine.Found(ctx, r.Secrets, key, secret, "reading Secret %s/%s", r.Namespace, SecretName(member)); !found || !isOurs(secret) {
+	if found, err := reconcileutil.GetIfExists(ctx, r.Secrets, key, secret, "reading Secret %s/%s", r.Namespace, SecretName(member)); !found || !isOurs(secret) {
 		return err
 	}
 	// The right goes first: should the rest fail, the Secret is looked at again.

@@ -13,14 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
 // bringBack makes the copy of the twin's token. As long as the twin has none, an
 // earlier copy stays. A Secret that is in the way is the reason why not.
 func (r *Reconciler) bringBack(ctx context.Context, twin, account *authenticationv1beta1.ManagedServiceAccount) (why string, err error) {
 	token := &corev1.Secret{}
-	if found, err := routine.Found(ctx, r.Client, client.ObjectKeyFromObject(twin), token, "reading Secret %s/%s", twin.Namespace, twin.Name); !found {
+	if found, err := reconcileutil.GetIfExists(ctx, r.Client, client.ObjectKeyFromObject(twin), token, "reading Secret %s/%s", twin.Namespace, twin.Name); !found {
 		return "", err // The twin's status tells when there is one.
 	}
 	if !isOf(token, twin) {

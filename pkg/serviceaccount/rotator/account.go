@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/hold"
-	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // ensureAccount returns the ServiceAccount on the member, as it should be.
@@ -108,7 +108,7 @@ func (r *Reconciler) makeAccount(ctx context.Context, account *corev1.ServiceAcc
 func (r *Reconciler) removeAccount(ctx context.Context, name string) error {
 	account := &corev1.ServiceAccount{}
 	key := client.ObjectKey{Namespace: r.AccountNamespace, Name: name}
-	if found, err := routine.Found(ctx, r.Member, key, account, "reading ServiceAccount %s/%s on the member", r.AccountNamespace, name); !found {
+	if found, err := reconcileutil.GetIfExists(ctx, r.Member, key, account, "reading ServiceAccount %s/%s on the member", r.AccountNamespace, name); !found {
 		return err
 	}
 	if ownershipOf(account, r.AgentNamespace, "") != former {

@@ -27,7 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
-	"fleetgate.io/fleetgate/pkg/gone"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/hold"
 )
 
@@ -170,7 +170,7 @@ func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.R
 	if err == nil {
 		return ctrl.Result{}, nil // The cache brings it here.
 	}
-	if !gone.Is(err) {
+	if !reconcileutil.IsGone(err) {
 		return ctrl.Result{}, fmt.Errorf("asking the hub whether ManagedServiceAccount %s still exists: %w", key.Name, err)
 	}
 	held, err := r.holdAccount(ctx, key.Name)

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
 )
 
@@ -110,7 +110,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, before, account *authentic
 	if equality.Semantic.DeepEqual(before.Status, account.Status) {
 		return nil
 	}
-	if err := r.Hub.Status().Patch(ctx, account, routine.Since(before)); client.IgnoreNotFound(err) != nil {
+	if err := r.Hub.Status().Patch(ctx, account, reconcileutil.PatchFrom(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of ManagedServiceAccount %s: %w", account.Name, err)
 	}
 	return nil

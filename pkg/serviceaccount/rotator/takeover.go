@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
 const (
@@ -93,7 +93,7 @@ func (r *Reconciler) circumstances(ctx context.Context, onMember *corev1.Service
 func (r *Reconciler) holderRuns(ctx context.Context) (bool, error) {
 	lease := &coordinationv1.Lease{}
 	key := client.ObjectKey{Namespace: r.AccountNamespace, Name: holderLease}
-	if found, err := routine.Found(ctx, r.Member, key, lease, "reading Lease %s/%s on the member", r.AccountNamespace, holderLease); !found {
+	if found, err := reconcileutil.GetIfExists(ctx, r.Member, key, lease, "reading Lease %s/%s on the member", r.AccountNamespace, holderLease); !found {
 		return false, err
 	}
 	renewed := lease.Spec.RenewTime

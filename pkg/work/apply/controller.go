@@ -23,7 +23,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
@@ -145,7 +145,7 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, work *placementv1beta1
 	if !controllerutil.AddFinalizer(work, placementv1beta1.WorkCleanupFinalizer) {
 		return nil
 	}
-	if err := r.hub.Patch(ctx, work, routine.Since(before)); err != nil {
+	if err := r.hub.Patch(ctx, work, reconcileutil.PatchFrom(before)); err != nil {
 		return fmt.Errorf("adding the finalizer to Work %q: %w", work.Name, err)
 	}
 	r.turns.wrote(work)

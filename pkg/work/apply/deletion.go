@@ -17,9 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/gone"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/hold"
-	"fleetgate.io/fleetgate/pkg/routine"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
@@ -212,7 +211,7 @@ func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.R
 	if err == nil {
 		return ctrl.Result{}, nil // the cache was behind, it brings the Work here
 	}
-	if !gone.Is(err) {
+	if !reconcileutil.IsGone(err) {
 		return ctrl.Result{}, fmt.Errorf("asking the hub whether Work %q still exists: %w", key.Name, err)
 	}
 	m, err := r.records.membership(ctx, r.hubReader)
@@ -233,7 +232,7 @@ func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.R
 }
 
 func (r *Reconciler) removeFinalizer(ctx context.Context, work *placementv1beta1.Work) error {
-	err := routine.RemoveFinalizer(ctx, r.hub, work, placementv1beta1.WorkCleanupFinalizer, "removing the finalizer of Work %q", work.Name)
+	err := reconcileutil.RemoveFinalizer(ctx, r.hub, work, placementv1beta1.WorkCleanupFinalizer, "removing the finalizer of Work %q", work.Name)
 	if err != nil {
 		return err
 	}

@@ -13,9 +13,9 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/hold"
-	"fleetgate.io/fleetgate/pkg/refusal"
-	"fleetgate.io/fleetgate/pkg/routine"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
@@ -56,7 +56,7 @@ func (m membership) isMarkedOn(record *placementv1beta1.AppliedWork) bool {
 func (r *records) membership(ctx context.Context, hub client.Reader) (membership, error) {
 	member := &clusterv1beta1.InternalMemberCluster{}
 	key := client.ObjectKey{Namespace: r.options.HubNamespace, Name: r.options.Member}
-	if found, err := routine.Found(ctx, hub, key, member, "asking the hub whether the member belongs to the fleet"); !found {
+	if found, err := reconcileutil.GetIfExists(ctx, hub, key, member, "asking the hub whether the member belongs to the fleet"); !found {
 		return membership{}, err
 	}
 	found := membership{hub: member.Annotations[clusterv1beta1.AnnotationHub],

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
@@ -52,7 +52,7 @@ func (r *records) find(ctx context.Context, work string) (*placementv1beta1.Appl
 
 func (r *records) get(ctx context.Context, name string) (*placementv1beta1.AppliedWork, error) {
 	record := &placementv1beta1.AppliedWork{}
-	if found, err := routine.Found(ctx, r.member, client.ObjectKey{Name: name}, record, "getting AppliedWork %q on the member", name); !found {
+	if found, err := reconcileutil.GetIfExists(ctx, r.member, client.ObjectKey{Name: name}, record, "getting AppliedWork %q on the member", name); !found {
 		return nil, err
 	}
 	return record, nil
@@ -136,7 +136,7 @@ func (r *records) renew(ctx context.Context, record *placementv1beta1.AppliedWor
 func (r *records) annotate(ctx context.Context, record *placementv1beta1.AppliedWork, mark func()) error {
 	before := record.DeepCopy()
 	mark()
-	if err := r.member.Patch(ctx, record, routine.Since(before), client.FieldOwner(FieldManager)); err != nil {
+	if err := r.member.Patch(ctx, record, reconcileutil.PatchFrom(before), client.FieldOwner(FieldManager)); err != nil {
 		return fmt.Errorf("renewing AppliedWork %q on the member: %w", record.Name, err)
 	}
 	r.kept.Keep(record.Spec.WorkName, record)

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
@@ -64,7 +64,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, work *placementv1beta1.Wor
 	}
 	before := work.DeepCopy()
 	work.Status = status
-	if err := r.hub.Status().Patch(ctx, work, routine.Since(before)); client.IgnoreNotFound(err) != nil {
+	if err := r.hub.Status().Patch(ctx, work, reconcileutil.PatchFrom(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of Work %q: %w", work.Name, err)
 	}
 	r.turns.wrote(work)

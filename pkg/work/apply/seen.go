@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/hold"
-	"fleetgate.io/fleetgate/pkg/routine"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
@@ -181,7 +181,7 @@ func (r *Reconciler) ensureEpoch(ctx context.Context, work *placementv1beta1.Wor
 	}
 	before := work.DeepCopy()
 	metav1.SetMetaDataAnnotation(&work.ObjectMeta, placementv1beta1.EpochAnnotation, strconv.FormatInt(work.Generation, 10)+"/"+work.ResourceVersion)
-	err := r.hub.Patch(ctx, work, routine.Since(before))
+	err := r.hub.Patch(ctx, work, reconcileutil.PatchFrom(before))
 	if apierrors.IsForbidden(err) {
 		before.DeepCopyInto(work)
 		return nil

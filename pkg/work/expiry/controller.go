@@ -23,7 +23,7 @@ import (
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
 // Name is the controller's name.
@@ -51,7 +51,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		_, limited := endOf(work)
 		return limited
 	})
-	return routine.SetUp(Name, ctrl.NewControllerManagedBy(mgr).
+	return reconcileutil.SetupError(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&workv1.ManifestWork{}, builder.WithPredicates(limited)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
-	"fleetgate.io/fleetgate/pkg/enqueue"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/enqueue"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
@@ -148,7 +148,7 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, work *workv1.ManifestW
 	if !controllerutil.AddFinalizer(work, workv1.ManifestWorkFinalizer) {
 		return nil
 	}
-	if err := r.hub.Patch(ctx, work, routine.Since(before)); err != nil {
+	if err := r.hub.Patch(ctx, work, reconcileutil.PatchFrom(before)); err != nil {
 		return fmt.Errorf("adding the finalizer to ManifestWork %q: %w", work.Name, err)
 	}
 	r.progress.wrote(work, r.options.Clock.Now())

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
@@ -154,7 +154,7 @@ func (r *Reconciler) releaseRecord(ctx context.Context, record *workv1.AppliedMa
 	if !controllerutil.RemoveFinalizer(record, workv1.AppliedManifestWorkFinalizer) {
 		return nil
 	}
-	if err := r.records.member.Patch(ctx, record, routine.Since(before), client.FieldOwner(workv1.DefaultFieldManager)); client.IgnoreNotFound(err) != nil {
+	if err := r.records.member.Patch(ctx, record, reconcileutil.PatchFrom(before), client.FieldOwner(workv1.DefaultFieldManager)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing the finalizer of AppliedManifestWork %q on the cluster: %w", record.Name, err)
 	}
 	r.records.kept.Forget(record.Name)
@@ -171,7 +171,7 @@ func (r *Reconciler) tellDeleting(ctx context.Context, work *workv1.ManifestWork
 
 // letGo takes our finalizer off a ManifestWork.
 func (r *Reconciler) letGo(ctx context.Context, work *workv1.ManifestWork) error {
-	err := routine.RemoveFinalizer(ctx, r.hub, work, workv1.ManifestWorkFinalizer, "removing the finalizer of ManifestWork %q", work.Name)
+	err := reconcileutil.RemoveFinalizer(ctx, r.hub, work, workv1.ManifestWorkFinalizer, "removing the finalizer of ManifestWork %q", work.Name)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
-	"fleetgate.io/fleetgate/pkg/gone"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/hold"
 )
 
@@ -39,7 +39,7 @@ func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (reconc
 	if err == nil {
 		return reconcile.Result{}, nil // the cache was behind, it brings the ManifestWork here
 	}
-	if !gone.Is(err) {
+	if !reconcileutil.IsGone(err) {
 		return reconcile.Result{}, fmt.Errorf("asking the hub whether ManifestWork %q still exists: %w", key.Name, err)
 	}
 	if held, err := r.holdVanished(ctx, record, key.Name); held || err != nil {

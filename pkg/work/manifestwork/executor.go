@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
-	"fleetgate.io/fleetgate/pkg/refusal"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )

@@ -16,8 +16,8 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/hold"
-	"fleetgate.io/fleetgate/pkg/routine"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
@@ -192,7 +192,7 @@ func (k *recordKeeper) annotate(ctx context.Context, record *workv1.AppliedManif
 	if err := change(); err != nil {
 		return err
 	}
-	if err := k.member.Patch(ctx, record, routine.Since(before), client.FieldOwner(workv1.DefaultFieldManager)); err != nil {
+	if err := k.member.Patch(ctx, record, reconcileutil.PatchFrom(before), client.FieldOwner(workv1.DefaultFieldManager)); err != nil {
 		return fmt.Errorf("annotating AppliedManifestWork %q on the cluster: %w", record.Name, err)
 	}
 	k.kept.Keep(record.Name, record)

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
-	"fleetgate.io/fleetgate/pkg/routine"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
@@ -39,7 +39,7 @@ func (k *recordKeeper) nameOf(work string) string { return k.hash + "-" + work }
 // find gets the AppliedManifestWork of a name, nil if there is none.
 func (k *recordKeeper) find(ctx context.Context, name string) (*workv1.AppliedManifestWork, error) {
 	record := &workv1.AppliedManifestWork{}
-	if found, err := routine.Found(ctx, k.member, client.ObjectKey{Name: name}, record, "getting AppliedManifestWork %q on the cluster", name); !found {
+	if found, err := reconcileutil.GetIfExists(ctx, k.member, client.ObjectKey{Name: name}, record, "getting AppliedManifestWork %q on the cluster", name); !found {
 		return nil, err
 	}
 	k.kept.Keep(record.Name, record)
@@ -71,7 +71,7 @@ func (k *recordKeeper) ensure(ctx context.Context, work *workv1.ManifestWork) (*
 	if sameRecord(before, record) {
 		return record, k.stopEviction(ctx, record)
 	}
-	if err := k.member.Patch(ctx, record, routine.Since(before), client.FieldOwner(workv1.DefaultFieldManager)); err != nil {
+	if err := k.member.Patch(ctx, record, reconcileutil.PatchFrom(before), client.FieldOwner(workv1.DefaultFieldManager)); err != nil {
 		return nil, fmt.Errorf("updating AppliedManifestWork %q on the cluster: %w", name, err)
 	}
 	k.kept.Keep(record.Name, record)

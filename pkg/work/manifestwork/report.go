@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/hold"
-	"fleetgate.io/fleetgate/pkg/routine"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
@@ -74,7 +74,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, work *workv1.ManifestWork,
 	}
 	before := work.DeepCopy()
 	work.Status = status
-	if err := r.hub.Status().Patch(ctx, work, routine.Since(before)); client.IgnoreNotFound(err) != nil {
+	if err := r.hub.Status().Patch(ctx, work, reconcileutil.PatchFrom(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of ManifestWork %q: %w", work.Name, err)
 	}
 	r.progress.wrote(work, r.options.Clock.Now())

@@ -20,7 +20,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/importer"
 	"fleetgate.io/fleetgate/pkg/cluster/registration"
-	"fleetgate.io/fleetgate/pkg/refusal"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
 // expectToken waits for a condition of a registration token.

@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package routine
+package reconcileutil
 
 import (
 	"context"
@@ -23,37 +23,37 @@ import (
 
 var namespaces = schema.GroupResource{Resource: "namespaces"}
 
-func TestSomebodyElseWroteFirst(t *testing.T) {
+func TestRequeueOnConflict(t *testing.T) {
 	failed := errors.New("no route to host")
 	for name, tc := range map[string]struct {
 		err, want error
 		result    ctrl.Result
 	}{
-		"nobody did":        {nil, nil, ctrl.Result{RequeueAfter: time.Hour}},
-		"it was changed":    {fmt.Errorf("writing: %w", apierrors.NewConflict(namespaces, "a", nil)), nil, ctrl.Result{RequeueAfter: 100 * time.Millisecond}},
-		"it was made":       {apierrors.NewAlreadyExists(namespaces, "a"), nil, ctrl.Result{RequeueAfter: 100 * time.Millisecond}},
-		"that is a failure": {failed, failed, ctrl.Result{}},
+		"no error":       {nil, nil, ctrl.Result{RequeueAfter: time.Hour}},
+		"conflict":       {fmt.Errorf("writing: %w", apierrors.NewConflict(namespaces, "a", nil)), nil, ctrl.Result{RequeueAfter: 100 * time.Millisecond}},
+		"already exists": {apierrors.NewAlreadyExists(namespaces, "a"), nil, ctrl.Result{RequeueAfter: 100 * time.Millisecond}},
+		"other error":    {failed, failed, ctrl.Result{}},
 	} {
-		result, err := Soon.Again(ctrl.Result{RequeueAfter: time.Hour}, tc.err)
+		result, err := RequeueOnConflict(ctrl.Result{RequeueAfter: time.Hour}, tc.err)
 		if diff := cmp.Diff(tc.result, result); diff != "" || !errors.Is(err, tc.want) {
 			t.Errorf("%s: %v (-want +got)\n%s", name, err, diff)
 		}
 	}
 }
 
-func TestTheControllerIsNamed(t *testing.T) {
-	if err := SetUp("a.b", nil); err != nil {
+func TestSetupError_NamesTheController(t *testing.T) {
+	if err := SetupError("a.b", nil); err != nil {
 		t.Error(err)
 	}
-	if err := SetUp("a.b", errors.New("no kind")); err == nil || err.Error() != "setting up controller a.b: no kind" {
+	if err := SetupError("a.b", errors.New("no kind")); err == nil || err.Error() != "setting up controller a.b: no kind" {
 		t.Error(err)
 	}
 }
 
-// A write is what was asked of the API server.
+// A write is one request that the API server received.
 type write struct{ Kind, Patch string }
 
-// hub has a Namespace, and tells what is written.
+// hub returns a client with one Namespace, and the writes that it receives.
 func hub(t *testing.T) (client.Client, *corev1.Namespace, *[]write) {
 	t.Helper()
 	var writes []write
@@ -77,7 +77,7 @@ func hub(t *testing.T) (client.Client, *corev1.Namespace, *[]write) {
 	return c, namespace, &writes
 }
 
-func TestWhatChangesIsWritten(t *testing.T) {
+func TestPatch_SendsOnlyWhatChanged(t *testing.T) {
 	c, object, writes := hub(t)
 	twice := func(do func() error) {
 		t.Helper()
@@ -88,10 +88,10 @@ func TestWhatChangesIsWritten(t *testing.T) {
 		}
 	}
 	twice(func() error {
-		return Change(t.Context(), c, object, func() { metav1.SetMetaDataLabel(&object.ObjectMeta, "x", "y") }, "labelling")
+		return Patch(t.Context(), c, object, func() { metav1.SetMetaDataLabel(&object.ObjectMeta, "x", "y") }, "labelling")
 	})
 	twice(func() error {
-		return ChangeStatus(t.Context(), c, object, func() { object.Status.Phase = corev1.NamespaceActive }, "telling")
+		return PatchStatus(t.Context(), c, object, func() { object.Status.Phase = corev1.NamespaceActive }, "telling")
 	})
 	twice(func() error { return AddFinalizer(t.Context(), c, object, "of.us/ends", "keeping") })
 	twice(func() error { return RemoveFinalizer(t.Context(), c, object, "of.us/ends", "releasing") })
@@ -106,20 +106,20 @@ func TestWhatChangesIsWritten(t *testing.T) {
 	}
 }
 
-func TestWhatSomebodyElseHasWrittenIsNotOverwritten(t *testing.T) {
+func TestPatch_ConflictsWithANewerObject(t *testing.T) {
 	c, object, _ := hub(t)
 	theirs := object.DeepCopy()
 	theirs.Labels = map[string]string{"x": "theirs"}
 	if err := c.Update(t.Context(), theirs); err != nil {
 		t.Fatal(err)
 	}
-	err := Change(t.Context(), c, object, func() { object.Labels = map[string]string{"x": "ours"} }, "labelling %s", object.Name)
+	err := Patch(t.Context(), c, object, func() { object.Labels = map[string]string{"x": "ours"} }, "labelling %s", object.Name)
 	if !apierrors.IsConflict(err) {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestAnObjectThatIsGone(t *testing.T) {
+func TestPatch_OfAMissingObject(t *testing.T) {
 	c, object, _ := hub(t)
 	missing := object.DeepCopy()
 	missing.Name = "b"
@@ -127,13 +127,13 @@ func TestAnObjectThatIsGone(t *testing.T) {
 	if err := RemoveFinalizer(t.Context(), c, missing, "of.us/ends", "releasing %s", "b"); err != nil {
 		t.Errorf("it has no finalizer: %v", err)
 	}
-	err := ChangeStatus(t.Context(), c, missing, func() { missing.Status.Phase = corev1.NamespaceActive }, "telling %q", "b")
+	err := PatchStatus(t.Context(), c, missing, func() { missing.Status.Phase = corev1.NamespaceActive }, "telling %q", "b")
 	if want := `telling "b": namespaces "b" not found`; !apierrors.IsNotFound(err) || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
-func TestAnObjectNeedNotBeThere(t *testing.T) {
+func TestGetIfExists(t *testing.T) {
 	c, _, _ := hub(t)
 	broken := interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
@@ -146,11 +146,11 @@ func TestAnObjectNeedNotBeThere(t *testing.T) {
 		found bool
 		err   string
 	}{
-		"it is":             {c, "a", true, ""},
-		"it is not":         {c, "b", false, ""},
-		"that is not known": {broken, "a", false, `reading namespace "a": no route to host`},
+		"exists":         {c, "a", true, ""},
+		"does not exist": {c, "b", false, ""},
+		"read fails":     {broken, "a", false, `reading namespace "a": no route to host`},
 	} {
-		found, err := Found(t.Context(), tc.from, client.ObjectKey{Name: tc.key}, &corev1.Namespace{}, "reading namespace %q", tc.key)
+		found, err := GetIfExists(t.Context(), tc.from, client.ObjectKey{Name: tc.key}, &corev1.Namespace{}, "reading namespace %q", tc.key)
 		got := ""
 		if err != nil {
 			got = err.Error()

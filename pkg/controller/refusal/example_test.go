@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"fleetgate.io/fleetgate/pkg/refusal"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
 // join lets a member in. Its error may be a refusal, or mean that it could not find out.

@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gone
+package reconcileutil
 
 import (
 	"errors"
@@ -12,23 +12,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestOnlyAHubIsBelieved(t *testing.T) {
+func TestIsGone_OnlyForTheObjectItself(t *testing.T) {
 	works := schema.GroupResource{Group: "placement.kubernetes-fleet.io", Resource: "works"}
 	elsewhere := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", works, "a", "404 page not found", 0, true)
 	cases := map[string]struct {
 		err  error
 		want bool
 	}{
-		"a hub without the Work":              {apierrors.NewNotFound(works, "a"), true},
-		"a server that does not know Works":   {elsewhere, false},
-		"a hub that does not let us look":     {apierrors.NewForbidden(works, "a", nil), false},
-		"a hub that does not answer":          {errors.New("connection refused"), false},
-		"a hub to which our token is nothing": {apierrors.NewUnauthorized("expired"), false},
+		"the object does not exist": {apierrors.NewNotFound(works, "a"), true},
+		"the kind is not served":    {elsewhere, false},
+		"reading it is forbidden":   {apierrors.NewForbidden(works, "a", nil), false},
+		"the hub is unreachable":    {errors.New("connection refused"), false},
+		"the token is rejected":     {apierrors.NewUnauthorized("expired"), false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := Is(tc.err); got != tc.want {
-				t.Errorf("it is believed: %t", got)
+			if got := IsGone(tc.err); got != tc.want {
+				t.Errorf("IsGone = %t", got)
 			}
 		})
 	}
