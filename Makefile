@@ -32,7 +32,7 @@ ARTIFACTS ?= $(DIR)/artifacts
 # One version for binaries, images and charts; a test compares them.
 VERSION ?= $(shell sed -n 's/^appVersion: *//p' charts/gateway/Chart.yaml)
 # -buildid= and -trimpath: the same source gives the same binary, wherever it is built.
-LDFLAGS := -s -w -buildid= -X fleetgate.io/fleetgate/pkg/version.version=$(VERSION)
+LDFLAGS := -s -w -buildid= -X fleetgate.io/fleetgate/pkg/telemetry/version.version=$(VERSION)
 PLATFORMS ?= linux/amd64 linux/arm64
 # Where images will be, and where to push them now, if anywhere.
 REPOSITORY ?= ghcr.io/fleetgate

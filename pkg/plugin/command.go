@@ -13,7 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 
-	"fleetgate.io/fleetgate/pkg/version"
+	"fleetgate.io/fleetgate/pkg/telemetry/version"
 )
 
 // Exit codes. docs/plugin.md documents them.

@@ -12,7 +12,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/diagnose"
 	"fleetgate.io/fleetgate/pkg/plugin/hub"
-	"fleetgate.io/fleetgate/pkg/version"
+	"fleetgate.io/fleetgate/pkg/telemetry/version"
 )
 
 func newDiagnoseCommand(s *session) *cobra.Command {

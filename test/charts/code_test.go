@@ -18,7 +18,7 @@ import (
 	gatewayapp "fleetgate.io/fleetgate/cmd/gateway/app"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/impersonation"
-	"fleetgate.io/fleetgate/pkg/version"
+	"fleetgate.io/fleetgate/pkg/telemetry/version"
 )
 
 func command(name string) *cobra.Command {

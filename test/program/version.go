@@ -16,7 +16,7 @@ import (
 // another version; what it does is what this source does.
 func OfVersion(ctx context.Context, name, version string) string {
 	ginkgo.GinkgoHelper()
-	return built(ctx, ginkgo.GinkgoT().TempDir(), name, "-ldflags=-X fleetgate.io/fleetgate/pkg/version.version="+version)
+	return built(ctx, ginkgo.GinkgoT().TempDir(), name, "-ldflags=-X fleetgate.io/fleetgate/pkg/telemetry/version.version="+version)
 }
 
 // built is the path of a program of ours that was built into a folder with a flag of go's.

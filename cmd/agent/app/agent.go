@@ -37,7 +37,7 @@ import (
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/impersonation"
-	"fleetgate.io/fleetgate/pkg/tracing"
+	"fleetgate.io/fleetgate/pkg/telemetry/tracing"
 	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
 	"fleetgate.io/fleetgate/pkg/work/apply"
 )

@@ -10,8 +10,8 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"fleetgate.io/fleetgate/pkg/logs"
-	"fleetgate.io/fleetgate/pkg/version"
+	"fleetgate.io/fleetgate/pkg/telemetry/logs"
+	"fleetgate.io/fleetgate/pkg/telemetry/version"
 )
 
 // NewCommand returns the agent's command line.

@@ -35,7 +35,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/memberevents"
 	"fleetgate.io/fleetgate/pkg/hold"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/rotator"
-	"fleetgate.io/fleetgate/pkg/version"
+	"fleetgate.io/fleetgate/pkg/telemetry/version"
 	"fleetgate.io/fleetgate/pkg/work/apply"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )

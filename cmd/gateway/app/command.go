@@ -12,8 +12,8 @@ import (
 
 	"fleetgate.io/fleetgate/cmd/gateway/app/commands"
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
-	"fleetgate.io/fleetgate/pkg/logs"
-	"fleetgate.io/fleetgate/pkg/version"
+	"fleetgate.io/fleetgate/pkg/telemetry/logs"
+	"fleetgate.io/fleetgate/pkg/telemetry/version"
 )
 
 // NewCommand returns the gateway's command line.

@@ -31,7 +31,7 @@ import (
 	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/install"
 	"fleetgate.io/fleetgate/pkg/kube/intern"
-	"fleetgate.io/fleetgate/pkg/version"
+	"fleetgate.io/fleetgate/pkg/telemetry/version"
 )
 
 // hub is how the hub is reached, once it serves every kind that the gateway works with.

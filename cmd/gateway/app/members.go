@@ -27,14 +27,14 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/profile"
 	"fleetgate.io/fleetgate/pkg/cluster/registration"
 	"fleetgate.io/fleetgate/pkg/cluster/view"
-	"fleetgate.io/fleetgate/pkg/fleetmetrics"
 	"fleetgate.io/fleetgate/pkg/kube/readyourwrites"
 	"fleetgate.io/fleetgate/pkg/kube/writepriority"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/argocd"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/expiry"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/mirror"
-	"fleetgate.io/fleetgate/pkg/version"
+	"fleetgate.io/fleetgate/pkg/telemetry/fleetmetrics"
+	"fleetgate.io/fleetgate/pkg/telemetry/version"
 	"fleetgate.io/fleetgate/pkg/work/apply"
 )
 

@@ -19,7 +19,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/diagnose"
-	"fleetgate.io/fleetgate/pkg/version"
+	"fleetgate.io/fleetgate/pkg/telemetry/version"
 )
 
 // diagnoseOptions are the flags of `gateway diagnose`.

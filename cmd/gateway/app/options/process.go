@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"fleetgate.io/fleetgate/pkg/tracing"
+	"fleetgate.io/fleetgate/pkg/telemetry/tracing"
 )
 
 // Process has the options of every server: metrics, probes, leader election, tracing.
