@@ -26,7 +26,7 @@ import (
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/cluster"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/identity"
 	"fleetgate.io/fleetgate/pkg/install"
 	"fleetgate.io/fleetgate/pkg/placement/trouble"
 	"fleetgate.io/fleetgate/pkg/plugin/why"
@@ -95,7 +95,7 @@ func (r *Reporter) members(ctx context.Context) (section, error) {
 		return s, err
 	}
 	tunnels, unknown := r.tunnels(ctx)
-	renewed, err := cluster.FleetSeats().Renewals(ctx, r.Hub)
+	renewed, err := identity.FleetSeats().Renewals(ctx, r.Hub)
 	if err != nil {
 		unknown = joined(unknown, "heartbeats are from status reports and may be minutes old: "+clean(err.Error()))
 	}

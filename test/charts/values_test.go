@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/cluster/enroll"
+	"fleetgate.io/fleetgate/pkg/cluster/agent/enroll"
 )
 
 // hubAccess is the least with which the gateway's chart works.

@@ -58,9 +58,9 @@ var jsonOtherwise = map[string]string{
 	"pkg/work/engine/merge/merge.go":               ofObjects,
 	"pkg/work/apply/details.go":                    ofObjects,
 	"pkg/work/manifestwork/ignore.go":              ofObjects,
-	"pkg/cluster/profile/published.go":             ofOurs,
+	"pkg/cluster/hub/profile/published.go":         ofOurs,
 	"pkg/cluster/sealing/sealing.go":               "it reads what only the hub can have sealed",
-	"pkg/cluster/heartbeat/claims.go":              "it reads what the agent's own member has",
+	"pkg/cluster/agent/heartbeat/claims.go":        "it reads what the agent's own member has",
 	"pkg/placement/helmchart/process.go":           "it reads what a process of ours says, of which its caller keeps a bounded part",
 	"pkg/placement/helmchart/engine/serve.go":      "it runs in a process of its own, with limits of time and memory",
 	"pkg/placement/helmchart/engine/documents.go":  "it runs in a process of its own, with limits of time and memory",
@@ -77,9 +77,9 @@ var jsonOtherwise = map[string]string{
 	"pkg/apiserver/fleetview/splice/mark.go":       ofItems,
 	"pkg/apiserver/fleetview/splice/scan.go":       ofItems,
 	"pkg/apiserver/fleetview/splice/stream.go":     ofItems,
-	"pkg/plugin/":                     ofPeople,
-	"pkg/console/":                    ofPeople,
-	"pkg/cluster/enroll/admission.go": ofHub,
+	"pkg/plugin/":                           ofPeople,
+	"pkg/console/":                          ofPeople,
+	"pkg/cluster/agent/enroll/admission.go": ofHub,
 }
 
 // TestJSONOfOthersIsReadWithinBounds has whoever reads JSON anew say why it is bounded.

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"fleetgate.io/fleetgate/pkg/cluster/certificate"
+	"fleetgate.io/fleetgate/pkg/cluster/agent/hubcertificate"
 )
 
 // keepCertificate keeps a client's certificate of the hub, if the agent is to have one.
@@ -23,7 +23,7 @@ func (a *agent) keepCertificate(ctx context.Context, hubConfig *rest.Config, mem
 	if err != nil {
 		return fmt.Errorf("reaching the hub at %s: %w", hubConfig.Host, err)
 	}
-	return (&certificate.Keeper{
+	return (&hubcertificate.Keeper{
 		Member: a.clientset, Namespace: a.Namespace, Hub: hub, Origin: cmp.Or(a.enroller.Origin(), hubConfig.Host), Cluster: member,
 	}).Run(ctx)
 }
@@ -33,5 +33,5 @@ func (a *agent) forgetCertificate(ctx context.Context) error {
 	if !a.HubCertificate {
 		return nil
 	}
-	return certificate.Forget(ctx, a.clientset, a.Namespace)
+	return hubcertificate.Forget(ctx, a.clientset, a.Namespace)
 }

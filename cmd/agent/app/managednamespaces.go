@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
-	"fleetgate.io/fleetgate/pkg/cluster/managednamespace"
+	"fleetgate.io/fleetgate/pkg/cluster/agent/managednamespace"
 	"fleetgate.io/fleetgate/pkg/work/manifestwork"
 )
 

@@ -30,9 +30,9 @@ import (
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
-	"fleetgate.io/fleetgate/pkg/cluster/enroll"
-	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
-	"fleetgate.io/fleetgate/pkg/cluster/memberevents"
+	"fleetgate.io/fleetgate/pkg/cluster/agent/enroll"
+	"fleetgate.io/fleetgate/pkg/cluster/agent/events"
+	"fleetgate.io/fleetgate/pkg/cluster/agent/heartbeat"
 	"fleetgate.io/fleetgate/pkg/hold"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/rotator"
 	"fleetgate.io/fleetgate/pkg/telemetry/version"
@@ -209,7 +209,7 @@ func (a *agent) newHubManager(hub *rest.Config, sees cache.Options, refused func
 	if err != nil {
 		return nil, fmt.Errorf("reaching the hub at %s: %w", hub.Host, err)
 	}
-	return memberevents.Of(mgr)
+	return events.Of(mgr)
 }
 
 // watchError makes no error of a hub that lets its member go.

@@ -22,8 +22,9 @@ import (
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
-	"fleetgate.io/fleetgate/pkg/cluster/certificate"
-	"fleetgate.io/fleetgate/pkg/cluster/enroll"
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/pkg/cluster/agent/enroll"
+	"fleetgate.io/fleetgate/pkg/cluster/agent/hubcertificate"
 	"fleetgate.io/fleetgate/pkg/telemetry/tracing"
 	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
 )
@@ -146,7 +147,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 		"Name of the ServiceAccount, in the namespace of the placement on the member, that applies Works of ResourcePlacements. If unset, the agent applies them as itself.")
 	flags.BoolVar(&o.CollectNamespaces, "collect-namespaces", o.CollectNamespaces,
 		"Report the names of the member's namespaces to the hub, up to 200, and keep them up to date. New ResourcePlacements then skip a member that does not have their namespace.")
-	flags.BoolVar(&o.HubCertificate, "hub-certificate", o.HubCertificate, "Request a client certificate of the hub for the user system:open-cluster-management:MEMBER:"+certificate.Agent+", and store it in the Secret "+certificate.Secret+" in --namespace. Managers of Open Cluster Management add-ons identify the cluster by that name.")
+	flags.BoolVar(&o.HubCertificate, "hub-certificate", o.HubCertificate, "Request a client certificate of the hub for the user system:open-cluster-management:MEMBER:"+clusterv1.AgentName+", and store it in the Secret "+hubcertificate.Secret+" in --namespace. Managers of Open Cluster Management add-ons identify the cluster by that name.")
 	flags.StringSliceVar(&o.Components, "components", o.Components,
 		"all, or works. works: only apply the ManifestWorks in the hub namespace of the same name as --member-name, for a cluster that another agent registers.")
 	flags.StringVar(&o.AgentID, "agent-id", o.AgentID, "ID that distinguishes agents that apply ManifestWorks on the same cluster. The agent manages the AppliedManifestWorks with this ID. "+

@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
-	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
+	"fleetgate.io/fleetgate/pkg/cluster/agent/heartbeat"
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 

@@ -22,7 +22,7 @@ import (
 
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
-	"fleetgate.io/fleetgate/pkg/cluster/membership"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/membership"
 	"fleetgate.io/fleetgate/pkg/kube/writepriority"
 	"fleetgate.io/fleetgate/pkg/telemetry/tracing"
 	"fleetgate.io/fleetgate/pkg/webhook"

@@ -143,11 +143,11 @@ func installDefinitions(ctx context.Context, config *options.Config, installer *
 	if err := installer.InstallBase(ctx); err != nil {
 		return err
 	}
-	return install.Exclusively(ctx, clientset, config.Hub.Namespace, identity(), installer.InstallDefinitions)
+	return install.Exclusively(ctx, clientset, config.Hub.Namespace, replicaIdentity(), installer.InstallDefinitions)
 }
 
-// identity tells this process from every other, also on the same machine.
-func identity() string {
+// replicaIdentity tells this process from every other, also on the same machine.
+func replicaIdentity() string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "gateway"

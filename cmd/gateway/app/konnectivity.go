@@ -14,7 +14,7 @@ import (
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	tunnelsapi "fleetgate.io/fleetgate/pkg/apiserver/tunnels"
-	"fleetgate.io/fleetgate/pkg/cluster"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/identity"
 	"fleetgate.io/fleetgate/pkg/tunnel"
 	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
 )
@@ -32,7 +32,7 @@ type konnectivityServers struct {
 }
 
 // newKonnectivity makes what flags ask for. The agents' tunnels join the registry of all.
-func (g *gateway) newKonnectivity(registry *tunnel.Registry, members *cluster.Identities, port *advertised) (*konnectivityServers, error) {
+func (g *gateway) newKonnectivity(registry *tunnel.Registry, members *identity.Identities, port *advertised) (*konnectivityServers, error) {
 	servers, given := &konnectivityServers{}, g.Tunnels.Konnectivity
 	if !given.Agents && given.Frontends == "" {
 		return servers, nil
@@ -51,7 +51,7 @@ func (g *gateway) newKonnectivity(registry *tunnel.Registry, members *cluster.Id
 			Credentials: konnectivity.Credentials{Token: identified(tunnelsapi.Tokens(g.clientset.AuthenticationV1(), tunnelv1alpha1.TokenAudience))},
 			MembersOf:   members.MembersOf,
 			Join:        registry.ServeSession,
-			ID:          identity(),
+			ID:          replicaIdentity(),
 			Replicas: func() int {
 				if given.Replicas > 0 {
 					return given.Replicas
@@ -60,7 +60,7 @@ func (g *gateway) newKonnectivity(registry *tunnel.Registry, members *cluster.Id
 			},
 			Lanes:       given.Lanes,
 			APIServer:   given.APIServer,
-			APIServerOf: (&cluster.APIServers{Reader: g.manager.GetClient()}).Of,
+			APIServerOf: (&identity.APIServers{Reader: g.manager.GetClient()}).Of,
 			Allow:       allow,
 			Metrics:     exported,
 		}); err != nil {

@@ -31,7 +31,7 @@ func (g *gateway) addLeader(context.Context) error {
 	}
 	runner := &leader.Runner{Name: g.Parts.LeaseName(), Lead: g.lead, IsFinal: isForeign}
 	if g.Process.LeaderElect {
-		lock, err := leader.NewLock(g.REST, g.Hub.Namespace, g.Parts.LeaseName(), identity())
+		lock, err := leader.NewLock(g.REST, g.Hub.Namespace, g.Parts.LeaseName(), replicaIdentity())
 		if err != nil {
 			return err
 		}

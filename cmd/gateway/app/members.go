@@ -17,16 +17,16 @@ import (
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/cluster"
-	"fleetgate.io/fleetgate/pkg/cluster/azurefleet"
-	"fleetgate.io/fleetgate/pkg/cluster/clusterapi"
-	"fleetgate.io/fleetgate/pkg/cluster/enroll"
-	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
-	"fleetgate.io/fleetgate/pkg/cluster/importer"
-	"fleetgate.io/fleetgate/pkg/cluster/membership"
-	"fleetgate.io/fleetgate/pkg/cluster/profile"
-	"fleetgate.io/fleetgate/pkg/cluster/registration"
-	"fleetgate.io/fleetgate/pkg/cluster/view"
+	"fleetgate.io/fleetgate/pkg/cluster/agent/enroll"
+	"fleetgate.io/fleetgate/pkg/cluster/agent/heartbeat"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/azurefleet"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/clusterapi"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/identity"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/importer"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/membership"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/membermirror"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/profile"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/registration"
 	"fleetgate.io/fleetgate/pkg/kube/readyourwrites"
 	"fleetgate.io/fleetgate/pkg/kube/writepriority"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
@@ -100,7 +100,9 @@ func (g *gateway) pending(hub client.Reader) func(context.Context, string) (stri
 	if !g.Parts.ServesOCM(options.OCMRegistration) {
 		return nil
 	}
-	return func(ctx context.Context, member string) (string, error) { return view.Pending(ctx, hub, member) }
+	return func(ctx context.Context, member string) (string, error) {
+		return membermirror.Pending(ctx, hub, member)
+	}
 }
 
 // membershipControllers join members, and say how they are.
@@ -121,13 +123,13 @@ func (g *gateway) membershipControllers(mgr ctrl.Manager) ([]controller, error) 
 			Pending: g.pending(hub),
 			Moved:   moved,
 			Client:  g.order.Client(hub, writepriority.Always(writepriority.Entry)), Live: live,
-			Recorder: recorder, Clock: clock.RealClock{}, Seats: cluster.FleetSeats(),
+			Recorder: recorder, Clock: clock.RealClock{}, Seats: identity.FleetSeats(),
 			Orders: []schema.GroupVersionKind{placementv1beta1.GroupVersion.WithKind("Work")},
 			Rules:  memberRules, ClusterRules: tunnelRules, ForceDeleteWait: g.Members.ForceDeleteWait,
 			AgentTokenLifetime: g.Members.AgentTokenLifetime, Secrets: g.members, Concurrency: memberWorkers,
 		},
 		&membership.StatusReconciler{
-			Client: own, Seats: cluster.FleetSeats(), Leases: g.members, Recorder: recorder, Clock: clock.RealClock{}, Silence: g.Members.Silence,
+			Client: own, Seats: identity.FleetSeats(), Leases: g.members, Recorder: recorder, Clock: clock.RealClock{}, Silence: g.Members.Silence,
 			TaintUnreachable: g.Members.TaintUnreachable, Version: version.Get(), Concurrency: memberWorkers,
 		},
 	}

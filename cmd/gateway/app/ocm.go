@@ -11,7 +11,7 @@ import (
 
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
-	"fleetgate.io/fleetgate/pkg/cluster/clusterset"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/clusterset"
 	"fleetgate.io/fleetgate/pkg/placement"
 	"fleetgate.io/fleetgate/pkg/work/expiry"
 )

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
-	"fleetgate.io/fleetgate/pkg/cluster/clusterset"
-	"fleetgate.io/fleetgate/pkg/cluster/klusterlet"
-	"fleetgate.io/fleetgate/pkg/cluster/view"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/clusterset"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/klusterlet"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/membermirror"
 	"fleetgate.io/fleetgate/pkg/kube/writepriority"
 )
 
@@ -57,7 +57,7 @@ func (g *gateway) addKlusterlets(_ context.Context, mgr ctrl.Manager) error {
 	if shown, err := g.showMembers(mgr); err != nil {
 		return err
 	} else if shown {
-		joining.Members = view.Members{Hub: mgr.GetClient()}
+		joining.Members = membermirror.Members{Hub: mgr.GetClient()}
 	}
 	return klusterlet.SetupWithManager(g.REST, mgr, joining)
 }
@@ -67,7 +67,7 @@ func (g *gateway) showMembers(mgr ctrl.Manager) (bool, error) {
 	if !g.Parts.Serves(options.APIFleet) {
 		return false, nil
 	}
-	return true, (&view.Reconciler{Client: mgr.GetClient(), Workers: memberWorkers}).SetupWithManager(mgr)
+	return true, (&membermirror.Reconciler{Client: mgr.GetClient(), Workers: memberWorkers}).SetupWithManager(mgr)
 }
 
 // signer signs for klusterlets, and is nil if somebody else does.

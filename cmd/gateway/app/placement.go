@@ -15,8 +15,8 @@ import (
 	"fleetgate.io/fleetgate/charts"
 	"fleetgate.io/fleetgate/cmd/gateway/app/commands"
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
-	"fleetgate.io/fleetgate/pkg/cluster/clusterset"
-	"fleetgate.io/fleetgate/pkg/cluster/view"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/clusterset"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/membermirror"
 	"fleetgate.io/fleetgate/pkg/placement"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart/oci"
@@ -53,7 +53,7 @@ func (g *gateway) tenancy(mgr ctrl.Manager) scheduler.Tenancy {
 	if !g.Placement.LimitsTenants() {
 		return nil
 	}
-	return clusterset.Tenancy{Reader: mgr.GetClient(), Counts: view.Members{Hub: mgr.GetClient()}.IsMember}
+	return clusterset.Tenancy{Reader: mgr.GetClient(), Counts: membermirror.Members{Hub: mgr.GetClient()}.IsMember}
 }
 
 // marks are what people put on the ManagedClusters of members, and nil if there are none.
@@ -61,7 +61,7 @@ func (g *gateway) marks() scheduler.Marks {
 	if !g.Parts.ServesOCM(options.OCMRegistration) {
 		return nil
 	}
-	return view.Marks
+	return membermirror.Marks
 }
 
 // chartPackages fetches charts from registries, nil if nobody allowed any.

@@ -23,7 +23,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	tunnelsapi "fleetgate.io/fleetgate/pkg/apiserver/tunnels"
-	"fleetgate.io/fleetgate/pkg/cluster"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/identity"
 	"fleetgate.io/fleetgate/pkg/tunnel"
 	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
 )
@@ -31,7 +31,7 @@ import (
 // tunnels is where members' tunnels are, and what has to do with all of them.
 type tunnels struct {
 	registry *tunnel.Registry
-	members  *cluster.Identities
+	members  *identity.Identities
 	port     *advertised
 	// konnectivity are Konnectivity's agents and clients, as far as flags let them in.
 	konnectivity *konnectivityServers
@@ -42,12 +42,12 @@ type tunnels struct {
 
 // newTunnels makes the registry, which every way in and out shares.
 func (g *gateway) newTunnels() (*tunnels, error) {
-	port := &advertised{replica: identity(), replicas: 1}
+	port := &advertised{replica: replicaIdentity(), replicas: 1}
 	registry, err := tunnel.NewRegistry(tunnel.Options{Registerer: metrics.Registry, Info: port.info})
 	if err != nil {
 		return nil, fmt.Errorf("setting up tunnels: %w", err)
 	}
-	members := &cluster.Identities{Reader: g.manager.GetClient(), Seats: cluster.FleetSeats()}
+	members := &identity.Identities{Reader: g.manager.GetClient(), Seats: identity.FleetSeats()}
 	servers, err := g.newKonnectivity(registry, members, port)
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/cluster"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/identity"
 	"fleetgate.io/fleetgate/pkg/plugin/why"
 )
 
@@ -59,7 +59,7 @@ func (h *Hub) Overview(ctx context.Context, options ...client.ListOption) (*Over
 		},
 		func(ctx context.Context) error {
 			// Without permission to read Leases, the heartbeats of the MemberClusters are used.
-			o.Renewed, _ = cluster.FleetSeats().Renewals(ctx, h)
+			o.Renewed, _ = identity.FleetSeats().Renewals(ctx, h)
 			return nil
 		},
 		func(ctx context.Context) (err error) {
@@ -86,7 +86,7 @@ func (h *Hub) tunnels(ctx context.Context) (map[string]Tunnel, error) {
 // RenewedBy is when the agent of one member last renewed its Lease; zero if it has not, or if the
 // user may not read the Lease.
 func (h *Hub) RenewedBy(ctx context.Context, member string) metav1.Time {
-	renewed, _ := cluster.FleetSeats().Renewal(ctx, h, member)
+	renewed, _ := identity.FleetSeats().Renewal(ctx, h, member)
 	return renewed
 }
 

@@ -17,8 +17,8 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
-	"fleetgate.io/fleetgate/pkg/cluster/managednamespace"
-	"fleetgate.io/fleetgate/pkg/cluster/view"
+	"fleetgate.io/fleetgate/pkg/cluster/agent/managednamespace"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/membermirror"
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/expect"
 )
@@ -78,7 +78,7 @@ var _ = Describe("A member whose agent comes by an identity that others keep", O
 
 	It("is shown with who it is, and costs no write while nothing changes", func(ctx SpecContext) {
 		shown := cluster(ctx)
-		Expect(shown.Annotations).To(HaveKeyWithValue(view.IdentityAnnotation, identity))
+		Expect(shown.Annotations).To(HaveKeyWithValue(membermirror.IdentityAnnotation, identity))
 		Consistently(func() string { return cluster(ctx).ResourceVersion }).Should(Equal(shown.ResourceVersion))
 	})
 
@@ -136,7 +136,7 @@ var _ = Describe("A member whose agent comes by an identity that others keep", O
 		Eventually(func() (map[string]string, error) {
 			found, err := clusterOf(ctx, "foreign-1")
 			return found.Annotations, err
-		}).ShouldNot(HaveKey(view.IdentityAnnotation))
+		}).ShouldNot(HaveKey(membermirror.IdentityAnnotation))
 		Consistently(func() error {
 			return hubClient.Get(ctx, client.ObjectKey{Name: "fleetgate-member-foreign-1:report"}, &rbacv1.ClusterRoleBinding{})
 		}).Should(Satisfy(apierrors.IsNotFound))

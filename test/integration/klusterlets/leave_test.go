@@ -19,7 +19,7 @@ import (
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
-	"fleetgate.io/fleetgate/pkg/cluster/managed"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/managedcluster"
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/expect"
 )
@@ -125,9 +125,9 @@ var _ = Describe("A cluster that is deleted", func() {
 		Eventually(func() (string, error) {
 			conditions, err := conditionsOf(ctx, name)
 			return expect.Condition(conditions, "Deleting").Message, err
-		}).Should(ContainSubstring(managed.ForceDeleteAnnotation))
+		}).Should(ContainSubstring(managedcluster.ForceDeleteAnnotation))
 		Expect(left.Finalizers).NotTo(BeEmpty())
-		Expect(hubClient.Patch(ctx, cluster, expect.MergePatch(`{"metadata":{"annotations":{"`+managed.ForceDeleteAnnotation+`":"true"}}}`))).To(Succeed())
+		Expect(hubClient.Patch(ctx, cluster, expect.MergePatch(`{"metadata":{"annotations":{"`+managedcluster.ForceDeleteAnnotation+`":"true"}}}`))).To(Succeed())
 		Eventually(expect.Gone(ctx, hubClient, cluster)).Should(BeTrue())
 		Expect(going(ctx, name)).To(BeEmpty())
 	})

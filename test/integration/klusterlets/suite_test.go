@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package klusterlets_test lets clusters with agents of Open Cluster Management join a real
-// hub (pkg/cluster/klusterlet, pkg/cluster/managed). The agents are stand-ins that do what
+// hub (pkg/cluster/hub/ocm/klusterlet, pkg/cluster/hub/ocm/managedcluster). The agents are stand-ins that do what
 // the contract of a klusterlet says, with keys, certificates and Leases as a real one. The
 // gateway's part runs with the gateway's rights.
 package klusterlets_test
@@ -35,9 +35,9 @@ import (
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/cluster/clusterset"
-	"fleetgate.io/fleetgate/pkg/cluster/klusterlet"
-	"fleetgate.io/fleetgate/pkg/cluster/view"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/clusterset"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/klusterlet"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/membermirror"
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
 	"fleetgate.io/fleetgate/test/artifacts"
 	"fleetgate.io/fleetgate/test/build"
@@ -140,10 +140,10 @@ func start(options klusterlet.Options) *expect.Running {
 		if err := clusterset.SetupWithManager(mgr); err != nil {
 			return nil, err
 		}
-		if err := (&view.Reconciler{Client: mgr.GetClient(), Workers: 4}).SetupWithManager(mgr); err != nil {
+		if err := (&membermirror.Reconciler{Client: mgr.GetClient(), Workers: 4}).SetupWithManager(mgr); err != nil {
 			return nil, err
 		}
-		options.Members = view.Members{Hub: mgr.GetClient()}
+		options.Members = membermirror.Members{Hub: mgr.GetClient()}
 		return mgr.Start, klusterlet.SetupWithManager(build.Unlimited(rest), mgr, options)
 	})
 }

@@ -21,8 +21,8 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/cluster/clusterset"
-	"fleetgate.io/fleetgate/pkg/cluster/view"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/clusterset"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/membermirror"
 	"fleetgate.io/fleetgate/pkg/placement"
 	"fleetgate.io/fleetgate/pkg/placement/dispatch"
 	"fleetgate.io/fleetgate/test/build"
@@ -47,7 +47,7 @@ func startLimited(ctx context.Context) {
 		if err != nil {
 			return nil, err
 		}
-		tenancy := clusterset.Tenancy{Reader: mgr.GetClient(), Counts: view.Members{Hub: mgr.GetClient()}.IsMember}
+		tenancy := clusterset.Tenancy{Reader: mgr.GetClient(), Counts: membermirror.Members{Hub: mgr.GetClient()}.IsMember}
 		return mgr.Start, placement.SetupWithManager(ctx, mgr, placement.Options{Tenancy: tenancy})
 	})
 	DeferCleanup(limited.Stop)

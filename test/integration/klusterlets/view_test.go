@@ -26,8 +26,8 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
-	"fleetgate.io/fleetgate/pkg/cluster/certificate"
-	"fleetgate.io/fleetgate/pkg/cluster/view"
+	"fleetgate.io/fleetgate/pkg/cluster/agent/hubcertificate"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/membermirror"
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/expect"
 )
@@ -184,7 +184,7 @@ var _ = Describe("A member of our own agent", func() {
 		ordered(ctx, name, "second", "10")
 		Expect(hubClient.Delete(ctx, member)).To(Succeed())
 		Eventually(going).WithArguments(ctx, name).Should(Equal([]string{"first"}))
-		Expect(view.Pending(ctx, hubClient, name)).To(ContainSubstring(name), "its agent is not asked to leave yet")
+		Expect(membermirror.Pending(ctx, hubClient, name)).To(ContainSubstring(name), "its agent is not asked to leave yet")
 
 		By("the agent cleaning up, with the rights that it keeps for that")
 		own := expect.Client(build.Unlimited(accountOf(name)), kinds())
@@ -195,14 +195,14 @@ var _ = Describe("A member of our own agent", func() {
 		Expect(hubClient.Patch(ctx, member, expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
 		Eventually(expect.Gone(ctx, hubClient, &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)})).Should(BeTrue())
 		Expect(going(ctx, name)).To(BeEmpty())
-		Expect(view.Pending(ctx, hubClient, name)).To(BeEmpty())
+		Expect(membermirror.Pending(ctx, hubClient, name)).To(BeEmpty())
 	})
 
 	It("has a certificate by which managers of add-ons know it, for one name and with no right in its namespace", func(ctx SpecContext) {
 		const name = "certified"
 		newMember(ctx, name, true)
 		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("HubAcceptedManagedCluster", "True/HubClusterAdminAccepted"))
-		a := &agent{cluster: name, name: certificate.Agent, bootstrap: accountOf(name)}
+		a := &agent{cluster: name, name: clusterv1.AgentName, bootstrap: accountOf(name)}
 		var request string
 		Eventually(func() error {
 			csr := a.request()
@@ -229,11 +229,11 @@ var _ = Describe("A member of our own agent", func() {
 	It("keeps that certificate by itself from when it is let in, also when it starts again, and one of each hub", func(ctx SpecContext) {
 		const name = "keeps"
 		namespace := expect.FreshNamespace(ctx, hubClient)
-		key := client.ObjectKey{Namespace: namespace, Name: certificate.Secret}
+		key := client.ObjectKey{Namespace: namespace, Name: hubcertificate.Secret}
 		account, err := kubernetes.NewForConfig(build.Unlimited(accountOf(name)))
 		Expect(err).NotTo(HaveOccurred())
 		keep := func(origin string) (stop func()) {
-			keeper := &certificate.Keeper{Member: clientset, Namespace: namespace, Hub: account, Origin: origin, Cluster: name}
+			keeper := &hubcertificate.Keeper{Member: clientset, Namespace: namespace, Hub: account, Origin: origin, Cluster: name}
 			keeping, end := context.WithCancel(ctx)
 			ended := make(chan error, 1)
 			go func() { ended <- keeper.Run(keeping) }()
@@ -263,7 +263,7 @@ var _ = Describe("A member of our own agent", func() {
 		first := kept(Default)
 		config := rest.AnonymousClientConfig(hub.Config())
 		config.CertData, config.KeyData = first.Data[corev1.TLSCertKey], first.Data[corev1.TLSPrivateKeyKey]
-		a := &agent{cluster: name, name: certificate.Agent}
+		a := &agent{cluster: name, name: clusterv1.AgentName}
 		Expect(expect.Client(build.Unlimited(config), kinds()).Create(ctx, a.request())).To(Succeed())
 
 		By("starting again")
@@ -286,9 +286,9 @@ var _ = Describe("A member of our own agent", func() {
 
 		By("leaving")
 		stop()
-		Expect(certificate.Forget(ctx, clientset, namespace)).To(Succeed())
+		Expect(hubcertificate.Forget(ctx, clientset, namespace)).To(Succeed())
 		Expect(hubClient.Get(ctx, key, &corev1.Secret{})).To(Satisfy(apierrors.IsNotFound))
-		Expect(certificate.Forget(ctx, clientset, namespace)).To(Succeed())
+		Expect(hubcertificate.Forget(ctx, clientset, namespace)).To(Succeed())
 	})
 
 	It("is let in by one decision, whichever of the two is written", func(ctx SpecContext) {

@@ -15,9 +15,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
-	"fleetgate.io/fleetgate/pkg/cluster/clusterset"
-	"fleetgate.io/fleetgate/pkg/cluster/klusterlet"
-	"fleetgate.io/fleetgate/pkg/cluster/view"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/clusterset"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/klusterlet"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/membermirror"
 )
 
 // withOCM is true if the suite is to pass on a hub that serves Open Cluster Management's API as
@@ -40,9 +40,9 @@ func serveOCM(ctx context.Context) {
 func showMembers(mgr ctrl.Manager) {
 	GinkgoHelper()
 	Expect(clusterset.SetupWithManager(mgr)).To(Succeed())
-	Expect((&view.Reconciler{Client: mgr.GetClient(), Workers: 4}).SetupWithManager(mgr)).To(Succeed())
+	Expect((&membermirror.Reconciler{Client: mgr.GetClient(), Workers: 4}).SetupWithManager(mgr)).To(Succeed())
 	Expect(klusterlet.SetupWithManager(gatewayConf, mgr, klusterlet.Options{
-		Members: view.Members{Hub: mgr.GetClient()},
+		Members: membermirror.Members{Hub: mgr.GetClient()},
 		Workers: 4,
 	})).To(Succeed())
 }

@@ -37,7 +37,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/cluster/view"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/membermirror"
 	"fleetgate.io/fleetgate/pkg/placement"
 	"fleetgate.io/fleetgate/pkg/placement/dispatch"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
@@ -144,7 +144,7 @@ func startGateway(alter ...func(*placement.Options)) *process {
 	options := placement.Options{Charts: charts}
 	if withOCM() {
 		showMembers(mgr)
-		options.Marks = view.Marks
+		options.Marks = membermirror.Marks
 	}
 	for _, change := range alter {
 		change(&options)

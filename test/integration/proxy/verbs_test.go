@@ -35,7 +35,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/apiserver"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
-	"fleetgate.io/fleetgate/pkg/cluster"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/identity"
 	"fleetgate.io/fleetgate/pkg/install"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/impersonation"
@@ -98,7 +98,7 @@ func startGateway(ctx context.Context) *runningGateway {
 		}),
 		Dialer: g.registry, NotConnected: tunnel.ErrNotConnected, Connected: g.registry.Connected,
 		Expected: func(name string) bool { return name != lostName },
-		Tunnels:  g.registry.UpgradeHandler, IsAgentOf: (&cluster.Identities{Reader: informers, Seats: cluster.FleetSeats()}).IsAgentOf,
+		Tunnels:  g.registry.UpgradeHandler, IsAgentOf: (&identity.Identities{Reader: informers, Seats: identity.FleetSeats()}).IsAgentOf,
 	}.Complete()
 	Expect(err).NotTo(HaveOccurred())
 	server, err := completed.New(ctx)

@@ -34,9 +34,9 @@ import (
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/cluster/enroll"
-	"fleetgate.io/fleetgate/pkg/cluster/memberevents"
-	"fleetgate.io/fleetgate/pkg/cluster/membership"
+	"fleetgate.io/fleetgate/pkg/cluster/agent/enroll"
+	"fleetgate.io/fleetgate/pkg/cluster/agent/events"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/membership"
 	"fleetgate.io/fleetgate/test/expect"
 )
 
@@ -62,7 +62,7 @@ func recorderOf(config *rest.Config) events.EventRecorder {
 	GinkgoHelper()
 	manager, err := ctrl.NewManager(config, ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}})
 	Expect(err).NotTo(HaveOccurred())
-	agents, err := memberevents.Of(manager)
+	agents, err := events.Of(manager)
 	Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -28,15 +28,15 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/cluster"
-	"fleetgate.io/fleetgate/pkg/cluster/azurefleet"
-	"fleetgate.io/fleetgate/pkg/cluster/clusterapi"
-	"fleetgate.io/fleetgate/pkg/cluster/enroll"
-	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
-	"fleetgate.io/fleetgate/pkg/cluster/importer"
-	"fleetgate.io/fleetgate/pkg/cluster/membership"
-	"fleetgate.io/fleetgate/pkg/cluster/profile"
-	"fleetgate.io/fleetgate/pkg/cluster/registration"
+	"fleetgate.io/fleetgate/pkg/cluster/agent/enroll"
+	"fleetgate.io/fleetgate/pkg/cluster/agent/heartbeat"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/azurefleet"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/clusterapi"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/identity"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/importer"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/membership"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/profile"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/registration"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
 	"fleetgate.io/fleetgate/pkg/work/apply"
 )
@@ -114,12 +114,12 @@ func startAnother(o gatewayOptions) *gateway {
 		&membership.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Secrets: members,
 			Recorder: mgr.GetEventRecorder(membership.EventSource),
-			Rules:    memberRules, ClusterRules: clusterRules, Seats: cluster.FleetSeats(),
+			Rules:    memberRules, ClusterRules: clusterRules, Seats: identity.FleetSeats(),
 			Orders:          []schema.GroupVersionKind{placementv1beta1.GroupVersion.WithKind("Work")},
 			ForceDeleteWait: o.forceDeleteWait,
 		},
 		&membership.StatusReconciler{
-			Client: mgr.GetClient(), Seats: cluster.FleetSeats(), Leases: members, Clock: clock.RealClock{}, Recorder: mgr.GetEventRecorder(membership.EventSource),
+			Client: mgr.GetClient(), Seats: identity.FleetSeats(), Leases: members, Clock: clock.RealClock{}, Recorder: mgr.GetEventRecorder(membership.EventSource),
 			Silence: o.silence, TaintUnreachable: o.silence > 0,
 		},
 		&registration.TokenReconciler{

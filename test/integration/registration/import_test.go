@@ -20,7 +20,7 @@ import (
 
 	"fleetgate.io/fleetgate/charts"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/cluster/importer"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/importer"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart/engine"
 	"fleetgate.io/fleetgate/test/env"

@@ -18,9 +18,9 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/cluster/enroll"
-	"fleetgate.io/fleetgate/pkg/cluster/membership"
-	"fleetgate.io/fleetgate/pkg/cluster/registration"
+	"fleetgate.io/fleetgate/pkg/cluster/agent/enroll"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/membership"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/registration"
 	"fleetgate.io/fleetgate/test/expect"
 )
 

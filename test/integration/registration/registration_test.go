@@ -20,9 +20,9 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/cluster"
-	"fleetgate.io/fleetgate/pkg/cluster/enroll"
-	"fleetgate.io/fleetgate/pkg/cluster/registration"
+	"fleetgate.io/fleetgate/pkg/cluster/agent/enroll"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/identity"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/registration"
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/expect"
 )
@@ -93,7 +93,7 @@ var _ = Describe("Registering with a token", func() {
 		}).Should(Succeed())
 
 		By("answering whose member the agent's account is")
-		members := &cluster.Identities{Reader: hubClient, Seats: cluster.FleetSeats()}
+		members := &identity.Identities{Reader: hubClient, Seats: identity.FleetSeats()}
 		Expect(members.MembersOf(ctx, clusterv1beta1.AgentUsername(want))).To(ConsistOf(want))
 		Expect(members.IsAgentOf(ctx, clusterv1beta1.AgentUsername(want), want)).To(BeTrue())
 	})

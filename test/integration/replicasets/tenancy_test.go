@@ -17,7 +17,7 @@ import (
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/cluster/clusterset"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/clusterset"
 	"fleetgate.io/fleetgate/pkg/placement/replicaset"
 )
 

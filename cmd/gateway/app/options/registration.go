@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/cluster/clusterapi"
-	"fleetgate.io/fleetgate/pkg/cluster/registration"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/clusterapi"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/registration"
 )
 
 // Values of --registration-policy and --self-assigned-labels.

@@ -1,0 +1,90 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package events
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+)
+
+// tries is how many names are tried for an event: an agent of before, or this one before it
+// was restarted, may have taken some.
+const tries = 8
+
+// sink writes events under the names that members have. Recorders go on to call an event
+// by the name that they gave it themselves.
+type sink struct {
+	events.EventSink
+
+	// mu guards what follows.
+	mu sync.Mutex
+	// next is the number that is tried next.
+	next int
+	// given are the recorders' names of the events that have a number.
+	given [clusterv1beta1.MaxAgentEvents]string
+}
+
+func newSink(to events.EventSink) *sink {
+	return &sink{EventSink: to, next: rand.N(clusterv1beta1.MaxAgentEvents)}
+}
+
+// Create writes an event under a name that is free. The error is AlreadyExists if none was
+// found, for which a recorder drops the event.
+func (s *sink) Create(ctx context.Context, event *eventsv1.Event) (created *eventsv1.Event, err error) {
+	for range tries {
+		number := s.number()
+		created, err = s.EventSink.Create(ctx, named(event, number))
+		if err == nil {
+			s.note(number, event.Name)
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			return created, err
+		}
+	}
+	return nil, err
+}
+
+// Patch says of an event that it happened again. The error is NotFound if it has no name
+// any more, for which a recorder makes it anew.
+func (s *sink) Patch(ctx context.Context, event *eventsv1.Event, patch []byte) (*eventsv1.Event, error) {
+	number := s.numberOf(event.Name)
+	if number < 0 {
+		return nil, apierrors.NewNotFound(eventsv1.Resource("events"), event.Name)
+	}
+	return s.EventSink.Patch(ctx, named(event, number), patch)
+}
+
+func named(event *eventsv1.Event, number int) *eventsv1.Event {
+	copied := event.DeepCopy()
+	copied.Name = clusterv1beta1.AgentEventName(number)
+	return copied
+}
+
+func (s *sink) number() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	number := s.next
+	s.next = (number + 1) % clusterv1beta1.MaxAgentEvents
+	return number
+}
+
+func (s *sink) note(number int, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.given[number] = name
+}
+
+func (s *sink) numberOf(name string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Index(s.given[:], name)
+}

@@ -1,0 +1,105 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hubcertificate
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/certificate"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+)
+
+const (
+	// lifetime is what is asked for: nobody can call a certificate back.
+	lifetime = 30 * 24 * time.Hour
+	// The hub is asked soon at first whether it gives certificates, then rarely.
+	firstAsk  = time.Second
+	rarestAsk = 5 * time.Minute
+)
+
+// Keeper keeps a certificate. All of its fields are needed.
+type Keeper struct {
+	// Member reaches the member, and Namespace is that of the agent there.
+	Member    kubernetes.Interface
+	Namespace string
+	// Hub reaches the hub as the account of the agent.
+	Hub kubernetes.Interface
+	// Origin tells hubs apart: the certificate of one is of no use on another.
+	Origin string
+	// Cluster is the member's name.
+	Cluster string
+}
+
+// Run keeps the certificate until ctx ends, from when the hub lets the agent ask for one. What
+// stands against that is logged.
+func (k *Keeper) Run(ctx context.Context) error {
+	told := ""
+	for pause := firstAsk; ; pause = min(2*pause, rarestAsk) {
+		manager, err := k.manager(ctx)
+		if err == nil {
+			manager.Start() // It ends with ctx.
+			<-ctx.Done()
+			return nil
+		}
+		if ctx.Err() == nil && err.Error() != told {
+			told = err.Error()
+			log.FromContext(ctx).V(1).Info("No certificate is kept: " + told)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+	}
+}
+
+// manager is what asks in time, if the hub lets it.
+func (k *Keeper) manager(ctx context.Context) (certificate.Manager, error) {
+	if err := k.mayAsk(ctx); err != nil {
+		return nil, err
+	}
+	life := lifetime
+	return certificate.NewManager(&certificate.Config{
+		Ctx:  &ctx,
+		Name: "hub-certificate",
+		ClientsetFn: func(*tls.Certificate) (kubernetes.Interface, error) {
+			return asking{Interface: k.Hub, cluster: k.Cluster}, nil
+		},
+		Template: &x509.CertificateRequest{Subject: pkix.Name{
+			CommonName:   clusterv1.UserPrefix + k.Cluster + ":" + clusterv1.AgentName,
+			Organization: []string{clusterv1.UserPrefix + k.Cluster, clusterv1.AgentsGroup},
+		}},
+		SignerName:                   certificatesv1.KubeAPIServerClientSignerName,
+		RequestedCertificateLifetime: &life,
+		Usages:                       []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth},
+		CertificateStore:             &store{Keeper: k, ctx: ctx},
+	})
+}
+
+// mayAsk is nil if the hub lets the agent ask for a certificate.
+func (k *Keeper) mayAsk(ctx context.Context) error {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests", Verb: "create"},
+	}}
+	answer, err := k.Hub.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("asking whether the agent may ask for a certificate: %w", err)
+	}
+	if !answer.Status.Allowed {
+		return errors.New("the hub does not let the agent ask for a certificate: it does so with registration among the gateway's --ocm, once the member is let in")
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hubcertificate
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/certificate"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Secret holds the certificate and its key, in the agent's namespace on the member.
+const Secret = "agent-certificate"
+
+// originKey in it is of which hub the certificate is.
+const originKey = "hub"
+
+// store is the Secret, as what keeps certificates wants to have it.
+type store struct {
+	*Keeper
+	//lint:ignore containedctx It is that of the Keeper's run: the interface has no place for it.
+	ctx context.Context
+}
+
+var _ certificate.Store = (*store)(nil)
+
+// Current is the certificate that is kept, or an error that says that another one is to be asked for.
+func (s *store) Current() (*tls.Certificate, error) {
+	secret, err := s.Member.CoreV1().Secrets(s.Namespace).Get(s.ctx, Secret, metav1.GetOptions{})
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading Secret %s/%s: %w", s.Namespace, Secret, err)
+	}
+	none := certificate.NoCertKeyError("no certificate of this hub is kept")
+	if err != nil || string(secret.Data[originKey]) != s.Origin {
+		return nil, &none
+	}
+	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		//lint:ignore nilerr What somebody broke is as good as none.
+		return nil, &none
+	}
+	return &pair, nil
+}
+
+// Update keeps another one.
+func (s *store) Update(cert, key []byte) (*tls.Certificate, error) {
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("reading the certificate that the hub gave: %w", err)
+	}
+	secrets := s.Member.CoreV1().Secrets(s.Namespace)
+	secret, err := secrets.Get(s.ctx, Secret, metav1.GetOptions{})
+	write := func() (*corev1.Secret, error) { return secrets.Update(s.ctx, secret, metav1.UpdateOptions{}) }
+	if apierrors.IsNotFound(err) {
+		secret, err = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: Secret}, Type: corev1.SecretTypeTLS}, nil
+		write = func() (*corev1.Secret, error) { return secrets.Create(s.ctx, secret, metav1.CreateOptions{}) }
+	}
+	if err == nil {
+		secret.Data = map[string][]byte{corev1.TLSCertKey: cert, corev1.TLSPrivateKeyKey: key, originKey: []byte(s.Origin)}
+		_, err = write()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("keeping the certificate in Secret %s/%s: %w", s.Namespace, Secret, err)
+	}
+	return &pair, nil
+}
+
+// Forget removes what is kept, for a member that has left.
+func Forget(ctx context.Context, member kubernetes.Interface, namespace string) error {
+	err := member.CoreV1().Secrets(namespace).Delete(ctx, Secret, metav1.DeleteOptions{})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing Secret %s/%s: %w", namespace, Secret, err)
+	}
+	return nil
+}

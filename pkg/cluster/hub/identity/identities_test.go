@@ -1,0 +1,67 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package identity
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/test/build"
+)
+
+func member(name string, identity rbacv1.Subject) clusterv1beta1.MemberCluster {
+	return clusterv1beta1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       clusterv1beta1.MemberClusterSpec{Identity: identity},
+	}
+}
+
+func TestMembersOf(t *testing.T) {
+	fleet := []clusterv1beta1.MemberCluster{
+		member("b", rbacv1.Subject{Kind: "User", Name: "principal"}),
+		member("a", rbacv1.Subject{Kind: "User", Name: "principal"}),
+		member("account", rbacv1.Subject{Kind: "ServiceAccount", Namespace: "ops", Name: "robot"}),
+		member("group", rbacv1.Subject{Kind: "Group", Name: "robots"}),
+		member("nobody", rbacv1.Subject{Kind: "User"}),
+	}
+	tests := map[string]struct {
+		username string
+		want     []string
+	}{
+		"a user may speak for several members":              {"principal", []string{"a", "b"}},
+		"a service account by its user name":                {"system:serviceaccount:ops:robot", []string{"account"}},
+		"a service account's bare name is another user":     {"robot", nil},
+		"the name of a group opens nothing":                 {"robots", nil},
+		"a member's own agent":                              {"system:serviceaccount:fleet-member-group:agent", []string{"group"}},
+		"the agent of a member that does not exist":         {"system:serviceaccount:fleet-member-gone:agent", nil},
+		"another account of the member's namespace":         {"system:serviceaccount:fleet-member-group:default", nil},
+		"an account called agent in an ordinary namespace":  {"system:serviceaccount:group:agent", nil},
+		"nobody is nobody, also where an identity is empty": {"", nil},
+	}
+	builder := fake.NewClientBuilder().WithScheme(build.Scheme(clusterv1beta1.AddToScheme))
+	for i := range fleet {
+		builder.WithObjects(&fleet[i])
+	}
+	identities := &Identities{Reader: builder.Build(), Seats: FleetSeats()}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			members, err := identities.MembersOf(t.Context(), tc.username)
+			if diff := cmp.Diff(tc.want, members); diff != "" || err != nil {
+				t.Errorf("members of %q: %v (-want +got):\n%s", tc.username, err, diff)
+			}
+			for _, member := range []string{"a", "b", "account", "group", "nobody", "gone"} {
+				is, err := identities.IsAgentOf(t.Context(), tc.username, member)
+				if want := slices.Contains(tc.want, member); is != want || err != nil {
+					t.Errorf("that %q is the agent of %q is %v, %v, want %v", tc.username, member, is, err, want)
+				}
+			}
+		})
+	}
+}

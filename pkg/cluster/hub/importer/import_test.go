@@ -1,0 +1,225 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package importer
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"fleetgate.io/fleetgate/charts"
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/cluster/agent/enroll"
+	"fleetgate.io/fleetgate/pkg/placement/helmchart"
+	"fleetgate.io/fleetgate/pkg/placement/helmchart/engine"
+)
+
+func TestNeedsAgent(t *testing.T) {
+	now := metav1.Now()
+	tests := map[string]struct {
+		change func(*registrationv1alpha1.Cluster)
+		want   bool
+	}{
+		"installed":               {func(*registrationv1alpha1.Cluster) {}, false},
+		"never installed":         {func(c *registrationv1alpha1.Cluster) { c.Status.AgentDeployedGeneration = nil }, true},
+		"somebody wants it again": {func(c *registrationv1alpha1.Cluster) { c.Spec.RedeployAgentGeneration = 2 }, true},
+		"the hub has another URL": {func(c *registrationv1alpha1.Cluster) { c.Status.APIServerURL = "https://old" }, true},
+		"the hub has another CA":  {func(c *registrationv1alpha1.Cluster) { c.Status.APIServerCAHash = "old" }, true},
+		"no kubeconfig":           {func(c *registrationv1alpha1.Cluster) { *c = registrationv1alpha1.Cluster{} }, false},
+		"on its way out, never installed": {func(c *registrationv1alpha1.Cluster) {
+			c.Status.AgentDeployedGeneration, c.DeletionTimestamp = nil, &now
+		}, false},
+		"another manager's, not installed": {func(c *registrationv1alpha1.Cluster) {
+			c.Status.AgentDeployedGeneration, c.Labels = nil, map[string]string{registrationv1alpha1.LabelClusterManagement: "x"}
+		}, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			cluster := &registrationv1alpha1.Cluster{}
+			cluster.Spec.KubeConfigSecret = "kubeconfig"
+			cluster.Spec.RedeployAgentGeneration = 1
+			cluster.Status.AgentDeployedGeneration = ptr.To[int64](1)
+			cluster.Status.APIServerURL, cluster.Status.APIServerCAHash = "https://hub", hashOf([]byte("ca"))
+			tc.change(cluster)
+			if got := needsAgent(cluster, "https://hub", hashOf([]byte("ca"))); got != tc.want {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// inProcess renders without a process of its own.
+type inProcess struct{}
+
+func (inProcess) Render(_ context.Context, r *helmchart.Release) (*helmchart.Answer, error) {
+	answer := engine.Render(r)
+	if answer.Problem != nil {
+		return nil, answer.Problem
+	}
+	return answer, nil
+}
+
+func agentChart(t *testing.T) Chart {
+	t.Helper()
+	packed, err := charts.Agent()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &helmchart.Bundled{Engine: inProcess{}, Package: packed}
+}
+
+// token are values as a registration token's Secret holds them.
+var token = registrationv1alpha1.AgentValues{
+	ClusterNamespace: "fleet-default", TokenName: "import-token-c", Token: "fleetgate-token", APIServerURL: "https://hub:6443",
+	Internal: &registrationv1alpha1.InternalValues{SystemNamespace: "cattle-fleet-system"},
+}
+
+func TestManifestsFollowTheCluster(t *testing.T) {
+	cluster := &registrationv1alpha1.Cluster{}
+	cluster.Spec.ClientID, cluster.Spec.AgentNamespace, cluster.Spec.PrivateRepoURL = "id", "agents", "registry.local:5000/"
+	cluster.Spec.HostNetwork = ptr.To(true)
+	cluster.Spec.AgentTolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	cluster.Spec.AgentPullSecrets = &[]corev1.LocalObjectReference{{Name: "pull"}}
+	cluster.Spec.AgentEnvVars = []corev1.EnvVar{{Name: "HTTPS_PROXY", Value: "http://proxy"}}
+	cluster.Spec.AgentResources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("99Mi")}}
+	cluster.Spec.AgentAffinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}
+	r := &Reconciler{Chart: agentChart(t), Image: "fleetgate/agent:v1"}
+	objects, err := r.manifests(t.Context(), cluster, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first := objects[0]; first.GetKind() != "Namespace" || first.GetName() != "agents" {
+		t.Errorf("first is %s %q", first.GetKind(), first.GetName())
+	}
+	known := Mapper()
+	for _, object := range objects {
+		kind := object.GroupVersionKind()
+		mapping, err := known.RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil {
+			t.Errorf("%s cannot be applied: %v", kind, err)
+		} else if namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace; namespaced != (object.GetNamespace() != "") {
+			t.Errorf("%s %q is in namespace %q", kind.Kind, object.GetName(), object.GetNamespace())
+		}
+		if manager, labelled := object.GetLabels()[managedByLabel]; labelled && manager != managedBy {
+			t.Errorf("%s %q is of a release of %s, which there is not", kind.Kind, object.GetName(), manager)
+		}
+		for annotation := range object.GetAnnotations() {
+			if strings.HasPrefix(annotation, hookAnnotations) {
+				t.Errorf("%s %q has annotation %s", kind.Kind, object.GetName(), annotation)
+			}
+		}
+	}
+	var secret corev1.Secret
+	find(t, objects, "Secret", &secret)
+	var bootstrap enroll.Bootstrap
+	if err := yaml.Unmarshal([]byte(secret.StringData[registrationv1alpha1.RegistrationValuesKey]), &bootstrap); err != nil {
+		t.Fatal(err)
+	}
+	if secret.Namespace != "agents" || bootstrap.ClientID != "id" || bootstrap.Token != "fleetgate-token" || bootstrap.ClusterNamespace != "fleet-default" {
+		t.Errorf("Secret in %q with values %+v", secret.Namespace, bootstrap)
+	}
+	last := objects[len(objects)-1]
+	var deployment appsv1.Deployment
+	find(t, objects, "Deployment", &deployment)
+	if last.GetKind() != "Deployment" || deployment.Name != ReleaseName || deployment.Namespace != "agents" {
+		t.Errorf("last is %s %q in %q", last.GetKind(), last.GetName(), last.GetNamespace())
+	}
+	pod := deployment.Spec.Template.Spec
+	container := pod.Containers[0]
+	if container.Image != "registry.local:5000/fleetgate/agent:v1" || !pod.HostNetwork || len(pod.Tolerations) != 1 || len(pod.ImagePullSecrets) != 1 ||
+		pod.Affinity == nil || container.Resources.Limits.Memory().String() != "99Mi" || !slices.Contains(container.Env, cluster.Spec.AgentEnvVars[0]) {
+		t.Errorf("pod: %+v", pod)
+	}
+}
+
+func find(t *testing.T, objects []*unstructured.Unstructured, kind string, into any) {
+	t.Helper()
+	for _, object := range objects {
+		if object.GetKind() == kind {
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatalf("no %s is applied", kind)
+}
+
+func TestImagesOfPrivateRegistries(t *testing.T) {
+	tests := map[string]struct {
+		registry, image string
+		want            imageValues
+	}{
+		"a tag":                   {"", "ghcr.io/fleetgate/agent:v1", imageValues{Repository: "ghcr.io/fleetgate/agent", Tag: "v1"}},
+		"a digest":                {"", "ghcr.io/fleetgate/agent@sha256:ab", imageValues{Repository: "ghcr.io/fleetgate/agent", Digest: "sha256:ab"}},
+		"both":                    {"", "agent:v1@sha256:ab", imageValues{Repository: "agent", Tag: "v1", Digest: "sha256:ab"}},
+		"neither":                 {"", "localhost:5000/agent", imageValues{Repository: "localhost:5000/agent"}},
+		"a registry with a port":  {"localhost:5000", "fleetgate/agent:v1", imageValues{Repository: "localhost:5000/fleetgate/agent", Tag: "v1"}},
+		"a registry with a slash": {"registry.local/", "agent:v1", imageValues{Repository: "registry.local/agent", Tag: "v1"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := imageAt(tc.registry, tc.image); got != tc.want {
+				t.Errorf("imageAt(%q, %q) = %+v, want %+v", tc.registry, tc.image, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestExplainNamesTheRemedy(t *testing.T) {
+	resource := schema.GroupResource{Resource: "namespaces"}
+	refused := &url.Error{Op: "Patch", URL: "https://m", Err: &net.OpError{Op: "dial", Err: errors.New("connection refused")}}
+	tests := map[string]struct {
+		err          error
+		reason, part string
+	}{
+		"nobody answers":       {refused, ReasonUnreachable, "ClusterRegistrationToken"},
+		"a wrong credential":   {apierrors.NewUnauthorized("no"), ReasonKubeConfigRefused, "Secret"},
+		"a right that lacks":   {apierrors.NewForbidden(resource, "x", errors.New("no")), ReasonApplyFailed, "Namespace"},
+		"a server in disorder": {apierrors.NewGenericServerResponse(http.StatusBadGateway, "patch", resource, "x", "", 0, true), ReasonApplyFailed, "Namespace"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			namespace := &unstructured.Unstructured{}
+			namespace.SetAPIVersion("v1")
+			namespace.SetKind("Namespace")
+			got := explain(namespace, "https://m", tc.err)
+			if got.reason != tc.reason || !strings.Contains(got.message, tc.part) || got.retry != retryLater {
+				t.Errorf("got %+v, want %s with %q", got, tc.reason, tc.part)
+			}
+		})
+	}
+}
+
+func TestAFailureKeepsWhatWasInstalled(t *testing.T) {
+	cluster := &registrationv1alpha1.Cluster{}
+	cluster.Spec.RedeployAgentGeneration = 3
+	now := time.Now()
+	cluster.Status = desiredStatus(cluster, &outcome{reason: ReasonImported}, "https://hub", "hash", now)
+	if *cluster.Status.AgentDeployedGeneration != 3 || cluster.Status.APIServerURL != "https://hub" {
+		t.Errorf("not recorded: %+v", cluster.Status)
+	}
+	cluster.Status = desiredStatus(cluster, failed(ReasonUnreachable, "no"), "https://new", "hash", now)
+	if cluster.Status.APIServerURL != "https://hub" || cluster.Status.Conditions[0].Status != corev1.ConditionFalse {
+		t.Errorf("after a failure: %+v", cluster.Status)
+	}
+}

@@ -1,0 +1,364 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package membership
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/identity"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+)
+
+// StatusControllerName is the name of the controller that StatusReconciler is.
+const StatusControllerName = "membercluster.status"
+
+// Bounds of what is copied from a member: what is beyond them is left out.
+const (
+	maxAgents              = 8
+	maxConditions          = 16
+	maxMessageLength       = 1024
+	maxProperties          = 200
+	maxPropertyValueLength = 16 * 1024
+	maxPropertiesLength    = 128 * 1024
+	maxResources           = 100
+	maxNamespaces          = 200
+)
+
+// StatusReconciler copies what a member's agents report to its MemberCluster.
+type StatusReconciler struct {
+	// Client reads MemberClusters and InternalMemberClusters, from a cache if it
+	// has one, and writes MemberClusters.
+	Client client.Client
+	// Seats say where members live on the hub.
+	Seats identity.Seats
+	// Leases, if set, is a cache that NewMemberCache made: a member whose agent renews
+	// its Lease there is alive.
+	Leases cache.Cache
+	// Recorder records that a member joined or left, or fell silent.
+	Recorder events.EventRecorder
+	// Clock tells the time.
+	Clock clock.PassiveClock
+	// Silence is how long an agent may send no heartbeat until its member's state is
+	// Unknown; two of its own heartbeat periods if that is longer. Zero means
+	// DefaultSilence.
+	Silence time.Duration
+	// TaintUnreachable puts clusterv1beta1.TaintUnreachable on members that fell silent.
+	// The taint is taken away in any case when a member is heard of again.
+	TaintUnreachable bool
+	// Version is the gateway's own: members whose agents are too old for it are told so.
+	// Empty means that none is.
+	Version string
+	// Concurrency is how many members are worked on at a time. Zero means one.
+	Concurrency int
+
+	pulses pulses
+}
+
+const (
+	// DefaultSilence is after how long without a heartbeat a member's state is Unknown.
+	DefaultSilence = 3 * time.Minute
+	// heartbeatInterval is how old the heartbeat that a MemberCluster shows may become before a
+	// later one is written there for its own sake. Who judges by it goes by condition Joined,
+	// which knows of those between.
+	heartbeatInterval = 5 * time.Minute
+)
+
+var _ reconcile.Reconciler = (*StatusReconciler)(nil)
+
+// SetupWithManager watches InternalMemberClusters, Leases, and of MemberClusters only
+// the generation and what the hub knows of their infrastructure: whoever writes a MemberCluster's status by hand, as tests of other
+// products do, keeps what was written until the agent's next report.
+func (r *StatusReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named(StatusControllerName).
+		For(&clusterv1beta1.InternalMemberCluster{}).
+		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.internalOf),
+			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, annotationChanged(clusterv1beta1.AnnotationProperties)))).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Concurrency})
+	if r.Leases != nil {
+		b.WatchesRawSource(leaseSource(r.Leases, r.Seats))
+	}
+	return b.Complete(r)
+}
+
+func (r *StatusReconciler) internalOf(_ context.Context, mc client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: internalKey(r.Seats, mc.GetName())}}
+}
+
+func internalKey(seats identity.Seats, member string) client.ObjectKey {
+	return client.ObjectKey{Namespace: seats.Namespace(member), Name: member}
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *StatusReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if req.Namespace != r.Seats.Namespace(req.Name) {
+		return ctrl.Result{}, nil
+	}
+	var imc clusterv1beta1.InternalMemberCluster
+	if err := r.Client.Get(ctx, req.NamespacedName, &imc); err != nil {
+		r.pulses.forget(req.Name)
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	var mc clusterv1beta1.MemberCluster
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: req.Name}, &mc); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !metav1.IsControlledBy(&imc, &mc) {
+		return ctrl.Result{}, nil
+	}
+	left, err := r.reconcile(ctx, &mc, &imc)
+	return reconcileutil.RequeueOnConflict(ctrl.Result{RequeueAfter: left}, client.IgnoreNotFound(err))
+}
+
+// reconcile returns how long until the member has to be heard of again, or zero if it
+// is silent.
+func (r *StatusReconciler) reconcile(ctx context.Context, mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberCluster) (time.Duration, error) {
+	if wait := early(mc, imc, r.Clock.Since(imc.CreationTimestamp.Time)); wait > 0 {
+		return wait, nil
+	}
+	lease, err := r.lease(ctx, mc.Name)
+	if err != nil {
+		return 0, err
+	}
+	d := r.decide(mc, imc, lease)
+	if err := r.writeStatus(ctx, mc, d.status); err != nil {
+		return 0, err
+	}
+	r.pulses.show(mc.Name, d.from)
+	return d.left, r.writeTaint(ctx, mc, d.silent)
+}
+
+// firstReport is how long a new member's agent may take to report until the MemberCluster
+// says that it has not: mostly it has, and that is one write less.
+const firstReport = 2 * time.Second
+
+// readySoon is when to look again at a member whose agent was faster than the MemberCluster
+// was told that it is ready to join: both are written to one status, and who came second
+// would have to begin anew.
+const readySoon = 20 * time.Millisecond
+
+// early is for how long the status of a member waits to be written, that long after its seat
+// was made; zero if it need not.
+func early(mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberCluster, age time.Duration) time.Duration {
+	left := firstReport - age
+	switch {
+	case left <= 0:
+		return 0
+	case isNew(mc, imc):
+		return min(left, firstReport)
+	case !meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1beta1.ConditionReadyToJoin):
+		return readySoon
+	}
+	return 0
+}
+
+// isNew reports whether nothing was heard of a member yet, and nothing told of it.
+func isNew(mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberCluster) bool {
+	return len(imc.Status.AgentStatus) == 0 && meta.FindStatusCondition(mc.Status.Conditions, clusterv1beta1.ConditionJoined) == nil
+}
+
+// decision is what follows from what an agent has written by now.
+type decision struct {
+	status clusterv1beta1.MemberClusterStatus
+	from   written
+	// left is how long until the member has to be heard of again; zero if it is silent.
+	left   time.Duration
+	silent bool
+}
+
+func (r *StatusReconciler) decide(mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberCluster, lease *coordinationv1.Lease) decision {
+	b := beatOf(imc, lease)
+	pulse := r.pulses.observe(mc.Name, b, r.Clock)
+	d := decision{
+		from: written{report: imc.ResourceVersion, lease: b.lease},
+		left: max(0, r.silence(imc)-r.Clock.Since(pulse.at)),
+	}
+	d.silent = d.left == 0 || wasSilent(mc, imc) && !pulse.heard
+	d.status = r.nextStatus(mc, imc, d.from, pulse, d.silent)
+	return d
+}
+
+func (r *StatusReconciler) lease(ctx context.Context, member string) (*coordinationv1.Lease, error) {
+	if r.Leases == nil {
+		return nil, nil
+	}
+	var lease coordinationv1.Lease
+	key := client.ObjectKey{Namespace: r.Seats.Namespace(member), Name: r.Seats.Lease}
+	if err := r.Leases.Get(ctx, key, &lease); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return &lease, nil
+}
+
+func (r *StatusReconciler) silence(imc *clusterv1beta1.InternalMemberCluster) time.Duration {
+	periods := 2 * time.Duration(imc.Spec.HeartbeatPeriodSeconds) * time.Second
+	return max(cmp.Or(r.Silence, DefaultSilence), periods)
+}
+
+// wasSilent tells whether the MemberCluster shows a member that fell silent after its
+// agent had joined.
+func wasSilent(mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberCluster) bool {
+	agent := mc.Status.AgentStatusOf(clusterv1beta1.MemberAgent)
+	return agent != nil && !agent.LastReceivedHeartbeat.IsZero() &&
+		joinedStatus(mc.Status.Conditions) == metav1.ConditionUnknown &&
+		joinedOf(imc.Status.AgentStatusOf(clusterv1beta1.MemberAgent)) == metav1.ConditionTrue
+}
+
+// nextStatus is the status to show. One that differs only in when things were observed
+// waits until the heartbeat is old enough: each write is one of a thousand members'.
+func (r *StatusReconciler) nextStatus(mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberCluster, from written, p pulse, silent bool) clusterv1beta1.MemberClusterStatus {
+	newReport, newLease := r.pulses.changed(mc.Name, from)
+	report := &imc.Status
+	if !newReport {
+		report = reportOf(&mc.Status)
+	}
+	status := desiredStatus(mc, report)
+	tellOutdated(&status, r.Version, mc.Generation)
+	if agent := status.AgentStatusOf(clusterv1beta1.MemberAgent); agent != nil && len(imc.Status.AgentStatus) > 0 && (newReport || newLease) {
+		agent.LastReceivedHeartbeat = desiredHeartbeat(&mc.Status, p)
+	}
+	if silent && joinedStatus(status.Conditions) == metav1.ConditionTrue {
+		tellLastBeat(mc, &status, p)
+		meta.SetStatusCondition(&status.Conditions, silentCondition(mc.Generation))
+	}
+	if equality.Semantic.DeepEqual(timeless(mc.Status), timeless(status)) && !isHeartbeatDue(mc.Status, status) {
+		return mc.Status
+	}
+	return status
+}
+
+// tellLastBeat says of a member that falls silent when it was heard of last: the Leases since
+// the heartbeat that is shown were not worth a write each. Once told, it is not touched again.
+func tellLastBeat(mc *clusterv1beta1.MemberCluster, status *clusterv1beta1.MemberClusterStatus, p pulse) {
+	agent := status.AgentStatusOf(clusterv1beta1.MemberAgent)
+	if agent != nil && joinedStatus(mc.Status.Conditions) == metav1.ConditionTrue {
+		agent.LastReceivedHeartbeat = desiredHeartbeat(&mc.Status, p)
+	}
+}
+
+// reportOf is the report that a MemberCluster shows.
+func reportOf(shown *clusterv1beta1.MemberClusterStatus) *clusterv1beta1.InternalMemberClusterStatus {
+	return &clusterv1beta1.InternalMemberClusterStatus{
+		AgentStatus:   shown.AgentStatus,
+		Properties:    shown.Properties,
+		ResourceUsage: shown.ResourceUsage,
+		Namespaces:    shown.Namespaces,
+		Conditions:    passingAmong(shown.Conditions),
+	}
+}
+
+// desiredHeartbeat is when the hub heard of the agent by its own clock, as far as it
+// knows: what a former gateway wrote stands until the next beat.
+func desiredHeartbeat(shown *clusterv1beta1.MemberClusterStatus, p pulse) metav1.Time {
+	agent := shown.AgentStatusOf(clusterv1beta1.MemberAgent)
+	if !p.heard && agent != nil && !agent.LastReceivedHeartbeat.IsZero() {
+		return agent.LastReceivedHeartbeat
+	}
+	return metav1.NewTime(p.at.Truncate(time.Second))
+}
+
+func isHeartbeatDue(shown, wanted clusterv1beta1.MemberClusterStatus) bool {
+	before, after := shown.AgentStatusOf(clusterv1beta1.MemberAgent), wanted.AgentStatusOf(clusterv1beta1.MemberAgent)
+	return before != nil && after != nil &&
+		after.LastReceivedHeartbeat.Sub(before.LastReceivedHeartbeat.Time) >= heartbeatInterval
+}
+
+// timeless is the status without the times of observation.
+func timeless(status clusterv1beta1.MemberClusterStatus) clusterv1beta1.MemberClusterStatus {
+	bare := *status.DeepCopy()
+	for i := range bare.AgentStatus {
+		bare.AgentStatus[i].LastReceivedHeartbeat = metav1.Time{}
+	}
+	for name, property := range bare.Properties {
+		property.ObservationTime = metav1.Time{}
+		bare.Properties[name] = property
+	}
+	bare.ResourceUsage.ObservationTime = metav1.Time{}
+	return bare
+}
+
+func (r *StatusReconciler) writeStatus(ctx context.Context, mc *clusterv1beta1.MemberCluster, status clusterv1beta1.MemberClusterStatus) error {
+	base := mc.DeepCopy()
+	mc.Status = status
+	if equality.Semantic.DeepEqual(base.Status, mc.Status) {
+		return nil
+	}
+	if err := r.Client.Status().Update(ctx, mc); err != nil {
+		return fmt.Errorf("writing the status of MemberCluster %q: %w", mc.Name, err)
+	}
+	before := joinedStatus(base.Status.Conditions)
+	if after := meta.FindStatusCondition(status.Conditions, clusterv1beta1.ConditionJoined); after.Status != before {
+		log.FromContext(ctx).Info("Member cluster changed its state", "joined", after.Status, "message", after.Message)
+		r.joinedEvent(mc, after)
+	}
+	return nil
+}
+
+// writeTaint taints a silent member, if that is wanted, and no other.
+func (r *StatusReconciler) writeTaint(ctx context.Context, mc *clusterv1beta1.MemberCluster, silent bool) error {
+	taints := desiredTaints(mc.Spec.Taints, silent && r.TaintUnreachable && wasHeard(mc))
+	if equality.Semantic.DeepEqual(taints, mc.Spec.Taints) {
+		return nil
+	}
+	return reconcileutil.Patch(ctx, r.Client, mc, func() { mc.Spec.Taints = taints }, "tainting MemberCluster %q", mc.Name)
+}
+
+func wasHeard(mc *clusterv1beta1.MemberCluster) bool {
+	return mc.Status.AgentStatusOf(clusterv1beta1.MemberAgent) != nil
+}
+
+func desiredTaints(taints []clusterv1beta1.Taint, unreachable bool) []clusterv1beta1.Taint {
+	ours := func(t clusterv1beta1.Taint) bool { return t.Key == clusterv1beta1.TaintUnreachable }
+	if unreachable == slices.ContainsFunc(taints, ours) {
+		return taints
+	}
+	if unreachable {
+		return append(slices.Clone(taints), clusterv1beta1.Taint{Key: clusterv1beta1.TaintUnreachable, Effect: corev1.TaintEffectNoSchedule})
+	}
+	return slices.DeleteFunc(slices.Clone(taints), ours)
+}
+
+// silentCondition stands for what the agent said last when that is too old.
+func silentCondition(generation int64) metav1.Condition {
+	return metav1.Condition{
+		Type: clusterv1beta1.ConditionJoined, Status: metav1.ConditionUnknown,
+		Reason: clusterv1beta1.ReasonMemberClusterJoinStateUnknown, ObservedGeneration: generation,
+		Message: "the member's agent sends no heartbeat: what is placed stays on the member and changes wait; " +
+			"check on the member that the agent runs, and in its log that it reaches the hub",
+	}
+}
+
+// joinedEvent uses one reason for joined and left, as the API's reference does.
+func (r *StatusReconciler) joinedEvent(mc *clusterv1beta1.MemberCluster, joined *metav1.Condition) {
+	switch joined.Status {
+	case metav1.ConditionTrue:
+		r.Recorder.Eventf(mc, nil, corev1.EventTypeNormal, clusterv1beta1.EventMemberClusterJoined, "Join", "Member cluster joined")
+	case metav1.ConditionFalse:
+		r.Recorder.Eventf(mc, nil, corev1.EventTypeNormal, clusterv1beta1.EventMemberClusterJoined, "Leave", "Member cluster left")
+	case metav1.ConditionUnknown:
+		r.Recorder.Eventf(mc, nil, corev1.EventTypeWarning, clusterv1beta1.EventMemberClusterJoinStateUnknown, "Join", "%s", joined.Message)
+	}
+}

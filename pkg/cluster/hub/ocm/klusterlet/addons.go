@@ -1,0 +1,177 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package klusterlet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/managedcluster"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/kube/crdwait"
+)
+
+// AddOnsName is the name of the controller that AddOnReconciler is.
+const AddOnsName = "managedcluster.addons"
+
+// conditionAddOnAvailable is the condition of an add-on that says how it is.
+const conditionAddOnAvailable = "Available"
+
+// Values of the labels that say how an add-on is.
+const (
+	addOnAvailable   = "available"
+	addOnUnhealthy   = "unhealthy"
+	addOnUnreachable = "unreachable"
+)
+
+// AddOnReconciler says on ManagedClusters, by labels that Placements choose by, which add-ons they
+// have and how these are; and of the add-ons of a cluster that is not heard of that nobody knows
+// how they are, for it is that cluster's agent that would say. Add-ons themselves are another
+// product's: their kind need not be there, and none is made, changed otherwise or taken away.
+type AddOnReconciler struct {
+	// Client writes; it reads ManagedClusters, from a cache if it has one.
+	Client client.Client
+	// AddOns reads ManagedClusterAddOns; a cache is meant.
+	AddOns client.Reader
+	// Workers is how many clusters are looked at at a time. Zero means one.
+	Workers int
+}
+
+var _ reconcile.Reconciler = (*AddOnReconciler)(nil)
+
+// SetupWithManager has the controller started once the hub serves add-ons.
+func (r *AddOnReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return mgr.Add(&crdwait.Kinds{
+		Manager: mgr, Then: r.start,
+		Names:   []string{"managedclusteraddons." + managedcluster.AddOnKind().Group},
+		Missing: "No label of a ManagedCluster tells of add-ons until the hub serves them",
+	})
+}
+
+func (r *AddOnReconciler) start(mgr ctrl.Manager) error {
+	addOn := &unstructured.Unstructured{}
+	addOn.SetGroupVersionKind(managedcluster.AddOnKind())
+	return reconcileutil.SetupError(AddOnsName, ctrl.NewControllerManagedBy(mgr).
+		Named(AddOnsName).
+		For(&clusterv1.ManagedCluster{}).
+		Watches(addOn, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+			return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: object.GetNamespace()}}}
+		})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
+		Complete(r))
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *AddOnReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	cluster := &clusterv1.ManagedCluster{}
+	found, err := reconcileutil.GetIfExists(ctx, r.Client, req.NamespacedName, cluster, "reading ManagedCluster %q", req.Name)
+	if !found || cluster.DeletionTimestamp != nil {
+		return ctrl.Result{}, err
+	}
+	return reconcileutil.RequeueOnConflict(ctrl.Result{}, client.IgnoreNotFound(r.reconcile(ctx, cluster)))
+}
+
+func (r *AddOnReconciler) reconcile(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
+	available := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ConditionAvailable)
+	if available == nil {
+		// Its namespace may be somebody else's yet.
+		return nil
+	}
+	addOns := &unstructured.UnstructuredList{}
+	kind := managedcluster.AddOnKind()
+	addOns.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err := r.AddOns.List(ctx, addOns, client.InNamespace(cluster.Name)); err != nil {
+		return fmt.Errorf("listing the add-ons of ManagedCluster %q: %w", cluster.Name, err)
+	}
+	var failed []error
+	if available.Status == metav1.ConditionUnknown {
+		for i := range addOns.Items {
+			failed = append(failed, r.tellUnknown(ctx, &addOns.Items[i], *available))
+		}
+	}
+	failed = append(failed, reconcileutil.Patch(ctx, r.Client, cluster, func() {
+		cluster.Labels = labelsWith(cluster.Labels, addOns.Items)
+	}, "labelling ManagedCluster %q with its add-ons", cluster.Name))
+	return errors.Join(failed...)
+}
+
+// tellUnknown says of an add-on what is said of its cluster.
+func (r *AddOnReconciler) tellUnknown(ctx context.Context, addOn *unstructured.Unstructured, of metav1.Condition) error {
+	conditions, err := conditionsOf(addOn)
+	if err != nil {
+		// Its kind lets no such thing pass: it is of a version that is not known here.
+		return fmt.Errorf("reading the conditions of ManagedClusterAddOn %s/%s: %w", addOn.GetNamespace(), addOn.GetName(), err)
+	}
+	if !meta.SetStatusCondition(&conditions, metav1.Condition{Type: conditionAddOnAvailable, Status: of.Status, Reason: of.Reason, Message: of.Message}) {
+		return nil
+	}
+	told := make([]any, len(conditions))
+	for i := range conditions {
+		if told[i], err = runtime.DefaultUnstructuredConverter.ToUnstructured(&conditions[i]); err != nil {
+			return fmt.Errorf("encoding a condition of ManagedClusterAddOn %s/%s: %w", addOn.GetNamespace(), addOn.GetName(), err)
+		}
+	}
+	return reconcileutil.PatchStatus(ctx, r.Client, addOn, func() {
+		err = unstructured.SetNestedSlice(addOn.Object, told, "status", "conditions")
+	}, "saying of ManagedClusterAddOn %s/%s that nobody knows how it is", addOn.GetNamespace(), addOn.GetName())
+}
+
+func conditionsOf(addOn *unstructured.Unstructured) ([]metav1.Condition, error) {
+	var holder struct {
+		Status struct {
+			Conditions []metav1.Condition `json:"conditions"`
+		} `json:"status"`
+	}
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(addOn.Object, &holder)
+	return holder.Status.Conditions, err
+}
+
+// labelsWith returns a cluster's labels with those that tell of its add-ons, and without those of
+// add-ons that it has no more. An add-on that is going is gone, and one whose name does not fit into
+// a label is not told of.
+func labelsWith(labels map[string]string, addOns []unstructured.Unstructured) map[string]string {
+	labels = maps.Clone(labels)
+	maps.DeleteFunc(labels, func(key, _ string) bool { return strings.HasPrefix(key, clusterv1.AddOnLabelPrefix) })
+	for i := range addOns {
+		key := clusterv1.AddOnLabelPrefix + addOns[i].GetName()
+		if addOns[i].GetDeletionTimestamp() != nil || len(validation.IsQualifiedName(key)) > 0 {
+			continue
+		}
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[key] = howIs(&addOns[i])
+	}
+	return labels
+}
+
+func howIs(addOn *unstructured.Unstructured) string {
+	conditions, err := conditionsOf(addOn)
+	available := meta.FindStatusCondition(conditions, conditionAddOnAvailable)
+	switch {
+	case err != nil || available == nil:
+		return addOnUnreachable
+	case available.Status == metav1.ConditionTrue:
+		return addOnAvailable
+	case available.Status == metav1.ConditionFalse:
+		return addOnUnhealthy
+	}
+	return addOnUnreachable
+}

@@ -1,0 +1,123 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package klusterlet
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/managedcluster"
+	"fleetgate.io/fleetgate/test/build"
+)
+
+// addOnThat is an add-on of cluster edge, with a condition Available if it has a status.
+func addOnThat(name, available string) *unstructured.Unstructured {
+	addOn := &unstructured.Unstructured{Object: map[string]any{}}
+	addOn.SetGroupVersionKind(managedcluster.AddOnKind())
+	addOn.SetNamespace("edge")
+	addOn.SetName(name)
+	if available != "" {
+		_ = unstructured.SetNestedSlice(addOn.Object, []any{
+			map[string]any{"type": "Registered", "status": "True", "reason": "Of", "message": "others", "lastTransitionTime": "2026-01-01T00:00:00Z"},
+			map[string]any{"type": "Available", "status": available, "reason": "Said", "message": "so", "lastTransitionTime": "2026-01-01T00:00:00Z"},
+		}, "status", "conditions")
+	}
+	return addOn
+}
+
+func TestLabelsTellOfAddOns(t *testing.T) {
+	going := addOnThat("going", "True")
+	going.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
+	broken := addOnThat("broken", "")
+	_ = unstructured.SetNestedField(broken.Object, "conditions are a list", "status", "conditions")
+	before := map[string]string{"of": "people", "feature.open-cluster-management.io/addon-gone": "available", "feature.open-cluster-management.io/addon-a": "unreachable"}
+	got := labelsWith(before, []unstructured.Unstructured{
+		*addOnThat("a", "True"), *addOnThat("b", "False"), *addOnThat("c", "Unknown"), *addOnThat("d", ""), *going, *broken, *addOnThat(strings.Repeat("long", 20), "True"),
+	})
+	want := map[string]string{
+		"of": "people",
+		"feature.open-cluster-management.io/addon-a":      "available",
+		"feature.open-cluster-management.io/addon-b":      "unhealthy",
+		"feature.open-cluster-management.io/addon-c":      "unreachable",
+		"feature.open-cluster-management.io/addon-d":      "unreachable",
+		"feature.open-cluster-management.io/addon-broken": "unreachable",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if before["feature.open-cluster-management.io/addon-gone"] == "" {
+		t.Error("the labels of before were changed")
+	}
+	if got := labelsWith(nil, nil); got != nil {
+		t.Errorf("without labels and add-ons there are %v", got)
+	}
+}
+
+func TestAddOnsOfASilentClusterAreUnknown(t *testing.T) {
+	for name, tc := range map[string]struct {
+		available metav1.ConditionStatus
+		deleted   bool
+		// reason is why the add-on is as it is afterwards, label what its cluster says of it.
+		reason, label string
+		writes        int
+	}{
+		"the cluster is not heard of":      {metav1.ConditionUnknown, false, "ManagedClusterLeaseUpdateStopped", "unreachable", 2},
+		"its API server is not well":       {metav1.ConditionFalse, false, "Said", "available", 1},
+		"it is well":                       {metav1.ConditionTrue, false, "Said", "available", 1},
+		"it has never been heard of":       {"", false, "Said", "", 0},
+		"it is about to go, and not heard": {metav1.ConditionUnknown, true, "Said", "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge", Finalizers: []string{"example.com/held"}}}
+			if tc.available != "" {
+				cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1.ConditionAvailable, Status: tc.available, Reason: clusterv1.ReasonLeaseUpdateStopped, Message: "m"}}
+			}
+			if tc.deleted {
+				cluster.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+			}
+			addOn, writes := addOnThat("a", "True"), 0
+			hub := fake.NewClientBuilder().WithScheme(build.Scheme(clusterv1.AddToScheme)).WithObjects(cluster, addOn).WithStatusSubresource(cluster, addOn).
+				WithInterceptorFuncs(interceptor.Funcs{
+					Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+						writes++
+						return c.Patch(ctx, object, patch, options...)
+					},
+					SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+						writes++
+						return c.SubResource(sub).Patch(ctx, object, patch, options...)
+					},
+				}).Build()
+			r := &AddOnReconciler{Client: hub, AddOns: hub}
+			for range 2 { // The second one finds nothing to do.
+				if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "edge"}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := hub.Get(t.Context(), client.ObjectKey{Namespace: "edge", Name: "a"}, addOn); err != nil {
+				t.Fatal(err)
+			}
+			if err := hub.Get(t.Context(), client.ObjectKey{Name: "edge"}, cluster); err != nil {
+				t.Fatal(err)
+			}
+			conditions, err := conditionsOf(addOn)
+			if err != nil || len(conditions) != 2 || conditions[0].Reason != "Of" || conditions[1].Reason != tc.reason {
+				t.Errorf("the add-on's conditions are %+v, %v", conditions, err)
+			}
+			if label := cluster.Labels["feature.open-cluster-management.io/addon-a"]; label != tc.label || writes != tc.writes {
+				t.Errorf("the cluster says %q, want %q; %d writes, want %d", label, tc.label, writes, tc.writes)
+			}
+		})
+	}
+}

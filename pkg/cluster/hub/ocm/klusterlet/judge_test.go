@@ -1,0 +1,296 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package klusterlet
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"encoding/pem"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+)
+
+// anAsk is what a klusterlet asks, before a case changes it.
+type anAsk struct {
+	subject pkix.Name
+	dns     []string
+	ips     []net.IP
+	key     crypto.Signer
+	csr     *certificatesv1.CertificateSigningRequest
+	request func([]byte) []byte
+}
+
+func newAsk(t testing.TB) *anAsk {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &anAsk{
+		key: key,
+		subject: pkix.Name{
+			CommonName:   "system:open-cluster-management:edge:abcde",
+			Organization: []string{"system:open-cluster-management:edge", "system:open-cluster-management:managed-clusters"},
+		},
+		csr: &certificatesv1.CertificateSigningRequest{
+			ObjectMeta: metav1.ObjectMeta{Name: "edge-x7k2p", Labels: map[string]string{clusterv1.ClusterNameLabel: "edge"}},
+			Spec: certificatesv1.CertificateSigningRequestSpec{
+				SignerName: certificatesv1.KubeAPIServerClientSignerName,
+				Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth},
+				Username:   "system:serviceaccount:open-cluster-management:agent-registration-bootstrap",
+			},
+		},
+		request: func(content []byte) []byte { return content },
+	}
+}
+
+func (a *anAsk) build(t testing.TB) *certificatesv1.CertificateSigningRequest {
+	t.Helper()
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: a.subject, DNSNames: a.dns, IPAddresses: a.ips}, a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.csr.Spec.Request = a.request(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
+	return a.csr
+}
+
+func TestOnlyTheContractIsRead(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*anAsk)
+		// no is a part of what is said, and empty if it is the contract.
+		no string
+	}{
+		"as klusterlets ask":         {func(*anAsk) {}, ""},
+		"without the common group":   {func(a *anAsk) { a.subject.Organization = a.subject.Organization[:1] }, ""},
+		"groups in the other order":  {func(a *anAsk) { slices.Reverse(a.subject.Organization) }, ""},
+		"no key encipherment":        {func(a *anAsk) { a.csr.Spec.Usages = slices.Delete(a.csr.Spec.Usages, 1, 2) }, ""},
+		"the name of a longer one":   {func(a *anAsk) { a.csr.Labels[clusterv1.ClusterNameLabel] = "edge-1" }, "organizations"},
+		"the name of a shorter one":  {func(a *anAsk) { a.csr.Labels[clusterv1.ClusterNameLabel] = "edg" }, "organizations"},
+		"another cluster's user":     {func(a *anAsk) { a.subject.CommonName = "system:open-cluster-management:edge-1:abcde" }, "common name"},
+		"another cluster's group":    {func(a *anAsk) { a.subject.Organization[0] = "system:open-cluster-management:edge-1" }, "organizations"},
+		"one group more":             {func(a *anAsk) { a.subject.Organization = append(a.subject.Organization, "system:masters") }, "organizations"},
+		"the group twice":            {func(a *anAsk) { a.subject.Organization[1] = a.subject.Organization[0] }, "organizations"},
+		"the common group alone":     {func(a *anAsk) { a.subject.Organization = a.subject.Organization[1:] }, "organizations"},
+		"no group":                   {func(a *anAsk) { a.subject.Organization = nil }, "organizations"},
+		"no agent":                   {func(a *anAsk) { a.subject.CommonName = "system:open-cluster-management:edge:" }, "common name"},
+		"two agents":                 {func(a *anAsk) { a.subject.CommonName += ":more" }, "common name"},
+		"no user":                    {func(a *anAsk) { a.subject.CommonName = "" }, "0 common names"},
+		"one more in the subject":    {func(a *anAsk) { a.subject.OrganizationalUnit = []string{"x"} }, "more than a common name"},
+		"two users":                  {func(a *anAsk) { a.subject.ExtraNames = twoUsers(a.subject) }, "2 common names"},
+		"addresses":                  {func(a *anAsk) { a.dns = []string{"kubernetes.default"} }, "extensions"},
+		"an IP address":              {func(a *anAsk) { a.ips = []net.IP{net.IPv4(127, 0, 0, 1)} }, "extensions"},
+		"another signer":             {func(a *anAsk) { a.csr.Spec.SignerName = "kubernetes.io/kubelet-serving" }, "signer"},
+		"for servers":                {func(a *anAsk) { a.csr.Spec.Usages = append(a.csr.Spec.Usages, certificatesv1.UsageServerAuth) }, "server auth"},
+		"not for clients":            {func(a *anAsk) { a.csr.Spec.Usages = a.csr.Spec.Usages[:1] }, "client auth"},
+		"another kind of key":        {func(a *anAsk) { a.key = anRSAKey() }, "ECDSA"},
+		"an RSA key, not verified":   {func(a *anAsk) { a.key, a.request = anRSAKey(), corrupt }, "ECDSA"},
+		"a name that is none":        {func(a *anAsk) { a.csr.Labels[clusterv1.ClusterNameLabel] = "Edge" }, "no name"},
+		"two requests":               {func(a *anAsk) { a.request = func(c []byte) []byte { return append(bytes.Clone(c), c...) } }, "one request"},
+		"something after it":         {func(a *anAsk) { a.request = func(c []byte) []byte { return append(c, "more"...) } }, "one request"},
+		"nothing":                    {func(a *anAsk) { a.request = func([]byte) []byte { return nil } }, "one request"},
+		"too much":                   {func(a *anAsk) { a.request = func([]byte) []byte { return make([]byte, largest+1) } }, "bytes"},
+		"signed by somebody else":    {func(a *anAsk) { a.request = corrupt }, "not signed"},
+		"not a request":              {func(a *anAsk) { a.request = truncated }, "cannot be read"},
+		"a certificate, not request": {func(a *anAsk) { a.request = renamed }, "one request"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ask := newAsk(t)
+			tc.change(ask)
+			got, no := Read(ask.build(t))
+			if tc.no != "" {
+				if no == nil || !strings.Contains(no.Message, tc.no) || no.Reason != ReasonNotAContract {
+					t.Errorf("got %+v, %v, want a refusal that says %q", got, no, tc.no)
+				}
+				return
+			}
+			if no != nil || got.Cluster != "edge" || got.Agent != "abcde" || len(got.Key) != 64 || got.CommonName() != ask.subject.CommonName {
+				t.Errorf("got %+v, %v", got, no)
+			}
+		})
+	}
+}
+
+func twoUsers(subject pkix.Name) []pkix.AttributeTypeAndValue {
+	var names []pkix.AttributeTypeAndValue
+	for _, group := range subject.Organization {
+		names = append(names, pkix.AttributeTypeAndValue{Type: asn1.ObjectIdentifier{2, 5, 4, 10}, Value: group})
+	}
+	for _, user := range []string{subject.CommonName, "system:admin"} {
+		names = append(names, pkix.AttributeTypeAndValue{Type: asn1.ObjectIdentifier{2, 5, 4, 3}, Value: user})
+	}
+	return names
+}
+
+func anRSAKey() crypto.Signer {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	return key
+}
+
+// corrupt changes the last byte of the signature.
+func corrupt(content []byte) []byte {
+	block, _ := pem.Decode(content)
+	block.Bytes[len(block.Bytes)-1] ^= 1
+	return pem.EncodeToMemory(block)
+}
+
+func truncated(content []byte) []byte {
+	block, _ := pem.Decode(content)
+	block.Bytes = block.Bytes[:20]
+	return pem.EncodeToMemory(block)
+}
+
+func renamed(content []byte) []byte {
+	block, _ := pem.Decode(content)
+	block.Type = "CERTIFICATE"
+	return pem.EncodeToMemory(block)
+}
+
+func TestJudge(t *testing.T) {
+	const user, account = "bootstrap", "system:serviceaccount:fleet-member-edge:agent"
+	users := []string{user, "other"}
+	for name, tc := range map[string]struct {
+		requester string
+		cluster   Standing
+		want      Answer
+	}{
+		"the agent itself":                                        {"system:open-cluster-management:edge:abcde", Standing{Known: true, Joined: true}, Renew},
+		"the agent of a cluster that is not there":                {"system:open-cluster-management:edge:abcde", Standing{}, Renew},
+		"an agent of a shorter name":                              {"system:open-cluster-management:edg:abcde", Standing{Known: true}, Wait},
+		"another agent of the cluster":                            {"system:open-cluster-management:edge:other", Standing{Known: true}, Wait},
+		"anybody":                                                 {"jane", Standing{Known: true}, Wait},
+		"a user who is trusted":                                   {user, Standing{Known: true}, Admit},
+		"before the cluster is there":                             {user, Standing{}, Wait},
+		"a cluster that was denied":                               {user, Standing{Known: true, Denied: true}, Wait},
+		"anybody, when there is an agent":                         {"jane", Standing{Known: true, Joined: true}, Warn},
+		"anybody, with the key that was admitted":                 {"jane", Standing{Known: true, Key: "k"}, Warn},
+		"anybody, when it was denied":                             {"jane", Standing{Known: true, Joined: true, Denied: true}, Wait},
+		"the account of a member, for a name that is not its own": {account, Standing{Known: true, Account: account}, Warn},
+		"a user who is trusted, for a member of ours":             {user, Standing{Known: true, Account: account}, Warn},
+		"once more with the same key":                             {user, Standing{Known: true, Key: "k", Joined: true}, Admit},
+		"with another key":                                        {user, Standing{Known: true, Key: "other"}, Warn},
+		"a cluster that a person approved":                        {user, Standing{Known: true, Joined: true}, Warn},
+	} {
+		got, no := Judge(Ask{Cluster: "edge", Agent: "abcde", Requester: tc.requester, Key: "k"}, tc.cluster, users)
+		if got != tc.want || (no != nil) != (tc.want == Warn) {
+			t.Errorf("%s: got %v, %v, want %v", name, got, no, tc.want)
+		}
+	}
+}
+
+func TestTheAgentOfAMemberAsksForOneName(t *testing.T) {
+	const account = "system:serviceaccount:fleet-member-edge:agent"
+	for name, tc := range map[string]struct {
+		ask      Ask
+		standing Standing
+		want     Answer
+	}{
+		"its own":                      {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: account}, Standing{Known: true, Joined: true, Account: account}, Renew},
+		"another agent's":              {Ask{Cluster: "edge", Agent: "abcde", Requester: account}, Standing{Known: true, Joined: true, Account: account}, Warn},
+		"another member's":             {Ask{Cluster: "edge-1", Agent: clusterv1.AgentName, Requester: account}, Standing{Known: true, Account: account + "-1"}, Warn},
+		"of a cluster of a klusterlet": {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: account}, Standing{Known: true}, Wait},
+		"by nobody":                    {Ask{Cluster: "edge", Agent: clusterv1.AgentName}, Standing{Known: true}, Wait},
+	} {
+		if got, _ := Judge(tc.ask, tc.standing, nil); got != tc.want {
+			t.Errorf("%s: got %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+func TestLifeOf(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	ago := func(seconds int) time.Time { return now.Add(-time.Duration(seconds) * time.Second) }
+	for name, tc := range map[string]struct {
+		beat     Beat
+		period   time.Duration
+		anyClock bool
+		want     Life
+	}{
+		"just renewed":                  {Beat{ago(0), ago(0)}, time.Second, false, Life{Left: 5 * time.Second, Judged: true, Synced: true}},
+		"the last moment":               {Beat{ago(4), ago(4)}, time.Second, false, Life{Left: time.Second, Judged: true, Synced: true}},
+		"over":                          {Beat{ago(5), ago(5)}, time.Second, false, Life{Gone: true, Judged: true, Synced: true}},
+		"a period that nobody set":      {Beat{ago(60), ago(60)}, 0, false, Life{Left: 4 * time.Minute, Judged: true, Synced: true}},
+		"nobody saw when":               {Beat{Renewed: ago(4)}, time.Second, false, Life{Left: time.Second}},
+		"its clock is late":             {Beat{ago(6), ago(0)}, time.Second, false, Life{Gone: true, Left: -time.Second, Judged: true}},
+		"its clock may be late":         {Beat{ago(6), ago(0)}, time.Second, true, Life{Left: 5 * time.Second, Judged: true, Synced: true}},
+		"its clock is early":            {Beat{now.Add(6 * time.Second), ago(0)}, time.Second, false, Life{Left: 11 * time.Second, Judged: true}},
+		"its clock is a little late":    {Beat{ago(4), ago(0)}, time.Second, false, Life{Left: time.Second, Judged: true, Synced: true}},
+		"any clock, nobody saw when":    {Beat{Renewed: ago(4)}, time.Second, true, Life{Left: time.Second}},
+		"a Lease that nobody renewed":   {Beat{}, time.Second, false, Life{Gone: true, Left: -1 << 63}},
+		"any clock, silent since it is": {Beat{ago(9), ago(5)}, time.Second, true, Life{Gone: true, Judged: true, Synced: true}},
+	} {
+		if got := LifeOf(tc.beat, tc.period, tc.anyClock, now); got != tc.want {
+			t.Errorf("%s: got %+v, want %+v", name, got, tc.want)
+		}
+	}
+}
+
+// Whatever somebody sends, nothing is read that is not one user of the labelled cluster.
+func FuzzRead(f *testing.F) {
+	ask := newAsk(f).build(f)
+	f.Add(ask.Spec.Request, "edge")
+	f.Add(ask.Spec.Request, "edge-1")
+	f.Fuzz(func(t *testing.T, request []byte, cluster string) {
+		csr := newAsk(t).csr
+		csr.Spec.Request = request
+		csr.Labels[clusterv1.ClusterNameLabel] = cluster
+		checkRead(t, csr)
+	})
+}
+
+// The same for what is inside of the PEM: most bytes are no PEM at all.
+func FuzzReadDER(f *testing.F) {
+	block, _ := pem.Decode(newAsk(f).build(f).Spec.Request)
+	f.Add(block.Bytes, "edge")
+	f.Fuzz(func(t *testing.T, der []byte, cluster string) {
+		csr := newAsk(t).csr
+		csr.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+		csr.Labels[clusterv1.ClusterNameLabel] = cluster
+		checkRead(t, csr)
+	})
+}
+
+// checkRead compares what was read with what a signer takes out of the same request.
+func checkRead(t *testing.T, csr *certificatesv1.CertificateSigningRequest) {
+	ask, no := Read(csr)
+	if no != nil {
+		return
+	}
+	block, _ := pem.Decode(csr.Spec.Request)
+	signed, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		t.Fatalf("read %+v of what is no request: %v", ask, err)
+	}
+	if signed.Subject.CommonName != ask.CommonName() || ask.Cluster != csr.Labels[clusterv1.ClusterNameLabel] {
+		t.Errorf("read %+v of the user %q", ask, signed.Subject.CommonName)
+	}
+	for _, group := range signed.Subject.Organization {
+		if group != clusterv1.UserPrefix+ask.Cluster && group != clusterv1.AgentsGroup {
+			t.Errorf("read %+v of a member of %q", ask, group)
+		}
+	}
+	if len(signed.DNSNames)+len(signed.IPAddresses)+len(signed.EmailAddresses)+len(signed.URIs) > 0 {
+		t.Errorf("read %+v of a request with addresses", ask)
+	}
+	if signed.CheckSignature() != nil {
+		t.Errorf("read %+v of a request that its key did not sign", ask)
+	}
+}

@@ -1,0 +1,223 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package membermirror
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	hubcluster "fleetgate.io/fleetgate/pkg/cluster/hub/identity"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/managedcluster"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+)
+
+// Name is the controller's name.
+const Name = "membercluster.view"
+
+// Reconciler shows members as ManagedClusters.
+type Reconciler struct {
+	// Client writes; it reads from a cache if it has one.
+	Client client.Client
+	// Workers is how many members are looked at at a time. Zero means one.
+	Workers int
+}
+
+var _ reconcile.Reconciler = (*Reconciler)(nil)
+
+// SetupWithManager watches MemberClusters, and ManagedClusters of their names.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return reconcileutil.SetupError(Name, ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		For(&clusterv1beta1.MemberCluster{}).
+		Watches(&clusterv1.ManagedCluster{}, &handler.EnqueueRequestForObject{}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
+		Complete(r))
+}
+
+// Members are those that ManagedClusters show, by what Hub says of members.
+type Members struct{ Hub client.Reader }
+
+// IsMember says whether a ManagedCluster shows a member.
+func (m Members) IsMember(ctx context.Context, cluster *clusterv1.ManagedCluster) (bool, error) {
+	member, err := m.shownBy(ctx, cluster)
+	return member != nil, err
+}
+
+// shownBy is the member that a ManagedCluster shows, or nil.
+func (m Members) shownBy(ctx context.Context, cluster *clusterv1.ManagedCluster) (*clusterv1beta1.MemberCluster, error) {
+	if cluster.Annotations[MemberAnnotation] == "" {
+		return nil, nil
+	}
+	member := &clusterv1beta1.MemberCluster{}
+	if err := m.Hub.Get(ctx, client.ObjectKey{Name: cluster.Name}, member); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if !Shows(cluster, member) {
+		return nil, nil
+	}
+	return member, nil
+}
+
+// Report returns what puts into the status of a ManagedCluster what there is to say of the member
+// that it shows, and nil if it shows none.
+func (m Members) Report(ctx context.Context, cluster *clusterv1.ManagedCluster) (func(*clusterv1.ManagedClusterStatus), error) {
+	member, err := m.shownBy(ctx, cluster)
+	if member == nil || err != nil {
+		return nil, err
+	}
+	return func(status *clusterv1.ManagedClusterStatus) { desiredStatus(status, member) }, nil
+}
+
+// ForeignUser is the user whom the agent of a member comes as that a ManagedCluster shows, if others
+// keep that identity and the ManagedCluster says so already. Empty: nobody but the member's account.
+func (m Members) ForeignUser(ctx context.Context, cluster *clusterv1.ManagedCluster) (string, error) {
+	said := cluster.Annotations[IdentityAnnotation]
+	if said == "" {
+		return "", nil
+	}
+	member, err := m.shownBy(ctx, cluster)
+	// What people wrote there names nobody.
+	if member == nil || err != nil || hubcluster.FleetSeats().ForeignUser(member) != said {
+		return "", err
+	}
+	return said, nil
+}
+
+// Pending says that what shows a member is not gone yet: what it was told by that has to be cleaned
+// up by the member's agent. Empty: there is nothing.
+func Pending(ctx context.Context, hub client.Reader, member string) (string, error) {
+	cluster := &clusterv1.ManagedCluster{}
+	if err := hub.Get(ctx, client.ObjectKey{Name: member}, cluster); err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	if shown, err := (Members{hub}).IsMember(ctx, cluster); !shown || err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("ManagedCluster %q is not gone yet", member), nil
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	return reconcileutil.RequeueOnConflict(ctrl.Result{}, client.IgnoreNotFound(r.reconcile(ctx, req.Name)))
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, name string) error {
+	member, cluster := &clusterv1beta1.MemberCluster{}, &clusterv1.ManagedCluster{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, cluster); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading ManagedCluster %q: %w", name, err)
+	}
+	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, member)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("reading MemberCluster %q: %w", name, err)
+	case err != nil || member.DeletionTimestamp != nil:
+		return r.end(ctx, cluster, err != nil)
+	case cluster.UID == "" && !isShownYet(member):
+		return nil
+	case cluster.UID == "":
+		cluster.Name = name
+		begin(cluster, member)
+		if err := r.Client.Create(ctx, cluster); err != nil {
+			return fmt.Errorf("showing member %q as a ManagedCluster: %w", name, err)
+		}
+	case cluster.Annotations[MemberAnnotation] != "" && !Shows(cluster, member):
+		// That of a MemberCluster of before.
+		return r.end(ctx, cluster, true)
+	case cluster.DeletionTimestamp != nil:
+		return nil
+	case !Shows(cluster, member):
+		return nil
+	}
+	return r.follow(ctx, member, cluster)
+}
+
+// end deletes what shows a member that is going. A ManagedCluster of somebody else has not the
+// annotation. Its works end first, while the member's agent is there to clean up; if that is gone
+// it is not waited for.
+func (r *Reconciler) end(ctx context.Context, cluster *clusterv1.ManagedCluster, gone bool) error {
+	if cluster.UID == "" || cluster.Annotations[MemberAnnotation] == "" {
+		return nil
+	}
+	if cluster.DeletionTimestamp != nil {
+		if !gone || cluster.Annotations[managedcluster.ForceDeleteAnnotation] == "true" {
+			return nil
+		}
+		base := cluster.DeepCopy()
+		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, managedcluster.ForceDeleteAnnotation, "true")
+		if err := r.Client.Patch(ctx, cluster, client.MergeFrom(base)); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("saying of ManagedCluster %q that its member is gone: %w", cluster.Name, err)
+		}
+		return nil
+	}
+	if err := r.Client.Delete(ctx, cluster, client.Preconditions{UID: &cluster.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting ManagedCluster %q, whose member is gone: %w", cluster.Name, err)
+	}
+	return nil
+}
+
+// follow writes what differs, to either side.
+func (r *Reconciler) follow(ctx context.Context, member *clusterv1beta1.MemberCluster, cluster *clusterv1.ManagedCluster) error {
+	letIn := decide(cluster.Annotations[acceptedAnnotation], member.Annotations[arrivedAnnotation], member.IsApproved(), cluster.Spec.HubAcceptsClient)
+	// What is decided is written down first: whoever changes it in between is seen then.
+	if err := r.write(ctx, member, cluster, letIn); err != nil {
+		return err
+	}
+	if member.IsApproved() != letIn {
+		_, decision, _ := strings.Cut(cluster.Annotations[acceptedAnnotation], pending)
+		if err := r.approve(ctx, member, letIn, decision); err != nil {
+			return err
+		}
+		if err := r.write(ctx, member, cluster, letIn); err != nil {
+			return err
+		}
+	}
+	if letIn && meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ConditionHubAccepted) == nil {
+		// Whoever accepts it is about to say so, and reports the rest with that.
+		return nil
+	}
+	return reconcileutil.PatchStatus(ctx, r.Client, cluster, func() {
+		desiredStatus(&cluster.Status, member)
+	}, "following member %q with the status of its ManagedCluster", member.Name)
+}
+
+// write brings the ManagedCluster in step, if it is not.
+func (r *Reconciler) write(ctx context.Context, member *clusterv1beta1.MemberCluster, cluster *clusterv1.ManagedCluster, letIn bool) error {
+	return reconcileutil.Patch(ctx, r.Client, cluster, func() { desired(cluster, member, letIn) }, "following member %q with its ManagedCluster", member.Name)
+}
+
+// approve has the member say what was decided, and by which decision.
+func (r *Reconciler) approve(ctx context.Context, member *clusterv1beta1.MemberCluster, letIn bool, decision string) error {
+	return reconcileutil.Patch(ctx, r.Client, member, func() {
+		metav1.SetMetaDataAnnotation(&member.ObjectMeta, arrivedAnnotation, decision)
+		if letIn {
+			member.Spec.Taints = slices.DeleteFunc(slices.Clone(member.Spec.Taints), func(t clusterv1beta1.Taint) bool { return t.Key == clusterv1beta1.TaintUnapproved })
+		} else {
+			member.Spec.Taints = append(slices.Clone(member.Spec.Taints), clusterv1beta1.Taint{Key: clusterv1beta1.TaintUnapproved, Effect: corev1.TaintEffectNoSchedule})
+		}
+	}, "saying of MemberCluster %q what was decided of its ManagedCluster", member.Name)
+}
+
+// authorityOf are the certificates that verify the member's API server, if it said so.
+func authorityOf(member *clusterv1beta1.MemberCluster) []byte {
+	content, err := base64.StdEncoding.DecodeString(member.Status.Properties[clusterv1beta1.PropertyCertificateAuthority].Value)
+	if err != nil {
+		//lint:ignore nilerr What an agent says of itself need not be right, and is nobody's error.
+		return nil
+	}
+	return content
+}

@@ -1,0 +1,199 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package membermirror
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	hubcluster "fleetgate.io/fleetgate/pkg/cluster/hub/identity"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/managedcluster"
+)
+
+// Annotations of a ManagedCluster that shows a member.
+const (
+	// MemberAnnotation is the UID of the MemberCluster.
+	MemberAnnotation = "fleetgate.io/member-uid"
+	// IdentityAnnotation is the user whom the member's agent comes as, if others keep that.
+	IdentityAnnotation = "fleetgate.io/member-identity"
+	// labelsAnnotation are the keys of the labels that it has from the MemberCluster, with
+	// commas between: those of people stay.
+	labelsAnnotation = "fleetgate.io/member-labels"
+	// acceptedAnnotation is what was decided when both last said the same.
+	acceptedAnnotation = "fleetgate.io/member-accepted"
+	// arrivedAnnotation, on the MemberCluster, is which decision it has been told of last.
+	arrivedAnnotation = "fleetgate.io/accepted-decision"
+)
+
+const (
+	// maxCustomClaims is how many claims there are beside the reserved ones, as OCM has it.
+	maxCustomClaims = 20
+	accepted        = "true"
+	waiting         = "false"
+	// pending is behind a decision that the MemberCluster has to be told of, and before what
+	// tells that decision from all others.
+	pending = ",pending,"
+)
+
+// Shows is true for the ManagedCluster that shows the member.
+func Shows(cluster *clusterv1.ManagedCluster, member *clusterv1beta1.MemberCluster) bool {
+	return member.UID != "" && cluster.Name == member.Name && cluster.Annotations[MemberAnnotation] == string(member.UID)
+}
+
+// decide says whether a member is let in. Decided is what was decided last, and may be on its
+// way to the MemberCluster yet, which has arrived of decisions: what it says does not count
+// until that has come. A ManagedCluster that says something else was changed since.
+func decide(decided, arrived string, byMember, byCluster bool) bool {
+	decision, id, onItsWay := strings.Cut(decided, pending)
+	switch {
+	case decision == "":
+		return byMember
+	case (decision == accepted) != byCluster:
+		return byCluster
+	case onItsWay && id != arrived:
+		return decision == accepted
+	}
+	return byMember
+}
+
+// decided is what is written down of a decision that the MemberCluster does not say: the same
+// as before while that is on its way.
+func decided(before, decision, arrived, version string) string {
+	if last, id, onItsWay := strings.Cut(before, pending); onItsWay && last == decision && id != arrived {
+		return before
+	}
+	return decision + pending + version
+}
+
+// isShownYet is true for a member that somebody has to let in, and for one whose agent has come:
+// then all that there is to say of it is said at once.
+func isShownYet(member *clusterv1beta1.MemberCluster) bool {
+	return !member.IsApproved() || meta.FindStatusCondition(member.Status.Conditions, clusterv1beta1.ConditionJoined) != nil &&
+		member.Status.AgentStatusOf(clusterv1beta1.MemberAgent) != nil
+}
+
+// begin makes what is to show a member: with the finalizers that it will have, and the taint that
+// its availability wants, so that nobody has to write them afterwards.
+func begin(cluster *clusterv1.ManagedCluster, member *clusterv1beta1.MemberCluster) {
+	cluster.Finalizers = []string{clusterv1.ResourceCleanupFinalizer, clusterv1.GarbageFinalizer}
+	if key := managedcluster.TaintFor(availableOf(member)); key != "" {
+		cluster.Spec.Taints = append(cluster.Spec.Taints, clusterv1.Taint{Key: key, Effect: clusterv1.TaintEffectNoSelect})
+	}
+	desired(cluster, member, member.IsApproved())
+}
+
+// desired makes a ManagedCluster what shows the member, but for its status. While the
+// MemberCluster says otherwise the decision is on its way.
+func desired(cluster *clusterv1.ManagedCluster, member *clusterv1beta1.MemberCluster, letIn bool) {
+	if cluster.Labels == nil {
+		cluster.Labels = map[string]string{}
+	}
+	for key := range strings.SplitSeq(cluster.Annotations[labelsAnnotation], ",") {
+		if _, still := member.Labels[key]; key != "" && !still {
+			delete(cluster.Labels, key)
+		}
+	}
+	shown := maps.Clone(member.Labels)
+	// It is an inventory's, and here it would say whose something is.
+	delete(shown, clusterv1.ClusterNameLabel)
+	// Who puts a cluster into a set needs a right to that, which the hub's API server asks
+	// about where the ManagedCluster is written. Of a MemberCluster nobody is asked, and some
+	// labels are its agent's choice.
+	delete(shown, clusterv1.ClusterSetLabel)
+	// These are the hub's, by the add-ons that there are.
+	maps.DeleteFunc(shown, func(key, _ string) bool { return strings.HasPrefix(key, clusterv1.AddOnLabelPrefix) })
+	maps.Copy(cluster.Labels, shown)
+	decision := waiting
+	if letIn {
+		decision = accepted
+	}
+	if member.IsApproved() != letIn {
+		decision = decided(cluster.Annotations[acceptedAnnotation], decision, member.Annotations[arrivedAnnotation], cluster.ResourceVersion)
+	}
+	for key, value := range map[string]string{
+		MemberAnnotation: string(member.UID), labelsAnnotation: strings.Join(slices.Sorted(maps.Keys(shown)), ","), acceptedAnnotation: decision,
+	} {
+		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, key, value)
+	}
+	delete(cluster.Annotations, IdentityAnnotation)
+	if user := hubcluster.FleetSeats().ForeignUser(member); user != "" {
+		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, IdentityAnnotation, user)
+	}
+	carryTaints(cluster, member)
+	cluster.Spec.HubAcceptsClient = letIn
+	if address := member.Status.Properties[clusterv1beta1.PropertyEntrypoint].Value; strings.HasPrefix(address, "https://") {
+		cluster.Spec.ManagedClusterClientConfigs = []clusterv1.ClientConfig{{URL: address, CABundle: authorityOf(member)}}
+	}
+}
+
+// desiredStatus puts what is known of the member into a status that others write to as well.
+func desiredStatus(status *clusterv1.ManagedClusterStatus, member *clusterv1beta1.MemberCluster) {
+	status.Version.Kubernetes = member.Status.Properties[clusterv1beta1.PropertyKubernetesVersion].Value
+	status.ClusterClaims = claimsOf(member)
+	status.Capacity = merged(status.Capacity, clusterv1.ResourceList(member.Status.ResourceUsage.Capacity))
+	status.Allocatable = merged(status.Allocatable, clusterv1.ResourceList(member.Status.ResourceUsage.Allocatable))
+	if meta.IsStatusConditionTrue(member.Status.Conditions, clusterv1beta1.ConditionJoined) {
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+			Type: clusterv1.ConditionJoined, Status: metav1.ConditionTrue, Reason: clusterv1.ReasonJoined, Message: "Managed cluster joined",
+		})
+	}
+	if available := availableOf(member); available != nil {
+		meta.SetStatusCondition(&status.Conditions, *available)
+	}
+}
+
+// merged keeps what others put there.
+func merged(theirs, ours clusterv1.ResourceList) clusterv1.ResourceList {
+	if len(ours) == 0 {
+		return theirs
+	}
+	all := maps.Clone(theirs)
+	if all == nil {
+		all = clusterv1.ResourceList{}
+	}
+	maps.Copy(all, ours)
+	return all
+}
+
+// availableOf is nil for a member that has never reported.
+func availableOf(member *clusterv1beta1.MemberCluster) *metav1.Condition {
+	agent := member.Status.AgentStatusOf(clusterv1beta1.MemberAgent)
+	if agent == nil {
+		return nil
+	}
+	healthy := meta.FindStatusCondition(agent.Conditions, clusterv1beta1.ConditionHealthy)
+	_, silent := member.SilentSince()
+	switch {
+	case silent:
+		return &metav1.Condition{Type: clusterv1.ConditionAvailable, Status: metav1.ConditionUnknown, Reason: clusterv1.ReasonLeaseUpdateStopped, Message: "Registration agent stopped updating its lease."}
+	case healthy == nil:
+		return nil
+	case healthy.Status != metav1.ConditionTrue:
+		return &metav1.Condition{Type: clusterv1.ConditionAvailable, Status: metav1.ConditionFalse, Reason: clusterv1.ReasonKubeAPIServerUnavailable, Message: "The member's agent finds its API server not ready"}
+	}
+	return &metav1.Condition{Type: clusterv1.ConditionAvailable, Status: metav1.ConditionTrue, Reason: clusterv1.ReasonAvailable, Message: "Managed cluster is available"}
+}
+
+// claimsOf are the member's ClusterClaims: the reserved ones, then of the others so many as
+// there may be, each sorted by name. Other properties have a slash in their names.
+func claimsOf(member *clusterv1beta1.MemberCluster) []clusterv1.ManagedClusterClaim {
+	var reserved, custom []clusterv1.ManagedClusterClaim
+	for _, name := range slices.Sorted(maps.Keys(member.Status.Properties)) {
+		claim := clusterv1.ManagedClusterClaim{Name: string(name), Value: member.Status.Properties[name].Value}
+		switch {
+		case strings.Contains(claim.Name, "/") || claim.Value == "":
+		case slices.Contains(clusterv1.ReservedClaims(), claim.Name):
+			reserved = append(reserved, claim)
+		case len(custom) < maxCustomClaims:
+			custom = append(custom, claim)
+		}
+	}
+	return append(reserved, custom...)
+}
