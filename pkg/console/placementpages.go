@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	placementtrouble "fleetgate.io/fleetgate/pkg/placement/trouble"
+	placementtrouble "fleetgate.io/fleetgate/pkg/placement/problems"
 	"fleetgate.io/fleetgate/pkg/plugin/hub"
 	"fleetgate.io/fleetgate/pkg/plugin/tree"
 	"fleetgate.io/fleetgate/pkg/plugin/why"

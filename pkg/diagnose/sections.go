@@ -28,7 +28,7 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/identity"
 	"fleetgate.io/fleetgate/pkg/install"
-	"fleetgate.io/fleetgate/pkg/placement/trouble"
+	"fleetgate.io/fleetgate/pkg/placement/problems"
 	"fleetgate.io/fleetgate/pkg/plugin/why"
 )
 
@@ -265,7 +265,7 @@ func (r *Reporter) placements(ctx context.Context) (section, error) {
 func placementRows(placement placementv1beta1.PlacementObject) []row {
 	name := klog.KObj(placement).String()
 	var rows []row
-	for _, t := range trouble.Of(placement) {
+	for _, t := range problems.Of(placement) {
 		rank := failing
 		if t.Waits {
 			rank = pending

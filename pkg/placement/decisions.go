@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"fleetgate.io/fleetgate/pkg/placement/decision"
+	"fleetgate.io/fleetgate/pkg/placement/ocm/scheduler"
 )
 
 // SetupDecisions registers the controller that decides for Open Cluster Management's
@@ -19,8 +19,8 @@ func SetupDecisions(mgr ctrl.Manager, clock clock.PassiveClock, workers int, met
 	if err != nil {
 		return err
 	}
-	decisions := &decision.Reconciler{
-		Client: cached, Live: live, Recorder: mgr.GetEventRecorder(decision.EventSource), Clock: clock, Workers: workers, Metrics: metrics,
+	decisions := &scheduler.Reconciler{
+		Client: cached, Live: live, Recorder: mgr.GetEventRecorder(scheduler.EventSource), Clock: clock, Workers: workers, Metrics: metrics,
 	}
 	return decisions.SetupWithManager(mgr)
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"fleetgate.io/fleetgate/pkg/placement/replicaset"
+	"fleetgate.io/fleetgate/pkg/placement/ocm/replicaset"
 )
 
 // SetupReplicaSets registers the controller of ManifestWorkReplicaSets, which needs none of

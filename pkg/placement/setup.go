@@ -26,15 +26,15 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/dispatch"
 	"fleetgate.io/fleetgate/pkg/placement/eviction"
 	"fleetgate.io/fleetgate/pkg/placement/failover"
-	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 	"fleetgate.io/fleetgate/pkg/placement/override"
-	"fleetgate.io/fleetgate/pkg/placement/reportback"
 	"fleetgate.io/fleetgate/pkg/placement/rollout"
 	"fleetgate.io/fleetgate/pkg/placement/scheduler"
 	"fleetgate.io/fleetgate/pkg/placement/selection"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 	"fleetgate.io/fleetgate/pkg/placement/status"
+	"fleetgate.io/fleetgate/pkg/placement/statusback"
 	"fleetgate.io/fleetgate/pkg/placement/updaterun"
 )
 
@@ -111,7 +111,7 @@ func urgency(object client.Object, status bool) writepriority.Urgency {
 // cluster; its cache should be made with dispatch.CacheOptions.
 func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	o.complete()
-	if err := family.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := objects.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	if err := updaterun.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
@@ -149,7 +149,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		&failover.Reconciler{Client: cached, Recorder: recorder, Clock: o.Clock, Scheduler: scheduling, Workers: o.Workers},
 		rollouts,
 		&updaterun.Reconciler{Client: cached, Live: live, Snapshots: contents, Taker: snapshots, Recorder: recorder, Clock: o.Clock, Workers: o.Workers},
-		&reportback.Reconciler{Client: cached, Live: live, Snapshots: contents, Workers: o.Workers},
+		&statusback.Reconciler{Client: cached, Live: live, Snapshots: contents, Workers: o.Workers},
 		&status.Reconciler{Client: cached, Snapshots: contents, Recorder: recorder, Clock: o.Clock, Settle: o.Settle, Workers: o.Workers, Arrival: arrival},
 	}
 	for _, c := range override.NewReconcilers(cached, updaterun.Users{Client: cached}) {

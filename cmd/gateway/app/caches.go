@@ -15,7 +15,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/hub/registration"
 	"fleetgate.io/fleetgate/pkg/kube/intern"
 	"fleetgate.io/fleetgate/pkg/placement/dispatch"
-	"fleetgate.io/fleetgate/pkg/placement/replicaset"
+	"fleetgate.io/fleetgate/pkg/placement/ocm/replicaset"
 )
 
 // cacheOptions are those of a cache beside a manager's own.

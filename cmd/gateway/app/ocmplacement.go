@@ -15,7 +15,7 @@ import (
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
 	"fleetgate.io/fleetgate/pkg/apiserver"
 	"fleetgate.io/fleetgate/pkg/placement"
-	"fleetgate.io/fleetgate/pkg/placement/decision"
+	"fleetgate.io/fleetgate/pkg/placement/ocm/scheduler"
 )
 
 // ocmPlacementWorkers is how many Placements are decided at a time: they wait for the hub
@@ -37,7 +37,7 @@ func (g *gateway) debugPlacements() func(authorizer.UnconditionalAuthorizer) htt
 		return nil
 	}
 	return func(may authorizer.UnconditionalAuthorizer) http.Handler {
-		return &decision.Debugger{Reader: g.direct, Clock: clock.RealClock{}, May: may}
+		return &scheduler.Debugger{Reader: g.direct, Clock: clock.RealClock{}, May: may}
 	}
 }
 

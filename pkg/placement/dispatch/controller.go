@@ -28,8 +28,8 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
-	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 	"fleetgate.io/fleetgate/pkg/placement/override"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
@@ -69,14 +69,14 @@ type Reconciler struct {
 // member are paused or not any more, when its member comes, or goes, for its overrides and
 // charts when its member changes in what they look at, and when a chart has been rendered.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	respecified := builder.WithPredicates(predicate.Or(reportBackChanges(), family.AskedAnew(), family.Repaused()))
+	respecified := builder.WithPredicates(predicate.Or(reportBackChanges(), objects.AskedAnew(), objects.Repaused()))
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterResourceBinding{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&placementv1beta1.ResourceBinding{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&placementv1beta1.Work{}, r.bindingsOf(), builder.WithPredicates(workChanges())).
 		Watches(&clusterv1beta1.MemberCluster{}, r.bindingsTo(hasOverrides), builder.WithPredicates(override.MemberChanges())).
-		Watches(&clusterv1beta1.MemberCluster{}, r.bindingsTo(every), builder.WithPredicates(predicate.Or(family.Repaused(), comeOrGone(), fallsSilent()))).
+		Watches(&clusterv1beta1.MemberCluster{}, r.bindingsTo(every), builder.WithPredicates(predicate.Or(objects.Repaused(), comeOrGone(), fallsSilent()))).
 		Watches(&placementv1beta1.ClusterResourcePlacement{}, r.bindingsFor(), respecified).
 		Watches(&placementv1beta1.ResourcePlacement{}, r.bindingsFor(), respecified).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers})
@@ -90,7 +90,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // Reconcile dispatches one binding.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	b := family.NewBinding(req.Namespace)
+	b := objects.NewBinding(req.Namespace)
 	err := r.Client.Get(ctx, req.NamespacedName, b)
 	var again time.Duration
 	switch {
@@ -108,9 +108,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	switch {
 	case apierrors.IsConflict(err):
-		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
-	case family.RefusedAsGoing(err):
-		return ctrl.Result{RequeueAfter: family.GoingDelay}, nil
+		return ctrl.Result{RequeueAfter: objects.RetryDelay}, nil
+	case objects.RefusedAsGoing(err):
+		return ctrl.Result{RequeueAfter: objects.GoingDelay}, nil
 	case errors.Is(err, helmchart.ErrExhausted), errors.Is(err, helmchart.ErrUnreachable):
 		return ctrl.Result{RequeueAfter: helmchart.Pause}, nil
 	}

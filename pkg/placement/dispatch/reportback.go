@@ -15,7 +15,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/enqueue"
-	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
 // reportBack is how a placement wants the status of objects reported back. It is not in
@@ -30,11 +30,11 @@ func reportBack(placement placementv1beta1.PlacementObject) *placementv1beta1.Re
 // placement reads a binding's placement, which must not be changed; nil if it is gone. It is
 // not copied: its status has something of each member, and each of them asks.
 func (r *Reconciler) placement(ctx context.Context, b placementv1beta1.BindingObject) (placementv1beta1.PlacementObject, error) {
-	key, ok := family.KeyOf(b)
+	key, ok := objects.KeyOf(b)
 	if !ok {
 		return nil, nil
 	}
-	placement, err := family.Placement(ctx, r.Client, key, client.UnsafeDisableDeepCopy)
+	placement, err := objects.Placement(ctx, r.Client, key, client.UnsafeDisableDeepCopy)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func reportBackChanges() predicate.Predicate {
 // bindingsFor queues the bindings of a placement.
 func (r *Reconciler) bindingsFor() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, placement client.Object) []reconcile.Request {
-		bindings, err := family.Bindings(ctx, r.Client, client.ObjectKeyFromObject(placement))
+		bindings, err := objects.Bindings(ctx, r.Client, client.ObjectKeyFromObject(placement))
 		if err != nil {
 			// The list comes from memory: it fails when the gateway stops, only.
 			ctrl.LoggerFrom(ctx).Error(err, "Could not list the bindings of a placement", "placement", placement.GetName())

@@ -17,7 +17,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
-	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
 // Name is the controller's name.
@@ -50,7 +50,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	// If the binding changes meanwhile, it is judged again.
-	return family.Again(ctrl.Result{}, r.answer(ctx, eviction))
+	return objects.Again(ctrl.Result{}, r.answer(ctx, eviction))
 }
 
 func (r *Reconciler) answer(ctx context.Context, eviction *placementv1beta1.ClusterResourcePlacementEviction) error {
@@ -88,7 +88,7 @@ func (r *Reconciler) gather(ctx context.Context, spec *placementv1beta1.Placemen
 	if c.Budget, err = found(ctx, r.Live, key, &placementv1beta1.ClusterResourcePlacementDisruptionBudget{}); err != nil {
 		return nil, err
 	}
-	c.Bindings, err = family.LiveBindings(ctx, r.Live, key)
+	c.Bindings, err = objects.LiveBindings(ctx, r.Live, key)
 	return c, err
 }
 

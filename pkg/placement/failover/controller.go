@@ -31,7 +31,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/enqueue"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
-	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
 // Name is the controller's name.
@@ -81,7 +81,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named(Name).
 		For(&placementv1beta1.ClusterResourcePlacement{}, builder.WithPredicates(
 			predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-		Watches(&placementv1beta1.ClusterResourceBinding{}, family.EnqueuePlacement(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&placementv1beta1.ClusterResourceBinding{}, objects.EnqueuePlacement(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.withTerms), builder.WithPredicates(reasonsToLeave())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
 		Complete(r))
@@ -118,7 +118,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, r.suspend(ctx, placement, nil)
 	}
 	again, err := r.move(ctx, placement, terms)
-	return family.Again(ctrl.Result{RequeueAfter: again}, err)
+	return objects.Again(ctrl.Result{RequeueAfter: again}, err)
 }
 
 // due is a binding that has to leave its member.
@@ -131,7 +131,7 @@ type due struct {
 
 // move asks for the evictions that are due, and returns when to look again.
 func (r *Reconciler) move(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, terms Terms) (again time.Duration, err error) {
-	bindings, err := family.Bindings(ctx, r.Client, client.ObjectKeyFromObject(placement))
+	bindings, err := objects.Bindings(ctx, r.Client, client.ObjectKeyFromObject(placement))
 	if err != nil {
 		return 0, err
 	}

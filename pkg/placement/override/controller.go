@@ -23,7 +23,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
-	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
 const (
@@ -98,7 +98,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if retained {
 		result.RequeueAfter = recheck
 	}
-	return family.Again(result, err)
+	return objects.Again(result, err)
 }
 
 // keep makes a snapshot if the override differs from the newest one, and leaves
@@ -121,7 +121,7 @@ func (r *Reconciler) keep(ctx context.Context, override client.Object) (retained
 		if bytes.Equal(r.kind.hash(newest), hash) {
 			return r.retire(ctx, snapshots, newest.GetName())
 		}
-		index = family.OverrideIndex(newest)
+		index = objects.OverrideIndex(newest)
 	}
 	made := r.kind.desired(override, hash, index+1)
 	if err := r.Client.Create(ctx, made); err != nil {
@@ -147,7 +147,7 @@ func (r *Reconciler) retire(ctx context.Context, snapshots []client.Object, late
 		current := s.GetName() == latest
 		var err error
 		switch {
-		case family.IsLatest(s) != current:
+		case objects.IsLatest(s) != current:
 			// A rollout that read the label before may be about to use it.
 			retained = retained || i < surplus
 			err = r.Client.Patch(ctx, s, labelLatest(current))

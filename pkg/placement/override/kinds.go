@@ -18,7 +18,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/kube/naming"
-	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
 // kind is one of the two kinds of overrides: the only place that tells them
@@ -96,7 +96,7 @@ func (k kind) snapshots(ctx context.Context, reader client.Reader, override clie
 	if err != nil {
 		return nil, fmt.Errorf("listing snapshots of override %q: %w", klog.KObj(override), err)
 	}
-	slices.SortFunc(all, func(a, b client.Object) int { return cmp.Compare(family.OverrideIndex(a), family.OverrideIndex(b)) })
+	slices.SortFunc(all, func(a, b client.Object) int { return cmp.Compare(objects.OverrideIndex(a), objects.OverrideIndex(b)) })
 	return all, nil
 }
 

@@ -18,7 +18,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/enqueue"
 	"fleetgate.io/fleetgate/pkg/kube/naming"
-	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
 // Latest reads the latest snapshot of every override. While one snapshot takes
@@ -51,7 +51,7 @@ type newest map[types.NamespacedName]struct {
 
 func (n newest) add(snapshot client.Object, o Override) {
 	key := types.NamespacedName{Namespace: snapshot.GetNamespace(), Name: naming.Labelled(snapshot, placementv1beta1.ParentOverrideLabel)}
-	if index := family.OverrideIndex(snapshot); index >= 0 && (n[key].override.Snapshot.Name == "" || index > n[key].index) {
+	if index := objects.OverrideIndex(snapshot); index >= 0 && (n[key].override.Snapshot.Name == "" || index > n[key].index) {
 		n[key] = struct {
 			index    int
 			override Override

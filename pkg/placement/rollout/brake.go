@@ -8,7 +8,7 @@ import (
 	"fmt"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
 // brake is what people have paused.
@@ -18,7 +18,7 @@ type brake struct {
 }
 
 func (r *Reconciler) brake(ctx context.Context, placement placementv1beta1.PlacementObject) (brake, error) {
-	members, err := family.PausedMembers(ctx, r.Client)
+	members, err := objects.PausedMembers(ctx, r.Client)
 	return brake{placement: placementv1beta1.Paused(placement), members: members}, err
 }
 

@@ -31,7 +31,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/enqueue"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/placement/failover"
-	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
@@ -63,19 +63,19 @@ type Reconciler struct {
 // bindings changes in a way that Plan can see; at every placement when an
 // override changes, or the labels of a member.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	respecified := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, family.Repaused()))
+	respecified := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, objects.Repaused()))
 	relabelled := builder.WithPredicates(predicate.LabelChangedPredicate{})
 	return reconcileutil.SetupError(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterResourcePlacement{}, respecified).
 		Watches(&placementv1beta1.ResourcePlacement{}, &handler.EnqueueRequestForObject{}, respecified).
-		WatchesMetadata(&placementv1beta1.ClusterResourceSnapshot{}, family.EnqueuePlacement(), relabelled).
-		WatchesMetadata(&placementv1beta1.ResourceSnapshot{}, family.EnqueuePlacement(), relabelled).
-		Watches(&placementv1beta1.ClusterResourceBinding{}, family.EnqueuePlacement(), builder.WithPredicates(bindingChanges())).
-		Watches(&placementv1beta1.ResourceBinding{}, family.EnqueuePlacement(), builder.WithPredicates(bindingChanges())).
+		WatchesMetadata(&placementv1beta1.ClusterResourceSnapshot{}, objects.EnqueuePlacement(), relabelled).
+		WatchesMetadata(&placementv1beta1.ResourceSnapshot{}, objects.EnqueuePlacement(), relabelled).
+		Watches(&placementv1beta1.ClusterResourceBinding{}, objects.EnqueuePlacement(), builder.WithPredicates(bindingChanges())).
+		Watches(&placementv1beta1.ResourceBinding{}, objects.EnqueuePlacement(), builder.WithPredicates(bindingChanges())).
 		Watches(&placementv1beta1.ClusterResourceOverrideSnapshot{}, r.everyPlacement(), relabelled).
 		Watches(&placementv1beta1.ResourceOverrideSnapshot{}, r.everyPlacement(), relabelled).
-		Watches(&clusterv1beta1.MemberCluster{}, r.everyPlacement(), builder.WithPredicates(predicate.Or(family.Relabelled(), family.Repaused()))).
+		Watches(&clusterv1beta1.MemberCluster{}, r.everyPlacement(), builder.WithPredicates(predicate.Or(objects.Relabelled(), objects.Repaused()))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
 		Complete(r))
 }
@@ -89,7 +89,7 @@ func bindingChanges() predicate.Predicate {
 
 // Reconcile takes the next steps of one placement's rollout.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	placement, err := family.Placement(ctx, r.Client, req.NamespacedName)
+	placement, err := objects.Placement(ctx, r.Client, req.NamespacedName)
 	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -98,7 +98,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	steps, err := r.rollOut(ctx, req.NamespacedName, placement)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
+		return ctrl.Result{RequeueAfter: objects.RetryDelay}, nil
 	}
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("rolling out placement %q: %w", klog.KRef(req.Namespace, req.Name), err)
@@ -110,7 +110,7 @@ type bindingSteps = Steps[placementv1beta1.BindingObject]
 
 // rollOut does what may be done now.
 func (r *Reconciler) rollOut(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) (bindingSteps, error) {
-	bindings, err := family.Bindings(ctx, r.Client, key)
+	bindings, err := objects.Bindings(ctx, r.Client, key)
 	if err != nil {
 		return bindingSteps{}, err
 	}
@@ -142,11 +142,11 @@ type situation struct {
 // look finds out what the rollout of a placement goes by, with these bindings; nil while
 // there is no snapshot to roll out.
 func (r *Reconciler) look(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject) (*situation, error) {
-	snapshots, err := family.ResourceSnapshots(ctx, r.Client, key)
+	snapshots, err := objects.ResourceSnapshots(ctx, r.Client, key)
 	if err != nil {
 		return nil, err
 	}
-	latest := family.LatestResourceSnapshot(family.OwnedBy(placement, snapshots))
+	latest := objects.LatestResourceSnapshot(objects.OwnedBy(placement, snapshots))
 	if latest == nil {
 		return nil, nil
 	}

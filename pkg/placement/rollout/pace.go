@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
 // standardPeriod is what unavailablePeriodSeconds is if nobody says otherwise;
@@ -46,7 +46,7 @@ func PaceOf(spec *placementv1beta1.PlacementSpec, bindings []placementv1beta1.Bi
 // target is how many members the placement shall have. One that is evicted counts as
 // long as its binding is there: another may take its place.
 func target(policy *placementv1beta1.PlacementPolicy, bindings []placementv1beta1.BindingObject) int {
-	if n, known := family.Wanted(policy); known {
+	if n, known := objects.Wanted(policy); known {
 		return n
 	}
 	n := 0

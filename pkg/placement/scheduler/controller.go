@@ -27,8 +27,8 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
-	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
@@ -76,10 +76,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named(Name).
 		For(&placementv1beta1.ClusterResourcePlacement{}, changed).
 		Watches(&placementv1beta1.ResourcePlacement{}, &handler.EnqueueRequestForObject{}, changed).
-		Watches(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, family.EnqueuePlacement(), builder.WithPredicates(policyChanges())).
-		Watches(&placementv1beta1.SchedulingPolicySnapshot{}, family.EnqueuePlacement(), builder.WithPredicates(policyChanges())).
-		Watches(&placementv1beta1.ClusterResourceBinding{}, family.EnqueuePlacement(), builder.WithPredicates(bindingDeletions())).
-		Watches(&placementv1beta1.ResourceBinding{}, family.EnqueuePlacement(), builder.WithPredicates(bindingDeletions())).
+		Watches(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, objects.EnqueuePlacement(), builder.WithPredicates(policyChanges())).
+		Watches(&placementv1beta1.SchedulingPolicySnapshot{}, objects.EnqueuePlacement(), builder.WithPredicates(policyChanges())).
+		Watches(&placementv1beta1.ClusterResourceBinding{}, objects.EnqueuePlacement(), builder.WithPredicates(bindingDeletions())).
+		Watches(&placementv1beta1.ResourceBinding{}, objects.EnqueuePlacement(), builder.WithPredicates(bindingDeletions())).
 		Watches(&clusterv1beta1.MemberCluster{}, members).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers})
 	return reconcileutil.SetupError(Name, r.watchMarks(r.watchTenancy(b), members).Complete(r))
@@ -87,7 +87,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // Reconcile schedules one placement.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	placement, err := family.Placement(ctx, r.Client, req.NamespacedName)
+	placement, err := objects.Placement(ctx, r.Client, req.NamespacedName)
 	switch {
 	case err != nil:
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -96,31 +96,31 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	default:
 		err = r.scheduleUnlessGoing(ctx, req.NamespacedName, placement)
 	}
-	return family.Again(ctrl.Result{}, err)
+	return objects.Again(ctrl.Result{}, err)
 }
 
 // scheduleUnlessGoing leaves a placement alone whose namespace is being deleted: its own
 // deletion comes next.
 func (r *Reconciler) scheduleUnlessGoing(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) error {
-	if going, err := family.NamespaceGoing(ctx, r.Client, key.Namespace); going || err != nil {
+	if going, err := objects.NamespaceGoing(ctx, r.Client, key.Namespace); going || err != nil {
 		return err
 	}
 	return r.schedule(ctx, key, placement)
 }
 
 func (r *Reconciler) schedule(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) error {
-	snapshots, err := family.PolicySnapshots(ctx, r.Client, key)
+	snapshots, err := objects.PolicySnapshots(ctx, r.Client, key)
 	if err != nil {
 		return err
 	}
-	policySnapshot := family.LatestPolicySnapshot(family.OwnedBy(placement, snapshots))
+	policySnapshot := objects.LatestPolicySnapshot(objects.OwnedBy(placement, snapshots))
 	if policySnapshot == nil {
 		return nil // It comes with an event.
 	}
 	if err := r.ensureFinalizer(ctx, placement); err != nil {
 		return err
 	}
-	bindings, err := family.Bindings(ctx, r.Client, key)
+	bindings, err := objects.Bindings(ctx, r.Client, key)
 	if err != nil {
 		return err
 	}
@@ -284,7 +284,7 @@ func (r *Reconciler) finalize(ctx context.Context, key types.NamespacedName, pla
 	if !controllerutil.ContainsFinalizer(placement, placementv1beta1.SchedulerCleanupFinalizer) {
 		return nil
 	}
-	bindings, err := family.LiveBindings(ctx, r.Live, key)
+	bindings, err := objects.LiveBindings(ctx, r.Live, key)
 	if err != nil {
 		return err
 	}

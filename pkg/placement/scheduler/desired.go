@@ -15,8 +15,8 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
-	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
 // maxUnselected is how many unselected clusters a status names.
@@ -36,7 +36,7 @@ func bindingName(placement string, uid types.UID, member string) string {
 
 // desiredBinding is a new binding, which the rollout has not seen yet.
 func desiredBinding(placement placementv1beta1.PlacementObject, policySnapshot string, choice framework.Choice) placementv1beta1.BindingObject {
-	b := family.NewBinding(placement.GetNamespace())
+	b := objects.NewBinding(placement.GetNamespace())
 	b.SetNamespace(placement.GetNamespace())
 	b.SetName(bindingName(placement.GetName(), placement.GetUID(), choice.Cluster))
 	b.SetLabels(map[string]string{placementv1beta1.ParentPlacementLabel: placement.GetName()})
@@ -118,14 +118,14 @@ func setUnserved(s placementv1beta1.PolicySnapshotObject, placementGeneration in
 // stands.
 func decisions(before []placementv1beta1.ClusterDecision, decision *framework.Decision) []placementv1beta1.ClusterDecision {
 	var all []placementv1beta1.ClusterDecision
-	for _, choice := range decision.Selected[:min(len(decision.Selected), family.MaxDecisions)] {
+	for _, choice := range decision.Selected[:min(len(decision.Selected), objects.MaxDecisions)] {
 		all = append(all, decisionOf(choice, true))
 	}
 	if decision.Settled && len(before) >= len(all) && equality.Semantic.DeepEqual(before[:len(all)], all) &&
 		(len(before) == len(all) || !before[len(all)].Selected) {
 		return before
 	}
-	room := min(maxUnselected, family.MaxDecisions-len(all))
+	room := min(maxUnselected, objects.MaxDecisions-len(all))
 	for _, choice := range decision.Unselected[:min(len(decision.Unselected), room)] {
 		all = append(all, decisionOf(choice, false))
 	}

@@ -19,8 +19,8 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
-	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
 func required(terms ...placementv1beta1.ClusterSelectorTerm) *placementv1beta1.PlacementPolicy {
@@ -333,10 +333,10 @@ func TestASettledDecisionKeepsWhatWasToldOfTheOthers(t *testing.T) {
 
 func TestStatusTakesNoMoreThanTheSchema(t *testing.T) {
 	decision := &framework.Decision{Fulfilled: true, Unselected: []framework.Choice{{Cluster: "x"}}}
-	for range family.MaxDecisions + 1 {
+	for range objects.MaxDecisions + 1 {
 		decision.Selected = append(decision.Selected, framework.Choice{Cluster: "a"})
 	}
-	if n := len(decisions(nil, decision)); n != family.MaxDecisions {
-		t.Errorf("%d decisions, the schema takes %d", n, family.MaxDecisions)
+	if n := len(decisions(nil, decision)); n != objects.MaxDecisions {
+		t.Errorf("%d decisions, the schema takes %d", n, objects.MaxDecisions)
 	}
 }

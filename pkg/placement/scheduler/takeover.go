@@ -12,18 +12,18 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
-	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
 // TakeOver returns why no other member can take what a placement has on one, or "". It decides
 // twice, with and without the member: one that takes over makes up for it.
 func (r *Reconciler) TakeOver(ctx context.Context, placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject, member string) (why string, err error) {
-	snapshots, err := family.PolicySnapshots(ctx, r.Client, client.ObjectKeyFromObject(placement))
+	snapshots, err := objects.PolicySnapshots(ctx, r.Client, client.ObjectKeyFromObject(placement))
 	if err != nil {
 		return "", err
 	}
-	latest := family.LatestPolicySnapshot(family.OwnedBy(placement, snapshots))
+	latest := objects.LatestPolicySnapshot(objects.OwnedBy(placement, snapshots))
 	if latest == nil {
 		return "its policy is not scheduled yet", nil
 	}

@@ -20,8 +20,8 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/failover"
-	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
 const (
@@ -114,7 +114,7 @@ func (h *memberHandler) Update(ctx context.Context, e event.UpdateEvent, q queue
 	if what == irrelevant && pause < noticedSilence {
 		return
 	}
-	family.EachPlacement(ctx, h.reader, func(p placementv1beta1.PlacementObject) {
+	objects.EachPlacement(ctx, h.reader, func(p placementv1beta1.PlacementObject) {
 		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)}
 		if what == measured && measures(p.GetSpec().Policy) {
 			q.AddAfter(request, measurementDelay)
@@ -141,7 +141,7 @@ func silence(before, after *clusterv1beta1.MemberCluster) time.Duration {
 
 func (h *memberHandler) all(ctx context.Context, q queue) {
 	gather := time.Duration(h.size()) * memberDelay
-	family.EachPlacement(ctx, h.reader, func(p placementv1beta1.PlacementObject) {
+	objects.EachPlacement(ctx, h.reader, func(p placementv1beta1.PlacementObject) {
 		q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)}, gather)
 	})
 }

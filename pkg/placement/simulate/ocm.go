@@ -16,7 +16,7 @@ import (
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
-	"fleetgate.io/fleetgate/pkg/placement/decision"
+	"fleetgate.io/fleetgate/pkg/placement/ocm/scheduler"
 )
 
 // typePlacement is the type of a result about a Placement of Open Cluster Management.
@@ -87,7 +87,7 @@ func runOCM(in *Input, now time.Time) ([]Result, error) {
 	return results, nil
 }
 
-func resultOf(name string, why *decision.Explanation) Result {
+func resultOf(name string, why *scheduler.Explanation) Result {
 	r := Result{Placement: name, Type: typePlacement, Fulfilled: why.Satisfied.Status == metav1.ConditionTrue, Summary: why.Summary}
 	switch {
 	case why.Misconfigured.Status == metav1.ConditionTrue:

@@ -19,7 +19,7 @@ import (
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
-	"fleetgate.io/fleetgate/pkg/placement/decision"
+	"fleetgate.io/fleetgate/pkg/placement/ocm/scheduler"
 )
 
 // Input is what is simulated.
@@ -29,7 +29,7 @@ type Input struct {
 	Bindings   []placementv1beta1.BindingObject
 	// Chosen are Placements of Open Cluster Management, World is what they are decided from.
 	Chosen []ocmclusterv1beta1.Placement
-	World  decision.World
+	World  scheduler.World
 	// Ignored counts the objects of other kinds, by kind.
 	Ignored map[string]int
 }

@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
 // memory is how many bytes of manifests Contents remembers.
@@ -111,7 +111,7 @@ func NewContents(metadata, live client.Reader, envelopes Envelopes) *Contents {
 // Group returns the group of a master. The error is NotFound if the master or a
 // part of it is gone.
 func (c *Contents) Group(ctx context.Context, master types.NamespacedName) (*Group, error) {
-	known := family.ResourceSnapshotMetadata(master.Namespace)
+	known := objects.ResourceSnapshotMetadata(master.Namespace)
 	if err := c.metadata.Get(ctx, master, known); err == nil {
 		if group := c.remembered(known.UID); group != nil {
 			return group, nil
@@ -130,7 +130,7 @@ func (c *Contents) read(ctx context.Context, key types.NamespacedName) (*Group, 
 		return nil, err
 	}
 	count, err := strconv.Atoi(master.GetAnnotations()[placementv1beta1.NumberOfResourceSnapshotsAnnotation])
-	if err != nil || count < 1 || count > maxGroupSize || !family.IsMaster(master) {
+	if err != nil || count < 1 || count > maxGroupSize || !objects.IsMaster(master) {
 		return nil, fmt.Errorf("resource snapshot %q: %w", klog.KRef(key.Namespace, key.Name), ErrIncomplete)
 	}
 	group := &Group{Index: master.GetLabels()[placementv1beta1.ResourceIndexLabel]}
@@ -138,7 +138,7 @@ func (c *Contents) read(ctx context.Context, key types.NamespacedName) (*Group, 
 		return nil, err
 	}
 	for i := range count - 1 {
-		name := placementv1beta1.ResourceSubSnapshotName(master.GetLabels()[placementv1beta1.ParentPlacementLabel], family.ResourceIndex(master), i)
+		name := placementv1beta1.ResourceSubSnapshotName(master.GetLabels()[placementv1beta1.ParentPlacementLabel], objects.ResourceIndex(master), i)
 		part, err := c.snapshot(ctx, types.NamespacedName{Namespace: key.Namespace, Name: name})
 		if err != nil {
 			return nil, err
@@ -152,7 +152,7 @@ func (c *Contents) read(ctx context.Context, key types.NamespacedName) (*Group, 
 }
 
 func (c *Contents) snapshot(ctx context.Context, key types.NamespacedName) (placementv1beta1.ResourceSnapshotObject, error) {
-	s := family.NewResourceSnapshot(key.Namespace)
+	s := objects.NewResourceSnapshot(key.Namespace)
 	if err := c.live.Get(ctx, key, s); err != nil {
 		return nil, fmt.Errorf("reading resource snapshot %q: %w", klog.KRef(key.Namespace, key.Name), err)
 	}

@@ -29,7 +29,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
-	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 	"fleetgate.io/fleetgate/pkg/placement/selection"
 )
 
@@ -89,15 +89,15 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
 	touched := builder.WithPredicates(old, predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))
-	respecified := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, family.AskedAnew(), family.Confirmed()))
+	respecified := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, objects.AskedAnew(), objects.Confirmed()))
 	return reconcileutil.SetupError(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterResourcePlacement{}, respecified).
 		Watches(&placementv1beta1.ResourcePlacement{}, &handler.EnqueueRequestForObject{}, respecified).
-		Watches(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, family.EnqueuePlacement(), touched).
-		Watches(&placementv1beta1.SchedulingPolicySnapshot{}, family.EnqueuePlacement(), touched).
-		WatchesMetadata(&placementv1beta1.ClusterResourceSnapshot{}, family.EnqueuePlacement(), builder.WithPredicates(deletions)).
-		WatchesMetadata(&placementv1beta1.ResourceSnapshot{}, family.EnqueuePlacement(), builder.WithPredicates(deletions)).
+		Watches(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, objects.EnqueuePlacement(), touched).
+		Watches(&placementv1beta1.SchedulingPolicySnapshot{}, objects.EnqueuePlacement(), touched).
+		WatchesMetadata(&placementv1beta1.ClusterResourceSnapshot{}, objects.EnqueuePlacement(), builder.WithPredicates(deletions)).
+		WatchesMetadata(&placementv1beta1.ResourceSnapshot{}, objects.EnqueuePlacement(), builder.WithPredicates(deletions)).
 		WatchesRawSource(r.Changes).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
 		Complete(r))
@@ -105,7 +105,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // Reconcile brings the snapshots of one placement up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	placement, err := family.Placement(ctx, r.Client, req.NamespacedName)
+	placement, err := objects.Placement(ctx, r.Client, req.NamespacedName)
 	switch {
 	case apierrors.IsNotFound(err):
 		r.Selector.Forget(req.NamespacedName)
@@ -118,7 +118,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		reader = r.Live // It went because its namespace does, which a cache may not know yet.
 	}
 	var wait time.Duration
-	going, err := family.NamespaceGoing(ctx, reader, req.Namespace)
+	going, err := objects.NamespaceGoing(ctx, reader, req.Namespace)
 	switch {
 	case err != nil:
 		return ctrl.Result{}, err
@@ -127,7 +127,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case !going: // Else its own deletion comes next.
 		wait, err = r.reconcileSnapshots(ctx, req.NamespacedName, placement)
 	}
-	return family.Again(ctrl.Result{RequeueAfter: wait}, err)
+	return objects.Again(ctrl.Result{RequeueAfter: wait}, err)
 }
 
 // reconcileSnapshots returns how long what has changed waits for its snapshots; zero if
@@ -163,10 +163,10 @@ func movedNamespace(placement placementv1beta1.PlacementObject) *refusal.Refusal
 		return nil
 	}
 	for _, resource := range placement.GetStatus().SelectedResources {
-		if resource.Group == "" && resource.Kind == "Namespace" && resource.Name != family.SelectedNamespace(spec) {
+		if resource.Group == "" && resource.Kind == "Namespace" && resource.Name != objects.SelectedNamespace(spec) {
 			return refusal.New(placementv1beta1.ReasonInvalidResourceSelectors,
 				"the resource selectors choose namespace %q where they chose %q before, which a placement with statusReportingScope NamespaceAccessible may not; choose that one again, or make another placement",
-				family.SelectedNamespace(spec), resource.Name)
+				objects.SelectedNamespace(spec), resource.Name)
 		}
 	}
 	return nil
@@ -209,7 +209,7 @@ func nextIndex[T metav1.Object](existing []T, indexOf func(metav1.Object) int) i
 // demoteResources takes the label of the latest off all others.
 func (r *Reconciler) demoteResources(ctx context.Context, existing []*metav1.PartialObjectMetadata, latest string) error {
 	for _, s := range existing {
-		if s.Name == latest || !family.IsLatest(s) {
+		if s.Name == latest || !objects.IsLatest(s) {
 			continue
 		}
 		if err := r.Live.Patch(ctx, s, demotion()); client.IgnoreNotFound(err) != nil {
@@ -234,7 +234,7 @@ func (r *Reconciler) trimResources(ctx context.Context, key types.NamespacedName
 	}
 	used := map[string]bool{}
 	if placement.GetSpec().Strategy.Type == placementv1beta1.ExternalStrategy {
-		bindings, err := family.Bindings(ctx, r.Client, key)
+		bindings, err := objects.Bindings(ctx, r.Client, key)
 		if err != nil {
 			return err
 		}
@@ -265,13 +265,13 @@ func (r *Reconciler) reconcilePolicy(ctx context.Context, key types.NamespacedNa
 	if err != nil {
 		return err
 	}
-	existing, err := family.PolicySnapshots(ctx, r.Client, key)
+	existing, err := objects.PolicySnapshots(ctx, r.Client, key)
 	if err != nil {
 		return err
 	}
-	latest := family.LatestPolicySnapshot(family.OwnedBy(placement, existing))
+	latest := objects.LatestPolicySnapshot(objects.OwnedBy(placement, existing))
 	if latest == nil || !standsFor(latest.GetSpec(), policy, hash) {
-		latest = desiredPolicySnapshot(placement, policy, hash, nextIndex(existing, family.PolicyIndex))
+		latest = desiredPolicySnapshot(placement, policy, hash, nextIndex(existing, objects.PolicyIndex))
 		err = r.createPolicy(ctx, placement, latest)
 	} else {
 		err = r.annotatePolicy(ctx, latest, policyAnnotations(placement, policy))
@@ -319,7 +319,7 @@ func (r *Reconciler) retirePolicies(ctx context.Context, existing []placementv1b
 		switch {
 		case i < surplus:
 			err = client.IgnoreNotFound(r.Client.Delete(ctx, s))
-		case family.IsLatest(s):
+		case objects.IsLatest(s):
 			err = client.IgnoreNotFound(r.Client.Patch(ctx, s, demotion()))
 		}
 		if err != nil {
@@ -347,10 +347,10 @@ func (r *Reconciler) finalize(ctx context.Context, key types.NamespacedName, pla
 	mine := []client.DeleteAllOfOption{
 		client.MatchingLabels{placementv1beta1.ParentPlacementLabel: key.Name}, client.InNamespace(key.Namespace),
 	}
-	if err := r.Live.DeleteAllOf(ctx, family.NewPolicySnapshot(key.Namespace), mine...); err != nil {
+	if err := r.Live.DeleteAllOf(ctx, objects.NewPolicySnapshot(key.Namespace), mine...); err != nil {
 		return fmt.Errorf("deleting policy snapshots of placement %q: %w", klog.KRef(key.Namespace, key.Name), err)
 	}
-	if err := r.Live.DeleteAllOf(ctx, family.NewResourceSnapshot(key.Namespace), mine...); err != nil {
+	if err := r.Live.DeleteAllOf(ctx, objects.NewResourceSnapshot(key.Namespace), mine...); err != nil {
 		return fmt.Errorf("deleting resource snapshots of placement %q: %w", klog.KRef(key.Namespace, key.Name), err)
 	}
 	before := placement.DeepCopyObject().(client.Object)

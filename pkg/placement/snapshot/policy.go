@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
 // policyOf returns a copy of the placement's policy; without one it picks all
@@ -74,7 +74,7 @@ func policyAnnotations(placement metav1.Object, policy *placementv1beta1.Placeme
 
 // desiredPolicySnapshot builds the snapshot with an index.
 func desiredPolicySnapshot(placement metav1.Object, policy *placementv1beta1.PlacementPolicy, hash []byte, index int) placementv1beta1.PolicySnapshotObject {
-	s := family.NewPolicySnapshot(placement.GetNamespace())
+	s := objects.NewPolicySnapshot(placement.GetNamespace())
 	s.SetNamespace(placement.GetNamespace())
 	s.SetName(placementv1beta1.PolicySnapshotName(placement.GetName(), index))
 	s.SetLabels(map[string]string{

@@ -27,7 +27,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
-	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
 const (
@@ -184,7 +184,7 @@ func (r *Reconciler) noteSelectors(ctx context.Context, placement placementv1bet
 		return nil
 	}
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, placementv1beta1.SelectorsHashAnnotation, hash))
-	snapshot := family.ResourceSnapshotMetadata(latest.Namespace)
+	snapshot := objects.ResourceSnapshotMetadata(latest.Namespace)
 	snapshot.Namespace, snapshot.Name = latest.Namespace, latest.Name
 	if err := r.Live.Patch(ctx, snapshot, patch); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("noting the selectors of resource snapshot %q: %w", latest.Name, err)

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
 // sizeLimit is how many bytes of manifests go into one snapshot before another
@@ -88,7 +88,7 @@ func desiredResourceSnapshots(placement metav1.Object, pieces [][]placementv1bet
 }
 
 func newResourceSnapshot(placement metav1.Object, piece []placementv1beta1.Manifest, index int) placementv1beta1.ResourceSnapshotObject {
-	s := family.NewResourceSnapshot(placement.GetNamespace())
+	s := objects.NewResourceSnapshot(placement.GetNamespace())
 	s.SetNamespace(placement.GetNamespace())
 	s.SetLabels(map[string]string{
 		placementv1beta1.ParentPlacementLabel: placement.GetName(),
@@ -105,12 +105,12 @@ func surplus(snapshots []*metav1.PartialObjectMetadata, limit int, used map[stri
 	var complete []int
 	keep := map[int]bool{}
 	for _, s := range snapshots {
-		if !family.IsMaster(s) {
+		if !objects.IsMaster(s) {
 			continue
 		}
-		complete = append(complete, family.ResourceIndex(s))
+		complete = append(complete, objects.ResourceIndex(s))
 		if used[s.Name] {
-			keep[family.ResourceIndex(s)] = true
+			keep[objects.ResourceIndex(s)] = true
 		}
 	}
 	if len(complete) == 0 {
@@ -123,7 +123,7 @@ func surplus(snapshots []*metav1.PartialObjectMetadata, limit int, used map[stri
 	newest := complete[len(complete)-1]
 	var old []*metav1.PartialObjectMetadata
 	for _, s := range snapshots {
-		if index := family.ResourceIndex(s); !keep[index] && index < newest {
+		if index := objects.ResourceIndex(s); !keep[index] && index < newest {
 			old = append(old, s)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
-	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
 // Take makes a group of resource snapshots of what a placement selects now, unless
@@ -43,11 +43,11 @@ func (r *Reconciler) take(ctx context.Context, placement placementv1beta1.Placem
 	if err := r.reportAuthor(ctx, placement, selected.Withheld); err != nil {
 		return nil, 0, err
 	}
-	existing, err := family.ResourceSnapshots(ctx, r.Client, key)
+	existing, err := objects.ResourceSnapshots(ctx, r.Client, key)
 	if err != nil {
 		return nil, 0, err
 	}
-	latest := family.LatestResourceSnapshot(family.OwnedBy(placement, existing))
+	latest := objects.LatestResourceSnapshot(objects.OwnedBy(placement, existing))
 	stays, err := r.holds(ctx, latest, selected.Unreadable)
 	if err != nil {
 		return nil, 0, err
@@ -66,7 +66,7 @@ func (r *Reconciler) take(ctx context.Context, placement placementv1beta1.Placem
 		if left, err := r.turn(ctx, latest, intervals); left > 0 || err != nil {
 			return latest, left, err
 		}
-		if latest, err = r.createResources(ctx, placement, manifests, hash, nextIndex(existing, family.ResourceIndex)); err != nil {
+		if latest, err = r.createResources(ctx, placement, manifests, hash, nextIndex(existing, objects.ResourceIndex)); err != nil {
 			return nil, 0, err
 		}
 		existing = append(existing, latest) // It counts: the limit is of all revisions.
@@ -116,7 +116,7 @@ func (r *Reconciler) createResources(ctx context.Context, placement placementv1b
 // it the next look could take an older snapshot for the latest.
 func (r *Reconciler) await(ctx context.Context, written client.Object) (*metav1.PartialObjectMetadata, error) {
 	const interval, limit = 5 * time.Millisecond, 10 * time.Second
-	s := family.ResourceSnapshotMetadata(written.GetNamespace())
+	s := objects.ResourceSnapshotMetadata(written.GetNamespace())
 	err := wait.PollUntilContextTimeout(ctx, interval, limit, true, func(ctx context.Context) (bool, error) {
 		err := r.Client.Get(ctx, client.ObjectKeyFromObject(written), s)
 		return err == nil && s.UID == written.GetUID(), client.IgnoreNotFound(err)

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 	"fleetgate.io/fleetgate/pkg/placement/selection"
 )
 
@@ -55,7 +55,7 @@ func TestAPlacementDoesNotTakeTheSnapshotOfAnEarlierOneOfItsName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !metav1.IsControlledBy(first, now) || !family.IsLatest(first) {
+	if !metav1.IsControlledBy(first, now) || !objects.IsLatest(first) {
 		t.Errorf("it took %s, owned by %v", first.Name, first.OwnerReferences)
 	}
 	again, err := r.Take(t.Context(), now)

@@ -18,7 +18,7 @@ import (
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/controller/enqueue"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
-	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
 // EventSource is the component that events of published decisions name.
@@ -81,9 +81,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	err := r.reconcile(ctx, req.NamespacedName)
 	switch {
 	case apierrors.IsConflict(err):
-		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
-	case family.RefusedAsGoing(err):
-		return ctrl.Result{RequeueAfter: family.GoingDelay}, nil
+		return ctrl.Result{RequeueAfter: objects.RetryDelay}, nil
+	case objects.RefusedAsGoing(err):
+		return ctrl.Result{RequeueAfter: objects.GoingDelay}, nil
 	}
 	return ctrl.Result{}, err
 }

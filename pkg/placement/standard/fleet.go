@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
 // fleet is ClusterResourcePlacements and ResourcePlacements. They are decided for the members
@@ -36,17 +36,17 @@ func (*fleet) kind(n string) string {
 	return "ResourcePlacement"
 }
 
-func (*fleet) empty(namespace string) client.Object { return family.NewPlacement(namespace) }
+func (*fleet) empty(namespace string) client.Object { return objects.NewPlacement(namespace) }
 
 // chosen waits for the scheduler's word about the latest policy: the bindings of one that it
 // has not carried out yet are those of neither.
 func (f *fleet) chosen(ctx context.Context, placement client.Object) (parts [][]string, done bool, err error) {
 	key := client.ObjectKeyFromObject(placement)
-	snapshots, err := family.PolicySnapshots(ctx, f.reader, key)
+	snapshots, err := objects.PolicySnapshots(ctx, f.reader, key)
 	if err != nil {
 		return nil, false, err
 	}
-	latest := family.LatestPolicySnapshot(family.OwnedBy(placement, snapshots))
+	latest := objects.LatestPolicySnapshot(objects.OwnedBy(placement, snapshots))
 	if latest == nil {
 		return nil, false, nil
 	}
@@ -54,7 +54,7 @@ func (f *fleet) chosen(ctx context.Context, placement client.Object) (parts [][]
 	if said == nil || said.ObservedGeneration != latest.GetGeneration() {
 		return nil, false, nil
 	}
-	bindings, err := family.Bindings(ctx, f.reader, key)
+	bindings, err := objects.Bindings(ctx, f.reader, key)
 	if err != nil {
 		return nil, false, err
 	}
@@ -69,7 +69,7 @@ func (f *fleet) chosen(ctx context.Context, placement client.Object) (parts [][]
 }
 
 func (*fleet) watch(b *builder.Builder) *builder.Builder {
-	derived := family.EnqueuePlacementAfter(settle)
+	derived := objects.EnqueuePlacementAfter(settle)
 	return b.
 		Watches(&placementv1beta1.ClusterResourcePlacement{}, &handler.EnqueueRequestForObject{}, asked()).
 		Watches(&placementv1beta1.ResourcePlacement{}, &handler.EnqueueRequestForObject{}, asked()).

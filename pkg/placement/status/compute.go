@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/placement/family"
-	"fleetgate.io/fleetgate/pkg/placement/trouble"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
+	"fleetgate.io/fleetgate/pkg/placement/problems"
 )
 
 // Observed is what a status is made from.
@@ -111,7 +111,7 @@ func (c *computation) scheduled() bool {
 	}
 	message := decided.Message
 	if c.status.SelectsNothing() {
-		message += "; " + trouble.NothingSelected
+		message += "; " + problems.NothingSelected
 	}
 	c.set(placementv1beta1.ConditionScheduled, metav1.Condition{Status: decided.Status, Reason: decided.Reason, Message: message})
 	return true
@@ -149,7 +149,7 @@ func (c *computation) selected(bindings map[string]placementv1beta1.BindingObjec
 			all, named[d.ClusterName] = append(all, d), true
 		}
 	}
-	if len(all) < family.MaxDecisions {
+	if len(all) < objects.MaxDecisions {
 		return all
 	}
 	for _, name := range slices.Sorted(maps.Keys(bindings)) {
@@ -164,7 +164,7 @@ func (c *computation) selected(bindings map[string]placementv1beta1.BindingObjec
 // get.
 func (c *computation) missing() {
 	selected := len(c.status.PlacementStatuses)
-	wanted, _ := family.Wanted(c.Placement.GetSpec().Policy)
+	wanted, _ := objects.Wanted(c.Placement.GetSpec().Policy)
 	for _, d := range c.Policy.GetStatus().TargetClusters {
 		if d.Selected || selected >= wanted {
 			continue

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/placement/trouble"
+	"fleetgate.io/fleetgate/pkg/placement/problems"
 )
 
 const generation = 5
@@ -472,7 +472,7 @@ func TestPlacementOfNothingSaysSo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := Compute(&Observed{Placement: placementOf(nil), Policy: decided(), Index: tt.index, Resources: tt.resources})
-			if got := strings.HasSuffix(status.Conditions[0].Message, "; "+trouble.NothingSelected); got != tt.want {
+			if got := strings.HasSuffix(status.Conditions[0].Message, "; "+problems.NothingSelected); got != tt.want {
 				t.Errorf("condition says that nothing is selected: %v, want %v: %q", got, tt.want, status.Conditions[0].Message)
 			}
 		})

@@ -26,7 +26,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/enqueue"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
-	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
@@ -67,12 +67,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named(Name).
 		For(&placementv1beta1.ClusterResourcePlacement{}, changed).
 		Watches(&placementv1beta1.ResourcePlacement{}, &handler.EnqueueRequestForObject{}, changed).
-		Watches(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, family.EnqueuePlacement()).
-		Watches(&placementv1beta1.SchedulingPolicySnapshot{}, family.EnqueuePlacement()).
-		WatchesMetadata(&placementv1beta1.ClusterResourceSnapshot{}, family.EnqueuePlacement(), relabelled).
-		WatchesMetadata(&placementv1beta1.ResourceSnapshot{}, family.EnqueuePlacement(), relabelled).
-		Watches(&placementv1beta1.ClusterResourceBinding{}, family.EnqueuePlacementAfter(r.Settle)).
-		Watches(&placementv1beta1.ResourceBinding{}, family.EnqueuePlacementAfter(r.Settle)).
+		Watches(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, objects.EnqueuePlacement()).
+		Watches(&placementv1beta1.SchedulingPolicySnapshot{}, objects.EnqueuePlacement()).
+		WatchesMetadata(&placementv1beta1.ClusterResourceSnapshot{}, objects.EnqueuePlacement(), relabelled).
+		WatchesMetadata(&placementv1beta1.ResourceSnapshot{}, objects.EnqueuePlacement(), relabelled).
+		Watches(&placementv1beta1.ClusterResourceBinding{}, objects.EnqueuePlacementAfter(r.Settle)).
+		Watches(&placementv1beta1.ResourceBinding{}, objects.EnqueuePlacementAfter(r.Settle)).
 		Watches(&placementv1beta1.ClusterResourcePlacementStatus{}, handler.EnqueueRequestsFromMapFunc(copied)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
 		Complete(r))
@@ -96,7 +96,7 @@ func scheduledChanges() predicate.Predicate {
 
 // Reconcile writes the status of one placement.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	placement, err := family.Placement(ctx, r.Client, req.NamespacedName)
+	placement, err := objects.Placement(ctx, r.Client, req.NamespacedName)
 	if apierrors.IsNotFound(err) {
 		r.spacing.forget(req.NamespacedName)
 		r.Arrival.forget(req.NamespacedName)
@@ -106,7 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil || placement.GetDeletionTimestamp() != nil {
 		return ctrl.Result{}, err
 	}
-	if going, err := family.NamespaceGoing(ctx, r.Client, req.Namespace); going || err != nil {
+	if going, err := objects.NamespaceGoing(ctx, r.Client, req.Namespace); going || err != nil {
 		return ctrl.Result{}, err
 	}
 	if wait := r.spacing.compute(req.NamespacedName, r.Clock.Now()); wait > 0 {
@@ -123,7 +123,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	err = r.write(ctx, placement, status)
 	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
+		return ctrl.Result{RequeueAfter: objects.RetryDelay}, nil
 	}
 	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -142,11 +142,11 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, plac
 	if invalid(placement) {
 		return nil, nil
 	}
-	policies, err := family.PolicySnapshots(ctx, r.Client, key)
+	policies, err := objects.PolicySnapshots(ctx, r.Client, key)
 	if err != nil {
 		return nil, err
 	}
-	policy := family.LatestPolicySnapshot(family.OwnedBy(placement, policies))
+	policy := objects.LatestPolicySnapshot(objects.OwnedBy(placement, policies))
 	if policy == nil || snapshot.ObservedGeneration(policy) != placement.GetGeneration() {
 		return nil, nil
 	}
@@ -154,7 +154,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, plac
 		return nil, nil
 	}
 	o := &Observed{Placement: placement, Policy: policy}
-	if o.Bindings, err = family.Bindings(ctx, r.Client, key); err != nil {
+	if o.Bindings, err = objects.Bindings(ctx, r.Client, key); err != nil {
 		return nil, err
 	}
 	if ready, err := r.observeResources(ctx, key, o); err != nil || !ready {
@@ -171,7 +171,7 @@ func invalid(placement placementv1beta1.PlacementObject) bool {
 }
 
 func (r *Reconciler) observeResources(ctx context.Context, key types.NamespacedName, o *Observed) (ready bool, err error) {
-	snapshots, err := family.ResourceSnapshots(ctx, r.Client, key)
+	snapshots, err := objects.ResourceSnapshots(ctx, r.Client, key)
 	if err != nil {
 		return false, err
 	}
@@ -188,7 +188,7 @@ func (r *Reconciler) observeResources(ctx context.Context, key types.NamespacedN
 		if name = commonSnapshot(o.Policy, o.Bindings); o.IndexOf(name) == "" {
 			return true, nil
 		}
-	} else if latest := family.LatestResourceSnapshot(family.OwnedBy(o.Placement, snapshots)); latest != nil {
+	} else if latest := objects.LatestResourceSnapshot(objects.OwnedBy(o.Placement, snapshots)); latest != nil {
 		name, o.Changed = latest.Name, o.Policy.GetCreationTimestamp().Time
 		if made := latest.CreationTimestamp.Time; made.After(o.Changed) {
 			o.Changed = made

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
 // copyToNamespace brings a status into the namespace that the placement selects, if it
@@ -35,7 +35,7 @@ func (r *Reconciler) copyToNamespace(ctx context.Context, placement placementv1b
 	err := r.writeCopy(ctx, crp, namespace, withoutSynced(placement, status))
 	if err != nil && !apierrors.IsConflict(err) {
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, placementv1beta1.ReasonStatusSyncFailed, err.Error()
-		if apierrors.IsNotFound(err) || family.RefusedAsGoing(err) {
+		if apierrors.IsNotFound(err) || objects.RefusedAsGoing(err) {
 			err = nil // The namespace: what the placement selects changes when it is made.
 		}
 		if status.Reason == "" {
@@ -53,7 +53,7 @@ func accessible(placement placementv1beta1.PlacementObject) (*placementv1beta1.C
 	if !ok || crp.Spec.StatusReportingScope != placementv1beta1.NamespaceAccessible {
 		return nil, ""
 	}
-	return crp, family.SelectedNamespace(&crp.Spec)
+	return crp, objects.SelectedNamespace(&crp.Spec)
 }
 
 // withoutSynced is the status without the condition that tells of the copy.

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/placement/trouble"
+	"fleetgate.io/fleetgate/pkg/placement/problems"
 )
 
 // The reasons of events that clients know, beside those of the stages.
@@ -32,7 +32,7 @@ var warnings = map[string]string{
 	placementv1beta1.ConditionWorkSynchronized: "PlacementWorkNotSynchronized",
 	placementv1beta1.ConditionApplied:          "PlacementApplyFailed",
 	placementv1beta1.ConditionDiffReported:     "PlacementDiffReportFailed",
-	trouble.Drifted:                            "PlacementDrifted",
+	problems.Drifted:                           "PlacementDrifted",
 }
 
 // happened is an event to tell, of type Warning or Normal.
@@ -48,9 +48,9 @@ func eventsOf(before, after placementv1beta1.PlacementObject) []happened {
 // object's or sentence. How many more members have it does not matter.
 func wentWrong(before, after placementv1beta1.PlacementObject) []happened {
 	var all []happened
-	known := trouble.Of(before)
-	for _, t := range trouble.Of(after) {
-		told := slices.ContainsFunc(known, func(old trouble.Trouble) bool {
+	known := problems.Of(before)
+	for _, t := range problems.Of(after) {
+		told := slices.ContainsFunc(known, func(old problems.Trouble) bool {
 			old.Others = t.Others
 			return old == t
 		})

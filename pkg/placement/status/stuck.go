@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/placement/trouble"
+	"fleetgate.io/fleetgate/pkg/placement/problems"
 )
 
 const (
@@ -51,7 +51,7 @@ func holdUp(placement placementv1beta1.PlacementObject) *hold {
 			continue
 		}
 		if longest == nil || c.LastTransitionTime.Time.Before(longest.since) {
-			longest = &hold{member: members[i].ClusterName, since: c.LastTransitionTime.Time, why: trouble.OfMember(&members[i], c).String()}
+			longest = &hold{member: members[i].ClusterName, since: c.LastTransitionTime.Time, why: problems.OfMember(&members[i], c).String()}
 		}
 	}
 	if !waits {

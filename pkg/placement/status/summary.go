@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/placement/trouble"
+	"fleetgate.io/fleetgate/pkg/placement/problems"
 )
 
 // summarize sets what a status says for itself, beside conditions that clients compare. It
@@ -37,14 +37,14 @@ func (c *computation) available() metav1.ConditionStatus {
 // worst is the reason and the sentence of what will not pass by itself, else of what is
 // waited for.
 func (c *computation) worst() (reason, message string) {
-	for _, t := range trouble.OfStatus(c.Placement, c.status) {
+	for _, t := range problems.OfStatus(c.Placement, c.status) {
 		if reason := c.reasonOf(t.Condition); reason != "" && !t.Waits {
 			t.Others = 0 // With a number it would be another sentence with every member.
 			return reason, t.String()
 		}
 	}
 	if c.status.SelectsNothing() {
-		return placementv1beta1.ReasonNothingSelected, trouble.NothingSelected
+		return placementv1beta1.ReasonNothingSelected, problems.NothingSelected
 	}
 	kinds := []string{placementv1beta1.ConditionScheduled}
 	for _, s := range c.stages {

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
 // crowd is the status of a placement on n members; the first of them fail, each with as
@@ -25,7 +25,7 @@ func crowd(t *testing.T, n, failing int) (*placementv1beta1.ClusterResourcePlace
 	var names []string
 	for i := range n {
 		name := fmt.Sprintf("a-member-with-a-name-of-usual-length-%04d", i)
-		if i < family.MaxDecisions {
+		if i < objects.MaxDecisions {
 			names = append(names, name)
 		}
 		conditions := wellOff

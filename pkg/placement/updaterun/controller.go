@@ -30,7 +30,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/enqueue"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
-	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
@@ -89,14 +89,14 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 // not any more.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	respecified := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-	repaused := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, family.Repaused()))
+	repaused := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, objects.Repaused()))
 	return reconcileutil.SetupError(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterStagedUpdateRun{}, respecified).
 		Watches(&placementv1beta1.StagedUpdateRun{}, &handler.EnqueueRequestForObject{}, respecified).
 		Watches(&placementv1beta1.ClusterResourcePlacement{}, r.runsOf(client.ObjectKeyFromObject), repaused).
 		Watches(&placementv1beta1.ResourcePlacement{}, r.runsOf(client.ObjectKeyFromObject), repaused).
-		Watches(&clusterv1beta1.MemberCluster{}, r.allRuns(), builder.WithPredicates(family.Repaused())).
+		Watches(&clusterv1beta1.MemberCluster{}, r.allRuns(), builder.WithPredicates(objects.Repaused())).
 		Watches(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, r.runsOf(keyOf)).
 		Watches(&placementv1beta1.SchedulingPolicySnapshot{}, r.runsOf(keyOf)).
 		Watches(&placementv1beta1.ClusterResourceBinding{}, r.runsOf(keyOf)).
@@ -108,7 +108,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 }
 
 func keyOf(object client.Object) types.NamespacedName {
-	key, _ := family.KeyOf(object)
+	key, _ := objects.KeyOf(object)
 	return key
 }
 
@@ -150,7 +150,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	result, err := r.advance(ctx, run)
 	if err != nil {
-		return reconcileutil.RequeueAfter(family.RetryDelay).OnConflict(ctrl.Result{}, fmt.Errorf("update run %q: %w", klog.KRef(req.Namespace, req.Name), err))
+		return reconcileutil.RequeueAfter(objects.RetryDelay).OnConflict(ctrl.Result{}, fmt.Errorf("update run %q: %w", klog.KRef(req.Namespace, req.Name), err))
 	}
 	return result, nil
 }

@@ -18,7 +18,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
-	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 	"fleetgate.io/fleetgate/pkg/placement/override"
 )
 
@@ -29,12 +29,12 @@ func placementOf(run placementv1beta1.UpdateRunObject) types.NamespacedName {
 // observed gathers from the cache, or from the API server, what decides about a run.
 func (r *Reconciler) observed(ctx context.Context, run placementv1beta1.UpdateRunObject, live bool) (*Observed, error) {
 	o := &Observed{Run: run, Members: map[string]labels.Set{}, Approvals: map[string]placementv1beta1.ApprovalRequestObject{}, Now: r.Clock.Now()}
-	reader, bindings, policies := client.Reader(r.Client), family.Bindings, family.PolicySnapshots
+	reader, bindings, policies := client.Reader(r.Client), objects.Bindings, objects.PolicySnapshots
 	if live {
-		reader, bindings, policies = r.Live, family.LiveBindings, family.LivePolicySnapshots
+		reader, bindings, policies = r.Live, objects.LiveBindings, objects.LivePolicySnapshots
 	}
 	key := placementOf(run)
-	placement, err := family.Placement(ctx, reader, key)
+	placement, err := objects.Placement(ctx, reader, key)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (r *Reconciler) observed(ctx context.Context, run placementv1beta1.UpdateRu
 	if err != nil {
 		return nil, err
 	}
-	o.Policy = family.LatestPolicySnapshot(family.OwnedBy(placement, snapshots))
+	o.Policy = objects.LatestPolicySnapshot(objects.OwnedBy(placement, snapshots))
 	if o.Bindings, err = bindings(ctx, reader, key); err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (r *Reconciler) observed(ctx context.Context, run placementv1beta1.UpdateRu
 	for i := range members.Items {
 		o.Members[members.Items[i].Name] = members.Items[i].Labels
 	}
-	if o.Paused, err = family.PausedMembers(ctx, r.Client); err != nil {
+	if o.Paused, err = objects.PausedMembers(ctx, r.Client); err != nil {
 		return nil, err
 	}
 	return o, r.gatherApprovals(ctx, reader, o)
@@ -103,7 +103,7 @@ func (r *Reconciler) resources(ctx context.Context, run placementv1beta1.UpdateR
 	if err != nil || index < 0 {
 		return nil, refused("resourceSnapshotIndex %q is no whole number of at least 0; make another run", wanted), nil
 	}
-	s := family.ResourceSnapshotMetadata(run.GetNamespace())
+	s := objects.ResourceSnapshotMetadata(run.GetNamespace())
 	key := placementOf(run)
 	err = r.Client.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: placementv1beta1.ResourceSnapshotName(key.Name, index)}, s)
 	if apierrors.IsNotFound(err) {

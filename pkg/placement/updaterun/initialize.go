@@ -14,7 +14,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
-	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 	"fleetgate.io/fleetgate/pkg/placement/rollout"
 	"fleetgate.io/fleetgate/pkg/placement/status"
 )
@@ -117,7 +117,7 @@ func muster(o *Observed) (*mustered, *refusal.Refusal) {
 	if no := found.sort(o); no != nil {
 		return nil, no
 	}
-	if wanted, known := family.Wanted(o.Placement.GetSpec().Policy); known && wanted != len(found.bound) {
+	if wanted, known := objects.Wanted(o.Placement.GetSpec().Policy); known && wanted != len(found.bound) {
 		return nil, refused("the placement has %d bindings where its policy asks for %d members", len(found.bound), wanted)
 	}
 	return found, nil

@@ -11,7 +11,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
 // Members reads all of them.
@@ -25,7 +25,7 @@ func (h *Hub) Members(ctx context.Context) ([]clusterv1beta1.MemberCluster, erro
 
 // BindingsOf reads the bindings of a placement, in the order of their names.
 func (h *Hub) BindingsOf(ctx context.Context, placement placementv1beta1.PlacementObject) ([]placementv1beta1.BindingObject, error) {
-	return family.LiveBindings(ctx, h, client.ObjectKeyFromObject(placement))
+	return objects.LiveBindings(ctx, h, client.ObjectKeyFromObject(placement))
 }
 
 // Bound reads a placement by its name, and its bindings.
@@ -35,7 +35,7 @@ func (h *Hub) Bound(ctx context.Context, name string) (placementv1beta1.Placemen
 	err := together(ctx,
 		func(ctx context.Context) (err error) { placement, err = h.Placement(ctx, name); return err },
 		func(ctx context.Context) (err error) {
-			bindings, err = family.LiveBindings(ctx, h, keyOf(name))
+			bindings, err = objects.LiveBindings(ctx, h, keyOf(name))
 			return err
 		},
 	)

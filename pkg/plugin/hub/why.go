@@ -20,7 +20,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/kube/memberconfig"
-	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 	"fleetgate.io/fleetgate/pkg/placement/scheduler"
 	"fleetgate.io/fleetgate/pkg/placement/simulate"
 	"fleetgate.io/fleetgate/pkg/plugin/why"
@@ -34,7 +34,7 @@ func (h *Hub) WhyPlacement(ctx context.Context, name, member string) (*why.Facts
 	err := together(ctx,
 		func(ctx context.Context) (err error) { f.Placement, err = h.Placement(ctx, name); return err },
 		func(ctx context.Context) (err error) {
-			if f.Bindings, err = family.LiveBindings(ctx, h, keyOf(name)); err == nil && member != "" {
+			if f.Bindings, err = objects.LiveBindings(ctx, h, keyOf(name)); err == nil && member != "" {
 				f.Members, err = h.membersFor(ctx, f)
 			}
 			return err

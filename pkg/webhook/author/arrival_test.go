@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 	"fleetgate.io/fleetgate/pkg/placement/override"
 	"fleetgate.io/fleetgate/pkg/placement/selection"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
@@ -263,7 +263,7 @@ func (s *scene) place(t *testing.T, d dice, may rbac) (*snapshot.Group, types.Na
 	for _, one := range s.refused {
 		delete(s.world, one)
 	}
-	master, seen := family.NewResourceSnapshot(s.namespace), map[thing]bool{}
+	master, seen := objects.NewResourceSnapshot(s.namespace), map[thing]bool{}
 	stored := selection.ParseBound(bound.String())
 	for _, object := range s.selected(s.namespace, terms) {
 		if seen[object] || !stored.Covers(object.resource(), object.namespace, object.name) || s.namespace != "" && object.namespace != s.namespace {

@@ -19,7 +19,7 @@ import (
 	clusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1alpha1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
-	"fleetgate.io/fleetgate/pkg/placement/decision"
+	"fleetgate.io/fleetgate/pkg/placement/ocm/scheduler"
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/expect"
 	"fleetgate.io/fleetgate/test/program"
@@ -168,7 +168,7 @@ func (s *storm) calm(ctx context.Context) {
 }
 
 // world is all that Placements of a namespace are decided from, as the hub has it now.
-func world(ctx context.Context, namespace string) *decision.World {
+func world(ctx context.Context, namespace string) *scheduler.World {
 	GinkgoHelper()
 	var clusters clusterv1.ManagedClusterList
 	var sets clusterv1beta2.ManagedClusterSetList
@@ -181,7 +181,7 @@ func world(ctx context.Context, namespace string) *decision.World {
 	for _, list := range []client.ObjectList{&bindings, &decisions} {
 		Expect(hubClient.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
 	}
-	return &decision.World{Clusters: clusters.Items, Sets: sets.Items, Bindings: bindings.Items, Scores: scores.Items, Decisions: decisions.Items}
+	return &scheduler.World{Clusters: clusters.Items, Sets: sets.Items, Bindings: bindings.Items, Scores: scores.Items, Decisions: decisions.Items}
 }
 
 // settled is that each Placement has and says what is decided for it from the hub's objects, and

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package ocmplacements_test runs the decisions of Open Cluster Management's Placements
-// (pkg/placement/decision) on a real hub. Clusters are specs that write what a registration
+// (pkg/placement/ocm/scheduler) on a real hub. Clusters are specs that write what a registration
 // would.
 package ocmplacements_test
 

@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package replicasets_test runs the hub's side of ManifestWorks (pkg/placement/replicaset)
+// Package replicasets_test runs the hub's side of ManifestWorks (pkg/placement/ocm/replicaset)
 // on a real hub. Clusters are specs that write what an agent would.
 package replicasets_test
 
@@ -29,7 +29,7 @@ import (
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/placement"
-	"fleetgate.io/fleetgate/pkg/placement/replicaset"
+	"fleetgate.io/fleetgate/pkg/placement/ocm/replicaset"
 	"fleetgate.io/fleetgate/pkg/work/expiry"
 	"fleetgate.io/fleetgate/test/artifacts"
 	"fleetgate.io/fleetgate/test/env"

@@ -18,7 +18,7 @@ import (
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/clusterset"
-	"fleetgate.io/fleetgate/pkg/placement/replicaset"
+	"fleetgate.io/fleetgate/pkg/placement/ocm/replicaset"
 )
 
 // setOfAll is the ManagedClusterSet of all clusters that specs do not keep apart.

@@ -6,7 +6,7 @@
 //
 // A [Placement] says what clusters have to be like. Its decisions stand in
 // [PlacementDecision]s with label [PlacementLabel], each for up to a hundred clusters of
-// one decision group, which labels number and name. pkg/placement/decision makes them, or
+// one decision group, which labels number and name. pkg/placement/ocm/scheduler makes them, or
 // another product does: then they are read here.
 //
 // +kubebuilder:object:generate=true

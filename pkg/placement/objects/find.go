@@ -1,0 +1,246 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// placementIndex is the cache's index of objects by the label of their
+// placement.
+const placementIndex = "placement"
+
+// pausedIndex is the cache's index of members by whether they are paused.
+const pausedIndex = "paused"
+
+// AddIndexes makes the cache ready for the lists below.
+func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, kind := range derived() {
+		err := indexer.IndexField(ctx, kind, placementIndex, func(object client.Object) []string {
+			return []string{object.GetLabels()[placementv1beta1.ParentPlacementLabel]}
+		})
+		if err != nil {
+			return fmt.Errorf("indexing %T by placement: %w", kind, err)
+		}
+	}
+	err := indexer.IndexField(ctx, &clusterv1beta1.MemberCluster{}, pausedIndex, func(object client.Object) []string {
+		return []string{strconv.FormatBool(placementv1beta1.Paused(object))}
+	})
+	if err != nil {
+		return fmt.Errorf("indexing members by whether they are paused: %w", err)
+	}
+	return nil
+}
+
+// PausedMembers are the members on which nothing may change now, from the cache.
+func PausedMembers(ctx context.Context, reader client.Reader) (map[string]bool, error) {
+	var list clusterv1beta1.MemberClusterList
+	if err := reader.List(ctx, &list, client.MatchingFields{pausedIndex: strconv.FormatBool(true)}); err != nil {
+		return nil, fmt.Errorf("listing paused members: %w", err)
+	}
+	paused := make(map[string]bool, len(list.Items))
+	for i := range list.Items {
+		paused[list.Items[i].Name] = true
+	}
+	return paused, nil
+}
+
+// KeyOf returns the placement that an object of the family belongs to, and false
+// if it carries no such label.
+func KeyOf(object client.Object) (types.NamespacedName, bool) {
+	name := object.GetLabels()[placementv1beta1.ParentPlacementLabel]
+	return types.NamespacedName{Namespace: object.GetNamespace(), Name: name}, name != ""
+}
+
+// Placement reads the placement itself; its error may be NotFound.
+func Placement(ctx context.Context, reader client.Reader, key types.NamespacedName, options ...client.GetOption) (placementv1beta1.PlacementObject, error) {
+	placement := NewPlacement(key.Namespace)
+	if err := reader.Get(ctx, key, placement, options...); err != nil {
+		return nil, fmt.Errorf("reading placement %q: %w", klog.KRef(key.Namespace, key.Name), err)
+	}
+	return placement, nil
+}
+
+// EachPlacement does something with every placement in the cache, of both scopes. They
+// are not copied: do must not change them.
+func EachPlacement(ctx context.Context, cache client.Reader, do func(placementv1beta1.PlacementObject)) {
+	for _, list := range []client.ObjectList{&placementv1beta1.ClusterResourcePlacementList{}, &placementv1beta1.ResourcePlacementList{}} {
+		err := cache.List(ctx, list, client.UnsafeDisableDeepCopy)
+		if err == nil {
+			err = meta.EachListItem(list, func(item runtime.Object) error {
+				if placement, ok := item.(placementv1beta1.PlacementObject); ok {
+					do(placement)
+				}
+				return nil
+			})
+		}
+		if err != nil {
+			// The list comes from memory: it fails when the gateway stops, only.
+			ctrl.LoggerFrom(ctx).Error(err, "Could not list placements after a change of something else")
+		}
+	}
+}
+
+// Bindings lists the placement's bindings from the cache, in the order of their
+// names.
+func Bindings(ctx context.Context, reader client.Reader, key types.NamespacedName) ([]placementv1beta1.BindingObject, error) {
+	return bindings(ctx, reader, key, client.MatchingFields{placementIndex: key.Name})
+}
+
+// LiveBindings lists them from the API server.
+func LiveBindings(ctx context.Context, reader client.Reader, key types.NamespacedName) ([]placementv1beta1.BindingObject, error) {
+	return bindings(ctx, reader, key, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: key.Name})
+}
+
+func bindings(ctx context.Context, reader client.Reader, key types.NamespacedName, by client.ListOption) ([]placementv1beta1.BindingObject, error) {
+	var found []placementv1beta1.BindingObject
+	if key.Namespace == "" {
+		var list placementv1beta1.ClusterResourceBindingList
+		if err := reader.List(ctx, &list, by); err != nil {
+			return nil, fmt.Errorf("listing bindings of placement %q: %w", klog.KRef(key.Namespace, key.Name), err)
+		}
+		for i := range list.Items {
+			found = append(found, &list.Items[i])
+		}
+	} else {
+		var list placementv1beta1.ResourceBindingList
+		if err := reader.List(ctx, &list, by, client.InNamespace(key.Namespace)); err != nil {
+			return nil, fmt.Errorf("listing bindings of placement %q: %w", klog.KRef(key.Namespace, key.Name), err)
+		}
+		for i := range list.Items {
+			found = append(found, &list.Items[i])
+		}
+	}
+	slices.SortFunc(found, func(a, b placementv1beta1.BindingObject) int { return cmp.Compare(a.GetName(), b.GetName()) })
+	return found, nil
+}
+
+// PolicySnapshots lists the placement's policy snapshots from the cache, the
+// oldest first.
+func PolicySnapshots(ctx context.Context, reader client.Reader, key types.NamespacedName) ([]placementv1beta1.PolicySnapshotObject, error) {
+	return policySnapshots(ctx, reader, key, client.MatchingFields{placementIndex: key.Name})
+}
+
+// LivePolicySnapshots lists them from the API server.
+func LivePolicySnapshots(ctx context.Context, reader client.Reader, key types.NamespacedName) ([]placementv1beta1.PolicySnapshotObject, error) {
+	return policySnapshots(ctx, reader, key, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: key.Name})
+}
+
+func policySnapshots(ctx context.Context, reader client.Reader, key types.NamespacedName, by client.ListOption) ([]placementv1beta1.PolicySnapshotObject, error) {
+	var found []placementv1beta1.PolicySnapshotObject
+	if key.Namespace == "" {
+		var list placementv1beta1.ClusterSchedulingPolicySnapshotList
+		if err := reader.List(ctx, &list, by); err != nil {
+			return nil, fmt.Errorf("listing policy snapshots of placement %q: %w", klog.KRef(key.Namespace, key.Name), err)
+		}
+		for i := range list.Items {
+			found = append(found, &list.Items[i])
+		}
+	} else {
+		var list placementv1beta1.SchedulingPolicySnapshotList
+		if err := reader.List(ctx, &list, by, client.InNamespace(key.Namespace)); err != nil {
+			return nil, fmt.Errorf("listing policy snapshots of placement %q: %w", klog.KRef(key.Namespace, key.Name), err)
+		}
+		for i := range list.Items {
+			found = append(found, &list.Items[i])
+		}
+	}
+	slices.SortFunc(found, func(a, b placementv1beta1.PolicySnapshotObject) int {
+		return cmp.Compare(PolicyIndex(a), PolicyIndex(b))
+	})
+	return found, nil
+}
+
+// ResourceSnapshots lists the metadata of the placement's resource snapshots
+// from the cache: the oldest group first.
+func ResourceSnapshots(ctx context.Context, reader client.Reader, key types.NamespacedName) ([]*metav1.PartialObjectMetadata, error) {
+	list := resourceSnapshotMetadataList(key.Namespace)
+	if err := reader.List(ctx, list, client.MatchingFields{placementIndex: key.Name}, client.InNamespace(key.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing resource snapshots of placement %q: %w", klog.KRef(key.Namespace, key.Name), err)
+	}
+	found := make([]*metav1.PartialObjectMetadata, 0, len(list.Items))
+	for i := range list.Items {
+		found = append(found, &list.Items[i])
+	}
+	slices.SortFunc(found, func(a, b *metav1.PartialObjectMetadata) int { return cmp.Compare(ResourceIndex(a), ResourceIndex(b)) })
+	return found, nil
+}
+
+// LatestPolicySnapshot is the one with the highest index of those labelled as
+// latest (while one takes over from another, both are), or nil.
+func LatestPolicySnapshot(snapshots []placementv1beta1.PolicySnapshotObject) placementv1beta1.PolicySnapshotObject {
+	for _, s := range slices.Backward(snapshots) {
+		if IsLatest(s) {
+			return s
+		}
+	}
+	return nil
+}
+
+// LatestResourceSnapshot is the master of the group with the highest index of
+// those labelled as latest, or nil.
+func LatestResourceSnapshot(snapshots []*metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	for _, s := range slices.Backward(snapshots) {
+		if IsLatest(s) && IsMaster(s) {
+			return s
+		}
+	}
+	return nil
+}
+
+// OwnedBy leaves out what the cache still has of an earlier placement of that name, and what is
+// left of one that was re-created after its finalizers were removed: its snapshots say what the
+// earlier one wanted.
+func OwnedBy[T metav1.Object](placement metav1.Object, existing []T) []T {
+	return slices.DeleteFunc(slices.Clone(existing), func(s T) bool { return !metav1.IsControlledBy(s, placement) })
+}
+
+// IsLatest reports whether a snapshot is labelled as the latest of its placement
+// or override.
+func IsLatest(object metav1.Object) bool {
+	return object.GetLabels()[placementv1beta1.IsLatestSnapshotLabel] == strconv.FormatBool(true)
+}
+
+// IsMaster reports whether a resource snapshot is the first of its group.
+func IsMaster(object metav1.Object) bool {
+	_, ok := object.GetAnnotations()[placementv1beta1.ResourceHashAnnotation]
+	return ok
+}
+
+// PolicyIndex is the index of a policy snapshot; -1 if it carries none.
+func PolicyIndex(object metav1.Object) int { return index(object, placementv1beta1.PolicyIndexLabel) }
+
+// ResourceIndex is the index of a resource snapshot's group; -1 if it carries
+// none.
+func ResourceIndex(object metav1.Object) int {
+	return index(object, placementv1beta1.ResourceIndexLabel)
+}
+
+// OverrideIndex is the index of an override's snapshot; -1 if it carries none.
+func OverrideIndex(object metav1.Object) int {
+	return index(object, placementv1beta1.OverrideIndexLabel)
+}
+
+func index(object metav1.Object, label string) int {
+	i, err := strconv.Atoi(object.GetLabels()[label])
+	if err != nil || i < 0 {
+		return -1
+	}
+	return i
+}

@@ -1,0 +1,40 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+)
+
+// GoingDelay is after what time to look again at what was refused because its namespace
+// is being deleted: it may be made again under the same name.
+const GoingDelay = 5 * time.Second
+
+// NamespaceGoing reports whether a namespace is being deleted, or is gone: whatever is made
+// there is refused, events too, and what is there goes by itself. Without a name it is false.
+func NamespaceGoing(ctx context.Context, reader client.Reader, name string) (bool, error) {
+	if name == "" {
+		return false, nil
+	}
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if found, err := reconcileutil.GetIfExists(ctx, reader, client.ObjectKey{Name: name}, namespace, "looking whether namespace %q is being deleted", name); !found {
+		return err == nil, err
+	}
+	return namespace.DeletionTimestamp != nil, nil
+}
+
+// RefusedAsGoing reports whether a write was refused because its namespace is being
+// deleted, which a cache may not have known.
+func RefusedAsGoing(err error) bool {
+	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}

@@ -1,0 +1,36 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestAWriteIntoANamespaceThatIsBeingDeletedIsToldFromOneThatIsForbidden(t *testing.T) {
+	secrets := schema.GroupResource{Resource: "secrets"}
+	going := apierrors.NewForbidden(secrets, "s", errors.New("unable to create new content in namespace n because it is being terminated"))
+	going.ErrStatus.Details.Causes = append(going.ErrStatus.Details.Causes, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
+	for name, tc := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"its namespace is being deleted":       {going, true},
+		"the same, and somebody has told more": {fmt.Errorf("creating Secret: %w", going), true},
+		"nobody may write there":               {apierrors.NewForbidden(secrets, "s", errors.New("no")), false},
+		"there is no such namespace":           {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "n"), false},
+		"it is no answer of the hub":           {errors.New("because it is being terminated"), false},
+		"all is well":                          {nil, false},
+	} {
+		if got := RefusedAsGoing(tc.err); got != tc.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+func policySnapshot(name string, labels map[string]string) placementv1beta1.PolicySnapshotObject {
+	return &placementv1beta1.ClusterSchedulingPolicySnapshot{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+}
+
+func resourceSnapshot(name string, labels, annotations map[string]string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Annotations: annotations}}
+}
+
+func TestTheLatestPolicySnapshotIsTheLastThatSaysSo(t *testing.T) {
+	latest, not := map[string]string{placementv1beta1.IsLatestSnapshotLabel: "true"}, map[string]string{placementv1beta1.IsLatestSnapshotLabel: "false"}
+	cases := map[string]struct {
+		snapshots []placementv1beta1.PolicySnapshotObject
+		want      string
+	}{
+		"none":                               {},
+		"none says so":                       {snapshots: []placementv1beta1.PolicySnapshotObject{policySnapshot("a", not), policySnapshot("b", nil)}},
+		"one takes over: both do":            {[]placementv1beta1.PolicySnapshotObject{policySnapshot("a", latest), policySnapshot("b", latest)}, "b"},
+		"the next was made but not labelled": {[]placementv1beta1.PolicySnapshotObject{policySnapshot("a", latest), policySnapshot("b", not)}, "a"},
+	}
+	for name, tc := range cases {
+		got := ""
+		if s := LatestPolicySnapshot(tc.snapshots); s != nil {
+			got = s.GetName()
+		}
+		if got != tc.want {
+			t.Errorf("%s: LatestPolicySnapshot() = %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+func TestTheLatestResourceSnapshotIsTheMasterOfItsGroup(t *testing.T) {
+	latest, master := map[string]string{placementv1beta1.IsLatestSnapshotLabel: "true"}, map[string]string{placementv1beta1.ResourceHashAnnotation: "x"}
+	snapshots := []*metav1.PartialObjectMetadata{
+		resourceSnapshot("old", nil, master), resourceSnapshot("master", latest, master), resourceSnapshot("second", latest, nil),
+	}
+	if got := LatestResourceSnapshot(snapshots); got == nil || got.Name != "master" {
+		t.Errorf("LatestResourceSnapshot() = %v", got)
+	}
+	if got := LatestResourceSnapshot(snapshots[2:]); got != nil {
+		t.Errorf("a group without its master is not there yet, and %v is taken", got)
+	}
+}
+
+func TestAnIndexThatIsNoneIsMinusOne(t *testing.T) {
+	for label, want := range map[string]int{"0": 0, "12": 12, "": -1, "-1": -1, "x": -1, "99999999999999999999": -1} {
+		if got := PolicyIndex(policySnapshot("a", map[string]string{placementv1beta1.PolicyIndexLabel: label})); got != want {
+			t.Errorf("index %q is %d, want %d", label, got, want)
+		}
+	}
+	if got := ResourceIndex(resourceSnapshot("a", nil, nil)); got != -1 {
+		t.Errorf("an index that is not there is %d", got)
+	}
+}
+
+func TestWhatAPlacementMadeNamesIt(t *testing.T) {
+	b := NewBinding("team")
+	b.SetNamespace("team")
+	if key, ok := KeyOf(b); ok {
+		t.Errorf("a binding without label is taken for one of %v", key)
+	}
+	b.SetLabels(map[string]string{placementv1beta1.ParentPlacementLabel: "app"})
+	if key, ok := KeyOf(b); !ok || key != (types.NamespacedName{Namespace: "team", Name: "app"}) {
+		t.Errorf("KeyOf() = %v, %t", key, ok)
+	}
+}
+
+func TestWanted(t *testing.T) {
+	cases := map[string]struct {
+		policy *placementv1beta1.PlacementPolicy
+		n      int
+		known  bool
+	}{
+		"no policy takes all":     {},
+		"PickAll takes all":       {policy: &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAll}},
+		"PickFixed counts names":  {&placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixed, ClusterNames: []string{"a", "b"}}, 2, true},
+		"PickN says it":           {&placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickN, NumberOfClusters: ptr.To(int32(3))}, 3, true},
+		"PickN that does not say": {policy: &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickN}},
+	}
+	for name, tc := range cases {
+		if n, known := Wanted(tc.policy); n != tc.n || known != tc.known {
+			t.Errorf("%s: Wanted() = %d, %t", name, n, known)
+		}
+	}
+}
+
+func TestOnlyItsOwnChangeWakesAnybody(t *testing.T) {
+	object := func(label, paused string) client.Object {
+		return resourceSnapshot("a", map[string]string{"x": label}, map[string]string{placementv1beta1.PausedAnnotation: paused})
+	}
+	was := object("1", "")
+	for name, tc := range map[string]struct {
+		is                   client.Object
+		relabelled, repaused bool
+	}{
+		"nothing":      {is: object("1", "")},
+		"a label":      {object("2", ""), true, false},
+		"a pause":      {object("1", "true"), false, true},
+		"not so named": {is: object("1", "yes")},
+	} {
+		e := event.UpdateEvent{ObjectOld: was, ObjectNew: tc.is}
+		if got := Relabelled().Update(e); got != tc.relabelled {
+			t.Errorf("%s: relabelled %t", name, got)
+		}
+		if got := Repaused().Update(e); got != tc.repaused {
+			t.Errorf("%s: paused or not %t", name, got)
+		}
+	}
+}
+
+// lists answers with one placement of each scope.
+type lists struct{ client.Reader }
+
+func (lists) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	switch list := list.(type) {
+	case *placementv1beta1.ClusterResourcePlacementList:
+		list.Items = []placementv1beta1.ClusterResourcePlacement{{ObjectMeta: metav1.ObjectMeta{Name: "wide"}}}
+	case *placementv1beta1.ResourcePlacementList:
+		list.Items = []placementv1beta1.ResourcePlacement{{ObjectMeta: metav1.ObjectMeta{Name: "narrow", Namespace: "team"}}}
+	}
+	return nil
+}
+
+func TestEachPlacementIsOfBothScopes(t *testing.T) {
+	var names []string
+	EachPlacement(t.Context(), lists{}, func(p placementv1beta1.PlacementObject) { names = append(names, p.GetNamespace()+"/"+p.GetName()) })
+	if want := []string{"/wide", "team/narrow"}; !slices.Equal(names, want) {
+		t.Errorf("EachPlacement() goes through %v, want %v", names, want)
+	}
+}

@@ -1,0 +1,90 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/controller/enqueue"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+)
+
+// EnqueuePlacement queues the placement that an object of the family belongs to.
+func EnqueuePlacement() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+		key, ok := KeyOf(object)
+		if !ok {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: key}}
+	})
+}
+
+// Relabelled lets through objects whose labels changed, and nothing else.
+func Relabelled() predicate.Predicate {
+	return enqueue.OnUpdate(func(before, after client.Object) bool { return !maps.Equal(before.GetLabels(), after.GetLabels()) })
+}
+
+// Repaused lets through objects that were paused, or are not any more, and nothing else.
+func Repaused() predicate.Predicate {
+	return enqueue.OnUpdate(func(before, after client.Object) bool {
+		return placementv1beta1.Paused(before) != placementv1beta1.Paused(after)
+	})
+}
+
+// AskedAnew lets through placements of which the answer about their author is another
+// than it was, and nothing else.
+func AskedAnew() predicate.Predicate {
+	return enqueue.OnUpdate(func(before, after client.Object) bool {
+		const answer = placementv1beta1.AuthorMayAnnotation
+		return before.GetAnnotations()[answer] != after.GetAnnotations()[answer]
+	})
+}
+
+// Confirmed lets through placements of which somebody has confirmed a removal, and nothing else.
+func Confirmed() predicate.Predicate {
+	return enqueue.OnUpdate(func(before, after client.Object) bool {
+		const confirmed = placementv1beta1.ConfirmRemovalAnnotation
+		return before.GetAnnotations()[confirmed] != after.GetAnnotations()[confirmed]
+	})
+}
+
+// RetryDelay is when a reconciler tries again after somebody else wrote first:
+// the cache needs a moment to learn of it.
+const RetryDelay = 10 * time.Millisecond
+
+// Again is what a reconciler returns for a result. That somebody else wrote first, and that the
+// namespace goes in which something is to be made, is routine: it tries again, and tells nobody.
+func Again(result reconcile.Result, err error) (reconcile.Result, error) {
+	if RefusedAsGoing(err) {
+		return reconcile.Result{RequeueAfter: GoingDelay}, nil
+	}
+	return reconcileutil.RequeueAfter(RetryDelay).OnConflict(result, err)
+}
+
+// EnqueuePlacementAfter does so after a delay, so that changes which come
+// together are looked at together.
+func EnqueuePlacementAfter(delay time.Duration) handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	enqueue := func(object client.Object, q queue) {
+		if key, ok := KeyOf(object); ok {
+			q.AddAfter(reconcile.Request{NamespacedName: key}, delay)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { enqueue(e.Object, q) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { enqueue(e.ObjectNew, q) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { enqueue(e.Object, q) },
+	}
+}

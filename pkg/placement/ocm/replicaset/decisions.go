@@ -1,0 +1,109 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package replicaset
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/kube/naming"
+	"fleetgate.io/fleetgate/pkg/placement/ocm/rolloutstrategy"
+)
+
+// decided is what a Placement says.
+type decided struct {
+	groups []rolloutstrategy.Group
+	// clusters are those of all groups.
+	clusters sets.Set[string]
+	// outside are those of them that are not bound to the namespace, sorted. They are in no group.
+	outside []string
+	// selected and groupCount are what the Placement's status says.
+	selected, groupCount int
+	// short says why clusters may be missing here though the Placement has selected them; empty
+	// if the list is complete. Nothing is removed by a list that is short.
+	short string
+}
+
+// wanted is how many clusters are to have it: more than were decided for, while decisions
+// are being written.
+func (d *decided) wanted() int { return max(d.selected, d.clusters.Len()) }
+
+// decisionsOf reads a Placement and its decisions from the cache; nil if there is no such
+// Placement.
+func (r *Reconciler) decisionsOf(ctx context.Context, key client.ObjectKey) (*decided, error) {
+	placement := &ocmclusterv1beta1.Placement{}
+	if err := r.Client.Get(ctx, key, placement); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("reading Placement %s: %w", key, err)
+	}
+	var list ocmclusterv1beta1.PlacementDecisionList
+	if err := r.Client.List(ctx, &list, client.InNamespace(key.Namespace), client.MatchingLabels{ocmclusterv1beta1.PlacementLabel: naming.LabelValue(key.Name)},
+		client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the decisions of Placement %s: %w", key, err)
+	}
+	groups := groupsOf(list.Items)
+	d := &decided{groups: groups, clusters: sets.New[string](), selected: int(placement.Status.NumberOfSelectedClusters), groupCount: len(placement.Status.DecisionGroups)}
+	for _, group := range groups {
+		d.clusters.Insert(group.Clusters...)
+	}
+	d.short = shortOf(placement, d.clusters.Len(), len(list.Items))
+	return d, r.confine(ctx, key.Namespace, d)
+}
+
+// shortOf says why a list of so many clusters, in so many decisions, is not all that a Placement
+// has selected. Whoever writes decisions takes a cluster that moves from one to another out of
+// the first before it is in the second, and a Placement that was just re-created has none yet.
+// The status says nothing about decisions that people write instead of the scheduler.
+func shortOf(placement *ocmclusterv1beta1.Placement, clusters, decisions int) string {
+	switch selected := int(placement.Status.NumberOfSelectedClusters); {
+	case clusters < selected && placement.Annotations[ocmclusterv1beta1.DisableAnnotation] != "true":
+		return fmt.Sprintf("its PlacementDecisions have %d clusters and its status has %d selected clusters", clusters, selected)
+	case decisions == 0 && len(placement.Status.Conditions) == 0:
+		return "it has no PlacementDecisions and no status yet"
+	}
+	return ""
+}
+
+// groupsOf puts slices together that have the same index. One without an index that can be
+// read is of the first group: who makes decisions by hand need not number them.
+func groupsOf(decisions []ocmclusterv1beta1.PlacementDecision) []rolloutstrategy.Group {
+	byIndex := map[int]*rolloutstrategy.Group{}
+	for i := range decisions {
+		if decisions[i].DeletionTimestamp != nil {
+			continue
+		}
+		index, err := strconv.Atoi(decisions[i].Labels[ocmclusterv1beta1.DecisionGroupIndexLabel])
+		if err != nil || index < 0 {
+			index = 0
+		}
+		group := byIndex[index]
+		if group == nil {
+			group = &rolloutstrategy.Group{Index: index}
+			byIndex[index] = group
+		}
+		if name := decisions[i].Labels[ocmclusterv1beta1.DecisionGroupNameLabel]; name != "" {
+			group.Name = name
+		}
+		for _, decision := range decisions[i].Status.Decisions {
+			if decision.ClusterName != "" {
+				group.Clusters = append(group.Clusters, decision.ClusterName)
+			}
+		}
+	}
+	groups := make([]rolloutstrategy.Group, 0, len(byIndex))
+	for _, group := range byIndex {
+		groups = append(groups, *group)
+	}
+	slices.SortFunc(groups, func(a, b rolloutstrategy.Group) int { return cmp.Compare(a.Index, b.Index) })
+	return groups
+}

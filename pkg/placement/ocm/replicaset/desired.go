@@ -1,0 +1,105 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package replicaset
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1alpha1"
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/kube/naming"
+	"fleetgate.io/fleetgate/pkg/placement/ocm/rolloutstrategy"
+)
+
+// hashLength is how much of a hash tells the ManifestWorks of a namespace apart: 40 bits.
+const hashLength = 10
+
+// labelValue is what the ManifestWorks of a set have as workv1alpha1.ReplicaSetLabel.
+func labelValue(set *workv1alpha1.ManifestWorkReplicaSet) string {
+	return set.Namespace + "." + set.Name
+}
+
+// labelFits reports whether it can be the value of a label.
+func labelFits(set *workv1alpha1.ManifestWorkReplicaSet) bool {
+	return len(validation.IsValidLabelValue(labelValue(set))) == 0
+}
+
+// setOf is the set that a ManifestWork was made for. A namespace has no dot in its name.
+func setOf(work client.Object) (types.NamespacedName, bool) {
+	namespace, name, ok := strings.Cut(work.GetLabels()[workv1alpha1.ReplicaSetLabel], ".")
+	return types.NamespacedName{Namespace: namespace, Name: name}, ok && namespace != "" && name != ""
+}
+
+// desiredName is that of the ManifestWork of a set for a cluster of a Placement: always the
+// same, so that whoever is interrupted makes no second one.
+func desiredName(set *workv1alpha1.ManifestWorkReplicaSet, placement, cluster string) string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{set.Namespace, set.Name, placement, cluster}, "/")))
+	return set.Name + "-" + hex.EncodeToString(sum[:])[:hashLength]
+}
+
+// desiredLabels are the set's own, and whose the ManifestWork is.
+func desiredLabels(set *workv1alpha1.ManifestWorkReplicaSet, placement string) map[string]string {
+	labels := maps.Clone(set.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[workv1alpha1.ReplicaSetLabel] = labelValue(set)
+	labels[workv1alpha1.PlacementNameLabel] = naming.LabelValue(placement)
+	return labels
+}
+
+func desiredWork(set *workv1alpha1.ManifestWorkReplicaSet, placement, cluster string, now time.Time) *workv1.ManifestWork {
+	return &workv1.ManifestWork{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: cluster, Name: desiredName(set, placement, cluster), Labels: desiredLabels(set, placement),
+			Annotations: map[string]string{workv1alpha1.GivenAtAnnotation: now.UTC().Format(time.RFC3339)},
+		},
+		Spec: *set.Spec.ManifestWorkTemplate.DeepCopy(),
+	}
+}
+
+// hasLabels reports whether a ManifestWork has all that it is to have.
+func hasLabels(work *workv1.ManifestWork, labels map[string]string) bool {
+	for key, value := range labels {
+		if have, ok := work.Labels[key]; !ok || have != value {
+			return false
+		}
+	}
+	return true
+}
+
+// howOf translates a rollout strategy. The error says what cannot be read.
+func howOf(rollout clusterv1alpha1.RolloutStrategy) (rolloutstrategy.Strategy, error) {
+	how := rolloutstrategy.Strategy{Type: rolloutstrategy.Type(rollout.Type)}
+	var config clusterv1alpha1.RolloutConfig
+	var mandatory []clusterv1alpha1.MandatoryDecisionGroup
+	switch {
+	case rollout.Type == clusterv1alpha1.RolloutProgressive && rollout.Progressive != nil:
+		config, mandatory = rollout.Progressive.RolloutConfig, rollout.Progressive.MandatoryDecisionGroups.MandatoryDecisionGroups
+		how.MaxConcurrency = rollout.Progressive.MaxConcurrency
+	case rollout.Type == clusterv1alpha1.RolloutProgressivePerGroup && rollout.ProgressivePerGroup != nil:
+		config, mandatory = rollout.ProgressivePerGroup.RolloutConfig, rollout.ProgressivePerGroup.MandatoryDecisionGroups.MandatoryDecisionGroups
+	case (rollout.Type == clusterv1alpha1.RolloutAll || rollout.Type == "") && rollout.All != nil:
+		config = rollout.All.RolloutConfig
+	}
+	deadline, err := rolloutstrategy.ParseDeadline(config.ProgressDeadline)
+	if err != nil {
+		return rolloutstrategy.Strategy{}, err
+	}
+	how.Deadline, how.MaxFailures, how.MinSuccessTime = deadline, config.MaxFailures, config.MinSuccessTime.Duration
+	for _, group := range mandatory {
+		how.Mandatory = append(how.Mandatory, rolloutstrategy.GroupName{Name: group.GroupName, Index: int(group.GroupIndex)})
+	}
+	return how, nil
+}

@@ -1,0 +1,222 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package replicaset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
+	"fleetgate.io/fleetgate/pkg/kube/naming"
+	"fleetgate.io/fleetgate/pkg/placement/ocm/rolloutstrategy"
+)
+
+// placed is what came of one Placement.
+type placed struct {
+	name string
+	// decided is nil if there is no such Placement.
+	decided *decided
+	// current are the clusters whose ManifestWork is as the template says now, succeeded
+	// those of them that are done.
+	current, succeeded sets.Set[string]
+	plan               rolloutstrategy.Plan
+	// refused says why the strategy is not followed.
+	refused string
+	// retained is how many clusters keep a ManifestWork though no decision has them, as the
+	// decisions are short.
+	retained int
+}
+
+// rollOut brings ManifestWorks and status up to date, and says when to look again.
+func (r *Reconciler) rollOut(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) (time.Duration, error) {
+	if !labelFits(set) {
+		return 0, r.writeStatus(ctx, set, unnameable(set))
+	}
+	works, err := r.worksOf(ctx, set)
+	if err != nil {
+		return 0, err
+	}
+	hash, err := specHash(&set.Spec.ManifestWorkTemplate)
+	if err != nil {
+		return 0, err
+	}
+	now := r.Clock.Now()
+	changes := &changes{set: set, now: now, left: map[workName]bool{}}
+	var all []*placed
+	named := sets.New[string]() // as labels have it
+	for _, ref := range set.Spec.PlacementRefs {
+		if named.Has(naming.LabelValue(ref.Name)) {
+			continue
+		}
+		named.Insert(naming.LabelValue(ref.Name))
+		p, err := r.place(ctx, set, ref, hash, works, changes)
+		if err != nil {
+			return 0, err
+		}
+		all = append(all, p)
+	}
+	for _, work := range works {
+		if !named.Has(work.Labels[workv1alpha1.PlacementNameLabel]) {
+			changes.remove(work)
+		}
+	}
+	results := r.write(ctx, changes)
+	for i := range changes.give {
+		if given := changes.give[i]; !results.failed(i) {
+			given.of.current.Insert(given.cluster)
+		}
+	}
+	works = slices.DeleteFunc(works, func(work *workv1.ManifestWork) bool { return changes.left[nameOf(work)] })
+	if err := r.writeStatus(ctx, set, desiredStatus(set, all, works, results.told())); err != nil {
+		return 0, err
+	}
+	if retry, err := results.retry(); retry > 0 || err != nil {
+		return retry, err
+	}
+	return until(all, now), nil
+}
+
+// until is how long it is to the next deadline, 0 if there is none.
+func until(all []*placed, now time.Time) time.Duration {
+	var next time.Duration
+	for _, p := range all {
+		if at := p.plan.Next; !at.IsZero() && (next == 0 || at.Sub(now) < next) {
+			next = at.Sub(now)
+		}
+	}
+	return next
+}
+
+// worksOf lists the ManifestWorks of a set, from the cache, in the order of their names.
+// They are not copied.
+func (r *Reconciler) worksOf(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) ([]*workv1.ManifestWork, error) {
+	var list workv1.ManifestWorkList
+	if err := r.Client.List(ctx, &list, client.MatchingFields{worksBySet: labelValue(set)}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the ManifestWorks of ManifestWorkReplicaSet %s/%s: %w", set.Namespace, set.Name, err)
+	}
+	works := make([]*workv1.ManifestWork, 0, len(list.Items))
+	for i := range list.Items {
+		works = append(works, &list.Items[i])
+	}
+	slices.SortFunc(works, func(a, b *workv1.ManifestWork) int {
+		if order := strings.Compare(a.Namespace, b.Namespace); order != 0 {
+			return order
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return works, nil
+}
+
+// place adds to the changes what a Placement asks for.
+func (r *Reconciler) place(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, ref workv1alpha1.LocalPlacementReference, hash string,
+	works []*workv1.ManifestWork, changes *changes) (*placed, error) {
+	d, err := r.decisionsOf(ctx, client.ObjectKey{Namespace: set.Namespace, Name: ref.Name})
+	if err != nil {
+		return nil, err
+	}
+	p := &placed{name: ref.Name, decided: d, current: sets.New[string](), succeeded: sets.New[string]()}
+	if d == nil {
+		return p, nil
+	}
+	here, more := onePerCluster(set, ref.Name, works)
+	for _, work := range more {
+		changes.remove(work)
+	}
+	labels, standings := desiredLabels(set, ref.Name), map[string]rolloutstrategy.Standing{}
+	for cluster, work := range here {
+		if !d.clusters.Has(cluster) {
+			if d.short != "" {
+				p.retained++
+			} else {
+				changes.remove(work)
+			}
+			continue
+		}
+		if have, err := hashOf(work); err != nil {
+			return nil, err
+		} else if have != hash && work.DeletionTimestamp == nil {
+			continue
+		}
+		standings[cluster] = standingOf(work)
+		if work.DeletionTimestamp != nil {
+			continue
+		}
+		p.current.Insert(cluster)
+		if standings[cluster].State == rolloutstrategy.Succeeded {
+			p.succeeded.Insert(cluster)
+		}
+		if !hasLabels(work, labels) {
+			changes.relabel(p, cluster, work)
+		}
+	}
+	how, err := howOf(ref.RolloutStrategy)
+	if err == nil {
+		p.plan, err = rolloutstrategy.Next(how, d.groups, standings, changes.now)
+	}
+	if err != nil {
+		p.refused = err.Error()
+		//lint:ignore nilerr It is told in the status; nothing helps but another strategy.
+		return p, nil
+	}
+	for _, cluster := range p.plan.Turn {
+		changes.giveTo(p, cluster, here[cluster])
+	}
+	return p, nil
+}
+
+// onePerCluster are the ManifestWorks of a Placement by cluster, and those that there are
+// beside them. Who made ManifestWorks before may have left some of other names: they are
+// kept, and if there are several the one that we would make, or else the first.
+func onePerCluster(set *workv1alpha1.ManifestWorkReplicaSet, placement string, works []*workv1.ManifestWork) (map[string]*workv1.ManifestWork, []*workv1.ManifestWork) {
+	here := map[string]*workv1.ManifestWork{}
+	var more []*workv1.ManifestWork
+	for _, work := range works {
+		if work.Labels[workv1alpha1.PlacementNameLabel] != naming.LabelValue(placement) {
+			continue
+		}
+		before, taken := here[work.Namespace]
+		switch {
+		case !taken:
+			here[work.Namespace] = work
+		case work.Name == desiredName(set, placement, work.Namespace):
+			here[work.Namespace], more = work, append(more, before)
+		default:
+			more = append(more, work)
+		}
+	}
+	return here, more
+}
+
+func (r *Reconciler) writeStatus(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, status workv1alpha1.ManifestWorkReplicaSetStatus) error {
+	if equality.Semantic.DeepEqual(set.Status, status) {
+		return nil
+	}
+	set.Status = status
+	if err := r.Client.Status().Update(ctx, set); err != nil {
+		return fmt.Errorf("writing the status of ManifestWorkReplicaSet %s/%s: %w", set.Namespace, set.Name, err)
+	}
+	return nil
+}
+
+// taken refuses to write over what is not the set's.
+func taken(work client.Object) error {
+	return refusal.New(workv1alpha1.ReasonNotAsExpected,
+		"ManifestWork %s/%s is not of this ManifestWorkReplicaSet: rename one of the two, or delete it", work.GetNamespace(), work.GetName())
+}
+
+// isRefused reports whether only time or people help with an error.
+func isRefused(err error) bool {
+	var no *refusal.Refusal
+	return errors.As(err, &no)
+}

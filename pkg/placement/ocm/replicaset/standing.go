@@ -1,0 +1,77 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package replicaset
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/placement/ocm/rolloutstrategy"
+)
+
+// standingOf is how a cluster stands whose ManifestWork is as the template says now. What
+// it reported of an earlier generation does not count.
+//
+//   - Applied=False is a failure: the cluster has been given it, and it does not work there.
+//   - Progressing, which condition rules make, decides where it is there: False is done,
+//     True with Degraded=True a failure, anything else under way.
+//   - Without it Available decides: True is done, Degraded=True a failure.
+//
+// A standing begins with the condition, and not before the cluster was given the template:
+// a condition that stays what it was keeps its time over a change of the spec.
+func standingOf(work *workv1.ManifestWork) rolloutstrategy.Standing {
+	given := givenAt(work)
+	if work.DeletionTimestamp != nil {
+		return rolloutstrategy.Standing{State: rolloutstrategy.Asked}
+	}
+	now := func(kind string) *metav1.Condition {
+		condition := meta.FindStatusCondition(work.Status.Conditions, kind)
+		if condition == nil || condition.ObservedGeneration != work.Generation {
+			return nil
+		}
+		return condition
+	}
+	state := func(state rolloutstrategy.State, condition *metav1.Condition) rolloutstrategy.Standing {
+		return rolloutstrategy.Standing{State: state, Since: later(given, condition.LastTransitionTime.Time)}
+	}
+	applied, available, progressing, degraded := now(workv1.ConditionApplied), now(workv1.ConditionAvailable), now(workv1.ConditionProgressing), now(workv1.ConditionDegraded)
+	stale := degraded == nil && meta.FindStatusCondition(work.Status.Conditions, workv1.ConditionDegraded) != nil
+	bad := degraded != nil && degraded.Status == metav1.ConditionTrue
+	switch {
+	case applied != nil && applied.Status == metav1.ConditionFalse:
+		return state(rolloutstrategy.Failed, applied)
+	case applied == nil || applied.Status != metav1.ConditionTrue, stale, progressing == nil && available == nil:
+		return rolloutstrategy.Standing{State: rolloutstrategy.Asked, Since: given}
+	case progressing != nil && progressing.Status == metav1.ConditionFalse:
+		return state(rolloutstrategy.Succeeded, progressing)
+	case bad && (progressing == nil || progressing.Status == metav1.ConditionTrue):
+		return state(rolloutstrategy.Failed, degraded)
+	case progressing != nil:
+		return state(rolloutstrategy.Progressing, progressing)
+	case available.Status == metav1.ConditionTrue:
+		return state(rolloutstrategy.Succeeded, available)
+	default:
+		return state(rolloutstrategy.Progressing, available)
+	}
+}
+
+// givenAt is when the cluster was given the template, zero if nobody noted it.
+func givenAt(work *workv1.ManifestWork) time.Time {
+	at, err := time.Parse(time.RFC3339, work.Annotations[workv1alpha1.GivenAtAnnotation])
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,226 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rolloutstrategy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Next says what to do now. Standings are those of the clusters that have been given the
+// new; of clusters that no group has they do not count. The error is a strategy that
+// cannot be read.
+func Next(how Strategy, groups []Group, standings map[string]Standing, now time.Time) (Plan, error) {
+	r := &rollout{how: how, standings: standings, now: now}
+	groups = byIndex(groups)
+	switch how.Type {
+	case All, "":
+		r.how.MinSuccessTime = 0
+		clusters := clustersOf(groups)
+		r.perCluster(clusters, len(clusters), len(clusters))
+	case Progressive:
+		return r.progressive(groups)
+	case ProgressivePerGroup:
+		return r.progressivePerGroup(groups)
+	default:
+		return Plan{}, fmt.Errorf("rollout strategy %q is not one of %s, %s and %s", how.Type, All, Progressive, ProgressivePerGroup)
+	}
+	return r.done(), nil
+}
+
+// rollout is one question while it is being answered.
+type rollout struct {
+	how       Strategy
+	standings map[string]Standing
+	now       time.Time
+	plan      Plan
+}
+
+func (r *rollout) progressive(groups []Group) (Plan, error) {
+	failures, err := amount("maxFailures", r.how.MaxFailures, len(clustersOf(groups)))
+	if err != nil {
+		return Plan{}, err
+	}
+	first, rest := r.mandatory(groups)
+	clusters := clustersOf(rest)
+	size, err := amount("maxConcurrency", r.how.MaxConcurrency, len(clusters))
+	if err != nil {
+		return Plan{}, err
+	}
+	if size <= 0 {
+		size = len(clusters)
+	}
+	if r.perGroup(first, none) {
+		r.perCluster(clusters, size, failures)
+	}
+	return r.done(), nil
+}
+
+func (r *rollout) progressivePerGroup(groups []Group) (Plan, error) {
+	tolerated := func(group Group) (int, error) {
+		return amount("maxFailures", r.how.MaxFailures, len(group.Clusters))
+	}
+	if _, err := tolerated(Group{}); err != nil {
+		return Plan{}, err
+	}
+	first, rest := r.mandatory(groups)
+	if r.perGroup(first, none) {
+		r.perGroup(rest, func(group Group) int {
+			n, _ := tolerated(group)
+			return n
+		})
+	}
+	return r.done(), nil
+}
+
+// none tolerates no failure in a mandatory group.
+func none(Group) int { return 0 }
+
+// mandatory parts the groups that come first from the others.
+func (r *rollout) mandatory(groups []Group) (first, rest []Group) {
+	for _, group := range groups {
+		named := slices.ContainsFunc(r.how.Mandatory, func(name GroupName) bool {
+			if name.Name != "" {
+				return name.Name == group.Name
+			}
+			return name.Index == group.Index
+		})
+		if named {
+			first = append(first, group)
+		} else {
+			rest = append(rest, group)
+		}
+	}
+	return first, rest
+}
+
+// perCluster gives it to as many clusters as find room: each that is under way takes some,
+// also one that failed, until it has timed out.
+func (r *rollout) perCluster(clusters []string, size, tolerated int) {
+	var waiting []string
+	underway, failed := 0, 0
+	for _, cluster := range clusters {
+		standing, given := r.standing(cluster)
+		if !given {
+			waiting = append(waiting, cluster)
+			continue
+		}
+		if r.takesRoom(standing) {
+			underway++
+		}
+		if standing.State == Failed || standing.State == TimedOut {
+			failed++
+		}
+	}
+	r.plan.Stopped = failed > tolerated
+	if r.plan.Stopped {
+		return
+	}
+	r.turn(waiting[:min(len(waiting), max(0, size-underway))])
+}
+
+// perGroup gives it to the first group that is not through, and reports whether all are.
+// In a group that is through nobody is under way, and no more failed than may.
+func (r *rollout) perGroup(groups []Group, tolerated func(Group) int) bool {
+	for _, group := range groups {
+		var waiting []string
+		underway, failed := 0, 0
+		for _, cluster := range clustersOf([]Group{group}) {
+			standing, given := r.standing(cluster)
+			switch {
+			case !given:
+				waiting = append(waiting, cluster)
+			case standing.State == Failed || standing.State == TimedOut:
+				failed++
+			case r.takesRoom(standing):
+				underway++
+			}
+		}
+		if failed > tolerated(group) {
+			r.plan.Stopped = true
+		}
+		if !r.plan.Stopped {
+			r.turn(waiting)
+		}
+		if r.plan.Stopped || underway+len(waiting) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *rollout) turn(clusters []string) { r.plan.Turn = append(r.plan.Turn, clusters...) }
+
+// standing is how a cluster stands by now, and whether it has been given the new.
+func (r *rollout) standing(cluster string) (Standing, bool) {
+	standing, given := r.standings[cluster]
+	if !given {
+		return Standing{}, false
+	}
+	timeless := standing.Since.IsZero()
+	if timeless {
+		standing.Since = r.now
+	}
+	switch standing.State {
+	case Progressing, Failed:
+	case Asked:
+		if timeless {
+			return standing, true
+		}
+	default:
+		return standing, true
+	}
+	if r.how.Deadline == nil {
+		return standing, true
+	}
+	if !r.pending(standing.Since.Add(*r.how.Deadline)) {
+		r.plan.TimedOut = append(r.plan.TimedOut, cluster)
+		standing.State = TimedOut
+	}
+	return standing, true
+}
+
+// takesRoom reports whether a cluster keeps another one from its turn.
+func (r *rollout) takesRoom(standing Standing) bool {
+	switch standing.State {
+	case Succeeded:
+		return r.how.MinSuccessTime > 0 && r.pending(standing.Since.Add(r.how.MinSuccessTime))
+	case TimedOut, Skipped:
+		return false
+	default:
+		return true
+	}
+}
+
+// pending reports whether a time is still to come, and remembers the earliest that is.
+func (r *rollout) pending(until time.Time) bool {
+	if !r.now.Before(until) {
+		return false
+	}
+	if r.plan.Next.IsZero() || until.Before(r.plan.Next) {
+		r.plan.Next = until
+	}
+	return true
+}
+
+func (r *rollout) done() Plan {
+	slices.Sort(r.plan.TimedOut)
+	return r.plan
+}
+
+func byIndex(groups []Group) []Group {
+	return slices.SortedStableFunc(slices.Values(groups), func(a, b Group) int { return cmp.Compare(a.Index, b.Index) })
+}
+
+// clustersOf lists the clusters of groups by name, each once.
+func clustersOf(groups []Group) []string {
+	var clusters []string
+	for _, group := range groups {
+		clusters = append(clusters, group.Clusters...)
+	}
+	slices.Sort(clusters)
+	return slices.Compact(clusters)
+}

@@ -1,0 +1,143 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scheduler
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"fleetgate.io/fleetgate/pkg/placement/framework"
+)
+
+// change is what differs between two states of a cluster.
+type change struct {
+	was, is *entry
+	// all is that it came, went, or is about to go.
+	all            bool
+	labels, claims []string
+	taints         bool
+	resources      bool
+}
+
+func changeOf(was, is *entry) change {
+	c := change{was: was, is: is, all: was == nil || is == nil}
+	if c.all {
+		return c
+	}
+	a, b := &was.cluster, &is.cluster
+	c.all = a.Leaving != b.Leaving
+	c.labels, c.claims = differing(a.Labels, b.Labels), differing(a.Properties, b.Properties)
+	c.taints = !slices.EqualFunc(a.Taints, b.Taints, func(a, b framework.Taint) bool {
+		same := a.Added.Equal(b.Added)
+		a.Added, b.Added = time.Time{}, time.Time{}
+		return same && a == b
+	})
+	c.resources = !equality.Semantic.DeepEqual(a.Capacity, b.Capacity) || !equality.Semantic.DeepEqual(a.Allocatable, b.Allocatable)
+	return c
+}
+
+func differing(a, b map[string]string) []string {
+	if maps.Equal(a, b) {
+		return nil
+	}
+	var keys []string
+	for key, value := range a {
+		if other, ok := b[key]; !ok || other != value {
+			keys = append(keys, key)
+		}
+	}
+	for key := range b {
+		if _, ok := a[key]; !ok {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// concerns reports whether a Placement looks at anything of the change.
+func (c *change) concerns(w *wish) bool {
+	if c.all || c.taints {
+		return true
+	}
+	if c.resources && w.looks.resources || w.looks.labels.HasAny(c.labels...) || w.looks.claims.HasAny(c.claims...) {
+		return true
+	}
+	if w.looks.cel.Nothing() {
+		return false
+	}
+	c.was.source.read()
+	c.is.source.read()
+	return w.looks.cel.Differ(c.was.source.fields, c.is.source.fields)
+}
+
+// concernedBy are the Placements that have to be decided again because of a cluster.
+func (r *roster) concernedBy(was, is *entry) []types.NamespacedName {
+	c := changeOf(was, is)
+	// Only labels say which sets a cluster is in.
+	moves := c.all || len(c.labels) > 0
+	return r.whose(func(w *wish) bool { return moves || c.concerns(w) }, func(w *wish, selectors []labels.Selector) bool {
+		before, after := isIn(was, selectors), isIn(is, selectors)
+		return before != after || before && c.concerns(w)
+	})
+}
+
+// concernedBySheet are those because of scores of a cluster. That they are valid for longer
+// concerns nobody.
+func (r *roster) concernedBySheet(cluster, name string, was, is framework.ScoreSheet, now time.Time) []types.NamespacedName {
+	ends := was.Valid(now) != is.Valid(now) || !is.Until.IsZero() && is.Until.After(now) && (was.Until.IsZero() || is.Until.Before(was.Until))
+	// To an expression, a sheet without scores is not the same as none.
+	comes := (was.Values == nil) != (is.Values == nil)
+	differs := func(w *wish) bool {
+		looked := sets.List(w.looks.scores[name])
+		return len(looked) > 0 && ends || slices.ContainsFunc(looked, func(score string) bool { return was.Values[score] != is.Values[score] }) ||
+			w.looks.cel.At(name) && (!maps.Equal(was.Values, is.Values) || comes)
+	}
+	return r.whose(differs, func(_ *wish, selectors []labels.Selector) bool { return isIn(r.entries[cluster], selectors) })
+}
+
+// concernedBySet are those that choose from a set, and those that can choose from none, which
+// say whether that is because none is bound; of one namespace, unless that is empty.
+func (r *roster) concernedBySet(set, namespace string) []types.NamespacedName {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var keys []types.NamespacedName
+	for in, wishes := range r.wishes {
+		if namespace != "" && in != namespace || namespace == "" && !r.bound[in].Has(set) {
+			continue
+		}
+		for name, w := range wishes {
+			if w.names(set) || !r.hasEligible(in, w) {
+				keys = append(keys, types.NamespacedName{Namespace: in, Name: name})
+			}
+		}
+	}
+	return keys
+}
+
+// whose are the Placements that may be concerned, and are, given what they choose from.
+func (r *roster) whose(may func(w *wish) bool, are func(w *wish, selectors []labels.Selector) bool) []types.NamespacedName {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var keys []types.NamespacedName
+	for namespace, wishes := range r.wishes {
+		if r.bound[namespace].Len() == 0 {
+			continue
+		}
+		for name, w := range wishes {
+			if !may(w) {
+				continue
+			}
+			if _, _, selectors := r.eligible(namespace, w); are(w, selectors) {
+				keys = append(keys, types.NamespacedName{Namespace: namespace, Name: name})
+			}
+		}
+	}
+	return keys
+}

@@ -1,0 +1,214 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scheduler
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	clusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1alpha1"
+	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
+	"fleetgate.io/fleetgate/pkg/placement/framework"
+)
+
+// DebugPath begins the path at which it is asked why a Placement has the clusters that it
+// has; a namespace and a name follow. Who posts a Placement there asks about that one.
+const DebugPath = "/debug/placements/"
+
+// maxDebugged bounds a Placement that somebody posts, in bytes.
+const maxDebugged = 1 << 20
+
+// Debugger answers at DebugPath, in the form in which Open Cluster Management's does. It reads
+// all that a decision is made of from the hub each time, so every replica answers alike.
+type Debugger struct {
+	Reader client.Reader
+	Clock  clock.PassiveClock
+	// May is asked whether the caller may get the Placement, or create one for a POST.
+	May authorizer.UnconditionalAuthorizer
+}
+
+// debugged is the answer; its field names are what clients read.
+type debugged struct {
+	Placement  *ocmclusterv1beta1.Placement `json:"placement,omitempty"`
+	Filters    []debuggedFilter             `json:"filteredPipelineResults,omitempty"`
+	Scorers    []debuggedScorer             `json:"prioritizeResults,omitempty"`
+	Aggregated []debuggedScore              `json:"aggregatedScores,omitempty"`
+	Error      string                       `json:"error,omitempty"`
+}
+
+type debuggedFilter struct {
+	// Name is those of the rules so far, with commas.
+	Name     string   `json:"name"`
+	Clusters []string `json:"filteredClusters"`
+}
+
+type debuggedScorer struct {
+	Name   string           `json:"name"`
+	Weight int64            `json:"weight"`
+	Scores map[string]int64 `json:"scores"`
+}
+
+type debuggedScore struct {
+	Cluster string `json:"clusterName"`
+	Score   int64  `json:"score"`
+}
+
+// refused is an error with the code that says so.
+type refused struct {
+	code int
+	text string
+}
+
+func (r *refused) Error() string { return r.text }
+
+// ServeHTTP answers a GET about a Placement that is there, or a POST about one that is not.
+func (d *Debugger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	answer, err := d.answer(r)
+	code := http.StatusOK
+	if err != nil {
+		code, answer = http.StatusInternalServerError, &debugged{Error: err.Error()}
+		if known := new(refused); errors.As(err, &known) {
+			code = known.code
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(answer) // Whoever has gone needs no answer.
+}
+
+func (d *Debugger) answer(r *http.Request) (*debugged, error) {
+	namespace, name, ok := strings.Cut(strings.TrimPrefix(r.URL.Path, DebugPath), "/")
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	switch {
+	case r.Method == http.MethodGet && (!ok || namespace == "" || name == "" || strings.Contains(name, "/")):
+		return nil, &refused{http.StatusBadRequest, "the path has to be " + DebugPath + "NAMESPACE/NAME"}
+	case r.Method == http.MethodGet:
+		return d.ofExisting(r.Context(), key)
+	case r.Method == http.MethodPost:
+		return d.ofPosted(r)
+	}
+	return nil, &refused{http.StatusMethodNotAllowed, "GET asks about a Placement that is there, POST about one that is sent"}
+}
+
+func (d *Debugger) ofExisting(ctx context.Context, key types.NamespacedName) (*debugged, error) {
+	if err := d.allowed(ctx, "get", key); err != nil {
+		return nil, err
+	}
+	placement := &ocmclusterv1beta1.Placement{}
+	if err := d.Reader.Get(ctx, key, placement); apierrors.IsNotFound(err) {
+		return nil, &refused{http.StatusNotFound, fmt.Sprintf("placement '%s' not found", key.Name)}
+	} else if err != nil {
+		return nil, fmt.Errorf("reading Placement %s: %w", key, err)
+	}
+	return d.explain(ctx, placement)
+}
+
+func (d *Debugger) ofPosted(r *http.Request) (*debugged, error) {
+	placement := &ocmclusterv1beta1.Placement{}
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxDebugged+1))
+	if err != nil || len(body) > maxDebugged {
+		return nil, &refused{http.StatusBadRequest, fmt.Sprintf("request body too large, or broken off: at most %d bytes are read", maxDebugged)}
+	}
+	if err := untrusted.UnmarshalJSON(body, untrusted.File, placement); err != nil {
+		return nil, &refused{http.StatusBadRequest, fmt.Sprintf("reading the Placement: %v", err)}
+	}
+	if placement.Namespace == "" {
+		return nil, &refused{http.StatusBadRequest, "the Placement has no namespace"}
+	}
+	if err := d.allowed(r.Context(), "create", types.NamespacedName{Namespace: placement.Namespace}); err != nil {
+		return nil, err
+	}
+	return d.explain(r.Context(), placement)
+}
+
+// allowed asks the hub. Whoever has no right does not learn whether there is such a Placement.
+func (d *Debugger) allowed(ctx context.Context, verb string, key types.NamespacedName) error {
+	caller, ok := apirequest.UserFrom(ctx)
+	if !ok {
+		return &refused{http.StatusUnauthorized, "nobody knows who is asking"}
+	}
+	decision, reason, err := d.May.Authorize(ctx, authorizer.AttributesRecord{
+		User: caller, Verb: verb, Namespace: key.Namespace, Name: key.Name, ResourceRequest: true,
+		APIGroup: ocmclusterv1beta1.GroupName, APIVersion: ocmclusterv1beta1.GroupVersion.Version, Resource: "placements",
+	})
+	switch {
+	case decision == authorizer.DecisionAllow:
+		return nil
+	case err != nil:
+		return fmt.Errorf("asking the hub whether the caller may %s placements: %w", verb, err)
+	}
+	return &refused{http.StatusForbidden, fmt.Sprintf("user does not have permission to %s placements in namespace %s: %s", verb, key.Namespace, reason)}
+}
+
+func (d *Debugger) explain(ctx context.Context, placement *ocmclusterv1beta1.Placement) (*debugged, error) {
+	world, err := d.world(ctx, placement.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	why, err := world.Explain(placement, d.Clock.Now())
+	if err != nil {
+		return nil, err
+	}
+	answer := &debugged{Placement: &ocmclusterv1beta1.Placement{TypeMeta: placement.TypeMeta, Spec: placement.Spec}}
+	answer.Placement.ObjectMeta = metav1.ObjectMeta{
+		Namespace: placement.Namespace, Name: placement.Name, Labels: placement.Labels, Annotations: placement.Annotations,
+	}
+	if why.Misconfigured.Status == metav1.ConditionTrue {
+		answer.Error = why.Misconfigured.Message
+		return answer, nil
+	}
+	for i := range why.Rules {
+		answer.Filters = append(answer.Filters, debuggedFilter{Name: strings.Join(why.Rules[:i+1], ","), Clusters: append([]string{}, why.Passing(i)...)})
+	}
+	for i, weighted := range why.Scorers {
+		scores := map[string]int64{}
+		for _, places := range [][]framework.Place{why.Picked, why.Outscored} {
+			for _, place := range places {
+				scores[place.Cluster.Name] = place.Parts[i]
+			}
+		}
+		answer.Scorers = append(answer.Scorers, debuggedScorer{Name: weighted.Scorer.Name(), Weight: weighted.Weight, Scores: scores})
+	}
+	for _, places := range [][]framework.Place{why.Picked, why.Outscored} {
+		for _, place := range places {
+			answer.Aggregated = append(answer.Aggregated, debuggedScore{Cluster: place.Cluster.Name, Score: place.Score})
+		}
+	}
+	return answer, nil
+}
+
+// world reads what decisions in a namespace are made of.
+func (d *Debugger) world(ctx context.Context, namespace string) (*World, error) {
+	var clusters clusterv1.ManagedClusterList
+	var sets clusterv1beta2.ManagedClusterSetList
+	var bindings clusterv1beta2.ManagedClusterSetBindingList
+	var scores clusterv1alpha1.AddOnPlacementScoreList
+	var decisions ocmclusterv1beta1.PlacementDecisionList
+	for _, read := range []struct {
+		into    client.ObjectList
+		options []client.ListOption
+	}{{&clusters, nil}, {&sets, nil}, {&bindings, []client.ListOption{client.InNamespace(namespace)}}, {&scores, nil}, {&decisions, nil}} {
+		if err := d.Reader.List(ctx, read.into, read.options...); err != nil {
+			return nil, fmt.Errorf("reading what Placements are decided from: %w", err)
+		}
+	}
+	return &World{Clusters: clusters.Items, Sets: sets.Items, Bindings: bindings.Items, Scores: scores.Items, Decisions: decisions.Items}, nil
+}

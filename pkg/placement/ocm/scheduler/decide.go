@@ -1,0 +1,257 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/kube/naming"
+	"fleetgate.io/fleetgate/pkg/placement/framework"
+	"fleetgate.io/fleetgate/pkg/placement/plugins"
+	"fleetgate.io/fleetgate/pkg/placement/plugins/untolerated"
+)
+
+// outcome is what one decision says.
+type outcome struct {
+	wish   *wish
+	policy framework.Policy
+	fleet  framework.Fleet
+	ranked framework.Ranked
+	available
+	// slices are the PlacementDecisions that there shall be, groups tells of them in the
+	// Placement's status.
+	slices []slice
+	groups []ocmclusterv1beta1.DecisionGroupStatus
+	// again is when it has to be decided again though nothing changes; zero is never.
+	again time.Time
+	// scored says that the scores in decisions are of now.
+	scored bool
+}
+
+// slice is one PlacementDecision.
+type slice struct {
+	name, group string
+	index       int
+	decisions   []ocmclusterv1beta1.ClusterDecision
+}
+
+func sliceName(placement string, number int) string {
+	return fmt.Sprintf("%s-decision-%d", naming.Within(placement, 230), number)
+}
+
+func (s *slice) labels(placement string) map[string]string {
+	return map[string]string{
+		ocmclusterv1beta1.PlacementLabel:          naming.LabelValue(placement),
+		ocmclusterv1beta1.DecisionGroupIndexLabel: strconv.Itoa(s.index),
+		ocmclusterv1beta1.DecisionGroupNameLabel:  s.group,
+	}
+}
+
+func (s *slice) clusters() []string {
+	return clustersOf(&ocmclusterv1beta1.PlacementDecision{Status: ocmclusterv1beta1.PlacementDecisionStatus{Decisions: s.decisions}})
+}
+
+// decide decides for a Placement that has these decisions now, from what it can choose
+// from.
+func decide(placement *ocmclusterv1beta1.Placement, w *wish, from available, mostDecided int, now time.Time, existing []*ocmclusterv1beta1.PlacementDecision) *outcome {
+	o := &outcome{wish: w, policy: w.policy, fleet: framework.Fleet{Now: now, Clusters: from.clusters, MostDecided: mostDecided}, available: from}
+	o.policy.Held = sets.New[string]()
+	for _, decision := range existing {
+		o.policy.Held.Insert(clustersOf(decision)...)
+	}
+	groups := []group{{}}
+	if w.wrong == "" {
+		o.rank()
+		o.again = o.ranked.Until
+		groups = w.grouping.cut(o.ranked.Picked)
+	}
+	o.cut(placement, groups, existing)
+	o.limitRate(placement, existing)
+	return o
+}
+
+// rank ranks until the result stands by itself: a cluster that is only left to those that have it
+// counts no longer once it is lost, and whoever decides next would say so.
+func (o *outcome) rank() {
+	ranking := plugins.Ranking()
+	ranking.Finished = o.wish.watch.begin()
+	defer o.wish.watch.end()
+	for {
+		// It fails for policies that a wish does not have.
+		o.ranked, _ = ranking.Rank(&o.policy, &o.fleet, o.wish.scorers)
+		if !o.loses() {
+			return
+		}
+	}
+}
+
+// loses takes what was not picked from what the Placement has, if a rule makes a difference of
+// that, and reports whether it did. There is less each time.
+func (o *outcome) loses() bool {
+	lost := o.policy.Held.Clone()
+	for i := range o.ranked.Picked {
+		lost.Delete(o.ranked.Picked[i].Cluster.Name)
+	}
+	differs := false
+	for i := range o.fleet.Clusters {
+		cluster := &o.fleet.Clusters[i]
+		differs = differs || lost.Has(cluster.Name) && untolerated.LeavesHolders(cluster)
+	}
+	if differs {
+		o.policy.Held = o.policy.Held.Difference(lost)
+	}
+	return differs
+}
+
+// cut makes slices of groups.
+func (o *outcome) cut(placement *ocmclusterv1beta1.Placement, groups []group, existing []*ocmclusterv1beta1.PlacementDecision) {
+	before := map[string][][]string{}
+	for _, decision := range existing {
+		index := decision.Labels[ocmclusterv1beta1.DecisionGroupIndexLabel]
+		before[index] = append(before[index], clustersOf(decision))
+	}
+	for index, g := range groups {
+		status := ocmclusterv1beta1.DecisionGroupStatus{DecisionGroupIndex: int32(index), DecisionGroupName: g.name, ClustersCount: int32(len(g.places))}
+		for _, places := range slicesOf(g.places, before[strconv.Itoa(index)], o.wish.byScore) {
+			s := slice{name: sliceName(placement.Name, len(o.slices)+1), group: g.name, index: index, decisions: []ocmclusterv1beta1.ClusterDecision{}}
+			for _, place := range places {
+				decision := ocmclusterv1beta1.ClusterDecision{ClusterName: place.Cluster.Name}
+				if o.wish.byScore {
+					decision.Score = &place.Score
+				}
+				s.decisions = append(s.decisions, decision)
+			}
+			o.slices, status.Decisions = append(o.slices, s), append(status.Decisions, s.name)
+		}
+		o.groups = append(o.groups, status)
+	}
+}
+
+// limitRate leaves decisions as they are where nothing but scores changed, until it is time
+// to tell these.
+func (o *outcome) limitRate(placement *ocmclusterv1beta1.Placement, existing []*ocmclusterv1beta1.PlacementDecision) {
+	if !o.wish.byScore {
+		return
+	}
+	o.scored = true
+	last := placement.Status.LastScoreUpdateTime
+	if last == nil || len(existing) != len(o.slices) || !decidedFor(placement) {
+		return
+	}
+	same, scores := true, true
+	kept := make([][]ocmclusterv1beta1.ClusterDecision, len(o.slices))
+	for i := range o.slices {
+		is, was := &o.slices[i], existing[i]
+		same = same && is.name == was.Name && sets.New(is.clusters()...).Equal(sets.New(clustersOf(was)...))
+		scores = scores && slices.EqualFunc(is.decisions, was.Status.Decisions, sameDecision)
+		kept[i] = was.Status.Decisions
+	}
+	next := last.Add(o.wish.rateLimit)
+	if !same || scores || !o.fleet.Now.Before(next) {
+		o.scored = !scores
+		return
+	}
+	for i := range o.slices {
+		o.slices[i].decisions = kept[i]
+	}
+	o.scored = false
+	if o.again.IsZero() || next.Before(o.again) {
+		o.again = next
+	}
+}
+
+// decidedFor reports whether the Placement's decisions are of its spec as it is.
+func decidedFor(placement *ocmclusterv1beta1.Placement) bool {
+	return !slices.ContainsFunc(placement.Status.Conditions, func(c metav1.Condition) bool { return c.ObservedGeneration != placement.Generation })
+}
+
+func sameDecision(a, b ocmclusterv1beta1.ClusterDecision) bool {
+	return a.ClusterName == b.ClusterName && a.Reason == b.Reason && (a.Score == nil) == (b.Score == nil) && (a.Score == nil || *a.Score == *b.Score)
+}
+
+// satisfied says in the words that clients know whether there are as many clusters as are
+// wanted, and why not.
+func (o *outcome) satisfied() metav1.Condition {
+	c := metav1.Condition{Type: ocmclusterv1beta1.ConditionSatisfied, Status: metav1.ConditionFalse}
+	switch {
+	case o.bound == 0:
+		c.Reason, c.Message = ocmclusterv1beta1.ReasonNoManagedClusterSetBindings, "No valid ManagedClusterSetBindings found in placement namespace"
+	case len(o.eligible) == 0:
+		c.Reason = ocmclusterv1beta1.ReasonNoIntersection
+		c.Message = fmt.Sprintf("None of ManagedClusterSets [%s] is bound to placement namespace", strings.Join(o.wish.sets, ","))
+	case len(o.clusters) == 0:
+		c.Reason = ocmclusterv1beta1.ReasonAllManagedClusterSetsEmpty
+		c.Message = fmt.Sprintf("All ManagedClusterSets [%s] have no member ManagedCluster", strings.Join(o.eligible, ","))
+	case len(o.ranked.Picked) == 0:
+		c.Reason, c.Message = ocmclusterv1beta1.ReasonNoManagedClusterMatched, "No ManagedCluster matches any of the cluster predicate"+o.why()
+	case o.ranked.Missing == 0:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ocmclusterv1beta1.ReasonAllDecisionsScheduled, "All cluster decisions scheduled"
+	default:
+		c.Reason, c.Message = ocmclusterv1beta1.ReasonNotAllDecisionsScheduled, fmt.Sprintf("%d cluster decisions unscheduled", o.ranked.Missing)+o.why()
+	}
+	return c
+}
+
+// why is what stands against the clusters that were not picked.
+func (o *outcome) why() string {
+	if o.wish.wrong != "" {
+		return ""
+	}
+	return ": " + plugins.Ranking().Diagnose(&o.policy, &o.fleet, &o.ranked).String()
+}
+
+func (o *outcome) misconfigured() metav1.Condition {
+	if o.wish.wrong != "" {
+		return metav1.Condition{Type: ocmclusterv1beta1.ConditionMisconfigured, Status: metav1.ConditionTrue, Reason: ocmclusterv1beta1.ReasonMisconfigured, Message: o.wish.wrong}
+	}
+	return metav1.Condition{Type: ocmclusterv1beta1.ConditionMisconfigured, Status: metav1.ConditionFalse, Reason: ocmclusterv1beta1.ReasonSucceedconfigured,
+		Message: "Placement configurations check pass"}
+}
+
+// status is the Placement's after the decision.
+func (o *outcome) status(placement *ocmclusterv1beta1.Placement, now time.Time) ocmclusterv1beta1.PlacementStatus {
+	status := *placement.Status.DeepCopy()
+	status.NumberOfSelectedClusters = int32(len(o.ranked.Picked))
+	status.DecisionGroups = o.groups
+	if o.scored {
+		status.LastScoreUpdateTime = &metav1.Time{Time: now.Truncate(time.Second)}
+	}
+	// In this order: who reads the first only reads this one.
+	conditions := []metav1.Condition{o.misconfigured(), o.satisfied()}
+	for i := range conditions {
+		c := &conditions[i]
+		c.ObservedGeneration, c.LastTransitionTime = placement.Generation, metav1.NewTime(now.Truncate(time.Second))
+		c.Message = shorten(c.Message, maxMessage)
+		for _, was := range placement.Status.Conditions {
+			if was.Type == c.Type && was.Status == c.Status {
+				c.LastTransitionTime = was.LastTransitionTime
+			}
+		}
+	}
+	for _, other := range placement.Status.Conditions {
+		if other.Type != ocmclusterv1beta1.ConditionMisconfigured && other.Type != ocmclusterv1beta1.ConditionSatisfied {
+			conditions = append(conditions, other)
+		}
+	}
+	status.Conditions = conditions
+	return status
+}
+
+// maxMessage is how many bytes a condition may have, and some.
+const maxMessage = 32000
+
+func shorten(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + "..."
+}

@@ -1,0 +1,171 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scheduler
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
+	"fleetgate.io/fleetgate/pkg/placement/ocm/scheduler/clustercel"
+)
+
+// history is what happens to each object, in its order.
+type history [][]func(*roster)
+
+// dealt is a history by chance: clusters that come, change and go, what is said of them, sets
+// and their bindings.
+func dealt(dice *rand.Rand) history {
+	var all history
+	for n := range 12 {
+		name := fmt.Sprintf("c%02d", n)
+		var own, said []func(*roster)
+		for range 1 + dice.IntN(3) {
+			object := managed(name, func(c *clusterv1.ManagedCluster) {
+				c.Labels[clusterv1.ClusterSetLabel] = []string{"set", "set", "other"}[dice.IntN(3)]
+				c.Labels["env"] = []string{"prod", "test"}[dice.IntN(2)]
+				c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "region", Value: []string{"eu", "us"}[dice.IntN(2)]}}
+				c.Status.Capacity = clusterv1.ResourceList{corev1.ResourceCPU: resource.MustParse("64")}
+				c.Status.Allocatable = clusterv1.ResourceList{corev1.ResourceCPU: resource.MustParse(fmt.Sprint(1 + dice.IntN(4)))}
+				if dice.IntN(4) == 0 {
+					c.Spec.Taints = []clusterv1.Taint{{Key: "maintenance", Effect: clusterv1.TaintEffectNoSelect, TimeAdded: metav1.NewTime(noon)}}
+				}
+			})
+			own = append(own, func(r *roster) { r.setCluster(object) })
+		}
+		if dice.IntN(5) == 0 {
+			own = append(own, func(r *roster) { r.removeCluster(name) })
+		}
+		for range dice.IntN(3) {
+			object := sheet(name, int32(dice.IntN(5)), nil)
+			said = append(said, func(r *roster) { r.setSheet(name, "usage", object) })
+		}
+		all = append(all, own, said)
+	}
+	for _, name := range []string{"set", "other"} {
+		set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		there := dice.IntN(3) > 0
+		all = append(all, []func(*roster){func(r *roster) { r.setSet(name, set) }},
+			[]func(*roster){func(r *roster) { r.setBinding("team", name, true) }, func(r *roster) { r.setBinding("team", name, there) }})
+	}
+	return all
+}
+
+// lived is a roster after the history, with what happens to different objects in a chosen order.
+func (h history) lived(dice *rand.Rand) *roster {
+	r := newRoster()
+	left := make([][]func(*roster), 0, len(h))
+	for _, own := range h {
+		if len(own) > 0 {
+			left = append(left, own)
+		}
+	}
+	for len(left) > 0 {
+		at := dice.IntN(len(left))
+		left[at][0](r)
+		if left[at] = left[at][1:]; len(left[at]) == 0 {
+			left = append(left[:at], left[at+1:]...)
+		}
+	}
+	return r
+}
+
+func TestTheSameHappeningInAnyOrderIsDecidedAlike(t *testing.T) {
+	placements := map[string]*ocmclusterv1beta1.Placement{
+		"all":      placed(nil),
+		"by score": placed(func(spec *ocmclusterv1beta1.PlacementSpec) { one(spec); byUsage(spec) }),
+		"prod": placed(func(spec *ocmclusterv1beta1.PlacementSpec) {
+			spec.Predicates = make([]ocmclusterv1beta1.ClusterPredicate, 1)
+			spec.Predicates[0].RequiredClusterSelector.LabelSelector.MatchLabels = map[string]string{"env": "prod"}
+		}),
+		"by expression": placed(func(spec *ocmclusterv1beta1.PlacementSpec) {
+			spec.Predicates = make([]ocmclusterv1beta1.ClusterPredicate, 1)
+			spec.Predicates[0].RequiredClusterSelector.CELSelector.CELExpressions = []string{`managedCluster.status.clusterClaims.exists(c, c.value == "eu")`}
+		}),
+	}
+	wishes := map[string]*wish{}
+	for name, placement := range placements {
+		wishes[name] = wished(t, placement)
+	}
+	for seed := range uint64(200) {
+		dice := rand.New(rand.NewPCG(seed, 3))
+		h := dealt(dice)
+		first, second := h.lived(dice), h.lived(dice)
+		for name, placement := range placements {
+			w := wishes[name]
+			a := decide(placement, w, first.availableTo("team", w), 0, noon, nil)
+			b := decide(placement, w, second.availableTo("team", w), 0, noon, nil)
+			if diff := cmp.Diff(clustersIn(a), clustersIn(b)); diff != "" {
+				t.Fatalf("seed %d, placement %q: two orders of the same events differ:\n%s", seed, name, diff)
+			}
+			if diff := cmp.Diff(a.satisfied(), b.satisfied()); diff != "" {
+				t.Fatalf("seed %d, placement %q: two orders of the same events are told differently:\n%s", seed, name, diff)
+			}
+		}
+	}
+}
+
+func clustersIn(o *outcome) (all [][]string) {
+	for i := range o.slices {
+		all = append(all, o.slices[i].clusters())
+	}
+	return all
+}
+
+// What was decided is decided again when nothing has changed: a gateway that begins anew moves
+// nobody.
+func TestWhatWasDecidedStandsWhenItIsDecidedAgain(t *testing.T) {
+	compiler, err := clustercel.NewCompiler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	five := int32(5)
+	for seed := range uint64(2000) {
+		dice := rand.New(rand.NewPCG(seed, 5))
+		placement := placed(func(spec *ocmclusterv1beta1.PlacementSpec) {
+			spec.NumberOfClusters = &five
+			spec.PrioritizerPolicy = ocmclusterv1beta1.PrioritizerPolicy{Mode: ocmclusterv1beta1.ModeExact, Configurations: []ocmclusterv1beta1.PrioritizerConfig{{
+				ScoreCoordinate: ocmclusterv1beta1.ScoreCoordinate{Type: ocmclusterv1beta1.CoordinateBuiltIn, BuiltIn: []string{"Steady", "ResourceAllocatableCPU"}[dice.IntN(2)]}, Weight: 1,
+			}}}
+			if dice.IntN(2) == 0 {
+				spec.SpreadPolicy.SpreadConstraints = []ocmclusterv1beta1.SpreadConstraint{{
+					TopologyKey: "region", TopologyKeyType: ocmclusterv1beta1.TopologyClaim, MaxSkew: 1, WhenUnsatisfiable: ocmclusterv1beta1.DoNotSchedule,
+				}}
+			}
+		})
+		w, r := newWish(placement, compiler), rosterOf()
+		var held []ocmclusterv1beta1.ClusterDecision
+		for n := range 10 {
+			name := fmt.Sprintf("c%02d", n)
+			r.setCluster(managed(name, func(c *clusterv1.ManagedCluster) {
+				c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "region", Value: []string{"eu", "us", "asia"}[dice.IntN(3)]}}
+				c.Status.Capacity = clusterv1.ResourceList{corev1.ResourceCPU: resource.MustParse("64")}
+				c.Status.Allocatable = clusterv1.ResourceList{corev1.ResourceCPU: resource.MustParse(fmt.Sprint(1 + dice.IntN(4)))}
+				if effect := dice.IntN(4); effect < 2 {
+					c.Spec.Taints = []clusterv1.Taint{{Key: "maintenance", Effect: []clusterv1.TaintEffect{clusterv1.TaintEffectNoSelect, clusterv1.TaintEffectNoSelectIfNew}[effect], TimeAdded: metav1.NewTime(noon)}}
+				}
+			}))
+			if dice.IntN(2) == 0 {
+				held = append(held, ocmclusterv1beta1.ClusterDecision{ClusterName: name})
+			}
+		}
+		before := []*ocmclusterv1beta1.PlacementDecision{{Status: ocmclusterv1beta1.PlacementDecisionStatus{Decisions: held}}}
+		first := decide(placement, w, r.availableTo("team", w), 0, noon, before)
+		again := decide(placement, w, r.availableTo("team", w), 0, noon, decisionsOf(first))
+		if diff := cmp.Diff(clustersIn(first), clustersIn(again)); diff != "" {
+			t.Fatalf("seed %d: the same is decided otherwise:\n%s", seed, diff)
+		}
+		if diff := cmp.Diff(first.satisfied(), again.satisfied()); diff != "" {
+			t.Fatalf("seed %d: the same is told otherwise:\n%s", seed, diff)
+		}
+	}
+}

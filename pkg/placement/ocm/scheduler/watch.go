@@ -1,0 +1,158 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scheduler
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	clusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1alpha1"
+	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/kube/crdwait"
+	"fleetgate.io/fleetgate/pkg/placement/ocm/scheduler/clustercel"
+)
+
+// kinds have to be served before anything is decided.
+func kinds() []string {
+	var all []string
+	for _, plural := range []string{"placements", "placementdecisions", "addonplacementscores", "managedclusters", "managedclustersets", "managedclustersetbindings"} {
+		all = append(all, plural+"."+ocmclusterv1beta1.GroupName)
+	}
+	return all
+}
+
+// SetupWithManager has the controller started once the hub serves all kinds that it reads,
+// which may be another product's. It decides for a Placement when its spec changes, its
+// decisions or its status are not what it wrote, or something changes that it looks at.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	compiler, err := clustercel.NewCompiler()
+	if err != nil {
+		return err
+	}
+	if r.metrics, err = newMetrics(r.Metrics); err != nil {
+		return err
+	}
+	r.compiler, r.roster, r.tally = compiler, newRoster(), newTally()
+	r.statuses = map[types.NamespacedName]*ocmclusterv1beta1.PlacementStatus{}
+	return mgr.Add(&crdwait.Kinds{
+		Manager: mgr, Names: kinds(), Then: r.start,
+		Missing: "No Placement is decided until the hub serves what decisions are made of",
+	})
+}
+
+func (r *Reconciler) start(mgr ctrl.Manager) error {
+	return reconcileutil.SetupError(Name, ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		Watches(&ocmclusterv1beta1.Placement{}, r.placements()).
+		Watches(&ocmclusterv1beta1.PlacementDecision{}, states(r.decision)).
+		Watches(&clusterv1.ManagedCluster{}, states(r.cluster)).
+		Watches(&clusterv1beta2.ManagedClusterSet{}, states(r.set)).
+		Watches(&clusterv1beta2.ManagedClusterSetBinding{}, states(r.binding)).
+		Watches(&clusterv1alpha1.AddOnPlacementScore{}, states(r.sheet)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
+		Complete(r))
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// states hands states of objects to what takes them up, and queues whom that concerns,
+// gathered. What is there at the beginning is no news: all Placements are looked at then.
+func states[T client.Object](take func(object T, gone bool) []types.NamespacedName) handler.EventHandler {
+	tell := func(object client.Object, gone, first bool, q queue) {
+		known, ok := object.(T)
+		if !ok {
+			return
+		}
+		for _, key := range take(known, gone) {
+			if !first {
+				q.AddAfter(reconcile.Request{NamespacedName: key}, settle)
+			}
+		}
+	}
+	return handler.Funcs{
+		CreateFunc:  func(_ context.Context, e event.CreateEvent, q queue) { tell(e.Object, false, e.IsInInitialList, q) },
+		UpdateFunc:  func(_ context.Context, e event.UpdateEvent, q queue) { tell(e.ObjectNew, false, false, q) },
+		DeleteFunc:  func(_ context.Context, e event.DeleteEvent, q queue) { tell(e.Object, true, false, q) },
+		GenericFunc: func(context.Context, event.GenericEvent, queue) {},
+	}
+}
+
+// placements queues a Placement whose spec or annotations changed, or whose status is not
+// what was written.
+func (r *Reconciler) placements() handler.EventHandler {
+	request := func(object client.Object) reconcile.Request {
+		return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { q.Add(request(e.Object)) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			was, is := e.ObjectOld.(*ocmclusterv1beta1.Placement), e.ObjectNew.(*ocmclusterv1beta1.Placement)
+			switch {
+			case was.Generation != is.Generation, was.UID != is.UID, isDisabled(was) != isDisabled(is), (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil):
+				q.Add(request(is))
+			case !r.isWritten(is):
+				q.AddAfter(request(is), settle)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { q.Add(request(e.Object)) },
+	}
+}
+
+// isWritten reports whether a Placement's status is what was written last.
+func (r *Reconciler) isWritten(placement *ocmclusterv1beta1.Placement) bool {
+	r.statusMu.Lock()
+	defer r.statusMu.Unlock()
+	written := r.statuses[client.ObjectKeyFromObject(placement)]
+	return written != nil && equality.Semantic.DeepEqual(*written, placement.Status)
+}
+
+func (r *Reconciler) decision(decision *ocmclusterv1beta1.PlacementDecision, gone bool) []types.NamespacedName {
+	return r.tally.see(decision, gone)
+}
+
+func (r *Reconciler) cluster(cluster *clusterv1.ManagedCluster, gone bool) []types.NamespacedName {
+	if gone {
+		return r.roster.concernedBy(r.roster.removeCluster(cluster.Name), nil)
+	}
+	return r.roster.concernedBy(r.roster.setCluster(cluster))
+}
+
+func (r *Reconciler) set(set *clusterv1beta2.ManagedClusterSet, gone bool) []types.NamespacedName {
+	state := set
+	if gone {
+		state = nil
+	}
+	if !r.roster.setSet(set.Name, state) {
+		return nil
+	}
+	return r.roster.concernedBySet(set.Name, "")
+}
+
+func (r *Reconciler) binding(binding *clusterv1beta2.ManagedClusterSetBinding, gone bool) []types.NamespacedName {
+	if !r.roster.setBinding(binding.Namespace, binding.Name, !gone) {
+		return nil
+	}
+	return r.roster.concernedBySet(binding.Name, binding.Namespace)
+}
+
+func (r *Reconciler) sheet(score *clusterv1alpha1.AddOnPlacementScore, gone bool) []types.NamespacedName {
+	state := score
+	if gone {
+		state = nil
+	}
+	was, is := r.roster.setSheet(score.Namespace, score.Name, state)
+	return r.roster.concernedBySheet(score.Namespace, score.Name, was, is, r.Clock.Now())
+}

@@ -1,0 +1,232 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/framework"
+	"fleetgate.io/fleetgate/pkg/placement/ocm/scheduler/clustercel"
+	"fleetgate.io/fleetgate/pkg/placement/plugins/addonscore"
+	"fleetgate.io/fleetgate/pkg/placement/plugins/allocatable"
+	"fleetgate.io/fleetgate/pkg/placement/plugins/balance"
+	"fleetgate.io/fleetgate/pkg/placement/plugins/predicate"
+	"fleetgate.io/fleetgate/pkg/placement/plugins/steady"
+	"fleetgate.io/fleetgate/pkg/placement/plugins/untolerated"
+)
+
+// wish is what a Placement asks for, read once for each generation.
+type wish struct {
+	uid        types.UID
+	generation int64
+	// wrong says what cannot be carried out, and who says so; empty if all can. Then
+	// nothing else of the wish counts but sets.
+	wrong string
+	// sets are those that it names; empty is all.
+	sets     []string
+	policy   framework.Policy
+	scorers  []framework.Weighted
+	grouping *grouping
+	byScore  bool
+	// rateLimit is how long scores alone change nothing.
+	rateLimit time.Duration
+	looks     looks
+	// watch measures how long plugins and expressions take; nil if nobody wants to know.
+	watch *stopwatch
+}
+
+// looks is what a decision depends on besides taints.
+type looks struct {
+	labels, claims sets.Set[string]
+	resources      bool
+	// scores are names of AddOnPlacementScores, with the names of scores in them.
+	scores map[string]sets.Set[string]
+	cel    clustercel.Looks
+}
+
+// newWish reads a Placement.
+func newWish(placement *ocmclusterv1beta1.Placement, compiler *clustercel.Compiler) *wish {
+	spec := &placement.Spec
+	w := &wish{uid: placement.UID, generation: placement.Generation, sets: spec.ClusterSets, byScore: spec.SortBy == ocmclusterv1beta1.SortByScore,
+		looks: looks{labels: sets.New[string](), claims: sets.New[string](), scores: map[string]sets.Set[string]{}}}
+	w.policy.Kind = framework.PickAll
+	if spec.NumberOfClusters != nil {
+		w.policy.Kind, w.policy.Count = framework.PickN, int(*spec.NumberOfClusters)
+	}
+	for _, part := range []struct {
+		name string
+		read func(*ocmclusterv1beta1.PlacementSpec) error
+	}{
+		{predicate.Name, func(spec *ocmclusterv1beta1.PlacementSpec) error { return w.readPredicates(spec, compiler) }},
+		{untolerated.Name, w.readTolerations},
+		{"PrioritizerPolicy", w.readPrioritizers},
+		{"DecisionStrategy", w.readGrouping},
+		{"ScoreRateLimit", w.readRateLimit},
+	} {
+		if err := part.read(spec); err != nil {
+			w.wrong = fmt.Sprintf("%s:%v", part.name, err)
+			return w
+		}
+	}
+	w.readSpread(spec)
+	return w
+}
+
+func (w *wish) readPredicates(spec *ocmclusterv1beta1.PlacementSpec, compiler *clustercel.Compiler) error {
+	for i := range spec.Predicates {
+		selector := &spec.Predicates[i].RequiredClusterSelector
+		term := framework.Term{}
+		var err error
+		if term.Labels, term.Claims, err = selectors(&selector.LabelSelector, &selector.ClaimSelector); err != nil {
+			return err
+		}
+		w.lookAt(term.Labels, term.Claims)
+		if expressions := selector.CELSelector.CELExpressions; len(expressions) > 0 {
+			compiled, err := compiler.Compile(expressions)
+			if err != nil {
+				return err
+			}
+			term.Matches = func(cluster *framework.Cluster) (bool, error) {
+				defer w.watch.expression()()
+				return compiled.Matches(cluster.Source.(*source).expressed())
+			}
+			w.looks.cel.Join(compiled.Looks())
+		}
+		w.policy.Required = append(w.policy.Required, term)
+	}
+	return nil
+}
+
+func (w *wish) lookAt(ofLabels, ofClaims labels.Selector) {
+	insertKeys(w.looks.labels, ofLabels)
+	insertKeys(w.looks.claims, ofClaims)
+}
+
+func insertKeys(keys sets.Set[string], selector labels.Selector) {
+	requirements, _ := selector.Requirements()
+	for _, requirement := range requirements {
+		keys.Insert(requirement.Key())
+	}
+}
+
+func (w *wish) readTolerations(spec *ocmclusterv1beta1.PlacementSpec) error {
+	for _, t := range spec.Tolerations {
+		exists := t.Operator == ocmclusterv1beta1.OperatorExists
+		switch {
+		case t.Key == "" && !exists:
+			return complaint("If the key is empty, operator must be Exists.")
+		case exists && t.Value != "":
+			return complaint("If the operator is Exists, the value should be empty.")
+		case !exists && t.Operator != ocmclusterv1beta1.OperatorEqual && t.Operator != "":
+			continue // It tolerates nothing.
+		}
+		toleration := framework.Toleration{Key: t.Key, Exists: exists, Value: t.Value, Effect: t.Effect}
+		if t.TolerationSeconds != nil {
+			limit := time.Duration(min(*t.TolerationSeconds, maxSeconds)) * time.Second
+			toleration.For = &limit
+		}
+		w.policy.Tolerations = append(w.policy.Tolerations, toleration)
+	}
+	return nil
+}
+
+// complaint is an error in words that clients compare.
+type complaint string
+
+func (c complaint) Error() string { return string(c) }
+
+// maxSeconds is a hundred years: a Duration has no more than three times as much.
+const maxSeconds = 100 * 365 * 24 * 3600
+
+func (w *wish) readPrioritizers(spec *ocmclusterv1beta1.PlacementSpec) error {
+	policy := &spec.PrioritizerPolicy
+	switch policy.Mode {
+	case ocmclusterv1beta1.ModeExact:
+	case ocmclusterv1beta1.ModeAdditive, "":
+		w.scorers = []framework.Weighted{{Scorer: balance.Scorer{}, Weight: 1}, {Scorer: steady.Scorer{}, Weight: 1}}
+	default:
+		return fmt.Errorf("incorrect prioritizer policy mode: %s", policy.Mode)
+	}
+	for _, config := range policy.Configurations {
+		scorer, err := scorerOf(&config.ScoreCoordinate)
+		if err != nil {
+			return err
+		}
+		weighted := framework.Weighted{Scorer: scorer, Weight: int64(config.Weight)}
+		if at := slices.IndexFunc(w.scorers, func(known framework.Weighted) bool { return known.Scorer.Name() == scorer.Name() }); at >= 0 {
+			w.scorers[at] = weighted
+		} else {
+			w.scorers = append(w.scorers, weighted)
+		}
+	}
+	w.scorers = slices.DeleteFunc(w.scorers, func(weighted framework.Weighted) bool { return weighted.Weight == 0 })
+	for _, weighted := range w.scorers {
+		switch scorer := weighted.Scorer.(type) {
+		case allocatable.Scorer:
+			w.looks.resources = true
+		case addonscore.Scorer:
+			if w.looks.scores[scorer.Sheet] == nil {
+				w.looks.scores[scorer.Sheet] = sets.New[string]()
+			}
+			w.looks.scores[scorer.Sheet].Insert(scorer.Value)
+		}
+	}
+	return nil
+}
+
+func scorerOf(coordinate *ocmclusterv1beta1.ScoreCoordinate) (framework.Scorer, error) {
+	if coordinate.Type == ocmclusterv1beta1.CoordinateAddOn {
+		if coordinate.AddOn == nil {
+			return nil, complaint("addOn should not be empty")
+		}
+		return addonscore.Scorer{Sheet: coordinate.AddOn.ResourceName, Value: coordinate.AddOn.ScoreName}, nil
+	}
+	for _, scorer := range []framework.Scorer{balance.Scorer{}, steady.Scorer{}, allocatable.CPU(), allocatable.Memory()} {
+		if scorer.Name() == coordinate.BuiltIn {
+			return scorer, nil
+		}
+	}
+	return nil, fmt.Errorf("incorrect builtin prioritizer: %s", coordinate.BuiltIn)
+}
+
+func (w *wish) readGrouping(spec *ocmclusterv1beta1.PlacementSpec) (err error) {
+	if w.grouping, err = newGrouping(spec); err != nil {
+		return err
+	}
+	for _, named := range w.grouping.named {
+		w.lookAt(named.labels, named.claims)
+	}
+	return nil
+}
+
+func (w *wish) readRateLimit(spec *ocmclusterv1beta1.PlacementSpec) (err error) {
+	if spec.ScoreRateLimit != "" {
+		w.rateLimit, err = time.ParseDuration(spec.ScoreRateLimit)
+	}
+	return err
+}
+
+func (w *wish) readSpread(spec *ocmclusterv1beta1.PlacementSpec) {
+	for _, c := range spec.SpreadPolicy.SpreadConstraints {
+		claim := c.TopologyKeyType == ocmclusterv1beta1.TopologyClaim
+		w.policy.Spread = append(w.policy.Spread, framework.SpreadConstraint{
+			Label: c.TopologyKey, Claim: claim, MaxSkew: int(max(1, c.MaxSkew)), Soft: c.WhenUnsatisfiable != ocmclusterv1beta1.DoNotSchedule,
+		})
+		if claim {
+			w.looks.claims.Insert(c.TopologyKey)
+		} else {
+			w.looks.labels.Insert(c.TopologyKey)
+		}
+	}
+}
+
+// names reports whether the Placement chooses from a set, if that is bound.
+func (w *wish) names(set string) bool { return len(w.sets) == 0 || slices.Contains(w.sets, set) }

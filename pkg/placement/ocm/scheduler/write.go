@@ -1,0 +1,259 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/kube/naming"
+	"fleetgate.io/fleetgate/pkg/placement/slicing"
+)
+
+// round writes what one decision says.
+type round struct {
+	*Reconciler
+	placement *ocmclusterv1beta1.Placement
+	outcome   *outcome
+	existing  map[string]*ocmclusterv1beta1.PlacementDecision
+	// told is the last decision that clusters came to or left.
+	told *ocmclusterv1beta1.PlacementDecision
+}
+
+// byName are decisions by name.
+func byName(existing []*ocmclusterv1beta1.PlacementDecision) map[string]*ocmclusterv1beta1.PlacementDecision {
+	named := make(map[string]*ocmclusterv1beta1.PlacementDecision, len(existing))
+	for _, decision := range existing {
+		named[decision.Name] = decision
+	}
+	return named
+}
+
+// expect tells the tally what is about to be written.
+func (r *Reconciler) expect(placement *ocmclusterv1beta1.Placement, o *outcome, existing []*ocmclusterv1beta1.PlacementDecision) {
+	there, wanted := byName(existing), sets.New[string]()
+	for i := range o.slices {
+		s := &o.slices[i]
+		wanted.Insert(s.name)
+		if was := there[s.name]; was == nil || !isAs(was, placement, s) {
+			is := content{placement: placement.Name, group: s.group, index: strconv.Itoa(s.index), owner: placement.UID, decisions: s.decisions}
+			r.tally.expect(types.NamespacedName{Namespace: placement.Namespace, Name: s.name}, is, false)
+		}
+	}
+	for name := range there {
+		if !wanted.Has(name) {
+			r.tally.expect(types.NamespacedName{Namespace: placement.Namespace, Name: name}, content{placement: placement.Name}, true)
+		}
+	}
+}
+
+// isAs reports whether a decision is what it shall be.
+func isAs(is *ocmclusterv1beta1.PlacementDecision, placement *ocmclusterv1beta1.Placement, s *slice) bool {
+	return hasMeta(is, placement, s) && hasStatus(is, s)
+}
+
+func hasStatus(is *ocmclusterv1beta1.PlacementDecision, s *slice) bool {
+	return is.Status.Decisions != nil && slices.EqualFunc(is.Status.Decisions, s.decisions, sameDecision)
+}
+
+func hasMeta(is *ocmclusterv1beta1.PlacementDecision, placement *ocmclusterv1beta1.Placement, s *slice) bool {
+	for key, value := range s.labels(placement.Name) {
+		if got, ok := is.Labels[key]; !ok || got != value {
+			return false
+		}
+	}
+	return naming.Labelled(is, ocmclusterv1beta1.PlacementLabel) == placement.Name && metav1.IsControlledBy(is, placement)
+}
+
+// write brings the hub's objects to what was decided: decisions first, then the status,
+// only what differs.
+func (r *Reconciler) write(ctx context.Context, placement *ocmclusterv1beta1.Placement, o *outcome, existing []*ocmclusterv1beta1.PlacementDecision) error {
+	w := &round{Reconciler: r, placement: placement, outcome: o, existing: byName(existing)}
+	err := w.writeSlices(ctx, existing)
+	if w.told != nil {
+		w.tellScores()
+	}
+	if err != nil {
+		return err
+	}
+	return w.writeStatus(ctx)
+}
+
+// writeSlices writes decisions in an order in which a cluster that moves from one to another
+// is never in none: ManifestWorks are deleted where none has the cluster.
+func (w *round) writeSlices(ctx context.Context, existing []*ocmclusterv1beta1.PlacementDecision) error {
+	before := make([]slicing.Slice, 0, len(existing))
+	for _, decision := range slices.SortedFunc(slices.Values(existing), func(a, b *ocmclusterv1beta1.PlacementDecision) int { return byNumber(a.Name, b.Name) }) {
+		before = append(before, slicing.Slice{Name: decision.Name, Clusters: clustersOf(decision)})
+	}
+	after, wanted := make([]slicing.Slice, 0, len(w.outcome.slices)), map[string]*slice{}
+	for i := range w.outcome.slices {
+		s := &w.outcome.slices[i]
+		after, wanted[s.name] = append(after, slicing.Slice{Name: s.name, Clusters: s.clusters()}), s
+	}
+	number := max(len(before), len(after))
+	return slicing.Rewrite(before, after, slicing.Writer{
+		Put: func(s slicing.Slice) error { return w.ensure(ctx, wanted[s.Name]) },
+		Park: func(clusters []string) (string, error) {
+			s := &slice{decisions: make([]ocmclusterv1beta1.ClusterDecision, 0, len(clusters))}
+			s.name = sliceName(w.placement.Name, number+1)
+			for ; w.existing[s.name] != nil; number++ {
+				s.name = sliceName(w.placement.Name, number+2)
+			}
+			for _, cluster := range clusters {
+				s.decisions = append(s.decisions, ocmclusterv1beta1.ClusterDecision{ClusterName: cluster})
+			}
+			return s.name, w.park(ctx, s)
+		},
+		Remove: func(name string) error { return w.remove(ctx, w.existing[name]) },
+	})
+}
+
+// park creates a decision that is removed at the end of this round.
+func (w *round) park(ctx context.Context, s *slice) error {
+	written, err := w.bring(ctx, nil, s)
+	if err == nil {
+		w.existing[s.name] = written
+	}
+	return err
+}
+
+// errChanged is returned when somebody else changed a decision while it was written: what
+// they did may have been no news then.
+var errChanged = errors.New("somebody else changes it")
+
+// ensure brings one decision about.
+func (w *round) ensure(ctx context.Context, s *slice) error {
+	is := w.existing[s.name]
+	if is != nil && isAs(is, w.placement, s) {
+		return nil
+	}
+	written, err := w.bring(ctx, is, s)
+	key := types.NamespacedName{Namespace: w.placement.Namespace, Name: s.name}
+	if err != nil {
+		w.tally.wrote(key, nil)
+		return err
+	}
+	w.tally.wrote(key, written)
+	if !isAs(written, w.placement, s) {
+		return fmt.Errorf("writing PlacementDecision %s: %w", key, errChanged)
+	}
+	return nil
+}
+
+func (w *round) bring(ctx context.Context, is *ocmclusterv1beta1.PlacementDecision, s *slice) (*ocmclusterv1beta1.PlacementDecision, error) {
+	is, err := w.bringObject(ctx, is, s)
+	if err != nil || hasStatus(is, s) {
+		return is, err
+	}
+	after := is.DeepCopy()
+	after.Status.Decisions = s.decisions
+	if err := w.Client.Status().Patch(ctx, after, client.MergeFrom(is)); err != nil {
+		return nil, fmt.Errorf("writing the status of PlacementDecision %s/%s: %w", is.Namespace, is.Name, err)
+	}
+	w.tellUpdate(after)
+	w.told = after
+	return after, nil
+}
+
+// bringObject makes the decision, or gives it its labels and its owner.
+func (w *round) bringObject(ctx context.Context, is *ocmclusterv1beta1.PlacementDecision, s *slice) (*ocmclusterv1beta1.PlacementDecision, error) {
+	if is == nil {
+		made := w.desired(s)
+		err := w.Client.Create(ctx, made)
+		if err == nil {
+			w.tellCreate(made)
+			return made, nil
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			return nil, fmt.Errorf("creating PlacementDecision %s/%s: %w", made.Namespace, made.Name, err)
+		}
+		is = &ocmclusterv1beta1.PlacementDecision{}
+		if err := w.Live.Get(ctx, client.ObjectKeyFromObject(made), is); err != nil {
+			return nil, fmt.Errorf("reading PlacementDecision %s/%s: %w", made.Namespace, made.Name, err)
+		}
+	}
+	if hasMeta(is, w.placement, s) {
+		return is, nil
+	}
+	if owner := metav1.GetControllerOf(is); owner != nil && (owner.Kind != "Placement" || owner.Name != w.placement.Name) {
+		return nil, fmt.Errorf("PlacementDecision %s/%s belongs to %s %q: remove it, or rename the Placement", is.Namespace, is.Name, owner.Kind, owner.Name)
+	}
+	after := is.DeepCopy()
+	if after.Labels == nil {
+		after.Labels = map[string]string{}
+	}
+	maps.Copy(after.Labels, s.labels(w.placement.Name))
+	naming.Label(after, ocmclusterv1beta1.PlacementLabel, w.placement.Name)
+	// One of an earlier Placement of that name serves this one: nobody misses it meanwhile.
+	after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.Kind == "Placement" && ref.Name == w.placement.Name })
+	after.OwnerReferences = append(after.OwnerReferences, w.owner())
+	if err := w.Client.Patch(ctx, after, client.MergeFrom(is)); err != nil {
+		return nil, fmt.Errorf("updating PlacementDecision %s/%s: %w", is.Namespace, is.Name, err)
+	}
+	return after, nil
+}
+
+// desired is the decision as it is created. That its status is not taken then is the
+// API server's doing: watchers of the request see what is to come.
+func (w *round) desired(s *slice) *ocmclusterv1beta1.PlacementDecision {
+	decision := &ocmclusterv1beta1.PlacementDecision{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: w.placement.Namespace, Name: s.name, Labels: s.labels(w.placement.Name), OwnerReferences: []metav1.OwnerReference{w.owner()},
+		},
+		Status: ocmclusterv1beta1.PlacementDecisionStatus{Decisions: s.decisions},
+	}
+	naming.Label(decision, ocmclusterv1beta1.PlacementLabel, w.placement.Name)
+	return decision
+}
+
+func (w *round) owner() metav1.OwnerReference {
+	return *metav1.NewControllerRef(w.placement, ocmclusterv1beta1.GroupVersion.WithKind("Placement"))
+}
+
+func (w *round) remove(ctx context.Context, decision *ocmclusterv1beta1.PlacementDecision) error {
+	key := client.ObjectKeyFromObject(decision)
+	err := w.Client.Delete(ctx, decision, client.Preconditions{UID: &decision.UID})
+	if apierrors.IsNotFound(err) {
+		w.tally.lost(key)
+		return nil
+	}
+	if err != nil {
+		w.tally.wrote(key, nil)
+		return fmt.Errorf("deleting PlacementDecision %s: %w", key, err)
+	}
+	w.tellDelete(decision)
+	return nil
+}
+
+func (w *round) writeStatus(ctx context.Context) error {
+	status := w.outcome.status(w.placement, w.Clock.Now())
+	key := client.ObjectKeyFromObject(w.placement)
+	w.statusMu.Lock()
+	w.statuses[key] = &status
+	w.statusMu.Unlock()
+	if equality.Semantic.DeepEqual(status, w.placement.Status) {
+		return nil
+	}
+	after := w.placement.DeepCopy()
+	after.Status = status
+	if err := w.Client.Status().Patch(ctx, after, client.MergeFrom(w.placement)); client.IgnoreNotFound(err) != nil {
+		// It may have been carried out all the same, and is news when it is told, whatever is decided meanwhile.
+		w.forgetStatus(key)
+		return fmt.Errorf("writing the status of Placement %s: %w", key, err)
+	}
+	return nil
+}
