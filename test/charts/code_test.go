@@ -17,7 +17,7 @@ import (
 	agentapp "fleetgate.io/fleetgate/cmd/agent/app"
 	gatewayapp "fleetgate.io/fleetgate/cmd/gateway/app"
 	"fleetgate.io/fleetgate/pkg/cluster/agent/enroll"
-	"fleetgate.io/fleetgate/pkg/serviceaccount/impersonation"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/agent/impersonation"
 	"fleetgate.io/fleetgate/pkg/telemetry/version"
 )
 

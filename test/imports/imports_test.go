@@ -60,7 +60,7 @@ var table = []forbidden{
 		reason: "the agent contains the tunnel and must stay small"},
 	{from: module + "pkg/apiserver", to: module, except: []string{module + "pkg/apis", module + "pkg/apiserver", module + "pkg/kube/untrusted"},
 		reason: "the proxy declares the one-method interfaces that it needs; features are handed in"},
-	{from: module + "pkg/placement", to: module + "pkg/work/apply", through: true,
+	{from: module + "pkg/placement", to: module + "pkg/work/agent/apply", through: true,
 		reason: "the hub's half and the member's half meet in the Work only"},
 	{from: module + "pkg/work", to: module + "pkg/placement", through: true,
 		reason: "works are brought the same way whoever ordered them: arrows run from placement to work"},

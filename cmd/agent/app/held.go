@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"fleetgate.io/fleetgate/pkg/cluster/agent/heartbeat"
-	"fleetgate.io/fleetgate/pkg/hold"
+	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
 // newHeldGauge makes the metric of what is held on the member since the hub went back.
@@ -27,13 +27,13 @@ func newHeldGauge(registerer prometheus.Registerer) (prometheus.Gauge, error) {
 // keeping is what keeps on the member what its hub does not know of since it went back. The
 // zero value keeps nothing: this hub counts no epochs for the agent.
 type keeping struct {
-	holds  *hold.Book
-	epochs *hold.Epochs
+	holds  *retention.Book
+	epochs *retention.Epochs
 }
 
 // holds is a book of what is held, told in the metric, and to the hub.
-func holds(gauge prometheus.Gauge, told *heartbeat.Held) *hold.Book {
-	return hold.NewBook(func(held hold.Sum) {
+func holds(gauge prometheus.Gauge, told *heartbeat.Held) *retention.Book {
+	return retention.NewBook(func(held retention.Sum) {
 		gauge.Set(float64(held.Objects))
 		told.Set(held)
 	})

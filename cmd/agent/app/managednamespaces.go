@@ -18,7 +18,7 @@ import (
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	"fleetgate.io/fleetgate/pkg/cluster/agent/managednamespace"
-	"fleetgate.io/fleetgate/pkg/work/manifestwork"
+	"fleetgate.io/fleetgate/pkg/work/agent/manifestwork"
 )
 
 // namespacesOfSets makes the namespaces that ManagedClusterSets want on the member, from when the

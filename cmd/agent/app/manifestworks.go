@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
-	"fleetgate.io/fleetgate/pkg/work/definitions"
+	"fleetgate.io/fleetgate/pkg/work/agent/definitions"
+	"fleetgate.io/fleetgate/pkg/work/agent/manifestwork"
 	"fleetgate.io/fleetgate/pkg/work/engine"
-	"fleetgate.io/fleetgate/pkg/work/manifestwork"
 )
 
 // worksOnlyAsk is how often an agent at least asks that does nothing else.

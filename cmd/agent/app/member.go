@@ -33,11 +33,11 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/agent/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/agent/events"
 	"fleetgate.io/fleetgate/pkg/cluster/agent/heartbeat"
-	"fleetgate.io/fleetgate/pkg/hold"
-	"fleetgate.io/fleetgate/pkg/serviceaccount/rotator"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/agent/rotator"
 	"fleetgate.io/fleetgate/pkg/telemetry/version"
-	"fleetgate.io/fleetgate/pkg/work/apply"
+	"fleetgate.io/fleetgate/pkg/work/agent/apply"
 	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
 // serveHub does what the hub wants for as long as it has a place for this member, and
@@ -115,7 +115,7 @@ func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member 
 	}
 	a.held.Set(0)
 	held := heartbeat.NewHeld(member, clock.RealClock{})
-	keep := keeping{holds: holds(a.held, held), epochs: hold.NewEpochs(hub.GetClient(), member)}
+	keep := keeping{holds: holds(a.held, held), epochs: retention.NewEpochs(hub.GetClient(), member)}
 	addWorks := func(ctx context.Context, hub ctrl.Manager, member string) error {
 		return a.addWorks(ctx, hub, member, reached, keep.holds)
 	}
@@ -225,7 +225,7 @@ func watchError(refused func()) toolscache.WatchErrorHandlerWithContext {
 }
 
 // addWorks applies what the hub places, on the member as works of all families share it.
-func (a *agent) addWorks(ctx context.Context, hub ctrl.Manager, member string, reached *engine.Member, holds *hold.Book) error {
+func (a *agent) addWorks(ctx context.Context, hub ctrl.Manager, member string, reached *engine.Member, holds *retention.Book) error {
 	if err := hub.Add(manager.RunnableFunc(reached.Watcher.Run)); err != nil {
 		return fmt.Errorf("adding the watch on the member: %w", err)
 	}

@@ -29,13 +29,13 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/hub/registration"
 	"fleetgate.io/fleetgate/pkg/kube/readyourwrites"
 	"fleetgate.io/fleetgate/pkg/kube/writepriority"
-	"fleetgate.io/fleetgate/pkg/serviceaccount"
-	"fleetgate.io/fleetgate/pkg/serviceaccount/argocd"
-	"fleetgate.io/fleetgate/pkg/serviceaccount/expiry"
-	"fleetgate.io/fleetgate/pkg/serviceaccount/mirror"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/hub/argocd"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/hub/credentials"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/hub/expiry"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/hub/mirror"
 	"fleetgate.io/fleetgate/pkg/telemetry/fleetmetrics"
 	"fleetgate.io/fleetgate/pkg/telemetry/version"
-	"fleetgate.io/fleetgate/pkg/work/apply"
+	"fleetgate.io/fleetgate/pkg/work/agent/apply"
 )
 
 // memberWorkers is how many members are joined, and registrations answered, at
@@ -177,7 +177,7 @@ func (g *gateway) registrationControllers(mgr ctrl.Manager) ([]controller, error
 
 // tokenControllers are the hub's part in keeping tokens of members' accounts.
 func (g *gateway) tokenControllers(mgr ctrl.Manager) ([]controller, error) {
-	tokens, err := serviceaccount.NewSecretCache(g.REST, g.cacheOptions(mgr.GetRESTMapper()))
+	tokens, err := credentials.NewSecretCache(g.REST, g.cacheOptions(mgr.GetRESTMapper()))
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (g *gateway) tokenControllers(mgr ctrl.Manager) ([]controller, error) {
 	}
 	hub := g.order.Client(mgr.GetClient(), writepriority.Always(writepriority.Extra))
 	return []controller{
-		&serviceaccount.Reconciler{Client: hub},
+		&credentials.Reconciler{Client: hub},
 		&mirror.Reconciler{Client: hub, Secrets: tokens, GatewayNamespace: g.Hub.Namespace, Concurrency: memberWorkers},
 		&expiry.Reconciler{Client: hub, Clock: clock.RealClock{}, GatewayNamespace: g.Hub.Namespace},
 		&argocd.Reconciler{
@@ -201,7 +201,7 @@ func (g *gateway) tokenControllers(mgr ctrl.Manager) ([]controller, error) {
 // what each of its parts needs, and no more.
 func memberRules(member string) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
-	for _, of := range []func(string) []rbacv1.PolicyRule{enroll.HubRules, heartbeat.HubRules, apply.HubRules, serviceaccount.HubRules, tunnelRules} {
+	for _, of := range []func(string) []rbacv1.PolicyRule{enroll.HubRules, heartbeat.HubRules, apply.HubRules, credentials.HubRules, tunnelRules} {
 		rules = append(rules, of(member)...)
 	}
 	return rules

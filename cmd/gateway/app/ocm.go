@@ -13,7 +13,7 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/clusterset"
 	"fleetgate.io/fleetgate/pkg/placement"
-	"fleetgate.io/fleetgate/pkg/work/expiry"
+	"fleetgate.io/fleetgate/pkg/work/hub/ttl"
 )
 
 // ocmWorkers is how many objects of Open Cluster Management's kinds each controller looks at
@@ -29,7 +29,7 @@ func (g *gateway) addOCM(ctx context.Context, mgr ctrl.Manager) error {
 	if err := placement.SetupReplicaSets(ctx, mgr, ocmWorkers, tenancy); err != nil {
 		return err
 	}
-	return setUp(mgr, []controller{&expiry.Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}, Workers: ocmWorkers}})
+	return setUp(mgr, []controller{&ttl.Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}, Workers: ocmWorkers}})
 }
 
 // everyCluster has each ManagedCluster count, as for Placements: a set delivers to clusters

@@ -19,7 +19,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/apiserver"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
-	"fleetgate.io/fleetgate/pkg/serviceaccount"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/hub/credentials"
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
@@ -37,7 +37,7 @@ func (g *gateway) addProxy(ctx context.Context) error {
 	}
 	members := clustergateway.NewInventory()
 	members.OnGone(tunnels.disconnect)
-	credentials := serviceaccount.NewCredentials(g.clientset)
+	credentials := credentials.NewCredentials(g.clientset)
 	credentials.Changed = members.SetCredential
 	if err := g.manager.Add(credentials); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (g *gateway) addProxy(ctx context.Context) error {
 }
 
 // proxyConfig is what the aggregated API server needs of the other parts, and what flags say.
-func (g *gateway) proxyConfig(tunnels *tunnels, members *clustergateway.Inventory, credentials *serviceaccount.Credentials, onServing func()) *apiserver.Config {
+func (g *gateway) proxyConfig(tunnels *tunnels, members *clustergateway.Inventory, credentials *credentials.Credentials, onServing func()) *apiserver.Config {
 	config := &apiserver.Config{
 		Hub:         g.REST,
 		Address:     g.Serving.Listen(g.Serving.SecurePort),
@@ -107,7 +107,7 @@ func (g *gateway) proxyConfig(tunnels *tunnels, members *clustergateway.Inventor
 // serveAPI runs the API server once it can answer: with a certificate, the
 // inventory and the credentials that are there.
 func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig, members *clustergateway.Inventory,
-	credentials *serviceaccount.Credentials, tunnels *tunnels) error {
+	credentials *credentials.Credentials, tunnels *tunnels) error {
 	informer, err := g.manager.GetCache().GetInformer(ctx, &clusterv1beta1.MemberCluster{})
 	if err != nil {
 		return fmt.Errorf("watching MemberClusters: %w", err)

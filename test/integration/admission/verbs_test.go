@@ -23,7 +23,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster/agent/enroll"
-	"fleetgate.io/fleetgate/pkg/serviceaccount"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/hub/credentials"
 	"fleetgate.io/fleetgate/test/expect"
 )
 
@@ -92,7 +92,7 @@ func makeLeftovers(ctx context.Context) {
 // prepareMember makes what joining makes: namespace, account, credential, rights.
 func prepareMember(ctx context.Context) {
 	GinkgoHelper()
-	rules := append(enroll.HubRules(memberName), serviceaccount.HubRules(memberName)...)
+	rules := append(enroll.HubRules(memberName), credentials.HubRules(memberName)...)
 	objectMeta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: memberNamespace, Name: name} }
 	for _, object := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: memberNamespace}},

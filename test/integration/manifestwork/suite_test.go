@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package manifestwork_test runs the cluster's side of ManifestWorks
-// (pkg/work/manifestwork) between a real hub and a real cluster.
+// (pkg/work/agent/manifestwork) between a real hub and a real cluster.
 package manifestwork_test
 
 import (
@@ -30,10 +30,10 @@ import (
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/work/apply"
-	"fleetgate.io/fleetgate/pkg/work/definitions"
+	"fleetgate.io/fleetgate/pkg/work/agent/apply"
+	"fleetgate.io/fleetgate/pkg/work/agent/definitions"
+	"fleetgate.io/fleetgate/pkg/work/agent/manifestwork"
 	"fleetgate.io/fleetgate/pkg/work/engine"
-	"fleetgate.io/fleetgate/pkg/work/manifestwork"
 	"fleetgate.io/fleetgate/test/artifacts"
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/env"

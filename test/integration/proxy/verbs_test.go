@@ -37,8 +37,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/identity"
 	"fleetgate.io/fleetgate/pkg/install"
-	"fleetgate.io/fleetgate/pkg/serviceaccount"
-	"fleetgate.io/fleetgate/pkg/serviceaccount/impersonation"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/agent/impersonation"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/hub/credentials"
 	"fleetgate.io/fleetgate/pkg/tunnel"
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/env"
@@ -80,7 +80,7 @@ func startGateway(ctx context.Context) *runningGateway {
 
 	clientset, err := kubernetes.NewForConfig(config)
 	Expect(err).NotTo(HaveOccurred())
-	credentials := serviceaccount.NewCredentials(clientset)
+	credentials := credentials.NewCredentials(clientset)
 	credentials.Changed = members.SetCredential
 	g.run(func() error { return credentials.Start(running) })
 	g.registry, err = tunnel.NewRegistry(tunnel.Options{})

@@ -37,8 +37,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/hub/membership"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/profile"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/registration"
-	"fleetgate.io/fleetgate/pkg/serviceaccount"
-	"fleetgate.io/fleetgate/pkg/work/apply"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/hub/credentials"
+	"fleetgate.io/fleetgate/pkg/work/agent/apply"
 )
 
 // gateway is the hub's side, as cmd/gateway wires it.
@@ -192,7 +192,7 @@ func newManager(cfg *rest.Config, o ctrl.Options) ctrl.Manager {
 
 // memberRules are those of cmd/gateway.
 func memberRules(name string) []rbacv1.PolicyRule {
-	return slices.Concat(enroll.HubRules(name), heartbeat.HubRules(name), apply.HubRules(name), serviceaccount.HubRules(name), clusterRules(name))
+	return slices.Concat(enroll.HubRules(name), heartbeat.HubRules(name), apply.HubRules(name), credentials.HubRules(name), clusterRules(name))
 }
 
 func clusterRules(name string) []rbacv1.PolicyRule {

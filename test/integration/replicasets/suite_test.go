@@ -30,7 +30,7 @@ import (
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/placement"
 	"fleetgate.io/fleetgate/pkg/placement/ocm/replicaset"
-	"fleetgate.io/fleetgate/pkg/work/expiry"
+	"fleetgate.io/fleetgate/pkg/work/hub/ttl"
 	"fleetgate.io/fleetgate/test/artifacts"
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/onehub"
@@ -103,7 +103,7 @@ func start() *running {
 	Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(context.Background())
 	Expect(placement.SetupReplicaSets(ctx, mgr, 4, tenancyOf(mgr))).To(Succeed())
-	Expect((&expiry.Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}}).SetupWithManager(mgr)).To(Succeed())
+	Expect((&ttl.Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}}).SetupWithManager(mgr)).To(Succeed())
 	started := &running{cancel: cancel, done: make(chan error, 1)}
 	go func() { started.done <- mgr.Start(ctx) }()
 	return started

@@ -26,7 +26,7 @@ import (
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
-	"fleetgate.io/fleetgate/pkg/serviceaccount"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/hub/credentials"
 )
 
 var _ = Describe("The gateway's account", func() {
@@ -62,9 +62,9 @@ var _ = Describe("The gateway's account", func() {
 	It("is known to the gateway by its current token", func(ctx SpecContext) {
 		clientset, err := kubernetes.NewForConfig(readable(hub.Config()))
 		Expect(err).NotTo(HaveOccurred())
-		credentials := serviceaccount.NewCredentials(clientset)
+		credentials := credentials.NewCredentials(clientset)
 		_, err = credentials.Credential(memberName)
-		Expect(err).To(MatchError(serviceaccount.ErrNoCredential))
+		Expect(err).To(MatchError(credentials.ErrNoCredential))
 		startCredentials(credentials)
 		Eventually(credentials.Synced()).Should(BeClosed())
 		_, err = credentials.Credential(memberName)
@@ -103,11 +103,11 @@ var _ = Describe("The gateway's account", func() {
 		Eventually(func() error {
 			_, err := credentials.Credential(memberName)
 			return err
-		}).WithTimeout(2 * time.Minute).Should(MatchError(serviceaccount.ErrNoCredential))
+		}).WithTimeout(2 * time.Minute).Should(MatchError(credentials.ErrNoCredential))
 	})
 })
 
-func startCredentials(credentials *serviceaccount.Credentials) (stop func()) {
+func startCredentials(credentials *credentials.Credentials) (stop func()) {
 	GinkgoHelper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -128,7 +128,7 @@ func startController() {
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	})
 	Expect(err).NotTo(HaveOccurred())
-	Expect((&serviceaccount.Reconciler{Client: manager.GetClient()}).SetupWithManager(manager)).To(Succeed())
+	Expect((&credentials.Reconciler{Client: manager.GetClient()}).SetupWithManager(manager)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- manager.Start(ctx) }()

@@ -34,10 +34,10 @@ import (
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/membership"
-	"fleetgate.io/fleetgate/pkg/serviceaccount"
-	"fleetgate.io/fleetgate/pkg/serviceaccount/argocd"
-	"fleetgate.io/fleetgate/pkg/serviceaccount/expiry"
-	"fleetgate.io/fleetgate/pkg/serviceaccount/mirror"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/hub/argocd"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/hub/credentials"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/hub/expiry"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/hub/mirror"
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/expect"
 )
@@ -54,14 +54,14 @@ func startHub(clock clock.PassiveClock) {
 	})
 	Expect(err).NotTo(HaveOccurred())
 	options := cache.Options{Scheme: scheme, Mapper: manager.GetRESTMapper()}
-	tokens, err := serviceaccount.NewSecretCache(hubConfig, options)
+	tokens, err := credentials.NewSecretCache(hubConfig, options)
 	Expect(err).NotTo(HaveOccurred())
 	ofMembers, err := membership.NewMemberCache(hubConfig, options)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(manager.Add(tokens)).To(Succeed())
 	Expect(manager.Add(ofMembers)).To(Succeed())
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
-		&serviceaccount.Reconciler{Client: manager.GetClient()},
+		&credentials.Reconciler{Client: manager.GetClient()},
 		&mirror.Reconciler{Client: manager.GetClient(), Secrets: tokens, GatewayNamespace: clusterv1beta1.SystemNamespace},
 		&expiry.Reconciler{Client: manager.GetClient(), Clock: clock, GatewayNamespace: clusterv1beta1.SystemNamespace},
 		&argocd.Reconciler{

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
-	"fleetgate.io/fleetgate/pkg/serviceaccount"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/hub/credentials"
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/expect"
 )
@@ -28,7 +28,7 @@ var _ = Describe("Two members of one hub", func() {
 	It("have accounts of the same name with nothing in common", func(ctx SpecContext) {
 		clientset, err := kubernetes.NewForConfig(readable(hub.Config()))
 		Expect(err).NotTo(HaveOccurred())
-		credentials := serviceaccount.NewCredentials(clientset)
+		credentials := credentials.NewCredentials(clientset)
 		startCredentials(credentials)
 		tokens := map[*place]string{}
 		for _, p := range []*place{first, second} {
@@ -38,8 +38,8 @@ var _ = Describe("Two members of one hub", func() {
 		for _, p := range []*place{first, second} {
 			tokens[p] = string(p.expectToken(ctx, authenticationv1beta1.GatewayAccount).Data["token"])
 			Expect(p.reviewed(ctx, tokens[p])).To(BeTrue())
-			Eventually(func() (serviceaccount.Credential, error) { return credentials.Credential(p.name) }).
-				Should(Equal(serviceaccount.Credential{Token: tokens[p], CA: p.cluster.CABundle}))
+			Eventually(func() (credentials.Credential, error) { return credentials.Credential(p.name) }).
+				Should(Equal(credentials.Credential{Token: tokens[p], CA: p.cluster.CABundle}))
 		}
 		Expect(first.reviewed(ctx, tokens[second])).To(BeFalse())
 		Expect(second.reviewed(ctx, tokens[first])).To(BeFalse())

@@ -27,7 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
-	"fleetgate.io/fleetgate/pkg/serviceaccount"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/hub/credentials"
 	"fleetgate.io/fleetgate/test/expect"
 	"fleetgate.io/fleetgate/test/leak"
 )
@@ -463,7 +463,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 	It("shows no token in a log, however verbose, nor in an event, an error, a status, a metric or a cache key", func(ctx SpecContext) {
 		clientset, err := kubernetes.NewForConfig(readable(hub.Config()))
 		Expect(err).NotTo(HaveOccurred())
-		startCredentials(serviceaccount.NewCredentials(clientset))
+		startCredentials(credentials.NewCredentials(clientset))
 		agent := startAgent(ctx, clock.RealClock{})
 		account := askFor(ctx, "secretive", time.Hour)
 		askFor(ctx, authenticationv1beta1.GatewayAccount, time.Hour)
@@ -471,7 +471,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 
 		By("starting when there are tokens")
 		agent.stop()
-		late := serviceaccount.NewCredentials(clientset)
+		late := credentials.NewCredentials(clientset)
 		stopLate := startCredentials(late)
 		Eventually(late.Synced()).Should(BeClosed())
 		agent = startAgent(ctx, clock.RealClock{})

@@ -33,7 +33,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	"fleetgate.io/fleetgate/pkg/install"
-	"fleetgate.io/fleetgate/pkg/serviceaccount"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/hub/credentials"
 	"fleetgate.io/fleetgate/pkg/telemetry/logs"
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
 	"fleetgate.io/fleetgate/test/artifacts"
@@ -148,7 +148,7 @@ func (p *place) prepareHub(ctx context.Context) {
 	for _, object := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace}},
 		&corev1.ServiceAccount{ObjectMeta: objectMeta(clusterv1beta1.AgentAccount)},
-		&rbacv1.Role{ObjectMeta: objectMeta("agent"), Rules: serviceaccount.HubRules(p.name)},
+		&rbacv1.Role{ObjectMeta: objectMeta("agent"), Rules: credentials.HubRules(p.name)},
 		&rbacv1.RoleBinding{
 			ObjectMeta: objectMeta("agent"),
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "agent"},

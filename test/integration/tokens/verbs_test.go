@@ -30,7 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
-	"fleetgate.io/fleetgate/pkg/serviceaccount"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/boundtoken"
 	"fleetgate.io/fleetgate/test/expect"
 )
 
@@ -201,8 +201,8 @@ func (p *place) expectToken(ctx context.Context, name string) *corev1.Secret {
 	return secret
 }
 
-func claimsOf(secret *corev1.Secret) serviceaccount.Claims {
-	claims, _ := serviceaccount.ParseClaims(string(secret.Data["token"]))
+func claimsOf(secret *corev1.Secret) boundtoken.Claims {
+	claims, _ := boundtoken.ParseClaims(string(secret.Data["token"]))
 	return claims
 }
 

@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/hold"
+	"fleetgate.io/fleetgate/pkg/work/retention"
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/expect"
@@ -308,7 +308,7 @@ func (r rollout) heldRecords(ctx context.Context) []string {
 	Expect(memberClient.List(ctx, list)).To(Succeed())
 	var held []string
 	for i := range list.Items {
-		if record := &list.Items[i]; strings.HasPrefix(record.Name, r.namespace+"-") && record.Annotations[hold.Annotation] != "" {
+		if record := &list.Items[i]; strings.HasPrefix(record.Name, r.namespace+"-") && record.Annotations[retention.Annotation] != "" {
 			held = append(held, record.Name)
 		}
 	}

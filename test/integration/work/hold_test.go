@@ -13,23 +13,23 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/hold"
-	"fleetgate.io/fleetgate/pkg/work/apply"
+	"fleetgate.io/fleetgate/pkg/work/agent/apply"
+	"fleetgate.io/fleetgate/pkg/work/retention"
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/expect"
 )
 
 // told is what the agent of the suite said last that it holds.
-var told atomic.Pointer[hold.Sum]
+var told atomic.Pointer[retention.Sum]
 
-func tellHeld(held hold.Sum) { told.Store(&held) }
+func tellHeld(held retention.Sum) { told.Store(&held) }
 
 // holding is how much that is; by which id it is let go, letGo looks up.
-func holding() hold.Sum {
+func holding() retention.Sum {
 	if held := told.Load(); held != nil {
-		return hold.Sum{Works: held.Works, Objects: held.Objects, Example: held.Example}
+		return retention.Sum{Works: held.Works, Objects: held.Objects, Example: held.Example}
 	}
-	return hold.Sum{}
+	return retention.Sum{}
 }
 
 var _ = Describe("A hub that went back to an earlier state", func() {
@@ -40,20 +40,20 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		before := expect.ConfigMap(ctx, memberClient, ns, "b")
 		vanish(ctx, "hold-again")
 		Eventually(heldSince(ctx, "hold-again")).ShouldNot(BeEmpty())
-		Eventually(holding).Should(Equal(hold.Sum{Works: 1, Objects: 2, Example: "hold-again"}))
+		Eventually(holding).Should(Equal(retention.Sum{Works: 1, Objects: 2, Example: "hold-again"}))
 
 		By("coming back with less, which is not known to be meant")
 		createWork(ctx, "hold-again", nil, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(reported(ctx, "hold-again")).Should(beDone())
 		Eventually(conditionOf(ctx, "hold-again", placementv1beta1.ConditionHeld)).Should(Equal("True/" + placementv1beta1.ReasonHubWentBack))
-		Eventually(holding).Should(Equal(hold.Sum{Works: 1, Objects: 1, Example: "hold-again"}))
+		Eventually(holding).Should(Equal(retention.Sum{Works: 1, Objects: 1, Example: "hold-again"}))
 		Expect(heldSince(ctx, "hold-again")()).NotTo(BeEmpty())
 
 		By("coming back with all")
 		changeWork(ctx, "hold-again", build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(heldSince(ctx, "hold-again")).Should(BeEmpty())
 		Eventually(conditionOf(ctx, "hold-again", placementv1beta1.ConditionHeld)).Should(BeEmpty())
-		Eventually(holding).Should(Equal(hold.Sum{}))
+		Eventually(holding).Should(Equal(retention.Sum{}))
 		Expect(expect.ConfigMap(ctx, memberClient, ns, "b").UID).To(Equal(before.UID))
 		Expect(expect.ConfigMap(ctx, memberClient, ns, "b").ResourceVersion).To(Equal(before.ResourceVersion))
 
@@ -140,14 +140,14 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		agent = startAgent(member.Config())
 		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(BeNil())
 		Eventually(expect.Gone(ctx, hubClient, &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: "hold-deleted"}})).Should(BeTrue())
-		Eventually(holding).Should(Equal(hold.Sum{Works: 1, Objects: 1, Example: "hold-deleted"}))
+		Eventually(holding).Should(Equal(retention.Sum{Works: 1, Objects: 1, Example: "hold-deleted"}))
 		Expect(ledger(ctx, "hold-deleted")()).To(ConsistOf("b"))
 		Expect(expect.Data(ctx, memberClient, ns, "b")()).NotTo(BeNil())
 
 		letGo(ctx)
 		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(BeNil())
 		Eventually(expect.Gone(ctx, memberClient, &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "hold-deleted"}})).Should(BeTrue())
-		Eventually(holding).Should(Equal(hold.Sum{}))
+		Eventually(holding).Should(Equal(retention.Sum{}))
 	})
 
 	It("has another Work get what is held as soon as it wants it", func(ctx SpecContext) {
@@ -164,7 +164,7 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		Expect(after.UID).To(Equal(before.UID))
 		Expect(after.OwnerReferences).To(HaveExactElements(HaveField("Name", "hold-second")))
 		Eventually(expect.Gone(ctx, memberClient, &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "hold-first"}})).Should(BeTrue())
-		Eventually(holding).Should(Equal(hold.Sum{}))
+		Eventually(holding).Should(Equal(retention.Sum{}))
 	})
 })
 
@@ -195,13 +195,13 @@ var _ = Describe("A hub that was built anew in the place of one that is gone", f
 		after := expect.ConfigMap(ctx, memberClient, ns, "a")
 		Expect(after.UID).To(Equal(before.UID))
 		Expect(after.ResourceVersion).To(Equal(before.ResourceVersion), "it is right as it is")
-		Eventually(holding).Should(Equal(hold.Sum{Works: 2, Objects: 2, Example: "former"}))
+		Eventually(holding).Should(Equal(retention.Sum{Works: 2, Objects: 2, Example: "former"}))
 		Expect(getRecord(ctx, "former").Annotations).To(HaveKeyWithValue(apply.HubAnnotation, present))
 
 		letGo(ctx)
 		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(BeNil())
 		Eventually(expect.Data(ctx, memberClient, ns, "c")).Should(BeNil())
-		Eventually(holding).Should(Equal(hold.Sum{}))
+		Eventually(holding).Should(Equal(retention.Sum{}))
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).NotTo(BeNil())
 		removeWork(ctx, "former") // while the hub is still told to be another
 	})
@@ -230,7 +230,7 @@ func loseEpoch(ctx SpecContext, name string) {
 
 // heldSince is since when something of a Work is held, empty if nothing is.
 func heldSince(ctx SpecContext, name string) func() string {
-	return func() string { return getRecord(ctx, name).Annotations[hold.Annotation] }
+	return func() string { return getRecord(ctx, name).Annotations[retention.Annotation] }
 }
 
 // letGo is an administrator who does not want what is held.

@@ -15,7 +15,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/hold"
+	"fleetgate.io/fleetgate/pkg/work/retention"
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/expect"
@@ -308,12 +308,12 @@ var _ = Describe("A restart of the agent", func() {
 
 		agent = startAgent(member.Config())
 		Eventually(heldSince(ctx, "vanished")).ShouldNot(BeEmpty())
-		Eventually(holding).Should(Equal(hold.Sum{Works: 1, Objects: 1, Example: "vanished"}))
+		Eventually(holding).Should(Equal(retention.Sum{Works: 1, Objects: 1, Example: "vanished"}))
 		Consistently(expect.Data(ctx, memberClient, ns, "a")).ShouldNot(BeNil())
 
 		letGo(ctx)
 		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(BeNil())
-		Eventually(holding).Should(Equal(hold.Sum{}))
+		Eventually(holding).Should(Equal(retention.Sum{}))
 		Eventually(expect.Gone(ctx, memberClient, &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "vanished"}})).Should(BeTrue())
 		Expect(getRecord(ctx, "of-another-hub").DeletionTimestamp).To(BeNil())
 

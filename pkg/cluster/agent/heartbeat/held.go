@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
-	"fleetgate.io/fleetgate/pkg/hold"
+	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
 const (
@@ -35,7 +35,7 @@ type Held struct {
 	// mu guards the fields below it.
 	mu sync.Mutex
 	// shown is nil until something is known.
-	shown *hold.Sum
+	shown *retention.Sum
 	timer clock.Timer
 }
 
@@ -46,7 +46,7 @@ func NewHeld(member string, clock clock.WithDelayedExecution) *Held {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.shown == nil {
-			h.shown = &hold.Sum{}
+			h.shown = &retention.Sum{}
 			h.changed.wake()
 		}
 	})
@@ -54,7 +54,7 @@ func NewHeld(member string, clock clock.WithDelayedExecution) *Held {
 }
 
 // Set says what is held.
-func (h *Held) Set(sum hold.Sum) {
+func (h *Held) Set(sum retention.Sum) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.shown = &sum
@@ -76,7 +76,7 @@ func (h *Held) condition(letGo string) *metav1.Condition {
 	return heldCondition(h.member, *h.shown, letGo)
 }
 
-func heldCondition(member string, held hold.Sum, letGo string) *metav1.Condition {
+func heldCondition(member string, held retention.Sum, letGo string) *metav1.Condition {
 	if held.Objects == 0 {
 		return &metav1.Condition{Type: clusterv1beta1.ConditionPlacementsHeld, Status: metav1.ConditionFalse,
 			Reason: clusterv1beta1.ReasonNothingHeld, Message: "all that was placed on the member is known to the hub"}

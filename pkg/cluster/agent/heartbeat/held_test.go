@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
-	"fleetgate.io/fleetgate/pkg/hold"
+	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
 func TestWhatIsHeldIsReportedOnceItLastsAndItsEndOnlyIfItWas(t *testing.T) {
@@ -51,7 +51,7 @@ func TestWhatIsHeldIsReportedOnceItLastsAndItsEndOnlyIfItWas(t *testing.T) {
 	if got := says(); got != "" || held.condition("") != nil {
 		t.Errorf("before anything is known: %q", got)
 	}
-	held.Set(hold.Sum{Works: 2, Objects: 3, Kinds: "Works", Example: "shop-work", LetGo: "1f3a,9c2e", WentBack: true})
+	held.Set(retention.Sum{Works: 2, Objects: 3, Kinds: "Works", Example: "shop-work", LetGo: "1f3a,9c2e", WentBack: true})
 	if woken() {
 		t.Error("it is reported before it lasted")
 	}
@@ -70,11 +70,11 @@ func TestWhatIsHeldIsReportedOnceItLastsAndItsEndOnlyIfItWas(t *testing.T) {
 		}
 	}
 	letGo = ""
-	held.Set(hold.Sum{Works: 2, Objects: 3, Kinds: "Works", Example: "shop-work", LetGo: "1f3a"})
+	held.Set(retention.Sum{Works: 2, Objects: 3, Kinds: "Works", Example: "shop-work", LetGo: "1f3a"})
 	if got := says(); !strings.HasPrefix(got, "True AnotherWork other Works have come") {
 		t.Errorf("while Works have come in the place of others: %q", got)
 	}
-	held.Set(hold.Sum{})
+	held.Set(retention.Sum{})
 	if got := says(); !strings.HasPrefix(got, "False NothingHeld") {
 		t.Errorf("afterwards: %q", got)
 	}

@@ -1,0 +1,124 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rotator
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/boundtoken"
+)
+
+// readSecret returns the Secret on the hub, without a resource version if there
+// is none yet.
+func (r *Reconciler) readSecret(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount) (*corev1.Secret, error) {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name}}
+	err := r.Hub.Get(ctx, client.ObjectKeyFromObject(secret), secret)
+	if apierrors.IsNotFound(err) {
+		return secret, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Secret %s/%s on the hub: %w", secret.Namespace, secret.Name, err)
+	}
+	if secret.Type != corev1.SecretTypeOpaque || !isManaged(secret) && !isOwned(secret, account) {
+		return nil, mistake(fmt.Sprintf("Secret %s/%s is on the hub and was not made for a ManagedServiceAccount: delete it, or rename the ManagedServiceAccount",
+			secret.Namespace, secret.Name))
+	}
+	return secret, nil
+}
+
+func isOwned(secret *corev1.Secret, account *authenticationv1beta1.ManagedServiceAccount) bool {
+	return slices.ContainsFunc(secret.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.UID == account.UID })
+}
+
+// inspect reads a Secret's token: does it say that it is of this very account,
+// and is all around it as storeToken left it, beside the right CA and bound to
+// go with its ManagedServiceAccount. Whether the token works is for the member
+// to say.
+func inspect(secret *corev1.Secret, account *authenticationv1beta1.ManagedServiceAccount, onMember *corev1.ServiceAccount, ca []byte) (found present, ours bool) {
+	claims, err := boundtoken.ParseClaims(string(secret.Data[authenticationv1beta1.SecretKeyToken]))
+	if err != nil {
+		return present{}, false
+	}
+	whole := len(secret.Data) == 2 && bytes.Equal(secret.Data[authenticationv1beta1.SecretKeyCA], ca)
+	ours = claims.Subject == authenticationv1beta1.UsernameIn(onMember.Namespace, onMember.Name) && claims.Account == onMember.UID
+	return present{claims: claims, whole: whole && isManaged(secret) && isOwned(secret, account)}, ours
+}
+
+// accepted asks the member's API server whether it takes the token for the
+// account: what a token says of itself anybody can write.
+func (r *Reconciler) accepted(ctx context.Context, secret *corev1.Secret, onMember *corev1.ServiceAccount) (bool, error) {
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: string(secret.Data[authenticationv1beta1.SecretKeyToken])}}
+	if err := r.Member.Create(ctx, review); err != nil {
+		return false, fmt.Errorf("reviewing the token of ServiceAccount %s/%s on the member: %w", onMember.Namespace, onMember.Name, err)
+	}
+	return review.Status.Authenticated && review.Status.User.UID == string(onMember.UID), nil
+}
+
+// refresh requests a token and stores it. The Secret is as stored afterwards.
+func (r *Reconciler) refresh(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, onMember *corev1.ServiceAccount, secret *corev1.Secret, ca []byte) (boundtoken.Claims, error) {
+	token, err := r.requestToken(ctx, account, onMember)
+	if err != nil {
+		return boundtoken.Claims{}, err
+	}
+	claims, err := boundtoken.ParseClaims(token)
+	if err != nil {
+		return boundtoken.Claims{}, fmt.Errorf("reading the token that the member's API server issued: %w", err)
+	}
+	if err := r.storeToken(ctx, account, secret, token, ca); err != nil {
+		return boundtoken.Claims{}, err
+	}
+	log.FromContext(ctx).Info("Refreshed the token", "account", account.Name, "expires", claims.Expires)
+	return claims, nil
+}
+
+func (r *Reconciler) requestToken(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, onMember *corev1.ServiceAccount) (string, error) {
+	validity := account.Spec.Rotation.AskedValidity()
+	if validity < authenticationv1beta1.MinValidity {
+		return "", mistake(fmt.Sprintf("spec.rotation.validity is %s: no API server issues tokens for less than %s", validity, authenticationv1beta1.MinValidity))
+	}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(validity.Seconds()))}}
+	err := r.Member.SubResource("token").Create(ctx, onMember, request)
+	if apierrors.IsInvalid(err) {
+		return "", mistake(fmt.Sprintf("the member's API server refuses spec.rotation.validity %s: %v", validity, err))
+	}
+	if err != nil {
+		return "", fmt.Errorf("requesting a token of ServiceAccount %s/%s on the member: %w", onMember.Namespace, onMember.Name, err)
+	}
+	return request.Status.Token, nil
+}
+
+// storeToken writes the Secret on the hub, owned by the ManagedServiceAccount so
+// that it goes with it. Labels and annotations of others stay.
+func (r *Reconciler) storeToken(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, secret *corev1.Secret, token string, ca []byte) error {
+	kind, err := apiutil.GVKForObject(account, r.Hub.Scheme())
+	if err != nil {
+		return err
+	}
+	secret.Type = corev1.SecretTypeOpaque
+	metav1.SetMetaDataLabel(&secret.ObjectMeta, authenticationv1beta1.LabelManagedServiceAccount, authenticationv1beta1.LabelManagedServiceAccountValue)
+	secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: account.Name, UID: account.UID}}
+	secret.Data = map[string][]byte{authenticationv1beta1.SecretKeyToken: []byte(token), authenticationv1beta1.SecretKeyCA: ca}
+	if secret.ResourceVersion == "" {
+		err = r.Hub.Create(ctx, secret)
+	} else {
+		err = r.Hub.Update(ctx, secret)
+	}
+	if err != nil {
+		return fmt.Errorf("storing the token in Secret %s/%s on the hub: %w", secret.Namespace, secret.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package expiry deletes ManagedServiceAccounts that were asked for a limited
+// time, by spec.ttlSecondsAfterCreation. It runs on the hub. Account and tokens go
+// with them as with any that somebody deletes.
+package expiry
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/hub/mirror"
+)
+
+// lookAgain is how long one is left alone at most: clocks jump, and a namespace
+// may be given to a member meanwhile.
+const lookAgain = time.Hour
+
+// Reconciler deletes what has lived long enough, in the namespaces of members and
+// those given to them: what is elsewhere belongs to others.
+type Reconciler struct {
+	Client client.Client
+	Clock  clock.PassiveClock
+	// GatewayNamespace is the gateway's own.
+	GatewayNamespace string
+}
+
+// SetupWithManager watches ManagedServiceAccounts.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("managedserviceaccount.expiry").
+		For(&authenticationv1beta1.ManagedServiceAccount{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Complete(r)
+}
+
+// Reconcile deletes one, or comes back when it is time.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var account authenticationv1beta1.ManagedServiceAccount
+	if err := r.Client.Get(ctx, request.NamespacedName, &account); err != nil || !account.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	left, limited := remaining(&account, r.Clock.Now())
+	if !limited {
+		return ctrl.Result{}, nil
+	}
+	if left > 0 {
+		return ctrl.Result{RequeueAfter: min(left, lookAgain)}, nil
+	}
+	if served, err := r.served(ctx, account.Namespace); err != nil || !served {
+		return ctrl.Result{RequeueAfter: lookAgain}, err
+	}
+	if err := r.Client.Delete(ctx, &account, client.Preconditions{UID: &account.UID}); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("deleting ManagedServiceAccount %s at its end: %w", request, err)
+	}
+	ctrl.LoggerFrom(ctx).Info("Deleted a ManagedServiceAccount at the end of its spec.ttlSecondsAfterCreation")
+	return ctrl.Result{}, nil
+}
+
+// remaining is how long one is still to live, if that is limited.
+func remaining(account *authenticationv1beta1.ManagedServiceAccount, now time.Time) (left time.Duration, limited bool) {
+	ttl := account.Spec.TTLSecondsAfterCreation
+	if ttl == nil {
+		return 0, false
+	}
+	return account.CreationTimestamp.Add(time.Duration(*ttl) * time.Second).Sub(now), true
+}
+
+func (r *Reconciler) served(ctx context.Context, name string) (bool, error) {
+	if _, ofMember := clusterv1beta1.MemberOfNamespace(name); ofMember {
+		return true, nil
+	}
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	member, _ := mirror.Given(name, namespace.Labels, r.GatewayNamespace)
+	return member != "", nil
+}

@@ -1,0 +1,242 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/retention"
+)
+
+// recheckDeletion is after what time a deletion is looked at again although the
+// watch said nothing.
+const recheckDeletion = 30 * time.Second
+
+// finalize removes from the member what a deleted Work applied, and then lets
+// the Work go.
+func (r *Reconciler) finalize(ctx context.Context, work *placementv1beta1.Work) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(work, placementv1beta1.WorkCleanupFinalizer) {
+		return ctrl.Result{}, nil
+	}
+	m, err := r.records.membership(ctx, r.hubReader)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if m.id != "" {
+		left, err := r.end(ctx, work, m)
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		if left != nil {
+			err := r.reportRemaining(ctx, work, left)
+			return ctrl.Result{RequeueAfter: nextRemoval(left)}, err
+		}
+	}
+	r.forget(work.Name)
+	return ctrl.Result{}, r.removeFinalizer(ctx, work)
+}
+
+// end removes what a deleted Work applied, and returns what is left to wait for, nil if nothing
+// is. Who deletes a Work while something of it is held does not know of that: it stays, and
+// its AppliedWork with it, as if the Work had never had it.
+func (r *Reconciler) end(ctx context.Context, work *placementv1beta1.Work, m membership) (*engine.Removal, error) {
+	record, err := r.records.find(ctx, work.Name)
+	if err != nil {
+		return nil, err
+	}
+	d := departure{work: work, record: record, membership: m, reported: work.Status.ManifestConditions, policy: metav1.DeletePropagationForeground}
+	if work.Annotations[placementv1beta1.DeletePolicyAnnotation] == placementv1beta1.DeletePolicyAbandon {
+		d.policy = metav1.DeletePropagationOrphan
+	}
+	if record == nil || record.DeletionTimestamp != nil || !r.records.isOurs(record, m) {
+		return r.depart(ctx, d)
+	}
+	s, err := r.see(ctx, work, m)(record)
+	if err != nil {
+		return nil, err
+	}
+	held := beyond(ledger{r.records, record}.Entries(), work)
+	if !s.held.Is() || len(held) == 0 {
+		return r.depart(ctx, d)
+	}
+	if err := r.records.renew(ctx, record, m, s); err != nil {
+		return nil, err
+	}
+	return r.departHeld(ctx, d, held)
+}
+
+// departure is the end of what one Work applied.
+type departure struct {
+	// work is the Work; if it is gone already, it has a name and no more.
+	work metav1.Object
+	// record is its AppliedWork, nil if there is none.
+	record     *placementv1beta1.AppliedWork
+	membership membership
+	// reported are the manifests that the Work's status names, if there still is a
+	// Work: what was applied is in the ledger or here.
+	reported []placementv1beta1.ManifestCondition
+	// policy is Foreground to delete all with what depends on it, or Orphan to leave
+	// it on the member.
+	policy metav1.DeletionPropagation
+}
+
+// depart removes or releases what a Work applied, and its AppliedWork. It returns
+// what is left to wait for, nil if nothing is. Objects come first and the
+// AppliedWork last: the member's garbage collector would remove them too, but not
+// those of a kind that it has not heard of yet. What we may not remove is left to
+// it, but not what is to stay, or has to end before the rest.
+func (r *Reconciler) depart(ctx context.Context, d departure) (*engine.Removal, error) {
+	record := d.record
+	if record != nil && !r.records.isOurs(record, d.membership) {
+		return nil, nil
+	}
+	removed, err := r.engine.Remove(ctx, r.removalOf(d), d.policy)
+	r.tellRetained(ctx, d.work, removed.Retained())
+	if err != nil {
+		return nil, err
+	}
+	if record == nil && removed.IsGone() {
+		return nil, nil
+	}
+	if d.policy != metav1.DeletePropagationOrphan && !removed.MayEndRecord() {
+		return removed, nil
+	}
+	if record != nil && record.DeletionTimestamp == nil {
+		policy := d.policy
+		finished := policy == metav1.DeletePropagationForeground && removed.IsOver()
+		if finished {
+			policy = metav1.DeletePropagationBackground // there is nothing left to wait for
+		}
+		err := r.records.member.Delete(ctx, record, client.PropagationPolicy(policy), client.Preconditions{UID: ptr.To(record.UID)})
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("deleting AppliedWork %q on the member: %w", record.Name, err)
+		}
+		if finished && len(record.Finalizers) == 0 {
+			return nil, nil
+		}
+	}
+	return removed, nil // the watch tells when the AppliedWork is gone
+}
+
+// removalOf is the removal of what a deleted Work applied, or one that is gone.
+func (r *Reconciler) removalOf(d departure) engine.Work {
+	others := siblings{r.records}
+	w := engine.Work{
+		Name:     d.work.GetName(),
+		Owner:    lostOwner(r.options.recordName(d.work.GetName())),
+		Reported: referred(d.reported),
+		HeirOf:   others.heirsOf(d.work),
+		Claims:   others.claimOn,
+		Ending:   r.options.Clock.Now(),
+
+		UnmarkedBefore:   unmarkedBefore(d.record),
+		DeletesTakenOver: r.options.DeletesTakenOver,
+	}
+	if since := d.work.GetDeletionTimestamp(); since != nil {
+		w.Ending = since.Time
+	}
+	if d.record != nil {
+		w.Owner, w.Ledger = ownerOf(d.record), ledger{r.records, d.record}
+	}
+	return w
+}
+
+// nextRemoval is when to look again at a removal of which something is left.
+func nextRemoval(left *engine.Removal) time.Duration {
+	if left.Waits() {
+		return engine.WaitPause
+	}
+	return recheckDeletion
+}
+
+// maxRetainedEvents is how many events one look at a Work makes of what it released.
+const maxRetainedEvents = 10
+
+// tellRetained makes events of the objects that a Work has released and that stay on the member.
+// The log has all of them.
+func (r *Reconciler) tellRetained(ctx context.Context, of metav1.Object, retained []string) {
+	work, _ := of.(*placementv1beta1.Work)
+	for i, text := range retained {
+		log.FromContext(ctx).Info("Released an object that stays on the member", "Work", of.GetName(), "reason", text)
+		if work != nil && i < maxRetainedEvents {
+			r.events.Eventf(work, nil, corev1.EventTypeNormal, EventRetained, "Remove", "%s", text)
+		}
+	}
+	if more := len(retained) - maxRetainedEvents; work != nil && more > 0 {
+		r.events.Eventf(work, nil, corev1.EventTypeNormal, EventRetained, "Remove", "%d more objects stay on the member", more)
+	}
+}
+
+// reportRemaining says in the Work's status what its deletion waits for.
+func (r *Reconciler) reportRemaining(ctx context.Context, work *placementv1beta1.Work, left *engine.Removal) error {
+	text := left.Describe()
+	if text == "" {
+		return nil
+	}
+	status := *work.Status.DeepCopy()
+	conditionsOf(&status.Conditions, work.Generation, metav1.NewTime(r.options.Clock.Now())).removed([]string{text})
+	return r.writeStatus(ctx, work, status)
+}
+
+// vanished looks after what a Work applied that is no longer on the hub: it went away
+// without its finalizer being honoured. That is held, until an administrator lets it go.
+// Only a hub that says so is believed, and only about what was applied under the
+// present membership: what a member kept when it left the fleet stays when it
+// joins again, until a Work of that name comes back for it.
+func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
+	r.forget(key.Name)
+	if r.engine.Saw(r.records.object(key.Name)).Absent() {
+		r.isHeld(key.Name, retention.Mark{}, 0)
+		return ctrl.Result{}, nil // mostly the end of a Work that was deleted in order
+	}
+	record, err := r.records.find(ctx, key.Name)
+	if record == nil || err != nil {
+		return ctrl.Result{}, err
+	}
+	err = r.hubReader.Get(ctx, key, &placementv1beta1.Work{})
+	if err == nil {
+		return ctrl.Result{}, nil // the cache was behind, it brings the Work here
+	}
+	if !reconcileutil.IsGone(err) {
+		return ctrl.Result{}, fmt.Errorf("asking the hub whether Work %q still exists: %w", key.Name, err)
+	}
+	m, err := r.records.membership(ctx, r.hubReader)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !m.isOfPresent(record) || !r.records.isOurs(record, m) {
+		r.isHeld(key.Name, retention.Mark{}, 0)
+		return ctrl.Result{}, nil
+	}
+	if record.DeletionTimestamp == nil && !holdOf(record).IsLetGo(m.letGo) {
+		return r.holdVanished(ctx, record, m)
+	}
+	r.isHeld(key.Name, retention.Mark{}, 0)
+	log.FromContext(ctx).Info("Removing what a Work applied that is no longer on the hub", "Work", key.Name)
+	_, err = r.depart(ctx, departure{work: &metav1.ObjectMeta{Name: key.Name}, record: record, membership: m, policy: metav1.DeletePropagationForeground})
+	return ctrl.Result{RequeueAfter: recheckDeletion}, err
+}
+
+func (r *Reconciler) removeFinalizer(ctx context.Context, work *placementv1beta1.Work) error {
+	err := reconcileutil.RemoveFinalizer(ctx, r.hub, work, placementv1beta1.WorkCleanupFinalizer, "removing the finalizer of Work %q", work.Name)
+	if err != nil {
+		return err
+	}
+	// The cache has the Work for a moment yet: it is not removed once more.
+	r.turns.wrote(work)
+	return nil
+}

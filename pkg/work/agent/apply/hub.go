@@ -1,0 +1,117 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
+	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/retention"
+)
+
+// Two hubs can place on one member, and their placements can have the same names. The
+// agent of each keeps AppliedWorks of its own, told apart by the hub's name if it has
+// one, and in any case by the hub's UID: what was made for another hub is not touched.
+
+// HubAnnotation is on an AppliedWork and says for which hub its Work was applied, as the
+// hub's InternalMemberCluster tells it. The agent writes it.
+const HubAnnotation = clusterv1beta1.AnnotationHub
+
+// membership is the member's place in a fleet; the zero value while it has none.
+type membership struct {
+	// id is another one each time that the member joins.
+	id string
+	// hub is the UID of the hub. Empty: the hub does not tell.
+	hub string
+	// former is the UID of a hub that is gone, and whose place this one has. Empty: there is
+	// none.
+	former string
+	// letGo are the ids of what is held and an administrator has let go.
+	letGo []string
+}
+
+// mark writes on a record under which membership its Work is applied.
+func (m membership) mark(record *placementv1beta1.AppliedWork) {
+	metav1.SetMetaDataAnnotation(&record.ObjectMeta, MembershipAnnotation, m.id)
+	if m.hub != "" {
+		metav1.SetMetaDataAnnotation(&record.ObjectMeta, HubAnnotation, m.hub)
+	}
+}
+
+func (m membership) isMarkedOn(record *placementv1beta1.AppliedWork) bool {
+	return record.Annotations[MembershipAnnotation] == m.id && record.Annotations[HubAnnotation] == m.hub
+}
+
+// membership asks the hub for the member's present membership.
+func (r *records) membership(ctx context.Context, hub client.Reader) (membership, error) {
+	member := &clusterv1beta1.InternalMemberCluster{}
+	key := client.ObjectKey{Namespace: r.options.HubNamespace, Name: r.options.Member}
+	if found, err := reconcileutil.GetIfExists(ctx, hub, key, member, "asking the hub whether the member belongs to the fleet"); !found {
+		return membership{}, err
+	}
+	found := membership{hub: member.Annotations[clusterv1beta1.AnnotationHub],
+		former: member.Annotations[clusterv1beta1.AnnotationFormerHub], letGo: retention.LetGo(member)}
+	if member.Spec.State == clusterv1beta1.ClusterStateJoin && member.DeletionTimestamp == nil {
+		found.id = string(member.UID)
+	}
+	return found, nil
+}
+
+// recordName is the name of the AppliedWork of a Work.
+func (o Options) recordName(work string) string {
+	if o.HubName == "" {
+		return work
+	}
+	return work + "." + o.HubName
+}
+
+// workOf is the name of the Work that an AppliedWork of this name is of; false if it can
+// only be another hub's.
+func (o Options) workOf(record string) (string, bool) {
+	if o.HubName == "" {
+		return record, true
+	}
+	return strings.CutSuffix(record, "."+o.HubName)
+}
+
+// isOurs reports whether the record is of a Work in our namespace of our hub.
+func (r *records) isOurs(record *placementv1beta1.AppliedWork, m membership) bool {
+	madeFor := record.Annotations[HubAnnotation]
+	return record.Spec.WorkNamespace == r.options.HubNamespace && record.Name == r.options.recordName(record.Spec.WorkName) &&
+		(madeFor == "" || madeFor == m.hub || madeFor == m.former)
+}
+
+// isOfPresent reports whether a record is of the present membership, or of one in the hub whose
+// place this one has.
+func (m membership) isOfPresent(record *placementv1beta1.AppliedWork) bool {
+	return m.id != "" && (record.Annotations[MembershipAnnotation] == m.id ||
+		m.former != "" && record.Annotations[HubAnnotation] == m.former)
+}
+
+// isOfAnotherHub reports whether an AppliedWork, by its name, is there for a Work of
+// another hub.
+func (r *records) isOfAnotherHub(ctx context.Context, record string) (bool, error) {
+	found, err := r.get(ctx, record)
+	if found == nil || err != nil {
+		return false, err
+	}
+	m, err := r.membership(ctx, r.hub)
+	return !r.isOurs(found, m), err
+}
+
+func foreignRecord(record *placementv1beta1.AppliedWork) *refusal.Refusal {
+	return &refusal.Refusal{Reason: engine.NotRecorded, Message: fmt.Sprintf(
+		"AppliedWork %q on the member belongs to Work %q in namespace %q of another hub: give the agent of one of the hubs a --hub-name, "+
+			"or rename the placement. If that hub is gone for good, annotate the MemberCluster with %s=%s",
+		record.Name, record.Spec.WorkName, record.Spec.WorkNamespace, clusterv1beta1.AnnotationFormerHub, record.Annotations[HubAnnotation])}
+}

@@ -1,0 +1,178 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/retention"
+)
+
+func workAt(uid types.UID, generation int64) *placementv1beta1.Work {
+	return workNaming("w", "b", "1", func(work *placementv1beta1.Work) { work.UID, work.Generation = uid, generation })
+}
+
+// inEpoch is a Work whose agent began an epoch of it on the hub.
+func inEpoch(work *placementv1beta1.Work, epoch string) *placementv1beta1.Work {
+	metav1.SetMetaDataAnnotation(&work.ObjectMeta, placementv1beta1.EpochAnnotation, epoch)
+	return work
+}
+
+func TestWhatIsSeenOfAWork(t *testing.T) {
+	at := time.Date(2026, 1, 1, 11, 55, 0, 0, time.UTC)
+	const early, late = "2026-01-01T10:00:00Z", "2026-01-01T11:00:00Z"
+	now := retention.Mark{Since: at.Format(time.RFC3339), ID: "new"}
+	another := retention.Mark{Since: now.Since, ID: "new", Another: true}
+	cases := map[string]struct {
+		cached, live *placementv1beta1.Work
+		// record is what its annotations say: of the Work, its epoch, and what is held.
+		record []string
+		letGo  []string
+		want   seen
+		behind bool
+	}{
+		"one without a record":                       {cached: workAt("u", 3), want: seen{work: "u/3"}},
+		"one whose record is of an agent of before":  {cached: workAt("u", 3), record: []string{"", "", ""}, want: seen{work: "u/3"}},
+		"one as it was":                              {cached: workAt("u", 3), record: []string{"u/3", "", ""}, want: seen{work: "u/3"}},
+		"one that went on, which costs no write":     {cached: workAt("u", 5), record: []string{"u/3", "", ""}, want: seen{work: "u/3"}},
+		"one that went back":                         {cached: workAt("u", 2), live: workAt("u", 2), record: []string{"u/3", "", ""}, want: seen{"u/2", "", now}},
+		"one that a cache shows as it was":           {cached: workAt("u", 2), live: workAt("u", 3), record: []string{"u/3", "", ""}, behind: true},
+		"another in its place":                       {cached: workAt("v", 9), live: workAt("v", 9), record: []string{"u/3", "", ""}, want: seen{"v/9", "", another}},
+		"another in the place of one that vanished":  {cached: workAt("v", 9), live: workAt("v", 9), record: []string{"u/3", "", late + "/id"}, want: seen{"v/9", "", now}},
+		"another that a cache shows, and it is gone": {cached: workAt("v", 9), live: workAt("u", 3), record: []string{"u/3", "", ""}, behind: true},
+
+		"one in its epoch": {cached: inEpoch(workAt("u", 6), "6/1"), record: []string{"u/6", "6/1", ""}, want: seen{work: "u/6", epoch: "6/1"}},
+		"one in an epoch that did not come to the member": {cached: inEpoch(workAt("u", 7), "7/3"), record: []string{"u/6", "6/1", ""}, want: seen{work: "u/6", epoch: "6/1"}},
+		"one that went back and came to the generation that was seen, with other contents": {
+			cached: inEpoch(workAt("u", 6), "4/1"), live: inEpoch(workAt("u", 6), "4/1"), record: []string{"u/6", "6/2", ""}, want: seen{"u/6", "4/1", now}},
+		"one that went back and came further than what was seen": {
+			cached: workAt("u", 9), live: workAt("u", 9), record: []string{"u/6", "6/2", ""}, want: seen{"u/9", "", now}},
+		"one that went back and forth between two backups": {
+			cached: inEpoch(workAt("u", 6), "6/9"), live: inEpoch(workAt("u", 6), "6/9"), record: []string{"u/6", "6/2", ""}, want: seen{"u/6", "6/9", now}},
+		"one whose epoch a cache does not show yet": {cached: workAt("u", 6), live: inEpoch(workAt("u", 6), "6/2"), record: []string{"u/6", "6/2", ""}, behind: true},
+
+		"one of which something is held":                                             {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "id"}}},
+		"one of which something is held since it is another":                         {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id/another-work"}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "id", Another: true}}},
+		"one of which something was let go":                                          {cached: workAt("u", 5), record: []string{"u/3", "", early + "/id"}, letGo: []string{"other", "id"}, want: seen{work: "u/3"}},
+		"one whose hold is not the one that was let go":                              {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, letGo: []string{"other"}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "id"}}},
+		"one that is held later than a time that somebody lets go, by another clock": {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, letGo: []string{"2026-01-01T12:00:00Z"}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "id"}}},
+		"one that went back again, after it was let go":                              {cached: workAt("u", 1), live: workAt("u", 1), record: []string{"u/3", "", early + "/id"}, letGo: []string{"id"}, want: seen{"u/1", "", now}},
+		"one that went back while the clock of the member is behind that of who let go before": {
+			cached: workAt("u", 1), live: workAt("u", 1), record: []string{"u/3", "", ""}, letGo: []string{"2026-01-01T12:00:00Z"}, want: seen{"u/1", "", now}},
+
+		"one that an agent of before holds":                                         {cached: workAt("u", 5), record: []string{"u/3", "", late}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "new"}}},
+		"one that an agent of before holds, and was let go by a time":               {cached: workAt("u", 5), record: []string{"u/3", "", early}, letGo: []string{late}, want: seen{work: "u/3"}},
+		"one that an agent of before holds, and was let go by a time before it was": {cached: workAt("u", 5), record: []string{"u/3", "", late}, letGo: []string{early}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "new"}}},
+		"one that is held since nobody can say when":                                {cached: workAt("u", 3), record: []string{"u/3", "", "long ago"}, letGo: []string{late}, want: seen{"u/3", "", retention.Mark{Since: "long ago", ID: "new"}}},
+
+		"one whose record says what nobody can understand":  {cached: workAt("u", 1), record: []string{"nonsense", "", ""}, want: seen{work: "nonsense"}},
+		"one whose record has no number for the generation": {cached: workAt("u", 1), record: []string{"u/x", "", ""}, want: seen{work: "u/x"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var r *Reconciler
+			if tc.live != nil {
+				r = reconcilerWith(t, tc.live)
+			} else {
+				r = reconcilerWith(t) // and whoever asks it fails
+			}
+			r.options.Clock = testingclock.NewFakePassiveClock(at)
+			r.options.Holds = retention.NewBookWithIDs(nil, func() string { return "new" })
+			var record *placementv1beta1.AppliedWork
+			if tc.record != nil {
+				record = &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}}}
+				for i, key := range []string{SeenAnnotation, placementv1beta1.EpochAnnotation, retention.Annotation} {
+					if tc.record[i] != "" {
+						record.Annotations[key] = tc.record[i]
+					}
+				}
+			}
+			m := membership{id: "m", letGo: tc.letGo}
+			got, err := r.see(t.Context(), tc.cached, m)(record)
+			if errors.Is(err, errBehind) != tc.behind || err != nil && !tc.behind {
+				t.Fatalf("the error is %v", err)
+			}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(seen{})); diff != "" {
+				t.Errorf("what is seen (-want +got):\n%s", diff)
+			}
+			if got.held.IsLetGo(m.letGo) {
+				t.Error("what is held is let go with a word that does not name it")
+			}
+		})
+	}
+}
+
+// grown is a Work that an object joined after it was on the member.
+func grown(t *testing.T, refuse error) *bed {
+	t.Helper()
+	b := newBed(t, Options{}, newWork("work", nil, manifestA("1")))
+	hub, is := b.hub.(client.WithWatch)
+	if !is {
+		t.Fatal("the hub cannot be watched")
+	}
+	b.reconciler.hub = interceptor.NewClient(hub, interceptor.Funcs{
+		Patch: func(ctx context.Context, hub client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			if object.GetAnnotations()[placementv1beta1.EpochAnnotation] != "" && refuse != nil {
+				return refuse
+			}
+			return hub.Patch(ctx, object, patch, options...)
+		}})
+	b.look("work")
+	b.change("work", func(work *placementv1beta1.Work) { work.Spec.Workload.Manifests = raw(manifestA("1"), manifestSecret) })
+	b.log.Reset()
+	b.look("work")
+	return b
+}
+
+func TestAnEpochIsOnTheHubBeforeItIsOnTheMemberAndBeforeWhatJoins(t *testing.T) {
+	b := grown(t, nil)
+	hub, member := b.work("work").Annotations[placementv1beta1.EpochAnnotation], b.member.objects[recordPath("work")].GetAnnotations()
+	if !strings.HasPrefix(hub, "2/") || member[placementv1beta1.EpochAnnotation] != hub || member[SeenAnnotation] != "of-work/2" {
+		t.Errorf("the hub has %q, the member %v", hub, member)
+	}
+	lines := strings.Split(b.log.String(), "\n")
+	at := func(what string) int {
+		return slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, what) })
+	}
+	if first, second, third := at("PATCH Work work on the hub"), at("PATCH "+recordPath("work")), at("POST /api/v1/namespaces/ns/secrets"); first < 0 || first > second || second > third {
+		t.Errorf("not in this order:\n%s", b.log)
+	}
+	b.log.Reset()
+	b.look("work")
+	if strings.Contains(b.log.String(), "PATCH Work") {
+		t.Errorf("an epoch was begun for nothing:\n%s", b.log)
+	}
+}
+
+func TestAHubThatRefusesAnEpochGetsWhatJoinsWithoutOne(t *testing.T) {
+	b := grown(t, apierrors.NewForbidden(schema.GroupResource{Resource: "works"}, "work", errors.New("only the hub writes them")))
+	if b.member.objects[pathSecret] == nil {
+		t.Errorf("what joined is not there:\n%s", b.log)
+	}
+	if member := b.member.objects[recordPath("work")].GetAnnotations(); member[placementv1beta1.EpochAnnotation] != "" || member[SeenAnnotation] != "of-work/2" {
+		t.Errorf("the member has %v", member)
+	}
+}
+
+func TestAHubThatDoesNotAnswerGetsNothingThatJoins(t *testing.T) {
+	b := grown(t, apierrors.NewServiceUnavailable("restoring"))
+	if b.member.objects[pathSecret] != nil {
+		t.Errorf("what joined is there, and the hub has no epoch of it:\n%s", b.log)
+	}
+}

@@ -1,0 +1,96 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifestwork
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/work/retention"
+)
+
+// A ManifestWork can be gone from the hub without its deletion having come here: somebody
+// took its finalizer off, the hub was restored from a backup of before it, or is another
+// one behind the same or another URL. What it brought stays for a grace, within which it
+// may come back, and is removed then. Only a hub that says that there is no such
+// ManifestWork is believed: while it does not answer, no time passes. Of a hub that is known
+// to have gone back it is held (hold.go).
+
+// vanished looks after what a ManifestWork brought that is no longer on the hub.
+func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (reconcile.Result, error) {
+	r.forget(key.Name)
+	record, err := r.records.current(ctx, r.records.nameOf(key.Name))
+	if record == nil || err != nil {
+		return reconcile.Result{}, err
+	}
+	if record.DeletionTimestamp != nil {
+		return r.finish(ctx, record, key.Name)
+	}
+	err = r.hubReader.Get(ctx, key, &workv1.ManifestWork{})
+	if err == nil {
+		return reconcile.Result{}, nil // the cache was behind, it brings the ManifestWork here
+	}
+	if !reconcileutil.IsGone(err) {
+		return reconcile.Result{}, fmt.Errorf("asking the hub whether ManifestWork %q still exists: %w", key.Name, err)
+	}
+	if held, err := r.holdVanished(ctx, record, key.Name); held || err != nil {
+		return reconcile.Result{RequeueAfter: retention.Recheck}, err
+	}
+	return r.evict(ctx, record, key.Name)
+}
+
+// lookAfter looks after a record that this agent made for a hub with another URL.
+func (r *Reconciler) lookAfter(ctx context.Context, name string) (reconcile.Result, error) {
+	record, err := r.records.current(ctx, name)
+	if record == nil || err != nil || record.Spec.AgentID != r.options.AgentID {
+		return reconcile.Result{}, err
+	}
+	if record.DeletionTimestamp != nil {
+		return r.finish(ctx, record, foreign+name)
+	}
+	return r.evict(ctx, record, foreign+name)
+}
+
+// evict removes what a record owns once its grace has passed.
+func (r *Reconciler) evict(ctx context.Context, record *workv1.AppliedManifestWork, name string) (reconcile.Result, error) {
+	if record.Spec.AgentID != r.options.AgentID {
+		return reconcile.Result{}, nil
+	}
+	if r.options.EvictionGrace >= NeverEvict {
+		return reconcile.Result{}, r.records.stopEviction(ctx, record)
+	}
+	now := r.options.Clock.Now()
+	if record.Status.EvictionStartTime == nil {
+		start := metav1.NewTime(now)
+		record.Status.EvictionStartTime = &start
+		return reconcile.Result{RequeueAfter: r.options.EvictionGrace}, r.records.writeStatus(ctx, record)
+	}
+	if left := record.Status.EvictionStartTime.Add(r.options.EvictionGrace).Sub(now); left > 0 {
+		return reconcile.Result{RequeueAfter: min(left+time.Second, r.options.EvictionGrace)}, nil
+	}
+	log.FromContext(ctx).Info("Removing what a ManifestWork brought that is no longer on the hub",
+		"ManifestWork", record.Spec.ManifestWorkName, "AppliedManifestWork", record.Name)
+	return r.finish(ctx, record, name)
+}
+
+// finish removes a record with what it owns.
+func (r *Reconciler) finish(ctx context.Context, record *workv1.AppliedManifestWork, name string) (reconcile.Result, error) {
+	waits, err := r.clear(ctx, record, job{name: name})
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if waits == "" {
+		r.engine.Forget(name)
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{RequeueAfter: recheckDeletion}, nil
+}

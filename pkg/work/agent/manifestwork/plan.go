@@ -1,0 +1,225 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifestwork
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
+	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
+	"fleetgate.io/fleetgate/pkg/work/retention"
+)
+
+// Causes of refusals that are a ManifestWork's own.
+const (
+	// notServed is of what a ManifestWork asks for and this agent does not do.
+	notServed = "NotServed"
+	// ignoreFields is of fields to ignore that cannot be found.
+	ignoreFields = "IgnoreFields"
+)
+
+// planned is what a ManifestWork asks for.
+type planned struct {
+	work   *workv1.ManifestWork
+	record *workv1.AppliedManifestWork
+	items  []engine.Item
+	job    engine.Work
+	// mark is of what is held, nothing if nothing is.
+	mark retention.Mark
+	// withheld are refusals of manifests whose objects are only looked at, by place.
+	withheld map[int]*refusal.Refusal
+	// mayNot begins the sentence about a right that the executor lacks who writes the objects.
+	// Empty: the agent writes them.
+	mayNot string
+	// refused is why nothing at all is brought; nil if something may be.
+	refused *refusal.Refusal
+}
+
+// examined is what is told of an object.
+type examined struct {
+	// asked is set if there are feedback rules. Values are what they ask for, failure what
+	// could not be looked up.
+	asked   bool
+	values  []workv1.FeedbackValue
+	failure error
+	// rules are the conditions that rules make.
+	rules []metav1.Condition
+}
+
+// plan finds out what a ManifestWork asks for, and makes its AppliedManifestWork if it has
+// none. Without a plan it says when to look again.
+func (r *Reconciler) plan(ctx context.Context, work *workv1.ManifestWork) (*planned, reconcile.Result, error) {
+	record, unrecorded, err := r.recordFor(ctx, work)
+	if err != nil {
+		return nil, reconcile.Result{}, err
+	}
+	p := &planned{work: work, refused: unrecorded}
+	if err := r.arrange(ctx, p); err != nil {
+		return nil, reconcile.Result{}, err
+	}
+	if p.refused != nil {
+		//lint:ignore nilerr It is what the ManifestWork says of itself.
+		return p, reconcile.Result{}, nil
+	}
+	if record.DeletionTimestamp != nil {
+		// Somebody deleted it, and with it what it owns. It is made again when it is gone.
+		_, err := r.clear(ctx, record, r.removalOf(work))
+		return nil, reconcile.Result{RequeueAfter: recheckDeletion}, err
+	}
+	ledger, err := r.records.ledgerOf(record)
+	if err != nil {
+		return nil, reconcile.Result{}, err
+	}
+	as, mayNot, err := r.executors.writer(work.Spec.Executor)
+	if err != nil {
+		return nil, reconcile.Result{}, err
+	}
+	p.record, p.mayNot = record, mayNot
+	if err := r.mindEpoch(ctx, p, ledger.Entries()); err != nil {
+		return nil, reconcile.Result{}, err
+	}
+	p.job = engine.Work{
+		Name:     work.Name,
+		Owner:    ownerOf(record),
+		May:      func(engine.Standing, *unstructured.Unstructured) *refusal.Refusal { return nil }, // any number may own an object
+		Under:    under(work, string(record.UID)),
+		Ledger:   ledger,
+		Reported: referred(work),
+		Keep:     keeps(work),
+		HeirOf:   r.heirsOf(work),
+		As:       as,
+		Held:     p.mark.Is(),
+	}
+	return p, reconcile.Result{}, nil
+}
+
+// recordFor is the AppliedManifestWork of a ManifestWork, or why it can have none.
+func (r *Reconciler) recordFor(ctx context.Context, work *workv1.ManifestWork) (*workv1.AppliedManifestWork, *refusal.Refusal, error) {
+	if over := len(r.records.nameOf(work.Name)) - validation.DNS1123SubdomainMaxLength; over > 0 {
+		return nil, &refusal.Refusal{Reason: engine.NotRecorded, Message: fmt.Sprintf(
+			"the name of the ManifestWork has %d characters, and its AppliedManifestWork, which is named after it, can have at most %d of them: make it anew with a shorter name",
+			len(work.Name), len(work.Name)-over)}, nil
+	}
+	record, err := r.records.ensure(ctx, work)
+	if apierrors.IsForbidden(err) {
+		return nil, r.engine.Unrecorded(err, workv1.GroupVersion.WithKind(recordKind).GroupKind()), nil
+	}
+	return record, nil, err
+}
+
+// arrange makes the items of the ManifestWork's manifests, each in its way.
+func (r *Reconciler) arrange(ctx context.Context, p *planned) error {
+	raw := rawOf(p.work)
+	var err error
+	if p.items, err = r.engine.Plan(p.work.Name, raw); err != nil {
+		return err
+	}
+	p.withheld = map[int]*refusal.Refusal{}
+	for place := range p.items {
+		it := &p.items[place]
+		config := configOf(&p.work.Spec, it.Ref)
+		way, refused, err := r.wayFor(ctx, p.work, config, it.Ref, raw[place])
+		if err != nil {
+			return err
+		}
+		if it.Refused == nil && refused != nil {
+			p.withheld[place] = refused
+			way = engine.Way{By: engine.ReadOnly}
+		}
+		way.Examine = r.examine(config)
+		it.Way = way
+	}
+	return nil
+}
+
+// rawOf are the manifests of a ManifestWork, as they stand there.
+func rawOf(work *workv1.ManifestWork) [][]byte {
+	raw := make([][]byte, 0, len(work.Spec.Workload.Manifests))
+	for _, m := range work.Spec.Workload.Manifests {
+		raw = append(raw, m.Raw)
+	}
+	return raw
+}
+
+// wayFor is how a manifest is brought, or why it is not.
+func (r *Reconciler) wayFor(ctx context.Context, work *workv1.ManifestWork, config workv1.ManifestConfigOption, ref manifest.Ref, raw []byte) (engine.Way, *refusal.Refusal, error) {
+	strategy := strategyOf(config)
+	way, known := wayOf(strategy)
+	way.Disown = stays(work.Spec.DeleteOption, ref)
+	switch {
+	case isComplete(work, ref):
+		return engine.Way{By: engine.ReadOnly}, nil, nil // it is done, and not written any more
+	case !known:
+		return way, &refusal.Refusal{Reason: notServed,
+			Message: fmt.Sprintf("This agent does not know updateStrategy %q: use another, or a newer agent", strategy.Type)}, nil
+	case ref.Resource == "":
+		return way, nil, nil // the plan has refused it
+	}
+	if refused, err := r.executors.refuse(ctx, work.Spec.Executor, raw, ref, !way.Disown); refused != nil || err != nil {
+		return way, refused, err
+	}
+	if fields := strategy.ServerSideApply.IgnoreFields; way.By == engine.ServerSide && len(fields) > 0 {
+		leave, err := leaving(ctx, raw, fields)
+		if err != nil {
+			return way, &refusal.Refusal{Reason: ignoreFields, Message: engine.Shorten(err.Error())}, nil
+		}
+		if leave != nil {
+			leave.Lean.SetNamespace(ref.Namespace)
+		}
+		way.Leave = leave
+	}
+	return way, nil, nil
+}
+
+// examine is what is looked into of the object of a manifest.
+func (r *Reconciler) examine(config workv1.ManifestConfigOption) func(*unstructured.Unstructured) any {
+	return func(object *unstructured.Unstructured) any {
+		values, err := feedbackOf(object, config.FeedbackRules, r.options.RawFeedback)
+		return &examined{asked: len(config.FeedbackRules) > 0, values: values, failure: err, rules: r.ruler.evaluate(object, config.ConditionRules)}
+	}
+}
+
+// isComplete reports whether the status says that a manifest is done.
+func isComplete(work *workv1.ManifestWork, ref manifest.Ref) bool {
+	return apimeta.IsStatusConditionTrue(reported(work.Status.ResourceStatus.Manifests, ref).Conditions, workv1.ConditionComplete)
+}
+
+// keeps is what stays on the cluster when it leaves the ManifestWork.
+func keeps(work *workv1.ManifestWork) func(engine.Entry) bool {
+	option := work.Spec.DeleteOption
+	return func(entry engine.Entry) bool { return stays(option, entry.Ref) }
+}
+
+// referred is what the ManifestWork's status names.
+func referred(work *workv1.ManifestWork) []manifest.Ref {
+	refs := make([]manifest.Ref, 0, len(work.Status.ResourceStatus.Manifests))
+	for _, m := range work.Status.ResourceStatus.Manifests {
+		refs = append(refs, refOf(m.ResourceMeta))
+	}
+	return refs
+}
+
+// under is all that outcomes depend on besides manifest and object.
+func under(work *workv1.ManifestWork, owner string) string {
+	text, err := json.Marshal(struct {
+		Configs  []workv1.ManifestConfigOption
+		Delete   *workv1.DeleteOption
+		Executor *workv1.ManifestWorkExecutor
+	}{work.Spec.ManifestConfigs, work.Spec.DeleteOption, work.Spec.Executor})
+	if err != nil {
+		return owner
+	}
+	return owner + string(text)
+}

@@ -1,0 +1,98 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package expiry deletes ManifestWorks that are done, by
+// spec.deleteOption.ttlSecondsAfterFinished. It runs on the hub. What they brought goes with
+// them as with any that somebody deletes. Those of a ManifestWorkReplicaSet stay: it would
+// make them again.
+package ttl
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+)
+
+// Name is the controller's name.
+const Name = "manifestwork.expiry"
+
+// lookAgain is how long one is left alone at most: clocks jump.
+const lookAgain = time.Hour
+
+// Reconciler deletes ManifestWorks whose time is over. It reads no manifests: a cache may
+// hold them without.
+type Reconciler struct {
+	Client client.Client
+	Clock  clock.PassiveClock
+	// Workers is how many ManifestWorks are looked at at a time.
+	Workers int
+}
+
+// SetupWithManager watches ManifestWorks that have a time and are done.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	limited := predicate.NewPredicateFuncs(func(object client.Object) bool {
+		work, ok := object.(*workv1.ManifestWork)
+		if !ok {
+			return false
+		}
+		_, limited := endOf(work)
+		return limited
+	})
+	return reconcileutil.SetupError(Name, ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		For(&workv1.ManifestWork{}, builder.WithPredicates(limited)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
+		Complete(r))
+}
+
+// Reconcile deletes one, or comes back when it is time.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	work := &workv1.ManifestWork{}
+	if err := r.Client.Get(ctx, req.NamespacedName, work); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	end, limited := endOf(work)
+	if !limited {
+		return ctrl.Result{}, nil
+	}
+	if left := end.Sub(r.Clock.Now()); left > 0 {
+		return ctrl.Result{RequeueAfter: min(left, lookAgain)}, nil
+	}
+	if err := r.Client.Delete(ctx, work, client.Preconditions{UID: &work.UID}); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("deleting ManifestWork %s, which is done: %w", req, err)
+	}
+	ctrl.LoggerFrom(ctx).Info("Deleted a ManifestWork that is Complete, by its ttlSecondsAfterFinished")
+	return ctrl.Result{}, nil
+}
+
+// maxSeconds is more than anybody waits for, and no more than a time.Duration holds.
+const maxSeconds = int64(100 * 365 * 24 * 60 * 60)
+
+// endOf is when a ManifestWork is to be deleted, and false if nobody knows, or it never is.
+func endOf(work *workv1.ManifestWork) (time.Time, bool) {
+	if work.DeletionTimestamp != nil || work.Spec.DeleteOption == nil || work.Spec.DeleteOption.TTLSecondsAfterFinished == nil {
+		return time.Time{}, false
+	}
+	if _, made := work.Labels[workv1alpha1.ReplicaSetLabel]; made {
+		return time.Time{}, false
+	}
+	complete := meta.FindStatusCondition(work.Status.Conditions, workv1.ConditionComplete)
+	if complete == nil || complete.Status != metav1.ConditionTrue {
+		return time.Time{}, false
+	}
+	seconds := min(*work.Spec.DeleteOption.TTLSecondsAfterFinished, maxSeconds)
+	return complete.LastTransitionTime.Add(time.Duration(seconds) * time.Second), true
+}

@@ -1,0 +1,56 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package retention
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestWhatIsHeldTogetherHasAnIDThatWasNotTold(t *testing.T) {
+	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	made := 0
+	book := NewBookWithIDs(nil, func() string { made++; return fmt.Sprint(made) })
+	for _, tc := range []struct {
+		of    string
+		after time.Duration
+		letGo []string
+		want  string
+	}{
+		{of: "the first", want: "1"},
+		{of: "one of the same restore", after: 10 * time.Second, want: "1"},
+		{of: "one after that was let go", after: 20 * time.Second, letGo: []string{"1"}, want: "2"},
+		{of: "one a while later", after: 2 * time.Minute, letGo: []string{"1"}, want: "3"},
+		{of: "one after the clock was set back", after: -time.Hour, letGo: []string{"1"}, want: "4"},
+	} {
+		if got := book.New(at.Add(tc.after), tc.letGo).ID; got != tc.want {
+			t.Errorf("%s: got %q, want %q", tc.of, got, tc.want)
+		}
+	}
+	if a, b := randomID(), randomID(); a == b || len(a) != 8 {
+		t.Errorf("ids are %q and %q", a, b)
+	}
+}
+
+func TestHoldsAreToldOnceAndTogether(t *testing.T) {
+	var heard []Sum
+	book := NewBook(func(sum Sum) { heard = append(heard, sum) })
+	back, other := Mark{Since: "s", ID: "2"}, Mark{Since: "s", ID: "1", Another: true}
+	book.Set(Works, "b", Mark{}, 0)
+	book.Set(Works, "b", back, 2)
+	book.Set(Works, "b", back, 2)
+	book.Set(ServiceAccounts, "a", other, 1)
+	book.Set(Works, "b", Mark{}, 0)
+	book.Set(ServiceAccounts, "a", Mark{}, 0)
+	want := []Sum{
+		{Works: 1, Objects: 2, Kinds: "Works", Example: "b", LetGo: "2", WentBack: true},
+		{Works: 2, Objects: 3, Kinds: "ManagedServiceAccounts and Works", Example: "a", LetGo: "1,2", WentBack: true},
+		{Works: 1, Objects: 1, Kinds: "ManagedServiceAccounts", Example: "a", LetGo: "1"}, {}}
+	if diff := cmp.Diff(want, heard); diff != "" {
+		t.Errorf("what was told (-want +got):\n%s", diff)
+	}
+}
