@@ -10,10 +10,10 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"fleetgate.io/fleetgate/pkg/plugin"
+	"fleetgate.io/fleetgate/cmd/kubectl-fleetgate/app"
 )
 
 func main() {
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-	os.Exit(plugin.Run(ctrl.SetupSignalHandler(), streams, os.Args[1:]))
+	os.Exit(app.Run(ctrl.SetupSignalHandler(), streams, os.Args[1:]))
 }

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"fleetgate.io/fleetgate/pkg/plugin/hub"
+	"fleetgate.io/fleetgate/pkg/inspect/overview"
 )
 
 const (
@@ -28,12 +28,12 @@ type confirmations struct {
 
 type pendingChange struct {
 	id, what string
-	changes  []hub.Change
+	changes  []overview.Change
 	at       time.Time
 }
 
 // keep stores changes and returns the ID that the form sends back.
-func (s *confirmations) keep(what string, changes []hub.Change, now time.Time) (id string, err error) {
+func (s *confirmations) keep(what string, changes []overview.Change, now time.Time) (id string, err error) {
 	if id, err = secret(); err != nil {
 		return "", err
 	}
@@ -45,7 +45,7 @@ func (s *confirmations) keep(what string, changes []hub.Change, now time.Time) (
 }
 
 // take returns the changes that were shown, once.
-func (s *confirmations) take(what, id string, now time.Time) ([]hub.Change, error) {
+func (s *confirmations) take(what, id string, now time.Time) ([]overview.Change, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, one := range s.all {

@@ -17,7 +17,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"fleetgate.io/fleetgate/pkg/plugin/hub"
+	"fleetgate.io/fleetgate/pkg/inspect/overview"
 )
 
 // Timeouts for reading a request. Event streams have no timeout: they end with the console.
@@ -29,7 +29,7 @@ const (
 // Console serves the pages for one hub.
 type Console struct {
 	// Hub is read with the user's credentials.
-	Hub   *hub.Hub
+	Hub   *overview.Hub
 	Clock clock.PassiveClock
 
 	// listen defaults to that of net.ListenConfig.

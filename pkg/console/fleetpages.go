@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
-	"fleetgate.io/fleetgate/pkg/plugin/hub"
-	"fleetgate.io/fleetgate/pkg/plugin/why"
+	"fleetgate.io/fleetgate/pkg/inspect/explain"
+	"fleetgate.io/fleetgate/pkg/inspect/overview"
 )
 
 // failed renders an error.
@@ -63,16 +63,16 @@ func (c *Console) member(w http.ResponseWriter, r *http.Request) {
 		c.failed(w, err)
 		return
 	}
-	overview := &hub.Overview{Renewed: map[string]metav1.Time{name: c.Hub.RenewedBy(r.Context(), name)}}
+	fleet := &overview.Overview{Renewed: map[string]metav1.Time{name: c.Hub.RenewedBy(r.Context(), name)}}
 	if facts.Tunnel != nil {
-		overview.Tunnels = map[string]hub.Tunnel{name: *facts.Tunnel}
+		fleet.Tunnels = map[string]overview.Tunnel{name: *facts.Tunnel}
 	}
-	state := overview.State(member)
+	state := fleet.State(member)
 	seen := "never"
 	if !state.LastSeen.IsZero() {
 		seen = duration.HumanDuration(c.Clock.Since(state.LastSeen.Time)) + " ago"
 	}
-	answers := why.Member(facts)
+	answers := explain.Member(facts)
 	first := ""
 	if len(answers) > 0 {
 		first = answers[0].String()

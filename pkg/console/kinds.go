@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"fleetgate.io/fleetgate/pkg/plugin/hub"
+	"fleetgate.io/fleetgate/pkg/inspect/overview"
 )
 
 // kindsTTL is how long the kinds of the fleet are cached: users search more often than members change
@@ -18,7 +18,7 @@ const kindsTTL = 30 * time.Second
 
 // commonKinds are searched most often. Their names have no group. They are available even if the fleet
 // cannot be read.
-var commonKinds = []hub.Kind{
+var commonKinds = []overview.Kind{
 	{Name: "configmaps", Path: "api/v1", Resource: "configmaps", Namespaced: true},
 	{Name: "daemonsets", Path: "apis/apps/v1", Resource: "daemonsets", Namespaced: true},
 	{Name: "deployments", Path: "apis/apps/v1", Resource: "deployments", Namespaced: true},
@@ -40,7 +40,7 @@ type fleetKinds struct {
 	// mu guards the others.
 	mu    sync.Mutex
 	at    time.Time
-	other []hub.Kind
+	other []overview.Kind
 	// err is why they could not be read at that time; other is from an earlier time then.
 	err error
 }
@@ -48,7 +48,7 @@ type fleetKinds struct {
 // kinds returns the kinds besides the common ones, by name. If the fleet cannot be read, it returns
 // the error together with the previous kinds. Errors are cached, too, so that pages do not wait
 // for the fleet each time.
-func (c *Console) kinds(ctx context.Context) ([]hub.Kind, error) {
+func (c *Console) kinds(ctx context.Context) ([]overview.Kind, error) {
 	c.known.mu.Lock()
 	at, other, err := c.known.at, c.known.other, c.known.err
 	c.known.mu.Unlock()
@@ -60,8 +60,8 @@ func (c *Console) kinds(ctx context.Context) ([]hub.Kind, error) {
 		return other, ctx.Err() // The browser closed the request: that is not an error of the fleet.
 	}
 	if err == nil {
-		other = slices.DeleteFunc(all, func(k hub.Kind) bool {
-			return slices.ContainsFunc(commonKinds, func(u hub.Kind) bool { return u.Path == k.Path && u.Resource == k.Resource })
+		other = slices.DeleteFunc(all, func(k overview.Kind) bool {
+			return slices.ContainsFunc(commonKinds, func(u overview.Kind) bool { return u.Path == k.Path && u.Resource == k.Resource })
 		})
 	}
 	c.known.mu.Lock()
@@ -71,9 +71,9 @@ func (c *Console) kinds(ctx context.Context) ([]hub.Kind, error) {
 }
 
 // named returns the kind with that name.
-func named(kinds []hub.Kind, name string) (hub.Kind, bool) {
-	if at := slices.IndexFunc(kinds, func(k hub.Kind) bool { return k.Name == name }); at >= 0 {
+func named(kinds []overview.Kind, name string) (overview.Kind, bool) {
+	if at := slices.IndexFunc(kinds, func(k overview.Kind) bool { return k.Name == name }); at >= 0 {
 		return kinds[at], true
 	}
-	return hub.Kind{}, false
+	return overview.Kind{}, false
 }

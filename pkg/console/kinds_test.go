@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	testingclock "k8s.io/utils/clock/testing"
 
-	"fleetgate.io/fleetgate/pkg/plugin/hub"
+	"fleetgate.io/fleetgate/pkg/inspect/overview"
 )
 
 // fleetOf answers as the view of a fleet that has widgets, besides Deployments. Asked is how often
@@ -54,7 +54,7 @@ func TestSearch_OffersKindsOfFleet(t *testing.T) {
 	server := httptest.NewServer(fleet)
 	t.Cleanup(server.Close)
 	clock := testingclock.NewFakeClock(time.Now())
-	handler, err := (&Console{Hub: &hub.Hub{Config: &rest.Config{Host: server.URL}}, Clock: clock}).handler()
+	handler, err := (&Console{Hub: &overview.Hub{Config: &rest.Config{Host: server.URL}}, Clock: clock}).handler()
 	if err != nil {
 		t.Fatal(err)
 	}

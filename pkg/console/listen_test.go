@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"fleetgate.io/fleetgate/pkg/plugin/hub"
+	"fleetgate.io/fleetgate/pkg/inspect/overview"
 )
 
 // needsIPv6 skips a test where the machine has no ::1.
@@ -31,11 +31,11 @@ func needsIPv6(t *testing.T) {
 // ran runs a console until the test ends, and returns its port.
 func ran(t *testing.T, listen listenFunc) string {
 	t.Helper()
-	scheme, err := hub.Scheme()
+	scheme, err := overview.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Console{Hub: &hub.Hub{WithWatch: fake.NewClientBuilder().WithScheme(scheme).Build(), Config: &rest.Config{}}, Clock: clock.RealClock{}, listen: listen}
+	c := &Console{Hub: &overview.Hub{WithWatch: fake.NewClientBuilder().WithScheme(scheme).Build(), Config: &rest.Config{}}, Clock: clock.RealClock{}, listen: listen}
 	ctx, stop := context.WithCancel(t.Context())
 	ready, ended := make(chan string, 1), make(chan error, 1)
 	go func() { ended <- c.Run(ctx, func(_, address string) { ready <- address }) }()

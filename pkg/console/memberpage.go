@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"fleetgate.io/fleetgate/pkg/plugin/why"
+	"fleetgate.io/fleetgate/pkg/inspect/explain"
 )
 
 const (
@@ -92,7 +92,7 @@ func (c *Console) eventsOf(found []corev1.Event) []event {
 		e := &found[i]
 		of := e.InvolvedObject
 		all = append(all, event{
-			Ago: duration.HumanDuration(c.Clock.Since(why.LastSeen(e))), Type: e.Type, Object: why.RefOf(of.Kind, of.Namespace, of.Name), Reason: e.Reason, Message: e.Message,
+			Ago: duration.HumanDuration(c.Clock.Since(explain.LastSeen(e))), Type: e.Type, Object: explain.RefOf(of.Kind, of.Namespace, of.Name), Reason: e.Reason, Message: e.Message,
 		})
 	}
 	return all

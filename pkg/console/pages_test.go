@@ -24,7 +24,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/plugin/hub"
+	"fleetgate.io/fleetgate/pkg/inspect/overview"
 )
 
 // hostile is what a member or a user may write.
@@ -39,7 +39,7 @@ func over(t *testing.T, table string, objects ...client.Object) http.Handler {
 // overHub is over with functions that see what is asked of the hub.
 func overHub(t *testing.T, table string, functions interceptor.Funcs, objects ...client.Object) http.Handler {
 	t.Helper()
-	scheme, err := hub.Scheme()
+	scheme, err := overview.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func overHub(t *testing.T, table string, functions interceptor.Funcs, objects ..
 		_, _ = w.Write([]byte(table))
 	}))
 	t.Cleanup(server.Close)
-	h := &hub.Hub{WithWatch: fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(kindsOf(scheme)).WithStatusSubresource(&placementv1beta1.ClusterApprovalRequest{}).WithObjects(objects...).WithInterceptorFuncs(functions).Build(), Config: &rest.Config{Host: server.URL}}
+	h := &overview.Hub{WithWatch: fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(kindsOf(scheme)).WithStatusSubresource(&placementv1beta1.ClusterApprovalRequest{}).WithObjects(objects...).WithInterceptorFuncs(functions).Build(), Config: &rest.Config{Host: server.URL}}
 	handler, err := (&Console{Hub: h, Clock: clock.RealClock{}, form: "form"}).handler()
 	if err != nil {
 		t.Fatal(err)
@@ -209,7 +209,7 @@ func TestFleet_ShowsTilePerMember(t *testing.T) {
 }
 
 func TestDrawn_FitsThousandMembers(t *testing.T) {
-	o := &hub.Overview{}
+	o := &overview.Overview{}
 	for i := range 1000 {
 		o.Members = append(o.Members, *joined(fmt.Sprintf("member-%d", i), map[string]string{"region": fmt.Sprint(i % 4)}))
 	}

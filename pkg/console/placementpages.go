@@ -15,10 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/inspect/explain"
+	"fleetgate.io/fleetgate/pkg/inspect/overview"
+	"fleetgate.io/fleetgate/pkg/inspect/tree"
 	placementtrouble "fleetgate.io/fleetgate/pkg/placement/problems"
-	"fleetgate.io/fleetgate/pkg/plugin/hub"
-	"fleetgate.io/fleetgate/pkg/plugin/tree"
-	"fleetgate.io/fleetgate/pkg/plugin/why"
 )
 
 // maxListed limits the reasons on the page of a placement.
@@ -28,12 +28,12 @@ func query(text string) string { return url.QueryEscape(text) }
 
 // ofPlacement is the first problem of a placement that is not ready.
 func ofPlacement(placement placementv1beta1.PlacementObject) problem {
-	p := problem{Link: "/placement?name=" + query(hub.NameOf(placement)), Object: "Placement " + hub.NameOf(placement), Reason: "in progress", rank: 2}
+	p := problem{Link: "/placement?name=" + query(overview.NameOf(placement)), Object: "Placement " + overview.NameOf(placement), Reason: "in progress", rank: 2}
 	if found := placementtrouble.Of(placement); len(found) > 0 {
 		p.Reason = found[0].String()
 		if !found[0].Waits {
 			p.rank = 1
-			p.Remedy = why.Remedy(found[0].Message, found[0].Object, found[0].Member, hub.NameOf(placement))
+			p.Remedy = explain.Remedy(found[0].Message, found[0].Object, found[0].Member, overview.NameOf(placement))
 		}
 	}
 	return p
@@ -41,7 +41,7 @@ func ofPlacement(placement placementv1beta1.PlacementObject) problem {
 
 // placementRow is a row of the list of placements.
 type placementRow struct {
-	hub.PlacementRow
+	overview.PlacementRow
 	Ready bool
 	Bar   bar
 }
@@ -60,14 +60,14 @@ func (c *Console) placements(w http.ResponseWriter, r *http.Request) {
 	}
 	whole := map[string]placementv1beta1.PlacementObject{}
 	for _, placement := range read {
-		whole[hub.NameOf(placement)] = placement
+		whole[overview.NameOf(placement)] = placement
 	}
 	var all []placementRow
 	for _, row := range rows {
 		// An available placement is ready on all members, so its status need not be read.
 		one := placementRow{row, row.Available, bar{ReadyWidth: barWidth, Text: "ready on all members"}}
 		if placement := whole[row.Name]; placement != nil {
-			one.Bar, one.Ready = barOfStatus(placement), hub.IsReady(placement)
+			one.Bar, one.Ready = barOfStatus(placement), overview.IsReady(placement)
 		}
 		all = append(all, one)
 	}
@@ -102,12 +102,12 @@ func (b bar) FailingAt() int { return b.ReadyWidth + b.PendingWidth }
 
 func barOfStatus(placement placementv1beta1.PlacementObject) bar {
 	var b bar
-	statuses, last := placement.GetStatus().PlacementStatuses, why.LastStage(placement)
+	statuses, last := placement.GetStatus().PlacementStatuses, explain.LastStage(placement)
 	for i := range statuses {
 		of := &statuses[i]
 		switch {
 		case of.ClusterName == "":
-		case hub.IsFailing(of):
+		case overview.IsFailing(of):
 			b.Failing++
 		case meta.IsStatusConditionTrue(of.Conditions, last):
 			b.Ready++
@@ -171,7 +171,7 @@ func (c *Console) placement(w http.ResponseWriter, r *http.Request) {
 	}
 	// If all members are selected, the scheduler need not be run.
 	if len(facts.Bindings) < len(facts.Members) || !facts.Scheduled() {
-		if err := hub.Refuse(facts, c.Clock); err != nil {
+		if err := overview.Refuse(facts, c.Clock); err != nil {
 			c.failed(w, err)
 			return
 		}
@@ -183,8 +183,8 @@ func (c *Console) placement(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	root = tree.Of(facts.Name, facts.Placement, facts.Bindings, works)
-	answers := why.Placement(facts)
-	first, others := "", []why.Answer(nil)
+	answers := explain.Placement(facts)
+	first, others := "", []explain.Answer(nil)
 	if len(answers) > 0 {
 		first, others = answers[0].String(), answers[1:min(len(answers), maxListed)]
 	}
@@ -204,11 +204,11 @@ func driftsOf(bindings []placementv1beta1.BindingObject) []drift {
 		status := b.GetStatus()
 		for i := range status.DriftedPlacements {
 			d := &status.DriftedPlacements[i]
-			all = append(all, drift{why.Ref(&d.ResourceIdentifier), b.GetSpec().TargetCluster, d.ObservedDrifts})
+			all = append(all, drift{explain.Ref(&d.ResourceIdentifier), b.GetSpec().TargetCluster, d.ObservedDrifts})
 		}
 		for i := range status.DiffedPlacements {
 			d := &status.DiffedPlacements[i]
-			all = append(all, drift{why.Ref(&d.ResourceIdentifier), b.GetSpec().TargetCluster, d.ObservedDiffs})
+			all = append(all, drift{explain.Ref(&d.ResourceIdentifier), b.GetSpec().TargetCluster, d.ObservedDiffs})
 		}
 	}
 	return all[:min(len(all), maxListed)]

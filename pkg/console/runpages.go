@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/plugin/hub"
+	"fleetgate.io/fleetgate/pkg/inspect/overview"
 )
 
 // run, stage and runMember show a run as lanes.
@@ -45,8 +45,8 @@ func (c *Console) runs(w http.ResponseWriter, r *http.Request) {
 }
 
 func runOf(f placementv1beta1.UpdateRunObject) run {
-	state, message := hub.StateOfRun(f)
-	one := run{Name: hub.NameOf(f), Placement: placementOf(f), State: state, Ended: state == "Succeeded" || state == "Failed"}
+	state, message := overview.StateOfRun(f)
+	one := run{Name: overview.NameOf(f), Placement: placementOf(f), State: state, Ended: state == "Succeeded" || state == "Failed"}
 	if message != "" {
 		one.State += ": " + message
 	}
@@ -84,11 +84,11 @@ func runMemberOf(c *placementv1beta1.ClusterUpdatingStatus) runMember {
 }
 
 // changes returns the requests of a button of a run.
-func (c *Console) changes(r *http.Request, what, run string) ([]hub.Change, error) {
+func (c *Console) changes(r *http.Request, what, run string) ([]overview.Change, error) {
 	switch what {
 	case "stop":
 		change, err := c.Hub.Steering(r.Context(), run, placementv1beta1.UpdateRunStop)
-		return []hub.Change{change}, err
+		return []overview.Change{change}, err
 	case "approve":
 		changes, err := c.Hub.Approvals(r.Context(), run, "", "kubectl fleetgate console")
 		if err == nil && len(changes) == 0 {

@@ -17,8 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"fleetgate.io/fleetgate/pkg/inspect/overview"
 	"fleetgate.io/fleetgate/pkg/kube/memberconfig"
-	"fleetgate.io/fleetgate/pkg/plugin/hub"
 )
 
 // maxRows limits the objects of a page.
@@ -28,7 +28,7 @@ const maxRows = 500
 type search struct {
 	Kind, Namespace, Selector, Members string
 	// Common and Other are the kinds that can be selected.
-	Common, Other []hub.Kind
+	Common, Other []overview.Kind
 	Columns       []string
 	Rows          []row
 	// NameAt is the index of the column with the names of objects.
@@ -37,7 +37,7 @@ type search struct {
 	Problem  string
 	// Truncated is true if there are more objects than Rows.
 	Truncated bool
-	of        hub.Kind
+	of        overview.Kind
 }
 
 // row is an object. Link is its own page, if it has one.

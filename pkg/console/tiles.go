@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strconv"
 
-	"fleetgate.io/fleetgate/pkg/plugin/hub"
+	"fleetgate.io/fleetgate/pkg/inspect/overview"
 )
 
 // Dimensions of the picture of a fleet, in pixels. Each tile has a square place; its side grows with
@@ -43,7 +43,7 @@ type picture struct {
 }
 
 // drawn arranges members in rows, grouped by the value of a label.
-func drawn(o *hub.Overview, label string) picture {
+func drawn(o *overview.Overview, label string) picture {
 	tiles := map[string][]tile{}
 	for i := range o.Members {
 		m := &o.Members[i]
@@ -86,11 +86,11 @@ func side(nodes string) int {
 
 // health selects the colour and the shape of a tile. Colour is never the only information: the title
 // has the reason.
-func health(s *hub.MemberState) string {
+func health(s *overview.MemberState) string {
 	switch {
 	case s.Reason == "":
 		return "healthy"
-	case s.Joined == "True" && s.Connected != hub.NotConnected:
+	case s.Joined == "True" && s.Connected != overview.NotConnected:
 		return "degraded"
 	}
 	return "unreachable"

@@ -11,16 +11,16 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"fleetgate.io/fleetgate/pkg/plugin"
+	"fleetgate.io/fleetgate/cmd/kubectl-fleetgate/app"
 )
 
 // pluginPage is what --help says of each of the plugin's own commands. Those that are
 // kubectl's are told in kubectl's documents.
 func pluginPage() string {
 	var b strings.Builder
-	root := plugin.NewCommand(genericiooptions.NewTestIOStreamsDiscard())
+	root := app.NewCommand(genericiooptions.NewTestIOStreamsDiscard())
 	for _, group := range root.Groups() {
-		if group.ID == plugin.GroupOfKubectl {
+		if group.ID == app.GroupOfKubectl {
 			continue
 		}
 		for _, command := range root.Commands() {

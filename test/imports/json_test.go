@@ -77,7 +77,7 @@ var jsonOtherwise = map[string]string{
 	"pkg/apiserver/fleetview/splice/mark.go":            ofItems,
 	"pkg/apiserver/fleetview/splice/scan.go":            ofItems,
 	"pkg/apiserver/fleetview/splice/stream.go":          ofItems,
-	"pkg/plugin/":                           ofPeople,
+	"cmd/kubectl-fleetgate/app/":                           ofPeople,
 	"pkg/console/":                          ofPeople,
 	"pkg/cluster/agent/enroll/admission.go": ofHub,
 }

@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"fleetgate.io/fleetgate/pkg/plugin"
+	"fleetgate.io/fleetgate/cmd/kubectl-fleetgate/app"
 )
 
 // joinedName is the member's cluster under the name by which the plugin has it join.
@@ -22,7 +22,7 @@ const joinedName = "member-2"
 // it ends.
 func fleetgate(ctx context.Context, args ...string) (string, int) {
 	var out, beside bytes.Buffer
-	code := plugin.Run(ctx, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &beside}, append(args, "--kubeconfig="+breakGlass(hub), "--cache-dir="+work))
+	code := app.Run(ctx, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &beside}, append(args, "--kubeconfig="+breakGlass(hub), "--cache-dir="+work))
 	GinkgoWriter.Printf("$ kubectl fleetgate %s\n%s%s\n", strings.Join(args, " "), &beside, &out)
 	return out.String(), code
 }

@@ -29,7 +29,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	pluginhub "fleetgate.io/fleetgate/pkg/plugin/hub"
+	pluginhub "fleetgate.io/fleetgate/pkg/inspect/overview"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/diagnose"
+	"fleetgate.io/fleetgate/pkg/inspect/diagnose"
 )
 
 var _ = Describe("A gateway with --authorize-authors=off", Serial, func() {

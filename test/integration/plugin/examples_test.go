@@ -22,7 +22,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	plugincommand "fleetgate.io/fleetgate/pkg/plugin"
+	plugincommand "fleetgate.io/fleetgate/cmd/kubectl-fleetgate/app"
 	"fleetgate.io/fleetgate/test/fleet"
 	"fleetgate.io/fleetgate/test/kubelet"
 	"fleetgate.io/fleetgate/test/program"

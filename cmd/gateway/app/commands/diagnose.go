@@ -18,7 +18,7 @@ import (
 	"fleetgate.io/fleetgate/cmd/gateway/app/scheme"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/diagnose"
+	"fleetgate.io/fleetgate/pkg/inspect/diagnose"
 	"fleetgate.io/fleetgate/pkg/telemetry/version"
 )
 

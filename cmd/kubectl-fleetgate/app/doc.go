@@ -1,0 +1,10 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plugin has the commands of `kubectl fleetgate`, one per file. They use kubectl's flags,
+// printers and completion. The plugin has no permissions of its own: it reads and writes the hub
+// with the user's kubeconfig.
+//
+// The packages below it decide what a command shows, with functions over objects that were read:
+// package why has reasons and remedies, tree the resources of a placement, hub the fleet overview.
+package app
