@@ -11,7 +11,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
-	"fleetgate.io/fleetgate/pkg/webhook/rules"
+	"fleetgate.io/fleetgate/pkg/webhook/validation"
 )
 
 // disruption holds evictions and budgets against their placement.
@@ -23,7 +23,7 @@ func (d disruption) eviction(ctx context.Context, older **placementv1beta1.Clust
 		return nil, nil
 	}
 	placement, err := d.placement(ctx, newer.Spec.PlacementName)
-	return rules.ValidateEviction(placement), err
+	return validation.ValidateEviction(placement), err
 }
 
 // budget returns what is wrong with a budget, which has the name of its placement.
@@ -32,7 +32,7 @@ func (d disruption) budget(ctx context.Context, _ **placementv1beta1.ClusterReso
 		return nil, nil // A generated name is not that of a placement.
 	}
 	placement, err := d.placement(ctx, newer.Name)
-	return rules.ValidateBudget(&newer.Spec, placement), err
+	return validation.ValidateBudget(&newer.Spec, placement), err
 }
 
 // placement returns nil if there is none of that name.

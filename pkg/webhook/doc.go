@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package webhook is the gateway's admission: thin handlers around the rules in
-// pkg/webhook/rules, the configurations that lead requests to them, and, in
+// pkg/webhook/validation, the configurations that lead requests to them, and, in
 // pkg/webhook/serving, the certificate under which they are served.
 //
 // What an object can be checked against by itself is in the schema of its

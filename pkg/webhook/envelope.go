@@ -14,7 +14,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/webhook/author"
-	"fleetgate.io/fleetgate/pkg/webhook/rules"
+	"fleetgate.io/fleetgate/pkg/webhook/validation"
 )
 
 // envelopes keeps an envelope from being a way around RBAC: what is in it is not
@@ -52,11 +52,11 @@ func entriesOfNamespaced(older **placementv1beta1.ResourceEnvelope, newer *place
 }
 
 func (e entries) misfits() field.ErrorList {
-	return rules.EnvelopeMisfits(e.namespace, e.after, rules.ChangedEntries(e.before, e.after))
+	return validation.EnvelopeMisfits(e.namespace, e.after, validation.ChangedEntries(e.before, e.after))
 }
 
 func (e envelopes) check(ctx context.Context, written entries) (field.ErrorList, error) {
-	problems, questions, err := rules.ValidateEnvelope(written.namespace, written.after, rules.ChangedEntries(written.before, written.after), e.resources)
+	problems, questions, err := validation.ValidateEnvelope(written.namespace, written.after, validation.ChangedEntries(written.before, written.after), e.resources)
 	if err != nil {
 		return nil, err
 	}

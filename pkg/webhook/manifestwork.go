@@ -21,7 +21,7 @@ import (
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/webhook/author"
-	"fleetgate.io/fleetgate/pkg/webhook/rules"
+	"fleetgate.io/fleetgate/pkg/webhook/validation"
 )
 
 // Names of the configurations for ManifestWorks and their sets. The first one's, its path
@@ -85,7 +85,7 @@ func (v worksValidator) refuse(ctx context.Context, older, newer *workv1.Manifes
 	if len(newer.Spec.Workload.Manifests) == 0 {
 		return apierrors.NewBadRequest("manifests should not be empty")
 	}
-	if err := rules.ValidateManifests(newer.Spec.Workload.Manifests, v.limit); err != nil {
+	if err := validation.ValidateManifests(newer.Spec.Workload.Manifests, v.limit); err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}
 	if newer.Spec.Executor == nil || older != nil && equality.Semantic.DeepEqual(older.Spec.Executor, newer.Spec.Executor) {

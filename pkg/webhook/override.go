@@ -13,7 +13,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/webhook/author"
-	"fleetgate.io/fleetgate/pkg/webhook/rules"
+	"fleetgate.io/fleetgate/pkg/webhook/validation"
 )
 
 // overrides looks at the others live: there are a hundred at most, and a cache that
@@ -38,7 +38,7 @@ func (o overrides) cluster(ctx context.Context, older **placementv1beta1.Cluster
 	if err := o.live.List(ctx, &others); err != nil {
 		return nil, fmt.Errorf("listing ClusterResourceOverrides: %w", err)
 	}
-	return o.asked(ctx, rules.ValidateClusterResourceOverride(newer, others.Items), func() ([]author.Question, error) {
+	return o.asked(ctx, validation.ValidateClusterResourceOverride(newer, others.Items), func() ([]author.Question, error) {
 		return author.OfClusterOverride(&newer.Spec, o.resources)
 	})
 }
@@ -52,7 +52,7 @@ func (o overrides) namespaced(ctx context.Context, older **placementv1beta1.Reso
 	if err := o.live.List(ctx, &others, client.InNamespace(newer.Namespace)); err != nil {
 		return nil, fmt.Errorf("listing ResourceOverrides of namespace %q: %w", newer.Namespace, err)
 	}
-	return o.asked(ctx, rules.ValidateResourceOverride(newer, others.Items), func() ([]author.Question, error) {
+	return o.asked(ctx, validation.ValidateResourceOverride(newer, others.Items), func() ([]author.Question, error) {
 		return author.OfOverride(newer.Namespace, &newer.Spec, o.resources)
 	})
 }

@@ -18,11 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/webhook/rules"
+	"fleetgate.io/fleetgate/pkg/webhook/validation"
 )
 
 // scopesOf asks the hub's own discovery; the mapper looks again when it does not know a kind.
-func scopesOf(mapper meta.RESTMapper) rules.Scopes {
+func scopesOf(mapper meta.RESTMapper) validation.Scopes {
 	return func(kind schema.GroupVersionKind) (bool, error) {
 		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		if err != nil {
@@ -43,7 +43,7 @@ type placementDefaulter[P placementv1beta1.PlacementObject] struct {
 // delivered.
 func (d placementDefaulter[P]) Default(ctx context.Context, placement P) error {
 	if d.defaults {
-		rules.DefaultPlacement(placement.GetSpec())
+		validation.DefaultPlacement(placement.GetSpec())
 	}
 	older, err := olderOf[P](ctx)
 	if err != nil {
@@ -77,7 +77,7 @@ func olderOf[P placementv1beta1.PlacementObject](ctx context.Context) (older *P,
 type placementValidator[P placementv1beta1.PlacementObject] struct {
 	kind          string
 	clusterScoped bool
-	scopes        rules.Scopes
+	scopes        validation.Scopes
 	answers       answers[P]
 }
 
@@ -97,7 +97,7 @@ func (v placementValidator[P]) ValidateUpdate(ctx context.Context, older, newer 
 	if meansTheSame(older.GetSpec(), newer.GetSpec()) {
 		return nil, v.refuse(ctx, &older, newer, nil)
 	}
-	problems := rules.ValidatePlacementUpdate(older.GetSpec(), newer.GetSpec())
+	problems := validation.ValidatePlacementUpdate(older.GetSpec(), newer.GetSpec())
 	return nil, v.refuse(ctx, &older, newer, append(problems, v.problems(newer)...))
 }
 
@@ -114,8 +114,8 @@ func (v placementValidator[P]) refuse(ctx context.Context, older *P, newer P, pr
 // update of a placement that is older than the webhook.
 func meansTheSame(older, newer *placementv1beta1.PlacementSpec) bool {
 	older, newer = older.DeepCopy(), newer.DeepCopy()
-	rules.DefaultPlacement(older)
-	rules.DefaultPlacement(newer)
+	validation.DefaultPlacement(older)
+	validation.DefaultPlacement(newer)
 	return equality.Semantic.DeepEqual(older, newer)
 }
 
@@ -126,7 +126,7 @@ func (v placementValidator[P]) ValidateDelete(context.Context, P) (admission.War
 
 func (v placementValidator[P]) problems(placement P) field.ErrorList {
 	meta := metav1.ObjectMeta{Name: placement.GetName(), Namespace: placement.GetNamespace()}
-	return rules.ValidatePlacement(&meta, placement.GetSpec(), v.clusterScoped, v.scopes)
+	return validation.ValidatePlacement(&meta, placement.GetSpec(), v.clusterScoped, v.scopes)
 }
 
 func (v placementValidator[P]) groupKind() schema.GroupKind {

@@ -15,7 +15,7 @@ import (
 
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/webhook/author"
-	"fleetgate.io/fleetgate/pkg/webhook/rules"
+	"fleetgate.io/fleetgate/pkg/webhook/validation"
 )
 
 // setsValidator serves the rules of ManifestWorkReplicaSets: those of the ManifestWorks that
@@ -54,7 +54,7 @@ func (v setsValidator) refuse(ctx context.Context, older, set *workv1alpha1.Mani
 	if len(manifests) == 0 {
 		return apierrors.NewBadRequest("Workload manifests should not be empty")
 	}
-	if err := rules.ValidateManifests(manifests, v.limit); err != nil {
+	if err := validation.ValidateManifests(manifests, v.limit); err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}
 	if v.trusting || older != nil && equality.Semantic.DeepEqual(older.Spec, set.Spec) {

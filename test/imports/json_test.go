@@ -36,7 +36,7 @@ var jsonOtherwise = map[string]string{
 	"pkg/webhook/placement.go":             ofReviews,
 	"pkg/webhook/managedcluster.go":        ofReviews,
 	"pkg/webhook/clusterconfigurations.go": ofReviews,
-	"pkg/webhook/rules/envelope.go":        ofReviews,
+	"pkg/webhook/validation/envelope.go":        ofReviews,
 
 	"pkg/install/putright.go":                           ofObjects,
 	"pkg/placement/snapshot/contents.go":                ofObjects,

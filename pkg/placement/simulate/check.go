@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/webhook/rules"
+	"fleetgate.io/fleetgate/pkg/webhook/validation"
 )
 
 // Check applies the hub's defaults and rules, so that a placement which the hub
@@ -28,11 +28,11 @@ func Check(input *Input) error {
 	}
 	for _, placement := range input.Placements {
 		_, clusterScoped := placement.(*placementv1beta1.ClusterResourcePlacement)
-		rules.DefaultPlacement(placement.GetSpec())
+		validation.DefaultPlacement(placement.GetSpec())
 		// Which kinds there are only a hub knows.
 		scopes := func(schema.GroupVersionKind) (bool, error) { return !clusterScoped, nil }
 		meta := metav1.ObjectMeta{Name: placement.GetName(), Namespace: placement.GetNamespace()}
-		if faults := rules.ValidatePlacement(&meta, placement.GetSpec(), clusterScoped, scopes); len(faults) > 0 {
+		if faults := validation.ValidatePlacement(&meta, placement.GetSpec(), clusterScoped, scopes); len(faults) > 0 {
 			return fmt.Errorf("placement %q is invalid: %w", placement.GetName(), faults.ToAggregate())
 		}
 	}

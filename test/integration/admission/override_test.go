@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/webhook/rules"
+	"fleetgate.io/fleetgate/pkg/webhook/validation"
 )
 
 func patchOf(path string) placementv1beta1.JSONPatchOverride {
@@ -129,10 +129,10 @@ var _ = Describe("Overrides", func() {
 			o.Namespace = crowded
 			return o
 		}
-		for i := range rules.MaxOverrides {
+		for i := range validation.MaxOverrides {
 			Expect(masters.Create(ctx, numbered(i))).To(Succeed())
 		}
-		last := numbered(rules.MaxOverrides)
+		last := numbered(validation.MaxOverrides)
 		Expect(masters.Create(ctx, last)).To(beInvalid("metadata.name", "resourceOverride limit has been reached: at most 100 resources can be created"))
 		last.Namespace = newNamespace(ctx)
 		Expect(masters.Create(ctx, last)).To(Succeed(), "another namespace has room")

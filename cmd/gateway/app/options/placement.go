@@ -14,7 +14,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart/oci"
 	"fleetgate.io/fleetgate/pkg/placement/selection"
-	"fleetgate.io/fleetgate/pkg/webhook/rules"
+	"fleetgate.io/fleetgate/pkg/webhook/validation"
 )
 
 // Values of --authorize-authors.
@@ -58,7 +58,7 @@ type Placement struct {
 }
 
 func newPlacement() Placement {
-	return Placement{AuthorizeAuthors: authorizeOn, Tenancy: tenancyOff, ManifestLimit: rules.DefaultManifestLimit}
+	return Placement{AuthorizeAuthors: authorizeOn, Tenancy: tenancyOff, ManifestLimit: validation.DefaultManifestLimit}
 }
 
 // AddFlags binds the options to a command line.

@@ -7,4 +7,4 @@
 // What a schema or a CEL rule in the CustomResourceDefinition can say is said
 // there. Here is what needs the older object in full, other kinds, or sets that
 // CEL cannot afford. Every function returns all errors at once, with their paths.
-package rules
+package validation
