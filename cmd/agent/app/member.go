@@ -31,8 +31,8 @@ import (
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster/agent/enroll"
-	"fleetgate.io/fleetgate/pkg/cluster/agent/events"
 	"fleetgate.io/fleetgate/pkg/cluster/agent/heartbeat"
+	"fleetgate.io/fleetgate/pkg/cluster/agent/hubevents"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/agent/rotator"
 	"fleetgate.io/fleetgate/pkg/telemetry/version"
 	"fleetgate.io/fleetgate/pkg/work/agent/apply"
@@ -209,7 +209,7 @@ func (a *agent) newHubManager(hub *rest.Config, sees cache.Options, refused func
 	if err != nil {
 		return nil, fmt.Errorf("reaching the hub at %s: %w", hub.Host, err)
 	}
-	return events.Of(mgr)
+	return hubevents.Of(mgr)
 }
 
 // watchError makes no error of a hub that lets its member go.

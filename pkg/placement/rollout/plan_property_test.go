@@ -60,7 +60,7 @@ func TestARolloutThatBeginsAsBindingsAreMadeNeverTakesMoreDownThanItMay(t *testi
 			fresh[i].Name = fmt.Sprintf("fresh-%02d", i)
 		}
 		now := &situation{spec: specOf(pace), strategy: &placementv1beta1.ApplyStrategy{}, goal: goal{snapshot: "new"}, at: now}
-		if err := now.begin(objects(there), objects(fresh)); err != nil {
+		if err := now.begin(bindingsOf(there), bindingsOf(fresh)); err != nil {
 			t.Fatalf("seed %d: begin: %v", seed, err)
 		}
 		for i, m := range fresh {
@@ -92,7 +92,7 @@ func specOf(pace Pace) *placementv1beta1.PlacementSpec {
 func TestNoBindingIsBoundAsItIsMadeWhileOthersWait(t *testing.T) {
 	fresh := several(2, scheduled, "", plain)
 	now := &situation{spec: specOf(Pace{Target: 3}), strategy: &placementv1beta1.ApplyStrategy{}, goal: goal{snapshot: "new"}, at: now}
-	if err := now.begin(objects(several(1, scheduled, "", plain)), objects(fresh)); err != nil {
+	if err := now.begin(bindingsOf(several(1, scheduled, "", plain)), bindingsOf(fresh)); err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range fresh {
@@ -106,7 +106,7 @@ func TestNoBindingIsBoundAsItIsMadeWhenUpdateRunsRollOut(t *testing.T) {
 	fresh := several(1, scheduled, "", plain)
 	placement := &placementv1beta1.ClusterResourcePlacement{Spec: *specOf(Pace{Target: 1})}
 	placement.Spec.Strategy.Type = placementv1beta1.ExternalStrategy
-	if err := new(Reconciler).Begin(t.Context(), placement, nil, objects(fresh)); err != nil {
+	if err := new(Reconciler).Begin(t.Context(), placement, nil, bindingsOf(fresh)); err != nil {
 		t.Fatal(err)
 	}
 	if fresh[0].Spec.State != scheduled {
@@ -120,7 +120,7 @@ func play(t *testing.T, seed uint64, dice *rand.Rand, pace Pace, all []maker) {
 		if round > 200 {
 			t.Fatalf("seed %d: the rollout does not end: %+v", seed, pace)
 		}
-		steps := Plan(objects(all), goal{snapshot: "new"}.look(brake{}), pace, now)
+		steps := Plan(bindingsOf(all), goal{snapshot: "new"}.look(brake{}), pace, now)
 		for _, b := range steps.Update {
 			*find(all, b) = binding(b.GetName(), bound, "new")
 		}
@@ -160,7 +160,7 @@ func done(all []maker) bool {
 	return !slices.ContainsFunc(all, func(m maker) bool { return m.Spec.State != bound || m.Spec.ResourceSnapshotName != "new" })
 }
 
-func objects(all []maker) []placementv1beta1.BindingObject {
+func bindingsOf(all []maker) []placementv1beta1.BindingObject {
 	var list []placementv1beta1.BindingObject
 	for _, m := range all {
 		list = append(list, m.ClusterResourceBinding)

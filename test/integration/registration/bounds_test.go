@@ -35,7 +35,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster/agent/enroll"
-	"fleetgate.io/fleetgate/pkg/cluster/agent/events"
+	"fleetgate.io/fleetgate/pkg/cluster/agent/hubevents"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/membership"
 	"fleetgate.io/fleetgate/test/expect"
 )
@@ -62,7 +62,7 @@ func recorderOf(config *rest.Config) events.EventRecorder {
 	GinkgoHelper()
 	manager, err := ctrl.NewManager(config, ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}})
 	Expect(err).NotTo(HaveOccurred())
-	agents, err := events.Of(manager)
+	agents, err := hubevents.Of(manager)
 	Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -62,12 +62,12 @@ var _ = Describe("The gateway's account", func() {
 	It("is known to the gateway by its current token", func(ctx SpecContext) {
 		clientset, err := kubernetes.NewForConfig(readable(hub.Config()))
 		Expect(err).NotTo(HaveOccurred())
-		credentials := credentials.NewCredentials(clientset)
-		_, err = credentials.Credential(memberName)
+		current := credentials.NewCredentials(clientset)
+		_, err = current.Credential(memberName)
 		Expect(err).To(MatchError(credentials.ErrNoCredential))
-		startCredentials(credentials)
-		Eventually(credentials.Synced()).Should(BeClosed())
-		_, err = credentials.Credential(memberName)
+		startCredentials(current)
+		Eventually(current.Synced()).Should(BeClosed())
+		_, err = current.Credential(memberName)
 		Expect(err).To(MatchError(And(ContainSubstring(memberName), ContainSubstring("ManagedServiceAccount fleet-member-m1/cluster-gateway"))))
 
 		agent := startAgent(ctx, clock.RealClock{})
@@ -76,23 +76,23 @@ var _ = Describe("The gateway's account", func() {
 		expectToken(ctx, "not-the-gateways")
 		Eventually(func(g Gomega) {
 			secret := expectToken(ctx, authenticationv1beta1.GatewayAccount)
-			credential, err := credentials.Credential(memberName)
+			credential, err := current.Credential(memberName)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(credential.Token).To(Equal(string(secret.Data["token"])))
 			g.Expect(credential.CA).To(Equal(member.CABundle))
 		}).Should(Succeed())
-		first, err := credentials.Credential(memberName)
+		first, err := current.Credential(memberName)
 		Expect(err).NotTo(HaveOccurred())
 
 		By("rotating")
 		secret := expectToken(ctx, authenticationv1beta1.GatewayAccount)
 		Expect(hubClient.Delete(ctx, secret)).To(Succeed())
 		Eventually(func(g Gomega) {
-			current, err := secretOf(ctx, authenticationv1beta1.GatewayAccount)
+			rotated, err := secretOf(ctx, authenticationv1beta1.GatewayAccount)
 			g.Expect(err).NotTo(HaveOccurred())
-			credential, err := credentials.Credential(memberName)
+			credential, err := current.Credential(memberName)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(credential.Token).To(Equal(string(current.Data["token"])))
+			g.Expect(credential.Token).To(Equal(string(rotated.Data["token"])))
 			g.Expect(credential.Token).NotTo(Equal(first.Token))
 		}).Should(Succeed())
 
@@ -101,21 +101,21 @@ var _ = Describe("The gateway's account", func() {
 		Expect(hubClient.Delete(ctx, account)).To(Succeed())
 		// The hub's garbage collector learns of new kinds every 30 seconds only.
 		Eventually(func() error {
-			_, err := credentials.Credential(memberName)
+			_, err := current.Credential(memberName)
 			return err
 		}).WithTimeout(2 * time.Minute).Should(MatchError(credentials.ErrNoCredential))
 	})
 })
 
-func startCredentials(credentials *credentials.Credentials) (stop func()) {
+func startCredentials(current *credentials.Credentials) (stop func()) {
 	GinkgoHelper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- credentials.Start(ctx) }()
+	go func() { done <- current.Start(ctx) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		Eventually(done).Should(Receive(BeNil()))
-		keepers.add(credentials)
+		keepers.add(current)
 	})
 	DeferCleanup(stop)
 	return stop

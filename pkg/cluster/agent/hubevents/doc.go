@@ -9,4 +9,4 @@
 // use these names, one after the other. The hub forgets an event after an hour, and its name
 // can be used again; as long as all are taken, further events are dropped. What became of
 // something is in its conditions, which tell the same.
-package events
+package hubevents
