@@ -128,7 +128,7 @@ func ofTheHub(field string) bool {
 }
 
 func TestTheTableOfRulesIsDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/placement.md")
+	page, err := os.ReadFile("../../../docs/placed-resources.md")
 	if err != nil {
 		t.Fatal(err)
 	}

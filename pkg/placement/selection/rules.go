@@ -14,7 +14,7 @@ import (
 type rule struct {
 	// kinds are none for all.
 	kinds []schema.GroupKind
-	// field is how docs/placement.md names what the rule is about.
+	// field is how docs/placed-resources.md names what the rule is about.
 	field string
 	cut   func(object map[string]any, by writers)
 }

@@ -17,12 +17,12 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/simulate"
 )
 
-// TestExamplesOfTheDocumentDecideAsItSays: docs/placement.md, and what is about its fleet too,
+// TestExamplesOfTheDocumentDecideAsItSays: docs/placement.md, and pages that use its fleet,
 // mark each example with a comment, "# simulate:" with the members that it gets in
 // that fleet, or "# apply".
 func TestExamplesOfTheDocumentDecideAsItSays(t *testing.T) {
 	var text []byte
-	for _, page := range []string{"placement.md", "coming-from.md"} {
+	for _, page := range []string{"placement.md", "rollout.md", "eviction.md", "overrides.md", "placed-resources.md", "coming-from.md"} {
 		content, err := os.ReadFile("../../../docs/" + page)
 		if err != nil {
 			t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -19,17 +18,14 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// examples are the pieces of YAML of docs/manifestworks.md that are of ManifestWorks, in their
-// order. Those of ManifestWorkReplicaSets test/integration/replicasets applies.
+// examples are the pieces of YAML of docs/manifestworks.md, in their order.
 func examples() []string {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "manifestworks.md"))
 	Expect(err).NotTo(HaveOccurred())
 	var all []string
 	for _, found := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1) {
-		if !strings.Contains(string(found[1]), "placementRefs") {
-			all = append(all, string(found[1]))
-		}
+		all = append(all, string(found[1]))
 	}
 	return all
 }

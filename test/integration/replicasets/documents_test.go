@@ -21,11 +21,11 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// examples are the pieces of YAML of docs/manifestworks.md that are of ManifestWorkReplicaSets,
+// examples are the pieces of YAML of docs/manifestworkreplicasets.md,
 // the first as it stands and what others change of it.
 func examples() []string {
 	GinkgoHelper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "manifestworks.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "manifestworkreplicasets.md"))
 	Expect(err).NotTo(HaveOccurred())
 	var all []string
 	for _, found := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
@@ -37,7 +37,7 @@ func examples() []string {
 	return all
 }
 
-var _ = Describe("The examples of docs/manifestworks.md", func() {
+var _ = Describe("The examples of docs/manifestworkreplicasets.md", func() {
 	It("are rolled out: the first, as it stands, to the canary first, and the others when that is done", func(ctx SpecContext) {
 		pieces := examples()
 		set := &workv1alpha1.ManifestWorkReplicaSet{}
