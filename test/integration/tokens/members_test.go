@@ -28,8 +28,8 @@ var _ = Describe("Two members of one hub", func() {
 	It("have accounts of the same name with nothing in common", func(ctx SpecContext) {
 		clientset, err := kubernetes.NewForConfig(readable(hub.Config()))
 		Expect(err).NotTo(HaveOccurred())
-		credentials := credentials.NewCredentials(clientset)
-		startCredentials(credentials)
+		current := credentials.NewCredentials(clientset)
+		startCredentials(current)
 		tokens := map[*place]string{}
 		for _, p := range []*place{first, second} {
 			p.startAgent(ctx, p.hubConfigOfAgent(ctx), clock.RealClock{})
@@ -38,7 +38,7 @@ var _ = Describe("Two members of one hub", func() {
 		for _, p := range []*place{first, second} {
 			tokens[p] = string(p.expectToken(ctx, authenticationv1beta1.GatewayAccount).Data["token"])
 			Expect(p.reviewed(ctx, tokens[p])).To(BeTrue())
-			Eventually(func() (credentials.Credential, error) { return credentials.Credential(p.name) }).
+			Eventually(func() (credentials.Credential, error) { return current.Credential(p.name) }).
 				Should(Equal(credentials.Credential{Token: tokens[p], CA: p.cluster.CABundle}))
 		}
 		Expect(first.reviewed(ctx, tokens[second])).To(BeFalse())
@@ -52,7 +52,7 @@ var _ = Describe("Two members of one hub", func() {
 		// The member believes an answer about a token for some seconds.
 		Eventually(second.reviewed).WithArguments(ctx, tokens[second]).Should(BeFalse())
 		Expect(first.reviewed(ctx, tokens[first])).To(BeTrue())
-		Expect(credentials.Credential(first.name)).To(HaveField("Token", tokens[first]))
+		Expect(current.Credential(first.name)).To(HaveField("Token", tokens[first]))
 	})
 
 	It("get at nothing of each other's", func(ctx SpecContext) {
