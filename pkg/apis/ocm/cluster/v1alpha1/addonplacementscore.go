@@ -54,5 +54,5 @@ type AddOnPlacementScoreItem struct {
 type AddOnPlacementScoreList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
-	Items []AddOnPlacementScore `json:"items"`
+	Items           []AddOnPlacementScore `json:"items"`
 }

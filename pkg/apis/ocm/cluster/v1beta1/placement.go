@@ -281,5 +281,5 @@ type DecisionGroupStatus struct {
 type PlacementList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
-	Items []Placement `json:"items"`
+	Items           []Placement `json:"items"`
 }

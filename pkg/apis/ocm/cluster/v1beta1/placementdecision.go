@@ -53,5 +53,5 @@ type ClusterDecision struct {
 type PlacementDecisionList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
-	Items []PlacementDecision `json:"items"`
+	Items           []PlacementDecision `json:"items"`
 }

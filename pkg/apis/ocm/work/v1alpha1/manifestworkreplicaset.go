@@ -182,5 +182,5 @@ type ManifestWorkReplicaSetSummary struct {
 type ManifestWorkReplicaSetList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
-	Items []ManifestWorkReplicaSet `json:"items"`
+	Items           []ManifestWorkReplicaSet `json:"items"`
 }
