@@ -38,9 +38,9 @@ const (
 	// LabelManagedServiceAccountValue is the only value of LabelManagedServiceAccount.
 	LabelManagedServiceAccountValue = "true"
 
-	// LabelAskedFrom is on a ManagedServiceAccount in a member's namespace that the hub created for
-	// one of the same name in another namespace, which an administrator assigned to that member.
-	// Its value is that namespace. The hub writes it.
+	// LabelAskedFrom is on a ManagedServiceAccount in a member's namespace. The hub created it for
+	// one of the same name in another namespace, which an administrator assigned to the member. The
+	// value is that namespace. The hub writes it.
 	LabelAskedFrom = "fleetgate.io/asked-from"
 
 	// LabelArgoCD, with the value LabelArgoCDValue on a MemberCluster, requests a Secret for Argo
@@ -71,9 +71,9 @@ const (
 	AnnotationGivenTo = "fleetgate.io/given-to"
 
 	// AnnotationHeldFor is on a ServiceAccount on a member that another product's agent managed
-	// when fleetgate's agent adopted it. Its value is the agent's namespace, the UID of the
-	// ManagedServiceAccount and that of the ServiceAccount, separated by slashes. The agent writes
-	// it.
+	// when fleetgate's agent, with --adopt, found it. Its value is the agent's namespace, the UID
+	// of the ManagedServiceAccount and that of the ServiceAccount, separated by slashes. The agent
+	// writes it.
 	AnnotationHeldFor = "fleetgate.io/held-for"
 )
 

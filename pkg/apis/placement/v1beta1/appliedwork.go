@@ -9,7 +9,7 @@ import (
 )
 
 // AppliedWork lists the objects on a member that belong to one Work, and is their owner. It has the
-// Work's name.
+// Work's name. The agent writes it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

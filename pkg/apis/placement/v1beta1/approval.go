@@ -66,7 +66,8 @@ func AfterStageApprovalName(updateRun, stage string) string {
 	return updateRun + "-after-" + stage
 }
 
-// ClusterApprovalRequest asks a user to approve the next step of a ClusterStagedUpdateRun.
+// ClusterApprovalRequest asks a user to approve the next step of a ClusterStagedUpdateRun. The hub
+// creates it; to approve, set the condition Approved.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -109,6 +110,7 @@ type ClusterApprovalRequestList struct {
 }
 
 // ApprovalRequest asks a user to approve the next step of a StagedUpdateRun in the same namespace.
+// The hub creates it; to approve, set the condition Approved.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

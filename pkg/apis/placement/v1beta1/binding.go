@@ -77,7 +77,8 @@ var (
 	_ BindingObject = (*ResourceBinding)(nil)
 )
 
-// ClusterResourceBinding binds a ClusterResourcePlacement to one member.
+// ClusterResourceBinding binds a ClusterResourcePlacement to one member. The scheduler creates it,
+// the rollout sets its snapshots, and the hub creates Works from it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -121,7 +122,8 @@ type ClusterResourceBindingList struct {
 	Items           []ClusterResourceBinding `json:"items"`
 }
 
-// ResourceBinding binds a ResourcePlacement to one member.
+// ResourceBinding binds a ResourcePlacement to one member. The scheduler creates it, the rollout
+// sets its snapshots, and the hub creates Works from it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

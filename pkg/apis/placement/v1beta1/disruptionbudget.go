@@ -19,7 +19,7 @@ type ClusterResourcePlacementDisruptionBudget struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the limit.
+	// spec is the limit. A user writes it.
 	//
 	// +required
 	Spec PlacementDisruptionBudgetSpec `json:"spec"`

@@ -21,7 +21,7 @@ func OverrideSnapshotName(override string, index int) string {
 	return override + "-" + strconv.Itoa(index)
 }
 
-// ClusterResourceOverrideSnapshot is a revision of a ClusterResourceOverride.
+// ClusterResourceOverrideSnapshot is a revision of a ClusterResourceOverride. The hub writes it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,categories={fleet,fleet-placement}
@@ -59,7 +59,7 @@ type ClusterResourceOverrideSnapshotSpec struct {
 	OverrideHash []byte `json:"overrideHash"`
 }
 
-// ResourceOverrideSnapshot is a revision of a ResourceOverride.
+// ResourceOverrideSnapshot is a revision of a ResourceOverride. The hub writes it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,categories={fleet,fleet-placement}

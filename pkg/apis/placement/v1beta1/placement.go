@@ -88,7 +88,7 @@ type ClusterResourcePlacement struct {
 	// +kubebuilder:validation:XValidation:rule="!has(oldSelf.statusReportingScope) || oldSelf.statusReportingScope == self.statusReportingScope",message="statusReportingScope is immutable"
 	Spec PlacementSpec `json:"spec"`
 
-	// status is the observed state.
+	// status is the observed state. The hub writes it.
 	//
 	// +optional
 	Status PlacementStatus `json:"status,omitzero"`
@@ -143,7 +143,7 @@ type ResourcePlacement struct {
 	// +required
 	Spec PlacementSpec `json:"spec"`
 
-	// status is the observed state.
+	// status is the observed state. The hub writes it.
 	//
 	// +optional
 	Status PlacementStatus `json:"status,omitzero"`

@@ -352,7 +352,7 @@ type PatchDetail struct {
 }
 
 // ClusterResourcePlacementStatus copies the status of a ClusterResourcePlacement of the same name
-// into the namespace that it selects, for users who can read only that.
+// into the namespace that it selects, for users who can read only that. The hub writes it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,shortName=crps,categories={fleet,fleet-placement}

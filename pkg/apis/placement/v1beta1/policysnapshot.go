@@ -46,7 +46,7 @@ var (
 )
 
 // ClusterSchedulingPolicySnapshot is a revision of a ClusterResourcePlacement's policy, with the
-// scheduler's decisions.
+// scheduler's decisions. The hub writes it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -88,7 +88,7 @@ type ClusterSchedulingPolicySnapshotList struct {
 }
 
 // SchedulingPolicySnapshot is a revision of a ResourcePlacement's policy, with the scheduler's
-// decisions.
+// decisions. The hub writes it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -69,9 +69,9 @@ var (
 	_ ResourceSnapshotObject = (*ResourceSnapshot)(nil)
 )
 
-// ClusterResourceSnapshot is a revision of resources that a ClusterResourcePlacement selects.
-// Snapshots with the same index form a group: resources that do not fit into the master are in the
-// others.
+// ClusterResourceSnapshot is a revision of resources that a ClusterResourcePlacement selects. The
+// hub writes it. Snapshots with the same index form a group: resources that do not fit into the
+// master are in the others.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -89,7 +89,7 @@ type ClusterResourceSnapshot struct {
 	// +required
 	Spec ResourceSnapshotSpec `json:"spec"`
 
-	// status of the snapshot.
+	// status is not written.
 	//
 	// +optional
 	Status ResourceSnapshotStatus `json:"status,omitzero"`
@@ -110,8 +110,9 @@ type ClusterResourceSnapshotList struct {
 	Items           []ClusterResourceSnapshot `json:"items"`
 }
 
-// ResourceSnapshot is a revision of resources that a ResourcePlacement selects. Snapshots with the
-// same index form a group: resources that do not fit into the master are in the others.
+// ResourceSnapshot is a revision of resources that a ResourcePlacement selects. The hub writes it.
+// Snapshots with the same index form a group: resources that do not fit into the master are in the
+// others.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -129,7 +130,7 @@ type ResourceSnapshot struct {
 	// +required
 	Spec ResourceSnapshotSpec `json:"spec"`
 
-	// status of the snapshot.
+	// status is not written.
 	//
 	// +optional
 	Status ResourceSnapshotStatus `json:"status,omitzero"`
@@ -170,7 +171,7 @@ type Manifest struct {
 
 // ResourceSnapshotStatus is the status of a resource snapshot.
 type ResourceSnapshotStatus struct {
-	// conditions of the snapshot.
+	// conditions are not written.
 	//
 	// +optional
 	// +listType=map

@@ -106,12 +106,12 @@ type ClusterStagedUpdateRun struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the desired state.
+	// spec is the desired state. A user writes it.
 	//
 	// +required
 	Spec UpdateRunSpec `json:"spec"`
 
-	// status is the observed state.
+	// status is the observed state. The hub writes it.
 	//
 	// +optional
 	Status UpdateRunStatus `json:"status,omitzero"`
@@ -154,12 +154,12 @@ type StagedUpdateRun struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the desired state.
+	// spec is the desired state. A user writes it.
 	//
 	// +required
 	Spec UpdateRunSpec `json:"spec"`
 
-	// status is the observed state.
+	// status is the observed state. The hub writes it.
 	//
 	// +optional
 	Status UpdateRunStatus `json:"status,omitzero"`

@@ -121,9 +121,8 @@ const (
 	// ConditionRemoved is False while a deleted Work waits for objects to disappear, and while the
 	// agent lacks the rights to remove objects that left a Work.
 	ConditionRemoved = "Removed"
-	// ConditionHeld is True while the agent retains objects that are no longer in the Work because
-	// the hub was restored to an earlier state, or because another Work of the same name had
-	// applied them.
+	// ConditionHeld is True while the agent retains objects that are no longer in the Work. The hub
+	// was restored to an earlier state, or another Work of the same name had applied the objects.
 	ConditionHeld = "Held"
 )
 
@@ -224,7 +223,8 @@ func workNameBase(namespace, placement string) string {
 	return namespace + "." + placement
 }
 
-// Work is a set of objects to apply on a member. It is in the member's namespace on the hub.
+// Work is a set of objects for one member, in the member's namespace on the hub. The hub writes it;
+// the agent applies the objects and writes the status.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -15,7 +15,8 @@ const (
 	DecisionGroupNameLabel = GroupName + "/decision-group-name"
 )
 
-// PlacementDecision lists clusters that a Placement selected.
+// PlacementDecision lists clusters that a Placement selected. The controller that decides writes
+// it; add-ons and ManifestWorkReplicaSets read it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced

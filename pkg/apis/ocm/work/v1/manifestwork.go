@@ -23,7 +23,8 @@ const (
 	DefaultFieldManager = "work-agent"
 )
 
-// ManifestWork is a list of manifests for the cluster whose name is its namespace.
+// ManifestWork is a list of manifests for the cluster whose name is its namespace. The agent of
+// that cluster applies them.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced
