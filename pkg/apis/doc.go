@@ -1,24 +1,24 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apis is the root of the API groups, a folder for each group and
-// version. It holds no code of its own.
+// Package apis is the root of the API groups, with a folder for each group and version. It has no
+// code.
 //
-//	cluster         the inventory: members, and what hub and agent tell each other
-//	placement       what goes where, and how it got there
-//	registration    how a cluster becomes a member
-//	authentication  rotating tokens of service accounts on members
-//	gateway         the way into a member (aggregated, no CRD)
-//	tunnel          where agents' tunnels come in (aggregated, no CRD)
-//	multicluster    how members are published to other clients
-//	ocm             kinds of Open Cluster Management; work is what one cluster is to have,
-//	                cluster for which clusters, and how these are come to
-//	admission       immutability of other objects: the only group of our own that
-//	                users write
-//	crds            the CRDs, generated from the types, embedded
-//	openapi         the descriptions of the aggregated groups, generated
+//	cluster         inventory: members, and the status that agents report
+//	placement       selection, rollout and status of resources on members
+//	registration    registration of clusters
+//	authentication  rotated tokens of service accounts on members
+//	gateway         access to members (aggregated, no CRD)
+//	tunnel          endpoint of agents' tunnels (aggregated, no CRD)
+//	multicluster    publication of members to other clients
+//	ocm             kinds of Open Cluster Management: work (objects of one cluster),
+//	                cluster (clusters, sets and placements)
+//	admission       immutability of other objects: fleetgate's own group for users
+//	view            groups of members that are read like one cluster
+//	azurefleet      first API of KubeFleet (fleet.azure.com)
+//	crds            generated CRDs, embedded
+//	openapi         generated schemas of the aggregated groups
 //
-// The types are written after the public APIs of the same names: a manifest
-// that works there means the same here, field for field. Packages under this
-// one import nothing else of fleetgate.
+// The types follow the public APIs of the same names: a manifest for these has the same meaning
+// here, for every field. Packages below this one import nothing else of fleetgate.
 package apis

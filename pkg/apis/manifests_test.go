@@ -60,21 +60,20 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-// A manifest that users have must mean the same to our types: each fixture is
-// read strictly, so that no field of it is unknown, and must come out as it
-// went in.
-func TestManifestsSurviveOurTypes(t *testing.T) {
+// Users' manifests must have the same meaning with fleetgate's types: each fixture is decoded
+// strictly, so that no field is unknown, and must not change in a round trip.
+func TestTypes_KeepManifestsUnchanged(t *testing.T) {
 	scheme := newScheme(t)
 	paths, err := filepath.Glob("testdata/*.yaml")
 	if err != nil || len(paths) == 0 {
-		t.Fatalf("No fixtures: %v", err)
+		t.Fatalf("Finding fixtures: %v", err)
 	}
 	for _, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml"), func(t *testing.T) { survives(t, scheme, path) })
 	}
 }
 
-// survives fails if our types do not know a field of the object in a file, or lose one.
+// survives fails if the types do not know a field of the object in a file, or lose one.
 func survives(t *testing.T, scheme *runtime.Scheme, path string) {
 	in, err := os.ReadFile(path)
 	if err != nil {
@@ -93,37 +92,37 @@ func survives(t *testing.T, scheme *runtime.Scheme, path string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(before, values(t, out)); diff != "" {
-		t.Errorf("The object changed on its way (-in +out):\n%s", diff)
+		t.Errorf("The object changed in the round trip (-in +out):\n%s", diff)
 	}
 }
 
-// What a version stored on hubs and members, by its gateway and agents, is read by those of
-// today: no field of it is unknown to our types, and it is written back as it was. (A duration is
-// in Go's own form there: another text of a user for as long a time is written back in that.) A
-// release adds what it stores.
-func TestWhatVersionsOfBeforeHaveStoredIsReadAsItIs(t *testing.T) {
+// Objects that previous versions of gateway and agents stored on hubs and members must be read by
+// this version: no field is unknown, and the objects are written back unchanged. (Durations are in
+// Go's canonical form there: any other form of the same duration is rewritten.) A release adds the
+// objects that it stores.
+func TestTypes_KeepStoredObjectsUnchanged(t *testing.T) {
 	scheme := newScheme(t)
 	if err := placementv1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	paths, err := filepath.Glob("testdata/stored/*/*.yaml")
 	if err != nil || len(paths) == 0 {
-		t.Fatalf("No stored objects: %v", err)
+		t.Fatalf("Finding stored objects: %v", err)
 	}
 	for _, path := range paths {
 		t.Run(strings.TrimPrefix(path, "testdata/stored/"), func(t *testing.T) { survives(t, scheme, path) })
 	}
 }
 
-// storedByOthers are the kinds of which gateway and agents write nothing: hubs that Azure manages
-// have their own, and claims about a cluster are made on it by whoever knows.
+// storedByOthers are kinds that gateway and agents do not write: hubs that Azure manages have their
+// own objects, and users create claims on a cluster.
 var storedByOthers = map[schema.GroupKind]bool{
 	{Group: "fleet.azure.com", Kind: "MemberCluster"}:                   true,
 	{Group: "fleet.azure.com", Kind: "InternalMemberCluster"}:           true,
 	{Group: "cluster.open-cluster-management.io", Kind: "ClusterClaim"}: true,
 }
 
-func TestOfEveryKindThatIsStoredItIsKnownHowItWas(t *testing.T) {
+func TestStoredKinds_HaveAFixture(t *testing.T) {
 	paths, err := filepath.Glob("testdata/stored/*/*.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -146,12 +145,12 @@ func TestOfEveryKindThatIsStoredItIsKnownHowItWas(t *testing.T) {
 	}
 	for _, crd := range all {
 		if kind := (schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}); !known[kind] && !storedByOthers[kind] {
-			t.Errorf("of %s it is not known: put one as a hub or member has it below testdata/stored/<version>", kind)
+			t.Errorf("%s has no stored object: add one, as a hub or member stores it, to testdata/stored/<version>", kind)
 		}
 	}
 }
 
-func TestEveryKindHasAFixture(t *testing.T) {
+func TestKinds_HaveAFixture(t *testing.T) {
 	for gvk := range newScheme(t).AllKnownTypes() {
 		if !strings.Contains(gvk.Group, ".") || gvk.Version == runtime.APIVersionInternal ||
 			strings.HasSuffix(gvk.Kind, "List") || strings.HasSuffix(gvk.Kind, "Options") || gvk.Kind == "WatchEvent" {

@@ -36,7 +36,7 @@ var jsonOtherwise = map[string]string{
 	"pkg/webhook/placement.go":             ofReviews,
 	"pkg/webhook/managedcluster.go":        ofReviews,
 	"pkg/webhook/clusterconfigurations.go": ofReviews,
-	"pkg/webhook/validation/envelope.go":        ofReviews,
+	"pkg/webhook/validation/envelope.go":   ofReviews,
 
 	"pkg/install/putright.go":                           ofObjects,
 	"pkg/placement/snapshot/contents.go":                ofObjects,
@@ -77,9 +77,10 @@ var jsonOtherwise = map[string]string{
 	"pkg/apiserver/fleetview/splice/mark.go":            ofItems,
 	"pkg/apiserver/fleetview/splice/scan.go":            ofItems,
 	"pkg/apiserver/fleetview/splice/stream.go":          ofItems,
-	"cmd/kubectl-fleetgate/app/":                           ofPeople,
-	"pkg/console/":                          ofPeople,
-	"pkg/cluster/agent/enroll/admission.go": ofHub,
+	"cmd/kubectl-fleetgate/app/":                        ofPeople,
+	"pkg/inspect/":                                      ofPeople,
+	"pkg/console/":                                      ofPeople,
+	"pkg/cluster/agent/enroll/admission.go":             ofHub,
 }
 
 // TestJSONOfOthersIsReadWithinBounds has whoever reads JSON anew say why it is bounded.

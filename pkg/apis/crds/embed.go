@@ -1,16 +1,15 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crds holds the CustomResourceDefinitions of every group that is
-// stored in the hub's or a member's API server, as the Go types beside this
-// package generate them.
+// Package crds holds the CustomResourceDefinitions of all groups that the hub's or a member's API
+// server stores. They are generated from the Go types beside this package.
 //
-// The YAML files are embedded: the gateway's installer, the agent, the charts
-// and the tests all use what ships. The groups that the gateway serves itself
-// (cluster.core.oam.dev, tunnel.fleetgate.io) have no CRDs.
+// The YAML files are embedded: the gateway's installer, the agent, the charts and the tests use the
+// same files. The groups that the gateway serves itself (cluster.core.oam.dev, tunnel.fleetgate.io)
+// have no CRDs.
 //
-// Do not edit the YAML: change the Go types, or the table of served versions in
-// hack/crdgen, and run make generate.
+// Do not edit the YAML: change the Go types, or the table of served versions in hack/crdgen, and
+// run make generate.
 package crds
 
 import (
@@ -25,15 +24,15 @@ import (
 //go:embed *.yaml
 var files embed.FS
 
-// The CRDs that are installed on members, and not on the hub: of the records of what was
-// brought there, and of what a cluster says of itself.
+// CRDs that are installed on members and not on the hub: records of applied objects, and claims of
+// a cluster.
 const (
 	AppliedWorks         = "appliedworks.placement.kubernetes-fleet.io"
 	AppliedManifestWorks = "appliedmanifestworks.work.open-cluster-management.io"
 	ClusterClaims        = "clusterclaims.cluster.open-cluster-management.io"
 )
 
-// All returns every CRD in the order of its file's name. The caller owns them.
+// All returns every CRD, in order of file name. The caller can modify them.
 func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	entries, err := files.ReadDir(".")
 	if err != nil {
@@ -50,21 +49,21 @@ func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return crds, nil
 }
 
-// ForHub returns the CRDs that belong on a hub, of the given API groups.
+// ForHub returns the CRDs of the given API groups that are installed on a hub.
 func ForHub(groups ...string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return where(func(crd *apiextensionsv1.CustomResourceDefinition) bool {
 		return !isForMembers(crd) && slices.Contains(groups, crd.Spec.Group)
 	})
 }
 
-// ForMember returns the CRDs that belong on a member, of the given API groups.
+// ForMember returns the CRDs of the given API groups that are installed on a member.
 func ForMember(groups ...string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return where(func(crd *apiextensionsv1.CustomResourceDefinition) bool {
 		return isForMembers(crd) && slices.Contains(groups, crd.Spec.Group)
 	})
 }
 
-// Named returns the CRDs of the given names, such as those of a part of a group.
+// Named returns the CRDs with the given names.
 func Named(names ...string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return where(func(crd *apiextensionsv1.CustomResourceDefinition) bool { return slices.Contains(names, crd.Name) })
 }

@@ -26,7 +26,7 @@ func all(t *testing.T) []*apiextensionsv1.CustomResourceDefinition {
 	return crds
 }
 
-func TestEveryCRDIsValid(t *testing.T) {
+func TestCRDs_AreValid(t *testing.T) {
 	for _, crd := range all(t) {
 		apiextensionsv1.SetDefaults_CustomResourceDefinition(crd)
 		apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
@@ -45,9 +45,9 @@ func TestEveryCRDIsValid(t *testing.T) {
 	}
 }
 
-// kubectl apply keeps a copy of the object in an annotation, and annotations
-// may have 256 KiB in all.
-func TestEveryCRDFitsIntoAnAnnotation(t *testing.T) {
+// kubectl apply stores a copy of the object in an annotation. All annotations of an object can have
+// 256 KiB.
+func TestCRDs_FitIntoAnAnnotation(t *testing.T) {
 	for _, crd := range all(t) {
 		encoded, err := json.Marshal(crd)
 		if err != nil {
@@ -59,7 +59,7 @@ func TestEveryCRDFitsIntoAnAnnotation(t *testing.T) {
 	}
 }
 
-func TestNothingConvertsSoEveryVersionHasTheSameFields(t *testing.T) {
+func TestCRDs_HaveTheSameFieldsInEveryVersion(t *testing.T) {
 	for _, crd := range all(t) {
 		if crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy != apiextensionsv1.NoneConverter {
 			t.Errorf("%s has conversion %s", crd.Name, crd.Spec.Conversion.Strategy)
@@ -84,7 +84,7 @@ func TestNothingConvertsSoEveryVersionHasTheSameFields(t *testing.T) {
 	}
 }
 
-// fields are the paths of all fields of a schema.
+// fields returns the paths of all fields of a schema.
 func fields(schema *apiextensionsv1.JSONSchemaProps) map[string]bool {
 	paths := map[string]bool{}
 	var walk func(path string, schema *apiextensionsv1.JSONSchemaProps)
@@ -104,7 +104,7 @@ func fields(schema *apiextensionsv1.JSONSchemaProps) map[string]bool {
 	return paths
 }
 
-func TestHubAndMemberGetTheirCRDs(t *testing.T) {
+func TestForHubAndForMember_ReturnTheirCRDs(t *testing.T) {
 	names := func(crds []*apiextensionsv1.CustomResourceDefinition, err error) []string {
 		t.Helper()
 		if err != nil {
@@ -118,26 +118,26 @@ func TestHubAndMemberGetTheirCRDs(t *testing.T) {
 	}
 	hub := names(ForHub("placement.kubernetes-fleet.io"))
 	if len(hub) != 24 || slices.Contains(hub, AppliedWorks) {
-		t.Errorf("a hub with placements gets %d CRDs %v, want 24 without %s", len(hub), hub, AppliedWorks)
+		t.Errorf("ForHub(placement) = %d CRDs %v, want 24 without %s", len(hub), hub, AppliedWorks)
 	}
 	if member := names(ForMember("placement.kubernetes-fleet.io")); !slices.Equal(member, []string{AppliedWorks}) {
-		t.Errorf("a member with Works gets %v, want %s only", member, AppliedWorks)
+		t.Errorf("ForMember(placement) = %v, want %s only", member, AppliedWorks)
 	}
 	const works = "work.open-cluster-management.io"
 	if hub := names(ForHub(works)); !slices.Equal(hub, []string{"manifestworkreplicasets." + works, "manifestworks." + works}) {
-		t.Errorf("a hub with ManifestWorks gets %v", hub)
+		t.Errorf("ForHub(work) = %v", hub)
 	}
 	if member := names(ForMember(works)); !slices.Equal(member, []string{AppliedManifestWorks}) {
-		t.Errorf("a member with ManifestWorks gets %v, want %s only", member, AppliedManifestWorks)
+		t.Errorf("ForMember(work) = %v, want %s only", member, AppliedManifestWorks)
 	}
 	const clusters = "cluster.open-cluster-management.io"
 	if hub := names(ForHub(clusters)); !slices.Contains(hub, "managedclusters."+clusters) || slices.Contains(hub, ClusterClaims) {
-		t.Errorf("a hub with ManagedClusters gets %v, want them and not %s", hub, ClusterClaims)
+		t.Errorf("ForHub(cluster) = %v, want managedclusters and not %s", hub, ClusterClaims)
 	}
 	if member := names(ForMember(clusters)); !slices.Equal(member, []string{ClusterClaims}) {
-		t.Errorf("a member of a ManagedCluster gets %v, want %s only", member, ClusterClaims)
+		t.Errorf("ForMember(cluster) = %v, want %s only", member, ClusterClaims)
 	}
 	if none := append(names(ForHub()), names(ForMember())...); len(none) > 0 {
-		t.Errorf("without any group there are %v", none)
+		t.Errorf("CRDs without a group: %v", none)
 	}
 }

@@ -3,8 +3,8 @@
 
 package crds
 
-// Placements are the kinds of what Open Cluster Management's Placements are decided with,
-// beside those of clusters.
+// Placements returns the names of the CRDs that Open Cluster Management's Placements need, except
+// those of clusters.
 func Placements() []string {
 	const group = ".cluster.open-cluster-management.io"
 	return []string{"placements" + group, "placementdecisions" + group, "addonplacementscores" + group}

@@ -1,8 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package openapi describes, for the gateway's aggregated API server, the types
-// of the groups that it serves: cluster.core.oam.dev and tunnel.fleetgate.io,
-// and what they use of Kubernetes' own. All of it is generated. The groups that
-// are CRDs describe themselves.
+// Package openapi holds the generated OpenAPI schemas of the gateway's aggregated API server: of
+// the types in cluster.core.oam.dev and tunnel.fleetgate.io, and of the Kubernetes types that they
+// use. CRDs contain their own schemas.
 package openapi

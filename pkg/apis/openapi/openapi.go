@@ -14,12 +14,11 @@ import (
 	"fleetgate.io/fleetgate/pkg/apis/openapi/internal/served"
 )
 
-// GetOpenAPIDefinitions are the descriptions of all types that the aggregated
-// API server serves, by model name: it is what that server's OpenAPI
-// configuration asks for.
+// GetOpenAPIDefinitions returns the schemas of all types that the aggregated API server serves, by
+// model name, in the form of that server's OpenAPI configuration.
 //
-// The descriptions of Kubernetes' own types are those of the hub's aggregator,
-// which puts ours beside its own: two that differed would clash there.
+// The schemas of Kubernetes types must equal those of the hub's aggregator. It merges both, and
+// different ones would conflict.
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	definitions := aggregator.GetOpenAPIDefinitions(ref)
 	byModelName := func(name string) spec.Ref { return ref(modelName(name)) }
@@ -32,10 +31,9 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 	return definitions
 }
 
-// modelName is the model name of a type that the generator knew only by its Go
-// path, since it lies outside the packages that it read: model names of
-// Kubernetes' packages are their paths turned around. What is no path is a
-// model name already.
+// modelName returns the model name of a type that the generator knows only by its Go path, because
+// it is outside of the packages that it read. Model names of Kubernetes types are their reversed
+// paths. A name that is not a path is a model name already.
 func modelName(name string) string {
 	if !strings.Contains(name, "/") {
 		return name

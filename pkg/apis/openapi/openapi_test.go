@@ -24,7 +24,7 @@ func definitions() (all map[string]common.OpenAPIDefinition, refs map[string]boo
 	return all, refs
 }
 
-func TestEveryServedTypeIsDescribed(t *testing.T) {
+func TestGetOpenAPIDefinitions_HasEveryServedType(t *testing.T) {
 	all, _ := definitions()
 	for _, name := range []string{
 		gatewayv1alpha1.ClusterGateway{}.OpenAPIModelName(),
@@ -38,22 +38,22 @@ func TestEveryServedTypeIsDescribed(t *testing.T) {
 		metav1.WatchEvent{}.OpenAPIModelName(),
 	} {
 		if _, ok := all[name]; !ok {
-			t.Errorf("%s is not described", name)
+			t.Errorf("%s has no schema", name)
 		}
 	}
 }
 
-func TestNoDescriptionRefersToAnotherThatIsMissing(t *testing.T) {
+func TestGetOpenAPIDefinitions_HasEveryReferencedType(t *testing.T) {
 	all, refs := definitions()
 	for name := range refs {
 		if _, ok := all[name]; !ok {
-			t.Errorf("A description refers to %s, which is not described", name)
+			t.Errorf("A schema refers to %s, which has no schema", name)
 		}
 	}
 	for of, definition := range all {
 		for _, dependency := range definition.Dependencies {
 			if _, ok := all[dependency]; !ok {
-				t.Errorf("%s depends on %s, which is not described", of, dependency)
+				t.Errorf("%s depends on %s, which has no schema", of, dependency)
 			}
 		}
 	}

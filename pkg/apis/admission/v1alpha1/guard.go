@@ -3,22 +3,22 @@
 
 package v1alpha1
 
-// GuardedOperation is an operation that a guard can refuse.
+// GuardedOperation is an operation that a guard can reject.
 // +kubebuilder:validation:Enum=DELETE;UPDATE
 type GuardedOperation string
 
 const (
 	// GuardDelete is the deletion of an object that counts.
 	GuardDelete GuardedOperation = "DELETE"
-	// GuardUpdate is a change after which an object counts no longer.
+	// GuardUpdate is a change after which an object no longer counts.
 	GuardUpdate GuardedOperation = "UPDATE"
 )
 
-// Guard keeps a number of objects from being deleted, or changed into something
-// that does not count. Whoever it lets pass holds a reservation for 30 seconds,
-// in which the object counts as gone: parallel requests cannot pass together.
+// Guard protects a minimum number of objects from deletion, or from a change after which they do
+// not count. A request that it allows reserves the object for 30 seconds, during which it counts as
+// gone, so that parallel requests cannot pass together.
 type Guard struct {
-	// name tells the guard from the policy's others.
+	// name of the guard, unique in the policy.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
@@ -29,47 +29,46 @@ type Guard struct {
 	// +listType=set
 	Operations []GuardedOperation `json:"operations"`
 
-	// countedWhen is a CEL expression of object, one object of the kind under
-	// admission; it counts if this is true. Empty means that all count.
+	// countedWhen is a CEL expression of object, an object of the guarded kind, that is true if it
+	// counts. If unset, all count.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	CountedWhen string `json:"countedWhen,omitempty"`
 
-	// scope says among which objects is counted. Empty means all of the kind. An
-	// object that lacks the scope's label is not guarded.
+	// scope limits the objects that are counted together. If unset, all of the kind. An object
+	// without the label of the scope is not guarded.
 	// +optional
 	Scope *GuardScope `json:"scope,omitempty"`
 
-	// minRemaining is how many must be left. It defaults to 1.
+	// minRemaining is how many objects must remain. Default 1.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	MinRemaining int32 `json:"minRemaining,omitempty"`
 
-	// allowWhen are CEL expressions; the guard lets the request pass if one is
-	// true. Empty means none.
+	// allowWhen are CEL expressions; if one is true, the guard allows the request. If unset, none.
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=4096
 	// +listType=atomic
 	// +optional
 	AllowWhen []string `json:"allowWhen,omitempty"`
 
-	// message is what a caller reads whom the guard stops. Empty means a text
-	// that names the guard and the number.
+	// message to the caller if the guard rejects the request. If unset, a text with the name of the
+	// guard and the number.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// GuardScope says among which objects a guard counts: those that share all of
-// it with the object under admission.
+// GuardScope limits the counted objects to those that match the guarded object in every field that
+// is set.
 type GuardScope struct {
-	// sameNamespace counts only in the object's namespace. It defaults to false.
+	// sameNamespace counts only objects in the same namespace. Default false.
 	// +optional
 	SameNamespace bool `json:"sameNamespace,omitempty"`
 
-	// sameLabel counts only objects with the object's value of this label. Empty
-	// means that no label matters.
+	// sameLabel counts only objects with the same value of this label. If unset, labels are
+	// ignored.
 	// +kubebuilder:validation:MaxLength=317
 	// +optional
 	SameLabel string `json:"sameLabel,omitempty"`

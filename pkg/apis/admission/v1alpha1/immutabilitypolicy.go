@@ -21,31 +21,29 @@ const (
 const (
 	// ReasonCompiled goes with Compiled=True.
 	ReasonCompiled = "Compiled"
-	// ReasonTypesDoNotFit goes with Compiled True: an expression or a path names a field that
-	// what is matched does not have, or takes it for another type.
+	// ReasonTypesDoNotFit goes with Compiled=True: an expression or a path uses a field that the
+	// matched resources do not have, or that has another type there.
 	ReasonTypesDoNotFit = "TypesDoNotFit"
-	// ReasonCompileError goes with Compiled=False: the message names the field
-	// and what is wrong with it.
+	// ReasonCompileError goes with Compiled=False: the message names the field and the error.
 	ReasonCompileError = "CompileError"
 	// ReasonEnforced goes with Enforced=True.
 	ReasonEnforced = "Enforced"
-	// ReasonLookupForbidden goes with Enforced=False: the gateway may not read
-	// what a lookup names.
+	// ReasonLookupForbidden goes with Enforced=False: RBAC forbids the gateway to read the objects
+	// of a lookup.
 	ReasonLookupForbidden = "LookupForbidden"
 	// ReasonNotCompiled goes with Enforced=False.
 	ReasonNotCompiled = "NotCompiled"
-	// ReasonNothingMatched goes with Enforced False: the hub has nothing of what the policy
-	// matches.
+	// ReasonNothingMatched goes with Enforced=False: the policy matches no resource of the hub.
 	ReasonNothingMatched = "NothingMatched"
-	// ReasonFailNotAllowed goes with Enforced=True: failurePolicy Fail is not
-	// honoured, the message says for which API groups.
+	// ReasonFailNotAllowed goes with Enforced=True: failurePolicy Fail is not allowed for the API
+	// groups in the message.
 	ReasonFailNotAllowed = "FailNotAllowed"
-	// ReasonNotExportable goes with Enforced=True: enforcement Native is not
-	// possible, so the gateway enforces the policy; the message says why.
+	// ReasonNotExportable goes with Enforced=True: enforcement Native is not possible, so the
+	// gateway enforces the policy; the message is the cause.
 	ReasonNotExportable = "NotExportable"
 )
 
-// ImmutabilityPolicy keeps fields of other objects from changing.
+// ImmutabilityPolicy prevents changes of fields of other objects.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster
@@ -60,27 +58,27 @@ type ImmutabilityPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the policy demands of which objects.
+	// spec is what the policy matches and enforces.
 	Spec ImmutabilityPolicySpec `json:"spec"`
 
-	// status says whether it is enforced.
+	// status is whether the policy is enforced.
 	// +optional
 	Status ImmutabilityPolicyStatus `json:"status,omitzero"`
 }
 
-// Enforcement is what happens to a request that breaks a policy.
+// Enforcement is what happens to a request that violates a policy.
 // +kubebuilder:validation:Enum=Deny;Warn;Audit;Native
 type Enforcement string
 
 const (
-	// EnforcementDeny refuses the request.
+	// EnforcementDeny rejects the request.
 	EnforcementDeny Enforcement = "Deny"
-	// EnforcementWarn lets it pass with a warning to the caller.
+	// EnforcementWarn allows it with a warning to the caller.
 	EnforcementWarn Enforcement = "Warn"
-	// EnforcementAudit lets it pass with an annotation in the audit log.
+	// EnforcementAudit allows it with an annotation in the audit log.
 	EnforcementAudit Enforcement = "Audit"
-	// EnforcementNative writes the policy as a ValidatingAdmissionPolicy, so that
-	// the API server refuses the request without the gateway.
+	// EnforcementNative writes the policy as a ValidatingAdmissionPolicy, so that the API server
+	// rejects the request without the gateway.
 	EnforcementNative Enforcement = "Native"
 )
 
@@ -90,59 +88,57 @@ const (
 type FailurePolicy string
 
 const (
-	// FailurePolicyFail refuses the request.
+	// FailurePolicyFail rejects the request.
 	FailurePolicyFail FailurePolicy = "Fail"
-	// FailurePolicyIgnore lets it pass with an annotation in the audit log.
+	// FailurePolicyIgnore allows it with an annotation in the audit log.
 	FailurePolicyIgnore FailurePolicy = "Ignore"
 )
 
-// ImmutabilityPolicySpec is what a policy demands of which objects.
+// ImmutabilityPolicySpec is what a policy matches and enforces.
 // +kubebuilder:validation:XValidation:rule="has(self.fields) || has(self.validations) || has(self.guards) || has(self.lookups)",message="a policy needs at least one of fields, validations, guards and lookups"
 type ImmutabilityPolicySpec struct {
-	// match says to which requests the policy applies.
+	// match selects the requests to which the policy applies.
 	Match PolicyMatch `json:"match"`
 
-	// enforcement is Deny, the default, Warn, Audit or Native.
+	// enforcement is Deny, Warn, Audit or Native. Default Deny.
 	// +kubebuilder:default=Deny
 	// +optional
 	Enforcement Enforcement `json:"enforcement,omitempty"`
 
-	// failurePolicy is Ignore, the default, or Fail, which counts only for API
-	// groups that the gateway's configuration allows it for.
+	// failurePolicy is Ignore or Fail. Fail counts only for API groups that the gateway's
+	// configuration allows. Default Ignore.
 	// +kubebuilder:default=Ignore
 	// +optional
 	FailurePolicy FailurePolicy `json:"failurePolicy,omitempty"`
 
-	// compare says how the old object is made comparable with the new one. Empty
-	// means as it is.
+	// compare prepares the old object for the comparison with the new one. If unset, it is not
+	// changed.
 	// +optional
 	Compare *Comparison `json:"compare,omitempty"`
 
-	// fields are the fields that may not change, or not in any way. Empty means
-	// none.
+	// fields are the fields whose changes are restricted. If unset, none.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=256
 	// +listType=atomic
 	// +optional
 	Fields []FieldRule `json:"fields,omitempty"`
 
-	// validations are further conditions, in CEL, as in a
-	// ValidatingAdmissionPolicy. Empty means none.
+	// validations are further CEL conditions, as in a ValidatingAdmissionPolicy. If unset, none.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional
 	Validations []Validation `json:"validations,omitempty"`
 
-	// lookups are other objects that expressions may read. Empty means none.
+	// lookups are other objects that expressions can read. If unset, none.
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Lookups []Lookup `json:"lookups,omitempty"`
 
-	// guards keep a number of objects from being deleted, or changed into
-	// something else. Empty means none.
+	// guards protect a minimum number of objects from deletion or from a change after which they do
+	// not count. If unset, none.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
@@ -151,30 +147,26 @@ type ImmutabilityPolicySpec struct {
 	Guards []Guard `json:"guards,omitempty"`
 }
 
-// PolicyMatch says to which requests a policy applies: to those that all of it
-// matches.
+// PolicyMatch selects requests. All of its fields must match.
 type PolicyMatch struct {
-	// resourceRules are the API groups, versions, resources and operations, as
-	// in a ValidatingAdmissionPolicy without resourceNames: one of them must
-	// match. Groups and resources are named, never "*". Operations are CREATE,
-	// UPDATE and DELETE.
+	// resourceRules are API groups, versions, resources and operations, as in a
+	// ValidatingAdmissionPolicy without resourceNames; one must match. Groups and resources cannot
+	// be "*". Operations are CREATE, UPDATE and DELETE.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	ResourceRules []admissionregistrationv1.RuleWithOperations `json:"resourceRules"`
 
-	// namespaceSelector is matched with the labels of the object's namespace.
-	// Empty means all; a cluster-scoped object always matches.
+	// namespaceSelector matches the labels of the object's namespace. If unset, all; a
+	// cluster-scoped object always matches.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
-	// objectSelector is matched with the labels of the object, old or new. Empty
-	// means all.
+	// objectSelector matches the labels of the old or the new object. If unset, all.
 	// +optional
 	ObjectSelector *metav1.LabelSelector `json:"objectSelector,omitempty"`
 
-	// matchConditions are CEL expressions that must all be true. Empty means
-	// none.
+	// matchConditions are CEL expressions that must all be true. If unset, none.
 	// +kubebuilder:validation:MaxItems=60
 	// +listType=map
 	// +listMapKey=name
@@ -182,93 +174,86 @@ type PolicyMatch struct {
 	MatchConditions []admissionregistrationv1.MatchCondition `json:"matchConditions,omitempty"`
 }
 
-// Comparison says how the old object is made comparable with the new one.
+// Comparison prepares the old object for the comparison with the new one.
 type Comparison struct {
-	// defaultOld gives fields that the old object lacks the value that they had
-	// by default. Empty means none.
+	// defaultOld sets defaults for fields that the old object lacks. If unset, none.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
 	// +listMapKey=path
 	// +optional
 	DefaultOld []DefaultOld `json:"defaultOld,omitempty"`
 
-	// emptyEqualsUnset makes an empty list, map, object or text equal to none at
-	// all, since many clients drop what is empty when they write an object back.
-	// It defaults to true. false and 0 are values always.
+	// emptyEqualsUnset treats an empty list, map, object or string as unset, because many clients
+	// drop empty values when they write an object. Values false and 0 are never unset. Default
+	// true.
 	// +kubebuilder:default=true
 	// +optional
 	EmptyEqualsUnset *bool `json:"emptyEqualsUnset,omitempty"`
 }
 
-// DefaultOld gives a field that the old object lacks the value that it had by
-// default.
+// DefaultOld sets the default of a field that the old object lacks.
 type DefaultOld struct {
-	// path is the field.
+	// path of the field.
 	Path FieldPath `json:"path"`
 
-	// expression is the value, in CEL; it reads oldObject.
+	// expression is the value, in CEL; it can read oldObject.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	Expression string `json:"expression"`
 }
 
-// FieldPath is a path of fields from the root of an object, with dots between
-// them. A list may be followed by the field that tells its items apart, in
-// brackets: spec.extensions[name].plan is the plan of each extension, matched by
-// name.
+// FieldPath is a path of fields from the root of an object, separated by dots. For the items of a
+// list, add the key field in brackets: spec.extensions[name].plan is the plan of each extension,
+// matched by name.
 // +kubebuilder:validation:MaxLength=512
 // +kubebuilder:validation:Pattern=`^[A-Za-z_][A-Za-z0-9_-]*(\[[A-Za-z_][A-Za-z0-9_-]*\])?(\.[A-Za-z_][A-Za-z0-9_-]*(\[[A-Za-z_][A-Za-z0-9_-]*\])?)*$`
 type FieldPath string
 
-// FieldMode is the way in which a field may not change.
+// FieldMode is how changes of a field are restricted.
 // +kubebuilder:validation:Enum=Immutable;OnceSet;CannotUnset;NoFalse;NoDowngrade;KeepItems;SetEqual
 type FieldMode string
 
 const (
-	// FieldModeImmutable lets a field neither be set, changed nor unset after
-	// creation.
+	// FieldModeImmutable forbids setting, changing or unsetting a field after creation.
 	FieldModeImmutable FieldMode = "Immutable"
-	// FieldModeOnceSet lets a field be set at any time; then it is immutable.
+	// FieldModeOnceSet allows setting a field at any time, and is then like Immutable.
 	FieldModeOnceSet FieldMode = "OnceSet"
-	// FieldModeCannotUnset lets a field change but not be unset.
+	// FieldModeCannotUnset allows changing but not unsetting a field.
 	FieldModeCannotUnset FieldMode = "CannotUnset"
-	// FieldModeNoFalse keeps a field that is true from becoming false or unset.
+	// FieldModeNoFalse forbids changing a field from true to false or unset.
 	FieldModeNoFalse FieldMode = "NoFalse"
-	// FieldModeNoDowngrade keeps a version from becoming lower.
+	// FieldModeNoDowngrade forbids lowering a version.
 	FieldModeNoDowngrade FieldMode = "NoDowngrade"
-	// FieldModeKeepItems keeps the items of a list from going: they may be added
-	// and changed.
+	// FieldModeKeepItems forbids removing items of a list. Items can be added and changed.
 	FieldModeKeepItems FieldMode = "KeepItems"
-	// FieldModeSetEqual makes a list immutable but for the order of its items.
+	// FieldModeSetEqual makes a list immutable except for the order of its items.
 	FieldModeSetEqual FieldMode = "SetEqual"
 )
 
-// FieldRule is a field and the way in which it may not change.
+// FieldRule restricts changes of a field.
 // +kubebuilder:validation:XValidation:rule="!has(self.exceptPaths) || self.mode == 'Immutable'",message="exceptPaths goes with mode Immutable only"
 // +kubebuilder:validation:XValidation:rule="self.mode != 'KeepItems' || self.path.endsWith(']')",message="mode KeepItems needs a path that ends with a key in brackets, such as spec.addonProfiles[name]"
 type FieldRule struct {
-	// path is the field.
+	// path of the field.
 	Path FieldPath `json:"path"`
 
-	// mode is the way in which it may not change.
+	// mode is how changes are restricted.
 	Mode FieldMode `json:"mode"`
 
-	// exceptPaths are fields under path that may change, written from there.
-	// Empty means none.
+	// exceptPaths are fields below path, relative to it, that can change. If unset, none.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=set
 	// +optional
 	ExceptPaths []FieldPath `json:"exceptPaths,omitempty"`
 
-	// message is what a caller reads who breaks the rule. Empty means a text
-	// that contains "field is immutable".
+	// message to the caller if the rule is violated. If unset, a text that contains "field is
+	// immutable".
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// when is a CEL expression; the rule counts only if it is true. Empty means
-	// always.
+	// when is a CEL expression; the rule applies only if it is true. If unset, always.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	When string `json:"when,omitempty"`
@@ -276,30 +261,29 @@ type FieldRule struct {
 
 // Validation is a condition that an object must meet.
 type Validation struct {
-	// path is the field that a caller is shown who breaks it. Empty means spec.
+	// path of the field to report if the condition is not met. If unset, spec.
 	// +optional
 	Path FieldPath `json:"path,omitempty"`
 
-	// expression is the condition, in CEL, with the variables object, oldObject,
-	// request and namespaceObject of a ValidatingAdmissionPolicy; what lookups
-	// found is in params.lookups.
+	// expression is the condition, in CEL, with the variables object, oldObject, request and
+	// namespaceObject of a ValidatingAdmissionPolicy; results of lookups are in params.lookups.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=8192
 	Expression string `json:"expression"`
 
-	// message is what a caller reads who breaks it. Empty means the expression.
+	// message to the caller if the condition is not met. If unset, the expression.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// messageExpression is a CEL expression for the message; if it fails, message
-	// is used. Empty means message.
+	// messageExpression is a CEL expression for the message; if it fails, message is used. If
+	// unset, message.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	MessageExpression string `json:"messageExpression,omitempty"`
 }
 
-// ImmutabilityPolicyStatus says whether a policy is enforced.
+// ImmutabilityPolicyStatus is whether a policy is enforced.
 type ImmutabilityPolicyStatus struct {
 	// conditions are Compiled and Enforced.
 	// +listType=map
@@ -307,13 +291,13 @@ type ImmutabilityPolicyStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// expressionWarnings are what checking the expressions against the types of
-	// the matched resources found. Empty means nothing.
+	// expressionWarnings are problems found when the expressions were checked against the types of
+	// the matched resources. Empty if there are none.
 	// +listType=atomic
 	// +optional
 	ExpressionWarnings []admissionregistrationv1.ExpressionWarning `json:"expressionWarnings,omitempty"`
 
-	// matchedResources is how many resources of the hub the policy matches.
+	// matchedResources is the number of resources of the hub that the policy matches.
 	// +optional
 	MatchedResources int32 `json:"matchedResources"`
 }
@@ -325,6 +309,5 @@ type ImmutabilityPolicyList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 
-	// items are the policies.
 	Items []ImmutabilityPolicy `json:"items"`
 }

@@ -10,30 +10,29 @@ type MissingPolicy string
 const (
 	// MissingSkip skips the expressions that read the lookup.
 	MissingSkip MissingPolicy = "Skip"
-	// MissingDeny treats them as broken.
+	// MissingDeny treats them as not met.
 	MissingDeny MissingPolicy = "Deny"
 )
 
-// Lookup is other objects that expressions may read, as params.lookups.<name>:
-// the object itself for get, its list for list. Later lookups may read earlier
-// ones. The policy's author must be allowed to read them. Of Secrets, only the
-// keys are shown, not the values.
+// Lookup is other objects that expressions can read, as params.lookups.<name>: the object for get,
+// a list for list. Later lookups can read earlier ones. The author of the policy must have the
+// right to read them. Of Secrets, only keys are shown, not values.
 // +kubebuilder:validation:XValidation:rule="has(self.get) != has(self.list)",message="a lookup needs either get or list"
 type Lookup struct {
-	// name is what expressions call it.
+	// name in expressions.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-zA-Z][a-zA-Z0-9_]*$`
 	Name string `json:"name"`
 
-	// get names one object. Empty means that list is given.
+	// get identifies one object. Excludes list.
 	// +optional
 	Get *ObjectGet `json:"get,omitempty"`
 
-	// list selects objects, at most 500. Empty means that get is given.
+	// list selects objects, at most 500. Excludes get.
 	// +optional
 	List *ObjectList `json:"list,omitempty"`
 
-	// onMissing is what happens if get finds nothing: Skip, the default, or Deny.
+	// onMissing is what happens if get finds nothing: Skip or Deny. Default Skip.
 	// +kubebuilder:default=Skip
 	// +optional
 	OnMissing MissingPolicy `json:"onMissing,omitempty"`
@@ -41,50 +40,49 @@ type Lookup struct {
 
 // ObjectList selects objects of one kind on the hub.
 type ObjectList struct {
-	// apiVersion is the objects'; a version "*" is the one that the hub prefers.
+	// apiVersion of the objects; with version "*", the version that the hub prefers.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	APIVersion string `json:"apiVersion"`
 
-	// kind is the objects'.
+	// kind of the objects.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
 
-	// allNamespaces looks in every namespace. It defaults to false, which means
-	// that of the object under admission.
+	// allNamespaces searches every namespace. Default false: only that of the object under
+	// admission.
 	// +optional
 	AllNamespaces bool `json:"allNamespaces,omitempty"`
 
-	// sameLabel selects objects with the value that this label has on the object
-	// under admission; without such a label none. Empty means that no label
-	// matters.
+	// sameLabel selects objects with the same value of this label as the object under admission;
+	// none if that has no such label. If unset, labels are ignored.
 	// +kubebuilder:validation:MaxLength=317
 	// +optional
 	SameLabel string `json:"sameLabel,omitempty"`
 }
 
-// ObjectGet names one object on the hub.
+// ObjectGet identifies one object on the hub.
 type ObjectGet struct {
-	// apiVersion is the object's; a version "*", as in cluster.x-k8s.io/*, is the
-	// one that the hub prefers.
+	// apiVersion of the object; with version "*", as in cluster.x-k8s.io/*, the version that the
+	// hub prefers.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	APIVersion string `json:"apiVersion"`
 
-	// kind is the object's.
+	// kind of the object.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
 
-	// nameFrom is a CEL expression for the object's name. An empty one looks up
-	// nothing, whatever onMissing says.
+	// nameFrom is a CEL expression for the name of the object. If its result is empty, the lookup
+	// is skipped and onMissing is ignored.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	NameFrom string `json:"nameFrom"`
 
-	// namespaceFrom is a CEL expression for the object's namespace. Empty means
-	// that of the object under admission.
+	// namespaceFrom is a CEL expression for the namespace of the object. If unset, that of the
+	// object under admission.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	NamespaceFrom string `json:"namespaceFrom,omitempty"`

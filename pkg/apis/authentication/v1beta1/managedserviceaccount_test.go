@@ -8,19 +8,19 @@ import (
 	"testing"
 )
 
-func TestTheGatewaysUserIsTheOneThatUsersSee(t *testing.T) {
+func TestAccountUsername_OfTheGatewayIsTheUpstreamName(t *testing.T) {
 	want := "system:serviceaccount:open-cluster-management-managed-serviceaccount:cluster-gateway"
 	if got := AccountUsername(GatewayAccount); got != want {
-		t.Errorf("The gateway acts as %q, want %q", got, want)
+		t.Errorf("username of the gateway is %q, want %q", got, want)
 	}
 }
 
-func TestValidityThatIsNotSetIsLeftToTheDefault(t *testing.T) {
+func TestManagedServiceAccountSpec_OmitsUnsetValidity(t *testing.T) {
 	out, err := json.Marshal(ManagedServiceAccountSpec{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got, want := string(out), `{"rotation":{}}`; got != want {
-		t.Errorf("An empty spec reads %s, want %s: the server would take it for a validity of 0", got, want)
+		t.Errorf("empty spec is %s, want %s: the server would read it as a validity of 0", got, want)
 	}
 }

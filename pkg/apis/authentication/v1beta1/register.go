@@ -12,7 +12,7 @@ import (
 // GroupName is the API group of managed service accounts.
 const GroupName = "authentication.open-cluster-management.io"
 
-// GroupVersion is the version that is stored, and that Go code speaks.
+// GroupVersion is the version that is stored, and that Go code uses.
 var GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1beta1"}
 
 // AddToScheme registers the kinds of this package with a scheme.

@@ -11,14 +11,14 @@ import (
 
 // Condition types of a MemberCluster.
 const (
-	// ConditionHeartbeatReceived is True while the member's agent is heard of.
+	// ConditionHeartbeatReceived is True while the member's agent sends heartbeats.
 	ConditionHeartbeatReceived = "HeartbeatReceived"
-	// ConditionJoined is True while the member's agent says that it has joined, and
-	// False once the member has left.
+	// ConditionJoined is True while the member's agent reports that it has joined, and False once
+	// the member has left.
 	ConditionJoined = "Joined"
-	// ConditionSynced is True once what the hub wants has been done.
+	// ConditionSynced is True once the requested state is reached.
 	ConditionSynced = "Synced"
-	// ConditionHealthy is True while the agent finds its own cluster healthy.
+	// ConditionHealthy is True while the agent reports its own cluster as healthy.
 	ConditionHealthy = "Healthy"
 )
 
@@ -34,21 +34,21 @@ const (
 	ReasonLeft = "MemberClusterLeft"
 	// ReasonJoinUnknown goes with Joined=Unknown.
 	ReasonJoinUnknown = "MemberClusterJoinStateUnknown"
-	// ReasonConflict goes with Joined=False: a MemberCluster of the present group has
-	// the name and was not made for this one.
+	// ReasonConflict goes with Joined=False: a MemberCluster of the current group has the name and
+	// was not created for this one.
 	ReasonConflict = "MemberClusterConflict"
 	// ReasonReconcileSuccess goes with Synced=True.
 	ReasonReconcileSuccess = "ReconcileSuccess"
 )
 
-// ClusterState is what a member is to do.
+// ClusterState is the desired state of a member.
 // +kubebuilder:validation:Enum=Join;Leave
 type ClusterState string
 
 const (
-	// ClusterStateJoin wants the cluster to be a member.
+	// ClusterStateJoin requests the cluster to be a member.
 	ClusterStateJoin ClusterState = "Join"
-	// ClusterStateLeave wants it to leave; what was placed on it stays.
+	// ClusterStateLeave requests it to leave. Placed resources stay on it.
 	ClusterStateLeave ClusterState = "Leave"
 )
 
@@ -64,25 +64,23 @@ type MemberCluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the fleet's administrator wants of this member.
+	// spec is the desired state.
 	Spec MemberClusterSpec `json:"spec"`
 
-	// status is what the hub knows of it.
+	// status is the observed state.
 	// +optional
 	Status MemberClusterStatus `json:"status,omitzero"`
 }
 
-// MemberClusterSpec is what the fleet's administrator wants of a member.
+// MemberClusterSpec is the desired state of a member.
 type MemberClusterSpec struct {
 	// state is Join or Leave.
 	State ClusterState `json:"state"`
 
-	// identity is the hub's user, group or service account that may act for this
-	// member.
+	// identity is the user, group or service account on the hub that acts for this member.
 	Identity rbacv1.Subject `json:"identity"`
 
-	// leaseDurationSeconds is how often, in seconds, the agent is to be heard of. It
-	// defaults to 60.
+	// leaseDurationSeconds is the heartbeat interval of the agent in seconds. Default 60.
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=600
@@ -90,7 +88,7 @@ type MemberClusterSpec struct {
 	LeaseDurationSeconds int32 `json:"leaseDurationSeconds,omitempty"`
 }
 
-// MemberClusterStatus is what the hub knows of a member.
+// MemberClusterStatus is the observed state of a member.
 type MemberClusterStatus struct {
 	// conditions are HeartbeatReceived and Joined, and Synced once the member has left.
 	// +listType=map
@@ -98,11 +96,11 @@ type MemberClusterStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// capacity is the sum over all nodes of the member.
+	// capacity is the sum over all nodes.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// allocatable is the part of the capacity that pods may use.
+	// allocatable is the part of capacity that Pods can use.
 	// +optional
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
 }
@@ -114,12 +112,11 @@ type MemberClusterList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 
-	// items are the members.
 	Items []MemberCluster `json:"items"`
 }
 
-// InternalMemberCluster shows a member as its agent reports it. It has the member's name
-// and lives in the member's namespace on the hub.
+// InternalMemberCluster shows what a member's agent reports. It has the member's name and is in the
+// member's namespace on the hub.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced
@@ -130,7 +127,7 @@ type InternalMemberCluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is a copy of the MemberCluster's. The hub writes it.
+	// spec is copied from the MemberCluster. The hub writes it.
 	Spec InternalMemberClusterSpec `json:"spec"`
 
 	// status is what the agent reports. The hub writes it.
@@ -138,13 +135,12 @@ type InternalMemberCluster struct {
 	Status InternalMemberClusterStatus `json:"status,omitzero"`
 }
 
-// InternalMemberClusterSpec is a copy of a MemberCluster's.
+// InternalMemberClusterSpec is copied from a MemberCluster.
 type InternalMemberClusterSpec struct {
 	// state is Join or Leave.
 	State ClusterState `json:"state"`
 
-	// leaseDurationSeconds is how often, in seconds, the agent is to be heard of. It
-	// defaults to 60.
+	// leaseDurationSeconds is the heartbeat interval of the agent in seconds. Default 60.
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=600
@@ -160,11 +156,11 @@ type InternalMemberClusterStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// capacity is the sum over all nodes of the member.
+	// capacity is the sum over all nodes.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// allocatable is the part of the capacity that pods may use.
+	// allocatable is the part of capacity that Pods can use.
 	// +optional
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
 }
@@ -176,6 +172,5 @@ type InternalMemberClusterList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 
-	// items are the members.
 	Items []InternalMemberCluster `json:"items"`
 }

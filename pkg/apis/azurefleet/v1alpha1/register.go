@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupName is the API group of the first fleets.
+// GroupName is the API group of Azure's first fleets.
 const GroupName = "fleet.azure.com"
 
 // GroupVersion is the only version of the group.

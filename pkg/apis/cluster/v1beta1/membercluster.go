@@ -12,33 +12,35 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Condition types of a MemberCluster. Its status shows ReadyToJoin, Joined,
-// TunnelConnected, where namespaces are collected NamespaceCollectionSucceeded, after its
-// hub went back PlacementsHeld, and AgentOutdated; an agent's own conditions, in status.agentStatus, are Joined and
-// Healthy and no others, since clients compare all of them.
+// Condition types of a MemberCluster. Its status has ReadyToJoin, Joined and TunnelConnected.
+// NamespaceCollectionSucceeded is present if namespaces are collected, PlacementsHeld since the hub
+// was first restored to an earlier state, and AgentOutdated while it applies. An agent's own
+// conditions, in status.agentStatus, are only Joined and Healthy, because upstream clients compare
+// all of them.
 const (
-	// ConditionReadyToJoin is True once all that the member's agent needs is in
-	// place on the hub, and False once the member is leaving.
+	// ConditionReadyToJoin is True once everything that the member's agent needs exists on the hub,
+	// and False once the member is leaving.
 	ConditionReadyToJoin = "ReadyToJoin"
-	// ConditionJoined is True while every expected agent of the member says that
-	// it has joined, Unknown until they all have.
+	// ConditionJoined is True while every expected agent of the member reports that it has joined.
+	// It is Unknown until all have.
 	ConditionJoined = "Joined"
-	// ConditionHealthy is True while the agent finds its own cluster healthy.
+	// ConditionHealthy is True while the agent reports its own cluster as healthy.
 	ConditionHealthy = "Healthy"
-	// ConditionTunnelConnected is True while the agent holds a tunnel to a gateway; its
-	// reason says which way that goes.
+	// ConditionTunnelConnected is True while the agent has a tunnel to a gateway. Its reason is the
+	// route of the tunnel.
 	ConditionTunnelConnected = "TunnelConnected"
-	// ConditionNamespacesCollected is True while status.namespaces are all that the member
-	// has, but for those that are going. Without it they are not collected.
+	// ConditionNamespacesCollected is True while status.namespaces has all namespaces of the
+	// member, except those being deleted. It is absent if namespaces are not collected.
 	ConditionNamespacesCollected = "NamespaceCollectionSucceeded"
-	// ConditionHubFollowed is False while the agent cannot reach the hub by the URL and CA that
-	// the hub wants it to, and stays with the former. It is there while the hub wants that.
+	// ConditionHubFollowed is False while the agent cannot reach the hub by the URL and CA that the
+	// hub requests, and continues to use the previous ones. It is absent unless the hub requests
+	// such a change.
 	ConditionHubFollowed = "HubFollowed"
-	// ConditionPlacementsHeld is True while objects stay on the member that the hub does not
-	// know of since it went back to an earlier state. It is there from the first time on.
+	// ConditionPlacementsHeld is True while the agent retains objects that the hub does not know
+	// since it was restored to an earlier state. Once set, it stays, and is False afterwards.
 	ConditionPlacementsHeld = "PlacementsHeld"
-	// ConditionAgentOutdated is True while the agent is more than one minor version older than
-	// the gateway, and not there otherwise.
+	// ConditionAgentOutdated is True while the agent is more than one minor version older than the
+	// gateway. Otherwise it is absent.
 	ConditionAgentOutdated = "AgentOutdated"
 )
 
@@ -49,15 +51,15 @@ const (
 	// ReasonMemberClusterNotReadyToJoin goes with ReadyToJoin=False: the member
 	// is leaving.
 	ReasonMemberClusterNotReadyToJoin = "MemberClusterNotReadyToJoin"
-	// ReasonMemberClusterNameTooLong goes with ReadyToJoin=False: the name does
-	// not fit MaxMemberNameLength, so the member can have no namespace.
+	// ReasonMemberClusterNameTooLong goes with ReadyToJoin=False: the name is longer than
+	// MaxMemberNameLength, so the hub cannot create a namespace for the member.
 	ReasonMemberClusterNameTooLong = "MemberClusterNameTooLong"
 	// ReasonMemberClusterJoined goes with Joined=True.
 	ReasonMemberClusterJoined = "MemberClusterJoined"
 	// ReasonMemberClusterLeft goes with Joined=False.
 	ReasonMemberClusterLeft = "MemberClusterLeft"
-	// ReasonMemberClusterJoinStateUnknown goes with Joined=Unknown: an expected
-	// agent has not reported, or agents differ.
+	// ReasonMemberClusterJoinStateUnknown goes with Joined=Unknown: an expected agent has not
+	// reported, or the reports of agents differ.
 	ReasonMemberClusterJoinStateUnknown = "MemberClusterJoinStateUnknown"
 	// ReasonHubReached goes with HubFollowed=True.
 	ReasonHubReached = "HubReached"
@@ -65,8 +67,9 @@ const (
 	ReasonHubNotReached = "HubNotReached"
 	// ReasonHubWentBack goes with PlacementsHeld=True.
 	ReasonHubWentBack = "HubWentBack"
-	// ReasonAnotherWork goes with PlacementsHeld=True where the hub did not go back as far as can
-	// be seen: Works have come in the place of others, as when a member leaves and joins again.
+	// ReasonAnotherWork goes with PlacementsHeld=True if there is no sign that the hub was
+	// restored: Works have replaced other ones of the same name, for example because a member left
+	// and joined again.
 	ReasonAnotherWork = "AnotherWork"
 	// ReasonNothingHeld goes with PlacementsHeld=False.
 	ReasonNothingHeld = "NothingHeld"
@@ -82,7 +85,7 @@ const (
 	EventRoleUpdated        = "RoleUpdated"
 	EventRoleBindingCreated = "RoleBindingCreated"
 	EventRoleBindingUpdated = "RoleBindingUpdated"
-	// EventIdentityChanged is a warning: another subject has the member's rights on the hub.
+	// EventIdentityChanged is a warning: another subject now has the member's rights on the hub.
 	EventIdentityChanged                  = "IdentityChanged"
 	EventInternalMemberClusterCreated     = "InternalMemberClusterCreated"
 	EventInternalMemberClusterSpecUpdated = "InternalMemberClusterSpecUpdated"
@@ -92,27 +95,27 @@ const (
 	EventMemberClusterJoinStateUnknown = "MemberClusterJoinStateUnknown"
 )
 
-// IsRestless reports whether a property changes by itself, all the time: what is made of a
-// member shall not change as often.
+// IsRestless reports whether a property changes continuously. Objects derived from a member must
+// not change as often, so they omit it.
 func (n PropertyName) IsRestless() bool {
 	return n == PropertyNodeCount || n == PropertyReadyNodeCount || n == PropertySampleNode
 }
 
-// AgentType names a kind of agent that reports for a member.
+// AgentType is a kind of agent that reports for a member.
 type AgentType string
 
 const (
 	// MemberAgent is the agent that every member has.
 	MemberAgent AgentType = "MemberAgent"
-	// MultiClusterServiceAgent belongs to a networking add-on; fleetgate runs
-	// none, but shows what one reports.
+	// MultiClusterServiceAgent belongs to a networking add-on. fleetgate does not run it, but shows
+	// its reports.
 	MultiClusterServiceAgent AgentType = "MultiClusterServiceAgent"
-	// ServiceExportImportAgent belongs to a networking add-on; fleetgate runs
-	// none, but shows what one reports.
+	// ServiceExportImportAgent belongs to a networking add-on. fleetgate does not run it, but shows
+	// its reports.
 	ServiceExportImportAgent AgentType = "ServiceExportImportAgent"
 )
 
-// Property names that fleetgate reports by itself.
+// Names of the properties that fleetgate's agent reports.
 const (
 	// PropertyNodeCount is the number of nodes, in decimal.
 	PropertyNodeCount PropertyName = "kubernetes-fleet.io/node-count"
@@ -123,29 +126,29 @@ const (
 	PropertyReadyNodeCount PropertyName = "fleetgate.io/ready-node-count"
 	// PropertySampleNode is the name of one node.
 	PropertySampleNode PropertyName = "fleetgate.io/sample-node"
-	// PropertyEntrypoint is the URL of the member's API server as its agent reaches it.
+	// PropertyEntrypoint is the URL at which the agent reaches the member's API server.
 	PropertyEntrypoint PropertyName = "k8s.io/cluster-entrypoint"
-	// PropertyCertificateAuthority are the PEM certificates that verify that server,
-	// in base64.
+	// PropertyCertificateAuthority is the PEM certificates that verify that server, in base64.
 	PropertyCertificateAuthority PropertyName = "k8s.io/cluster-certificate-authority-data"
 	// PropertyAgentVersion is the version of the member's agent, for example "v0.1.0".
 	PropertyAgentVersion PropertyName = "fleetgate.io/agent-version"
-	// PropertyImpersonation is how the gateway acts as its callers on the member:
-	// "constrained", or "plain" where the member's API server does not constrain
+	// PropertyImpersonation is how the gateway impersonates its callers on the member:
+	// "constrained", or "plain" if the member's API server does not support constrained
 	// impersonation.
 	PropertyImpersonation PropertyName = "fleetgate.io/impersonation"
-	// PropertyTunnelRight is by which right on the hub the member's agent opens its tunnel:
-	// TunnelRightNamespace or TunnelRightEither. Agents of before do not report it, and need
-	// one of the whole hub.
+	// PropertyTunnelRight is the right on the hub by which the member's agent opens its tunnel:
+	// TunnelRightNamespace or TunnelRightEither. Agents of the previous version do not report it,
+	// and need a cluster-wide right.
 	PropertyTunnelRight PropertyName = "fleetgate.io/tunnel-right"
 )
 
 // Values of PropertyTunnelRight.
 const (
-	// TunnelRightNamespace is the one in the member's namespace: the agent has opened a tunnel
-	// by it.
+	// TunnelRightNamespace is the right in the member's namespace: the agent has opened a tunnel by
+	// it.
 	TunnelRightNamespace = "namespace"
-	// TunnelRightEither is that one, or that of the whole hub: the agent tries both.
+	// TunnelRightEither means that the agent tries both the right in the namespace and the
+	// cluster-wide one.
 	TunnelRightEither = "either"
 )
 
@@ -171,126 +174,118 @@ type MemberCluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the fleet's administrator wants of this member.
+	// spec is the desired state.
 	Spec MemberClusterSpec `json:"spec"`
 
-	// status is what the member's agents reported last, and what the hub makes
-	// of it.
+	// status has the last reports of the member's agents and the hub's own conditions.
 	// +optional
 	Status MemberClusterStatus `json:"status,omitzero"`
 }
 
-// MemberClusterSpec is what the fleet's administrator wants of a member.
+// MemberClusterSpec is the desired state of a member. An administrator writes it.
 type MemberClusterSpec struct {
-	// identity is the hub's user, group or service account that may act for
-	// this member: it gets the member's Role in the member's namespace. A group
-	// gets the Role too, but cannot open a tunnel. Users and groups that begin with
-	// "system:" are Kubernetes' own, and no member's.
+	// identity is the user, group or service account on the hub that acts for this member. It gets
+	// the member's Role in the member's namespace. A group gets the Role too, but cannot open a
+	// tunnel. Users and groups with prefix "system:" belong to Kubernetes and are rejected, except
+	// service accounts.
 	// +kubebuilder:validation:XValidation:rule="self.kind != 'Group' || !self.name.startsWith('system:')",message="a system: group cannot be a member's identity: others are in it"
 	// +kubebuilder:validation:XValidation:rule="self.kind != 'User' || !self.name.startsWith('system:') || self.name.startsWith('system:serviceaccount:')",message="a system: user cannot be a member's identity: it is Kubernetes' own"
 	Identity rbacv1.Subject `json:"identity"`
 
-	// heartbeatPeriodSeconds is how often, in seconds, the agent reports. It
-	// defaults to 60.
+	// heartbeatPeriodSeconds is the agent's reporting interval in seconds. Default 60.
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=600
 	// +optional
 	HeartbeatPeriodSeconds int32 `json:"heartbeatPeriodSeconds,omitempty"`
 
-	// taints keep placements that do not tolerate them from picking this member.
-	// They never remove what is already placed. Empty means none.
+	// taints prevent placements that do not tolerate them from picking this member. They do not
+	// remove placed resources. If unset, there are none.
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, a.key == b.key && a.effect == b.effect))",message="taints must be unique: a taint of this key and effect already exists"
 	// +optional
 	Taints []Taint `json:"taints,omitempty"`
 
-	// deleteOptions say what is checked before this member may be deleted. Empty
-	// means the strictest.
+	// deleteOptions set the checks before this member is deleted. If unset, Strict.
 	// +optional
 	DeleteOptions *DeleteOptions `json:"deleteOptions,omitempty"`
 }
 
-// Taint marks a member so that only placements that tolerate it pick it.
+// Taint prevents placements that do not tolerate it from picking a member.
 type Taint struct {
-	// key is the taint's name, a qualified name as for labels. With its effect
-	// it is unique on a member.
+	// key of the taint, in the format of a label key. Key and effect are unique on a member.
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$') && self.split('/').all(p, size(p) <= 253) && size(self.split('/')[size(self.split('/')) - 1]) <= 63",message="name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character, at most 63 of them; a DNS subdomain and '/' may stand before it"
 	Key string `json:"key"`
 
-	// value is the taint's value, of the form of a label's value. It may be
-	// empty.
+	// value of the taint, in the format of a label value; can be empty.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$')",message="a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
 	// +optional
 	Value string `json:"value,omitempty"`
 
-	// effect is what the taint does; NoSchedule is the only one.
+	// effect of the taint; only NoSchedule.
 	// +kubebuilder:validation:Enum=NoSchedule
 	Effect corev1.TaintEffect `json:"effect"`
 }
 
-// DeleteValidationMode says how strictly the deletion of a member is checked.
+// DeleteValidationMode is how strictly the deletion of a member is checked.
 // +kubebuilder:validation:Enum=Skip;Strict
 type DeleteValidationMode string
 
 const (
-	// DeleteValidationModeSkip lets a member go whatever is left of it.
+	// DeleteValidationModeSkip always allows the deletion.
 	DeleteValidationModeSkip DeleteValidationMode = "Skip"
-	// DeleteValidationModeStrict refuses to delete a member on which others
-	// still depend.
+	// DeleteValidationModeStrict rejects the deletion while other objects depend on the member.
 	DeleteValidationModeStrict DeleteValidationMode = "Strict"
 )
 
-// DeleteOptions say what is checked before a member may be deleted.
+// DeleteOptions set the checks before a member is deleted.
 type DeleteOptions struct {
-	// validationMode is Strict, the default, to refuse while others depend on
-	// the member, or Skip to delete in any case.
+	// validationMode is Strict, which rejects the deletion while other objects depend on the
+	// member, or Skip, which always allows it. Default Strict.
 	// +kubebuilder:default=Strict
 	// +optional
 	ValidationMode DeleteValidationMode `json:"validationMode,omitempty"`
 }
 
-// PropertyName is the name of a property of a member: a qualified name as for
-// labels.
+// PropertyName is the name of a property of a member, in the format of a label key.
 type PropertyName string
 
-// PropertyValue is one property, as it was observed.
+// PropertyValue is an observed value of a property.
 type PropertyValue struct {
-	// value is the property's value; a placement can order members only by those
-	// that read as quantities.
+	// value of the property. Placements can rank members only by values that are quantities.
 	Value string `json:"value"`
 
 	// observationTime is when the value was observed.
 	ObservationTime metav1.Time `json:"observationTime"`
 }
 
-// ResourceUsage is how much a member has, and how much of it is left.
+// ResourceUsage is the total and free resources of a member.
 type ResourceUsage struct {
 	// capacity is the sum over all nodes.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// allocatable is the part of the capacity that pods may use.
+	// allocatable is the part of capacity that Pods can use.
 	// +optional
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
 
-	// available is the allocatable part less what the pods there request.
+	// available is allocatable minus the requests of the Pods.
 	// +optional
 	Available corev1.ResourceList `json:"available,omitempty"`
 
-	// observationTime is when the sums were made.
+	// observationTime is when the sums were computed.
 	// +optional
 	ObservationTime metav1.Time `json:"observationTime,omitzero"`
 }
 
-// AgentStatus is what one agent of a member reports about itself.
+// AgentStatus is the report of one agent of a member about itself.
 type AgentStatus struct {
-	// type says which agent this is.
+	// type of the agent.
 	Type AgentType `json:"type"`
 
-	// conditions are the agent's own: Joined and Healthy.
+	// conditions of the agent: Joined and Healthy.
 	// +listType=map
 	// +listMapKey=type
 	// +patchMergeKey=type
@@ -298,17 +293,17 @@ type AgentStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 
-	// lastReceivedHeartbeat is when the agent was last heard of: in a MemberCluster by
-	// the hub's clock and a few minutes late at most, in an InternalMemberCluster when
-	// the agent last reported, by its own clock.
+	// lastReceivedHeartbeat is the time of the last heartbeat. In a MemberCluster, by the hub's
+	// clock and at most a few minutes late; in an InternalMemberCluster, the time of the agent's
+	// last report by its own clock.
 	// +optional
 	LastReceivedHeartbeat metav1.Time `json:"lastReceivedHeartbeat,omitzero"`
 }
 
-// MemberClusterStatus is what the hub knows of a member.
+// MemberClusterStatus is the observed state of a member.
 type MemberClusterStatus struct {
-	// conditions are the hub's own, ReadyToJoin and Joined, and those that the
-	// agent reports beyond its own two.
+	// conditions are the hub's, such as ReadyToJoin and Joined, and those that the agent reports
+	// about its member.
 	// +listType=map
 	// +listMapKey=type
 	// +patchMergeKey=type
@@ -316,21 +311,20 @@ type MemberClusterStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 
-	// properties are facts about the member, by name, that placements can
-	// select and sort by.
+	// properties of the member, by name. Placements can select and rank by them.
 	// +optional
 	Properties map[PropertyName]PropertyValue `json:"properties,omitempty"`
 
-	// resourceUsage is how much CPU and memory the member has and has left.
+	// resourceUsage is the total and free CPU and memory of the member.
 	// +optional
 	ResourceUsage ResourceUsage `json:"resourceUsage,omitzero"`
 
-	// agentStatus is what each agent of the member reported last.
+	// agentStatus is the last report of each agent of the member.
 	// +optional
 	AgentStatus []AgentStatus `json:"agentStatus,omitempty"`
 
-	// namespaces are the member's namespaces, each with the name of the work
-	// that owns it, or with nothing. Empty if they are not collected.
+	// namespaces are the member's namespaces, each with the name of the Work that owns it, or
+	// empty. Unset if they are not collected.
 	// +optional
 	Namespaces map[string]string `json:"namespaces,omitempty"`
 }
@@ -342,26 +336,25 @@ type MemberClusterList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 
-	// items are the members.
 	Items []MemberCluster `json:"items"`
 }
 
-// IsApproved tells whether something may be placed on the member: it is not tainted
-// as waiting for approval.
+// IsApproved reports whether placements can use the member: it does not have the taint
+// TaintUnapproved.
 func (m *MemberCluster) IsApproved() bool {
 	return !slices.ContainsFunc(m.Spec.Taints, func(t Taint) bool { return t.Key == TaintUnapproved })
 }
 
-// IsJoined reports whether the hub says of the member that it is joined. While it does, its
-// gateway keeps hearing of the agent, by Leases of which not each is worth a write of the
-// heartbeat that the member shows; it says so for some minutes after the last.
+// IsJoined reports whether the condition Joined is True. The gateway renews it from the agent's
+// Leases, without writing each heartbeat to the status. It stays True for some minutes after the
+// last heartbeat.
 func (m *MemberCluster) IsJoined() bool {
 	return meta.IsStatusConditionTrue(m.Status.Conditions, ConditionJoined)
 }
 
-// SilentSince is when the hub heard last, by its own clock, of a member of which it does not
-// know any more whether it is joined, though it has reported: nothing is heard of its agent.
-// A member that is heard, has yet to report or has left is not silent.
+// SilentSince returns the time of the last heartbeat, by the hub's clock, of a member that is
+// disconnected: its agent has reported before, and Joined is Unknown now. It returns false for a
+// member that is connected, has not reported yet or has left.
 func (m *MemberCluster) SilentSince() (since metav1.Time, silent bool) {
 	joined, agent := meta.FindStatusCondition(m.Status.Conditions, ConditionJoined), m.Status.AgentStatusOf(MemberAgent)
 	if joined == nil || joined.Status != metav1.ConditionUnknown || agent == nil {
@@ -373,14 +366,12 @@ func (m *MemberCluster) SilentSince() (since metav1.Time, silent bool) {
 	return agent.LastReceivedHeartbeat, true
 }
 
-// AgentStatusOf returns what the agent of that type reported last, or nil if it
-// has not reported.
+// AgentStatusOf returns the last report of the agent of that type, or nil if it has not reported.
 func (s *MemberClusterStatus) AgentStatusOf(agent AgentType) *AgentStatus {
 	return agentStatusOf(s.AgentStatus, agent)
 }
 
-// Warning is the first condition that says that somebody is to look at the member although it
-// works; nil if none does.
+// Warning returns the first condition that needs attention although the member works, or nil.
 func (s *MemberClusterStatus) Warning() *metav1.Condition {
 	for _, bad := range []struct {
 		condition string

@@ -13,123 +13,120 @@ const (
 	// agent on a member.
 	SystemNamespace = "fleet-system"
 
-	// MemberNamespacePrefix begins the name of every member's namespace on the
-	// hub.
+	// MemberNamespacePrefix is the prefix of every member's namespace on the hub.
 	MemberNamespacePrefix = "fleet-member-"
 
-	// AgentAccount is the ServiceAccount, in the member's namespace on the hub,
-	// that is the identity of the member's agent.
+	// AgentAccount is the ServiceAccount of the member's agent, in the member's namespace on the
+	// hub.
 	AgentAccount = "agent"
 
-	// AgentCredentialSecret is the Secret, beside AgentAccount, to which every
-	// token of that account is bound: who deletes it revokes them all.
+	// AgentCredentialSecret is the Secret, in the namespace of AgentAccount, to which all tokens of
+	// that account are bound. Deleting it revokes all of them.
 	AgentCredentialSecret = "agent-credential"
 
-	// AgentLease is the Lease, beside AgentAccount, that the member's agent renews
-	// every heartbeatPeriodSeconds. The hub makes it.
+	// AgentLease is the Lease, in the namespace of AgentAccount, that the member's agent renews
+	// every heartbeatPeriodSeconds. The hub creates it.
 	AgentLease = "agent"
 
-	// MaxMemberNameLength is the longest name, in characters, of a member that
-	// can join: its namespace must fit the 63 characters of a DNS label.
-	// Generated names keep to it; a longer hand-made MemberCluster, which the
-	// schema allows up to 63, gets a condition that says so.
+	// MaxMemberNameLength is the maximum length, in characters, of the name of a member that can
+	// join: its namespace must fit into the 63 characters of a DNS label. Generated names respect
+	// it. The schema allows up to 63; a MemberCluster with a longer name has the condition
+	// ReadyToJoin=False.
 	MaxMemberNameLength = 63 - len(MemberNamespacePrefix)
 )
 
 const (
-	// LabelMemberName is on every MemberCluster, with its own name as value, so
-	// that label selectors can pick a cluster by name. The hub restores it.
+	// LabelMemberName is on every MemberCluster, with its name as value, so that label selectors
+	// can select a cluster by name. The hub restores it.
 	LabelMemberName = "kubernetes-fleet.io/member-name"
 
-	// LabelFleetResource is on every member's namespace, with the value
-	// LabelFleetResourceValue. The hub writes it.
+	// LabelFleetResource is on every member's namespace, with the value LabelFleetResourceValue.
+	// The hub writes it.
 	LabelFleetResource = "kubernetes-fleet.io/is-fleet-resource"
 
-	// LabelFleetResourceValue is the one value of LabelFleetResource.
+	// LabelFleetResourceValue is the only value of LabelFleetResource.
 	LabelFleetResourceValue = "true"
 
-	// LabelMember is on what the hub makes for a member (its account, Role,
-	// RoleBinding and Secrets), with the member's name as value. The hub writes
-	// it.
+	// LabelMember is on the objects that the hub creates for a member (its account, Role,
+	// RoleBinding and Secrets), with the member's name as value. The hub writes it.
 	LabelMember = "fleetgate.io/member"
 
-	// AnnotationTokenLifetime is on the Secret AgentCredentialSecret, with a Go
-	// duration as value: how long the hub lets the agent's tokens live, and so for
-	// how long the agent asks. The hub writes it.
+	// AnnotationTokenLifetime is on the Secret AgentCredentialSecret, with a Go duration as value:
+	// the maximum lifetime of the agent's tokens, which the agent then requests. The hub writes it.
 	AnnotationTokenLifetime = "fleetgate.io/token-lifetime"
 
-	// TaintUnreachable is on a member whose agent fell silent, if the gateway is told
-	// to taint such members. The hub adds and removes it.
+	// TaintUnreachable is on a member whose agent is disconnected, if the gateway is configured to
+	// taint such members. The hub adds and removes it.
 	TaintUnreachable = "fleetgate.io/unreachable"
 
-	// TaintUnapproved is on a member that registered with a token whose members wait
-	// for approval: nothing is placed there, whatever it tolerates. The hub adds it
-	// when it makes the MemberCluster; removing it is the approval.
+	// TaintUnapproved is on a member that registered with a token whose members need approval.
+	// Nothing is placed there, even with a toleration. The hub adds it when it creates the
+	// MemberCluster. Removing it is the approval.
 	TaintUnapproved = "fleetgate.io/unapproved"
 
-	// TaintCordoned is on a member that somebody has cordoned or drained: nothing new is
-	// placed there that does not tolerate it. People and their tools add and remove it.
+	// TaintCordoned is on a member that a user has cordoned or drained. New resources are placed
+	// there only with a toleration. Users and their tools add and remove it.
 	TaintCordoned = "fleetgate.io/cordoned"
 
-	// InfrastructurePrefix begins the labels and properties that the hub knows of a
-	// member's infrastructure from others than its agent, such as Cluster API. What an
-	// agent reports under such a name is left out.
+	// InfrastructurePrefix is the prefix of labels and properties about a member's infrastructure
+	// that the hub gets from other sources than the agent, such as Cluster API. The hub ignores
+	// such names in an agent's report.
 	InfrastructurePrefix = "infrastructure.fleetgate.io/"
 
-	// AnnotationProperties, on a MemberCluster and on the Cluster that it was made for,
-	// holds properties whose names begin with InfrastructurePrefix, as a JSON object of
-	// texts. The hub writes it.
+	// AnnotationProperties is on a MemberCluster and on the Cluster for which it was created. Its
+	// value is a JSON object of strings: properties with InfrastructurePrefix. The hub writes it.
 	AnnotationProperties = "fleetgate.io/infrastructure-properties"
 
-	// AnnotationGone, with the value "true" on a MemberCluster that is being deleted,
-	// says that its cluster does not exist any more: nobody waits for its agent. The hub
-	// writes it for clusters of Cluster API, an administrator for any.
+	// AnnotationGone, with the value "true" on a MemberCluster that is being deleted, means that
+	// its cluster no longer exists, so the hub does not wait for its agent. The hub writes it for
+	// clusters of Cluster API, an administrator for any.
 	AnnotationGone = "fleetgate.io/gone"
 
-	// AnnotationHub is on an InternalMemberCluster, with the UID of the hub's namespace
-	// kube-system as value, and on what the agent keeps of a Work on the member: a member
-	// can belong to several hubs. The hub writes the former, the agent the latter.
+	// AnnotationHub is on an InternalMemberCluster, written by the hub, and on the agent's records
+	// of a Work on the member, written by the agent. Its value is the UID of the hub's namespace
+	// kube-system. It distinguishes the hubs of a member that belongs to several.
 	AnnotationHub = "fleetgate.io/hub"
 
-	// AnnotationLetGo is on a MemberCluster, with ids as value, and commas between: what the
-	// member holds under these ids, since the hub went back to an earlier state, may go.
-	// Condition PlacementsHeld tells the ids. An administrator writes it, and the hub copies it
-	// to the InternalMemberCluster. A time in RFC 3339 is about what an agent without ids
-	// held until then.
+	// AnnotationLetGo is on a MemberCluster. Its value is ids, separated by commas, that the
+	// condition PlacementsHeld reports: objects that the member retains under these ids, since the
+	// hub was restored to an earlier state, are released. An administrator writes it, and the hub
+	// copies it to the InternalMemberCluster. A time in RFC 3339 releases what an agent that does
+	// not support ids retained until then.
 	AnnotationLetGo = "fleetgate.io/let-go"
 
-	// AnnotationHubURL is on an InternalMemberCluster while the hub wants agents to come by
-	// another way: its URL there. The hub writes it.
+	// AnnotationHubURL is on an InternalMemberCluster while the hub requests that agents use
+	// another URL. Its value is that URL. The hub writes it.
 	AnnotationHubURL = "fleetgate.io/hub-url"
 
-	// AnnotationHubCA is beside AnnotationHubURL: the PEM certificates that verify the hub
-	// there, empty if everybody trusts it. The hub writes it.
+	// AnnotationHubCA goes with AnnotationHubURL. Its value is the PEM certificates that verify the
+	// hub at that URL; empty for a publicly trusted certificate. The hub writes it.
 	AnnotationHubCA = "fleetgate.io/hub-ca"
 
-	// AnnotationFormerHub is on a MemberCluster, with the UID of the namespace kube-system of a
-	// hub that is gone for good as value: what that one placed on the member is this hub's
-	// now. An administrator writes it, and the hub copies it to the InternalMemberCluster.
+	// AnnotationFormerHub is on a MemberCluster. Its value is the UID of the namespace kube-system
+	// of a hub that no longer exists. This hub takes over the resources that the former hub placed
+	// on the member. An administrator writes it, and the hub copies it to the
+	// InternalMemberCluster.
 	AnnotationFormerHub = "fleetgate.io/former-hub"
 
-	// AnnotationAPIServer is on a MemberCluster, with host:port as value: where Konnectivity's own
-	// agents find this member's API server, in place of what --konnectivity-apiserver says of
-	// all. An administrator writes it.
+	// AnnotationAPIServer is on a MemberCluster, with host:port as value: where Konnectivity agents
+	// reach this member's API server. It overrides --konnectivity-apiserver. An administrator
+	// writes it.
 	AnnotationAPIServer = "fleetgate.io/konnectivity-apiserver"
 
-	// MemberClusterFinalizer holds a MemberCluster until its member has left.
-	// The hub adds and removes it.
+	// MemberClusterFinalizer keeps a deleted MemberCluster until its member has left. The hub adds
+	// and removes it.
 	MemberClusterFinalizer = "kubernetes-fleet.io/membercluster-finalizer"
 
-	// ClusterProfileFinalizer holds a MemberCluster until its ClusterProfile is
-	// gone. The hub adds and removes it.
+	// ClusterProfileFinalizer keeps a deleted MemberCluster until its ClusterProfile is gone. The
+	// hub adds and removes it.
 	ClusterProfileFinalizer = "kubernetes-fleet.io/cluster-profile-cleanup"
 )
 
-// MemberNamespace is the member's namespace on the hub.
+// MemberNamespace returns the member's namespace on the hub.
 func MemberNamespace(member string) string { return MemberNamespacePrefix + member }
 
-// MemberOfNamespace is the inverse of MemberNamespace: the member to whom a
-// namespace on the hub belongs, and false if it is no member's.
+// MemberOfNamespace is the inverse of MemberNamespace: it returns the member of a namespace on the
+// hub, and false if the namespace belongs to no member.
 func MemberOfNamespace(namespace string) (string, bool) {
 	member, ok := strings.CutPrefix(namespace, MemberNamespacePrefix)
 	if !ok || member == "" {
@@ -138,24 +135,23 @@ func MemberOfNamespace(namespace string) (string, bool) {
 	return member, true
 }
 
-// RoleName is the Role of the member's agent in the member's namespace.
+// RoleName returns the name of the agent's Role in the member's namespace.
 func RoleName(member string) string { return "fleet-role-" + member }
 
-// RoleBindingName is the RoleBinding that gives RoleName to the member's
+// RoleBindingName returns the name of the RoleBinding that grants RoleName to the member's
 // identity.
 func RoleBindingName(member string) string { return "fleet-rolebinding-" + member }
 
 const serviceAccountUserPrefix = "system:serviceaccount:"
 
-// AgentUsername is the name by which the hub's API server knows the agent of a
-// member.
+// AgentUsername returns the agent's username on the hub's API server.
 func AgentUsername(member string) string {
 	return serviceAccountUserPrefix + MemberNamespace(member) + ":" + AgentAccount
 }
 
-// MaxAgentEvents is how many events can be in a member's namespace at a time: the hub takes
-// none there but those with a name of AgentEventName, since no quota counts events.
+// MaxAgentEvents limits the events in a member's namespace. The hub accepts only events with a name
+// of AgentEventName there, because no quota counts events.
 const MaxAgentEvents = 256
 
-// AgentEventName is the name of one of the MaxAgentEvents events of a member's agent.
+// AgentEventName returns the name of one of the MaxAgentEvents events of a member's agent.
 func AgentEventName(number int) string { return fmt.Sprintf("agent.%02x", number) }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-func TestNamesOfAMember(t *testing.T) {
+func TestNames_AreDerivedFromTheMember(t *testing.T) {
 	for what, names := range map[string][2]string{
 		"namespace":    {MemberNamespace("west"), "fleet-member-west"},
 		"role":         {RoleName("west"), "fleet-role-west"},
@@ -18,12 +18,12 @@ func TestNamesOfAMember(t *testing.T) {
 		"user":         {AgentUsername("west"), "system:serviceaccount:fleet-member-west:agent"},
 	} {
 		if got, want := names[0], names[1]; got != want {
-			t.Errorf("The %s is called %q, want %q", what, got, want)
+			t.Errorf("name of the %s is %q, want %q", what, got, want)
 		}
 	}
 }
 
-func TestLongestMemberNameFitsANamespace(t *testing.T) {
+func TestMaxMemberNameLength_FitsIntoANamespace(t *testing.T) {
 	if MaxMemberNameLength != 50 {
 		t.Errorf("MaxMemberNameLength = %d, want the documented 50", MaxMemberNameLength)
 	}
@@ -36,7 +36,7 @@ func TestLongestMemberNameFitsANamespace(t *testing.T) {
 	}
 }
 
-func TestMemberOfNamespace(t *testing.T) {
+func TestMemberOfNamespace_ReturnsTheMemberOfItsNamespaceOnly(t *testing.T) {
 	for namespace, want := range map[string]string{
 		"fleet-member-west":              "west",
 		"fleet-member-fleet-member-west": "fleet-member-west",
@@ -52,7 +52,7 @@ func TestMemberOfNamespace(t *testing.T) {
 	}
 }
 
-func TestAgentStatusOf(t *testing.T) {
+func TestAgentStatusOf_ReturnsTheEntryOfTheType(t *testing.T) {
 	status := MemberClusterStatus{AgentStatus: []AgentStatus{{Type: ServiceExportImportAgent}, {Type: MemberAgent}}}
 	if got := status.AgentStatusOf(MemberAgent); got != &status.AgentStatus[1] {
 		t.Errorf("AgentStatusOf(MemberAgent) = %v, want the second entry itself", got)

@@ -12,7 +12,7 @@ import (
 // GroupName is the API group of the inventory.
 const GroupName = "cluster.kubernetes-fleet.io"
 
-// GroupVersion is the version that is stored, and that Go code speaks.
+// GroupVersion is the version that is stored, and that Go code uses.
 var GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1beta1"}
 
 // AddToScheme registers the kinds of this package with a scheme.

@@ -8,14 +8,13 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 const (
 	// Resource is the plural name of ClusterGateway in paths and rules.
 	Resource = "clustergateways"
-	// SubresourceProxy hands a request on to the member.
+	// SubresourceProxy forwards a request to the member.
 	SubresourceProxy = "proxy"
-	// SubresourceHealth tells whether the member would answer.
+	// SubresourceHealth reports whether the member is reachable.
 	SubresourceHealth = "health"
 
-	// InnerGroup is the group in which requests inside a member are authorized
-	// on the hub. It is only a name for authorization: nothing is served under
-	// it.
+	// InnerGroup is the API group by which the hub authorizes requests inside a member. It is used
+	// for authorization only and is not served.
 	InnerGroup = "request.fleetgate.io"
 )
 
@@ -23,27 +22,26 @@ const (
 type EndpointType string
 
 const (
-	// EndpointConst is an address that is known beforehand.
+	// EndpointConst is a fixed address.
 	EndpointConst EndpointType = "Const"
-	// EndpointClusterProxy is a tunnel that the member's agent opened: what
-	// fleetgate's members have.
+	// EndpointClusterProxy is a tunnel that the member's agent opened. fleetgate's members use it.
 	EndpointClusterProxy EndpointType = "ClusterProxy"
 )
 
-// CredentialType is what the gateway shows to a member's API server.
+// CredentialType is the kind of credential that the gateway presents to a member's API server.
 type CredentialType string
 
 const (
-	// CredentialServiceAccountToken is the token of a service account on the
-	// member: what fleetgate's members have.
+	// CredentialServiceAccountToken is the token of a service account on the member. fleetgate's
+	// members use it.
 	CredentialServiceAccountToken CredentialType = "ServiceAccountToken"
 	// CredentialX509Certificate is a client certificate.
 	CredentialX509Certificate CredentialType = "X509Certificate"
-	// CredentialDynamic is one that a plugin makes.
+	// CredentialDynamic is a credential that a plugin creates.
 	CredentialDynamic CredentialType = "Dynamic"
 )
 
-// ClusterGateway is the way into one member. Its name is the member's.
+// ClusterGateway is the access to one member through the gateway. It has the member's name.
 //
 // +kubebuilder:object:root=true
 type ClusterGateway struct {
@@ -54,14 +52,14 @@ type ClusterGateway struct {
 	// +optional
 	Spec ClusterGatewaySpec `json:"spec,omitempty"`
 
-	// status is whether the member would answer.
+	// status is whether the member is reachable.
 	// +optional
 	Status ClusterGatewayStatus `json:"status,omitempty"`
 }
 
 // ClusterGatewaySpec is how the gateway reaches a member.
 type ClusterGatewaySpec struct {
-	// provider names who runs the cluster. Empty means unknown.
+	// provider of the cluster. If unset, unknown.
 	// +optional
 	Provider string `json:"provider,omitempty"`
 
@@ -71,74 +69,71 @@ type ClusterGatewaySpec struct {
 
 // ClusterAccess is a member's address and the kind of credential used there.
 type ClusterAccess struct {
-	// endpoint is where the member's API server is. Empty until it is known.
+	// endpoint of the member's API server. Unset until known.
 	// +optional
 	Endpoint *ClusterEndpoint `json:"endpoint,omitempty"`
 
-	// credential is what kind of credential the gateway uses, and never the
-	// credential itself. Empty until there is one.
+	// credential is the kind of credential that the gateway uses, never the credential itself.
+	// Unset until there is one.
 	// +optional
 	Credential *ClusterAccessCredential `json:"credential,omitempty"`
 }
 
-// ClusterEndpoint is where a member's API server is.
+// ClusterEndpoint is the endpoint of a member's API server.
 type ClusterEndpoint struct {
-	// type is Const for an address, ClusterProxy for a tunnel.
+	// type is Const for a fixed address or ClusterProxy for a tunnel.
 	Type EndpointType `json:"type"`
 
-	// const is the address, if type is Const.
+	// const is the address, for type Const.
 	// +optional
 	Const *ClusterEndpointConst `json:"const,omitempty"`
 }
 
-// ClusterEndpointConst is an address that is known beforehand.
+// ClusterEndpointConst is a fixed address.
 type ClusterEndpointConst struct {
 	// address is the URL of the API server.
 	Address string `json:"address"`
 
-	// caBundle are the PEM certificates with which to verify it.
+	// caBundle is the PEM certificates that verify it.
 	// +listType=atomic
 	// +optional
 	CABundle []byte `json:"caBundle,omitempty"`
 
-	// insecure is true if it is not verified at all. Empty means false.
+	// insecure disables verification. Default false.
 	// +optional
 	Insecure *bool `json:"insecure,omitempty"`
 
-	// proxy-url is the proxy through which to reach it. Empty means directly.
+	// proxy-url is the proxy to use. If unset, none.
 	// +optional
 	ProxyURL *string `json:"proxy-url,omitempty"`
 }
 
-// ClusterAccessCredential is what kind of credential the gateway uses.
+// ClusterAccessCredential is the kind of credential that the gateway uses.
 type ClusterAccessCredential struct {
 	// type is ServiceAccountToken, X509Certificate or Dynamic.
 	Type CredentialType `json:"type"`
 }
 
-// ClusterGatewayStatus is whether a member would answer.
+// ClusterGatewayStatus is whether a member is reachable.
 type ClusterGatewayStatus struct {
 	// healthy is true while the member is connected and its API server ready.
 	// +optional
 	Healthy bool `json:"healthy"`
 
-	// healthyReason is one word for why not. Empty if it is healthy.
+	// healthyReason is the cause, as one word. Empty if healthy.
 	// +optional
 	HealthyReason HealthyReasonType `json:"healthyReason,omitempty"`
 }
 
-// HealthyReasonType is one word for why a member would not answer.
+// HealthyReasonType is why a member is not reachable, as one word.
 type HealthyReasonType string
 
 const (
-	// HealthyReasonNotConnected means that the member's agent has no tunnel
-	// open.
+	// HealthyReasonNotConnected means that the member's agent has no open tunnel.
 	HealthyReasonNotConnected HealthyReasonType = "NotConnected"
-	// HealthyReasonNoCredential means that the agent has not brought the
-	// gateway's token yet.
+	// HealthyReasonNoCredential means that the agent has not reported the gateway's token yet.
 	HealthyReasonNoCredential HealthyReasonType = "NoCredential"
-	// HealthyReasonUnhealthy means that the agent reports its API server as not
-	// ready.
+	// HealthyReasonUnhealthy means that the agent reports the member's API server as not ready.
 	HealthyReasonUnhealthy HealthyReasonType = "MemberUnhealthy"
 )
 
@@ -149,18 +144,16 @@ type ClusterGatewayList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 
-	// items are the gateways.
 	Items []ClusterGateway `json:"items"`
 }
 
-// ClusterGatewayProxyOptions are the options of a request into a member.
+// ClusterGatewayProxyOptions are the options of a request to a member.
 //
 // +kubebuilder:object:root=true
 type ClusterGatewayProxyOptions struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// path is the path on the member's API server, with its leading slash.
-	// Empty means the root.
+	// path on the member's API server, with a leading slash. If unset, the root.
 	// +optional
 	Path string `json:"path,omitempty"`
 }

@@ -13,32 +13,32 @@ const (
 	// manager as value. The manager writes it.
 	LabelClusterManager = "x-k8s.io/cluster-manager"
 
-	// LabelClusterSet is on a namespace whose profiles are one set of clusters,
-	// with the set's name as value. An administrator writes it.
+	// LabelClusterSet is on a namespace whose profiles form a set of clusters, with the name of the
+	// set as value. An administrator writes it.
 	LabelClusterSet = "multicluster.x-k8s.io/clusterset"
 
-	// ClusterManager is spec.clusterManager.name of the profiles that fleetgate
-	// publishes, unless the gateway is told another.
+	// ClusterManager is spec.clusterManager.name of the profiles that fleetgate publishes, unless
+	// the gateway is configured otherwise.
 	ClusterManager = "fleetgate"
 
-	// AccessProvider is the name of the access provider that leads through the
-	// gateway.
+	// AccessProvider is the name of the access provider for access through the gateway.
 	AccessProvider = "cluster-gateway"
 
-	// AnnotationPublished is on a ClusterProfile, with what it has of its MemberCluster: names
-	// of labels and of properties, as JSON. The gateway writes it, to know what others put there.
+	// AnnotationPublished is on a ClusterProfile. Its value is JSON: the names of labels and
+	// properties that the gateway copied from the MemberCluster. The gateway writes it, so that it
+	// does not change those of other writers.
 	AnnotationPublished = "fleetgate.io/published"
 
-	// ExtensionExec is the name of the extension of an access provider that
-	// client-go hands to an exec plugin as the cluster's configuration.
+	// ExtensionExec is the name of the extension of an access provider that client-go passes to an
+	// exec plugin as the cluster's configuration.
 	ExtensionExec = "client.authentication.k8s.io/exec"
 )
 
-// ConditionControlPlaneHealthy is True while the member's API server is ready
-// and its agent reports, False if either is known not to be, Unknown before.
+// ConditionControlPlaneHealthy is True while the member's API server is ready and its agent
+// reports. It is False if either is known to fail, and Unknown before the first report.
 const ConditionControlPlaneHealthy = "ControlPlaneHealthy"
 
-// ConditionJoined says whether the member has joined, as its MemberCluster does.
+// ConditionJoined is copied from the condition of the MemberCluster.
 const ConditionJoined = "Joined"
 
 // Reasons of ControlPlaneHealthy.
@@ -57,7 +57,7 @@ const (
 	ReasonAPIServerHealthy = "MemberClusterAPIServerHealthy"
 )
 
-// ClusterProfile is a cluster, as its manager publishes it to others.
+// ClusterProfile is a cluster that its manager publishes to other clients.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced
@@ -72,96 +72,93 @@ type ClusterProfile struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says who manages the cluster.
+	// spec identifies the manager of the cluster.
 	Spec ClusterProfileSpec `json:"spec"`
 
-	// status is what the manager tells of the cluster.
+	// status is what the manager reports about the cluster.
 	// +optional
 	Status ClusterProfileStatus `json:"status,omitzero"`
 }
 
-// ClusterProfileSpec says who manages a cluster.
+// ClusterProfileSpec identifies the manager of a cluster.
 type ClusterProfileSpec struct {
-	// displayName is a name for people. It need not be unique.
+	// displayName is a name for people; need not be unique.
 	// +optional
 	DisplayName string `json:"displayName,omitempty"`
 
-	// clusterManager is who writes this profile. It never changes.
+	// clusterManager is the writer of this profile. Immutable.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="ClusterManager is immutable"
 	ClusterManager ClusterManagerRef `json:"clusterManager"`
 }
 
-// ClusterManagerRef names the manager of a cluster.
+// ClusterManagerRef identifies the manager of a cluster.
 type ClusterManagerRef struct {
-	// name is the manager's, and the value of the profile's label
-	// x-k8s.io/cluster-manager.
+	// name of the manager, and value of the profile's label x-k8s.io/cluster-manager.
 	Name string `json:"name"`
 }
 
-// ClusterProfileStatus is what the manager tells of a cluster.
+// ClusterProfileStatus is what the manager reports about a cluster.
 type ClusterProfileStatus struct {
-	// conditions are about the cluster: ControlPlaneHealthy and Joined.
+	// conditions are ControlPlaneHealthy and Joined.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// version is what the cluster runs.
+	// version of the cluster.
 	// +optional
 	Version ClusterVersion `json:"version,omitzero"`
 
-	// properties are facts about the cluster, by name.
+	// properties of the cluster, by name.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	Properties []Property `json:"properties,omitempty"`
 
-	// accessProviders are ways to reach the cluster, each under a name that a
-	// client looks for.
+	// accessProviders are ways to access the cluster. Clients look for a name.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	AccessProviders []AccessProviderStatus `json:"accessProviders,omitempty"`
 
-	// credentialProviders is the former name of accessProviders. fleetgate does
-	// not write it.
+	// credentialProviders is the former name of accessProviders. fleetgate does not write it.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	CredentialProviders []AccessProviderStatus `json:"credentialProviders,omitempty"`
 }
 
-// ClusterVersion is what a cluster runs.
+// ClusterVersion is the version of a cluster.
 type ClusterVersion struct {
-	// kubernetes is the version of the API server. Empty means unknown.
+	// kubernetes is the version of the API server. If unset, unknown.
 	// +optional
 	Kubernetes string `json:"kubernetes,omitempty"`
 }
 
-// Property is a fact about a cluster.
+// Property is a property of a cluster.
 type Property struct {
-	// name is what the fact is about.
+	// name of the property.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// value is the fact.
+	// value of the property.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Value string `json:"value"`
 
-	// lastObservedTime is when it was observed. Empty means unknown.
+	// lastObservedTime is when the value was observed. If unset, unknown.
 	// +optional
 	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
 }
 
-// AccessProviderStatus is a way to reach a cluster.
+// AccessProviderStatus is a way to access a cluster.
 type AccessProviderStatus struct {
-	// name is what a client looks for.
+	// name of the access provider.
 	Name string `json:"name"`
 
-	// cluster is where the cluster's API server is and how to verify it, in the
-	// form of a kubeconfig. It holds no credential.
+	// cluster is the address of the cluster's API server and how to verify it, as in a kubeconfig.
+	// It has no credential.
 	// +optional
 	Cluster clientcmdv1.Cluster `json:"cluster,omitzero"`
 }
@@ -173,6 +170,5 @@ type ClusterProfileList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 
-	// items are the profiles.
 	Items []ClusterProfile `json:"items"`
 }

@@ -6,36 +6,37 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 const (
-	// LabelDecisionKey is on every PlacementDecision, with the same value on all that are one
-	// decision. Who decides writes it.
+	// LabelDecisionKey is on every PlacementDecision. All PlacementDecisions of one decision have
+	// the same value. The scheduler writes it.
 	LabelDecisionKey = "multicluster.x-k8s.io/decision-key"
 
-	// LabelDecisionIndex is on every PlacementDecision: which one of its decision it is, from 0.
+	// LabelDecisionIndex is on every PlacementDecision. Its value is the index in its decision,
+	// from 0.
 	LabelDecisionIndex = "multicluster.x-k8s.io/decision-index"
 
-	// LabelPlacementKey ties a PlacementDecision to a workload that has the same label. The
-	// hub copies it from the placement, if that has it.
+	// LabelPlacementKey connects a PlacementDecision to a workload with the same label. The hub
+	// copies it from the placement, if set there.
 	LabelPlacementKey = "multicluster.x-k8s.io/placement-key"
 
-	// AnnotationStandardDecisions is on a placement: with "true" its decision is published as
-	// PlacementDecisions, with "false" it is not. Whoever writes the placement writes it. A
-	// Placement without it is published, other placements are if the gateway was told so.
+	// AnnotationStandardDecisions is on a placement: with "true" the hub publishes its decision as
+	// PlacementDecisions, with "false" it does not. The author of the placement writes it. If
+	// unset, a Placement is published, and other placements if the gateway is configured so.
 	AnnotationStandardDecisions = "fleetgate.io/standard-decisions"
 
 	// SchedulerName is schedulerName of the PlacementDecisions that fleetgate writes.
 	SchedulerName = "fleetgate"
 
-	// MaxDecisions is how many clusters a PlacementDecision has at most.
+	// MaxDecisions is the maximum number of clusters in a PlacementDecision.
 	MaxDecisions = 100
 )
 
-// EventClustersNotPublished is a warning on a placement: clusters that it was decided for
-// are not in its PlacementDecisions, as they have no ClusterProfile.
+// EventClustersNotPublished is a warning on a placement: selected clusters are missing in its
+// PlacementDecisions, because they have no ClusterProfile.
 const EventClustersNotPublished = "ClustersNotPublished"
 
-// PlacementDecision lists clusters that somebody decided something to be for. All with the
-// same label multicluster.x-k8s.io/decision-key are one decision; without clusters it says
-// that there are none.
+// PlacementDecision lists selected clusters. All with the same label
+// multicluster.x-k8s.io/decision-key form one decision; an empty list means that no cluster is
+// selected.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced
@@ -48,27 +49,27 @@ type PlacementDecision struct {
 	// +kubebuilder:validation:MaxItems=100
 	Decisions []ClusterDecision `json:"decisions"`
 
-	// schedulerName is who decided.
+	// schedulerName is the scheduler that selected them.
 	// +optional
 	SchedulerName string `json:"schedulerName,omitempty"`
 }
 
 // ClusterDecision is one cluster of a decision.
 type ClusterDecision struct {
-	// clusterProfileRef names the cluster's ClusterProfile.
+	// clusterProfileRef identifies the ClusterProfile of the cluster.
 	ClusterProfileRef ClusterProfileReference `json:"clusterProfileRef"`
 
-	// reason is why it was chosen, for people. fleetgate does not write it.
+	// reason for the selection, for people. fleetgate does not write it.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 }
 
-// ClusterProfileReference names a ClusterProfile.
+// ClusterProfileReference identifies a ClusterProfile.
 type ClusterProfileReference struct {
-	// name is the profile's.
+	// name of the profile.
 	Name string `json:"name"`
 
-	// namespace is the profile's. Empty means that of the decision.
+	// namespace of the profile. If unset, that of the decision.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 }
@@ -80,6 +81,5 @@ type PlacementDecisionList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 
-	// items are the decisions.
 	Items []PlacementDecision `json:"items"`
 }

@@ -12,7 +12,7 @@ import (
 // GroupName is the API group of published clusters and decisions.
 const GroupName = "multicluster.x-k8s.io"
 
-// GroupVersion is the version that is stored, and that Go code speaks.
+// GroupVersion is the version that is stored, and that Go code uses.
 var GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
 
 // AddToScheme registers the kinds of this package with a scheme.

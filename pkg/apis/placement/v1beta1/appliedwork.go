@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// AppliedWork is, on the member, the owner of all that one Work has applied
-// there. It has the Work's name.
+// AppliedWork lists the objects on a member that belong to one Work, and is their owner. It has the
+// Work's name. The agent writes it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -20,12 +20,12 @@ type AppliedWork struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec names the Work.
+	// spec identifies the Work on the hub.
 	//
 	// +required
 	Spec AppliedWorkSpec `json:"spec"`
 
-	// status lists what was applied.
+	// status lists the applied objects.
 	//
 	// +optional
 	Status AppliedWorkStatus `json:"status,omitzero"`
@@ -40,60 +40,59 @@ type AppliedWorkList struct {
 	Items           []AppliedWork `json:"items"`
 }
 
-// AppliedWorkSpec names a Work on the hub.
+// AppliedWorkSpec identifies a Work on the hub.
 type AppliedWorkSpec struct {
-	// workName is the Work's name.
+	// workName is the name of the Work.
 	//
 	// +required
 	WorkName string `json:"workName"`
 
-	// workNamespace is the Work's namespace on the hub.
+	// workNamespace is the namespace of the Work on the hub.
 	//
 	// +required
 	WorkNamespace string `json:"workNamespace"`
 }
 
-// AppliedWorkStatus lists what a Work has applied.
+// AppliedWorkStatus lists the objects that a Work applied.
 type AppliedWorkStatus struct {
-	// appliedResources are the objects that are there because of the Work.
+	// appliedResources are the objects that belong to the Work.
 	//
 	// +optional
 	AppliedResources []AppliedResourceMeta `json:"appliedResources,omitempty"`
 }
 
-// AppliedResourceMeta is an object that was applied.
+// AppliedResourceMeta identifies an applied object.
 type AppliedResourceMeta struct {
 	// The object.
 	WorkResourceIdentifier `json:",inline"`
 
-	// uid of the object, so that another of the same name is not deleted for
-	// it.
+	// uid of the object. It prevents the deletion of another object of the same name.
 	//
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 
-	// run is what is known of an object that runs to completion, as a Job does. Empty for other
-	// objects, and for what an agent of an earlier version applied.
+	// run records the run of an object that runs to completion, such as a Job. Unset for other
+	// objects, and for objects that an earlier version of the agent applied.
 	//
 	// +optional
 	Run AppliedResourceRun `json:"run,omitzero"`
 }
 
-// AppliedResourceRun is what is known of an object that runs to completion. With it the object is not
-// run again when it is gone from the member.
+// AppliedResourceRun records the run of an object that runs to completion. If the object disappears
+// from the member, the agent does not run it again.
 type AppliedResourceRun struct {
-	// manifestHash is the hash of what the manifest has run: its kind and spec, without the time after
-	// which it is deleted. The agent runs another hash again.
+	// manifestHash is the hash of the kind and spec that ran, without ttlSecondsAfterFinished. The
+	// agent runs the manifest again only if its hash differs.
 	//
 	// +optional
 	ManifestHash string `json:"manifestHash,omitempty"`
 
-	// result is Complete or Failed. Empty: it was not seen to end.
+	// result is Complete or Failed. If unset, the agent did not see the run end.
 	//
 	// +optional
 	Result string `json:"result,omitempty"`
 
-	// reason is why it ended, as its controller said.
+	// reason for the result, as the controller of the object reported it.
 	//
 	// +optional
 	Reason string `json:"reason,omitempty"`

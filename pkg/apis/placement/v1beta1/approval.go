@@ -10,14 +10,14 @@ import (
 
 // Labels of an approval request.
 const (
-	// TargetUpdateRunLabel is the update run's name.
+	// TargetUpdateRunLabel is the name of the update run.
 	TargetUpdateRunLabel = KeyPrefix + "targetUpdateRun"
-	// TargetUpdatingStageLabel is the stage's name.
+	// TargetUpdatingStageLabel is the name of the stage.
 	TargetUpdatingStageLabel = KeyPrefix + "targetUpdatingStage"
 	// TaskTypeLabel is BeforeStageTask or AfterStageTask.
 	TaskTypeLabel = KeyPrefix + "taskType"
-	// IsLatestUpdateRunApprovalLabel is "true" on the newest approval request
-	// of its update run, "false" on the others.
+	// IsLatestUpdateRunApprovalLabel is "true" on the newest approval request of its update run and
+	// "false" on all others.
 	IsLatestUpdateRunApprovalLabel = KeyPrefix + "isLatestUpdateRunApproval"
 
 	// BeforeStageTask and AfterStageTask are the values of TaskTypeLabel.
@@ -25,13 +25,13 @@ const (
 	AfterStageTask  = "afterStage"
 )
 
-// The conditions of an approval request.
+// Condition types of an approval request.
 const (
-	// ConditionApprovalRequestApproved is set by the user who approves, at the
+	// ConditionApprovalRequestApproved is set by the user who approves. It counts only for the
 	// request's current generation.
 	ConditionApprovalRequestApproved = "Approved"
-	// ConditionApprovalRequestApprovalAccepted: the update run goes on, and the
-	// approval cannot be taken back.
+	// ConditionApprovalRequestApprovalAccepted is True once the update run has accepted the
+	// approval. The approval cannot be revoked afterwards.
 	ConditionApprovalRequestApprovalAccepted = "ApprovalAccepted"
 )
 
@@ -56,18 +56,18 @@ var (
 	_ ApprovalRequestObject = (*ApprovalRequest)(nil)
 )
 
-// BeforeStageApprovalName names the approval request for the beginning of a
-// stage.
+// BeforeStageApprovalName returns the name of the approval request before a stage.
 func BeforeStageApprovalName(updateRun, stage string) string {
 	return updateRun + "-before-" + stage
 }
 
-// AfterStageApprovalName names the approval request for the end of a stage.
+// AfterStageApprovalName returns the name of the approval request after a stage.
 func AfterStageApprovalName(updateRun, stage string) string {
 	return updateRun + "-after-" + stage
 }
 
-// ClusterApprovalRequest asks a user to let a ClusterStagedUpdateRun go on.
+// ClusterApprovalRequest asks a user to approve the next step of a ClusterStagedUpdateRun. The hub
+// creates it; to approve, set the condition Approved.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -82,13 +82,13 @@ type ClusterApprovalRequest struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec names the update run and the stage; it cannot be changed.
+	// spec identifies the update run and the stage. Immutable.
 	//
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="The spec field is immutable"
 	Spec ApprovalRequestSpec `json:"spec"`
 
-	// status has the approval.
+	// status holds the approval.
 	//
 	// +optional
 	Status ApprovalRequestStatus `json:"status,omitzero"`
@@ -109,7 +109,8 @@ type ClusterApprovalRequestList struct {
 	Items           []ClusterApprovalRequest `json:"items"`
 }
 
-// ApprovalRequest asks a user to let a StagedUpdateRun of its namespace go on.
+// ApprovalRequest asks a user to approve the next step of a StagedUpdateRun in the same namespace.
+// The hub creates it; to approve, set the condition Approved.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -124,13 +125,13 @@ type ApprovalRequest struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec names the update run and the stage; it cannot be changed.
+	// spec identifies the update run and the stage. Immutable.
 	//
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="The spec field is immutable"
 	Spec ApprovalRequestSpec `json:"spec"`
 
-	// status has the approval.
+	// status holds the approval.
 	//
 	// +optional
 	Status ApprovalRequestStatus `json:"status,omitzero"`
@@ -151,22 +152,22 @@ type ApprovalRequestList struct {
 	Items           []ApprovalRequest `json:"items"`
 }
 
-// ApprovalRequestSpec names an update run and a stage.
+// ApprovalRequestSpec identifies an update run and a stage.
 type ApprovalRequestSpec struct {
-	// parentStageRollout is the update run's name.
+	// parentStageRollout is the name of the update run.
 	//
 	// +required
 	ParentStageRollout string `json:"parentStageRollout"`
 
-	// targetStage is the stage's name.
+	// targetStage is the name of the stage.
 	//
 	// +required
 	TargetStage string `json:"targetStage"`
 }
 
-// ApprovalRequestStatus has the approval.
+// ApprovalRequestStatus holds the approval.
 type ApprovalRequestStatus struct {
-	// conditions are Approved, set by a user, and ApprovalAccepted.
+	// conditions are Approved, set by a user, and ApprovalAccepted, set by the hub.
 	//
 	// +optional
 	// +listType=map

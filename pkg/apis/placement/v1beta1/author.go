@@ -3,46 +3,46 @@
 
 package v1beta1
 
-// AuthorMayAnnotation is on a placement whose author was asked for what it selects: it
-// says who that was and what they may have delivered, as JSON (selection.Bound). Only
-// the gateway writes it, at admission; whatever else is written there is replaced by
-// an answer about whoever wrote it. Nothing beyond it is selected. A placement without
-// it is older than the question, or was written past it.
+// AuthorMayAnnotation is on a placement whose author was checked at admission. Its value is JSON
+// (selection.Bound): the author, and the resources that this author is allowed to place. Only the
+// gateway writes it, at admission: it replaces any value that a client writes with the result for
+// that client. The placement selects nothing else. A placement without it is older than the check,
+// or bypassed admission.
 const AuthorMayAnnotation = "fleetgate.io/author-may"
 
-// PlaceVerb is the verb, on any resource, that lets somebody have it delivered to
-// members who may not read it.
+// PlaceVerb is the RBAC verb that allows a user to place a resource that the user cannot read.
 const PlaceVerb = "place"
 
 const (
-	// ConditionAuthorNotAsked is True on a placement without AuthorMayAnnotation on a
-	// hub where authors are asked. It keeps what it selects.
+	// ConditionAuthorNotAsked is True on a placement without AuthorMayAnnotation, on a hub that
+	// checks authors. The placement keeps the resources that it selects.
 	ConditionAuthorNotAsked = "AuthorNotAsked"
-	// ReasonNoAnswer is of ConditionAuthorNotAsked.
+	// ReasonNoAnswer is a reason of ConditionAuthorNotAsked.
 	ReasonNoAnswer = "NoAnswer"
 
-	// ConditionResourcesWithheld is True on a placement that selects something on the
-	// hub that its author was not asked about, and that is therefore not placed.
+	// ConditionResourcesWithheld is True on a placement that selects resources its author is not
+	// allowed to place. These resources are not placed.
 	ConditionResourcesWithheld = "ResourcesWithheld"
-	// ReasonAuthorMayNot is of ConditionResourcesWithheld.
+	// ReasonAuthorMayNot is a reason of ConditionResourcesWithheld.
 	ReasonAuthorMayNot = "AuthorMayNot"
 
-	// ConditionResourcesUnreadable is True on a placement that selects kinds, or
-	// namespaces that may hold kinds, which cannot be read.
+	// ConditionResourcesUnreadable is True on a placement that selects kinds, or namespaces that
+	// can contain kinds, which cannot be read.
 	ConditionResourcesUnreadable = "ResourcesUnreadable"
-	// ReasonGatewayMayNot is of ConditionResourcesUnreadable: the gateway lacks the right.
+	// ReasonGatewayMayNot is a reason of ConditionResourcesUnreadable: RBAC forbids the gateway to
+	// read the kind.
 	ReasonGatewayMayNot = "GatewayMayNot"
-	// ReasonKindUnavailable is of ConditionResourcesUnreadable: the hub itself cannot read a kind,
-	// whose conversion webhook or API server does not answer.
+	// ReasonKindUnavailable is a reason of ConditionResourcesUnreadable: the hub cannot read the
+	// kind, because its conversion webhook or API server does not respond.
 	ReasonKindUnavailable = "KindUnavailable"
 
-	// ConditionResourcesTooLarge is True on a placement that selects objects which no resource
-	// snapshot can hold. Members keep what they have of these.
+	// ConditionResourcesTooLarge is True on a placement that selects objects too large for a
+	// resource snapshot. Members keep the version of these objects that they have.
 	ConditionResourcesTooLarge = "ResourcesTooLarge"
-	// ReasonObjectTooLarge is of ConditionResourcesTooLarge.
+	// ReasonObjectTooLarge is a reason of ConditionResourcesTooLarge.
 	ReasonObjectTooLarge = "ObjectTooLarge"
 
-	// PlaceableLabel, with the value "true", makes a ClusterRole part of what the gateway may
-	// read where that is narrowed.
+	// PlaceableLabel, with the value "true", adds the rules of a ClusterRole to the resources that
+	// the gateway can read, on hubs that restrict these.
 	PlaceableLabel = "fleetgate.io/aggregate-to-placeable"
 )

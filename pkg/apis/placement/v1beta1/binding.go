@@ -11,23 +11,23 @@ import (
 )
 
 const (
-	// SchedulerBindingFinalizer holds a binding until the scheduler has counted
-	// it out.
+	// SchedulerBindingFinalizer keeps a deleted binding until the scheduler has taken it into
+	// account.
 	SchedulerBindingFinalizer = KeyPrefix + "scheduler-crb-cleanup"
-	// WorkCleanupFinalizer holds a binding until its Works are gone, and a Work
-	// until the member has removed what it had applied.
+	// WorkCleanupFinalizer keeps a deleted binding until its Works are gone, and a deleted Work
+	// until the member has removed the objects that it applied.
 	WorkCleanupFinalizer = KeyPrefix + "work-cleanup"
-	// PreviousBindingStateAnnotation is on an unscheduled binding: the state it
-	// had before, to which it returns if the member is chosen again.
+	// PreviousBindingStateAnnotation is on an unscheduled binding. Its value is the previous state,
+	// which the scheduler restores if it picks the member again.
 	PreviousBindingStateAnnotation = KeyPrefix + "previous-binding-state"
 )
 
-// MessageRolloutStarted is the message of ConditionRolloutStarted when it is True
-// on a binding; two controllers set it.
+// MessageRolloutStarted is the message of ConditionRolloutStarted=True on a binding. Two
+// controllers set it.
 const MessageRolloutStarted = "The latest resources are being rolled out to the cluster"
 
-// The reasons of a binding's conditions, where they are not those of a
-// placement. Rollouts and overrides have the same reasons in both.
+// Reasons of a binding's conditions that a placement does not have. The reasons for rollouts and
+// overrides are the same for both.
 const (
 	ReasonAllWorkSynced  = "AllWorkSynced"
 	ReasonSyncWorkFailed = "SyncWorkFailed"
@@ -45,15 +45,14 @@ const (
 	ReasonNotAllWorkHaveDiffReported = "NotAllWorkHaveDiffReported"
 )
 
-// BindingName names a binding: the first 26 characters of the placement, the
-// first 27 of the member and the first 8 of unique (a UUID), so that it fits
-// into the 63 of a label's value. A dot at a cut would make the name invalid
-// and is left out.
+// BindingName returns the name of a binding: the first 26 characters of the placement, the first 27
+// of the member and the first 8 of unique (a UUID). So it fits into a label value of 63 characters.
+// A dot before a cut would make the name invalid and is omitted.
 func BindingName(placement, member, unique string) string {
 	return head(placement, 26) + "-" + head(member, 27) + "-" + head(unique, 8)
 }
 
-// head returns the first n characters of a name, without a dot at their end.
+// head returns the first n characters of a name, without trailing dots.
 func head(s string, n int) string {
 	if len(s) > n {
 		s = s[:n]
@@ -61,7 +60,7 @@ func head(s string, n int) string {
 	return strings.TrimRight(s, ".")
 }
 
-// BindingObject is a binding of either scope, as controllers see it.
+// BindingObject is a binding of either scope.
 //
 // +kubebuilder:object:generate=false
 type BindingObject interface {
@@ -78,7 +77,8 @@ var (
 	_ BindingObject = (*ResourceBinding)(nil)
 )
 
-// ClusterResourceBinding binds a ClusterResourcePlacement to one member.
+// ClusterResourceBinding binds a ClusterResourcePlacement to one member. The scheduler creates it,
+// the rollout sets its snapshots, and the hub creates Works from it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -96,12 +96,12 @@ type ClusterResourceBinding struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says what the member shall have.
+	// spec is the desired state.
 	//
 	// +required
 	Spec ResourceBindingSpec `json:"spec"`
 
-	// status says what it has.
+	// status is the observed state.
 	//
 	// +optional
 	Status ResourceBindingStatus `json:"status,omitzero"`
@@ -122,7 +122,8 @@ type ClusterResourceBindingList struct {
 	Items           []ClusterResourceBinding `json:"items"`
 }
 
-// ResourceBinding binds a ResourcePlacement to one member.
+// ResourceBinding binds a ResourcePlacement to one member. The scheduler creates it, the rollout
+// sets its snapshots, and the hub creates Works from it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -140,12 +141,12 @@ type ResourceBinding struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says what the member shall have.
+	// spec is the desired state.
 	//
 	// +required
 	Spec ResourceBindingSpec `json:"spec"`
 
-	// status says what it has.
+	// status is the observed state.
 	//
 	// +optional
 	Status ResourceBindingStatus `json:"status,omitzero"`
@@ -166,15 +167,15 @@ type ResourceBindingList struct {
 	Items           []ResourceBinding `json:"items"`
 }
 
-// ResourceBindingSpec says what a member shall have.
+// ResourceBindingSpec is the desired state of a placement on one member.
 type ResourceBindingSpec struct {
-	// state is how far the decision has been carried out.
+	// state of the scheduling decision.
 	//
 	// +required
 	State BindingState `json:"state"`
 
-	// resourceSnapshotName is the master of the group of resource snapshots
-	// that the member shall have. Empty until the rollout chooses one.
+	// resourceSnapshotName is the master of the resource snapshots to apply on the member. Unset
+	// until the rollout chooses one.
 	//
 	// +required
 	ResourceSnapshotName string `json:"resourceSnapshotName"`
@@ -190,64 +191,64 @@ type ResourceBindingSpec struct {
 	// +optional
 	ClusterResourceOverrideSnapshots []string `json:"clusterResourceOverrideSnapshots,omitempty"`
 
-	// schedulingPolicySnapshotName is the policy snapshot that chose the
-	// member.
+	// schedulingPolicySnapshotName is the policy snapshot by which the member was picked.
 	//
 	// +required
 	SchedulingPolicySnapshotName string `json:"schedulingPolicySnapshotName"`
 
-	// targetCluster is the member's name.
+	// targetCluster is the name of the member.
 	//
 	// +required
 	TargetCluster string `json:"targetCluster"`
 
-	// clusterDecision says why the member was chosen.
+	// clusterDecision is why the member was picked.
 	//
 	// +required
 	ClusterDecision ClusterDecision `json:"clusterDecision"`
 
-	// applyStrategy is the placement's, as of the last rollout.
+	// applyStrategy is the placement's at the last rollout.
 	//
 	// +optional
 	ApplyStrategy *ApplyStrategy `json:"applyStrategy,omitempty"`
 }
 
-// BindingState is how far a decision has been carried out.
+// BindingState is the state of a scheduling decision.
 type BindingState string
 
 const (
-	// BindingScheduled means chosen, with nothing on the member yet.
+	// BindingScheduled means that the scheduler picked the member and the rollout to it has not
+	// started.
 	BindingScheduled BindingState = "Scheduled"
-	// BindingBound means that the member has, or is getting, the resources.
+	// BindingBound means that the resources are on the member, or are being applied there.
 	BindingBound BindingState = "Bound"
-	// BindingUnscheduled means no longer chosen, to be removed by the rollout.
+	// BindingUnscheduled means that the member is no longer picked. The rollout deletes the
+	// binding.
 	BindingUnscheduled BindingState = "Unscheduled"
 )
 
-// ResourceBindingStatus says what a member has.
+// ResourceBindingStatus is the observed state of a placement on one member.
 type ResourceBindingStatus struct {
-	// failedPlacements are objects that could not be applied, are not
-	// available or whose difference could not be found; at most 100.
+	// failedPlacements are objects that could not be applied, are not available or whose diff could
+	// not be computed; at most 100.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=100
 	FailedPlacements []FailedResourcePlacement `json:"failedPlacements,omitempty"`
 
-	// driftedPlacements are objects that were changed on the member after they
-	// had been applied; at most 100.
+	// driftedPlacements are objects that were changed on the member after they were applied; at
+	// most 100.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=100
 	DriftedPlacements []DriftedResourcePlacement `json:"driftedPlacements,omitempty"`
 
-	// diffedPlacements are objects that differ from the hub's and have not been
-	// written; at most 100.
+	// diffedPlacements are objects that differ from the hub and were not written; at most 100.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=100
 	DiffedPlacements []DiffedResourcePlacement `json:"diffedPlacements,omitempty"`
 
-	// conditions of the placement on this member, from RolloutStarted on.
+	// conditions of the placement on this member, starting with RolloutStarted.
 	//
 	// +optional
 	// +listType=map

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// ClusterResourcePlacementDisruptionBudget limits the evictions of the
-// ClusterResourcePlacement of its name.
+// ClusterResourcePlacementDisruptionBudget limits evictions of the ClusterResourcePlacement of the
+// same name.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=crpdb,categories={fleet,fleet-placement}
@@ -19,7 +19,7 @@ type ClusterResourcePlacementDisruptionBudget struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the limit.
+	// spec is the limit. A user writes it.
 	//
 	// +required
 	Spec PlacementDisruptionBudgetSpec `json:"spec"`
@@ -34,22 +34,20 @@ type ClusterResourcePlacementDisruptionBudgetList struct {
 	Items           []ClusterResourcePlacementDisruptionBudget `json:"items"`
 }
 
-// PlacementDisruptionBudgetSpec is a limit, said in one of two ways.
+// PlacementDisruptionBudgetSpec sets maxUnavailable or minAvailable, not both.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.maxUnavailable) || !has(self.minAvailable)",message="Both MaxUnavailable and MinAvailable cannot be specified"
 type PlacementDisruptionBudgetSpec struct {
-	// maxUnavailable is how many of the wanted members may be without working
-	// resources after an eviction: a number or a percentage, rounded up. For
-	// PickN placements only; not together with minAvailable.
+	// maxUnavailable is how many of the desired members can be unavailable after an eviction: a
+	// number, or a percentage, rounded up. For PickN placements only. Excludes minAvailable.
 	//
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^([0-9]{1,2}|100)%$')",message="If supplied value is String should match regex '^(100|[0-9]{1,2})%$' or If supplied value is Integer must be greater than or equal to 0"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// minAvailable is on how many members the resources must still work after
-	// an eviction: a number or, for PickN placements, a percentage of the
-	// wanted members, rounded up. Not together with maxUnavailable.
+	// minAvailable is how many members must remain available after an eviction: a number or, for
+	// PickN placements, a percentage of the desired members, rounded up. Excludes maxUnavailable.
 	//
 	// +optional
 	// +kubebuilder:validation:XIntOrString

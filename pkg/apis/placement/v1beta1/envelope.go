@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ClusterResourceEnvelope carries cluster-scoped objects that must take effect
-// on members only, not on the hub.
+// ClusterResourceEnvelope holds cluster-scoped objects that take effect on members only, not on the
+// hub.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,categories={fleet,fleet-placement}
@@ -19,8 +19,7 @@ type ClusterResourceEnvelope struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// data has the objects under keys of the user's choice; 1 to 50. None may
-	// be namespaced.
+	// data holds 1 to 50 objects under arbitrary keys. None can be namespaced.
 	//
 	// +required
 	// +kubebuilder:validation:MinProperties=1
@@ -37,8 +36,7 @@ type ClusterResourceEnvelopeList struct {
 	Items           []ClusterResourceEnvelope `json:"items"`
 }
 
-// ResourceEnvelope carries objects of its namespace that must take effect on
-// members only, not on the hub.
+// ResourceEnvelope holds objects of its namespace that take effect on members only, not on the hub.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,categories={fleet,fleet-placement}
@@ -48,8 +46,8 @@ type ResourceEnvelope struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// data has the objects under keys of the user's choice; 1 to 50. All must
-	// name the envelope's namespace.
+	// data holds 1 to 50 objects under arbitrary keys. All must be in the namespace of the
+	// envelope.
 	//
 	// +required
 	// +kubebuilder:validation:MinProperties=1
@@ -66,8 +64,7 @@ type ResourceEnvelopeList struct {
 	Items           []ResourceEnvelope `json:"items"`
 }
 
-// EnvelopedObject is a whole Kubernetes object as JSON, which the API server
-// does not look into.
+// EnvelopedObject is a complete Kubernetes object as JSON, which the API server does not validate.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type EnvelopedObject struct {

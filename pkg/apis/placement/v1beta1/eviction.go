@@ -5,16 +5,17 @@ package v1beta1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// The conditions of an eviction. It is over once Valid is false or Executed is
-// set.
+// Condition types of an eviction. It is finished once Valid is False or Executed is set.
 const (
-	// ConditionEvictionValid: the placement and its member could be found.
+	// ConditionEvictionValid is True if the placement has one binding to the member and its type is
+	// not PickFixed.
 	ConditionEvictionValid = "Valid"
-	// ConditionEvictionExecuted: the binding was deleted, or may not be.
+	// ConditionEvictionExecuted is True if the binding was deleted, and False if the eviction is
+	// not allowed.
 	ConditionEvictionExecuted = "Executed"
 )
 
-// The reasons of an eviction's conditions.
+// Reasons of an eviction's conditions.
 const (
 	ReasonEvictionValid       = "ClusterResourcePlacementEvictionValid"
 	ReasonEvictionInvalid     = "ClusterResourcePlacementEvictionInvalid"
@@ -22,9 +23,8 @@ const (
 	ReasonEvictionNotExecuted = "ClusterResourcePlacementEvictionNotExecuted"
 )
 
-// ClusterResourcePlacementEviction asks, once, to take a
-// ClusterResourcePlacement off one member. It does not keep the scheduler from
-// choosing the member again.
+// ClusterResourcePlacementEviction requests, once, to remove a ClusterResourcePlacement from one
+// member. The scheduler can pick the member again.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -42,12 +42,12 @@ type ClusterResourcePlacementEviction struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec names the placement and the member.
+	// spec identifies the placement and the member.
 	//
 	// +required
 	Spec PlacementEvictionSpec `json:"spec"`
 
-	// status says whether it was done.
+	// status is the result.
 	//
 	// +optional
 	Status PlacementEvictionStatus `json:"status,omitzero"`
@@ -62,17 +62,16 @@ type ClusterResourcePlacementEvictionList struct {
 	Items           []ClusterResourcePlacementEviction `json:"items"`
 }
 
-// PlacementEvictionSpec names a placement and a member.
+// PlacementEvictionSpec identifies a placement and a member.
 type PlacementEvictionSpec struct {
-	// placementName is the ClusterResourcePlacement's name; it cannot be
-	// changed.
+	// placementName is the name of the ClusterResourcePlacement. Immutable.
 	//
 	// +required
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="The PlacementName field is immutable"
 	PlacementName string `json:"placementName"`
 
-	// clusterName is the member's name; it cannot be changed.
+	// clusterName is the name of the member. Immutable.
 	//
 	// +required
 	// +kubebuilder:validation:MaxLength=255
@@ -80,7 +79,7 @@ type PlacementEvictionSpec struct {
 	ClusterName string `json:"clusterName"`
 }
 
-// PlacementEvictionStatus says whether an eviction was done.
+// PlacementEvictionStatus is the result of an eviction.
 type PlacementEvictionStatus struct {
 	// conditions are Valid and Executed.
 	//

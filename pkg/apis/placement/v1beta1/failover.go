@@ -4,12 +4,12 @@
 package v1beta1
 
 const (
-	// ConditionFailoverSuspended is True on a placement that should leave a member by its terms
-	// of failover, and stays.
+	// ConditionFailoverSuspended is True on a placement that stays on a member although its
+	// failover settings require it to leave.
 	ConditionFailoverSuspended = "FailoverSuspended"
-	// ReasonMostMembersUnreachable is of ConditionFailoverSuspended: it is rather the hub that
-	// lost its connection.
+	// ReasonMostMembersUnreachable is a reason of ConditionFailoverSuspended: so many members are
+	// unreachable that the hub has probably lost its own connection.
 	ReasonMostMembersUnreachable = "MostMembersUnreachable"
-	// ReasonNoMemberToTakeOver is of ConditionFailoverSuspended: no other member fits.
+	// ReasonNoMemberToTakeOver is a reason of ConditionFailoverSuspended: no other member matches.
 	ReasonNoMemberToTakeOver = "NoMemberToTakeOver"
 )

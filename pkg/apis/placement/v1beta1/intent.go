@@ -3,18 +3,18 @@
 
 package v1beta1
 
-// PlaceAnnotation is on an object of the hub whose author decides whether placements select it:
-// PlaceSkip or PlaceAlways. Without it the object is selected unless a controller of the hub made
-// it. On a Namespace, PlaceSkip leaves out what is in it too.
+// PlaceAnnotation is on an object of the hub. Its author writes it to control whether placements
+// select the object: PlaceSkip or PlaceAlways. If unset, placements select the object unless a
+// controller of the hub created it. On a Namespace, PlaceSkip also excludes its contents.
 const PlaceAnnotation = "fleetgate.io/placement"
 
 const (
-	// PlaceSkip leaves an object out of all placements.
+	// PlaceSkip excludes an object from all placements.
 	PlaceSkip = "Skip"
-	// PlaceAlways selects an object that a controller of the hub made.
+	// PlaceAlways includes an object that a controller of the hub created.
 	PlaceAlways = "Place"
 )
 
-// PlaceFinalizersAnnotation, with the value "true", is on an object of the hub whose finalizers are
-// placed. Without it they stay on the hub: the controllers that remove them run there.
+// PlaceFinalizersAnnotation, with the value "true" on an object of the hub, places its finalizers
+// too. If unset, they are not placed, because the controllers that remove them run on the hub.
 const PlaceFinalizersAnnotation = "fleetgate.io/place-finalizers"

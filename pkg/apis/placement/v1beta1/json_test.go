@@ -41,7 +41,7 @@ func kinds(t *testing.T) map[string]runtime.Object {
 	return all
 }
 
-func TestEveryFieldSurvivesJSON(t *testing.T) {
+func TestJSON_KeepsEveryField(t *testing.T) {
 	for kind, object := range kinds(t) {
 		t.Run(kind, func(t *testing.T) {
 			fillAll(object)
@@ -61,7 +61,7 @@ func TestEveryFieldSurvivesJSON(t *testing.T) {
 	}
 }
 
-func TestEveryFieldSurvivesUnstructured(t *testing.T) {
+func TestUnstructured_KeepsEveryField(t *testing.T) {
 	for kind, object := range kinds(t) {
 		t.Run(kind, func(t *testing.T) {
 			fillAll(object)
@@ -81,7 +81,7 @@ func TestEveryFieldSurvivesUnstructured(t *testing.T) {
 	}
 }
 
-func TestDeepCopySharesNothing(t *testing.T) {
+func TestDeepCopy_SharesNoMemory(t *testing.T) {
 	for kind, object := range kinds(t) {
 		t.Run(kind, func(t *testing.T) {
 			fillAll(object)
@@ -103,7 +103,7 @@ func TestDeepCopySharesNothing(t *testing.T) {
 	}
 }
 
-func TestEmptyStatusAndStrategyAreNotWritten(t *testing.T) {
+func TestJSON_OmitsEmptyStatusAndStrategy(t *testing.T) {
 	for kind, object := range kinds(t) {
 		if strings.HasSuffix(kind, "List") {
 			continue
@@ -125,7 +125,7 @@ func TestEmptyStatusAndStrategyAreNotWritten(t *testing.T) {
 	}
 }
 
-func TestStrictDecoderRefusesUnknownFields(t *testing.T) {
+func TestStrictDecoder_RejectsUnknownFields(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func TestStrictDecoderRefusesUnknownFields(t *testing.T) {
 // fillAll sets every field of an object but its TypeMeta.
 func fillAll(object runtime.Object) { fillWith(reflect.ValueOf(object).Elem(), &filler{}) }
 
-// filler makes values that are all different.
+// filler generates distinct values.
 type filler struct{ n int }
 
 func (f *filler) next() int {
@@ -148,7 +148,7 @@ func (f *filler) next() int {
 	return f.n
 }
 
-// fillWith sets a value and all below it: one entry per map, two per slice.
+// fillWith sets a value and everything below it: one entry per map, two per slice.
 func fillWith(v reflect.Value, f *filler) {
 	if fillKnown(v, f) {
 		return
@@ -191,7 +191,7 @@ func fillWith(v reflect.Value, f *filler) {
 	}
 }
 
-// fillKnown sets values whose JSON is not that of their Go fields.
+// fillKnown sets values whose JSON differs from their Go fields.
 func fillKnown(v reflect.Value, f *filler) bool {
 	switch x := v.Addr().Interface().(type) {
 	case *metav1.TypeMeta:

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-func TestNames(t *testing.T) {
+func TestNames_HaveTheUpstreamFormat(t *testing.T) {
 	tests := map[string]struct {
 		got, want string
 	}{
@@ -31,11 +31,11 @@ func TestNames(t *testing.T) {
 			EnvelopeWorkName("shop", "web", EnvelopeIdentifier{Type: ResourceEnvelopeType, Namespace: "shop", Name: "quota"}),
 			"shop.web-envelope-8ede36f726dde3ba",
 		},
-		"approval before a stage":     {BeforeStageApprovalName("run", "canary"), "run-before-canary"},
-		"approval after a stage":      {AfterStageApprovalName("run", "canary"), "run-after-canary"},
-		"condition of a CRP":          {(&ClusterResourcePlacement{}).ConditionType(ConditionApplied), "ClusterResourcePlacementApplied"},
-		"condition of an RP":          {(&ResourcePlacement{}).ConditionType(ConditionScheduled), "ResourcePlacementScheduled"},
-		"resource in an error's text": {Resource("works").String(), "works.placement.kubernetes-fleet.io"},
+		"approval before a stage":      {BeforeStageApprovalName("run", "canary"), "run-before-canary"},
+		"approval after a stage":       {AfterStageApprovalName("run", "canary"), "run-after-canary"},
+		"condition of a CRP":           {(&ClusterResourcePlacement{}).ConditionType(ConditionApplied), "ClusterResourcePlacementApplied"},
+		"condition of an RP":           {(&ResourcePlacement{}).ConditionType(ConditionScheduled), "ResourcePlacementScheduled"},
+		"resource in an error message": {Resource("works").String(), "works.placement.kubernetes-fleet.io"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -46,20 +46,20 @@ func TestNames(t *testing.T) {
 	}
 }
 
-func TestBindingNameIsAlwaysValid(t *testing.T) {
+func TestBindingName_IsValidForLongNames(t *testing.T) {
 	const unique = "0c7b1dc2-6a5e-4a3f-9f0e-111111111111"
 	tests := map[string]struct {
 		placement, member, want string
 	}{
-		"long names are cut to fit a label's value": {
+		"truncates long names to the limit of a label value": {
 			placement: strings.Repeat("p", 63), member: strings.Repeat("m", 63),
 			want: strings.Repeat("p", 26) + "-" + strings.Repeat("m", 27) + "-0c7b1dc2",
 		},
-		"a dot at a cut is left out": {
+		"omits a dot before a cut": {
 			placement: strings.Repeat("p", 25) + ".rest", member: strings.Repeat("m", 26) + ".rest",
 			want: strings.Repeat("p", 25) + "-" + strings.Repeat("m", 26) + "-0c7b1dc2",
 		},
-		"a dash at a cut stays": {
+		"keeps a dash before a cut": {
 			placement: strings.Repeat("p", 25) + "-rest", member: "member",
 			want: strings.Repeat("p", 25) + "--member-0c7b1dc2",
 		},
@@ -71,7 +71,7 @@ func TestBindingNameIsAlwaysValid(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 			if errs := validation.IsDNS1123Subdomain(got); len(errs) > 0 {
-				t.Errorf("%q is no name: %v", got, errs)
+				t.Errorf("%q is not a valid name: %v", got, errs)
 			}
 			if len(got) > validation.LabelValueMaxLength {
 				t.Errorf("%q has %d characters, too many for a label", got, len(got))
@@ -80,7 +80,7 @@ func TestBindingNameIsAlwaysValid(t *testing.T) {
 	}
 }
 
-func TestEnvelopeWorkNamesDoNotCollide(t *testing.T) {
+func TestEnvelopeWorkName_DiffersPerEnvelope(t *testing.T) {
 	seen := map[string]EnvelopeIdentifier{}
 	for _, e := range []EnvelopeIdentifier{
 		{Type: ClusterResourceEnvelopeType, Name: "a"},

@@ -8,28 +8,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// OverrideCleanupFinalizer holds an override until its snapshots are gone.
+// OverrideCleanupFinalizer keeps a deleted override until its snapshots are gone.
 const OverrideCleanupFinalizer = KeyPrefix + "override-cleanup"
 
-// Variables that stand for something of the member in the values of a JSON
-// patch.
+// Variables in the values of a JSON patch. Each is replaced with a value of the member.
 const (
-	// MemberNameVariable stands for the member's name.
+	// MemberNameVariable is replaced with the name of the member.
 	MemberNameVariable = "${MEMBER-CLUSTER-NAME}"
-	// MemberLabelVariablePrefix, followed by a label's key and a closing brace,
-	// stands for the value of the member's label; a member without it gets no
-	// resources until the override is corrected.
+	// MemberLabelVariablePrefix, followed by a label key and a closing brace, is replaced with the
+	// value of that label. A member without the label gets no resources until the override is
+	// corrected.
 	MemberLabelVariablePrefix = "${MEMBER-CLUSTER-LABEL-KEY-"
-	// MemberPropertyVariablePrefix, the same with a property's name, stands for its value:
-	// such as the networks of its Pods, which Cluster API knows.
+	// MemberPropertyVariablePrefix, followed by a property name and a closing brace, is replaced
+	// with the value of that property, such as the Pod networks that Cluster API reports.
 	MemberPropertyVariablePrefix = "${MEMBER-CLUSTER-PROPERTY-"
-	// MemberAnnotationVariablePrefix, the same with an annotation's key, stands for the
-	// value of the MemberCluster's annotation: what is no label, such as a proxy's URL.
+	// MemberAnnotationVariablePrefix, followed by an annotation key and a closing brace, is
+	// replaced with the value of that annotation of the MemberCluster. Use it for values that are
+	// not valid in a label, such as the URL of a proxy.
 	MemberAnnotationVariablePrefix = "${MEMBER-CLUSTER-ANNOTATION-KEY-"
 )
 
-// ClusterResourceOverride changes what some members get of cluster-scoped
-// resources; of a namespace, it changes all objects in it.
+// ClusterResourceOverride changes cluster-scoped resources for some members. For a Namespace it
+// changes all objects in it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,categories={fleet,fleet-placement}
@@ -40,7 +40,7 @@ type ClusterResourceOverride struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says what changes where.
+	// spec selects resources and changes.
 	//
 	// +required
 	Spec ClusterResourceOverrideSpec `json:"spec"`
@@ -55,31 +55,29 @@ type ClusterResourceOverrideList struct {
 	Items           []ClusterResourceOverride `json:"items"`
 }
 
-// ClusterResourceOverrideSpec says what changes where.
+// ClusterResourceOverrideSpec selects resources and changes.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.placement) == has(oldSelf.placement) && (!has(self.placement) || self.placement == oldSelf.placement)",message="The placement field is immutable"
 type ClusterResourceOverrideSpec struct {
-	// placement limits the override to one placement. Empty means all; it
-	// cannot be changed.
+	// placement limits the override to one placement. If unset, it applies to all. Immutable.
 	//
 	// +optional
 	Placement *PlacementRef `json:"placement,omitempty"`
 
-	// clusterResourceSelectors choose the resources, by name only; 1 to 20.
+	// clusterResourceSelectors select the resources, by name only; 1 to 20.
 	//
 	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
 	ClusterResourceSelectors []ResourceSelectorTerm `json:"clusterResourceSelectors"`
 
-	// policy says what changes on which members.
+	// policy sets the changes per member.
 	//
 	// +required
 	Policy *OverridePolicy `json:"policy"`
 }
 
-// ResourceOverride changes what some members get of resources of its
-// namespace.
+// ResourceOverride changes resources of its namespace for some members.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,categories={fleet,fleet-placement}
@@ -89,7 +87,7 @@ type ResourceOverride struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says what changes where.
+	// spec selects resources and changes.
 	//
 	// +required
 	Spec ResourceOverrideSpec `json:"spec"`
@@ -104,32 +102,31 @@ type ResourceOverrideList struct {
 	Items           []ResourceOverride `json:"items"`
 }
 
-// ResourceOverrideSpec says what changes where.
+// ResourceOverrideSpec selects resources and changes.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.placement) == has(oldSelf.placement) && (!has(self.placement) || self.placement == oldSelf.placement)",message="The placement field is immutable"
 type ResourceOverrideSpec struct {
-	// placement limits the override to one placement. Empty means all; it
-	// cannot be changed.
+	// placement limits the override to one placement. If unset, it applies to all. Immutable.
 	//
 	// +optional
 	Placement *PlacementRef `json:"placement,omitempty"`
 
-	// resourceSelectors choose the resources; 1 to 20.
+	// resourceSelectors select the resources; 1 to 20.
 	//
 	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
 	ResourceSelectors []ResourceSelector `json:"resourceSelectors"`
 
-	// policy says what changes on which members.
+	// policy sets the changes per member.
 	//
 	// +required
 	Policy *OverridePolicy `json:"policy"`
 }
 
-// ResourceSelector names one object of a namespace.
+// ResourceSelector identifies one namespaced object.
 type ResourceSelector struct {
-	// group of the object, empty for the core group.
+	// group of the object; empty for the core group.
 	//
 	// +required
 	Group string `json:"group"`
@@ -150,15 +147,15 @@ type ResourceSelector struct {
 	Name string `json:"name"`
 }
 
-// PlacementRef names a placement.
+// PlacementRef identifies a placement.
 type PlacementRef struct {
 	// name of the placement.
 	//
 	// +required
 	Name string `json:"name"`
 
-	// scope is Cluster for a ClusterResourcePlacement and Namespaced for a
-	// ResourcePlacement of the override's namespace. Default Cluster.
+	// scope is Cluster for a ClusterResourcePlacement, and Namespaced for a ResourcePlacement in
+	// the override's namespace. Default Cluster.
 	//
 	// +optional
 	// +kubebuilder:default=Cluster
@@ -178,8 +175,8 @@ type OverridePolicy struct {
 
 // OverrideRule changes the resources on some members.
 type OverrideRule struct {
-	// clusterSelector chooses the members, by labels only. Empty means none; a
-	// selector without terms means all.
+	// clusterSelector selects members, by labels only. If unset, it selects none; a selector
+	// without terms selects all.
 	//
 	// +optional
 	ClusterSelector *ClusterSelector `json:"clusterSelector,omitempty"`
@@ -190,8 +187,7 @@ type OverrideRule struct {
 	// +kubebuilder:default=JSONPatch
 	OverrideType OverrideType `json:"overrideType,omitempty"`
 
-	// jsonPatchOverrides are applied in order; 1 to 20, with type JSONPatch
-	// only.
+	// jsonPatchOverrides are applied in order; 1 to 20, for type JSONPatch only.
 	//
 	// +optional
 	// +kubebuilder:validation:MinItems=1
@@ -199,7 +195,7 @@ type OverrideRule struct {
 	JSONPatchOverrides []JSONPatchOverride `json:"jsonPatchOverrides,omitempty"`
 }
 
-// OverrideType is what a rule does.
+// OverrideType is the effect of a rule.
 //
 // +kubebuilder:validation:Enum=JSONPatch;Delete
 type OverrideType string
@@ -207,7 +203,7 @@ type OverrideType string
 const (
 	// JSONPatchOverrideType changes fields.
 	JSONPatchOverrideType OverrideType = "JSONPatch"
-	// DeleteOverrideType keeps the resource off the member.
+	// DeleteOverrideType omits the resource on the member.
 	DeleteOverrideType OverrideType = "Delete"
 )
 
@@ -218,16 +214,15 @@ type JSONPatchOverride struct {
 	// +required
 	Operator JSONPatchOverrideOperator `json:"op"`
 
-	// path is the JSON pointer (RFC 6901) of the field. Not allowed are kind,
-	// apiVersion, status, and of metadata all but labels and annotations.
+	// path is the JSON pointer (RFC 6901) of the field. Forbidden are kind, apiVersion, status, and
+	// all of metadata except labels and annotations.
 	//
 	// +required
 	Path string `json:"path"`
 
-	// value is any JSON; must be absent with op remove. In its texts,
-	// ${MEMBER-CLUSTER-NAME}, ${MEMBER-CLUSTER-LABEL-KEY-<key>},
-	// ${MEMBER-CLUSTER-PROPERTY-<name>} and ${MEMBER-CLUSTER-ANNOTATION-KEY-<key>}
-	// are replaced.
+	// value is any JSON; must be unset with op remove. In its strings, ${MEMBER-CLUSTER-NAME},
+	// ${MEMBER-CLUSTER-LABEL-KEY-<key>}, ${MEMBER-CLUSTER-PROPERTY-<name>} and
+	// ${MEMBER-CLUSTER-ANNOTATION-KEY-<key>} are replaced.
 	//
 	// +optional
 	Value apiextensionsv1.JSON `json:"value,omitzero"`
@@ -239,10 +234,10 @@ type JSONPatchOverride struct {
 type JSONPatchOverrideOperator string
 
 const (
-	// JSONPatchAdd adds a field or an element.
+	// JSONPatchAdd adds a field or list item.
 	JSONPatchAdd JSONPatchOverrideOperator = "add"
-	// JSONPatchRemove removes one.
+	// JSONPatchRemove removes a field or list item.
 	JSONPatchRemove JSONPatchOverrideOperator = "remove"
-	// JSONPatchReplace replaces one.
+	// JSONPatchReplace replaces a field or list item.
 	JSONPatchReplace JSONPatchOverrideOperator = "replace"
 )

@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// ParentOverrideLabel is on an override snapshot: the override's name.
+	// ParentOverrideLabel is on an override snapshot. Its value is the name of the override.
 	ParentOverrideLabel = KeyPrefix + "parent-resource-override"
-	// OverrideIndexLabel is on an override snapshot: its index, from 0.
+	// OverrideIndexLabel is on an override snapshot. Its value is the index, from 0.
 	OverrideIndexLabel = KeyPrefix + "override-index"
 )
 
-// OverrideSnapshotName names the snapshot of an override with an index.
+// OverrideSnapshotName returns the name of the snapshot of an override with an index.
 func OverrideSnapshotName(override string, index int) string {
 	return override + "-" + strconv.Itoa(index)
 }
 
-// ClusterResourceOverrideSnapshot is a ClusterResourceOverride as it was.
+// ClusterResourceOverrideSnapshot is a revision of a ClusterResourceOverride. The hub writes it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,categories={fleet,fleet-placement}
@@ -31,7 +31,7 @@ type ClusterResourceOverrideSnapshot struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the override; it is never changed.
+	// spec is the revision. Immutable.
 	//
 	// +required
 	Spec ClusterResourceOverrideSnapshotSpec `json:"spec"`
@@ -46,21 +46,20 @@ type ClusterResourceOverrideSnapshotList struct {
 	Items           []ClusterResourceOverrideSnapshot `json:"items"`
 }
 
-// ClusterResourceOverrideSnapshotSpec is a ClusterResourceOverride as it was.
+// ClusterResourceOverrideSnapshotSpec is a revision of a ClusterResourceOverride.
 type ClusterResourceOverrideSnapshotSpec struct {
 	// overrideSpec is the override's spec.
 	//
 	// +required
 	OverrideSpec ClusterResourceOverrideSpec `json:"overrideSpec"`
 
-	// overrideHash tells one spec from another: the text, in hexadecimal, of
-	// its SHA-256.
+	// overrideHash is the SHA-256 of the spec, as hexadecimal text.
 	//
 	// +required
 	OverrideHash []byte `json:"overrideHash"`
 }
 
-// ResourceOverrideSnapshot is a ResourceOverride as it was.
+// ResourceOverrideSnapshot is a revision of a ResourceOverride. The hub writes it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,categories={fleet,fleet-placement}
@@ -70,7 +69,7 @@ type ResourceOverrideSnapshot struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the override; it is never changed.
+	// spec is the revision. Immutable.
 	//
 	// +required
 	Spec ResourceOverrideSnapshotSpec `json:"spec"`
@@ -85,15 +84,14 @@ type ResourceOverrideSnapshotList struct {
 	Items           []ResourceOverrideSnapshot `json:"items"`
 }
 
-// ResourceOverrideSnapshotSpec is a ResourceOverride as it was.
+// ResourceOverrideSnapshotSpec is a revision of a ResourceOverride.
 type ResourceOverrideSnapshotSpec struct {
 	// overrideSpec is the override's spec.
 	//
 	// +required
 	OverrideSpec ResourceOverrideSpec `json:"overrideSpec"`
 
-	// overrideHash tells one spec from another: the text, in hexadecimal, of
-	// its SHA-256.
+	// overrideHash is the SHA-256 of the spec, as hexadecimal text.
 	//
 	// +required
 	OverrideHash []byte `json:"overrideHash"`

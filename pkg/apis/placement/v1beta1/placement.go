@@ -9,36 +9,34 @@ import (
 )
 
 const (
-	// PlacementCleanupFinalizer holds a placement of either scope until its
-	// snapshots are gone.
+	// PlacementCleanupFinalizer keeps a deleted placement of either scope until its snapshots are
+	// gone.
 	PlacementCleanupFinalizer = KeyPrefix + "crp-cleanup"
-	// SchedulerCleanupFinalizer holds a placement of either scope until the
-	// scheduler has let go of its bindings.
+	// SchedulerCleanupFinalizer keeps a deleted placement of either scope until the scheduler has
+	// released its bindings.
 	SchedulerCleanupFinalizer = KeyPrefix + "scheduler-cleanup"
 
-	// ParentPlacementLabel is on every snapshot, binding and Work: the name of
-	// the placement they come from, of either scope. For a namespaced one the
-	// namespace is the object's own, and on a Work that of
-	// ParentPlacementNamespaceLabel.
+	// ParentPlacementLabel is on every snapshot, binding and Work. Its value is the name of their
+	// placement, of either scope. The namespace of a ResourcePlacement is that of the labeled
+	// object; for a Work, see ParentPlacementNamespaceLabel.
 	ParentPlacementLabel = KeyPrefix + "parent-CRP"
-	// IsLatestSnapshotLabel is on every policy, resource and override
-	// snapshot: "true" on the newest of its parent, "false" on the others.
+	// IsLatestSnapshotLabel is on every policy, resource and override snapshot. It is "true" on the
+	// newest of its parent and "false" on all others.
 	IsLatestSnapshotLabel = KeyPrefix + "is-latest-snapshot"
 )
 
-// PlacementNameMaxLength is the limit of a placement's name in characters: it
-// becomes a label's value.
+// PlacementNameMaxLength limits the name of a placement, in characters, because the name is used as
+// a label value.
 const PlacementNameMaxLength = 63
 
-// PausedAnnotation on a placement or a MemberCluster, with the value "true", is a brake:
-// nothing that is placed changes on any member of the placement, or on the member, until
-// it is taken off again.
+// PausedAnnotation, with the value "true" on a placement or a MemberCluster, pauses it: nothing
+// placed changes on any member of the placement, or on the member, until the annotation is removed.
 const PausedAnnotation = "fleetgate.io/paused"
 
 // Paused reports whether a placement or a member is paused.
 func Paused(object metav1.Object) bool { return object.GetAnnotations()[PausedAnnotation] == "true" }
 
-// PlacementObject is a placement of either scope, as controllers see it.
+// PlacementObject is a placement of either scope.
 //
 // +kubebuilder:object:generate=false
 type PlacementObject interface {
@@ -48,8 +46,8 @@ type PlacementObject interface {
 	GetSpec() *PlacementSpec
 	// GetStatus returns the status itself, not a copy.
 	GetStatus() *PlacementStatus
-	// ConditionType returns the type of the condition of the whole placement
-	// that sums up the members' conditions of type perCluster.
+	// ConditionType returns the type of the placement's condition that summarizes the members'
+	// conditions of type perCluster.
 	ConditionType(perCluster string) string
 }
 
@@ -58,8 +56,8 @@ var (
 	_ PlacementObject = (*ResourcePlacement)(nil)
 )
 
-// ClusterResourcePlacement brings cluster-scoped resources, and namespaces
-// with what is in them, to members.
+// ClusterResourcePlacement places cluster-scoped resources, and namespaces with their contents, on
+// members.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -83,14 +81,14 @@ type ClusterResourcePlacement struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says what goes to which members, and how changes roll out.
+	// spec selects resources and members, and sets how changes roll out.
 	//
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self.statusReportingScope != 'NamespaceAccessible' || self.resourceSelectors.filter(s, s.kind == 'Namespace').size() == 1",message="when statusReportingScope is NamespaceAccessible, exactly one resourceSelector with kind 'Namespace' is required"
 	// +kubebuilder:validation:XValidation:rule="!has(oldSelf.statusReportingScope) || oldSelf.statusReportingScope == self.statusReportingScope",message="statusReportingScope is immutable"
 	Spec PlacementSpec `json:"spec"`
 
-	// status is what became of it.
+	// status is the observed state. The hub writes it.
 	//
 	// +optional
 	Status PlacementStatus `json:"status,omitzero"`
@@ -116,7 +114,7 @@ type ClusterResourcePlacementList struct {
 	Items           []ClusterResourcePlacement `json:"items"`
 }
 
-// ResourcePlacement brings resources of its own namespace to members.
+// ResourcePlacement places resources of its own namespace on members.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -140,12 +138,12 @@ type ResourcePlacement struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says what goes to which members, and how changes roll out.
+	// spec selects resources and members, and sets how changes roll out.
 	//
 	// +required
 	Spec PlacementSpec `json:"spec"`
 
-	// status is what became of it.
+	// status is the observed state. The hub writes it.
 	//
 	// +optional
 	Status PlacementStatus `json:"status,omitzero"`
@@ -171,15 +169,14 @@ type ResourcePlacementList struct {
 	Items           []ResourcePlacement `json:"items"`
 }
 
-// PlacementSpec says what goes to which members, and how changes roll out.
+// PlacementSpec selects resources and members, and sets how changes roll out.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.policy) || !has(oldSelf.policy)",message="policy cannot be removed once set"
 // +kubebuilder:validation:XValidation:rule="self.resourceSelectors.filter(s, size(s.group) == 0 && s.version == 'v1' && s.kind == 'Namespace' && has(s.selectionScope) && s.selectionScope == 'NamespaceWithResourceSelectors').size() < 2",message="only one namespace selector with NamespaceWithResourceSelectors mode is allowed"
 // +kubebuilder:validation:XValidation:rule="self.resourceSelectors.all(s, size(s.group) > 0 || s.version != 'v1' || s.kind != 'Namespace' || !has(s.selectionScope) || s.selectionScope != 'NamespaceWithResourceSelectors' || (has(s.name) && size(s.name) > 0 && !has(s.labelSelector)))",message="namespace selector with NamespaceWithResourceSelectors mode must select by name (not by label)"
 // +kubebuilder:validation:XValidation:rule="!self.resourceSelectors.exists(s, size(s.group) == 0 && s.version == 'v1' && s.kind == 'Namespace' && has(s.selectionScope) && s.selectionScope == 'NamespaceWithResourceSelectors') || self.resourceSelectors.filter(s, size(s.group) == 0 && s.version == 'v1' && s.kind == 'Namespace').size() < 2",message="when using NamespaceWithResourceSelectors mode, only one namespace selector is allowed (cannot mix with other namespace selectors)"
 type PlacementSpec struct {
-	// resourceSelectors choose the resources. An object chosen by any of them
-	// is placed; 1 to 100.
+	// resourceSelectors select the resources: objects that match any of them. 1 to 100.
 	//
 	// +required
 	// +kubebuilder:validation:MinItems=1
@@ -187,20 +184,19 @@ type PlacementSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(s, !has(s.labelSelector) || !has(s.name) || size(s.name) == 0)",message="name and labelSelector are mutually exclusive in a resource selector"
 	ResourceSelectors []ResourceSelectorTerm `json:"resourceSelectors"`
 
-	// policy chooses the members. Empty means every member, and can be set
-	// later, but not taken away again.
+	// policy selects the members. If unset, all members are selected. It can be added later but not
+	// removed.
 	//
 	// +optional
 	Policy *PlacementPolicy `json:"policy,omitempty"`
 
-	// strategy says how a change reaches the chosen members. Empty means a
-	// rolling update with its defaults.
+	// strategy sets how a change reaches the members. If unset, RollingUpdate with its defaults.
 	//
 	// +optional
 	Strategy RolloutStrategy `json:"strategy,omitzero"`
 
-	// revisionHistoryLimit is how many policy snapshots and groups of resource
-	// snapshots are kept, the newest included: 1 to 1000, default 10.
+	// revisionHistoryLimit is how many policy snapshots and groups of resource snapshots are kept,
+	// including the newest: 1 to 1000, default 10.
 	//
 	// +optional
 	// +kubebuilder:default=10
@@ -208,32 +204,30 @@ type PlacementSpec struct {
 	// +kubebuilder:validation:Maximum=1000
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
-	// statusReportingScope says who can read what became of a
-	// ClusterResourcePlacement. Default ClusterScopeOnly; it cannot be changed.
-	// A ResourcePlacement ignores it.
+	// statusReportingScope sets who can read the status of a ClusterResourcePlacement. Default
+	// ClusterScopeOnly. Immutable. A ResourcePlacement ignores it.
 	//
 	// +optional
 	// +kubebuilder:default=ClusterScopeOnly
 	StatusReportingScope StatusReportingScope `json:"statusReportingScope,omitempty"`
 }
 
-// StatusReportingScope says where a placement's status is written.
+// StatusReportingScope is where a placement's status is written.
 //
 // +kubebuilder:validation:Enum=ClusterScopeOnly;NamespaceAccessible
 type StatusReportingScope string
 
 const (
-	// ClusterScopeOnly writes the status into the placement only.
+	// ClusterScopeOnly writes the status to the placement only.
 	ClusterScopeOnly StatusReportingScope = "ClusterScopeOnly"
-	// NamespaceAccessible also copies it into a ClusterResourcePlacementStatus
-	// in the one namespace that the placement selects.
+	// NamespaceAccessible also copies it to a ClusterResourcePlacementStatus in the one namespace
+	// that the placement selects.
 	NamespaceAccessible StatusReportingScope = "NamespaceAccessible"
 )
 
-// ResourceSelectorTerm chooses objects of one kind: all of them, one by name,
-// or those with certain labels.
+// ResourceSelectorTerm selects objects of one kind: all, one by name, or by labels.
 type ResourceSelectorTerm struct {
-	// group of the objects, empty for the core group.
+	// group of the objects; empty for the core group.
 	//
 	// +required
 	Group string `json:"group"`
@@ -243,31 +237,30 @@ type ResourceSelectorTerm struct {
 	// +required
 	Version string `json:"version"`
 
-	// kind of the objects. A Namespace stands for what selectionScope says.
+	// kind of the objects. For Namespace, see selectionScope.
 	//
 	// +required
 	Kind string `json:"kind"`
 
-	// name of one object. Empty means all, or those of labelSelector.
+	// name of one object. If unset, selects by labelSelector, or all.
 	//
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// labelSelector chooses by labels. Empty means all, or the one of name; not
-	// together with name.
+	// labelSelector selects by labels. If unset, selects by name, or all. Excludes name.
 	//
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
-	// selectionScope says, for kind Namespace, how much of what is in the
-	// namespace comes along. Default NamespaceWithResources.
+	// selectionScope sets, for kind Namespace, how much of its contents is placed. Default
+	// NamespaceWithResources.
 	//
 	// +optional
 	// +kubebuilder:default=NamespaceWithResources
 	SelectionScope SelectionScope `json:"selectionScope,omitempty"`
 }
 
-// SelectionScope says how much of a selected namespace is placed.
+// SelectionScope is how much of a selected namespace is placed.
 //
 // +kubebuilder:validation:Enum=NamespaceOnly;NamespaceWithResources;NamespaceWithResourceSelectors
 type SelectionScope string
@@ -275,9 +268,9 @@ type SelectionScope string
 const (
 	// NamespaceOnly places the Namespace object alone.
 	NamespaceOnly SelectionScope = "NamespaceOnly"
-	// NamespaceWithResources places the namespace and all that is in it.
+	// NamespaceWithResources places the namespace and all its contents.
 	NamespaceWithResources SelectionScope = "NamespaceWithResources"
-	// NamespaceWithResourceSelectors places the namespace and, of what is in
-	// it, what the placement's other selectors choose.
+	// NamespaceWithResourceSelectors places the namespace and those of its contents that other
+	// selectors of the placement match.
 	NamespaceWithResourceSelectors SelectionScope = "NamespaceWithResourceSelectors"
 )

@@ -5,37 +5,35 @@ package v1beta1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// The conditions of a placement on one member, in the order in which they come
-// true; each is Unknown or absent until the one before it is true. Bindings
-// carry the same types, and a placement as a whole carries them with its kind
-// in front (PlacementObject.ConditionType). With apply strategy ReportDiff,
-// DiffReported comes in place of Applied and Available.
+// Condition types of a placement on one member, in the order in which they become True. Each is
+// Unknown or absent until the previous one is True. Bindings have the same types. A placement has
+// them with its kind as prefix (PlacementObject.ConditionType). With apply strategy ReportDiff,
+// DiffReported replaces Applied and Available.
 const (
-	// ConditionScheduled: a member was chosen.
+	// ConditionScheduled is True when the scheduler has picked the member.
 	ConditionScheduled = "Scheduled"
-	// ConditionRolloutStarted: the member is being moved to the newest snapshot.
+	// ConditionRolloutStarted is True when the rollout moves the member to the newest snapshot.
 	ConditionRolloutStarted = "RolloutStarted"
-	// ConditionOverridden: the overrides that match have been applied.
+	// ConditionOverridden is True when all matching overrides have been applied.
 	ConditionOverridden = "Overridden"
-	// ConditionWorkSynchronized: the Works in the member's namespace are right.
+	// ConditionWorkSynchronized is True when the Works in the member's namespace are up to date.
 	ConditionWorkSynchronized = "WorkSynchronized"
-	// ConditionApplied: the member has applied them. Works and their manifests
-	// carry this type too.
+	// ConditionApplied is True when the member has applied the Works. Works and manifests have this
+	// type too.
 	ConditionApplied = "Applied"
-	// ConditionAvailable: what was applied works, or cannot be tracked. Works
-	// and their manifests carry this type too.
+	// ConditionAvailable is True when the applied resources are available, or their availability
+	// cannot be tracked. Works and manifests have this type too.
 	ConditionAvailable = "Available"
-	// ConditionDiffReported: the member has reported what would be different.
-	// Works and their manifests carry this type too.
+	// ConditionDiffReported is True when the member has reported its diff. Works and manifests have
+	// this type too.
 	ConditionDiffReported = "DiffReported"
 )
 
-// ConditionStatusSynced is, with the kind in front, a condition of a
-// NamespaceAccessible placement: its status has been copied into the namespace.
+// ConditionStatusSynced, with the kind as prefix, is a condition of a NamespaceAccessible
+// placement. It is True when the status has been copied to the namespace.
 const ConditionStatusSynced = "StatusSynced"
 
-// The reasons of a placement's own conditions. Every constant is the word
-// Reason and the reason itself.
+// Reasons of a placement's own conditions. Each constant is named Reason followed by its value.
 const (
 	ReasonSchedulePending             = "SchedulePending"
 	ReasonSchedulingPolicyFulfilled   = "SchedulingPolicyFulfilled"
@@ -72,64 +70,62 @@ const (
 	ReasonStatusSyncFailed    = "StatusSyncFailed"
 )
 
-// ReasonNothingSelected is the status' own reason, and no condition's: clients know which
-// conditions a placement without resources has, and those are all True.
+// ReasonNothingSelected is a value of status.reason only, not of a condition: upstream clients
+// expect all conditions of a placement without resources to be True.
 const ReasonNothingSelected = "NothingSelected"
 
-// The reasons of ConditionScheduled on one member; its other conditions have
-// the reasons of the binding.
+// Reasons of ConditionScheduled on one member. The other conditions have the reasons of the
+// binding.
 const (
 	ReasonScheduled      = "Scheduled"
 	ReasonScheduleFailed = "ScheduleFailed"
 )
 
-// PlacementStatus is what became of a placement.
+// PlacementStatus is the observed state of a placement.
 type PlacementStatus struct {
-	// selectedResources are the objects that the selectors choose now, sorted.
+	// selectedResources are the objects that the selectors match now, sorted.
 	//
 	// +optional
 	SelectedResources []ResourceIdentifier `json:"selectedResources,omitempty"`
 
-	// observedResourceIndex is the index of the resource snapshot that the
-	// conditions are about. Empty under an external rollout until all members
-	// are on the same snapshot.
+	// observedResourceIndex is the index of the resource snapshot to which the conditions refer.
+	// With an External rollout, unset until all members have the same snapshot.
 	//
 	// +optional
 	ObservedResourceIndex string `json:"observedResourceIndex,omitempty"`
 
-	// placementStatuses has an entry for each chosen member and, for PickN and
-	// PickFixed, one without a name for each member that is missing.
+	// placementStatuses has an entry for each picked member and, for PickN and PickFixed, an
+	// unnamed entry for each missing member.
 	//
 	// +optional
 	PlacementStatuses []PerClusterPlacementStatus `json:"placementStatuses,omitempty"`
 
-	// members says on how many of the members that the policy asks for all
-	// conditions are true, such as 2/3. Empty until the scheduler has decided.
+	// members is how many of the desired members have all conditions True, such as 2/3. Unset until
+	// the scheduler has decided.
 	//
 	// +optional
 	Members string `json:"members,omitempty"`
 
-	// available is the condition Available of the placement or, as long as that is not
-	// there, the one that it waits for: False after a failed apply. Empty if nothing is
-	// known of a member, and with apply strategy ReportDiff, which waits for something else.
+	// available is the status of the placement's Available condition or, while that is absent, of
+	// the condition before it: False after a failed apply. Unset if all of them are absent, and
+	// with apply strategy ReportDiff.
 	//
 	// +optional
 	Available metav1.ConditionStatus `json:"available,omitempty"`
 
-	// reason is the reason of what is worst, also where conditions do not tell it: a member
-	// of which nothing is known hides another one's failure there, and a placement that
-	// selects nothing has none but good ones. Empty if all is well.
+	// reason of the most severe problem or, without one, of the first condition that is not True.
+	// It also covers what conditions do not show: an unreachable member hides failures of others,
+	// and a placement that selects nothing has all conditions True.
 	//
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// message is the sentence that goes with the reason.
+	// message describes the reason.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// conditions of the placement as a whole; each carries the generation that
-	// it is about.
+	// conditions of the placement as a whole, each with the generation that it observed.
 	//
 	// +optional
 	// +listType=map
@@ -137,14 +133,14 @@ type PlacementStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// SelectsNothing reports whether it is known that the selectors match nothing.
+// SelectsNothing reports whether the selectors are known to match nothing.
 func (s *PlacementStatus) SelectsNothing() bool {
 	return s.ObservedResourceIndex != "" && len(s.SelectedResources) == 0
 }
 
-// ResourceIdentifier names an object that is placed.
+// ResourceIdentifier identifies a placed object.
 type ResourceIdentifier struct {
-	// group of the object, empty for the core group.
+	// group of the object; empty for the core group.
 	//
 	// +optional
 	Group string `json:"group,omitempty"`
@@ -164,31 +160,30 @@ type ResourceIdentifier struct {
 	// +required
 	Name string `json:"name"`
 
-	// namespace of the object, empty for a cluster-scoped one.
+	// namespace of the object; empty if cluster-scoped.
 	//
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// envelope is where the object lies on the hub. Empty means that it stands
-	// there itself.
+	// envelope that holds the object on the hub. If unset, the object is not in an envelope.
 	//
 	// +optional
 	Envelope *EnvelopeIdentifier `json:"envelope,omitempty"`
 }
 
-// EnvelopeIdentifier names an envelope.
+// EnvelopeIdentifier identifies an envelope.
 type EnvelopeIdentifier struct {
 	// name of the envelope.
 	//
 	// +required
 	Name string `json:"name"`
 
-	// namespace of the envelope, empty for a cluster-scoped one.
+	// namespace of the envelope; empty if cluster-scoped.
 	//
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// type is the envelope's kind. Default ConfigMap.
+	// type is the kind of the envelope. Default ConfigMap.
 	//
 	// +optional
 	// +kubebuilder:default=ConfigMap
@@ -201,8 +196,8 @@ type EnvelopeIdentifier struct {
 type EnvelopeType string
 
 const (
-	// ConfigMapEnvelopeType is a ConfigMap with ConfigMapEnvelopeAnnotation, on a hub
-	// that is told to take such for envelopes, or with HelmChartAnnotation.
+	// ConfigMapEnvelopeType is a ConfigMap with HelmChartAnnotation or, if the gateway is
+	// configured to treat these as envelopes, with ConfigMapEnvelopeAnnotation.
 	ConfigMapEnvelopeType EnvelopeType = "ConfigMap"
 	// SecretEnvelopeType is a Secret with HelmChartAnnotation.
 	SecretEnvelopeType EnvelopeType = "Secret"
@@ -212,49 +207,45 @@ const (
 	ResourceEnvelopeType EnvelopeType = "ResourceEnvelope"
 )
 
-// PerClusterPlacementStatus is what became of a placement on one member.
+// PerClusterPlacementStatus is the observed state of a placement on one member.
 type PerClusterPlacementStatus struct {
-	// clusterName is the member's name. Empty means a member that was wanted
-	// and not found.
+	// clusterName is the name of the member. If unset, no member was found for this entry.
 	//
 	// +optional
 	ClusterName string `json:"clusterName,omitempty"`
 
-	// applicableResourceOverrides are the snapshots of the ResourceOverrides
-	// that match.
+	// applicableResourceOverrides are the matching ResourceOverride snapshots.
 	//
 	// +optional
 	ApplicableResourceOverrides []NamespacedName `json:"applicableResourceOverrides,omitempty"`
 
-	// applicableClusterResourceOverrides are the snapshots of the
-	// ClusterResourceOverrides that match.
+	// applicableClusterResourceOverrides are the matching ClusterResourceOverride snapshots.
 	//
 	// +optional
 	ApplicableClusterResourceOverrides []string `json:"applicableClusterResourceOverrides,omitempty"`
 
-	// failedPlacements are objects that could not be applied, are not
-	// available or whose difference could not be found; at most 100.
+	// failedPlacements are objects that could not be applied, are not available or whose diff could
+	// not be computed; at most 100.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=100
 	FailedPlacements []FailedResourcePlacement `json:"failedPlacements,omitempty"`
 
-	// driftedPlacements are objects that were changed on the member after they
-	// had been applied; at most 100.
+	// driftedPlacements are objects that were changed on the member after they were applied; at
+	// most 100.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=100
 	DriftedPlacements []DriftedResourcePlacement `json:"driftedPlacements,omitempty"`
 
-	// diffedPlacements are objects that differ from the hub's and have not been
-	// written; at most 100.
+	// diffedPlacements are objects that differ from the hub and were not written; at most 100.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=100
 	DiffedPlacements []DiffedResourcePlacement `json:"diffedPlacements,omitempty"`
 
-	// observedResourceIndex is the index of the resource snapshot that the
-	// member is on, or moving to.
+	// observedResourceIndex is the index of the resource snapshot of the member, current or in
+	// progress.
 	//
 	// +optional
 	ObservedResourceIndex string `json:"observedResourceIndex,omitempty"`
@@ -265,7 +256,7 @@ type PerClusterPlacementStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// NamespacedName names a namespaced object.
+// NamespacedName identifies a namespaced object.
 type NamespacedName struct {
 	// name of the object.
 	//
@@ -278,12 +269,12 @@ type NamespacedName struct {
 	Namespace string `json:"namespace"`
 }
 
-// FailedResourcePlacement is an object with what went wrong.
+// FailedResourcePlacement is an object that failed, with its condition.
 type FailedResourcePlacement struct {
 	// The object.
 	ResourceIdentifier `json:",inline"`
 
-	// condition is the one that is not true: Applied, Available or DiffReported.
+	// condition that is not True: Applied, Available or DiffReported.
 	//
 	// +required
 	Condition metav1.Condition `json:"condition"`
@@ -294,18 +285,17 @@ type DriftedResourcePlacement struct {
 	// The object.
 	ResourceIdentifier `json:",inline"`
 
-	// observationTime is when it was last looked at.
+	// observationTime is the time of the last check.
 	//
 	// +required
 	ObservationTime metav1.Time `json:"observationTime"`
 
-	// targetClusterObservedGeneration is the generation of the object on the
-	// member that was looked at.
+	// targetClusterObservedGeneration is the generation of the member's object at that check.
 	//
 	// +required
 	TargetClusterObservedGeneration int64 `json:"targetClusterObservedGeneration"`
 
-	// firstDriftedObservedTime is when the drift was first seen.
+	// firstDriftedObservedTime is when the drift was first observed.
 	//
 	// +required
 	FirstDriftedObservedTime metav1.Time `json:"firstDriftedObservedTime"`
@@ -316,24 +306,23 @@ type DriftedResourcePlacement struct {
 	ObservedDrifts []PatchDetail `json:"observedDrifts,omitempty"`
 }
 
-// DiffedResourcePlacement is an object on the member that is not as the hub
-// wants it, and was not written.
+// DiffedResourcePlacement is an object on the member that differs from the hub and was not written.
 type DiffedResourcePlacement struct {
 	// The object.
 	ResourceIdentifier `json:",inline"`
 
-	// observationTime is when it was last looked at.
+	// observationTime is the time of the last check.
 	//
 	// +required
 	ObservationTime metav1.Time `json:"observationTime"`
 
-	// targetClusterObservedGeneration is the generation of the object on the
-	// member that was looked at. Empty means that there is no such object.
+	// targetClusterObservedGeneration is the generation of the member's object at that check. Unset
+	// if the object does not exist.
 	//
 	// +optional
 	TargetClusterObservedGeneration *int64 `json:"targetClusterObservedGeneration,omitempty"`
 
-	// firstDiffedObservedTime is when the difference was first seen.
+	// firstDiffedObservedTime is when the difference was first observed.
 	//
 	// +required
 	FirstDiffedObservedTime metav1.Time `json:"firstDiffedObservedTime"`
@@ -344,29 +333,26 @@ type DiffedResourcePlacement struct {
 	ObservedDiffs []PatchDetail `json:"observedDiffs,omitempty"`
 }
 
-// PatchDetail is one field that differs. Values of Secrets are not shown.
+// PatchDetail is one field that differs. Values of Secrets are redacted.
 type PatchDetail struct {
 	// path is the JSON pointer of the field.
 	//
 	// +required
 	Path string `json:"path"`
 
-	// valueInMember is the member's value. Empty means that the member does not
-	// have the field.
+	// valueInMember is the value on the member. Empty if the field is absent there.
 	//
 	// +optional
 	ValueInMember string `json:"valueInMember,omitempty"`
 
-	// valueInHub is the hub's value. Empty means that the hub does not have the
-	// field.
+	// valueInHub is the value on the hub. Empty if the field is absent there.
 	//
 	// +optional
 	ValueInHub string `json:"valueInHub,omitempty"`
 }
 
-// ClusterResourcePlacementStatus is a copy of a ClusterResourcePlacement's
-// status in the namespace that it selects, for users who may read only that.
-// It has the placement's name.
+// ClusterResourcePlacementStatus copies the status of a ClusterResourcePlacement of the same name
+// into the namespace that it selects, for users who can read only that. The hub writes it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,shortName=crps,categories={fleet,fleet-placement}
@@ -379,13 +365,12 @@ type ClusterResourcePlacementStatus struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// sourceStatus is the placement's status, without the condition that tells
-	// of this copy.
+	// sourceStatus is the placement's status, without the condition about this copy.
 	//
 	// +required
 	SourceStatus PlacementStatus `json:"sourceStatus"`
 
-	// lastUpdatedTime is when the copy was made.
+	// lastUpdatedTime is the time of the copy.
 	//
 	// +required
 	LastUpdatedTime metav1.Time `json:"lastUpdatedTime"`

@@ -8,15 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PlacementPolicy chooses members.
+// PlacementPolicy selects members.
 //
 // +kubebuilder:validation:XValidation:rule="self.placementType == oldSelf.placementType",message="placement type is immutable"
 // +kubebuilder:validation:XValidation:rule="self.placementType != 'PickFixed' || !(has(self.affinity) || has(self.numberOfClusters) || has(self.topologySpreadConstraints) || has(self.tolerations))",message="affinity, numberOfClusters, topologySpreadConstraints, and tolerations cannot be set when placementType is PickFixed"
 // +kubebuilder:validation:XValidation:rule="self.placementType != 'PickAll' || !(has(self.clusterNames) || has(self.numberOfClusters) || has(self.topologySpreadConstraints))",message="clusterNames, numberOfClusters, and topologySpreadConstraints cannot be set when placementType is PickAll"
 // +kubebuilder:validation:XValidation:rule="self.placementType != 'PickN' || (has(self.numberOfClusters) && !has(self.clusterNames))",message="clusterNames cannot be set and numberOfClusters must be set when placementType is PickN"
 type PlacementPolicy struct {
-	// placementType is the way of choosing. Default PickAll; it cannot be
-	// changed.
+	// placementType is how members are selected. Default PickAll. Immutable.
 	//
 	// +optional
 	// +kubebuilder:default=PickAll
@@ -28,25 +27,24 @@ type PlacementPolicy struct {
 	// +kubebuilder:validation:MaxItems=100
 	ClusterNames []string `json:"clusterNames,omitempty"`
 
-	// numberOfClusters is how many members a PickN placement wants.
+	// numberOfClusters is how many members a PickN placement selects.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	NumberOfClusters *int32 `json:"numberOfClusters,omitempty"`
 
-	// affinity narrows down and ranks members by their labels and properties.
+	// affinity filters and ranks members by labels and properties.
 	//
 	// +optional
 	Affinity *Affinity `json:"affinity,omitempty"`
 
-	// topologySpreadConstraints spread a PickN placement over groups of
-	// members.
+	// topologySpreadConstraints spread a PickN placement across groups of members.
 	//
 	// +optional
 	TopologySpreadConstraints []TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 
-	// tolerations let members with matching taints be chosen. They can be
-	// added to, not changed; at most 100.
+	// tolerations allow members with matching taints. Entries can be added but not changed; at most
+	// 100.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=100
@@ -55,58 +53,56 @@ type PlacementPolicy struct {
 	Tolerations []Toleration `json:"tolerations,omitempty"`
 }
 
-// PlacementType is a way of choosing members.
+// PlacementType is how members are selected.
 //
 // +kubebuilder:validation:Enum=PickAll;PickN;PickFixed
 type PlacementType string
 
 const (
-	// PickAll chooses every member that fits.
+	// PickAll selects all members that match.
 	PickAll PlacementType = "PickAll"
-	// PickN chooses a number of members, the best first.
+	// PickN selects a number of members, the highest ranked first.
 	PickN PlacementType = "PickN"
-	// PickFixed chooses members by name.
+	// PickFixed selects members by name.
 	PickFixed PlacementType = "PickFixed"
 )
 
-// Affinity holds the rules by which members are narrowed down and ranked.
+// Affinity filters and ranks members.
 type Affinity struct {
-	// clusterAffinity has the rules about a member's labels and properties.
+	// clusterAffinity has rules for labels and properties of members.
 	//
 	// +optional
 	ClusterAffinity *ClusterAffinity `json:"clusterAffinity,omitempty"`
 }
 
-// ClusterAffinity has rules about a member's labels and properties.
+// ClusterAffinity has rules for labels and properties of members.
 type ClusterAffinity struct {
-	// requiredDuringSchedulingIgnoredDuringExecution must be met by a member
-	// to be chosen; it is not looked at again afterwards. Empty means that
-	// every member meets it.
+	// requiredDuringSchedulingIgnoredDuringExecution filters members when they are picked; it is
+	// not evaluated afterwards. If unset, all members match.
 	//
 	// +optional
 	RequiredDuringSchedulingIgnoredDuringExecution *ClusterSelector `json:"requiredDuringSchedulingIgnoredDuringExecution,omitempty"`
 
-	// preferredDuringSchedulingIgnoredDuringExecution ranks the members: the
-	// weights of the terms that a member meets are added up.
+	// preferredDuringSchedulingIgnoredDuringExecution ranks members by the sum of the weights of
+	// the terms that they match.
 	//
 	// +optional
 	PreferredDuringSchedulingIgnoredDuringExecution []PreferredClusterSelector `json:"preferredDuringSchedulingIgnoredDuringExecution,omitempty"`
 }
 
-// ClusterSelector chooses members that meet at least one of its terms.
+// ClusterSelector selects members that match at least one term.
 type ClusterSelector struct {
-	// clusterSelectorTerms are alternatives, at most 10. None means that every
-	// member is chosen.
+	// clusterSelectorTerms are alternatives, at most 10. If unset, all members match.
 	//
 	// +required
 	// +kubebuilder:validation:MaxItems=10
 	ClusterSelectorTerms []ClusterSelectorTerm `json:"clusterSelectorTerms"`
 }
 
-// PreferredClusterSelector adds a weight to members that meet a term.
+// PreferredClusterSelector adds a weight to members that match a term.
 type PreferredClusterSelector struct {
-	// weight to add, -100 to 100. With a property sorter in the preference it
-	// is what the best member gets, the others a share of it.
+	// weight to add, -100 to 100. With a property sorter, the best member gets the full weight and
+	// the others a fraction.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=-100
@@ -119,63 +115,62 @@ type PreferredClusterSelector struct {
 	Preference ClusterSelectorTerm `json:"preference"`
 }
 
-// ClusterSelectorTerm is met by a member that meets all that is set in it.
+// ClusterSelectorTerm matches a member that meets every field that is set.
 type ClusterSelectorTerm struct {
-	// labelSelector is about the labels of the MemberCluster.
+	// labelSelector matches the labels of the MemberCluster.
 	//
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
-	// propertySelector is about its properties; only in required terms.
+	// propertySelector matches its properties; for required terms only.
 	//
 	// +optional
 	PropertySelector *PropertySelector `json:"propertySelector,omitempty"`
 
-	// propertySorter ranks by one property; only in preferred terms.
+	// propertySorter ranks by one property; for preferred terms only.
 	//
 	// +optional
 	PropertySorter *PropertySorter `json:"propertySorter,omitempty"`
 }
 
-// PropertySelector chooses members by their properties.
+// PropertySelector selects members by their properties.
 type PropertySelector struct {
-	// matchExpressions must all be met.
+	// matchExpressions must all match.
 	//
 	// +required
 	MatchExpressions []PropertySelectorRequirement `json:"matchExpressions"`
 }
 
-// PropertySelectorRequirement compares one property of a member with a value.
-// A member that does not have the property does not meet it.
+// PropertySelectorRequirement compares a property of a member with a value. A member without the
+// property does not match.
 type PropertySelectorRequirement struct {
-	// name of the property, as in status.properties of the MemberCluster, or
-	// ResourcePropertyPrefix followed by total-, allocatable- or available-
-	// and a resource's name.
+	// name of the property: a key of the MemberCluster's status.properties, or
+	// ResourcePropertyPrefix followed by total-, allocatable- or available- and a resource name.
 	//
 	// +required
 	Name string `json:"name"`
 
-	// operator is one of Gt, Ge, Eq, Ne, Lt and Le.
+	// operator is Gt, Ge, Eq, Ne, Lt or Le.
 	//
 	// +required
 	Operator PropertySelectorOperator `json:"operator"`
 
-	// values has exactly one value to compare with, a quantity.
+	// values has exactly one quantity to compare with.
 	//
 	// +required
 	// +kubebuilder:validation:MaxItems=1
 	Values []string `json:"values"`
 }
 
-// ResourcePropertyPrefix begins the name of a property that stands for a
-// resource in a member's status.resourceUsage.
+// ResourcePropertyPrefix is the prefix of property names for resources in a member's
+// status.resourceUsage.
 const ResourcePropertyPrefix = "resources.kubernetes-fleet.io/"
 
 // PropertySelectorOperator compares a property with a value.
 type PropertySelectorOperator string
 
-// The operators of a property selector: greater than, greater or equal, equal,
-// not equal, less than, less or equal.
+// Operators of a property selector: greater than, greater or equal, equal, not equal, less than,
+// less or equal.
 const (
 	PropertySelectorGreaterThan      PropertySelectorOperator = "Gt"
 	PropertySelectorGreaterOrEqualTo PropertySelectorOperator = "Ge"
@@ -192,14 +187,13 @@ type PropertySorter struct {
 	// +required
 	Name string `json:"name"`
 
-	// sortOrder says whether the largest value is the best (Descending) or the
-	// smallest (Ascending).
+	// sortOrder is Descending (largest value is best) or Ascending (smallest value is best).
 	//
 	// +required
 	SortOrder PropertySortOrder `json:"sortOrder"`
 }
 
-// PropertySortOrder says which end of a ranking is the best.
+// PropertySortOrder is which value ranks best.
 //
 // +kubebuilder:validation:Enum=Ascending;Descending
 type PropertySortOrder string
@@ -211,53 +205,49 @@ const (
 	Descending PropertySortOrder = "Descending"
 )
 
-// TopologySpreadConstraint limits how unevenly a PickN placement may be spread
-// over groups of members.
+// TopologySpreadConstraint limits how unevenly a PickN placement is spread across groups of
+// members.
 type TopologySpreadConstraint struct {
-	// maxSkew is by how many members the fullest group may be ahead of the
-	// emptiest: at least 1, default 1.
+	// maxSkew is the maximum difference in members between the largest and the smallest group: at
+	// least 1, default 1.
 	//
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	MaxSkew *int32 `json:"maxSkew,omitempty"`
 
-	// topologyKey is the label whose value names a member's group. Members
-	// without it are in none.
+	// topologyKey is the label whose value is a member's group. Members without it are in no group.
 	//
 	// +required
 	TopologyKey string `json:"topologyKey"`
 
-	// whenUnsatisfiable says what happens when the limit cannot be kept.
-	// Default DoNotSchedule.
+	// whenUnsatisfiable sets what happens if the constraint cannot be met. Default DoNotSchedule.
 	//
 	// +optional
 	// +kubebuilder:default=DoNotSchedule
 	WhenUnsatisfiable UnsatisfiableConstraintAction `json:"whenUnsatisfiable,omitempty"`
 }
 
-// UnsatisfiableConstraintAction says what happens when a spread constraint
-// cannot be kept.
+// UnsatisfiableConstraintAction is what happens if a spread constraint cannot be met.
 //
 // +kubebuilder:validation:Enum=DoNotSchedule;ScheduleAnyway
 type UnsatisfiableConstraintAction string
 
 const (
-	// DoNotSchedule leaves the member out.
+	// DoNotSchedule excludes the member.
 	DoNotSchedule UnsatisfiableConstraintAction = "DoNotSchedule"
-	// ScheduleAnyway ranks it lower.
+	// ScheduleAnyway ranks the member lower.
 	ScheduleAnyway UnsatisfiableConstraintAction = "ScheduleAnyway"
 )
 
-// Toleration lets a member with a matching taint be chosen.
+// Toleration allows a member with a matching taint.
 type Toleration struct {
-	// key of the taint. Empty, with operator Exists, means every taint.
+	// key of the taint. If unset, with operator Exists, matches every taint.
 	//
 	// +optional
 	Key string `json:"key,omitempty"`
 
-	// operator is Equal (value must be the same) or Exists (any value).
-	// Default Equal.
+	// operator is Equal (same value) or Exists (any value). Default Equal.
 	//
 	// +optional
 	// +kubebuilder:default=Equal
@@ -269,7 +259,7 @@ type Toleration struct {
 	// +optional
 	Value string `json:"value,omitempty"`
 
-	// effect of the taint. Empty means every effect.
+	// effect of the taint. If unset, matches every effect.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=NoSchedule

@@ -11,24 +11,23 @@ import (
 )
 
 const (
-	// PolicyIndexLabel is on a policy snapshot: its index, from 0.
+	// PolicyIndexLabel is on a policy snapshot. Its value is the index, from 0.
 	PolicyIndexLabel = KeyPrefix + "policy-index"
-	// PlacementGenerationAnnotation is on a policy snapshot: the generation of
-	// the placement that it stands for.
+	// PlacementGenerationAnnotation is on a policy snapshot. Its value is the generation of its
+	// placement.
 	PlacementGenerationAnnotation = KeyPrefix + "CRP-generation"
-	// NumberOfClustersAnnotation is on a policy snapshot of a PickN placement:
-	// how many members it wants. It is no part of the hash, so that scaling
-	// makes no new snapshot.
+	// NumberOfClustersAnnotation is on a policy snapshot of a PickN placement. Its value is how
+	// many members the placement selects. It is not part of the hash, so scaling creates no
+	// snapshot.
 	NumberOfClustersAnnotation = KeyPrefix + "number-of-clusters"
 )
 
-// PolicySnapshotName names the policy snapshot with an index.
+// PolicySnapshotName returns the name of the policy snapshot with an index.
 func PolicySnapshotName(placement string, index int) string {
 	return placement + "-" + strconv.Itoa(index)
 }
 
-// PolicySnapshotObject is a policy snapshot of either scope, as the scheduler
-// sees it. The condition ConditionScheduled in its status has the reasons
+// PolicySnapshotObject is a policy snapshot of either scope. Its ConditionScheduled has the reasons
 // ReasonSchedulingPolicyFulfilled and ReasonSchedulingPolicyUnfulfilled.
 //
 // +kubebuilder:object:generate=false
@@ -46,8 +45,8 @@ var (
 	_ PolicySnapshotObject = (*SchedulingPolicySnapshot)(nil)
 )
 
-// ClusterSchedulingPolicySnapshot is a ClusterResourcePlacement's policy as it
-// was, with the scheduler's answer.
+// ClusterSchedulingPolicySnapshot is a revision of a ClusterResourcePlacement's policy, with the
+// scheduler's decisions. The hub writes it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -60,12 +59,12 @@ type ClusterSchedulingPolicySnapshot struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the policy; it is never changed.
+	// spec is the policy. Immutable.
 	//
 	// +required
 	Spec SchedulingPolicySnapshotSpec `json:"spec"`
 
-	// status is the scheduler's answer.
+	// status has the scheduler's decisions.
 	//
 	// +optional
 	Status SchedulingPolicySnapshotStatus `json:"status,omitzero"`
@@ -88,8 +87,8 @@ type ClusterSchedulingPolicySnapshotList struct {
 	Items           []ClusterSchedulingPolicySnapshot `json:"items"`
 }
 
-// SchedulingPolicySnapshot is a ResourcePlacement's policy as it was, with the
-// scheduler's answer.
+// SchedulingPolicySnapshot is a revision of a ResourcePlacement's policy, with the scheduler's
+// decisions. The hub writes it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -102,12 +101,12 @@ type SchedulingPolicySnapshot struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the policy; it is never changed.
+	// spec is the policy. Immutable.
 	//
 	// +required
 	Spec SchedulingPolicySnapshotSpec `json:"spec"`
 
-	// status is the scheduler's answer.
+	// status has the scheduler's decisions.
 	//
 	// +optional
 	Status SchedulingPolicySnapshotStatus `json:"status,omitzero"`
@@ -128,76 +127,72 @@ type SchedulingPolicySnapshotList struct {
 	Items           []SchedulingPolicySnapshot `json:"items"`
 }
 
-// SchedulingPolicySnapshotSpec is a policy as it was.
+// SchedulingPolicySnapshotSpec is a revision of a policy.
 type SchedulingPolicySnapshotSpec struct {
-	// policy is the placement's policy. Empty means that it had none.
+	// policy is the placement's policy. Unset if it has none.
 	//
 	// +optional
 	Policy *PlacementPolicy `json:"policy,omitempty"`
 
-	// policyHash tells one policy from another: the text, in hexadecimal, of
-	// the SHA-256 of the policy without numberOfClusters.
+	// policyHash is the SHA-256, as hexadecimal text, of the policy without numberOfClusters.
 	//
 	// +required
 	PolicyHash []byte `json:"policyHash"`
 }
 
-// SchedulingPolicySnapshotStatus is the scheduler's answer to a policy.
+// SchedulingPolicySnapshotStatus has the scheduler's decisions.
 type SchedulingPolicySnapshotStatus struct {
-	// observedCRPGeneration is the generation of the placement, of either
-	// scope, that the answer is for.
+	// observedCRPGeneration is the generation of the placement, of either scope, that the scheduler
+	// observed.
 	//
 	// +required
 	ObservedCRPGeneration int64 `json:"observedCRPGeneration"`
 
-	// conditions has Scheduled: whether the policy could be fulfilled.
+	// conditions has Scheduled: whether the policy is fulfilled.
 	//
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// targetClusters are the chosen members, then some that were not chosen,
-	// with the reason; at most 1000.
+	// targetClusters are the picked members, then some that were not picked; at most 1000.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
 	TargetClusters []ClusterDecision `json:"targetClusters,omitempty"`
 }
 
-// ClusterDecision says whether and why a member was chosen.
+// ClusterDecision is the decision about one member.
 type ClusterDecision struct {
-	// clusterName is the member's name.
+	// clusterName is the name of the member.
 	//
 	// +required
 	ClusterName string `json:"clusterName"`
 
-	// selected is true for a chosen member.
+	// selected is true if the member was picked.
 	//
 	// +required
 	Selected bool `json:"selected"`
 
-	// clusterScore is how the member was ranked. Empty means that no ranking
-	// was needed.
+	// clusterScore is the rank of the member. Unset if no ranking was needed.
 	//
 	// +optional
 	ClusterScore *ClusterScore `json:"clusterScore,omitempty"`
 
-	// reason says why, in words.
+	// reason for the decision, for people.
 	//
 	// +required
 	Reason string `json:"reason"`
 }
 
-// ClusterScore is how a member was ranked.
+// ClusterScore is the rank of a member.
 type ClusterScore struct {
-	// affinityScore is the sum of the weights of the preferred terms.
+	// affinityScore is the sum of the weights of the matching preferred terms.
 	//
 	// +optional
 	AffinityScore *int32 `json:"affinityScore,omitempty"`
 
-	// priorityScore is the score of the topology spread; it counts before the
-	// affinity score.
+	// priorityScore is the topology spread score; it precedes the affinity score.
 	//
 	// +optional
 	TopologySpreadScore *int32 `json:"priorityScore,omitempty"`

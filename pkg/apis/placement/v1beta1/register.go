@@ -12,14 +12,13 @@ import (
 // GroupName is the API group of every kind in this package.
 const GroupName = "placement.kubernetes-fleet.io"
 
-// KeyPrefix begins every well-known label, annotation and finalizer of the
-// group that this package defines.
+// KeyPrefix is the prefix of the group's well-known labels, annotations and finalizers.
 const KeyPrefix = "kubernetes-fleet.io/"
 
 // GroupVersion is the version in which the group is stored.
 var GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1beta1"}
 
-// AddToScheme makes the kinds of this package known to a scheme.
+// AddToScheme registers the kinds of this package with a scheme.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
 		&ClusterResourcePlacement{}, &ClusterResourcePlacementList{},
@@ -52,8 +51,7 @@ func AddToScheme(s *runtime.Scheme) error {
 	return nil
 }
 
-// Resource returns the group-qualified form of a resource's name, as errors
-// and events show it.
+// Resource returns a resource name with its group, as in errors and events.
 func Resource(name string) schema.GroupResource {
 	return GroupVersion.WithResource(name).GroupResource()
 }

@@ -11,17 +11,18 @@ import (
 )
 
 const (
-	// ConfirmRemovalAnnotation is on a placement: the tokens of the removals that somebody has
-	// confirmed, separated by commas. A condition names the token of a removal that is suspended.
+	// ConfirmRemovalAnnotation is on a placement. Its value is the tokens of confirmed removals,
+	// separated by commas. A user writes it. ConditionRemovalSuspended reports the token of a
+	// suspended removal.
 	ConfirmRemovalAnnotation = "fleetgate.io/confirm-removal"
-	// SelectorsHashAnnotation is on the master of a group of resource snapshots: the hash of the
-	// resource selectors that selected it last.
+	// SelectorsHashAnnotation is on the master of a group of resource snapshots. Its value is the
+	// hash of the resource selectors that last produced the group.
 	SelectorsHashAnnotation = "fleetgate.io/selectors-hash"
 
-	// ConditionRemovalSuspended is True on a placement of which many objects would be removed
-	// from members though they are on the hub and its selectors did not change.
+	// ConditionRemovalSuspended is True on a placement if many objects would be removed from
+	// members although they exist on the hub and the selectors did not change.
 	ConditionRemovalSuspended = "RemovalSuspended"
-	// ReasonConfirmationRequired is of ConditionRemovalSuspended.
+	// ReasonConfirmationRequired is a reason of ConditionRemovalSuspended.
 	ReasonConfirmationRequired = "ConfirmationRequired"
 )
 
@@ -30,18 +31,19 @@ const (
 	largeRemovalLeast   = 5
 )
 
-// LargeRemoval reports whether so many of all are removed at once that somebody has to confirm it.
+// LargeRemoval reports whether removing that many of all objects at once needs a confirmation.
 func LargeRemoval(removed, all int) bool {
 	return removed >= largeRemovalLeast && removed*100 > largeRemovalPercent*all
 }
 
-// RemovalToken names a removal: another one that somebody has confirmed is none of this.
+// RemovalToken returns the token of a removal. It depends on the removed objects, so that a
+// confirmation does not cover a different removal.
 func RemovalToken(removed []string) string {
 	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(slices.Values(removed)), "\n")))
 	return hex.EncodeToString(sum[:5])
 }
 
-// RemovalConfirmed reports whether somebody has confirmed the removal with this token.
+// RemovalConfirmed reports whether the removal with this token is confirmed.
 func RemovalConfirmed(placement interface{ GetAnnotations() map[string]string }, token string) bool {
 	for confirmed := range strings.SplitSeq(placement.GetAnnotations()[ConfirmRemovalAnnotation], ",") {
 		if strings.TrimSpace(confirmed) == token {

@@ -11,51 +11,48 @@ import (
 )
 
 const (
-	// ResourceIndexLabel is on a resource snapshot: the index of its group,
-	// from 0.
+	// ResourceIndexLabel is on a resource snapshot. Its value is the index of its group, from 0.
 	ResourceIndexLabel = KeyPrefix + "resource-index"
-	// ResourceHashAnnotation is on the master of a group: the SHA-256, in
-	// hexadecimal, of all that the group holds.
+	// ResourceHashAnnotation is on the master of a group. Its value is the SHA-256, in hexadecimal,
+	// of all resources in the group.
 	ResourceHashAnnotation = KeyPrefix + "resource-hash"
-	// NumberOfResourceSnapshotsAnnotation is on the master: how many snapshots
-	// the group has, the master included.
+	// NumberOfResourceSnapshotsAnnotation is on the master. Its value is how many snapshots the
+	// group has, including the master.
 	NumberOfResourceSnapshotsAnnotation = KeyPrefix + "number-of-resource-snapshots"
-	// ConfigMapEnvelopeAnnotation makes an envelope of a ConfigMap, with the value
-	// "true", if the gateway was told to take such for envelopes.
+	// ConfigMapEnvelopeAnnotation, with the value "true", makes a ConfigMap an envelope, if the
+	// gateway is configured to treat ConfigMaps as envelopes.
 	ConfigMapEnvelopeAnnotation = KeyPrefix + "envelope-configmap"
-	// NumberOfEnvelopedObjectsAnnotation is on the master: how many envelopes
-	// the group holds.
+	// NumberOfEnvelopedObjectsAnnotation is on the master. Its value is how many envelopes the
+	// group contains.
 	NumberOfEnvelopedObjectsAnnotation = KeyPrefix + "number-of-enveloped-object"
-	// NextSnapshotCandidateTimeAnnotation is on the master: when (RFC 3339) a
-	// change that calls for a new group was first seen.
+	// NextSnapshotCandidateTimeAnnotation is on the master. Its value is when (RFC 3339) a change
+	// that needs a new group was first observed.
 	NextSnapshotCandidateTimeAnnotation = KeyPrefix + "next-resource-snapshot-candidate-detection-time"
-	// SubindexAnnotation is on every snapshot of a group but the master: its
-	// place in the group, from 0.
+	// SubindexAnnotation is on every snapshot of a group except the master. Its value is the
+	// position in the group, from 0.
 	SubindexAnnotation = KeyPrefix + "subindex-of-resource-snapshot"
 )
 
-// HelmChartAnnotation makes of a ConfigMap or a Secret the description of a Helm chart,
-// on a gateway that is told to render such: members get what the chart renders to for
-// them, and not the object itself. Its value is the name of the release. Whoever writes
-// it needs the verb RenderVerb on the object.
+// HelmChartAnnotation marks a ConfigMap or Secret as the description of a Helm chart, if the
+// gateway is configured to render charts. Members get the rendered objects instead of the ConfigMap
+// or Secret. Its value is the release name. Its author needs the verb RenderVerb on the object.
 const HelmChartAnnotation = "fleetgate.io/helm-chart"
 
-// RenderVerb is the verb, on a ConfigMap or Secret, that lets somebody have a chart
+// RenderVerb is the RBAC verb, on a ConfigMap or Secret, that allows a user to have a chart
 // rendered from it.
 const RenderVerb = "render"
 
-// ResourceSnapshotName names the master of the group with an index.
+// ResourceSnapshotName returns the name of the master of the group with an index.
 func ResourceSnapshotName(placement string, index int) string {
 	return placement + "-" + strconv.Itoa(index) + "-snapshot"
 }
 
-// ResourceSubSnapshotName names a further snapshot of the group with an index.
+// ResourceSubSnapshotName returns the name of a further snapshot of the group with an index.
 func ResourceSubSnapshotName(placement string, index, subindex int) string {
 	return placement + "-" + strconv.Itoa(index) + "-" + strconv.Itoa(subindex)
 }
 
-// ResourceSnapshotObject is a resource snapshot of either scope, as controllers
-// see it.
+// ResourceSnapshotObject is a resource snapshot of either scope.
 //
 // +kubebuilder:object:generate=false
 type ResourceSnapshotObject interface {
@@ -72,9 +69,9 @@ var (
 	_ ResourceSnapshotObject = (*ResourceSnapshot)(nil)
 )
 
-// ClusterResourceSnapshot holds resources that a ClusterResourcePlacement
-// selects, as they were. Snapshots of one index form a group: what does not
-// fit into the master is in the others.
+// ClusterResourceSnapshot is a revision of resources that a ClusterResourcePlacement selects. The
+// hub writes it. Snapshots with the same index form a group: resources that do not fit into the
+// master are in the others.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -87,12 +84,12 @@ type ClusterResourceSnapshot struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the resources; it is never changed.
+	// spec is the resources. Immutable.
 	//
 	// +required
 	Spec ResourceSnapshotSpec `json:"spec"`
 
-	// status of the snapshot.
+	// status is not written.
 	//
 	// +optional
 	Status ResourceSnapshotStatus `json:"status,omitzero"`
@@ -113,9 +110,9 @@ type ClusterResourceSnapshotList struct {
 	Items           []ClusterResourceSnapshot `json:"items"`
 }
 
-// ResourceSnapshot holds resources that a ResourcePlacement selects, as they
-// were. Snapshots of one index form a group: what does not fit into the master
-// is in the others.
+// ResourceSnapshot is a revision of resources that a ResourcePlacement selects. The hub writes it.
+// Snapshots with the same index form a group: resources that do not fit into the master are in the
+// others.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -128,12 +125,12 @@ type ResourceSnapshot struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the resources; it is never changed.
+	// spec is the resources. Immutable.
 	//
 	// +required
 	Spec ResourceSnapshotSpec `json:"spec"`
 
-	// status of the snapshot.
+	// status is not written.
 	//
 	// +optional
 	Status ResourceSnapshotStatus `json:"status,omitzero"`
@@ -154,16 +151,16 @@ type ResourceSnapshotList struct {
 	Items           []ResourceSnapshot `json:"items"`
 }
 
-// ResourceSnapshotSpec is resources as they were.
+// ResourceSnapshotSpec is a revision of resources.
 type ResourceSnapshotSpec struct {
-	// selectedResources are the objects, ready to be applied on a member. The
-	// API server refuses null here: no resources are an empty list, not nil.
+	// selectedResources are the objects, ready to be applied on a member. The API server rejects
+	// null; use an empty list.
 	//
 	// +required
 	SelectedResources []Manifest `json:"selectedResources"`
 }
 
-// Manifest is a whole Kubernetes object as JSON.
+// Manifest is a complete Kubernetes object as JSON.
 //
 // +kubebuilder:validation:XEmbeddedResource
 // +kubebuilder:pruning:PreserveUnknownFields
@@ -174,7 +171,7 @@ type Manifest struct {
 
 // ResourceSnapshotStatus is the status of a resource snapshot.
 type ResourceSnapshotStatus struct {
-	// conditions of the snapshot.
+	// conditions are not written.
 	//
 	// +optional
 	// +listType=map

@@ -9,57 +9,54 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// RolloutStrategy says how a change reaches the chosen members.
+// RolloutStrategy sets how a change reaches the members.
 type RolloutStrategy struct {
-	// type is who moves the members to a new snapshot. Default RollingUpdate;
-	// External cannot be changed to another type.
+	// type is what moves members to a new snapshot. Default RollingUpdate; External cannot be
+	// changed.
 	//
 	// +optional
 	// +kubebuilder:default=RollingUpdate
 	// +kubebuilder:validation:XValidation:rule="oldSelf != 'External' || self == 'External'",message="cannot change rollout strategy type from 'External' to other types"
 	Type RolloutStrategyType `json:"type,omitempty"`
 
-	// rollingUpdate sets the pace; only with type RollingUpdate.
+	// rollingUpdate sets the pace; for type RollingUpdate only.
 	//
 	// +optional
 	RollingUpdate *RollingUpdateConfig `json:"rollingUpdate,omitempty"`
 
-	// applyStrategy says how the resources are applied on a member.
+	// applyStrategy sets how resources are applied on a member.
 	//
 	// +optional
 	ApplyStrategy *ApplyStrategy `json:"applyStrategy,omitempty"`
 
-	// deleteStrategy says what happens on the members when the placement is
-	// deleted.
+	// deleteStrategy sets what happens on members when the placement is deleted.
 	//
 	// +optional
 	DeleteStrategy *DeleteStrategy `json:"deleteStrategy,omitempty"`
 
-	// reportBackStrategy says whether the status of the applied resources is
-	// brought back to the hub.
+	// reportBackStrategy sets whether the status of applied resources is reported to the hub.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.type != 'Mirror' || (has(self.destination) && size(self.destination) > 0)",message="when reportBackStrategy.type is 'Mirror', a destination must be specified"
 	ReportBackStrategy *ReportBackStrategy `json:"reportBackStrategy,omitempty"`
 }
 
-// RolloutStrategyType is who moves members to a new snapshot.
+// RolloutStrategyType is what moves members to a new snapshot.
 //
 // +kubebuilder:validation:Enum=RollingUpdate;External
 type RolloutStrategyType string
 
 const (
-	// RollingUpdateStrategy moves them within the limits of RollingUpdateConfig.
+	// RollingUpdateStrategy moves members within the limits of RollingUpdateConfig.
 	RollingUpdateStrategy RolloutStrategyType = "RollingUpdate"
-	// ExternalStrategy leaves it to update runs.
+	// ExternalStrategy leaves the rollout to update runs.
 	ExternalStrategy RolloutStrategyType = "External"
 )
 
 // RollingUpdateConfig sets the pace of a rolling update.
 type RollingUpdateConfig struct {
-	// maxUnavailable is how many of the wanted members may be without working
-	// resources because of the rollout: a number or a percentage, rounded up.
-	// Default 25%.
+	// maxUnavailable is how many of the desired members can be unavailable because of the rollout:
+	// a number, or a percentage, rounded up. Default 25%.
 	//
 	// +optional
 	// +kubebuilder:default="25%"
@@ -67,8 +64,8 @@ type RollingUpdateConfig struct {
 	// +kubebuilder:validation:Pattern=`^((100|[0-9]{1,2})%|[0-9]+)$`
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// maxSurge is by how many members more than wanted may have the resources
-	// during the rollout: a number or a percentage, rounded up. Default 25%.
+	// maxSurge is how many members above the desired number can have the resources during the
+	// rollout: a number, or a percentage, rounded up. Default 25%.
 	//
 	// +optional
 	// +kubebuilder:default="25%"
@@ -76,9 +73,8 @@ type RollingUpdateConfig struct {
 	// +kubebuilder:validation:Pattern=`^((100|[0-9]{1,2})%|[0-9]+)$`
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 
-	// unavailablePeriodSeconds is how long, in seconds, resources whose
-	// availability cannot be tracked count as unavailable after they were
-	// applied. Default 60.
+	// unavailablePeriodSeconds is how long, in seconds, resources without trackable availability
+	// count as unavailable after they were applied. Default 60.
 	//
 	// +optional
 	// +kubebuilder:default=60
@@ -86,30 +82,29 @@ type RollingUpdateConfig struct {
 	UnavailablePeriodSeconds *int `json:"unavailablePeriodSeconds,omitempty"`
 }
 
-// ApplyStrategy says how resources are applied on a member.
+// ApplyStrategy sets how resources are applied on a member.
 type ApplyStrategy struct {
-	// comparisonOption says which differences between hub and member count as
-	// drift. Default PartialComparison.
+	// comparisonOption sets which differences between hub and member count as drift. Default
+	// PartialComparison.
 	//
 	// +optional
 	// +kubebuilder:default=PartialComparison
 	ComparisonOption ComparisonOption `json:"comparisonOption,omitempty"`
 
-	// whenToApply says whether an object that has drifted is written again.
-	// Default Always.
+	// whenToApply sets whether a drifted object is overwritten. Default Always.
 	//
 	// +optional
 	// +kubebuilder:default=Always
 	WhenToApply WhenToApply `json:"whenToApply,omitempty"`
 
-	// type is the way of writing. Default ClientSideApply.
+	// type is how objects are written. Default ClientSideApply.
 	//
 	// +optional
 	// +kubebuilder:default=ClientSideApply
 	Type ApplyStrategyType `json:"type,omitempty"`
 
-	// allowCoOwnership lets an object that has other owners on the member be
-	// applied too. Default false.
+	// allowCoOwnership allows applying an object that has other owners on the member. Default
+	// false.
 	//
 	// +optional
 	AllowCoOwnership bool `json:"allowCoOwnership,omitempty"`
@@ -119,16 +114,16 @@ type ApplyStrategy struct {
 	// +optional
 	ServerSideApplyConfig *ServerSideApplyConfig `json:"serverSideApplyConfig,omitempty"`
 
-	// whenToTakeOver says what happens to an object that was on the member
-	// before. Default Always.
+	// whenToTakeOver sets what happens to an object that already exists on the member. Default
+	// Always.
 	//
 	// +optional
 	// +kubebuilder:default=Always
 	WhenToTakeOver WhenToTakeOver `json:"whenToTakeOver,omitempty"`
 }
 
-// WithDefaults is the strategy with nothing left open, in the words of the schema's
-// defaults; that of a nil one is all of them. A Work may be written by hand, without them.
+// WithDefaults returns the strategy with every unset field set to the default of the schema; s can
+// be nil. A Work that was written by hand has no defaults.
 func (s *ApplyStrategy) WithDefaults() ApplyStrategy {
 	var whole ApplyStrategy
 	if s != nil {
@@ -144,69 +139,68 @@ func (s *ApplyStrategy) WithDefaults() ApplyStrategy {
 	return whole
 }
 
-// ComparisonOption says which differences count as drift.
+// ComparisonOption is which differences count as drift.
 //
 // +kubebuilder:validation:Enum=PartialComparison;FullComparison
 type ComparisonOption string
 
 const (
-	// PartialComparison looks at the fields that the hub sets.
+	// PartialComparison compares only fields that the hub sets.
 	PartialComparison ComparisonOption = "PartialComparison"
-	// FullComparison looks at all fields.
+	// FullComparison compares all fields.
 	FullComparison ComparisonOption = "FullComparison"
 )
 
-// WhenToApply says whether a drifted object is written again.
+// WhenToApply is whether a drifted object is overwritten.
 //
 // +kubebuilder:validation:Enum=Always;IfNotDrifted
 type WhenToApply string
 
 const (
-	// ApplyAlways writes it whether or not it has drifted.
+	// ApplyAlways overwrites a drifted object.
 	ApplyAlways WhenToApply = "Always"
-	// ApplyIfNotDrifted leaves a drifted object as it is and reports it.
+	// ApplyIfNotDrifted reports a drifted object and does not overwrite it.
 	ApplyIfNotDrifted WhenToApply = "IfNotDrifted"
 )
 
-// ApplyStrategyType is a way of writing objects on a member.
+// ApplyStrategyType is how objects are written on a member.
 //
 // +kubebuilder:validation:Enum=ClientSideApply;ServerSideApply;ReportDiff
 type ApplyStrategyType string
 
 const (
-	// ClientSideApply merges the last applied manifest, the new one and the
-	// object; a manifest too large for that is applied server-side.
+	// ClientSideApply merges the last applied manifest, the new one and the object. A manifest that
+	// is too large for this is applied server-side.
 	ClientSideApply ApplyStrategyType = "ClientSideApply"
-	// ServerSideApply leaves the merge to the member's API server.
+	// ServerSideApply lets the member's API server merge.
 	ServerSideApply ApplyStrategyType = "ServerSideApply"
-	// ReportDiff writes nothing and reports what would be different.
+	// ReportDiff writes nothing and reports the diff.
 	ReportDiff ApplyStrategyType = "ReportDiff"
 )
 
-// WhenToTakeOver says what happens to an object that was there before.
+// WhenToTakeOver is what happens to an object that already exists.
 //
 // +kubebuilder:validation:Enum=Always;IfNoDiff;Never
 type WhenToTakeOver string
 
 const (
-	// TakeOverAlways takes it over at once.
+	// TakeOverAlways takes the object over.
 	TakeOverAlways WhenToTakeOver = "Always"
-	// TakeOverIfNoDiff takes it over when it is as the hub wants it.
+	// TakeOverIfNoDiff takes it over if it has no difference from the hub.
 	TakeOverIfNoDiff WhenToTakeOver = "IfNoDiff"
-	// TakeOverNever leaves it alone and reports it as not applied.
+	// TakeOverNever does not change it and reports it as not applied.
 	TakeOverNever WhenToTakeOver = "Never"
 )
 
-// ServerSideApplyConfig tunes server-side apply.
+// ServerSideApplyConfig configures server-side apply.
 type ServerSideApplyConfig struct {
-	// force takes over fields that another manager owns. Default false: such a
-	// field makes the apply fail.
+	// force takes over fields of other managers. Default false: conflicts fail the apply.
 	//
 	// +optional
 	ForceConflicts bool `json:"force,omitempty"`
 }
 
-// DeleteStrategy says what happens on members when a placement is deleted.
+// DeleteStrategy sets what happens on members when a placement is deleted.
 type DeleteStrategy struct {
 	// propagationPolicy is Delete or Abandon. Default Delete.
 	//
@@ -221,14 +215,13 @@ type DeleteStrategy struct {
 type DeletePropagationPolicy string
 
 const (
-	// AbandonPlaced leaves them on the members.
+	// AbandonPlaced retains them on the members.
 	AbandonPlaced DeletePropagationPolicy = "Abandon"
 	// DeletePlaced deletes them.
 	DeletePlaced DeletePropagationPolicy = "Delete"
 )
 
-// ReportBackStrategy says whether and where the status of applied resources is
-// shown on the hub.
+// ReportBackStrategy sets whether and where the hub shows the status of applied resources.
 type ReportBackStrategy struct {
 	// type is Disabled or Mirror. Default Disabled.
 	//
@@ -236,33 +229,33 @@ type ReportBackStrategy struct {
 	// +kubebuilder:default=Disabled
 	Type ReportBackStrategyType `json:"type"`
 
-	// destination is where the status goes; needed with type Mirror.
+	// destination of the status; required with type Mirror.
 	//
 	// +optional
 	Destination ReportBackDestination `json:"destination,omitempty"`
 }
 
-// ReportBackStrategyType says whether status is brought back.
+// ReportBackStrategyType is whether status is reported to the hub.
 //
 // +kubebuilder:validation:Enum=Disabled;Mirror
 type ReportBackStrategyType string
 
 const (
-	// ReportBackDisabled brings nothing back.
+	// ReportBackDisabled reports no status.
 	ReportBackDisabled ReportBackStrategyType = "Disabled"
-	// ReportBackMirror brings back the status as it is on the member.
+	// ReportBackMirror reports the status as it is on the member.
 	ReportBackMirror ReportBackStrategyType = "Mirror"
 )
 
-// ReportBackDestination is where a status is brought to.
+// ReportBackDestination is where a status is written.
 //
 // +kubebuilder:validation:Enum=OriginalResource;WorkAPI
 type ReportBackDestination string
 
 const (
-	// ReportBackToOriginalResource writes it into the resource on the hub; only
-	// for placements on one member.
+	// ReportBackToOriginalResource writes it to the resource on the hub; only for placements on one
+	// member.
 	ReportBackToOriginalResource ReportBackDestination = "OriginalResource"
-	// ReportBackToWork writes it into the Work's status.
+	// ReportBackToWork writes it to the Work's status.
 	ReportBackToWork ReportBackDestination = "WorkAPI"
 )

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestAStrategyIsCompletedAndNothingOfItChanged(t *testing.T) {
+func TestApplyStrategyWithDefaults_SetsOnlyUnsetFields(t *testing.T) {
 	whole := ApplyStrategy{
 		Type: ClientSideApply, ComparisonOption: PartialComparison, WhenToApply: ApplyAlways, WhenToTakeOver: TakeOverAlways,
 	}
@@ -22,14 +22,14 @@ func TestAStrategyIsCompletedAndNothingOfItChanged(t *testing.T) {
 		given *ApplyStrategy
 		want  ApplyStrategy
 	}{
-		"none":              {nil, whole},
-		"nothing in it":     {&ApplyStrategy{}, whole},
-		"on the server":     {&ApplyStrategy{Type: ServerSideApply}, with(func(s *ApplyStrategy) { s.Type, s.ServerSideApplyConfig = ServerSideApply, &ServerSideApplyConfig{} })},
-		"what is said":      {&ApplyStrategy{WhenToApply: ApplyIfNotDrifted}, with(func(s *ApplyStrategy) { s.WhenToApply = ApplyIfNotDrifted })},
-		"sharing":           {&ApplyStrategy{AllowCoOwnership: true}, with(func(s *ApplyStrategy) { s.AllowCoOwnership = true })},
-		"complete already":  {&whole, whole},
-		"only reported":     {&ApplyStrategy{Type: ReportDiff}, with(func(s *ApplyStrategy) { s.Type = ReportDiff })},
-		"compared as whole": {&ApplyStrategy{ComparisonOption: FullComparison}, with(func(s *ApplyStrategy) { s.ComparisonOption = FullComparison })},
+		"nil":              {nil, whole},
+		"empty strategy":   {&ApplyStrategy{}, whole},
+		"server-side":      {&ApplyStrategy{Type: ServerSideApply}, with(func(s *ApplyStrategy) { s.Type, s.ServerSideApplyConfig = ServerSideApply, &ServerSideApplyConfig{} })},
+		"drift policy set": {&ApplyStrategy{WhenToApply: ApplyIfNotDrifted}, with(func(s *ApplyStrategy) { s.WhenToApply = ApplyIfNotDrifted })},
+		"co-ownership":     {&ApplyStrategy{AllowCoOwnership: true}, with(func(s *ApplyStrategy) { s.AllowCoOwnership = true })},
+		"all fields set":   {&whole, whole},
+		"report only":      {&ApplyStrategy{Type: ReportDiff}, with(func(s *ApplyStrategy) { s.Type = ReportDiff })},
+		"full comparison":  {&ApplyStrategy{ComparisonOption: FullComparison}, with(func(s *ApplyStrategy) { s.ComparisonOption = FullComparison })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := tc.given.DeepCopy()
@@ -37,7 +37,7 @@ func TestAStrategyIsCompletedAndNothingOfItChanged(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(before, tc.given); diff != "" {
-				t.Errorf("it was changed itself:\n%s", diff)
+				t.Errorf("WithDefaults changed its receiver:\n%s", diff)
 			}
 		})
 	}

@@ -9,38 +9,36 @@ import (
 )
 
 const (
-	// UpdateRunFinalizer holds an update run until its approval requests are
-	// gone.
+	// UpdateRunFinalizer keeps a deleted update run until its approval requests are gone.
 	UpdateRunFinalizer = KeyPrefix + "stagedupdaterun-finalizer"
-	// DeleteStageName is the name of the last stage, in which members that were
-	// unscheduled lose the resources.
+	// DeleteStageName is the name of the last stage, which removes the resources from unscheduled
+	// members.
 	DeleteStageName = KeyPrefix + "deleteStage"
-	// UpdateRunNameMaxLength is the limit of an update run's name in characters.
+	// UpdateRunNameMaxLength limits the name of an update run, in characters.
 	UpdateRunNameMaxLength = 63
 )
 
-// The conditions of an update run; Progressing and Succeeded are those of its
-// stages too.
+// Condition types of an update run. Its stages have Progressing and Succeeded too.
 const (
 	ConditionUpdateRunInitialized = "Initialized"
 	ConditionUpdateRunProgressing = "Progressing"
 	ConditionUpdateRunSucceeded   = "Succeeded"
 )
 
-// The conditions of a member in a stage.
+// Condition types of a member in a stage.
 const (
 	ConditionClusterUpdatingStarted   = "Started"
 	ConditionClusterUpdatingSucceeded = "Succeeded"
 )
 
-// The conditions of a task of a stage.
+// Condition types of a task of a stage.
 const (
 	ConditionStageTaskApprovalRequestCreated  = "ApprovalRequestCreated"
 	ConditionStageTaskApprovalRequestApproved = "ApprovalRequestApproved"
 	ConditionStageTaskWaitTimeElapsed         = "WaitTimeElapsed"
 )
 
-// The reasons of an update run's conditions.
+// Reasons of an update run's conditions.
 const (
 	ReasonUpdateRunInitializedSuccessfully = "UpdateRunInitializedSuccessfully"
 	ReasonUpdateRunInitializedFailed       = "UpdateRunInitializedFailed"
@@ -86,8 +84,8 @@ var (
 	_ UpdateRunObject = (*StagedUpdateRun)(nil)
 )
 
-// ClusterStagedUpdateRun moves the members of a ClusterResourcePlacement with
-// an external rollout to one resource snapshot, stage by stage.
+// ClusterStagedUpdateRun moves the members of a ClusterResourcePlacement with an External rollout
+// to one resource snapshot, stage by stage.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -108,12 +106,12 @@ type ClusterStagedUpdateRun struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says what to roll out, and whether to go on.
+	// spec is the desired state. A user writes it.
 	//
 	// +required
 	Spec UpdateRunSpec `json:"spec"`
 
-	// status is how far it is.
+	// status is the observed state. The hub writes it.
 	//
 	// +optional
 	Status UpdateRunStatus `json:"status,omitzero"`
@@ -134,8 +132,8 @@ type ClusterStagedUpdateRunList struct {
 	Items           []ClusterStagedUpdateRun `json:"items"`
 }
 
-// StagedUpdateRun moves the members of a ResourcePlacement of its namespace
-// with an external rollout to one resource snapshot, stage by stage.
+// StagedUpdateRun moves the members of a ResourcePlacement of its namespace with an External
+// rollout to one resource snapshot, stage by stage.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -156,12 +154,12 @@ type StagedUpdateRun struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says what to roll out, and whether to go on.
+	// spec is the desired state. A user writes it.
 	//
 	// +required
 	Spec UpdateRunSpec `json:"spec"`
 
-	// status is how far it is.
+	// status is the observed state. The hub writes it.
 	//
 	// +optional
 	Status UpdateRunStatus `json:"status,omitzero"`
@@ -182,69 +180,67 @@ type StagedUpdateRunList struct {
 	Items           []StagedUpdateRun `json:"items"`
 }
 
-// UpdateRunSpec says what to roll out, and whether to go on.
+// UpdateRunSpec is the desired state of an update run.
 //
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.state) || !has(self.state) || oldSelf.state != 'Initialize' || self.state != 'Stop'",message="invalid state transition: cannot transition from Initialize to Stop"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.state) || !has(self.state) || oldSelf.state != 'Run' || self.state != 'Initialize'",message="invalid state transition: cannot transition from Run to Initialize"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.state) || !has(self.state) || oldSelf.state != 'Stop' || self.state != 'Initialize'",message="invalid state transition: cannot transition from Stop to Initialize"
 type UpdateRunSpec struct {
-	// placementName is the placement's name; it cannot be changed.
+	// placementName is the name of the placement. Immutable.
 	//
 	// +required
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="placementName is immutable"
 	PlacementName string `json:"placementName"`
 
-	// resourceSnapshotIndex is the index of the group of resource snapshots to
-	// roll out; it cannot be changed. Empty means the newest.
+	// resourceSnapshotIndex is the index of the group of resource snapshots to roll out. If unset,
+	// the newest. Immutable.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="resourceSnapshotIndex is immutable"
 	ResourceSnapshotIndex string `json:"resourceSnapshotIndex,omitempty"`
 
-	// stagedRolloutStrategyName is the update strategy's name; it cannot be
-	// changed.
+	// stagedRolloutStrategyName is the name of the update strategy. Immutable.
 	//
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="stagedRolloutStrategyName is immutable"
 	StagedRolloutStrategyName string `json:"stagedRolloutStrategyName"`
 
-	// state is what the run shall do. Default Initialize. From there to Run,
-	// from Run to Stop and back.
+	// state to reach. Default Initialize. It can change from Initialize to Run, and between Run and
+	// Stop.
 	//
 	// +optional
 	// +kubebuilder:default=Initialize
 	State UpdateRunState `json:"state,omitempty"`
 }
 
-// UpdateRunState is what an update run shall do.
+// UpdateRunState is the desired state of an update run.
 //
 // +kubebuilder:validation:Enum=Initialize;Run;Stop
 type UpdateRunState string
 
 const (
-	// UpdateRunInitialize works out the stages and waits.
+	// UpdateRunInitialize computes the stages and waits.
 	UpdateRunInitialize UpdateRunState = "Initialize"
-	// UpdateRunRun goes on.
+	// UpdateRunRun executes the stages.
 	UpdateRunRun UpdateRunState = "Run"
-	// UpdateRunStop finishes the members begun and stops.
+	// UpdateRunStop finishes members in progress and stops.
 	UpdateRunStop UpdateRunState = "Stop"
 )
 
-// UpdateRunStatus is how far an update run is.
+// UpdateRunStatus is the observed state of an update run.
 type UpdateRunStatus struct {
 	// policySnapshotIndexUsed is the index of the policy snapshot at the start.
 	//
 	// +optional
 	PolicySnapshotIndexUsed string `json:"policySnapshotIndexUsed,omitempty"`
 
-	// policyObservedClusterCount is how many members the policy wanted then.
+	// policyObservedClusterCount is how many members the policy selected at the start.
 	//
 	// +optional
 	PolicyObservedClusterCount int `json:"policyObservedClusterCount,omitempty"`
 
-	// resourceSnapshotIndexUsed is the index of the resource snapshots that are
-	// rolled out.
+	// resourceSnapshotIndexUsed is the index of the resource snapshots to roll out.
 	//
 	// +optional
 	ResourceSnapshotIndexUsed string `json:"resourceSnapshotIndexUsed,omitempty"`
@@ -259,13 +255,13 @@ type UpdateRunStatus struct {
 	// +optional
 	StagedUpdateStrategySnapshot *UpdateStrategySpec `json:"stagedUpdateStrategySnapshot,omitempty"`
 
-	// stagesStatus is how far each stage is, in their order.
+	// stagesStatus is the progress of each stage, in order.
 	//
 	// +optional
 	StagesStatus []StageUpdatingStatus `json:"stagesStatus,omitempty"`
 
-	// deletionStageStatus is how far the last stage is, which takes the
-	// resources off unscheduled members.
+	// deletionStageStatus is the progress of the last stage, which removes the resources from
+	// unscheduled members.
 	//
 	// +optional
 	DeletionStageStatus *StageUpdatingStatus `json:"deletionStageStatus,omitempty"`
@@ -278,37 +274,37 @@ type UpdateRunStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// StageUpdatingStatus is how far a stage is.
+// StageUpdatingStatus is the progress of a stage.
 type StageUpdatingStatus struct {
-	// stageName is the stage's name.
+	// stageName is the name of the stage.
 	//
 	// +required
 	StageName string `json:"stageName"`
 
-	// clusters are the members of the stage in their order. The API server
-	// refuses null here: none is an empty list, not nil.
+	// clusters are the members of the stage, in order. The API server rejects null; use an empty
+	// list.
 	//
 	// +required
 	Clusters []ClusterUpdatingStatus `json:"clusters"`
 
-	// afterStageTaskStatus is how far each task after the stage is.
+	// afterStageTaskStatus is the progress of each task after the stage.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=2
 	AfterStageTaskStatus []StageTaskStatus `json:"afterStageTaskStatus,omitempty"`
 
-	// beforeStageTaskStatus is how far each task before the stage is.
+	// beforeStageTaskStatus is the progress of each task before the stage.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=1
 	BeforeStageTaskStatus []StageTaskStatus `json:"beforeStageTaskStatus,omitempty"`
 
-	// startTime is when the stage began. Empty means that it has not.
+	// startTime is when the stage started. Unset if it has not.
 	//
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
-	// endTime is when the stage was over. Empty means that it is not.
+	// endTime is when the stage finished. Unset if it has not.
 	//
 	// +optional
 	EndTime *metav1.Time `json:"endTime,omitempty"`
@@ -321,9 +317,9 @@ type StageUpdatingStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ClusterUpdatingStatus is how far a member of a stage is.
+// ClusterUpdatingStatus is the progress of a member in a stage.
 type ClusterUpdatingStatus struct {
-	// clusterName is the member's name.
+	// clusterName is the name of the member.
 	//
 	// +required
 	ClusterName string `json:"clusterName"`
@@ -347,14 +343,14 @@ type ClusterUpdatingStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// StageTaskStatus is how far a task is.
+// StageTaskStatus is the progress of a task.
 type StageTaskStatus struct {
 	// type of the task.
 	//
 	// +required
 	Type StageTaskType `json:"type"`
 
-	// approvalRequestName is the approval request of an Approval.
+	// approvalRequestName is the name of the approval request, for type Approval.
 	//
 	// +optional
 	ApprovalRequestName string `json:"approvalRequestName,omitempty"`

@@ -20,7 +20,7 @@ type ClusterStagedUpdateStrategy struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec has the stages.
+	// spec holds the stages.
 	//
 	// +required
 	Spec UpdateStrategySpec `json:"spec"`
@@ -46,7 +46,7 @@ type StagedUpdateStrategy struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec has the stages.
+	// spec holds the stages.
 	//
 	// +required
 	Spec UpdateStrategySpec `json:"spec"`
@@ -61,18 +61,17 @@ type StagedUpdateStrategyList struct {
 	Items           []StagedUpdateStrategy `json:"items"`
 }
 
-// UpdateStrategySpec is stages, one after the other.
+// UpdateStrategySpec is a sequence of stages.
 type UpdateStrategySpec struct {
-	// stages in their order, at most 31. Every member of the placement must be
-	// in exactly one.
+	// stages in order, at most 31. Every member of the placement must be in exactly one.
 	//
 	// +required
 	// +kubebuilder:validation:MaxItems=31
 	Stages []StageConfig `json:"stages"`
 }
 
-// StageConfig is one stage: which members, in which order, how many at once,
-// and what must happen before and after.
+// StageConfig is one stage: its members, their order and concurrency, and the tasks before and
+// after it.
 type StageConfig struct {
 	// name of the stage: lower-case letters and digits, at most 63.
 	//
@@ -81,21 +80,19 @@ type StageConfig struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]+$`
 	Name string `json:"name"`
 
-	// labelSelector chooses the members. One that is empty ({}) chooses all;
-	// without one the stage has no members.
+	// labelSelector selects the members; {} selects all. If unset, the stage has no members.
 	//
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
-	// sortingLabelKey is a label whose integer value gives the members' order;
-	// equal ones go by name. Empty means by name.
+	// sortingLabelKey is a label whose integer value sets the order of members, then by name. If
+	// unset, by name.
 	//
 	// +optional
 	SortingLabelKey *string `json:"sortingLabelKey,omitempty"`
 
-	// maxConcurrency is how many members are updated at once: a number of at
-	// least 1, or a percentage of the stage, rounded down but at least 1.
-	// Default 1.
+	// maxConcurrency is how many members are updated at once: a number of at least 1, or a
+	// percentage of the stage, rounded down but at least 1. Default 1.
 	//
 	// +optional
 	// +kubebuilder:default=1
@@ -104,7 +101,7 @@ type StageConfig struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) != int || self > 0",message="maxConcurrency must be at least 1"
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
 
-	// afterStageTasks must be done before the next stage begins: at most 2.
+	// afterStageTasks must complete before the next stage starts; at most 2.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=2
@@ -112,8 +109,7 @@ type StageConfig struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'TimedWait' || has(t.waitTime))",message="AfterStageTaskType is TimedWait, waitTime is required"
 	AfterStageTasks []StageTask `json:"afterStageTasks,omitempty"`
 
-	// beforeStageTasks must be done before this stage begins: at most 1, an
-	// Approval.
+	// beforeStageTasks must complete before this stage starts; at most 1, an Approval.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=1
@@ -122,14 +118,14 @@ type StageConfig struct {
 	BeforeStageTasks []StageTask `json:"beforeStageTasks,omitempty"`
 }
 
-// StageTask is something that must happen before or after a stage.
+// StageTask must complete before or after a stage.
 type StageTask struct {
 	// type is TimedWait or Approval.
 	//
 	// +required
 	Type StageTaskType `json:"type"`
 
-	// waitTime is how long a TimedWait lasts, such as 90s, 1h30m or 0s.
+	// waitTime is the duration of a TimedWait, such as 90s, 1h30m or 0s.
 	//
 	// +optional
 	// +kubebuilder:validation:Type=string
@@ -143,8 +139,8 @@ type StageTask struct {
 type StageTaskType string
 
 const (
-	// StageTaskTimedWait waits for a time.
+	// StageTaskTimedWait waits for a duration.
 	StageTaskTimedWait StageTaskType = "TimedWait"
-	// StageTaskApproval waits for a user's approval.
+	// StageTaskApproval waits for the approval of a user.
 	StageTaskApproval StageTaskType = "Approval"
 )

@@ -13,125 +13,120 @@ import (
 
 // Labels and annotations of a Work, on the hub.
 const (
-	// ParentBindingLabel is the name of the binding that the Work belongs to.
+	// ParentBindingLabel is the name of the Work's binding.
 	ParentBindingLabel = KeyPrefix + "parent-resource-binding"
-	// ParentPlacementNamespaceLabel is the namespace of the placement; absent
-	// for a cluster-scoped one.
+	// ParentPlacementNamespaceLabel is the namespace of the placement. Absent for a cluster-scoped
+	// one.
 	ParentPlacementNamespaceLabel = KeyPrefix + "parent-placement-namespace"
-	// ParentResourceSnapshotIndexLabel is the index of the group of resource
-	// snapshots that the Work was made from.
+	// ParentResourceSnapshotIndexLabel is the index of the group of resource snapshots from which
+	// the hub created the Work.
 	ParentResourceSnapshotIndexLabel = KeyPrefix + "parent-resource-snapshot-index"
-	// EnvelopeTypeLabel, EnvelopeNameLabel and EnvelopeNamespaceLabel are on a
-	// Work made from an envelope and name it.
+	// EnvelopeTypeLabel, EnvelopeNameLabel and EnvelopeNamespaceLabel identify the envelope from
+	// which the hub created the Work.
 	EnvelopeTypeLabel      = KeyPrefix + "envelope-work"
 	EnvelopeNameLabel      = KeyPrefix + "envelope-name"
 	EnvelopeNamespaceLabel = KeyPrefix + "envelope-namespace"
 
-	// ParentResourceSnapshotNameAnnotation is the name of the resource
-	// snapshot that the Work was made from.
+	// ParentResourceSnapshotNameAnnotation is the name of the resource snapshot from which the hub
+	// created the Work.
 	ParentResourceSnapshotNameAnnotation = KeyPrefix + "parent-resource-snapshot-name"
 	// ParentResourceOverrideSnapshotHashAnnotation and
-	// ParentClusterResourceOverrideSnapshotHashAnnotation tell which override
-	// snapshots went into the Work.
+	// ParentClusterResourceOverrideSnapshotHashAnnotation identify the override snapshots that the
+	// hub applied to the Work.
 	ParentResourceOverrideSnapshotHashAnnotation        = KeyPrefix + "parent-resource-override-snapshot-hash"
 	ParentClusterResourceOverrideSnapshotHashAnnotation = KeyPrefix + "parent-cluster-resource-override-snapshot-hash"
 )
 
-// RenderedFromAnnotation is on a Work that a Helm chart was rendered into: the hash of what
-// it was rendered from, a dot, and the hash of what came of it. While both are as they
-// should be nothing is rendered.
+// RenderedFromAnnotation is on a Work of a rendered Helm chart. Its value is the hash of the input,
+// a dot, and the hash of the output. The hub does not render again while both hashes match.
 const RenderedFromAnnotation = "fleetgate.io/rendered-from"
 
-// DeletePolicyAnnotation is on a Work or binding that is about to be deleted, and says what
-// happens to what it applied. The hub writes it before it deletes the Work. It is also on a
-// placed object, whose author writes it, and says what happens to the object when it leaves
-// its Work.
+// DeletePolicyAnnotation is on a Work or binding before its deletion, and sets what happens to the
+// applied objects. The hub writes it before it deletes the Work. It can also be on a placed object,
+// written by its author, and then sets what happens to the object when it leaves its Work.
 const (
 	DeletePolicyAnnotation = "fleetgate.io/delete-policy"
-	// DeletePolicyAbandon leaves the objects on the member, owned by nobody. Any
-	// other value, and none, removes them.
+	// DeletePolicyAbandon retains the objects on the member, without an owner. With any other
+	// value, or if unset, the agent removes them.
 	DeletePolicyAbandon = "Abandon"
-	// DeletePolicyDelete, on a placed object only, deletes it although it existed before it
-	// was placed, or contains objects of others.
+	// DeletePolicyDelete, on a placed object only, deletes it even if it existed before it was
+	// placed, or contains objects of others.
 	DeletePolicyDelete = "Delete"
 )
 
-// ImmutableChangeAnnotation is on a manifest and says what happens when a field is
-// to change that cannot be changed. Its author writes it, on the resource that is
-// placed.
+// ImmutableChangeAnnotation is on a manifest, and sets what happens if an immutable field is to
+// change. Its author writes it on the resource on the hub.
 const (
 	ImmutableChangeAnnotation = "fleetgate.io/immutable-change"
-	// ImmutableChangeRecreate has the object deleted and made again. Any other
-	// value, and none, leaves it as it is and reports the field.
+	// ImmutableChangeRecreate deletes and re-creates the object. With any other value, or if unset,
+	// the agent does not change the object and reports the field.
 	ImmutableChangeRecreate = "Recreate"
 )
 
-// SharedAnnotation is on a manifest and lets Works of several placements own its object
-// together, if all of them have allowCoOwnership and the same type in their apply strategy.
-// Its author writes it, on the resource that is placed. Without it the first has the object.
+// SharedAnnotation is on a manifest. It allows Works of several placements to own its object
+// together, if all set allowCoOwnership and the same type in their apply strategy. Its author
+// writes it on the resource on the hub. If unset, the first Work owns the object.
 const (
 	SharedAnnotation = "fleetgate.io/shared"
-	// SharedAmongPlacements is the value that counts.
+	// SharedAmongPlacements is the only valid value of SharedAnnotation.
 	SharedAmongPlacements = "Placements"
 )
 
-// LeaveToMemberAnnotation is on a manifest and names fields of it, as JSON pointers with commas
-// between them, that are written when the object is made and left to the member afterwards. Its
-// author writes it, on the resource that is placed.
+// LeaveToMemberAnnotation is on a manifest. Its value is JSON pointers of fields, separated by
+// commas. The agent writes these fields when it creates the object and ignores them afterwards. Its
+// author writes it on the resource on the hub.
 const (
 	LeaveToMemberAnnotation = "fleetgate.io/leave-to-member"
-	// LeaveNothingToMember is the value with which nothing is left to the member, not even what
-	// its autoscalers decide.
+	// LeaveNothingToMember makes the agent enforce all fields, including those that autoscalers of
+	// the member set.
 	LeaveNothingToMember = "None"
 )
 
 // Annotations of an applied object, on the member.
 const (
-	// ManifestHashAnnotation is the hash of the manifest last applied.
+	// ManifestHashAnnotation is the hash of the last applied manifest.
 	ManifestHashAnnotation = KeyPrefix + "spec-hash"
-	// LastAppliedConfigAnnotation is the manifest last applied; absent when it
-	// was applied server-side.
+	// LastAppliedConfigAnnotation is the last applied manifest. Absent if it was applied
+	// server-side.
 	LastAppliedConfigAnnotation = KeyPrefix + "last-applied-configuration"
-	// TakenOverAnnotation is on an object that existed on the member before a Work applied it.
-	// It stays on the member when it leaves the Work. The agent writes the annotation with its
-	// first write of the object, and ignores it in manifests. On an AppliedWork it says that
-	// the agent writes it on the Work's objects: of an older AppliedWork, every object that is
-	// older still counts as taken over.
+	// TakenOverAnnotation is on an object that existed on the member before a Work applied it. The
+	// object stays on the member when it leaves the Work. The agent writes the annotation with its
+	// first write of the object, and ignores it in manifests. On an AppliedWork it means that the
+	// agent marks the Work's objects. Without it, every object that is older than the AppliedWork
+	// counts as taken over.
 	TakenOverAnnotation = "fleetgate.io/taken-over"
-	// RetainedAnnotation is on a Namespace or CustomResourceDefinition that a Work applied and
-	// left on the member when it was deleted. It names an object that keeps it.
+	// RetainedAnnotation is on a Namespace or CustomResourceDefinition that was retained on the
+	// member when its Work was deleted. Its value names an object that prevents the removal.
 	RetainedAnnotation = "fleetgate.io/retained"
 )
 
-// EpochAnnotation is on a Work, and on its AppliedWork on the member: the Work's generation and
-// resourceVersion when an object joined it last, with a slash between. A hub that lacks what
-// the member has went back to an earlier state. The resourceVersion tells a generation from
-// the same of another restore. The agent writes it, on the hub first.
+// EpochAnnotation is on a Work, and on its AppliedWork on the member. Its value is the generation
+// and resourceVersion of the Work when an object last joined it, separated by a slash. A hub that
+// lacks the value of the member was restored to an earlier state. The resourceVersion distinguishes
+// equal generations of two restores. The agent writes it, on the hub first.
 const EpochAnnotation = "fleetgate.io/epoch"
 
-// ConditionStatusTrimmed is on a Work whose status was too large to be written
-// in full. Its other conditions are ConditionApplied, ConditionAvailable and
-// ConditionDiffReported.
+// ConditionStatusTrimmed is True on a Work whose status was too large to be written in full. Its
+// other conditions are ConditionApplied, ConditionAvailable and ConditionDiffReported.
 const ConditionStatusTrimmed = "StatusTrimmed"
 
-// Conditions of a Work that are fleetgate's own. Each is there only while it has
-// something to say.
+// Condition types of a Work that only fleetgate has. Each is present only while it applies.
 const (
-	// ConditionContested is true, of a Work and of a manifest, while somebody on the
-	// member changes an object back as often as it is repaired.
+	// ConditionContested is True, on a Work and on a manifest, while another client on the member
+	// reverts the agent's corrections of an object.
 	ConditionContested = "Contested"
-	// ConditionWatched is false while the agent may not watch all that the Work
-	// applies: changes there are found late.
+	// ConditionWatched is False while the agent lacks the rights to watch all objects of the Work.
+	// It then detects changes late.
 	ConditionWatched = "Watched"
-	// ConditionRemoved is false while a deleted Work waits for objects to be gone, and
-	// while the agent may not remove what is no longer in a Work.
+	// ConditionRemoved is False while a deleted Work waits for objects to disappear, and while the
+	// agent lacks the rights to remove objects that left a Work.
 	ConditionRemoved = "Removed"
-	// ConditionHeld is true while objects stay on the member that have left the Work, since
-	// the hub went back to an earlier state, or it is another Work than that which brought them.
+	// ConditionHeld is True while the agent retains objects that are no longer in the Work. The hub
+	// was restored to an earlier state, or another Work of the same name had applied the objects.
 	ConditionHeld = "Held"
 )
 
-// The reasons of a Work's conditions.
+// Reasons of a Work's conditions.
 const (
 	ReasonAllManifestsApplied        = "AllManifestsApplied"
 	ReasonSomeManifestsAreNotApplied = "SomeManifestsAreNotApplied"
@@ -143,32 +138,33 @@ const (
 	ReasonAllManifestsDiffReported         = "AllManifestsDiffReported"
 	ReasonSomeManifestsHaveNotReportedDiff = "SomeManifestsHaveNotReportedDiff"
 
-	// ReasonStatusOversized is of ConditionStatusTrimmed.
+	// ReasonStatusOversized is a reason of ConditionStatusTrimmed.
 	ReasonStatusOversized = "StatusOversized"
-	// ReasonRepairsReverted is of ConditionContested.
+	// ReasonRepairsReverted is a reason of ConditionContested.
 	ReasonRepairsReverted = "RepairsReverted"
-	// ReasonMayNotWatch is of ConditionWatched.
+	// ReasonMayNotWatch is a reason of ConditionWatched.
 	ReasonMayNotWatch = "MayNotWatch"
-	// ReasonObjectsRemain is of ConditionRemoved.
+	// ReasonObjectsRemain is a reason of ConditionRemoved.
 	ReasonObjectsRemain = "ObjectsRemain"
-	// ReasonHubWentBack is of ConditionHeld.
+	// ReasonHubWentBack is a reason of ConditionHeld.
 	ReasonHubWentBack = "HubWentBack"
-	// ReasonAnotherWork is of ConditionHeld: the Work has come in the place of another.
+	// ReasonAnotherWork is a reason of ConditionHeld: the Work replaces another one of the same
+	// name.
 	ReasonAnotherWork = "AnotherWork"
 )
 
-// The reasons of the conditions of one manifest of a Work.
+// Reasons of the conditions of one manifest of a Work.
 const (
-	// Of ConditionApplied when it is true.
+	// Reasons of ConditionApplied=True.
 	ReasonApplied                         = "Applied"
 	ReasonAppliedWithFailedDriftDetection = "AppliedWithFailedDriftDetection"
 
-	// Of ConditionApplied when it is false.
+	// Reasons of ConditionApplied=False.
 	ReasonDecodingErred     = "DecodingErred"
 	ReasonFoundGenerateName = "FoundGenerateName"
 	ReasonDuplicated        = "Duplicated"
-	// ReasonReserved is of a manifest in a namespace that is kept for fleetgate, or of a
-	// kind of Secret that is never brought to a member.
+	// ReasonReserved: the manifest is in a namespace that is reserved for fleetgate, or is a type
+	// of Secret that is never placed.
 	ReasonReserved                       = "Reserved"
 	ReasonFailedToFindObjInMemberCluster = "FailedToFindObjInMemberCluster"
 	ReasonFailedToTakeOver               = "FailedToTakeOver"
@@ -177,42 +173,43 @@ const (
 	ReasonFoundDrifts                    = "FoundDrifts"
 	ReasonFoundDriftsInDegradedMode      = "FoundDriftsInDegradedMode"
 	ReasonManifestApplyFailed            = "ManifestApplyFailed"
-	// ReasonNotAsWritten is of a manifest that the member took, and of which it does not have
-	// all fields as they were written.
+	// ReasonNotAsWritten: the member accepted the manifest, but its object does not have all fields
+	// as written.
 	ReasonNotAsWritten = "NotAsWritten"
 
-	// Of ConditionDiffReported.
+	// Reasons of ConditionDiffReported.
 	ReasonNoDiffFound             = "NoDiffFound"
 	ReasonFoundDiff               = "FoundDiff"
 	ReasonFoundDiffInDegradedMode = "FoundDiffInDegradedMode"
 	ReasonFailedToReportDiff      = "FailedToReportDiff"
 
-	// Of ConditionAvailable.
+	// Reasons of ConditionAvailable.
 	ReasonAvailable               = "Available"
 	ReasonManifestNotAvailableYet = "ManifestNotAvailableYet"
 	ReasonNotTrackable            = "NotTrackable"
 	ReasonFailed                  = "Failed"
 	ReasonSkipped                 = "Skipped"
-	// ReasonCompleted is of an object that ran to completion, as a Job does. It is not run again.
+	// ReasonCompleted: the object ran to completion, such as a Job. The agent does not run it
+	// again.
 	ReasonCompleted = "Completed"
-	// ReasonCompletionUnknown is of one that expires after it ended, and is gone without the agent
-	// having seen it end. It is not run again either.
+	// ReasonCompletionUnknown: the object is deleted after it finishes, and disappeared before the
+	// agent saw it finish. The agent does not run it again.
 	ReasonCompletionUnknown = "CompletionUnknown"
 )
 
-// WorkName names the Work of a placement's master snapshot. The namespace is
-// empty for a cluster-scoped placement.
+// WorkName returns the name of the Work of a placement's master snapshot. The namespace is empty
+// for a cluster-scoped placement.
 func WorkName(namespace, placement string) string {
 	return workNameBase(namespace, placement) + "-work"
 }
 
-// SubWorkName names the Work of the snapshot of the group with a subindex.
+// SubWorkName returns the name of the Work of the snapshot with a subindex.
 func SubWorkName(namespace, placement string, subindex int) string {
 	return workNameBase(namespace, placement) + "-" + strconv.Itoa(subindex)
 }
 
-// EnvelopeWorkName names the Work of an envelope, which may be in the same
-// group as others of its name and is told from them by a hash.
+// EnvelopeWorkName returns the name of the Work of an envelope. A hash distinguishes envelopes of
+// the same name in one group.
 func EnvelopeWorkName(namespace, placement string, envelope EnvelopeIdentifier) string {
 	id := string(envelope.Type) + "/" + envelope.Namespace + "/" + envelope.Name
 	sum := sha256.Sum256([]byte(id))
@@ -226,7 +223,8 @@ func workNameBase(namespace, placement string) string {
 	return namespace + "." + placement
 }
 
-// Work is what a member shall apply, in the member's namespace on the hub.
+// Work is a set of objects for one member, in the member's namespace on the hub. The hub writes it;
+// the agent applies the objects and writes the status.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -242,12 +240,12 @@ type Work struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what to apply, and how.
+	// spec is the desired state.
 	//
 	// +optional
 	Spec WorkSpec `json:"spec,omitzero"`
 
-	// status is what the member says became of it.
+	// status is what the member reports.
 	//
 	// +optional
 	Status WorkStatus `json:"status,omitzero"`
@@ -262,77 +260,74 @@ type WorkList struct {
 	Items           []Work `json:"items"`
 }
 
-// WorkSpec is what to apply on a member, and how.
+// WorkSpec is the desired state of a Work.
 type WorkSpec struct {
-	// workload has the objects.
+	// workload holds the objects.
 	//
 	// +optional
 	Workload WorkloadTemplate `json:"workload,omitzero"`
 
-	// applyStrategy says how they are applied. Empty means all defaults.
+	// applyStrategy sets how they are applied. If unset, the defaults.
 	//
 	// +optional
 	ApplyStrategy *ApplyStrategy `json:"applyStrategy,omitempty"`
 
-	// reportBackStrategy says whether their status is brought back. Empty means
-	// no.
+	// reportBackStrategy sets whether their status is reported to the hub. If unset, it is not.
 	//
 	// +optional
 	ReportBackStrategy *ReportBackStrategy `json:"reportBackStrategy,omitempty"`
 }
 
-// WorkloadTemplate has the objects of a Work.
+// WorkloadTemplate holds the objects of a Work.
 type WorkloadTemplate struct {
-	// manifests are whole objects. None is fine: then what was applied before
-	// is removed.
+	// manifests are complete objects. If empty, previously applied objects are removed.
 	//
 	// +optional
 	Manifests []Manifest `json:"manifests,omitempty"`
 }
 
-// WorkStatus is what a member says became of a Work.
+// WorkStatus is what a member reports about a Work.
 type WorkStatus struct {
-	// conditions of the Work as a whole. The API server refuses null here: none
-	// is an empty list, not nil.
+	// conditions of the Work as a whole. The API server rejects null; use an empty list.
 	//
 	// +required
 	Conditions []metav1.Condition `json:"conditions"`
 
-	// manifestConditions has an entry per object, also for one that was taken
-	// out of the Work and is not gone yet.
+	// manifestConditions has an entry per object, including objects that left the Work and are not
+	// gone yet.
 	//
 	// +optional
 	ManifestConditions []ManifestCondition `json:"manifestConditions,omitempty"`
 }
 
-// WorkResourceIdentifier names an object of a Work.
+// WorkResourceIdentifier identifies an object of a Work.
 type WorkResourceIdentifier struct {
-	// ordinal is the place of the object in the Work's manifests, from 0.
+	// ordinal is the position of the object in the Work's manifests, from 0.
 	//
 	// +required
 	Ordinal int `json:"ordinal"`
 
-	// group of the object, empty for the core group.
+	// group of the object; empty for the core group.
 	//
 	// +optional
 	Group string `json:"group,omitempty"`
 
-	// version of the object. Empty when the manifest cannot be decoded.
+	// version of the object. Empty if the manifest cannot be decoded.
 	//
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// kind of the object. Empty when the manifest cannot be decoded.
+	// kind of the object. Empty if the manifest cannot be decoded.
 	//
 	// +optional
 	Kind string `json:"kind,omitempty"`
 
-	// resource is the plural name. Empty when the member does not know the kind.
+	// resource is the plural name. Empty if the member does not serve the kind.
 	//
 	// +optional
 	Resource string `json:"resource,omitempty"`
 
-	// namespace of the object, empty for a cluster-scoped one.
+	// namespace of the object; empty if cluster-scoped.
 	//
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
@@ -343,9 +338,9 @@ type WorkResourceIdentifier struct {
 	Name string `json:"name,omitempty"`
 }
 
-// ManifestCondition is what became of one object of a Work.
+// ManifestCondition is the observed state of one object of a Work.
 type ManifestCondition struct {
-	// identifier is the object.
+	// identifier of the object.
 	//
 	// +required
 	Identifier WorkResourceIdentifier `json:"identifier"`
@@ -355,36 +350,35 @@ type ManifestCondition struct {
 	// +required
 	Conditions []metav1.Condition `json:"conditions"`
 
-	// driftDetails says how it was changed on the member. Empty means not.
+	// driftDetails are changes of the object on the member. Unset if there are none.
 	//
 	// +optional
 	DriftDetails *DriftDetails `json:"driftDetails,omitempty"`
 
-	// diffDetails says how it differs from the hub's, without having been
-	// written. Empty means not.
+	// diffDetails are differences from the hub that were not written. Unset if there are none.
 	//
 	// +optional
 	DiffDetails *DiffDetails `json:"diffDetails,omitempty"`
 
-	// backReportedStatus is its status on the member, if asked for.
+	// backReportedStatus is its status on the member, if requested.
 	//
 	// +optional
 	BackReportedStatus *BackReportedStatus `json:"backReportedStatus,omitempty"`
 }
 
-// DriftDetails says how an applied object was changed on the member.
+// DriftDetails are changes of an applied object on the member.
 type DriftDetails struct {
-	// observationTime is when it was last looked at.
+	// observationTime is the time of the last check.
 	//
 	// +required
 	ObservationTime metav1.Time `json:"observationTime"`
 
-	// observedInMemberClusterGeneration is the generation that was looked at.
+	// observedInMemberClusterGeneration is the generation at that check.
 	//
 	// +required
 	ObservedInMemberClusterGeneration int64 `json:"observedInMemberClusterGeneration"`
 
-	// firstDriftedObservedTime is when the drift was first seen.
+	// firstDriftedObservedTime is when the drift was first observed.
 	//
 	// +required
 	FirstDriftedObservedTime metav1.Time `json:"firstDriftedObservedTime"`
@@ -395,20 +389,20 @@ type DriftDetails struct {
 	ObservedDrifts []PatchDetail `json:"observedDrifts,omitempty"`
 }
 
-// DiffDetails says how an object on the member differs from the hub's.
+// DiffDetails are the differences between the hub and an object on the member.
 type DiffDetails struct {
-	// observationTime is when it was last looked at.
+	// observationTime is the time of the last check.
 	//
 	// +required
 	ObservationTime metav1.Time `json:"observationTime"`
 
-	// observedInMemberClusterGeneration is the generation that was looked at.
-	// Empty means that there is no such object.
+	// observedInMemberClusterGeneration is the generation at that check. Unset if the object does
+	// not exist.
 	//
 	// +optional
 	ObservedInMemberClusterGeneration *int64 `json:"observedInMemberClusterGeneration,omitempty"`
 
-	// firstDiffedObservedTime is when the difference was first seen.
+	// firstDiffedObservedTime is when the difference was first observed.
 	//
 	// +required
 	FirstDiffedObservedTime metav1.Time `json:"firstDiffedObservedTime"`
@@ -421,13 +415,12 @@ type DiffDetails struct {
 
 // BackReportedStatus is the status of an object on the member.
 type BackReportedStatus struct {
-	// observedStatus has apiVersion, kind, metadata.name and status of the
-	// object, and nothing else.
+	// observedStatus has only apiVersion, kind, metadata.name and status of the object.
 	//
 	// +optional
 	ObservedStatus Manifest `json:"observedStatus,omitzero"`
 
-	// observationTime is when it was read.
+	// observationTime is when the status was read.
 	//
 	// +required
 	ObservationTime metav1.Time `json:"observationTime"`

@@ -11,24 +11,22 @@ import (
 
 // Condition types of a Cluster.
 const (
-	// ClusterConditionReady is True while the cluster is a member that answers;
-	// its message is the column STATUS.
+	// ClusterConditionReady is True while the cluster is a healthy member. Its message is shown in
+	// the column STATUS.
 	ClusterConditionReady = "Ready"
-	// ClusterConditionProcessed is True once the hub has acted on the spec.
+	// ClusterConditionProcessed is an upstream condition. fleetgate does not set it.
 	ClusterConditionProcessed = "Processed"
-	// ClusterConditionImported is True once an agent is installed through
-	// spec.kubeConfigSecret.
+	// ClusterConditionImported is True once an agent is installed through spec.kubeConfigSecret.
 	ClusterConditionImported = "Imported"
-	// ClusterConditionReconciled is True once nothing is left to do.
+	// ClusterConditionReconciled is an upstream condition. fleetgate does not set it.
 	ClusterConditionReconciled = "Reconciled"
 )
 
-// ClusterStateWaitCheckIn is status.display.state of a cluster whose agent has
-// not reported yet.
+// ClusterStateWaitCheckIn is status.display.state of a cluster whose agent has not reported yet.
 const ClusterStateWaitCheckIn = "WaitCheckIn"
 
-// Cluster is a cluster as registration sees it: who it is and how its agent
-// runs. What is placed on it, and whether it is alive, is its MemberCluster's.
+// Cluster is the registration of a cluster: its identity and the settings of its agent. Placements
+// and health are in its MemberCluster.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced
@@ -42,112 +40,105 @@ type Cluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is who the cluster is and how its agent runs.
+	// spec is the identity of the cluster and the settings of its agent.
 	// +optional
 	Spec ClusterSpec `json:"spec,omitzero"`
 
-	// status is what the hub knows of the cluster.
+	// status is the observed state.
 	// +optional
 	Status ClusterStatus `json:"status,omitzero"`
 }
 
-// ClusterSpec is who a cluster is and how its agent runs.
+// ClusterSpec is the identity of a cluster and the settings of its agent. The settings apply when
+// the hub installs the agent through kubeConfigSecret.
 type ClusterSpec struct {
-	// paused stops changes from reaching the cluster.
+	// paused is ignored.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
-	// clientID matches the requests that are from this cluster. Empty means that
-	// no request is; the hub fills it when it imports the cluster.
+	// clientID matches the requests of this cluster. If unset, none match; the hub sets it when it
+	// imports the cluster.
 	// +nullable
 	// +optional
 	ClientID string `json:"clientID,omitempty"`
 
-	// kubeConfigSecret is a Secret with a kubeconfig under the key "value",
-	// through which the hub installs the agent. Empty means that the agent
-	// registers by itself.
+	// kubeConfigSecret is a Secret with a kubeconfig under the key "value", with which the hub
+	// installs the agent. If unset, the agent registers by itself.
 	// +nullable
 	// +optional
 	KubeConfigSecret string `json:"kubeConfigSecret,omitempty"`
 
-	// kubeConfigSecretNamespace is the namespace of that Secret. Empty means the
-	// Cluster's own.
+	// kubeConfigSecretNamespace must be unset or the Cluster's own namespace.
 	// +nullable
 	// +optional
 	KubeConfigSecretNamespace string `json:"kubeConfigSecretNamespace,omitempty"`
 
-	// redeployAgentGeneration makes the hub install the agent again, whenever it
-	// differs from status.agentDeployedGeneration.
+	// redeployAgentGeneration makes the hub install the agent again if it differs from
+	// status.agentDeployedGeneration.
 	// +optional
 	RedeployAgentGeneration int64 `json:"redeployAgentGeneration,omitempty"`
 
-	// agentEnvVars are further environment variables of the agent.
+	// agentEnvVars are additional environment variables of the agent.
 	// +nullable
 	// +optional
 	AgentEnvVars []corev1.EnvVar `json:"agentEnvVars,omitempty"`
 
-	// agentNamespace is the agent's namespace on the cluster. Empty means the
-	// system namespace.
+	// agentNamespace is the agent's namespace on the cluster. If unset, fleet-system.
 	// +nullable
 	// +optional
 	AgentNamespace string `json:"agentNamespace,omitempty"`
 
-	// privateRepoURL goes before the names of the agent's images. Empty means
-	// the names as they are.
+	// privateRepoURL is the prefix of the agent's image names. If unset, none.
 	// +nullable
 	// +optional
 	PrivateRepoURL string `json:"privateRepoURL,omitempty"`
 
-	// templateValues are values, of any form, for templates that are filled in
-	// per cluster.
+	// templateValues are arbitrary values for templates. Ignored.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +nullable
 	// +optional
 	TemplateValues *runtime.RawExtension `json:"templateValues,omitempty"`
 
-	// agentTolerations are further tolerations of the agent's pod.
+	// agentTolerations are additional tolerations of the agent's Pod.
 	// +nullable
 	// +optional
 	AgentTolerations []corev1.Toleration `json:"agentTolerations,omitempty"`
 
-	// agentAffinity is the affinity of the agent's pod. Empty means the chart's
-	// own.
+	// agentAffinity of the agent's Pod. If unset, that of the chart.
 	// +nullable
 	// +optional
 	AgentAffinity *corev1.Affinity `json:"agentAffinity,omitempty"`
 
-	// agentResources are what the agent's container requests and may use. Empty
-	// means the chart's own.
+	// agentResources are the requests and limits of the agent's container. If unset, those of the
+	// chart.
 	// +nullable
 	// +optional
 	AgentResources *corev1.ResourceRequirements `json:"agentResources,omitempty"`
 
-	// hostNetwork runs the agent in its node's network, so that it can deliver
-	// the cluster's network plugin. Empty means no.
+	// hostNetwork runs the agent in the host network, so that it can deliver the cluster's network
+	// plugin. Default false.
 	// +nullable
 	// +optional
 	HostNetwork *bool `json:"hostNetwork,omitempty"`
 
-	// agentSchedulingCustomization is the agent's priority and disruption budget.
-	// Empty means neither.
+	// agentSchedulingCustomization is ignored.
 	// +nullable
 	// +optional
 	AgentSchedulingCustomization *AgentSchedulingCustomization `json:"agentSchedulingCustomization,omitempty"`
 
-	// agentPullSecrets are the Secrets with which the agent's images are pulled.
-	// Null means those of the chart, an empty list none.
+	// agentPullSecrets are the Secrets to pull the agent's image. If unset, those of the chart.
 	// +nullable
 	// +optional
 	AgentPullSecrets *[]corev1.LocalObjectReference `json:"agentPullSecrets,omitempty"`
 }
 
-// AgentSchedulingCustomization is an agent's priority and disruption budget.
+// AgentSchedulingCustomization is the priority and disruption budget of an agent.
 type AgentSchedulingCustomization struct {
-	// priorityClass is the PriorityClass to make for the agent. Empty means none.
+	// priorityClass to create for the agent. If unset, none.
 	// +optional
 	PriorityClass *AgentPriorityClass `json:"priorityClass,omitempty"`
 
-	// podDisruptionBudget is the budget to make for the agent. Empty means none.
+	// podDisruptionBudget to create for the agent. If unset, none.
 	// +optional
 	PodDisruptionBudget *AgentPodDisruptionBudget `json:"podDisruptionBudget,omitempty"`
 }
@@ -158,37 +149,37 @@ type AgentPriorityClass struct {
 	// +optional
 	Value int `json:"value,omitempty"`
 
-	// preemptionPolicy is Never or PreemptLowerPriority. Empty means the latter.
+	// preemptionPolicy is Never or PreemptLowerPriority. If unset, PreemptLowerPriority.
 	// +optional
 	PreemptionPolicy *corev1.PreemptionPolicy `json:"preemptionPolicy,omitempty"`
 }
 
-// AgentPodDisruptionBudget is the disruption budget of an agent; set one field.
+// AgentPodDisruptionBudget is the disruption budget of an agent. Set one field.
 type AgentPodDisruptionBudget struct {
-	// minAvailable is how many agents must stay, as a number or a percentage.
+	// minAvailable is how many agents must stay available: a number or a percentage.
 	// +optional
 	MinAvailable string `json:"minAvailable,omitempty"`
 
-	// maxUnavailable is how many agents may go, as a number or a percentage.
+	// maxUnavailable is how many agents can be unavailable: a number or a percentage.
 	// +optional
 	MaxUnavailable string `json:"maxUnavailable,omitempty"`
 }
 
-// ClusterStatus is what the hub knows of a cluster.
+// ClusterStatus is the observed state of a cluster.
 type ClusterStatus struct {
-	// conditions are about the registration and the agent.
+	// conditions of the registration and the agent.
 	// +optional
 	Conditions []GenericCondition `json:"conditions,omitempty"`
 
-	// namespace is the member's namespace on the hub. Empty until there is one.
+	// namespace is the member's namespace on the hub. Unset until it exists.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// summary counts what is deployed to the cluster, by state.
+	// summary counts deployments by state. fleetgate does not write it.
 	// +optional
 	Summary DeploymentSummary `json:"summary,omitzero"`
 
-	// resourceCounts counts the resources that are deployed, by state.
+	// resourceCounts counts deployed resources by state. fleetgate does not write it.
 	// +optional
 	ResourceCounts ResourceCounts `json:"resourceCounts,omitzero"`
 
@@ -208,94 +199,88 @@ type ClusterStatus struct {
 	// +optional
 	DesiredReadyHelmOps int `json:"desiredReadyHelmOps"`
 
-	// agentEnvVarsHash is the hash of spec.agentEnvVars as last installed.
+	// agentEnvVarsHash is not written.
 	// +nullable
 	// +optional
 	AgentEnvVarsHash string `json:"agentEnvVarsHash,omitempty"`
 
-	// agentPrivateRepoURL is spec.privateRepoURL as last installed.
+	// agentPrivateRepoURL is not written.
 	// +nullable
 	// +optional
 	AgentPrivateRepoURL string `json:"agentPrivateRepoURL,omitempty"`
 
-	// agentHostNetwork is spec.hostNetwork as last installed.
+	// agentHostNetwork is not written.
 	// +nullable
 	// +optional
 	AgentHostNetwork bool `json:"agentHostNetwork,omitempty"`
 
-	// agentDeployedGeneration is the spec.redeployAgentGeneration that was last
-	// installed.
+	// agentDeployedGeneration is the spec.redeployAgentGeneration of the last installation.
 	// +nullable
 	// +optional
 	AgentDeployedGeneration *int64 `json:"agentDeployedGeneration,omitempty"`
 
-	// agentMigrated is true once the agent is of the present form.
+	// agentMigrated is true once the agent is installed.
 	// +optional
 	AgentMigrated bool `json:"agentMigrated,omitempty"`
 
-	// agentNamespaceMigrated is true once the agent is in its present namespace.
+	// agentNamespaceMigrated is true once the agent is installed.
 	// +optional
 	AgentNamespaceMigrated bool `json:"agentNamespaceMigrated,omitempty"`
 
-	// cattleNamespaceMigrated is true once nothing is left in an older system
-	// namespace.
+	// cattleNamespaceMigrated is true once the agent is installed.
 	// +optional
 	CattleNamespaceMigrated bool `json:"cattleNamespaceMigrated,omitempty"`
 
-	// agentAffinityHash is the hash of spec.agentAffinity as last installed.
+	// agentAffinityHash is not written.
 	// +optional
 	AgentAffinityHash string `json:"agentAffinityHash,omitempty"`
 
-	// agentResourcesHash is the hash of spec.agentResources as last installed.
+	// agentResourcesHash is not written.
 	// +nullable
 	// +optional
 	AgentResourcesHash string `json:"agentResourcesHash,omitempty"`
 
-	// agentTolerationsHash is the hash of spec.agentTolerations as last
-	// installed.
+	// agentTolerationsHash is not written.
 	// +nullable
 	// +optional
 	AgentTolerationsHash string `json:"agentTolerationsHash,omitempty"`
 
-	// agentSchedulingCustomizationHash is the hash of
-	// spec.agentSchedulingCustomization as last installed.
+	// agentSchedulingCustomizationHash is not written.
 	// +optional
 	AgentSchedulingCustomizationHash string `json:"agentSchedulingCustomizationHash,omitempty"`
 
-	// agentConfigChanged is true while the installed agent is not the one that
-	// is wanted.
+	// agentConfigChanged is not written.
 	// +optional
 	AgentConfigChanged bool `json:"agentConfigChanged,omitempty"`
 
-	// apiServerURL is the hub's URL as the agent was told.
+	// apiServerURL is the hub's URL of the last installation.
 	// +nullable
 	// +optional
 	APIServerURL string `json:"apiServerURL,omitempty"`
 
-	// apiServerCAHash is the hash of the hub's CA as the agent was told.
+	// apiServerCAHash is the hash of the hub's CA of the last installation.
 	// +nullable
 	// +optional
 	APIServerCAHash string `json:"apiServerCAHash,omitempty"`
 
-	// agentTLSMode is how the agent verifies the hub: strict, or system-store.
+	// agentTLSMode is not written.
 	// +nullable
 	// +optional
 	AgentTLSMode string `json:"agentTLSMode,omitempty"`
 
-	// garbageCollectionInterval is how often the agent looks for what it should
-	// remove.
+	// garbageCollectionInterval is not written.
 	// +optional
 	GarbageCollectionInterval *metav1.Duration `json:"garbageCollectionInterval,omitempty"`
 
-	// display are texts for the columns of kubectl get.
+	// display has values for the columns of kubectl get.
 	// +optional
 	Display ClusterDisplay `json:"display,omitzero"`
 
-	// agent is when the agent last reported, and where it runs.
+	// agent is the last report and the namespace of the agent.
 	// +optional
 	Agent ClusterAgentStatus `json:"agent,omitzero"`
 
-	// scheduled is always false: fleetgate has no time windows.
+	// scheduled is always false: fleetgate has no schedules.
 	// +optional
 	Scheduled bool `json:"scheduled,omitempty"`
 
@@ -304,38 +289,36 @@ type ClusterStatus struct {
 	ActiveSchedule bool `json:"activeSchedule,omitempty"`
 }
 
-// ClusterDisplay are texts for the columns of kubectl get.
+// ClusterDisplay has values for the columns of kubectl get.
 type ClusterDisplay struct {
-	// readyBundles is how many of the works for the cluster are available, as
-	// "1/2".
+	// readyBundles is not written.
 	// +optional
 	ReadyBundles string `json:"readyBundles,omitempty"`
 
-	// readyNodes is how many of the cluster's nodes are ready, as "1/2". Empty
-	// if the agent does not report nodes.
+	// readyNodes is how many of the cluster's nodes are ready, such as 1/2. Unset if the agent does
+	// not report nodes.
 	// +optional
 	ReadyNodes string `json:"readyNodes,omitempty"`
 
-	// sampleNode is the name of one of its nodes. Empty if the agent does not
-	// report nodes.
+	// sampleNode is the name of one of its nodes. Unset if the agent does not report nodes.
 	// +optional
 	SampleNode string `json:"sampleNode,omitempty"`
 
-	// state is one word for the whole, such as WaitCheckIn.
+	// state is WaitCheckIn until the agent has reported, then empty.
 	// +nullable
 	// +optional
 	State string `json:"state,omitempty"`
 }
 
-// ClusterAgentStatus is when an agent last reported, and where it runs.
+// ClusterAgentStatus is the last report and the namespace of an agent.
 type ClusterAgentStatus struct {
-	// lastSeen is when the agent last reported: exactly, once it is silent; while it is
-	// heard, in steps of 15 minutes, so that no write is spent on it. Null means never.
+	// lastSeen is the last heartbeat: in steps of 15 minutes while the agent is connected, to save
+	// writes, and exact once it is disconnected. Null means never.
 	// +nullable
 	// +optional
 	LastSeen metav1.Time `json:"lastSeen"`
 
-	// namespace is the agent's namespace on the cluster.
+	// namespace of the agent on the cluster.
 	// +nullable
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
@@ -348,6 +331,5 @@ type ClusterList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 
-	// items are the clusters.
 	Items []Cluster `json:"items"`
 }

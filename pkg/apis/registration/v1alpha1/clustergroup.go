@@ -5,7 +5,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ClusterGroup selects Clusters of its namespace by label, and counts them.
+// ClusterGroup selects and counts Clusters of its namespace by label.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,categories=fleet
@@ -17,19 +17,18 @@ type ClusterGroup struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is which clusters are in the group.
+	// spec selects the clusters.
 	// +optional
 	Spec ClusterGroupSpec `json:"spec,omitzero"`
 
-	// status counts the clusters of the group.
+	// status counts the clusters.
 	// +optional
 	Status ClusterGroupStatus `json:"status,omitzero"`
 }
 
-// ClusterGroupSpec is which clusters are in a group.
+// ClusterGroupSpec selects the clusters of a group.
 type ClusterGroupSpec struct {
-	// selector is matched with the labels of the Clusters. Null selects none, an
-	// empty one all.
+	// selector matches the labels of the Clusters. Null matches none, an empty selector all.
 	// +nullable
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
@@ -37,49 +36,49 @@ type ClusterGroupSpec struct {
 
 // ClusterGroupStatus counts the clusters of a group.
 type ClusterGroupStatus struct {
-	// clusterCount is how many clusters the group has.
+	// clusterCount is the number of clusters in the group.
 	// +optional
 	ClusterCount int `json:"clusterCount"`
 
-	// nonReadyClusterCount is how many of them are not ready.
+	// nonReadyClusterCount is the number of clusters that are not ready.
 	// +optional
 	NonReadyClusterCount int `json:"nonReadyClusterCount"`
 
-	// nonReadyClusters are the names of some of those.
+	// nonReadyClusters are the names of up to 10 of these.
 	// +nullable
 	// +optional
 	NonReadyClusters []string `json:"nonReadyClusters,omitempty"`
 
-	// conditions are about the group as a whole.
+	// conditions has Ready.
 	// +optional
 	Conditions []GenericCondition `json:"conditions,omitempty"`
 
-	// summary adds up the clusters' summaries.
+	// summary is not written.
 	// +optional
 	Summary DeploymentSummary `json:"summary,omitzero"`
 
-	// display are texts for the columns of kubectl get.
+	// display has values for the columns of kubectl get.
 	// +optional
 	Display ClusterGroupDisplay `json:"display,omitzero"`
 
-	// resourceCounts adds up the clusters' counts.
+	// resourceCounts is not written.
 	// +optional
 	ResourceCounts ResourceCounts `json:"resourceCounts,omitzero"`
 }
 
-// ClusterGroupDisplay are texts for the columns of kubectl get.
+// ClusterGroupDisplay has values for the columns of kubectl get.
 type ClusterGroupDisplay struct {
-	// readyClusters is how many clusters are ready, as "1/2".
+	// readyClusters is how many clusters are ready, such as 1/2.
 	// +nullable
 	// +optional
 	ReadyClusters string `json:"readyClusters,omitempty"`
 
-	// readyBundles is how many works are available, as "1/2".
+	// readyBundles is not written.
 	// +nullable
 	// +optional
 	ReadyBundles string `json:"readyBundles,omitempty"`
 
-	// state is one word for the whole.
+	// state is not written.
 	// +nullable
 	// +optional
 	State string `json:"state,omitempty"`
@@ -92,6 +91,5 @@ type ClusterGroupList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 
-	// items are the groups.
 	Items []ClusterGroup `json:"items"`
 }

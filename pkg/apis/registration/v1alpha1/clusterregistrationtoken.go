@@ -11,11 +11,11 @@ import (
 
 // Condition types of a ClusterRegistrationToken.
 const (
-	// TokenConditionReady is True once the Secret with the agent's values is
-	// there and its token works.
+	// TokenConditionReady is True once the Secret with the agent's values exists and its token
+	// works.
 	TokenConditionReady = "Ready"
-	// TokenConditionRestricted is False while whoever holds the token, also somebody who
-	// found it, lets in clusters that nobody looks at before placements choose them.
+	// TokenConditionRestricted is False if the token bearer, including one who found the token, can
+	// register clusters that placements use without an approval.
 	TokenConditionRestricted = "Restricted"
 )
 
@@ -23,7 +23,7 @@ const (
 const (
 	// TokenReasonRestricted goes with True.
 	TokenReasonRestricted = "Restricted"
-	// TokenReasonPermissive goes with False. The message says what the token lets in.
+	// TokenReasonPermissive goes with False. The message says what the token permits.
 	TokenReasonPermissive = "Permissive"
 )
 
@@ -31,59 +31,57 @@ const (
 const (
 	// TokenReasonIssued goes with True.
 	TokenReasonIssued = "Issued"
-	// TokenReasonExpired goes with False: the time to live is over.
+	// TokenReasonExpired goes with False: the time to live has elapsed.
 	TokenReasonExpired = "Expired"
-	// TokenReasonServerURLMissing goes with False: the gateway was not told
-	// under which URL members reach the hub, so the values would be useless.
+	// TokenReasonServerURLMissing goes with False: the gateway has no URL of the hub for members,
+	// so the values would be unusable.
 	TokenReasonServerURLMissing = "ServerURLMissing"
-	// TokenReasonSecretNotOurs goes with False: a Secret with the token's name
-	// exists that is not the hub's.
+	// TokenReasonSecretNotOurs goes with False: a Secret with the token's name exists that the hub
+	// did not create.
 	TokenReasonSecretNotOurs = "SecretNotOurs"
-	// TokenReasonNamespaceNotAllowed goes with False: clusters do not register in this
-	// namespace.
+	// TokenReasonNamespaceNotAllowed goes with False: clusters cannot register in this namespace.
 	TokenReasonNamespaceNotAllowed = "NamespaceNotAllowed"
-	// TokenReasonUsedUp goes with False: as many clusters as may have registered with it.
+	// TokenReasonUsedUp goes with False: the maximum number of clusters has registered with it.
 	TokenReasonUsedUp = "UsedUp"
-	// TokenReasonInvalid goes with False: an annotation of the token cannot be read, so
-	// that it lets nobody in.
+	// TokenReasonInvalid goes with False: an annotation of the token cannot be parsed, so no
+	// cluster can register.
 	TokenReasonInvalid = "InvalidTerms"
 )
 
-// Annotations on a ClusterRegistrationToken, written by whoever administers its
-// namespace.
+// Annotations on a ClusterRegistrationToken. An administrator of its namespace writes them.
 const (
-	// AnnotationAllowedLabels are the keys of the labels that agents may bring,
-	// separated by commas. A key that ends with * stands for all that begin so.
-	// Without the annotation it is DefaultAllowedLabels; empty allows none.
+	// AnnotationAllowedLabels is the keys of the labels that agents can set, separated by commas. A
+	// key that ends with * matches any key with that prefix. If unset, DefaultAllowedLabels, or
+	// none with --registration-policy=strict. Empty allows none.
 	AnnotationAllowedLabels = "fleetgate.io/allowed-labels"
-	// DefaultAllowedLabels are those of the reference's examples.
+	// DefaultAllowedLabels are the labels in the examples of Rancher Fleet's documentation.
 	DefaultAllowedLabels = "env,example,foo,bar"
-	// AnnotationApproval is ApprovalAuto or ApprovalManual: whether clusters that
-	// register with the token may be used at once. Anything else means the latter.
+	// AnnotationApproval is ApprovalAuto or ApprovalManual: whether placements can use a cluster
+	// that registers with the token without an approval. Any other value means ApprovalManual. If
+	// unset, ApprovalAuto for a token that expires, and --infinite-token-approval for others; with
+	// --registration-policy=strict, ApprovalManual.
 	AnnotationApproval = "fleetgate.io/approval"
-	// ApprovalAuto lets a cluster take part as soon as it has joined.
+	// ApprovalAuto allows placements to use a cluster as soon as it has joined.
 	ApprovalAuto = "auto"
-	// ApprovalManual taints its MemberCluster until somebody takes the taint away.
+	// ApprovalManual taints its MemberCluster until a user removes the taint.
 	ApprovalManual = "manual"
-	// AnnotationForCluster names the one Cluster for which the token may be used. It
-	// then also moves that Cluster from the agent that has it to a new one.
+	// AnnotationForCluster names the only Cluster for which the token is valid. The token then also
+	// transfers that Cluster from its current agent to a new one.
 	AnnotationForCluster = "fleetgate.io/for-cluster"
-	// AnnotationUses is how many clusters may register with the token, from 1 to MaxUses.
-	// Without the annotation it is one for a token with AnnotationForCluster, and any
-	// number for others.
+	// AnnotationUses is how many clusters can register with the token, from 1 to MaxUses. If unset,
+	// one for a token with AnnotationForCluster, and any number for others.
 	AnnotationUses = "fleetgate.io/uses"
-	// MaxUses bounds AnnotationUses: the hub writes down each use.
+	// MaxUses limits AnnotationUses, because the hub records each use.
 	MaxUses = 1000
 )
 
-// AnnotationUsedBy, on a ClusterRegistrationToken with a limited number of uses, is who was
-// let in with it: the name of the Cluster, a slash and the UID of the ClusterRegistration,
-// separated by commas. The hub writes it; whoever administers the token takes it off to
-// let it be used anew.
+// AnnotationUsedBy is on a ClusterRegistrationToken with a limited number of uses. Its value is the
+// registered clusters: the name of the Cluster, a slash and the UID of the ClusterRegistration,
+// separated by commas. The hub writes it. An administrator removes it to reset the uses.
 const AnnotationUsedBy = "fleetgate.io/used-by"
 
-// ClusterRegistrationToken lets clusters register in its namespace. Any number
-// of clusters may use one, until it expires or is deleted.
+// ClusterRegistrationToken allows clusters to register in its namespace. Any number of clusters can
+// use one, until it expires or is deleted.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced
@@ -96,20 +94,19 @@ type ClusterRegistrationToken struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is how long the token lives. Empty means for ever.
+	// spec is the lifetime of the token. If unset, it does not expire.
 	// +optional
 	Spec ClusterRegistrationTokenSpec `json:"spec,omitzero"`
 
-	// status says where the values are, and until when they work.
+	// status is where the agent's values are, and until when they are valid.
 	// +optional
 	Status ClusterRegistrationTokenStatus `json:"status,omitzero"`
 }
 
-// ClusterRegistrationTokenSpec is how long a token lives.
+// ClusterRegistrationTokenSpec is the lifetime of a token.
 type ClusterRegistrationTokenSpec struct {
-	// ttl is how long the token lives from its creation, as a Go duration such
-	// as 240h. Null, zero and negative mean for ever. Days and weeks are not
-	// units.
+	// ttl is the lifetime from creation, as a Go duration such as 240h; days and weeks are not
+	// supported. If null, zero or negative, the token does not expire.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
@@ -119,20 +116,19 @@ type ClusterRegistrationTokenSpec struct {
 	TTL *metav1.Duration `json:"ttl,omitempty"`
 }
 
-// ClusterRegistrationTokenStatus is where a token's values are, and until when
-// they work.
+// ClusterRegistrationTokenStatus is where a token's values are, and until when they are valid.
 type ClusterRegistrationTokenStatus struct {
-	// expires is when the token stops working. Empty means never.
+	// expires is when the token expires. If unset, never.
 	// +optional
 	Expires *metav1.Time `json:"expires,omitempty"`
 
-	// secretName is the Secret, in the same namespace, whose key "values" holds
-	// the agent's values.yaml. Empty until it is there.
+	// secretName is the Secret in the same namespace whose key "values" holds the agent's
+	// values.yaml. Unset until it exists.
 	// +nullable
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
 
-	// conditions say whether the token can be used, and if not, what to do.
+	// conditions are Ready and Restricted.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -146,12 +142,11 @@ type ClusterRegistrationTokenList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 
-	// items are the tokens.
 	Items []ClusterRegistrationToken `json:"items"`
 }
 
-// Lifetime is how long a token with that spec.ttl lives from its creation. A
-// ttl that is nil, zero or negative is infinite; the duration is then zero.
+// Lifetime returns how long a token with that spec.ttl is valid from its creation. If ttl is nil,
+// zero or negative, the lifetime is infinite and d is zero.
 func Lifetime(ttl *metav1.Duration) (d time.Duration, infinite bool) {
 	if ttl == nil || ttl.Duration <= 0 {
 		return 0, true

@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-func TestLifetime(t *testing.T) {
+func TestLifetime_IsInfiniteUnlessTTLIsPositive(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
 		spec     string
 		want     time.Duration
 		infinite bool
 	}{
-		"Positive":  {reason: "a positive ttl is a limit", spec: `{"ttl":"1h30m"}`, want: 90 * time.Minute},
-		"Short":     {reason: "the smallest positive ttl is a limit too", spec: `{"ttl":"1ns"}`, want: time.Nanosecond},
-		"BareZero":  {reason: "zero is for ever", spec: `{"ttl":"0"}`, infinite: true},
-		"Zero":      {reason: "zero is for ever, with a unit too", spec: `{"ttl":"0s"}`, infinite: true},
-		"Negative":  {reason: "a negative ttl is for ever, as the public text says", spec: `{"ttl":"-1h"}`, infinite: true},
-		"Null":      {reason: "null is for ever", spec: `{"ttl":null}`, infinite: true},
-		"Not given": {reason: "nothing is for ever", spec: `{}`, infinite: true},
+		"positive":          {reason: "a positive ttl is a limit", spec: `{"ttl":"1h30m"}`, want: 90 * time.Minute},
+		"smallest":          {reason: "the smallest positive ttl is a limit too", spec: `{"ttl":"1ns"}`, want: time.Nanosecond},
+		"zero without unit": {reason: "zero is infinite", spec: `{"ttl":"0"}`, infinite: true},
+		"zero":              {reason: "zero is infinite, with a unit too", spec: `{"ttl":"0s"}`, infinite: true},
+		"negative":          {reason: "a negative ttl is infinite, as documented upstream", spec: `{"ttl":"-1h"}`, infinite: true},
+		"null":              {reason: "null is infinite", spec: `{"ttl":null}`, infinite: true},
+		"unset":             {reason: "an unset ttl is infinite", spec: `{}`, infinite: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -38,12 +38,12 @@ func TestLifetime(t *testing.T) {
 	}
 }
 
-func TestAClusterThatWasNeverSeenSaysNull(t *testing.T) {
+func TestClusterAgentStatus_WritesNullIfNeverSeen(t *testing.T) {
 	out, err := json.Marshal(ClusterAgentStatus{Namespace: "fleet-system"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got, want := string(out), `{"lastSeen":null,"namespace":"fleet-system"}`; got != want {
-		t.Errorf("The agent's status reads %s, want %s", got, want)
+		t.Errorf("status is %s, want %s", got, want)
 	}
 }

@@ -10,24 +10,24 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-func TestClusterNameIsTheKnownHash(t *testing.T) {
+func TestClusterName_IsTheUpstreamHash(t *testing.T) {
 	// printf really-random | sha256sum | cut -c1-12
 	if got, want := ClusterName("really-random"), "cluster-08f9d8eb5b7d"; got != want {
 		t.Errorf("ClusterName = %q, want %q", got, want)
 	}
 	long := strings.Repeat("x", 100)
 	if ClusterName(long) != ClusterName(long+"y") {
-		t.Error("The hash reads more than the first 100 bytes, as no other implementation does")
+		t.Error("The hash depends on more than the first 100 bytes, unlike upstream")
 	}
 }
 
-func TestRequestNameIsAFunctionOfTheKey(t *testing.T) {
+func TestRequestName_DependsOnTheKeyOnly(t *testing.T) {
 	name := RequestName([]byte("key"))
 	if name != RequestName([]byte("key")) || name == RequestName([]byte("another key")) {
-		t.Error("RequestName does not tell keys apart, or is not stable")
+		t.Error("RequestName returns the same name for two keys, or is not stable")
 	}
 	if errs := validation.IsDNS1123Subdomain(name); len(errs) > 0 {
-		t.Errorf("RequestName %q is no object name: %v", name, errs)
+		t.Errorf("RequestName %q is not a valid object name: %v", name, errs)
 	}
 }
 
@@ -52,8 +52,8 @@ func TestIsReservedLabel(t *testing.T) {
 	}
 }
 
-func TestSealedTokenAADTellsRequestsApart(t *testing.T) {
+func TestSealedTokenAAD_DiffersPerRequest(t *testing.T) {
 	if string(SealedTokenAAD("uid", "client")) == string(SealedTokenAAD("uidcl", "ient")) {
-		t.Error("Two requests share the data that should tell them apart")
+		t.Error("Two requests have the same additional data")
 	}
 }

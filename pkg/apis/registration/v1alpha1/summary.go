@@ -10,16 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// GenericCondition is a condition in the form of this group: unlike
-// metav1.Condition it has a time of update, and its times are plain text.
+// GenericCondition is a condition in the format of this group. Unlike metav1.Condition it has an
+// update time, and its times are strings.
 type GenericCondition struct {
-	// type names the condition.
+	// type of the condition.
 	Type string `json:"type"`
 
 	// status is True, False or Unknown.
 	Status corev1.ConditionStatus `json:"status"`
 
-	// lastUpdateTime is when anything of the condition changed, in RFC 3339.
+	// lastUpdateTime is when any field changed, in RFC 3339.
 	// +optional
 	LastUpdateTime string `json:"lastUpdateTime,omitempty"`
 
@@ -27,17 +27,17 @@ type GenericCondition struct {
 	// +optional
 	LastTransitionTime string `json:"lastTransitionTime,omitempty"`
 
-	// reason is one word for why.
+	// reason for the status, as one word.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// message is a sentence for people: what is, and what to do.
+	// message describes the status and the remedy.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// WithCondition adds or replaces the condition; one that does not change keeps its times.
-// It may change the given list.
+// WithCondition adds or replaces the condition. An unchanged condition keeps its times. It can
+// modify the given list.
 func WithCondition(conditions []GenericCondition, wanted GenericCondition, now time.Time) []GenericCondition {
 	wanted.LastUpdateTime = now.UTC().Format(time.RFC3339)
 	wanted.LastTransitionTime = wanted.LastUpdateTime
@@ -57,9 +57,9 @@ func WithCondition(conditions []GenericCondition, wanted GenericCondition, now t
 	return append(conditions, wanted)
 }
 
-// DeploymentSummary counts deployments by state.
+// DeploymentSummary counts deployments by state. fleetgate does not write it.
 type DeploymentSummary struct {
-	// notReady counts those that are applied and do not work yet.
+	// notReady counts those that are applied but not ready.
 	// +optional
 	NotReady int `json:"notReady,omitempty"`
 
@@ -67,11 +67,11 @@ type DeploymentSummary struct {
 	// +optional
 	WaitApplied int `json:"waitApplied,omitempty"`
 
-	// errApplied counts those that could not be applied.
+	// errApplied counts those that failed to apply.
 	// +optional
 	ErrApplied int `json:"errApplied,omitempty"`
 
-	// outOfSync counts those of which an older version is applied.
+	// outOfSync counts those with an older version applied.
 	// +optional
 	OutOfSync int `json:"outOfSync,omitempty"`
 
@@ -79,11 +79,11 @@ type DeploymentSummary struct {
 	// +optional
 	Modified int `json:"modified,omitempty"`
 
-	// ready counts those that work.
+	// ready counts those that are ready.
 	// +optional
 	Ready int `json:"ready"`
 
-	// pending counts those that wait for their turn.
+	// pending counts those that wait for their rollout.
 	// +optional
 	Pending int `json:"pending,omitempty"`
 
@@ -91,25 +91,25 @@ type DeploymentSummary struct {
 	// +optional
 	DesiredReady int `json:"desiredReady"`
 
-	// nonReadyResources are some of those that do not work, and why.
+	// nonReadyResources are some of those that are not ready.
 	// +nullable
 	// +optional
 	NonReadyResources []NonReadyResource `json:"nonReadyResources,omitempty"`
 }
 
-// NonReadyResource is a deployment that does not work.
+// NonReadyResource is a deployment that is not ready.
 type NonReadyResource struct {
-	// name is the deployment's.
+	// name of the deployment.
 	// +nullable
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// bundleState is the state it is in.
+	// bundleState is its state.
 	// +nullable
 	// +optional
 	State string `json:"bundleState,omitempty"`
 
-	// message says why.
+	// message is the cause.
 	// +nullable
 	// +optional
 	Message string `json:"message,omitempty"`
@@ -119,7 +119,7 @@ type NonReadyResource struct {
 	// +optional
 	ModifiedStatus []ModifiedStatus `json:"modifiedStatus,omitempty"`
 
-	// nonReadyStatus are its resources that do not work.
+	// nonReadyStatus are its resources that are not ready.
 	// +nullable
 	// +optional
 	NonReadyStatus []NonReadyStatus `json:"nonReadyStatus,omitempty"`
@@ -127,67 +127,67 @@ type NonReadyResource struct {
 
 // ModifiedStatus is a resource that was changed on the cluster.
 type ModifiedStatus struct {
-	// kind is the resource's.
+	// kind of the resource.
 	// +nullable
 	// +optional
 	Kind string `json:"kind,omitempty"`
 
-	// apiVersion is the resource's.
+	// apiVersion of the resource.
 	// +nullable
 	// +optional
 	APIVersion string `json:"apiVersion,omitempty"`
 
-	// namespace is the resource's. Empty if it is cluster-scoped.
+	// namespace of the resource; empty if cluster-scoped.
 	// +nullable
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// name is the resource's.
+	// name of the resource.
 	// +nullable
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// missing is true if it should exist and does not.
+	// missing is true if it should exist but does not.
 	// +optional
 	Missing bool `json:"missing,omitempty"`
 
-	// exist is true if it is there and belongs to another.
+	// exist is true if it exists and belongs to another owner.
 	// +optional
 	Exist bool `json:"exist,omitempty"`
 
-	// delete is true if it exists and should not.
+	// delete is true if it exists but should not.
 	// +optional
 	Delete bool `json:"delete,omitempty"`
 
-	// patch is what would undo the change, as JSON.
+	// patch that would undo the change, as JSON.
 	// +nullable
 	// +optional
 	Patch string `json:"patch,omitempty"`
 }
 
-// NonReadyStatus is a resource that does not work.
+// NonReadyStatus is a resource that is not ready.
 type NonReadyStatus struct {
-	// uid is the resource's.
+	// uid of the resource.
 	// +nullable
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 
-	// kind is the resource's.
+	// kind of the resource.
 	// +nullable
 	// +optional
 	Kind string `json:"kind,omitempty"`
 
-	// apiVersion is the resource's.
+	// apiVersion of the resource.
 	// +nullable
 	// +optional
 	APIVersion string `json:"apiVersion,omitempty"`
 
-	// namespace is the resource's. Empty if it is cluster-scoped.
+	// namespace of the resource; empty if cluster-scoped.
 	// +nullable
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// name is the resource's.
+	// name of the resource.
 	// +nullable
 	// +optional
 	Name string `json:"name,omitempty"`
@@ -197,28 +197,28 @@ type NonReadyStatus struct {
 	Summary ResourceState `json:"summary,omitzero"`
 }
 
-// ResourceState is the state of a resource in a few words.
+// ResourceState is the state of a resource.
 type ResourceState struct {
 	// state is one word.
 	// +optional
 	State string `json:"state,omitempty"`
 
-	// error is true if it will not become ready by waiting.
+	// error is true if waiting will not make it ready.
 	// +optional
 	Error bool `json:"error,omitempty"`
 
-	// transitioning is true if it is on its way.
+	// transitioning is true if it is progressing.
 	// +optional
 	Transitioning bool `json:"transitioning,omitempty"`
 
-	// message says more, a sentence each.
+	// message has details, one sentence each.
 	// +optional
 	Message []string `json:"message,omitempty"`
 }
 
-// ResourceCounts counts resources by state.
+// ResourceCounts counts resources by state. fleetgate does not write it.
 type ResourceCounts struct {
-	// ready counts those that work.
+	// ready counts those that are ready.
 	// +optional
 	Ready int `json:"ready"`
 
@@ -234,19 +234,19 @@ type ResourceCounts struct {
 	// +optional
 	Modified int `json:"modified"`
 
-	// orphaned counts those that exist and should not.
+	// orphaned counts those that exist but should not.
 	// +optional
 	Orphaned int `json:"orphaned"`
 
-	// missing counts those that should exist and do not.
+	// missing counts those that should exist but do not.
 	// +optional
 	Missing int `json:"missing"`
 
-	// unknown counts those of which nothing is known.
+	// unknown counts those with unknown state.
 	// +optional
 	Unknown int `json:"unknown"`
 
-	// notReady counts those that are applied and do not work yet.
+	// notReady counts those that are applied but not ready.
 	// +optional
 	NotReady int `json:"notReady"`
 }

@@ -19,9 +19,9 @@ const GroupName = "tunnel.fleetgate.io"
 // GroupVersion is the only version of the group.
 var GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
 
-// AddToScheme registers the kinds of this package with a scheme, and all that
-// an API server needs to serve them: the options of its requests, and how the
-// options of the subresource proxy are read from a query.
+// AddToScheme registers the kinds of this package with a scheme, and everything that an API server
+// needs to serve them: the options of requests, and the conversion of the options of subresource
+// proxy from a query.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &Tunnel{}, &TunnelList{}, &TunnelProxyOptions{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
@@ -31,8 +31,8 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	)
 }
 
-// proxyOptionsFromQuery reads TunnelProxyOptions from the query that the API
-// server makes of a request's path.
+// proxyOptionsFromQuery converts a query to TunnelProxyOptions. The API server creates the query
+// from the path of a request.
 func proxyOptionsFromQuery(in, out any, _ conversion.Scope) error {
 	query, options := in.(*url.Values), out.(*TunnelProxyOptions)
 	options.Path = query.Get("path")

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// An API server reads the options of a subresource by its scheme's codec.
-func TestProxyOptionsAreReadFromTheQuery(t *testing.T) {
+// An API server decodes the options of a subresource with the parameter codec of its scheme.
+func TestParameterCodec_DecodesProxyOptions(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -27,7 +27,7 @@ func TestProxyOptionsAreReadFromTheQuery(t *testing.T) {
 	}
 }
 
-func TestListOptionsAreKnownInTheGroup(t *testing.T) {
+func TestAddToScheme_RegistersListOptions(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := AddToScheme(scheme); err != nil {
 		t.Fatal(err)

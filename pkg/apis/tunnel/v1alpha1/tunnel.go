@@ -5,8 +5,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// PathOf is where the agent of a member opens its tunnel by a right in that namespace;
-// without a namespace, by a right of the whole hub.
+// PathOf returns the path at which the agent of a member opens its tunnel by a right in that
+// namespace, or by a cluster-wide right if the namespace is empty.
 func PathOf(member, namespace string) string {
 	if namespace != "" {
 		namespace = "/namespaces/" + namespace
@@ -19,27 +19,26 @@ const (
 	Resource = "tunnels"
 	// SubresourceProxy is the subresource on which an agent opens its tunnel.
 	SubresourceProxy = "proxy"
-	// SubresourceDial is the subresource that a caller must be allowed to create
-	// to dial into a member from outside the gateway. It is only a name for
-	// authorization; no such resource is served.
+	// SubresourceDial is the subresource on which a caller needs the right to create, to dial into
+	// a member from outside the gateway. It is used for authorization only and is not served.
 	SubresourceDial = "dial"
-	// TokenAudience is the audience of tokens that are made for tunnels only.
+	// TokenAudience is the audience of tokens that are valid for tunnels only.
 	TokenAudience = GroupName
 )
 
-// Tunnel is the way from the hub into one member. Its name is the member's.
+// Tunnel is the connection from the hub to one member. It has the member's name.
 //
 // +kubebuilder:object:root=true
 type Tunnel struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// status says whether the member is connected.
+	// status is whether the member is connected.
 	// +optional
 	Status TunnelStatus `json:"status,omitempty"`
 }
 
-// TunnelStatus says whether a member is connected.
+// TunnelStatus is whether a member is connected.
 type TunnelStatus struct {
 	// connected is true while the member's agent has a tunnel open.
 	// +optional
@@ -53,18 +52,16 @@ type TunnelList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 
-	// items are the tunnels.
 	Items []Tunnel `json:"items"`
 }
 
-// TunnelProxyOptions are the options of a request to open a tunnel.
+// TunnelProxyOptions are the options of a request that opens a tunnel.
 //
 // +kubebuilder:object:root=true
 type TunnelProxyOptions struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// path is what the request has after the subresource. Opening a tunnel has
-	// nothing there.
+	// path after the subresource. Empty when a tunnel is opened.
 	// +optional
 	Path string `json:"path,omitempty"`
 }

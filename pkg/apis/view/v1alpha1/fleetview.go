@@ -8,30 +8,30 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 const (
 	// Resource is the plural name of FleetView in paths and rules.
 	Resource = "fleetviews"
-	// AllMembers is the view that is always there, of every member. No FleetView may have
-	// this name.
+	// AllMembers is the view of all members, which always exists. No FleetView can have this name.
 	AllMembers = "all"
-	// LabelMember is on every object of an answer: the name of the member that has it. It
-	// is put there by the gateway, whatever the member's object says, and stored nowhere.
+	// LabelMember is on every object of a response. Its value is the name of the member that has
+	// the object. The gateway sets it, over any value in the object, and does not store it.
 	LabelMember = "view.fleetgate.io/member"
-	// AnnotationSilent is on bookmarks of a watch: the members of which nothing could be read
-	// yet, separated by commas, some of them if there are many.
+	// AnnotationSilent is on bookmarks of a watch. Its value is the members that could not be read
+	// yet, separated by commas; only some if there are many.
 	AnnotationSilent = "view.fleetgate.io/silent"
 )
 
-// Names says under which names a view shows objects.
+// Names is how a view names objects.
 // +kubebuilder:validation:Enum=Plain;Qualified
 type Names string
 
 const (
-	// NamesPlain shows objects under their own names, which several members can have.
+	// NamesPlain shows objects under their own names. Objects of several members can have the same
+	// name.
 	NamesPlain Names = "Plain"
-	// NamesQualified shows an object as <member>.<name>, so that clients which keep objects
-	// by namespace and name keep all of them.
+	// NamesQualified shows an object as <member>.<name>, so that clients that store objects by
+	// namespace and name keep all of them.
 	NamesQualified Names = "Qualified"
 )
 
-// FleetView is a name for members that are read as if they were one cluster.
+// FleetView selects members that clients read like one cluster.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster
@@ -42,19 +42,19 @@ type FleetView struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is which members the view shows, and how.
+	// spec selects the members and sets how objects are named.
 	// +optional
 	Spec FleetViewSpec `json:"spec,omitzero"`
 }
 
-// FleetViewSpec is which members a view shows, and how.
+// FleetViewSpec selects members and sets how objects are named.
 type FleetViewSpec struct {
-	// memberSelector chooses MemberClusters by their labels. Empty chooses all.
+	// memberSelector matches the labels of MemberClusters. If unset, all members.
 	// +optional
 	MemberSelector *metav1.LabelSelector `json:"memberSelector,omitempty"`
 
-	// names says under which names objects are shown: Plain, as they are, or Qualified,
-	// <member>.<name>, for clients that keep objects by namespace and name. Default Plain.
+	// names is how objects are named: Plain, or Qualified (<member>.<name>) for clients that store
+	// objects by namespace and name. Default Plain.
 	// +kubebuilder:default=Plain
 	// +optional
 	Names Names `json:"names,omitempty"`
@@ -67,6 +67,5 @@ type FleetViewList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 
-	// items are the views.
 	Items []FleetView `json:"items"`
 }

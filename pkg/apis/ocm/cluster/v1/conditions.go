@@ -5,17 +5,17 @@ package v1
 
 // Condition types of a ManagedCluster.
 const (
-	// ConditionHubAccepted is True when the hub has let the cluster in.
+	// ConditionHubAccepted is True when the hub has accepted the cluster.
 	ConditionHubAccepted = "HubAcceptedManagedCluster"
 	// ConditionJoined is True when the agent has reported. The agent writes it.
 	ConditionJoined = "ManagedClusterJoined"
-	// ConditionAvailable is True when the cluster's API server answers. The agent writes
-	// it; the hub does, once the agent is silent.
+	// ConditionAvailable is True when the cluster's API server responds. The agent writes it; the
+	// hub writes it while the agent is disconnected.
 	ConditionAvailable = "ManagedClusterConditionAvailable"
-	// ConditionClockSynced is True when the agent's clock is near the hub's.
+	// ConditionClockSynced is True when the agent's clock is close to the hub's.
 	ConditionClockSynced = "ManagedClusterConditionClockSynced"
-	// ConditionDeleting is False while something keeps a deleted cluster from going, and
-	// True when it may.
+	// ConditionDeleting is False while something prevents the deletion of the cluster, and True
+	// when nothing does.
 	ConditionDeleting = "Deleting"
 )
 
@@ -23,13 +23,13 @@ const (
 const (
 	// ReasonAccepted goes with True.
 	ReasonAccepted = "HubClusterAdminAccepted"
-	// ReasonDenied goes with False: hubAcceptsClient was taken back.
+	// ReasonDenied goes with False: hubAcceptsClient was reset.
 	ReasonDenied = "HubClusterAdminDenied"
-	// ReasonNamespaceTaken goes with False: the cluster's name is no name for the namespace
-	// of a cluster, or the namespace is somebody else's.
+	// ReasonNamespaceTaken goes with False: the cluster's name is not valid for a cluster's
+	// namespace, or the namespace belongs to something else.
 	ReasonNamespaceTaken = "NamespaceTaken"
-	// ReasonError: the hub could not give the cluster its rights; the message says why. It tries
-	// again.
+	// ReasonError: the hub could not grant the cluster its rights; the message is the cause. The
+	// hub retries.
 	ReasonError = "Error"
 )
 
@@ -59,17 +59,16 @@ const (
 
 // Reasons of Deleting.
 const (
-	// ReasonResourceRemaining goes with False: something in the cluster's namespace is
-	// still there.
+	// ReasonResourceRemaining goes with False: the cluster's namespace still contains resources.
 	ReasonResourceRemaining = "ResourceRemaining"
-	// ReasonNoResource goes with True: nothing is left.
+	// ReasonNoResource goes with True: no resources are left.
 	ReasonNoResource = "NoResource"
-	// ReasonDeletingError goes with False: the hub could not find out, or not delete.
+	// ReasonDeletingError goes with False: the hub could not list or delete the resources.
 	ReasonDeletingError = "DeletingError"
 )
 
-// ConditionNamespaceAvailable, of a managed namespace, is True when the cluster has the namespace
-// and its API server lets the agent label it. The agent writes it.
+// ConditionNamespaceAvailable, of a managed namespace, is True when the namespace exists on the
+// cluster and the agent can label it. The agent writes it.
 const ConditionNamespaceAvailable = "NamespaceAvailable"
 
 // Reasons of NamespaceAvailable.

@@ -3,8 +3,8 @@
 
 // Package v1 is the API group cluster.open-cluster-management.io: the clusters of a fleet.
 //
-// A [ManagedCluster] stands for one cluster: its agent, or somebody else, asks for it, and
-// whoever may accept it lets it in. What concerns the cluster alone is in the namespace of
+// A [ManagedCluster] represents one cluster. Its agent, or a user, creates it, and a user with the
+// right to accept clusters accepts it. Objects that belong to one cluster are in the namespace of
 // its name.
 //
 // +kubebuilder:object:generate=true

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ManagedCluster is a cluster of the fleet, or one that wants to be.
+// ManagedCluster is a cluster of the fleet, or one that requests to join.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=mcl;mcls
@@ -24,34 +24,35 @@ type ManagedCluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the hub's administrators want with the cluster, and how it is reached.
+	// spec is the desired state, and the addresses of the cluster.
 	// +optional
 	Spec ManagedClusterSpec `json:"spec"`
 
-	// status is what the cluster says of itself, and the hub of the cluster.
+	// status is the observed state, from the agent and the hub.
 	// +optional
 	Status ManagedClusterStatus `json:"status,omitzero"`
 }
 
-// ManagedClusterSpec is what is wanted with a cluster. Its defaults need it to be there,
-// which is why it is written when it is empty, too.
+// ManagedClusterSpec is the desired state of a cluster. It is written even if empty, because its
+// defaults apply only if it is present.
 type ManagedClusterSpec struct {
 	// managedClusterClientConfigs are addresses of the cluster's API server.
 	// +optional
 	ManagedClusterClientConfigs []ClientConfig `json:"managedClusterClientConfigs,omitempty"`
 
-	// hubAcceptsClient lets the cluster in: it gets its namespace and its rights. Setting
-	// it needs the right to update managedclusters/accept of register.open-cluster-management.io.
+	// hubAcceptsClient accepts the cluster: the hub creates its namespace and grants its rights.
+	// Setting it needs the right to update managedclusters/accept of
+	// register.open-cluster-management.io.
 	// +optional
 	HubAcceptsClient bool `json:"hubAcceptsClient"`
 
-	// leaseDurationSeconds is how often the agent renews its Lease, in seconds. A cluster
-	// whose Lease was not renewed for five times as long counts as gone. It defaults to 60.
+	// leaseDurationSeconds is the interval in seconds at which the agent renews its Lease. A
+	// cluster whose Lease is five intervals old counts as unreachable. Default 60.
 	// +kubebuilder:default=60
 	// +optional
 	LeaseDurationSeconds int32 `json:"leaseDurationSeconds,omitempty"`
 
-	// taints keep placements away that do not tolerate them.
+	// taints exclude placements that do not tolerate them.
 	// +optional
 	Taints []Taint `json:"taints,omitempty"`
 }
@@ -61,8 +62,7 @@ type ClientConfig struct {
 	// url begins with https.
 	URL string `json:"url"`
 
-	// caBundle is the authorities, in PEM, that sign for the address. Empty: those that the
-	// client's system trusts.
+	// caBundle is the PEM CA certificates of the address. If unset, those of the client's system.
 	// +optional
 	CABundle []byte `json:"caBundle,omitempty"`
 }
@@ -73,57 +73,57 @@ type ClientConfig struct {
 type TaintEffect string
 
 const (
-	// TaintEffectNoSelect takes the cluster away from them.
+	// TaintEffectNoSelect removes the cluster from them.
 	TaintEffectNoSelect TaintEffect = "NoSelect"
-	// TaintEffectPreferNoSelect has them prefer others.
+	// TaintEffectPreferNoSelect makes them prefer other clusters.
 	TaintEffectPreferNoSelect TaintEffect = "PreferNoSelect"
-	// TaintEffectNoSelectIfNew leaves the cluster to those that have chosen it already.
+	// TaintEffectNoSelectIfNew keeps the cluster only for those that already selected it.
 	TaintEffectNoSelectIfNew TaintEffect = "NoSelectIfNew"
 )
 
-// Taint keeps placements away that do not tolerate it.
+// Taint excludes placements that do not tolerate it.
 type Taint struct {
-	// key is the taint's name.
+	// key is the name of the taint.
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`
 	// +kubebuilder:validation:MaxLength=316
 	Key string `json:"key"`
-	// value tells taints of one key apart.
+	// value distinguishes taints with the same key.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Value string `json:"value,omitempty"`
 	// effect is NoSelect, PreferNoSelect or NoSelectIfNew.
 	Effect TaintEffect `json:"effect"`
-	// timeAdded is when the taint came. The hub writes it.
+	// timeAdded is when the taint was added. The hub writes it.
 	// +nullable
 	// +optional
 	TimeAdded metav1.Time `json:"timeAdded,omitzero"`
 }
 
-// ManagedClusterStatus is what is known of a cluster.
+// ManagedClusterStatus is the observed state of a cluster.
 type ManagedClusterStatus struct {
-	// conditions are written by the hub, by the agent and by add-ons, one each.
+	// conditions, each written by the hub, the agent or an add-on.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// capacity is the sum of all nodes, beside what others put there.
+	// capacity is the sum over all nodes, plus resources that other writers add.
 	// +optional
 	Capacity ResourceList `json:"capacity,omitempty"`
 
-	// allocatable is the sum of the nodes that take Pods.
+	// allocatable is the sum over the nodes that accept Pods.
 	// +optional
 	Allocatable ResourceList `json:"allocatable,omitempty"`
 
-	// version is of the cluster's API server.
+	// version of the cluster's API server.
 	// +optional
 	Version ManagedClusterVersion `json:"version,omitzero"`
 
-	// clusterClaims are what the cluster says of itself, by name: its ClusterClaims.
+	// clusterClaims are the ClusterClaims of the cluster.
 	// +optional
 	ClusterClaims []ManagedClusterClaim `json:"clusterClaims,omitempty"`
 
-	// managedNamespaces are those that the cluster's sets want on it.
+	// managedNamespaces are the namespaces that the cluster's sets require on it.
 	// +listType=map
 	// +listMapKey=clusterSet
 	// +listMapKey=name
@@ -131,42 +131,41 @@ type ManagedClusterStatus struct {
 	ManagedNamespaces []ClusterSetManagedNamespaceStatus `json:"managedNamespaces,omitempty"`
 }
 
-// ResourceList is amounts by the names of resources.
+// ResourceList is quantities by resource name.
 type ResourceList map[corev1.ResourceName]resource.Quantity
 
 // ManagedClusterVersion is the version of a cluster.
 type ManagedClusterVersion struct {
-	// kubernetes is the version of the API server, as it says it.
+	// kubernetes is the version that the API server reports.
 	// +optional
 	Kubernetes string `json:"kubernetes,omitempty"`
 }
 
-// ManagedClusterClaim is a ClusterClaim as the hub has it.
+// ManagedClusterClaim is the hub's copy of a ClusterClaim.
 type ManagedClusterClaim struct {
-	// name is the ClusterClaim's.
+	// name of the ClusterClaim.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Name string `json:"name,omitempty"`
-	// value is the ClusterClaim's.
+	// value of the ClusterClaim.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Value string `json:"value,omitempty"`
 }
 
-// ClusterSetManagedNamespaceStatus is a namespace that a set wants on the cluster, and what
-// became of it.
+// ClusterSetManagedNamespaceStatus is the status of a namespace that a set requires on the cluster.
 type ClusterSetManagedNamespaceStatus struct {
-	// name is the namespace's, on the cluster.
+	// name of the namespace on the cluster.
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// clusterSet is the name of the set that wants it.
+	// clusterSet is the name of the set that requires it.
 	ClusterSet string `json:"clusterSet"`
 
-	// conditions are the agent's.
+	// conditions that the agent writes.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -180,6 +179,5 @@ type ManagedClusterList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 
-	// items are the clusters.
 	Items []ManagedCluster `json:"items"`
 }

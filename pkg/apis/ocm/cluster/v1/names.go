@@ -5,23 +5,23 @@ package v1
 
 // Labels.
 const (
-	// ClusterNameLabel, on whatever is made for a cluster and on requests for
-	// certificates, names the cluster.
+	// ClusterNameLabel is on objects that the hub creates for a cluster and on its certificate
+	// requests. Its value is the name of the cluster.
 	ClusterNameLabel = "open-cluster-management.io/cluster-name"
-	// ClusterSetLabel, on a ManagedCluster, is the set that the cluster is in.
+	// ClusterSetLabel is on a ManagedCluster. Its value is the set of the cluster.
 	ClusterSetLabel = GroupName + "/clusterset"
-	// AddOnLabelPrefix begins the labels of a ManagedCluster that tell of its add-ons, before an
-	// add-on's name: available, unhealthy or unreachable.
+	// AddOnLabelPrefix, followed by the name of an add-on, is a label of a ManagedCluster. Its
+	// value is the state of the add-on: available, unhealthy or unreachable.
 	AddOnLabelPrefix = "feature.open-cluster-management.io/addon-"
-	// ManagedNamespaceLabelPrefix begins the label of a managed namespace on a cluster. What tells
-	// the hub from others comes behind it, and its value is whether sets want the namespace still.
+	// ManagedNamespaceLabelPrefix, followed by an identifier of the hub, is a label of a managed
+	// namespace on a cluster. Its value is whether a set still requires the namespace.
 	ManagedNamespaceLabelPrefix = "clusterset.open-cluster-management.io/"
 )
 
-// Users and groups of clusters' agents that have certificates.
+// Users and groups of agents with certificates.
 const (
-	// UserPrefix begins the names of agents as users, UserPrefix + cluster + ":" + agent, and of
-	// the group of each cluster, UserPrefix + cluster.
+	// UserPrefix is the prefix of the usernames of agents, UserPrefix + cluster + ":" + agent, and
+	// of the group of each cluster, UserPrefix + cluster.
 	UserPrefix = "system:open-cluster-management:"
 	// AgentsGroup is the group of the agents of all clusters.
 	AgentsGroup = UserPrefix + "managed-clusters"
@@ -29,41 +29,41 @@ const (
 
 // Annotations.
 const (
-	// CleanupPriorityAnnotation, on what is in a cluster's namespace, orders how it goes
-	// when the cluster does: 0 to 100, the smallest first. Without it, 0.
+	// CleanupPriorityAnnotation, on an object in a cluster's namespace, is its position in the
+	// order of deletion when the cluster is deleted: 0 to 100, smallest first. If unset, 0.
 	CleanupPriorityAnnotation = "open-cluster-management.io/cleanup-priority"
-	// AutomaticallyAcceptedAnnotation, on a ManagedCluster, is when the hub accepted it by
-	// itself, so that it does so once only.
+	// AutomaticallyAcceptedAnnotation, on a ManagedCluster, is when the hub accepted it
+	// automatically. The hub does so only once.
 	AutomaticallyAcceptedAnnotation = "open-cluster-management.io/automatically-accepted-on"
-	// AgentAnnotationPrefix begins the annotations of a ManagedCluster that its agent writes.
+	// AgentAnnotationPrefix is the prefix of the annotations of a ManagedCluster that its agent
+	// writes.
 	AgentAnnotationPrefix = "agent.open-cluster-management.io/"
-	// SkipClockSyncCheckAnnotation, on a ManagedCluster, with the value true, has its clock
-	// not compared with the hub's.
+	// SkipClockSyncCheckAnnotation, with the value true on a ManagedCluster, disables the
+	// comparison of its clock with the hub's.
 	SkipClockSyncCheckAnnotation = "registration.open-cluster-management.io/skip-clock-sync-check"
 )
 
 // Finalizers of a ManagedCluster.
 const (
-	// ResourceCleanupFinalizer holds it until its rights are taken away.
+	// ResourceCleanupFinalizer keeps it until its rights are revoked.
 	ResourceCleanupFinalizer = GroupName + "/api-resource-cleanup"
-	// GarbageFinalizer holds it until what was made in its namespace is gone.
+	// GarbageFinalizer keeps it until the objects that were created in its namespace are gone.
 	GarbageFinalizer = GroupName + "/resource-cleanup"
 )
 
-// Taints that the hub gives and takes, with the effect NoSelect.
+// Taints that the hub adds and removes, with the effect NoSelect.
 const (
-	// TaintUnavailable is on clusters whose API server does not answer their agent.
+	// TaintUnavailable is on clusters whose API server does not respond to their agent.
 	TaintUnavailable = GroupName + "/unavailable"
-	// TaintUnreachable is on clusters that the hub does not hear of.
+	// TaintUnreachable is on clusters without a heartbeat.
 	TaintUnreachable = GroupName + "/unreachable"
 )
 
-// ClusterLease is the name of the Lease that the agent of a cluster renews, in the cluster's
-// namespace.
+// ClusterLease is the name of the Lease that a cluster's agent renews, in the cluster's namespace.
 const ClusterLease = "managed-cluster-lease"
 
-// ReservedClaims are the names of ClusterClaims that every cluster is to have. They are told
-// before all others, of which there may be too many.
+// ReservedClaims returns the names of ClusterClaims that every cluster should have. They are
+// reported first, because the number of claims is limited.
 func ReservedClaims() []string {
 	return []string{
 		"id.k8s.io", "kubeversion.open-cluster-management.io", "platform.open-cluster-management.io", "product.open-cluster-management.io",

@@ -5,8 +5,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// AddOnPlacementScore is what somebody has to say of a cluster, in numbers: Placements
-// choose by them. It lies in the cluster's namespace.
+// AddOnPlacementScore holds scores of one cluster, by which Placements rank clusters. It is in the
+// cluster's namespace.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced
@@ -16,33 +16,33 @@ type AddOnPlacementScore struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// status holds the scores.
+	// status holds the scores. The provider of the scores writes it.
 	// +optional
 	Status AddOnPlacementScoreStatus `json:"status,omitzero"`
 }
 
 // AddOnPlacementScoreStatus holds scores.
 type AddOnPlacementScoreStatus struct {
-	// conditions are the provider's.
+	// conditions that the provider writes.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// scores are by name.
+	// scores by name.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Scores []AddOnPlacementScoreItem `json:"scores,omitempty"`
-	// validUntil is when the scores end to count. Empty: never.
+	// validUntil is when the scores expire. If unset, they do not.
 	// +optional
 	ValidUntil *metav1.Time `json:"validUntil,omitempty"`
 }
 
 // AddOnPlacementScoreItem is one score.
 type AddOnPlacementScoreItem struct {
-	// name is what Placements name it by.
+	// name by which Placements refer to the score.
 	Name string `json:"name"`
-	// value is from -100 to 100.
+	// value is -100 to 100.
 	// +kubebuilder:validation:Minimum=-100
 	// +kubebuilder:validation:Maximum=100
 	Value int32 `json:"value"`
@@ -54,6 +54,5 @@ type AddOnPlacementScoreItem struct {
 type AddOnPlacementScoreList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
-	// items are the scores.
-	Items []AddOnPlacementScore `json:"items"`
+	Items           []AddOnPlacementScore `json:"items"`
 }

@@ -5,8 +5,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ClusterClaim stands on a cluster, and is something that the cluster says of itself: its
-// name and its value. The hub has it in the status of the ManagedCluster.
+// ClusterClaim is, on a cluster, a fact about that cluster: a name and a value. The agent copies it
+// to the status of the ManagedCluster on the hub.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster
@@ -22,7 +22,7 @@ type ClusterClaim struct {
 
 // ClusterClaimSpec holds a value.
 type ClusterClaimSpec struct {
-	// value is what the cluster says under the claim's name.
+	// value of the claim.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
@@ -36,6 +36,5 @@ type ClusterClaimList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 
-	// items are the claims.
 	Items []ClusterClaim `json:"items"`
 }

@@ -1,9 +1,9 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 is the newest kinds of the API group cluster.open-cluster-management.io,
-// and what kinds of Open Cluster Management share that are not kinds themselves: how
-// something is rolled out to the clusters of a Placement.
+// Package v1alpha1 holds the v1alpha1 kinds of the API group cluster.open-cluster-management.io,
+// and the types of rollouts to the clusters of a Placement, which other kinds of Open Cluster
+// Management use.
 //
 // +kubebuilder:object:generate=true
 // +groupName=cluster.open-cluster-management.io

@@ -8,26 +8,25 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// RolloutType is a way to roll something out.
+// RolloutType is how a rollout proceeds.
 //
 // +kubebuilder:validation:Enum=All;Progressive;ProgressivePerGroup
 type RolloutType string
 
 const (
-	// RolloutAll gives it to all clusters at once.
+	// RolloutAll updates all clusters at once.
 	RolloutAll RolloutType = "All"
-	// RolloutProgressive gives it to some clusters at a time.
+	// RolloutProgressive updates some clusters at a time.
 	RolloutProgressive RolloutType = "Progressive"
-	// RolloutProgressivePerGroup gives it to one decision group at a time.
+	// RolloutProgressivePerGroup updates one decision group at a time.
 	RolloutProgressivePerGroup RolloutType = "ProgressivePerGroup"
 )
 
-// RolloutStrategy is how something is rolled out to the clusters of a Placement. Of the
-// fields beside type, the one counts that it names.
+// RolloutStrategy sets how a rollout to the clusters of a Placement proceeds. Only the field that
+// type names counts.
 type RolloutStrategy struct {
-	// type is All for all clusters at once, Progressive for some at a time in the order of
-	// their names, ProgressivePerGroup for one decision group at a time in the order of
-	// their indexes. It defaults to All.
+	// type is All for all clusters at once, Progressive for some at a time in order of name, or
+	// ProgressivePerGroup for one decision group at a time in order of index. Default All.
 	// +kubebuilder:default=All
 	// +optional
 	Type RolloutType `json:"type,omitempty"`
@@ -42,23 +41,22 @@ type RolloutStrategy struct {
 	ProgressivePerGroup *RolloutPerGroupConfig `json:"progressivePerGroup,omitempty"`
 }
 
-// RolloutConfig is what all types have.
+// RolloutConfig is the configuration of all types.
 type RolloutConfig struct {
-	// minSuccessTime is for how long a cluster has to have succeeded before it makes room
-	// for others. With type All it does not count. It defaults to 0.
+	// minSuccessTime is how long a cluster must stay successful before the next one starts. Ignored
+	// with type All. Default 0.
 	// +kubebuilder:default="0"
 	// +optional
 	MinSuccessTime metav1.Duration `json:"minSuccessTime,omitzero"`
-	// progressDeadline is for how long a cluster may be under way, or have failed, before
-	// it counts as failed and makes room for others: a number with h, m or s. It
-	// defaults to None: for ever.
+	// progressDeadline is how long a cluster can be progressing or failing before it counts as
+	// failed and the next one starts: a number with h, m or s. Default None: no limit.
 	// +kubebuilder:default=None
 	// +kubebuilder:validation:Pattern=`^(([0-9])+[h|m|s])|None$`
 	// +optional
 	ProgressDeadline string `json:"progressDeadline,omitempty"`
-	// maxFailures is how many clusters may have failed, as a number or a percentage, before
-	// no further one gets it: of all clusters, with type ProgressivePerGroup of each
-	// group. With type All it does not count. It defaults to 0.
+	// maxFailures is how many clusters can fail without stopping the rollout: a number, or a
+	// percentage, of all clusters or, with type ProgressivePerGroup, of each group. Ignored with
+	// type All. Default 0.
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^((100|[0-9]{1,2})%|[0-9]+)$`
@@ -66,42 +64,42 @@ type RolloutConfig struct {
 	MaxFailures intstr.IntOrString `json:"maxFailures,omitzero"`
 }
 
-// MandatoryDecisionGroup names decision groups: by name, or by index if there is no name.
+// MandatoryDecisionGroup selects decision groups by name, or by index if no name is set.
 type MandatoryDecisionGroup struct {
-	// groupName is that of the decision groups.
+	// groupName is the name of the decision groups.
 	// +optional
 	GroupName string `json:"groupName,omitempty"`
-	// groupIndex is that of the decision group.
+	// groupIndex is the index of the decision group.
 	// +optional
 	GroupIndex int32 `json:"groupIndex,omitempty"`
 }
 
-// MandatoryDecisionGroups are the groups that come first.
+// MandatoryDecisionGroups are the groups that are updated first.
 type MandatoryDecisionGroups struct {
-	// mandatoryDecisionGroups come first, one after another. None of their clusters may
-	// fail, or no other one gets it.
+	// mandatoryDecisionGroups are updated first, one after another. If one of their clusters fails,
+	// the rollout stops.
 	// +optional
 	MandatoryDecisionGroups []MandatoryDecisionGroup `json:"mandatoryDecisionGroups,omitempty"`
 }
 
-// RolloutAllConfig is for type All.
+// RolloutAllConfig is the configuration of type All.
 type RolloutAllConfig struct {
 	RolloutConfig `json:",inline"`
 }
 
-// RolloutProgressiveConfig is for type Progressive.
+// RolloutProgressiveConfig is the configuration of type Progressive.
 type RolloutProgressiveConfig struct {
 	RolloutConfig           `json:",inline"`
 	MandatoryDecisionGroups `json:",inline"`
-	// maxConcurrency is how many clusters may be under way, as a number, or as a percentage
-	// of all but those of mandatory groups. Empty: all of them.
+	// maxConcurrency is how many clusters are updated at once: a number, or a percentage of all
+	// clusters outside mandatory groups. If unset, all of them.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^((100|[0-9]{1,2})%|[0-9]+)$`
 	// +optional
 	MaxConcurrency intstr.IntOrString `json:"maxConcurrency,omitzero"`
 }
 
-// RolloutPerGroupConfig is for type ProgressivePerGroup.
+// RolloutPerGroupConfig is the configuration of type ProgressivePerGroup.
 type RolloutPerGroupConfig struct {
 	RolloutConfig           `json:",inline"`
 	MandatoryDecisionGroups `json:",inline"`

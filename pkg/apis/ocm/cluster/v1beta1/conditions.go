@@ -3,15 +3,15 @@
 
 package v1beta1
 
-// DisableAnnotation, on a Placement, with the value true, leaves its decisions as they are.
+// DisableAnnotation, with the value true on a Placement, freezes its decisions.
 const DisableAnnotation = GroupName + "/experimental-scheduling-disable"
 
-// Condition types of a Placement, in the order in which they stand in its status.
+// Condition types of a Placement, in their order in the status.
 const (
-	// ConditionMisconfigured is True when something in the spec cannot be carried out; the
-	// message begins with what looked at it.
+	// ConditionMisconfigured is True when a part of the spec cannot be evaluated; the message
+	// starts with the name of the part that failed.
 	ConditionMisconfigured = "PlacementMisconfigured"
-	// ConditionSatisfied is True when as many clusters were found as are wanted.
+	// ConditionSatisfied is True when the requested number of clusters was selected.
 	ConditionSatisfied = "PlacementSatisfied"
 )
 
@@ -29,34 +29,34 @@ const (
 	ReasonAllDecisionsScheduled = "AllDecisionsScheduled"
 	// ReasonNoManagedClusterSetBindings goes with False: no set is bound to the namespace.
 	ReasonNoManagedClusterSetBindings = "NoManagedClusterSetBindings"
-	// ReasonNoIntersection goes with False: none of the sets that it names is.
+	// ReasonNoIntersection goes with False: none of the sets in the spec is bound to the namespace.
 	ReasonNoIntersection = "NoIntersection"
-	// ReasonAllManagedClusterSetsEmpty goes with False: there is no cluster in the sets.
+	// ReasonAllManagedClusterSetsEmpty goes with False: the sets have no clusters.
 	ReasonAllManagedClusterSetsEmpty = "AllManagedClusterSetsEmpty"
-	// ReasonNoManagedClusterMatched goes with False: no cluster fits.
+	// ReasonNoManagedClusterMatched goes with False: no cluster matches.
 	ReasonNoManagedClusterMatched = "NoManagedClusterMatched"
-	// ReasonNotAllDecisionsScheduled goes with False: fewer clusters fit than are wanted.
+	// ReasonNotAllDecisionsScheduled goes with False: fewer clusters match than requested.
 	ReasonNotAllDecisionsScheduled = "NotAllDecisionsScheduled"
 )
 
-// Reasons of events about a Placement; each is related to a PlacementDecision.
+// Reasons of events about a Placement. Each event refers to a PlacementDecision.
 const (
-	// EventDecisionCreate is that one was made.
+	// EventDecisionCreate reports that a decision was created.
 	EventDecisionCreate = "DecisionCreate"
-	// EventDecisionUpdate is that clusters came to it or left it.
+	// EventDecisionUpdate reports that clusters were added or removed.
 	EventDecisionUpdate = "DecisionUpdate"
-	// EventDecisionDelete is that one was removed.
+	// EventDecisionDelete reports that a decision was deleted.
 	EventDecisionDelete = "DecisionDelete"
-	// EventScoreUpdate tells what clusters were given.
+	// EventScoreUpdate reports the scores of clusters.
 	EventScoreUpdate = "ScoreUpdate"
 )
 
 // Values of a Placement's spec.
 const (
-	// SortByClusterName and SortByScore are of sortBy.
+	// SortByClusterName and SortByScore are values of sortBy.
 	SortByClusterName = "ClusterName"
 	SortByScore       = "Score"
-	// ModeAdditive and ModeExact are of prioritizerPolicy.mode.
+	// ModeAdditive and ModeExact are values of prioritizerPolicy.mode.
 	ModeAdditive = "Additive"
 	ModeExact    = "Exact"
 	// CoordinateBuiltIn and CoordinateAddOn are types of a scoreCoordinate.
@@ -65,10 +65,10 @@ const (
 	// TopologyLabel and TopologyClaim are types of a topologyKey.
 	TopologyLabel = "Label"
 	TopologyClaim = "Claim"
-	// DoNotSchedule and ScheduleAnyway are of whenUnsatisfiable.
+	// DoNotSchedule and ScheduleAnyway are values of whenUnsatisfiable.
 	DoNotSchedule  = "DoNotSchedule"
 	ScheduleAnyway = "ScheduleAnyway"
-	// OperatorExists and OperatorEqual are of tolerations.
+	// OperatorExists and OperatorEqual are operators of tolerations.
 	OperatorExists = "Exists"
 	OperatorEqual  = "Equal"
 )

@@ -8,8 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Placement says what clusters have to be like that something is for. They are chosen
-// from the cluster sets that are bound to its namespace.
+// Placement selects clusters from the cluster sets that are bound to its namespace.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced
@@ -22,44 +21,44 @@ type Placement struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what clusters have to be like.
+	// spec is how clusters are selected.
 	Spec PlacementSpec `json:"spec"`
-	// status says what came of it.
+	// status is the result.
 	// +optional
 	Status PlacementStatus `json:"status,omitzero"`
 }
 
-// PlacementSpec is what clusters have to be like.
+// PlacementSpec is how clusters are selected.
 type PlacementSpec struct {
-	// clusterSets are those to choose from. Empty: all that are bound to the namespace.
+	// clusterSets to select from. If unset, all that are bound to the namespace.
 	// +optional
 	ClusterSets []string `json:"clusterSets,omitempty"`
-	// numberOfClusters is how many to choose. Empty: all that fit.
+	// numberOfClusters to select. If unset, all that match.
 	// +optional
 	NumberOfClusters *int32 `json:"numberOfClusters,omitempty"`
-	// predicates are alternatives: a cluster fits that fits one of them. Empty: all do.
+	// predicates are alternatives: a cluster must match one. If unset, all match.
 	// +optional
 	Predicates []ClusterPredicate `json:"predicates,omitempty"`
-	// prioritizerPolicy is which of those that fit come first.
+	// prioritizerPolicy ranks the clusters that match.
 	// +optional
 	PrioritizerPolicy PrioritizerPolicy `json:"prioritizerPolicy,omitzero"`
-	// spreadPolicy is how those that are chosen are spread.
+	// spreadPolicy spreads the selected clusters.
 	// +optional
 	SpreadPolicy SpreadPolicy `json:"spreadPolicy,omitzero"`
-	// tolerations let clusters fit that are tainted.
+	// tolerations allow clusters with matching taints.
 	// +optional
 	Tolerations []Toleration `json:"tolerations,omitempty"`
-	// decisionStrategy is how decisions are grouped.
+	// decisionStrategy sets how decisions are grouped.
 	// +optional
 	DecisionStrategy DecisionStrategy `json:"decisionStrategy,omitzero"`
-	// sortBy is in which order clusters stand in decisions: by ClusterName, or by Score, the
-	// highest first; then decisions tell the scores.
+	// sortBy is the order of clusters in decisions: ClusterName, or Score, highest first; with
+	// Score, decisions include the scores.
 	// +kubebuilder:default=ClusterName
 	// +kubebuilder:validation:Enum=ClusterName;Score
 	// +optional
 	SortBy string `json:"sortBy,omitempty"`
-	// scoreRateLimit is how long after decisions were written they are written again, with
-	// sortBy Score, because of nothing but scores: a number with h, m or s.
+	// scoreRateLimit is the minimum interval between updates of decisions, with sortBy Score, for
+	// which only scores changed: a number with h, m or s.
 	// +kubebuilder:default="1m"
 	// +kubebuilder:validation:Pattern=`^[0-9]+[hms]$`
 	// +optional
@@ -68,55 +67,55 @@ type PlacementSpec struct {
 
 // ClusterPredicate is one alternative.
 type ClusterPredicate struct {
-	// requiredClusterSelector is what a cluster has to be like.
+	// requiredClusterSelector is the selector that a cluster must match.
 	// +optional
 	RequiredClusterSelector ClusterSelector `json:"requiredClusterSelector,omitzero"`
 }
 
-// ClusterSelector selects clusters. All of its parts have to hold.
+// ClusterSelector selects clusters that match all of its fields.
 type ClusterSelector struct {
-	// labelSelector is over the labels of ManagedClusters.
+	// labelSelector matches labels of ManagedClusters.
 	// +optional
 	LabelSelector metav1.LabelSelector `json:"labelSelector,omitzero"`
-	// claimSelector is over their claims.
+	// claimSelector matches their claims.
 	// +optional
 	ClaimSelector ClusterClaimSelector `json:"claimSelector,omitzero"`
-	// celSelector is over the ManagedCluster itself.
+	// celSelector matches the ManagedCluster by CEL expressions.
 	// +optional
 	CELSelector ClusterCELSelector `json:"celSelector,omitzero"`
 }
 
-// ClusterClaimSelector is over claims.
+// ClusterClaimSelector matches claims.
 type ClusterClaimSelector struct {
-	// matchExpressions all have to hold.
+	// matchExpressions must all match.
 	// +optional
 	MatchExpressions []metav1.LabelSelectorRequirement `json:"matchExpressions,omitempty"`
 }
 
-// ClusterCELSelector is over the ManagedCluster.
+// ClusterCELSelector matches the ManagedCluster by CEL expressions.
 type ClusterCELSelector struct {
-	// celExpressions, over the variable managedCluster, all have to be true.
+	// celExpressions on the variable managedCluster, which must all be true.
 	// +optional
 	CELExpressions []string `json:"celExpressions,omitempty"`
 }
 
-// PrioritizerPolicy is which clusters come first.
+// PrioritizerPolicy ranks clusters.
 type PrioritizerPolicy struct {
-	// mode is Additive: Balance and Steady count 1 each unless configurations say otherwise,
-	// or Exact: nothing counts but what they name.
+	// mode is Additive (Balance and Steady have weight 1 unless configurations override it) or
+	// Exact (only configurations count).
 	// +kubebuilder:default=Additive
 	// +optional
 	Mode string `json:"mode,omitempty"`
-	// configurations say how much single scores count.
+	// configurations are the weights of scores.
 	// +optional
 	Configurations []PrioritizerConfig `json:"configurations,omitempty"`
 }
 
-// PrioritizerConfig says how much a score counts.
+// PrioritizerConfig is the weight of a score.
 type PrioritizerConfig struct {
-	// scoreCoordinate names the score.
+	// scoreCoordinate identifies the score.
 	ScoreCoordinate ScoreCoordinate `json:"scoreCoordinate"`
-	// weight is how much it counts; 0 takes it away. It defaults to 1.
+	// weight of the score; 0 disables it. Default 1.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=-10
 	// +kubebuilder:validation:Maximum=10
@@ -124,96 +123,97 @@ type PrioritizerConfig struct {
 	Weight int32 `json:"weight,omitempty"`
 }
 
-// ScoreCoordinate names a score.
+// ScoreCoordinate identifies a score.
 type ScoreCoordinate struct {
 	// type is BuiltIn or AddOn.
 	// +kubebuilder:default=BuiltIn
 	// +kubebuilder:validation:Enum=BuiltIn;AddOn
 	Type string `json:"type"`
-	// builtIn is the score's name, with type BuiltIn: Balance, Steady, ResourceAllocatableCPU
+	// builtIn is the name of the score, for type BuiltIn: Balance, Steady, ResourceAllocatableCPU
 	// or ResourceAllocatableMemory.
 	// +optional
 	BuiltIn string `json:"builtIn,omitempty"`
-	// addOn names the score, with type AddOn.
+	// addOn identifies the score, for type AddOn.
 	// +optional
 	AddOn *AddOnScore `json:"addOn,omitempty"`
 }
 
-// AddOnScore names a score of an AddOnPlacementScore.
+// AddOnScore identifies a score of an AddOnPlacementScore.
 type AddOnScore struct {
-	// resourceName is that of the AddOnPlacementScores, one in each cluster's namespace.
+	// resourceName is the name of the AddOnPlacementScores, one in each cluster's namespace.
 	ResourceName string `json:"resourceName"`
-	// scoreName is that of the score in it.
+	// scoreName is the name of the score in it.
 	ScoreName string `json:"scoreName"`
 }
 
-// SpreadPolicy is how clusters are spread.
+// SpreadPolicy spreads clusters.
 type SpreadPolicy struct {
-	// spreadConstraints are the rules.
+	// spreadConstraints are the constraints, at most 8.
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
 	SpreadConstraints []SpreadConstraint `json:"spreadConstraints,omitempty"`
 }
 
-// SpreadConstraint is a rule of it.
+// SpreadConstraint limits how unevenly clusters are spread.
 type SpreadConstraint struct {
-	// topologyKey is the label or claim by whose values clusters are spread.
+	// topologyKey is the label or claim whose values form the groups.
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`
 	// +kubebuilder:validation:MaxLength=316
 	TopologyKey string `json:"topologyKey"`
 	// topologyKeyType is Label or Claim.
 	// +kubebuilder:validation:Enum=Label;Claim
 	TopologyKeyType string `json:"topologyKeyType"`
-	// maxSkew is by how much two values may differ. It defaults to 1.
+	// maxSkew is the maximum difference in clusters between two groups. Default 1.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	MaxSkew int32 `json:"maxSkew,omitempty"`
-	// whenUnsatisfiable is DoNotSchedule or ScheduleAnyway, which is the default.
+	// whenUnsatisfiable is DoNotSchedule or ScheduleAnyway. Default ScheduleAnyway.
 	// +kubebuilder:default=ScheduleAnyway
 	// +kubebuilder:validation:Enum=DoNotSchedule;ScheduleAnyway
 	// +optional
 	WhenUnsatisfiable string `json:"whenUnsatisfiable,omitempty"`
 }
 
-// Toleration lets clusters fit that have a taint.
+// Toleration allows clusters with a matching taint.
 type Toleration struct {
-	// key is the taint's. Empty, with operator Exists: any.
+	// key of the taint. If unset, with operator Exists, matches any.
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`
 	// +kubebuilder:validation:MaxLength=316
 	// +optional
 	Key string `json:"key,omitempty"`
-	// operator is Exists, or Equal, which is the default.
+	// operator is Exists or Equal. Default Equal.
 	// +kubebuilder:default=Equal
 	// +optional
 	Operator string `json:"operator,omitempty"`
-	// value is the taint's, with operator Equal.
+	// value of the taint, for operator Equal.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Value string `json:"value,omitempty"`
-	// effect is the taint's. Empty: any.
+	// effect of the taint. If unset, matches any.
 	// +kubebuilder:validation:Enum=NoSelect;PreferNoSelect;NoSelectIfNew
 	// +optional
 	Effect string `json:"effect,omitempty"`
-	// tolerationSeconds is for how long since the taint came. Empty: for ever.
+	// tolerationSeconds is how long after the taint was added it is tolerated. If unset,
+	// indefinitely.
 	// +optional
 	TolerationSeconds *int64 `json:"tolerationSeconds,omitempty"`
 }
 
-// DecisionStrategy is how decisions are grouped.
+// DecisionStrategy sets how decisions are grouped.
 type DecisionStrategy struct {
-	// groupStrategy makes decision groups.
+	// groupStrategy sets the decision groups.
 	// +optional
 	GroupStrategy GroupStrategy `json:"groupStrategy,omitzero"`
 }
 
-// GroupStrategy makes decision groups.
+// GroupStrategy sets the decision groups.
 type GroupStrategy struct {
-	// decisionGroups are those with a name. They come first, in this order.
+	// decisionGroups are the named groups. They come first, in this order.
 	// +optional
 	DecisionGroups []DecisionGroup `json:"decisionGroups,omitempty"`
-	// clustersPerDecisionGroup is how many clusters a group has at most, as a number or a
-	// percentage. It defaults to 100%.
+	// clustersPerDecisionGroup is the maximum number of clusters in a group: a number or a
+	// percentage. Default 100%.
 	// +kubebuilder:default="100%"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^((100|[1-9][0-9]{0,1})%|[1-9][0-9]*)$`
@@ -221,55 +221,55 @@ type GroupStrategy struct {
 	ClustersPerDecisionGroup intstr.IntOrString `json:"clustersPerDecisionGroup,omitzero"`
 }
 
-// DecisionGroup is a group with a name.
+// DecisionGroup is a named group.
 type DecisionGroup struct {
-	// groupName is its name.
+	// groupName is the name of the group.
 	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9][-A-Za-z0-9_.]{0,61}[a-zA-Z0-9]$`
 	GroupName string `json:"groupName"`
-	// groupClusterSelector is which of the chosen clusters are in it.
+	// groupClusterSelector selects which of the selected clusters are in it.
 	GroupClusterSelector GroupClusterSelector `json:"groupClusterSelector"`
 }
 
-// GroupClusterSelector selects clusters of a group.
+// GroupClusterSelector selects the clusters of a group.
 type GroupClusterSelector struct {
-	// labelSelector is over the labels of ManagedClusters.
+	// labelSelector matches labels of ManagedClusters.
 	// +optional
 	LabelSelector metav1.LabelSelector `json:"labelSelector,omitzero"`
-	// claimSelector is over their claims.
+	// claimSelector matches their claims.
 	// +optional
 	ClaimSelector ClusterClaimSelector `json:"claimSelector,omitzero"`
 }
 
-// PlacementStatus says what came of a Placement.
+// PlacementStatus is the result of a Placement.
 type PlacementStatus struct {
-	// numberOfSelectedClusters is how many clusters were chosen.
+	// numberOfSelectedClusters is the number of selected clusters.
 	// +optional
 	NumberOfSelectedClusters int32 `json:"numberOfSelectedClusters,omitempty"`
-	// decisionGroups are the groups that were made.
+	// decisionGroups are the resulting groups.
 	// +optional
 	DecisionGroups []DecisionGroupStatus `json:"decisionGroups,omitempty"`
-	// conditions tell whether what was asked for was found.
+	// conditions are PlacementMisconfigured and PlacementSatisfied.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// lastScoreUpdateTime is when scores were written last.
+	// lastScoreUpdateTime is when scores were last written.
 	// +optional
 	LastScoreUpdateTime *metav1.Time `json:"lastScoreUpdateTime,omitempty"`
 }
 
-// DecisionGroupStatus is a group that was made.
+// DecisionGroupStatus is a resulting group.
 type DecisionGroupStatus struct {
-	// decisionGroupIndex is its number.
+	// decisionGroupIndex is the index of the group.
 	// +optional
 	DecisionGroupIndex int32 `json:"decisionGroupIndex,omitempty"`
-	// decisionGroupName is its name, if it has one.
+	// decisionGroupName is the name of the group, if it has one.
 	// +optional
 	DecisionGroupName string `json:"decisionGroupName,omitempty"`
 	// decisions are the names of its PlacementDecisions.
 	// +optional
 	Decisions []string `json:"decisions,omitempty"`
-	// clusterCount is how many clusters it has.
+	// clusterCount is the number of its clusters.
 	// +kubebuilder:default=0
 	// +optional
 	ClustersCount int32 `json:"clusterCount,omitempty"`
@@ -281,6 +281,5 @@ type DecisionGroupStatus struct {
 type PlacementList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
-	// items are the placements.
-	Items []Placement `json:"items"`
+	Items           []Placement `json:"items"`
 }

@@ -7,15 +7,16 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Labels of a PlacementDecision.
 const (
-	// PlacementLabel is the name of the Placement that it decides for.
+	// PlacementLabel is the name of the Placement.
 	PlacementLabel = GroupName + "/placement"
-	// DecisionGroupIndexLabel is the number of the decision group, from 0.
+	// DecisionGroupIndexLabel is the index of the decision group, from 0.
 	DecisionGroupIndexLabel = GroupName + "/decision-group-index"
-	// DecisionGroupNameLabel is the name of the decision group, if it has one.
+	// DecisionGroupNameLabel is the name of the decision group. Empty if it has none.
 	DecisionGroupNameLabel = GroupName + "/decision-group-name"
 )
 
-// PlacementDecision lists clusters that a Placement was decided to be for.
+// PlacementDecision lists clusters that a Placement selected. The controller that decides writes
+// it; add-ons and ManifestWorkReplicaSets read it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced
@@ -38,11 +39,11 @@ type PlacementDecisionStatus struct {
 
 // ClusterDecision is one cluster.
 type ClusterDecision struct {
-	// clusterName is the name of its ManagedCluster.
+	// clusterName is the name of the ManagedCluster.
 	ClusterName string `json:"clusterName"`
-	// reason is why it was chosen; it may be empty.
+	// reason for the selection; can be empty.
 	Reason string `json:"reason"`
-	// score is what it was given when it was chosen.
+	// score of the cluster when it was selected.
 	// +optional
 	Score *int64 `json:"score,omitempty"`
 }
@@ -53,6 +54,5 @@ type ClusterDecision struct {
 type PlacementDecisionList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
-	// items are the decisions.
-	Items []PlacementDecision `json:"items"`
+	Items           []PlacementDecision `json:"items"`
 }

@@ -1,11 +1,11 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1beta2 is the API group cluster.open-cluster-management.io: sets of clusters, and
-// who may choose from them.
+// Package v1beta2 holds the v1beta2 kinds of the API group cluster.open-cluster-management.io: sets
+// of clusters, and which namespaces can select from them.
 //
-// A [ManagedClusterSet] is the clusters that have its label, or that its selector selects.
-// A [ManagedClusterSetBinding] lets the Placements of its namespace choose from a set.
+// A [ManagedClusterSet] contains the clusters with its label, or those that its selector matches. A
+// [ManagedClusterSetBinding] allows the Placements of its namespace to select from a set.
 //
 // +kubebuilder:object:generate=true
 // +groupName=cluster.open-cluster-management.io

@@ -9,20 +9,20 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 )
 
-// Sets that are always there.
+// Sets that always exist.
 const (
-	// DefaultSet is of the clusters that nobody put into another set.
+	// DefaultSet contains the clusters that are in no other set.
 	DefaultSet = "default"
-	// GlobalSet is of all clusters.
+	// GlobalSet contains all clusters.
 	GlobalSet = "global"
 )
 
-// AutoUpdateAnnotation, on one of the sets that are always there, with the value false, has
-// changes of its spec stay.
+// AutoUpdateAnnotation, with the value false on a set that always exists, keeps changes of its
+// spec.
 const AutoUpdateAnnotation = clusterv1.GroupName + "/autoupdate"
 
-// ConditionEmpty of a ManagedClusterSet is False when there are clusters in it, and the
-// message says how many.
+// ConditionEmpty of a ManagedClusterSet is False if it contains clusters; the message is their
+// number.
 const ConditionEmpty = "ClusterSetEmpty"
 
 // Reasons of ClusterSetEmpty.
@@ -45,64 +45,64 @@ type ManagedClusterSet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says which clusters are in the set. By default, those with its label.
+	// spec selects the clusters of the set. Default: those with its label.
 	// +kubebuilder:default={clusterSelector: {selectorType: ExclusiveClusterSetLabel}}
 	// +optional
 	Spec ManagedClusterSetSpec `json:"spec,omitzero"`
 
-	// status says whether there are any.
+	// status is whether the set contains clusters.
 	// +optional
 	Status ManagedClusterSetStatus `json:"status,omitzero"`
 }
 
-// ManagedClusterSetSpec says which clusters are in a set.
+// ManagedClusterSetSpec selects the clusters of a set.
 type ManagedClusterSetSpec struct {
-	// clusterSelector says which clusters are in the set.
+	// clusterSelector selects the clusters of the set.
 	// +kubebuilder:default={selectorType: ExclusiveClusterSetLabel}
 	// +optional
 	ClusterSelector ManagedClusterSelector `json:"clusterSelector,omitzero"`
 
-	// managedNamespaces are wanted on each cluster of the set.
+	// managedNamespaces are required on each cluster of the set.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	ManagedNamespaces []ManagedNamespaceConfig `json:"managedNamespaces,omitempty"`
 }
 
-// SelectorType is a way to say which clusters are in a set.
+// SelectorType is how the clusters of a set are selected.
 //
 // +kubebuilder:validation:Enum=ExclusiveClusterSetLabel;LabelSelector
 type SelectorType string
 
 const (
-	// ExclusiveClusterSetLabel is for the clusters whose label of sets is the set's name:
-	// a cluster is in one such set.
+	// ExclusiveClusterSetLabel selects the clusters whose clusterset label is the name of the set.
+	// A cluster is in one such set.
 	ExclusiveClusterSetLabel SelectorType = "ExclusiveClusterSetLabel"
-	// LabelSelector is for the clusters that a selector selects.
+	// LabelSelector selects the clusters that a label selector matches.
 	LabelSelector SelectorType = "LabelSelector"
 )
 
-// ManagedClusterSelector says which clusters are in a set.
+// ManagedClusterSelector selects the clusters of a set.
 type ManagedClusterSelector struct {
-	// selectorType is ExclusiveClusterSetLabel, which is the default, or LabelSelector.
+	// selectorType is ExclusiveClusterSetLabel or LabelSelector. Default ExclusiveClusterSetLabel.
 	// +kubebuilder:default=ExclusiveClusterSetLabel
 	SelectorType SelectorType `json:"selectorType"`
 
-	// labelSelector is over the labels of ManagedClusters, with type LabelSelector. Empty:
-	// all of them.
+	// labelSelector matches labels of ManagedClusters, for type LabelSelector. If unset, matches
+	// all.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 }
 
-// ManagedNamespaceConfig is a namespace that is wanted on clusters.
+// ManagedNamespaceConfig is a namespace that is required on clusters.
 type ManagedNamespaceConfig struct {
-	// name is the namespace's.
+	// name of the namespace.
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 }
 
-// ManagedClusterSetStatus says whether there are clusters in a set.
+// ManagedClusterSetStatus is whether a set contains clusters.
 type ManagedClusterSetStatus struct {
 	// conditions has ClusterSetEmpty.
 	// +optional
@@ -116,6 +116,5 @@ type ManagedClusterSetList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 
-	// items are the sets.
 	Items []ManagedClusterSet `json:"items"`
 }

@@ -5,7 +5,7 @@ package v1beta2
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ConditionBound of a ManagedClusterSetBinding is True when the set is there.
+// ConditionBound of a ManagedClusterSetBinding is True when the set exists.
 const ConditionBound = "Bound"
 
 // Reasons of Bound.
@@ -16,8 +16,8 @@ const (
 	ReasonClusterSetNotFound = "ClusterSetNotFound"
 )
 
-// ManagedClusterSetBinding lets Placements of its namespace choose from a set. It has the
-// set's name.
+// ManagedClusterSetBinding allows Placements of its namespace to select from a set. It has the name
+// of the set.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,shortName=mclsetbinding;mclsetbindings
@@ -31,20 +31,20 @@ type ManagedClusterSetBinding struct {
 	// +optional
 	Spec ManagedClusterSetBindingSpec `json:"spec,omitzero"`
 
-	// status says whether the set is there.
+	// status is whether the set exists.
 	// +optional
 	Status ManagedClusterSetBindingStatus `json:"status,omitzero"`
 }
 
 // ManagedClusterSetBindingSpec names a set.
 type ManagedClusterSetBindingSpec struct {
-	// clusterSet is the set's name, and the binding's.
+	// clusterSet is the name of the set and of the binding.
 	// +kubebuilder:validation:MinLength=1
 	// +optional
 	ClusterSet string `json:"clusterSet,omitempty"`
 }
 
-// ManagedClusterSetBindingStatus says whether a set is there.
+// ManagedClusterSetBindingStatus is whether a set exists.
 type ManagedClusterSetBindingStatus struct {
 	// conditions has Bound.
 	// +optional
@@ -58,6 +58,5 @@ type ManagedClusterSetBindingList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 
-	// items are the bindings.
 	Items []ManagedClusterSetBinding `json:"items"`
 }

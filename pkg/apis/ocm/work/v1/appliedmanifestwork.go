@@ -8,13 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// AppliedManifestWorkFinalizer is on every AppliedManifestWork. The agent takes it off when
-// the objects that have to go are gone.
+// AppliedManifestWorkFinalizer is on every AppliedManifestWork. The agent removes it when the
+// objects that must be deleted are gone.
 const AppliedManifestWorkFinalizer = "cluster.open-cluster-management.io/applied-manifest-work-cleanup"
 
-// AppliedManifestWork stands on a cluster for a ManifestWork of a hub, and owns what was
-// brought of it. Its name is the hash of the hub's URL, a hyphen and the ManifestWork's
-// name.
+// AppliedManifestWork owns the objects on a cluster that were applied for a ManifestWork of a hub.
+// Its name is the hash of the hub's URL, a hyphen and the name of the ManifestWork.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster
@@ -24,75 +23,75 @@ type AppliedManifestWork struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says which ManifestWork it is.
+	// spec identifies the ManifestWork.
 	// +optional
 	Spec AppliedManifestWorkSpec `json:"spec,omitzero"`
 
-	// status lists what was brought.
+	// status lists the applied objects.
 	// +optional
 	Status AppliedManifestWorkStatus `json:"status,omitzero"`
 }
 
-// AppliedManifestWorkSpec says which ManifestWork it is. The agent writes it.
+// AppliedManifestWorkSpec identifies the ManifestWork. The agent writes it.
 type AppliedManifestWorkSpec struct {
 	// hubHash is the SHA-256 of the hub's URL, as 64 hexadecimal digits.
 	HubHash string `json:"hubHash"`
 
-	// agentID tells the agents of one cluster apart: each looks after the
-	// AppliedManifestWorks that have its own.
+	// agentID identifies the agent. Each agent of a cluster handles only AppliedManifestWorks with
+	// its own ID.
 	// +optional
 	AgentID string `json:"agentID,omitempty"`
 
-	// manifestWorkName is the ManifestWork's name.
+	// manifestWorkName is the name of the ManifestWork.
 	ManifestWorkName string `json:"manifestWorkName"`
 }
 
-// AppliedManifestWorkStatus lists what was brought.
+// AppliedManifestWorkStatus lists the applied objects.
 type AppliedManifestWorkStatus struct {
-	// appliedResources are the objects that have this one as an owner, or may have it.
+	// appliedResources are the objects that have, or can have, this object as an owner.
 	// +optional
 	AppliedResources []AppliedManifestResourceMeta `json:"appliedResources,omitempty"`
 
-	// evictionStartTime is since when there has been no ManifestWork for this. After a
-	// while all that it owns is removed.
+	// evictionStartTime is since when the ManifestWork does not exist. After a grace period the
+	// agent removes all objects that this one owns.
 	// +optional
 	EvictionStartTime *metav1.Time `json:"evictionStartTime,omitempty"`
 }
 
-// AppliedManifestResourceMeta names an object.
+// AppliedManifestResourceMeta identifies an object.
 type AppliedManifestResourceMeta struct {
 	// group is the API group; empty for the core group.
 	// +optional
 	Group string `json:"group,omitempty"`
-	// version is the one that the manifest has.
+	// version in the manifest.
 	Version string `json:"version"`
-	// resource is the kind's name in URLs.
+	// resource is the plural name of the kind.
 	Resource string `json:"resource"`
-	// name is the object's.
+	// name of the object.
 	Name string `json:"name"`
-	// namespace is the object's. Empty: it is in none.
+	// namespace of the object; empty if cluster-scoped.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// uid is the object's, once it is known.
+	// uid of the object, once known.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
-	// run is what is known of an object that runs to completion, as a Job does. It is
-	// fleetgate's own.
+	// run records the run of an object that runs to completion, such as a Job. Not an upstream
+	// field.
 	// +optional
 	Run AppliedManifestResourceRun `json:"run,omitzero"`
 }
 
-// AppliedManifestResourceRun is what is known of an object that runs to completion. With it the
-// object is not run again when it is gone from the cluster.
+// AppliedManifestResourceRun records the run of an object that runs to completion. If the object
+// disappears from the cluster, the agent does not run it again.
 type AppliedManifestResourceRun struct {
-	// manifestHash is the hash of what the manifest has run: its kind and spec, without the time
-	// after which it is deleted. The agent runs another hash again.
+	// manifestHash is the hash of the kind and spec that ran, without ttlSecondsAfterFinished. The
+	// agent runs the manifest again only if its hash differs.
 	// +optional
 	ManifestHash string `json:"manifestHash,omitempty"`
-	// result is Complete or Failed. Empty: it was not seen to end.
+	// result is Complete or Failed. If unset, the agent did not see the run end.
 	// +optional
 	Result string `json:"result,omitempty"`
-	// reason is why it ended, as its controller said.
+	// reason for the result, as the controller of the object reported it.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 }
@@ -104,6 +103,5 @@ type AppliedManifestWorkList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 
-	// items are the works.
 	Items []AppliedManifestWork `json:"items"`
 }

@@ -1,13 +1,13 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1 is the API group work.open-cluster-management.io: what one cluster is to
-// have, said on the hub, and what it has got, noted on the cluster.
+// Package v1 is the API group work.open-cluster-management.io: the desired objects of one cluster,
+// on the hub, and the record of applied objects, on the cluster.
 //
-// A ManifestWork stands in the namespace on the hub that has the cluster's name. The
-// cluster's agent brings its manifests there, keeps them as they are, and answers in the
-// status of the ManifestWork. On the cluster it makes an [AppliedManifestWork], which owns
-// what was brought and lists it, so that all of it can be found and removed again.
+// A ManifestWork is in the namespace on the hub that has the cluster's name. The cluster's agent
+// applies its manifests, corrects drift, and reports in the status of the ManifestWork. On the
+// cluster it creates an [AppliedManifestWork], which owns and lists the applied objects, so that
+// the agent can find and remove all of them.
 //
 // +kubebuilder:object:generate=true
 // +groupName=work.open-cluster-management.io

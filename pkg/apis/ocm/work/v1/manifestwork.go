@@ -9,22 +9,22 @@ import (
 )
 
 const (
-	// ManifestWorkFinalizer is on every ManifestWork that an agent has taken up. The agent
-	// takes it off when nothing of the work is on the cluster any more that has to go.
+	// ManifestWorkFinalizer is on every ManifestWork that an agent handles. The agent removes it
+	// when all objects of the work that must be deleted are gone from the cluster.
 	ManifestWorkFinalizer = "cluster.open-cluster-management.io/manifest-work-cleanup"
 
-	// ConfigSpecHashAnnotation is on objects that are applied with ignoreFields: the hash
-	// of what was applied, without the fields that are ignored where they are present. The
-	// agent writes it.
+	// ConfigSpecHashAnnotation is on objects that are applied with ignoreFields. Its value is the
+	// hash of the applied manifest, without fields with condition OnSpokePresent. The agent writes
+	// it.
 	ConfigSpecHashAnnotation = "open-cluster-management.io/config-spec-hash"
 
-	// DefaultFieldManager is under which name the agent writes objects, unless a
-	// server-side apply names another that begins with it.
+	// DefaultFieldManager is the field manager of the agent. A server-side apply can set another
+	// one with this prefix.
 	DefaultFieldManager = "work-agent"
 )
 
-// ManifestWork is a list of manifests for one cluster: the one whose name its namespace
-// has.
+// ManifestWork is a list of manifests for the cluster whose name is its namespace. The agent of
+// that cluster applies them.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced
@@ -34,41 +34,40 @@ type ManifestWork struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the cluster is to have.
+	// spec is the desired state.
 	// +optional
 	Spec ManifestWorkSpec `json:"spec,omitzero"`
 
-	// status is what became of it. The agent writes it.
+	// status is the observed state. The agent writes it.
 	// +optional
 	Status ManifestWorkStatus `json:"status,omitzero"`
 }
 
-// ManifestWorkSpec is what a cluster is to have, and how it gets it.
+// ManifestWorkSpec is the desired objects of a cluster, and how they are applied.
 type ManifestWorkSpec struct {
 	// workload holds the manifests.
 	// +optional
 	Workload ManifestsTemplate `json:"workload,omitzero"`
 
-	// deleteOption is what stays on the cluster when manifests, or all of the work, go.
-	// Empty: nothing.
+	// deleteOption sets which objects stay on the cluster when manifests or the work are deleted.
+	// If unset, none.
 	// +optional
 	DeleteOption *DeleteOption `json:"deleteOption,omitempty"`
 
-	// manifestConfigs say how single manifests are brought, and what is told of them. Of
-	// several that are for one manifest the first counts.
+	// manifestConfigs configure single manifests: how they are applied and what is reported. If
+	// several match a manifest, the first that sets a field counts.
 	// +optional
 	ManifestConfigs []ManifestConfigOption `json:"manifestConfigs,omitempty"`
 
-	// executor is who must have the right to do on the cluster what the work asks for.
-	// Empty: the agent's own rights suffice.
+	// executor is the account that must have the rights on the cluster for the work. If unset, the
+	// rights of the agent count.
 	// +optional
 	Executor *ManifestWorkExecutor `json:"executor,omitempty"`
 }
 
 // ManifestsTemplate holds manifests.
 type ManifestsTemplate struct {
-	// manifests are objects as they would be given to kubectl apply, each with its
-	// apiVersion, kind and name.
+	// manifests are objects as for kubectl apply, each with apiVersion, kind and name.
 	// +optional
 	Manifests []Manifest `json:"manifests,omitempty"`
 }
@@ -81,97 +80,94 @@ type Manifest struct {
 	runtime.RawExtension `json:",inline"`
 }
 
-// DeletePropagationPolicyType is what becomes of objects that a work does not ask for any
-// more.
+// DeletePropagationPolicyType is what happens to objects that are no longer in a work.
 //
 // +kubebuilder:validation:Enum=Foreground;Orphan;SelectivelyOrphan
 type DeletePropagationPolicyType string
 
 const (
-	// DeletePropagationForeground removes them, and the work is there until they are gone.
+	// DeletePropagationForeground deletes them. The work stays until they are gone.
 	DeletePropagationForeground DeletePropagationPolicyType = "Foreground"
-	// DeletePropagationOrphan leaves all of them on the cluster.
+	// DeletePropagationOrphan retains all of them on the cluster.
 	DeletePropagationOrphan DeletePropagationPolicyType = "Orphan"
-	// DeletePropagationSelectivelyOrphan leaves those that rules name.
+	// DeletePropagationSelectivelyOrphan retains those that rules select.
 	DeletePropagationSelectivelyOrphan DeletePropagationPolicyType = "SelectivelyOrphan"
 )
 
-// DeleteOption is what stays on the cluster.
+// DeleteOption sets which objects stay on the cluster.
 type DeleteOption struct {
-	// propagationPolicy is Foreground to remove everything, Orphan to leave everything, or
-	// SelectivelyOrphan to leave what selectivelyOrphans names. It defaults to Foreground.
+	// propagationPolicy is Foreground to delete everything, Orphan to retain everything, or
+	// SelectivelyOrphan to retain what selectivelyOrphans selects. Default Foreground.
 	// +kubebuilder:default=Foreground
 	// +optional
 	PropagationPolicy DeletePropagationPolicyType `json:"propagationPolicy,omitempty"`
 
-	// selectivelyOrphans names what stays, with policy SelectivelyOrphan.
+	// selectivelyOrphans selects the objects to retain, for policy SelectivelyOrphan.
 	// +optional
 	SelectivelyOrphan *SelectivelyOrphan `json:"selectivelyOrphans,omitempty"`
 
-	// ttlSecondsAfterFinished is after how many seconds the hub deletes a work whose
-	// condition Complete has become True. Empty: never.
+	// ttlSecondsAfterFinished is how many seconds after the condition Complete became True the hub
+	// deletes the work. If unset, never.
 	// +optional
 	TTLSecondsAfterFinished *int64 `json:"ttlSecondsAfterFinished,omitempty"`
 }
 
-// SelectivelyOrphan names what stays on the cluster.
+// SelectivelyOrphan selects the objects to retain on the cluster.
 type SelectivelyOrphan struct {
-	// orphaningRules name one object each, exactly.
+	// orphaningRules identify one object each.
 	// +optional
 	OrphaningRules []OrphaningRule `json:"orphaningRules,omitempty"`
 }
 
-// OrphaningRule names one object.
+// OrphaningRule identifies one object.
 type OrphaningRule struct {
 	// group is the API group; empty for the core group.
 	// +optional
 	Group string `json:"group,omitempty"`
-	// resource is the kind's name in URLs, as in deployments.
+	// resource is the plural name of the kind, such as deployments.
 	Resource string `json:"resource"`
-	// namespace is empty for an object that is in none.
+	// namespace of the object; empty if cluster-scoped.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// name is the object's.
+	// name of the object.
 	Name string `json:"name"`
 }
 
-// ResourceIdentifier names objects of one kind.
+// ResourceIdentifier selects objects of one kind.
 type ResourceIdentifier struct {
 	// group is the API group; empty for the core group.
 	// +optional
 	Group string `json:"group,omitempty"`
-	// resource is the kind's name in URLs, as in deployments.
+	// resource is the plural name of the kind, such as deployments.
 	Resource string `json:"resource"`
-	// name is the object's. An asterisk in it stands for any text.
+	// name of the object. An asterisk matches any text.
 	Name string `json:"name"`
-	// namespace is empty for objects that are in none. An asterisk in it stands for any
-	// text.
+	// namespace of the objects; empty if cluster-scoped. An asterisk matches any text.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// ManifestConfigOption says how the manifests that it names are brought, and what is told
-// of them.
+// ManifestConfigOption sets how the matching manifests are applied, and what is reported.
 type ManifestConfigOption struct {
-	// resourceIdentifier names the manifests.
+	// resourceIdentifier selects the manifests.
 	ResourceIdentifier ResourceIdentifier `json:"resourceIdentifier"`
 
-	// feedbackRules say which values of the object the status reports.
+	// feedbackRules select the values of the object to report.
 	// +optional
 	FeedbackRules []FeedbackRule `json:"feedbackRules,omitempty"`
 
-	// feedbackScrapeType is how soon values are reported. An agent of fleetgate reports
-	// all of them by watch, whichever it is. It defaults to Poll.
+	// feedbackScrapeType is how soon values are reported. fleetgate's agent reports all of them by
+	// watch, with either type. Default Poll.
 	// +kubebuilder:default=Poll
 	// +optional
 	FeedbackScrapeType FeedbackScrapeType `json:"feedbackScrapeType,omitempty"`
 
-	// updateStrategy is how the object is written. Empty: Update.
+	// updateStrategy is how the object is written. If unset, Update.
 	// +optional
 	UpdateStrategy *UpdateStrategy `json:"updateStrategy,omitempty"`
 
-	// conditionRules make conditions of the manifest from the object, and conditions of
-	// the work from those of its manifests.
+	// conditionRules compute conditions of the manifest from the object. The work's conditions
+	// summarize them.
 	// +listType=map
 	// +listMapKey=condition
 	// +optional
@@ -184,44 +180,44 @@ type ManifestConfigOption struct {
 type FeedbackScrapeType string
 
 const (
-	// FeedbackPoll reports values from time to time.
+	// FeedbackPoll reports values periodically.
 	FeedbackPoll FeedbackScrapeType = "Poll"
 	// FeedbackWatch reports values when they change.
 	FeedbackWatch FeedbackScrapeType = "Watch"
 )
 
-// ManifestWorkExecutor is who must have the right to do what a work asks for.
+// ManifestWorkExecutor is the account that must have the rights for a work.
 type ManifestWorkExecutor struct {
 	// subject is an account on the cluster.
 	// +optional
 	Subject ManifestWorkExecutorSubject `json:"subject,omitzero"`
 }
 
-// ManifestWorkExecutorSubjectType is a kind of subject.
+// ManifestWorkExecutorSubjectType is the kind of a subject.
 //
 // +kubebuilder:validation:Enum=ServiceAccount
 type ManifestWorkExecutorSubjectType string
 
-// ExecutorSubjectTypeServiceAccount is a ServiceAccount of the cluster, the only kind there is.
+// ExecutorSubjectTypeServiceAccount is a ServiceAccount of the cluster, the only supported kind.
 const ExecutorSubjectTypeServiceAccount ManifestWorkExecutorSubjectType = "ServiceAccount"
 
 // ManifestWorkExecutorSubject is one account.
 type ManifestWorkExecutorSubject struct {
 	// type is ServiceAccount.
 	Type ManifestWorkExecutorSubjectType `json:"type"`
-	// serviceAccount is the account, which need not exist while it needs no right.
+	// serviceAccount is the account. It need not exist if no right is needed.
 	// +optional
 	ServiceAccount *ManifestWorkSubjectServiceAccount `json:"serviceAccount,omitempty"`
 }
 
 // ManifestWorkSubjectServiceAccount is a ServiceAccount of the cluster.
 type ManifestWorkSubjectServiceAccount struct {
-	// namespace is the account's.
+	// namespace of the account.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)$`
 	Namespace string `json:"namespace"`
-	// name is the account's.
+	// name of the account.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)$`
@@ -235,6 +231,5 @@ type ManifestWorkList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 
-	// items are the works.
 	Items []ManifestWork `json:"items"`
 }

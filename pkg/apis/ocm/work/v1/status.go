@@ -5,22 +5,22 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Condition types of a ManifestWork and, the first four, of a manifest.
+// Condition types of a ManifestWork. A manifest has the first four too.
 const (
-	// ConditionApplied is True when the manifest is on the cluster as its strategy wants it.
+	// ConditionApplied is True when the manifest is applied according to its strategy.
 	ConditionApplied = "Applied"
-	// ConditionAvailable is True when the object exists, whatever state it is in.
+	// ConditionAvailable is True when the object exists, in any state.
 	ConditionAvailable = "Available"
-	// ConditionStatusFeedbackSynced is True when all values that rules ask for were looked up.
+	// ConditionStatusFeedbackSynced is True when all values that rules select were read.
 	ConditionStatusFeedbackSynced = "StatusFeedbackSynced"
-	// ConditionComplete, which rules make, is True when the manifest is done: it is not
-	// written any more, and if the work has it the work rests.
+	// ConditionComplete is computed by rules. It is True when the manifest is finished: the agent
+	// does not write it any more. If the work has it, the agent stops processing the work.
 	ConditionComplete = "Complete"
-	// ConditionProgressing and ConditionDegraded are made by rules, for those who roll out.
+	// ConditionProgressing and ConditionDegraded are computed by rules, for rollouts.
 	ConditionProgressing = "Progressing"
-	// ConditionDegraded is True when an update went wrong.
+	// ConditionDegraded is True when an update failed.
 	ConditionDegraded = "Degraded"
-	// ConditionDeleting is True while a deleted work is still there.
+	// ConditionDeleting is True while a deleted work still exists.
 	ConditionDeleting = "Deleting"
 )
 
@@ -30,27 +30,27 @@ const (
 	ReasonManifestApplied = "AppliedManifestComplete"
 	// ReasonManifestNotApplied goes with Applied=False.
 	ReasonManifestNotApplied = "AppliedManifestFailed"
-	// ReasonIgnoreFields goes with Applied=False: fields to ignore cannot be found.
+	// ReasonIgnoreFields goes with Applied=False: a path in ignoreFields cannot be evaluated.
 	ReasonIgnoreFields = "AppliedManifestSSAIgnoreFieldError"
 	// ReasonResourceAvailable goes with Available=True.
 	ReasonResourceAvailable = "ResourceAvailable"
 	// ReasonResourceNotAvailable goes with Available=False.
 	ReasonResourceNotAvailable = "ResourceNotAvailable"
-	// ReasonFetchingFailed goes with Available=Unknown: the cluster did not answer.
+	// ReasonFetchingFailed goes with Available=Unknown: the cluster did not respond.
 	ReasonFetchingFailed = "FetchingResourceFailed"
-	// ReasonIncompleteMeta goes with Available=Unknown: it is not known where to look.
+	// ReasonIncompleteMeta goes with Available=Unknown: the manifest does not identify the object.
 	ReasonIncompleteMeta = "IncompleteResourceMeta"
-	// ReasonNoFeedback goes with StatusFeedbackSynced=True: no rule asks for a value.
+	// ReasonNoFeedback goes with StatusFeedbackSynced=True: no rule selects a value.
 	ReasonNoFeedback = "NoStatusFeedbackSynced"
 	// ReasonFeedbackSynced goes with StatusFeedbackSynced=True.
 	ReasonFeedbackSynced = "StatusFeedbackSynced"
 	// ReasonFeedbackFailed goes with StatusFeedbackSynced=False.
 	ReasonFeedbackFailed = "StatusFeedbackSyncFailed"
-	// ReasonRuleEvaluated goes with a condition that a rule made.
+	// ReasonRuleEvaluated goes with a condition that a rule computed.
 	ReasonRuleEvaluated = "ConditionRuleEvaluated"
-	// ReasonRuleInvalid goes with Unknown: the rule does not fit the object.
+	// ReasonRuleInvalid goes with Unknown: the rule does not match the object.
 	ReasonRuleInvalid = "ConditionRuleInvalid"
-	// ReasonRuleExpressionError goes with False: an expression is wrong.
+	// ReasonRuleExpressionError goes with False: an expression is invalid.
 	ReasonRuleExpressionError = "ConditionRuleExpressionError"
 )
 
@@ -66,74 +66,74 @@ const (
 	ReasonResourcesNotAvailable = "ResourcesNotAvailable"
 	// ReasonResourcesUnknown goes with Available=Unknown.
 	ReasonResourcesUnknown = "ResourcesStatusUnknown"
-	// ReasonRulesAggregated goes with what rules say of all manifests together.
+	// ReasonRulesAggregated goes with conditions that summarize the rules of all manifests.
 	ReasonRulesAggregated = "ConditionRulesAggregated"
 	// ReasonWorkDeleting goes with Deleting=True.
 	ReasonWorkDeleting = "WorkDeleting"
 )
 
-// ManifestWorkStatus is what became of a work.
+// ManifestWorkStatus is the observed state of a work.
 type ManifestWorkStatus struct {
-	// conditions are those of the work.
+	// conditions of the work.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// resourceStatus is what became of each manifest.
+	// resourceStatus is the status of each manifest.
 	// +optional
 	ResourceStatus ManifestResourceStatus `json:"resourceStatus,omitzero"`
 }
 
-// ManifestResourceStatus is what became of each manifest.
+// ManifestResourceStatus is the status of each manifest.
 type ManifestResourceStatus struct {
-	// manifests has an item for each manifest of the spec, in its order.
+	// manifests has an item per manifest of the spec, in the same order.
 	// +optional
 	Manifests []ManifestCondition `json:"manifests,omitempty"`
 }
 
-// ManifestCondition is what became of one manifest.
+// ManifestCondition is the status of one manifest.
 type ManifestCondition struct {
-	// resourceMeta names the object.
+	// resourceMeta identifies the object.
 	ResourceMeta ManifestResourceMeta `json:"resourceMeta"`
 
-	// statusFeedback holds the values that rules ask for.
+	// statusFeedback holds the values that rules select.
 	// +optional
 	StatusFeedback StatusFeedbackResult `json:"statusFeedback,omitzero"`
 
-	// conditions are those of the manifest.
+	// conditions of the manifest.
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions"`
 }
 
-// ManifestResourceMeta names the object of a manifest.
+// ManifestResourceMeta identifies the object of a manifest.
 type ManifestResourceMeta struct {
-	// ordinal is the manifest's place in the spec, from 0.
+	// ordinal is the position of the manifest in the spec, from 0.
 	Ordinal int32 `json:"ordinal"`
-	// group is the API group. What follows is empty if the manifest cannot be read.
+	// group is the API group. It and the following fields are empty if the manifest cannot be read.
 	// +optional
 	Group string `json:"group,omitempty"`
-	// version is the one that the manifest has.
+	// version in the manifest.
 	// +optional
 	Version string `json:"version,omitempty"`
-	// kind is the one that the manifest has.
+	// kind in the manifest.
 	// +optional
 	Kind string `json:"kind,omitempty"`
-	// resource is the kind's name in URLs. Empty: the cluster does not know the kind.
+	// resource is the plural name of the kind. Empty if the cluster does not serve the kind.
 	// +optional
 	Resource string `json:"resource,omitempty"`
-	// name is the object's.
+	// name of the object.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// namespace is the object's. Empty: it is in none.
+	// namespace of the object; empty if cluster-scoped.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 }
 
 // StatusFeedbackResult holds values of an object.
 type StatusFeedbackResult struct {
-	// values are those that rules ask for and the object has.
+	// values that rules select and the object has.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
@@ -142,7 +142,7 @@ type StatusFeedbackResult struct {
 
 // FeedbackValue is a value of an object.
 type FeedbackValue struct {
-	// name is the one that the rule gives it.
+	// name of the value in the rule.
 	Name string `json:"name"`
 	// fieldValue is the value.
 	Value FieldValue `json:"fieldValue"`
@@ -154,30 +154,30 @@ type FeedbackValue struct {
 type ValueType string
 
 const (
-	// ValueInteger is a whole number.
+	// ValueInteger is an integer.
 	ValueInteger ValueType = "Integer"
-	// ValueString is a text.
+	// ValueString is a string.
 	ValueString ValueType = "String"
 	// ValueBoolean is true or false.
 	ValueBoolean ValueType = "Boolean"
-	// ValueJSONRaw is anything else, as JSON.
+	// ValueJSONRaw is any other type, as JSON.
 	ValueJSONRaw ValueType = "JsonRaw"
 )
 
-// FieldValue is a value of the type that it names; the other fields are empty.
+// FieldValue is a value; only the field of its type is set.
 type FieldValue struct {
-	// type says which of the others is set.
+	// type is which of the other fields is set.
 	Type ValueType `json:"type"`
-	// integer is set with type Integer.
+	// integer is the value, for type Integer.
 	// +optional
 	Integer *int64 `json:"integer,omitempty"`
-	// string is set with type String.
+	// string is the value, for type String.
 	// +optional
 	String *string `json:"string,omitempty"`
-	// boolean is set with type Boolean.
+	// boolean is the value, for type Boolean.
 	// +optional
 	Boolean *bool `json:"boolean,omitempty"`
-	// jsonRaw is set with type JsonRaw, and has at most 1024 characters.
+	// jsonRaw is the value, for type JsonRaw; at most 1024 characters.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	JSONRaw *string `json:"jsonRaw,omitempty"`

@@ -9,20 +9,20 @@ package v1
 type UpdateStrategyType string
 
 const (
-	// UpdateStrategyUpdate makes the object what the manifest says; labels, annotations and
-	// owners that others gave it stay.
+	// UpdateStrategyUpdate makes the object match the manifest. Labels, annotations, owners and
+	// finalizers of others stay.
 	UpdateStrategyUpdate UpdateStrategyType = "Update"
-	// UpdateStrategyCreateOnly makes the object if it is not there, and never changes it.
+	// UpdateStrategyCreateOnly creates the object if it does not exist, and never changes it.
 	UpdateStrategyCreateOnly UpdateStrategyType = "CreateOnly"
-	// UpdateStrategyServerSideApply applies the manifest on the API server's side.
+	// UpdateStrategyServerSideApply applies the manifest with server-side apply.
 	UpdateStrategyServerSideApply UpdateStrategyType = "ServerSideApply"
-	// UpdateStrategyReadOnly writes nothing. The object is only reported.
+	// UpdateStrategyReadOnly writes nothing and only reports the object.
 	UpdateStrategyReadOnly UpdateStrategyType = "ReadOnly"
 )
 
 // UpdateStrategy is how an object is written.
 type UpdateStrategy struct {
-	// type is Update, CreateOnly, ServerSideApply or ReadOnly. It defaults to Update.
+	// type is Update, CreateOnly, ServerSideApply or ReadOnly. Default Update.
 	// +kubebuilder:default=Update
 	Type UpdateStrategyType `json:"type"`
 
@@ -31,111 +31,110 @@ type UpdateStrategy struct {
 	ServerSideApply *ServerSideApplyConfig `json:"serverSideApply,omitempty"`
 }
 
-// ServerSideApplyConfig is how a manifest is applied on the API server's side.
+// ServerSideApplyConfig configures server-side apply.
 type ServerSideApplyConfig struct {
-	// force takes fields that other managers hold, instead of failing.
+	// force takes over fields of other managers. Default false: conflicts fail the apply.
 	// +optional
 	Force bool `json:"force,omitempty"`
 
-	// fieldManager is the name under which the fields are held. It begins with work-agent,
-	// which is the default.
+	// fieldManager is the field manager. It must begin with work-agent. Default work-agent.
 	// +kubebuilder:default=work-agent
 	// +kubebuilder:validation:Pattern=`^work-agent`
 	// +optional
 	FieldManager string `json:"fieldManager,omitempty"`
 
-	// ignoreFields are fields of the manifest that are left to others on the cluster.
+	// ignoreFields are fields of the manifest that clients on the cluster can change.
 	// +listType=map
 	// +listMapKey=condition
 	// +optional
 	IgnoreFields []IgnoreField `json:"ignoreFields,omitempty"`
 }
 
-// IgnoreFieldsCondition is when fields are left to others.
+// IgnoreFieldsCondition is when fields are ignored.
 //
 // +kubebuilder:validation:Enum=OnSpokePresent;OnSpokeChange
 type IgnoreFieldsCondition string
 
 const (
-	// IgnoreFieldsOnSpokePresent leaves them once the object is there: they are only
-	// written when it is made.
+	// IgnoreFieldsOnSpokePresent ignores them if the object exists: the agent writes them only when
+	// it creates the object.
 	IgnoreFieldsOnSpokePresent IgnoreFieldsCondition = "OnSpokePresent"
-	// IgnoreFieldsOnSpokeChange leaves changes of them until the manifest is changed.
+	// IgnoreFieldsOnSpokeChange ignores changes of them on the cluster until the manifest changes.
 	IgnoreFieldsOnSpokeChange IgnoreFieldsCondition = "OnSpokeChange"
 )
 
-// IgnoreField names fields that are left to others.
+// IgnoreField selects fields to ignore.
 type IgnoreField struct {
-	// condition is when: OnSpokePresent or OnSpokeChange. It defaults to OnSpokePresent.
+	// condition is OnSpokePresent or OnSpokeChange. Default OnSpokePresent.
 	// +kubebuilder:default=OnSpokePresent
 	Condition IgnoreFieldsCondition `json:"condition"`
 
-	// jsonPaths name fields, such as .spec.replicas. They must not name lists.
+	// jsonPaths select fields, such as .spec.replicas. They must not select lists.
 	// +optional
 	JSONPaths []string `json:"jsonPaths,omitempty"`
 
-	// jsonPointers name fields by RFC 6901, such as /spec/replicas.
+	// jsonPointers select fields by RFC 6901, such as /spec/replicas.
 	// +optional
 	JSONPointers []string `json:"jsonPointers,omitempty"`
 
-	// jqPathExpressions name fields in the language of jq, such as
-	// .spec.template.spec.containers[] | select(.name == "proxy").
+	// jqPathExpressions select fields by jq, such as .spec.template.spec.containers[] |
+	// select(.name == "proxy").
 	// +optional
 	JQPathExpressions []string `json:"jqPathExpressions,omitempty"`
 }
 
-// FeedbackRuleType is where values are found.
+// FeedbackRuleType is how values are selected.
 //
 // +kubebuilder:validation:Enum=WellKnownStatus;JSONPaths
 type FeedbackRuleType string
 
 const (
-	// FeedbackWellKnownStatus is for values that each object of a kind has. There are some
-	// for Deployments, DaemonSets, Jobs and Pods.
+	// FeedbackWellKnownStatus selects predefined values of a kind. They exist for Deployments,
+	// DaemonSets, Jobs and Pods.
 	FeedbackWellKnownStatus FeedbackRuleType = "WellKnownStatus"
-	// FeedbackJSONPaths is for values that paths name.
+	// FeedbackJSONPaths selects values by path.
 	FeedbackJSONPaths FeedbackRuleType = "JSONPaths"
 )
 
-// FeedbackRule says which values of an object are reported.
+// FeedbackRule selects values of an object to report.
 type FeedbackRule struct {
 	// type is WellKnownStatus or JSONPaths.
 	Type FeedbackRuleType `json:"type"`
 
-	// jsonPaths name values, with type JSONPaths.
+	// jsonPaths select values, for type JSONPaths.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	JSONPaths []JSONPath `json:"jsonPaths,omitempty"`
 }
 
-// JSONPath names a value of an object.
+// JSONPath selects a value of an object.
 type JSONPath struct {
-	// name is that of the value in the status.
+	// name of the value in the status.
 	Name string `json:"name"`
 
-	// version is that of the object for which the path is meant. Empty: any.
+	// version of the object to which the path applies. If unset, any.
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// path is a JSONPath as kubectl has them, without braces, such as
+	// path is a JSONPath as in kubectl, without braces, such as
 	// .status.conditions[?(@.type=="Ready")].status.
 	Path string `json:"path"`
 }
 
-// ConditionRuleType is how a condition is found out.
+// ConditionRuleType is how a condition is computed.
 //
 // +kubebuilder:validation:Enum=WellKnownConditions;CEL
 type ConditionRuleType string
 
 const (
-	// ConditionWellKnown is for what is known of a kind: when Jobs and Pods are Complete.
+	// ConditionWellKnown uses the predefined rules of a kind: Complete for Jobs and Pods.
 	ConditionWellKnown ConditionRuleType = "WellKnownConditions"
-	// ConditionCEL is for expressions.
+	// ConditionCEL uses CEL expressions.
 	ConditionCEL ConditionRuleType = "CEL"
 )
 
-// ConditionRule makes a condition from an object.
+// ConditionRule computes a condition from an object.
 //
 // +kubebuilder:validation:XValidation:rule="self.type != 'CEL' || self.condition != \"\"",message="Condition is required for CEL rules"
 type ConditionRule struct {
@@ -145,16 +144,16 @@ type ConditionRule struct {
 	// type is WellKnownConditions or CEL.
 	Type ConditionRuleType `json:"type"`
 
-	// celExpressions are true or false of the variable object. The condition is True if
-	// all of them are.
+	// celExpressions on the variable object. The condition is True if all are true.
 	// +optional
 	CELExpressions []string `json:"celExpressions,omitempty"`
 
-	// message is that of the condition. Empty: one that names it.
+	// message of the condition. If unset, one that names the condition.
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// messageExpression makes the message instead, of the variables object and result.
+	// messageExpression computes the message from the variables object and result; it overrides
+	// message.
 	// +optional
 	MessageExpression string `json:"messageExpression,omitempty"`
 }

@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 is the newest kind of the API group work.open-cluster-management.io:
+// Package v1alpha1 holds the v1alpha1 kind of the API group work.open-cluster-management.io:
 // ManifestWorks for all clusters of a Placement.
 //
 // +kubebuilder:object:generate=true

@@ -11,29 +11,29 @@ import (
 )
 
 const (
-	// ManifestWorkReplicaSetFinalizer is on every ManifestWorkReplicaSet until its
-	// ManifestWorks are deleted.
+	// ManifestWorkReplicaSetFinalizer is on every ManifestWorkReplicaSet until its ManifestWorks
+	// are deleted.
 	ManifestWorkReplicaSetFinalizer = "work.open-cluster-management.io/manifest-work-cleanup"
-	// ReplicaSetLabel is on ManifestWorks that were made for a ManifestWorkReplicaSet:
-	// its namespace, a dot and its name.
+	// ReplicaSetLabel is on the ManifestWorks of a ManifestWorkReplicaSet. Its value is the
+	// namespace, a dot and the name of the ManifestWorkReplicaSet.
 	ReplicaSetLabel = "work.open-cluster-management.io/manifestworkreplicaset"
-	// PlacementNameLabel is on these too: the name of the Placement.
+	// PlacementNameLabel is on the ManifestWorks of a ManifestWorkReplicaSet. Its value is the name
+	// of the Placement.
 	PlacementNameLabel = "work.open-cluster-management.io/placementname"
-	// GivenAtAnnotation is when such a ManifestWork got the template that it has, in
-	// RFC 3339: how long a cluster takes counts from there.
+	// GivenAtAnnotation is on the ManifestWorks of a ManifestWorkReplicaSet. Its value is when (RFC
+	// 3339) the ManifestWork got its current template. The progress deadline counts from there.
 	GivenAtAnnotation = "fleetgate.io/given-at"
 )
 
 // Condition types of a ManifestWorkReplicaSet.
 const (
-	// ConditionPlacementVerified is True when its Placements are there and have decided for
-	// clusters.
+	// ConditionPlacementVerified is True when its Placements exist and have selected clusters.
 	ConditionPlacementVerified = "PlacementVerified"
-	// ConditionPlacementRolledOut is True when all of these have what the template says,
-	// and say that it went well.
+	// ConditionPlacementRolledOut is True when all of these clusters have the current template and
+	// report success.
 	ConditionPlacementRolledOut = "PlacementRolledOut"
-	// ConditionManifestworkApplied is True when all ManifestWorks are Available, and none
-	// is Progressing or Degraded.
+	// ConditionManifestworkApplied is True when all ManifestWorks are Available, and none is
+	// Progressing or Degraded.
 	ConditionManifestworkApplied = "ManifestworkApplied"
 )
 
@@ -43,10 +43,10 @@ const (
 	ReasonAsExpected = "AsExpected"
 	// ReasonNotAsExpected goes with False.
 	ReasonNotAsExpected = "NotAsExpected"
-	// ReasonPlacementDecisionNotFound goes with PlacementVerified=False: a Placement is
-	// not there.
+	// ReasonPlacementDecisionNotFound goes with PlacementVerified=False: a Placement does not
+	// exist.
 	ReasonPlacementDecisionNotFound = "PlacementDecisionNotFound"
-	// ReasonPlacementDecisionEmpty goes with False: no cluster was decided for.
+	// ReasonPlacementDecisionEmpty goes with False: no cluster was selected.
 	ReasonPlacementDecisionEmpty = "PlacementDecisionEmpty"
 	// ReasonProgressing and ReasonComplete go with PlacementRolledOut.
 	ReasonProgressing = "Progressing"
@@ -54,26 +54,26 @@ const (
 	ReasonComplete = "Complete"
 	// ReasonProcessing goes with ManifestworkApplied=False: some are Progressing.
 	ReasonProcessing = "Processing"
-	// ReasonInvalidManifestWorkName goes with ManifestworkApplied=False: the namespace and
-	// name of the ManifestWorkReplicaSet make no label of its ManifestWorks.
+	// ReasonInvalidManifestWorkName goes with ManifestworkApplied=False: the namespace and name of
+	// the ManifestWorkReplicaSet do not fit into a label value.
 	ReasonInvalidManifestWorkName = "InvalidManifestWorkName"
 )
 
-// CascadeDeletionPolicy is which goes first, a ManifestWorkReplicaSet or its ManifestWorks.
+// CascadeDeletionPolicy is the order of deletion of a ManifestWorkReplicaSet and its ManifestWorks.
 //
 // +kubebuilder:validation:Enum=Background;Foreground
 type CascadeDeletionPolicy string
 
 const (
-	// CascadeBackground lets the ManifestWorkReplicaSet go as soon as its ManifestWorks
-	// are being deleted.
+	// CascadeBackground removes the ManifestWorkReplicaSet as soon as its ManifestWorks are being
+	// deleted.
 	CascadeBackground CascadeDeletionPolicy = "Background"
 	// CascadeForeground keeps it until they are gone.
 	CascadeForeground CascadeDeletionPolicy = "Foreground"
 )
 
-// ManifestWorkReplicaSet makes a ManifestWork for each cluster that Placements have
-// decided for, in the cluster's namespace.
+// ManifestWorkReplicaSet creates a ManifestWork for each cluster that its Placements select, in the
+// cluster's namespace.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,shortName=mwrs
@@ -87,42 +87,42 @@ type ManifestWorkReplicaSet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what clusters are to have, and which.
+	// spec is the desired state.
 	// +optional
 	Spec ManifestWorkReplicaSetSpec `json:"spec,omitzero"`
-	// status is what became of it.
+	// status is the observed state.
 	// +optional
 	Status ManifestWorkReplicaSetStatus `json:"status,omitzero"`
 }
 
-// ManifestWorkReplicaSetSpec is what clusters are to have, and which.
+// ManifestWorkReplicaSetSpec is the template of the ManifestWorks, and their clusters.
 type ManifestWorkReplicaSetSpec struct {
 	// manifestWorkTemplate is the spec of each ManifestWork.
 	// +optional
 	ManifestWorkTemplate workv1.ManifestWorkSpec `json:"manifestWorkTemplate,omitzero"`
-	// placementRefs name Placements of the same namespace. A cluster that several decide
-	// for has a ManifestWork for each.
+	// placementRefs name Placements of the same namespace. A cluster that several Placements select
+	// gets a ManifestWork for each.
 	// +kubebuilder:validation:MinItems=1
 	PlacementRefs []LocalPlacementReference `json:"placementRefs"`
-	// cascadeDeletionPolicy is whether the ManifestWorkReplicaSet goes before its
-	// ManifestWorks, Background, or after them, Foreground. It defaults to Background.
+	// cascadeDeletionPolicy is Background, to remove the ManifestWorkReplicaSet before its
+	// ManifestWorks, or Foreground, to remove it after them. Default Background.
 	// +kubebuilder:default=Background
 	// +kubebuilder:validation:Required
 	CascadeDeletionPolicy CascadeDeletionPolicy `json:"cascadeDeletionPolicy,omitempty"`
 }
 
-// LocalPlacementReference names a Placement, and says how its clusters are come to.
+// LocalPlacementReference names a Placement, and sets the rollout to its clusters.
 type LocalPlacementReference struct {
-	// name is the Placement's.
+	// name of the Placement.
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
-	// rolloutStrategy is in which order, and how fast.
+	// rolloutStrategy is the order and pace of the rollout.
 	// +kubebuilder:default={type: All, all: {progressDeadline: None}}
 	// +optional
 	RolloutStrategy clusterv1alpha1.RolloutStrategy `json:"rolloutStrategy,omitzero"`
 }
 
-// ManifestWorkReplicaSetStatus is what became of a ManifestWorkReplicaSet.
+// ManifestWorkReplicaSetStatus is the observed state of a ManifestWorkReplicaSet.
 type ManifestWorkReplicaSetStatus struct {
 	// conditions are PlacementVerified, PlacementRolledOut and ManifestworkApplied.
 	// +listType=map
@@ -132,41 +132,40 @@ type ManifestWorkReplicaSetStatus struct {
 	// summary counts the ManifestWorks of all Placements.
 	// +optional
 	Summary ManifestWorkReplicaSetSummary `json:"summary"`
-	// placementSummary counts those of each, in the order of the spec.
+	// placementSummary counts the ManifestWorks of each Placement, in the order of the spec.
 	// +optional
 	PlacementsSummary []PlacementSummary `json:"placementSummary,omitempty"`
 }
 
 // PlacementSummary counts the ManifestWorks of one Placement.
 type PlacementSummary struct {
-	// name is the Placement's.
+	// name of the Placement.
 	// +optional
 	Name string `json:"name"`
-	// availableDecisionGroups says how many decision groups the Placement has, how many
-	// clusters have what the template says now, and how many were chosen, as in
-	// 2 (3 / 5 clusters applied).
+	// availableDecisionGroups has the number of decision groups of the Placement, of clusters with
+	// the current template, and of selected clusters, such as 2 (3 / 5 clusters applied).
 	// +optional
 	AvailableDecisionGroups string `json:"availableDecisionGroups"`
-	// summary has the total of those that are as the template says now.
+	// summary counts the ManifestWorks; total is those with the current template.
 	// +optional
 	Summary ManifestWorkReplicaSetSummary `json:"summary"`
 }
 
 // ManifestWorkReplicaSetSummary counts ManifestWorks.
 type ManifestWorkReplicaSetSummary struct {
-	// total are those that are as the template says now.
+	// total is how many have the current template.
 	// +optional
 	Total int `json:"total"`
-	// progressing are those with condition Progressing=True.
+	// progressing is how many have condition Progressing=True.
 	// +optional
 	Progressing int `json:"progressing"`
-	// available are those with condition Available=True.
+	// available is how many have condition Available=True.
 	// +optional
 	Available int `json:"available"`
-	// degraded are those with condition Degraded=True.
+	// degraded is how many have condition Degraded=True.
 	// +optional
 	Degraded int `json:"degraded"`
-	// applied are those with condition Applied=True.
+	// applied is how many have condition Applied=True.
 	// +optional
 	Applied int `json:"applied"`
 	// desiredTotal is not written.
@@ -183,6 +182,5 @@ type ManifestWorkReplicaSetSummary struct {
 type ManifestWorkReplicaSetList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
-	// items are the sets.
-	Items []ManifestWorkReplicaSet `json:"items"`
+	Items           []ManifestWorkReplicaSet `json:"items"`
 }

@@ -42,13 +42,13 @@ func schema_pkg_apis_gateway_v1alpha1_ClusterAccess(ref common.ReferenceCallback
 				Properties: map[string]spec.Schema{
 					"endpoint": {
 						SchemaProps: spec.SchemaProps{
-							Description: "endpoint is where the member's API server is. Empty until it is known.",
+							Description: "endpoint of the member's API server. Unset until known.",
 							Ref:         ref(v1alpha1.ClusterEndpoint{}.OpenAPIModelName()),
 						},
 					},
 					"credential": {
 						SchemaProps: spec.SchemaProps{
-							Description: "credential is what kind of credential the gateway uses, and never the credential itself. Empty until there is one.",
+							Description: "credential is the kind of credential that the gateway uses, never the credential itself. Unset until there is one.",
 							Ref:         ref(v1alpha1.ClusterAccessCredential{}.OpenAPIModelName()),
 						},
 					},
@@ -64,7 +64,7 @@ func schema_pkg_apis_gateway_v1alpha1_ClusterAccessCredential(ref common.Referen
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ClusterAccessCredential is what kind of credential the gateway uses.",
+				Description: "ClusterAccessCredential is the kind of credential that the gateway uses.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"type": {
@@ -86,12 +86,12 @@ func schema_pkg_apis_gateway_v1alpha1_ClusterEndpoint(ref common.ReferenceCallba
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ClusterEndpoint is where a member's API server is.",
+				Description: "ClusterEndpoint is the endpoint of a member's API server.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "type is Const for an address, ClusterProxy for a tunnel.",
+							Description: "type is Const for a fixed address or ClusterProxy for a tunnel.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -99,7 +99,7 @@ func schema_pkg_apis_gateway_v1alpha1_ClusterEndpoint(ref common.ReferenceCallba
 					},
 					"const": {
 						SchemaProps: spec.SchemaProps{
-							Description: "const is the address, if type is Const.",
+							Description: "const is the address, for type Const.",
 							Ref:         ref(v1alpha1.ClusterEndpointConst{}.OpenAPIModelName()),
 						},
 					},
@@ -116,7 +116,7 @@ func schema_pkg_apis_gateway_v1alpha1_ClusterEndpointConst(ref common.ReferenceC
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ClusterEndpointConst is an address that is known beforehand.",
+				Description: "ClusterEndpointConst is a fixed address.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"address": {
@@ -134,21 +134,21 @@ func schema_pkg_apis_gateway_v1alpha1_ClusterEndpointConst(ref common.ReferenceC
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "caBundle are the PEM certificates with which to verify it.",
+							Description: "caBundle is the PEM certificates that verify it.",
 							Type:        []string{"string"},
 							Format:      "byte",
 						},
 					},
 					"insecure": {
 						SchemaProps: spec.SchemaProps{
-							Description: "insecure is true if it is not verified at all. Empty means false.",
+							Description: "insecure disables verification. Default false.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"proxy-url": {
 						SchemaProps: spec.SchemaProps{
-							Description: "proxy-url is the proxy through which to reach it. Empty means directly.",
+							Description: "proxy-url is the proxy to use. If unset, none.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -164,7 +164,7 @@ func schema_pkg_apis_gateway_v1alpha1_ClusterGateway(ref common.ReferenceCallbac
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ClusterGateway is the way into one member. Its name is the member's.",
+				Description: "ClusterGateway is the access to one member through the gateway. It has the member's name.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -196,7 +196,7 @@ func schema_pkg_apis_gateway_v1alpha1_ClusterGateway(ref common.ReferenceCallbac
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "status is whether the member would answer.",
+							Description: "status is whether the member is reachable.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.ClusterGatewayStatus{}.OpenAPIModelName()),
 						},
@@ -238,8 +238,7 @@ func schema_pkg_apis_gateway_v1alpha1_ClusterGatewayList(ref common.ReferenceCal
 					},
 					"items": {
 						SchemaProps: spec.SchemaProps{
-							Description: "items are the gateways.",
-							Type:        []string{"array"},
+							Type: []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
@@ -262,7 +261,7 @@ func schema_pkg_apis_gateway_v1alpha1_ClusterGatewayProxyOptions(ref common.Refe
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ClusterGatewayProxyOptions are the options of a request into a member.",
+				Description: "ClusterGatewayProxyOptions are the options of a request to a member.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -281,7 +280,7 @@ func schema_pkg_apis_gateway_v1alpha1_ClusterGatewayProxyOptions(ref common.Refe
 					},
 					"path": {
 						SchemaProps: spec.SchemaProps{
-							Description: "path is the path on the member's API server, with its leading slash. Empty means the root.",
+							Description: "path on the member's API server, with a leading slash. If unset, the root.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -301,7 +300,7 @@ func schema_pkg_apis_gateway_v1alpha1_ClusterGatewaySpec(ref common.ReferenceCal
 				Properties: map[string]spec.Schema{
 					"provider": {
 						SchemaProps: spec.SchemaProps{
-							Description: "provider names who runs the cluster. Empty means unknown.",
+							Description: "provider of the cluster. If unset, unknown.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -326,7 +325,7 @@ func schema_pkg_apis_gateway_v1alpha1_ClusterGatewayStatus(ref common.ReferenceC
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ClusterGatewayStatus is whether a member would answer.",
+				Description: "ClusterGatewayStatus is whether a member is reachable.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"healthy": {
@@ -339,7 +338,7 @@ func schema_pkg_apis_gateway_v1alpha1_ClusterGatewayStatus(ref common.ReferenceC
 					},
 					"healthyReason": {
 						SchemaProps: spec.SchemaProps{
-							Description: "healthyReason is one word for why not. Empty if it is healthy.",
+							Description: "healthyReason is the cause, as one word. Empty if healthy.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -354,7 +353,7 @@ func schema_pkg_apis_tunnel_v1alpha1_Tunnel(ref common.ReferenceCallback) common
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Tunnel is the way from the hub into one member. Its name is the member's.",
+				Description: "Tunnel is the connection from the hub to one member. It has the member's name.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -379,7 +378,7 @@ func schema_pkg_apis_tunnel_v1alpha1_Tunnel(ref common.ReferenceCallback) common
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "status says whether the member is connected.",
+							Description: "status is whether the member is connected.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(tunnelv1alpha1.TunnelStatus{}.OpenAPIModelName()),
 						},
@@ -421,8 +420,7 @@ func schema_pkg_apis_tunnel_v1alpha1_TunnelList(ref common.ReferenceCallback) co
 					},
 					"items": {
 						SchemaProps: spec.SchemaProps{
-							Description: "items are the tunnels.",
-							Type:        []string{"array"},
+							Type: []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
@@ -445,7 +443,7 @@ func schema_pkg_apis_tunnel_v1alpha1_TunnelProxyOptions(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TunnelProxyOptions are the options of a request to open a tunnel.",
+				Description: "TunnelProxyOptions are the options of a request that opens a tunnel.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -464,7 +462,7 @@ func schema_pkg_apis_tunnel_v1alpha1_TunnelProxyOptions(ref common.ReferenceCall
 					},
 					"path": {
 						SchemaProps: spec.SchemaProps{
-							Description: "path is what the request has after the subresource. Opening a tunnel has nothing there.",
+							Description: "path after the subresource. Empty when a tunnel is opened.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -479,7 +477,7 @@ func schema_pkg_apis_tunnel_v1alpha1_TunnelStatus(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TunnelStatus says whether a member is connected.",
+				Description: "TunnelStatus is whether a member is connected.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"connected": {
