@@ -17,8 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"fleetgate.io/fleetgate/pkg/apiserver/memberconfig"
 	"fleetgate.io/fleetgate/pkg/inspect/overview"
-	"fleetgate.io/fleetgate/pkg/kube/memberconfig"
 )
 
 // maxRows limits the objects of a page.

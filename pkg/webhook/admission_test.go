@@ -14,7 +14,7 @@ import (
 
 func TestOnlyTheChosenPartsAreInstalled(t *testing.T) {
 	const always, limit, placements, rails, confirmed, answered = "member-secrets", "gateway-account", "deliveries", "selected-workloads",
-		"confirm-delete-placements", ValidatingConfiguration
+		"confirm-delete-placements", policies.ValidatingConfiguration
 	all := []string{always, limit, placements, rails, confirmed, answered}
 	chosen := func(change func(*Admission)) Admission {
 		a := Admission{GuardRails: policies.GuardRailsSelected, ConfirmDelete: policies.ConfirmDeleteWarn, Fleet: true, Reviewed: true}

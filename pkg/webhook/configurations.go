@@ -13,12 +13,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/webhook/intake"
-)
-
-// Names of the configurations, as the public API's users know them.
-const (
-	MutatingConfiguration   = "fleet-mutating-webhook-configuration"
-	ValidatingConfiguration = "fleet-validating-webhook-configuration"
+	"fleetgate.io/fleetgate/pkg/webhook/policies"
 )
 
 // timeoutSeconds is how long the API server waits for an answer.
@@ -38,15 +33,6 @@ type Endpoint struct {
 	// TrustAuthors says on the configuration that authors are not asked there.
 	TrustAuthors bool
 }
-
-// AnnotationAuthors is on ValidatingConfiguration and says whether the gateway asks what
-// the authors of placements and overrides may have delivered: AuthorsAsked or
-// AuthorsTrusted.
-const (
-	AnnotationAuthors = "fleetgate.io/authors"
-	AuthorsAsked      = "asked"
-	AuthorsTrusted    = "trusted"
-)
 
 // aggregatedPort is the port of Service default/kubernetes that API servers resolve to
 // themselves.
@@ -98,7 +84,7 @@ func ownKinds() []ownKind {
 func Configurations(endpoint Endpoint) []client.Object {
 	completing := &admissionregistrationv1.MutatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "MutatingWebhookConfiguration"},
-		ObjectMeta: metav1.ObjectMeta{Name: MutatingConfiguration},
+		ObjectMeta: metav1.ObjectMeta{Name: policies.MutatingConfiguration},
 		Webhooks: []admissionregistrationv1.MutatingWebhook{
 			mutating(endpoint, "ClusterResourcePlacement", "clusterresourceplacements", "fleet.clusterresourceplacementv1beta1.mutating"),
 			mutating(endpoint, "ResourcePlacement", "resourceplacements", "fleet.resourceplacementv1beta1.mutating"),
@@ -106,10 +92,10 @@ func Configurations(endpoint Endpoint) []client.Object {
 	}
 	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},
-		ObjectMeta: metav1.ObjectMeta{Name: ValidatingConfiguration, Annotations: map[string]string{AnnotationAuthors: AuthorsAsked}},
+		ObjectMeta: metav1.ObjectMeta{Name: policies.ValidatingConfiguration, Annotations: map[string]string{policies.AnnotationAuthors: policies.AuthorsAsked}},
 	}
 	if endpoint.TrustAuthors {
-		validating.Annotations[AnnotationAuthors] = AuthorsTrusted
+		validating.Annotations[policies.AnnotationAuthors] = policies.AuthorsTrusted
 	}
 	for _, own := range ownKinds() {
 		validating.Webhooks = append(validating.Webhooks, own.validating(endpoint))

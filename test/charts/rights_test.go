@@ -211,7 +211,7 @@ func TestTheGatewayWritesItsOwnPoliciesOnly(t *testing.T) {
 	}
 	want := map[string][]string{
 		"validatingadmissionpolicies":     own,
-		"mutatingwebhookconfigurations":   {webhook.MutatingConfiguration, webhook.ValidatingConfiguration, immutability.Configuration},
+		"mutatingwebhookconfigurations":   {policies.MutatingConfiguration, policies.ValidatingConfiguration, immutability.Configuration},
 		"validatingwebhookconfigurations": {webhook.ManifestWorkConfiguration, webhook.ReplicaSetConfiguration},
 	}
 	if diff := cmp.Diff(want, named); diff != "" {

@@ -64,7 +64,6 @@ var jsonOtherwise = map[string]string{
 	"pkg/placement/helmchart/process.go":                "it reads what a process of ours says, of which its caller keeps a bounded part",
 	"pkg/placement/helmchart/engine/serve.go":           "it runs in a process of its own, with limits of time and memory",
 	"pkg/placement/helmchart/engine/documents.go":       "it runs in a process of its own, with limits of time and memory",
-	"pkg/placement/simulate/parse.go":                   "it reads a file of whoever runs the command, on their own machine",
 	"pkg/serviceaccount/agent/impersonation/grants.go":  ofFew,
 	"pkg/tunnel/info.go":                                ofFew,
 	"pkg/tunnel/hub.go":                                 ofFew,

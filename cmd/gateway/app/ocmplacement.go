@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -37,7 +38,7 @@ func (g *gateway) debugPlacements() func(authorizer.UnconditionalAuthorizer) htt
 		return nil
 	}
 	return func(may authorizer.UnconditionalAuthorizer) http.Handler {
-		return &scheduler.Debugger{Reader: g.direct, Clock: clock.RealClock{}, May: may}
+		return &scheduler.Debugger{Reader: g.direct, Clock: clock.RealClock{}, May: may, User: apirequest.UserFrom}
 	}
 }
 

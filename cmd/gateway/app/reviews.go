@@ -20,6 +20,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/webhook"
 	"fleetgate.io/fleetgate/pkg/webhook/immutability"
 	"fleetgate.io/fleetgate/pkg/webhook/intake"
+	"fleetgate.io/fleetgate/pkg/webhook/policies"
 	"fleetgate.io/fleetgate/pkg/webhook/serving"
 )
 
@@ -42,8 +43,8 @@ func newReviews(config *options.Config, direct client.Client, certificates *serv
 		reviews.Handover = &intake.Handover{
 			Hub: direct, Namespace: config.Hub.Namespace, Service: config.Serving.Service, Port: int32(config.Serving.WebhookPort),
 			ServerName: config.Serving.ServerName(config.Hub.Namespace),
-			Mutating:   []string{webhook.MutatingConfiguration},
-			Validating: []string{webhook.ValidatingConfiguration, immutability.Configuration},
+			Mutating:   []string{policies.MutatingConfiguration},
+			Validating: []string{policies.ValidatingConfiguration, immutability.Configuration},
 			Clock:      clock.RealClock{},
 		}
 		if config.Parts.ServesOCM(options.OCMRegistration) {

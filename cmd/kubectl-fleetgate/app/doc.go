@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plugin has the commands of `kubectl fleetgate`, one per file. They use kubectl's flags,
+// Package app has the commands of `kubectl fleetgate`, one per file. They use kubectl's flags,
 // printers and completion. The plugin has no permissions of its own: it reads and writes the hub
 // with the user's kubeconfig.
 //

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"fleetgate.io/fleetgate/pkg/kube/memberconfig"
+	"fleetgate.io/fleetgate/pkg/apiserver/memberconfig"
 )
 
 type kubeconfigOptions struct {

@@ -25,8 +25,8 @@ import (
 	"k8s.io/kubectl/pkg/cmd/top"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 
+	"fleetgate.io/fleetgate/pkg/apiserver/memberconfig"
 	"fleetgate.io/fleetgate/pkg/inspect/overview"
-	"fleetgate.io/fleetgate/pkg/kube/memberconfig"
 	"fleetgate.io/fleetgate/pkg/kube/nearest"
 )
 

@@ -19,8 +19,8 @@ import (
 	"k8s.io/utils/clock"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/apiserver/memberconfig"
 	"fleetgate.io/fleetgate/pkg/inspect/overview"
-	"fleetgate.io/fleetgate/pkg/kube/memberconfig"
 )
 
 // pollInterval is how often a waiting command checks its condition.

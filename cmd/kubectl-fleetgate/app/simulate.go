@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"fleetgate.io/fleetgate/pkg/inspect/overview"
+	"fleetgate.io/fleetgate/pkg/inspect/simulate"
 	"fleetgate.io/fleetgate/pkg/placement/scheduler"
-	"fleetgate.io/fleetgate/pkg/placement/simulate"
 )
 
 type simulateOptions struct {

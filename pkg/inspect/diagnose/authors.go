@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/webhook"
+	"fleetgate.io/fleetgate/pkg/webhook/policies"
 )
 
 // authors lists the placements whose author was not checked, and those with resources that were left
@@ -61,13 +61,13 @@ func authorRows(placement placementv1beta1.PlacementObject) []row {
 // authorCheck reports whether the gateway checks the permissions of authors.
 func (r *Reporter) authorCheck(ctx context.Context) (string, error) {
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	err := r.Hub.Get(ctx, client.ObjectKey{Name: webhook.ValidatingConfiguration}, configuration)
+	err := r.Hub.Get(ctx, client.ObjectKey{Name: policies.ValidatingConfiguration}, configuration)
 	switch {
 	case apierrors.IsNotFound(err):
-		return fmt.Sprintf("author check disabled: ValidatingWebhookConfiguration %s does not exist", webhook.ValidatingConfiguration), nil
+		return fmt.Sprintf("author check disabled: ValidatingWebhookConfiguration %s does not exist", policies.ValidatingConfiguration), nil
 	case err != nil:
 		return "", err
-	case configuration.Annotations[webhook.AnnotationAuthors] == webhook.AuthorsAsked:
+	case configuration.Annotations[policies.AnnotationAuthors] == policies.AuthorsAsked:
 		return "author check enabled", nil
 	}
 	return "author check disabled: the gateway runs with --authorize-authors=off, or does not support the check", nil

@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hub reads the hub for the kubectl plugin and the console, as the user: members with
+// Package overview reads the hub for the kubectl plugin and the console, as the user: members with
 // their tunnels, placements, bindings and Works. Each question takes a few requests, independent
 // of the number of members.
 package overview
@@ -34,7 +34,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/kube/memberconfig"
+	"fleetgate.io/fleetgate/pkg/apiserver/memberconfig"
 	"fleetgate.io/fleetgate/pkg/kube/nearest"
 )
 

@@ -19,11 +19,11 @@ import (
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/apiserver/memberconfig"
 	"fleetgate.io/fleetgate/pkg/inspect/explain"
-	"fleetgate.io/fleetgate/pkg/kube/memberconfig"
+	"fleetgate.io/fleetgate/pkg/inspect/simulate"
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 	"fleetgate.io/fleetgate/pkg/placement/scheduler"
-	"fleetgate.io/fleetgate/pkg/placement/simulate"
 )
 
 // WhyPlacement reads the facts about a placement, or about a placement on one member, without the

@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package expression compiles and runs what users write in CEL about one object: which
+// Package boundedcel compiles and runs what users write in CEL about one object: which
 // clusters a placement is for, which conditions a manifest has.
 //
 // A [Compiler] knows the functions that API servers have in such expressions, and whatever

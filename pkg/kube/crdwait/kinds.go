@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package awaited waits for what another product may bring to the hub: kinds that it does
+// Package crdwait waits for what another product may bring to the hub: kinds that it does
 // not serve yet.
 package crdwait
 
@@ -10,13 +10,12 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-
-	"fleetgate.io/fleetgate/pkg/work/engine/availability"
 )
 
 // kindsPoll is how often the hub is asked for kinds that it does not serve yet.
@@ -95,8 +94,8 @@ func (k *Kinds) missing(ctx context.Context) (string, error) {
 		if client.IgnoreNotFound(err) != nil {
 			return "", fmt.Errorf("looking for CustomResourceDefinition %s: %w", name, err)
 		}
-		if err != nil || availability.OfCustomResourceDefinition(definition).State != availability.Available {
-			//lint:ignore nilerr It is not there: that is an answer.
+		if err != nil || !apihelpers.IsCRDConditionTrue(definition, apiextensionsv1.Established) {
+			//lint:ignore nilerr A definition that does not exist is a result.
 			return name, nil
 		}
 	}

@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compact makes the objects in caches smaller without changing what they say. A hub's
+// Package intern makes the objects in caches smaller without changing what they say. A hub's
 // caches hold tens of thousands of objects that say the same in most of their strings: types,
 // reasons and messages of conditions, labels, owners, namespaces. Each was read on its own, so
 // each has its own copies, and its lists have room for elements that never came.

@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package byname reads one object of whatever kind, as a list of one.
+// Package listget reads one object of whatever kind, as a list of one.
 //
 // Anything on the hub can be placed, looked up or reported on, so the gateway reads
 // kinds that nobody knows beforehand. The right to get everything would be more than

@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metawatch keeps one watch of metadata for each resource of an API server that
+// Package metainformer keeps one watch of metadata for each resource of an API server that
 // somebody needs just now.
 //
 // A [Set] is told which resources are needed, and starts and stops watches until it has

@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ownwrites has the client of controllers that count on what they wrote: it reads
+// Package readyourwrites has the client of controllers that count on what they wrote: it reads
 // from a manager's cache, and waits there until the cache has seen all that was written
 // through it.
 //

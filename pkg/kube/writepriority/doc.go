@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package precedence has the gateway's writes made in the order in which others wait for them.
+// Package writepriority has the gateway's writes made in the order in which others wait for them.
 //
 // A hub to which many members come, or many placements, is busy writing, and all that is
 // written at the same time takes longer by each other: what the first members get would hold up

@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package family finds a placement and what was derived from it: policy
+// Package objects finds a placement and what was derived from it: policy
 // snapshots, resource snapshots and bindings, of either scope.
 //
 // A placement is known by its namespace and name; without a namespace it is a

@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package trouble reads in a placement's status why it is not where it is wanted: the
+// Package problems reads in a placement's status why it is not where it is wanted: the
 // member, the object and the sentence that the status has somewhere in its lists. Events,
 // `gateway diagnose` and people who are called at night start from there.
 package problems

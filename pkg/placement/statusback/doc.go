@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reportback brings the status that a placed resource has on its member
+// Package statusback brings the status that a placed resource has on its member
 // back into the resource on the hub, for placements whose strategy asks for it
 // (reportBackStrategy Mirror to OriginalResource). It is the controller
 // placement.reportback.

@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rules holds the admission rules of our own kinds as functions of
+// Package validation holds the admission rules of our own kinds as functions of
 // values: they run without a server, and handlers in pkg/webhook only call them.
 //
 // What a schema or a CEL rule in the CustomResourceDefinition can say is said

@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hold is about what stays on a member since its hub went back to an earlier state:
+// Package retention is about what stays on a member since its hub went back to an earlier state:
 // nobody has said that it is to go. What asked for it may be a Work, a ManifestWork or a
 // ManagedServiceAccount; all are held in one way:
 //

@@ -21,6 +21,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/webhook"
+	"fleetgate.io/fleetgate/pkg/webhook/policies"
 )
 
 const answer = placementv1beta1.AuthorMayAnnotation
@@ -278,7 +279,7 @@ var _ = Describe("A placement is no way around RBAC", func() {
 		Eventually(func() error {
 			return author.Create(ctx, author.placing(selecting("v1", "ConfigMap", "settings")), client.DryRunAll)
 		}).Should(Succeed())
-		Expect(masters.Delete(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhook.MutatingConfiguration}})).To(Succeed())
+		Expect(masters.Delete(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: policies.MutatingConfiguration}})).To(Succeed())
 		Eventually(func() error {
 			return author.Create(ctx, author.placing(selecting("v1", "ConfigMap", "settings")), client.DryRunAll)
 		}).
@@ -291,7 +292,7 @@ var _ = Describe("A placement is no way around RBAC", func() {
 	})
 
 	It("does not lose the answer to who may bypass the webhook", func(ctx SpecContext) {
-		Expect(masters.Delete(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhook.MutatingConfiguration}})).To(Succeed())
+		Expect(masters.Delete(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: policies.MutatingConfiguration}})).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
 			gateway.want(ctx)
 			Expect(gateway.installer.InstallServing(ctx)).To(Succeed())

@@ -162,7 +162,7 @@ func newGateway(ctx context.Context) *runningGateway {
 	}
 	g.handover = &intake.Handover{
 		Hub: g.client, Namespace: clusterv1beta1.SystemNamespace, Service: service, Port: int32(g.port), ServerName: serviceName,
-		Mutating: []string{webhook.MutatingConfiguration}, Validating: []string{webhook.ValidatingConfiguration}, Clock: clock.RealClock{},
+		Mutating: []string{policies.MutatingConfiguration}, Validating: []string{policies.ValidatingConfiguration}, Clock: clock.RealClock{},
 	}
 	Expect(g.installer.InstallBase(ctx)).To(Succeed())
 	Expect(g.installer.InstallDefinitions(ctx)).To(Succeed())

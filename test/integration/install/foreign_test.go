@@ -23,6 +23,7 @@ import (
 
 	"fleetgate.io/fleetgate/pkg/install"
 	"fleetgate.io/fleetgate/pkg/webhook"
+	"fleetgate.io/fleetgate/pkg/webhook/policies"
 )
 
 var _ = Describe("Meeting another product", func() {
@@ -118,7 +119,7 @@ var _ = Describe("Meeting another product", func() {
 
 	It("does not take webhook configurations from a product that runs", func(ctx SpecContext) {
 		theirs := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{
-			Name: webhook.ValidatingConfiguration, Labels: map[string]string{"admissions.enforcer/disabled": "true"},
+			Name: policies.ValidatingConfiguration, Labels: map[string]string{"admissions.enforcer/disabled": "true"},
 		}}
 		holdLease(ctx, "fleet-system", "136224848560.hub.fleet.azure.com")
 		create(ctx, theirs)

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"fleetgate.io/fleetgate/pkg/inspect/simulate"
 	"fleetgate.io/fleetgate/pkg/placement/scheduler"
-	"fleetgate.io/fleetgate/pkg/placement/simulate"
 )
 
 // simulateOptions are the flags of gateway simulate.

@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memberevents writes the events of a member's agent into its namespace on the hub.
+// Package hubevents writes the events of a member's agent into its namespace on the hub.
 //
 // Kubernetes counts events against no quota, so nothing but their names bounds how many an
 // agent makes: the policy fleetgate-member-sizes takes clusterv1beta1.MaxAgentEvents

@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster says which users of the hub speak for which member.
+// Package identity says which users of the hub speak for which member.
 //
 // A cluster of the fleet is a MemberCluster; how it becomes one, lives and goes
 // is the subject of the packages below this one:

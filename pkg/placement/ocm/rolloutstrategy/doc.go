@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package strategy says which clusters of a placement are given something new now, and
+// Package rolloutstrategy says which clusters of a placement are given something new now, and
 // which wait: Open Cluster Management's three rollout strategies, as a function of values.
 //
 // Whoever rolls something out (works to clusters, add-ons to clusters) tells

@@ -15,8 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -42,6 +42,8 @@ type Debugger struct {
 	Clock  clock.PassiveClock
 	// May is asked whether the caller may get the Placement, or create one for a POST.
 	May authorizer.UnconditionalAuthorizer
+	// User returns the authenticated caller of a request's context.
+	User func(context.Context) (user.Info, bool)
 }
 
 // debugged is the answer; its field names are what clients read.
@@ -141,7 +143,7 @@ func (d *Debugger) ofPosted(r *http.Request) (*debugged, error) {
 
 // allowed asks the hub. Whoever has no right does not learn whether there is such a Placement.
 func (d *Debugger) allowed(ctx context.Context, verb string, key types.NamespacedName) error {
-	caller, ok := apirequest.UserFrom(ctx)
+	caller, ok := d.User(ctx)
 	if !ok {
 		return &refused{http.StatusUnauthorized, "nobody knows who is asking"}
 	}

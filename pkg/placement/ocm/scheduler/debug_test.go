@@ -49,7 +49,7 @@ func asked(t *testing.T, method, path, name, body string) (int, string) {
 		}
 		return authorizer.DecisionNoOpinion, "no rule", nil
 	})
-	d := &Debugger{Reader: client.Reader(there), Clock: testingclock.NewFakePassiveClock(noon), May: may}
+	d := &Debugger{Reader: client.Reader(there), Clock: testingclock.NewFakePassiveClock(noon), May: may, User: apirequest.UserFrom}
 	request := httptest.NewRequest(method, path, strings.NewReader(body))
 	answer := httptest.NewRecorder()
 	d.ServeHTTP(answer, request.WithContext(apirequest.WithUser(request.Context(), &user.DefaultInfo{Name: name})))

@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package decision decides which clusters Placements of Open Cluster Management are for,
+// Package scheduler decides which clusters Placements of Open Cluster Management are for,
 // and writes PlacementDecisions. The controller's name is placement.decisions.
 //
 // What a Placement asks for is read once for each generation (wish.go). What it can choose

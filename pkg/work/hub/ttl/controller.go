@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package expiry deletes ManifestWorks that are done, by
+// Package ttl deletes ManifestWorks that are done, by
 // spec.deleteOption.ttlSecondsAfterFinished. It runs on the hub. What they brought goes with
 // them as with any that somebody deletes. Those of a ManifestWorkReplicaSet stay: it would
 // make them again.

@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package managed lets ManagedClusters in, and out again. It runs on the hub.
+// Package managedcluster lets ManagedClusters in, and out again. It runs on the hub.
 //
 // A cluster that an administrator accepts gets the namespace of its name, and the rights that
 // agents of Open Cluster Management expect, under the names that they and other products look

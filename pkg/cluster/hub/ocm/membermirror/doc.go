@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package view shows members of fleetgate's own agents as ManagedClusters of the same name. It
+// Package membermirror shows members of fleetgate's own agents as ManagedClusters of the same name. It
 // runs on the hub.
 //
 // What there is to say of a member is in its MemberCluster, and the ManagedCluster is kept in

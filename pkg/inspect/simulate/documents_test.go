@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"fleetgate.io/fleetgate/pkg/inspect/simulate"
 	"fleetgate.io/fleetgate/pkg/placement/scheduler"
-	"fleetgate.io/fleetgate/pkg/placement/simulate"
 )
 
 // TestExamplesOfTheDocumentDecideAsItSays: docs/placement.md, and pages that use its fleet,
