@@ -18,7 +18,7 @@ var packagePath = regexp.MustCompile("`((?:pkg|cmd)/[a-z0-9/._-]+)`")
 // TestNoFlowLeadsThroughMoreThanEightPackages holds docs/architecture.md to flows that can be
 // read: one that grows longer is two.
 func TestNoFlowLeadsThroughMoreThanEightPackages(t *testing.T) {
-	_, flows, found := strings.Cut(read(t, "docs/architecture.md"), "\n## The flows\n")
+	_, flows, found := strings.Cut(read(t, "docs/architecture.md"), "\n## Flows\n")
 	if !found {
 		t.Fatal("docs/architecture.md has no section of flows")
 	}
