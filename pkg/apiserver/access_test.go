@@ -29,7 +29,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 )
 
-func TestOwnEndpointIsTheSameWay(t *testing.T) {
+func TestEndpoint_ForwardsLikeTheHubPath(t *testing.T) {
 	g, _ := oneMember(t)
 	var asked []string
 	var mu sync.Mutex
@@ -57,7 +57,7 @@ func TestOwnEndpointIsTheSameWay(t *testing.T) {
 	}
 }
 
-func TestOwnEndpointRefusesTheSameTricks(t *testing.T) {
+func TestEndpoint_RefusesAmbiguousPaths(t *testing.T) {
 	g, m := oneMember(t)
 	m.serve(func(w http.ResponseWriter, r *http.Request) {
 		t.Errorf("the member got %s", r.RequestURI)
@@ -74,7 +74,7 @@ func TestOwnEndpointRefusesTheSameTricks(t *testing.T) {
 	}
 }
 
-func TestInnerRequestsAreAuthorizedOnTheHub(t *testing.T) {
+func TestAuthorizeInner_AuthorizesRequestsOnTheHub(t *testing.T) {
 	g, _ := oneMember(t, func(c *apiserver.Config) { c.AuthorizeInner = true })
 	type question struct{ verb, resource, subresource, namespace, name string }
 	var inner []question
@@ -125,7 +125,7 @@ func TestInnerRequestsAreAuthorizedOnTheHub(t *testing.T) {
 	}
 }
 
-func TestInnerAuthorizationComesBeforeTheInventory(t *testing.T) {
+func TestAuthorizeInner_RunsBeforeInventoryLookup(t *testing.T) {
 	g, _ := oneMember(t, func(c *apiserver.Config) { c.AuthorizeInner = true })
 	g.allowOnly(func(a authorizer.Attributes) bool { return a.GetAPIGroup() != clustergateway.InnerGroup })
 	for _, name := range []string{"m1", "unknown"} {
@@ -133,7 +133,7 @@ func TestInnerAuthorizationComesBeforeTheInventory(t *testing.T) {
 	}
 }
 
-func TestOneUserCannotHaveAllTheGateway(t *testing.T) {
+func TestLimits_OneUserCannotUseAllCapacity(t *testing.T) {
 	started, release := make(chan struct{}), make(chan struct{})
 	slow := newMember(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Impersonate-User") == "greedy" && r.URL.Query().Get("watch") == "" {
@@ -168,7 +168,7 @@ func TestOneUserCannotHaveAllTheGateway(t *testing.T) {
 	wantCode(t, g.do(http.MethodGet, prefix+"m2/proxy/version", "greedy", nil), http.StatusOK)
 }
 
-func TestMemberMayBeReachedAsTheGatewaysOwnAccount(t *testing.T) {
+func TestProxy_UsesGatewayAccountForLabelledMember(t *testing.T) {
 	g, m := oneMember(t)
 	own := memberCluster("m1", 100, "fleetgate.io/identity=ServiceAccount")
 	g.inform.handler.OnUpdate(nil, own)
@@ -195,7 +195,7 @@ func TestMemberMayBeReachedAsTheGatewaysOwnAccount(t *testing.T) {
 	}
 }
 
-// records keeps what a gateway told of its requests.
+// records collects the records of a gateway.
 type records struct {
 	mu   sync.Mutex
 	all  []clustergateway.Record
@@ -219,7 +219,7 @@ func (r *records) next(t *testing.T) clustergateway.Record {
 	return record
 }
 
-func TestEachRequestIsRecorded(t *testing.T) {
+func TestRecorder_RecordsEachRequest(t *testing.T) {
 	kept := &records{more: make(chan struct{}, 100)}
 	g, m := oneMember(t, func(c *apiserver.Config) { c.Recorder = kept.keep })
 	m.serve(func(w http.ResponseWriter, r *http.Request) {
@@ -262,10 +262,10 @@ func TestEachRequestIsRecorded(t *testing.T) {
 	}
 }
 
-func TestAuditEventsSayWhomTheMemberSaw(t *testing.T) {
+func TestAudit_EventNamesIdentityOnMember(t *testing.T) {
 	dir := t.TempDir()
 	policy, path := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "audit.log")
-	// The highest level there is: bodies and headers must not come with it all the same.
+	// Even at the highest level, bodies and headers must not be logged.
 	if err := os.WriteFile(policy, []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: RequestResponse}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -285,7 +285,7 @@ func TestAuditEventsSayWhomTheMemberSaw(t *testing.T) {
 		}
 		for line := range bytes.Lines(log) {
 			if err := json.Unmarshal(line, &event); err != nil {
-				break // It is being written.
+				break // It is still being written.
 			}
 			if event.AuditID == "id-of-the-hub" && event.Stage == auditv1.StageResponseComplete {
 				break
@@ -303,7 +303,7 @@ func TestAuditEventsSayWhomTheMemberSaw(t *testing.T) {
 	}
 }
 
-func TestUpgradeIsRecordedWithItsBytes(t *testing.T) {
+func TestRecorder_CountsBytesOfUpgrade(t *testing.T) {
 	kept := &records{more: make(chan struct{}, 100)}
 	g, m := oneMember(t, func(c *apiserver.Config) { c.Recorder = kept.keep })
 	m.serve(func(w http.ResponseWriter, _ *http.Request) {

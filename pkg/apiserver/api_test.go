@@ -39,7 +39,7 @@ func threeMembers(t *testing.T, options ...option) *gateway {
 	return g
 }
 
-func TestGatewaysAreListedBySelector(t *testing.T) {
+func TestClusterGateways_ListBySelector(t *testing.T) {
 	g := threeMembers(t)
 	for query, want := range map[string][]string{
 		"":                               {"a", "b", "c"},
@@ -62,7 +62,7 @@ func TestGatewaysAreListedBySelector(t *testing.T) {
 	wantCode(t, g.do(http.MethodGet, resource+"?fieldSelector=spec.provider=x", "jane", nil), http.StatusBadRequest)
 }
 
-func TestGatewayHasNoSecret(t *testing.T) {
+func TestClusterGateways_ContainNoSecret(t *testing.T) {
 	g := threeMembers(t)
 	res := g.do(http.MethodGet, resource+"/a", "jane", nil)
 	wantCode(t, res, http.StatusOK)
@@ -76,7 +76,7 @@ func TestGatewayHasNoSecret(t *testing.T) {
 	}
 }
 
-func TestTableHasTheColumnsThatUsersKnow(t *testing.T) {
+func TestClusterGateways_TableHasUpstreamColumns(t *testing.T) {
 	g := threeMembers(t)
 	table := decode[metav1.Table](t, g.do(http.MethodGet, resource, "jane", nil,
 		header("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")))
@@ -95,7 +95,7 @@ func TestTableHasTheColumnsThatUsersKnow(t *testing.T) {
 	}
 }
 
-func TestWatchOfGatewaysContinuesTheirList(t *testing.T) {
+func TestClusterGateways_WatchContinuesList(t *testing.T) {
 	g := threeMembers(t)
 	for query, first := range map[string]string{
 		"?watch=true&resourceVersion=21": "ADDED d",
@@ -124,7 +124,7 @@ func TestWatchOfGatewaysContinuesTheirList(t *testing.T) {
 	}
 }
 
-func TestHealthLooksAtTheMember(t *testing.T) {
+func TestHealth_ChecksTheMember(t *testing.T) {
 	g := threeMembers(t)
 	m := g.members["a"]
 	health := func() gatewayv1alpha1.ClusterGatewayStatus {
@@ -155,7 +155,7 @@ func TestHealthLooksAtTheMember(t *testing.T) {
 	}
 }
 
-func TestDiscoveryShowsTheSubresources(t *testing.T) {
+func TestDiscovery_ListsSubresources(t *testing.T) {
 	g := threeMembers(t)
 	list := decode[metav1.APIResourceList](t, g.do(http.MethodGet, "/apis/cluster.core.oam.dev/v1alpha1", "jane", nil))
 	got := map[string]string{}
@@ -176,7 +176,7 @@ func TestDiscoveryShowsTheSubresources(t *testing.T) {
 	}
 }
 
-func TestOpenAPIIsServed(t *testing.T) {
+func TestOpenAPI_IsServed(t *testing.T) {
 	g := threeMembers(t)
 	for path, want := range map[string]string{
 		"/openapi/v2": "io.fleetgate",
@@ -191,14 +191,14 @@ func TestOpenAPIIsServed(t *testing.T) {
 	}
 }
 
-func TestWhoIsNobodyGetsNothing(t *testing.T) {
+func TestServer_RefusesAnonymousCallers(t *testing.T) {
 	g := threeMembers(t)
 	for _, path := range []string{resource, resource + "/a/proxy/healthz", "/metrics", "/apis"} {
 		wantCode(t, g.do(http.MethodGet, path, "", nil), http.StatusUnauthorized)
 	}
 }
 
-func TestMetricsAreBounded(t *testing.T) {
+func TestMetrics_LabelsAreBounded(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	g := threeMembers(t, func(c *apiserver.Config) { c.Metrics = registry })
 	for _, path := range []string{"a/proxy/api/v1/pods", "a/proxy/api/v1/made-up-1", "a/proxy/made-up/2", "unknown-member/proxy/api"} {
@@ -227,7 +227,7 @@ func TestMetricsAreBounded(t *testing.T) {
 	}
 }
 
-func TestMissingPartsAreAllNamedAtOnce(t *testing.T) {
+func TestComplete_NamesAllMissingFields(t *testing.T) {
 	_, err := apiserver.Config{}.Complete()
 	if err == nil {
 		t.Fatal("got no error")
@@ -239,7 +239,7 @@ func TestMissingPartsAreAllNamedAtOnce(t *testing.T) {
 	}
 }
 
-func TestTunnelIsHandedOverToTheAgentOfItsMemberOnly(t *testing.T) {
+func TestTunnel_OnlyForTheAgentOfItsMember(t *testing.T) {
 	g := threeMembers(t)
 	const agent = "system:serviceaccount:fleet-member-a:agent"
 	g.agents = map[string][]string{agent: {"a", "deleted"}}
@@ -277,7 +277,8 @@ func TestTunnelIsHandedOverToTheAgentOfItsMemberOnly(t *testing.T) {
 		open("GET", "tunnels/a/proxy", agent):               http.StatusMethodNotAllowed,
 		open("PUT", "tunnels/a/proxy", agent):               http.StatusMethodNotAllowed,
 		open("POST", "namespaces/x/tunnels/a/proxy", agent): http.StatusBadRequest,
-		// The hub has authorized what is in the path: another's namespace is no right to a tunnel of one's own.
+		// The hub has authorized the path. Another member's namespace is no permission for this
+		// member's tunnel.
 		open("POST", "namespaces/fleet-member-b/tunnels/a/proxy", agent):  http.StatusBadRequest,
 		open("POST", "namespaces/fleet-member-b/tunnels/b/proxy", agent):  http.StatusForbidden,
 		open("POST", "namespaces/fleet-member-a/tunnels/a/proxy", "jane"): http.StatusForbidden,
@@ -291,9 +292,9 @@ func TestTunnelIsHandedOverToTheAgentOfItsMemberOnly(t *testing.T) {
 	}
 }
 
-// TestWatchOfAnOldClientDidNotEnd: without a version and without asking for
-// bookmarks, a watch got one, on which the server's handler panicked.
-func TestWatchOfAnOldClientDidNotEnd(t *testing.T) {
+// Without a version and without bookmarks in the request, a watch got a bookmark, on which the
+// server's handler panicked.
+func TestClusterGateways_WatchOfOldClientDoesNotPanic(t *testing.T) {
 	g := threeMembers(t)
 	res := g.do(http.MethodGet, "/apis/cluster.core.oam.dev/v1alpha1/clustergateways?watch=true&timeoutSeconds=1", "jane", nil)
 	wantCode(t, res, http.StatusOK)

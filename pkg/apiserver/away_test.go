@@ -14,7 +14,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
-func TestNobodyWaitsAfterARestartForAMemberThatWasAwayBefore(t *testing.T) {
+func TestProxy_NoRetryAfterRestartForLongDisconnectedMember(t *testing.T) {
 	for name, tc := range map[string]struct {
 		joined     metav1.ConditionStatus
 		retryAfter string
@@ -42,7 +42,7 @@ func TestNobodyWaitsAfterARestartForAMemberThatWasAwayBefore(t *testing.T) {
 	}
 }
 
-// withJoined is a member whose agent has reported, and of whom the hub thinks that.
+// withJoined returns a member whose agent has reported, with the hub's condition Joined.
 func withJoined(m *clusterv1beta1.MemberCluster, joined metav1.ConditionStatus) *clusterv1beta1.MemberCluster {
 	m.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionJoined, Status: joined}}
 	m.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent}}

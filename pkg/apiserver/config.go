@@ -22,103 +22,102 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver/fleetview"
 )
 
-// Config is all that the API server is made of.
+// Config holds everything the API server needs.
 type Config struct {
-	// Hub is how the hub's API server is reached, to authenticate and authorize
-	// callers: TokenReview, SubjectAccessReview and the ConfigMap
-	// kube-system/extension-apiserver-authentication. Not needed if both
-	// Authenticator and Authorizer are given.
+	// Hub is the client configuration of the hub's API server. It authenticates and authorizes
+	// callers through TokenReview, SubjectAccessReview and the ConfigMap
+	// kube-system/extension-apiserver-authentication. Not needed if both Authenticator and
+	// Authorizer are given.
 	Hub *rest.Config
-	// Authenticator and Authorizer replace the hub's, in tests.
+	// Authenticator and Authorizer replace those of the hub in tests.
 	Authenticator authenticator.Request
 	Authorizer    authorizer.Authorizer
 
-	// Listener is where to serve; if nil, Address is listened on.
+	// Listener accepts connections. If nil, the server listens on Address.
 	Listener net.Listener
 	// Address is a host and port, by default ":8443".
 	Address string
-	// Certificate is what the server shows; it may change at any time.
+	// Certificate is the serving certificate. It may change at any time.
 	Certificate dynamiccertificates.CertKeyContentProvider
 
-	// Members is the inventory, filled by whoever hands it in.
+	// Members is the inventory. The caller fills it.
 	Members *clustergateway.Inventory
-	// Credentials are the gateway's own on the members.
+	// Credentials are the gateway's credentials for the members.
 	Credentials clustergateway.Credentials
-	// Dialer opens streams into members.
+	// Dialer opens streams to members.
 	Dialer clustergateway.Dialer
-	// NotConnected is what the Dialer's errors are (errors.Is) if no agent of
-	// the member is connected.
+	// NotConnected is the error (errors.Is) that Dialer returns if no agent of the member is
+	// connected.
 	NotConnected error
-	// Answers asks a member's agent for a sign of life, and is false if it gave none; the
-	// Dialer's errors are Silent as long as it is so. If nil, nobody asks.
+	// Answers probes a member's agent and is false if the agent did not respond. While it is false,
+	// the Dialer's errors are Silent. If nil, agents are not probed.
 	Answers func(ctx context.Context, member string) bool
 	Silent  error
-	// Expected says whether the agent of a member that is not connected may well be back
-	// in seconds: only then clients are asked to come again. nil expects all.
+	// Expected is true if the agent of a disconnected member probably reconnects within seconds.
+	// Only then are clients asked to retry. If nil, every agent is expected to reconnect.
 	Expected func(member string) bool
-	// Departed is when the member last lost a way through a tunnel: connections made before
-	// are not used for further requests. If nil, all are used until they end.
+	// Departed returns when the member last lost a tunnel. Connections that were opened before that
+	// time take no further requests. If nil, connections are used until they end.
 	Departed func(member string) time.Time
-	// MemberServerName is what the certificates of the members' API servers are
-	// valid for, by default kubernetes.default.svc.
+	// MemberServerName is the name in the certificates of the members' API servers, by default
+	// kubernetes.default.svc.
 	MemberServerName string
-	// MaxInFlightPerMember is how many short requests for one member may be
-	// under way, by default 400.
+	// MaxInFlightPerMember limits short requests in flight for one member, by default 400.
 	MaxInFlightPerMember int
-	// MaxInFlightPerUser is how many short requests of one caller may be, for all
-	// members together, by default 200.
+	// MaxInFlightPerUser limits short requests in flight of one caller for all members together, by
+	// default 200.
 	MaxInFlightPerUser int
-	// MaxLongPerMember and MaxLongPerUser are the same for requests that last, such as
+	// MaxLongPerMember and MaxLongPerUser are the same limits for long-running requests, such as
 	// watches and exec, by default 5000 and 20000.
 	MaxLongPerMember, MaxLongPerUser int
-	// ReviewPeriod is how often it is asked again whether a request that lasts may go on,
-	// by default 20 s.
+	// ReviewPeriod is how often the authorization of a long-running request is checked again, by
+	// default 20 s.
 	ReviewPeriod time.Duration
-	// MemberDomain is a domain below which each member has a host of its own at Address, in
-	// lower case; empty if there is none.
+	// MemberDomain is a domain, in lower case, below which each member has a host name of its own
+	// at Address. If unset, members have no host names.
 	MemberDomain string
-	// AuthorizeInner has the hub asked about each request on the member too, in
-	// group request.fleetgate.io.
+	// AuthorizeInner also authorizes each request to a member on the hub, in group
+	// request.fleetgate.io.
 	AuthorizeInner bool
-	// Views gives the FleetViews through which several members are read; if nil, there are
-	// none but those that need no object.
+	// Views returns the FleetViews through which several members are read. If nil, only the views
+	// that need no object are served.
 	Views fleetview.Views
-	// Debug makes what answers requests below DebugPrefix, whose callers are known. It asks
-	// itself what they may; nil serves nothing there.
+	// Debug returns the handler for paths below DebugPrefix. Callers are authenticated, but the
+	// handler has to authorize them. If nil, nothing is served there.
 	Debug func(may authorizer.UnconditionalAuthorizer) http.Handler
-	// Recorder keeps a record of each request for a member; nil keeps none.
+	// Recorder records each request to a member. If nil, requests are not recorded.
 	Recorder clustergateway.Recorder
-	// AuditPolicyFile is a policy as a Kubernetes API server takes it, by which audit
-	// events are written to AuditLogPath ("-" is stdout). Those of requests for members
-	// carry whom the member saw as annotations. If empty, no events are written.
+	// AuditPolicyFile is a policy in the format of the Kubernetes API server. It selects the audit
+	// events that are written to AuditLogPath ("-" is stdout). Events of requests to members carry
+	// the identity that the member saw as annotations. If unset, no events are written.
 	AuditPolicyFile, AuditLogPath string
 
-	// Tunnels returns what takes over a request by which the agent of a member
-	// opens a tunnel. If nil, the group tunnel.fleetgate.io is not served.
+	// Tunnels returns the handler of the requests by which the agent of a member opens a tunnel. If
+	// nil, the group tunnel.fleetgate.io is not served.
 	Tunnels func(member string) http.Handler
 	// IsAgentOf is true for a user who may open the member's tunnels. Required with
 	// Tunnels.
 	IsAgentOf func(ctx context.Context, username, member string) (bool, error)
-	// Connected tells whether a member has a tunnel open; nil means that nobody
-	// knows: then the inventory says of members what their agents have reported.
+	// Connected is true if a member has an open tunnel. If nil, the inventory relies on the status
+	// that agents have reported.
 	Connected func(member string) bool
 
 	// RequestTimeout limits requests that are not long-running, by default one
 	// minute.
 	RequestTimeout time.Duration
-	// DrainTime is how long requests that no caller can resume, such as exec, may go on
-	// after Run's context has ended. If 0, they end with it.
+	// DrainTime is how long requests that no caller can resume, such as exec, may continue after
+	// Run's context has ended. If 0, they end with it.
 	DrainTime time.Duration
-	// OnServing, if not nil, is called once requests are answered, with callers known: before, whoever sends
-	// users to this server would have them refused.
+	// OnServing, if not nil, is called once requests are served and callers can be authenticated.
+	// Users must not be routed to this server earlier, because it would refuse them.
 	OnServing func()
-	// Metrics are registered here; nil means that nobody reads them.
+	// Metrics registers the server's metrics. If nil, there are none.
 	Metrics prometheus.Registerer
-	// Spans are made here; nil makes none. Whoever hands it in shuts it down.
+	// Spans creates the server's spans. If nil, there are none. The caller shuts it down.
 	Spans trace.TracerProvider
 }
 
-// CompletedConfig is a Config that can be built.
+// CompletedConfig is a validated Config with defaults.
 type CompletedConfig struct{ config *Config }
 
 const (
@@ -126,7 +125,7 @@ const (
 	defaultRequestTimeout = time.Minute
 )
 
-// complete fills in the defaults that every server has.
+// complete sets the defaults that every server has.
 func (c *Config) complete() {
 	if c.Address == "" {
 		c.Address = defaultAddress
@@ -139,8 +138,7 @@ func (c *Config) complete() {
 	}
 }
 
-// Complete fills in defaults and fails, with everything that is missing at once,
-// if the rest is not enough.
+// Complete sets defaults and validates the rest. Its error names everything that is missing.
 func (c Config) Complete() (CompletedConfig, error) {
 	c.complete()
 	if c.Views == nil {

@@ -17,7 +17,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver"
 )
 
-// answersWhoMay tells callers their name who may do something with Placements.
+// answersWhoMay returns callers' names to those that may do something with Placements.
 func answersWhoMay(may authorizer.UnconditionalAuthorizer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller, _ := apirequest.UserFrom(r.Context())
@@ -29,9 +29,9 @@ func answersWhoMay(may authorizer.UnconditionalAuthorizer) http.Handler {
 	})
 }
 
-// Who may debug what is for the answerer to find out: the path alone is nobody's right, and
-// needs none.
-func TestDebugRequestsReachWhoAnswersThem(t *testing.T) {
+// The debug handler authorizes callers itself: access to the path alone is neither required nor
+// sufficient.
+func TestDebug_RequestsReachTheHandler(t *testing.T) {
 	g := newGateway(t, nil, func(c *apiserver.Config) { c.Debug = answersWhoMay })
 	g.allowOnly(func(a authorizer.Attributes) bool { return a.GetResource() == "placements" })
 	res := g.do(http.MethodGet, "/debug/placements/a/b", "u", nil)
@@ -45,8 +45,8 @@ func TestDebugRequestsReachWhoAnswersThem(t *testing.T) {
 	wantCode(t, newGateway(t, nil).do(http.MethodGet, "/debug/placements/a/b", "u", nil), http.StatusNotFound)
 }
 
-// A gateway that is the way into no member served nothing, and nobody could ask it.
-func TestAGatewayWithoutMembersCanBeAskedForReasons(t *testing.T) {
+// A gateway without members served nothing, so nobody could debug it.
+func TestDebugServer_ServesGatewayWithoutMembers(t *testing.T) {
 	authentication, err := headerrequest.New([]string{"X-Remote-User"}, nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)

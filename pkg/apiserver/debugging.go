@@ -14,14 +14,15 @@ import (
 	genericserver "k8s.io/apiserver/pkg/server"
 )
 
-// DebugServer answers what Config.Debug answers, and probes, for callers whom the hub knows: it is
-// what a gateway has that is the way into no member.
+// DebugServer serves Config.Debug and the probes to callers whom the hub authenticates. A gateway
+// that is not the way into members has only this server.
 type DebugServer struct {
 	generic *genericserver.GenericAPIServer
 }
 
-// NewDebugServer listens. Of the Config it takes the hub, who authenticates and authorizes, where
-// to serve and with what certificate, RequestTimeout, and Debug, which must be there.
+// NewDebugServer listens and builds the server. It uses only these fields of Config: the hub,
+// Authenticator and Authorizer, the address and certificate, RequestTimeout, and Debug, which is
+// required.
 func (c Config) NewDebugServer(ctx context.Context) (*DebugServer, error) {
 	if c.Debug == nil || c.Certificate == nil {
 		return nil, errors.New("a server for debugging needs what answers, and a serving certificate")
@@ -40,7 +41,7 @@ func (c Config) NewDebugServer(ctx context.Context) (*DebugServer, error) {
 	}
 	completed.plain(generic)
 	generic.EnableDiscovery = false
-	own := routes{debug: debug} // No request is parsed as one for members, so none is taken for it.
+	own := routes{debug: debug} // Without a parser, no request is taken for one to a member.
 	generic.BuildHandlerChainFunc = func(routed http.Handler, config *genericserver.Config) http.Handler {
 		return genericserver.DefaultBuildHandlerChain(own.intercept(routed), config)
 	}

@@ -23,20 +23,21 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver/frontproxy"
 )
 
-// How long the hub's decisions are believed.
+// How long the hub's decisions are cached.
 const (
 	authenticatedFor = 10 * time.Second
 	authorizedFor    = 10 * time.Second
 	reviewTimeout    = 10 * time.Second
 )
 
-// probePaths are what anonymous callers may have.
+// probePaths are open to anonymous callers.
 var probePaths = []string{"/livez", "/readyz", "/healthz"}
 
-// delegation asks the hub who callers are and what they may do.
+// delegation authenticates and authorizes callers through the hub.
 type delegation struct{ client kubernetes.Interface }
 
-// newDelegation allows many requests: every caller's first one costs two.
+// newDelegation raises the client's rate limit, because the first request of every caller costs two
+// reviews.
 func newDelegation(hub *rest.Config) (*delegation, error) {
 	config := rest.CopyConfig(hub)
 	config.QPS, config.Burst = 200, 400
@@ -47,9 +48,9 @@ func newDelegation(hub *rest.Config) (*delegation, error) {
 	return &delegation{client: client}, nil
 }
 
-// authentication fills in who may be a caller. The front proxy's CA and headers
-// and the CA of client certificates are followed as they change. It returns what fails
-// until they are known.
+// authentication configures how callers are authenticated. It follows changes of the front proxy's
+// CA and headers and of the CA of client certificates. The returned function fails until all of
+// them are known.
 func (d *delegation) authentication(ctx context.Context, config *genericserver.Config) (known func() error, err error) {
 	published, err := frontproxy.Read(ctx, d.client)
 	if err != nil {
@@ -85,8 +86,8 @@ func anonymousProbes() *apiserver.AnonymousAuthConfig {
 	return anonymous
 }
 
-// authorizer asks the hub for everything but the probes, and lets
-// system:masters through as the hub would.
+// authorizer asks the hub about every path except the probes. It allows system:masters without a
+// review, as the hub does.
 func (d *delegation) authorizer() (authorizer.Authorizer, error) {
 	probes, err := path.NewAuthorizer(probePaths)
 	if err != nil {

@@ -1,21 +1,20 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apiserver is the gateway's aggregated API server: the hub's API server
-// hands it every request for the groups cluster.core.oam.dev (the way into
-// members, package clustergateway) and tunnel.fleetgate.io (where the members'
-// agents open their tunnels, package tunnels).
+// Package apiserver is the gateway's aggregated API server. The hub's API server forwards every
+// request for two groups to it: cluster.core.oam.dev, through which users reach members (package
+// clustergateway), and tunnel.fleetgate.io, where the members' agents open their tunnels (package
+// tunnels).
 //
-// It is built on k8s.io/apiserver without etcd and without admission: nothing is
-// stored here, both groups are computed from MemberClusters. Callers are
-// authenticated by the hub (the front proxy's headers, TokenReview, client
-// certificates) and authorized by the hub (SubjectAccessReview); anonymous
-// callers get the probes and nothing else.
+// It is built on k8s.io/apiserver without etcd and without admission. Nothing is stored here: both
+// groups are computed from MemberClusters. The hub authenticates callers (the front proxy's
+// headers, TokenReview, client certificates) and authorizes them (SubjectAccessReview). Anonymous
+// callers reach only the probes.
 //
-// Config is plain data, Complete checks it and fills in defaults, New builds the
-// server, Run serves until its context ends and what is under way is finished.
+// Config is plain data, Complete validates it and sets defaults, New builds the server, and Run
+// serves until its context ends and the requests in flight are finished.
 //
-// A request for a member passes all filters of an ordinary API server and leaves
-// their chain at its end, before the routing of stored resources: the options of
-// a connected subresource would refuse dryRun and clean the path.
+// A request for a member passes all filters of an ordinary API server. It leaves their chain at the
+// end, before the routing of stored resources, because the options of a connected subresource would
+// refuse dryRun and clean the path.
 package apiserver

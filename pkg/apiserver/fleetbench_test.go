@@ -30,15 +30,14 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/tunneltest"
 )
 
-// atATime is how many members a client asks at a time that asks them itself, as the gateway
-// does.
+// atATime is the concurrency of a client that asks each member itself. It equals the gateway's.
 const atATime = 64
 
-// listing answers lists from memory: of so many pods, each of about 2 KiB, or of none where a
-// field is selected by.
+// listing answers lists of that many pods from memory, each of about 2 KiB. Lists with a field
+// selector are empty.
 func listing(pods int) http.HandlerFunc { return listingOf(pods, 1800) }
 
-// listingOf is the same, of pods that have so much text.
+// listingOf is listing with pods of that size.
 func listingOf(pods, size int) http.HandlerFunc {
 	objects := newPrinted(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"3","continue":%q},"items":[`)
 	rows := newPrinted(`{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"3","continue":%q},` +
@@ -70,7 +69,7 @@ func listingOf(pods, size int) http.HandlerFunc {
 type printed struct {
 	head  string
 	items []byte
-	// ends are where its items end.
+	// ends are the end positions of its items.
 	ends []int
 }
 
@@ -95,7 +94,7 @@ func (p *printed) write(w io.Writer, from, to int) {
 	_, _ = io.WriteString(w, "]}")
 }
 
-// crowdOf are members that answer alike.
+// crowdOf returns members with the same handler.
 func crowdOf(t testing.TB, members int, handler http.HandlerFunc) map[string]*member {
 	all := map[string]*member{}
 	for n := range members {
@@ -104,11 +103,10 @@ func crowdOf(t testing.TB, members int, handler http.HandlerFunc) map[string]*me
 	return all
 }
 
-// unbounded has no limit be in the way of a thousand members of one user.
+// unbounded raises the limits for a thousand members of one user.
 func unbounded(c *apiserver.Config) { c.MaxInFlightPerUser, c.MaxInFlightPerMember = 1e6, 1e6 }
 
-// throughTunnels has each member be reached through a session of its own over TLS, as agents
-// open them.
+// throughTunnels connects each member through a TLS session of its own, as agents do.
 func throughTunnels(t testing.TB, members map[string]*member) option {
 	registry := tunneltest.NewRegistry(t, tunnel.Options{})
 	server, client := tunneltest.BenchmarkTLS()
@@ -120,7 +118,8 @@ func throughTunnels(t testing.TB, members map[string]*member) option {
 	return func(c *apiserver.Config) { c.Dialer, c.NotConnected = registry, tunnel.ErrNotConnected }
 }
 
-// joinOverTLS runs an agent's end of a tunnel until the test ends, and returns when it is there.
+// joinOverTLS runs an agent's end of a tunnel until the test ends, and returns once it is
+// connected.
 func joinOverTLS(t testing.TB, registry *tunnel.Registry, server, client *tls.Config, agent tunnel.Connector) {
 	t.Helper()
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", server)
@@ -153,7 +152,7 @@ func joinOverTLS(t testing.TB, registry *tunnel.Registry, server, client *tls.Co
 
 const asTable = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
-// reads reads a whole answer, and says how many bytes it has and when the first came.
+// reads reads a whole response and returns its size and the time of its first byte.
 func reads(ctx context.Context, client *http.Client, url, user, accept string) (size int64, first time.Duration, err error) {
 	began := time.Now()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
@@ -180,7 +179,7 @@ func reads(ctx context.Context, client *http.Client, url, user, accept string) (
 	return size + 1, first, err
 }
 
-// itself has a client ask each member itself.
+// itself measures a client that asks each member itself.
 func itself(ctx context.Context, client *http.Client, members map[string]*member, accept string, url func(name string, of *member) string) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atATime)
@@ -200,9 +199,9 @@ func directClient(t testing.TB) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// BenchmarkFleetview reads many simulated members, behind tunnels, through a view, beside a
-// client that asks each of them through the gateway, and one that asks them directly, 64 at a
-// time. All of it is one process, so CPU and memory are those of all sides.
+// BenchmarkFleetview reads many simulated members behind tunnels through a view. It compares this
+// with a client that asks each of them through the gateway, and one that asks them directly, 64 at
+// a time. All run in one process, so CPU and memory are the sum of all sides.
 func BenchmarkFleetview(b *testing.B) {
 	for _, size := range []struct{ members, pods int }{{100, 100}, {1000, 100}} {
 		b.Run(fmt.Sprintf("%dx%d", size.members, size.pods), func(b *testing.B) {
@@ -227,7 +226,7 @@ func BenchmarkFleetview(b *testing.B) {
 	}
 }
 
-// besides reads in turn through the view, through the gateway one by one, and directly.
+// besides measures the view, the gateway one by one, and direct reads.
 func (g *gateway) besides(b *testing.B, query, accept string) {
 	const path = "/api/v1/namespaces/shop/pods"
 	client := directClient(b)
@@ -244,7 +243,7 @@ func (g *gateway) besides(b *testing.B, query, accept string) {
 			})
 		}},
 	}
-	for _, way := range ways { // Connections and grants are there before anything is measured.
+	for _, way := range ways { // Open connections and grants before measuring.
 		if err := way.read(); err != nil {
 			b.Fatal(err)
 		}
@@ -301,7 +300,7 @@ func (g *gateway) paged(b *testing.B, read *atomic.Int64) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// oneSilent reads while one member says nothing: a list, and a stream up to its first row.
+// oneSilent reads while one member is silent: a list, and a stream up to its first row.
 func (g *gateway) oneSilent(b *testing.B) {
 	of := g.members["m0050"]
 	var before http.Handler
@@ -330,7 +329,7 @@ func (g *gateway) oneSilent(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// cold reads as users whom no member knows yet: each is granted on each member first.
+// cold reads as users without grants: each is granted on each member first.
 func (g *gateway) cold(b *testing.B) {
 	n := 0
 	for b.Loop() {
@@ -345,7 +344,7 @@ func (g *gateway) cold(b *testing.B) {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// cpu is what this process has used.
+// cpu is the CPU time of this process.
 func cpu(b *testing.B) time.Duration {
 	var of syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &of); err != nil {
@@ -354,8 +353,8 @@ func cpu(b *testing.B) time.Duration {
 	return time.Duration(of.Utime.Nano() + of.Stime.Nano())
 }
 
-// peakOf is how much memory more is in use at most while something is done; the members of
-// this process are in it.
+// peakOf is the peak increase of memory while do runs. It includes the members, which run in this
+// process.
 func peakOf(do func()) int64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	inUse := func() int64 {
@@ -387,10 +386,9 @@ func peakOf(do func()) int64 {
 	return peak.Load()
 }
 
-// Whatever the members have, the gateway holds a window of each of those that it asks at a
-// time, and no more. What nobody needs any more is collected soon here, so that it is what is
-// held that is measured.
-func TestALargeListNeedsLittleMemory(t *testing.T) {
+// For each member that is asked at the same time, the gateway buffers one window and no more,
+// whatever the size of the lists. Garbage is collected early, so that only live memory is measured.
+func TestFleetview_LargeListNeedsLittleMemory(t *testing.T) {
 	const bound = 32 << 20
 	defer debug.SetGCPercent(debug.SetGCPercent(20))
 	g := newGateway(t, crowdOf(t, 20, listing(1100)), unbounded)
@@ -410,8 +408,8 @@ func TestALargeListNeedsLittleMemory(t *testing.T) {
 	}
 }
 
-// Of a watch that begins with what is there the same holds, however slow its reader is.
-func TestABeginningThatIsLargeNeedsLittleMemory(t *testing.T) {
+// The same holds for a watch that begins with present objects, however slow its reader is.
+func TestFleetview_LargeInitialWatchNeedsLittleMemory(t *testing.T) {
 	const bound, members, pods, size = 32 << 20, 20, 70, 32 << 10
 	defer debug.SetGCPercent(debug.SetGCPercent(20))
 	g := newGateway(t, crowdOf(t, members, listedBy(listingOf(pods, size), watched(nil, make(chan string, members)))), unbounded)

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// idleWatches is what ten watches through a view hold for each member while nothing happens: heap
-// and stacks of the whole process, which is the members' too, beside those of as many watches of a
-// client that asks each member itself. What members hold is in both.
+// idleWatches measures what ten idle watches through a view hold per member, in heap and stacks of
+// the whole process. It compares this with as many watches of a client that asks each member
+// itself. Both include what the members hold.
 func idleWatches(b *testing.B, members int) {
 	const watches = 10
 	begun := make(chan string, members*watches)
@@ -31,11 +31,11 @@ func idleWatches(b *testing.B, members int) {
 	b.Run("direct", func(b *testing.B) { holdWatches(b, direct, each, watches, members*watches, begun) })
 }
 
-// holdWatches opens so many watches of each URL, and says what each of those holds that members have
-// begun, all of which are told there.
+// holdWatches opens that many watches of each URL, and returns what each watch holds once all
+// members have begun.
 func holdWatches(b *testing.B, client *http.Client, urls []string, watches, all int, begun <-chan string) {
 	for b.Loop() {
-		for _, url := range urls { // Connections are there before.
+		for _, url := range urls { // Connections are open already.
 			if _, _, err := reads(b.Context(), client, url+"?memberTimeoutSeconds=30", "u", "application/json"); err != nil {
 				b.Fatal(err)
 			}
@@ -55,7 +55,7 @@ func holdWatches(b *testing.B, client *http.Client, urls []string, watches, all 
 		for range all {
 			<-begun
 		}
-		const quiet = 3 * time.Second // Each tells by a bookmark that nothing happens.
+		const quiet = 3 * time.Second // A bookmark per watch says that nothing happens.
 		time.Sleep(quiet)
 		each := float64(all)
 		b.ReportMetric(float64(heldNow()-memory)/1024/each, "KiB/member-watch")
@@ -66,8 +66,8 @@ func holdWatches(b *testing.B, client *http.Client, urls []string, watches, all 
 	b.ReportMetric(0, "ns/op")
 }
 
-// heldNow is what lives in the heap, and the stacks, once what nobody needs is collected: a stack
-// that is larger than it has to be is halved each time.
+// heldNow is the live heap and the stacks after garbage collection. Each collection halves stacks
+// that are too large.
 func heldNow() int64 {
 	const halvings = 4
 	for range halvings {

@@ -24,7 +24,7 @@ import (
 
 const watchList = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
 
-// hanging begins to answer, and says no more until its caller has gone.
+// hanging begins a response and then sends nothing until its caller has disconnected.
 func hanging(code int, beginning string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -35,7 +35,7 @@ func hanging(code int, beginning string) http.HandlerFunc {
 	}
 }
 
-// listedBy answers watches as one handler does, and lists as another.
+// listedBy uses separate handlers for lists and watches.
 func listedBy(lists, watches http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("watch") == "true" {
@@ -46,10 +46,10 @@ func listedBy(lists, watches http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// A member that recovers while nobody else has answered begins the watch: what it lists is
-// told from the first object on.
-func TestAMemberThatRecoversBeforeOthersAnswerIsToldWhole(t *testing.T) {
-	const objects, size = 128, 64 << 10 // More than a member may send that nobody reads.
+// A member that recovers before any other has answered begins the watch. All its objects are sent,
+// from the first on.
+func TestFleetWatch_SendsAllObjectsOfMemberThatRecoversFirst(t *testing.T) {
+	const objects, size = 128, 64 << 10 // More than the gateway buffers for a member.
 	events, asked, written := make(chan string), make(chan string, 10), make(chan struct{})
 	var failed atomic.Bool
 	var once sync.Once
@@ -80,7 +80,7 @@ func TestAMemberThatRecoversBeforeOthersAnswerIsToldWhole(t *testing.T) {
 	}
 }
 
-func TestARefusalWithoutEndHoldsNobodyUp(t *testing.T) {
+func TestFleetview_EndlessRefusalDoesNotBlockOthers(t *testing.T) {
 	members := map[string]*member{"good": newMember(t, pods("x"))}
 	for _, code := range []int{http.StatusNotFound, http.StatusForbidden, http.StatusBadRequest} {
 		members[fmt.Sprint("a", code)] = newMember(t, hanging(code, `{"kind":"Status"`))
@@ -92,14 +92,14 @@ func TestARefusalWithoutEndHoldsNobodyUp(t *testing.T) {
 		if got := rows(t, res); !slices.Equal(got, []string{"good/x"}) {
 			t.Errorf("%s: got %v", query, got)
 		}
-		// Not by a limit of the server: that is a minute.
+		// The limit must not be the server's, which is a minute.
 		if took := time.Since(began); took > 30*time.Second {
 			t.Errorf("%s: it took %v", query, took)
 		}
 	}
 }
 
-func TestAListThatStallsDoesNotHoldUpTheBeginningOfAWatch(t *testing.T) {
+func TestFleetWatch_StalledListDoesNotBlockInitialBookmark(t *testing.T) {
 	for name, beginning := range map[string]string{
 		"before its first item":  ``,
 		"in its items":           `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"3"},"items":[{"metadata":{"name":"half"`,
@@ -127,8 +127,8 @@ func TestAListThatStallsDoesNotHoldUpTheBeginningOfAWatch(t *testing.T) {
 	}
 }
 
-// The one that everybody waited for leaves: nobody is waited for any more.
-func TestTheBeginningIsCompleteWhenTheLastMissingMemberLeaves(t *testing.T) {
+// When the only member that the watch waits for leaves, the watch stops waiting.
+func TestFleetWatch_InitialBookmarkComesWhenLastMissingMemberLeaves(t *testing.T) {
 	events, asked := make(chan string), make(chan string, 10)
 	stalls := listedBy(hanging(http.StatusOK, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"3"},"items":[`), watched(nil, asked))
 	g := newGateway(t, map[string]*member{"a": newMember(t, watched(events, asked, "x")), "b": newMember(t, stalls)}, oftenReviewed)
@@ -136,7 +136,7 @@ func TestTheBeginningIsCompleteWhenTheLastMissingMemberLeaves(t *testing.T) {
 	w.wants("ADDED Pod a/x")
 	_, _ = <-asked, <-asked
 	events <- podEvent("ADDED", "x2", 7)
-	w.wants("ADDED Pod a/x2") // So all that a had has been told, and b is waited for.
+	w.wants("ADDED Pod a/x2") // All objects of a have been sent, and the watch waits for b.
 	g.inform.handler.OnDelete(memberCluster("b", 60))
 	annotations, _ := w.bookmark()
 	if diff := cmp.Diff(map[string]string{metav1.InitialEventsAnnotationKey: "true"}, annotations); diff != "" {
@@ -144,8 +144,9 @@ func TestTheBeginningIsCompleteWhenTheLastMissingMemberLeaves(t *testing.T) {
 	}
 }
 
-// A list that takes longer than the watch's deadline is waited for once others are served.
-func TestAMemberWithASlowListEntersTheWatch(t *testing.T) {
+// A list that takes longer than the watch's deadline gets more time once the other members are
+// served.
+func TestFleetWatch_IncludesMemberWithSlowList(t *testing.T) {
 	events, asked := make(chan string), make(chan string, 10)
 	slow := func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -159,9 +160,9 @@ func TestAMemberWithASlowListEntersTheWatch(t *testing.T) {
 	w.wants("ADDED Pod a/x", "ADDED Pod b/y")
 }
 
-// What was read of a member with the pages before is not all it has: who watches from such a
-// list is told of the rest.
-func TestAMemberThatIsLostBetweenPagesIsListedByTheWatch(t *testing.T) {
+// The pages have only a part of the lost member's objects. A watch that starts from such a list
+// must send the rest.
+func TestFleetWatch_ListsMemberLostBetweenPages(t *testing.T) {
 	events, asked := make(chan string), make(chan string, 10)
 	for name, lost := range map[string]http.HandlerFunc{
 		"silent": silent, "refusing": refusing, "without the kind": http.NotFound,
@@ -183,8 +184,8 @@ func TestAMemberThatIsLostBetweenPagesIsListedByTheWatch(t *testing.T) {
 	}
 }
 
-// Members that wait for each other are asked without waiting for them one after the other.
-func TestAPageDoesNotWaitForEachMemberInTurn(t *testing.T) {
+// Members that wait for each other must be asked concurrently.
+func TestFleetPages_AskMembersConcurrently(t *testing.T) {
 	const count = 40
 	var arrived sync.WaitGroup
 	arrived.Add(count)
@@ -219,7 +220,7 @@ func TestAPageDoesNotWaitForEachMemberInTurn(t *testing.T) {
 	}
 }
 
-// slowly reads a watch slower than members could write, until so many objects came.
+// slowly reads a watch more slowly than members can write, until that many objects have arrived.
 func slowly(t *testing.T, res *http.Response, objects int) (size int64) {
 	t.Helper()
 	lines := bufio.NewReaderSize(res.Body, 64<<10)

@@ -26,7 +26,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 )
 
-// read is one answer: its items, as member/name, and the token of what comes next.
+// read returns the items of a response, as member/name, and the token of the next page.
 func read(t *testing.T, res *http.Response) (items []string, next string) {
 	t.Helper()
 	list := listOf(t, res)
@@ -36,7 +36,7 @@ func read(t *testing.T, res *http.Response) (items []string, next string) {
 	return items, list.Continue
 }
 
-// listOf is an answer that is a list.
+// listOf decodes a list.
 func listOf(t *testing.T, res *http.Response) (list metav1.PartialObjectMetadataList) {
 	t.Helper()
 	wantCode(t, res, http.StatusOK)
@@ -48,10 +48,9 @@ func listOf(t *testing.T, res *http.Response) (list metav1.PartialObjectMetadata
 
 const podsOfAll = viewPrefix + "all/proxy/api/v1/namespaces/shop/pods"
 
-// For random members, rights on the hub, refusals of members and sizes of pages: what is
-// read of the fleet is exactly what the same caller reads of each member, and no page has
-// more than it may.
-func TestTheUnionIsWhatTheCallerGetsOneByOne(t *testing.T) {
+// For random members, permissions on the hub, refusals of members and page sizes, a read of the
+// fleet equals the reads of each member by the same caller, and no page exceeds its limit.
+func TestFleetPages_EqualReadsOfEachMember(t *testing.T) {
 	for seed := range uint64(25) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		members, may := map[string]*member{}, map[string]bool{}
@@ -96,7 +95,7 @@ func TestTheUnionIsWhatTheCallerGetsOneByOne(t *testing.T) {
 	}
 }
 
-// pages reads a list to its end; nothing if nobody gives anything.
+// pages reads a list to its end; nothing if no member returns anything.
 func pages(t *testing.T, g *gateway, limit int) (all []string) {
 	t.Helper()
 	next := ""
@@ -116,7 +115,7 @@ func pages(t *testing.T, g *gateway, limit int) (all []string) {
 	}
 }
 
-func TestTokensThatLeadNowhere(t *testing.T) {
+func TestFleetPages_RejectInvalidTokens(t *testing.T) {
 	members := map[string]*member{"a": newMember(t, pods("x", "y", "z")), "b": newMember(t, pods("x"))}
 	g := newGateway(t, members)
 	_, token := read(t, g.do(http.MethodGet, podsOfAll+"?limit=2", "u", nil))
@@ -156,7 +155,7 @@ func TestTokensThatLeadNowhere(t *testing.T) {
 	wantCode(t, g.do(http.MethodGet, podsOfAll+"?limit=many", "u", nil), http.StatusBadRequest)
 }
 
-func TestASilentMemberDoesNotEndThePages(t *testing.T) {
+func TestFleetPages_ContinueWithoutSilentMember(t *testing.T) {
 	members := map[string]*member{"a": newMember(t, pods("x", "y")), "b": newMember(t, http.HandlerFunc(silent)), "c": newMember(t, pods("z"))}
 	g := newGateway(t, members)
 	res := g.do(http.MethodGet, podsOfAll+"?limit=500&memberTimeoutSeconds=1", "u", nil)
@@ -168,8 +167,8 @@ func TestASilentMemberDoesNotEndThePages(t *testing.T) {
 	}
 }
 
-// A request of the fleet is one of its user, and one of each member; each leaves a record.
-func TestAFleetRequestCountsOnceForItsUser(t *testing.T) {
+// A fleet request counts once for its user and once for each member; each leaves a record.
+func TestFleetview_RequestCountsOnceForItsUser(t *testing.T) {
 	var mu sync.Mutex
 	var records []clustergateway.Record
 	members := map[string]*member{"a": newMember(t, pods("x")), "b": newMember(t, pods("y")), "c": newMember(t, pods("z"))}

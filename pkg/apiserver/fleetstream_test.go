@@ -19,7 +19,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 )
 
-// released answers what another handler does, once it is let.
+// released delays a handler until the channel is closed.
 func released(let <-chan struct{}, next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -30,7 +30,7 @@ func released(let <-chan struct{}, next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-func TestRowsFlowAsTheyCome(t *testing.T) {
+func TestFleetStream_SendsRowsAsTheyArrive(t *testing.T) {
 	let := make(chan struct{})
 	members := map[string]*member{
 		"a": newMember(t, released(let, pods("x"))), "b": newMember(t, pods("y")), "c": newMember(t, http.HandlerFunc(refusing)), "d": newMember(t, http.HandlerFunc(silent)),
@@ -48,7 +48,7 @@ func TestRowsFlowAsTheyCome(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	close(let) // Only now the first member, by name, answers.
+	close(let) // Only now the first member by name answers.
 	rest, err := io.ReadAll(lines)
 	if err != nil {
 		t.Fatal(err)
@@ -78,8 +78,8 @@ func TestRowsFlowAsTheyCome(t *testing.T) {
 	wantCode(t, g.do(http.MethodGet, podsOfAll+"?stream=true", "u", nil), http.StatusForbidden)
 }
 
-// A stream of rows that breaks off is not taken for all there is either.
-func TestABrokenReplyEndsAStream(t *testing.T) {
+// A stream of rows that breaks off must not look complete either.
+func TestFleetStream_EndsWithErrorOnBrokenReply(t *testing.T) {
 	g := newGateway(t, map[string]*member{"a": newMember(t, http.HandlerFunc(breaking)), "b": newMember(t, pods("y"))})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+g.address+podsOfAll+"?stream=true", http.NoBody)
 	if err != nil {
@@ -88,7 +88,7 @@ func TestABrokenReplyEndsAStream(t *testing.T) {
 	req.Header.Set("X-Remote-User", "u")
 	res, err := g.client.Do(req)
 	if err != nil {
-		return // It broke before the first row went.
+		return // It broke before the first row was sent.
 	}
 	defer func() { _ = res.Body.Close() }()
 	if content, err := io.ReadAll(res.Body); err == nil && res.StatusCode == http.StatusOK {
@@ -96,8 +96,8 @@ func TestABrokenReplyEndsAStream(t *testing.T) {
 	}
 }
 
-// What members warn of is passed on once, however many say it.
-func TestWarningsOfMembersArePassedOn(t *testing.T) {
+// Equal warnings of several members are passed on once.
+func TestFleetview_PassesWarningsOfMembersOnce(t *testing.T) {
 	warning := func(texts ...string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			for _, text := range texts {
@@ -119,8 +119,8 @@ func TestWarningsOfMembersArePassedOn(t *testing.T) {
 	}
 }
 
-// What the hub refuses of requests on a member, with --authorize-inner, is refused in a view too.
-func TestInnerRightsHoldInViews(t *testing.T) {
+// With --authorize-inner, a request on a member that the hub denies is also denied in a view.
+func TestAuthorizeInner_AppliesToViews(t *testing.T) {
 	members := map[string]*member{"a": newMember(t, pods("x")), "b": newMember(t, pods("y"))}
 	g := newGateway(t, members, func(c *apiserver.Config) { c.AuthorizeInner = true })
 	g.allowOnly(func(a authorizer.Attributes) bool {
@@ -133,7 +133,8 @@ func TestInnerRightsHoldInViews(t *testing.T) {
 	if diff := cmp.Diff([]string{`299 - "1 of 2 members do not let you list pods in namespace shop: b"`}, res.Header.Values("Warning")); diff != "" {
 		t.Error(diff)
 	}
-	// Who may list and not watch is told nothing by a watch, though it would list first.
+	// A caller that may list but not watch gets nothing from a watch, although the watch would list
+	// first.
 	wantCode(t, g.do(http.MethodGet, podsOfAll+"?watch=true&timeoutSeconds=1", "u", nil), http.StatusForbidden)
 	wantCode(t, g.do(http.MethodGet, viewPrefix+"all/proxy/api/v1/namespaces/shop/pods/x", "u", nil), http.StatusForbidden)
 }

@@ -68,10 +68,10 @@ func refusing(w http.ResponseWriter, _ *http.Request) {
 	refuseWith(w, http.StatusForbidden, `pods is forbidden: User "u" cannot list resource "pods"`)
 }
 
-// silent says nothing until its caller has gone.
+// silent sends nothing until its caller has disconnected.
 func silent(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
-// rows are the items of an answer, as member/name.
+// rows are the items of a response, as member/name.
 func rows(t *testing.T, res *http.Response) []string {
 	t.Helper()
 	wantCode(t, res, http.StatusOK)
@@ -103,7 +103,7 @@ func withViews(views ...*viewv1alpha1.FleetView) option {
 	}
 }
 
-func TestAFleetIsReadAsOne(t *testing.T) {
+func TestFleetview_MergesMembers(t *testing.T) {
 	members := map[string]*member{"a": newMember(t, pods("x", "y")), "b": newMember(t, pods("x")), "c": newMember(t, http.HandlerFunc(refusing)), "d": newMember(t, http.NotFoundHandler())}
 	g := newGateway(t, members)
 	res := g.do(http.MethodGet, viewPrefix+"all/proxy/api/v1/namespaces/shop/pods", "u", nil)
@@ -118,7 +118,7 @@ func TestAFleetIsReadAsOne(t *testing.T) {
 	}
 }
 
-func TestASilentMemberIsNamed(t *testing.T) {
+func TestFleetview_NamesSilentMember(t *testing.T) {
 	members := map[string]*member{"a": newMember(t, pods("x")), "b": newMember(t, http.HandlerFunc(silent)), "c": newMember(t, pods("y"))}
 	members["c"].disconnect()
 	g := newGateway(t, members)
@@ -138,8 +138,8 @@ func TestASilentMemberIsNamed(t *testing.T) {
 	wantCode(t, g.do(http.MethodGet, path, "u", nil), http.StatusServiceUnavailable)
 }
 
-// What a member answers is not told as silence.
-func TestAMemberThatIsOverloadedIsNotCalledSilent(t *testing.T) {
+// A member that answers with an error is not reported as silent.
+func TestFleetview_OverloadedMemberIsNotReportedSilent(t *testing.T) {
 	busy := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		refuseWith(w, http.StatusTooManyRequests, "too many requests")
 	})
@@ -153,7 +153,7 @@ func TestAMemberThatIsOverloadedIsNotCalledSilent(t *testing.T) {
 	}
 }
 
-func TestOfMembersOutOfReachNothingIsTold(t *testing.T) {
+func TestFleetview_HidesForbiddenMembers(t *testing.T) {
 	members := map[string]*member{"a": newMember(t, pods("x")), "b": newMember(t, http.HandlerFunc(refusing)), "c": newMember(t, pods("z"))}
 	g := newGateway(t, members)
 	g.allowOnly(func(a authorizer.Attributes) bool {
@@ -170,7 +170,7 @@ func TestOfMembersOutOfReachNothingIsTold(t *testing.T) {
 	}
 }
 
-func TestWhatAViewRefuses(t *testing.T) {
+func TestFleetview_RefusesWrites(t *testing.T) {
 	members := map[string]*member{"a": newMember(t, pods("x"))}
 	g := newGateway(t, members)
 	for name, c := range map[string]struct {
@@ -204,13 +204,13 @@ func TestWhatAViewRefuses(t *testing.T) {
 	}
 }
 
-func TestAViewIsNotUpgraded(t *testing.T) {
+func TestFleetview_RefusesUpgrade(t *testing.T) {
 	g := newGateway(t, map[string]*member{"a": newMember(t, pods("x"))})
 	_, _, res := g.raw("GET " + viewPrefix + "all/proxy/api/v1/namespaces/shop/pods?watch=1 HTTP/1.1\r\nHost: h\r\nX-Remote-User: u\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 	wantCode(t, res, http.StatusMethodNotAllowed)
 }
 
-func TestSelectorsChooseMembers(t *testing.T) {
+func TestFleetview_SelectorsChooseMembers(t *testing.T) {
 	members := map[string]*member{"a": newMember(t, pods("x")), "b": newMember(t, pods("y"))}
 	view := &viewv1alpha1.FleetView{ObjectMeta: metav1.ObjectMeta{Name: "prod"}, Spec: viewv1alpha1.FleetViewSpec{
 		MemberSelector: metav1.SetAsLabelSelector(map[string]string{"stage": "prod"}), Names: viewv1alpha1.NamesQualified,
@@ -232,7 +232,7 @@ func TestSelectorsChooseMembers(t *testing.T) {
 	}
 }
 
-func TestTheMemberCanBeSelectedBy(t *testing.T) {
+func TestFleetview_SelectsByMemberLabel(t *testing.T) {
 	seen := make(chan string, 10)
 	members := map[string]*member{"a": newMember(t, pods("x")), "b": newMember(t, pods("x"))}
 	members["b"].over(func(before http.Handler) http.HandlerFunc {
@@ -258,9 +258,9 @@ func TestTheMemberCanBeSelectedBy(t *testing.T) {
 	wantCode(t, get("view.fleetgate.io/member in ("), http.StatusBadRequest)
 }
 
-// A view that qualifies names has fields that hold one be the member's own; where none is
-// its, it is not asked, and where it is nobody's, there is nothing.
-func TestNamesInFieldSelectorsAreOfOneMember(t *testing.T) {
+// In a view that qualifies names, name fields in a selector are translated to the member's names. A
+// member whose name does not match is not asked. If no member matches, the list is empty.
+func TestFleetview_NamesInFieldSelectorsAreQualified(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string]string{}
 	noting := func(member string) http.HandlerFunc {
@@ -297,8 +297,8 @@ func TestNamesInFieldSelectorsAreOfOneMember(t *testing.T) {
 	}
 }
 
-// described serves a description of one group as API servers do: by its hash, to which they
-// redirect whoever has another.
+// described serves the OpenAPI of one group as API servers do: by its hash, to which they redirect
+// requests with another one.
 func described(hash string) http.HandlerFunc {
 	const path = "/openapi/v3/apis/apps/v1"
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -317,7 +317,7 @@ func described(hash string) http.HandlerFunc {
 	}
 }
 
-func TestADescriptionIsTheOneThatMostMembersHave(t *testing.T) {
+func TestFleetview_OpenAPIIsTheMostFrequentOne(t *testing.T) {
 	g := newGateway(t, map[string]*member{"a": newMember(t, described("ODD")), "b": newMember(t, described("EVEN")), "c": newMember(t, described("EVEN"))})
 	const root = viewPrefix + "all/proxy"
 	var index struct {
@@ -333,7 +333,7 @@ func TestADescriptionIsTheOneThatMostMembersHave(t *testing.T) {
 	}
 }
 
-func TestGettingByName(t *testing.T) {
+func TestFleetview_GetByName(t *testing.T) {
 	members := map[string]*member{"a": newMember(t, pods("x", "y")), "a.b": newMember(t, pods("x"))}
 	g := newGateway(t, members)
 	get := func(view, name string) *http.Response {
@@ -363,7 +363,7 @@ func TestGettingByName(t *testing.T) {
 	wantCode(t, get("all", "z"), http.StatusGatewayTimeout)
 }
 
-// breaking answers with the beginning of a list, and breaks off.
+// breaking begins a list and breaks off.
 func breaking(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, `{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"x"}},`)
@@ -371,9 +371,9 @@ func breaking(w http.ResponseWriter, _ *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// A reply that breaks off in the middle ends the answer with an error: it is never taken
-// for all there is.
-func TestABrokenReplyEndsTheAnswer(t *testing.T) {
+// A reply that breaks off in the middle ends the response with an error, so that no client takes it
+// for complete.
+func TestFleetview_EndsWithErrorOnBrokenReply(t *testing.T) {
 	members := map[string]*member{"a": newMember(t, pods("x")), "b": newMember(t, http.HandlerFunc(breaking))}
 	g := newGateway(t, members)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+g.address+viewPrefix+"all/proxy/api/v1/namespaces/shop/pods", http.NoBody)
@@ -383,7 +383,7 @@ func TestABrokenReplyEndsTheAnswer(t *testing.T) {
 	req.Header.Set("X-Remote-User", "u")
 	res, err := g.client.Do(req)
 	if err != nil {
-		return // It broke before the first row went.
+		return // It broke before the first row was sent.
 	}
 	defer func() { _ = res.Body.Close() }()
 	if content, err := io.ReadAll(res.Body); err == nil {

@@ -24,8 +24,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver"
 )
 
-// watched has pods, and passes on what comes out of a channel to whoever watches; asked
-// gets the version from which each watch begins.
+// watched has pods, and sends what comes out of a channel to watches; asked gets the version from
+// which each watch begins.
 func watched(events <-chan string, asked chan<- string, names ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("watch") != "true" {
@@ -113,7 +113,7 @@ func (w watching) wants(events ...string) {
 	}
 }
 
-func TestManyAreWatchedAsOne(t *testing.T) {
+func TestFleetWatch_MergesMembers(t *testing.T) {
 	events := map[string]chan string{"a": make(chan string), "b": make(chan string)}
 	asked := make(chan string, 10)
 	members := map[string]*member{"a": newMember(t, watched(events["a"], asked, "x")), "b": newMember(t, watched(events["b"], asked, "y"))}
@@ -138,7 +138,7 @@ func TestManyAreWatchedAsOne(t *testing.T) {
 	if said != "BOOKMARK Pod" {
 		t.Fatalf("got %q", said)
 	}
-	// Another watch goes on where the bookmark is; a member's that ends is followed anew.
+	// Another watch resumes at the bookmark. A member's watch that ends is restarted.
 	g.watch(t, "resourceVersion="+version)
 	if got := map[string]bool{<-asked: true, <-asked: true}; !got["7"] || !got["11"] {
 		t.Errorf("members are watched from %v", got)
@@ -150,9 +150,9 @@ func TestManyAreWatchedAsOne(t *testing.T) {
 	}
 }
 
-// A client that knows no bookmarks goes on from the object of the last event that it was told.
-// Another gateway has not told it, and knows not where others were.
-func TestAWatchGoesOnFromItsLastEvent(t *testing.T) {
+// A client without bookmarks resumes from the version of the last event that it got. Another
+// gateway did not send that event, and does not know the position of other members.
+func TestFleetWatch_ResumesFromLastEvent(t *testing.T) {
 	for name, accept := range map[string]string{"objects": "application/json", "tables": "application/json;as=Table;v=v1;g=meta.k8s.io"} {
 		t.Run(name, func(t *testing.T) {
 			events := map[string]chan string{"a": make(chan string), "b": make(chan string)}
@@ -195,11 +195,11 @@ func podTableEvent(kind, name string, version int) string {
 		`"rows":[{"cells":[%q],"object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"namespace":"shop","name":%q,"resourceVersion":"%d"}}}]}}`, kind, version, name, name, version)
 }
 
-// wantsGrowing is wants, in any order, of events whose versions are numbers, each larger than the one before.
+// wantsGrowing is wants, in any order, for events with numeric, growing versions.
 func (w watching) wantsGrowing(events ...string) {
 	w.t.Helper()
 	var got []string
-	before := uint64(1 << 60) // What members give is smaller.
+	before := uint64(1 << 60) // Members' versions are smaller.
 	for range events {
 		said, version := w.next()
 		number, err := strconv.ParseUint(version, 10, 63)
@@ -214,7 +214,7 @@ func (w watching) wantsGrowing(events ...string) {
 	}
 }
 
-func TestAWatchWithoutAVersionBeginsWithWhatIsThere(t *testing.T) {
+func TestFleetWatch_WithoutVersionBeginsWithPresentObjects(t *testing.T) {
 	events, asked := make(chan string), make(chan string, 10)
 	members := map[string]*member{"a": newMember(t, watched(events, asked, "x", "y")), "b": newMember(t, http.HandlerFunc(refusing))}
 	g := newGateway(t, members)
@@ -223,13 +223,13 @@ func TestAWatchWithoutAVersionBeginsWithWhatIsThere(t *testing.T) {
 	if from := <-asked; from != "3" {
 		t.Errorf("it is watched from %s", from)
 	}
-	// What a member has compacted is made up for: the watch knows what it has sent.
+	// The watch can compensate for a member's compaction, because it knows what it has sent.
 	members["a"].serve(watched(events, asked, "y", "z"))
 	events <- `{"type":"ERROR","object":{"kind":"Status","code":410}}`
 	w.wants("MODIFIED Pod a/y", "ADDED Pod a/z", "DELETED Pod a/x")
 }
 
-func TestAWatchThatWentOnEndsWhereAMemberHasCompacted(t *testing.T) {
+func TestFleetWatch_ResumedWatchEndsOnCompaction(t *testing.T) {
 	events, asked := make(chan string), make(chan string, 10)
 	g := newGateway(t, map[string]*member{"a": newMember(t, watched(events, asked, "x"))})
 	var list metav1.PartialObjectMetadataList
@@ -244,7 +244,7 @@ func TestAWatchThatWentOnEndsWhereAMemberHasCompacted(t *testing.T) {
 	}
 }
 
-func TestAWatchListTellsWhenItsBeginningIsComplete(t *testing.T) {
+func TestFleetWatch_WatchListSendsInitialBookmark(t *testing.T) {
 	events, asked := make(chan string), make(chan string, 10)
 	members := map[string]*member{"a": newMember(t, watched(events, asked, "x", "y")), "b": newMember(t, watched(events, asked)), "c": newMember(t, http.HandlerFunc(silent))}
 	g := newGateway(t, members)
@@ -265,7 +265,7 @@ func TestAWatchListTellsWhenItsBeginningIsComplete(t *testing.T) {
 	wantCode(t, res, http.StatusUnprocessableEntity)
 }
 
-// bookmark is the annotations and the version of the next event, which has to be one.
+// bookmark is the annotations and the version of the next event, which must be a bookmark.
 func (w watching) bookmark() (annotations map[string]string, version string) {
 	w.t.Helper()
 	line, err := w.lines.ReadString('\n')
@@ -283,8 +283,9 @@ func (w watching) bookmark() (annotations map[string]string, version string) {
 	return event.Object.Annotations, event.Object.ResourceVersion
 }
 
-// Whoever is there when the time of a watch is over can go on, though no second was quiet.
-func TestAWatchSaysAtItsEndWhereToGoOn(t *testing.T) {
+// A client that stays until the watch's timeout gets a version to resume from, even if events never
+// paused.
+func TestFleetWatch_EndsWithBookmark(t *testing.T) {
 	events, asked := make(chan string), make(chan string, 10)
 	g := newGateway(t, map[string]*member{"a": newMember(t, watched(events, asked, "x"))})
 	w := g.watch(t, "timeoutSeconds=1&allowWatchBookmarks=true")
@@ -295,8 +296,8 @@ func TestAWatchSaysAtItsEndWhereToGoOn(t *testing.T) {
 
 func oftenReviewed(c *apiserver.Config) { c.ReviewPeriod = 50 * time.Millisecond }
 
-// Members that come are told with what they have, those that leave take it with them.
-func TestAWatchFollowsItsMembers(t *testing.T) {
+// The objects of new members are sent as ADDED, those of members that leave as DELETED.
+func TestFleetWatch_FollowsMembers(t *testing.T) {
 	for name, accept := range map[string]string{"objects": "application/json", "tables": "application/json;as=Table;v=v1;g=meta.k8s.io"} {
 		t.Run(name, func(t *testing.T) {
 			events, asked := make(chan string), make(chan string, 10)
@@ -336,7 +337,7 @@ func inTables(watched http.HandlerFunc, names ...string) http.HandlerFunc {
 	}
 }
 
-func TestAWatchThatWentOnEndsWhenAMemberLeaves(t *testing.T) {
+func TestFleetWatch_ResumedWatchEndsWhenMemberLeaves(t *testing.T) {
 	events, asked := make(chan string), make(chan string, 10)
 	g := newGateway(t, map[string]*member{"a": newMember(t, watched(events, asked, "x")), "b": newMember(t, watched(events, asked, "y"))}, oftenReviewed)
 	var list metav1.PartialObjectMetadataList
@@ -348,7 +349,7 @@ func TestAWatchThatWentOnEndsWhenAMemberLeaves(t *testing.T) {
 	w.wants("ERROR 410")
 }
 
-func TestAWatchEndsWithTheRightToIt(t *testing.T) {
+func TestFleetWatch_EndsWhenPermissionIsLost(t *testing.T) {
 	for want, lost := range map[string]func(authorizer.Attributes) bool{
 		"ERROR 403":       func(a authorizer.Attributes) bool { return a.GetResource() == "fleetviews" },
 		"DELETED Pod a/x": func(a authorizer.Attributes) bool { return a.GetResource() == "clustergateways" },
@@ -362,7 +363,7 @@ func TestAWatchEndsWithTheRightToIt(t *testing.T) {
 	}
 }
 
-func TestWatchesThatCannotBegin(t *testing.T) {
+func TestFleetWatch_RejectsInvalidRequests(t *testing.T) {
 	members := map[string]*member{"a": newMember(t, http.HandlerFunc(refusing))}
 	g := newGateway(t, members)
 	for query, code := range map[string]int{

@@ -32,25 +32,25 @@ type arrival struct {
 	header      http.Header
 }
 
-// question is what the hub was asked, and said yes to.
+// question is a decision that the hub was asked for and allowed.
 type question struct {
 	user, group, verb, resource, subresource, namespace, name string
 }
 
-// ledger holds what the hub was asked, by the audit ID of the request that it was asked
-// for, and what arrived without having been asked for.
+// ledger holds the hub's decisions by the audit ID of their request, and requests that arrived at a
+// member without one.
 type ledger struct {
 	reads *apirequest.RequestInfoFactory
 
-	// mu guards the rest.
+	// mu guards the following fields.
 	mu sync.Mutex
-	// asked is what was asked lately, before what was asked before that.
+	// asked is the current generation of decisions, before the previous one.
 	asked, before map[string][]question
 	arrivals      int
 	wrong         []string
 }
 
-// Authorize says yes.
+// Authorize allows everything.
 func (l *ledger) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,7 +61,7 @@ func (l *ledger) Authorize(ctx context.Context, a authorizer.Attributes) (author
 	return authorizer.DecisionAllow, "", nil
 }
 
-// arrive is the member. All that a request needs was asked before it comes.
+// arrive is the member's handler. All decisions for a request are made before it arrives.
 func (l *ledger) arrive(_ http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	l.mu.Lock()
@@ -86,9 +86,9 @@ func (l *ledger) take() (wrong []string, arrivals int) {
 	return wrong, arrivals
 }
 
-// exchanges writes bytes to the gateway as a client would, and a last request that ends
-// the connection. It returns when the gateway has ended it, or waits for the rest of
-// what the bytes began: what arrives is looked at when it does, not here.
+// exchanges writes bytes to the gateway as a client would, and a last request that closes the
+// connection. It returns when the gateway has closed the connection, or waits for the rest of an
+// incomplete request. arrive checks what a member gets.
 func exchanges(g *gateway, bytes string) error {
 	config := g.client.Transport.(*http.Transport).TLSClientConfig.Clone()
 	config.NextProtos = []string{"http/1.1"}
@@ -104,10 +104,10 @@ func exchanges(g *gateway, bytes string) error {
 	return nil
 }
 
-// FuzzWhatArrivesIsWhatWasAuthorized sends bytes of a hostile caller through the whole
-// server: method, path, header lines and what follows them. Whatever a member then gets
-// must be, as its own API server reads it, what the hub was asked about, in the name of
-// whom the hub knows.
+// FuzzWhatArrivesIsWhatWasAuthorized sends bytes of a hostile caller through the whole server:
+// method, path, header lines and what follows them. A request that then reaches a member, parsed as
+// its own API server does, must be what the hub authorized, and carry the caller that the hub
+// authenticated.
 func FuzzWhatArrivesIsWhatWasAuthorized(f *testing.F) {
 	book := &ledger{asked: map[string][]question{}, reads: &apirequest.RequestInfoFactory{
 		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
@@ -159,16 +159,16 @@ func FuzzWhatArrivesIsWhatWasAuthorized(f *testing.F) {
 			request += headers + "\r\n"
 		}
 		if err := exchanges(g, request+"\r\n"+rest); err != nil {
-			t.Skip(err) // The machine has no more ports; nothing was sent.
+			t.Skip(err) // The machine has no free port; nothing was sent.
 		}
-		// What the gateway gave up may arrive a moment later, and is told with the next bytes.
+		// An aborted request may arrive a moment later, and is reported with the next bytes.
 		if wrong, _ := book.take(); len(wrong) > 0 {
 			t.Errorf("after %q:\n%s", request+"\r\n"+rest, strings.Join(wrong, "\n"))
 		}
 	})
 }
 
-// authorized says what is wrong with a request that has arrived, after these questions.
+// authorized returns how a request that arrived differs from the decisions.
 func authorized(reads *apirequest.RequestInfoFactory, asked []question, got arrival) error {
 	parsed, err := http.ReadRequest(bufio.NewReader(strings.NewReader(got.method + " " + got.uri + " HTTP/1.1\r\nHost: h\r\n\r\n")))
 	if err != nil {
@@ -218,7 +218,7 @@ var outerVerbs = map[string]string{
 	http.MethodGet: "get", http.MethodHead: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
 }
 
-// checkArrivedHeader finds what tells who is calling, but for what the gateway says.
+// checkArrivedHeader finds headers with an identity other than the gateway's own.
 func checkArrivedHeader(header http.Header) error {
 	for name, values := range header {
 		plain := strings.ReplaceAll(strings.ToLower(name), "_", "-")

@@ -112,11 +112,11 @@ type member struct {
 	ca         *authority
 	// dials counts connections to the API server.
 	dials atomic.Int64
-	// asked counts questions to the agent.
+	// asked counts requests to the agent.
 	asked     atomic.Int64
 	connected atomic.Bool
 
-	// mu guards the rest.
+	// mu guards the following fields.
 	mu      sync.Mutex
 	token   string
 	handler http.Handler
@@ -168,7 +168,7 @@ func (m *member) serve(handler http.HandlerFunc) {
 	m.handler = handler
 }
 
-// over serves what handler makes of what was served before.
+// over wraps the current handler.
 func (m *member) over(handler func(before http.Handler) http.HandlerFunc) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -187,7 +187,7 @@ func (m *member) setToken(token string) {
 	m.token = token
 }
 
-// setCA has the credential come with another CA than the member's.
+// setCA replaces the CA in the credential.
 func (m *member) setCA(ca *authority) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -245,7 +245,7 @@ type gateway struct {
 	stop    func()
 	done    chan error
 
-	// mu guards the rest.
+	// mu guards the following fields.
 	mu     sync.Mutex
 	allow  func(authorizer.Attributes) bool
 	agents map[string][]string
@@ -340,7 +340,7 @@ func newGateway(t testing.TB, members map[string]*member, options ...option) *ga
 	return g
 }
 
-// awaitEnd returns when the server that was stopped has ended.
+// awaitEnd returns when the stopped server has ended.
 func (g *gateway) awaitEnd() {
 	g.t.Helper()
 	if err := <-g.done; err != nil {
@@ -349,7 +349,7 @@ func (g *gateway) awaitEnd() {
 	close(g.done)
 }
 
-// keys stops the server and returns what the proxy kept anything by.
+// keys stops the server and returns all keys of the proxy's caches.
 func (g *gateway) keys() string {
 	g.t.Helper()
 	g.stop()
@@ -390,7 +390,7 @@ func (g *gateway) dial(ctx context.Context, name, target string) (net.Conn, erro
 
 const prefix = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/"
 
-// do sends a request as a user; path is what follows the server.
+// do sends a request as a user; path follows the server's address.
 func (g *gateway) do(method, path, user string, body io.Reader, change ...func(*http.Request)) *http.Response {
 	g.t.Helper()
 	req, err := http.NewRequestWithContext(g.t.Context(), method, "https://"+g.address+path, body)
@@ -415,8 +415,8 @@ func header(name string, values ...string) func(*http.Request) {
 	return func(r *http.Request) { r.Header[name] = values }
 }
 
-// raw sends bytes over a TLS connection of HTTP/1.1, as a hostile client would,
-// and reads one reply.
+// raw sends bytes over a TLS connection of HTTP/1.1, as a hostile client would, and reads one
+// reply.
 func (g *gateway) raw(request string) (net.Conn, *bufio.Reader, *http.Response) {
 	g.t.Helper()
 	transport := g.client.Transport.(*http.Transport)
@@ -474,7 +474,7 @@ func wantCode(t testing.TB, res *http.Response, want int) {
 	}
 }
 
-// informer hands its handler to the test.
+// informer passes its handler to the test.
 type informer struct{ handler cache.ResourceEventHandler }
 
 func (i *informer) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
@@ -501,7 +501,7 @@ func memberCluster(name string, version int, labels ...string) *clusterv1beta1.M
 	return m
 }
 
-// echo answers with what the member saw.
+// seen is what the member saw of a request.
 type seen struct {
 	Method, URI, Path string
 	Header            http.Header

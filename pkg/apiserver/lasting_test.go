@@ -24,7 +24,7 @@ import (
 )
 
 // lastingGateway has one member that sends a line and then nothing until its caller has
-// gone; its rights are reviewed all the time. Records come out of the channel.
+// disconnected. Permissions are reviewed continuously. Records are sent to the channel.
 func lastingGateway(t *testing.T, options ...option) (*gateway, *member, <-chan clustergateway.Record) {
 	t.Helper()
 	m := newMember(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -50,8 +50,8 @@ func lastingGateway(t *testing.T, options ...option) (*gateway, *member, <-chan 
 
 const selfReviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
-// answerReview answers as a member's API server does, and returns what it was asked; who
-// has gone meanwhile is answered nothing.
+// answerReview answers as a member's API server does, and returns the reviewed attributes. A caller
+// that has disconnected gets no answer.
 func answerReview(w http.ResponseWriter, r *http.Request, status authorizationv1.SubjectAccessReviewStatus) authorizationv1.SelfSubjectAccessReviewSpec {
 	var review authorizationv1.SelfSubjectAccessReview
 	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
@@ -64,7 +64,7 @@ func answerReview(w http.ResponseWriter, r *http.Request, status authorizationv1
 	return review.Spec
 }
 
-// reviewed has a member's reviews answered by answer, which is given what did it before.
+// reviewed wraps a member's handler of reviews.
 func reviewed(m *member, answer func(w http.ResponseWriter, r *http.Request, otherwise http.Handler)) {
 	m.over(func(before http.Handler) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -77,7 +77,7 @@ func reviewed(m *member, answer func(w http.ResponseWriter, r *http.Request, oth
 	})
 }
 
-// memberAnswers has a member answer what is asked about jane with a status of its own.
+// memberAnswers fixes a member's answer to reviews about jane.
 func memberAnswers(m *member, jane authorizationv1.SubjectAccessReviewStatus) {
 	reviewed(m, func(w http.ResponseWriter, r *http.Request, otherwise http.Handler) {
 		if r.Header.Get("Impersonate-User") == "jane" {
@@ -88,7 +88,7 @@ func memberAnswers(m *member, jane authorizationv1.SubjectAccessReviewStatus) {
 	})
 }
 
-// acceptUpgrade accepts an upgrade and holds it until its caller has gone.
+// acceptUpgrade accepts an upgrade and holds it until its caller has disconnected.
 func acceptUpgrade(t *testing.T, w http.ResponseWriter) {
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -106,8 +106,8 @@ const (
 	anExec = prefix + "m1/proxy/api/v1/namespaces/a/pods/p/exec?command=sh"
 )
 
-// begin starts a request that lasts and returns what its caller still gets of it, when
-// its first line is there.
+// begin starts a long-running request and returns the rest of its response once the first line has
+// arrived.
 func (g *gateway) begin(path, user string) io.Reader {
 	g.t.Helper()
 	if path == anExec {
@@ -140,7 +140,7 @@ func (g *gateway) begun(r io.Reader) io.Reader {
 	return r
 }
 
-func TestWhatLastsEndsWithTheRightToIt(t *testing.T) {
+func TestLongRunning_EndsWhenPermissionIsLost(t *testing.T) {
 	inner := func(c *apiserver.Config) { c.AuthorizeInner = true }
 	for name, test := range map[string]struct {
 		path    string
@@ -235,7 +235,7 @@ func TestWhatLastsEndsWithTheRightToIt(t *testing.T) {
 	}
 }
 
-func TestAHubThatCannotBeAskedEndsNothing(t *testing.T) {
+func TestLongRunning_ContinuesIfHubIsUnreachable(t *testing.T) {
 	asked := make(chan struct{})
 	var down atomic.Bool
 	g, _, records := lastingGateway(t, func(c *apiserver.Config) {
@@ -263,7 +263,7 @@ func TestAHubThatCannotBeAskedEndsNothing(t *testing.T) {
 	}
 }
 
-func TestAMemberThatCannotDecideEndsNothing(t *testing.T) {
+func TestLongRunning_ContinuesIfMemberCannotDecide(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"an authorizer of its own is away": func(w http.ResponseWriter, r *http.Request) {
 			answerReview(w, r, authorizationv1.SubjectAccessReviewStatus{EvaluationError: "the webhook did not answer"})
@@ -297,7 +297,7 @@ func TestAMemberThatCannotDecideEndsNothing(t *testing.T) {
 	}
 }
 
-func TestTheWatchesOfWhoMayWatchEverythingAreAskedAboutOnce(t *testing.T) {
+func TestLongRunning_WatchesOfClusterWideReaderShareOneReview(t *testing.T) {
 	var asked sync.Map
 	g, m, _ := lastingGateway(t, func(c *apiserver.Config) { c.ReviewPeriod = 100 * time.Millisecond })
 	of := func(user string) map[string]bool {
@@ -337,7 +337,7 @@ func TestTheWatchesOfWhoMayWatchEverythingAreAskedAboutOnce(t *testing.T) {
 	}
 }
 
-func TestRequestsThatLastAreCountedToo(t *testing.T) {
+func TestLimits_CountLongRunningRequests(t *testing.T) {
 	g, _, _ := lastingGateway(t, func(c *apiserver.Config) { c.MaxLongPerUser, c.MaxLongPerMember = 2, 3 })
 	_ = g.begin(aWatch, "greedy")
 	_ = g.begin(anExec, "greedy")
@@ -356,10 +356,10 @@ func TestRequestsThatLastAreCountedToo(t *testing.T) {
 	}
 }
 
-// Kubernetes' API server says to who may not impersonate.
+// The message of Kubernetes' API server for a forbidden impersonation.
 const cannotImpersonate = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"users \"jane\" is forbidden: User \"system:serviceaccount:a:cluster-gateway\" cannot impersonate resource \"users\" in API group \"\" at the cluster scope","reason":"Forbidden","code":403}`
 
-// forgetful serves echo to whom the agent was asked about since forget was called.
+// forgetful serves echo only to callers whom the agent has granted since the last call of forget.
 type forgetful struct {
 	*member
 	granted atomic.Bool
@@ -386,7 +386,7 @@ func newForgetful(t *testing.T) (*gateway, *forgetful) {
 	return g, f
 }
 
-func TestAGrantThatTheMemberLostIsAskedForAtOnce(t *testing.T) {
+func TestGrants_LostGrantIsRequestedAgain(t *testing.T) {
 	g, f := newForgetful(t)
 	wantCode(t, g.do(http.MethodGet, prefix+"m1/proxy/version", "jane", nil), http.StatusOK)
 	f.granted.Store(false)
@@ -406,7 +406,7 @@ func TestAGrantThatTheMemberLostIsAskedForAtOnce(t *testing.T) {
 	}
 }
 
-func TestAMemberThatNeverHonoursAGrantIsAskedOnceMore(t *testing.T) {
+func TestGrants_IgnoredGrantIsRequestedOnlyOnceAgain(t *testing.T) {
 	g, f := newForgetful(t)
 	f.agentAnswers(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	res := g.do(http.MethodGet, prefix+"m1/proxy/version", "jane", nil)
@@ -419,7 +419,7 @@ func TestAMemberThatNeverHonoursAGrantIsAskedOnceMore(t *testing.T) {
 	}
 }
 
-func TestARefusalOfALostGrantIsTold(t *testing.T) {
+func TestGrants_RefusalOfLostGrantIsReported(t *testing.T) {
 	g, f := newForgetful(t)
 	wantCode(t, g.do(http.MethodGet, prefix+"m1/proxy/version", "jane", nil), http.StatusOK)
 	f.granted.Store(false)

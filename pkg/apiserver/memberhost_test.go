@@ -18,7 +18,7 @@ func atHost(name string) func(*http.Request) {
 func withMemberDomain(c *apiserver.Config) { c.MemberDomain = "members.example.org" }
 
 // kubectl before 1.36 drops the path of a server's URL in `get --raw`.
-func TestAMemberHasAHostOfItsOwn(t *testing.T) {
+func TestMemberHost_ForwardsToItsMember(t *testing.T) {
 	g, _ := oneMember(t, withMemberDomain)
 	for _, host := range []string{"m1.members.example.org", "M1.Members.Example.ORG:8443"} {
 		for _, path := range []string{"/api/v1/namespaces?limit=1", "/clusters/m1/api", "/readyz", "/"} {
@@ -39,7 +39,7 @@ func TestAMemberHasAHostOfItsOwn(t *testing.T) {
 	wantCode(t, g.do(http.MethodGet, "/api/v1/../namespaces", "jane", nil, atHost("m1.members.example.org")), http.StatusBadRequest)
 }
 
-func TestCookiesOfAPageGoToItsMembersHostAlone(t *testing.T) {
+func TestMemberHost_CookiesStayOnTheHost(t *testing.T) {
 	g, m := oneMember(t, withMemberDomain)
 	got := make(chan []string, 1)
 	m.serve(func(w http.ResponseWriter, r *http.Request) {
@@ -72,7 +72,7 @@ func TestCookiesOfAPageGoToItsMembersHostAlone(t *testing.T) {
 	}
 }
 
-func TestAPageLeadsWithinItselfAtItsMembersHost(t *testing.T) {
+func TestMemberHost_PassesRedirectsWithinAPage(t *testing.T) {
 	g, m := oneMember(t, withMemberDomain)
 	for location, want := range map[string]int{
 		podProxy + "/login?next=%2F":                http.StatusFound,
@@ -93,7 +93,7 @@ func TestAPageLeadsWithinItselfAtItsMembersHost(t *testing.T) {
 		}
 		wantCode(t, g.do(http.MethodGet, "/clusters/m1"+podProxy+"/page", "jane", nil), http.StatusBadGateway)
 	}
-	// A namespace may have any name.
+	// A namespace may be named like a subresource.
 	const inside = "/api/v1/namespaces/proxy/pods/web/proxy"
 	m.redirectsTo(http.StatusFound, "/api/v1/namespaces/proxy/secrets/")
 	wantCode(t, g.do(http.MethodGet, inside+"/page", "jane", nil, atHost("m1.members.example.org")), http.StatusBadGateway)

@@ -45,7 +45,7 @@ func oneMember(t *testing.T, options ...option) (*gateway, *member) {
 	return newGateway(t, map[string]*member{"m1": m}, options...), m
 }
 
-func TestRequestReachesItsMemberAsItsCaller(t *testing.T) {
+func TestProxy_ForwardsAsCaller(t *testing.T) {
 	g, m := oneMember(t)
 	res := g.do(http.MethodPost, prefix+"m1/proxy/api/v1/namespaces/a/configmaps?dryRun=All&fieldManager=x", "jane",
 		strings.NewReader(`{"a":1}`), header("X-Remote-Group", "devs", "system:authenticated", "ops"),
@@ -78,7 +78,7 @@ func TestRequestReachesItsMemberAsItsCaller(t *testing.T) {
 	}
 }
 
-func TestPathAndQueryArriveAsTheyWere(t *testing.T) {
+func TestProxy_KeepsPathAndQuery(t *testing.T) {
 	g, _ := oneMember(t)
 	for path, want := range map[string]string{
 		"m1/proxy":              "/",
@@ -93,7 +93,7 @@ func TestPathAndQueryArriveAsTheyWere(t *testing.T) {
 	}
 }
 
-func TestPathTricksAreRefused(t *testing.T) {
+func TestProxy_RefusesAmbiguousPaths(t *testing.T) {
 	g, _ := oneMember(t)
 	for _, path := range []string{
 		"m1/proxy/api/v1/namespaces/a/../../nodes",
@@ -113,7 +113,7 @@ func TestPathTricksAreRefused(t *testing.T) {
 	}
 }
 
-func TestOuterPathsThatMeanSomethingElseReachNoMember(t *testing.T) {
+func TestProxy_OtherOuterPathsReachNoMember(t *testing.T) {
 	g, m := oneMember(t)
 	for _, path := range []string{
 		"/apis/cluster.core.oam.dev/v1alpha1/namespaces/mine/clustergateways/m1/proxy/version",
@@ -133,7 +133,7 @@ func TestOuterPathsThatMeanSomethingElseReachNoMember(t *testing.T) {
 	}
 }
 
-func TestHopByHopIdentityStrip(t *testing.T) {
+func TestProxy_ConnectionHeaderCannotRemoveIdentity(t *testing.T) {
 	g, _ := oneMember(t)
 	for name, lines := range map[string]string{
 		"nominated":            "Connection: Impersonate-User, Impersonate-Group, Authorization",
@@ -158,7 +158,7 @@ func TestHopByHopIdentityStrip(t *testing.T) {
 	}
 }
 
-func TestHeadersOfTheCallerThatCarryIdentityDoNotArrive(t *testing.T) {
+func TestProxy_RemovesIdentityHeadersOfCaller(t *testing.T) {
 	g, _ := oneMember(t)
 	_, _, res := g.raw("GET " + prefix + "m1/proxy/api HTTP/1.1\r\nHost: h\r\nX-Remote-User: jane\r\n" +
 		"Cookie: a=b\r\nImpersonate_User: root\r\nX-Remote-Extra-Scopes: all\r\nX-Remote-Custom: x\r\n" +
@@ -175,7 +175,7 @@ func TestHeadersOfTheCallerThatCarryIdentityDoNotArrive(t *testing.T) {
 	}
 }
 
-func TestCallerOfSystemMastersGetsTheRemedy(t *testing.T) {
+func TestProxy_RefusesSystemMastersWithRemedy(t *testing.T) {
 	g, m := oneMember(t)
 	res := g.do(http.MethodGet, prefix+"m1/proxy/version", "root", nil, header("X-Remote-Group", "system:masters"))
 	wantCode(t, res, http.StatusForbidden)
@@ -187,7 +187,7 @@ func TestCallerOfSystemMastersGetsTheRemedy(t *testing.T) {
 	}
 }
 
-func TestForbiddenDiscoveryIsToldInText(t *testing.T) {
+func TestProxy_ForbiddenDiscoveryIsPlainText(t *testing.T) {
 	g, m := oneMember(t)
 	for _, path := range []string{"m1/proxy/api", "m1/proxy/apis"} {
 		res := g.do(http.MethodGet, prefix+path, "root", nil, header("X-Remote-Group", "system:masters"))
@@ -202,7 +202,7 @@ func TestForbiddenDiscoveryIsToldInText(t *testing.T) {
 	_ = statusOf(t, res)
 }
 
-func TestWhoHasNoRightLearnsNothingAboutMembers(t *testing.T) {
+func TestProxy_UnauthorizedCallerLearnsNothingAboutMembers(t *testing.T) {
 	g, m := oneMember(t)
 	g.allowOnly(func(a authorizer.Attributes) bool { return a.GetName() == "other" })
 	for _, name := range []string{"m1", "no-such-member"} {
@@ -218,7 +218,7 @@ func TestWhoHasNoRightLearnsNothingAboutMembers(t *testing.T) {
 	}
 }
 
-func TestMemberThatIsAwayIsUnavailableAtOnce(t *testing.T) {
+func TestProxy_DisconnectedMemberIsUnavailableAtOnce(t *testing.T) {
 	g, m := oneMember(t)
 	m.disconnect()
 	for _, when := range []string{"before the agent knows the caller", "after"} {
@@ -236,7 +236,7 @@ func TestMemberThatIsAwayIsUnavailableAtOnce(t *testing.T) {
 	}
 }
 
-func TestMemberThatIsNotExpectedBackIsToldOnceAndInWordsThatClientsPassOn(t *testing.T) {
+func TestProxy_LongDisconnectedMemberHasNoRetryAndPlainText(t *testing.T) {
 	m := newMember(t, http.HandlerFunc(echo))
 	var expected atomic.Bool
 	g := newGateway(t, map[string]*member{"m1": m}, func(c *apiserver.Config) {
@@ -261,9 +261,9 @@ func TestMemberThatIsNotExpectedBackIsToldOnceAndInWordsThatClientsPassOn(t *tes
 	}
 }
 
-// A gateway that stopped carried a connection for another one, which used it for further
-// requests until it was cut, in the middle of one of them.
-func TestAConnectionFromBeforeAWayWasLostTakesNoMoreRequests(t *testing.T) {
+// A stopping gateway relayed a connection for another one. The other one used it for further
+// requests until it was cut in the middle of one.
+func TestProxy_ConnectionFromBeforeTunnelLossIsNotReused(t *testing.T) {
 	var departed atomic.Pointer[time.Time]
 	g, m := oneMember(t, func(c *apiserver.Config) {
 		c.Departed = func(string) time.Time {
@@ -292,7 +292,7 @@ func TestAConnectionFromBeforeAWayWasLostTakesNoMoreRequests(t *testing.T) {
 	}
 }
 
-func TestAgentThatRefusesIsQuoted(t *testing.T) {
+func TestProxy_QuotesRefusalOfAgent(t *testing.T) {
 	g, m := oneMember(t)
 	m.agentAnswers(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -312,7 +312,7 @@ func TestAgentThatRefusesIsQuoted(t *testing.T) {
 	}
 }
 
-func TestAgentIsAskedOncePerCallerAndSession(t *testing.T) {
+func TestGrants_AskAgentOncePerCallerAndSession(t *testing.T) {
 	g, m := oneMember(t)
 	var wg sync.WaitGroup
 	for range 20 {
@@ -329,7 +329,7 @@ func TestAgentIsAskedOncePerCallerAndSession(t *testing.T) {
 	m.disconnect()
 	m.connected.Store(true)
 	for m.asked.Load() < 3 {
-		// The broken stream is noticed by its reader, a moment later.
+		// The stream's reader notices the broken stream a moment later.
 		if t.Context().Err() != nil {
 			t.Fatal("the agent was not asked again in a new session")
 		}
@@ -337,7 +337,7 @@ func TestAgentIsAskedOncePerCallerAndSession(t *testing.T) {
 	}
 }
 
-func TestExecNeedsCreate(t *testing.T) {
+func TestProxy_ExecRequiresCreate(t *testing.T) {
 	g, m := oneMember(t)
 	g.allowOnly(func(a authorizer.Attributes) bool { return a.GetVerb() == "get" && a.GetUser().GetName() == "viewer" })
 	wantCode(t, g.do(http.MethodGet, prefix+"m1/proxy/api/v1/namespaces/a/pods", "viewer", nil), http.StatusOK)
@@ -358,7 +358,7 @@ func TestExecNeedsCreate(t *testing.T) {
 	}
 }
 
-func TestDeleteOfACollectionNeedsDeletecollection(t *testing.T) {
+func TestProxy_DeleteOfCollectionRequiresDeletecollection(t *testing.T) {
 	g, _ := oneMember(t)
 	g.allowOnly(func(a authorizer.Attributes) bool { return a.GetVerb() == "delete" })
 	wantCode(t, g.do(http.MethodDelete, prefix+"m1/proxy/api/v1/namespaces/a/pods/p", "jane", nil), http.StatusOK)
@@ -369,7 +369,7 @@ func TestDeleteOfACollectionNeedsDeletecollection(t *testing.T) {
 	}
 }
 
-func TestMethodWithoutAVerbIsRefused(t *testing.T) {
+func TestProxy_RefusesMethodWithoutVerb(t *testing.T) {
 	g, m := oneMember(t)
 	for _, method := range []string{http.MethodOptions, http.MethodTrace, "PROPFIND"} {
 		wantCode(t, g.do(method, prefix+"m1/proxy/version", "jane", nil), http.StatusMethodNotAllowed)
@@ -379,7 +379,7 @@ func TestMethodWithoutAVerbIsRefused(t *testing.T) {
 	}
 }
 
-func TestNoRedirectFollow(t *testing.T) {
+func TestProxy_DoesNotFollowRedirects(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
 	defer elsewhere.Close()
 	g, m := oneMember(t)
@@ -408,7 +408,7 @@ func TestNoRedirectFollow(t *testing.T) {
 	}
 }
 
-func TestUpgradeRefusedNotHijacked(t *testing.T) {
+func TestProxy_RefusedUpgradeIsNotHijacked(t *testing.T) {
 	g, m := oneMember(t)
 	var mu sync.Mutex
 	var paths []string
@@ -425,8 +425,8 @@ func TestUpgradeRefusedNotHijacked(t *testing.T) {
 		if got := text(t, res); got != "no" {
 			t.Errorf("got %q", got)
 		}
-		// What follows on the connection is a request to the gateway, with its own
-		// authorization, not bytes for the member.
+		// What follows on the connection is a request to the gateway with an authorization of its
+		// own, and no data for the member.
 		if _, err := io.WriteString(conn, "GET /smuggled HTTP/1.1\r\nHost: h\r\nX-Remote-User: jane\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
@@ -455,7 +455,7 @@ func switchProtocols(w http.ResponseWriter) (net.Conn, *bufio.ReadWriter, error)
 	return conn, brw, err
 }
 
-func TestUpgradePassesBothWaysUntouched(t *testing.T) {
+func TestProxy_UpgradePassesDataUnchanged(t *testing.T) {
 	g, m := oneMember(t)
 	m.serve(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Impersonate-User") != "jane" || r.ProtoMajor != 1 {
@@ -483,7 +483,7 @@ func TestUpgradePassesBothWaysUntouched(t *testing.T) {
 	}
 }
 
-func TestMemberBadCAFailsForGetAndExec(t *testing.T) {
+func TestProxy_RefusesMemberWithWrongCA(t *testing.T) {
 	m := newMember(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a request reached the member") }))
 	m.ca = newAuthority(t)
 	g := newGateway(t, map[string]*member{"m1": m})
@@ -496,9 +496,9 @@ func TestMemberBadCAFailsForGetAndExec(t *testing.T) {
 	wantCode(t, res, http.StatusBadGateway)
 }
 
-// TestACAThatTakesAMinuteIsNotVerifiedWith: an agent sends its member's CA, and each
-// handshake would keep a processor of the gateway busy.
-func TestACAThatTakesAMinuteIsNotVerifiedWith(t *testing.T) {
+// An agent sends its member's CA. With this one, each handshake would keep a CPU of the gateway
+// busy for a minute.
+func TestProxy_RejectsCAThatIsExpensiveToVerify(t *testing.T) {
 	m := newMember(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a request reached the member") }))
 	block, _ := pem.Decode(bomb.Authority(t))
 	hostile, err := x509.ParseCertificate(block.Bytes)
@@ -517,7 +517,7 @@ func TestACAThatTakesAMinuteIsNotVerifiedWith(t *testing.T) {
 	}
 }
 
-func TestTwoUsersOnePool(t *testing.T) {
+func TestProxy_UsersShareOnePool(t *testing.T) {
 	g, m := oneMember(t)
 	var wg sync.WaitGroup
 	for worker := range 8 {
@@ -538,7 +538,7 @@ func TestTwoUsersOnePool(t *testing.T) {
 	}
 }
 
-func TestTokenRotationNoDrop(t *testing.T) {
+func TestProxy_TokenRotationKeepsConnections(t *testing.T) {
 	g, m := oneMember(t)
 	events := make(chan string)
 	m.serve(func(w http.ResponseWriter, r *http.Request) {
@@ -576,7 +576,7 @@ func TestTokenRotationNoDrop(t *testing.T) {
 	}
 }
 
-func TestRequestIsSentAgainWithANewerToken(t *testing.T) {
+func TestProxy_RetriesWithNewerToken(t *testing.T) {
 	g, m := oneMember(t)
 	m.serve(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") == "Bearer token-1" {
@@ -595,7 +595,7 @@ func TestRequestIsSentAgainWithANewerToken(t *testing.T) {
 	}
 }
 
-func TestMemberWithoutACredentialIsUnavailable(t *testing.T) {
+func TestProxy_MemberWithoutCredentialIsUnavailable(t *testing.T) {
 	g, m := oneMember(t)
 	m.setToken("")
 	res := g.do(http.MethodGet, prefix+"m1/proxy/version", "jane", nil)
@@ -605,7 +605,7 @@ func TestMemberWithoutACredentialIsUnavailable(t *testing.T) {
 	}
 }
 
-// headersOfTheHub are what only the hub may say about its origin, or about itself.
+// headersOfTheHub are headers that only the hub may set for its origin or itself.
 var headersOfTheHub = []string{
 	"Set-Cookie", "Set-Cookie2", "Www-Authenticate", "Proxy-Authenticate", "Alt-Svc", "Strict-Transport-Security", "Public-Key-Pins",
 	"Access-Control-Allow-Origin", "Access-Control-Allow-Credentials", "X-Kubernetes-Pf-Flowschema-Uid",
@@ -614,7 +614,7 @@ var headersOfTheHub = []string{
 	"Cross-Origin-Opener-Policy", "Permissions-Policy", "Content-Security-Policy-Report-Only", "X-Frame-Options", "Server", "X-Of-Tomorrow",
 }
 
-func TestHostileReplyIsTamed(t *testing.T) {
+func TestProxy_RemovesHeadersOfHostileReply(t *testing.T) {
 	g, m := oneMember(t)
 	for _, contentType := range []string{
 		"text/html", "application/xhtml+xml", "image/svg+xml", "text/xml", "application/xml", "application/rss+xml; charset=utf-8",
@@ -653,7 +653,7 @@ func TestHostileReplyIsTamed(t *testing.T) {
 	}
 }
 
-func TestWhatClientsNeedOfAReplyPasses(t *testing.T) {
+func TestProxy_PassesHeadersThatClientsNeed(t *testing.T) {
 	g, m := oneMember(t)
 	needed := map[string]string{
 		"Content-Type": "application/com.github.proto-openapi.spec.v2@v1.0+protobuf", "Content-Encoding": "gzip", "Vary": "Accept",
@@ -678,7 +678,7 @@ func TestWhatClientsNeedOfAReplyPasses(t *testing.T) {
 	}
 }
 
-func TestWhatAMemberSaysBesideItsReplyIsNotPassedOn(t *testing.T) {
+func TestProxy_DropsInformationalRepliesAndTrailers(t *testing.T) {
 	g, m := oneMember(t)
 	m.serve(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Set-Cookie", "early")
@@ -709,7 +709,7 @@ func TestWhatAMemberSaysBesideItsReplyIsNotPassedOn(t *testing.T) {
 }
 
 // A compromised member could leave a second reply on a connection, for the next caller.
-func TestReplyThatNobodyAskedForReachesNobody(t *testing.T) {
+func TestProxy_UnrequestedReplyReachesNoCaller(t *testing.T) {
 	g, m := oneMember(t)
 	upgrade := "GET " + prefix + "m1/proxy/api/v1/namespaces/a/pods/p/exec HTTP/1.1\r\nHost: gateway.test\r\nX-Remote-User: %s\r\n" +
 		"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
@@ -734,8 +734,8 @@ func TestReplyThatNobodyAskedForReachesNobody(t *testing.T) {
 	}
 }
 
-// CVE-2023-44487: a client that opens and resets streams as fast as it can.
-func TestRapidResetHoldsNobodyUp(t *testing.T) {
+// CVE-2023-44487: a client opens and resets streams as fast as it can.
+func TestServer_RapidResetDoesNotBlockOthers(t *testing.T) {
 	var present, peak atomic.Int64
 	g, m := oneMember(t)
 	m.serve(func(w http.ResponseWriter, r *http.Request) {
@@ -772,10 +772,11 @@ func TestRapidResetHoldsNobodyUp(t *testing.T) {
 	_ = framer.WriteSettings()
 	const resets = 5000
 	for stream := uint32(1); stream < 2*resets; stream += 2 {
-		// The table of names that the encoder builds is the peer's too: the block is sent as it was first.
+		// The encoder and the peer share a dynamic table, so the first header block is sent again
+		// unchanged.
 		_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true})
 		if err := framer.WriteRSTStream(stream, http2.ErrCodeCancel); err != nil {
-			break // The server has had enough.
+			break // The server has closed the connection.
 		}
 	}
 	_ = out.Flush()
@@ -789,7 +790,7 @@ func TestRapidResetHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-func TestForbiddenOfTheMemberIsPassedOn(t *testing.T) {
+func TestProxy_PassesForbiddenOfMember(t *testing.T) {
 	g, m := oneMember(t)
 	const message = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"pods is forbidden: User \"jane\" cannot list","reason":"Forbidden","code":403}`
 	m.serve(func(w http.ResponseWriter, _ *http.Request) {
@@ -804,7 +805,7 @@ func TestForbiddenOfTheMemberIsPassedOn(t *testing.T) {
 	}
 }
 
-func TestOneMemberCannotHaveAllTheGateway(t *testing.T) {
+func TestLimits_OneMemberCannotUseAllCapacity(t *testing.T) {
 	started, release := make(chan struct{}), make(chan struct{})
 	slow := newMember(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("watch") == "true" {
@@ -838,8 +839,8 @@ func TestOneMemberCannotHaveAllTheGateway(t *testing.T) {
 	wg.Wait()
 }
 
-// logs is all that the packages below have logged. klog is one for the process, and
-// servers that have stopped may still log a line: it is set up once, before any of them.
+// logs has all lines that libraries have logged. The process has only one klog, and stopped servers
+// may still log a line, so it is set up once, before any server.
 var logs lockedBuffer
 
 func TestMain(m *testing.M) {
@@ -854,7 +855,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// verbose has more logged until the test ends.
+// verbose raises the log level until the test ends.
 func verbose(t *testing.T, level string) {
 	t.Helper()
 	set := func(value string) {
@@ -867,7 +868,7 @@ func verbose(t *testing.T, level string) {
 	t.Cleanup(func() { set("0") })
 }
 
-func TestCanaryTokenNotInLogs(t *testing.T) {
+func TestProxy_LogsContainNoToken(t *testing.T) {
 	const canary = "canary-in-a-coal-mine"
 	verbose(t, "10")
 	registry := prometheus.NewRegistry()
@@ -904,20 +905,18 @@ func TestCanaryTokenNotInLogs(t *testing.T) {
 	}
 }
 
-// lockedBuffer is a buffer for writers that do not know of each other.
+// lockedBuffer is a buffer for concurrent writers.
 type lockedBuffer struct {
 	mu      sync.Mutex
 	content bytes.Buffer
 }
 
-// Write appends.
 func (b *lockedBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.content.Write(p)
 }
 
-// String returns all that was written.
 func (b *lockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -925,7 +924,7 @@ func (b *lockedBuffer) String() string {
 }
 
 // The log had an error for each watch that its caller ended.
-func TestCallerThatGoesIsNoErrorAndACutReplyIsSeen(t *testing.T) {
+func TestProxy_DisconnectingCallerIsNoErrorAndCutReplyIsVisible(t *testing.T) {
 	g, m := oneMember(t)
 	gone := make(chan struct{})
 	m.serve(func(w http.ResponseWriter, r *http.Request) {
@@ -954,7 +953,7 @@ func TestCallerThatGoesIsNoErrorAndACutReplyIsSeen(t *testing.T) {
 	}
 }
 
-func TestServerThatStopsEndsWatchesAndFinishesShortRequests(t *testing.T) {
+func TestShutdown_EndsWatchesAndFinishesShortRequests(t *testing.T) {
 	g, m := oneMember(t)
 	started, release := make(chan struct{}), make(chan struct{})
 	m.serve(func(w http.ResponseWriter, r *http.Request) {
@@ -984,8 +983,7 @@ func TestServerThatStopsEndsWatchesAndFinishesShortRequests(t *testing.T) {
 	g.awaitEnd()
 }
 
-// execEcho opens an upgraded connection to a member that echoes lines, and returns what
-// sends it one.
+// execEcho opens an upgraded connection to a member that echoes lines; say sends it one.
 func execEcho(t *testing.T, g *gateway, m *member) (conn net.Conn, say func() error) {
 	t.Helper()
 	m.serve(func(w http.ResponseWriter, r *http.Request) {
@@ -1017,7 +1015,7 @@ func execEcho(t *testing.T, g *gateway, m *member) (conn net.Conn, say func() er
 	}
 }
 
-func TestServerThatStopsLetsExecEnd(t *testing.T) {
+func TestShutdown_WaitsForExec(t *testing.T) {
 	g, m := oneMember(t, func(c *apiserver.Config) { c.DrainTime = time.Minute })
 	conn, say := execEcho(t, g, m)
 	watch := g.do(http.MethodGet, prefix+"m1/proxy/api/v1/pods?watch=true", "jane", nil)
@@ -1036,7 +1034,7 @@ func TestServerThatStopsLetsExecEnd(t *testing.T) {
 	g.awaitEnd()
 }
 
-func TestServerThatStopsEndsExecAfterDrainTime(t *testing.T) {
+func TestShutdown_EndsExecAfterDrainTime(t *testing.T) {
 	g, m := oneMember(t, func(c *apiserver.Config) { c.DrainTime = time.Millisecond })
 	_, say := execEcho(t, g, m)
 	g.stop()

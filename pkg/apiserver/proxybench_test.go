@@ -15,10 +15,10 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver"
 )
 
-// BenchmarkProxy is what one request costs by how far it gets: a server of net/http that answers
-// it; the handlers that a request passes in a Kubernetes API server, and then the same answer; a
-// member behind them, over TCP; and that member at the end of a tunnel. One caller keeps one
-// connection. Caller, gateway, agent and member are this process, so CPU is that of all of them.
+// BenchmarkProxy measures a request by how far it gets: a server of net/http that answers it; the
+// handlers of a Kubernetes API server, and then the same answer; a member behind them, over TCP;
+// and that member at the end of a tunnel. One caller keeps one connection. Caller, gateway, agent
+// and member run in this process, so CPU is the sum of all of them.
 func BenchmarkProxy(b *testing.B) {
 	const path = "/clusters/m/api/v1/namespaces/shop/configmaps/settings"
 	answer := bytes.Repeat([]byte("x"), 1<<10)
@@ -42,7 +42,7 @@ func BenchmarkProxy(b *testing.B) {
 	}
 }
 
-// oneByOne asks one request after the other.
+// oneByOne sends sequential requests.
 func oneByOne(b *testing.B, client *http.Client, url string) {
 	b.Helper()
 	b.ReportAllocs()

@@ -13,7 +13,7 @@ const (
 	serviceProxy = "/api/v1/namespaces/shop/services/http:web:80/proxy"
 )
 
-// redirectsTo has the member redirect.
+// redirectsTo makes the member redirect.
 func (m *member) redirectsTo(code int, location string) {
 	m.serve(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Location", location)
@@ -22,7 +22,7 @@ func (m *member) redirectsTo(code int, location string) {
 	})
 }
 
-func TestAPageOfAPodIsFoundWithoutTheSlashBehind(t *testing.T) {
+func TestRedirects_AddTrailingSlashToPageOfPod(t *testing.T) {
 	g, m := oneMember(t)
 	for _, path := range []string{podProxy, serviceProxy, "/api/v1/nodes/n:10250/proxy"} {
 		for query, want := range map[string]string{"": "proxy/", "?a=b&c=%2F": "proxy/?a=b&c=%2F"} {
@@ -46,7 +46,7 @@ func TestAPageOfAPodIsFoundWithoutTheSlashBehind(t *testing.T) {
 	}
 }
 
-func TestNoRedirectButThatOfTheAPIServerItselfIsPassedOn(t *testing.T) {
+func TestRedirects_PassOnlyThatOfTheAPIServer(t *testing.T) {
 	g, m := oneMember(t)
 	for name, c := range map[string]struct {
 		method, path string

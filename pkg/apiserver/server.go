@@ -38,14 +38,14 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver/tunnels"
 )
 
-// One member alone can have clustergateway.DefaultMaxInFlight requests under
-// way; these bound all of them together.
+// One member can have clustergateway.DefaultMaxInFlight requests in flight. These limits bound the
+// requests of all members together.
 const (
 	maxInFlight         = 4000
 	maxMutatingInFlight = 2000
 )
 
-// Server is an API server that can run once.
+// Server is an API server. It can run only once.
 type Server struct {
 	generic   *genericserver.GenericAPIServer
 	gateway   *clustergateway.Handler
@@ -54,8 +54,7 @@ type Server struct {
 	drainTime time.Duration
 }
 
-// New listens and builds the server. The context bounds what is read from the
-// hub on the way.
+// New listens and builds the server. The context bounds its reads from the hub.
 func (c CompletedConfig) New(ctx context.Context) (*Server, error) {
 	scheme, err := newScheme()
 	if err != nil {
@@ -135,7 +134,8 @@ func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, code
 		}
 	}
 	if serving := c.config.OnServing; serving != nil {
-		// Such hooks run once the server listens with its certificate and authorities.
+		// Hooks run after the server has started to listen, with its certificate and authorities
+		// loaded.
 		hook := func(ctx genericserver.PostStartHookContext) error {
 			go onceKnown(ctx, known, serving)
 			return nil
@@ -147,12 +147,12 @@ func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, code
 	return &Server{generic: built, gateway: gateway, views: views, closing: generic.SecureServing.Listener.Close, drainTime: c.config.DrainTime}, nil
 }
 
-// Address is where the server listens.
+// Address returns the address that the server listens on.
 func (s *Server) Address() net.Addr { return s.generic.SecureServingInfo.Listener.Addr() }
 
-// Run serves until the context ends, takes no more requests then, and finishes what is
-// under way: short requests complete, watches end so that their callers turn to another
-// replica, and what cannot be resumed gets DrainTime.
+// Run serves until the context ends. Then it accepts no more requests and drains those in flight:
+// short requests complete, watches end so that their callers move to another replica, and requests
+// that cannot be resumed get DrainTime.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.gateway.Close()
 	drained := make(chan struct{})
@@ -165,7 +165,7 @@ func (s *Server) Run(ctx context.Context) error {
 		_ = s.closing()
 		return fmt.Errorf("serving the aggregated API: %w", err)
 	}
-	// The server itself does not wait for connections that have switched protocols.
+	// The generic server does not wait for connections that have switched protocols.
 	<-drained
 	return nil
 }
@@ -177,8 +177,8 @@ func (s *Server) drain(ctx context.Context) {
 	s.gateway.Drain(ctx)
 }
 
-// delegate says who may be a caller and may do what. What it returns fails as long as
-// nobody can be told from a stranger.
+// delegate configures authentication and authorization. The returned function fails until callers
+// can be authenticated.
 func (c CompletedConfig) delegate(ctx context.Context, generic *genericserver.Config) (known func() error, err error) {
 	if c.config.Authenticator != nil && c.config.Authorizer != nil {
 		generic.Authentication.Authenticator = c.config.Authenticator
@@ -196,7 +196,7 @@ func (c CompletedConfig) delegate(ctx context.Context, generic *genericserver.Co
 	return known, err
 }
 
-// callers is delegate, and what some paths are let through to.
+// callers extends delegate with the paths that have an authorization of their own.
 func (c CompletedConfig) callers(ctx context.Context, generic *genericserver.Config) (known func() error, debug http.Handler, err error) {
 	if known, err = c.delegate(ctx, generic); err != nil {
 		return nil, nil, err
@@ -205,10 +205,10 @@ func (c CompletedConfig) callers(ctx context.Context, generic *genericserver.Con
 	return known, debug, err
 }
 
-// DebugPrefix begins the paths of Config.Debug.
+// DebugPrefix is the path prefix of Config.Debug.
 const DebugPrefix = "/debug/"
 
-// debug lets callers through to what asks for itself what they may.
+// debug lets authenticated callers pass to the debug handler, which authorizes them itself.
 func (c CompletedConfig) debug(generic *genericserver.Config) (http.Handler, error) {
 	if c.config.Debug == nil {
 		return nil, nil
@@ -226,10 +226,10 @@ func (c CompletedConfig) debug(generic *genericserver.Config) (http.Handler, err
 	return c.config.Debug(of), nil
 }
 
-// plain is what every server of ours is, whatever it serves.
+// plain sets the options that all servers of the gateway share.
 func (c CompletedConfig) plain(generic *genericserver.Config) {
 	generic.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
-	// No loopback client: nothing in this process needs to be privileged.
+	// There is no loopback client, because nothing in this process needs privileges.
 	generic.LoopbackClientConfig = &rest.Config{}
 	generic.EnableProfiling = false
 	generic.EnableIndex = false
@@ -253,18 +253,18 @@ func (c CompletedConfig) configure(generic *genericserver.Config, scheme *runtim
 	generic.OpenAPIV3Config.Info.Title = "fleetgate"
 }
 
-// keptOpen is a provider of spans that somebody else shuts down.
+// keptOpen is a tracer provider whose owner shuts it down.
 type keptOpen struct{ trace.TracerProvider }
 
 var _ tracing.TracerProvider = keptOpen{}
 
-// Shutdown does nothing.
+// Shutdown does nothing, because the owner of the provider shuts it down.
 func (keptOpen) Shutdown(context.Context) error { return nil }
 
-// maxAuditLogs bounds what the audit log has on disk, in files of 100 MiB.
+// maxAuditLogs limits the audit log's files on disk, of 100 MiB each.
 const maxAuditLogs = 10
 
-// audit writes events as every Kubernetes API server can.
+// audit configures audit events in the same way as a Kubernetes API server.
 func (c CompletedConfig) audit(generic *genericserver.Config) error {
 	if c.config.AuditPolicyFile == "" {
 		return nil
@@ -280,7 +280,8 @@ func (c CompletedConfig) audit(generic *genericserver.Config) error {
 	return nil
 }
 
-// routes are what takes requests as they are. There are no agents where none are served.
+// routes are the handlers that take requests unchanged. tunnels is nil where the group is not
+// served.
 type routes struct {
 	gateway *clustergateway.Handler
 	views   *fleetview.Handler
@@ -288,8 +289,7 @@ type routes struct {
 	debug   http.Handler
 }
 
-// intercept takes the requests that are handed over as they are out of the
-// chain, after every filter.
+// intercept takes the requests for routes out of the chain after every filter has run.
 func (own routes) intercept(routed http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -309,7 +309,7 @@ func (own routes) intercept(routed http.Handler) http.Handler {
 
 var ordinaryLongRunning = genericfilters.BasicLongRunningRequestCheck(sets.NewString("watch"), sets.NewString())
 
-// longRunning classes a request for a member by what it asks there.
+// longRunning classifies a request for a member by its inner request.
 func longRunning(r *http.Request, info *apirequest.RequestInfo) bool {
 	if long, proxied := clustergateway.LongRunning(r.Context()); proxied {
 		return long

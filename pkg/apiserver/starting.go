@@ -19,10 +19,10 @@ import (
 	"k8s.io/apiserver/pkg/server/healthz"
 )
 
-// knownCheck is how often a server that cannot know its callers yet looks again.
+// knownCheck is how often a starting server checks whether it can authenticate callers.
 const knownCheck = 100 * time.Millisecond
 
-// onceKnown calls serving as soon as callers can be known.
+// onceKnown calls serving as soon as callers can be authenticated.
 func onceKnown(ctx context.Context, known func() error, serving func()) {
 	err := wait.PollUntilContextCancel(ctx, knownCheck, true, func(context.Context) (bool, error) { return known() == nil, nil })
 	if err == nil {
@@ -30,9 +30,10 @@ func onceKnown(ctx context.Context, known func() error, serving func()) {
 	}
 }
 
-// holdBack has the server be not ready, and answer 503 to everything but probes, until
-// callers can be known: to a 401 kubectl and client-go do not come back. The connection
-// is closed with it, since a client that was not asked for its certificate never shows it.
+// holdBack keeps the server unready until callers can be authenticated, and answers everything
+// except probes with 503. A 401 would be final: kubectl and client-go do not retry it. The response
+// closes the connection, because a client that was not asked for its certificate in the handshake
+// never sends it.
 func holdBack(generic *genericserver.Config, codecs runtime.NegotiatedSerializer, known func() error) {
 	generic.ReadyzChecks = append(generic.ReadyzChecks, healthz.NamedCheck("callers", func(*http.Request) error { return known() }))
 	build := generic.BuildHandlerChainFunc

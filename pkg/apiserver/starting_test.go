@@ -22,14 +22,13 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver"
 )
 
-// hub is an API server that is asked who callers are. As a busy one does, it takes its
-// time for lists.
+// hub is an API server that authenticates callers. Like a busy one, it is slow to answer lists.
 type hub struct {
 	*httptest.Server
 	// listed is closed when lists are answered.
 	listed chan struct{}
 
-	// mu guards what it publishes; nil is nothing.
+	// mu guards the published data; nil is none.
 	mu        sync.Mutex
 	published map[string]string
 }
@@ -96,7 +95,7 @@ func (h *hub) configMap() corev1.ConfigMap {
 	}
 }
 
-// publish says what is published, and answers the lists that wait for it.
+// publish sets the published data, and answers the lists that wait for it.
 func (h *hub) publish(data map[string]string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -104,7 +103,7 @@ func (h *hub) publish(data map[string]string) {
 	close(h.listed)
 }
 
-// asHub has the gateway ask the hub who callers are.
+// asHub makes the gateway authenticate callers through the hub.
 func asHub(h *hub) option {
 	return func(c *apiserver.Config) {
 		c.Authenticator, c.Authorizer = nil, nil
@@ -112,8 +111,8 @@ func asHub(h *hub) option {
 	}
 }
 
-// withCertificate is a client that has a certificate of the authority, and shows it where
-// the server asks for one of that authority.
+// withCertificate is a client that has a certificate of the authority, and sends it if the server
+// asks for one of that authority.
 func (g *gateway) withCertificate(users *authority, name string) *http.Client {
 	g.t.Helper()
 	pair, err := tls.X509KeyPair(users.leaf(name))
@@ -137,7 +136,7 @@ func publishedBy(users, apiServers *authority) map[string]string {
 	}
 }
 
-func TestAUserWithACertificateIsKnownFromTheFirstRequestOfAGatewayThatStarts(t *testing.T) {
+func TestStarting_FirstRequestWithCertificateIsAuthenticated(t *testing.T) {
 	users, apiServers := newAuthority(t), newAuthority(t)
 	h := newHub(t, publishedBy(users, apiServers))
 	g := newGateway(t, map[string]*member{"a": newMember(t, http.HandlerFunc(echo))}, asHub(h))
@@ -162,7 +161,7 @@ func TestAUserWithACertificateIsKnownFromTheFirstRequestOfAGatewayThatStarts(t *
 	wantCode(t, g.do(http.MethodGet, prefix+"a/proxy/api", "jane", nil), http.StatusUnauthorized)
 }
 
-func TestAGatewayThatCannotKnowItsCallersYetIsNotReadyAndSaysSoRatherThanRefuseThem(t *testing.T) {
+func TestStarting_UnavailableUntilCallersCanBeAuthenticated(t *testing.T) {
 	h, ready := newHub(t, nil), make(chan struct{})
 	g := newGateway(t, map[string]*member{"a": newMember(t, http.HandlerFunc(echo))}, asHub(h), func(c *apiserver.Config) {
 		listening := c.OnServing

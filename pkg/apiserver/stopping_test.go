@@ -12,8 +12,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver"
 )
 
-// kubectl said INTERNAL_ERROR and nothing else when the gateway stopped under `logs --follow`.
-func TestServerThatStopsTellsWhoFollowsALog(t *testing.T) {
+// kubectl printed only INTERNAL_ERROR when the gateway stopped under `logs --follow`.
+func TestShutdown_EndsFollowedLogWithReason(t *testing.T) {
 	for name, test := range map[string]struct{ path, sent, end string }{
 		"a log":                   {"pods/web/log?follow=true", "one\ntwo\n", "fleetgate: this log of member \"m1\" goes on, and ends here: the gateway is stopping\n"},
 		"a log in a line":         {"pods/web/log?follow=true", "one\ntw", "\nfleetgate: this log of member \"m1\" goes on, and ends here: the gateway is stopping\n"},

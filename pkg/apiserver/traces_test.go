@@ -16,7 +16,7 @@ import (
 
 const traceOfCaller = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-func TestATraceLeadsFromTheGatewayThroughTheDialToTheMember(t *testing.T) {
+func TestTraces_ContinueFromGatewayThroughDialToMember(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
 	g, _ := oneMember(t, func(c *apiserver.Config) { c.Spans = provider })
@@ -46,7 +46,7 @@ func TestATraceLeadsFromTheGatewayThroughTheDialToTheMember(t *testing.T) {
 	if want := "00-" + trace.TraceID().String() + "-" + trace.SpanID().String() + "-01"; got.Header.Get("Traceparent") != want {
 		t.Errorf("the member was told %q, want %q", got.Header.Get("Traceparent"), want)
 	}
-	// As at every Kubernetes API server, an ordinary caller begins no trace here.
+	// As at every Kubernetes API server, an ordinary caller cannot start a trace here.
 	if strings.Contains(traceOfCaller, trace.TraceID().String()) {
 		t.Error("the caller chose the trace")
 	}
@@ -61,7 +61,7 @@ func TestATraceLeadsFromTheGatewayThroughTheDialToTheMember(t *testing.T) {
 	}
 }
 
-func TestTheCallersTraceArrivesWhereTheGatewayMakesNone(t *testing.T) {
+func TestTraces_CallersTraceArrivesIfGatewayMakesNone(t *testing.T) {
 	g, _ := oneMember(t)
 	got := seenBy(t, g.do(http.MethodGet, prefix+"m1/proxy/api/v1/pods", "jane", nil, header("Traceparent", traceOfCaller)))
 	if got.Header.Get("Traceparent") != traceOfCaller {

@@ -17,18 +17,18 @@ import (
 )
 
 const (
-	// actionsPerMember is how many answers of a member are remembered.
+	// actionsPerMember limits the cached answers of a member.
 	actionsPerMember = 4096
-	// maxReview is how much of an answer is read; they have about 500 bytes.
+	// maxReview limits how much of an answer is read. Answers have about 500 bytes.
 	maxReview = 64 << 10
 
 	selfReviewPath = "/apis/" + authorizationv1.GroupName + "/v1/selfsubjectaccessreviews"
 )
 
-// action is what a request does on its member, in the words of the member's authorizer.
+// action is what a request does on its member, in the terms of the member's authorizer.
 type action authorizationv1.SelfSubjectAccessReviewSpec
 
-// actionOf is what the member's API server will authorize a request as.
+// actionOf returns the action for which the member's API server will authorize the request.
 func actionOf(request *Request) action {
 	info := request.Info
 	if !info.IsResourceRequest {
@@ -47,9 +47,9 @@ func actionOf(request *Request) action {
 	return action{ResourceAttributes: attributes}
 }
 
-// onEverything is the same verb on all resources, in all namespaces: who may do that may do
-// it to each, and one answer holds for all watches of a controller. ok is false where
-// there is no such thing.
+// onEverything is the same verb on all resources in all namespaces. A caller that may do that may
+// do it to each resource, so one answer covers all watches of a controller. ok is false if there is
+// no such action.
 func (a action) onEverything() (all action, ok bool) {
 	if a.ResourceAttributes == nil {
 		return a, false
@@ -62,7 +62,7 @@ func (a action) key() (string, error) {
 	return string(key), err
 }
 
-// String is the action as a sentence needs it: "watch pods in namespace shop".
+// String formats the action for messages: "watch pods in namespace shop".
 func (a action) String() string {
 	if a.NonResourceAttributes != nil {
 		return a.NonResourceAttributes.Verb + " " + a.NonResourceAttributes.Path
@@ -81,14 +81,14 @@ func (a action) String() string {
 	return text
 }
 
-// actions asks the API server of one member, as a caller, whether the caller may do
-// something there. Kubernetes lets every authenticated user ask that about itself (ClusterRole
-// system:basic-user); where that was taken away there is no answer.
+// actions asks the API server of one member, as a caller, whether the caller may do something
+// there. Kubernetes lets every authenticated user ask that about itself (ClusterRole
+// system:basic-user). Where an administrator removed that permission, there is no answer.
 type actions struct {
 	serverName string
-	// send gives the member a request with the gateway's token.
+	// send sends a request to the member with the gateway's token.
 	send func(out *http.Request, upgrade bool) (*http.Response, error)
-	// answers maps who and what to whether it is allowed.
+	// answers caches, by identity and action, whether the action is allowed.
 	answers *answers[bool]
 }
 
@@ -96,8 +96,8 @@ func newActions(serverName string, send func(*http.Request, bool) (*http.Respons
 	return &actions{serverName: serverName, send: send, answers: newAnswers[bool](actionsPerMember)}
 }
 
-// allowed reports whether as may do what; the gateway's own account if as is empty. No
-// answer is older than age. An error means that the member did not say.
+// allowed is true if the identity may do that on the member. An empty identity is the gateway's own
+// account. No answer is older than age. An error means that the member did not decide.
 func (a *actions) allowed(ctx context.Context, as Impersonation, what action, age time.Duration) (bool, error) {
 	if all, ok := what.onEverything(); ok {
 		if allowed, err := a.within(ctx, as, all, age); err != nil || allowed {
@@ -155,8 +155,8 @@ func (a *actions) ask(ctx context.Context, as Impersonation, what action) (bool,
 	if err := json.Unmarshal(content, &said); err != nil {
 		return false, fmt.Errorf("reading the answer: %w", err)
 	}
-	// RBAC that names a missing role says so in the reason; this is of an authorizer that
-	// could not be reached.
+	// RBAC reports a missing role in the reason. An EvaluationError without a decision means that
+	// an authorizer could not be reached.
 	if said.Status.EvaluationError != "" && !said.Status.Allowed && !said.Status.Denied {
 		return false, fmt.Errorf("it could not decide: %s", Printable(said.Status.EvaluationError, maxRefusal))
 	}

@@ -12,16 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 )
 
-// answers asks one member the same question once at a time, and remembers what it said.
+// answers caches a member's answers. It asks the same question only once at a time.
 type answers[T any] struct {
 	size   int
 	asking singleflight.Group
-	// known maps questions to answered. It is replaced to forget all, so that an answer to
-	// a question of before is never found in it.
+	// known maps questions to answered. Forgetting replaces the whole cache, so that it never
+	// receives an answer to an earlier question.
 	known atomic.Pointer[cache.LRUExpireCache]
 }
 
-// answered is an answer, and when its question was asked.
+// answered is an answer and the time of its question.
 type answered[T any] struct {
 	value T
 	at    time.Time
@@ -35,9 +35,9 @@ func newAnswers[T any](size int) *answers[T] {
 
 func (a *answers[T]) forget() { a.known.Store(cache.NewLRUExpireCache(a.size)) }
 
-// within is the answer to a question that is not older than age: one that is known, or what
-// ask says, which is then remembered for as long as keep says of it. Who asks may go away
-// while others wait for the same answer, so ask goes on until askTimeout.
+// within returns an answer that is not older than age: a cached one, or the result of ask, which is
+// cached for as long as keep says. A caller may leave while others wait for the same answer, so ask
+// continues until askTimeout.
 func (a *answers[T]) within(ctx context.Context, question string, age time.Duration, keep func(T) time.Duration, ask func(context.Context) (T, error)) (T, error) {
 	known := a.known.Load()
 	if found, ok := known.Get(question); ok && time.Since(found.(answered[T]).at) < age {

@@ -14,48 +14,48 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// A Record is what is kept of one request for a member, once it is over. It holds
-// no header and no body, so no token.
+// A Record describes one finished request for a member. It contains no headers and no body, and
+// therefore no token.
 type Record struct {
-	// AuditID is the one that the hub's API server gave the request, and that the
-	// member's got with it.
+	// AuditID is the ID that the hub's API server gave the request. The member's API server gets
+	// the same ID.
 	AuditID string
-	// User asked; As is whom the member saw, empty if it never saw anybody.
+	// User is the caller. As is the identity that the member saw, empty if the request did not
+	// reach the member.
 	User, As string
 	Member   string
-	// View is through which view of the fleet the member was asked; with a View and no
-	// Member, the record is of the request for the view itself.
+	// View is the view of the fleet through which the member was read. A record with a View and no
+	// Member describes the request for the view itself.
 	View string
-	// Verb and the rest are those on the member. Path is that of a request that is
-	// for no resource.
+	// Verb and the following fields describe the request on the member. Path is set for requests
+	// that are for no resource.
 	Verb, APIGroup, Resource, Subresource, Namespace, Name, Path string
-	// Code is that of the reply, 101 for an upgrade.
+	// Code is the reply's code, 101 for an upgrade.
 	Code int
-	// Bytes went to the caller, the reply's header not counted.
+	// Bytes is the size of the reply without its header.
 	Bytes int64
-	// Ended is why the gateway ended a request that lasts before it came to its own end:
-	// the right to it was taken away, or the gateway stopped. Empty for all others.
+	// Ended is why the gateway ended a long-running request early: the caller lost its permission,
+	// or the gateway stopped. Empty for all others.
 	Ended string
-	// Began is when the request came; Took is until the last byte was sent.
+	// Began is when the request arrived; Took lasts until the last byte was sent.
 	Began time.Time
 	Took  time.Duration
 }
 
-// A Recorder keeps records. It is called at the end of each request, in the
-// goroutine that served it, and must not block.
+// A Recorder stores records. It is called at the end of each request, in the goroutine that served
+// it, and must not block.
 type Recorder func(context.Context, Record)
 
-// LogRecords writes each record as one line of the log.
+// LogRecords logs each record as one line.
 func LogRecords(ctx context.Context, r Record) {
 	klog.FromContext(ctx).WithName("audit").Info("Request for a member", "auditID", r.AuditID, "user", r.User, "as", r.As,
 		"member", r.Member, "view", r.View, "verb", r.Verb, "apiGroup", r.APIGroup, "resource", r.Resource, "subresource", r.Subresource,
 		"namespace", r.Namespace, "name", r.Name, "path", r.Path, "code", r.Code, "bytes", r.Bytes, "took", r.Took, "ended", r.Ended)
 }
 
-// maxRecorded bounds each text of a record that a caller chose.
+// maxRecorded limits each text in a record that a caller chose.
 const maxRecorded = 256
 
-// newRecord begins the record of a request.
 func newRecord(r *http.Request, request *Request, began time.Time) Record {
 	record := Record{Member: request.Member, View: Printable(fannedFrom(r.Context()), maxRecorded), Began: began, AuditID: auditID(r.Context())}
 	if caller, ok := apirequest.UserFrom(r.Context()); ok {
@@ -74,17 +74,16 @@ func newRecord(r *http.Request, request *Request, began time.Time) Record {
 
 // Annotations of audit events.
 const (
-	// AnnotationMember is for which member a request was.
+	// AnnotationMember is the member of the request.
 	AnnotationMember = "proxy.fleetgate.io/member"
-	// AnnotationAs is whom the member saw.
+	// AnnotationAs is the identity that the member saw.
 	AnnotationAs = "proxy.fleetgate.io/as"
-	// AnnotationEnded is why the gateway ended a request that lasts.
+	// AnnotationEnded is why the gateway ended a long-running request.
 	AnnotationEnded = "proxy.fleetgate.io/ended"
 )
 
-// annotate puts what the hub's audit format has no field for into the gateway's
-// own audit event, where there is one. One event cannot name several members: of a request
-// for a view there are the records.
+// annotate adds what the audit format of Kubernetes has no field for to the gateway's audit event,
+// if there is one. One event cannot name several members, so requests for a view have only records.
 func annotate(ctx context.Context, r Record) {
 	if r.View != "" {
 		return
@@ -102,7 +101,7 @@ func annotateEnd(ctx context.Context, r Record) {
 	}
 }
 
-// endedBy is why the gateway ended the request, or nothing if the gateway did not.
+// endedBy returns why the gateway ended the request, or nothing if it did not.
 func (x *exchange) endedBy() string {
 	if x == nil || !errors.Is(x.ended, errRightLost) && !errors.Is(x.ended, errStopping) {
 		return ""

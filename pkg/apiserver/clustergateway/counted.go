@@ -10,21 +10,21 @@ import (
 	"sync/atomic"
 )
 
-// CountedWriter remembers the code of an answer and counts its bytes. Everything else of
-// the writer below is reached by Unwrap.
+// CountedWriter keeps the code of a response and counts its bytes. Unwrap gives access to the other
+// features of the wrapped writer.
 type CountedWriter struct {
 	http.ResponseWriter
 	code  int
 	bytes atomic.Int64
 }
 
-// Code is that of the answer; 0 if there was none yet, or if the connection was hijacked.
+// Code is the response's code. It is 0 before there is one, and if the connection was hijacked.
 func (w *CountedWriter) Code() int { return w.code }
 
-// Bytes is how many were written so far.
+// Bytes is the number of bytes written so far.
 func (w *CountedWriter) Bytes() int64 { return w.bytes.Load() }
 
-// WriteHeader remembers the first code that is final.
+// WriteHeader keeps the first final code.
 func (w *CountedWriter) WriteHeader(code int) {
 	if w.code == 0 && (code >= 200 || code == http.StatusSwitchingProtocols) {
 		w.code = code
@@ -32,7 +32,6 @@ func (w *CountedWriter) WriteHeader(code int) {
 	w.ResponseWriter.WriteHeader(code)
 }
 
-// Write counts.
 func (w *CountedWriter) Write(b []byte) (int, error) {
 	if w.code == 0 {
 		w.code = http.StatusOK
@@ -56,7 +55,6 @@ type countedConn struct {
 	bytes *atomic.Int64
 }
 
-// Write counts.
 func (c *countedConn) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	c.bytes.Add(int64(n))
@@ -66,8 +64,8 @@ func (c *countedConn) Write(b []byte) (int, error) {
 // Unwrap lets http.ResponseController flush.
 func (w *CountedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Status is the code: a hijacked connection has switched protocols without
-// saying so here.
+// Status is the code. A hijacked connection counts as 101, because the code of its upgrade is not
+// written through this writer.
 func (w *CountedWriter) Status() int {
 	if w.code == 0 {
 		return http.StatusSwitchingProtocols

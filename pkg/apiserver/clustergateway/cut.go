@@ -10,13 +10,13 @@ import (
 	"net/http"
 )
 
-// cutReply is a reply that may be cut: it knows whether what was written ended a line.
+// cutReply is a reply that may be cut short. It keeps track of whether the last write ended a line.
 type cutReply struct {
 	http.ResponseWriter
 	last byte
 }
 
-// Write remembers the last byte.
+// Write keeps the last byte.
 func (w *cutReply) Write(b []byte) (int, error) {
 	n, err := w.ResponseWriter.Write(b)
 	if n > 0 {
@@ -28,11 +28,11 @@ func (w *cutReply) Write(b []byte) (int, error) {
 // Unwrap lets http.ResponseController flush and hijack.
 func (w *cutReply) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// end ends the panic with which a reverse proxy gives a reply up, where its caller needs no
-// broken connection to know. A caller who has gone needs nothing: every watch ends that way.
-// Where the gateway itself ended what lasts, a watch ends between two events as those of API
-// servers do, and a log that is followed with a line that says why: kubectl shows nothing
-// else of it but INTERNAL_ERROR. Any other reply must be seen to be cut.
+// end recovers the panic with which a reverse proxy aborts a reply, if the caller does not need a
+// broken connection to notice. A caller that disconnected needs nothing: every watch ends that way.
+// If the gateway ended a long-running request, a watch ends between two events, as API servers end
+// theirs. A followed log ends with a line that says why, because kubectl would otherwise show only
+// INTERNAL_ERROR. Any other reply must be visibly cut.
 func (w *cutReply) end(ctx context.Context, request *Request) {
 	v := recover()
 	if v == nil {

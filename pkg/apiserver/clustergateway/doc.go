@@ -1,42 +1,40 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clustergateway is the way into a member: the resource
-// clustergateways of the group cluster.core.oam.dev and its subresources proxy
-// and health, for everyone who reaches members through the hub's API server.
+// Package clustergateway serves the resource clustergateways of the group cluster.core.oam.dev with
+// its subresources proxy and health. Callers reach members through it.
 //
-// Who is who in a proxied request:
+// How a proxied request is authenticated and authorized:
 //
 //   - The hub's API server, or the gateway for a direct caller, authenticates
-//     the caller and authorizes clustergateways/proxy with the member as name
-//     and the verb of the HTTP method. Handler then asks for create if the
-//     request wants to switch protocols, and for deletecollection if it deletes
-//     without a name: a WebSocket exec is a GET, a collection is more than one
-//     object.
-//   - With Config.AuthorizeInner the hub is asked about the request on the member
-//     too (inner.go). What one user or member may have under way is bounded
-//     (limits.go), and a record is kept of each request (audit.go).
-//   - Parse reads the part of the path that the member gets once, refuses what
-//     two readers could understand differently, and hands the same value to
-//     authorization, to the choice of time limits and to forwarding.
-//   - Impersonate says whom the member sees: the caller's name and groups, less
-//     what would mean something else over there. Before the first request of a
-//     caller the agent on the member is asked to allow exactly that name and
-//     those groups (grants.go), so that a stolen token impersonates nobody else.
-//     A member may be labelled to be reached as the gateway's own account instead.
-//   - Every header of the caller that carries an identity is removed, ours are
-//     set after the headers that Connection nominates are gone, and a request in
-//     which a foreign one is still found is not sent.
+//     the caller. It authorizes clustergateways/proxy with the member as name
+//     and the verb of the HTTP method. Handler then also requires create if the
+//     request wants to switch protocols, because a WebSocket exec is a GET, and
+//     deletecollection if a DELETE names no object.
+//   - With Config.AuthorizeInner the hub also authorizes the request on the
+//     member (inner.go). limits.go limits the requests in flight of one user and
+//     of one member, and audit.go records each request.
+//   - Parse reads the part of the path that the member gets exactly once. It
+//     refuses paths that two readers could understand differently. Authorization,
+//     the choice of time limits and forwarding all use the same value.
+//   - Impersonate decides which identity the member sees: the caller's name and
+//     groups, without those that mean something else on a member. Before the
+//     first request of a caller, the gateway asks the member's agent to allow
+//     exactly that name and those groups (grants.go), so that a stolen token
+//     cannot impersonate anybody else. A label on a member makes the gateway use
+//     its own account there instead.
+//   - Every header of the caller that carries an identity is removed. The
+//     gateway's headers are set after the headers that Connection nominates are
+//     gone. A request that still has a foreign identity header is not sent.
 //   - The member's API server is reached through its tunnel, over pooled TLS
 //     connections that are verified against the CA that came with the token. The
-//     token is read for each request, so that a rotation costs no connection.
+//     token is read for each request, so a rotation costs no connection.
 //
-// The gateway's own endpoint, /clusters/<member>/, is another name of that path
-// (endpoint.go).
+// The gateway's own endpoint, /clusters/<member>/, is an alias of that path (endpoint.go).
 //
-// ClusterGateway objects are computed from MemberClusters and the Secrets of the
-// gateway's tokens, and stored nowhere; there is never a token or a key in them.
+// ClusterGateway objects are computed from MemberClusters and the Secrets of the gateway's tokens.
+// They are not stored, and they never contain a token or a key.
 //
-// What it refuses to do: follow redirects, dial anything but the member's API
-// server, wait for a member that is away, or forward as system:masters.
+// The package never follows redirects, dials anything but the member's API server, waits for a
+// disconnected member, or forwards as system:masters.
 package clustergateway

@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// EndpointPrefix begins the path of a member at the gateway's own endpoint, for
-// clients that spare the hub's API server the traffic.
+// EndpointPrefix begins the path of a member at the gateway's own endpoint. Clients that use it do
+// not send their traffic through the hub's API server.
 const EndpointPrefix = "/clusters/"
 
-// WithEndpoint lets /clusters/<member>/<path> mean what the path of the member's
-// ClusterGateway means: all that follows, who may do what and what is refused,
-// is the same. It comes before everything that reads a path. If memberDomain is not
-// empty, <path> at host <member>.<memberDomain> means that too, for clients that have no
-// room for a path in a server's address, and for cookies: a host is an origin of its own.
+// WithEndpoint makes /clusters/<member>/<path> an alias of the path of the member's ClusterGateway:
+// authorization and refusals are the same. It must run before everything that reads the path. If
+// memberDomain is not empty, <path> at host <member>.<memberDomain> is an alias too. This serves
+// clients that cannot have a path in a server's address, and cookies, because each host is an
+// origin of its own.
 func WithEndpoint(next http.Handler, memberDomain string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		kind := anEndpoint
@@ -32,7 +32,7 @@ func WithEndpoint(next http.Handler, memberDomain string) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		// The caller's request stays as it is: whoever logs it keeps its path.
+		// The original request is not changed, so that logs show the caller's path.
 		inner := r.WithContext(context.WithValue(r.Context(), endpointKey{}, kind))
 		url := *r.URL
 		url.Path, url.RawPath = path, raw
@@ -43,7 +43,7 @@ func WithEndpoint(next http.Handler, memberDomain string) http.Handler {
 
 type endpointKey struct{}
 
-// endpointKind is how a request came in, if not through the hub's API server.
+// endpointKind says by which endpoint a request arrived, if not through the hub's API server.
 type endpointKind int
 
 const (
@@ -54,10 +54,10 @@ const (
 // atEndpoint is true if the request did not come through the hub's API server.
 func atEndpoint(ctx context.Context) bool { return ctx.Value(endpointKey{}) != nil }
 
-// atMemberHost is true if it came to a host that is its member's alone.
+// atMemberHost is true if the request arrived at its member's own host.
 func atMemberHost(ctx context.Context) bool { return ctx.Value(endpointKey{}) == aMemberHost }
 
-// memberOfHost is the label before the domain, empty if there is not exactly one.
+// memberOfHost is the label before the domain. It is empty if there is not exactly one label.
 func memberOfHost(host, domain string) string {
 	if domain == "" {
 		return ""
@@ -72,7 +72,7 @@ func memberOfHost(host, domain string) string {
 	return member
 }
 
-// behindEndpoint is the path of the ClusterGateway that an endpoint's path means.
+// behindEndpoint translates a path at the endpoint to the path of the ClusterGateway.
 func behindEndpoint(path string) (string, bool) {
 	rest, ok := strings.CutPrefix(path, EndpointPrefix)
 	if !ok {

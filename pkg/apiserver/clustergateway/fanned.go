@@ -15,15 +15,15 @@ import (
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
 )
 
-// A request for several members at once (package fleetview) becomes one for each of them,
-// which goes the same way as one that its caller makes alone: the same identity, grants,
-// inner authorization, limits of the member, records and reviews. What differs: whoever
-// makes it has asked the hub for the way into the member, and it counts for its user once,
-// however many members are asked.
+// A request for several members (package fleetview) becomes one request per member, which is
+// handled like one that the caller sends directly: same identity, grants, inner authorization,
+// member limits, records and reviews. There are two differences. Package fleetview has already
+// asked the hub about the caller's access to the member. And the request counts once for its user,
+// for any number of members.
 
 type fannedKey struct{}
 
-// fannedFrom is the view through which a member is asked, or empty.
+// fannedFrom is the view through which a member is read, or empty.
 func fannedFrom(ctx context.Context) string {
 	view, _ := ctx.Value(fannedKey{}).(string)
 	return view
@@ -31,17 +31,17 @@ func fannedFrom(ctx context.Context) string {
 
 type narrowKey struct{}
 
-// WithNarrowWindow has the gateway hold little of a reply that waits to be read: of a thousand
-// members that are asked the same, each may have megabytes to say before it is its turn.
+// WithNarrowWindow limits how much unread data of a reply the gateway buffers. When a thousand
+// members answer the same request, each could have megabytes to send before its reply is read.
 func WithNarrowWindow(ctx context.Context) context.Context {
 	return context.WithValue(ctx, narrowKey{}, true)
 }
 
 func isNarrow(ctx context.Context) bool { return ctx.Value(narrowKey{}) != nil }
 
-// ServeMember forwards what r asks of a view to one of its members. Path, RawPath and query
-// are what the member gets. The caller of r must have the right to the member's way in
-// (Way), and be counted (EnterUser).
+// ServeMember forwards the request r of a view to one of its members. Path, RawPath and query are
+// what the member gets. The caller of r must be authorized for the member (Way) and counted
+// (EnterUser).
 func (h *Handler) ServeMember(w http.ResponseWriter, r *http.Request, view, member string, inner *url.URL) {
 	prefix := ProxyPathPrefix + member + "/proxy"
 	path := &url.URL{Path: prefix + inner.Path, RawPath: prefix + inner.EscapedPath(), RawQuery: inner.RawQuery}
@@ -65,8 +65,9 @@ func outerVerb(method string) string {
 	return "get"
 }
 
-// Way is what the hub is asked before a caller reaches a member through a view: reading
-// is one right, whichever method a question about oneself has. An empty member is all.
+// Way returns what the hub is asked before a caller reaches a member through a view. The verb is
+// always that of reading, even if the method is POST, as for a question about the caller's own
+// permissions. An empty member means all members.
 func Way(of authorizer.Attributes, member string) authorizer.AttributesRecord {
 	return authorizer.AttributesRecord{
 		User: of.GetUser(), Verb: "get", Name: member, ResourceRequest: true,
@@ -75,8 +76,8 @@ func Way(of authorizer.Attributes, member string) authorizer.AttributesRecord {
 	}
 }
 
-// EnterUser counts a request of a user for a view, as one, until leave is called, or says
-// that they have too many under way.
+// EnterUser counts a request of a user for a view as one, until leave is called. It fails if the
+// user has too many requests in flight.
 func (h *Handler) EnterUser(user, view string, lasts bool) (leave func(), err error) {
 	of := h.short
 	if lasts {
@@ -90,8 +91,7 @@ func (h *Handler) EnterUser(user, view string, lasts bool) (leave func(), err er
 	return nil, status
 }
 
-// Record keeps the record of a request for a view, beside those of what its members were
-// asked.
+// Record records a request for a view, in addition to the records of its requests to members.
 func (h *Handler) Record(r *http.Request, view string, info *apirequest.RequestInfo, path string, code int, bytes int64, began time.Time) {
 	record := newRecord(r, &Request{Info: info, Path: path}, began)
 	record.View, record.Code, record.Bytes, record.Took = Printable(view, maxRecorded), code, bytes, time.Since(began)

@@ -20,21 +20,21 @@ import (
 type exchange struct {
 	request *Request
 	route   *route
-	// as is whom the member is to see. It is empty if own is true: then it is the
-	// gateway's own account.
+	// as is the identity that the member sees. It is empty if own is true: then it is the gateway's
+	// own account.
 	as  Impersonation
 	own bool
-	// caller is who asked, as the hub knows them.
+	// caller is the hub's name of the caller.
 	caller string
-	// fanned is true if the request is part of one for several members, which was counted
-	// for its user.
+	// fanned is true if the request is one of several for a view, which was already counted for its
+	// user.
 	fanned bool
-	// rights are what let the request in.
+	// rights are the permissions that admitted the request.
 	rights rights
-	// cookies are those for a page of the member, at a host that is the member's alone.
+	// cookies are the caller's cookies for a page of the member, at the member's own host.
 	cookies []string
-	// ended is why the gateway ended a request that lasts, or why its caller did; nil
-	// if it came to its own end.
+	// ended is why the gateway or the caller ended a long-running request; nil if it ended by
+	// itself.
 	ended error
 }
 
@@ -45,7 +45,6 @@ func exchangeFrom(ctx context.Context) *exchange {
 	return x
 }
 
-// forward sends an admitted request on.
 func (h *Handler) forward(w http.ResponseWriter, r *http.Request, x *exchange) {
 	leave, err := h.limitsOf(x.request).enter(x)
 	if err != nil {
@@ -68,7 +67,7 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, x *exchange) {
 	proxy.ServeHTTP(reply, r.WithContext(context.WithValue(ctx, exchangeKey{}, x)))
 }
 
-// ensureGranted returns when the agent lets the gateway act as the caller.
+// ensureGranted waits until the agent lets the gateway impersonate the caller.
 func (h *Handler) ensureGranted(ctx context.Context, x *exchange) error {
 	if x.own {
 		return nil
@@ -83,8 +82,8 @@ func (h *Handler) ensureGranted(ctx context.Context, x *exchange) error {
 	return nil
 }
 
-// rewrite runs after the headers that Connection nominates are gone, so that no
-// caller can have ours removed.
+// rewrite runs after the headers that Connection nominates are gone, so that no caller can have
+// ours removed.
 func (h *Handler) rewrite(pr *httputil.ProxyRequest) {
 	x := exchangeFrom(pr.In.Context())
 	request := x.request
@@ -110,7 +109,6 @@ func (h *Handler) rewrite(pr *httputil.ProxyRequest) {
 
 type roundTripperFunc func(*http.Request) (*http.Response, error)
 
-// RoundTrip calls f.
 func (f roundTripperFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func roundTrip(out *http.Request) (*http.Response, error) {
@@ -128,13 +126,14 @@ func roundTrip(out *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The transport writes the member's trailers into its own when the body ends.
+	// The transport writes the member's trailers into its own response when the body ends, so the
+	// caller gets a copy without them.
 	withoutTrailers := *res
 	withoutTrailers.Trailer = nil
 	return &withoutTrailers, nil
 }
 
-// fail answers for a member that did not.
+// fail writes the response for a request that the member did not answer.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	ctx := r.Context()
 	x := exchangeFrom(ctx)
@@ -145,7 +144,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, errClientGone) {
-		// 499, as proxies say; nobody reads it but the metrics.
+		// 499 is what proxies use for this. Only the metrics see it.
 		w.WriteHeader(499)
 		return
 	}
@@ -156,10 +155,9 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	responsewriters.RespondWithError(w, r, err, h.serializer)
 }
 
-// inText is true for refusals of the requests with which kubectl and client-go begin.
-// They decode nothing but what they asked for: of a refusal with a Status they tell
-// their user "unknown", or a sentence of their own, of one in plain text they tell the
-// text.
+// inText is true for refusals of the requests with which kubectl and client-go begin. These clients
+// decode only the type that they asked for. Of a refusal with a Status they show "unknown" or a
+// sentence of their own, but they show plain text as it is.
 func inText(request *Request, err error) bool {
 	return apierrors.IsForbidden(err) && isDiscovery(request) || apierrors.ReasonForError(err) == reasonAway
 }
@@ -168,7 +166,7 @@ func isDiscovery(request *Request) bool {
 	return request != nil && (request.Path == "/api" || request.Path == "/apis")
 }
 
-// describesMember is true for what clients ask about a server as a whole, discovery and more.
+// describesMember is true for discovery and other requests about a server as a whole.
 func describesMember(request *Request) bool {
 	return isDiscovery(request) || request.Path == "/version" || strings.HasPrefix(request.Path, "/openapi/")
 }
@@ -179,7 +177,6 @@ type bufferPool struct {
 	pool sync.Pool
 }
 
-// Get returns a buffer.
 func (p *bufferPool) Get() []byte {
 	if b, ok := p.pool.Get().(*[]byte); ok {
 		return *b
@@ -187,5 +184,4 @@ func (p *bufferPool) Get() []byte {
 	return make([]byte, p.size)
 }
 
-// Put takes a buffer back.
 func (p *bufferPool) Put(b []byte) { p.pool.Put(&b) }

@@ -23,15 +23,14 @@ const (
 	maxRefusal      = 512
 )
 
-// grants asks the agent of one member to let the gateway act as somebody, and
-// remembers its answers for as long as the connection to the agent lasts, at
-// most grantedFor.
+// grants asks the agent of one member to let the gateway impersonate callers. It caches the answers
+// while the connection to the agent lasts, for at most grantedFor.
 type grants struct {
-	member    string
-	transport *http.Transport
-	vigil     vigil
-	// answers maps Impersonation.key to a refusal, empty if it was granted. A broken
-	// connection forgets them.
+	member     string
+	transport  *http.Transport
+	agentProbe agentProbe
+	// answers maps Impersonation.key to a refusal, empty if it was granted. A broken connection
+	// clears it.
 	answers *answers[string]
 }
 
@@ -41,8 +40,8 @@ type grantRequest struct {
 	Groups []string `json:"groups"`
 }
 
-func newGrants(member string, dialer Dialer, watch vigil) *grants {
-	g := &grants{member: member, vigil: watch, answers: newAnswers[string](grantsPerMember)}
+func newGrants(member string, dialer Dialer, watch agentProbe) *grants {
+	g := &grants{member: member, agentProbe: watch, answers: newAnswers[string](grantsPerMember)}
 	g.transport = &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			ctx, cancel := context.WithTimeout(ctx, dialTimeout)
@@ -63,13 +62,13 @@ func newGrants(member string, dialer Dialer, watch vigil) *grants {
 	return g
 }
 
-// ensure asks the agent unless its answer is known. A refusal is the agent's
-// reason in its own words; an error means that it could not be asked.
+// ensure asks the agent unless the answer is cached. A refusal is the agent's reason as the agent
+// wrote it. An error means that the agent could not be asked.
 func (g *grants) ensure(ctx context.Context, as Impersonation) (refusal string, err error) {
 	return g.within(ctx, as, grantedFor)
 }
 
-// within is ensure with an answer that is not older than so long.
+// within is ensure with an answer that is not older than age.
 func (g *grants) within(ctx context.Context, as Impersonation, age time.Duration) (refusal string, err error) {
 	return g.answers.within(ctx, as.key(), age, grantKept, func(ctx context.Context) (string, error) {
 		refusal, err := g.ask(ctx, as)
@@ -80,7 +79,7 @@ func (g *grants) within(ctx context.Context, as Impersonation, age time.Duration
 	})
 }
 
-// grantKept is for how long an agent's answer is remembered.
+// grantKept is how long an agent's answer is cached.
 func grantKept(refusal string) time.Duration {
 	if refusal != "" {
 		return refusedFor
@@ -103,7 +102,7 @@ func (g *grants) ask(ctx context.Context, as Impersonation) (string, error) {
 		return "", fmt.Errorf("making the question: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	res, err := g.vigil.roundTrip(g.transport, req)
+	res, err := g.agentProbe.roundTrip(g.transport, req)
 	if err != nil {
 		return "", err
 	}
@@ -133,14 +132,13 @@ func readAnswer(res *http.Response) (string, error) {
 
 func (g *grants) close() { g.transport.CloseIdleConnections() }
 
-// watchedConn tells once that it was closed, by whomever.
+// watchedConn calls back once when it is closed, by either side.
 type watchedConn struct {
 	net.Conn
 	once   sync.Once
 	closed func()
 }
 
-// Close closes the connection.
 func (c *watchedConn) Close() error {
 	c.once.Do(c.closed)
 	return c.Conn.Close()

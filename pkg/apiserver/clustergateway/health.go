@@ -18,17 +18,15 @@ import (
 
 const healthTimeout = 5 * time.Second
 
-// healthREST looks whether a member answers right now: it asks the member's API
-// server whether it is ready, as the gateway itself.
+// healthREST checks whether a member responds now. It asks the member's API server, with the
+// gateway's own account, whether it is ready.
 type healthREST struct{ handler *Handler }
 
-// New returns an empty ClusterGateway.
 func (r *healthREST) New() runtime.Object { return &gatewayv1alpha1.ClusterGateway{} }
 
-// Destroy does nothing.
 func (r *healthREST) Destroy() {}
 
-// Get returns the ClusterGateway with a status of this moment.
+// Get returns the ClusterGateway with its current status.
 func (r *healthREST) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
 	found, ok := r.handler.members.get(name)
 	if !ok {

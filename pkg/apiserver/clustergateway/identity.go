@@ -15,25 +15,25 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// HubPrefix begins the name that a member sees for a system: name of the hub,
-// such as a ServiceAccount: the same name means somebody else over there.
+// HubPrefix prefixes system: names of the hub, such as ServiceAccounts, on members, because the
+// same name identifies another account there.
 const HubPrefix = "hub:"
 
 const systemPrefix = "system:"
 
-// Impersonation is whom the member sees.
+// Impersonation is the identity that the member sees.
 type Impersonation struct {
 	User string
 	// Groups are sorted and without duplicates.
 	Groups []string
 }
 
-// Impersonate says as whom a caller of the hub acts on a member. A refusal is
-// not empty if it cannot be told truthfully; it names the remedy.
+// Impersonate returns the identity of a caller of the hub on a member. A refusal is not empty if
+// the caller cannot be represented truthfully; it names the remedy.
 //
-// Neither uid nor extra is carried over: a member answers 403 to the whole
-// request for each single thing that the impersonator may not use. Groups of
-// system: are dropped, the member adds its own.
+// uid and extra are not carried over: a member answers 403 to the whole request if the impersonator
+// lacks the permission for any single one of them. Groups that start with system: are dropped,
+// because the member adds its own.
 func Impersonate(caller user.Info) (as Impersonation, refusal string) {
 	name := caller.GetName()
 	switch {
@@ -65,8 +65,8 @@ func Impersonate(caller user.Info) (as Impersonation, refusal string) {
 	return as, ""
 }
 
-// validIdentity also refuses leading and trailing spaces: they are lost on the
-// way and the name would be another's.
+// validIdentity also refuses leading and trailing spaces: they are lost in transit and the name
+// would become another user's.
 func validIdentity(s string) bool {
 	return httpguts.ValidHeaderFieldValue(s) && strings.TrimSpace(s) == s
 }
@@ -80,8 +80,8 @@ const (
 	bearerSubprotocol = "base64url.bearer.authorization.k8s.io."
 )
 
-// carriesIdentity is true for a header that could tell a member, or something
-// behind it, who is calling. Servers exist that read "_" as "-".
+// carriesIdentity is true for a header that could tell a member, or something behind it, who is
+// calling. Some servers read "_" as "-".
 func carriesIdentity(header string) bool {
 	name := plain(header)
 	switch name {
@@ -96,10 +96,10 @@ func carriesIdentity(header string) bool {
 	return false
 }
 
-// plain is a header's name as the most lenient of servers reads it.
+// plain is a header's name as the most lenient servers read it.
 func plain(header string) string { return strings.ReplaceAll(strings.ToLower(header), "_", "-") }
 
-// stripIdentity removes all that says who the caller is.
+// stripIdentity removes all headers that identify the caller.
 func stripIdentity(h http.Header) {
 	for name := range h {
 		switch {
@@ -111,8 +111,8 @@ func stripIdentity(h http.Header) {
 	}
 }
 
-// stripBearer removes a token that a browser sends as a WebSocket subprotocol, the
-// only header that it can set. The header may be written in any way.
+// stripBearer removes a token that a browser sends as a WebSocket subprotocol, the only header that
+// it can set. The header's name may have any case.
 func stripBearer(h http.Header, name string) {
 	var kept []string
 	for _, protocol := range strings.Split(strings.Join(h[name], ","), ",") {
@@ -131,7 +131,7 @@ func isBearerSubprotocol(protocol string) bool {
 	return len(protocol) >= len(bearerSubprotocol) && strings.EqualFold(protocol[:len(bearerSubprotocol)], bearerSubprotocol)
 }
 
-// setIdentity writes whom the member is to see.
+// setIdentity sets the identity that the member sees.
 func setIdentity(h http.Header, as Impersonation) {
 	h[headerUser] = []string{as.User}
 	if len(as.Groups) > 0 {
@@ -141,8 +141,8 @@ func setIdentity(h http.Header, as Impersonation) {
 
 var errForeignIdentity = errors.New("a header that carries an identity was left in the request")
 
-// checkIdentity fails unless the headers carry exactly that identity. It is the
-// last look before a request is sent.
+// checkIdentity fails unless the headers carry exactly that identity. It is the last check before a
+// request is sent.
 func checkIdentity(h http.Header, as Impersonation) error {
 	for name, values := range h {
 		switch {

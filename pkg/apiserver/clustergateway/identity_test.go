@@ -21,7 +21,7 @@ import (
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 )
 
-func TestImpersonationPrefixes(t *testing.T) {
+func TestImpersonate_PrefixesSystemNames(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		caller user.DefaultInfo
@@ -73,7 +73,7 @@ func TestImpersonationPrefixes(t *testing.T) {
 	}
 }
 
-func TestCheckIdentityFailsClosed(t *testing.T) {
+func TestCheckIdentity_FailsUnlessIdentityIsExact(t *testing.T) {
 	as := Impersonation{User: "jane", Groups: []string{"a", "b"}}
 	cases := map[string]struct {
 		change func(http.Header)
@@ -106,7 +106,7 @@ func TestCheckIdentityFailsClosed(t *testing.T) {
 	}
 }
 
-func TestStripIdentityLeavesTheRest(t *testing.T) {
+func TestStripIdentity_KeepsOtherHeaders(t *testing.T) {
 	h := http.Header{
 		"Accept": {"*/*"}, "Audit-Id": {"1"}, "Sec-Websocket-Protocol": {"a", "base64url.bearer.authorization.k8s.io.eA, b"},
 		"Authorization": {"x"}, "Impersonate-User": {"x"}, "X-Remote-Group": {"x"}, "X_remote_user": {"x"}, "Cookie": {"x"},
@@ -117,7 +117,7 @@ func TestStripIdentityLeavesTheRest(t *testing.T) {
 	}
 }
 
-func TestKeysOfDifferentPairsDiffer(t *testing.T) {
+func TestImpersonation_KeyDiffersForDifferentPairs(t *testing.T) {
 	a := Impersonation{User: "a", Groups: []string{"b c"}}
 	b := Impersonation{User: "a", Groups: []string{"b", "c"}}
 	c := Impersonation{User: "a b", Groups: []string{"c"}}
@@ -126,7 +126,7 @@ func TestKeysOfDifferentPairsDiffer(t *testing.T) {
 	}
 }
 
-func TestPrintableIsOneBoundedLine(t *testing.T) {
+func TestPrintable_ReturnsOneBoundedLine(t *testing.T) {
 	if got := Printable("a\nb\x00c", 10); got != "a b c" {
 		t.Errorf("got %q", got)
 	}
@@ -135,9 +135,9 @@ func TestPrintableIsOneBoundedLine(t *testing.T) {
 	}
 }
 
-// FuzzIdentityHeaders has headers of a caller, names and values, go the way of a
-// request: whatever they are, what is sent carries the one identity that was
-// decided on, or nothing is sent.
+// FuzzIdentityHeaders sends a caller's header names and values through the header handling of a
+// request. Whatever they are, the sent request carries exactly the chosen identity, or it is not
+// sent.
 func FuzzIdentityHeaders(f *testing.F) {
 	for _, name := range []string{
 		"Impersonate-User", "impersonate-user", "Impersonate_User", "IMPERSONATE-EXTRA-X", "X-Remote-Group", "Authorization", "Cookie", "Connection",

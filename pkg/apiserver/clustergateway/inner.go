@@ -8,19 +8,17 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// InnerGroup is the group in which requests for members are authorized on the hub,
-// beside the path that leads there. No resource of it is served.
+// InnerGroup is the group in which the hub authorizes requests on members, in addition to the
+// access to the member. No resource of it is served.
 const InnerGroup = "request.fleetgate.io"
 
-// innerNonResource is the resource of a path on a member that is none of its
-// resources, such as /version.
+// innerNonResource stands for a path on a member that is not a resource, such as /version.
 const innerNonResource = "nonresource"
 
-// innerAttributes say what the hub is asked about a request for a member: the
-// resource with its group behind a dot, its subresource, the verb that the member
-// will see and the namespace there; the member is the name. An upgrade of a
-// subresource (exec, attach, port-forward, a proxy) is a creation whatever its
-// method is.
+// innerAttributes returns what the hub is asked about a request on a member. The resource is the
+// member's resource with its group after a dot; subresource, verb and namespace are those on the
+// member; the name is the member's. An upgrade of a subresource (exec, attach, port-forward, a
+// proxy) is a create, whatever its method is.
 func innerAttributes(caller user.Info, request *Request) authorizer.AttributesRecord {
 	info := request.Info
 	attributes := authorizer.AttributesRecord{

@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// contextFor ends long requests when the right to them is taken away, and when the server
-// stops: watches at once, since their callers go on with another replica, the others as
-// late as possible.
+// contextFor ends long-running requests when the caller loses its permission and when the server
+// stops. When the server stops, watches end at once, because their callers resume at another
+// replica. All others end as late as possible.
 func (h *Handler) contextFor(ctx context.Context, x *exchange) (context.Context, func()) {
 	if !x.request.LongRunning {
 		return ctx, func() {}
@@ -28,9 +28,9 @@ func (h *Handler) contextFor(ctx context.Context, x *exchange) (context.Context,
 	}
 }
 
-// lasting knows the requests of a kind that may last, to end them all at once.
+// lasting tracks the long-running requests of a kind, to end them all at once.
 type lasting struct {
-	// mu guards the rest.
+	// mu guards the following fields.
 	mu      sync.Mutex
 	stopped bool
 	cancels map[*context.CancelCauseFunc]struct{}
@@ -62,7 +62,7 @@ func (l *lasting) begin(parent context.Context) (context.Context, func()) {
 	}
 }
 
-// wait returns when no request is left, or ctx ends. One waits at a time.
+// wait returns when no request is left, or ctx ends. Only one caller may wait at a time.
 func (l *lasting) wait(ctx context.Context) {
 	l.mu.Lock()
 	if len(l.cancels) == 0 {
@@ -78,7 +78,7 @@ func (l *lasting) wait(ctx context.Context) {
 	}
 }
 
-// stop ends all requests, and every later one at its beginning.
+// stop ends all requests, and every later one when it begins.
 func (l *lasting) stop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

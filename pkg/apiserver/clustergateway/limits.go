@@ -8,14 +8,14 @@ import (
 	"sync"
 )
 
-// limits bound how many requests of a kind are under way.
+// limits limit how many requests of a kind are in flight.
 type limits struct {
-	// what the requests are, in a message; remedy is what who has too many can do.
+	// what names the requests in a message; remedy says what a caller over the limit can do.
 	what, remedy       string
 	perUser, perMember *counter
 }
 
-// limitsOf are those for requests that are short, or for those that last.
+// limitsOf returns the limits for short or for long-running requests.
 func (h *Handler) limitsOf(request *Request) limits {
 	if request.LongRunning {
 		return h.long
@@ -23,8 +23,7 @@ func (h *Handler) limitsOf(request *Request) limits {
 	return h.short
 }
 
-// enter counts a request until the function that it returns is called, or says that there
-// are too many.
+// enter counts a request until leave is called. It fails if there are too many.
 func (l limits) enter(x *exchange) (leave func(), err error) {
 	member := x.request.Member
 	leaveUser := func() { l.perUser.end(x.caller) }
@@ -47,18 +46,17 @@ func (l limits) tooManyOfUser() string {
 	return fmt.Sprintf("the gateway has %d %s of this user under way: %s", l.perUser.most, l.what, l.remedy)
 }
 
-// counter knows how many of something are under way for each name. Names without
-// any are forgotten.
+// counter counts what is in flight by name. It drops names whose count is zero.
 type counter struct {
 	most int
-	// mu guards the rest.
+	// mu guards the following fields.
 	mu      sync.Mutex
 	present map[string]int
 }
 
 func newCounter(most int) *counter { return &counter{most: most, present: map[string]int{}} }
 
-// begin reports whether there is room for one more, and counts it then.
+// begin counts one more if there is room, and reports whether there was.
 func (c *counter) begin(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,7 +67,7 @@ func (c *counter) begin(name string) bool {
 	return true
 }
 
-// end takes one back that begin counted.
+// end undoes a successful begin.
 func (c *counter) end(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

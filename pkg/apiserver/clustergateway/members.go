@@ -15,62 +15,59 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// historyLength is how many changes a watch may be behind before it has to list
-// again.
+// historyLength is how many changes a watch may be behind before it has to list again.
 const historyLength = 1024
 
-// Informer is the part of a shared informer that an Inventory needs: the informers of
-// client-go and of controller-runtime's cache have it.
+// Informer is the part of a shared informer that an Inventory needs. Informers of client-go and of
+// controller-runtime's cache implement it.
 type Informer interface {
 	AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error)
 	RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error
 }
 
-// credentialAt is what is known of the Secret with the gateway's credential: is
-// there one, and the version at which that was so.
+// credentialAt says whether the Secret with the gateway's credential exists, and at which
+// resourceVersion that was so.
 type credentialAt struct {
 	present bool
 	version uint64
 }
 
-// state is all that a ClusterGateway is made of.
+// state is everything that a ClusterGateway is computed from.
 type state struct {
 	member     *clusterv1beta1.MemberCluster
 	credential credentialAt
 }
 
-// version is the larger of the two, so that all replicas tell the same.
+// version is the larger of the two, so that all replicas report the same version.
 func (s state) version() uint64 { return max(versionOf(s.member), s.credential.version) }
 
-// change is one change of the inventory: old has no member if it is a new one,
-// now has none if it is gone.
+// change is one change of the inventory: old has no member if it is new, now has none if it is
+// deleted.
 type change struct {
 	old, now state
-	// version is at least that of every change before: MemberClusters and Secrets
-	// are followed apart, and one may come late. It is then told to those too who
-	// know that version already, rather than to nobody.
+	// version is at least that of every earlier change. MemberClusters and Secrets have separate
+	// watches, so a change may arrive late. It is then also sent to watchers that already have that
+	// version, because otherwise nobody would see it.
 	version uint64
 	late    bool
 }
 
-// Inventory is the members as the API server sees it: what an informer told,
-// with the last changes, so that one can list and then watch without a gap.
-// The objects are shared: nobody changes them.
+// Inventory holds the members: the state that an informer delivered and the last changes, so that
+// clients can list and then watch without a gap. The objects are shared and must not be changed.
 type Inventory struct {
-	// mu guards all below, and is held while watchers are told, so that each
-	// sees changes in their order.
+	// mu guards all following fields. It is held while watchers are notified, so that each sees
+	// changes in order.
 	mu          sync.Mutex
 	byName      map[string]*clusterv1beta1.MemberCluster
 	credentials map[string]credentialAt
 	history     []change
-	// version is the largest resourceVersion seen; a watch can begin at floor or
-	// later.
+	// version is the largest resourceVersion seen; a watch can begin at floor or later.
 	version, floor uint64
 	watchers       map[*memberWatch]struct{}
 	gone           []func(member string)
 }
 
-// NewInventory returns an empty inventory.
+// NewInventory returns an inventory without members.
 func NewInventory() *Inventory {
 	return &Inventory{
 		byName:      map[string]*clusterv1beta1.MemberCluster{},
@@ -79,8 +76,8 @@ func NewInventory() *Inventory {
 	}
 }
 
-// Follow fills the inventory from an informer of MemberClusters until stop is
-// called. It returns a function that is true once the first list is in.
+// Follow fills the inventory from an informer of MemberClusters until stop is called. synced is
+// true once the first list is complete.
 func (m *Inventory) Follow(informer Informer) (synced func() bool, stop func() error, err error) {
 	handle, err := informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc:    func(obj any, initial bool) { m.set(obj, initial) },
@@ -93,7 +90,7 @@ func (m *Inventory) Follow(informer Informer) (synced func() bool, stop func() e
 	return handle.HasSynced, func() error { return informer.RemoveEventHandler(handle) }, nil
 }
 
-// Get returns a member.
+// Get returns a member by name.
 func (m *Inventory) Get(name string) (*clusterv1beta1.MemberCluster, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -101,17 +98,17 @@ func (m *Inventory) Get(name string) (*clusterv1beta1.MemberCluster, bool) {
 	return member, ok
 }
 
-// List returns all members in the order of their names, and the resourceVersion
-// from which a watch sees what happens next.
+// List returns all members sorted by name, and the resourceVersion from which a watch sees the next
+// changes.
 func (m *Inventory) List() ([]*clusterv1beta1.MemberCluster, string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.sorted(), strconv.FormatUint(m.version, 10)
 }
 
-// SetCredential tells that the Secret with the gateway's credential for a member
-// came, changed or went, with its resourceVersion. A credential may come before
-// its member. Initial ones, of a first list, cannot be told to a watch.
+// SetCredential records that the Secret with the gateway's credential for a member was created,
+// changed or deleted, with its resourceVersion. A credential may come before its member. Watches
+// cannot report the initial Secrets of a first list.
 func (m *Inventory) SetCredential(name string, present bool, resourceVersion string, initial bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -132,14 +129,14 @@ func (m *Inventory) SetCredential(name string, present bool, resourceVersion str
 	}
 }
 
-// OnGone has f called after a member is deleted; f must not block.
+// OnGone registers f, which is called after a member is deleted. f must not block.
 func (m *Inventory) OnGone(f func(member string)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.gone = append(m.gone, f)
 }
 
-// get is Get with what is known of the credential.
+// get is Get with the state of the credential.
 func (m *Inventory) get(name string) (state, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -147,7 +144,7 @@ func (m *Inventory) get(name string) (state, bool) {
 	return state{member, m.credentials[name]}, ok
 }
 
-// list is List with what is known of the credentials.
+// list is List with the state of the credentials.
 func (m *Inventory) list() ([]state, string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -216,8 +213,8 @@ func (m *Inventory) remove(obj any) {
 	}
 }
 
-// beginHere forgets the history: what was before a first list cannot be told to a
-// watch. It is called with mu held.
+// beginHere drops the history, because a watch cannot report changes from before a first list. It
+// is called with mu held.
 func (m *Inventory) beginHere() { m.floor, m.history = m.version, nil }
 
 // tell is called with mu held.

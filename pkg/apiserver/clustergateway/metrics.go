@@ -19,8 +19,8 @@ const (
 	labelCode   = "code"
 )
 
-// metrics count what goes to members. Labels are bounded: known members, known
-// verbs, codes; never a path, a resource or a user.
+// metrics count requests to members. Their labels are bounded: known members, known verbs and
+// codes, but no path, resource or user.
 type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec

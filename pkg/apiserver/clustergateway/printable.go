@@ -5,8 +5,7 @@ package clustergateway
 
 import "strings"
 
-// Printable makes a text from elsewhere fit for a message or a header: one line, and bounded
-// in bytes.
+// Printable makes foreign text safe for a message or a header: one line of at most limit bytes.
 func Printable(s string, limit int) string {
 	s = strings.Map(func(c rune) rune {
 		if c < ' ' || c == 0x7f {

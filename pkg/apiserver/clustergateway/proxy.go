@@ -27,81 +27,76 @@ import (
 )
 
 const (
-	// DefaultMaxInFlight is how many short requests for one member may be under way.
+	// DefaultMaxInFlight limits short requests in flight for one member.
 	DefaultMaxInFlight = 400
-	// DefaultMaxInFlightPerUser is how many of one caller may be, for all members.
+	// DefaultMaxInFlightPerUser limits short requests in flight of one caller for all members.
 	DefaultMaxInFlightPerUser = 200
-	// DefaultMaxLong is how many requests that last (watches, logs that are followed, exec,
-	// attach, port-forward) for one member may be under way.
+	// DefaultMaxLong limits long-running requests in flight (watches, followed logs, exec, attach,
+	// port-forward) for one member.
 	DefaultMaxLong = 5000
-	// DefaultMaxLongPerUser is how many of one caller may be, for all members: a controller
-	// that watches 100 kinds on 200 members.
+	// DefaultMaxLongPerUser limits those of one caller for all members. It suffices for a
+	// controller that watches 100 kinds on 200 members.
 	DefaultMaxLongPerUser = 20000
 )
 
 const (
-	// copyBuffer is what a reply is copied with.
+	// copyBuffer is the size of the buffer that copies a reply.
 	copyBuffer = 32 << 10
-	// watchBuffer is the same for a watch, which holds it while nothing happens. It
-	// takes most events in one piece.
+	// watchBuffer is the same for a watch, which keeps its buffer while nothing happens. Most
+	// events fit into it.
 	watchBuffer = 4 << 10
 )
 
-// Config is what a Handler needs. Those up to Serializer are required.
+// Config is what a Handler needs. The fields up to Serializer are required.
 type Config struct {
 	Members     *Inventory
 	Credentials Credentials
 	Dialer      Dialer
-	// Authorizer decides on the hub what the verb of the outer request does not
-	// say.
+	// Authorizer asks the hub about permissions that the outer request's verb does not show.
 	Authorizer authorizer.UnconditionalAuthorizer
-	// Serializer writes refusals in the form that the caller asked for.
+	// Serializer encodes refusals in the format that the caller asked for.
 	Serializer runtime.NegotiatedSerializer
 
-	// NotConnected is what the Dialer's errors are if no agent of the member is
-	// connected.
+	// NotConnected is the Dialer's error if no agent of the member is connected.
 	NotConnected error
-	// Answers asks a member's agent for a sign of life, and is false if it gave none. A
-	// request whose reply does not come is given up then, with an error that Is Silent,
-	// which dials return too as long as the agent is so. If nil, nobody asks.
+	// Answers probes a member's agent and is false if the agent did not respond. A request without
+	// a reply is then aborted with an error that Is Silent. Dials return the same error while the
+	// agent does not respond. If nil, agents are not probed.
 	Answers func(ctx context.Context, member string) bool
 	Silent  error
-	// Connected says whether a dial to the member may succeed. If nil, nobody knows.
+	// Connected is true if a dial to the member can succeed. If nil, that is unknown.
 	Connected func(member string) bool
-	// Expected says whether the agent of a member that is not connected may well be back
-	// in seconds; nil expects all.
+	// Expected is true if the agent of a disconnected member probably reconnects within seconds. If
+	// nil, every agent is expected to reconnect.
 	Expected func(member string) bool
-	// Departed is when the member last lost a way through a tunnel: connections made before
-	// are not used for further requests. If nil, all are used until they end.
+	// Departed returns when the member last lost a tunnel. Connections that were opened before that
+	// time take no further requests. If nil, connections are used until they end.
 	Departed func(member string) time.Time
-	// MaxInFlight is how many short requests for one member may be under way, by
-	// default DefaultMaxInFlight.
+	// MaxInFlight limits short requests in flight for one member, by default DefaultMaxInFlight.
 	MaxInFlight int
-	// MaxInFlightPerUser is how many short requests of one caller may be under way,
-	// by default DefaultMaxInFlightPerUser.
+	// MaxInFlightPerUser limits short requests in flight of one caller, by default
+	// DefaultMaxInFlightPerUser.
 	MaxInFlightPerUser int
-	// MaxLong and MaxLongPerUser are the same for requests that last, by default
+	// MaxLong and MaxLongPerUser are the same limits for long-running requests, by default
 	// DefaultMaxLong and DefaultMaxLongPerUser.
 	MaxLong, MaxLongPerUser int
-	// ReviewPeriod is how often it is asked again whether a request that lasts may go on,
-	// by default DefaultReviewPeriod.
+	// ReviewPeriod is how often the authorization of a long-running request is checked again, by
+	// default DefaultReviewPeriod.
 	ReviewPeriod time.Duration
-	// AuthorizeInner has the hub asked about each request on the member too, in
-	// group InnerGroup.
+	// AuthorizeInner also authorizes each request to a member on the hub, in group InnerGroup.
 	AuthorizeInner bool
-	// Recorder keeps a record of each request; nil keeps none.
+	// Recorder records each request. If nil, requests are not recorded.
 	Recorder Recorder
-	// ServerName is what the certificates of the members' API servers are valid
-	// for, by default MemberServerName.
+	// ServerName is the name in the certificates of the members' API servers, by default
+	// MemberServerName.
 	ServerName string
-	// Metrics are registered here; nil means that nobody reads them.
+	// Metrics registers the handler's metrics. If nil, there are none.
 	Metrics prometheus.Registerer
-	// Spans are made here.
+	// Spans creates the handler's spans.
 	Spans trace.TracerProvider
 }
 
-// Handler forwards requests to members. It is behind authentication and
-// authorization, and in front of it is WithParsed.
+// Handler forwards requests to members. Authentication, authorization and WithParsed run before it.
 type Handler struct {
 	members      *Inventory
 	credentials  Credentials
@@ -119,12 +114,12 @@ type Handler struct {
 	serverName   string
 	metrics      *metrics
 	spans        spans
-	// replies and watches differ in the buffers that they copy with.
+	// replies and watches differ in the size of their copy buffers.
 	replies, watches    *httputil.ReverseProxy
 	watching, streaming lasting
 }
 
-// New makes a Handler.
+// New returns a Handler with defaults for what the Config leaves out.
 func New(c Config) (*Handler, error) {
 	metrics, err := newMetrics(c.Metrics)
 	if err != nil {
@@ -160,10 +155,10 @@ func New(c Config) (*Handler, error) {
 		departed = func(string) time.Time { return time.Time{} }
 	}
 	h.routes = &routes{byMember: map[string]*route{}, newRoute: func(member string) *route {
-		watch := vigil{member: member, answers: c.Answers, silent: c.Silent}
+		watch := agentProbe{member: member, answers: c.Answers, silent: c.Silent}
 		made := &route{
 			member: member, credentials: c.Credentials, dialer: h.spans.ofDials(c.Dialer),
-			serverName: h.serverName, grants: newGrants(member, c.Dialer, watch), vigil: watch, departed: departed,
+			serverName: h.serverName, grants: newGrants(member, c.Dialer, watch), agentProbe: watch, departed: departed,
 		}
 		made.actions = newActions(h.serverName, made.send)
 		return made
@@ -187,21 +182,21 @@ func (h *Handler) newProxy(buffer int) *httputil.ReverseProxy {
 	}
 }
 
-// Drain ends what a server that stops need not finish. Watches end at once, their callers
-// go on with another replica. What nobody can go on with, such as exec, port-forward or
-// a log that is followed, may go on until ctx ends; Drain returns when the last one has.
+// Drain ends requests that a stopping server need not finish. Watches end at once, because their
+// callers resume at another replica. Requests that cannot be resumed, such as exec, port-forward or
+// a followed log, may continue until ctx ends. Drain returns when the last one has ended.
 func (h *Handler) Drain(ctx context.Context) {
 	h.watching.stop()
 	h.streaming.wait(ctx)
 	h.streaming.stop()
 }
 
-// Close ends connections that nothing uses.
+// Close closes idle connections.
 func (h *Handler) Close() { h.routes.closeAll() }
 
-// Handles is true for a request that the hub has authorized as one for the
-// subresource proxy of a ClusterGateway. What was authorized must be what was
-// parsed: a path with a namespace, or with a verb in it, is neither.
+// Handles is true for a request that the hub has authorized for the subresource proxy of a
+// ClusterGateway. The authorized request must equal the parsed one, so a path with a namespace or a
+// verb does not count.
 func Handles(r *http.Request) bool {
 	name, ok := ProxyOf(r, gatewayv1alpha1.Resource)
 	if !ok {
@@ -211,8 +206,8 @@ func Handles(r *http.Request) bool {
 	return ok && (p.err != nil || p.request.Member == name)
 }
 
-// ProxyOf is the name in a request that the hub has authorized as one for the subresource
-// proxy of a resource of group cluster.core.oam.dev, which has no namespaces.
+// ProxyOf is the name in a request that the hub has authorized for the subresource proxy of a
+// cluster-scoped resource of group cluster.core.oam.dev.
 func ProxyOf(r *http.Request, resource string) (name string, ok bool) {
 	info, ok := apirequest.RequestInfoFrom(r.Context())
 	if !ok || !info.IsResourceRequest || info.APIPrefix != "apis" || info.Namespace != "" ||
@@ -223,7 +218,7 @@ func ProxyOf(r *http.Request, resource string) (name string, ok bool) {
 	return info.Name, true
 }
 
-// ServeHTTP forwards a request to its member, or says why not.
+// ServeHTTP forwards a request to its member, or refuses it with the reason.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p, ok := parsedFrom(r.Context())
 	if !ok || p.err != nil {
@@ -276,9 +271,8 @@ func badPath(err error) error {
 	return apierrors.NewBadRequest("refusing the request for a member: " + err.Error())
 }
 
-// admit says whether a request may go to its member. The order matters: whoever
-// has no right learns nothing about members. The exchange is nil unless the
-// member exists.
+// admit decides whether a request is forwarded. The order matters: a caller without permission must
+// learn nothing about members. The exchange is nil unless the member exists.
 func (h *Handler) admit(r *http.Request, request *Request) (*exchange, error) {
 	ctx := r.Context()
 	outer, err := filters.GetAuthorizerAttributes(ctx)
@@ -306,8 +300,8 @@ func (h *Handler) admit(r *http.Request, request *Request) (*exchange, error) {
 	return x, nil
 }
 
-// authorizeMore asks for the rights that the HTTP method does not show, and for those to
-// the request on the member. It returns all that the request needs on the hub.
+// authorizeMore checks the permissions that the HTTP method does not show, and those for the
+// request on the member. It returns everything that the request needs on the hub.
 func (h *Handler) authorizeMore(ctx context.Context, outer authorizer.Attributes, method string, request *Request) ([]authorizer.Attributes, error) {
 	switch outer.GetVerb() {
 	case "get", "create", "update", "patch", "delete":
@@ -343,7 +337,7 @@ func withVerb(outer authorizer.Attributes, verb string) authorizer.AttributesRec
 	}
 }
 
-// decide asks the hub. An answer that could not be had is not a yes.
+// decide asks the hub. A failed review counts as a denial.
 func (h *Handler) decide(ctx context.Context, attributes authorizer.AttributesRecord) error {
 	decision, reason, err := h.authorizer.Authorize(ctx, attributes)
 	if decision == authorizer.DecisionAllow {

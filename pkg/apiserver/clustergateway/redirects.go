@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// Of pods/NAME/proxy, and the same of Services and nodes, a member's API server has GET and
-// HEAD come again with a slash behind, so that relative links of a page lead where they
-// should. No other redirect is passed on: it would lead the caller, with its credentials,
-// where a member wants.
+// For pods/NAME/proxy, and the same of Services and nodes, a member's API server redirects GET and
+// HEAD to the path with a trailing slash, so that relative links of a page work. This is the only
+// redirect that callers get: any other would send the caller, with its credentials, wherever a
+// member wants.
 //
-// At the gateway's own endpoint the caller gets that one, in words of ours. The hub's API
-// server lets no redirect of an aggregated server pass, so what comes through it is sent on
-// with the slash: API clients get what they ask for.
+// At the gateway's own endpoint the caller gets that redirect, rewritten by the gateway. The hub's
+// API server passes no redirect of an aggregated server on. A request that came through it is
+// therefore repeated with the slash, and API clients get what they asked for.
 
-// At a host that is the member's alone, redirects within what one Pod or Service serves are
-// passed on too, such as those of a login: a member's API server makes them paths below its
-// own /proxy/, and they lead nowhere where the caller was not.
+// At a member's own host, redirects within what one Pod or Service serves are passed on too, such
+// as those of a login page. A member's API server rewrites them to paths below its own /proxy/,
+// which do not exist at the path that the caller used.
 
-// within is true for a path below the /proxy/ that was asked for.
+// within is true for a path below the requested /proxy/.
 func within(location string, request *Request) bool {
 	to, err := url.Parse(location)
 	if err != nil || to.IsAbs() || to.Host != "" || checkPath(to.Path, to.EscapedPath()) != nil {
@@ -40,21 +40,21 @@ func (r *Request) pageRoot() string {
 	return strings.Join(append(of, r.Info.Resource, r.Info.Name, r.Info.Subresource, ""), "/")
 }
 
-// asksForProxyRoot is true where a member's API server redirects.
+// asksForProxyRoot is true for requests that a member's API server redirects.
 func (r *Request) asksForProxyRoot(method string) bool {
 	return (method == http.MethodGet || method == http.MethodHead) && !r.Upgrade &&
 		r.Info.IsResourceRequest && r.Info.Subresource == "proxy" && len(r.Info.Parts) == 3 && !strings.HasSuffix(r.Path, "/")
 }
 
-// toProxyRoot is the request that the redirect would lead to.
+// toProxyRoot is the request for the redirect's target.
 func (r *Request) toProxyRoot() *Request {
 	there := *r
 	there.Path, there.RawPath = r.Path+"/", r.RawPath+"/"
 	return &there
 }
 
-// ownRedirect returns the Location, relative to what the caller asked for, if the reply is
-// the redirect of the member's API server itself.
+// ownRedirect returns the Location, relative to the requested path, if the reply is the redirect of
+// the member's API server itself.
 func ownRedirect(res *http.Response) (location string, ok bool) {
 	request := exchangeFrom(res.Request.Context()).request
 	query := ""

@@ -16,20 +16,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ReasonBadGateway is the reason of a 502: the member was reached, and did not
-// answer as a member should.
+// ReasonBadGateway is the reason of a 502: the member was reached, but its reply is not usable.
 const ReasonBadGateway metav1.StatusReason = "BadGateway"
 
-// reasonAway is the reason of a 502 that is told in plain text (see inText): of 503 and 504
-// clients tell sentences of their own only.
+// reasonAway is the reason of a 502 in plain text (see inText). For 503 and 504, clients print only
+// sentences of their own.
 const reasonAway metav1.StatusReason = "MemberAway"
 
 const retryAfterSeconds = 1
 
 var proxyResource = schema.GroupResource{Group: "cluster.core.oam.dev", Resource: "clustergateways/proxy"}
 
-// failure is a Status that names the member, says which hop failed and, if the
-// caller does well to ask again, when.
+// failure is a Status that names the member, says which hop failed and, if a retry makes sense,
+// after how many seconds.
 func failure(member string, code int32, reason metav1.StatusReason, retryAfter int32, message string) *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status:  metav1.StatusFailure,
@@ -54,40 +53,41 @@ func badGateway(member, message string) *apierrors.StatusError {
 	return failure(member, http.StatusBadGateway, ReasonBadGateway, 0, message)
 }
 
-// errClientGone means that nobody waits for the reply.
+// errClientGone means that the caller no longer waits for the reply.
 var errClientGone = errors.New("the caller has gone")
 
-// errStopping is the cause with which the gateway ends long requests.
+// errStopping is the cause with which a stopping gateway ends long-running requests.
 var errStopping = errors.New("the gateway is stopping")
 
-// away answers for a member without an agent. Who is expected back is worth another try:
-// client-go makes ten, one for each second, of what says Retry-After. Who is not is told
-// once, to clients that begin with discovery in a form that they pass on.
+// away answers for a member without a connected agent. If the agent is expected to reconnect, the
+// reply has Retry-After: client-go then retries up to ten times, once a second. Otherwise the
+// client is not asked to retry; clients that begin with discovery get a format that they print.
 func (h *Handler) away(request *Request) *apierrors.StatusError {
 	message := fmt.Sprintf("member %q is not connected: its agent has no tunnel to this hub", request.Member)
-	if h.mayComeBack(request.Member) {
+	if h.mayReconnect(request.Member) {
 		return unavailable(request.Member, message)
 	}
-	return toldOnce(request, message)
+	return noRetry(request, message)
 }
 
-// standsStill answers for a member whose agent has a tunnel, and gave no sign of life when it
-// was asked. Nobody knows when it will.
-func standsStill(request *Request) *apierrors.StatusError {
-	return toldOnce(request, fmt.Sprintf("member %q does not answer: its agent has a tunnel to this hub, and gave no sign of life when it was asked", request.Member))
+// unresponsive answers for a member whose agent has a tunnel but did not respond to a probe. When it
+// will is unknown.
+func unresponsive(request *Request) *apierrors.StatusError {
+	return noRetry(request, fmt.Sprintf("member %q does not answer: its agent has a tunnel to this hub, and gave no sign of life when it was asked", request.Member))
 }
 
-// toldOnce answers for who will not come back soon.
-func toldOnce(request *Request, message string) *apierrors.StatusError {
+// noRetry answers for a member that is not expected to recover soon.
+func noRetry(request *Request, message string) *apierrors.StatusError {
 	if describesMember(request) {
 		return failure(request.Member, http.StatusBadGateway, reasonAway, 0, message)
 	}
 	return failure(request.Member, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, 0, message)
 }
 
-// mayComeBack says that a member without an agent may be back in seconds. A gateway that has
-// just begun expects all, but not those of whom the hub has heard nothing for longer.
-func (h *Handler) mayComeBack(name string) bool {
+// mayReconnect is true if the agent of a disconnected member may reconnect within seconds. A gateway
+// that has just started expects all agents, except those whose last heartbeat on the hub is too
+// old.
+func (h *Handler) mayReconnect(name string) bool {
 	if member, known := h.members.Get(name); known {
 		if _, silent := member.SilentSince(); silent {
 			return false
@@ -96,8 +96,8 @@ func (h *Handler) mayComeBack(name string) bool {
 	return h.expected(name)
 }
 
-// failureOf turns what went wrong on the way to the member into a Status. The
-// error's text may come from a member, so it is bounded.
+// failureOf turns an error on the way to the member into a Status. The error's text may come from a
+// member, so its length is limited.
 func (h *Handler) failureOf(ctx context.Context, request *Request, err error) error {
 	member := request.Member
 	var status *apierrors.StatusError
@@ -108,7 +108,7 @@ func (h *Handler) failureOf(ctx context.Context, request *Request, err error) er
 	case errors.As(err, &status):
 		return status
 	case h.silent != nil && errors.Is(err, h.silent):
-		return standsStill(request)
+		return unresponsive(request)
 	case h.notConnected != nil && errors.Is(err, h.notConnected):
 		return h.away(request)
 	case errors.Is(context.Cause(ctx), errRightLost):

@@ -13,17 +13,17 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// maxForbidden is how much of a 403 is looked at; those of impersonation have a few
-// hundred bytes.
+// maxForbidden limits how much of a 403 is inspected. Those about impersonation have a few hundred
+// bytes.
 const maxForbidden = 8 << 10
 
-// notGranted is in what every Kubernetes API server says to who may not impersonate.
+// notGranted is part of the message of every Kubernetes API server for a forbidden impersonation.
 var notGranted = []byte("cannot impersonate")
 
-// send gives the member the request. If the member knows nothing of a grant that is still
-// believed here, since its agent has forgotten the oldest of too many or somebody has
-// changed its role, the agent is asked anew. The member has done nothing so far, so a
-// request without a body is then sent once more, and the caller of another is told to.
+// send sends the request to the member. The member may lack a grant that is still cached here,
+// because its agent dropped the oldest of too many or somebody changed its role. Then the agent is
+// asked again. The member has not executed the request, so a request without a body is repeated,
+// and the caller of any other is asked to retry.
 func (x *exchange) send(out *http.Request) (*http.Response, error) {
 	began := time.Now()
 	res, err := x.route.send(out, x.request.Upgrade)
@@ -34,7 +34,7 @@ func (x *exchange) send(out *http.Request) (*http.Response, error) {
 	if err != nil || !lost {
 		return res, err
 	}
-	_ = res.Body.Close() // It was read to its end.
+	_ = res.Body.Close() // The body was read to its end.
 	refusal, err := x.route.grants.within(out.Context(), x.as, time.Since(began))
 	if err != nil {
 		return nil, err
@@ -54,8 +54,8 @@ func (x *exchange) refused(refusal string) error {
 		"the agent of the member does not let the gateway act as user %q: %s", x.as.User, refusal))
 }
 
-// lacksGrant reports whether a reply says that the gateway may not act as its caller. Its
-// body is as before.
+// lacksGrant reports whether a reply says that the gateway may not impersonate its caller. It
+// leaves the body readable.
 func lacksGrant(res *http.Response) (bool, error) {
 	if res.StatusCode != http.StatusForbidden || res.ContentLength <= 0 || res.ContentLength > maxForbidden {
 		return false, nil

@@ -8,12 +8,12 @@ import (
 	"net/http"
 )
 
-// passing are the headers of a member's reply that reach its caller, in canonical form:
-// what Kubernetes' API servers send, what kubectl, Helm and client-go read, and what says
-// how a body is to be read. Whatever else there is, or will be, acts on the hub's
-// origin or speaks for the hub: cookies, Clear-Site-Data, Refresh, NEL, Report-To,
-// Service-Worker-Allowed, Alt-Svc, Strict-Transport-Security, Access-Control-*. Audit-Id,
-// Cache-Control and X-Kubernetes-Pf-* are the gateway's own to say.
+// passing are the headers of a member's reply that reach its caller, in canonical form: those that
+// Kubernetes' API servers send, those that kubectl, Helm and client-go read, and those that
+// describe the body. All others, known or future, could act on the hub's origin or speak for the
+// hub: cookies, Clear-Site-Data, Refresh, NEL, Report-To, Service-Worker-Allowed, Alt-Svc,
+// Strict-Transport-Security, Access-Control-*. The gateway itself sets Audit-Id, Cache-Control and
+// X-Kubernetes-Pf-*.
 var passing = map[string]bool{
 	"Accept-Ranges":       true,
 	"Allow":               true,
@@ -29,12 +29,12 @@ var passing = map[string]bool{
 	"Retry-After":         true,
 	"Vary":                true,
 	"Warning":             true,
-	// By which exec and its like say which protocols they speak, when they refuse one.
+	// exec and similar subresources list their protocols in it when they refuse one.
 	"X-Accepted-Stream-Protocol-Versions": true,
 }
 
-// switching are those that pass besides when protocols are switched: which one, and what
-// WebSocket and SPDY agree on.
+// switching are headers that also pass when protocols are switched: the chosen protocol, and what
+// WebSocket and SPDY negotiate.
 var switching = map[string]bool{
 	"Connection":                true,
 	"Upgrade":                   true,
@@ -44,10 +44,10 @@ var switching = map[string]bool{
 	"X-Stream-Protocol-Version": true,
 }
 
-// checkReply refuses a redirect and a reply that says that the gateway itself is not
-// known, and leaves of a reply's headers what may pass. No browser runs anything of a
-// body, whatever type it is said to have: HTML, SVG and XML are shown in a sandbox, whose
-// origin is not the hub's. To those who are no browsers that means nothing.
+// checkReply refuses a redirect and a reply that says that the member does not know the gateway,
+// and removes all headers that must not pass. No browser may run anything in a body, whatever its
+// type: HTML, SVG and XML are shown in a sandbox, whose origin is not the hub's. Other clients
+// ignore that.
 func checkReply(res *http.Response) error {
 	x := exchangeFrom(res.Request.Context())
 	location, moved := ownRedirect(res)
@@ -74,8 +74,8 @@ func checkReply(res *http.Response) error {
 	return nil
 }
 
-// cookiesOf returns the cookies that a page of a member may set: at a host that is the
-// member's alone, for this host and for no other, and over TLS only.
+// cookiesOf returns the cookies that a page of a member may set: at the member's own host, for this
+// host only, and over TLS only.
 func cookiesOf(res *http.Response, request *Request) []*http.Cookie {
 	if !request.isPage() || !atMemberHost(res.Request.Context()) {
 		return nil

@@ -17,30 +17,27 @@ import (
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// ProxyPathPrefix begins the path of every request about one ClusterGateway;
-// the member's name follows.
+// ProxyPathPrefix begins the path of every request about one ClusterGateway; the member's name
+// follows.
 const ProxyPathPrefix = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/"
 
-// Request is one request for a member, read once from what the caller sent.
+// Request is one request for a member, parsed once from the caller's request.
 type Request struct {
-	// Member is the name of the member that the caller asks for.
 	Member string
-	// Path is the decoded path that the member gets, RawPath its encoding on the
-	// wire; RawQuery is the query as the caller wrote it.
+	// Path is the decoded path that the member gets, RawPath its encoding on the wire; RawQuery is
+	// the query as the caller wrote it.
 	Path, RawPath, RawQuery string
 	// Info is the request as the member's API server will understand it.
 	Info *apirequest.RequestInfo
-	// Upgrade is true for a request that wants to switch protocols: exec,
-	// attach, port-forward.
+	// Upgrade is true for a request that wants to switch protocols: exec, attach, port-forward.
 	Upgrade bool
-	// LongRunning is true for a request that may last: it has no time limit and
-	// does not count against the limits on concurrent requests.
+	// LongRunning is true for a long-running request: it has no time limit and does not count
+	// against the limits of short requests.
 	LongRunning bool
 }
 
-// Parse reads a request for a member. It returns nil without an error for a
-// request that is none, and an error for one that must be refused because two
-// readers could understand its path differently.
+// Parse reads a request for a member. It returns nil without an error if the request is not for a
+// member. It returns an error if two readers could understand the path differently.
 func Parse(r *http.Request) (*Request, error) {
 	member, ok := memberOfPath(r.URL.Path)
 	if !ok {
@@ -102,9 +99,8 @@ func orRoot(path string) string {
 	return path
 }
 
-// checkPath refuses what proxies and servers are known to read differently: dot
-// segments, empty segments, encoded separators and dots, backslashes, control
-// characters.
+// checkPath refuses what proxies and servers are known to read differently: dot segments, empty
+// segments, encoded separators and dots, backslashes, control characters.
 func checkPath(path, raw string) error {
 	if strings.ContainsFunc(path, func(c rune) bool { return c < ' ' || c == 0x7f || c == '\\' }) {
 		return errors.New("the path contains a control character or a backslash")
@@ -127,16 +123,16 @@ func checkPath(path, raw string) error {
 	return nil
 }
 
-// wantsUpgrade errs on the side of yes: one of the two headers is enough.
+// wantsUpgrade prefers false positives: one of the two headers is enough.
 func wantsUpgrade(h http.Header) bool {
 	return len(h["Upgrade"]) > 0 || httpguts.HeaderValuesContainsToken(h["Connection"], "upgrade")
 }
 
-// lastingSubresources are those that a member's API server gives no time limit.
+// lastingSubresources have no time limit on a member's API server.
 var lastingSubresources = []string{"exec", "attach", "portforward", "proxy", "log"}
 
-// isLongRunning is the rule of the member's API server: a shorter limit here
-// would cut what is allowed there.
+// isLongRunning applies the rule of the member's API server. A shorter limit here would cut
+// requests that the member allows.
 func isLongRunning(info *apirequest.RequestInfo) bool {
 	if !info.IsResourceRequest {
 		return false
@@ -144,13 +140,13 @@ func isLongRunning(info *apirequest.RequestInfo) bool {
 	return info.Verb == "watch" || info.Verb == "proxy" || slices.Contains(lastingSubresources, info.Subresource)
 }
 
-// isWatch is true for a request whose caller goes on where it ended.
+// isWatch is true for a request that its caller can resume where it ended.
 func (r *Request) isWatch() bool { return r.Info.IsResourceRequest && r.Info.Verb == "watch" }
 
 // isPage is true for a request for what a Pod, a Service or a node serves.
 func (r *Request) isPage() bool { return r.Info.IsResourceRequest && r.Info.Subresource == "proxy" }
 
-// isLog is true for a request whose reply is lines for people.
+// isLog is true for a request whose reply is text for people.
 func (r *Request) isLog() bool { return r.Info.IsResourceRequest && r.Info.Subresource == "log" }
 
 type parsedKey struct{}
@@ -160,9 +156,9 @@ type parsed struct {
 	err     error
 }
 
-// WithParsed reads a request for a member before any other handler sees it and
-// leaves the result in its context, for LongRunning and Handler. It refuses
-// nothing: whoever the caller is must be known before it is told anything.
+// WithParsed parses a request for a member before any other handler sees it and stores the result
+// in the context, for LongRunning and Handler. It refuses nothing, because an unauthenticated
+// caller must not learn the reason.
 func WithParsed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		request, err := Parse(r)
@@ -180,8 +176,8 @@ func parsedFrom(ctx context.Context) (parsed, bool) {
 	return p, ok
 }
 
-// LongRunning says whether the request of that context is one for a member that
-// may last. The second result is false if it is not for a member at all.
+// LongRunning says whether the context's request is a long-running request for a member. isProxied
+// is false if it is not for a member.
 func LongRunning(ctx context.Context) (longRunning, isProxied bool) {
 	p, ok := parsedFrom(ctx)
 	if !ok {

@@ -15,14 +15,13 @@ import (
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// request is what a server makes of a request line. It fails for what no server
-// would hand on.
+// request parses a request line as a server does. It fails for lines that no server would accept.
 func request(method, target string, headers ...string) (*http.Request, error) {
 	lines := append([]string{method + " " + target + " HTTP/1.1", "Host: h"}, headers...)
 	return http.ReadRequest(bufio.NewReader(strings.NewReader(strings.Join(lines, "\r\n") + "\r\n\r\n")))
 }
 
-func TestParse(t *testing.T) {
+func TestParse_ReadsMemberPathAndVerb(t *testing.T) {
 	type want struct {
 		Path, RawPath, Verb, Resource, Subresource, Namespace, Name string
 		Upgrade, LongRunning, DeletesCollection                     bool
@@ -104,7 +103,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestParseLeavesOtherPathsAlone(t *testing.T) {
+func TestParse_IgnoresOtherPaths(t *testing.T) {
 	for _, path := range []string{
 		"/healthz", ProxyPathPrefix, ProxyPathPrefix + "m1", ProxyPathPrefix + "m1/health", ProxyPathPrefix + "m1/proxyx",
 		ProxyPathPrefix + "/proxy", "/apis/cluster.core.oam.dev/v1beta1/clustergateways/m1/proxy",
@@ -117,7 +116,7 @@ func TestParseLeavesOtherPathsAlone(t *testing.T) {
 	}
 }
 
-func TestParseRefusesTricks(t *testing.T) {
+func TestParse_RefusesAmbiguousPaths(t *testing.T) {
 	for _, path := range []string{
 		"m1/proxy/..", "m1/proxy/../x", "m1/proxy/a/../../b", "m1/proxy/./a", "m1/proxy//a", "m1/proxy/a//b", "m1/proxy/a//",
 		"m1/proxy/%2e%2e/a", "m1/proxy/%2E./a", "m1/proxy/a%2fb", "m1/proxy/a%2F..%2Fb", "m1/proxy/a%5cb", `m1/proxy/a\b`,
@@ -133,7 +132,7 @@ func TestParseRefusesTricks(t *testing.T) {
 	}
 }
 
-// received is what a member's API server understands of the bytes that it gets.
+// received is how a member's API server reads the bytes that it gets.
 func received(r *http.Request, inner *Request) (*apirequest.RequestInfo, error) {
 	arrived, err := request(r.Method, inner.URL().RequestURI())
 	if err != nil {
@@ -142,7 +141,7 @@ func received(r *http.Request, inner *Request) (*apirequest.RequestInfo, error) 
 	return memberRequestInfo.NewRequestInfo(arrived)
 }
 
-func TestAuthorizedPathEqualsForwardedPath(t *testing.T) {
+func TestRequest_ForwardsTheAuthorizedPath(t *testing.T) {
 	for _, path := range []string{
 		"/", "/api", "/apis/apps/v1/namespaces/a/deployments/d/scale", "/api/v1/namespaces/a/pods?watch=true&fieldSelector=metadata.name%3Dx",
 		"/api/v1/namespaces/a/services/s:http/proxy/a%20b%3Fc", "/api/v1/watch/pods", "/apis/x/v1/é/%C3%A9", "/api/v1/namespaces/%25/pods/",

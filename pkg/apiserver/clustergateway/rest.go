@@ -33,7 +33,7 @@ var (
 	_ rest.Connecter            = (*proxyREST)(nil)
 )
 
-// Storage returns what serves each resource of the group.
+// Storage returns the storage of each resource of the group.
 func (h *Handler) Storage() map[string]rest.Storage {
 	return map[string]rest.Storage{
 		gatewayv1alpha1.Resource: &gatewayREST{members: h.members, away: h.unreached},
@@ -42,7 +42,7 @@ func (h *Handler) Storage() map[string]rest.Storage {
 	}
 }
 
-// unreached says that a member has no tunnel, and had none a moment ago.
+// unreached is true if a member has no tunnel and had none a moment ago.
 func (h *Handler) unreached(member string) bool {
 	return h.connected != nil && !h.connected(member) && !h.expected(member)
 }
@@ -50,26 +50,22 @@ func (h *Handler) unreached(member string) bool {
 // gatewayREST serves ClusterGateways, read-only.
 type gatewayREST struct {
 	members *Inventory
-	// away says of a member that nobody would reach it now, whatever its agent has reported.
+	// away is true if the member cannot be reached now, whatever its agent has reported.
 	away func(member string) bool
 }
 
-// New returns an empty ClusterGateway.
 func (r *gatewayREST) New() runtime.Object { return &gatewayv1alpha1.ClusterGateway{} }
 
-// NewList returns an empty list.
 func (r *gatewayREST) NewList() runtime.Object { return &gatewayv1alpha1.ClusterGatewayList{} }
 
-// Destroy does nothing.
 func (r *gatewayREST) Destroy() {}
 
-// NamespaceScoped is false: members belong to the whole hub.
+// NamespaceScoped is false, because members belong to the whole hub.
 func (r *gatewayREST) NamespaceScoped() bool { return false }
 
-// GetSingularName returns the name for one.
 func (r *gatewayREST) GetSingularName() string { return "clustergateway" }
 
-// Get returns the way into one member.
+// Get returns one ClusterGateway.
 func (r *gatewayREST) Get(_ context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
 	found, ok := r.members.get(name)
 	if !ok {
@@ -78,7 +74,7 @@ func (r *gatewayREST) Get(_ context.Context, name string, _ *metav1.GetOptions) 
 	return r.now(found), nil
 }
 
-// List returns the ways into the members that the selectors match.
+// List returns the ClusterGateways that the selectors match.
 func (r *gatewayREST) List(_ context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
 	matches, err := matcher(options)
 	if err != nil {
@@ -95,8 +91,8 @@ func (r *gatewayREST) List(_ context.Context, options *metainternalversion.ListO
 	return list, nil
 }
 
-// now is a view as it is read: silence of an agent is known here, by its tunnel, before the
-// hub can tell by its Lease. A watch is not told of it.
+// now is a view at the time of a read. This replica notices a lost tunnel before the hub notices a
+// missing heartbeat in the Lease. Watches do not report it.
 func (r *gatewayREST) now(found state) *gatewayv1alpha1.ClusterGateway {
 	gateway := view(found)
 	if gateway.Status.Healthy && r.away(gateway.Name) {
@@ -105,7 +101,7 @@ func (r *gatewayREST) now(found state) *gatewayv1alpha1.ClusterGateway {
 	return gateway
 }
 
-// Watch tells of changes of the members that the selectors match.
+// Watch reports changes of the members that the selectors match.
 func (r *gatewayREST) Watch(_ context.Context, options *metainternalversion.ListOptions) (watch.Interface, error) {
 	matches, err := matcher(options)
 	if err != nil {
@@ -154,7 +150,7 @@ func matcher(options *metainternalversion.ListOptions) (func(*clusterv1beta1.Mem
 	}, nil
 }
 
-// ConvertToTable prints the columns that users of this API know.
+// ConvertToTable prints the columns of the upstream API.
 func (r *gatewayREST) ConvertToTable(_ context.Context, object, options runtime.Object) (*metav1.Table, error) {
 	table := &metav1.Table{}
 	if o, ok := options.(*metav1.TableOptions); !ok || !o.NoHeaders {
@@ -209,28 +205,25 @@ func notFound(name string) error {
 	return apierrors.NewNotFound(gatewayv1alpha1.GroupVersion.WithResource(gatewayv1alpha1.Resource).GroupResource(), name)
 }
 
-// proxyREST makes the subresource known to discovery, OpenAPI and RBAC tools.
-// The server hands requests for it to Handler before they get here: a Connecter
-// would refuse dryRun and clean the path.
+// proxyREST publishes the subresource in discovery, OpenAPI and RBAC tools. Handler takes its
+// requests before they get here: a Connecter would refuse dryRun and clean the path.
 type proxyREST struct{}
 
-// New returns an empty set of options.
 func (r *proxyREST) New() runtime.Object { return &gatewayv1alpha1.ClusterGatewayProxyOptions{} }
 
-// Destroy does nothing.
 func (r *proxyREST) Destroy() {}
 
-// ConnectMethods are all that Handler forwards.
+// ConnectMethods are all methods that Handler forwards.
 func (r *proxyREST) ConnectMethods() []string {
 	return []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 }
 
-// NewConnectOptions returns the options, of which path is the rest of the path.
+// NewConnectOptions returns the options; their path is the rest of the URL path.
 func (r *proxyREST) NewConnectOptions() (runtime.Object, bool, string) {
 	return &gatewayv1alpha1.ClusterGatewayProxyOptions{}, true, "path"
 }
 
-// Connect refuses what Handler did not recognise.
+// Connect refuses requests that Handler did not recognise.
 func (r *proxyREST) Connect(context.Context, string, runtime.Object, rest.Responder) (http.Handler, error) {
 	return nil, apierrors.NewBadRequest("a request for a member must begin with " + ProxyPathPrefix + "<member>/proxy")
 }

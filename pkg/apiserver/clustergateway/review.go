@@ -17,39 +17,40 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// DefaultReviewPeriod is how often it is asked again whether a request that lasts may go
-// on, a quarter more at most. With the 10 s for which the hub's answers are believed, a
-// request ends 35 s after the right to it was taken away, at most a minute on a slow hub.
-// A member is asked as often; its answers are believed as long, so that takes 45 s.
+// DefaultReviewPeriod is how often the authorization of a long-running request is checked again,
+// plus up to a quarter of jitter. The hub's decisions are cached for 10 s, so a request ends 35 s
+// after its permission was revoked, and after at most a minute on a slow hub. Members are asked
+// equally often. Their answers are cached for as long as the period, so a revocation there takes 45
+// s.
 const DefaultReviewPeriod = 20 * time.Second
 
-// errRightLost is the cause with which requests end whose caller may no longer make them.
+// errRightLost is the cause with which requests end whose caller lost the permission.
 var errRightLost = errors.New("the right to this request was taken away")
 
-// rights are all that let a request in.
+// rights are the permissions that admitted a request.
 type rights struct {
-	// caller and asked are whom and what the hub was asked about.
+	// caller and asked are the subject and the attributes of the hub's decisions.
 	caller user.Info
 	asked  []authorizer.Attributes
-	// route and as are which member's agent was asked, and about whom; as is empty if
-	// nobody was.
+	// route and as are the member whose agent was asked and the identity that it granted; as is
+	// empty if the agent was not asked.
 	route *route
 	as    Impersonation
-	// action is what the member was asked to do.
+	// action is what the request does on the member.
 	action action
 }
 
-// question is what a review asks, one for all requests that have the same.
+// question is what a review asks. Requests with the same question share it.
 type question struct {
-	// key is the same for the same question.
+	// key is equal for equal questions.
 	key string
-	// ask returns why the requests must end. What cannot be found out is no reason: neither
-	// a hub that restarts nor an agent that is slow ends everybody's watches.
+	// ask returns why the requests must end. A failed review is no reason: a restarting hub or a
+	// slow agent must not end everybody's watches.
 	ask func(ctx context.Context) error
 }
 
-// questions are those to the hub and the agent, which most requests of a caller share, and
-// the one to the member's own API server.
+// questions returns the question for the hub and the agent, which most requests of a caller share,
+// and the one for the member's API server.
 func (r *reviews) questions(of rights) ([]question, error) {
 	way, err := of.key()
 	if err != nil {
@@ -65,7 +66,7 @@ func (r *reviews) questions(of rights) ([]question, error) {
 	}, nil
 }
 
-// key is the same for requests that the same rights on the hub, and the same grant, let in.
+// key is equal for requests that the same permissions on the hub and the same grant admitted.
 func (r rights) key() (string, error) {
 	type question struct{ Verb, Namespace, Group, Version, Resource, Subresource, Name, Path string }
 	questions := make([]question, 0, len(r.asked))
@@ -85,17 +86,17 @@ func (r rights) key() (string, error) {
 	return string(key), err
 }
 
-// reviews ask again, as long as requests last, for the rights that let them in: each
-// question once for all requests that raise it.
+// reviews check the permissions of long-running requests again and again. They ask each question
+// once for all requests that share it.
 type reviews struct {
 	period     time.Duration
 	authorizer authorizer.UnconditionalAuthorizer
-	// mu guards the rest.
+	// mu guards the following fields.
 	mu      sync.Mutex
 	running map[string]*review
 }
 
-// review is of the requests with one question.
+// review covers the requests with one question.
 type review struct {
 	question question
 	// cancels end the requests, guarded by reviews.mu.
@@ -105,8 +106,8 @@ type review struct {
 	done chan struct{}
 }
 
-// join has a request reviewed until the function that it returns is called. The context
-// ends, with errRightLost in its cause, when one of the rights is gone.
+// join reviews a request until the returned function is called. The context ends, with errRightLost
+// in its cause, when one of the permissions is lost.
 func (r *reviews) join(parent context.Context, x *exchange) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	questions, err := r.questions(x.rights)
@@ -146,7 +147,7 @@ func (r *reviews) start(parent context.Context, q question) *review {
 	return made
 }
 
-// leave takes a request out; the last one waits until nobody asks for it any more.
+// leave removes a request. The last one waits until its review has stopped.
 func (r *reviews) leave(left *review, cancel *context.CancelCauseFunc) {
 	key := left.question.key
 	r.mu.Lock()
@@ -190,7 +191,7 @@ func (r *reviews) await(ctx context.Context, q question) error {
 	}
 }
 
-// askWay returns which right on the hub, or which grant of the agent, is gone.
+// askWay returns which permission on the hub, or which grant of the agent, was lost.
 func (r *reviews) askWay(ctx context.Context, rights rights) error {
 	var unknown []error
 	for _, attributes := range rights.asked {

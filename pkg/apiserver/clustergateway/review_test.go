@@ -16,9 +16,9 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// hub counts what it is asked, by user.
+// hub counts reviews by user.
 type hub struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the following fields
 	asked  map[string]int
 	denied string
 }
@@ -45,7 +45,7 @@ func (h *hub) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.
 	return authorizer.DecisionAllow, "", nil
 }
 
-// lastingOf is a request of a caller for a pod's path.
+// lastingOf is a long-running request of a caller for a pod's path.
 func lastingOf(caller, path string) *exchange {
 	who := &user.DefaultInfo{Name: caller}
 	silent := newActions(MemberServerName, func(*http.Request, bool) (*http.Response, error) { return nil, errors.New("the member is away") })
@@ -54,7 +54,7 @@ func lastingOf(caller, path string) *exchange {
 	}}}
 }
 
-func TestStreamsOfOneRightAreAskedAboutOnceInAPeriod(t *testing.T) {
+func TestReviews_ReviewSharedPermissionOncePerPeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hub{asked: map[string]int{}}
 		r := &reviews{period: DefaultReviewPeriod, authorizer: h, running: map[string]*review{}}

@@ -16,9 +16,8 @@ import (
 	"k8s.io/component-base/tracing"
 )
 
-// spans are the gateway's part of a request's trace: what is asked of the member, and
-// the opening of a stream into it, where one has to be opened. The member's API
-// server continues the trace.
+// spans trace the gateway's part of a request: what is asked of the member, and the opening of a
+// stream to it if one has to be opened. The member's API server continues the trace.
 type spans struct {
 	tracer     trace.Tracer
 	propagator propagation.TextMapPropagator
@@ -28,7 +27,7 @@ func newSpans(provider trace.TracerProvider) spans {
 	return spans{tracer: provider.Tracer("clustergateway"), propagator: tracing.Propagators()}
 }
 
-// begin starts the span of a request, which is ended with the code of its answer.
+// begin starts the span of a request. end closes it with the response's code.
 func (s spans) begin(ctx context.Context, request *Request) (context.Context, func(code int)) {
 	ctx, span := s.tracer.Start(ctx, "Ask the member", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 		attributeOfMember(request.Member), attribute.String("k8s.verb", request.Info.Verb),
@@ -48,13 +47,13 @@ func attributeOfMember(member string) attribute.KeyValue {
 	return attribute.String("fleetgate.member", member)
 }
 
-// continueIn names the context's span in a request. Where nothing is traced, what the
-// caller wrote arrives.
+// continueIn writes the context's span into a request's headers. If there is no span, the caller's
+// headers stay.
 func (s spans) continueIn(ctx context.Context, h http.Header) {
 	s.propagator.Inject(ctx, propagation.HeaderCarrier(h))
 }
 
-// ofDials makes a span of every stream that is opened.
+// ofDials adds a span to every stream that is opened.
 func (s spans) ofDials(dialer Dialer) Dialer {
 	return DialerFunc(func(ctx context.Context, member, target string) (net.Conn, error) {
 		ctx, span := s.tracer.Start(ctx, "Open a stream into the member", trace.WithAttributes(

@@ -22,14 +22,13 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
-// Targets of a dial into a member, as its agent knows them.
+// Targets of a dial to a member, as its agent names them.
 const (
 	targetAPIServer = "apiserver"
 	targetAgent     = "agent"
 )
 
-// MemberServerName is the name that the certificate of every Kubernetes API
-// server is valid for.
+// MemberServerName is the name that the certificate of every Kubernetes API server is valid for.
 const MemberServerName = "kubernetes.default.svc"
 
 const (
@@ -40,50 +39,47 @@ const (
 	pingTimeout         = 15 * time.Second
 	upgradeReplyTimeout = time.Minute
 	maxReplyHeader      = 1 << 20
-	// narrowWindow is how much of a reply a member may send that nobody has read yet,
-	// where many members are asked the same; the least that net/http knows. Others get
-	// what it gives by itself, 4 MiB.
+	// narrowWindow limits the unread data of a member's reply when many members get the same
+	// request. It is the minimum of net/http, whose default is 4 MiB.
 	narrowWindow = 64 << 10
 )
 
-// Dialer opens streams into members. If no agent of the member is connected it
-// fails at once, with an error that Is Config.NotConnected.
+// Dialer opens streams to members. If no agent of the member is connected it fails at once, with an
+// error that Is Config.NotConnected.
 type Dialer interface {
 	DialMember(ctx context.Context, member, target string) (net.Conn, error)
 }
 
-// DialerFunc is a function that dials.
+// DialerFunc adapts a function to Dialer.
 type DialerFunc func(ctx context.Context, member, target string) (net.Conn, error)
 
-// DialMember calls f.
+// DialMember implements Dialer.
 func (f DialerFunc) DialMember(ctx context.Context, member, target string) (net.Conn, error) {
 	return f(ctx, member, target)
 }
 
-// Credential is what the gateway proves itself with on a member, and what the
-// member proves itself with to the gateway.
+// Credential authenticates the gateway to a member, and the member to the gateway.
 type Credential struct {
 	// Token is the bearer token of the gateway's account on the member.
 	Token string
-	// CA is the bundle, in PEM, that the certificate of the member's API server
-	// is verified against.
+	// CA is the PEM bundle that verifies the certificate of the member's API server.
 	CA []byte
 }
 
-// Credentials gives the current credential of a member, from memory: it is
-// asked once per request.
+// Credentials returns the current credential of a member from memory. It is called once per
+// request.
 type Credentials interface {
 	Credential(member string) (Credential, error)
 }
 
-// CredentialsFunc is a function that gives credentials.
+// CredentialsFunc adapts a function to Credentials.
 type CredentialsFunc func(member string) (Credential, error)
 
-// Credential calls f.
+// Credential implements Credentials.
 func (f CredentialsFunc) Credential(member string) (Credential, error) { return f(member) }
 
-// route is all that the gateway holds for one member: its connections, what its agent
-// has granted, and what its API server said of those whose requests last.
+// route holds everything that the gateway keeps for one member: its connections, the grants of its
+// agent, and the answers of its API server about long-running requests.
 type route struct {
 	member      string
 	credentials Credentials
@@ -91,17 +87,17 @@ type route struct {
 	serverName  string
 	grants      *grants
 	actions     *actions
-	vigil       vigil
+	agentProbe  agentProbe
 	// departed is Config.Departed.
 	departed func(member string) time.Time
 
 	current atomic.Pointer[pool]
-	// mu makes sure that only one new pool is made.
+	// mu makes sure that only one new pool is created.
 	mu sync.Mutex
 }
 
-// pool is the connections verified against one CA. Requests of all callers
-// share them: who is calling, and the gateway's token, are in each request.
+// pool holds the connections that are verified against one CA. Requests of all callers share them,
+// because each request carries the gateway's token and the caller's identity.
 type pool struct {
 	ca   []byte
 	made time.Time
@@ -113,9 +109,9 @@ type pool struct {
 	upgrades *http.Transport
 }
 
-// poolFor makes another pool for another CA, and after the member has lost a way through a
-// tunnel: what was dialled before may lead through one that is about to end, and take
-// requests with it. Those under way go on where they are.
+// poolFor creates a new pool for another CA, and after the member has lost a tunnel: older
+// connections may use a tunnel that is about to end, and would lose requests with it. Requests in
+// flight stay on their connections.
 func (l *route) poolFor(ca []byte) (*pool, error) {
 	departed := l.departed(l.member)
 	fits := func(p *pool) bool { return p != nil && string(p.ca) == string(ca) && !departed.After(p.made) }
@@ -155,15 +151,14 @@ func (l *route) newPool(ca []byte) (*pool, error) {
 	p.upgrades.Protocols = new(http.Protocols)
 	p.upgrades.Protocols.SetHTTP1(true)
 	p.upgrades.ResponseHeaderTimeout = upgradeReplyTimeout
-	// What was upgraded belongs to one caller. A connection that was refused to be is not used
-	// again either: more than one reply may have come on it, of which the next caller would get
-	// the second, if it asks before that is noticed.
+	// An upgraded connection belongs to one caller. A connection whose upgrade was refused is not
+	// reused either: it may hold a second reply, which the next caller would get if it sends its
+	// request before that is noticed.
 	p.upgrades.DisableKeepAlives = true
 	return p, nil
 }
 
-// newTransport leaves bodies as they are: the caller asked for an encoding, not
-// the gateway.
+// newTransport does not decompress bodies, because the encoding was the caller's choice.
 func (l *route) newTransport(roots *x509.CertPool) *http.Transport {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -188,7 +183,7 @@ func (p *pool) closeIdle() {
 	p.upgrades.CloseIdleConnections()
 }
 
-// close ends what is idle; requests under way end with their tunnel.
+// close closes idle connections; requests in flight end with their tunnel.
 func (l *route) close() {
 	if p := l.current.Load(); p != nil {
 		p.closeIdle()
@@ -196,13 +191,11 @@ func (l *route) close() {
 	l.grants.close()
 }
 
-// errCredential is in the chain of an error because of which there is no
-// credential to send.
+// errCredential is in the chain of an error if there is no credential to send.
 var errCredential = errors.New("no usable credential")
 
-// send gives the member a request with the gateway's token of this moment. A
-// request without a body is sent a second time if the member did not know the
-// token and there is a newer one by now.
+// send sends a request to the member with the gateway's current token. A request without a body is
+// sent a second time if the member did not accept the token and there is a newer one by now.
 func (l *route) send(out *http.Request, upgrade bool) (*http.Response, error) {
 	res, used, err := l.sendOnce(out, upgrade)
 	if err != nil || res.StatusCode != http.StatusUnauthorized || hasBody(out) {
@@ -237,7 +230,7 @@ func (l *route) sendOnce(out *http.Request, upgrade bool) (*http.Response, strin
 	case isNarrow(out.Context()):
 		transport = p.narrow
 	}
-	res, err := l.vigil.roundTrip(transport, authorized(out, credential.Token))
+	res, err := l.agentProbe.roundTrip(transport, authorized(out, credential.Token))
 	if err != nil {
 		return nil, credential.Token, err
 	}
@@ -245,8 +238,8 @@ func (l *route) sendOnce(out *http.Request, upgrade bool) (*http.Response, strin
 	return res, credential.Token, nil
 }
 
-// authorized is the request with the token, and without the trace by which
-// informational replies of the member would reach the caller.
+// authorized is the request with the token. It drops the trace hook through which informational
+// replies of the member would reach the caller.
 func authorized(out *http.Request, token string) *http.Request {
 	r := out.WithContext(bare{out.Context()})
 	r.Header = maps.Clone(out.Header)
@@ -256,13 +249,13 @@ func authorized(out *http.Request, token string) *http.Request {
 
 func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
 
-// bare is a context that ends with its parent and carries nothing else of it than
-// its span.
+// bare is a context that ends with its parent. Of the parent's values it carries only the
+// span.
 //
 //lint:ignore containedctx It is a context itself.
 type bare struct{ context.Context }
 
-// Value returns the parent's if it is a span.
+// Value returns only the parent's span.
 func (c bare) Value(key any) any {
 	if span, ok := c.Context.Value(key).(trace.Span); ok {
 		return span
@@ -270,7 +263,7 @@ func (c bare) Value(key any) any {
 	return nil
 }
 
-// AfterFunc spares a goroutine per context that is derived from this one.
+// AfterFunc saves a goroutine for each context that is derived from this one.
 func (c bare) AfterFunc(f func()) func() bool { return context.AfterFunc(c.Context, f) }
 
 // routes holds the routes of known members.
@@ -281,7 +274,7 @@ type routes struct {
 	byMember map[string]*route
 }
 
-// of returns the route of a member that the caller knows to exist.
+// of returns the route of a member, which the caller knows to exist.
 func (l *routes) of(member string) *route {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -293,7 +286,6 @@ func (l *routes) of(member string) *route {
 	return made
 }
 
-// forget drops a member's route.
 func (l *routes) forget(member string) {
 	l.mu.Lock()
 	found, ok := l.byMember[member]

@@ -14,10 +14,9 @@ import (
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
 )
 
-// view is the way into a member, as a function of its MemberCluster and of the
-// Secret with the gateway's credential for it. Whether a tunnel is open at this
-// moment is not in it, so that all replicas tell watches alike; who reads is told
-// more, and the subresource health looks.
+// view computes a ClusterGateway from its MemberCluster and from the Secret with the gateway's
+// credential for it. It does not depend on open tunnels, so that all replicas report the same to
+// watches. Reads and the subresource health add that.
 func view(s state) *gatewayv1alpha1.ClusterGateway {
 	member, hasCredential := s.member, s.credential.present
 	gateway := &gatewayv1alpha1.ClusterGateway{

@@ -13,7 +13,7 @@ import (
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
 )
 
-func TestView(t *testing.T) {
+func TestView_ComputesClusterGatewayFromMemberAndCredential(t *testing.T) {
 	yes := func(kind string) []metav1.Condition {
 		return []metav1.Condition{{Type: kind, Status: metav1.ConditionTrue}}
 	}
@@ -51,7 +51,7 @@ func TestView(t *testing.T) {
 	}
 }
 
-func TestAMemberWithoutATunnelIsNotHealthyWhateverItsAgentReported(t *testing.T) {
+func TestGatewayREST_ReportsMemberWithoutTunnelUnhealthy(t *testing.T) {
 	yes := func(kind string) []metav1.Condition {
 		return []metav1.Condition{{Type: kind, Status: metav1.ConditionTrue}}
 	}
@@ -94,7 +94,7 @@ func TestAMemberWithoutATunnelIsNotHealthyWhateverItsAgentReported(t *testing.T)
 	}
 }
 
-func TestVersionIsTheLargerOfMemberAndCredential(t *testing.T) {
+func TestState_VersionIsLargerOfMemberAndCredential(t *testing.T) {
 	for version, s := range map[string]state{
 		"3": {memberAt("a", 3, "x"), credentialAt{}},
 		"4": {memberAt("a", 4, "x"), credentialAt{present: true, version: 2}},

@@ -15,12 +15,12 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// watchBacklog is how many events a slow watcher may be behind; then its watch
-// ends and it lists again.
+// watchBacklog is how many events a slow watcher may be behind. Beyond that, its watch ends and it
+// lists again.
 const watchBacklog = 256
 
-// memberWatch is one watch. Its events are sent with the lock of the Inventory held,
-// so they never block.
+// memberWatch is one watch. Its events are sent with the lock of the Inventory held, so they never
+// block.
 type memberWatch struct {
 	members *Inventory
 	events  chan watch.Event
@@ -28,27 +28,25 @@ type memberWatch struct {
 	matches func(*clusterv1beta1.MemberCluster) bool
 }
 
-// watchOptions say what a watch sees and where it begins.
+// watchOptions say what a watch selects and where it begins.
 type watchOptions struct {
-	// from is the resourceVersion after which to begin; "" and "0" begin with
-	// the present members.
+	// from is the resourceVersion after which to begin; "" and "0" begin with the present members.
 	from string
-	// initial asks for the present members, whatever from is. The server sets it for
-	// old clients too that give no version.
+	// initial asks for the present members, whatever from is. The server also sets it for old
+	// clients that send no version.
 	initial bool
-	// bookmarks allows a bookmark behind them. Who does not expect it gets none: the
-	// server's own handler fails on one.
+	// bookmarks allows a bookmark after the present members. Clients that did not ask for bookmarks
+	// get none: the server's own handler fails on one.
 	bookmarks bool
 	matches   func(*clusterv1beta1.MemberCluster) bool
 	view      func(state) runtime.Object
-	// bookmark makes the object of the bookmark behind the present members.
+	// bookmark creates the object of the bookmark after the present members.
 	bookmark func(resourceVersion string) runtime.Object
 }
 
 var _ watch.Interface = (*memberWatch)(nil)
 
-// watch begins a watch. It fails with 410 if from is further back than what is
-// remembered.
+// watch begins a watch. It fails with 410 if from is older than the history.
 func (m *Inventory) watch(o watchOptions) (*memberWatch, error) {
 	present := o.initial || o.from == "" || o.from == "0"
 	var from uint64
@@ -107,8 +105,7 @@ func (w *memberWatch) send(c change) bool {
 	}
 }
 
-// eventOf tells a change as this watch sees it: a member that no longer matches
-// is deleted for it.
+// eventOf translates a change for this watch: a member that no longer matches is deleted for it.
 func (w *memberWatch) eventOf(c change) (watch.Event, bool) {
 	before := c.old.member != nil && w.matches(c.old.member)
 	after := c.now.member != nil && w.matches(c.now.member)
@@ -134,7 +131,6 @@ func (w *memberWatch) atVersion(s state, version uint64) runtime.Object {
 // ResultChan is the watch's events; it is closed when the watch ends.
 func (w *memberWatch) ResultChan() <-chan watch.Event { return w.events }
 
-// Stop ends the watch.
 func (w *memberWatch) Stop() {
 	w.members.mu.Lock()
 	defer w.members.mu.Unlock()

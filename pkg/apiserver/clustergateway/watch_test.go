@@ -38,7 +38,7 @@ func watchFrom(t *testing.T, m *Inventory, o watchOptions) *memberWatch {
 	return w
 }
 
-// told is what a watch has been told by now.
+// told returns the events that a watch has received so far.
 func told(w *memberWatch) []string {
 	var all []string
 	for {
@@ -55,7 +55,7 @@ func told(w *memberWatch) []string {
 	}
 }
 
-func TestWatchSeesWhatHappensAfterItsList(t *testing.T) {
+func TestInventory_WatchReportsChangesAfterList(t *testing.T) {
 	m := NewInventory()
 	m.set(memberAt("a", 5, "x"), true)
 	m.set(memberAt("b", 7, "x"), true)
@@ -77,7 +77,7 @@ func TestWatchSeesWhatHappensAfterItsList(t *testing.T) {
 	}
 }
 
-func TestWatchWithoutAVersionBeginsWithThePresent(t *testing.T) {
+func TestInventory_WatchWithoutVersionBeginsWithPresentMembers(t *testing.T) {
 	m := NewInventory()
 	m.set(memberAt("b", 7, "x"), true)
 	m.set(memberAt("a", 5, "x"), true)
@@ -98,7 +98,7 @@ func TestWatchWithoutAVersionBeginsWithThePresent(t *testing.T) {
 	}
 }
 
-func TestWatchOfASelectionSeesMembersComeAndGo(t *testing.T) {
+func TestInventory_WatchWithSelectorReportsMatchChanges(t *testing.T) {
 	m := NewInventory()
 	w := watchFrom(t, m, watchOptions{matches: func(m *clusterv1beta1.MemberCluster) bool { return m.Labels["team"] == "x" }})
 	m.set(memberAt("a", 1, "y"), false)
@@ -110,7 +110,7 @@ func TestWatchOfASelectionSeesMembersComeAndGo(t *testing.T) {
 	}
 }
 
-func TestWatchThatIsTooFarBehindListsAgain(t *testing.T) {
+func TestInventory_WatchFromOldVersionIsExpired(t *testing.T) {
 	m := NewInventory()
 	m.set(memberAt("a", 100, "x"), true)
 	o := watchOptions{from: "99", matches: func(*clusterv1beta1.MemberCluster) bool { return true }}
@@ -130,7 +130,7 @@ func TestWatchThatIsTooFarBehindListsAgain(t *testing.T) {
 	}
 }
 
-func TestSlowWatcherEndsAndHoldsNobodyUp(t *testing.T) {
+func TestInventory_SlowWatcherEndsWithoutBlockingOthers(t *testing.T) {
 	m := NewInventory()
 	slow := watchFrom(t, m, watchOptions{})
 	for i := range watchBacklog + 10 {
@@ -143,7 +143,7 @@ func TestSlowWatcherEndsAndHoldsNobodyUp(t *testing.T) {
 	slow.Stop()
 }
 
-func TestCredentialThatComesAndGoesIsTold(t *testing.T) {
+func TestInventory_WatchReportsCredentialChanges(t *testing.T) {
 	m := NewInventory()
 	m.SetCredential("b", true, "4", true)
 	m.set(memberAt("a", 5, "x"), true)
@@ -164,7 +164,7 @@ func TestCredentialThatComesAndGoesIsTold(t *testing.T) {
 	if diff := cmp.Diff(want, told(w)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	// Who watches from the middle misses nothing, not even what came late.
+	// A watch that starts in between gets every later event, even a late one.
 	for from, want := range map[string][]string{
 		"8":  {"MODIFIED a@10", "MODIFIED a@10", "DELETED b@11"},
 		"10": {"MODIFIED a@10", "DELETED b@11"},
@@ -179,7 +179,7 @@ func TestCredentialThatComesAndGoesIsTold(t *testing.T) {
 	}
 }
 
-func TestStoppedWatchIsForgotten(t *testing.T) {
+func TestInventory_DropsStoppedWatch(t *testing.T) {
 	m := NewInventory()
 	w := watchFrom(t, m, watchOptions{})
 	w.Stop()

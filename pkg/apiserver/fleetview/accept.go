@@ -13,11 +13,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// transformed are the forms of an object, beside itself, that lists can be spliced of.
+// transformed are the representations of an object, besides itself, from which lists can be
+// spliced.
 var transformed = []string{"", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"}
 
-// askedHeader is what members are asked with: of the forms that the caller takes, those in
-// JSON. Answers are not compressed on the way here, or they could not be cut.
+// askedHeader returns the header of requests to members: of the formats that the caller accepts,
+// those in JSON. Members must not compress replies, because compressed bytes cannot be cut into
+// items.
 func askedHeader(r *http.Request) (http.Header, error) {
 	accepted := strings.Join(r.Header.Values("Accept"), ",")
 	var kept []string
@@ -54,7 +56,7 @@ func askedHeader(r *http.Request) (http.Header, error) {
 	return header, nil
 }
 
-// wantsTable is true if the caller would like a table best.
+// wantsTable is true if the caller prefers a table.
 func wantsTable(header http.Header) bool {
 	first, _, _ := strings.Cut(header.Get("Accept"), ",")
 	return strings.Contains(first, "as=Table")

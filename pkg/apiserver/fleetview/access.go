@@ -14,12 +14,12 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 )
 
-// questions is how many of the hub's answers are waited for at once. It remembers them for
-// ten seconds, as all others that the gateway asks it.
+// questions limits concurrent reviews on the hub. They are cached for ten seconds, as all reviews
+// of the gateway.
 const questions = 32
 
-// reachable are those of the members whose way in the caller may take: asked for all at
-// once, and by name only if that is refused. Of the others it is not told that they exist.
+// reachable returns the members that the caller may reach. It asks the hub for all names at once,
+// and for each name only if that is refused. A caller does not learn that the others exist.
 func (h *Handler) reachable(ctx context.Context, caller authorizer.Attributes, members []string) ([]string, error) {
 	all, err := h.allowed(ctx, clustergateway.Way(caller, ""))
 	if err != nil || all {
@@ -47,8 +47,8 @@ func (h *Handler) reachable(ctx context.Context, caller authorizer.Attributes, m
 	return some, nil
 }
 
-// allowed asks the hub. An answer that could not be had is neither a yes nor a no: an
-// answer without members that nobody was asked about would be short without saying so.
+// allowed asks the hub. A failed review is an error, and not a denial: a response would otherwise
+// be incomplete without saying so.
 func (h *Handler) allowed(ctx context.Context, what authorizer.AttributesRecord) (bool, error) {
 	decision, _, err := h.authorizer.Authorize(ctx, what)
 	if decision == authorizer.DecisionAllow {

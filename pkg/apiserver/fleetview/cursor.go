@@ -18,29 +18,29 @@ import (
 )
 
 const (
-	// replicaBits are the lower bits of a cursor. They say whose it is, by chance: a cursor
-	// of another replica, or of this one before it was started anew, is known as that.
+	// replicaBits are the lower, random bits of a cursor. They identify the issuer: a cursor of
+	// another replica, or of this one before a restart, does not match.
 	replicaBits = 21
-	// stepsOfTrail is from how many of its last events a watch can be gone on with. What a
-	// client has not read yet when its connection is lost is in the buffers of both sides.
+	// stepsOfTrail is how many of its last events a watch can be resumed from. When a connection is
+	// lost, the buffers of both sides hold events that the client has not read.
 	stepsOfTrail = 1024
-	// stepCost is what one event costs to remember, memberCost what a member does.
+	// stepCost is the memory of one event, memberCost that of a member.
 	stepCost, memberCost = 48, 64
-	// trailsLimit is how many bytes all trails of a gateway may have.
+	// trailsLimit limits the bytes of all trails of a gateway.
 	trailsLimit = 32 << 20
 )
 
-// cursors give the events of watches their versions, and remember where the watches were.
-// A cursor is a decimal number, so that clients which compare versions see them grow: in one
-// watch, in the one that goes on with it, and beyond the versions of members.
+// cursors issue the resourceVersions of watch events, and remember the position of each watch. A
+// cursor is a decimal number, so that clients that compare versions see them grow: within a watch,
+// in the watch that resumes it, and above the versions of members.
 type cursors struct {
 	replica uint64
 	limit   int64
 
-	mu   sync.Mutex // guards what follows, and all trails
+	mu   sync.Mutex // guards the following fields, and all trails
 	last uint64
-	// used is what trails cost. Those that have a step are in order of their last: the first
-	// is forgotten first.
+	// used is the cost of all trails. Trails with steps are in the order of their last step; the
+	// first is dropped first.
 	used   int64
 	trails *list.List
 }
@@ -49,59 +49,59 @@ func newCursors(limit int64) *cursors {
 	return &cursors{replica: rand.Uint64N(1 << replicaBits), limit: limit, trails: list.New()}
 }
 
-// trail is where one watch is, and was with each of its last events.
+// trail is the current position of one watch, and its position at each of its last events.
 type trail struct {
 	of      *cursors
 	members []string
 	now     versions
 	steps   []step
-	// place is where the trail is among all; nil while it has no step.
+	// place is the trail's element in cursors.trails; nil while it has no step.
 	place *list.Element
 	cost  int64
 }
 
-// step is one event: with it, the member went on from a version.
+// step is one event: it moved the member on from a version.
 type step struct {
 	cursor uint64
 	member string
 	before uint64
 }
 
-// begin is the trail of a watch that begins there.
+// begin returns the trail of a watch that begins at these versions.
 func (c *cursors) begin(members []string, from versions) *trail {
 	return &trail{of: c, members: members, now: from}
 }
 
-// step notes that an event of a member is told, with which the member is at that version, and
-// returns the event's cursor. Without a version the member is in the midst of something, such
-// as its list.
+// step records that an event of a member is sent, which moves the member to that version, and
+// returns the event's cursor. Without a version the member is in the middle of something, such as
+// its list.
 func (t *trail) step(member, version string) (cursor string) {
 	c := t.of
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// By the clock, so that cursors grow from one replica to the next as well.
+	// The clock makes cursors grow from one replica to the next as well.
 	c.last = max(c.last+1, uint64(time.Now().UnixMilli()))
 	number := c.last<<replicaBits | c.replica
 	if len(t.steps) == stepsOfTrail {
 		t.steps = append(t.steps[:0], t.steps[stepsOfTrail/2:]...)
 	}
 	t.steps = append(t.steps, step{cursor: number, member: member, before: t.now[member]})
-	t.now[member] = midst
+	t.now[member] = midList
 	t.now.set(member, version)
 	t.keep()
 	return strconv.FormatUint(number, 10)
 }
 
-// reach notes that a member is at a version, with no event since the last that was told.
+// reach records that a member is at a version without a new event.
 func (t *trail) reach(member, version string) {
 	t.of.mu.Lock()
 	defer t.of.mu.Unlock()
 	t.now.set(member, version)
 }
 
-// become has the trail be of other members. Nobody can go on from before: of members that left
-// they would not be told what those took with them.
-func (t *trail) become(members []string) {
+// setMembers replaces the trail's members. Earlier events cannot be resumed from: the client would
+// not get the DELETED events for members that left.
+func (t *trail) setMembers(members []string) {
 	t.of.mu.Lock()
 	defer t.of.mu.Unlock()
 	t.members = members
@@ -112,21 +112,21 @@ func (t *trail) become(members []string) {
 	})
 }
 
-// version is that of the whole watch, for any replica.
+// version is the resourceVersion of the whole watch, for any replica.
 func (t *trail) version() string {
 	t.of.mu.Lock()
 	defer t.of.mu.Unlock()
 	return t.now.encode(t.members)
 }
 
-// at is from where a member can be watched; empty if it has to be listed first.
+// at is the version from which a member can be watched; empty if it has to be listed first.
 func (t *trail) at(member string) string {
 	t.of.mu.Lock()
 	defer t.of.mu.Unlock()
 	return t.now.of(member)
 }
 
-// keep puts a trail behind all others, and forgets the first if there is no room.
+// keep moves a trail to the end of the list, and drops the first ones if there is no room.
 func (t *trail) keep() {
 	c := t.of
 	cost := int64(len(t.members)*memberCost + len(t.steps)*stepCost)
@@ -141,7 +141,7 @@ func (t *trail) keep() {
 	}
 }
 
-// forget forgets all events of a watch.
+// forget drops all events of a watch.
 func (t *trail) forget() {
 	if t.place == nil {
 		return
@@ -151,7 +151,8 @@ func (t *trail) forget() {
 	t.place, t.cost, t.steps = nil, 0, nil
 }
 
-// versionsOf reads what a client goes on from: the version of an event, or of a list or a bookmark.
+// versionsOf reads the resourceVersion from which a client resumes: that of an event, of a list or
+// of a bookmark.
 func (c *cursors) versionsOf(text string, members []string) (versions, error) {
 	if cursor, err := strconv.ParseUint(text, 10, 64); err == nil {
 		return c.at(cursor, members)
@@ -159,8 +160,8 @@ func (c *cursors) versionsOf(text string, members []string) (versions, error) {
 	return decodeVersions(text, members)
 }
 
-// at is where a watch of these members goes on whose client was told the event with this
-// cursor last.
+// at is the position from which a watch of these members resumes whose client received the event
+// with this cursor last.
 func (c *cursors) at(cursor uint64, members []string) (versions, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,7 +179,7 @@ func (c *cursors) at(cursor uint64, members []string) (versions, error) {
 	return nil, apierrors.NewResourceExpired(fmt.Sprintf("%d is not the version of an event that this gateway remembers: list again", cursor))
 }
 
-// after is where the watch was after a step: where it is, without what came later.
+// after is the position of the watch after a step: the current one without the later changes.
 func (t *trail) after(n int) (versions, error) {
 	v := maps.Clone(t.now)
 	for i := len(t.steps) - 1; i > n; i-- {

@@ -14,7 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// number is a cursor as a client gives it.
+// number parses a cursor as a client does.
 func number(t *testing.T, cursor string) uint64 {
 	t.Helper()
 	n, err := strconv.ParseUint(cursor, 10, 63)
@@ -24,7 +24,7 @@ func number(t *testing.T, cursor string) uint64 {
 	return n
 }
 
-// lifeOfAWatch is what a watch was told, and with each event where it should be gone on from.
+// lifeOfAWatch is the events of a watch, and with each event where it can be resumed.
 type lifeOfAWatch struct {
 	cursors []uint64
 	// last is, for each event, the version of the last event of each member.
@@ -33,7 +33,7 @@ type lifeOfAWatch struct {
 	told map[string][]uint64
 }
 
-// live has members tell events, and bookmarks between them that move nobody past an event.
+// live generates events of members, and bookmarks in between that skip no event.
 func live(t *testing.T, of *trail, random *rand.Rand, events int) *lifeOfAWatch {
 	life := &lifeOfAWatch{told: map[string][]uint64{}}
 	now, version := versions{}, uint64(1)
@@ -56,9 +56,9 @@ func live(t *testing.T, of *trail, random *rand.Rand, events int) *lifeOfAWatch 
 	return life
 }
 
-// From each of its last events a watch goes on where no event is missed and none comes twice:
-// at each member not before its last event until then, and before the one that follows it.
-func TestAWatchGoesOnFromEachOfItsLastEvents(t *testing.T) {
+// A watch can be resumed from each of its last events without a lost or duplicate event: each
+// member resumes at or after its last event until then, and before the next one.
+func TestCursors_ResumeFromEachOfTheLastEvents(t *testing.T) {
 	members := []string{"a", "b", "c"}
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -74,7 +74,7 @@ func TestAWatchGoesOnFromEachOfItsLastEvents(t *testing.T) {
 		for i, cursor := range life.cursors {
 			got, err := c.at(cursor, members)
 			if err != nil && apierrors.IsResourceExpired(err) && known == 0 && len(life.cursors)-i > stepsOfTrail/2 {
-				continue // So long ago that it is forgotten.
+				continue // So old that it was dropped.
 			}
 			if err != nil {
 				t.Fatalf("seed %d, event %d of %d: %v", seed, i, len(life.cursors), err)
@@ -94,9 +94,9 @@ func TestAWatchGoesOnFromEachOfItsLastEvents(t *testing.T) {
 	}
 }
 
-// What a member had when it was listed is told one by one, and what is not there any more after
-// that: only after the last of it can a watch go on that was told nothing else.
-func TestNobodyGoesOnInTheMidstOfAList(t *testing.T) {
+// A member's list is sent object by object, and deletions since then follow. A client that received
+// nothing else can resume only after the last of them.
+func TestCursors_DoNotResumeInTheMiddleOfAList(t *testing.T) {
 	members := []string{"a", "b"}
 	c := newCursors(trailsLimit)
 	of := c.begin(members, versions{"a": 3})
@@ -122,7 +122,7 @@ func TestNobodyGoesOnInTheMidstOfAList(t *testing.T) {
 		t.Errorf("who has told a part of its list is watched from %s", got)
 	}
 	if _, err := decodeVersions(of.version(), members); !apierrors.IsResourceExpired(err) {
-		t.Errorf("a bookmark in the midst of a list: %v", err)
+		t.Errorf("a bookmark in the midList of a list: %v", err)
 	}
 	last := of.step("b", "")
 	refused(last)
@@ -139,7 +139,7 @@ func TestNobodyGoesOnInTheMidstOfAList(t *testing.T) {
 	refused(opaque)
 }
 
-func TestCursorsOfOthersLeadNowhere(t *testing.T) {
+func TestCursors_RejectCursorsOfOthers(t *testing.T) {
 	members := []string{"a", "b"}
 	here, there := newCursors(trailsLimit), newCursors(trailsLimit)
 	there.replica = here.replica ^ 1
@@ -156,7 +156,7 @@ func TestCursorsOfOthersLeadNowhere(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	of.become(members[:1])
+	of.setMembers(members[:1])
 	for _, now := range [][]string{members, members[:1]} {
 		if _, err := here.at(cursor, now); !apierrors.IsResourceExpired(err) {
 			t.Errorf("after the view was of other members, for %v: %v", now, err)
@@ -170,8 +170,8 @@ func TestCursorsOfOthersLeadNowhere(t *testing.T) {
 
 func second(_ versions, err error) error { return err }
 
-// Watches that have told nothing for longest are forgotten first, those that ended among them.
-func TestWhatCursorsRememberIsBounded(t *testing.T) {
+// The watches whose last event is oldest are dropped first, including ended ones.
+func TestCursors_LimitTheirMemory(t *testing.T) {
 	members := []string{"a", "b"}
 	const room = 3 * (2*memberCost + stepCost)
 	c := newCursors(room)
@@ -196,8 +196,8 @@ func TestWhatCursorsRememberIsBounded(t *testing.T) {
 	}
 }
 
-// FuzzVersions: whatever a client gives is a version of these members, or refused as what no
-// view gave or what leads nowhere any more.
+// FuzzVersions checks that any text from a client is either a version of these members, or rejected
+// as invalid or expired.
 func FuzzVersions(f *testing.F) {
 	members := []string{"a", "b", "c"}
 	of := newCursors(trailsLimit).begin(members, versions{"a": 1, "b": 200})

@@ -18,8 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// describe answers what clients ask of a server as a whole: which kinds it has, how they
-// are written, which version it is.
+// describe answers requests about a server as a whole: its kinds, its OpenAPI, its version.
 func (h *Handler) describe(w http.ResponseWriter, r *http.Request, x *exchange) error {
 	path := strings.TrimSuffix(x.url.Path, "/")
 	switch {
@@ -43,9 +42,9 @@ func isDiscovery(path string) bool {
 	return parts[0] == "api" && len(parts) <= 2 || parts[0] == "apis" && len(parts) <= 3
 }
 
-// description passes on how a group is written: as it has the hash that the list of descriptions
-// named, which is that of most members. Those that have it otherwise redirect, which is not
-// followed. Where nobody has it any more, another is as good.
+// description passes a group's OpenAPI on, from a member that has the hash in the list of
+// descriptions, which is the most frequent one. Members with another hash redirect, and the
+// redirect is not followed. If no member has that hash any more, any description will do.
 func (h *Handler) description(w http.ResponseWriter, r *http.Request, x *exchange) error {
 	if x.query.Has("hash") {
 		if err := h.anyOf(w, r, x); err == nil {
@@ -56,8 +55,8 @@ func (h *Handler) description(w http.ResponseWriter, r *http.Request, x *exchang
 	return h.anyOf(w, r, x)
 }
 
-// anyOf passes on what the first member in the order of their names says that says
-// something. Ever more are asked at once, since most often one is enough.
+// anyOf passes on the first successful reply, in the order of the members' names. It asks more and
+// more members at once, since one is usually enough.
 func (h *Handler) anyOf(w http.ResponseWriter, r *http.Request, x *exchange) error {
 	f := h.newFanout(r, x.request.view, x.deadline)
 	defer f.close()
@@ -80,7 +79,7 @@ func (h *Handler) anyOf(w http.ResponseWriter, r *http.Request, x *exchange) err
 	return last
 }
 
-// passOn writes a reply as it is.
+// passOn writes a reply unchanged.
 func passOn(w http.ResponseWriter, of *reply) error {
 	for _, name := range []string{"Content-Type", "Vary"} {
 		if values := of.header.Values(name); len(values) > 0 {
@@ -94,7 +93,7 @@ func passOn(w http.ResponseWriter, of *reply) error {
 	return ignoreGone(err)
 }
 
-// openAPIRoot is where descriptions are listed.
+// openAPIRoot is the path of the list of descriptions.
 const openAPIRoot = "/openapi/v3"
 
 // openAPIPaths is the list of descriptions of a server.
@@ -106,7 +105,7 @@ type openAPIPath struct {
 	URL string `json:"serverRelativeURL"`
 }
 
-// openAPI answers with all descriptions that a member has, each as most members have it.
+// openAPI answers with all descriptions that any member has, each in its most frequent version.
 func (h *Handler) openAPI(w http.ResponseWriter, r *http.Request, x *exchange) error {
 	f := h.newFanout(r, x.request.view, x.deadline)
 	defer f.close()
@@ -145,7 +144,7 @@ func (h *Handler) openAPI(w http.ResponseWriter, r *http.Request, x *exchange) e
 	return document(w, r, "application/json", union)
 }
 
-// mostOf is what most have; of several the first in their order.
+// mostOf is the most frequent value; of equals the first in order.
 func mostOf(votes map[string]int) string {
 	var chosen string
 	for one, n := range votes {
@@ -156,7 +155,7 @@ func mostOf(votes map[string]int) string {
 	return chosen
 }
 
-// document writes what is the same as long as its content is.
+// document writes content that is immutable for its hash.
 func document(w http.ResponseWriter, r *http.Request, contentType string, content any) error {
 	text, err := json.Marshal(content)
 	if err != nil {

@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// maxDocument bounds what is read of a member's discovery; a cluster with hundreds of
-	// CRDs has a few hundred kilobytes.
+	// maxDocument limits how much of a member's discovery is read. A cluster with hundreds of CRDs
+	// has a few hundred kilobytes.
 	maxDocument = 8 << 20
-	// askedDiscovery is the form that every member of a supported version has.
+	// askedDiscovery is the format that every supported version of Kubernetes serves.
 	askedDiscovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
 		"application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
 )
 
-// discovery answers with the kinds that a member has, in the form that is asked for.
+// discovery answers with the kinds that any member has, in the requested format.
 func (h *Handler) discovery(w http.ResponseWriter, r *http.Request, x *exchange, path string) error {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	all, t, err := h.discover(r, x, "/"+parts[0])
@@ -51,7 +51,7 @@ func (h *Handler) discovery(w http.ResponseWriter, r *http.Request, x *exchange,
 	return document(w, r, "application/json", legacy)
 }
 
-// aggregatedVersion is the version of the aggregated form that the caller takes, or empty.
+// aggregatedVersion is the version of aggregated discovery that the caller accepts, or empty.
 func aggregatedVersion(r *http.Request) string {
 	for _, clause := range strings.Split(strings.Join(r.Header.Values("Accept"), ","), ",") {
 		kind, parameters, err := mime.ParseMediaType(strings.TrimSpace(clause))
@@ -63,8 +63,9 @@ func aggregatedVersion(r *http.Request) string {
 	return ""
 }
 
-// discover asks all members for their kinds. Those that say nothing lack them.
-func (h *Handler) discover(r *http.Request, x *exchange, path string) ([]*apidiscoveryv2.APIGroupDiscoveryList, *tally, error) {
+// discover asks all members for their kinds. The result lacks the kinds of members that do not
+// answer.
+func (h *Handler) discover(r *http.Request, x *exchange, path string) ([]*apidiscoveryv2.APIGroupDiscoveryList, *missingMembers, error) {
 	f := h.newFanout(r, x.request.view, x.deadline)
 	defer f.close()
 	known := map[string]kept{}
@@ -77,7 +78,7 @@ func (h *Handler) discover(r *http.Request, x *exchange, path string) ([]*apidis
 		}
 		questions = append(questions, question{member: member, url: &url.URL{Path: path}, header: header})
 	}
-	t := &tally{asked: len(questions)}
+	t := &missingMembers{asked: len(questions)}
 	var all distinct
 	for _, reply := range f.ask(r.Context(), questions) {
 		one, err := h.documentOf(r.Context(), reply, path, known[reply.member])

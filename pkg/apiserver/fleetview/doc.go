@@ -1,64 +1,65 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fleetview lets a user of the hub read many members as if they were one API
-// server: a list is asked of each member, as the caller and by the same way as the caller
-// would take alone (package clustergateway), and the replies are made one while they come
-// in (package splice). Nothing of members is kept.
+// Package fleetview lets a user of the hub read many members as if they were one API server. The
+// gateway sends a list request to each member, as the caller and in the same way as for a single
+// member (package clustergateway). It merges the replies while they come in (package splice). It
+// stores nothing of members.
 //
-// # Which path
+// # Paths
 //
 //	/apis/cluster.core.oam.dev/v1alpha1/fleetviews/<view>/proxy/<path>
 //
-// beside clustergateways/<member>/proxy, and at the gateway's own endpoint
-// /fleets/<view>/<path>. A view is
+// is next to clustergateways/<member>/proxy. At the gateway's own endpoint it is
+// /fleets/<view>/<path>. A view is one of:
 //
 //   - all: every member;
 //   - the name of a FleetView, an object of group view.fleetgate.io;
 //   - labels:<selector>, or qualified:<selector>, with a selector of MemberClusters as
-//     kubectl -l takes it, where a colon stands for the slash of a key.
+//     kubectl -l takes it, where a colon replaces the slash of a key.
 //
-// Why so. The view is one segment of the path, and not part of the query: clients take a
-// server's URL apart, keep its path and drop its query; kubectl and client-go clean the
-// path with path.Join, which changes neither a colon nor an equals sign, a comma, a space
-// or a parenthesis, and writes of them what has to be in percent. The slash of a label's
-// key is the one character that would not survive: the hub refuses none of it, but what is
-// behind it would be another segment. No object's name has a colon, so that no FleetView
-// can be mistaken for a selector. And since the segment is the name in the request that
-// the hub authorizes, RBAC's resourceNames can give out each form: a view's name, all, or
-// one selector exactly as it is spelled. An asterisk for all would read as RBAC's
-// wildcard, which it is not in resourceNames.
+// The view is one segment of the path, and not part of the query, because clients keep the path of
+// a server's URL and drop its query. kubectl and client-go clean the path with path.Join. That
+// changes no colon, equals sign, comma, space or parenthesis, and percent-encodes what has to be.
+// Only the slash of a label's key would not survive: the hub accepts it, but the rest of the key
+// would setMembers another segment. No object's name contains a colon, so no FleetView can be mistaken
+// for a selector. The segment is the name in the request that the hub authorizes. RBAC's
+// resourceNames can therefore grant each form: a view's name, all, or one selector with exactly
+// this spelling. An asterisk would look like RBAC's wildcard, which resourceNames do not have, so
+// the view of all members is named all.
 //
-// The group of the path is not the group of the object. A group and version is served by
-// CRDs or by this API server, never by both.
+// The group of the path is not the group of the object: a group and version is served by CRDs or
+// by this API server, never by both.
 //
-// # Who is who
+// # Authorization
 //
 //   - The hub authorizes the view: get on fleetviews/proxy of its name; create for the
-//     questions of callers about themselves, which are POSTs.
-//   - The hub is asked which members the caller may reach: get on clustergateways/proxy,
-//     for all names at once, and for each name only if that is refused. Other members are
-//     neither asked nor mentioned.
-//   - Each member is asked as its caller, and refuses what its RBAC refuses. What is read
-//     of a fleet is the union of what the same caller reads one by one.
+//     callers' questions about themselves, which are POSTs.
+//   - The hub says which members the caller may reach: get on clustergateways/proxy, for all
+//     names at once, and for each name only if that is refused. Other members are neither
+//     asked nor mentioned.
+//   - Each member is asked as the caller, and applies its own RBAC. The result is the union
+//     of what the same caller reads from the members one by one.
 //
-// # What a member can do
+// # Failures of members
 //
-// Say nothing: it is named in a Warning header when its deadline has passed. Refuse: it is
-// counted in one. Lack a kind: that is no error. Break off: what was not begun is a 502, what
-// was is ended with an error that every client sees, and never silently short. Its bytes
-// are cut into items and nothing else, within bounds.
+// A member that does not answer within its deadline is named in a Warning header. Members that
+// refuse the request are counted in one. A member without the kind is not a failure. If a reply
+// breaks off, the response is a 502, or, if it has begun, ends with an error that every client
+// detects; it is never silently incomplete. A member's bytes are only cut into items, within
+// limits.
 //
 // # Watches
 //
-// A watch follows each member by a watch of its own and writes what all of them tell. One
-// that began with what was there remembers which objects it has sent, and no more of them:
-// so a member that leaves takes its objects with it, as DELETED events, and one that has
-// compacted is listed and compared. One that went on where a list or a watch ended does not
-// know what its caller has: a member that leaves ends it with 410, and the caller lists again.
+// A watch follows each member with a watch of its own and writes the events of all of them. A watch
+// that began with a list remembers which objects it has sent, within a limit. When a member leaves,
+// it can therefore send DELETED events for its objects, and it can list and compare a member that
+// has compacted. A watch that resumed from an earlier list or watch does not know its caller's
+// objects: when a member leaves it ends with 410, and the caller lists again.
 //
-// Where a watch is takes a number for each member: too much for each event. Lists and bookmarks
-// have all of them, and any replica goes on from there; an event has a cursor, a number by which
-// the gateway that gave it finds where the watch was. Each watch keeps where it is, and of its last
-// events what each of them has changed in that: to go on from one, what came later is undone.
+// The position of a watch is one number per member, which is too much for each event. Lists and
+// bookmarks carry all of them, and any replica can resume there. An event carries a cursor, a number
+// from which the gateway that issued it can find the position. Each watch keeps its current position
+// and, for its last events, what each event changed in it. To resume from an event, later changes
+// are undone.
 package fleetview

@@ -17,29 +17,28 @@ import (
 )
 
 const (
-	// knownDocuments is how many different ones are held; members of one version with the
+	// knownDocuments limits how many different documents are kept; members of one version with the
 	// same CRDs have the same.
 	knownDocuments = 64
-	// maxHeld is how many bytes they take together. One member can make up as many as it
-	// likes.
+	// maxHeld limits their total size in bytes, because one member can make up any number of them.
 	maxHeld = 128 << 20
-	// knownMembers is how many members' last ones are known by their tag.
+	// knownMembers limits the members whose last document is cached by its ETag.
 	knownMembers = 8192
 )
 
-// documentLimits bound what comes of one document: three bytes can become three hundred.
-// That of a member with 2,000 CRDs has about 130,000 values.
+// documentLimits limit the size of one decoded document: three bytes can setMembers three hundred. The
+// document of a member with 2,000 CRDs has about 130,000 values.
 var documentLimits = untrusted.Limits{Bytes: maxDocument, Values: 300_000, Depth: 20}
 
-// documents are the members' discovery documents by their content, so that a thousand
-// members alike are one. A member is always asked, as its caller: what is spared is the way
-// of the bytes, and reading them.
+// documents caches members' discovery documents by content, so that a thousand equal members need
+// one. Each request still asks the member as its caller; only the transfer and the decoding are
+// saved.
 type documents struct {
-	// mu guards all.
+	// mu guards all fields.
 	mu sync.Mutex
-	// tags maps member and path to a tag; byContent a hash to what is in the document.
+	// tags maps member and path to an ETag; byContent maps a hash to a decoded document.
 	tags, byContent *lru.Cache
-	// held is the sum of what is in byContent, in bytes.
+	// held is the size of byContent in bytes.
 	held int
 }
 
@@ -48,7 +47,7 @@ type tag struct {
 	content [sha256.Size]byte
 }
 
-// kept is a document, and how many bytes of memory it takes at most.
+// kept is a document and an upper bound of its memory in bytes.
 type kept struct {
 	document *apidiscoveryv2.APIGroupDiscoveryList
 	bytes    int
@@ -60,7 +59,7 @@ func newDocuments() *documents {
 	return d
 }
 
-// known is a member's tag, and the document of it, if both are known.
+// known is a member's ETag and its document, if both are known.
 func (d *documents) known(key string) (etag string, of kept) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -101,7 +100,7 @@ func (d *documents) read(key, etag string, content []byte) (kept, error) {
 	return known, nil
 }
 
-// keep makes room for a document, unless it is there already or takes more than its share.
+// keep makes room for a document, unless it is already kept or takes more than its share.
 func (d *documents) keep(sum [sha256.Size]byte, one kept) {
 	if _, there := d.byContent.Get(sum); there || one.bytes > maxHeld/4 {
 		return
@@ -113,7 +112,7 @@ func (d *documents) keep(sum [sha256.Size]byte, one kept) {
 	d.held += one.bytes
 }
 
-// sizeOf is about how many bytes a document takes, with its texts.
+// sizeOf estimates the bytes of a document, including its strings.
 func sizeOf(document *apidiscoveryv2.APIGroupDiscoveryList, content []byte) int {
 	size := len(content) + len(document.Items)*int(unsafe.Sizeof(apidiscoveryv2.APIGroupDiscovery{}))
 	for _, group := range document.Items {
@@ -129,14 +128,14 @@ func sizeOf(document *apidiscoveryv2.APIGroupDiscoveryList, content []byte) int 
 	return size
 }
 
-// distinct are the documents of one answer: of members alike the same.
+// distinct are the documents of one response. Equal members share one.
 type distinct struct {
 	documents []*apidiscoveryv2.APIGroupDiscoveryList
 	held      map[*apidiscoveryv2.APIGroupDiscoveryList]bool
 	bytes     int
 }
 
-// add returns an error if those that differ would take too much together.
+// add returns an error if the different documents would take too much memory together.
 func (d *distinct) add(one kept) error {
 	if !d.held[one.document] {
 		if d.bytes+one.bytes > maxHeld {

@@ -18,7 +18,7 @@ func discoveryOf(groups string) []byte {
 	return []byte(`{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[` + groups + `]}`)
 }
 
-// resources are so many of a group, as an API server describes them.
+// resources are n resources of a group, as an API server describes them.
 func resources(n int) string {
 	one := `{"resource":"widgets%d","responseKind":{"group":"example.org","version":"v1","kind":"Widget"},"scope":"Namespaced","singularResource":"widget",` +
 		`"verbs":["delete","deletecollection","get","list","patch","create","update","watch"],"shortNames":["w"],` +
@@ -30,7 +30,7 @@ func resources(n int) string {
 	return `{"metadata":{"name":"example.org"},"versions":[{"version":"v1","freshness":"Current","resources":[` + strings.Join(all, ",") + `]}]}`
 }
 
-func TestADiscoveryThatStandsForGigabytesIsRefused(t *testing.T) {
+func TestDocuments_RefuseDiscoveryThatExpandsToGigabytes(t *testing.T) {
 	for name, groups := range map[string]string{
 		"groups":       strings.Repeat("{},", maxDocument/3-100) + "{}",
 		"versions":     `{"versions":[` + strings.Repeat("{},", maxDocument/3-100) + `{}]}`,
@@ -53,8 +53,8 @@ func TestADiscoveryThatStandsForGigabytesIsRefused(t *testing.T) {
 	}
 }
 
-// A member can make up as many documents as it likes, each under another tag.
-func TestDocumentsThatAMemberMakesUpAreForgotten(t *testing.T) {
+// A member can make up any number of documents, each with another ETag.
+func TestDocuments_DropThoseThatAMemberMakesUp(t *testing.T) {
 	d := newDocuments()
 	large := strings.Repeat("{},", 100_000)
 	for i := range 12 {
@@ -82,7 +82,7 @@ func TestDocumentsThatAMemberMakesUpAreForgotten(t *testing.T) {
 	}
 }
 
-func TestDocumentsOfManyHostileMembersAreBoundedTogether(t *testing.T) {
+func TestDocuments_LimitMemoryOfManyHostileMembers(t *testing.T) {
 	d, all := newDocuments(), distinct{}
 	failed := 0
 	for i := range 8 {

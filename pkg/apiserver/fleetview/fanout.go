@@ -20,21 +20,21 @@ import (
 )
 
 const (
-	// DefaultDeadline is how long a member may take until its status line, and until the end
-	// of its reply if it refuses.
+	// DefaultDeadline is the time until a member's status line, and until the end of its reply if
+	// it refuses.
 	DefaultDeadline = 2 * time.Second
-	// MaxDeadline is how long a request may have it be.
+	// MaxDeadline is the largest deadline that a request can ask for.
 	MaxDeadline = 30 * time.Second
-	// deadlineParameter is the query's, in seconds.
+	// deadlineParameter is the query parameter for it, in seconds.
 	deadlineParameter = "memberTimeoutSeconds"
 	// DefaultParallel is how many members are asked at once for one request.
 	DefaultParallel = 64
-	// wide is how many members may have as much of their replies wait in the gateway as a
-	// single one may, which is 4 MiB. Of more it holds little.
+	// wide is up to how many members may each have as much unread data in the gateway as a single
+	// one, which is 4 MiB. For more members the gateway buffers little.
 	wide = 8
 )
 
-// deadlineOf is how long members may take until their status line.
+// deadlineOf returns the deadline for members' status lines.
 func deadlineOf(query url.Values) (time.Duration, error) {
 	text := query.Get(deadlineParameter)
 	if text == "" {
@@ -53,8 +53,8 @@ type fanout struct {
 	request  *http.Request
 	view     string
 	deadline time.Duration
-	// slots are the places of those that are asked at once, bodies of those whose replies
-	// keep theirs to their end.
+	// slots are the members asked at once. bodies limits how many of them keep their slot until
+	// their reply has ended.
 	slots, bodies chan struct{}
 	group         sync.WaitGroup
 
@@ -66,21 +66,20 @@ func (h *Handler) newFanout(r *http.Request, view string, deadline time.Duration
 	return &fanout{handler: h, request: r, view: view, deadline: deadline, slots: make(chan struct{}, h.parallel), bodies: make(chan struct{}, h.parallel)}
 }
 
-// question is what one member is asked.
 type question struct {
 	member string
 	url    *url.URL
 	header http.Header
 	// body is nil for requests that only read.
 	body []byte
-	// narrow has little of the reply wait in the gateway.
+	// narrow limits the unread data of the reply in the gateway.
 	narrow bool
-	// deadline is until when its status line is waited for; 0 is as long as for all.
+	// deadline limits the wait for the status line; 0 is the deadline of the fanout.
 	deadline time.Duration
-	// large has it keep its place until its reply has ended, unless it is silent: it may be
-	// long until all of it is read.
+	// large keeps the slot until the reply has ended, unless the member is silent, because reading
+	// it may take long.
 	large bool
-	// idle is how long it may say nothing in the middle of its reply; 0 is for ever.
+	// idle limits a pause in the middle of the reply; 0 is no limit.
 	idle time.Duration
 }
 
@@ -98,7 +97,7 @@ func (f *fanout) ask(ctx context.Context, all []question) []*reply {
 	return replies
 }
 
-// start asks one member. Whoever does closes the reply, or ends the context.
+// start asks one member. The caller must close the reply or end the context.
 func (f *fanout) start(ctx context.Context, q question) *reply {
 	asked, cancel := context.WithCancelCause(ctx)
 	r := newReply(q.member, q.idle, cancel)
@@ -106,7 +105,7 @@ func (f *fanout) start(ctx context.Context, q question) *reply {
 	return r
 }
 
-// close gives up all that is still asked, and returns when nothing of it is left.
+// close aborts all requests in flight, and returns when they have ended.
 func (f *fanout) close() {
 	f.mu.Lock()
 	for _, r := range f.replies {
@@ -116,7 +115,7 @@ func (f *fanout) close() {
 	f.group.Wait()
 }
 
-// serve asks one member: by the same way as its caller would alone.
+// serve asks one member in the same way as a request to that member alone.
 func (f *fanout) serve(ctx context.Context, q question, into *reply) {
 	defer into.cancel(nil)
 	places := f.slots
@@ -141,7 +140,7 @@ func (f *fanout) serve(ctx context.Context, q question, into *reply) {
 	late := time.AfterFunc(cmp.Or(q.deadline, f.deadline), func() {
 		into.begin(http.StatusGatewayTimeout, errSilent)
 		if !into.gives() {
-			into.cancel(errSilent) // What it refuses with is not waited for any longer either.
+			into.cancel(errSilent) // The deadline also applies to the body of a refusal.
 		}
 	})
 	defer late.Stop()
@@ -150,13 +149,13 @@ func (f *fanout) serve(ctx context.Context, q question, into *reply) {
 	into.end(f.forward(ctx, q, into))
 }
 
-// forward returns nil if the reply came to its end.
+// forward returns nil if the reply was complete.
 func (f *fanout) forward(ctx context.Context, q question, into *reply) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			//lint:ignore errorlint It is panicked with as it is, by net/http.
 			if v != http.ErrAbortHandler {
-				// No server is above this goroutine that would end the request alone.
+				// No HTTP server is above this goroutine that would recover the panic.
 				klog.FromContext(ctx).Error(nil, "Panic while a member was asked", "member", q.member, "panic", v, "stack", string(debug.Stack()))
 			}
 			err = fmt.Errorf("the reply of member %q broke off", q.member)

@@ -15,13 +15,12 @@ import (
 	"time"
 )
 
-// fakeGateway leads to members whose API server does what the function does.
+// fakeGateway is a gateway whose members all use this handler.
 type fakeGateway struct {
-	Gateway // Of the rest nothing is asked.
+	Gateway // No other method is called.
 	member  http.HandlerFunc
 }
 
-// ServeMember answers for every member.
 func (g fakeGateway) ServeMember(w http.ResponseWriter, r *http.Request, _, _ string, _ *url.URL) {
 	g.member(w, r)
 }
@@ -29,14 +28,14 @@ func (g fakeGateway) ServeMember(w http.ResponseWriter, r *http.Request, _, _ st
 // atOnce is how many of them are asked at once.
 const atOnce = 3
 
-// fanoutOver asks members that all do the same.
+// fanoutOver asks members that all use the same handler.
 func fanoutOver(t *testing.T, does http.HandlerFunc) *fanout {
 	h := New(Config{Parallel: atOnce, Gateway: fakeGateway{member: does}})
 	return h.newFanout(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody), "all", DefaultDeadline)
 }
 
-// What panics while a member is asked ends that request, not the gateway.
-func TestAPanicEndsTheReplyOfItsMember(t *testing.T) {
+// A panic while a member is asked ends that request, not the gateway.
+func TestFanout_PanicEndsOnlyTheReplyOfItsMember(t *testing.T) {
 	f := fanoutOver(t, func(http.ResponseWriter, *http.Request) { panic("a defect") })
 	defer f.close()
 	reply := f.ask(t.Context(), []question{{member: "a", url: &url.URL{}}})[0]
@@ -46,7 +45,7 @@ func TestAPanicEndsTheReplyOfItsMember(t *testing.T) {
 	}
 }
 
-func TestAReplyThatStopsInTheMiddleIsBrokenOff(t *testing.T) {
+func TestFanout_AbortsReplyThatStalls(t *testing.T) {
 	for name, c := range map[string]struct {
 		pause time.Duration
 		want  time.Duration
@@ -77,8 +76,8 @@ func TestAReplyThatStopsInTheMiddleIsBrokenOff(t *testing.T) {
 	}
 }
 
-// Who reads slowly is no reason to break off what a member has to say.
-func TestAReplyThatIsReadSlowlyIsNotBrokenOff(t *testing.T) {
+// A slow reader is no reason to abort a member's reply.
+func TestFanout_KeepsReplyThatIsReadSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const pieces = 100
 		f := fanoutOver(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -97,9 +96,9 @@ func TestAReplyThatIsReadSlowlyIsNotBrokenOff(t *testing.T) {
 	})
 }
 
-// Of many members few are asked at once; those whose replies are long keep their places to the
-// end, and those that say nothing do not.
-func TestFewMembersAreAskedAtOnce(t *testing.T) {
+// Only a few of many members are asked at once. Those with long replies keep their slots to the
+// end; silent members do not.
+func TestFanout_LimitsMembersAskedAtOnce(t *testing.T) {
 	const members, tick = 4 * atOnce, slotFor / 2
 	for name, c := range map[string]struct {
 		before, after time.Duration

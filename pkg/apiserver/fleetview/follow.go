@@ -15,31 +15,31 @@ import (
 )
 
 const (
-	// againAfter is when a member is asked again whose watch has ended; refusedAgain one
-	// that refused, or has no such kind, and at the latest one that is late.
+	// againAfter is the delay after a member's watch has ended; refusedAgain the delay after a
+	// refusal, after a missing kind, and the maximum delay after a late reply.
 	againAfter   = time.Second
 	refusedAgain = 30 * time.Second
 )
 
-// follower follows one member for a watch: it goes on where the member's watch ended. A
-// member of which nothing was read yet, since it was silent when others were listed, or
-// came later, is listed first; what it has is new to the caller.
+// follower follows one member for a watch and resumes where the member's watch ended. A member that
+// was not read yet, because it was silent when others were listed or joined later, is listed first:
+// its objects are new to the caller.
 type follower struct {
 	watch    *watch
 	question question
 	version  string
 	out      *splice.Member
-	// told is true once it was told how the member began, well once that was a success.
+	// told is true once the first reply was reported; well is true once a success was.
 	told, well bool
 	cancel     context.CancelFunc
-	// patience is how long the member may take until its status line, pause when it is asked
-	// again after it was late.
+	// patience is how long the member may take until its status line, pause the delay after it was
+	// late.
 	patience, pause time.Duration
-	// left is closed once it follows no more.
+	// left is closed once the follower has stopped.
 	left chan struct{}
 
-	// What follows is for the one who writes. listing is true while a list of the member
-	// is being told, tried once one has ended, whichever way.
+	// Only the writer uses the following fields. listing is true while a list of the member is
+	// being sent; tried is true once a list has ended, successfully or not.
 	listing, tried bool
 	memory         *memory
 }
@@ -53,17 +53,18 @@ func (f *follower) run(ctx context.Context) {
 			return
 		case <-time.After(wait):
 		}
-		// Whoever lost the way into the member learns nothing more of it.
+		// A caller that lost access to the member must not learn anything more about it.
 		may, err := f.watch.h.reachable(ctx, f.watch.caller, []string{f.question.member})
 		if err == nil && len(may) == 0 {
-			<-ctx.Done() // It is found out, and told, where all members are looked at.
+			<-ctx.Done() // watch.check detects and reports that for all members.
 			return
 		}
 	}
 }
 
-// once lists the member if it has to, and watches it until that ends. Nothing of a list is told
-// before the member has let the caller watch: who may list only is refused, as by one member.
+// once lists the member if it has to, and watches it until the watch ends. Nothing of a list is
+// sent before the member has accepted the watch: a caller that may list but not watch is refused,
+// as by a single member.
 func (f *follower) once(ctx context.Context) (again time.Duration) {
 	var first *splice.Reader
 	if f.version == "" {
@@ -109,16 +110,16 @@ func (f *follower) once(ctx context.Context) (again time.Duration) {
 	}
 }
 
-// compacted begins anew with a member that has compacted where it was: it is listed, and who
-// writes tells what has changed. That needs to know what was sent before.
+// compacted starts over with a member that has compacted its history: the member is listed, and the
+// writer sends the difference. That requires the memory of what was sent.
 func (f *follower) compacted(ctx context.Context) (again time.Duration) {
 	f.version = ""
 	f.tell(ctx, told{compacted: true})
 	return againAfter
 }
 
-// open begins to read a list, up to the version from which the member is watched. A list that
-// says it only at its end is told at once.
+// open begins to read a list, up to the version from which the member is watched. A list that has
+// its version only at its end is sent at once.
 func (f *follower) open(ctx context.Context, r *reply) (first *splice.Reader, again time.Duration, ok bool) {
 	if wait, ok := f.begun(ctx, r, false); !ok {
 		return nil, wait, false
@@ -137,15 +138,15 @@ func (f *follower) open(ctx context.Context, r *reply) (first *splice.Reader, ag
 	return nil, againAfter, f.version != ""
 }
 
-// late is when a member is asked again that was silent, or broke its list off: each time
-// later, and then it has as long as members ever have. Others do not wait for it by then.
+// late returns the delay after a member was silent or its list broke off. It grows each time. From
+// then on the member has the maximum deadline, because others no longer wait for it.
 func (f *follower) late() (again time.Duration) {
 	again = f.pause
 	f.patience, f.pause = MaxDeadline, min(2*f.pause, refusedAgain)
 	return again
 }
 
-// list tells all that the member has.
+// list sends all objects of the member.
 func (f *follower) list(ctx context.Context, in *splice.Reader) (ok bool) {
 	if !f.tell(ctx, told{listing: 1}) {
 		return false
@@ -174,8 +175,8 @@ func (f *follower) list(ctx context.Context, in *splice.Reader) (ok bool) {
 	}
 }
 
-// pass hands an event over, and returns when it has been written or will not be. Bookmarks
-// only tell where the member is.
+// pass hands an event to the writer, and returns when it has been written or dropped. Bookmarks
+// only update the member's position.
 func (f *follower) pass(ctx context.Context, event splice.Event) bool {
 	of := told{version: event.ResourceVersion, kind: event.Kind, apiVersion: event.APIVersion}
 	if event.Type != "BOOKMARK" {
@@ -195,7 +196,7 @@ func (f *follower) tell(ctx context.Context, of told) bool {
 	}
 }
 
-// ask asks the member, which may say nothing for so long in the middle of its reply.
+// ask sends a request to the member. idle limits a pause in the middle of its reply.
 func (f *follower) ask(ctx context.Context, idle time.Duration, changes ...string) *reply {
 	inner := *f.question.url
 	inner.RawQuery = copied(inner.Query(), changes...).Encode()
@@ -204,8 +205,8 @@ func (f *follower) ask(ctx context.Context, idle time.Duration, changes ...strin
 	return f.watch.fanout.start(ctx, q)
 }
 
-// begun waits for a status line. How the member began is told when it has refused, or with the
-// last that it is asked.
+// begun waits for a status line. The member's outcome is reported when it has refused, or with the
+// last request of an attempt.
 func (f *follower) begun(ctx context.Context, r *reply, last bool) (again time.Duration, ok bool) {
 	select {
 	case <-r.begun:
@@ -229,8 +230,8 @@ func (f *follower) begun(ctx context.Context, r *reply, last bool) (again time.D
 	return againAfter, false
 }
 
-// outcome tells how the member began, the first time, and the first success after failures:
-// nothing that a member has is told before the watch knows that it has begun.
+// outcome reports the first reply of the member, and its first success after failures. The watch
+// must know the outcome before it gets any object of the member.
 func (f *follower) outcome(ctx context.Context, r *reply) bool {
 	good := r.code == http.StatusOK && r.err == nil
 	if f.well || f.told && !good {
@@ -238,7 +239,7 @@ func (f *follower) outcome(ctx context.Context, r *reply) bool {
 	}
 	f.told, f.well = true, good
 	if r.body != nil && !good {
-		r.status() // It is read before the reply ends.
+		r.status() // The reply's body is closed later.
 	}
 	return f.tell(ctx, told{began: r})
 }

@@ -23,7 +23,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver/fleetview/splice"
 )
 
-// asked is what one member is asked, where a name says which member it is of.
+// asked is the request to one member, where a name decides which member has the object.
 type asked struct {
 	member string
 	// name is that on the member.
@@ -31,9 +31,9 @@ type asked struct {
 	query url.Values
 }
 
-// named are the members that may have the object of a name, each with its own name for it.
-// In a view that qualifies names, whatever is before the name is a member of the view;
-// since members' names may have dots, more than one can fit.
+// named returns the members that can have the object of a name, each with its own name for it. In a
+// view that qualifies names, the prefix of the name is a member of the view. Members' names may
+// contain dots, so more than one can match.
 func (x *exchange) named(name string) []asked {
 	var all []asked
 	for _, member := range x.members {
@@ -51,9 +51,9 @@ func (x *exchange) named(name string) []asked {
 	return all
 }
 
-// ownNamespace is the namespace that is asked about, as a member has it; its is false if it is
-// another member's. A view that qualifies names shows Namespaces as <member>.<name> too, and
-// clients go on with that: no real one has a dot in its name.
+// ownNamespace is the member's name of the requested namespace; its is false if the namespace is
+// another member's. A view that qualifies names also shows Namespaces as <member>.<name>, and
+// clients use that in paths. A real namespace has no dot in its name.
 func (x *exchange) ownNamespace(member string) (namespace string, its bool) {
 	namespace = x.info.Namespace
 	if !x.view.qualified || x.info.Resource == "namespaces" || !strings.Contains(namespace, ".") {
@@ -63,7 +63,7 @@ func (x *exchange) ownNamespace(member string) (namespace string, its bool) {
 	return namespace, its && namespace != ""
 }
 
-// urlAt is where a member is asked: in the namespace as the member has it.
+// urlAt is the URL for a member, with the namespace's name on that member.
 func (x *exchange) urlAt(member string) url.URL {
 	at := *x.url
 	if own, its := x.ownNamespace(member); its && own != x.info.Namespace {
@@ -72,23 +72,22 @@ func (x *exchange) urlAt(member string) url.URL {
 	return at
 }
 
-// nameFields are the fields of selectors that hold a name as the view shows it: of the
-// object itself, and of what an event is about.
+// nameFields are the fields of selectors that hold a name as the view shows it: of the object
+// itself, and of an event's object.
 var nameFields = []string{"metadata.name", "involvedObject.name", "regarding.name"}
 
-// nodeFields hold the name of a node, as its member has it, in what the view shows. Who describes
-// a node selects by the name that the view shows of it: what is on it, and the events of its
-// kubelet, where the name stands for the UID.
+// nodeFields hold a node's name on its member. Clients that describe a node use its name in the
+// view to select the Pods on it and the events of its kubelet, which have the name as UID.
 var nodeFields = []string{"spec.nodeName", "involvedObject.uid"}
 
-// term is one requirement of a selector of fields.
+// term is one requirement of a field selector.
 type term struct {
 	fields.Requirement
-	// qualified is true if it asks for a name with the member before it.
+	// qualified is true if it selects a name with a member prefix.
 	qualified bool
 }
 
-// termsOf are those of a selector: whether one asks for such a name is the same for all members.
+// termsOf are the requirements of a selector. Whether one is qualified is the same for all members.
 func (x *exchange) termsOf(selector fields.Selector) []term {
 	var all []term
 	for _, r := range selector.Requirements() {
@@ -98,9 +97,9 @@ func (x *exchange) termsOf(selector fields.Selector) []term {
 	return all
 }
 
-// unqualified are the queries of a list, for each member that is asked. In a view that
-// qualifies names a selector for one goes to the member that it names. If that is none,
-// members are asked for nothing: what an empty list looks like, only they can say.
+// unqualified returns the list queries for each member. In a view that qualifies names, a selector
+// for one name goes only to the member that it names. If it names none, members are still asked,
+// for nothing, because only they know what an empty list looks like.
 func (x *exchange) unqualified(query url.Values) ([]asked, error) {
 	members, query, err := x.labelled(query)
 	if err != nil {
@@ -131,12 +130,12 @@ func (x *exchange) unqualified(query url.Values) ([]asked, error) {
 	return all, nil
 }
 
-// nothing selects what no member has.
+// nothing is a selector that matches no object of any member.
 const nothing = viewv1alpha1.LabelMember + ",!" + viewv1alpha1.LabelMember
 
-// labelled are the members that a selector of labels leaves, and the query without what it
-// says of them: the label with the member is on every object that is shown, so it can be
-// selected by, but members do not know it.
+// labelled returns the members that a label selector allows, and the query without its requirements
+// on the member label. That label is on every object that is shown, so clients can select by it,
+// but members do not know it.
 func (x *exchange) labelled(query url.Values) ([]string, url.Values, error) {
 	text := query.Get("labelSelector")
 	if !strings.Contains(text, viewv1alpha1.LabelMember) {
@@ -166,8 +165,9 @@ func (x *exchange) labelled(query url.Values) ([]string, url.Values, error) {
 	return members, copied(query, "labelSelector", theirs.String()), nil
 }
 
-// ownNames is a selector of terms with names as one member has them. There is none if it selects a name
-// that is not the member's; that a name is not another member's is so without being asked for.
+// ownNames returns the selector with names as one member has them. There is none if it selects a
+// name that is not the member's. A requirement that a name is not another member's is always true
+// and dropped.
 func ownNames(terms []term, member string) (own fields.Selector, some bool) {
 	var all []fields.Selector
 	for _, t := range terms {
@@ -192,8 +192,8 @@ func ownNames(terms []term, member string) (own fields.Selector, some bool) {
 	return fields.AndSelectors(all...), true
 }
 
-// get answers with the object of a name: of the one member that has it, or as rows of all
-// that have.
+// get answers with the object of a name: of the only member that has it, or as rows of all members
+// that have it.
 func (h *Handler) get(w http.ResponseWriter, r *http.Request, x *exchange) error {
 	header, err := askedHeader(r)
 	if err != nil {
@@ -215,9 +215,9 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request, x *exchange) error
 	return h.object(w, x, good[0])
 }
 
-// find asks who has the object. That nobody has is only said if everybody has answered:
-// who is told that something is gone may act on it.
-func (h *Handler) find(r *http.Request, f *fanout, x *exchange, header http.Header) ([]*reply, *tally, error) {
+// find asks which members have the object. It reports NotFound only if every member has answered,
+// because clients may act on a deletion.
+func (h *Handler) find(r *http.Request, f *fanout, x *exchange, header http.Header) ([]*reply, *missingMembers, error) {
 	candidates := x.named(x.info.Name)
 	if len(candidates) == 0 {
 		missing := apierrors.NewNotFound(x.groupResource(), x.info.Name)
@@ -244,8 +244,7 @@ func withoutVersions(query url.Values) string {
 	return kept.Encode()
 }
 
-// renamed puts a name in the place of another, which is the second part of what is behind
-// the namespace.
+// renamed replaces a name in a path. The name is the second part after the namespace.
 func renamed(path *url.URL, parts []string, from, to string) error {
 	if from == to {
 		return nil
@@ -259,8 +258,8 @@ func renamed(path *url.URL, parts []string, from, to string) error {
 	return nil
 }
 
-// ambiguous is the error for a name that several members have, where only one can be
-// answered with.
+// ambiguous is the error for a name that several members have, where only one object can be
+// returned.
 func ambiguous(x *exchange, having []*reply) error {
 	var names []string
 	for _, reply := range having {
@@ -274,7 +273,7 @@ func ambiguous(x *exchange, having []*reply) error {
 	}}
 }
 
-// object answers with one object, marked.
+// object answers with one object that has the mark of its member.
 func (h *Handler) object(w http.ResponseWriter, x *exchange, of *reply) error {
 	content, err := io.ReadAll(io.LimitReader(of, splice.MaxItem+1))
 	if err == nil && len(content) > splice.MaxItem {
@@ -292,8 +291,8 @@ func (h *Handler) object(w http.ResponseWriter, x *exchange, of *reply) error {
 	return ignoreGone(err)
 }
 
-// subresource passes on what the one member that has an object says of it: its logs, which
-// may be followed, its scale, its status.
+// subresource passes on a subresource from the only member that has the object: its logs, which may
+// be followed, its scale or its status.
 func (h *Handler) subresource(w http.ResponseWriter, r *http.Request, x *exchange) error {
 	owner := *x
 	info := *x.info
@@ -337,8 +336,9 @@ func badGateway(member string, err error) error {
 	}}
 }
 
-// silence is the error of members that gave nothing, where that is not known to be nothing.
-func silence(x *exchange, t *tally) error {
+// silence is the error for members that returned nothing, if the reason is not that they have
+// nothing.
+func silence(x *exchange, t *missingMembers) error {
 	err := apierrors.NewServiceUnavailable(strings.Join(t.unanswered(x.deadline), "; ") + "; no other has anything")
 	if len(t.unread()) < t.asked {
 		err.ErrStatus.Code, err.ErrStatus.Reason = http.StatusGatewayTimeout, metav1.StatusReasonTimeout
@@ -346,7 +346,7 @@ func silence(x *exchange, t *tally) error {
 	return err
 }
 
-// ignoreGone is nil: a caller that has gone needs no answer.
+// ignoreGone is nil for a caller that has disconnected, because it needs no response.
 func ignoreGone(err error) error {
 	if err != nil {
 		panic(http.ErrAbortHandler)
@@ -354,10 +354,10 @@ func ignoreGone(err error) error {
 	return nil
 }
 
-// errNobody is of a request that no member was asked.
+// errNobody means that no member answered the request.
 var errNobody = errors.New("no member answered")
 
-// groupResource is what the request is about, in errors.
+// groupResource is the requested resource, in errors.
 func (x *exchange) groupResource() schema.GroupResource {
 	return schema.GroupResource{Group: x.info.APIGroup, Resource: x.info.Resource}
 }

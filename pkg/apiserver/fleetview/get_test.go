@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// qualifiedOver is a request through a view that qualifies names, of two members.
+// qualifiedOver is a request through a view that qualifies names, with two members.
 func qualifiedOver(info apirequest.RequestInfo, path string, query url.Values) *exchange {
 	return &exchange{
 		request: &request{url: &url.URL{Path: path}, info: &info},
@@ -23,11 +23,11 @@ func qualifiedOver(info apirequest.RequestInfo, path string, query url.Values) *
 	}
 }
 
-func TestNamesOfAQualifiedViewGoToTheMemberThatTheySay(t *testing.T) {
+func TestExchange_QualifiedNamesGoToTheNamedMember(t *testing.T) {
 	const pods, inShop = "/api/v1/pods", "/api/v1/namespaces/shop/pods"
 	for name, c := range map[string]struct {
 		namespace, path, selector string
-		// want is the path, and the selector where there is one, that each member is asked.
+		// want is the path, and the selector if there is one, of the request to each member.
 		want map[string]string
 	}{
 		"all are asked for all": {
@@ -83,8 +83,8 @@ func TestNamesOfAQualifiedViewGoToTheMemberThatTheySay(t *testing.T) {
 	}
 }
 
-// k9s asks so before it shows a log, and client-go asks in protobuf.
-func TestWhetherOneObjectMayBeReadIsAskedOfItsMember(t *testing.T) {
+// k9s reviews access this way before it shows a log, and client-go sends the review as protobuf.
+func TestExchange_AccessReviewOfAQualifiedNameGoesToItsMember(t *testing.T) {
 	for name, c := range map[string]struct {
 		asked string
 		want  map[string]string
@@ -109,7 +109,7 @@ func TestWhetherOneObjectMayBeReadIsAskedOfItsMember(t *testing.T) {
 				}
 				got := map[string]string{}
 				for _, q := range questions {
-					// As an API server reads it, which is told the kind by nothing but the text.
+					// Decoded as an API server does, which finds the kind only in the body.
 					object, _, err := scheme.Codecs.UniversalDeserializer().Decode(q.body, nil, nil)
 					if err != nil {
 						t.Fatal(err)

@@ -28,45 +28,42 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 )
 
-// Gateway is the way into one member, as package clustergateway has it.
+// Gateway forwards to single members. Package clustergateway implements it.
 type Gateway interface {
 	// ServeMember forwards a request to a member as its caller.
 	ServeMember(w http.ResponseWriter, r *http.Request, view, member string, inner *url.URL)
 	// EnterUser counts a request of a user, once for all members.
 	EnterUser(user, view string, lasts bool) (leave func(), err error)
-	// Record keeps the record of a request for a view.
+	// Record records a request for a view.
 	Record(r *http.Request, view string, info *apirequest.RequestInfo, path string, code int, bytes int64, began time.Time)
 }
 
-// Inventory is the members of the hub.
+// Inventory lists the members of the hub.
 type Inventory interface {
 	// List returns all members in the order of their names.
 	List() ([]*clusterv1beta1.MemberCluster, string)
 }
 
-// Config is what a Handler needs. Those up to Serializer are required.
+// Config is what a Handler needs. The fields up to Serializer are required.
 type Config struct {
 	Gateway   Gateway
 	Inventory Inventory
 	Views     Views
-	// Authorizer is asked which members a caller may reach.
+	// Authorizer decides which members a caller may reach.
 	Authorizer authorizer.UnconditionalAuthorizer
-	// Serializer writes refusals in the form that the caller asked for.
+	// Serializer encodes refusals in the format that the caller asked for.
 	Serializer runtime.NegotiatedSerializer
-	// Parallel is how many members are asked at once for one request, by default
-	// DefaultParallel.
+	// Parallel is how many members are asked at once for one request, by default DefaultParallel.
 	Parallel int
-	// ReviewPeriod is how often it is asked again whether a watch may go on, by default
+	// ReviewPeriod is how often a watch's authorization and members are checked again, by default
 	// DefaultReviewPeriod.
 	ReviewPeriod time.Duration
-	// Remembered is how many bytes watches may remember of what they have sent, by default
-	// DefaultRemembered. Beyond it a member that leaves ends a watch, whose caller lists
-	// again.
+	// Remembered limits the bytes that watches use to remember what they have sent, by default
+	// DefaultRemembered. Beyond it, a member that leaves ends a watch, whose caller lists again.
 	Remembered int64
 }
 
-// Handler answers requests for views. It is behind authentication and authorization, and
-// in front of it is WithParsed.
+// Handler answers requests for views. Authentication, authorization and WithParsed run before it.
 type Handler struct {
 	gateway    Gateway
 	inventory  Inventory
@@ -78,12 +75,12 @@ type Handler struct {
 	reviewed   time.Duration
 	remembered budget
 	cursors    *cursors
-	// stopping is closed, once, when watches are to end.
+	// stopping is closed, once, when watches have to end.
 	stopping chan struct{}
 	stop     sync.Once
 }
 
-// New makes a Handler.
+// New returns a Handler with defaults for what the Config leaves out.
 func New(c Config) *Handler {
 	h := &Handler{
 		gateway: c.Gateway, inventory: c.Inventory, views: c.Views, authorizer: c.Authorizer, serializer: c.Serializer,
@@ -102,10 +99,10 @@ func New(c Config) *Handler {
 	return h
 }
 
-// Stop ends watches: their callers go on with another replica.
+// Stop ends watches: their callers resume at another replica.
 func (h *Handler) Stop() { h.stop.Do(func() { close(h.stopping) }) }
 
-// exchange is one request for a view under way.
+// exchange is one request for a view in flight.
 type exchange struct {
 	*request
 	view     *view
@@ -114,7 +111,7 @@ type exchange struct {
 	deadline time.Duration
 }
 
-// ServeHTTP answers a request for a view, or says why not.
+// ServeHTTP answers a request for a view, or refuses it with the reason.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p, ok := parsedFrom(r.Context())
 	if !ok || p.err != nil {
@@ -136,7 +133,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// admit says what is read of which members. Whoever has no right learns nothing of them.
+// admit decides which members are read. A caller without permission learns nothing about members.
 func (h *Handler) admit(r *http.Request, of *request) (x *exchange, leave func(), err error) {
 	caller, err := filters.GetAuthorizerAttributes(r.Context())
 	if err != nil {
@@ -173,7 +170,7 @@ func (h *Handler) admit(r *http.Request, of *request) (x *exchange, leave func()
 
 var viewResource = schema.GroupResource{Group: "cluster.core.oam.dev", Resource: "fleetviews/proxy"}
 
-// selfReviews are the questions of callers about themselves, which are POSTs.
+// selfReviews are callers' questions about themselves, which are POSTs.
 var selfReviews = []string{"selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"}
 
 func isSelfReview(info *apirequest.RequestInfo) bool {
@@ -181,7 +178,7 @@ func isSelfReview(info *apirequest.RequestInfo) bool {
 		(info.APIGroup == "authorization.k8s.io" || info.APIGroup == "authentication.k8s.io")
 }
 
-// writing are subresources that do something, whatever their method is.
+// writing are subresources that have effects, whatever their method is.
 var writing = []string{"exec", "attach", "portforward", "proxy"}
 
 func onlyReads(method string, of *request) error {
@@ -189,11 +186,11 @@ func onlyReads(method string, of *request) error {
 	if reads && !of.upgrade && !slices.Contains(writing, of.info.Subresource) {
 		return nil
 	}
-	return notHere(of.view, "a view of the fleet is read only")
+	return readOnly(of.view, "a view of the fleet is read only")
 }
 
-// notHere is a 405 that says how to reach one member.
-func notHere(view, why string) error {
+// readOnly is a 405 that says how to reach one member.
+func readOnly(view, why string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusMethodNotAllowed, Reason: metav1.StatusReasonMethodNotAllowed,
 		Message: why + ": reach one member for this, with the kubeconfig that `gateway kubeconfig MEMBER` prints " +
@@ -202,7 +199,7 @@ func notHere(view, why string) error {
 	}}
 }
 
-// answer sends the request where its kind is answered.
+// answer dispatches the request by its kind.
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, x *exchange) error {
 	info := x.info
 	switch {
@@ -222,14 +219,14 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, x *exchange) er
 
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if p, ok := parsedFrom(r.Context()); ok && p.request != nil && isDiscovery(p.request.url.Path) && apierrors.IsForbidden(err) {
-		// Clients begin with discovery, and tell of a refusal there only its plain text.
+		// Clients begin with discovery, and show only the plain text of a refusal there.
 		http.Error(w, err.Error(), http.StatusForbidden)
 		return
 	}
 	responsewriters.RespondWithError(w, r, err, h.serializer)
 }
 
-// setBody gives a request that the gateway made the body that a member gets.
+// setBody sets the body of a request that the gateway created.
 func setBody(r *http.Request, body []byte) {
 	r.Body, r.ContentLength, r.TransferEncoding = http.NoBody, 0, nil
 	if body != nil {

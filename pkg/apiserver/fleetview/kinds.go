@@ -12,12 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// readVerbs are what a view can do with a kind.
+// readVerbs are the verbs that a view supports.
 var readVerbs = []string{"get", "list", "watch"}
 
-// union is all kinds that a member has. Of the versions of a group the first is the one
-// that most members prefer; of a kind that members describe differently, the description
-// of the first member in the order of their names counts.
+// union is all kinds that any member has. Of the versions of a group, the most frequently preferred
+// one comes first. If members describe a kind differently, the description of the first member by
+// name counts.
 func union(all []*apidiscoveryv2.APIGroupDiscoveryList) []apidiscoveryv2.APIGroupDiscovery {
 	type group struct {
 		name      string
@@ -70,8 +70,8 @@ func sortVersions(versions []apidiscoveryv2.APIVersionDiscovery, preferred strin
 	})
 }
 
-// joined adds the kinds of a version to those that are known of it. Documents are shared,
-// so none is changed.
+// joined adds the kinds of a version to those already known. Documents are shared, so it copies
+// them.
 func joined(known *apidiscoveryv2.APIVersionDiscovery, more apidiscoveryv2.APIVersionDiscovery) *apidiscoveryv2.APIVersionDiscovery {
 	if known == nil {
 		known = &apidiscoveryv2.APIVersionDiscovery{Version: more.Version, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent}
@@ -105,8 +105,8 @@ func onlyRead(verbs []string) []string {
 	return kept
 }
 
-// legacyForm is what clients get that do not know the aggregated form; nil if there is no
-// such group or version.
+// legacyForm is the response for clients without aggregated discovery; nil if there is no such
+// group or version.
 func legacyForm(groups []apidiscoveryv2.APIGroupDiscovery, parts []string) any {
 	const core = "api"
 	if parts[0] == core && len(parts) == 1 {

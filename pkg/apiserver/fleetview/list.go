@@ -65,7 +65,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, x *exchange) erro
 	return h.splice(w, x, good)
 }
 
-// questions are what members are asked for a list.
+// questions returns the list requests to members.
 func (x *exchange) questions(header http.Header) ([]question, error) {
 	query := copied(x.query)
 	for _, key := range notPassed {
@@ -84,7 +84,7 @@ func (x *exchange) questions(header http.Header) ([]question, error) {
 	return all, nil
 }
 
-// what is what the request does, in the words of a sentence.
+// what describes the request in messages.
 func (x *exchange) what() string {
 	text := x.info.Verb + " " + x.info.Resource
 	if x.info.APIGroup != "" {
@@ -96,11 +96,10 @@ func (x *exchange) what() string {
 	return printable(text)
 }
 
-// gather waits until each member has sent its status line or is late, and returns the
-// replies with something in them. If there are none, the error says what the caller does
-// best to know.
-func (h *Handler) gather(ctx context.Context, f *fanout, x *exchange, questions []question) ([]*reply, *tally, error) {
-	t := &tally{asked: len(questions)}
+// gather waits until each member has sent its status line or is late, and returns the replies that
+// have something. If there are none, it returns the most useful error.
+func (h *Handler) gather(ctx context.Context, f *fanout, x *exchange, questions []question) ([]*reply, *missingMembers, error) {
+	t := &missingMembers{asked: len(questions)}
 	var good []*reply
 	for _, reply := range f.ask(ctx, questions) {
 		select {
@@ -121,8 +120,8 @@ func (h *Handler) gather(ctx context.Context, f *fanout, x *exchange, questions 
 	return nil, nil, x.none(t)
 }
 
-// none is the error of a request to which no member gave anything.
-func (x *exchange) none(t *tally) error {
+// none is the error if no member returned anything.
+func (x *exchange) none(t *missingMembers) error {
 	switch {
 	case t.failure != nil:
 		return &apierrors.StatusError{ErrStatus: *t.failure}
@@ -138,8 +137,8 @@ func (x *exchange) none(t *tally) error {
 	return apierrors.NewInternalError(errNobody)
 }
 
-// splice writes the items of replies, in the order of their members. A reply that breaks
-// off ends the answer with an error that every client sees: never silently short.
+// splice writes the items of replies, in the order of their members. A reply that breaks off ends
+// the response with an error that every client detects: it is never silently incomplete.
 func (h *Handler) splice(w http.ResponseWriter, x *exchange, replies []*reply) error {
 	out := splice.NewWriter(w, viewv1alpha1.LabelMember, x.view.qualified)
 	plainHeaders(w.Header())
@@ -161,7 +160,8 @@ func (h *Handler) splice(w http.ResponseWriter, x *exchange, replies []*reply) e
 	return nil
 }
 
-// plainHeaders are those of an answer in JSON. It is of its caller and of this moment.
+// plainHeaders sets the headers of a JSON response. It must not be cached, because it belongs to
+// its caller and to this moment.
 func plainHeaders(h http.Header) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-cache, private")

@@ -15,7 +15,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver/fleetview/splice"
 )
 
-// follow has a member followed from where the watch begins.
+// follow starts to follow a member from the watch's position.
 func (wa *watch) follow(ctx context.Context, q question) {
 	ctx, cancel := context.WithCancel(ctx)
 	version := wa.trail.at(q.member)
@@ -32,16 +32,15 @@ func (wa *watch) follow(ctx context.Context, q question) {
 	})
 }
 
-// forget gives back what was remembered.
+// forget releases the memory budget of the watch.
 func (wa *watch) forget() {
 	for _, f := range wa.followed {
 		f.memory.drop()
 	}
 }
 
-// check ends the watch if the caller may no longer use the view, and has it be of other
-// members if it is now: those that came are told with what they have, those that left take
-// it with them.
+// check ends the watch if the caller has lost the view, and updates its members. The objects of new
+// members are sent as ADDED, those of members that left as DELETED.
 func (wa *watch) check(ctx context.Context) ([]byte, error) {
 	decision, _, err := wa.h.authorizer.Authorize(ctx, wa.caller)
 	if err != nil {
@@ -66,11 +65,11 @@ func (wa *watch) check(ctx context.Context) ([]byte, error) {
 	if slices.Equal(members, wa.x.members) {
 		return nil, nil
 	}
-	return wa.become(ctx, members)
+	return wa.setMembers(ctx, members)
 }
 
-// become has the watch be of other members.
-func (wa *watch) become(ctx context.Context, members []string) ([]byte, error) {
+// setMembers replaces the members of the watch.
+func (wa *watch) setMembers(ctx context.Context, members []string) ([]byte, error) {
 	wa.x.members = members
 	questions, err := wa.x.questions(wa.header)
 	if err != nil {
@@ -91,7 +90,7 @@ func (wa *watch) become(ctx context.Context, members []string) ([]byte, error) {
 		}
 		lines = append(lines, gone...)
 	}
-	wa.trail.become(members)
+	wa.trail.setMembers(members)
 	for _, q := range questions {
 		if wa.followed[q.member] == nil {
 			wa.follow(ctx, q)
@@ -100,8 +99,8 @@ func (wa *watch) become(ctx context.Context, members []string) ([]byte, error) {
 	return append(lines, wa.beginning()...), nil
 }
 
-// leave ends the following of a member, and tells that what it had is gone. A watch that went
-// on where another ended does not know what that was: its caller lists again.
+// leave stops following a member and returns the DELETED events of its objects. A watch that was
+// resumed does not know them: its caller lists again.
 func (wa *watch) leave(ctx context.Context, f *follower) ([]byte, error) {
 	member := f.question.member
 	f.cancel()
@@ -125,7 +124,7 @@ func (wa *watch) leave(ctx context.Context, f *follower) ([]byte, error) {
 	return lines, err
 }
 
-// gone are the events that objects of a member are not there any more.
+// gone are the DELETED events for objects of a member.
 func (wa *watch) gone(f *follower, all []splice.Identity) ([]byte, error) {
 	slices.SortFunc(all, func(a, b splice.Identity) int { return strings.Compare(keyOf(a), keyOf(b)) })
 	var lines []byte

@@ -22,51 +22,51 @@ import (
 )
 
 const (
-	// firstWave is how many members are asked first for a page; twice as many each time
-	// that they had too little, or that one of them says nothing for slotFor.
+	// firstWave is how many members are asked first for a page. Twice as many are asked each time
+	// that they had too little, or that one of them is silent for slotFor.
 	firstWave = 4
-	// heldOfPage is how much of a page waits until all its members have answered: then
-	// its headers can say who has not.
+	// heldOfPage is how much of a page is buffered until all its members have answered. Until then,
+	// the headers can name the members that have not.
 	heldOfPage = 4 << 20
-	// heldOfMember is how much of a member's reply is read before it is known whether it
-	// has more than the page may.
+	// heldOfMember is how much of a member's reply is read before it is known whether it has more
+	// than fits the page.
 	heldOfMember = 1 << 20
 )
 
-// page is one page of a list. Members are read one after the other, in the order of their
-// names, and asked some at a time; what is behind the page is asked for again with the next.
+// page is one page of a list. Members are read one after the other in the order of their names, and
+// asked several at a time. Items beyond the page are requested again with the next page.
 type page struct {
 	h    *Handler
 	x    *exchange
 	ask  []question
 	out  *splice.Writer
 	held *heldWriter
-	t    tally
-	// read is up to where members were; nil if that got lost in a token.
+	t    missingMembers
+	// read is the version at which each member was read; nil if a token lost it.
 	read versions
-	// pending are the members that were asked and not read yet, from the next on; wave is
-	// how many are asked behind them.
+	// pending are the members that were asked and not read yet, starting with the next; wave is how
+	// many are asked after them.
 	fanout  *fanout
 	pending []pending
 	wave    int
-	// left is how many items the page may still have, next the member where it goes on,
-	// with the member's token.
+	// left is how many more items fit the page; next is the member where it continues, with the
+	// member's token.
 	left int64
 	next int
 	from string
-	// late is true if a member has to be told of in a header, and headers are out: the next
-	// page begins with it.
+	// late is true if a member needs a warning header and headers have been sent: the next page
+	// begins with it.
 	late bool
 }
 
-// pending is what a member was asked for a page, with the most that it was asked for.
+// pending is a request to a member for a page, and its limit.
 type pending struct {
 	reply    *reply
 	question question
 	limit    int64
 }
 
-// limitOf is how many items the caller wants at most; 0 is all.
+// limitOf is the maximum number of items that the caller wants; 0 is all.
 func limitOf(query url.Values) (int64, error) {
 	text := query.Get("limit")
 	if text == "" {
@@ -79,7 +79,7 @@ func limitOf(query url.Values) (int64, error) {
 	return limit, nil
 }
 
-// page answers with at most so many items.
+// page answers with at most limit items.
 func (h *Handler) page(w http.ResponseWriter, r *http.Request, x *exchange, questions []question, limit int64, begin *token) error {
 	held := &heldWriter{w: w}
 	p := &page{
@@ -90,7 +90,7 @@ func (h *Handler) page(w http.ResponseWriter, r *http.Request, x *exchange, ques
 	defer p.fanout.close()
 	held.before = func() { p.t.warn(w.Header(), x.deadline, x.what()) }
 	if begin != nil {
-		if err := p.goOn(begin); err != nil {
+		if err := p.resume(begin); err != nil {
 			return err
 		}
 	}
@@ -102,8 +102,8 @@ func (h *Handler) page(w http.ResponseWriter, r *http.Request, x *exchange, ques
 	return p.end()
 }
 
-// goOn begins where a token says.
-func (p *page) goOn(at *token) error {
+// resume begins where a token says.
+func (p *page) resume(at *token) error {
 	p.next, _ = slices.BinarySearchFunc(p.ask, at.Member, func(q question, member string) int {
 		return bytes.Compare([]byte(q.member), []byte(member))
 	})
@@ -126,8 +126,8 @@ func (p *page) goOn(at *token) error {
 	return nil
 }
 
-// broken ends a page that cannot be gone on with. What has begun to flow ends with an
-// error that every client sees.
+// broken ends a page that cannot be continued. A response that has begun ends with an error that
+// every client detects.
 func (p *page) broken(err error) error {
 	if p.held.flowing {
 		panic(http.ErrAbortHandler)
@@ -157,7 +157,7 @@ func (p *page) one(ctx context.Context) error {
 	return nil
 }
 
-// askMore asks a wave of members, behind those that were asked.
+// askMore asks a wave of members after those that were asked.
 func (p *page) askMore(ctx context.Context) {
 	begin := p.next + len(p.pending)
 	wave := p.ask[begin:min(begin+p.wave, len(p.ask))]
@@ -176,8 +176,8 @@ func (p *page) askMore(ctx context.Context) {
 	}
 }
 
-// await returns when a member has begun to answer. As long as it says nothing more and more
-// of the others are asked: many that are silent cost little more than one.
+// await returns when a member has begun to answer. While it is silent, more and more of the others
+// are asked, so that many silent members cost little more than one.
 func (p *page) await(ctx context.Context, of *reply) error {
 	for {
 		select {
@@ -191,7 +191,7 @@ func (p *page) await(ctx context.Context, of *reply) error {
 	}
 }
 
-// limited is the question for a part of a member's list.
+// limited is the request for a part of a member's list.
 func limited(q question, limit int64, from string) question {
 	query := q.url.Query()
 	query.Set("limit", strconv.FormatInt(limit, 10))
@@ -204,7 +204,7 @@ func limited(q question, limit int64, from string) question {
 	return q
 }
 
-// member adds what a member answered. It has more if the page, or the wave, ends within it.
+// member adds a member's reply. The member has more if the page, or the wave, ends within it.
 func (p *page) member(ctx context.Context, reply *reply, q question, limit int64) (more bool, err error) {
 	if err := p.await(ctx, reply); err != nil {
 		return false, err
@@ -249,9 +249,9 @@ func (p *page) member(ctx context.Context, reply *reply, q question, limit int64
 	return p.from != "", nil
 }
 
-// without notes a member that gave nothing. A token that it does not take any more is the
-// end of the list, as it is of one member's. One that gave a part with the page before, and
-// says nothing more, was not read: whoever watches then has to be told what it has.
+// without records a member that returned nothing. If the member rejects its token, the list ends,
+// as a single member's list does. A member that gave a part with the previous page and then fails
+// was not read: a later watch has to send its objects.
 func (p *page) without(reply *reply) error {
 	if p.from != "" {
 		delete(p.read, reply.member)
@@ -266,7 +266,7 @@ func (p *page) without(reply *reply) error {
 	return nil
 }
 
-// flow writes items as they come; there are not more than the page may have.
+// flow writes items as they come; there are never more than fit the page.
 func (p *page) flow(in *splice.Reader, marker *splice.Marker) error {
 	for {
 		item, err := in.Next()
@@ -311,7 +311,7 @@ func (p *page) whole(in *splice.Reader, marker *splice.Marker) (fits bool, err e
 	return true, nil
 }
 
-// end writes what the list says of itself, with where it goes on.
+// end writes the metadata of the list, with the token of the next page.
 func (p *page) end() error {
 	shape, err := p.out.Shape()
 	if err != nil {
@@ -337,16 +337,16 @@ func (p *page) end() error {
 	return p.held.release()
 }
 
-// heldWriter holds the beginning of an answer, so that its headers can be written last.
+// heldWriter buffers the beginning of a response, so that its headers can be written last.
 type heldWriter struct {
 	w      http.ResponseWriter
 	before func()
 	held   bytes.Buffer
-	// flowing is true once the headers are out.
+	// flowing is true once the headers have been sent.
 	flowing bool
 }
 
-// Write holds, up to a limit.
+// Write buffers up to a limit.
 func (h *heldWriter) Write(b []byte) (int, error) {
 	if h.flowing {
 		return h.w.Write(b)
@@ -361,7 +361,7 @@ func (h *heldWriter) Write(b []byte) (int, error) {
 	return h.w.Write(b)
 }
 
-// release lets flow what was held.
+// release sends what was buffered.
 func (h *heldWriter) release() error {
 	if h.flowing {
 		return nil

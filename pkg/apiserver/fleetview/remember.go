@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	// DefaultRemembered is how many bytes all watches of a gateway may remember of what
-	// they have sent: about 900,000 objects.
+	// DefaultRemembered is the memory, in bytes, of all watches of a gateway for what they have
+	// sent: about 900,000 objects.
 	DefaultRemembered = 128 << 20
-	// entryCost is what one object costs besides its name: its UID, and its place in a
-	// table that is half full.
+	// entryCost is the cost of one object besides its name: its UID, and its place in a map that is
+	// half full.
 	entryCost = 96
 )
 
-// budget bounds what watches remember.
+// budget limits the memory of watches.
 type budget struct {
 	limit int64
 	used  atomic.Int64
 }
 
-// take reports whether there is room for so many bytes, and takes them.
+// take reserves bytes if there is room, and reports whether there was.
 func (b *budget) take(bytes int64) bool {
 	if b.used.Add(bytes) <= b.limit {
 		return true
@@ -35,21 +35,20 @@ func (b *budget) take(bytes int64) bool {
 	return false
 }
 
-// memory is what a watch has sent of one member: so it can say which objects are gone when
-// the member is. It is of use only if it knows of all of them.
+// memory is what a watch has sent of one member, so that it can send DELETED events when the member
+// leaves. It is useful only if it is complete.
 type memory struct {
 	budget *budget
-	// whole is false once there was no room, or if the watch went on where another
-	// ended: what that has sent is not known.
+	// whole is false once there was no room, or if the watch was resumed: what its predecessor sent
+	// is not known.
 	whole bool
 	cost  int64
 	known map[string]remembered
-	// round counts how often the member was listed; what an earlier one had, and the last
-	// has not, is gone.
+	// round counts the lists of the member. Objects of an earlier round that the last list does not
+	// have are deleted.
 	round uint32
 }
 
-// remembered is one object.
 type remembered struct {
 	uid   [16]byte
 	round uint32
@@ -61,7 +60,7 @@ func newMemory(of *budget, whole bool) *memory {
 
 func keyOf(of splice.Identity) string { return of.Namespace + "/" + of.Name }
 
-// add notes that an object was sent, and reports whether it was sent before.
+// add records that an object was sent, and reports whether it was sent before.
 func (m *memory) add(of splice.Identity) (before bool) {
 	if !m.whole {
 		return false
@@ -79,7 +78,7 @@ func (m *memory) add(of splice.Identity) (before bool) {
 	return before
 }
 
-// remove notes that an object is gone.
+// remove records that an object was deleted.
 func (m *memory) remove(of splice.Identity) {
 	key := keyOf(of)
 	if _, ok := m.known[key]; !ok {
@@ -91,13 +90,13 @@ func (m *memory) remove(of splice.Identity) {
 	m.budget.used.Add(-cost)
 }
 
-// drop gives up: it is not known any more what was sent.
+// drop gives up: it is no longer known what was sent.
 func (m *memory) drop() {
 	m.budget.used.Add(-m.cost)
 	m.cost, m.known, m.whole = 0, map[string]remembered{}, false
 }
 
-// forget forgets objects, and returns them: all, or those that the last list has not had.
+// forget removes and returns objects: all, or those that are not in the last list.
 func (m *memory) forget(all bool) []splice.Identity {
 	var gone []splice.Identity
 	for key, of := range m.known {
@@ -113,7 +112,7 @@ func (m *memory) forget(all bool) []splice.Identity {
 	return gone
 }
 
-// binaryUID is a UID in half of its length; one that is written otherwise is left out.
+// binaryUID is a UID in half of its length; a UID in another format is left out.
 func binaryUID(text string) (uid [16]byte) {
 	if len(text) == 36 {
 		if digits, err := hex.DecodeString(strings.ReplaceAll(text, "-", "")); err == nil && len(digits) == len(uid) {

@@ -13,7 +13,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver/fleetview/splice"
 )
 
-func TestWhatIsRememberedIsBounded(t *testing.T) {
+func TestMemory_StaysWithinBudget(t *testing.T) {
 	of := func(n int) splice.Identity {
 		return splice.Identity{Namespace: "shop", Name: fmt.Sprint("pod-", n), UID: fmt.Sprintf("00000000-0000-0000-0000-%012d", n)}
 	}
@@ -41,8 +41,8 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 	}
 }
 
-// What is counted for an object is at least what it takes.
-func TestWhatIsRememberedCostsWhatIsCounted(t *testing.T) {
+// The counted cost of an object is at least its real memory.
+func TestMemory_CountsAtLeastTheRealCost(t *testing.T) {
 	const objects = 100_000
 	b := &budget{limit: 1 << 40}
 	var before, after runtime.MemStats

@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// maxRefusal is how much of a reply is kept that is an error.
+	// maxRefusal limits how much of an error reply is kept.
 	maxRefusal = 16 << 10
-	// slotFor is how long a member that says nothing may keep one of the places of those
-	// that are asked at once: others need not wait for the silent.
+	// slotFor is how long a silent member may keep its slot, so that others need not wait for it.
 	slotFor = 250 * time.Millisecond
-	// stalledAfter is for how long a reply may stop in the middle, or for the deadline if
-	// that is longer: what was begun is ended with an error then, so it is more.
+	// stalledAfter is how long a reply may stop in the middle; the deadline applies if that is
+	// longer. A stalled reply ends the response with an error, so it is more generous than the
+	// deadline.
 	stalledAfter = 10 * time.Second
-	// maxWait is how long all of a reply may be waited for, not counting the time in which
-	// nobody reads: as long as a short request may last.
+	// maxWait limits the total wait for a reply, without the time in which nobody reads. It equals
+	// the time limit of a short request.
 	maxWait = time.Minute
 )
 
@@ -36,9 +36,8 @@ var (
 	errClosed  = errors.New("nobody reads the reply any more")
 )
 
-// reply is what one member answers, as a response writer for the proxy and a response for
-// who reads it. Nothing of its body is held but what one write has: the proxy waits until
-// it is read.
+// reply is one member's reply: a response writer for the proxy and a response for its reader. It
+// buffers only one write: the proxy waits until that is read.
 type reply struct {
 	member string
 	header http.Header
@@ -46,21 +45,20 @@ type reply struct {
 	begun chan struct{}
 	body  *io.PipeReader
 	out   *io.PipeWriter
-	// idle is how long it may say nothing while somebody reads, 0 for ever; left how long
-	// in all.
+	// idle limits a pause while somebody reads, 0 is no limit; left is the remaining total wait.
 	idle, left time.Duration
-	// cancel ends the request; gone is closed once the proxy has left it.
+	// cancel ends the request; gone is closed once the proxy has finished it.
 	cancel context.CancelCauseFunc
 	gone   chan struct{}
 
 	// onBegin, if not nil, is called with the status line.
 	onBegin func()
 	once    sync.Once
-	// code and err are there once begun is closed.
+	// code and err are set once begun is closed.
 	code int
 	err  error
-	// refusal is the body of an error, which is whole once gone is closed; said what status
-	// has read in it.
+	// refusal is the body of an error, which is complete once gone is closed; said is the Status
+	// that was parsed from it.
 	refusal []byte
 	said    *metav1.Status
 }
@@ -79,21 +77,21 @@ func newReply(member string, idle time.Duration, cancel context.CancelCauseFunc)
 	return r
 }
 
-// Header is the header, which the proxy writes before the status line.
+// Header returns the header, which the proxy writes before the status line.
 func (r *reply) Header() http.Header { return r.header }
 
-// WriteHeader takes the status line. Informational ones are for nobody.
+// WriteHeader takes the status line. Informational ones are dropped.
 func (r *reply) WriteHeader(code int) {
 	if code >= http.StatusOK {
 		r.begin(code, nil)
 	}
 }
 
-// gives is true for a reply that has what was asked for, once it has begun.
+// gives is true for a successful reply, once it has begun.
 func (r *reply) gives() bool { return r.code == http.StatusOK || r.code == http.StatusCreated }
 
-// Write waits until somebody has read. What a refusal says is kept: others that are silent are
-// waited for longer than for its end.
+// Write waits until the data has been read. The body of a refusal is kept, because reading waits
+// for other, silent members longer than for its end.
 func (r *reply) Write(b []byte) (int, error) {
 	r.begin(http.StatusOK, nil)
 	if r.gives() {
@@ -108,7 +106,7 @@ func (r *reply) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Read reads the body. One that stops in the middle is broken off.
+// Read reads the body. It aborts a reply that stalls in the middle.
 func (r *reply) Read(b []byte) (int, error) {
 	if r.idle == 0 {
 		return r.body.Read(b)
@@ -121,12 +119,12 @@ func (r *reply) Read(b []byte) (int, error) {
 	n, err := r.body.Read(b)
 	r.left -= time.Since(began)
 	if !stalled.Stop() && errors.Is(err, io.ErrClosedPipe) {
-		err = errStalled // Both of its ends are closed by then, in any order.
+		err = errStalled // Both ends may be closed by then, in any order.
 	}
 	return n, err
 }
 
-// Flush has nothing to do: what is written has been read.
+// Flush does nothing, because Write returns only after the data was read.
 func (r *reply) Flush() {}
 
 func (r *reply) begin(code int, err error) {
@@ -139,23 +137,23 @@ func (r *reply) begin(code int, err error) {
 	})
 }
 
-// end is called when the proxy has left the request; err is what it ended with.
+// end is called when the proxy has finished the request; err is the error that ended it.
 func (r *reply) end(err error) {
 	r.begin(http.StatusBadGateway, err)
 	if err != nil {
-		r.refusal = nil // Half a sentence says nothing.
+		r.refusal = nil // A partial message is not shown.
 	}
 	_ = r.out.CloseWithError(err)
 	close(r.gone)
 }
 
-// close gives the reply up.
+// close aborts the reply.
 func (r *reply) close() {
 	r.cancel(errClosed)
 	_ = r.body.CloseWithError(errClosed)
 }
 
-// status is what a reply that is no success says, from its Status or from its text.
+// status is the error in an unsuccessful reply, from its Status or its text.
 func (r *reply) status() *metav1.Status {
 	if r.said == nil {
 		r.said = r.readStatus()

@@ -19,26 +19,27 @@ import (
 )
 
 const (
-	// PathPrefix begins the path of every request for a view; the view follows, then
-	// /proxy and the path on the members.
+	// PathPrefix begins the path of every request for a view; the view follows, then /proxy and the
+	// path on the members.
 	PathPrefix = "/apis/cluster.core.oam.dev/v1alpha1/fleetviews/"
 	// EndpointPrefix begins the same at the gateway's own endpoint, where no /proxy is needed.
 	EndpointPrefix = "/fleets/"
 )
 
-// request is one request for a view, read once from what the caller sent.
+// request is one request for a view, parsed once from the caller's request.
 type request struct {
-	// view is as it stands in the path, and as the hub authorizes it.
+	// view is the view as it is spelled in the path, and as the hub authorizes it.
 	view string
-	// url is the path and the query that members get, info what they understand of it.
+	// url is the path and the query that members get; info is how members parse it.
 	url  *url.URL
 	info *apirequest.RequestInfo
-	// upgrade is true if the caller wants to switch protocols, lasts if the request may.
+	// upgrade is true if the caller wants to switch protocols, lasts if the request is
+	// long-running.
 	upgrade, lasts bool
 }
 
-// parse returns nil without an error for a request that is for no view, and an error for
-// one that must be refused because two readers could understand its path differently.
+// parse returns nil without an error for a request that is not for a view. It returns an error if
+// two readers could understand the path differently.
 func parse(r *http.Request) (*request, error) {
 	rest, ok := strings.CutPrefix(r.URL.Path, PathPrefix)
 	if !ok {
@@ -58,7 +59,7 @@ func parse(r *http.Request) (*request, error) {
 	if plain, err := url.PathUnescape(rawView); err != nil || plain != view || !ok {
 		return nil, errors.New("the name of the view contains a separator")
 	}
-	// Of one member's request all is known that is to be known of this one.
+	// The parser of single members' requests finds everything that is needed here.
 	const of = clustergateway.ProxyPathPrefix + "member/proxy"
 	one, err := clustergateway.Parse(&http.Request{
 		Method: r.Method, Header: r.Header, URL: &url.URL{Path: of + inner, RawPath: of + rawInner, RawQuery: r.URL.RawQuery},
@@ -76,9 +77,9 @@ type parsed struct {
 	err     error
 }
 
-// WithParsed reads a request for a view before any other handler sees it and leaves the
-// result in its context. It refuses nothing: whoever the caller is must be known before it
-// is told anything. The path of the gateway's own endpoint becomes that of the hub first.
+// WithParsed parses a request for a view before any other handler sees it and stores the result in
+// its context. It refuses nothing, because an unauthenticated caller must not learn the reason. It
+// first translates a path of the gateway's own endpoint to the hub's path.
 func WithParsed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = behindEndpoint(r)
@@ -90,7 +91,7 @@ func WithParsed(next http.Handler) http.Handler {
 	})
 }
 
-// behindEndpoint is the request with the path that an endpoint's path means.
+// behindEndpoint returns the request with the hub's path for an endpoint's path.
 func behindEndpoint(r *http.Request) *http.Request {
 	if !strings.HasPrefix(r.URL.Path, EndpointPrefix) || !strings.HasPrefix(r.URL.EscapedPath(), EndpointPrefix) {
 		return r
@@ -115,15 +116,15 @@ func parsedFrom(ctx context.Context) (parsed, bool) {
 	return p, ok
 }
 
-// LongRunning says whether the request of that context is one for a view that may last. The
-// second result is false if it is for none.
+// LongRunning says whether the context's request is a long-running request for a view. isView is
+// false if it is not for a view.
 func LongRunning(ctx context.Context) (longRunning, isView bool) {
 	p, ok := parsedFrom(ctx)
 	return ok && p.request != nil && p.request.lasts, ok
 }
 
-// Handles is true for a request that the hub has authorized as one for the subresource
-// proxy of a view. What was authorized must be what was parsed.
+// Handles is true for a request that the hub has authorized for the subresource proxy of a view.
+// The authorized request must equal the parsed one.
 func Handles(r *http.Request) bool {
 	name, ok := clustergateway.ProxyOf(r, viewv1alpha1.Resource)
 	if !ok {

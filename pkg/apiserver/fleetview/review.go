@@ -16,15 +16,15 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
-// maxReview bounds a question, and an answer to it, in bytes.
+// maxReview limits a question, and an answer to it, in bytes.
 const maxReview = 1 << 20
 
-// answerLimits bound what comes of a small reply: three bytes can become a hundred. A user
+// answerLimits limit the decoded size of a small reply: three bytes can setMembers a hundred. A user
 // with a thousand rules gets 20,000 values.
 var answerLimits = untrusted.Limits{Bytes: maxReview, Values: 50_000, Depth: 20}
 
-// review answers what a caller asks about itself: who it is, and what it may do. It may do
-// something if a member lets it.
+// review answers callers' questions about themselves: who they are, and what they may do. An action
+// is allowed if any member allows it.
 func (h *Handler) review(w http.ResponseWriter, r *http.Request, x *exchange) error {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxReview+1))
 	if err != nil || len(body) > maxReview {
@@ -64,8 +64,8 @@ func (h *Handler) review(w http.ResponseWriter, r *http.Request, x *exchange) er
 	return ignoreGone(err)
 }
 
-// selfQuestions are what members are asked. What the caller may do with one object is, in a
-// view that qualifies names, a question for the member of that name, where it is another.
+// selfQuestions returns the requests to members. In a view that qualifies names, a question about
+// one object goes to the member in its name.
 func (x *exchange) selfQuestions(header http.Header, body []byte) ([]question, error) {
 	inner := *x.url
 	inner.RawQuery = x.query.Encode()
@@ -92,8 +92,8 @@ func (x *exchange) selfQuestions(header http.Header, body []byte) ([]question, e
 	return all, nil
 }
 
-// accessAsked is the question what the caller may do with one object of a qualified name, and
-// false if it is another question. What cannot be read is for members to refuse.
+// accessAsked returns the question about one object with a qualified name; ok is false for any
+// other question. Members refuse what cannot be decoded here.
 func (x *exchange) accessAsked(body []byte) (of authorizationv1.SelfSubjectAccessReview, aboutOne bool) {
 	if !x.view.qualified || x.info.Resource != "selfsubjectaccessreviews" {
 		return of, false
@@ -136,7 +136,7 @@ func mayDo(replies []*reply, asked int) (*authorizationv1.SelfSubjectAccessRevie
 	return answer, nil
 }
 
-// rulesOf are the rules of all members, each once.
+// rulesOf returns the rules of all members without duplicates.
 func rulesOf(replies []*reply, asked int) (*authorizationv1.SelfSubjectRulesReview, error) {
 	var answer *authorizationv1.SelfSubjectRulesReview
 	known := map[string]bool{}

@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// streamParameter is the query's: rows are wanted as they come.
+	// streamParameter is the query parameter that asks for rows in the order of their arrival.
 	streamParameter = "stream"
-	// flushAfter is how long rows that came may wait for more.
+	// flushAfter is how long arrived rows may wait for more.
 	flushAfter = 50 * time.Millisecond
 )
 
-// streamOf says whether rows are wanted as they come, and takes that out of the query.
+// streamOf says whether the caller wants a stream, and removes the parameter from the query.
 func (x *exchange) streamOf() (bool, error) {
 	text := x.query.Get(streamParameter)
 	x.query.Del(streamParameter)
@@ -40,29 +40,29 @@ func (x *exchange) streamOf() (bool, error) {
 	return streams, nil
 }
 
-// streamed is an answer whose rows are written in the order in which they come.
+// streamed is a response whose rows are written in the order of their arrival.
 type streamed struct {
 	w http.ResponseWriter
 	x *exchange
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the following fields
 	out     *splice.Writer
 	flushed time.Time
 	read    versions
-	tally   tally
-	// good counts members that gave a list.
+	missing missingMembers
+	// good counts members that returned a list.
 	good int
 	// broken is the first reply that broke off.
 	broken error
 }
 
-// stream answers with the items of all members as they come. Who is not in the answer is said
-// at its end: headers are out by then.
+// stream answers with the items of all members as they arrive. It names missing members at its end,
+// because the headers have been sent by then.
 func (h *Handler) stream(w http.ResponseWriter, r *http.Request, x *exchange, questions []question) error {
 	f := h.newFanout(r, x.request.view, x.deadline)
 	defer f.close()
 	s := &streamed{w: w, x: x, out: splice.NewWriter(w, viewv1alpha1.LabelMember, x.view.qualified), read: versions{}, flushed: time.Now()}
-	s.tally.asked = len(questions)
+	s.missing.asked = len(questions)
 	plainHeaders(w.Header())
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -84,9 +84,9 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, x *exchange, qu
 	case s.broken != nil:
 		panic(http.ErrAbortHandler)
 	case s.good == 0:
-		return x.none(&s.tally)
+		return x.none(&s.missing)
 	}
-	metadata := splice.Metadata{ResourceVersion: s.read.encode(x.members), Warnings: s.tally.warnings(x.deadline, x.what())}
+	metadata := splice.Metadata{ResourceVersion: s.read.encode(x.members), Warnings: s.missing.warnings(x.deadline, x.what())}
 	return ignoreGone(s.out.Close(metadata))
 }
 
@@ -98,7 +98,7 @@ func (s *streamed) breakOff(err error) {
 	}
 }
 
-// add writes what a member gives, in between what others give.
+// add writes a member's items, in between those of others.
 func (s *streamed) add(ctx context.Context, from *reply) error {
 	select {
 	case <-from.begun:
@@ -116,7 +116,7 @@ func (s *streamed) add(ctx context.Context, from *reply) error {
 	}
 	s.mu.Lock()
 	s.good++
-	s.tally.say(from.header)
+	s.missing.say(from.header)
 	marker, err := s.out.Marker(from.member, in)
 	s.mu.Unlock()
 	if err != nil {
@@ -159,15 +159,15 @@ func (s *streamed) item(marked []byte) error {
 	}
 	if now := time.Now(); s.out.Items > 0 && (marked == nil || now.Sub(s.flushed) > flushAfter) {
 		s.flushed = now
-		_ = http.NewResponseController(s.w).Flush() // Who cannot be flushed to gets it later.
+		_ = http.NewResponseController(s.w).Flush() // A writer that cannot flush sends it later.
 	}
 	return nil
 }
 
-// without notes a member that gave nothing.
+// without records a member that returned nothing.
 func (s *streamed) without(of *reply) {
 	of.status() // It is read before others have to wait.
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tally.without(of)
+	s.missing.without(of)
 }

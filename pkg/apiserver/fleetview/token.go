@@ -17,30 +17,30 @@ import (
 )
 
 const (
-	// maxToken bounds what a caller gives as a token, and what comes of a member's.
+	// maxToken limits the size of a caller's token and of a member's token.
 	maxToken = 16 << 10
-	// tokenVersion is of how a token is written.
+	// tokenVersion is the version of the token's format.
 	tokenVersion = 1
 )
 
-// token is where a list goes on: at a member, with what that member gave to go on with.
-// Members before it have been read to their end. It holds nothing that its holder may not
-// know, and gives no right: whoever changes one begins elsewhere in what they may read.
+// token says where a list continues: at a member, with that member's own token. All earlier members
+// have been read to their end. It contains nothing secret and grants nothing: a caller that changes
+// it only continues elsewhere in what it may read.
 type token struct {
 	Version int `json:"v"`
-	// Of is which list it is of.
+	// Of identifies the list.
 	Of []byte `json:"of"`
-	// Member is where to go on, Continue the member's own token; empty at its beginning.
+	// Member is where to continue, Continue the member's own token; empty at its beginning.
 	Member   string `json:"m"`
 	Continue string `json:"c,omitempty"`
-	// Shape is that of the pages before.
+	// Shape is that of the previous pages.
 	Shape splice.Shape `json:"s"`
-	// Read is up to where members were read, for who watches then; left out if it is too
+	// Read is the version at which each member was read, for a later watch; left out if it is too
 	// large.
 	Read string `json:"r,omitempty"`
 }
 
-// listKey tells one list from another: what members are asked, and through which view.
+// listKey identifies a list: the request to members, and the view.
 func (x *exchange) listKey() []byte {
 	query := url.Values{}
 	for key, values := range x.query {
@@ -68,7 +68,7 @@ func (t token) encode() (string, error) {
 	return base64.RawURLEncoding.EncodeToString(text), nil
 }
 
-// tokenOf reads the token that a request goes on with; nil if it begins.
+// tokenOf reads the token from which a request continues; nil if it starts a list.
 func (x *exchange) tokenOf() (*token, error) {
 	text := x.query.Get("continue")
 	if text == "" {
@@ -91,7 +91,7 @@ func (x *exchange) tokenOf() (*token, error) {
 	return &t, nil
 }
 
-// errExpired is of a token that leads nowhere any more.
+// errExpired is the error for a token that cannot be continued any more.
 func errExpired(member, why string) error {
 	return apierrors.NewResourceExpired("the list cannot go on at member \"" + member + "\", which " + why + ": begin it again")
 }

@@ -16,42 +16,42 @@ import (
 )
 
 const (
-	// versionPrefix begins the version of a fleet. A letter comes first: some clients read
-	// versions as numbers, and would compare what cannot be compared.
+	// versionPrefix begins the version of a fleet. It starts with a letter because some clients
+	// parse versions as numbers, and would compare what cannot be compared.
 	versionPrefix = "v1."
-	// maxVersion bounds what a caller gives as one; one of 1,000 members has about 8 KiB.
+	// maxVersion limits the size of a caller's version; one of 1,000 members has about 8 KiB.
 	maxVersion = 64 << 10
-	// namesHash is how many bytes say of which members a version is.
+	// namesHash is the number of bytes that identify the members of a version.
 	namesHash = 8
-	// midst stands for the version of a member of whose list a part was told: what is gone
-	// of that before it is listed again would be told nobody.
-	midst uint64 = math.MaxInt64
+	// midList stands for the version of a member whose list was partly sent. A watch cannot resume
+	// there, because deletions before the next list would not be reported.
+	midList uint64 = math.MaxInt64
 )
 
-// versions are up to where each member of a list or a watch was read; one that is missing
-// was not.
+// versions are the versions at which each member of a list or a watch was read. Missing members
+// were not read.
 type versions map[string]uint64
 
-// set notes a member's own version. Those that are no numbers are of servers that cannot
-// be gone on with.
+// set records a member's own version. A server whose versions are not numbers cannot be resumed
+// from.
 func (v versions) set(member, version string) {
 	if number, err := strconv.ParseUint(version, 10, 63); err == nil && number > 0 {
 		v[member] = number
 	}
 }
 
-// of is where a member can be watched from; empty if it has to be listed first.
+// of is the version from which a member can be watched; empty if it has to be listed first.
 func (v versions) of(member string) string {
-	if number, ok := v[member]; ok && number != midst {
+	if number, ok := v[member]; ok && number != midList {
 		return strconv.FormatUint(number, 10)
 	}
 	return ""
 }
 
-// complete is an error if nobody can go on from there.
+// complete is an error if no watch can resume from there.
 func (v versions) complete() error {
 	for member, number := range v {
-		if number == midst {
+		if number == midList {
 			return apierrors.NewResourceExpired(fmt.Sprintf("of member %q a part of what it has was told there: list again", member))
 		}
 	}
@@ -63,7 +63,7 @@ func hashOf(members []string) []byte {
 	return sum[:namesHash]
 }
 
-// encode is the versions of these members, in their order, as one. Any replica reads it.
+// encode encodes the versions of these members, in their order. Any replica can read the result.
 func (v versions) encode(members []string) string {
 	text := hashOf(members)
 	for _, member := range members {
@@ -72,8 +72,8 @@ func (v versions) encode(members []string) string {
 	return versionPrefix + base64.RawURLEncoding.EncodeToString(text)
 }
 
-// checkVersion refuses what is no version at all. A list is of now, and so not older than any
-// that there was: of this view, of one with other members, or of a member.
+// checkVersion refuses invalid versions. A list is current, and therefore not older than any valid
+// version: of this view, of one with other members, or of a member.
 func checkVersion(text string, members []string) error {
 	if _, err := strconv.ParseUint(text, 10, 64); err == nil || text == "" {
 		return nil
@@ -85,8 +85,8 @@ func checkVersion(text string, members []string) error {
 	return nil
 }
 
-// decodeVersions reads what encode wrote. What is none of a fleet's, such as the version of an
-// object, or is of other members, is 410: whoever has it lists again.
+// decodeVersions reads what encode wrote. A version that is not a fleet's, such as that of an
+// object, or that has other members, is 410: the client lists again.
 func decodeVersions(text string, members []string) (versions, error) {
 	encoded, ok := strings.CutPrefix(text, versionPrefix)
 	if !ok {

@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-func TestVersionsAreReadByAnyReplica(t *testing.T) {
+func TestVersions_AreReadableByAnyReplica(t *testing.T) {
 	var members []string
 	v := versions{}
 	for i := range 1000 {

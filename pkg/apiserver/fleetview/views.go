@@ -17,29 +17,29 @@ import (
 )
 
 const (
-	// selectorPrefix begins the name of a view that is a selector of labels, and of no
-	// object: no object's name has a colon.
+	// selectorPrefix begins the name of a view that is a label selector. No object's name contains
+	// a colon.
 	selectorPrefix = "labels:"
-	// qualifiedPrefix is the same of a view that qualifies names.
+	// qualifiedPrefix is the same for a view that qualifies names.
 	qualifiedPrefix = "qualified:"
 )
 
-// Views gives the FleetViews of the hub, from memory.
+// Views returns the FleetViews of the hub from memory.
 type Views interface {
 	// FleetView returns the view of that name. The error is NotFound if there is none, and any
-	// other of package apierrors if nobody knows.
+	// other of package apierrors if that is not known.
 	FleetView(ctx context.Context, name string) (*viewv1alpha1.FleetView, error)
 }
 
-// ViewsFunc is a function that gives FleetViews.
+// ViewsFunc adapts a function to Views.
 type ViewsFunc func(ctx context.Context, name string) (*viewv1alpha1.FleetView, error)
 
-// FleetView calls f.
+// FleetView implements Views.
 func (f ViewsFunc) FleetView(ctx context.Context, name string) (*viewv1alpha1.FleetView, error) {
 	return f(ctx, name)
 }
 
-// NoViews are those of a hub that has none.
+// NoViews is for a hub without FleetViews.
 var NoViews = ViewsFunc(func(_ context.Context, name string) (*viewv1alpha1.FleetView, error) { return nil, notFound(name) })
 
 func notFound(name string) error {
@@ -53,7 +53,7 @@ type view struct {
 	qualified bool
 }
 
-// viewOf is the view that a name in a path means.
+// viewOf resolves a name in a path.
 func (h *Handler) viewOf(ctx context.Context, name string) (*view, error) {
 	if name == viewv1alpha1.AllMembers {
 		return &view{name: name, selector: labels.Everything()}, nil
@@ -67,7 +67,7 @@ func (h *Handler) viewOf(ctx context.Context, name string) (*view, error) {
 	}
 	object, err := h.views.FleetView(ctx, name)
 	if apierrors.IsNotFound(err) {
-		return nil, notFound(name) // In words of one form, whoever looked.
+		return nil, notFound(name) // The same message for every implementation.
 	}
 	if err != nil {
 		return nil, err
@@ -89,7 +89,8 @@ func selecting(name string) (*view, error) {
 		if !ok {
 			continue
 		}
-		// A slash would end the name: in selectors there is no other colon.
+		// A slash would end the path segment, so a colon replaces it. Selectors contain no other
+		// colon.
 		selector, err := labels.Parse(strings.ReplaceAll(text, ":", "/"))
 		if err != nil {
 			return nil, fmt.Errorf("the view %q is no selector of labels (a colon stands for the slash of a key): %w", name, err)
@@ -99,7 +100,7 @@ func selecting(name string) (*view, error) {
 	return nil, nil
 }
 
-// ValidateName says what is wrong with the name of a view, before anybody is asked for it.
+// ValidateName checks the syntax of a view's name, without asking for the view.
 func ValidateName(name string) error {
 	if made, err := selecting(name); made != nil || err != nil {
 		if strings.Contains(name, "/") {
@@ -113,7 +114,7 @@ func ValidateName(name string) error {
 	return nil
 }
 
-// members are the names of the members of a view, in their order.
+// members are the sorted names of the members of a view.
 func (h *Handler) members(of *view) []string {
 	all, _ := h.inventory.List()
 	var names []string

@@ -18,36 +18,36 @@ import (
 )
 
 const (
-	// maxNamed is how many members a warning names; the others it counts.
+	// maxNamed is how many members a warning names; it counts the others.
 	maxNamed = 20
-	// maxText bounds a text of a member.
+	// maxText limits a text of a member.
 	maxText = 512
 )
 
-// tally is what became of the members of one request.
-type tally struct {
+// missingMembers collects which members of one request did not return objects, and why.
+type missingMembers struct {
 	asked int
-	// silent said nothing in time, unwell that they cannot answer now, refused that the
-	// caller may not, failing anything else.
-	silent, unwell, refused, failing []string
-	why                              string
-	// ailment, forbidden and failure are what the first of those said that said something,
-	// missing what the first did that has no such thing.
-	ailment, forbidden, failure, missing *metav1.Status
-	// said are the texts of members' own warnings, each once.
+	// silent did not answer in time, unavailable cannot answer now, refused denied the caller,
+	// failing had any other error.
+	silent, unavailable, refused, failing []string
+	why                                   string
+	// unavailableStatus, forbidden and failure are the first Status of each kind; missing is the
+	// first of a member without the kind.
+	unavailableStatus, forbidden, failure, missing *metav1.Status
+	// said are the members' own warnings without duplicates.
 	said []string
 }
 
 const (
-	// maxSaid is how many warnings of members are passed on, maxHeard how many are read of
-	// one member.
+	// maxSaid is how many warnings of members are passed on, maxHeard how many are read from one
+	// member.
 	maxSaid  = 8
 	maxHeard = 8
 )
 
-// say notes the warnings that a member sent itself: of a version that is to go, mostly, and
-// so the same for many.
-func (t *tally) say(of http.Header) {
+// say records a member's own warnings. Most are about deprecated versions, and therefore the same
+// for many members.
+func (t *missingMembers) say(of http.Header) {
 	values := of.Values("Warning")
 	warnings, _ := utilnet.ParseWarningHeaders(values[:min(len(values), maxHeard)])
 	for _, w := range warnings {
@@ -57,8 +57,8 @@ func (t *tally) say(of http.Header) {
 	}
 }
 
-// without notes a member that gave nothing.
-func (t *tally) without(of *reply) {
+// without records a member that returned nothing.
+func (t *missingMembers) without(of *reply) {
 	switch code := of.code; {
 	case errors.Is(of.err, errSilent):
 		t.silent = append(t.silent, of.member)
@@ -67,7 +67,7 @@ func (t *tally) without(of *reply) {
 	case code == http.StatusNotFound:
 		t.missing = first(t.missing, of)
 	case code >= 500 || code == http.StatusTooManyRequests:
-		t.unwell, t.ailment = append(t.unwell, of.member), first(t.ailment, of)
+		t.unavailable, t.unavailableStatus = append(t.unavailable, of.member), first(t.unavailableStatus, of)
 	default:
 		t.failing, t.failure = append(t.failing, of.member), first(t.failure, of)
 		t.why = t.failure.Message
@@ -81,25 +81,25 @@ func first(before *metav1.Status, of *reply) *metav1.Status {
 	return of.status()
 }
 
-// late notes a member whose list broke off.
-func (t *tally) late(member string) {
+// late records a member whose list broke off.
+func (t *missingMembers) late(member string) {
 	if !slices.Contains(t.unread(), member) {
 		t.silent = append(t.silent, member)
 	}
 }
 
-// unread are the members of which is not known what they have.
-func (t *tally) unread() []string { return slices.Concat(t.silent, t.unwell) }
+// unread are the members whose objects are not known.
+func (t *missingMembers) unread() []string { return slices.Concat(t.silent, t.unavailable) }
 
-// recovered takes back what was noted of a member that has answered by now.
-func (t *tally) recovered(member string) {
-	for _, of := range []*[]string{&t.silent, &t.unwell, &t.refused, &t.failing} {
+// recovered removes the records of a member that has answered by now.
+func (t *missingMembers) recovered(member string) {
+	for _, of := range []*[]string{&t.silent, &t.unavailable, &t.refused, &t.failing} {
 		*of = slices.DeleteFunc(*of, func(m string) bool { return m == member })
 	}
 }
 
-// warn says in headers what an answer does not hold.
-func (t *tally) warn(h http.Header, deadline time.Duration, what string) {
+// warn writes headers that say what a response lacks.
+func (t *missingMembers) warn(h http.Header, deadline time.Duration, what string) {
 	for _, text := range t.warnings(deadline, what) {
 		if header, err := utilnet.NewWarningHeader(299, "-", text); err == nil {
 			h.Add("Warning", header)
@@ -107,25 +107,25 @@ func (t *tally) warn(h http.Header, deadline time.Duration, what string) {
 	}
 }
 
-// warnings are what an answer does not hold, and what members had to say, as sentences.
-func (t *tally) warnings(deadline time.Duration, what string) []string {
+// warnings are sentences that say what a response lacks, and the members' own warnings.
+func (t *missingMembers) warnings(deadline time.Duration, what string) []string {
 	all := t.unanswered(deadline)
 	all = t.count(all, t.refused, "do not let you "+what)
 	all = t.count(all, t.failing, "failed ("+t.why+")")
 	return append(all, t.said...)
 }
 
-// unanswered are the sentences about those of which is not known what they have.
-func (t *tally) unanswered(deadline time.Duration) []string {
+// unanswered are the sentences about members whose objects are not known.
+func (t *missingMembers) unanswered(deadline time.Duration) []string {
 	all := t.count(nil, t.silent, fmt.Sprintf("did not answer within %v", deadline))
-	if t.ailment == nil {
+	if t.unavailableStatus == nil {
 		return all
 	}
-	return t.count(all, t.unwell, fmt.Sprintf("could not answer (%d, %s)", t.ailment.Code, t.ailment.Message))
+	return t.count(all, t.unavailable, fmt.Sprintf("could not answer (%d, %s)", t.unavailableStatus.Code, t.unavailableStatus.Message))
 }
 
 // count appends a sentence about members, if there are any.
-func (t *tally) count(all, members []string, text string) []string {
+func (t *missingMembers) count(all, members []string, text string) []string {
 	if len(members) == 0 {
 		return all
 	}
@@ -140,5 +140,5 @@ func named(members []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(members[:maxNamed], ", "), len(members)-maxNamed)
 }
 
-// printable makes a text of a member fit for a header.
+// printable makes a member's text safe for a header.
 func printable(s string) string { return clustergateway.Printable(s, maxText) }

@@ -24,14 +24,13 @@ import (
 )
 
 const (
-	// watchFor is how long a watch lasts that does not say.
+	// watchFor is the duration of a watch without a timeout.
 	watchFor = 30 * time.Minute
-	// quiet is after how long without an event a bookmark tells where the watch is, busy
-	// after how long with events all the time.
+	// quiet is the time without events after which a bookmark is sent; busy is the interval of
+	// bookmarks while events never stop.
 	quiet = time.Second
 	busy  = time.Minute
-	// DefaultReviewPeriod is how often it is asked whether a watched view has the same
-	// members, and the caller the right to it.
+	// DefaultReviewPeriod is how often a watch's members and authorization are checked again.
 	DefaultReviewPeriod = 10 * time.Second
 )
 
@@ -44,16 +43,16 @@ type watch struct {
 	header http.Header
 	out    http.ResponseWriter
 	events chan told
-	// lines makes events of members lines of the watch.
+	// lines encodes events of members as lines of the watch.
 	lines *splice.Events
-	// followed are the members of now.
+	// followed are the current members.
 	followed map[string]*follower
 	outcomes map[string]*reply
-	tally    tally
-	// trail is where the watch is.
+	missing  missingMembers
+	// trail is the position of the watch.
 	trail *trail
 	watchOptions
-	// listing is how many members' first lists are under way, kind and apiVersion those of
+	// listing is how many members' first lists are in progress, kind and apiVersion are those of
 	// the objects.
 	listing          int
 	kind, apiVersion string
@@ -61,36 +60,35 @@ type watch struct {
 	marked time.Time
 }
 
-// watchOptions are what a caller says of a watch.
+// watchOptions are a caller's options for a watch.
 type watchOptions struct {
-	// from is where it begins; empty is at what is there.
+	// from is where it begins; empty begins with the present objects.
 	from      versions
 	lasts     time.Duration
 	bookmarks bool
-	// initial asks for a bookmark that says that all that was there has been sent.
+	// initial asks for a bookmark after all present objects have been sent.
 	initial bool
 }
 
-// told is what a follower tells the one who writes.
+// told is a message from a follower to the writer.
 type told struct {
 	by *follower
-	// began is how the member answered first, and its first success if that was none. It is
-	// told before anything else that the member says.
+	// began is the member's first reply, and its first success if the first failed. It is sent
+	// before anything else of the member.
 	began *reply
 	// event is passed on.
 	event *splice.Event
-	// version is where the member is now; empty if that is not known.
+	// version is the member's current version; empty if it is not known.
 	version          string
 	kind, apiVersion string
-	// listing is 1 when a list begins, and -1 when it ends; listed is true if it came to
-	// its end.
+	// listing is 1 when a list begins, and -1 when it ends; listed is true if it was complete.
 	listing int
 	listed  bool
-	// compacted is that the member does not know where the watch is.
+	// compacted is true if the member has compacted the watch's position.
 	compacted bool
 }
 
-// watch answers with the events of all members, as they come.
+// watch answers with the events of all members, as they arrive.
 func (h *Handler) watch(w http.ResponseWriter, r *http.Request, x *exchange) error {
 	header, err := askedHeader(r)
 	if err != nil {
@@ -128,7 +126,7 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request, x *exchange) err
 	return wa.write(ctx, r.Context())
 }
 
-// watchOptions reads what the caller says, and takes it out of the query.
+// watchOptions reads the caller's options, and removes them from the query.
 func (x *exchange) watchOptions(header http.Header, given *cursors) (watchOptions, error) {
 	o := watchOptions{from: versions{}, lasts: watchFor, bookmarks: x.query.Get("allowWatchBookmarks") == "true"}
 	if text := x.query.Get("timeoutSeconds"); text != "" {
@@ -152,7 +150,7 @@ func (x *exchange) watchOptions(header http.Header, given *cursors) (watchOption
 	case sends == "true" && wantsTable(header):
 		return o, invalidWatch("sendInitialEvents: Forbidden: a table says nowhere that its beginning is complete: list first")
 	case sends == "true":
-		// Members are read as they are now: older than any version they are not.
+		// Members are read at their current version, which is not older than any given one.
 		o.initial = o.bookmarks
 		return o, nil
 	case sends == "false" && (version == "" || version == "0"):
@@ -165,7 +163,7 @@ func (x *exchange) watchOptions(header http.Header, given *cursors) (watchOption
 	return o, err
 }
 
-// invalidWatch is what a watch-list is refused with: clients list and watch then.
+// invalidWatch refuses a watch-list; clients then list and watch.
 func invalidWatch(why string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
@@ -173,8 +171,8 @@ func invalidWatch(why string) error {
 	}}
 }
 
-// begin returns once a member has something to tell, so that the others' rows need not wait
-// for the silent; an error is that nobody has.
+// begin returns once a member has something to send, so that its rows need not wait for silent
+// members. It fails if no member has.
 func (wa *watch) begin(ctx context.Context) error {
 	for len(wa.outcomes) < len(wa.followed) {
 		select {
@@ -183,7 +181,7 @@ func (wa *watch) begin(ctx context.Context) error {
 				return errExpired(event.by.question.member, "has compacted what it would go on with")
 			}
 			if wa.began(event) {
-				wa.tally.warn(wa.out.Header(), wa.x.deadline, wa.x.what())
+				wa.missing.warn(wa.out.Header(), wa.x.deadline, wa.x.what())
 				plainHeaders(wa.out.Header())
 				wa.out.WriteHeader(http.StatusOK)
 				return nil
@@ -192,11 +190,11 @@ func (wa *watch) begin(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
-	return wa.x.none(&wa.tally)
+	return wa.x.none(&wa.missing)
 }
 
-// began notes how a member answered first, or that it does by now, and reports whether it has
-// something to tell.
+// began records a member's first reply or first success, and reports whether it has something to
+// send.
 func (wa *watch) began(event told) bool {
 	of := event.began
 	if of == nil {
@@ -204,18 +202,19 @@ func (wa *watch) began(event told) bool {
 	}
 	member := event.by.question.member
 	wa.outcomes[member] = of
-	wa.tally.asked = len(wa.followed)
+	wa.missing.asked = len(wa.followed)
 	if of.code != http.StatusOK || of.err != nil {
-		wa.tally.without(of)
+		wa.missing.without(of)
 		return false
 	}
-	wa.tally.recovered(member)
-	wa.tally.say(of.header)
+	wa.missing.recovered(member)
+	wa.missing.say(of.header)
 	return true
 }
 
-// write passes events on until the watch ends. It is the only one that writes. Whoever is
-// still there when its time is over, or when the gateway stops, is told where to go on.
+// write passes events on until the watch ends. Only it writes. A caller that is still connected
+// when the watch's time is over, or when the gateway stops, gets a last bookmark from which it can
+// resume.
 func (wa *watch) write(ctx, caller context.Context) error {
 	wa.flush()
 	calm, check := time.NewTimer(quiet), time.NewTicker(wa.h.reviewed)
@@ -264,7 +263,7 @@ func (wa *watch) write(ctx, caller context.Context) error {
 
 func (wa *watch) flush() { _ = http.NewResponseController(wa.out).Flush() }
 
-// take is the lines of what a member tells, and notes where it is.
+// take encodes a follower's message as lines, and records the member's position.
 func (wa *watch) take(event told) (lines []byte, err error) {
 	by := event.by
 	if event.compacted && !by.memory.whole {
@@ -282,7 +281,7 @@ func (wa *watch) take(event told) (lines []byte, err error) {
 	case event.listing < 0:
 		by.listing, by.tried = false, true
 		if !event.listed {
-			wa.tally.late(by.question.member)
+			wa.missing.late(by.question.member)
 		}
 		if !event.listed && !by.memory.whole {
 			return nil, errExpired(by.question.member, "has broken off, and of which is not known what it had")
@@ -307,7 +306,7 @@ func (wa *watch) take(event told) (lines []byte, err error) {
 	return lines, nil
 }
 
-// line is an event as it is passed on. What is listed again was sent before.
+// line encodes an event. An object that is listed again was already sent.
 func (wa *watch) line(by *follower, event *splice.Event, version string) ([]byte, error) {
 	if event.Type == "DELETED" {
 		by.memory.remove(event.Identity)
@@ -317,8 +316,8 @@ func (wa *watch) line(by *follower, event *splice.Event, version string) ([]byte
 	return by.out.Event(*event, wa.trail.step(by.question.member, version))
 }
 
-// beginning is the bookmark that says that all that was there has been sent, once every
-// member was listed that answered.
+// beginning is the bookmark that says that all present objects have been sent. It is sent once
+// every member that answered has been listed.
 func (wa *watch) beginning() []byte {
 	if !wa.initial || len(wa.outcomes) < len(wa.followed) || wa.listing > 0 {
 		return nil
@@ -333,7 +332,8 @@ func (wa *watch) beginning() []byte {
 	return line
 }
 
-// bookmark tells where the watch is, with all members, to who wants to go on from there.
+// bookmark carries the position of the watch, with all members, for a caller that wants to resume
+// there.
 func (wa *watch) bookmark() []byte {
 	if wa.initial || wa.listing > 0 {
 		return nil
@@ -341,7 +341,8 @@ func (wa *watch) bookmark() []byte {
 	return wa.mark(nil)
 }
 
-// mark is a bookmark. It names members that have said nothing yet: no header can any more.
+// mark is a bookmark. It names members that have not answered yet, because headers can no longer do
+// so.
 func (wa *watch) mark(annotations map[string]string) []byte {
 	if !wa.bookmarks || wa.kind == "" || wa.kind == "Table" {
 		return nil
@@ -360,10 +361,10 @@ func (wa *watch) mark(annotations map[string]string) []byte {
 	return event("BOOKMARK", map[string]any{"kind": wa.kind, "apiVersion": wa.apiVersion, "metadata": metadata})
 }
 
-// late are the members of which nothing was read yet.
+// late are the members that were not read yet.
 func (wa *watch) late() []string {
 	var late []string
-	for _, member := range wa.tally.unread() {
+	for _, member := range wa.missing.unread() {
 		if wa.followed[member] != nil && wa.trail.at(member) == "" {
 			late = append(late, member)
 		}

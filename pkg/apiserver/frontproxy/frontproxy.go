@@ -1,12 +1,11 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package frontproxy knows the hub's API server by what it publishes for aggregated
-// servers in ConfigMap kube-system/extension-apiserver-authentication: the CA of the
-// client certificate that it shows when it passes a request on, the headers in
-// which it says whose request that is, and the CA of its own users' certificates. Every
-// hub with an aggregation layer has it, managed ones too, and nobody but its API servers
-// has the front proxy's certificate.
+// Package frontproxy identifies the hub's API server by the ConfigMap that it publishes for
+// aggregated servers, kube-system/extension-apiserver-authentication. The ConfigMap has the CA of
+// the client certificate with which the hub forwards requests, the headers that name the original
+// caller, and the CA of the hub's client certificates. Every hub with an aggregation layer has it,
+// including managed ones. Only the hub's API servers hold the front proxy's certificate.
 package frontproxy
 
 import (
@@ -24,8 +23,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Where the hub's API server publishes how it identifies itself and its callers
-// to aggregated servers.
+// Where the hub's API server publishes how aggregated servers identify it and its callers.
 const (
 	Namespace = "kube-system"
 	ConfigMap = "extension-apiserver-authentication"
@@ -36,22 +34,20 @@ const (
 	frontProxyCAKey = "requestheader-client-ca-file"
 )
 
-// Published is what the hub says to aggregated servers. Both CAs are
-// dynamiccertificates.ControllerRunners too: whoever runs them follows them, and the
-// headers, as they change.
+// Published holds what the hub publishes for aggregated servers. Both CAs are also
+// dynamiccertificates.ControllerRunners: running them follows changes of the CAs and the headers.
 type Published struct {
-	// FrontProxy is how the hub's API server proves itself.
+	// FrontProxy identifies the hub's API server.
 	FrontProxy *authenticatorfactory.RequestHeaderConfig
-	// ClientCA signs the certificates of the hub's users.
+	// ClientCA signs the client certificates of the hub's users.
 	ClientCA dynamiccertificates.CAContentProvider
-	// noClientCA is true where the hub's users have no certificates.
+	// noClientCA is true if the hub has no client certificates.
 	noClientCA bool
 }
 
-// Read returns what the hub publishes now: what it has published before counts from the
-// beginning, so that nobody is taken for a stranger meanwhile. A hub that has published
-// nothing yet is followed until it does. The error names the Role that the gateway needs
-// to read it.
+// Read returns the hub's published data. It waits for the first read, so that no caller is refused
+// because the data has not been loaded. If the hub has not published anything yet, Read follows the
+// ConfigMap until it does. The error names the Role that the gateway needs.
 func Read(ctx context.Context, hub kubernetes.Interface) (*Published, error) {
 	published, err := read(ctx, hub)
 	if err != nil {
@@ -79,7 +75,7 @@ func read(ctx context.Context, hub kubernetes.Interface) (*Published, error) {
 	if err != nil {
 		return nil, err
 	}
-	// One value that is both, so that whoever runs the CA runs the headers too.
+	// One value implements both, so running the CA also runs the headers.
 	proxy := &options.DynamicRequestHeaderController{
 		ConfigMapCAController: proxyCA,
 		RequestHeaderAuthRequestController: headerrequest.NewRequestHeaderAuthRequestController(
@@ -112,8 +108,8 @@ func follow(purpose, key string, hub kubernetes.Interface) (*dynamiccertificates
 	return dynamiccertificates.NewDynamicCAFromConfigMapController(purpose, Namespace, ConfigMap, key, hub)
 }
 
-// Known fails, with what is missing, until the hub has said by what its API servers and
-// users are known. Until then everybody who comes looks like a stranger.
+// Known returns an error that names what is missing until the hub has published its CAs and
+// headers. Until then no caller can be authenticated.
 func (p *Published) Known() error {
 	_, apiServers := p.FrontProxy.CAContentProvider.VerifyOptions()
 	if !apiServers || len(p.FrontProxy.UsernameHeaders.Value()) == 0 {
@@ -125,14 +121,13 @@ func (p *Published) Known() error {
 	return nil
 }
 
-// A follower follows a CA while it runs.
 type follower interface {
 	dynamiccertificates.CAContentProvider
 	dynamiccertificates.ControllerRunner
 }
 
-// begun is a follower that has its first CA before it runs: by itself it has none until
-// it has listed ConfigMaps, which takes as long as a busy hub lets it.
+// begun is a follower that starts with the CA that was read first. A follower alone has none until
+// it has listed ConfigMaps, which takes long on a busy hub.
 type begun struct {
 	follower
 	first dynamiccertificates.CAContentProvider
@@ -159,5 +154,5 @@ func (b begun) current() dynamiccertificates.CAContentProvider {
 // CurrentCABundleContent returns the CA in PEM.
 func (b begun) CurrentCABundleContent() []byte { return b.current().CurrentCABundleContent() }
 
-// VerifyOptions verifies by the CA.
+// VerifyOptions returns the options that verify certificates by the CA.
 func (b begun) VerifyOptions() (x509.VerifyOptions, bool) { return b.current().VerifyOptions() }

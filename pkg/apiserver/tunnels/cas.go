@@ -11,12 +11,12 @@ import (
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 )
 
-// CAs are those of a PEM file, followed as it changes while Run runs.
+// CAs holds the CAs of a PEM file. While Run runs, it follows changes of the file.
 type CAs struct {
 	file *dynamiccertificates.DynamicFileCAContent
 }
 
-// FollowCAs reads the file. The purpose names it in messages: it is the flag that gave it.
+// FollowCAs reads the file. The purpose appears in messages: it is the flag that names the file.
 func FollowCAs(purpose, path string) (*CAs, error) {
 	file, err := dynamiccertificates.NewDynamicCAContentFromFile(purpose, path)
 	if err != nil {
@@ -25,7 +25,7 @@ func FollowCAs(purpose, path string) (*CAs, error) {
 	return &CAs{file: file}, nil
 }
 
-// Run follows the file until the context ends. What cannot be read leaves the CAs as they were.
+// Run follows the file until the context ends. If the file cannot be read, the previous CAs remain.
 func (c *CAs) Run(ctx context.Context) error {
 	c.file.Run(ctx, 1)
 	return nil

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestABundleWithoutACertificateIsAnError(t *testing.T) {
+func TestFollowCAs_FailsForBundleWithoutCertificate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ca.pem")
 	if err := os.WriteFile(path, []byte("nothing"), 0o600); err != nil {
 		t.Fatal(err)

@@ -17,11 +17,11 @@ import (
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 )
 
-// Dials asks the hub who may dial through a member's tunnel: create on tunnels/dial of that
-// name. Its answers are believed for ten seconds.
+// Dials asks the hub who may dial through a member's tunnel: the right is create on tunnels/dial
+// with the member's name. Decisions are cached for ten seconds.
 type Dials struct{ reviews authorizer.Authorizer }
 
-// NewDials returns Dials that have asked nothing yet.
+// NewDials returns Dials with an empty cache.
 func NewDials(hub authorizationclient.AuthorizationV1Interface) (*Dials, error) {
 	reviews, err := authorizerfactory.DelegatingAuthorizerConfig{
 		SubjectAccessReviewClient: hub,
@@ -35,14 +35,14 @@ func NewDials(hub authorizationclient.AuthorizationV1Interface) (*Dials, error) 
 	return &Dials{reviews: reviews}, nil
 }
 
-// Allowed is true if a user with these groups may dial through the member's tunnel. An error
-// means that the hub did not say.
+// Allowed is true if a user with these groups may dial through the member's tunnel. An error means
+// that the hub did not decide.
 func (d *Dials) Allowed(ctx context.Context, name string, groups []string, member string) (bool, error) {
 	decision, _, err := d.reviews.Authorize(ctx, dialOf(name, groups, member))
 	return decision == authorizer.DecisionAllow, err
 }
 
-// dialOf is the right that a client needs.
+// dialOf describes the required permission.
 func dialOf(name string, groups []string, member string) authorizer.Attributes {
 	return authorizer.AttributesRecord{
 		User:            &user.DefaultInfo{Name: name, Groups: append(slices.Clone(groups), user.AllAuthenticated)},

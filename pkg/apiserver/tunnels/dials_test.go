@@ -10,7 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-func TestARightToDialIsAskedForByMember(t *testing.T) {
+func TestDials_ReviewsCreateOnDialOfTheMember(t *testing.T) {
 	attributes := dialOf("u", []string{"g"}, "m").(authorizer.AttributesRecord)
 	got := []string{attributes.Verb, attributes.APIGroup, attributes.Resource, attributes.Subresource, attributes.Name, attributes.User.GetName()}
 	if diff := cmp.Diff([]string{"create", "tunnel.fleetgate.io", "tunnels", "dial", "m", "u"}, got); diff != "" {

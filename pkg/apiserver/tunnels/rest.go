@@ -28,7 +28,7 @@ var (
 	_ rest.Connecter            = (*proxyREST)(nil)
 )
 
-// Storage returns what serves each resource of the group.
+// Storage returns the storage of each resource of the group.
 func (h *Handler) Storage() map[string]rest.Storage {
 	return map[string]rest.Storage{
 		tunnelv1alpha1.Resource: &tunnelREST{
@@ -45,19 +45,15 @@ type tunnelREST struct {
 	config Config
 }
 
-// New returns an empty Tunnel.
 func (r *tunnelREST) New() runtime.Object { return &tunnelv1alpha1.Tunnel{} }
 
-// NewList returns an empty list.
 func (r *tunnelREST) NewList() runtime.Object { return &tunnelv1alpha1.TunnelList{} }
 
-// Destroy does nothing.
 func (r *tunnelREST) Destroy() {}
 
-// NamespaceScoped is false: members belong to the whole hub.
+// NamespaceScoped is false, because members belong to the whole hub.
 func (r *tunnelREST) NamespaceScoped() bool { return false }
 
-// GetSingularName returns the name for one.
 func (r *tunnelREST) GetSingularName() string { return "tunnel" }
 
 // Get returns one member's tunnel.
@@ -69,7 +65,6 @@ func (r *tunnelREST) Get(_ context.Context, name string, _ *metav1.GetOptions) (
 	return r.view(member), nil
 }
 
-// List returns the tunnels of the members that the selectors match.
 func (r *tunnelREST) List(_ context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
 	byLabel, byField := labels.Everything(), fields.Everything()
 	if options != nil && options.LabelSelector != nil {
@@ -104,25 +99,23 @@ func (r *tunnelREST) view(member *clusterv1beta1.MemberCluster) *tunnelv1alpha1.
 	}
 }
 
-// proxyREST makes the subresource known to discovery and OpenAPI. The server
-// hands requests for it to Handler before they get here.
+// proxyREST publishes the subresource in discovery and OpenAPI. Handler takes its requests before
+// they get here.
 type proxyREST struct{}
 
-// New returns an empty set of options.
 func (r *proxyREST) New() runtime.Object { return &tunnelv1alpha1.TunnelProxyOptions{} }
 
-// Destroy does nothing.
 func (r *proxyREST) Destroy() {}
 
-// ConnectMethods is POST, as the right to open a tunnel is create.
+// ConnectMethods is POST only, because the permission to open a tunnel is create.
 func (r *proxyREST) ConnectMethods() []string { return []string{http.MethodPost} }
 
-// NewConnectOptions returns the options, of which path is the rest of the path.
+// NewConnectOptions returns the options; their path is the rest of the URL path.
 func (r *proxyREST) NewConnectOptions() (runtime.Object, bool, string) {
 	return &tunnelv1alpha1.TunnelProxyOptions{}, true, "path"
 }
 
-// Connect refuses what Handler did not recognise.
+// Connect refuses requests that Handler did not recognise.
 func (r *proxyREST) Connect(context.Context, string, runtime.Object, rest.Responder) (http.Handler, error) {
 	return nil, apierrors.NewBadRequest("not a request to open a tunnel")
 }

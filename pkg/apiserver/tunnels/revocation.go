@@ -20,18 +20,17 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// believed is how long the hub's API server may still take a revoked token for good: it
-// remembers its answers for ten seconds. Who came back in between goes too.
+// believed is how long the hub's API server may still accept a revoked token, because it caches
+// token reviews for ten seconds. Agents that reconnected in that time are disconnected too.
 const believed = 15 * time.Second
 
-// Revocation ends the tunnels of a member whose agent's identity was taken away. The
-// hub authenticates an agent when it connects and never again, but deleting the
-// agent's account, or the Secret to which its tokens are bound, is meant to end what
-// they opened. Only metadata of objects of these two names is read.
+// Revocation disconnects a member when its agent's identity is deleted. The hub authenticates an
+// agent only when it connects. Deleting the agent's account, or the Secret to which its tokens are
+// bound, must therefore end its open tunnels too. Revocation reads only the metadata of objects
+// with these two names.
 type Revocation struct {
 	Client metadata.Interface
-	// Disconnect ends the tunnels of a member; one without is no matter. It must not
-	// block.
+	// Disconnect ends the tunnels of a member, if there are any. It must not block.
 	Disconnect func(member string)
 }
 
@@ -59,8 +58,8 @@ func (r *Revocation) Run(ctx context.Context) error {
 	return nil
 }
 
-// handler sees deletions, and, after a gap in the watch, that another object has the
-// name: tokens are bound to the object, not to its name.
+// handler handles deletions. After a gap in the watch it also detects a re-created object of the
+// same name, because tokens are bound to the object and not to its name.
 func (r *Revocation) handler(ctx context.Context) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(before, after any) {

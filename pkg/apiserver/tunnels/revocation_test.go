@@ -26,7 +26,7 @@ func partial(kind, namespace, name string, uid types.UID) *metav1.PartialObjectM
 	}
 }
 
-func TestAnAgentWhoseIdentityIsDeletedIsDisconnected(t *testing.T) {
+func TestRevocation_DisconnectsAgentWhoseIdentityIsDeleted(t *testing.T) {
 	secrets := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	accounts := schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
 	for name, resource := range map[string]struct {
@@ -68,7 +68,7 @@ func TestAnAgentWhoseIdentityIsDeletedIsDisconnected(t *testing.T) {
 	}
 }
 
-// watchStarted says when a watch stands: what happens before it would not be seen.
+// watchStarted reports when the watch is established. Earlier events would be missed.
 func watchStarted(client *metadatafake.FakeMetadataClient, started chan<- struct{}) clienttesting.WatchReactionFunc {
 	return func(action clienttesting.Action) (bool, watch.Interface, error) {
 		watcher, err := client.Tracker().Watch(action.GetResource(), action.GetNamespace())

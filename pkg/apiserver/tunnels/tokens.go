@@ -19,26 +19,24 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
-// believedFor is how long the hub's answers about a client are: whose token it is, and
-// whether a dial is allowed.
+// believedFor is how long the hub's token reviews and dial decisions are cached.
 const believedFor = 10 * time.Second
 
-// Identity is whom the hub knows by a token.
+// Identity is the user to whom a token belongs.
 type Identity struct {
-	// Name and Groups are those of a user of the hub.
 	Name   string
 	Groups []string
-	// Expires is when the token does; zero when it does not say.
+	// Expires is the expiry of the token, or zero if it has none.
 	Expires time.Time
 }
 
-// Identify returns whose token it is; not ok if it is nobody's. An error means that the hub
-// did not say.
+// Identify returns the owner of a token. It is not ok if the hub does not accept the token. An
+// error means that the hub did not decide.
 type Identify func(ctx context.Context, token string) (id Identity, ok bool, err error)
 
-// Tokens asks the hub whose tokens are that were made for one audience: for any other they
-// are nobody's. It is not k8s.io/apiserver's authenticator of webhooks, which makes the same
-// error of a token that is refused and of a hub that is away.
+// Tokens reviews tokens on the hub for one audience and rejects tokens of any other. It replaces
+// the webhook authenticator of k8s.io/apiserver, which returns the same error for a rejected token
+// and an unreachable hub.
 func Tokens(hub authenticationclient.TokenReviewsGetter, audience string) Identify {
 	return func(ctx context.Context, token string) (Identity, bool, error) {
 		review, err := hub.TokenReviews().Create(ctx, &authenticationv1.TokenReview{
@@ -48,7 +46,8 @@ func Tokens(hub authenticationclient.TokenReviewsGetter, audience string) Identi
 			return Identity{}, false, fmt.Errorf("asking the hub whose token it is: %w", err)
 		}
 		status := review.Status
-		// A hub that knows no audiences leaves them out: its tokens are for everybody.
+		// A hub that does not support audiences returns none. Its tokens are valid for every
+		// audience.
 		if !status.Authenticated || !slices.Contains(status.Audiences, audience) {
 			return Identity{}, false, nil
 		}
@@ -56,8 +55,7 @@ func Tokens(hub authenticationclient.TokenReviewsGetter, audience string) Identi
 	}
 }
 
-// Remembering asks once about a token that is shown again and again within ten seconds:
-// clients show theirs with every dial.
+// Remembering caches reviews for ten seconds, because clients present their token with every dial.
 func Remembering(identify Identify) Identify {
 	answers := tokencache.New(authenticator.TokenFunc(func(ctx context.Context, token string) (*authenticator.Response, bool, error) {
 		id, ok, err := identify(ctx, token)
@@ -72,8 +70,8 @@ func Remembering(identify Identify) Identify {
 	}
 }
 
-// expiryOf reads when a token expires, which a review does not say. The hub has
-// verified the token; one of another form has no expiry that anybody could read.
+// expiryOf reads the expiry from the token, because a review does not have it. The hub has already
+// verified the token. A token of another format has no readable expiry.
 func expiryOf(token string) time.Time {
 	var known struct {
 		Expires int64 `json:"exp"`

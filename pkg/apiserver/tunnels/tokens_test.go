@@ -37,7 +37,7 @@ func TestExpiryOf(t *testing.T) {
 	}
 }
 
-func TestATokenThatIsShownAgainIsNotAskedAboutAgain(t *testing.T) {
+func TestRemembering_ReviewsARepeatedTokenOnce(t *testing.T) {
 	asked := map[string]int{}
 	identify := Remembering(func(_ context.Context, token string) (Identity, bool, error) {
 		asked[token]++
@@ -58,7 +58,7 @@ func TestATokenThatIsShownAgainIsNotAskedAboutAgain(t *testing.T) {
 			t.Error("that nobody could tell was no error")
 		}
 	}
-	// What could not be found out is asked again.
+	// Failed reviews are not cached.
 	if diff := cmp.Diff(map[string]int{"good": 1, "bad": 1, "broken": 3}, asked); diff != "" {
 		t.Errorf("asked (-want +got):\n%s", diff)
 	}

@@ -18,39 +18,39 @@ import (
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 )
 
-// Inventory is the members.
+// Inventory looks up members.
 type Inventory interface {
 	Get(name string) (*clusterv1beta1.MemberCluster, bool)
 	List() (all []*clusterv1beta1.MemberCluster, resourceVersion string)
 }
 
-// Config is what a Handler needs; all of it is required.
+// Config is what a Handler needs. All fields except Connected are required.
 type Config struct {
 	Members Inventory
 	// IsAgentOf is true for a user of the hub who is the member's agent.
 	IsAgentOf func(ctx context.Context, username, member string) (bool, error)
-	// Upgrade returns what switches protocols on an authorized request and serves
-	// a member's tunnel on the connection until it ends.
+	// Upgrade returns the handler that switches protocols on an authorized request and serves a
+	// member's tunnel on the connection until it ends.
 	Upgrade func(member string) http.Handler
-	// Connected tells whether a member has a tunnel to this replica; nil says no.
+	// Connected is true if a member has a tunnel to this replica. If nil, no member has one.
 	Connected  func(member string) bool
 	Serializer runtime.NegotiatedSerializer
 }
 
-// Handler lets agents in.
+// Handler accepts tunnels from agents.
 type Handler struct{ config Config }
 
-// New makes a Handler.
+// New returns a Handler.
 func New(c Config) *Handler { return &Handler{config: c} }
 
-// IsTunnel is true for what the hub authorizes as a request on tunnels/proxy.
+// IsTunnel is true for requests that the hub authorizes on tunnels/proxy.
 func IsTunnel(info *apirequest.RequestInfo) bool {
 	return info.IsResourceRequest && info.APIGroup == tunnelv1alpha1.GroupName &&
 		info.APIVersion == tunnelv1alpha1.GroupVersion.Version && info.APIPrefix == "apis" &&
 		info.Resource == tunnelv1alpha1.Resource && info.Subresource == tunnelv1alpha1.SubresourceProxy
 }
 
-// Handles is true for a request that Handler is to answer.
+// Handles is true for requests that Handler serves.
 func Handles(r *http.Request) bool {
 	info, ok := apirequest.RequestInfoFrom(r.Context())
 	return ok && IsTunnel(info)
@@ -59,7 +59,7 @@ func Handles(r *http.Request) bool {
 var proxyResource = tunnelv1alpha1.GroupVersion.WithResource(
 	tunnelv1alpha1.Resource + "/" + tunnelv1alpha1.SubresourceProxy).GroupResource()
 
-// ServeHTTP hands the connection over, or says why not.
+// ServeHTTP hands the connection over, or refuses it with the reason.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	info, _ := apirequest.RequestInfoFrom(r.Context())
 	if err := h.admit(r, info); err != nil {
@@ -69,9 +69,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.config.Upgrade(info.Name).ServeHTTP(w, r)
 }
 
-// admit also refuses a path with another's namespace or a verb in it: the hub would have
-// authorized something else than a tunnel of that member. Agents of before name no
-// namespace: their right is the hub's, and is that member's too.
+// admit also refuses a path that contains another member's namespace or a verb, because the hub
+// would have authorized something other than a tunnel of that member. Agents of the previous
+// version name no namespace: their permission covers the whole hub, and therefore this member.
 func (h *Handler) admit(r *http.Request, info *apirequest.RequestInfo) error {
 	if r.Method != http.MethodPost {
 		return apierrors.NewMethodNotSupported(proxyResource, r.Method)

@@ -10,9 +10,8 @@ import (
 	"slices"
 )
 
-// column is what clients need of a definition to lay a table out. What explains it to
-// people is left out: no client shows that, and a page must have the columns of the one
-// before, which a token carries.
+// column is the part of a definition that clients need for the layout of a table. Descriptions for
+// people are left out: no client shows them, and a token has to carry the columns to the next page.
 type column struct {
 	Name        string `json:"name"`
 	Type        string `json:"type"`
@@ -21,17 +20,19 @@ type column struct {
 	Priority    int32  `json:"priority"`
 }
 
-// clusterColumn is the one in which a table says whose a row is.
+// clusterColumn names the member of a row.
 var clusterColumn = column{Name: "Cluster", Type: "string", Description: "the member that has the object"}
 
-// Columns are those of an answer: what the first member's table has, behind the member's.
+// Columns are the columns of a response: the member's column, then those of the first member's
+// table.
 type Columns struct {
-	// text is as the first member wrote them, so that others alike need not be parsed.
+	// text is the first member's definitions as it wrote them, so that equal ones need not be
+	// parsed.
 	text    []byte
 	columns []column
 }
 
-// NewColumns are the columns of the first table.
+// NewColumns parses the columns of the first table.
 func NewColumns(definitions []byte) (*Columns, error) {
 	columns, err := parseColumns(definitions)
 	if err != nil {
@@ -57,19 +58,19 @@ func parseColumns(definitions []byte) ([]column, error) {
 	return columns, nil
 }
 
-// Definitions are the columnDefinitions of the answer.
+// Definitions are the columnDefinitions of the response.
 func (c *Columns) Definitions() ([]byte, error) {
 	return json.Marshal(append([]column{clusterColumn}, c.columns...))
 }
 
-// nameAt is which column has the name, or -1.
+// nameAt is the index of the column with the name, or -1.
 func (c *Columns) nameAt() int {
 	return slices.IndexFunc(c.columns, func(of column) bool { return of.Format == "name" })
 }
 
-// Fit has the marker put a member's cells under the columns of the answer: a member of
-// another version may have others. One that it has not is empty, one that is of another
-// type too, since clients believe the definition.
+// Fit makes the marker put a member's cells under the columns of the response, because a member of
+// another version may have others. A column that the member lacks is empty. So is one of another
+// type, because clients trust the definition.
 func (c *Columns) Fit(m *Marker, definitions []byte) error {
 	m.cells = nil
 	m.name = c.nameAt()

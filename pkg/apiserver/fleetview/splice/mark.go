@@ -10,14 +10,14 @@ import (
 
 // Marker marks items as one member's.
 type Marker struct {
-	// Member is whose they are, Label the key of the label that says so.
+	// Member is the member of the items, Label the key of the label that names it.
 	Member, Label string
-	// Qualified has names become <member>.<name>.
+	// Qualified prefixes names: <member>.<name>.
 	Qualified bool
-	// version takes the place of the resourceVersion of objects, if it is not empty.
+	// version replaces the resourceVersion of objects, if it is not empty.
 	version string
-	// cells says, for each column of the answer behind the member's, which cell of a row
-	// it is; nil means all in their order. name is that with the name, or -1.
+	// cells maps each column of the response after the member's to a cell of a row; nil means all
+	// in their order. name is the cell with the name, or -1.
 	cells []int
 	name  int
 	// rows is true if the items are rows of a table.
@@ -117,7 +117,7 @@ func (m *Marker) appendVersion(into []byte) []byte {
 	return appendText(append(into, `,"resourceVersion":`...), m.version)
 }
 
-// labels appends the labels with ours, and without one of that key that was there.
+// labels appends the labels with the member's label, which replaces an existing one.
 func (m *Marker) labels(into, metadata []byte, labels *field) ([]byte, error) {
 	if labels == nil || string(metadata[labels.from:labels.to]) == "null" {
 		return m.appendLabels(into, nil, nil), nil
@@ -143,7 +143,7 @@ func (m *Marker) appendLabels(into, text []byte, all []field) []byte {
 	return append(appendText(into, m.Member), '}')
 }
 
-// qualify appends a name, which is JSON, with the member before it.
+// qualify appends a JSON name with the member as its prefix.
 func (m *Marker) qualify(into, name []byte) ([]byte, error) {
 	var plain string
 	if err := json.Unmarshal(name, &plain); err != nil {
@@ -153,7 +153,7 @@ func (m *Marker) qualify(into, name []byte) ([]byte, error) {
 }
 
 func appendText(into []byte, text string) []byte {
-	quoted, _ := json.Marshal(text) // A string always can be.
+	quoted, _ := json.Marshal(text) // Encoding a string cannot fail.
 	return append(into, quoted...)
 }
 

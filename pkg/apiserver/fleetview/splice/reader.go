@@ -12,32 +12,33 @@ import (
 )
 
 const (
-	// MaxItem is how many bytes one item may have: an API server stores 1.5 MiB, JSON may
-	// take more than that.
+	// MaxItem limits the bytes of one item: an API server stores 1.5 MiB, JSON may take more than
+	// that.
 	MaxItem = 8 << 20
-	// maxHead is how many bytes each of the other fields of a list may have.
+	// maxHead limits the bytes of each other field of a list.
 	maxHead = 1 << 20
 	// tableKind is the kind of a list that is a table.
 	tableKind = "Table"
-	// window is what is read at once.
+	// window is the size of one read.
 	window = 16 << 10
 )
 
-// Metadata is what a list says of itself.
+// Metadata is the metadata of a list.
 type Metadata struct {
 	ResourceVersion    string `json:"resourceVersion,omitempty"`
 	Continue           string `json:"continue,omitempty"`
 	RemainingItemCount *int64 `json:"remainingItemCount,omitempty"`
-	// Warnings are what a list of a fleet says that has no headers left; members have none.
+	// Warnings replaces headers in a fleet's list whose headers have been sent. Members' lists have
+	// none.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Reader cuts one reply into its items. Open comes first, then Next until io.EOF; then
-// Metadata is complete.
+// Reader cuts one reply into its items. Call Open first, then Next until io.EOF; then Metadata is
+// complete.
 type Reader struct {
-	// Kind and APIVersion are those of the list. Table is true for a table, whose items
-	// are rows. Of a list of custom resources the kind is known after the last item: API
-	// servers write the fields of those by their names, "items" before "kind".
+	// Kind and APIVersion are those of the list. Table is true for a table, whose items are rows.
+	// For custom resources the kind is known only after the last item: API servers write their
+	// fields sorted by name, "items" before "kind".
 	Kind, APIVersion string
 	Table            bool
 	// Columns are the columnDefinitions of a table.
@@ -51,12 +52,12 @@ type Reader struct {
 	inside, first, read bool
 }
 
-// NewReader reads a reply.
+// NewReader returns a Reader of one reply.
 func NewReader(in io.Reader) *Reader {
 	return &Reader{source: source{bufio.NewReaderSize(in, window)}}
 }
 
-// Open reads up to the first item. What is no list is an error.
+// Open reads up to the first item. It fails if the reply is not a list.
 func (r *Reader) Open() error {
 	if err := r.source.take('{'); err != nil {
 		return err
@@ -71,8 +72,8 @@ func (r *Reader) Open() error {
 	return nil
 }
 
-// Next returns the bytes of the next item; they are valid until it is called again. After
-// the last it returns io.EOF. Any other error means that the reply broke off or is no list.
+// Next returns the bytes of the next item; they are valid until the next call. After the last item
+// it returns io.EOF. Any other error means that the reply broke off or is not a list.
 func (r *Reader) Next() ([]byte, error) {
 	if !r.inside {
 		return nil, io.EOF
@@ -176,8 +177,8 @@ func (r *Reader) begin(key string) (begun bool, err error) {
 	return true, nil
 }
 
-// set keeps a field of the list. That it is a table, and whose columns the rows have, must be
-// known before them.
+// set keeps a field of the list. That it is a table, and its columns, must be known before the
+// rows.
 func (r *Reader) set(key string, value []byte) error {
 	var into any
 	switch key {
@@ -209,7 +210,7 @@ func (r *Reader) set(key string, value []byte) error {
 	return nil
 }
 
-// end reads the brace that ends the list, behind which nothing may come.
+// end reads the brace that ends the list. Nothing may follow it.
 func (r *Reader) end() error {
 	if err := r.source.take('}'); err != nil {
 		return err

@@ -12,22 +12,22 @@ import (
 	"io"
 )
 
-// errSyntax is of a reply that is no JSON of the expected shape.
+// errSyntax means that a reply is not JSON of the expected shape.
 var errSyntax = errors.New("the reply is not the JSON of a list")
 
-// ErrTooLarge is returned when one item, or the head, of a reply is over its limit.
+// ErrTooLarge is returned when one item, or the head, of a reply exceeds its limit.
 var ErrTooLarge = errors.New("one object of the reply is larger than any API server stores")
 
-// scanner follows the nesting of one JSON value, byte by byte. It tells where a value
-// ends; whether the value is sound is for json.Valid to say.
+// scanner follows the nesting of one JSON value, byte by byte. It only finds the end of a value;
+// json.Valid checks the value.
 type scanner struct {
 	depth             int
 	inString, escaped bool
 	scalar            bool
 }
 
-// step takes the next byte of a value. It reports that the value has ended with this
-// byte, or, for a number or a word, before it.
+// step takes the next byte of a value. It reports that the value has ended with this byte, or, for
+// a number or a literal, before it.
 func (s *scanner) step(c byte) (ended, before bool) {
 	switch {
 	case s.escaped:
@@ -59,7 +59,7 @@ func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\
 // source reads JSON values from a stream.
 type source struct{ in *bufio.Reader }
 
-// next is the next byte that is no space; it stays to be read.
+// next is the next byte that is not white space, without consuming it.
 func (s *source) next() (byte, error) {
 	for {
 		c, err := s.in.ReadByte()
@@ -85,7 +85,7 @@ func (s *source) take(c byte) error {
 	return err
 }
 
-// value appends the next value to into, which it must not make longer than limit.
+// value appends the next value to into, which must not become longer than limit.
 func (s *source) value(into []byte, limit int) ([]byte, error) {
 	if _, err := s.next(); err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (s *source) value(into []byte, limit int) ([]byte, error) {
 func (s *scanner) through(chunk []byte) (used int, ended bool) {
 	for i := 0; i < len(chunk); i++ {
 		if s.inString && !s.escaped {
-			// Most of a list is the insides of strings.
+			// Most bytes of a list are inside strings.
 			if i += ofString(chunk[i:]); i == len(chunk) {
 				break
 			}
@@ -141,7 +141,7 @@ func (s *scanner) through(chunk []byte) (used int, ended bool) {
 	return len(chunk), false
 }
 
-// ofString is how many bytes neither end a string nor escape what follows.
+// ofString is the number of leading bytes that neither end a string nor escape.
 func ofString(text []byte) int {
 	if quote := bytes.IndexByte(text, '"'); quote >= 0 {
 		text = text[:quote]
@@ -152,8 +152,7 @@ func ofString(text []byte) int {
 	return len(text)
 }
 
-// truncated makes of the end of a stream what it is in the middle of a list: a reply that
-// broke off.
+// truncated translates the end of a stream in the middle of a list: the reply broke off.
 func truncated(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -161,15 +160,15 @@ func truncated(err error) error {
 	return err
 }
 
-// field is one key of an object with its value, as they lie in the object's bytes.
+// field is one key of an object with its value, as positions in the object's bytes.
 type field struct {
 	key string
-	// from and to are where the value lies; begin is where the key does.
+	// from and to delimit the value; begin is where the key starts.
 	begin, from, to int
 }
 
-// fields returns the keys of an object that is known to be valid JSON. Keys are unescaped,
-// as whoever reads the object will.
+// fields returns the keys of an object that is known to be valid JSON. Keys are unescaped, as every
+// reader of the object unescapes them.
 func fields(object []byte) ([]field, error) {
 	var all []field
 	err := elements(object, '{', func(begin, end int) error {
@@ -187,8 +186,8 @@ func fields(object []byte) ([]field, error) {
 	return all, err
 }
 
-// elements calls each with where every element of an array, or every key with its value
-// of an object, begins and ends; text is valid JSON.
+// elements calls each with the position of every element of an array, or of every key and value of
+// an object; text is valid JSON.
 func elements(text []byte, opens byte, each func(begin, end int) error) error {
 	i := skipSpace(text, 0)
 	if i >= len(text) || text[i] != opens {
@@ -230,7 +229,7 @@ func trimSpace(text []byte, end int) int {
 	return end
 }
 
-// only returns the field of a key, or nil; one that is there twice is an error.
+// only returns the field of a key, or nil; a duplicate key is an error.
 func only(all []field, key string) (*field, error) {
 	var found *field
 	for i := range all {

@@ -19,10 +19,10 @@ import (
 
 const label = "view.fleetgate.io/member"
 
-// reply is what one member answers with.
+// reply is the reply of one member.
 type reply struct{ member, body string }
 
-// spliced is the list that comes of several replies.
+// spliced merges several replies.
 func spliced(qualified bool, replies ...reply) (string, error) {
 	var out bytes.Buffer
 	w := NewWriter(&out, label, qualified)
@@ -58,7 +58,7 @@ func add(w *Writer, member string, body io.Reader) error {
 	}
 }
 
-func TestListsBecomeOne(t *testing.T) {
+func TestWriter_MergesLists(t *testing.T) {
 	const pods = `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":`
 	for name, c := range map[string]struct {
 		qualified bool
@@ -142,8 +142,8 @@ func parsed(t *testing.T, text string) (value any) {
 	return value
 }
 
-// A hostile member cannot end the list of all, smuggle rows of another one, or fill memory.
-func TestWhatIsNoListIsAnError(t *testing.T) {
+// A hostile member cannot end the merged list, smuggle rows of another member, or fill memory.
+func TestReader_RejectsRepliesThatAreNotLists(t *testing.T) {
 	const begin = `{"kind":"PodList","apiVersion":"v1","items":[`
 	for name, body := range map[string]string{
 		"nothing":                     ``,
@@ -175,7 +175,7 @@ func TestWhatIsNoListIsAnError(t *testing.T) {
 	}
 }
 
-func TestListsOfDifferentKindsDoNotMix(t *testing.T) {
+func TestWriter_RejectsListsOfAnotherKind(t *testing.T) {
 	const pods = `{"kind":"PodList","apiVersion":"v1","items":[]}`
 	for name, other := range map[string]string{
 		"a table":                       `{"kind":"Table","apiVersion":"meta.k8s.io/v1","rows":[]}`,
@@ -193,9 +193,9 @@ func TestListsOfDifferentKindsDoNotMix(t *testing.T) {
 	}
 }
 
-// A watch begins with what is listed; an object that says itself of what kind it is need not
-// be told by its list.
-func TestItemsOfAListThatTellsItsKindLastBecomeEvents(t *testing.T) {
+// A watch begins with listed objects. An object that has its own kind does not need that of its
+// list.
+func TestReader_AsEventsWorksIfKindComesLast(t *testing.T) {
 	in := NewReader(strings.NewReader(`{"apiVersion":"example.com/v1","items":[{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"x","uid":"u"}}],"kind":"WidgetList"}`))
 	if err := in.Open(); err != nil {
 		t.Fatal(err)
@@ -237,8 +237,9 @@ func itemsOf(body io.Reader) (items []string, err error) {
 	}
 }
 
-// Any list, however its bytes come in, gives the items that encoding/json finds in it;
-// what comes of it is a list with as many; and a part of it is never taken for all of it.
+// FuzzReader checks that any list, however it is split into reads, gives the items that
+// encoding/json finds in it, that the result is a list with as many items, and that a part of a
+// list is never taken for all of it.
 func FuzzReader(f *testing.F) {
 	f.Add([]byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7","continue":"c"},"items":[{"metadata":{"name":"a\"]}","labels":{"a":"b"}}}, {"metadata":{}} ]}`), 30)
 	f.Add([]byte(`{"kind":"Table","apiVersion":"meta.k8s.io/v1","columnDefinitions":[{"name":"Name","type":"string","format":"name"}],"rows":[{"cells":["a",1,null,[2],{"x":"y"}],"object":{"metadata":{"name":"a"}}}]}`), 100)
@@ -283,9 +284,8 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// TestAnEventThatStandsForGigabytesIsRefused: three bytes of a table's rows, or of its columns,
-// would become a hundred.
-func TestAnEventThatStandsForGigabytesIsRefused(t *testing.T) {
+// Three bytes of a table's rows, or of its columns, would become a hundred.
+func TestStream_RefusesEventThatExpandsToGigabytes(t *testing.T) {
 	many := strings.Repeat("{},", MaxItem/3-100) + "{}"
 	for name, table := range map[string]string{"rows": `"rows":[` + many + `]`, "columns": `"columnDefinitions":[` + many + `],"rows":[{"cells":[],"object":{}}]`} {
 		t.Run(name, func(t *testing.T) {

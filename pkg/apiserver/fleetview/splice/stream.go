@@ -18,19 +18,19 @@ import (
 type Event struct {
 	// Type is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR.
 	Type string
-	// Object is the object of the event, or a table with one row; it is valid until the
-	// next event is read.
+	// Object is the object of the event, or a table with one row; it is valid until the next event
+	// is read.
 	Object []byte
-	// Kind and APIVersion are the object's, ResourceVersion is where the member's watch is
-	// with this event.
+	// Kind and APIVersion are the object's; ResourceVersion is the member's version after this
+	// event.
 	Kind, APIVersion, ResourceVersion string
-	// Code is that of the Status which is the object of an ERROR.
+	// Code is that of the Status in an ERROR.
 	Code int
-	// Identity is whose event it is.
+	// Identity is that of the event's object.
 	Identity
 }
 
-// Identity is what of an object tells it from others.
+// Identity identifies an object.
 type Identity struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -43,15 +43,15 @@ type Stream struct {
 	text   []byte
 }
 
-// NewStream reads a watch.
+// NewStream returns a Stream of one watch.
 func NewStream(in io.Reader) *Stream {
 	return &Stream{source: source{bufio.NewReaderSize(in, watchWindow)}}
 }
 
-// watchWindow is what a watch holds while nothing happens.
+// watchWindow is the buffer that a watch keeps while nothing happens.
 const watchWindow = 4 << 10
 
-// described is what of an object says where a watch is.
+// described is the part of an object that says where a watch is.
 type described struct {
 	Kind       string `json:"kind"`
 	APIVersion string `json:"apiVersion"`
@@ -60,8 +60,8 @@ type described struct {
 	Rows onlyRow `json:"rows"`
 }
 
-// onlyRow is that of an event. An API server makes a table of each event's object: what says
-// that it has a million rows is not decoded.
+// onlyRow is the row of an event. An API server sends a table with each event's object. A table
+// that claims a million rows is not decoded.
 type onlyRow struct {
 	Object named `json:"object"`
 	there  bool
@@ -91,7 +91,7 @@ func (r *onlyRow) UnmarshalJSON(rows []byte) error {
 	return nil
 }
 
-// named is an object's metadata, as far as a watch needs it.
+// named is the part of an object's metadata that a watch needs.
 type named struct {
 	Metadata struct {
 		Metadata
@@ -99,7 +99,7 @@ type named struct {
 	} `json:"metadata"`
 }
 
-// Next returns the next event, or io.EOF if the watch has ended between two.
+// Next returns the next event, or io.EOF if the watch ended between two events.
 func (s *Stream) Next() (Event, error) {
 	if _, err := s.source.next(); err != nil {
 		if errors.Is(err, io.ErrUnexpectedEOF) {
@@ -136,8 +136,8 @@ func (s *Stream) Next() (Event, error) {
 	return event, nil
 }
 
-// Events writes the events of many members as one watch: tables, if the members send
-// tables, with the columns in the first only.
+// Events encodes the events of many members as one watch: as tables, if the members send tables,
+// with the columns in the first only.
 type Events struct {
 	label     string
 	qualified bool
@@ -145,24 +145,24 @@ type Events struct {
 	told      bool
 }
 
-// NewEvents writes events; label is the key of the label that says whose an object is.
+// NewEvents returns an encoder; label is the key of the label that names the member.
 func NewEvents(label string, qualified bool) *Events {
 	return &Events{label: label, qualified: qualified}
 }
 
-// Member writes the events of one member. Only the first table of a member has columns.
+// Member encodes the events of one member. Only the first table of a member has columns.
 type Member struct {
 	events *Events
 	marker Marker
 }
 
-// Member returns what writes the events of a member.
+// Member returns the encoder for the events of a member.
 func (e *Events) Member(name string) *Member {
 	return &Member{events: e, marker: Marker{Member: name, Label: e.label, Qualified: e.qualified, name: -1}}
 }
 
-// Event returns an event as it is passed on, with the version that it has among those of all
-// members. Those are written by one goroutine.
+// Event encodes an event with its version in the merged watch. Only one goroutine may call it for
+// all members.
 func (m *Member) Event(of Event, version string) ([]byte, error) {
 	m.marker.version = version
 	out := append([]byte(`{"type":`), appendText(nil, of.Type)...)
@@ -236,7 +236,7 @@ func (m *Member) fit(definitions []byte) error {
 // ItemKind is the kind of the list's items; Table for rows of a table.
 func (r *Reader) ItemKind() string { return strings.TrimSuffix(r.Kind, "List") }
 
-// AsEvents makes of an item of a list the event that it is there, as a watch would tell it.
+// AsEvents translates an item of a list to the ADDED event that a watch would send.
 func (r *Reader) AsEvents(item []byte) (Event, error) {
 	event := Event{Type: "ADDED", Object: item, Kind: r.ItemKind(), APIVersion: r.APIVersion}
 	of := struct {
@@ -249,7 +249,7 @@ func (r *Reader) AsEvents(item []byte) (Event, error) {
 	}
 	if !r.Table {
 		var err error
-		event.Kind = cmp.Or(event.Kind, of.Kind) // Items of lists that tell their kind last tell their own.
+		event.Kind = cmp.Or(event.Kind, of.Kind) // Items of lists with a trailing kind have their own.
 		event.Identity = of.Metadata.Identity
 		event.Object, err = typed(item, event.Kind, event.APIVersion)
 		return event, err
@@ -263,8 +263,8 @@ func (r *Reader) AsEvents(item []byte) (Event, error) {
 	return event, err
 }
 
-// Gone returns the event that an object of the member is not there any more, for one of
-// which nothing is known but who it was; kind and apiVersion are those of the member's events.
+// Gone returns the DELETED event for an object of the member of which only the identity is known;
+// kind and apiVersion are those of the member's events.
 func (m *Member) Gone(of Identity, kind, apiVersion, version string) ([]byte, error) {
 	metadata := map[string]any{"name": of.Name, "creationTimestamp": nil}
 	if of.Namespace != "" {
@@ -288,7 +288,7 @@ func (m *Member) Gone(of Identity, kind, apiVersion, version string) ([]byte, er
 	return plain.Event(Event{Type: "DELETED", Object: text, Kind: kind}, version)
 }
 
-// cellsOf are those of a row of which only the name is known.
+// cellsOf are the cells of a row of which only the name is known.
 func (m *Member) cellsOf(name string) []any {
 	if m.events.columns == nil {
 		return []any{}
@@ -301,7 +301,7 @@ func (m *Member) cellsOf(name string) []any {
 	return cells
 }
 
-// typed is an object that says what it is: items of a list leave that to the list.
+// typed adds kind and apiVersion to an object, because items of a list rely on the list's.
 func typed(item []byte, kind, apiVersion string) ([]byte, error) {
 	all, err := fields(item)
 	if err != nil {

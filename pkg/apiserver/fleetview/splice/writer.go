@@ -9,12 +9,12 @@ import (
 	"io"
 )
 
-// ErrOtherShape is returned for a reply whose items cannot stand beside the others': a
-// table among lists, or a list of another kind.
+// ErrOtherShape is returned for a reply whose items do not fit those of the others: a table among
+// lists, or a list of another kind.
 var ErrOtherShape = errors.New("the reply has another shape than those of other members")
 
-// Writer writes one list of the items of several replies. Its metadata come last, when
-// they are known, and its kind too if no reply has told it before its items.
+// Writer merges the items of several replies into one list. Its metadata comes last, when it is
+// known. So does its kind, if no reply had it before its items.
 type Writer struct {
 	out              io.Writer
 	label            string
@@ -26,23 +26,23 @@ type Writer struct {
 	// kindLast is true if the list was begun without its kind.
 	kindLast bool
 	buffer   []byte
-	// Items is how many were written.
+	// Items is the number of items written.
 	Items int
 }
 
-// NewWriter writes to out; label is the key of the label that says whose an item is.
+// NewWriter writes to out; label is the key of the label that names an item's member.
 func NewWriter(out io.Writer, label string, qualified bool) *Writer {
 	return &Writer{out: out, label: label, qualified: qualified}
 }
 
-// Shape is what the pages of one list have in common. It is small: a token carries it.
+// Shape is what the pages of one list have in common. It is small, because a token carries it.
 type Shape struct {
 	Kind       string          `json:"kind"`
 	APIVersion string          `json:"apiVersion"`
 	Columns    json.RawMessage `json:"columns,omitempty"`
 }
 
-// Shape is that of the answer; its Kind is empty as long as no reply was read to its end.
+// Shape is the shape of the response; its Kind is empty while no reply was read to its end.
 func (w *Writer) Shape() (Shape, error) {
 	shape := Shape{Kind: w.kind, APIVersion: w.apiVersion}
 	if !w.table {
@@ -53,7 +53,7 @@ func (w *Writer) Shape() (Shape, error) {
 	return shape, err
 }
 
-// Continue has the answer have the shape of a page before it.
+// Continue gives the response the shape of a previous page.
 func (w *Writer) Continue(of Shape) error {
 	w.kind, w.apiVersion, w.table = of.Kind, of.APIVersion, of.Kind == "Table"
 	var err error
@@ -63,8 +63,8 @@ func (w *Writer) Continue(of Shape) error {
 	return err
 }
 
-// Marker returns what marks the items of a reply that is open. The first reply says of
-// which kind the answer is. Once the items have been read, End is called with the reply.
+// Marker returns the marker for the items of an open reply. The first reply decides the kind of the
+// response. After the items have been read, call End with the reply.
 func (w *Writer) Marker(member string, of *Reader) (*Marker, error) {
 	m := &Marker{Member: member, Label: w.label, Qualified: w.qualified, name: -1, rows: of.Table}
 	if w.apiVersion == "" {
@@ -89,7 +89,7 @@ func (w *Writer) Marker(member string, of *Reader) (*Marker, error) {
 	return m, nil
 }
 
-// End compares the kind of a reply, as far as it is known by now, with that of the answer.
+// End compares the kind of a reply, as far as it is known by now, with that of the response.
 func (w *Writer) End(of *Reader) error {
 	if w.kind == "" {
 		w.kind = of.Kind
@@ -109,7 +109,7 @@ func (w *Writer) Item(m *Marker, item []byte) error {
 	return w.Marked(w.buffer)
 }
 
-// Marked writes one item that bears its mark.
+// Marked writes one item that already has its mark.
 func (w *Writer) Marked(item []byte) error {
 	if err := w.begin(); err != nil {
 		return err

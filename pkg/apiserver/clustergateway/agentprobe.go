@@ -11,29 +11,29 @@ import (
 	"time"
 )
 
-// patience is how long a request waits for the first word of a reply until the member's agent
-// is asked whether it lives. Who lives answers that at once, however long the reply takes.
+// patience is how long a request waits for the first byte of a reply until the member's agent is
+// probed. A live agent answers a probe at once, however long the reply takes.
 const patience = 500 * time.Millisecond
 
-// askedAgain is how long after an answer the agent is asked again while the reply has not begun.
+// askedAgain is the interval of probes while the reply has not begun.
 const askedAgain = 5 * time.Second
 
-// vigil gives requests up whose member's agent stands still, which its tunnel takes half a
-// minute to find out by itself.
-type vigil struct {
+// agentProbe aborts requests whose member's agent does not respond. The tunnel itself needs half a
+// minute to notice that.
+type agentProbe struct {
 	member string
 	// answers is Config.Answers, silent Config.Silent.
 	answers func(ctx context.Context, member string) bool
 	silent  error
 }
 
-// roundTrip is that of a transport, with an error that Is Config.Silent if the agent gave no
-// sign of life while the reply was waited for. Once that has begun nothing ends it.
-func (v vigil) roundTrip(transport http.RoundTripper, out *http.Request) (*http.Response, error) {
+// roundTrip wraps a transport's RoundTrip. It fails with an error that Is Config.Silent if the
+// agent does not respond to a probe before the reply begins. A reply that has begun is not aborted.
+func (v agentProbe) roundTrip(transport http.RoundTripper, out *http.Request) (*http.Response, error) {
 	if v.answers == nil {
 		return transport.RoundTrip(out)
 	}
-	var decided atomic.Bool // By who is first: the reply has begun, or the request is given up.
+	var decided atomic.Bool // Whichever comes first: the reply begins, or the request is aborted.
 	ctx, giveUp := context.WithCancel(out.Context())
 	done := make(chan struct{})
 	defer close(done)

@@ -17,9 +17,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver"
 )
 
-// The first request after an agent was stopped waited until its tunnel was found dead, 19 to
-// 33 s, and kubectl with it.
-func TestARequestToAMemberWhoseAgentStandsStillIsGivenUp(t *testing.T) {
+// The first request after an agent had stopped waited, with kubectl, until its tunnel was found
+// dead after 19 to 33 s.
+func TestProbe_AbortsRequestIfAgentDoesNotRespond(t *testing.T) {
 	released := make(chan struct{})
 	m := newMember(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -52,11 +52,11 @@ func TestARequestToAMemberWhoseAgentStandsStillIsGivenUp(t *testing.T) {
 	wantCode(t, g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil), http.StatusOK)
 }
 
-func TestAReplyIsWaitedForHoweverLongItTakesIfTheAgentAnswers(t *testing.T) {
+func TestProbe_WaitsForSlowReplyWhileAgentResponds(t *testing.T) {
 	var asked sync.WaitGroup
 	asked.Add(1)
 	m := newMember(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked.Wait() // It takes longer than it takes to ask the agent.
+		asked.Wait() // It takes longer than the interval of probes.
 		echo(w, r)
 	}))
 	g := newGateway(t, map[string]*member{"m1": m}, func(c *apiserver.Config) {
@@ -67,7 +67,7 @@ func TestAReplyIsWaitedForHoweverLongItTakesIfTheAgentAnswers(t *testing.T) {
 	wantCode(t, g.do(http.MethodGet, prefix+"m1/proxy/api/v1/namespaces", "jane", nil), http.StatusOK)
 }
 
-func TestAReplyThatHasBegunIsNotGivenUp(t *testing.T) {
+func TestProbe_DoesNotAbortReplyThatHasBegun(t *testing.T) {
 	more := make(chan struct{})
 	m := newMember(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "begun, ")
