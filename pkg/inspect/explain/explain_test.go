@@ -88,8 +88,11 @@ func TestPlacement_ReasonAndRemedy(t *testing.T) {
 		"no gateway": {placed(func(_ *Facts, p *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
 			p.Status.Conditions = nil
 		}), "no gateway has processed the placement. Remedy: check that a gateway is the leader: kubectl fleetgate diagnose"},
-		"kinds that the author may not read": {placed(func(_ *Facts, p *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
-			p.Status.Conditions = append(p.Status.Conditions, condition(placementv1beta1.ConditionResourcesWithheld, metav1.ConditionTrue, "AuthorMayNot", "Selected and not placed: secrets"))
+		"kinds that the author is not allowed to read, of a gateway of the previous version": {placed(func(_ *Facts, p *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
+			p.Status.Conditions = append(p.Status.Conditions, condition(placementv1beta1.ConditionResourcesWithheld, metav1.ConditionTrue, placementv1beta1.PreviousAuthorForbidden, "Selected and not placed: secrets"))
+		}), "Selected and not placed: secrets. Remedy: have a user who can read these kinds"},
+		"kinds that the author is not allowed to read": {placed(func(_ *Facts, p *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
+			p.Status.Conditions = append(p.Status.Conditions, condition(placementv1beta1.ConditionResourcesWithheld, metav1.ConditionTrue, "AuthorForbidden", "Selected and not placed: secrets"))
 		}), "Selected and not placed: secrets. Remedy: have a user who can read these kinds"},
 		"a rollout that has not started": {placed(func(_ *Facts, _ *placementv1beta1.ClusterResourcePlacement, b *placementv1beta1.ClusterResourceBinding) {
 			b.Status.Conditions = []metav1.Condition{condition(placementv1beta1.ConditionRolloutStarted, metav1.ConditionFalse, "RolloutNotStartedYet", "others first")}
