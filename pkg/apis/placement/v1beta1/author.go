@@ -29,9 +29,9 @@ const (
 	// ConditionResourcesUnreadable is True on a placement that selects kinds, or namespaces that
 	// can contain kinds, which cannot be read.
 	ConditionResourcesUnreadable = "ResourcesUnreadable"
-	// ReasonGatewayMayNot is a reason of ConditionResourcesUnreadable: RBAC forbids the gateway to
+	// ReasonGatewayForbidden is a reason of ConditionResourcesUnreadable: RBAC forbids the gateway to
 	// read the kind.
-	ReasonGatewayMayNot = "GatewayMayNot"
+	ReasonGatewayForbidden = "GatewayForbidden"
 	// ReasonKindUnavailable is a reason of ConditionResourcesUnreadable: the hub cannot read the
 	// kind, because its conversion webhook or API server does not respond.
 	ReasonKindUnavailable = "KindUnavailable"

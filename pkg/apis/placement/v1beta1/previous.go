@@ -10,4 +10,6 @@ const (
 	PreviousAuthorCheckSkipped = "AuthorNotAsked"
 	// PreviousAuthorForbidden is the previous reason ReasonAuthorForbidden.
 	PreviousAuthorForbidden = "AuthorMayNot"
+	// PreviousGatewayForbidden is the previous reason ReasonGatewayForbidden.
+	PreviousGatewayForbidden = "GatewayMayNot"
 )
