@@ -142,8 +142,8 @@ const (
 	ReasonStatusOversized = "StatusOversized"
 	// ReasonRepairsReverted is a reason of ConditionContested.
 	ReasonRepairsReverted = "RepairsReverted"
-	// ReasonMayNotWatch is a reason of ConditionWatched.
-	ReasonMayNotWatch = "MayNotWatch"
+	// ReasonWatchForbidden is a reason of ConditionWatched.
+	ReasonWatchForbidden = "WatchForbidden"
 	// ReasonObjectsRemain is a reason of ConditionRemoved.
 	ReasonObjectsRemain = "ObjectsRemain"
 	// ReasonHubWentBack is a reason of ConditionHeld.
