@@ -59,9 +59,9 @@ type Options struct {
 	Charts helmchart.Engine
 	// ChartPackages fetches charts that are elsewhere; nil if they may not be.
 	ChartPackages helmchart.Packages
-	// AskAuthors confines placements to what their authors were found to be allowed at
+	// CheckAuthors limits placements to the resources that their authors were allowed to place at
 	// admission (selection.Bound).
-	AskAuthors bool
+	CheckAuthors bool
 	// Tenancy limits which members ResourcePlacements choose from; nil: nothing does.
 	Tenancy scheduler.Tenancy
 	// Marks are what people put on the ManagedClusters of members; nil: there are none.
@@ -133,7 +133,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	envelopes := snapshot.Envelopes{ConfigMaps: o.ConfigMapEnvelopes, Charts: o.Charts != nil}
 	contents := snapshot.NewContents(cached, live, envelopes)
 	snapshots := &snapshot.Reconciler{Client: cached, Live: live, Selector: selector, Users: updaterun.Users{Client: cached},
-		Changes: watcher.Source(), Recorder: recorder, Envelopes: envelopes, Snapshots: contents, AskAuthors: o.AskAuthors,
+		Changes: watcher.Source(), Recorder: recorder, Envelopes: envelopes, Snapshots: contents, CheckAuthors: o.CheckAuthors,
 		Workers: o.Workers, Intervals: o.SnapshotIntervals, Clock: o.Clock}
 	arrival, err := addArrival(mgr, o)
 	if err != nil {
@@ -185,7 +185,7 @@ func setUpAll(mgr ctrl.Manager, controllers []controller) error {
 
 // authors confine what is sent; nil confines nothing.
 func (o *Options) authors(mapper meta.RESTMapper) *dispatch.Authors {
-	if !o.AskAuthors {
+	if !o.CheckAuthors {
 		return nil
 	}
 	return &dispatch.Authors{Resource: func(kind schema.GroupKind) (schema.GroupResource, bool, error) {

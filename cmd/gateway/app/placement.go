@@ -41,7 +41,7 @@ func (g *gateway) addPlacement(ctx context.Context, mgr ctrl.Manager) error {
 		Filter:             filter,
 		Tenancy:            g.tenancy(mgr),
 		Marks:              g.marks(),
-		ConfigMapEnvelopes: g.Placement.ConfigMapEnvelopes, Charts: charts, ChartPackages: g.chartPackages(), AskAuthors: !g.Placement.TrustsAuthors(),
+		ConfigMapEnvelopes: g.Placement.ConfigMapEnvelopes, Charts: charts, ChartPackages: g.chartPackages(), CheckAuthors: !g.Placement.TrustsAuthors(),
 		SnapshotIntervals: snapshot.Intervals{Least: g.Placement.SnapshotInterval, Collection: g.Placement.CollectionDuration},
 		Order:             &g.order,
 		Metrics:           metrics.Registry,

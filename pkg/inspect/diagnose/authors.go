@@ -50,7 +50,8 @@ func authorRows(placement placementv1beta1.PlacementObject) []row {
 		name = placement.GetNamespace() + "/" + name
 	}
 	var rows []row
-	for rank, kind := range []string{placementv1beta1.ConditionResourcesWithheld, placementv1beta1.ConditionResourcesUnreadable, placementv1beta1.ConditionResourcesTooLarge, placementv1beta1.ConditionAuthorNotAsked} {
+	for rank, kind := range []string{placementv1beta1.ConditionResourcesWithheld, placementv1beta1.ConditionResourcesUnreadable, placementv1beta1.ConditionResourcesTooLarge,
+		placementv1beta1.ConditionAuthorCheckSkipped, placementv1beta1.PreviousAuthorCheckSkipped} {
 		if c := meta.FindStatusCondition(placement.GetStatus().Conditions, kind); c != nil {
 			rows = append(rows, row{rank: rank, cells: []string{name, c.Type, c.Message}})
 		}

@@ -151,9 +151,9 @@ func fleetOf() []client.Object {
 					Condition:          condition(placementv1beta1.ConditionApplied, metav1.ConditionFalse, "ManifestApplyFailed", "exceeded quota: small"),
 				}}}}}},
 		&placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "older"}, Status: placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{
-			condition(placementv1beta1.ConditionAuthorNotAsked, metav1.ConditionTrue, placementv1beta1.ReasonNoAnswer, "Nobody was asked")}}},
+			condition(placementv1beta1.ConditionAuthorCheckSkipped, metav1.ConditionTrue, placementv1beta1.ReasonAuthorUnknown, "not checked")}}},
 		&placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "bounded"}, Status: placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{
-			condition(placementv1beta1.ConditionResourcesWithheld, metav1.ConditionTrue, placementv1beta1.ReasonAuthorMayNot, "Selected and not placed: secrets")}}},
+			condition(placementv1beta1.ConditionResourcesWithheld, metav1.ConditionTrue, placementv1beta1.ReasonAuthorForbidden, "Selected and not placed: secrets")}}},
 		&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{
 			Name: policies.ValidatingConfiguration, Annotations: map[string]string{policies.AnnotationAuthors: policies.AuthorsTrusted}}},
 		&corev1.Event{
@@ -237,9 +237,9 @@ empty      Scheduled  spec.resourceSelectors match nothing on the hub, so nothin
 available placements: 2
 
 PLACEMENTS WITHOUT A COMPLETE AUTHOR CHECK
-PLACEMENT     CONDITION          REASON
-shop/bounded  ResourcesWithheld  Selected and not placed: secrets
-shop/older    AuthorNotAsked     Nobody was asked
+PLACEMENT     CONDITION           REASON
+shop/bounded  ResourcesWithheld   Selected and not placed: secrets
+shop/older    AuthorCheckSkipped  not checked
 author check disabled: the gateway runs with --authorize-authors=off, or does not support the check
 
 RECENT WARNING EVENTS

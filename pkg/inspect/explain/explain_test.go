@@ -71,7 +71,7 @@ func TestPlacement_ReasonAndRemedy(t *testing.T) {
 		"a wrong image": {failing(available, "ManifestNotAvailableYet", `0 of 1 replicas are available; Pod "web-1": ImagePullBackOff: Back-off pulling image "web:none"`),
 			"Deployment shop/web on member m: not available: 0 of 1 replicas are available; Pod \"web-1\": ImagePullBackOff: Back-off pulling image \"web:none\". Remedy: correct the image of Deployment shop/web on the hub, or give member m access to the registry"},
 		"a crash": {failing(available, "ManifestNotAvailableYet", `Pod "web-1": CrashLoopBackOff: back-off 10s restarting failed container`), "Remedy: check its log: kubectl fleetgate logs deployment/web -n shop --member m"},
-		"a permission that the agent lacks": {failing(applied, "ManifestApplyFailed", `the agent may not create deployments of the member: its role lacks the rule {apiGroups: ["apps"]}`),
+		"a permission that the agent lacks": {failing(applied, "ManifestApplyFailed", `The agent cannot create deployments of the member: its role lacks the rule {apiGroups: ["apps"]}`),
 			"Remedy: grant the agent on member m the permission named in the message"},
 		"a co-owner":           {failing(applied, placementv1beta1.ReasonFailedToTakeOver, "it is another's"), "Remedy: check whenToTakeOver and allowCoOwnership"},
 		"a reserved namespace": {failing(applied, placementv1beta1.ReasonReserved, "this namespace is the fleet's"), "Remedy: remove Deployment shop/web from the placement"},
@@ -88,8 +88,11 @@ func TestPlacement_ReasonAndRemedy(t *testing.T) {
 		"no gateway": {placed(func(_ *Facts, p *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
 			p.Status.Conditions = nil
 		}), "no gateway has processed the placement. Remedy: check that a gateway is the leader: kubectl fleetgate diagnose"},
-		"kinds that the author may not read": {placed(func(_ *Facts, p *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
-			p.Status.Conditions = append(p.Status.Conditions, condition(placementv1beta1.ConditionResourcesWithheld, metav1.ConditionTrue, "AuthorMayNot", "Selected and not placed: secrets"))
+		"kinds that the author is not allowed to read, of a gateway of the previous version": {placed(func(_ *Facts, p *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
+			p.Status.Conditions = append(p.Status.Conditions, condition(placementv1beta1.ConditionResourcesWithheld, metav1.ConditionTrue, placementv1beta1.PreviousAuthorForbidden, "Selected and not placed: secrets"))
+		}), "Selected and not placed: secrets. Remedy: have a user who can read these kinds"},
+		"kinds that the author is not allowed to read": {placed(func(_ *Facts, p *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
+			p.Status.Conditions = append(p.Status.Conditions, condition(placementv1beta1.ConditionResourcesWithheld, metav1.ConditionTrue, "AuthorForbidden", "Selected and not placed: secrets"))
 		}), "Selected and not placed: secrets. Remedy: have a user who can read these kinds"},
 		"a rollout that has not started": {placed(func(_ *Facts, _ *placementv1beta1.ClusterResourcePlacement, b *placementv1beta1.ClusterResourceBinding) {
 			b.Status.Conditions = []metav1.Condition{condition(placementv1beta1.ConditionRolloutStarted, metav1.ConditionFalse, "RolloutNotStartedYet", "others first")}

@@ -96,7 +96,7 @@ func (f *Facts) whole() []Answer {
 	}
 	for _, kind := range []string{placementv1beta1.ConditionResourcesWithheld, placementv1beta1.ConditionResourcesUnreadable, placementv1beta1.ConditionResourcesTooLarge} {
 		if c := meta.FindStatusCondition(status.Conditions, kind); c != nil && c.Status == metav1.ConditionTrue {
-			return []Answer{{Object: f.object(), Reason: c.Message, Remedy: remedyOfRights[c.Reason]}}
+			return []Answer{{Object: f.object(), Reason: c.Message, Remedy: remedyOfRights[currentReason(c.Reason)]}}
 		}
 	}
 	if status.SelectsNothing() {
@@ -118,10 +118,22 @@ func (f *Facts) removing(of Removal) Answer {
 
 // remedyOfRights maps reasons of conditions about resources that are selected and not placed to remedies.
 var remedyOfRights = map[string]string{
-	placementv1beta1.ReasonAuthorMayNot:    "have a user who can read these kinds update the placement, with the command in the message",
-	placementv1beta1.ReasonKindUnavailable: "restore the conversion webhook or the API server behind the kind, or delete its CustomResourceDefinition or APIService",
-	placementv1beta1.ReasonObjectTooLarge:  "split the objects",
-	placementv1beta1.ReasonGatewayMayNot:   "label a ClusterRole that grants access to these kinds with " + placementv1beta1.PlaceableLabel + "=true",
+	placementv1beta1.ReasonAuthorForbidden:  "have a user who can read these kinds update the placement, with the command in the message",
+	placementv1beta1.ReasonKindUnavailable:  "restore the conversion webhook or the API server behind the kind, or delete its CustomResourceDefinition or APIService",
+	placementv1beta1.ReasonObjectTooLarge:   "split the objects",
+	placementv1beta1.ReasonGatewayForbidden: "label a ClusterRole that grants access to these kinds with " + placementv1beta1.PlaceableLabel + "=true",
+}
+
+// currentReason translates a reason that the gateway of the previous version wrote.
+// Remove after the next release.
+func currentReason(reason string) string {
+	switch reason {
+	case placementv1beta1.PreviousAuthorForbidden:
+		return placementv1beta1.ReasonAuthorForbidden
+	case placementv1beta1.PreviousGatewayForbidden:
+		return placementv1beta1.ReasonGatewayForbidden
+	}
+	return reason
 }
 
 // everywhere returns the answers for all members that have a problem, by member name.

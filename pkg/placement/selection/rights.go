@@ -25,7 +25,7 @@ func (w *Watcher) refuse(ctx context.Context, watch *metainformer.Watch, err err
 	if !watch.GiveUp() {
 		return
 	}
-	log.FromContext(ctx).Info("The gateway may not read a kind that a placement selects; give it the right to list and watch it, which it notices by itself",
+	log.FromContext(ctx).Info("The gateway is not allowed to read a kind that a placement selects; grant it list and watch",
 		"resource", watch.Resource.GroupResource().String(), "problem", err.Error())
 	if !watch.HasSynced() {
 		return // Who waits for it sees it.

@@ -20,26 +20,27 @@ import (
 // maxWithheld is how many resources the condition names.
 const maxWithheld = 10
 
-// askAgain is the remedy for an answer that does not fit any more.
-const askAgain = "kubectl annotate --overwrite <placement> " + placementv1beta1.AuthorMayAnnotation + "=ask"
+// repeatCheck is the command that repeats the check of the author.
+const repeatCheck = "kubectl annotate --overwrite <placement> " + placementv1beta1.AuthorMayAnnotation + "=ask"
 
 // bound is what a placement may select; nil if nothing limits it. One that cannot be
 // read covers nothing.
 func (r *Reconciler) bound(placement metav1.Object) *selection.Bound {
-	answer, asked := placement.GetAnnotations()[placementv1beta1.AuthorMayAnnotation]
-	if !r.AskAuthors || !asked {
+	result, checked := placement.GetAnnotations()[placementv1beta1.AuthorMayAnnotation]
+	if !r.CheckAuthors || !checked {
 		return nil
 	}
-	return selection.ParseBound(answer)
+	return selection.ParseBound(result)
 }
 
-// reportAuthor says on the placement that nobody was asked for it, and what its bound
-// withholds; nil leaves that as it was said when something was selected last. Where all
-// is well there is no condition.
+// reportAuthor writes the conditions of a placement whose author was not checked, or whose bound
+// withholds resources. If withheld is nil, the condition of the last selection stays. Without a
+// problem there is no condition.
 func (r *Reconciler) reportAuthor(ctx context.Context, placement placementv1beta1.PlacementObject, withheld []string) error {
 	before := placement.DeepCopyObject().(client.Object)
 	conditions, bound := &placement.GetStatus().Conditions, r.bound(placement)
-	changed, limited := setOrRemove(conditions, placementv1beta1.ConditionAuthorNotAsked, placement.GetGeneration(), notAsked(r.AskAuthors && bound == nil)), false
+	changed, limited := setOrRemove(conditions, placementv1beta1.ConditionAuthorCheckSkipped, placement.GetGeneration(), checkSkipped(r.CheckAuthors && bound == nil)), false
+	changed = meta.RemoveStatusCondition(conditions, placementv1beta1.PreviousAuthorCheckSkipped) || changed
 	if withheld != nil || bound == nil {
 		limited = setOrRemove(conditions, placementv1beta1.ConditionResourcesWithheld, placement.GetGeneration(), withholding(bound, withheld))
 	}
@@ -64,12 +65,12 @@ func setOrRemove(conditions *[]metav1.Condition, kind string, generation int64, 
 	return meta.SetStatusCondition(conditions, *c)
 }
 
-func notAsked(is bool) *metav1.Condition {
+func checkSkipped(is bool) *metav1.Condition {
 	if !is {
 		return nil
 	}
-	return &metav1.Condition{Reason: placementv1beta1.ReasonNoAnswer, Message: "Nobody was asked whether the author of this placement may have delivered what it selects: " +
-		"it is older than the question, or was written past it. It keeps what it selects. Somebody who may have it delivered confirms it with " + askAgain}
+	return &metav1.Condition{Reason: placementv1beta1.ReasonAuthorUnknown, Message: "The rights of the author of this placement were not checked: " +
+		"the placement is older than the check, or bypassed admission. It keeps the resources that it selects. To check it, a user with rights to these resources runs: " + repeatCheck}
 }
 
 func withholding(bound *selection.Bound, withheld []string) *metav1.Condition {
@@ -80,7 +81,7 @@ func withholding(bound *selection.Bound, withheld []string) *metav1.Condition {
 	if more := len(withheld) - maxWithheld; more > 0 {
 		names += fmt.Sprintf(" and %d more", more)
 	}
-	return &metav1.Condition{Reason: placementv1beta1.ReasonAuthorMayNot, Message: fmt.Sprintf(
-		"Selected and not placed: %s. When user %q was asked, who wrote the placement, these were not there or not allowed. Somebody who may get or place them has the question asked again with %s",
-		names, bound.Author, askAgain)}
+	return &metav1.Condition{Reason: placementv1beta1.ReasonAuthorForbidden, Message: fmt.Sprintf(
+		"Selected and not placed: %s. When the rights of the author, user %q, were checked, these did not exist or were forbidden. To repeat the check, a user who can get or place them runs: %s",
+		names, bound.Author, repeatCheck)}
 }

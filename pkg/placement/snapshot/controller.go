@@ -63,9 +63,9 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Envelopes are counted.
 	Envelopes Envelopes
-	// AskAuthors confines placements to what their authors were found to be allowed, and
-	// has those named that nobody was asked about.
-	AskAuthors bool
+	// CheckAuthors limits placements to the resources that their authors are allowed to place, and
+	// sets a condition on those whose author was not checked.
+	CheckAuthors bool
 	// Intervals say for how long changes are gathered into one group of resource snapshots.
 	Intervals Intervals
 	// Clock tells the time; without Intervals it may be nil.

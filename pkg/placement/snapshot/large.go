@@ -88,7 +88,7 @@ func (r *Reconciler) reportLarge(ctx context.Context, placement placementv1beta1
 			names += fmt.Sprintf(" and %d more", more)
 		}
 		c = &metav1.Condition{Reason: placementv1beta1.ReasonObjectTooLarge, Message: fmt.Sprintf(
-			"Selected and not placed: %s. A resource snapshot holds objects of up to %d bytes. Members keep what they have of these, and get all else. Split the objects", names, manifestLimit)}
+			"Selected and not placed: %s. A resource snapshot can hold objects of up to %d bytes. Members keep the version of these objects that they have, and get all other objects. Split the objects", names, manifestLimit)}
 	}
 	if !setOrRemove(&placement.GetStatus().Conditions, placementv1beta1.ConditionResourcesTooLarge, placement.GetGeneration(), c) {
 		return nil

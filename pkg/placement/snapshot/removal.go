@@ -68,7 +68,7 @@ func suspended(placement placementv1beta1.PlacementObject, lost []string, all in
 		names += fmt.Sprintf(" and %d more", more)
 	}
 	return &metav1.Condition{Reason: placementv1beta1.ReasonConfirmationRequired, Message: fmt.Sprintf(
-		"%d of %d objects would be removed from the members though they are on the hub and spec.resourceSelectors did not change: %s. Members keep what they have and get no change. Confirm the removal with \"kubectl fleetgate confirm %s\", which sets annotation %s=%s",
+		"%d of %d objects would be removed from the members although they exist on the hub and spec.resourceSelectors did not change: %s. Members keep what they have and get no updates. Confirm the removal with \"kubectl fleetgate confirm %s\", which sets annotation %s=%s",
 		len(lost), all, names, klog.KObj(placement), placementv1beta1.ConfirmRemovalAnnotation, token)}
 }
 

@@ -17,16 +17,15 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/selection"
 )
 
-// maxUnreadable is how many kinds the condition names: a narrowed gateway may not read
-// most of those that a namespace could hold.
+// maxUnreadable is how many kinds the condition names: a gateway with narrow rights cannot read most
+// kinds of a namespace.
 const maxUnreadable = 100
 
-// maxFaulty is how many kinds it names with what the hub answers.
+// maxFaulty is how many kinds it names with the error of the hub.
 const maxFaulty = 10
 
-// holds reports whether a group has objects of one of the kinds. What is missing from the
-// next group would be taken off the members, and what cannot be read is not known to be
-// gone.
+// holds reports whether a group has objects of one of the kinds. Objects that the next group lacks
+// would be removed from the members, and an object that cannot be read may still exist.
 func (r *Reconciler) holds(ctx context.Context, latest *metav1.PartialObjectMetadata, kinds []selection.Unreadable) (bool, error) {
 	if latest == nil || len(kinds) == 0 {
 		return false, nil
@@ -40,8 +39,8 @@ func (r *Reconciler) holds(ctx context.Context, latest *metav1.PartialObjectMeta
 	}), nil
 }
 
-// reportKinds says on the placement which kinds cannot be read, and whether the placement stays
-// as it is for that.
+// reportKinds writes the condition about kinds that cannot be read. stays reports that the latest
+// group of the placement stays because of them.
 func (r *Reconciler) reportKinds(ctx context.Context, placement placementv1beta1.PlacementObject, unreadable []selection.Unreadable, stays bool) error {
 	before := placement.DeepCopyObject().(client.Object)
 	c := unreadableKinds(unreadable, stays)
@@ -54,27 +53,28 @@ func (r *Reconciler) reportKinds(ctx context.Context, placement placementv1beta1
 	return nil
 }
 
-// unreadableKinds is nil if all kinds can be read. The reason is that of the hub's fault if there
-// is one: a right that is lacking is there for a purpose, perhaps.
+// unreadableKinds is nil if all kinds can be read. A fault of the hub takes precedence in the reason,
+// because an administrator can have denied rights on purpose.
 func unreadableKinds(unreadable []selection.Unreadable, stays bool) *metav1.Condition {
 	if len(unreadable) == 0 {
 		return nil
 	}
-	what := "Nothing of these is placed"
+	what := "None of these are placed"
 	if stays {
-		what = "Some of these are placed: as nobody knows what became of them, members keep what they have, and get no change of anything"
+		what = "Some of these are placed: because the gateway cannot tell whether they changed, members keep what they have and get no updates of the placement"
 	}
 	lacking, faulty := lackingRights(unreadable), faultyKinds(unreadable)
 	switch {
 	case faulty == "":
-		return &metav1.Condition{Reason: placementv1beta1.ReasonGatewayMayNot, Message: fmt.Sprintf(lacking, what)}
+		return &metav1.Condition{Reason: placementv1beta1.ReasonGatewayForbidden, Message: fmt.Sprintf(lacking, what)}
 	case lacking == "":
 		return &metav1.Condition{Reason: placementv1beta1.ReasonKindUnavailable, Message: faulty + ". " + what}
 	}
 	return &metav1.Condition{Reason: placementv1beta1.ReasonKindUnavailable, Message: faulty + ". " + fmt.Sprintf(lacking, what)}
 }
 
-// lackingRights is a sentence, with a place for what it means, or nothing.
+// lackingRights is a sentence about rights that the gateway lacks, with a placeholder for the
+// consequence, or empty.
 func lackingRights(unreadable []selection.Unreadable) string {
 	var names []string
 	more := 0
@@ -94,11 +94,11 @@ func lackingRights(unreadable []selection.Unreadable) string {
 	if more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return fmt.Sprintf("The gateway may not list and watch %s. %%s. If they are to be placed, label a ClusterRole that lists and watches them %s=true, or bind one to the gateway's account; it notices by itself",
+	return fmt.Sprintf("The gateway is not allowed to list and watch %s. %%s. To place them, label a ClusterRole that can list and watch them with %s=true, or bind one to the gateway's account; the gateway detects the change",
 		text, placementv1beta1.PlaceableLabel)
 }
 
-// faultyKinds names the kinds that the hub cannot list, and the remedy, or nothing.
+// faultyKinds names the kinds that the hub cannot list, and the remedy, or is empty.
 func faultyKinds(unreadable []selection.Unreadable) string {
 	var names []string
 	for _, u := range unreadable {

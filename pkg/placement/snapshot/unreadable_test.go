@@ -35,7 +35,7 @@ func unreadableKind(group, kind, resource, fault string) selection.Unreadable {
 	return selection.Unreadable{Kind: selection.Kind{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind}, Resource: resource}, Fault: fault}
 }
 
-func TestNoSnapshotIsMadeWithoutAKindThatCannotBeRead(t *testing.T) {
+func TestTake_KeepsTheSnapshotIfAKindOfItCannotBeRead(t *testing.T) {
 	tests := map[string]struct {
 		unreadable []selection.Unreadable
 		stays      bool
@@ -44,11 +44,11 @@ func TestNoSnapshotIsMadeWithoutAKindThatCannotBeRead(t *testing.T) {
 		"a kind that the latest snapshot has": {[]selection.Unreadable{unreadableKind("", "ConfigMap", "configmaps", "webhook is down")}, true,
 			[]string{placementv1beta1.ReasonKindUnavailable, "configmaps (webhook is down)", "members keep what they have"}},
 		"another kind": {[]selection.Unreadable{unreadableKind("example.org", "Topic", "topics", "webhook is down")}, false,
-			[]string{placementv1beta1.ReasonKindUnavailable, "topics.example.org (webhook is down)", "Nothing of these is placed"}},
+			[]string{placementv1beta1.ReasonKindUnavailable, "topics.example.org (webhook is down)", "None of these are placed"}},
 		"all kinds of a version": {[]selection.Unreadable{unreadableKind("", "", "", "no answer")}, true,
 			[]string{placementv1beta1.ReasonKindUnavailable, "all kinds of v1 (no answer)"}},
 		"a kind without a right": {[]selection.Unreadable{unreadableKind("apps", "Deployment", "deployments", "")}, false,
-			[]string{placementv1beta1.ReasonGatewayMayNot, "may not list and watch deployments.apps. Nothing of these is placed. If they"}},
+			[]string{placementv1beta1.ReasonGatewayForbidden, "is not allowed to list and watch deployments.apps. None of these are placed. To place them"}},
 		"both": {[]selection.Unreadable{unreadableKind("apps", "Deployment", "deployments", ""), unreadableKind("", "ConfigMap", "configmaps", "50% down")}, true,
 			[]string{placementv1beta1.ReasonKindUnavailable, "configmaps (50% down)", "deployments.apps. Some of these are placed"}},
 	}

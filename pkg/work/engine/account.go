@@ -25,9 +25,9 @@ func (a Account) Groups() []string {
 	return append(serviceaccount.MakeGroupNames(a.Namespace), user.AllAuthenticated)
 }
 
-// MayNot begins the sentence about a right that the account lacks.
-func (a Account) MayNot() string {
-	return fmt.Sprintf("ServiceAccount %q of namespace %q may not", a.Name, a.Namespace)
+// Cannot begins the sentence about a right that the account lacks.
+func (a Account) Cannot() string {
+	return fmt.Sprintf("ServiceAccount %q of namespace %q cannot", a.Name, a.Namespace)
 }
 
 // accounts are the clients of a member that act as accounts. There are as many as accounts
@@ -59,15 +59,15 @@ func (m *Member) As(account Account) (dynamic.Interface, error) {
 	return client, nil
 }
 
-// Blame says in refusals for want of a right whose right it is, if it is not the agent's:
-// mayNot begins that sentence. Empty: it is the agent's.
-func Blame(outcomes []Outcome, mayNot string) {
-	if mayNot == "" {
+// Blame names the account that lacks a right in refusals, if it is not the agent: cannot begins
+// that sentence. If it is empty, the agent lacks the right.
+func Blame(outcomes []Outcome, cannot string) {
+	if cannot == "" {
 		return
 	}
 	for _, out := range outcomes {
 		if out.Refused != nil {
-			out.Refused.Message = strings.Replace(out.Refused.Message, AgentMayNot, mayNot, 1)
+			out.Refused.Message = strings.Replace(out.Refused.Message, AgentCannot, cannot, 1)
 		}
 	}
 }

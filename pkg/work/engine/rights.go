@@ -11,15 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// denial is how an API server's authorizer words a no. An admission plugin that
-// refuses an object answers with the same code and other words.
+// denial is the message of an API server's authorizer. An admission plugin that rejects an object
+// uses the same code and another message.
 var denial = regexp.MustCompile(`cannot ([a-z]+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)"| at the cluster scope)?`)
 
-// AgentMayNot begins the sentence about a right that is missing.
-const AgentMayNot = "The agent may not"
+// AgentCannot begins the sentence about a right that is missing.
+const AgentCannot = "The agent cannot"
 
-// missingRule says which rule the agent lacks on the member, from the text of a
-// Forbidden answer; empty if the answer is not about rights.
+// missingRule says which rule the agent lacks on the member, from the message of a
+// Forbidden error; empty if the error is not about rights.
 func missingRule(text string) string {
 	found := denial.FindStringSubmatch(text)
 	if found == nil {
@@ -31,7 +31,7 @@ func missingRule(text string) string {
 		where = fmt.Sprintf("in namespace %q of the member", namespace)
 	}
 	return fmt.Sprintf("%s %s %s %s: its role lacks the rule %s",
-		AgentMayNot, verb, schema.GroupResource{Group: group, Resource: resource}, where, Rule(group, resource, verb))
+		AgentCannot, verb, schema.GroupResource{Group: group, Resource: resource}, where, Rule(group, resource, verb))
 }
 
 // Rule is a PolicyRule as it is written in YAML.

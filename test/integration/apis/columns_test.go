@@ -64,7 +64,7 @@ var _ = Describe("What kubectl get prints", func() {
 		})
 		Expect(expect.Cells(ctx, hub.Config(), group+"clusterresourceplacements/columns")).To(And(
 			HaveKeyWithValue("Scheduled", "True"), HaveKeyWithValue("Applied", "False"), HaveKeyWithValue("Available", "False"),
-			HaveKeyWithValue("Members", "0/1"), HaveKeyWithValue("Reason", "ApplyFailed"), HaveKeyWithValue("Why-Not", `on member "edge", not applied`)))
+			HaveKeyWithValue("Members", "0/1"), HaveKeyWithValue("Reason", "ApplyFailed"), HaveKeyWithValue("Message", `on member "edge", not applied`)))
 
 		observed.Resources = nil
 		observed.Bindings = observedOn(crp, "edge", metav1.ConditionTrue).Bindings
@@ -72,7 +72,7 @@ var _ = Describe("What kubectl get prints", func() {
 		Expect(hubClient.Status().Update(ctx, crp)).To(Succeed())
 		Expect(expect.Cells(ctx, hub.Config(), group+"clusterresourceplacements/columns")).To(And(
 			HaveKeyWithValue("Scheduled", "True"), HaveKeyWithValue("Available", "True"), HaveKeyWithValue("Members", "1/1"),
-			HaveKeyWithValue("Reason", "NothingSelected"), HaveKeyWithValue("Why-Not", ContainSubstring("match nothing on the hub"))))
+			HaveKeyWithValue("Reason", "NothingSelected"), HaveKeyWithValue("Message", ContainSubstring("match nothing on the hub"))))
 	})
 
 	It("says which member a binding and an eviction are about", func(ctx SpecContext) {
@@ -94,7 +94,7 @@ var _ = Describe("What kubectl get prints", func() {
 		})
 		Expect(expect.Cells(ctx, hub.Config(), group+"clusterresourceplacementevictions/columns")).To(And(
 			HaveKeyWithValue("Placement", "shop"), HaveKeyWithValue("Member", "edge"), HaveKeyWithValue("Executed", "False"),
-			HaveKeyWithValue("Reason", "ClusterResourcePlacementEvictionNotExecuted"), HaveKeyWithValue("Why", "the budget does not allow it")))
+			HaveKeyWithValue("Reason", "ClusterResourcePlacementEvictionNotExecuted"), HaveKeyWithValue("Message", "the budget does not allow it")))
 	})
 
 	It("says of a Work whether it is applied and available", func(ctx SpecContext) {
@@ -107,7 +107,7 @@ var _ = Describe("What kubectl get prints", func() {
 		})
 		Expect(expect.Cells(ctx, hub.Config(), group+"namespaces/"+namespace+"/works/columns")).To(And(
 			HaveKeyWithValue("Applied", "True"), HaveKeyWithValue("Available", "False"), HaveKeyWithValue("Reason", "SomeManifestsAreNotAvailable"),
-			HaveKeyWithValue("Why-Not", "Deployment shop/web")))
+			HaveKeyWithValue("Message", "Deployment shop/web")))
 	})
 
 	It("says of an update run where it stands", func(ctx SpecContext) {
@@ -119,7 +119,7 @@ var _ = Describe("What kubectl get prints", func() {
 		})
 		Expect(expect.Cells(ctx, hub.Config(), group+"clusterstagedupdateruns/columns")).To(And(
 			HaveKeyWithValue("Placement", "shop"), HaveKeyWithValue("Progressing", "False"),
-			HaveKeyWithValue("Stands-At", "Waiting for the tasks after stage canary")))
+			HaveKeyWithValue("Message", "Waiting for the tasks after stage canary")))
 	})
 
 	It("says of a token whether it is ready, and until when", func(ctx SpecContext) {

@@ -210,7 +210,7 @@ var _ = Describe("An executor", func() {
 			`{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: `+ns+`, name: b}}`, role)
 		Eventually(conditions(ctx, "impersonated")).Should(ContainElement(workFailed))
 		Expect(of(ctx, "impersonated", 0)(Default)).To(HaveExactElements(applied, available, noFeedback))
-		Expect(of(ctx, "impersonated", 1)(Default)).To(ContainElement(ContainSubstring(`ServiceAccount "deployer" of namespace "` + ns + `" may not get serviceaccounts`)))
+		Expect(of(ctx, "impersonated", 1)(Default)).To(ContainElement(ContainSubstring(`ServiceAccount "deployer" of namespace "` + ns + `" cannot get serviceaccounts`)))
 
 		By("asking beforehand only whether it may delete what would go with the work")
 		allow(ctx, ns, "create, update, patch, get", "configmaps, serviceaccounts, roles")
@@ -219,7 +219,7 @@ var _ = Describe("An executor", func() {
 		By("letting it delete what it may not make")
 		allow(ctx, ns, "get, delete", "configmaps, serviceaccounts, roles")
 		Eventually(of(ctx, "impersonated", 1)).Should(ContainElement(HavePrefix(
-			`Applied False AppliedManifestFailed Failed to apply manifest: ServiceAccount "deployer" of namespace "` + ns + `" may not create serviceaccounts`)))
+			`Applied False AppliedManifestFailed Failed to apply manifest: ServiceAccount "deployer" of namespace "` + ns + `" cannot create serviceaccounts`)))
 
 		By("letting it make what it wants, but not give rights that it has not")
 		allow(ctx, ns, "create, update, patch, get, delete", "configmaps, serviceaccounts, roles")

@@ -29,7 +29,7 @@ import (
 func askAuthors(alter ...func(*placement.Options)) {
 	GinkgoHelper()
 	gateway.stop()
-	gateway = startGateway(append(alter, func(o *placement.Options) { o.AskAuthors = true })...)
+	gateway = startGateway(append(alter, func(o *placement.Options) { o.CheckAuthors = true })...)
 	DeferCleanup(func() {
 		gateway.stop()
 		gateway = startGateway()
@@ -120,13 +120,13 @@ var _ = Describe("A placement whose author was asked", func() {
 		place(ctx, "lb", "lb-shop", nil)
 		expectAvailable(ctx, "lb", "0")
 		askAuthors()
-		Eventually(said).WithContext(ctx).WithArguments("lb", placementv1beta1.ConditionAuthorNotAsked).WithTimeout(soon).WithPolling(often).Should(ContainSubstring("Nobody was asked"))
+		Eventually(said).WithContext(ctx).WithArguments("lb", placementv1beta1.ConditionAuthorCheckSkipped).WithTimeout(soon).WithPolling(often).Should(ContainSubstring("were not checked"))
 		create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "lb-shop", Name: "late"}})
 		Eventually(kindsOn).WithContext(ctx).WithArguments("lb-1", "lb").WithTimeout(soon).WithPolling(often).Should(ContainElement(secret))
 
 		By("asking")
 		annotate(ctx, "lb", `"":["*"]`)
-		Eventually(said).WithContext(ctx).WithArguments("lb", placementv1beta1.ConditionAuthorNotAsked).WithTimeout(soon).WithPolling(often).Should(BeEmpty())
+		Eventually(said).WithContext(ctx).WithArguments("lb", placementv1beta1.ConditionAuthorCheckSkipped).WithTimeout(soon).WithPolling(often).Should(BeEmpty())
 		Expect(kindsOn(ctx, "lb-1", "lb")).To(ContainElement(secret))
 	})
 })

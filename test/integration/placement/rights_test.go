@@ -102,7 +102,7 @@ var _ = Describe("A gateway that may read some kinds only", Serial, func() {
 		unreadable := func() (string, error) { return said(ctx, "na", placementv1beta1.ConditionResourcesUnreadable) }
 		on := func() ([]string, error) { return kindsOn(ctx, "na-1", "na") }
 		Eventually(on).WithTimeout(noticed).WithPolling(often).Should(ConsistOf("Namespace/na-shop", "ConfigMap/settings", "Service/web"))
-		Eventually(unreadable).WithTimeout(soon).WithPolling(often).Should(And(ContainSubstring("deployments.apps"), ContainSubstring("Nothing of these is placed"),
+		Eventually(unreadable).WithTimeout(soon).WithPolling(often).Should(And(ContainSubstring("deployments.apps"), ContainSubstring("None of these are placed"),
 			ContainSubstring(placementv1beta1.PlaceableLabel+"=true"), Not(ContainSubstring("configmaps"))))
 
 		By("going on with what it may read, and not asking for the rest again and again")

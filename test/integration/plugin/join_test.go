@@ -69,7 +69,7 @@ spec:
 			out, code, stderr := tries(ctx, "why", "rightless", "--member", "edge")
 			line, _, _ := strings.Cut(out, "\n")
 			return fmt.Sprintf("%d %s%s", code, line, stderr)
-		}).Should(And(HavePrefix("2 Namespace rightless on member edge: not applied: The agent may not"), ContainSubstring("namespaces"),
+		}).Should(And(HavePrefix("2 Namespace rightless on member edge: not applied: The agent cannot"), ContainSubstring("namespaces"),
 			ContainSubstring("Remedy: grant the agent on member edge the permission named in the message")))
 		edge.Kubectl(ctx, "", "create", "clusterrolebinding", "fleetgate:fleet-system:fleet-agent:placement", "--clusterrole=cluster-admin", "--serviceaccount=fleet-system:fleet-agent")
 		hub(ctx, "", "label", "namespace", "rightless", "tried=again") // It would be tried again later anyway.

@@ -44,7 +44,7 @@ var _ = Describe("A Work of a placement in a namespace", func() {
 		Eventually(reportedOf(ctx, name)).Should(HaveExactElements(applied(), denied, denied))
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1"}))
 		Expect(expect.Data(ctx, memberClient, foreign, "a")()).To(BeNil())
-		Expect(message(ctx, name, 1, "Applied")).To(MatchRegexp(`ServiceAccount "deployer" of namespace "` + ns + `" may not (get|create) configmaps in namespace "` + foreign + `"`))
+		Expect(message(ctx, name, 1, "Applied")).To(MatchRegexp(`ServiceAccount "deployer" of namespace "` + ns + `" cannot (get|create) configmaps in namespace "` + foreign + `"`))
 
 		By("following changes, and taking away what is not asked for any more")
 		changeWork(ctx, name, build.ConfigMapText(ns, "a", "x", "2"))

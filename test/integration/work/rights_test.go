@@ -47,7 +47,7 @@ var _ = Describe("An agent that may not do everything on its member", func() {
 	It("says so when it may not watch, and looks itself", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "blind", nil, build.ConfigMapText(ns, "a", "x", "1"))
-		Eventually(conditionOf(ctx, "blind", placementv1beta1.ConditionWatched)).Should(Equal("False/MayNotWatch"))
+		Eventually(conditionOf(ctx, "blind", placementv1beta1.ConditionWatched)).Should(Equal("False/WatchForbidden"))
 		Expect(getWork(ctx, "blind").Status.Conditions).To(ContainElement(And(HaveField("Type", placementv1beta1.ConditionWatched),
 			HaveField("Message", ContainSubstring(`{apiGroups: [""], resources: ["configmaps"], verbs: [list, watch]}`)))))
 		Eventually(reported(ctx, "blind")).Should(beDone())

@@ -153,7 +153,7 @@ var _ = Describe("Kinds that the hub cannot read", Serial, func() {
 		crp.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: crp.Name}}
 		Expect(hub.Create(ctx, crp)).To(Succeed())
 		Eventually(unreadableOf(crp.Name)).WithContext(ctx).WithTimeout(time.Minute).Should(And(
-			HavePrefix(placementv1beta1.ReasonKindUnavailable), ContainSubstring("down.example.org/v1"), ContainSubstring("Nothing of these is placed")))
+			HavePrefix(placementv1beta1.ReasonKindUnavailable), ContainSubstring("down.example.org/v1"), ContainSubstring("None of these are placed")))
 		onMembers(ctx, client.ObjectKey{Name: crp.Name}, &corev1.Namespace{}, func(Gomega) {})
 		Expect(hub.Delete(ctx, service)).To(Succeed())
 		Eventually(unreadableOf(crp.Name)).WithContext(ctx).WithTimeout(time.Minute).Should(BeEmpty())

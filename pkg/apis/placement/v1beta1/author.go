@@ -14,24 +14,24 @@ const AuthorMayAnnotation = "fleetgate.io/author-may"
 const PlaceVerb = "place"
 
 const (
-	// ConditionAuthorNotAsked is True on a placement without AuthorMayAnnotation, on a hub that
+	// ConditionAuthorCheckSkipped is True on a placement without AuthorMayAnnotation, on a hub that
 	// checks authors. The placement keeps the resources that it selects.
-	ConditionAuthorNotAsked = "AuthorNotAsked"
-	// ReasonNoAnswer is a reason of ConditionAuthorNotAsked.
-	ReasonNoAnswer = "NoAnswer"
+	ConditionAuthorCheckSkipped = "AuthorCheckSkipped"
+	// ReasonAuthorUnknown is a reason of ConditionAuthorCheckSkipped.
+	ReasonAuthorUnknown = "AuthorUnknown"
 
 	// ConditionResourcesWithheld is True on a placement that selects resources its author is not
 	// allowed to place. These resources are not placed.
 	ConditionResourcesWithheld = "ResourcesWithheld"
-	// ReasonAuthorMayNot is a reason of ConditionResourcesWithheld.
-	ReasonAuthorMayNot = "AuthorMayNot"
+	// ReasonAuthorForbidden is a reason of ConditionResourcesWithheld.
+	ReasonAuthorForbidden = "AuthorForbidden"
 
 	// ConditionResourcesUnreadable is True on a placement that selects kinds, or namespaces that
 	// can contain kinds, which cannot be read.
 	ConditionResourcesUnreadable = "ResourcesUnreadable"
-	// ReasonGatewayMayNot is a reason of ConditionResourcesUnreadable: RBAC forbids the gateway to
+	// ReasonGatewayForbidden is a reason of ConditionResourcesUnreadable: RBAC forbids the gateway to
 	// read the kind.
-	ReasonGatewayMayNot = "GatewayMayNot"
+	ReasonGatewayForbidden = "GatewayForbidden"
 	// ReasonKindUnavailable is a reason of ConditionResourcesUnreadable: the hub cannot read the
 	// kind, because its conversion webhook or API server does not respond.
 	ReasonKindUnavailable = "KindUnavailable"

@@ -142,8 +142,8 @@ const (
 	ReasonStatusOversized = "StatusOversized"
 	// ReasonRepairsReverted is a reason of ConditionContested.
 	ReasonRepairsReverted = "RepairsReverted"
-	// ReasonMayNotWatch is a reason of ConditionWatched.
-	ReasonMayNotWatch = "MayNotWatch"
+	// ReasonWatchForbidden is a reason of ConditionWatched.
+	ReasonWatchForbidden = "WatchForbidden"
 	// ReasonObjectsRemain is a reason of ConditionRemoved.
 	ReasonObjectsRemain = "ObjectsRemain"
 	// ReasonHubWentBack is a reason of ConditionHeld.
@@ -234,7 +234,7 @@ func workNameBase(namespace, placement string) string {
 // +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.status!="True")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Why-Not",type=string,priority=1,JSONPath=`.status.conditions[?(@.status!="True")].message`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.status!="True")].message`
 type Work struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

@@ -56,7 +56,7 @@ type collection struct {
 	condition metav1.Condition
 }
 
-// collect lists them. That the agent may not do so is part of the answer.
+// collect lists them. If the agent is not allowed to, the condition says so.
 func (n *Namespaces) collect(ctx context.Context) (*collection, error) {
 	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
 	defer cancel()
@@ -81,14 +81,14 @@ func (n *Namespaces) collect(ctx context.Context) (*collection, error) {
 	switch {
 	case apierrors.IsForbidden(err):
 		return &collection{condition: namespacesCondition(metav1.ConditionUnknown, clusterv1beta1.ReasonNamespacesForbidden,
-			"the agent may not list and watch the member's namespaces: give its account these rights there, or take --collect-namespaces away")}, nil
+			"the agent is not allowed to list and watch namespaces of the member: grant its account these rights there, or remove --collect-namespaces")}, nil
 	case err != nil:
 		return nil, fmt.Errorf("listing namespaces: %w", err)
 	case !all:
 		return &collection{owners, namespacesCondition(metav1.ConditionFalse, clusterv1beta1.ReasonNamespacesDegraded,
-			fmt.Sprintf("the member has more than %d namespaces: only the first are told, and no placement is kept from it", maxNamespaces))}, nil
+			fmt.Sprintf("the member has more than %d namespaces: only the first are reported, and no placement skips the member", maxNamespaces))}, nil
 	}
-	return &collection{owners, namespacesCondition(metav1.ConditionTrue, clusterv1beta1.ReasonNamespacesCollected, "all namespaces of the member are told")}, nil
+	return &collection{owners, namespacesCondition(metav1.ConditionTrue, clusterv1beta1.ReasonNamespacesCollected, "all namespaces of the member are reported")}, nil
 }
 
 func namespacesCondition(status metav1.ConditionStatus, reason, message string) metav1.Condition {

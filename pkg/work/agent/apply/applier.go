@@ -31,5 +31,5 @@ func (a appliers) of(work *placementv1beta1.Work) (dynamic.Interface, string, er
 	}
 	account := engine.Account{Namespace: namespace, Name: a.account}
 	client, err := a.member.As(account)
-	return client, account.MayNot(), err
+	return client, account.Cannot(), err
 }

@@ -45,11 +45,11 @@ func TestWhatANamespacePlacesIsAppliedWithItsRights(t *testing.T) {
 	}{
 		"a placement in a namespace": {"deployer", "shop", "system:serviceaccount:shop:deployer",
 			[]string{"system:serviceaccounts", "system:serviceaccounts:shop", "system:authenticated"},
-			`ServiceAccount "deployer" of namespace "shop" may not get configmaps in namespace "ns" of the member: its role lacks the rule {apiGroups: [""], resources: ["configmaps"], verbs: [get]}`},
+			`ServiceAccount "deployer" of namespace "shop" cannot get configmaps in namespace "ns" of the member: its role lacks the rule {apiGroups: [""], resources: ["configmaps"], verbs: [get]}`},
 		"one without": {"deployer", "", "", nil,
-			`The agent may not get configmaps in namespace "ns" of the member: its role lacks the rule {apiGroups: [""], resources: ["configmaps"], verbs: [get]}`},
+			`The agent cannot get configmaps in namespace "ns" of the member: its role lacks the rule {apiGroups: [""], resources: ["configmaps"], verbs: [get]}`},
 		"nobody asked for it": {"", "shop", "", nil,
-			`The agent may not get configmaps in namespace "ns" of the member: its role lacks the rule {apiGroups: [""], resources: ["configmaps"], verbs: [get]}`},
+			`The agent cannot get configmaps in namespace "ns" of the member: its role lacks the rule {apiGroups: [""], resources: ["configmaps"], verbs: [get]}`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func written(t *testing.T, r *Reconciler, work *placementv1beta1.Work) engine.Ou
 	if p.items, err = r.items(work, p.way); err != nil {
 		t.Fatal(err)
 	}
-	if p.job.As, p.mayNot, err = r.appliers.of(work); err != nil {
+	if p.job.As, p.cannot, err = r.appliers.of(work); err != nil {
 		t.Fatal(err)
 	}
 	p.job.Ledger = noLedger{}

@@ -30,8 +30,8 @@ type planned struct {
 	job engine.Work
 	// refused is why nothing of the Work is brought; nil if something may be.
 	refused *refusal.Refusal
-	// mayNot blames whose rights are used, if they are not the agent's.
-	mayNot string
+	// cannot begins the sentence about a missing right of another account than the agent's.
+	cannot string
 }
 
 // plan finds out what a Work asks for, and makes its AppliedWork if it has none. Without a
@@ -65,7 +65,7 @@ func (r *Reconciler) plan(ctx context.Context, work *placementv1beta1.Work) (*pl
 		return nil, reconcile.Result{}, err
 	}
 	var as dynamic.Interface
-	if as, p.mayNot, err = r.appliers.of(work); err != nil {
+	if as, p.cannot, err = r.appliers.of(work); err != nil {
 		return nil, reconcile.Result{}, err
 	}
 	p.job = r.jobOf(ctx, work, record, strategy)

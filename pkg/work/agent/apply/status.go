@@ -193,17 +193,17 @@ func (c conditions) held(of retention.Mark, entries []engine.Entry) {
 		why, len(entries), manifest.KeyOf(entries[0].Ref), clusterv1beta1.AnnotationLetGo, of.ID))
 }
 
-// watched says which of a Work's resources the agent may not watch, and how often
-// it looks at them instead.
+// watched names the first of a Work's resources that the agent is not allowed to watch, and the
+// interval at which it reads them instead.
 func (c conditions) watched(blind []schema.GroupVersionResource, every time.Duration) {
 	if len(blind) == 0 {
 		c.Remove(placementv1beta1.ConditionWatched)
 		return
 	}
 	first := blind[0].GroupResource()
-	c.no(placementv1beta1.ConditionWatched, placementv1beta1.ReasonMayNotWatch, fmt.Sprintf(
-		"Changes on the member are seen only every %s: the agent may not watch %s. Its role lacks the rule %s",
-		every, first, engine.Rule(first.Group, first.Resource, "list", "watch")))
+	c.no(placementv1beta1.ConditionWatched, placementv1beta1.ReasonWatchForbidden, fmt.Sprintf(
+		"The agent cannot watch %s, and detects changes on the member only every %s: its role lacks the rule %s",
+		first, every, engine.Rule(first.Group, first.Resource, "list", "watch")))
 }
 
 func whyUnknown(out engine.Outcome) string {

@@ -18,7 +18,7 @@ func (r *Reconciler) write(ctx context.Context, p *planned) (engine.Result, erro
 	}
 	if p.way.By == engine.Compare {
 		result := r.engine.Compare(ctx, p.job, p.items)
-		engine.Blame(result.Outcomes, p.mayNot)
+		engine.Blame(result.Outcomes, p.cannot)
 		return result, nil
 	}
 	result := r.engine.Bring(ctx, p.job, p.items)
@@ -29,6 +29,6 @@ func (r *Reconciler) write(ctx context.Context, p *planned) (engine.Result, erro
 		}
 		result = r.engine.Bring(ctx, p.job, p.items)
 	}
-	engine.Blame(result.Outcomes, p.mayNot)
+	engine.Blame(result.Outcomes, p.cannot)
 	return result, nil
 }

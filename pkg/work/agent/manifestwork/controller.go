@@ -172,7 +172,7 @@ func (r *Reconciler) bring(ctx context.Context, p *planned) (engine.Result, erro
 		}
 		result = r.engine.Bring(ctx, p.job, p.items)
 	}
-	engine.Blame(result.Outcomes, p.mayNot)
+	engine.Blame(result.Outcomes, p.cannot)
 	for place, refused := range p.withheld {
 		if place < len(result.Outcomes) && result.Outcomes[place].Refused == nil {
 			result.Outcomes[place].Refused = refused

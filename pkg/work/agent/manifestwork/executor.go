@@ -104,7 +104,7 @@ func (e *executors) writer(executor *workv1.ManifestWorkExecutor) (dynamic.Inter
 		return nil, "", nil
 	}
 	client, err := e.as(account)
-	return client, account.MayNot(), err
+	return client, account.Cannot(), err
 }
 
 // forget lets go of all answers.

@@ -40,9 +40,9 @@ type planned struct {
 	mark retention.Mark
 	// withheld are refusals of manifests whose objects are only looked at, by place.
 	withheld map[int]*refusal.Refusal
-	// mayNot begins the sentence about a right that the executor lacks who writes the objects.
+	// cannot begins the sentence about a right that the executor lacks who writes the objects.
 	// Empty: the agent writes them.
-	mayNot string
+	cannot string
 	// refused is why nothing at all is brought; nil if something may be.
 	refused *refusal.Refusal
 }
@@ -82,11 +82,11 @@ func (r *Reconciler) plan(ctx context.Context, work *workv1.ManifestWork) (*plan
 	if err != nil {
 		return nil, reconcile.Result{}, err
 	}
-	as, mayNot, err := r.executors.writer(work.Spec.Executor)
+	as, cannot, err := r.executors.writer(work.Spec.Executor)
 	if err != nil {
 		return nil, reconcile.Result{}, err
 	}
-	p.record, p.mayNot = record, mayNot
+	p.record, p.cannot = record, cannot
 	if err := r.mindEpoch(ctx, p, ledger.Entries()); err != nil {
 		return nil, reconcile.Result{}, err
 	}
