@@ -24,7 +24,7 @@ var told atomic.Pointer[retention.Sum]
 
 func tellHeld(held retention.Sum) { told.Store(&held) }
 
-// holding is how much that is; by which id it is let go, letGo looks up.
+// holding is how much that is; release looks up the id by which it is released.
 func holding() retention.Sum {
 	if held := told.Load(); held != nil {
 		return retention.Sum{Works: held.Works, Objects: held.Objects, Example: held.Example}
@@ -85,7 +85,7 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		Eventually(reported(ctx, "hold-older")).Should(beDone())
 		Expect(expect.Data(ctx, memberClient, ns, "b")()).NotTo(BeNil())
 
-		letGo(ctx)
+		release(ctx)
 		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(BeNil())
 		Eventually(conditionOf(ctx, "hold-older", placementv1beta1.ConditionHeld)).Should(BeEmpty())
 		Expect(heldSince(ctx, "hold-older")()).To(BeEmpty())
@@ -118,7 +118,7 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		By("going on, with something new, and without it again")
 		changeWork(ctx, "hold-same", build.ConfigMapText(ns, "a", "x", "2"), build.ConfigMapText(ns, "c", "x", "1"))
 		Eventually(expect.Data(ctx, memberClient, ns, "c")).ShouldNot(BeNil())
-		letGo(ctx)
+		release(ctx)
 		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(BeNil())
 		Eventually(conditionOf(ctx, "hold-same", placementv1beta1.ConditionHeld)).Should(BeEmpty())
 		changeWork(ctx, "hold-same", build.ConfigMapText(ns, "a", "x", "2"))
@@ -144,7 +144,7 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		Expect(ledger(ctx, "hold-deleted")()).To(ConsistOf("b"))
 		Expect(expect.Data(ctx, memberClient, ns, "b")()).NotTo(BeNil())
 
-		letGo(ctx)
+		release(ctx)
 		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(BeNil())
 		Eventually(expect.Gone(ctx, memberClient, &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "hold-deleted"}})).Should(BeTrue())
 		Eventually(holding).Should(Equal(retention.Sum{}))
@@ -198,7 +198,7 @@ var _ = Describe("A hub that was built anew in the place of one that is gone", f
 		Eventually(holding).Should(Equal(retention.Sum{Works: 2, Objects: 2, Example: "former"}))
 		Expect(getRecord(ctx, "former").Annotations).To(HaveKeyWithValue(apply.HubAnnotation, present))
 
-		letGo(ctx)
+		release(ctx)
 		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(BeNil())
 		Eventually(expect.Data(ctx, memberClient, ns, "c")).Should(BeNil())
 		Eventually(holding).Should(Equal(retention.Sum{}))
@@ -233,10 +233,10 @@ func heldSince(ctx SpecContext, name string) func() string {
 	return func() string { return getRecord(ctx, name).Annotations[retention.Annotation] }
 }
 
-// letGo is an administrator who does not want what is held.
-func letGo(ctx SpecContext) {
+// release has the administrator release what is held.
+func release(ctx SpecContext) {
 	GinkgoHelper()
-	tellMember(ctx, clusterv1beta1.AnnotationLetGo, "of-another-member,"+told.Load().LetGo)
+	tellMember(ctx, clusterv1beta1.AnnotationRelease, "of-another-member,"+told.Load().IDs)
 }
 
 // tellMember has the hub tell the member's agent something, as long as the spec lasts.

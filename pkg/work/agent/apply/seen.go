@@ -112,7 +112,7 @@ func (r *Reconciler) see(ctx context.Context, work *placementv1beta1.Work, m mem
 			return seen{work: mark(work)}, nil
 		}
 		last := seenOn(record)
-		if last.held.IsLetGo(m.letGo) {
+		if last.held.IsReleased(m.released) {
 			last.held = retention.Mark{}
 		}
 		if last.work == "" {

@@ -42,10 +42,10 @@ func TestWhatIsSeenOfAWork(t *testing.T) {
 	cases := map[string]struct {
 		cached, live *placementv1beta1.Work
 		// record is what its annotations say: of the Work, its epoch, and what is held.
-		record []string
-		letGo  []string
-		want   seen
-		behind bool
+		record   []string
+		released []string
+		want     seen
+		behind   bool
 	}{
 		"one without a record":                       {cached: workAt("u", 3), want: seen{work: "u/3"}},
 		"one whose record is of an agent of before":  {cached: workAt("u", 3), record: []string{"", "", ""}, want: seen{work: "u/3"}},
@@ -69,17 +69,17 @@ func TestWhatIsSeenOfAWork(t *testing.T) {
 
 		"one of which something is held":                                             {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "id"}}},
 		"one of which something is held since it is another":                         {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id/another-work"}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "id", Another: true}}},
-		"one of which something was let go":                                          {cached: workAt("u", 5), record: []string{"u/3", "", early + "/id"}, letGo: []string{"other", "id"}, want: seen{work: "u/3"}},
-		"one whose hold is not the one that was let go":                              {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, letGo: []string{"other"}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "id"}}},
-		"one that is held later than a time that somebody lets go, by another clock": {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, letGo: []string{"2026-01-01T12:00:00Z"}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "id"}}},
-		"one that went back again, after it was let go":                              {cached: workAt("u", 1), live: workAt("u", 1), record: []string{"u/3", "", early + "/id"}, letGo: []string{"id"}, want: seen{"u/1", "", now}},
+		"one of which something was let go":                                          {cached: workAt("u", 5), record: []string{"u/3", "", early + "/id"}, released: []string{"other", "id"}, want: seen{work: "u/3"}},
+		"one whose hold is not the one that was let go":                              {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, released: []string{"other"}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "id"}}},
+		"one that is held later than a time that somebody lets go, by another clock": {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, released: []string{"2026-01-01T12:00:00Z"}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "id"}}},
+		"one that went back again, after it was let go":                              {cached: workAt("u", 1), live: workAt("u", 1), record: []string{"u/3", "", early + "/id"}, released: []string{"id"}, want: seen{"u/1", "", now}},
 		"one that went back while the clock of the member is behind that of who let go before": {
-			cached: workAt("u", 1), live: workAt("u", 1), record: []string{"u/3", "", ""}, letGo: []string{"2026-01-01T12:00:00Z"}, want: seen{"u/1", "", now}},
+			cached: workAt("u", 1), live: workAt("u", 1), record: []string{"u/3", "", ""}, released: []string{"2026-01-01T12:00:00Z"}, want: seen{"u/1", "", now}},
 
 		"one that an agent of before holds":                                         {cached: workAt("u", 5), record: []string{"u/3", "", late}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "new"}}},
-		"one that an agent of before holds, and was let go by a time":               {cached: workAt("u", 5), record: []string{"u/3", "", early}, letGo: []string{late}, want: seen{work: "u/3"}},
-		"one that an agent of before holds, and was let go by a time before it was": {cached: workAt("u", 5), record: []string{"u/3", "", late}, letGo: []string{early}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "new"}}},
-		"one that is held since nobody can say when":                                {cached: workAt("u", 3), record: []string{"u/3", "", "long ago"}, letGo: []string{late}, want: seen{"u/3", "", retention.Mark{Since: "long ago", ID: "new"}}},
+		"one that an agent of before holds, and was let go by a time":               {cached: workAt("u", 5), record: []string{"u/3", "", early}, released: []string{late}, want: seen{work: "u/3"}},
+		"one that an agent of before holds, and was let go by a time before it was": {cached: workAt("u", 5), record: []string{"u/3", "", late}, released: []string{early}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "new"}}},
+		"one that is held since nobody can say when":                                {cached: workAt("u", 3), record: []string{"u/3", "", "long ago"}, released: []string{late}, want: seen{"u/3", "", retention.Mark{Since: "long ago", ID: "new"}}},
 
 		"one whose record says what nobody can understand":  {cached: workAt("u", 1), record: []string{"nonsense", "", ""}, want: seen{work: "nonsense"}},
 		"one whose record has no number for the generation": {cached: workAt("u", 1), record: []string{"u/x", "", ""}, want: seen{work: "u/x"}},
@@ -103,7 +103,7 @@ func TestWhatIsSeenOfAWork(t *testing.T) {
 					}
 				}
 			}
-			m := membership{id: "m", letGo: tc.letGo}
+			m := membership{id: "m", released: tc.released}
 			got, err := r.see(t.Context(), tc.cached, m)(record)
 			if errors.Is(err, errBehind) != tc.behind || err != nil && !tc.behind {
 				t.Fatalf("the error is %v", err)
@@ -111,7 +111,7 @@ func TestWhatIsSeenOfAWork(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(seen{})); diff != "" {
 				t.Errorf("what is seen (-want +got):\n%s", diff)
 			}
-			if got.held.IsLetGo(m.letGo) {
+			if got.held.IsReleased(m.released) {
 				t.Error("what is held is let go with a word that does not name it")
 			}
 		})
