@@ -69,10 +69,9 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		agent.Stop()
 		DeferCleanup(restartAgent)
 		work := getWork(ctx, "hold-older")
-		Expect(getRecord(ctx, "hold-older").Annotations[apply.SeenAnnotation]).To(Equal(fmt.Sprintf("%s/%d", work.UID, work.Generation)))
+		Expect(getRecord(ctx, "hold-older").Annotations[apply.ObservedWorkAnnotation]).To(Equal(fmt.Sprintf("%s/%d", work.UID, work.Generation)))
 		// As if the Work had been changed often, and all of that had been lost.
-		Expect(memberClient.Patch(ctx, getRecord(ctx, "hold-older"), expect.MergePatch(fmt.Sprintf(
-			`{"metadata":{"annotations":{%q:"%s/1000"}}}`, apply.SeenAnnotation, work.UID)))).To(Succeed())
+		setObserved(ctx, work, 1000)
 		changeWork(ctx, "hold-older", build.ConfigMapText(ns, "a", "x", "1"))
 
 		agent = startAgent(member.Config())
@@ -107,8 +106,7 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		changeWork(ctx, "hold-same", build.ConfigMapText(ns, "a", "x", "2"))
 		// A real hub would have counted the generation from the backup on.
 		work := getWork(ctx, "hold-same")
-		Expect(memberClient.Patch(ctx, getRecord(ctx, "hold-same"), expect.MergePatch(fmt.Sprintf(
-			`{"metadata":{"annotations":{%q:"%s/%d"}}}`, apply.SeenAnnotation, work.UID, work.Generation)))).To(Succeed())
+		setObserved(ctx, work, work.Generation)
 
 		agent = startAgent(member.Config())
 		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "2"}))
@@ -226,6 +224,13 @@ func vanish(ctx SpecContext, name string) {
 func loseEpoch(ctx SpecContext, name string) {
 	GinkgoHelper()
 	Expect(hubClient.Patch(ctx, getWork(ctx, name), expect.MergePatch(fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, placementv1beta1.EpochAnnotation)))).To(Succeed())
+}
+
+// setObserved changes the generation of a Work that the member observed last.
+func setObserved(ctx SpecContext, work *placementv1beta1.Work, generation int64) {
+	GinkgoHelper()
+	Expect(memberClient.Patch(ctx, getRecord(ctx, work.Name), expect.MergePatch(fmt.Sprintf(
+		`{"metadata":{"annotations":{%q:"%s/%d","fleetgate.io/work-seen":null}}}`, apply.ObservedWorkAnnotation, work.UID, generation)))).To(Succeed())
 }
 
 // heldSince is since when something of a Work is held, empty if nothing is.

@@ -97,7 +97,7 @@ func TestWhatIsSeenOfAWork(t *testing.T) {
 			var record *placementv1beta1.AppliedWork
 			if tc.record != nil {
 				record = &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}}}
-				for i, key := range []string{SeenAnnotation, placementv1beta1.EpochAnnotation, retention.Annotation} {
+				for i, key := range []string{ObservedWorkAnnotation, placementv1beta1.EpochAnnotation, retention.Annotation} {
 					if tc.record[i] != "" {
 						record.Annotations[key] = tc.record[i]
 					}
@@ -143,7 +143,7 @@ func grown(t *testing.T, refuse error) *bed {
 func TestAnEpochIsOnTheHubBeforeItIsOnTheMemberAndBeforeWhatJoins(t *testing.T) {
 	b := grown(t, nil)
 	hub, member := b.work("work").Annotations[placementv1beta1.EpochAnnotation], b.member.objects[recordPath("work")].GetAnnotations()
-	if !strings.HasPrefix(hub, "2/") || member[placementv1beta1.EpochAnnotation] != hub || member[SeenAnnotation] != "of-work/2" {
+	if !strings.HasPrefix(hub, "2/") || member[placementv1beta1.EpochAnnotation] != hub || member[ObservedWorkAnnotation] != "of-work/2" {
 		t.Errorf("the hub has %q, the member %v", hub, member)
 	}
 	lines := strings.Split(b.log.String(), "\n")
@@ -165,7 +165,7 @@ func TestAHubThatRefusesAnEpochGetsWhatJoinsWithoutOne(t *testing.T) {
 	if b.member.objects[pathSecret] == nil {
 		t.Errorf("what joined is not there:\n%s", b.log)
 	}
-	if member := b.member.objects[recordPath("work")].GetAnnotations(); member[placementv1beta1.EpochAnnotation] != "" || member[SeenAnnotation] != "of-work/2" {
+	if member := b.member.objects[recordPath("work")].GetAnnotations(); member[placementv1beta1.EpochAnnotation] != "" || member[ObservedWorkAnnotation] != "of-work/2" {
 		t.Errorf("the member has %v", member)
 	}
 }
@@ -174,5 +174,31 @@ func TestAHubThatDoesNotAnswerGetsNothingThatJoins(t *testing.T) {
 	b := grown(t, apierrors.NewServiceUnavailable("restoring"))
 	if b.member.objects[pathSecret] != nil {
 		t.Errorf("what joined is there, and the hub has no epoch of it:\n%s", b.log)
+	}
+}
+
+func TestSeenOn_ReadsThePreviousKeyFirst(t *testing.T) {
+	const current, previous = ObservedWorkAnnotation, deprecatedObservedWorkAnnotation
+	for name, tc := range map[string]struct {
+		annotations map[string]string
+		isMarked    bool
+	}{
+		"as this agent writes it":                     {map[string]string{current: "u/3", previous: "u/3"}, true},
+		"as the previous agent left it":               {map[string]string{previous: "u/3"}, false},
+		"after a rollback to the previous agent":      {map[string]string{current: "u/2", previous: "u/3"}, false},
+		"as an agent without the previous key has it": {map[string]string{current: "u/3"}, true},
+	} {
+		record := &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}
+		want := seen{work: "u/3"}
+		if got := seenOn(record); got != want {
+			t.Errorf("%s: got %+v, want %+v", name, got, want)
+		}
+		if got := want.isMarkedOn(record); got != tc.isMarked {
+			t.Errorf("%s: the record is marked: %t, want %t", name, got, tc.isMarked)
+		}
+		want.mark(record)
+		if record.Annotations[current] != "u/3" || record.Annotations[previous] != "u/3" {
+			t.Errorf("%s: the record is marked with %v", name, record.Annotations)
+		}
 	}
 }
