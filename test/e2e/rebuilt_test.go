@@ -127,7 +127,7 @@ func (l *launched) buildAnew(ctx context.Context) {
 	}
 
 	By("saying it once")
-	l.hub(ctx, "annotate", "memberclusters", "--all", "fleetgate.io/take-back=true")
+	l.hub(ctx, "annotate", "memberclusters", "--all", "fleetgate.io/readmit=true")
 	for _, member := range members() {
 		Eventually(l.condition(ctx, member, "Joined")).Should(HavePrefix("True"))
 	}
@@ -144,7 +144,7 @@ func (l *launched) buildAnew(ctx context.Context) {
 	Expect(seen.all()).To(BeEmpty(), "deletions on members")
 	AddReportEntry("what a member says of the former hub", l.hub(ctx, "get", "membercluster", "member-1", `--output=jsonpath={.metadata.annotations.fleetgate\.io/former-hub}`))
 	Expect(l.hub(ctx, "get", "membercluster", "member-1", `--output=jsonpath={.metadata.annotations.fleetgate\.io/former-hub}`)).To(Equal(former))
-	Expect(l.hub(ctx, "get", "memberclusters", `--output=jsonpath={.items[*].metadata.annotations.fleetgate\.io/take-back}`)).To(BeEmpty())
+	Expect(l.hub(ctx, "get", "memberclusters", `--output=jsonpath={.items[*].metadata.annotations.fleetgate\.io/readmit}`)).To(BeEmpty())
 
 	By("having the fleet go on")
 	l.hub(ctx, "patch", "configmap", "web", "--namespace=shop", "--type=merge", `--patch={"data":{"greeting":"of the hub that was built anew"}}`)

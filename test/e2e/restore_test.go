@@ -404,14 +404,14 @@ var _ = Describe("The second life of a hub", Ordered, func() {
 		Expect(seen.all()).To(BeEmpty(), "deletions on members")
 
 		By("letting it go, on all members at once")
-		l.hub(ctx, "annotate", "memberclusters", "--all", "--overwrite", "fleetgate.io/let-go="+time.Now().UTC().Format(time.RFC3339))
+		l.hub(ctx, "annotate", "memberclusters", "--all", "--overwrite", "fleetgate.io/release="+time.Now().UTC().Format(time.RFC3339))
 		var ids []string
 		for _, member := range members() {
 			Eventually(l.held(ctx, member)).Should(HaveSuffix("(the value that it has now names nothing of this)"))
-			ids = append(ids, regexp.MustCompile(`let-go=([0-9a-f,]+)`).FindStringSubmatch(l.held(ctx, member)())[1])
+			ids = append(ids, regexp.MustCompile(`release=([0-9a-f,]+)`).FindStringSubmatch(l.held(ctx, member)())[1])
 		}
 		Expect(seen.all()).To(BeEmpty(), "deletions on members")
-		l.hub(ctx, "annotate", "memberclusters", "--all", "--overwrite", "fleetgate.io/let-go="+strings.Join(ids, ","))
+		l.hub(ctx, "annotate", "memberclusters", "--all", "--overwrite", "fleetgate.io/release="+strings.Join(ids, ","))
 		for _, member := range members() {
 			Eventually(l.on(ctx, member, ".metadata.name", "configmap", "again", "--namespace=shop")).Should(ContainSubstring("NotFound"))
 			for _, name := range []string{"grown", "work-since"} {

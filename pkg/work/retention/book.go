@@ -36,9 +36,9 @@ type Sum struct {
 	Kinds string
 	// Example is the first of these by name.
 	Example string
-	// LetGo lets all of it go, as the value of the MemberCluster's annotation; empty if
-	// nothing is held.
-	LetGo string
+	// IDs are the ids under which the objects are retained, sorted and separated by commas, as
+	// AnnotationRelease takes them. Empty if nothing is held.
+	IDs string
 	// WentBack is set when something is held since the hub went back, and not only since Works
 	// came in the place of others.
 	WentBack bool
@@ -55,8 +55,8 @@ type Book struct {
 	// id is what is held got since begun.
 	id    string
 	begun time.Time
-	// letGo is what the administrator said last.
-	letGo []string
+	// released are the ids that Release got last.
+	released []string
 }
 
 type key struct{ kind, name string }
@@ -79,41 +79,41 @@ func randomID() string { return string(uuid.NewUUID())[:8] }
 
 // New is the mark of what is held from now on. Its id was never told before, so that no word
 // of before lets it go.
-func (b *Book) New(now time.Time, letGo []string) Mark {
-	return Mark{Since: now.UTC().Format(time.RFC3339), ID: b.idAt(now, letGo)}
+func (b *Book) New(now time.Time, released []string) Mark {
+	return Mark{Since: now.UTC().Format(time.RFC3339), ID: b.idAt(now, released)}
 }
 
 // GoesOn is a mark of what is not let go: one that an agent of before made gets an id.
-func (b *Book) GoesOn(m Mark, now time.Time, letGo []string) Mark {
+func (b *Book) GoesOn(m Mark, now time.Time, released []string) Mark {
 	if m.Is() && m.ID == "" {
-		m.ID = b.idAt(now, letGo)
+		m.ID = b.idAt(now, released)
 	}
 	return m
 }
 
 // idAt is the id of what is held from now on: another one than what was let go has, and than
 // what was held a while ago, since that was told without this.
-func (b *Book) idAt(now time.Time, letGo []string) string {
+func (b *Book) idAt(now time.Time, released []string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.id == "" || now.Sub(b.begun).Abs() > together || slices.Contains(letGo, b.id) {
+	if b.id == "" || now.Sub(b.begun).Abs() > together || slices.Contains(released, b.id) {
 		b.id, b.begun = b.newID(), now
 	}
 	return b.id
 }
 
-// LetGo remembers what the administrator lets go.
-func (b *Book) LetGo(words []string) {
+// Release stores the ids that the administrator releases.
+func (b *Book) Release(ids []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.letGo = words
+	b.released = ids
 }
 
-// Words are what the administrator lets go, as LetGo had it last.
-func (b *Book) Words() []string {
+// Released returns the ids that Release got last.
+func (b *Book) Released() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.letGo
+	return b.released
 }
 
 // Set enters how many objects of one work of a kind are held; none ends its entry.
@@ -154,7 +154,7 @@ func (b *Book) sum() Sum {
 			sum.Example = k.name
 		}
 	}
-	sum.LetGo, sum.Kinds = strings.Join(sets.List(ids), ","), strings.Join(sets.List(kinds), " and ")
+	sum.IDs, sum.Kinds = strings.Join(sets.List(ids), ","), strings.Join(sets.List(kinds), " and ")
 	return sum
 }
 

@@ -16,18 +16,18 @@ func TestWhatIsHeldTogetherHasAnIDThatWasNotTold(t *testing.T) {
 	made := 0
 	book := NewBookWithIDs(nil, func() string { made++; return fmt.Sprint(made) })
 	for _, tc := range []struct {
-		of    string
-		after time.Duration
-		letGo []string
-		want  string
+		of       string
+		after    time.Duration
+		released []string
+		want     string
 	}{
 		{of: "the first", want: "1"},
 		{of: "one of the same restore", after: 10 * time.Second, want: "1"},
-		{of: "one after that was let go", after: 20 * time.Second, letGo: []string{"1"}, want: "2"},
-		{of: "one a while later", after: 2 * time.Minute, letGo: []string{"1"}, want: "3"},
-		{of: "one after the clock was set back", after: -time.Hour, letGo: []string{"1"}, want: "4"},
+		{of: "one after that was let go", after: 20 * time.Second, released: []string{"1"}, want: "2"},
+		{of: "one a while later", after: 2 * time.Minute, released: []string{"1"}, want: "3"},
+		{of: "one after the clock was set back", after: -time.Hour, released: []string{"1"}, want: "4"},
 	} {
-		if got := book.New(at.Add(tc.after), tc.letGo).ID; got != tc.want {
+		if got := book.New(at.Add(tc.after), tc.released).ID; got != tc.want {
 			t.Errorf("%s: got %q, want %q", tc.of, got, tc.want)
 		}
 	}
@@ -47,9 +47,9 @@ func TestHoldsAreToldOnceAndTogether(t *testing.T) {
 	book.Set(Works, "b", Mark{}, 0)
 	book.Set(ServiceAccounts, "a", Mark{}, 0)
 	want := []Sum{
-		{Works: 1, Objects: 2, Kinds: "Works", Example: "b", LetGo: "2", WentBack: true},
-		{Works: 2, Objects: 3, Kinds: "ManagedServiceAccounts and Works", Example: "a", LetGo: "1,2", WentBack: true},
-		{Works: 1, Objects: 1, Kinds: "ManagedServiceAccounts", Example: "a", LetGo: "1"}, {}}
+		{Works: 1, Objects: 2, Kinds: "Works", Example: "b", IDs: "2", WentBack: true},
+		{Works: 2, Objects: 3, Kinds: "ManagedServiceAccounts and Works", Example: "a", IDs: "1,2", WentBack: true},
+		{Works: 1, Objects: 1, Kinds: "ManagedServiceAccounts", Example: "a", IDs: "1"}, {}}
 	if diff := cmp.Diff(want, heard); diff != "" {
 		t.Errorf("what was told (-want +got):\n%s", diff)
 	}

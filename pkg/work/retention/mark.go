@@ -50,20 +50,30 @@ func (m Mark) Text() string {
 // Is reports whether something is held.
 func (m Mark) Is() bool { return m != Mark{} }
 
-// IsLetGo reports whether an administrator's words let go what is held. What an agent of before
-// holds has no id, and goes by the time until which it is let go.
-func (m Mark) IsLetGo(words []string) bool {
+// IsReleased reports whether the ids that an administrator releases include that of the mark.
+// Marks of agents that do not support ids have none: a time in RFC 3339 releases those that are
+// not later.
+func (m Mark) IsReleased(ids []string) bool {
 	if m.ID != "" {
-		return slices.Contains(words, m.ID)
+		return slices.Contains(ids, m.ID)
 	}
 	since, err := time.Parse(time.RFC3339, m.Since)
-	return err == nil && slices.ContainsFunc(words, func(word string) bool {
-		until, err := time.Parse(time.RFC3339, word)
+	return err == nil && slices.ContainsFunc(ids, func(id string) bool {
+		until, err := time.Parse(time.RFC3339, id)
 		return err == nil && !since.After(until)
 	})
 }
 
-// LetGo is what an InternalMemberCluster lets go: ids, with commas between, of this member or of others.
-func LetGo(member metav1.Object) []string {
-	return strings.Split(member.GetAnnotations()[clusterv1beta1.AnnotationLetGo], ",")
+// ReleasedIDs are the ids that an InternalMemberCluster releases, of this member or of others.
+func ReleasedIDs(member metav1.Object) []string {
+	return strings.Split(Released(member), ",")
+}
+
+// Released is ReleasedIDs as the annotation has them, separated by commas.
+func Released(member metav1.Object) string {
+	if ids, ok := member.GetAnnotations()[clusterv1beta1.AnnotationRelease]; ok {
+		return ids
+	}
+	// A hub of the previous version copies the old key only. Remove after the next release.
+	return member.GetAnnotations()[clusterv1beta1.DeprecatedAnnotationLetGo]
 }

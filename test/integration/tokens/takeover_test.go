@@ -51,15 +51,15 @@ var _ = Describe("Somebody's account on a member", func() {
 		theirs := somebodysAccount(ctx, "handed-over")
 		bindToAdmin(ctx, theirs)
 		account := askFor(ctx, theirs.Name, time.Hour)
-		expectRefused(ctx, theirs.Name, fmt.Sprintf("annotate serviceaccount handed-over %s=%s", authenticationv1beta1.AnnotationGivenTo, account.UID))
-		annotate(ctx, theirs, authenticationv1beta1.AnnotationGivenTo, string(account.UID))
+		expectRefused(ctx, theirs.Name, fmt.Sprintf("annotate serviceaccount handed-over %s=%s", authenticationv1beta1.AnnotationAssignedTo, account.UID))
+		annotate(ctx, theirs, authenticationv1beta1.AnnotationAssignedTo, string(account.UID))
 		Expect(claimsOf(expectToken(ctx, theirs.Name)).Account).To(Equal(theirs.UID), "it is the same account")
 	})
 
 	It("that was given to one ManagedServiceAccount is not the next one's of that name", func(ctx SpecContext) {
 		startAgent(ctx, clock.RealClock{})
 		theirs := somebodysAccount(ctx, "given-once")
-		annotate(ctx, theirs, authenticationv1beta1.AnnotationGivenTo, "uid-of-another")
+		annotate(ctx, theirs, authenticationv1beta1.AnnotationAssignedTo, "uid-of-another")
 		askAsTenant(ctx, hubNamespace, theirs.Name)
 		expectRefused(ctx, theirs.Name, "was not made for this ManagedServiceAccount")
 		expectUntouched(ctx, theirs, hubNamespace)
@@ -74,7 +74,7 @@ var _ = Describe("Somebody's account on a member", func() {
 		Eventually(func() map[string]string {
 			found, _ := accountOf(ctx, held.Name)
 			return found.Annotations
-		}).Should(HaveKeyWithValue(authenticationv1beta1.AnnotationHeldFor, fmt.Sprintf("fleet-system/%s/%s", account.UID, held.UID)))
+		}).Should(HaveKeyWithValue(authenticationv1beta1.AnnotationPendingAdoption, fmt.Sprintf("fleet-system/%s/%s", account.UID, held.UID)))
 		expectNoSecret(ctx, held.Name)
 
 		By("stopping the other product")

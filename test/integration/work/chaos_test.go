@@ -240,7 +240,7 @@ var _ = Describe("A rollout of 200 Works", Label("matrix"), func() {
 
 		By("letting go of what is held of the Works that are gone")
 		Eventually(func() int { return len(r.heldRecords(ctx)) }).WithTimeout(2 * time.Minute).Should(Equal(vanished - deleted))
-		letGo(ctx)
+		release(ctx)
 
 		By("checking all that is there and all that is not")
 		Eventually(func() []string { return keys(r.found(ctx)) }).WithTimeout(2 * time.Minute).Should(ConsistOf(r.wanted(vanished, 2)))

@@ -24,7 +24,7 @@ var told atomic.Pointer[retention.Sum]
 
 func tellHeld(held retention.Sum) { told.Store(&held) }
 
-// holding is how much that is; by which id it is let go, letGo looks up.
+// holding is how much that is; release looks up the id by which it is released.
 func holding() retention.Sum {
 	if held := told.Load(); held != nil {
 		return retention.Sum{Works: held.Works, Objects: held.Objects, Example: held.Example}
@@ -69,10 +69,9 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		agent.Stop()
 		DeferCleanup(restartAgent)
 		work := getWork(ctx, "hold-older")
-		Expect(getRecord(ctx, "hold-older").Annotations[apply.SeenAnnotation]).To(Equal(fmt.Sprintf("%s/%d", work.UID, work.Generation)))
+		Expect(getRecord(ctx, "hold-older").Annotations[apply.ObservedWorkAnnotation]).To(Equal(fmt.Sprintf("%s/%d", work.UID, work.Generation)))
 		// As if the Work had been changed often, and all of that had been lost.
-		Expect(memberClient.Patch(ctx, getRecord(ctx, "hold-older"), expect.MergePatch(fmt.Sprintf(
-			`{"metadata":{"annotations":{%q:"%s/1000"}}}`, apply.SeenAnnotation, work.UID)))).To(Succeed())
+		setObserved(ctx, work, 1000)
 		changeWork(ctx, "hold-older", build.ConfigMapText(ns, "a", "x", "1"))
 
 		agent = startAgent(member.Config())
@@ -85,7 +84,7 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		Eventually(reported(ctx, "hold-older")).Should(beDone())
 		Expect(expect.Data(ctx, memberClient, ns, "b")()).NotTo(BeNil())
 
-		letGo(ctx)
+		release(ctx)
 		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(BeNil())
 		Eventually(conditionOf(ctx, "hold-older", placementv1beta1.ConditionHeld)).Should(BeEmpty())
 		Expect(heldSince(ctx, "hold-older")()).To(BeEmpty())
@@ -107,8 +106,7 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		changeWork(ctx, "hold-same", build.ConfigMapText(ns, "a", "x", "2"))
 		// A real hub would have counted the generation from the backup on.
 		work := getWork(ctx, "hold-same")
-		Expect(memberClient.Patch(ctx, getRecord(ctx, "hold-same"), expect.MergePatch(fmt.Sprintf(
-			`{"metadata":{"annotations":{%q:"%s/%d"}}}`, apply.SeenAnnotation, work.UID, work.Generation)))).To(Succeed())
+		setObserved(ctx, work, work.Generation)
 
 		agent = startAgent(member.Config())
 		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "2"}))
@@ -118,7 +116,7 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		By("going on, with something new, and without it again")
 		changeWork(ctx, "hold-same", build.ConfigMapText(ns, "a", "x", "2"), build.ConfigMapText(ns, "c", "x", "1"))
 		Eventually(expect.Data(ctx, memberClient, ns, "c")).ShouldNot(BeNil())
-		letGo(ctx)
+		release(ctx)
 		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(BeNil())
 		Eventually(conditionOf(ctx, "hold-same", placementv1beta1.ConditionHeld)).Should(BeEmpty())
 		changeWork(ctx, "hold-same", build.ConfigMapText(ns, "a", "x", "2"))
@@ -144,7 +142,7 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		Expect(ledger(ctx, "hold-deleted")()).To(ConsistOf("b"))
 		Expect(expect.Data(ctx, memberClient, ns, "b")()).NotTo(BeNil())
 
-		letGo(ctx)
+		release(ctx)
 		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(BeNil())
 		Eventually(expect.Gone(ctx, memberClient, &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "hold-deleted"}})).Should(BeTrue())
 		Eventually(holding).Should(Equal(retention.Sum{}))
@@ -198,7 +196,7 @@ var _ = Describe("A hub that was built anew in the place of one that is gone", f
 		Eventually(holding).Should(Equal(retention.Sum{Works: 2, Objects: 2, Example: "former"}))
 		Expect(getRecord(ctx, "former").Annotations).To(HaveKeyWithValue(apply.HubAnnotation, present))
 
-		letGo(ctx)
+		release(ctx)
 		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(BeNil())
 		Eventually(expect.Data(ctx, memberClient, ns, "c")).Should(BeNil())
 		Eventually(holding).Should(Equal(retention.Sum{}))
@@ -228,15 +226,22 @@ func loseEpoch(ctx SpecContext, name string) {
 	Expect(hubClient.Patch(ctx, getWork(ctx, name), expect.MergePatch(fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, placementv1beta1.EpochAnnotation)))).To(Succeed())
 }
 
+// setObserved changes the generation of a Work that the member observed last.
+func setObserved(ctx SpecContext, work *placementv1beta1.Work, generation int64) {
+	GinkgoHelper()
+	Expect(memberClient.Patch(ctx, getRecord(ctx, work.Name), expect.MergePatch(fmt.Sprintf(
+		`{"metadata":{"annotations":{%q:"%s/%d","fleetgate.io/work-seen":null}}}`, apply.ObservedWorkAnnotation, work.UID, generation)))).To(Succeed())
+}
+
 // heldSince is since when something of a Work is held, empty if nothing is.
 func heldSince(ctx SpecContext, name string) func() string {
 	return func() string { return getRecord(ctx, name).Annotations[retention.Annotation] }
 }
 
-// letGo is an administrator who does not want what is held.
-func letGo(ctx SpecContext) {
+// release has the administrator release what is held.
+func release(ctx SpecContext) {
 	GinkgoHelper()
-	tellMember(ctx, clusterv1beta1.AnnotationLetGo, "of-another-member,"+told.Load().LetGo)
+	tellMember(ctx, clusterv1beta1.AnnotationRelease, "of-another-member,"+told.Load().IDs)
 }
 
 // tellMember has the hub tell the member's agent something, as long as the spec lasts.

@@ -311,7 +311,7 @@ var _ = Describe("A restart of the agent", func() {
 		Eventually(holding).Should(Equal(retention.Sum{Works: 1, Objects: 1, Example: "vanished"}))
 		Consistently(expect.Data(ctx, memberClient, ns, "a")).ShouldNot(BeNil())
 
-		letGo(ctx)
+		release(ctx)
 		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(BeNil())
 		Eventually(holding).Should(Equal(retention.Sum{}))
 		Eventually(expect.Gone(ctx, memberClient, &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "vanished"}})).Should(BeTrue())

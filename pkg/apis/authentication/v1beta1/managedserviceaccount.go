@@ -65,16 +65,26 @@ const (
 	// ManagedServiceAccount with LabelAskedFrom it is the UID of the original; the hub writes it.
 	AnnotationMadeFor = "fleetgate.io/made-for"
 
-	// AnnotationGivenTo is on a ServiceAccount on a member. Its value is the UID of a
+	// AnnotationAssignedTo is on a ServiceAccount on a member. Its value is the UID of a
 	// ManagedServiceAccount that can use the account although it was created for something else. An
 	// administrator of the member writes it.
-	AnnotationGivenTo = "fleetgate.io/given-to"
+	AnnotationAssignedTo = "fleetgate.io/assigned-to"
 
-	// AnnotationHeldFor is on a ServiceAccount on a member that another product's agent managed
-	// when fleetgate's agent, with --adopt, found it. Its value is the agent's namespace, the UID
-	// of the ManagedServiceAccount and that of the ServiceAccount, separated by slashes. The agent
-	// writes it.
-	AnnotationHeldFor = "fleetgate.io/held-for"
+	// DeprecatedAnnotationGivenTo is the previous key of AnnotationAssignedTo. The agent still reads
+	// it on an account without the new one.
+	// Remove after the next release.
+	DeprecatedAnnotationGivenTo = "fleetgate.io/given-to"
+
+	// AnnotationPendingAdoption is on a ServiceAccount on a member that another product's agent
+	// managed when fleetgate's agent, with --adopt, found it: the account is adopted when that
+	// agent has stopped. Its value is the agent's namespace, the UID of the ManagedServiceAccount
+	// and that of the ServiceAccount, separated by slashes. The agent writes it.
+	AnnotationPendingAdoption = "fleetgate.io/pending-adoption"
+
+	// DeprecatedAnnotationHeldFor is the previous key of AnnotationPendingAdoption. The agent still
+	// reads it on an account without the new one.
+	// Remove after the next release.
+	DeprecatedAnnotationHeldFor = "fleetgate.io/held-for"
 )
 
 // Keys of the Secret on the hub. It has no others.

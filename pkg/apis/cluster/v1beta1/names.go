@@ -87,12 +87,18 @@ const (
 	// kube-system. It distinguishes the hubs of a member that belongs to several.
 	AnnotationHub = "fleetgate.io/hub"
 
-	// AnnotationLetGo is on a MemberCluster. Its value is ids, separated by commas, that the
+	// AnnotationRelease is on a MemberCluster. Its value is ids, separated by commas, that the
 	// condition PlacementsHeld reports: objects that the member retains under these ids, since the
 	// hub was restored to an earlier state, are released. An administrator writes it, and the hub
 	// copies it to the InternalMemberCluster. A time in RFC 3339 releases what an agent that does
 	// not support ids retained until then.
-	AnnotationLetGo = "fleetgate.io/let-go"
+	AnnotationRelease = "fleetgate.io/release"
+
+	// DeprecatedAnnotationLetGo is the previous key of AnnotationRelease. The hub still reads it on
+	// a MemberCluster and writes it to the InternalMemberCluster, since an agent of the previous
+	// version reports it in its condition and reads no other.
+	// Remove after the next release.
+	DeprecatedAnnotationLetGo = "fleetgate.io/let-go"
 
 	// AnnotationHubURL is on an InternalMemberCluster while the hub requests that agents use
 	// another URL. Its value is that URL. The hub writes it.

@@ -23,6 +23,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
 // ControllerName is the name of the controller that Reconciler is.
@@ -196,7 +197,7 @@ func (r *Reconciler) leave(ctx context.Context, imc *clusterv1beta1.InternalMemb
 // look finds out what there is to report. What cannot be found out is left out: that
 // the member's API server is in trouble must still reach the hub.
 func (r *Reconciler) look(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster) facts {
-	f := facts{health: probe(ctx, r.Member), tunnel: r.Tunnel.condition(), tunnelRight: r.Tunnel.right(), held: r.Held.condition(imc.Annotations[clusterv1beta1.AnnotationLetGo]), follows: r.follow(ctx, imc), agentVersion: r.Version, collects: r.Namespaces != nil}
+	f := facts{health: probe(ctx, r.Member), tunnel: r.Tunnel.condition(), tunnelRight: r.Tunnel.right(), held: r.Held.condition(retention.Released(imc)), follows: r.follow(ctx, imc), agentVersion: r.Version, collects: r.Namespaces != nil}
 	if !f.health.ok {
 		return f
 	}

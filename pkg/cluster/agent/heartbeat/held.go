@@ -62,9 +62,9 @@ func (h *Held) Set(sum retention.Sum) {
 	h.timer = h.clock.AfterFunc(heldSettles, h.changed.wake)
 }
 
-// condition is what to report beside what was reported before, or nil. letGo is what the hub
-// lets go.
-func (h *Held) condition(letGo string) *metav1.Condition {
+// condition is what to report beside what was reported before, or nil. released is the value of
+// AnnotationRelease.
+func (h *Held) condition(released string) *metav1.Condition {
 	if h == nil {
 		return nil
 	}
@@ -73,10 +73,10 @@ func (h *Held) condition(letGo string) *metav1.Condition {
 	if h.shown == nil {
 		return nil
 	}
-	return heldCondition(h.member, *h.shown, letGo)
+	return heldCondition(h.member, *h.shown, released)
 }
 
-func heldCondition(member string, held retention.Sum, letGo string) *metav1.Condition {
+func heldCondition(member string, held retention.Sum, released string) *metav1.Condition {
 	if held.Objects == 0 {
 		return &metav1.Condition{Type: clusterv1beta1.ConditionPlacementsHeld, Status: metav1.ConditionFalse,
 			Reason: clusterv1beta1.ReasonNothingHeld, Message: "all that was placed on the member is known to the hub"}
@@ -86,9 +86,9 @@ func heldCondition(member string, held retention.Sum, letGo string) *metav1.Cond
 		reason, why = clusterv1beta1.ReasonAnotherWork, "other Works have come in the place of those that were here before"
 	}
 	message := fmt.Sprintf("%s: %d objects of %d %s, one of them %q, are on the member and the hub does not know of them; "+
-		"they stay. Place them again, or let them go: kubectl annotate membercluster %s --overwrite %s=%s",
-		why, held.Objects, held.Works, held.Kinds, held.Example, member, clusterv1beta1.AnnotationLetGo, held.LetGo)
-	if letGo != "" && !namesAny(letGo, held.LetGo) {
+		"they stay. Place them again, or release them: kubectl annotate membercluster %s --overwrite %s=%s",
+		why, held.Objects, held.Works, held.Kinds, held.Example, member, clusterv1beta1.AnnotationRelease, held.IDs)
+	if released != "" && !namesAny(released, held.IDs) {
 		// The value itself can be as long as the fleet is large.
 		message += " (the value that it has now names nothing of this)"
 	}

@@ -38,9 +38,9 @@ func TestWhatIsHeldIsReportedOnceItLastsAndItsEndOnlyIfItWas(t *testing.T) {
 		}
 	}
 	imc := &clusterv1beta1.InternalMemberCluster{}
-	letGo := ""
+	released := ""
 	says := func() string {
-		imc.Status = joinedReport(imc, facts{held: held.condition(letGo)}, clock.Now())
+		imc.Status = joinedReport(imc, facts{held: held.condition(released)}, clock.Now())
 		for _, c := range imc.Status.Conditions {
 			if c.Type == clusterv1beta1.ConditionPlacementsHeld {
 				return string(c.Status) + " " + c.Reason + " " + c.Message
@@ -51,7 +51,7 @@ func TestWhatIsHeldIsReportedOnceItLastsAndItsEndOnlyIfItWas(t *testing.T) {
 	if got := says(); got != "" || held.condition("") != nil {
 		t.Errorf("before anything is known: %q", got)
 	}
-	held.Set(retention.Sum{Works: 2, Objects: 3, Kinds: "Works", Example: "shop-work", LetGo: "1f3a,9c2e", WentBack: true})
+	held.Set(retention.Sum{Works: 2, Objects: 3, Kinds: "Works", Example: "shop-work", IDs: "1f3a,9c2e", WentBack: true})
 	if woken() {
 		t.Error("it is reported before it lasted")
 	}
@@ -60,17 +60,17 @@ func TestWhatIsHeldIsReportedOnceItLastsAndItsEndOnlyIfItWas(t *testing.T) {
 		t.Error("it is not reported")
 	}
 	if got := says(); !strings.HasPrefix(got, "True HubWentBack") || !strings.Contains(got, `3 objects of 2 Works, one of them "shop-work"`) ||
-		!strings.Contains(got, "kubectl annotate membercluster member-1 --overwrite fleetgate.io/let-go=1f3a,9c2e") {
+		!strings.Contains(got, "kubectl annotate membercluster member-1 --overwrite fleetgate.io/release=1f3a,9c2e") {
 		t.Errorf("while something is held: %q", got)
 	}
 	for value, isTold := range map[string]bool{"": false, "0000": true, "2026-01-01T12:00:00Z": true, "0000,9c2e": false} {
-		letGo = value
+		released = value
 		if got := says(); strings.HasSuffix(got, "(the value that it has now names nothing of this)") != isTold {
 			t.Errorf("while %q is let go: %q", value, got)
 		}
 	}
-	letGo = ""
-	held.Set(retention.Sum{Works: 2, Objects: 3, Kinds: "Works", Example: "shop-work", LetGo: "1f3a"})
+	released = ""
+	held.Set(retention.Sum{Works: 2, Objects: 3, Kinds: "Works", Example: "shop-work", IDs: "1f3a"})
 	if got := says(); !strings.HasPrefix(got, "True AnotherWork other Works have come") {
 		t.Errorf("while Works have come in the place of others: %q", got)
 	}

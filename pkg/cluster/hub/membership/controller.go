@@ -104,8 +104,8 @@ var _ reconcile.Reconciler = (*Reconciler)(nil)
 // it makes for a member start it again: each pass reads all of that.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	specOrLabels := predicate.Or(predicate.GenerationChangedPredicate{}, labelsChanged(), annotationChanged(clusterv1beta1.AnnotationGone))
-	for _, word := range wordsForAgents() {
-		specOrLabels = predicate.Or(specOrLabels, annotationChanged(word))
+	for _, key := range agentAnnotations() {
+		specOrLabels = predicate.Or(specOrLabels, annotationChanged(key))
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(JoinControllerName).

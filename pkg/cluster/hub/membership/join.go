@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -244,10 +245,11 @@ func (j *joining) ensureInternalMemberCluster(ctx context.Context) error {
 	imc := &clusterv1beta1.InternalMemberCluster{ObjectMeta: j.objectMeta(j.mc.Name, j.mc.Name)}
 	result, err := j.ensure(ctx, imc, func() error {
 		metav1.SetMetaDataAnnotation(&imc.ObjectMeta, clusterv1beta1.AnnotationHub, hub)
-		for _, word := range wordsForAgents() {
-			said, is := j.mc.Annotations[word]
-			annotate(imc, word, said, is)
-		}
+		former, isFormer := j.mc.Annotations[clusterv1beta1.AnnotationFormerHub]
+		annotate(imc, clusterv1beta1.AnnotationFormerHub, former, isFormer)
+		released := releasedIDs(j.mc)
+		annotate(imc, clusterv1beta1.AnnotationRelease, released, released != "")
+		annotate(imc, clusterv1beta1.DeprecatedAnnotationLetGo, released, released != "")
 		moved := ptr.Deref(j.Moved, HubAddress{})
 		annotate(imc, clusterv1beta1.AnnotationHubURL, moved.URL, j.Moved != nil)
 		annotate(imc, clusterv1beta1.AnnotationHubCA, string(moved.CA), j.Moved != nil)
@@ -275,10 +277,23 @@ func annotate(obj client.Object, key, value string, is bool) {
 	obj.SetAnnotations(annotations)
 }
 
-// wordsForAgents are the annotations of a MemberCluster by which an administrator tells the
-// member's agent something.
-func wordsForAgents() []string {
-	return []string{clusterv1beta1.AnnotationLetGo, clusterv1beta1.AnnotationFormerHub}
+// agentAnnotations are the annotations of a MemberCluster that the hub copies to the
+// InternalMemberCluster, where its agent reads them.
+func agentAnnotations() []string {
+	return []string{clusterv1beta1.AnnotationRelease, clusterv1beta1.DeprecatedAnnotationLetGo, clusterv1beta1.AnnotationFormerHub}
+}
+
+// releasedIDs are the ids that a MemberCluster releases, separated by commas. It has both keys
+// if an administrator wrote the new one, and then the one that an agent of the previous version
+// reports: the ids of both count.
+func releasedIDs(mc *clusterv1beta1.MemberCluster) string {
+	var ids []string
+	for _, key := range []string{clusterv1beta1.AnnotationRelease, clusterv1beta1.DeprecatedAnnotationLetGo} {
+		if value := mc.Annotations[key]; value != "" {
+			ids = append(ids, value)
+		}
+	}
+	return strings.Join(ids, ",")
 }
 
 // hubUID tells this hub from every other by a namespace that each has from its first

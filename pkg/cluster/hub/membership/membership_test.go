@@ -288,3 +288,18 @@ func TestRightsOfTheWholeHubAreForAgentsOfTheVersionBefore(t *testing.T) {
 		})
 	}
 }
+
+func TestReleasedIDs_JoinsTheIDsOfBothKeys(t *testing.T) {
+	const current, previous = clusterv1beta1.AnnotationRelease, clusterv1beta1.DeprecatedAnnotationLetGo
+	for want, annotations := range map[string]map[string]string{
+		"":      {current: ""},
+		"1,2":   {current: "1,2"},
+		"3":     {previous: "3"},
+		"1,2,3": {current: "1,2", previous: "3"},
+	} {
+		mc := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}
+		if got := releasedIDs(mc); got != want {
+			t.Errorf("%v: got %q, want %q", annotations, got, want)
+		}
+	}
+}

@@ -69,7 +69,13 @@ func (r *ReturnReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-func isToReturn(mc client.Object) bool { return mc.GetAnnotations()[AnnotationTakeBack] == "true" }
+func isToReturn(mc client.Object) bool {
+	annotations := mc.GetAnnotations()
+	if value, ok := annotations[AnnotationReadmit]; ok {
+		return value == "true"
+	}
+	return annotations[deprecatedAnnotationTakeBack] == "true"
+}
 
 // Reconcile implements reconcile.Reconciler.
 func (r *ReturnReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -138,7 +144,8 @@ func (r *ReturnReconciler) done(ctx context.Context, mc *clusterv1beta1.MemberCl
 		return err
 	}
 	err = reconcileutil.Patch(ctx, r.Grants.Client, mc, func() {
-		delete(mc.Annotations, AnnotationTakeBack)
+		delete(mc.Annotations, AnnotationReadmit)
+		delete(mc.Annotations, deprecatedAnnotationTakeBack)
 		if !strings.HasPrefix(own, former+"/") {
 			metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1beta1.AnnotationFormerHub, former)
 		}

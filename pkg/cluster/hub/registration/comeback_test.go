@@ -39,12 +39,15 @@ func TestAHubLeavesATokenForWhoIsToComeBackAndForNobodyElse(t *testing.T) {
 		unready     bool
 		left        bool
 	}{
-		"who is to":                 {annotations: map[string]string{AnnotationAgentKey: key, AnnotationTakeBack: "true"}, left: true},
+		"who is to":                    {annotations: map[string]string{AnnotationAgentKey: key, AnnotationReadmit: "true"}, left: true},
+		"with the previous annotation": {annotations: map[string]string{AnnotationAgentKey: key, deprecatedAnnotationTakeBack: "true"}, left: true},
+		"with both annotations, of which the new one is false": {
+			annotations: map[string]string{AnnotationAgentKey: key, AnnotationReadmit: "false", deprecatedAnnotationTakeBack: "true"}},
 		"who nobody spoke of":       {annotations: map[string]string{AnnotationAgentKey: key}},
-		"who is to some other time": {annotations: map[string]string{AnnotationAgentKey: key, AnnotationTakeBack: "false"}},
-		"who has no key":            {annotations: map[string]string{AnnotationTakeBack: "true"}},
-		"whose key is none":         {annotations: map[string]string{AnnotationAgentKey: "hub/bm9uZQ==", AnnotationTakeBack: "true"}},
-		"who is not ready":          {annotations: map[string]string{AnnotationAgentKey: key, AnnotationTakeBack: "true"}, unready: true},
+		"who is to some other time": {annotations: map[string]string{AnnotationAgentKey: key, AnnotationReadmit: "false"}},
+		"who has no key":            {annotations: map[string]string{AnnotationReadmit: "true"}},
+		"whose key is none":         {annotations: map[string]string{AnnotationAgentKey: "hub/bm9uZQ==", AnnotationReadmit: "true"}},
+		"who is not ready":          {annotations: map[string]string{AnnotationAgentKey: key, AnnotationReadmit: "true"}, unready: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mc := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m", Generation: 1, Annotations: tc.annotations}}
@@ -79,7 +82,7 @@ func TestAHubLeavesATokenForWhoIsToComeBackAndForNobodyElse(t *testing.T) {
 			if err := hub.Get(t.Context(), client.ObjectKeyFromObject(mc), mc); err != nil {
 				t.Fatal(err)
 			}
-			if _, still := mc.Annotations[AnnotationTakeBack]; still || mc.Annotations[clusterv1beta1.AnnotationFormerHub] != uid {
+			if _, still := mc.Annotations[AnnotationReadmit]; still || isToReturn(mc) || mc.Annotations[clusterv1beta1.AnnotationFormerHub] != uid {
 				t.Errorf("the MemberCluster says %v", mc.Annotations)
 			}
 			if own, public, err := parseAgentKey(mc.Annotations[AnnotationAgentKey]); own != "this-one" || sealing.Fingerprint(public) != sealing.Fingerprint(agent.PublicKey()) {

@@ -42,10 +42,14 @@ const (
 	// whoever keeps MemberClusters in Git keeps it with them, so that the agent can come back
 	// to a hub that has nothing else of this one.
 	AnnotationAgentKey = "fleetgate.io/registered-key"
-	// AnnotationTakeBack, with the value "true" on a MemberCluster that has AnnotationAgentKey
-	// from another hub, lets the agent with that key in, and what that hub placed be this
-	// one's. An administrator writes it; the hub takes it off when it is done.
-	AnnotationTakeBack = "fleetgate.io/take-back"
+	// AnnotationReadmit, with the value "true" on a MemberCluster that has AnnotationAgentKey
+	// from another hub, admits the agent with that key. This hub adopts what the other one
+	// placed. An administrator writes it; the hub removes it when it is done.
+	AnnotationReadmit = "fleetgate.io/readmit"
+	// deprecatedAnnotationTakeBack is the previous key of AnnotationReadmit, as manifests that
+	// were exported for a rebuilt hub may have it. The hub reads and removes it in the same way.
+	// Remove after the next release.
+	deprecatedAnnotationTakeBack = "fleetgate.io/take-back"
 	// AnnotationClusterLabels, on a MemberCluster, are the keys of the labels that it
 	// has from its Cluster, separated by commas. The hub writes it: a label that goes
 	// from the Cluster goes from the MemberCluster too.

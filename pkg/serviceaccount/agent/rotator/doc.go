@@ -13,7 +13,7 @@
 //
 // It touches no ServiceAccount and no Secret that was not made for a
 // ManagedServiceAccount, unless another product's agent held the account for this
-// very one while ours looked, or an administrator of the member gives it away. An account whose ManagedServiceAccount went away, also
+// very one while ours looked, or an administrator of the member assigns it. An account whose ManagedServiceAccount went away, also
 // while the agent did not run, is removed from the member; its Secret goes by its
 // owner. What needs somebody to act becomes a condition with the remedy. A
 // refresh that fails leaves the older token alone, and is tried again.

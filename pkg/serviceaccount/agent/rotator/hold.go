@@ -42,12 +42,12 @@ func (r *Reconciler) holdAccount(ctx context.Context, name string) (bool, error)
 		return false, err
 	}
 	mark := retention.MarkOn(account)
-	if !lost || mark.IsLetGo(r.Holds.Words()) {
+	if !lost || mark.IsReleased(r.Holds.Released()) {
 		r.isHeld(name, retention.Mark{})
 		return false, nil
 	}
 	if !mark.Is() {
-		mark = r.Holds.New(r.Clock.Now(), r.Holds.Words())
+		mark = r.Holds.New(r.Clock.Now(), r.Holds.Released())
 		metav1.SetMetaDataAnnotation(&account.ObjectMeta, retention.Annotation, mark.Text())
 		if err := r.Member.Update(ctx, account); err != nil {
 			return false, fmt.Errorf("marking ServiceAccount %s/%s on the member as held: %w", account.Namespace, name, err)

@@ -86,7 +86,7 @@ func (k *keeper) ensure(uid types.UID) *corev1.ServiceAccount {
 	return account
 }
 
-func TestAnAccountThatItsHubForgotStaysUntilItIsLetGo(t *testing.T) {
+func TestAnAccountThatItsHubForgotStaysUntilItIsReleased(t *testing.T) {
 	k := newKeeper(t, "2")
 	k.has("3")
 	for range 2 {
@@ -96,7 +96,7 @@ func TestAnAccountThatItsHubForgotStaysUntilItIsLetGo(t *testing.T) {
 	if held == nil || !retention.MarkOn(held).Is() || k.Holds.Sum().Objects != 1 {
 		t.Fatalf("the account is %v, held is %v", held, k.Holds.Sum())
 	}
-	k.Holds.LetGo([]string{"another", retention.MarkOn(held).ID})
+	k.Holds.Release([]string{"another", retention.MarkOn(held).ID})
 	k.vanish()
 	if k.is() != nil || k.Holds.Sum() != (retention.Sum{}) {
 		t.Errorf("it is not gone, or told: %v", k.Holds.Sum())

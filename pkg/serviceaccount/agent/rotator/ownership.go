@@ -48,13 +48,13 @@ func ownershipOf(account *corev1.ServiceAccount, agent string, uid types.UID) ow
 	switch {
 	case marked && by == agent && types.UID(of) == uid && !placed:
 		return own
-	case uid != "" && account.Annotations[authenticationv1beta1.AnnotationGivenTo] == string(uid):
+	case uid != "" && annotationOf(account, authenticationv1beta1.AnnotationAssignedTo, authenticationv1beta1.DeprecatedAnnotationGivenTo) == string(uid):
 		return given
 	case marked && by != agent:
 		return another
 	case marked && types.UID(of) != uid:
 		return former
-	case account.Annotations[authenticationv1beta1.AnnotationHeldFor] == heldFor(account, agent, uid):
+	case annotationOf(account, authenticationv1beta1.AnnotationPendingAdoption, authenticationv1beta1.DeprecatedAnnotationHeldFor) == pendingAdoption(account, agent, uid):
 		return held
 	case isManaged(account):
 		return unmarked
@@ -62,9 +62,18 @@ func ownershipOf(account *corev1.ServiceAccount, agent string, uid types.UID) ow
 	return foreign
 }
 
-// heldFor is the record of a takeover. It names the account by its UID too, since an
-// account that is exported and made again carries its annotations along.
-func heldFor(account *corev1.ServiceAccount, agent string, uid types.UID) string {
+// annotationOf returns an annotation, or that with its previous key if the account has none with
+// the new one. Remove after the next release.
+func annotationOf(account *corev1.ServiceAccount, key, previous string) string {
+	if value, ok := account.Annotations[key]; ok {
+		return value
+	}
+	return account.Annotations[previous]
+}
+
+// pendingAdoption is the value of AnnotationPendingAdoption. It contains the UID of the account,
+// since an account that is exported and re-created keeps its annotations.
+func pendingAdoption(account *corev1.ServiceAccount, agent string, uid types.UID) string {
 	return agent + "/" + string(uid) + "/" + string(account.UID)
 }
 

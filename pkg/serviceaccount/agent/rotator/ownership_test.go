@@ -33,13 +33,15 @@ func TestWhoseAnAccountIs(t *testing.T) {
 		"of one that was deleted, and a Work has it too": {managedLabel, madeFor("fleet-system/u0"), byAWork, former},
 		"of an agent for another hub":                    {managedLabel, madeFor("fleet-two/u1"), nil, another},
 		"with an annotation of nonsense":                 {managedLabel, madeFor("u1"), nil, another},
-		"given away by an administrator":                 {nil, annotated(authenticationv1beta1.AnnotationGivenTo, "u1"), nil, given},
-		"given to another one":                           {managedLabel, annotated(authenticationv1beta1.AnnotationGivenTo, "u2"), nil, unmarked},
-		"given to nobody":                                {managedLabel, annotated(authenticationv1beta1.AnnotationGivenTo, ""), nil, unmarked},
-		"held for it by another product":                 {managedLabel, annotated(authenticationv1beta1.AnnotationHeldFor, "fleet-system/u1/a1"), nil, held},
-		"held for another one":                           {managedLabel, annotated(authenticationv1beta1.AnnotationHeldFor, "fleet-system/u2/a1"), nil, unmarked},
-		"made again with the record of an earlier one":   {managedLabel, annotated(authenticationv1beta1.AnnotationHeldFor, "fleet-system/u1/a0"), nil, unmarked},
-		"held, as another hub's agent saw":               {managedLabel, annotated(authenticationv1beta1.AnnotationHeldFor, "fleet-two/u1/a1"), nil, unmarked},
+		"assigned by an administrator":                   {nil, annotated(authenticationv1beta1.AnnotationAssignedTo, "u1"), nil, given},
+		"assigned with the previous annotation":          {nil, annotated(authenticationv1beta1.DeprecatedAnnotationGivenTo, "u1"), nil, given},
+		"given to another one":                           {managedLabel, annotated(authenticationv1beta1.AnnotationAssignedTo, "u2"), nil, unmarked},
+		"given to nobody":                                {managedLabel, annotated(authenticationv1beta1.AnnotationAssignedTo, ""), nil, unmarked},
+		"held for it by another product":                 {managedLabel, annotated(authenticationv1beta1.AnnotationPendingAdoption, "fleet-system/u1/a1"), nil, held},
+		"held, with the previous annotation":             {managedLabel, annotated(authenticationv1beta1.DeprecatedAnnotationHeldFor, "fleet-system/u1/a1"), nil, held},
+		"held for another one":                           {managedLabel, annotated(authenticationv1beta1.AnnotationPendingAdoption, "fleet-system/u2/a1"), nil, unmarked},
+		"made again with the record of an earlier one":   {managedLabel, annotated(authenticationv1beta1.AnnotationPendingAdoption, "fleet-system/u1/a0"), nil, unmarked},
+		"held, as another hub's agent saw":               {managedLabel, annotated(authenticationv1beta1.AnnotationPendingAdoption, "fleet-two/u1/a1"), nil, unmarked},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +56,7 @@ func TestWhoseAnAccountIs(t *testing.T) {
 }
 
 func TestWhatIsNobodysIsNotRemoved(t *testing.T) {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{UID: "a1", Annotations: map[string]string{authenticationv1beta1.AnnotationGivenTo: ""}}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{UID: "a1", Annotations: map[string]string{authenticationv1beta1.AnnotationAssignedTo: ""}}}
 	if got := ownershipOf(account, "fleet-system", ""); got != foreign {
 		t.Errorf("an account that was given to no ManagedServiceAccount counts as %d when there is none of its name", got)
 	}
@@ -126,7 +128,7 @@ func TestARefusalNamesTheRemedy(t *testing.T) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "accounts", Name: "a"}}
 	for whose, may := range map[ownership]rights{foreign: unknown, unmarked: unknown, held: administrator} {
 		got := refusal(account, "u1", whose, may)
-		if !strings.Contains(got, "kubectl --namespace=accounts annotate serviceaccount a fleetgate.io/given-to=u1") {
+		if !strings.Contains(got, "kubectl --namespace=accounts annotate serviceaccount a fleetgate.io/assigned-to=u1") {
 			t.Errorf("refusal of %d: %s", whose, got)
 		}
 	}

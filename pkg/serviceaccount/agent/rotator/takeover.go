@@ -47,7 +47,7 @@ func (r *Reconciler) mayTakeOver(ctx context.Context, onMember *corev1.ServiceAc
 		log.FromContext(ctx).Info("Took over the account that another product held", "account", onMember.Name)
 		return nil
 	case record:
-		metav1.SetMetaDataAnnotation(&onMember.ObjectMeta, authenticationv1beta1.AnnotationHeldFor, heldFor(onMember, r.AgentNamespace, account.UID))
+		metav1.SetMetaDataAnnotation(&onMember.ObjectMeta, authenticationv1beta1.AnnotationPendingAdoption, pendingAdoption(onMember, r.AgentNamespace, account.UID))
 		if err := r.Member.Update(ctx, onMember); err != nil {
 			return fmt.Errorf("noting on ServiceAccount %s/%s on the member who holds it: %w", onMember.Namespace, onMember.Name, err)
 		}
@@ -72,8 +72,8 @@ func refusal(account *corev1.ServiceAccount, uid types.UID, whose ownership, may
 		why = fmt.Sprintf("is on the member without the label %s=%s, so it was not made for a ManagedServiceAccount",
 			authenticationv1beta1.LabelManagedServiceAccount, authenticationv1beta1.LabelManagedServiceAccountValue)
 	}
-	return fmt.Sprintf("ServiceAccount %s/%s %s: delete it, rename the ManagedServiceAccount, or have an administrator of the member give it away: kubectl --namespace=%s annotate serviceaccount %s %s=%s",
-		account.Namespace, account.Name, why, account.Namespace, account.Name, authenticationv1beta1.AnnotationGivenTo, uid)
+	return fmt.Sprintf("ServiceAccount %s/%s %s: delete it, rename the ManagedServiceAccount, or have an administrator of the member assign it: kubectl --namespace=%s annotate serviceaccount %s %s=%s",
+		account.Namespace, account.Name, why, account.Namespace, account.Name, authenticationv1beta1.AnnotationAssignedTo, uid)
 }
 
 // circumstances asks the member for what the decision about this account depends on.

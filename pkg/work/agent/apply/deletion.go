@@ -222,7 +222,7 @@ func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.R
 		r.isHeld(key.Name, retention.Mark{}, 0)
 		return ctrl.Result{}, nil
 	}
-	if record.DeletionTimestamp == nil && !holdOf(record).IsLetGo(m.letGo) {
+	if record.DeletionTimestamp == nil && !holdOf(record).IsReleased(m.released) {
 		return r.holdVanished(ctx, record, m)
 	}
 	r.isHeld(key.Name, retention.Mark{}, 0)

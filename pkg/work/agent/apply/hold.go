@@ -43,12 +43,12 @@ func holdOf(record *placementv1beta1.AppliedWork) retention.Mark {
 
 // newHold is one that begins now.
 func (r *Reconciler) newHold(m membership) retention.Mark {
-	return r.options.Holds.New(r.options.Clock.Now(), m.letGo)
+	return r.options.Holds.New(r.options.Clock.Now(), m.released)
 }
 
 // goesOn is a hold that is not let go: one that an agent of before began gets an id.
 func (r *Reconciler) goesOn(h retention.Mark, m membership) retention.Mark {
-	return r.options.Holds.GoesOn(h, r.options.Clock.Now(), m.letGo)
+	return r.options.Holds.GoesOn(h, r.options.Clock.Now(), m.released)
 }
 
 // isHeld enters how much is held of a Work.
@@ -122,7 +122,7 @@ func beyond(entries []engine.Entry, work *placementv1beta1.Work) []engine.Entry 
 // deletion is not finished, of which something is held, and which a hub placed whose place
 // this one has.
 func (r *Reconciler) waitingWorks(ctx context.Context, member client.Object) []reconcile.Request {
-	r.options.Holds.LetGo(retention.LetGo(member)) // of works of all families
+	r.options.Holds.Release(retention.ReleasedIDs(member)) // of works of all families
 	requests := r.deletedWorks(ctx, member)
 	names := r.options.Holds.Names(retention.Works)
 	if former := member.GetAnnotations()[clusterv1beta1.AnnotationFormerHub]; former != "" {

@@ -36,8 +36,8 @@ type membership struct {
 	// former is the UID of a hub that is gone, and whose place this one has. Empty: there is
 	// none.
 	former string
-	// letGo are the ids of what is held and an administrator has let go.
-	letGo []string
+	// released are the ids of retained objects that an administrator releases.
+	released []string
 }
 
 // mark writes on a record under which membership its Work is applied.
@@ -60,7 +60,7 @@ func (r *records) membership(ctx context.Context, hub client.Reader) (membership
 		return membership{}, err
 	}
 	found := membership{hub: member.Annotations[clusterv1beta1.AnnotationHub],
-		former: member.Annotations[clusterv1beta1.AnnotationFormerHub], letGo: retention.LetGo(member)}
+		former: member.Annotations[clusterv1beta1.AnnotationFormerHub], released: retention.ReleasedIDs(member)}
 	if member.Spec.State == clusterv1beta1.ClusterStateJoin && member.DeletionTimestamp == nil {
 		found.id = string(member.UID)
 	}

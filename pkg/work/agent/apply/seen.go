@@ -35,9 +35,15 @@ import (
 // to the hub when an object joins a Work that is on the member, and none at other times: the
 // first generation of a Work needs none, since nothing was before it.
 
-// SeenAnnotation is on an AppliedWork: UID and generation of its Work when an object was
-// entered in the ledger last, with a slash between. The agent writes it.
-const SeenAnnotation = "fleetgate.io/work-seen"
+// ObservedWorkAnnotation is on an AppliedWork: UID and generation of its Work when an object was
+// last added to the ledger, separated by a slash. The agent writes it.
+const ObservedWorkAnnotation = "fleetgate.io/observed-work"
+
+// deprecatedObservedWorkAnnotation is the previous key of ObservedWorkAnnotation. The agent writes
+// both: one of the previous version that runs again after a rollback would otherwise take its
+// Works for new ones, and not notice that the hub was restored meanwhile.
+// Remove after the next release.
+const deprecatedObservedWorkAnnotation = "fleetgate.io/work-seen"
 
 // errBehind is returned when the cache shows a Work as it was before we last saw it, though
 // the hub has it as it should be.
@@ -45,7 +51,7 @@ var errBehind = errors.New("the cache is behind what was seen of the Work")
 
 // seen is what is remembered of a Work beside its ledger. The zero value is nothing.
 type seen struct {
-	// work is the value of SeenAnnotation, epoch that of EpochAnnotation, held that of
+	// work is the value of ObservedWorkAnnotation, epoch that of EpochAnnotation, held that of
 	// hold.Annotation.
 	work, epoch string
 	held        retention.Mark
@@ -55,14 +61,26 @@ type seen struct {
 type sight func(record *placementv1beta1.AppliedWork) (seen, error)
 
 func seenOn(record *placementv1beta1.AppliedWork) seen {
-	return seen{work: record.Annotations[SeenAnnotation], epoch: record.Annotations[placementv1beta1.EpochAnnotation], held: holdOf(record)}
+	return seen{work: observedOn(record), epoch: record.Annotations[placementv1beta1.EpochAnnotation], held: holdOf(record)}
+}
+
+// observedOn returns the value of ObservedWorkAnnotation. Where the previous key differs from it,
+// an agent of the previous version wrote last.
+func observedOn(record *placementv1beta1.AppliedWork) string {
+	if observed, ok := record.Annotations[deprecatedObservedWorkAnnotation]; ok {
+		return observed
+	}
+	return record.Annotations[ObservedWorkAnnotation]
 }
 
 func (s seen) mark(record *placementv1beta1.AppliedWork) {
 	if s.work == "" {
 		return
 	}
-	for key, value := range map[string]string{SeenAnnotation: s.work, placementv1beta1.EpochAnnotation: s.epoch, retention.Annotation: s.held.Text()} {
+	for key, value := range map[string]string{
+		ObservedWorkAnnotation: s.work, deprecatedObservedWorkAnnotation: s.work,
+		placementv1beta1.EpochAnnotation: s.epoch, retention.Annotation: s.held.Text(),
+	} {
 		if value == "" {
 			delete(record.Annotations, key)
 			continue
@@ -72,10 +90,10 @@ func (s seen) mark(record *placementv1beta1.AppliedWork) {
 }
 
 func (s seen) isMarkedOn(record *placementv1beta1.AppliedWork) bool {
-	return s.work == "" || s == seenOn(record)
+	return s.work == "" || s == seenOn(record) && s.work == record.Annotations[ObservedWorkAnnotation]
 }
 
-// mark is what SeenAnnotation says of a Work.
+// mark is what ObservedWorkAnnotation says of a Work.
 func mark(work *placementv1beta1.Work) string {
 	return string(work.UID) + "/" + strconv.FormatInt(work.Generation, 10)
 }
@@ -112,7 +130,7 @@ func (r *Reconciler) see(ctx context.Context, work *placementv1beta1.Work, m mem
 			return seen{work: mark(work)}, nil
 		}
 		last := seenOn(record)
-		if last.held.IsLetGo(m.letGo) {
+		if last.held.IsReleased(m.released) {
 			last.held = retention.Mark{}
 		}
 		if last.work == "" {

@@ -42,10 +42,10 @@ func TestWhatIsSeenOfAWork(t *testing.T) {
 	cases := map[string]struct {
 		cached, live *placementv1beta1.Work
 		// record is what its annotations say: of the Work, its epoch, and what is held.
-		record []string
-		letGo  []string
-		want   seen
-		behind bool
+		record   []string
+		released []string
+		want     seen
+		behind   bool
 	}{
 		"one without a record":                       {cached: workAt("u", 3), want: seen{work: "u/3"}},
 		"one whose record is of an agent of before":  {cached: workAt("u", 3), record: []string{"", "", ""}, want: seen{work: "u/3"}},
@@ -69,17 +69,17 @@ func TestWhatIsSeenOfAWork(t *testing.T) {
 
 		"one of which something is held":                                             {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "id"}}},
 		"one of which something is held since it is another":                         {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id/another-work"}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "id", Another: true}}},
-		"one of which something was let go":                                          {cached: workAt("u", 5), record: []string{"u/3", "", early + "/id"}, letGo: []string{"other", "id"}, want: seen{work: "u/3"}},
-		"one whose hold is not the one that was let go":                              {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, letGo: []string{"other"}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "id"}}},
-		"one that is held later than a time that somebody lets go, by another clock": {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, letGo: []string{"2026-01-01T12:00:00Z"}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "id"}}},
-		"one that went back again, after it was let go":                              {cached: workAt("u", 1), live: workAt("u", 1), record: []string{"u/3", "", early + "/id"}, letGo: []string{"id"}, want: seen{"u/1", "", now}},
+		"one of which something was let go":                                          {cached: workAt("u", 5), record: []string{"u/3", "", early + "/id"}, released: []string{"other", "id"}, want: seen{work: "u/3"}},
+		"one whose hold is not the one that was let go":                              {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, released: []string{"other"}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "id"}}},
+		"one that is held later than a time that somebody lets go, by another clock": {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, released: []string{"2026-01-01T12:00:00Z"}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "id"}}},
+		"one that went back again, after it was let go":                              {cached: workAt("u", 1), live: workAt("u", 1), record: []string{"u/3", "", early + "/id"}, released: []string{"id"}, want: seen{"u/1", "", now}},
 		"one that went back while the clock of the member is behind that of who let go before": {
-			cached: workAt("u", 1), live: workAt("u", 1), record: []string{"u/3", "", ""}, letGo: []string{"2026-01-01T12:00:00Z"}, want: seen{"u/1", "", now}},
+			cached: workAt("u", 1), live: workAt("u", 1), record: []string{"u/3", "", ""}, released: []string{"2026-01-01T12:00:00Z"}, want: seen{"u/1", "", now}},
 
 		"one that an agent of before holds":                                         {cached: workAt("u", 5), record: []string{"u/3", "", late}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "new"}}},
-		"one that an agent of before holds, and was let go by a time":               {cached: workAt("u", 5), record: []string{"u/3", "", early}, letGo: []string{late}, want: seen{work: "u/3"}},
-		"one that an agent of before holds, and was let go by a time before it was": {cached: workAt("u", 5), record: []string{"u/3", "", late}, letGo: []string{early}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "new"}}},
-		"one that is held since nobody can say when":                                {cached: workAt("u", 3), record: []string{"u/3", "", "long ago"}, letGo: []string{late}, want: seen{"u/3", "", retention.Mark{Since: "long ago", ID: "new"}}},
+		"one that an agent of before holds, and was let go by a time":               {cached: workAt("u", 5), record: []string{"u/3", "", early}, released: []string{late}, want: seen{work: "u/3"}},
+		"one that an agent of before holds, and was let go by a time before it was": {cached: workAt("u", 5), record: []string{"u/3", "", late}, released: []string{early}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "new"}}},
+		"one that is held since nobody can say when":                                {cached: workAt("u", 3), record: []string{"u/3", "", "long ago"}, released: []string{late}, want: seen{"u/3", "", retention.Mark{Since: "long ago", ID: "new"}}},
 
 		"one whose record says what nobody can understand":  {cached: workAt("u", 1), record: []string{"nonsense", "", ""}, want: seen{work: "nonsense"}},
 		"one whose record has no number for the generation": {cached: workAt("u", 1), record: []string{"u/x", "", ""}, want: seen{work: "u/x"}},
@@ -97,13 +97,13 @@ func TestWhatIsSeenOfAWork(t *testing.T) {
 			var record *placementv1beta1.AppliedWork
 			if tc.record != nil {
 				record = &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}}}
-				for i, key := range []string{SeenAnnotation, placementv1beta1.EpochAnnotation, retention.Annotation} {
+				for i, key := range []string{ObservedWorkAnnotation, placementv1beta1.EpochAnnotation, retention.Annotation} {
 					if tc.record[i] != "" {
 						record.Annotations[key] = tc.record[i]
 					}
 				}
 			}
-			m := membership{id: "m", letGo: tc.letGo}
+			m := membership{id: "m", released: tc.released}
 			got, err := r.see(t.Context(), tc.cached, m)(record)
 			if errors.Is(err, errBehind) != tc.behind || err != nil && !tc.behind {
 				t.Fatalf("the error is %v", err)
@@ -111,7 +111,7 @@ func TestWhatIsSeenOfAWork(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(seen{})); diff != "" {
 				t.Errorf("what is seen (-want +got):\n%s", diff)
 			}
-			if got.held.IsLetGo(m.letGo) {
+			if got.held.IsReleased(m.released) {
 				t.Error("what is held is let go with a word that does not name it")
 			}
 		})
@@ -143,7 +143,7 @@ func grown(t *testing.T, refuse error) *bed {
 func TestAnEpochIsOnTheHubBeforeItIsOnTheMemberAndBeforeWhatJoins(t *testing.T) {
 	b := grown(t, nil)
 	hub, member := b.work("work").Annotations[placementv1beta1.EpochAnnotation], b.member.objects[recordPath("work")].GetAnnotations()
-	if !strings.HasPrefix(hub, "2/") || member[placementv1beta1.EpochAnnotation] != hub || member[SeenAnnotation] != "of-work/2" {
+	if !strings.HasPrefix(hub, "2/") || member[placementv1beta1.EpochAnnotation] != hub || member[ObservedWorkAnnotation] != "of-work/2" {
 		t.Errorf("the hub has %q, the member %v", hub, member)
 	}
 	lines := strings.Split(b.log.String(), "\n")
@@ -165,7 +165,7 @@ func TestAHubThatRefusesAnEpochGetsWhatJoinsWithoutOne(t *testing.T) {
 	if b.member.objects[pathSecret] == nil {
 		t.Errorf("what joined is not there:\n%s", b.log)
 	}
-	if member := b.member.objects[recordPath("work")].GetAnnotations(); member[placementv1beta1.EpochAnnotation] != "" || member[SeenAnnotation] != "of-work/2" {
+	if member := b.member.objects[recordPath("work")].GetAnnotations(); member[placementv1beta1.EpochAnnotation] != "" || member[ObservedWorkAnnotation] != "of-work/2" {
 		t.Errorf("the member has %v", member)
 	}
 }
@@ -174,5 +174,31 @@ func TestAHubThatDoesNotAnswerGetsNothingThatJoins(t *testing.T) {
 	b := grown(t, apierrors.NewServiceUnavailable("restoring"))
 	if b.member.objects[pathSecret] != nil {
 		t.Errorf("what joined is there, and the hub has no epoch of it:\n%s", b.log)
+	}
+}
+
+func TestSeenOn_ReadsThePreviousKeyFirst(t *testing.T) {
+	const current, previous = ObservedWorkAnnotation, deprecatedObservedWorkAnnotation
+	for name, tc := range map[string]struct {
+		annotations map[string]string
+		isMarked    bool
+	}{
+		"as this agent writes it":                     {map[string]string{current: "u/3", previous: "u/3"}, true},
+		"as the previous agent left it":               {map[string]string{previous: "u/3"}, false},
+		"after a rollback to the previous agent":      {map[string]string{current: "u/2", previous: "u/3"}, false},
+		"as an agent without the previous key has it": {map[string]string{current: "u/3"}, true},
+	} {
+		record := &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}
+		want := seen{work: "u/3"}
+		if got := seenOn(record); got != want {
+			t.Errorf("%s: got %+v, want %+v", name, got, want)
+		}
+		if got := want.isMarkedOn(record); got != tc.isMarked {
+			t.Errorf("%s: the record is marked: %t, want %t", name, got, tc.isMarked)
+		}
+		want.mark(record)
+		if record.Annotations[current] != "u/3" || record.Annotations[previous] != "u/3" {
+			t.Errorf("%s: the record is marked with %v", name, record.Annotations)
+		}
 	}
 }

@@ -189,8 +189,8 @@ func (c conditions) held(of retention.Mark, entries []engine.Entry) {
 	}
 	c.yes(placementv1beta1.ConditionHeld, reason, fmt.Sprintf(
 		"%s: %d objects are on the member and not in the Work any more, and stay. The first is %s. "+
-			"Place them again, or let them go: annotate the MemberCluster with %s=%s",
-		why, len(entries), manifest.KeyOf(entries[0].Ref), clusterv1beta1.AnnotationLetGo, of.ID))
+			"Place them again, or release them: annotate the MemberCluster with %s=%s",
+		why, len(entries), manifest.KeyOf(entries[0].Ref), clusterv1beta1.AnnotationRelease, of.ID))
 }
 
 // watched names the first of a Work's resources that the agent is not allowed to watch, and the

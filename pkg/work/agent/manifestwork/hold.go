@@ -57,7 +57,7 @@ func (r *Reconciler) mindEpoch(ctx context.Context, p *planned, entries []engine
 func (r *Reconciler) markOf(ctx context.Context, record *workv1.AppliedManifestWork, unwanted []engine.Entry) (retention.Mark, error) {
 	mark := retention.MarkOn(record)
 	switch {
-	case mark.Is() && mark.IsLetGo(r.options.Holds.Words()):
+	case mark.Is() && mark.IsReleased(r.options.Holds.Released()):
 		return retention.Mark{}, nil
 	case mark.Is() || len(unwanted) == 0:
 		return mark, nil
@@ -93,15 +93,15 @@ func (c conditions) held(by retention.Mark, entries []engine.Entry) {
 	}
 	c.Set(conditionHeld, metav1.ConditionTrue, reasonHubWentBack, fmt.Sprintf(
 		"The hub went back to an earlier state, or is another one: %d objects are on the cluster and not in the ManifestWork any more, and stay. The first is %s. "+
-			"Bring them again, or let them go: annotate the MemberCluster with %s=%s",
-		len(entries), manifest.KeyOf(entries[0].Ref), clusterv1beta1.AnnotationLetGo, by.ID))
+			"Apply them again, or release them: annotate the MemberCluster with %s=%s",
+		len(entries), manifest.KeyOf(entries[0].Ref), clusterv1beta1.AnnotationRelease, by.ID))
 }
 
 // newHold is one that begins now.
 func (r *Reconciler) newHold(ctx context.Context, record *workv1.AppliedManifestWork) retention.Mark {
 	log.FromContext(ctx).Info("The hub has gone back to an earlier state: what is on the cluster and not in the ManifestWork is held",
 		"ManifestWork", record.Spec.ManifestWorkName, "epoch", record.Annotations[retention.EpochAnnotation])
-	return r.options.Holds.New(r.options.Clock.Now(), r.options.Holds.Words())
+	return r.options.Holds.New(r.options.Clock.Now(), r.options.Holds.Released())
 }
 
 // isHeld enters how much is held of a ManifestWork.
@@ -140,7 +140,7 @@ func (r *Reconciler) holdVanished(ctx context.Context, record *workv1.AppliedMan
 			return false, err
 		}
 	}
-	if mark.IsLetGo(r.options.Holds.Words()) {
+	if mark.IsReleased(r.options.Holds.Released()) {
 		r.isHeld(name, retention.Mark{}, 0)
 		_, err := r.finish(ctx, record, name)
 		return true, err
