@@ -11,7 +11,7 @@ import (
 	"net/http"
 	"strings"
 
-	"fleetgate.io/fleetgate/pkg/inspect/explain"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 //go:embed pages/*.html static/*
@@ -22,7 +22,7 @@ const maxText = 2000
 
 // plain makes untrusted text safe for a page: it removes control and bidirectional characters.
 func plain(text string) string {
-	text = explain.Plain(text)
+	text = untrusted.Line(text)
 	if letters := []rune(text); len(letters) > maxText {
 		return string(letters[:maxText]) + "..."
 	}

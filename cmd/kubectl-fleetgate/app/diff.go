@@ -12,6 +12,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/inspect/explain"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 type diffOptions struct {
@@ -124,14 +125,14 @@ func (o *diffOptions) print(found []diffObject) error {
 
 // printDiff writes fields in the format of a unified diff, the hub against the member.
 func (o *diffOptions) printDiff(d *diffObject) {
-	o.say("--- hub: %s\n+++ member %s\n", explain.Plain(explain.Ref(&d.Object)), d.Member)
+	o.say("--- hub: %s\n+++ member %s\n", untrusted.Line(explain.Ref(&d.Object)), d.Member)
 	for _, field := range d.Fields {
-		o.say("@@ %s\n", explain.Plain(field.Path))
+		o.say("@@ %s\n", untrusted.Line(field.Path))
 		if field.ValueInHub != "" {
-			o.say("-%s\n", explain.Plain(field.ValueInHub))
+			o.say("-%s\n", untrusted.Line(field.ValueInHub))
 		}
 		if field.ValueInMember != "" {
-			o.say("+%s\n", explain.Plain(field.ValueInMember))
+			o.say("+%s\n", untrusted.Line(field.ValueInMember))
 		}
 	}
 }

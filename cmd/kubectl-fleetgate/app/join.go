@@ -277,7 +277,7 @@ func (o *joinOptions) joined(ctx context.Context, h *overview.Hub, pods *agentPo
 		r := &facts.Registrations[i]
 		c := meta.FindStatusCondition(r.Status.Conditions, registrationv1alpha1.RegistrationConditionGranted)
 		if r.Namespace == o.token.Registration && facts.Cluster != nil && r.Spec.ClientID == facts.Cluster.Spec.ClientID && c != nil && !r.Status.Granted {
-			return false, fmt.Sprintf("the registration of %s is not granted: %s", name, explain.Plain(c.Message)), nil
+			return false, fmt.Sprintf("the registration of %s is not granted: %s", name, untrusted.Line(c.Message)), nil
 		}
 	}
 	if facts.Member == nil {
@@ -307,7 +307,7 @@ func (a *agentPods) problem(ctx context.Context) string {
 		return ""
 	}
 	if reason := availability.WhyNot(list.Items); reason != "" {
-		return "; " + explain.Plain(reason)
+		return "; " + untrusted.Line(reason)
 	}
 	return ""
 }

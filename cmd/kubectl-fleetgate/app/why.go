@@ -14,6 +14,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/inspect/explain"
 	"fleetgate.io/fleetgate/pkg/inspect/overview"
 	"fleetgate.io/fleetgate/pkg/kube/nearest"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // memberKinds are the accepted kinds of a member in front of a slash.
@@ -199,6 +200,6 @@ func (o *whyOptions) printAnswers(answers []explain.Answer) {
 func (o *whyOptions) printAnswer(a explain.Answer) {
 	o.say("%s\n", a)
 	for _, detail := range a.Details {
-		o.say("  %s\n", explain.Plain(detail))
+		o.say("  %s\n", untrusted.Line(detail))
 	}
 }

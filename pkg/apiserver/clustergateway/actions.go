@@ -14,6 +14,8 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 const (
@@ -158,7 +160,7 @@ func (a *actions) ask(ctx context.Context, as Impersonation, what action) (bool,
 	// RBAC reports a missing role in the reason. An EvaluationError without a decision means that
 	// an authorizer could not be reached.
 	if said.Status.EvaluationError != "" && !said.Status.Allowed && !said.Status.Denied {
-		return false, fmt.Errorf("it could not decide: %s", Printable(said.Status.EvaluationError, maxRefusal))
+		return false, fmt.Errorf("it could not decide: %s", untrusted.Excerpt(said.Status.EvaluationError, maxRefusal))
 	}
 	return said.Status.Allowed, nil
 }

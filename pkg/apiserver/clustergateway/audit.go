@@ -12,6 +12,8 @@ import (
 	"k8s.io/apiserver/pkg/audit"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/klog/v2"
+
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // A Record describes one finished request for a member. It contains no headers and no body, and
@@ -57,18 +59,18 @@ func LogRecords(ctx context.Context, r Record) {
 const maxRecorded = 256
 
 func newRecord(r *http.Request, request *Request, began time.Time) Record {
-	record := Record{Member: request.Member, View: Printable(fannedFrom(r.Context()), maxRecorded), Began: began, AuditID: auditID(r.Context())}
+	record := Record{Member: request.Member, View: untrusted.Excerpt(fannedFrom(r.Context()), maxRecorded), Began: began, AuditID: auditID(r.Context())}
 	if caller, ok := apirequest.UserFrom(r.Context()); ok {
-		record.User = Printable(caller.GetName(), maxRecorded)
+		record.User = untrusted.Excerpt(caller.GetName(), maxRecorded)
 	}
 	info := request.Info
 	record.Verb = info.Verb
 	if !info.IsResourceRequest {
-		record.Path = Printable(request.Path, maxRecorded)
+		record.Path = untrusted.Excerpt(request.Path, maxRecorded)
 		return record
 	}
-	record.APIGroup, record.Resource, record.Subresource = Printable(info.APIGroup, maxRecorded), Printable(info.Resource, maxRecorded), Printable(info.Subresource, maxRecorded)
-	record.Namespace, record.Name = Printable(info.Namespace, maxRecorded), Printable(info.Name, maxRecorded)
+	record.APIGroup, record.Resource, record.Subresource = untrusted.Excerpt(info.APIGroup, maxRecorded), untrusted.Excerpt(info.Resource, maxRecorded), untrusted.Excerpt(info.Subresource, maxRecorded)
+	record.Namespace, record.Name = untrusted.Excerpt(info.Namespace, maxRecorded), untrusted.Excerpt(info.Name, maxRecorded)
 	return record
 }
 
@@ -106,7 +108,7 @@ func (x *exchange) endedBy() string {
 	if x == nil || !errors.Is(x.ended, errRightLost) && !errors.Is(x.ended, errStopping) {
 		return ""
 	}
-	return Printable(x.ended.Error(), 2*maxRecorded)
+	return untrusted.Excerpt(x.ended.Error(), 2*maxRecorded)
 }
 
 func auditID(ctx context.Context) string { return audit.GetAuditIDTruncated(ctx) }

@@ -13,6 +13,7 @@ import (
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // A request for several members (package fleetview) becomes one request per member, which is
@@ -94,6 +95,6 @@ func (h *Handler) EnterUser(user, view string, lasts bool) (leave func(), err er
 // Record records a request for a view, in addition to the records of its requests to members.
 func (h *Handler) Record(r *http.Request, view string, info *apirequest.RequestInfo, path string, code int, bytes int64, began time.Time) {
 	record := newRecord(r, &Request{Info: info, Path: path}, began)
-	record.View, record.Code, record.Bytes, record.Took = Printable(view, maxRecorded), code, bytes, time.Since(began)
+	record.View, record.Code, record.Bytes, record.Took = untrusted.Excerpt(view, maxRecorded), code, bytes, time.Since(began)
 	h.record(r.Context(), record)
 }

@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/klog/v2"
+
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // exchange is one request on its way to a member.
@@ -138,7 +140,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	ctx := r.Context()
 	x := exchangeFrom(ctx)
 	failure := h.failureOf(ctx, x.request, err)
-	klog.FromContext(ctx).V(4).Info("Request did not reach its member", "member", x.request.Member, "reason", Printable(failure.Error(), 512))
+	klog.FromContext(ctx).V(4).Info("Request did not reach its member", "member", x.request.Member, "reason", untrusted.Excerpt(failure.Error(), 512))
 	h.refuse(w, r, failure)
 }
 

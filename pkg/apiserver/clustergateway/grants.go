@@ -13,6 +13,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 const (
@@ -127,7 +129,7 @@ func readAnswer(res *http.Response) (string, error) {
 		//lint:ignore nilerr What is no answer of ours holds no reason.
 		return "the agent gave no reason", nil
 	}
-	return Printable(reply.Message, maxRefusal), nil
+	return untrusted.Excerpt(reply.Message, maxRefusal), nil
 }
 
 func (g *grants) close() { g.transport.CloseIdleConnections() }

@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 	"k8s.io/apiserver/pkg/authentication/user"
+
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // HubPrefix prefixes system: names of the hub, such as ServiceAccounts, on members, because the
@@ -149,7 +151,7 @@ func checkIdentity(h http.Header, as Impersonation) error {
 		case name == headerUser && slices.Equal(values, []string{as.User}) && as.User != "":
 		case name == headerGroup && slices.Equal(values, as.Groups) && as.User != "":
 		case carriesIdentity(name):
-			return fmt.Errorf("%w: %s", errForeignIdentity, Printable(name, 64))
+			return fmt.Errorf("%w: %s", errForeignIdentity, untrusted.Excerpt(name, 64))
 		case name == "Connection" && !slices.Equal(values, []string{"Upgrade"}):
 			return fmt.Errorf("%w: Connection", errForeignIdentity)
 		}

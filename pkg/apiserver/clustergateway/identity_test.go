@@ -126,15 +126,6 @@ func TestImpersonation_KeyDiffersForDifferentPairs(t *testing.T) {
 	}
 }
 
-func TestPrintable_ReturnsOneBoundedLine(t *testing.T) {
-	if got := Printable("a\nb\x00c", 10); got != "a b c" {
-		t.Errorf("got %q", got)
-	}
-	if got := Printable(strings.Repeat("é", 10), 5); got != "éé..." {
-		t.Errorf("got %q", got)
-	}
-}
-
 // FuzzIdentityHeaders sends a caller's header names and values through the header handling of a
 // request. Whatever they are, the sent request carries exactly the chosen identity, or it is not
 // sent.

@@ -24,6 +24,7 @@ import (
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 const (
@@ -247,7 +248,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.refuse(counted, r, err)
 		return
 	}
-	record.As = Printable(x.as.User, maxRecorded)
+	record.As = untrusted.Excerpt(x.as.User, maxRecorded)
 	if x.own {
 		record.As = "ServiceAccount " + authenticationv1beta1.GatewayAccount
 	}

@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // ReasonBadGateway is the reason of a 502: the member was reached, but its reply is not usable.
@@ -103,7 +105,7 @@ func (h *Handler) failureOf(ctx context.Context, request *Request, err error) er
 	var status *apierrors.StatusError
 	var certificate *tls.CertificateVerificationError
 	var network net.Error
-	text := Printable(err.Error(), 512)
+	text := untrusted.Excerpt(err.Error(), 512)
 	switch {
 	case errors.As(err, &status):
 		return status

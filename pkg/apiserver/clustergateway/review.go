@@ -15,6 +15,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/klog/v2"
+
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // DefaultReviewPeriod is how often the authorization of a long-running request is checked again,
@@ -233,7 +235,7 @@ func (r *reviews) askMember(ctx context.Context, rights rights) error {
 
 func notReviewed(ctx context.Context, rights rights, err error) {
 	if err != nil && ctx.Err() == nil {
-		klog.FromContext(ctx).V(2).Info("A request under way could not be reviewed", "member", rights.route.member, "reason", Printable(err.Error(), 512))
+		klog.FromContext(ctx).V(2).Info("A request under way could not be reviewed", "member", rights.route.member, "reason", untrusted.Excerpt(err.Error(), 512))
 	}
 }
 

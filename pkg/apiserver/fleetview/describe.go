@@ -16,6 +16,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // describe answers requests about a server as a whole: its kinds, its OpenAPI, its version.
@@ -33,7 +35,7 @@ func (h *Handler) describe(w http.ResponseWriter, r *http.Request, x *exchange) 
 	}
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
-		Message: fmt.Sprintf("a view of the fleet has no %s: ask one member (gateway kubeconfig MEMBER)", printable(path)),
+		Message: fmt.Sprintf("a view of the fleet has no %s: ask one member (gateway kubeconfig MEMBER)", untrusted.Excerpt(path, maxText)),
 	}}
 }
 

@@ -17,6 +17,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 const (
@@ -92,7 +94,7 @@ func (h *Handler) discover(r *http.Request, x *exchange, path string) ([]*apidis
 		case reply.code == http.StatusForbidden, reply.code >= 500, reply.code == http.StatusTooManyRequests:
 			t.without(reply)
 		default:
-			t.failing, t.why = append(t.failing, reply.member), printable(err.Error())
+			t.failing, t.why = append(t.failing, reply.member), untrusted.Excerpt(err.Error(), maxText)
 		}
 	}
 	if len(all.documents) > 0 {

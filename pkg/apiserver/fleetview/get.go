@@ -21,6 +21,7 @@ import (
 
 	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver/fleetview/splice"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // asked is the request to one member, where a name decides which member has the object.
@@ -332,7 +333,7 @@ func (h *Handler) subresource(w http.ResponseWriter, r *http.Request, x *exchang
 func badGateway(member string, err error) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusBadGateway, Reason: reasonBadGateway,
-		Message: fmt.Sprintf("the reply of member %q cannot be passed on: %s", member, printable(err.Error())),
+		Message: fmt.Sprintf("the reply of member %q cannot be passed on: %s", member, untrusted.Excerpt(err.Error(), maxText)),
 	}}
 }
 

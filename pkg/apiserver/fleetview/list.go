@@ -16,6 +16,7 @@ import (
 
 	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver/fleetview/splice"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // notPassed are parameters that mean something else, or nothing, to one member.
@@ -91,9 +92,9 @@ func (x *exchange) what() string {
 		text += "." + x.info.APIGroup
 	}
 	if x.info.Namespace != "" {
-		text += " in namespace " + printable(x.info.Namespace)
+		text += " in namespace " + untrusted.Excerpt(x.info.Namespace, maxText)
 	}
-	return printable(text)
+	return untrusted.Excerpt(text, maxText)
 }
 
 // gather waits until each member has sent its status line or is late, and returns the replies that

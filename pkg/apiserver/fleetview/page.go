@@ -19,6 +19,7 @@ import (
 
 	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver/fleetview/splice"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 const (
@@ -74,7 +75,7 @@ func limitOf(query url.Values) (int64, error) {
 	}
 	limit, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || limit < 0 {
-		return 0, apierrors.NewBadRequest(fmt.Sprintf("limit %q is not a number of items", printable(text)))
+		return 0, apierrors.NewBadRequest(fmt.Sprintf("limit %q is not a number of items", untrusted.Excerpt(text, maxText)))
 	}
 	return limit, nil
 }

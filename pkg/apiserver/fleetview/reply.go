@@ -14,6 +14,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 const (
@@ -174,10 +176,10 @@ func (r *reply) readStatus() *metav1.Status {
 	var said metav1.Status
 	if err := json.Unmarshal(r.refusal, &said); err == nil && said.Kind == "Status" {
 		said.Code = int32(r.code)
-		said.Message = printable(said.Message)
+		said.Message = untrusted.Excerpt(said.Message, maxText)
 		return &said
 	}
-	if text := printable(string(r.refusal)); text != "" {
+	if text := untrusted.Excerpt(string(r.refusal), maxText); text != "" {
 		made.Message = text
 	}
 	return made

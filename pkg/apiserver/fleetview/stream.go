@@ -17,6 +17,7 @@ import (
 
 	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver/fleetview/splice"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 const (
@@ -35,7 +36,7 @@ func (x *exchange) streamOf() (bool, error) {
 	}
 	streams, err := strconv.ParseBool(text)
 	if err != nil {
-		return false, apierrors.NewBadRequest(fmt.Sprintf("%s=%q is neither true nor false", streamParameter, printable(text)))
+		return false, apierrors.NewBadRequest(fmt.Sprintf("%s=%q is neither true nor false", streamParameter, untrusted.Excerpt(text, maxText)))
 	}
 	return streams, nil
 }

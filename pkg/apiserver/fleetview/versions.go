@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 const (
@@ -80,7 +82,7 @@ func checkVersion(text string, members []string) error {
 	}
 	_, err := decodeVersions(text, members)
 	if err != nil && (apierrors.IsBadRequest(err) || !strings.HasPrefix(text, versionPrefix)) {
-		return apierrors.NewBadRequest(fmt.Sprintf("invalid resource version %q: leave it out, or give one of a list of this view", printable(text)))
+		return apierrors.NewBadRequest(fmt.Sprintf("invalid resource version %q: leave it out, or give one of a list of this view", untrusted.Excerpt(text, maxText)))
 	}
 	return nil
 }
@@ -90,7 +92,7 @@ func checkVersion(text string, members []string) error {
 func decodeVersions(text string, members []string) (versions, error) {
 	encoded, ok := strings.CutPrefix(text, versionPrefix)
 	if !ok {
-		return nil, apierrors.NewResourceExpired(fmt.Sprintf("%q is not a version of this view: list again", printable(text)))
+		return nil, apierrors.NewResourceExpired(fmt.Sprintf("%q is not a version of this view: list again", untrusted.Excerpt(text, maxText)))
 	}
 	content, err := base64.RawURLEncoding.DecodeString(encoded)
 	if err != nil || len(text) > maxVersion || len(content) < namesHash {

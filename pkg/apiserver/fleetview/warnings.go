@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
-	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 const (
@@ -51,7 +51,7 @@ func (t *missingMembers) say(of http.Header) {
 	values := of.Values("Warning")
 	warnings, _ := utilnet.ParseWarningHeaders(values[:min(len(values), maxHeard)])
 	for _, w := range warnings {
-		if text := printable(w.Text); text != "" && len(t.said) < maxSaid && !slices.Contains(t.said, text) {
+		if text := untrusted.Excerpt(w.Text, maxText); text != "" && len(t.said) < maxSaid && !slices.Contains(t.said, text) {
 			t.said = append(t.said, text)
 		}
 	}
@@ -139,6 +139,3 @@ func named(members []string) string {
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(members[:maxNamed], ", "), len(members)-maxNamed)
 }
-
-// printable makes a member's text safe for a header.
-func printable(s string) string { return clustergateway.Printable(s, maxText) }

@@ -21,6 +21,7 @@ import (
 
 	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver/fleetview/splice"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 const (
@@ -132,7 +133,7 @@ func (x *exchange) watchOptions(header http.Header, given *cursors) (watchOption
 	if text := x.query.Get("timeoutSeconds"); text != "" {
 		seconds, err := strconv.ParseUint(text, 10, 31)
 		if err != nil {
-			return o, apierrors.NewBadRequest(fmt.Sprintf("timeoutSeconds %q is not a number", printable(text)))
+			return o, apierrors.NewBadRequest(fmt.Sprintf("timeoutSeconds %q is not a number", untrusted.Excerpt(text, maxText)))
 		}
 		if seconds > 0 {
 			o.lasts = time.Duration(seconds) * time.Second

@@ -5,11 +5,11 @@ package diagnose
 
 import (
 	"regexp"
-	"strings"
-	"unicode"
+
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
-// maxText limits the characters of untrusted text.
+// maxText limits the bytes of untrusted text.
 const maxText = 240
 
 const removed = "[removed]"
@@ -33,9 +33,5 @@ func clean(text string) string {
 	for _, secret := range secrets {
 		text = secret.pattern.ReplaceAllString(text, secret.by)
 	}
-	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
-	if letters := []rune(text); len(letters) > maxText {
-		return string(letters[:maxText]) + "..."
-	}
-	return text
+	return untrusted.Excerpt(text, maxText)
 }

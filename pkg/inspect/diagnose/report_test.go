@@ -323,7 +323,7 @@ func TestClean_RemovesCredentials(t *testing.T) {
 		"the agent has no registration token":                  "the agent has no registration token",
 		"Secret fleet-system/agent-credential is not there":    "Secret fleet-system/agent-credential is not there",
 		"two\nlines\tand a bell\a":                             "two lines and a bell",
-		strings.Repeat("word ", 100):                           strings.Repeat("word ", 48) + "...",
+		strings.Repeat("word ", 100):                           strings.Repeat("word ", 47) + "wo...",
 	}
 	for given, want := range tests {
 		if got := clean(given); got != want {

@@ -6,9 +6,9 @@ package explain
 import (
 	"fmt"
 	"strings"
-	"unicode"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // Answer is one problem with its reason and its remedy.
@@ -41,9 +41,9 @@ const maxReason = 600
 // String is the first line: object, member, reason, remedy.
 func (a Answer) String() string {
 	var b strings.Builder
-	b.WriteString(Plain(a.Object))
+	b.WriteString(untrusted.Line(a.Object))
 	if a.Member != "" {
-		fmt.Fprintf(&b, " on member %s", Plain(a.Member))
+		fmt.Fprintf(&b, " on member %s", untrusted.Line(a.Member))
 	}
 	switch {
 	case a.Others == 1:
@@ -51,24 +51,9 @@ func (a Answer) String() string {
 	case a.Others > 1:
 		fmt.Fprintf(&b, " (and %d more)", a.Others)
 	}
-	fmt.Fprintf(&b, ": %s", strings.TrimRight(shorten(Plain(a.Reason)), ". "))
+	fmt.Fprintf(&b, ": %s", strings.TrimRight(untrusted.Excerpt(a.Reason, maxReason), ". "))
 	if a.Remedy != "" {
 		fmt.Fprintf(&b, ". Remedy: %s", a.Remedy)
 	}
 	return b.String()
-}
-
-// Plain makes untrusted text safe for a terminal: one line without characters that move the
-// cursor or change the direction of the following text.
-func Plain(text string) string {
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool {
-		return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) || !unicode.IsPrint(r)
-	}), " ")
-}
-
-func shorten(text string) string {
-	if letters := []rune(text); len(letters) > maxReason {
-		return string(letters[:maxReason]) + "..."
-	}
-	return text
 }

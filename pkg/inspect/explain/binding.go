@@ -11,6 +11,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // stages are the conditions of a placement on a member, in the order in which they become True.
@@ -144,7 +145,7 @@ func (f *Facts) drifted(b placementv1beta1.BindingObject) []Answer {
 		d := &b.GetStatus().DriftedPlacements[i]
 		a := Answer{Object: Ref(&d.ResourceIdentifier), Member: b.GetSpec().TargetCluster, Reason: driftedReason, code: placementv1beta1.ReasonFoundDrifts}
 		for _, field := range d.ObservedDrifts {
-			a.Details = append(a.Details, fmt.Sprintf("%s is %s on the member and %s on the hub", Plain(field.Path), Plain(field.ValueInMember), Plain(field.ValueInHub)))
+			a.Details = append(a.Details, fmt.Sprintf("%s is %s on the member and %s on the hub", untrusted.Line(field.Path), untrusted.Line(field.ValueInMember), untrusted.Line(field.ValueInHub)))
 		}
 		if len(d.ObservedDrifts) > 0 {
 			a.Reason += ", first difference in " + d.ObservedDrifts[0].Path

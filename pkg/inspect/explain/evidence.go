@@ -9,6 +9,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // maxEvents limits the events of an answer.
@@ -27,7 +29,7 @@ type Evidence struct {
 func (a *Answer) Follow(seen Evidence, unread error) {
 	said := []string{}
 	if seen.Pods != "" {
-		said = append(said, "on the member: "+Plain(seen.Pods))
+		said = append(said, "on the member: "+untrusted.Line(seen.Pods))
 	}
 	shown := map[string]bool{}
 	for i := range seen.Events {
@@ -37,13 +39,13 @@ func (a *Answer) Follow(seen Evidence, unread error) {
 			continue // An older one of the same kind.
 		}
 		shown[key] = true
-		said = append(said, fmt.Sprintf("event of %s: %s: %s", Plain(RefOf(e.InvolvedObject.Kind, e.InvolvedObject.Namespace, e.InvolvedObject.Name)), Plain(e.Reason), shorten(Plain(e.Message))))
+		said = append(said, fmt.Sprintf("event of %s: %s: %s", untrusted.Line(RefOf(e.InvolvedObject.Kind, e.InvolvedObject.Namespace, e.InvolvedObject.Name)), untrusted.Line(e.Reason), untrusted.Excerpt(e.Message, maxReason)))
 	}
 	if text := remedyOfMessage(strings.Join(said, "\n")); text != "" && a.vague {
 		a.Remedy = filled(text, *a, "")
 	}
 	if unread != nil {
-		said = append(said, "reading events and Pods from the member failed: "+Plain(unread.Error()))
+		said = append(said, "reading events and Pods from the member failed: "+untrusted.Line(unread.Error()))
 	}
 	a.Details = append(a.Details, said...)
 }

@@ -14,6 +14,7 @@ import (
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // MemberFacts is what was read about a member.
@@ -156,13 +157,13 @@ func (f *MemberFacts) registrationDetails() []string {
 	for i := range f.Registrations {
 		r := &f.Registrations[i]
 		if c := meta.FindStatusCondition(r.Status.Conditions, registrationv1alpha1.RegistrationConditionGranted); !r.Status.Granted && c != nil {
-			details = append(details, fmt.Sprintf("registration %s/%s is not granted: %s", r.Namespace, r.Name, Plain(c.Message)))
+			details = append(details, fmt.Sprintf("registration %s/%s is not granted: %s", r.Namespace, r.Name, untrusted.Line(c.Message)))
 		}
 	}
 	for i := range f.Tokens {
 		t := &f.Tokens[i]
 		if c := meta.FindStatusCondition(t.Status.Conditions, registrationv1alpha1.TokenConditionReady); c != nil && c.Status != metav1.ConditionTrue {
-			details = append(details, fmt.Sprintf("token %s/%s is not ready: %s", t.Namespace, t.Name, Plain(c.Message)))
+			details = append(details, fmt.Sprintf("token %s/%s is not ready: %s", t.Namespace, t.Name, untrusted.Line(c.Message)))
 		}
 	}
 	return details

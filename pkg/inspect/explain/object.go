@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // ObjectFacts is what was read about an object on a member.
@@ -166,7 +167,7 @@ func (f *ObjectFacts) writers() []string {
 		return []string{"the object does not exist on the member"}
 	}
 	if f.Unread != nil {
-		return []string{"reading the object from the member failed: " + Plain(f.Unread.Error())}
+		return []string{"reading the object from the member failed: " + untrusted.Line(f.Unread.Error())}
 	}
 	at := func(e metav1.ManagedFieldsEntry) time.Time {
 		if e.Time == nil {
@@ -184,7 +185,7 @@ func (f *ObjectFacts) writers() []string {
 		if e.Subresource != "" {
 			what += " (" + e.Subresource + ")"
 		}
-		lines = append(lines, fmt.Sprintf("%s by %s at %s", what, Plain(e.Manager), at(e).UTC().Format(time.RFC3339)))
+		lines = append(lines, fmt.Sprintf("%s by %s at %s", what, untrusted.Line(e.Manager), at(e).UTC().Format(time.RFC3339)))
 	}
 	return lines
 }

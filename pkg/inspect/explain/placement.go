@@ -17,6 +17,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // Facts is what was read about a placement.
@@ -179,7 +180,7 @@ func (f *Facts) notSelected() []Answer {
 	var first string
 	for _, name := range slices.Sorted(maps.Keys(f.Refusals)) {
 		r := f.Refusals[name]
-		a.Details = append(a.Details, fmt.Sprintf("member %s: %s", name, Plain(r.Reason)))
+		a.Details = append(a.Details, fmt.Sprintf("member %s: %s", name, untrusted.Line(r.Reason)))
 		first = cmp.Or(first, name)
 	}
 	if first != "" && len(f.Refusals) == 1 {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // remedy maps messages to what to do about them.
@@ -107,7 +108,7 @@ func filled(text string, a Answer, placement string) string {
 	if a.Member == "" {
 		text = strings.ReplaceAll(text, "member {member}", "the member")
 	}
-	return strings.NewReplacer("{object}", Plain(a.Object), "{member}", Plain(a.Member), "{placement}", placement,
+	return strings.NewReplacer("{object}", untrusted.Line(a.Object), "{member}", untrusted.Line(a.Member), "{placement}", placement,
 		"{get}", a.shownBy("get", placement), "{logs}", a.shownBy("logs", placement)).Replace(text)
 }
 

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/inspect/explain"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // Node is one line of the tree and its children.
@@ -195,9 +195,9 @@ const maxHint = 120
 func (n Node) Draw(out io.Writer) error { return n.draw(out, "", "") }
 
 func (n Node) draw(out io.Writer, first, rest string) error {
-	line := first + explain.Plain(n.Label()) + ": " + n.State
+	line := first + untrusted.Line(n.Label()) + ": " + n.State
 	if n.Hint != "" {
-		hint := []rune(explain.Plain(n.Hint))
+		hint := []rune(untrusted.Line(n.Hint))
 		line += " (" + string(hint[:min(len(hint), maxHint)]) + ")"
 	}
 	if _, err := fmt.Fprintln(out, line); err != nil {

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 const (
@@ -278,7 +279,7 @@ func note(response *admission.Response, key, text string) {
 	if response.AuditAnnotations == nil {
 		response.AuditAnnotations = map[string]string{}
 	}
-	response.AuditAnnotations[key] = cut(text, maxAudit)
+	response.AuditAnnotations[key] = untrusted.Truncate(text, maxAudit)
 }
 
 func warnings(policy string, violations []Violation) []string {
@@ -287,7 +288,7 @@ func warnings(policy string, violations []Violation) []string {
 		if i == maxWarnings {
 			return append(all, fmt.Sprintf("policy %s: %d more", policy, len(violations)-i))
 		}
-		all = append(all, cut("policy "+policy+": "+v.String(), maxWarning))
+		all = append(all, untrusted.Truncate("policy "+policy+": "+v.String(), maxWarning))
 	}
 	return all
 }
@@ -298,12 +299,4 @@ func joinViolations(violations []Violation) string {
 		texts = append(texts, v.String())
 	}
 	return strings.Join(texts, "; ")
-}
-
-// cut shortens a text to a number of bytes, and leaves it valid UTF-8.
-func cut(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit-3], "") + "..."
 }

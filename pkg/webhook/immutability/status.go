@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // lookupsKind stands for params where expressions are checked with types; no
@@ -130,7 +131,7 @@ func conditionsOf(policy *admissionv1alpha1.ImmutabilityPolicy, served entry, fo
 	if len(found.warnings) > 0 {
 		first := found.warnings[0]
 		compiled.Reason = admissionv1alpha1.ReasonTypesDoNotFit
-		compiled.Message = cut(fmt.Sprintf("every path and expression can be evaluated, but not all fit what is matched (status.expressionWarnings): %s: %s", first.FieldRef, first.Warning), maxAudit)
+		compiled.Message = untrusted.Truncate(fmt.Sprintf("every path and expression can be evaluated, but not all fit what is matched (status.expressionWarnings): %s: %s", first.FieldRef, first.Warning), maxAudit)
 	}
 	enforced := metav1.Condition{Type: admissionv1alpha1.ConditionEnforced, Status: metav1.ConditionTrue, Reason: admissionv1alpha1.ReasonEnforced,
 		Message: "requests that break the policy: " + string(policy.Spec.Enforcement)}
@@ -139,7 +140,7 @@ func conditionsOf(policy *admissionv1alpha1.ImmutabilityPolicy, served entry, fo
 	}
 	switch {
 	case len(served.problems) > 0:
-		compiled.Status, compiled.Reason, compiled.Message = metav1.ConditionFalse, admissionv1alpha1.ReasonCompileError, cut(joined(served.problems), maxAudit)
+		compiled.Status, compiled.Reason, compiled.Message = metav1.ConditionFalse, admissionv1alpha1.ReasonCompileError, untrusted.Truncate(joined(served.problems), maxAudit)
 		enforced.Status, enforced.Reason, enforced.Message = metav1.ConditionFalse, admissionv1alpha1.ReasonNotCompiled,
 			"requests are not checked: correct what condition Compiled names"
 		if FailsClosed(policy, failClosed) {
@@ -287,7 +288,7 @@ func (r *StatusReconciler) typeWarnings(c *Compiled, matched []schema.GroupVersi
 			if len(warnings) == maxTypeWarnings {
 				return warnings
 			}
-			warnings = append(warnings, admissionregistrationv1.ExpressionWarning{FieldRef: source, Warning: cut(results.String(), maxAudit)})
+			warnings = append(warnings, admissionregistrationv1.ExpressionWarning{FieldRef: source, Warning: untrusted.Truncate(results.String(), maxAudit)})
 		}
 	}
 	return warnings

@@ -15,6 +15,7 @@ import (
 
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/kube/naming"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 	"fleetgate.io/fleetgate/pkg/placement/plugins"
 	"fleetgate.io/fleetgate/pkg/placement/plugins/untolerated"
@@ -230,7 +231,7 @@ func (o *outcome) status(placement *ocmclusterv1beta1.Placement, now time.Time) 
 	for i := range conditions {
 		c := &conditions[i]
 		c.ObservedGeneration, c.LastTransitionTime = placement.Generation, metav1.NewTime(now.Truncate(time.Second))
-		c.Message = shorten(c.Message, maxMessage)
+		c.Message = untrusted.Truncate(c.Message, maxMessage)
 		for _, was := range placement.Status.Conditions {
 			if was.Type == c.Type && was.Status == c.Status {
 				c.LastTransitionTime = was.LastTransitionTime
@@ -248,10 +249,3 @@ func (o *outcome) status(placement *ocmclusterv1beta1.Placement, now time.Time) 
 
 // maxMessage is how many bytes a condition may have, and some.
 const maxMessage = 32000
-
-func shorten(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "") + "..."
-}

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 	"fleetgate.io/fleetgate/pkg/placement/plugins/addonscore"
 )
@@ -33,7 +34,7 @@ func (w *round) tellUpdate(decision *ocmclusterv1beta1.PlacementDecision) {
 	if warning := w.outcome.expired(); warning != "" {
 		kind, text = corev1.EventTypeWarning, text+": "+warning
 	}
-	w.Recorder.Eventf(w.placement, decision, kind, ocmclusterv1beta1.EventDecisionUpdate, "DecisionUpdated", "%s", shorten(text, maxScores))
+	w.Recorder.Eventf(w.placement, decision, kind, ocmclusterv1beta1.EventDecisionUpdate, "DecisionUpdated", "%s", untrusted.Truncate(text, maxScores))
 }
 
 func (w *round) tellDelete(decision *ocmclusterv1beta1.PlacementDecision) {

@@ -28,6 +28,7 @@ import (
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
@@ -186,7 +187,7 @@ func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.R
 // warn comes after the status was written: what the status says already is no news.
 func (r *Reconciler) warn(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, message string) {
 	log.FromContext(ctx).Info("Could not keep the token fresh: "+message, "account", account.Name)
-	r.Recorder.Eventf(account, nil, corev1.EventTypeWarning, authenticationv1beta1.ReasonTokenReportFailed, "RefreshToken", "%s", clip(message, maxNoteBytes))
+	r.Recorder.Eventf(account, nil, corev1.EventTypeWarning, authenticationv1beta1.ReasonTokenReportFailed, "RefreshToken", "%s", untrusted.Truncate(message, maxNoteBytes))
 }
 
 func tryAgain(failure error, failing time.Duration) time.Duration {

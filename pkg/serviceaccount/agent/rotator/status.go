@@ -6,7 +6,6 @@ package rotator
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +18,7 @@ import (
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/boundtoken"
 )
 
@@ -82,19 +82,11 @@ func reportFailure(account *authenticationv1beta1.ManagedServiceAccount, failure
 }
 
 func messageOf(failure error) string {
-	message := clip(failure.Error(), maxMessageBytes)
+	message := untrusted.Truncate(failure.Error(), maxMessageBytes)
 	if apierrors.IsForbidden(failure) && !apierrors.HasStatusCause(failure, corev1.NamespaceTerminatingCause) {
 		message += ": the agent's role has to allow it"
 	}
 	return message
-}
-
-// clip shortens a text to a number of bytes, in whole characters.
-func clip(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "")
 }
 
 func setCondition(account *authenticationv1beta1.ManagedServiceAccount, kind string, status metav1.ConditionStatus, reason, message string, now time.Time) {

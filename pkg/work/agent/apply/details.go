@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
@@ -149,9 +150,7 @@ func shortenMessages(status *placementv1beta1.WorkStatus) {
 	for i := range status.ManifestConditions {
 		conditions := status.ManifestConditions[i].Conditions
 		for j := range conditions {
-			if message := &conditions[j].Message; len(*message) > trimmedMessage {
-				*message = strings.ToValidUTF8((*message)[:trimmedMessage], "") + " ..."
-			}
+			conditions[j].Message = untrusted.Truncate(conditions[j].Message, trimmedMessage)
 		}
 	}
 }
