@@ -75,7 +75,7 @@ func TestOwnEndpointRefusesTheSameTricks(t *testing.T) {
 }
 
 func TestInnerRequestsAreAuthorizedOnTheHub(t *testing.T) {
-	g, _ := oneMember(t, func(c *apiserver.Config) { c.AuthorizeInner = true })
+	g, _ := oneMember(t, func(c *apiserver.Config) { c.AuthorizeMemberRequests = true })
 	type question struct{ verb, resource, subresource, namespace, name string }
 	var inner []question
 	var mu sync.Mutex
@@ -126,7 +126,7 @@ func TestInnerRequestsAreAuthorizedOnTheHub(t *testing.T) {
 }
 
 func TestInnerAuthorizationComesBeforeTheInventory(t *testing.T) {
-	g, _ := oneMember(t, func(c *apiserver.Config) { c.AuthorizeInner = true })
+	g, _ := oneMember(t, func(c *apiserver.Config) { c.AuthorizeMemberRequests = true })
 	g.allowOnly(func(a authorizer.Attributes) bool { return a.GetAPIGroup() != clustergateway.InnerGroup })
 	for _, name := range []string{"m1", "unknown"} {
 		wantCode(t, g.do(http.MethodGet, prefix+name+"/proxy/api/v1/pods", "jane", nil), http.StatusForbidden)

@@ -77,9 +77,9 @@ type Config struct {
 	// MemberDomain is a domain below which each member has a host of its own at Address, in
 	// lower case; empty if there is none.
 	MemberDomain string
-	// AuthorizeInner has the hub asked about each request on the member too, in
+	// AuthorizeMemberRequests has the hub asked about each request on the member too, in
 	// group request.fleetgate.io.
-	AuthorizeInner bool
+	AuthorizeMemberRequests bool
 	// Views gives the FleetViews through which several members are read; if nil, there are
 	// none but those that need no object.
 	Views fleetview.Views

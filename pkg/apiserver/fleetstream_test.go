@@ -119,10 +119,10 @@ func TestWarningsOfMembersArePassedOn(t *testing.T) {
 	}
 }
 
-// What the hub refuses of requests on a member, with --authorize-inner, is refused in a view too.
+// What the hub refuses of requests on a member, with --authorize-member-requests, is refused in a view too.
 func TestInnerRightsHoldInViews(t *testing.T) {
 	members := map[string]*member{"a": newMember(t, pods("x")), "b": newMember(t, pods("y"))}
-	g := newGateway(t, members, func(c *apiserver.Config) { c.AuthorizeInner = true })
+	g := newGateway(t, members, func(c *apiserver.Config) { c.AuthorizeMemberRequests = true })
 	g.allowOnly(func(a authorizer.Attributes) bool {
 		return a.GetAPIGroup() != clustergateway.InnerGroup || a.GetName() == "a" && a.GetResource() == "pods" && a.GetVerb() == "list" && a.GetNamespace() == "shop"
 	})

@@ -13,7 +13,7 @@
 //     request wants to switch protocols, and for deletecollection if it deletes
 //     without a name: a WebSocket exec is a GET, a collection is more than one
 //     object.
-//   - With Config.AuthorizeInner the hub is asked about the request on the member
+//   - With Config.AuthorizeMemberRequests the hub is asked about the request on the member
 //     too (inner.go). What one user or member may have under way is bounded
 //     (limits.go), and a record is kept of each request (audit.go).
 //   - Parse reads the part of the path that the member gets once, refuses what

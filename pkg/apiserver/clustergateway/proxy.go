@@ -86,9 +86,9 @@ type Config struct {
 	// ReviewPeriod is how often it is asked again whether a request that lasts may go on,
 	// by default DefaultReviewPeriod.
 	ReviewPeriod time.Duration
-	// AuthorizeInner has the hub asked about each request on the member too, in
+	// AuthorizeMemberRequests has the hub asked about each request on the member too, in
 	// group InnerGroup.
-	AuthorizeInner bool
+	AuthorizeMemberRequests bool
 	// Recorder keeps a record of each request; nil keeps none.
 	Recorder Recorder
 	// ServerName is what the certificates of the members' API servers are valid
@@ -133,7 +133,7 @@ func New(c Config) (*Handler, error) {
 	h := &Handler{
 		members: c.Members, credentials: c.Credentials, authorizer: c.Authorizer, serializer: c.Serializer,
 		notConnected: c.NotConnected, silent: c.Silent, connected: c.Connected, expected: c.Expected, serverName: c.ServerName, metrics: metrics,
-		inner: c.AuthorizeInner, record: c.Recorder, spans: newSpans(c.Spans),
+		inner: c.AuthorizeMemberRequests, record: c.Recorder, spans: newSpans(c.Spans),
 		short: limits{
 			what: "requests", remedy: "ask again",
 			perUser:   newCounter(orDefault(c.MaxInFlightPerUser, DefaultMaxInFlightPerUser)),
