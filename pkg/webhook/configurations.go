@@ -39,14 +39,31 @@ type Endpoint struct {
 	TrustAuthors bool
 }
 
-// AnnotationAuthors is on ValidatingConfiguration and says whether the gateway asks what
-// the authors of placements and overrides may have delivered: AuthorsAsked or
-// AuthorsTrusted.
+// AnnotationAuthorizeAuthors is on ValidatingConfiguration. Its value is that of the gateway's
+// flag --authorize-authors.
 const (
-	AnnotationAuthors = "fleetgate.io/authors"
-	AuthorsAsked      = "asked"
-	AuthorsTrusted    = "trusted"
+	AnnotationAuthorizeAuthors = "fleetgate.io/authorize-authors"
+	AuthorizeAuthorsOn         = "on"
+	AuthorizeAuthorsOff        = "off"
 )
+
+// The previous key of AnnotationAuthorizeAuthors and its values. The gateway writes both keys:
+// diagnose of the previous version would otherwise report the check as disabled.
+// Remove after the next release.
+const (
+	deprecatedAnnotationAuthors = "fleetgate.io/authors"
+	deprecatedAuthorsAsked      = "asked"
+	deprecatedAuthorsTrusted    = "trusted"
+)
+
+// AuthorizesAuthors reports whether a ValidatingConfiguration says that the gateway checks the
+// authors of placements and overrides.
+func AuthorizesAuthors(configuration *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
+	if value, ok := configuration.Annotations[AnnotationAuthorizeAuthors]; ok {
+		return value == AuthorizeAuthorsOn
+	}
+	return configuration.Annotations[deprecatedAnnotationAuthors] == deprecatedAuthorsAsked
+}
 
 // aggregatedPort is the port of Service default/kubernetes that API servers resolve to
 // themselves.
@@ -105,11 +122,13 @@ func Configurations(endpoint Endpoint) []client.Object {
 		},
 	}
 	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{
-		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},
-		ObjectMeta: metav1.ObjectMeta{Name: ValidatingConfiguration, Annotations: map[string]string{AnnotationAuthors: AuthorsAsked}},
+		TypeMeta: metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},
+		ObjectMeta: metav1.ObjectMeta{Name: ValidatingConfiguration, Annotations: map[string]string{
+			AnnotationAuthorizeAuthors: AuthorizeAuthorsOn, deprecatedAnnotationAuthors: deprecatedAuthorsAsked}},
 	}
 	if endpoint.TrustAuthors {
-		validating.Annotations[AnnotationAuthors] = AuthorsTrusted
+		validating.Annotations[AnnotationAuthorizeAuthors] = AuthorizeAuthorsOff
+		validating.Annotations[deprecatedAnnotationAuthors] = deprecatedAuthorsTrusted
 	}
 	for _, own := range ownKinds() {
 		validating.Webhooks = append(validating.Webhooks, own.validating(endpoint))

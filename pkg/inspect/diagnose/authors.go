@@ -67,7 +67,7 @@ func (r *Reporter) authorCheck(ctx context.Context) (string, error) {
 		return fmt.Sprintf("author check disabled: ValidatingWebhookConfiguration %s does not exist", webhook.ValidatingConfiguration), nil
 	case err != nil:
 		return "", err
-	case configuration.Annotations[webhook.AnnotationAuthors] == webhook.AuthorsAsked:
+	case webhook.AuthorizesAuthors(configuration):
 		return "author check enabled", nil
 	}
 	return "author check disabled: the gateway runs with --authorize-authors=off, or does not support the check", nil
