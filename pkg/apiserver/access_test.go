@@ -74,8 +74,8 @@ func TestEndpoint_RefusesAmbiguousPaths(t *testing.T) {
 	}
 }
 
-func TestAuthorizeInner_AuthorizesRequestsOnTheHub(t *testing.T) {
-	g, _ := oneMember(t, func(c *apiserver.Config) { c.AuthorizeInner = true })
+func TestAuthorizeMemberRequests_AuthorizesRequestsOnTheHub(t *testing.T) {
+	g, _ := oneMember(t, func(c *apiserver.Config) { c.AuthorizeMemberRequests = true })
 	type question struct{ verb, resource, subresource, namespace, name string }
 	var inner []question
 	var mu sync.Mutex
@@ -125,8 +125,8 @@ func TestAuthorizeInner_AuthorizesRequestsOnTheHub(t *testing.T) {
 	}
 }
 
-func TestAuthorizeInner_RunsBeforeInventoryLookup(t *testing.T) {
-	g, _ := oneMember(t, func(c *apiserver.Config) { c.AuthorizeInner = true })
+func TestAuthorizeMemberRequests_RunsBeforeInventoryLookup(t *testing.T) {
+	g, _ := oneMember(t, func(c *apiserver.Config) { c.AuthorizeMemberRequests = true })
 	g.allowOnly(func(a authorizer.Attributes) bool { return a.GetAPIGroup() != clustergateway.InnerGroup })
 	for _, name := range []string{"m1", "unknown"} {
 		wantCode(t, g.do(http.MethodGet, prefix+name+"/proxy/api/v1/pods", "jane", nil), http.StatusForbidden)

@@ -76,9 +76,9 @@ type Config struct {
 	// MemberDomain is a domain, in lower case, below which each member has a host name of its own
 	// at Address. If unset, members have no host names.
 	MemberDomain string
-	// AuthorizeInner also authorizes each request to a member on the hub, in group
+	// AuthorizeMemberRequests also authorizes each request to a member on the hub, in group
 	// request.fleetgate.io.
-	AuthorizeInner bool
+	AuthorizeMemberRequests bool
 	// Views returns the FleetViews through which several members are read. If nil, only the views
 	// that need no object are served.
 	Views fleetview.Views

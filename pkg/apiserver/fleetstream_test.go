@@ -119,10 +119,10 @@ func TestFleetview_PassesWarningsOfMembersOnce(t *testing.T) {
 	}
 }
 
-// With --authorize-inner, a request on a member that the hub denies is also denied in a view.
-func TestAuthorizeInner_AppliesToViews(t *testing.T) {
+// With --authorize-member-requests, a request on a member that the hub denies is also denied in a view.
+func TestAuthorizeMemberRequests_AppliesToViews(t *testing.T) {
 	members := map[string]*member{"a": newMember(t, pods("x")), "b": newMember(t, pods("y"))}
-	g := newGateway(t, members, func(c *apiserver.Config) { c.AuthorizeInner = true })
+	g := newGateway(t, members, func(c *apiserver.Config) { c.AuthorizeMemberRequests = true })
 	g.allowOnly(func(a authorizer.Attributes) bool {
 		return a.GetAPIGroup() != clustergateway.InnerGroup || a.GetName() == "a" && a.GetResource() == "pods" && a.GetVerb() == "list" && a.GetNamespace() == "shop"
 	})

@@ -114,7 +114,7 @@ func FuzzWhatArrivesIsWhatWasAuthorized(f *testing.F) {
 	}}
 	m := newMember(f, http.HandlerFunc(book.arrive))
 	g := newGateway(f, map[string]*member{"m1": m, "m2": m}, func(c *apiserver.Config) {
-		c.AuthorizeInner, c.Authorizer = true, authorizer.AuthorizerFunc(book.Authorize)
+		c.AuthorizeMemberRequests, c.Authorizer = true, authorizer.AuthorizerFunc(book.Authorize)
 	})
 
 	if err := exchanges(g, "GET /clusters/m1/api HTTP/1.1\r\nHost: g\r\nX-Remote-User: jane\r\n\r\n"); err != nil {

@@ -141,7 +141,7 @@ func (g *gateway) begun(r io.Reader) io.Reader {
 }
 
 func TestLongRunning_EndsWhenPermissionIsLost(t *testing.T) {
-	inner := func(c *apiserver.Config) { c.AuthorizeInner = true }
+	inner := func(c *apiserver.Config) { c.AuthorizeMemberRequests = true }
 	for name, test := range map[string]struct {
 		path    string
 		options []option

@@ -92,10 +92,7 @@ func Configurations(endpoint Endpoint) []client.Object {
 	}
 	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},
-		ObjectMeta: metav1.ObjectMeta{Name: policies.ValidatingConfiguration, Annotations: map[string]string{policies.AnnotationAuthors: policies.AuthorsAsked}},
-	}
-	if endpoint.TrustAuthors {
-		validating.Annotations[policies.AnnotationAuthors] = policies.AuthorsTrusted
+		ObjectMeta: metav1.ObjectMeta{Name: policies.ValidatingConfiguration, Annotations: policies.AuthorsAnnotations(!endpoint.TrustAuthors)},
 	}
 	for _, own := range ownKinds() {
 		validating.Webhooks = append(validating.Webhooks, own.validating(endpoint))

@@ -122,6 +122,9 @@ func TestSchemasKnowEveryValueAndNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 		standard["global"] = map[string]any{} // Helm's own
+		if name == "gateway" {
+			standard["authorizeInner"] = false // A previous name. Remove after the next release.
+		}
 		compareKeys(t, name, standard, schema)
 	}
 }

@@ -56,6 +56,9 @@ func flagTable(given interface{ AddFlags(flags *pflag.FlagSet) }) string {
 	var b strings.Builder
 	b.WriteString("| flag | default | meaning |\n|---|---|---|\n")
 	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
 		standard := ""
 		if value := strings.Trim(f.DefValue, "[]"); value != "" {
 			standard = "`" + value + "`"

@@ -58,7 +58,7 @@ func (g *gateway) newKonnectivity(registry *tunnel.Registry, members *identity.I
 				}
 				return min(port.info().Replicas, konnectivityReplicas)
 			},
-			Lanes:       given.Lanes,
+			Lanes:       given.Streams,
 			APIServer:   given.APIServer,
 			APIServerOf: (&identity.APIServers{Reader: g.manager.GetClient()}).Of,
 			Allow:       allow,

@@ -87,16 +87,16 @@ func (g *gateway) proxyConfig(tunnels *tunnels, members *clustergateway.Inventor
 		Spans:        g.spans,
 		Debug:        g.debugPlacements(),
 
-		MemberDomain:         g.Serving.MemberDomain,
-		AuthorizeInner:       g.Proxy.AuthorizeInner,
-		AuditPolicyFile:      g.Proxy.AuditPolicyFile,
-		AuditLogPath:         g.Proxy.AuditLogPath,
-		MaxInFlightPerMember: g.Proxy.MaxInFlightPerMember,
-		MaxInFlightPerUser:   g.Proxy.MaxInFlightPerUser,
-		MaxLongPerMember:     g.Proxy.MaxLongPerMember,
-		MaxLongPerUser:       g.Proxy.MaxLongPerUser,
-		DrainTime:            streamDrain,
-		OnServing:            onServing,
+		MemberDomain:            g.Serving.MemberDomain,
+		AuthorizeMemberRequests: g.Proxy.AuthorizeMemberRequests,
+		AuditPolicyFile:         g.Proxy.AuditPolicyFile,
+		AuditLogPath:            g.Proxy.AuditLogPath,
+		MaxInFlightPerMember:    g.Proxy.MaxInFlightPerMember,
+		MaxInFlightPerUser:      g.Proxy.MaxInFlightPerUser,
+		MaxLongPerMember:        g.Proxy.MaxLongPerMember,
+		MaxLongPerUser:          g.Proxy.MaxLongPerUser,
+		DrainTime:               streamDrain,
+		OnServing:               onServing,
 	}
 	if g.Proxy.AuditRequests {
 		config.Recorder = clustergateway.LogRecords

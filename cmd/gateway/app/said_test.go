@@ -39,7 +39,7 @@ var refused = []string{
 	"--max-requests-per-member=0 --max-requests-per-user=-1 --max-long-requests-per-member=0 --max-long-requests-per-user=-7",
 	"--adopt --external-name=gateway.example.com", "--argocd-namespace=Argo_CD", "--argocd-namespace=", "--hub-url=http://hub", "--hub-url=https://",
 	"--konnectivity-agents --konnectivity-frontends-address=8090 --konnectivity-allow=10.0.0.1",
-	"--konnectivity-replicas=-1 --konnectivity-lanes=0", "--konnectivity-replicas=17 --konnectivity-lanes=17",
+	"--konnectivity-replicas=-1 --konnectivity-streams=0", "--konnectivity-replicas=17 --konnectivity-streams=17",
 	"--konnectivity-apiserver=kubernetes.default.svc", "--konnectivity-apiserver=10.0.0.1:99999",
 	"--agents-address=gateway:8091 --agents-client-ca-file=ca.pem --konnectivity-frontends-ca-file=ca.pem",
 	"--agent-token-lifetime=1m", "--agent-token-lifetime=9000h", "--guard-rails=all --certificates=x --confirm-delete=maybe --authorize-authors=some",

@@ -84,8 +84,8 @@ type Config struct {
 	// ReviewPeriod is how often the authorization of a long-running request is checked again, by
 	// default DefaultReviewPeriod.
 	ReviewPeriod time.Duration
-	// AuthorizeInner also authorizes each request to a member on the hub, in group InnerGroup.
-	AuthorizeInner bool
+	// AuthorizeMemberRequests also authorizes each request to a member on the hub, in group InnerGroup.
+	AuthorizeMemberRequests bool
 	// Recorder records each request. If nil, requests are not recorded.
 	Recorder Recorder
 	// ServerName is the name in the certificates of the members' API servers, by default
@@ -129,7 +129,7 @@ func New(c Config) (*Handler, error) {
 	h := &Handler{
 		members: c.Members, credentials: c.Credentials, authorizer: c.Authorizer, serializer: c.Serializer,
 		notConnected: c.NotConnected, silent: c.Silent, connected: c.Connected, expected: c.Expected, serverName: c.ServerName, metrics: metrics,
-		inner: c.AuthorizeInner, record: c.Recorder, spans: newSpans(c.Spans),
+		inner: c.AuthorizeMemberRequests, record: c.Recorder, spans: newSpans(c.Spans),
 		short: limits{
 			what: "requests", remedy: "ask again",
 			perUser:   newCounter(orDefault(c.MaxInFlightPerUser, DefaultMaxInFlightPerUser)),

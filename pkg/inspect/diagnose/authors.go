@@ -68,7 +68,7 @@ func (r *Reporter) authorCheck(ctx context.Context) (string, error) {
 		return fmt.Sprintf("author check disabled: ValidatingWebhookConfiguration %s does not exist", policies.ValidatingConfiguration), nil
 	case err != nil:
 		return "", err
-	case configuration.Annotations[policies.AnnotationAuthors] == policies.AuthorsAsked:
+	case policies.AuthorizesAuthors(configuration):
 		return "author check enabled", nil
 	}
 	return "author check disabled: the gateway runs with --authorize-authors=off, or does not support the check", nil

@@ -155,7 +155,7 @@ func fleetOf() []client.Object {
 		&placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "bounded"}, Status: placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{
 			condition(placementv1beta1.ConditionResourcesWithheld, metav1.ConditionTrue, placementv1beta1.ReasonAuthorForbidden, "Selected and not placed: secrets")}}},
 		&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{
-			Name: policies.ValidatingConfiguration, Annotations: map[string]string{policies.AnnotationAuthors: policies.AuthorsTrusted}}},
+			Name: policies.ValidatingConfiguration, Annotations: policies.AuthorsAnnotations(false)}},
 		&corev1.Event{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "e1"}, Type: corev1.EventTypeWarning, Count: 3, LastTimestamp: at(-time.Minute), Reason: "MemberSilent",
 			Message:        `{"token":"` + password + `"}` + "\x1b[31m",

@@ -91,7 +91,7 @@ func startGateway(ctx context.Context) *runningGateway {
 	serving, err := dynamiccertificates.NewStaticCertKeyContent("test", certificate, key)
 	Expect(err).NotTo(HaveOccurred())
 	completed, err := apiserver.Config{
-		Hub: config, Address: "127.0.0.1:0", AuthorizeInner: true, Certificate: serving, Members: members,
+		Hub: config, Address: "127.0.0.1:0", AuthorizeMemberRequests: true, Certificate: serving, Members: members,
 		Credentials: clustergateway.CredentialsFunc(func(member string) (clustergateway.Credential, error) {
 			credential, err := credentials.Credential(member)
 			return clustergateway.Credential(credential), err

@@ -28,11 +28,11 @@ type Konnectivity struct {
 	Allow       []string
 	APIServer   string
 	Replicas    int
-	Lanes       int
+	Streams     int
 }
 
 func newKonnectivity() Konnectivity {
-	return Konnectivity{APIServer: "kubernetes.default.svc:443", Lanes: 1}
+	return Konnectivity{APIServer: "kubernetes.default.svc:443", Streams: 1}
 }
 
 // AddFlags binds the options to a command line.
@@ -44,7 +44,7 @@ func (o *Konnectivity) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.Allow, "konnectivity-allow", o.Allow, "Additional targets, besides the API servers of members, that frontends may dial: name:port, address:port or network:port. The port can be *.")
 	flags.StringVar(&o.APIServer, "konnectivity-apiserver", o.APIServer, "Address at which upstream Konnectivity agents reach the API server of their member. The annotation "+clusterv1beta1.AnnotationAPIServer+" of a MemberCluster overrides it.")
 	flags.IntVar(&o.Replicas, "konnectivity-replicas", o.Replicas, "Number of gateway replicas that a Konnectivity agent connects to. If 0, an agent connects to two replicas, if two exist. More than one needs --peer-port.")
-	flags.IntVar(&o.Lanes, "konnectivity-lanes", o.Lanes, "Number of streams that a Konnectivity agent opens to each replica. A slow connection blocks only the connections in its own stream.")
+	flags.IntVar(&o.Streams, "konnectivity-streams", o.Streams, "Number of streams that a Konnectivity agent opens to each replica. A slow connection blocks only the connections in its own stream.")
 }
 
 // Validate returns every error at once.
@@ -63,8 +63,8 @@ func (o *Konnectivity) Validate() []error {
 	if o.Replicas < 0 || o.Replicas > most {
 		all = append(all, fmt.Errorf("--konnectivity-replicas %d is not between 0 and %d", o.Replicas, most))
 	}
-	if o.Lanes < 1 || o.Lanes > most {
-		all = append(all, fmt.Errorf("--konnectivity-lanes %d is not between 1 and %d", o.Lanes, most))
+	if o.Streams < 1 || o.Streams > most {
+		all = append(all, fmt.Errorf("--konnectivity-streams %d is not between 1 and %d", o.Streams, most))
 	}
 	return all
 }

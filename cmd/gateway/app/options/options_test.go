@@ -49,9 +49,9 @@ func TestValidateReportsEveryErrorAtOnce(t *testing.T) {
 		"plain HTTP":                        {func(o *Options) { o.Hub.URL = "http://hub" }, []string{`--hub-url "http://hub"`}},
 		"Konnectivity": {func(o *Options) {
 			o.Tunnels.Konnectivity.Agents, o.Tunnels.Konnectivity.Frontends, o.Tunnels.Konnectivity.Allow = true, "8090", []string{"10.0.0.1"}
-			o.Tunnels.Konnectivity.Lanes, o.Tunnels.Konnectivity.APIServer = 0, "kubernetes"
+			o.Tunnels.Konnectivity.Streams, o.Tunnels.Konnectivity.APIServer = 0, "kubernetes"
 		}, []string{"--konnectivity-agents has no effect without --agents-address", `--konnectivity-frontends-address "8090"`,
-			`--konnectivity-allow: reading "10.0.0.1"`, "--konnectivity-lanes 0 is not between 1 and 16",
+			`--konnectivity-allow: reading "10.0.0.1"`, "--konnectivity-streams 0 is not between 1 and 16",
 			`--konnectivity-apiserver "kubernetes" is not host:port`}},
 		"one CA for agents and frontends": {func(o *Options) {
 			o.Tunnels.AgentsAddress, o.Tunnels.AgentsClientCAFile, o.Tunnels.Konnectivity.FrontendsCA = "gateway:8091", "ca.pem", "ca.pem"

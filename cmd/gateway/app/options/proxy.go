@@ -14,14 +14,14 @@ import (
 
 // Proxy configures authorization, audit and limits of requests to members.
 type Proxy struct {
-	AuthorizeInner       bool
-	AuditRequests        bool
-	AuditPolicyFile      string
-	AuditLogPath         string
-	MaxInFlightPerMember int
-	MaxInFlightPerUser   int
-	MaxLongPerMember     int
-	MaxLongPerUser       int
+	AuthorizeMemberRequests bool
+	AuditRequests           bool
+	AuditPolicyFile         string
+	AuditLogPath            string
+	MaxInFlightPerMember    int
+	MaxInFlightPerUser      int
+	MaxLongPerMember        int
+	MaxLongPerUser          int
 }
 
 func newProxy() Proxy {
@@ -36,7 +36,11 @@ func newProxy() Proxy {
 
 // AddFlags binds the options to a command line.
 func (o *Proxy) AddFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&o.AuthorizeInner, "authorize-inner", o.AuthorizeInner, "Also authorize each request to a member on the hub, with the verb, the namespace, the resource (with its group after a dot), API group "+clustergateway.InnerGroup+" and the member as name.")
+	flags.BoolVar(&o.AuthorizeMemberRequests, "authorize-member-requests", o.AuthorizeMemberRequests, "Also authorize each request to a member on the hub, with the verb, the namespace, the resource (with its group after a dot), API group "+clustergateway.InnerGroup+" and the member as name.")
+	// The chart of the previous version sets the previous name. Remove after the next release.
+	flags.BoolVar(&o.AuthorizeMemberRequests, "authorize-inner", o.AuthorizeMemberRequests, "Previous name of --authorize-member-requests.")
+	flags.Lookup("authorize-inner").Deprecated = "use --authorize-member-requests"
+	flags.Lookup("authorize-inner").Hidden = true
 	flags.BoolVar(&o.AuditRequests, "audit-requests", o.AuditRequests, "Log one line for each request to a member: user, impersonated user, request, status code, bytes and duration.")
 	flags.StringVar(&o.AuditPolicyFile, "audit-policy-file", o.AuditPolicyFile, "Path of the audit policy, in the format of kube-apiserver, for events of the aggregated API. Events are written to --audit-log-path. Events for requests to members have the annotations "+clustergateway.AnnotationMember+", "+clustergateway.AnnotationAs+" and "+clustergateway.AnnotationEnded+".")
 	flags.StringVar(&o.AuditLogPath, "audit-log-path", o.AuditLogPath, "Path of the audit log, or - for standard output. The file is rotated at 100 MiB, and ten files are kept.")

@@ -38,10 +38,15 @@ const (
 	// LabelManagedServiceAccountValue is the only value of LabelManagedServiceAccount.
 	LabelManagedServiceAccountValue = "true"
 
-	// LabelAskedFrom is on a ManagedServiceAccount in a member's namespace. The hub created it for
+	// LabelSourceNamespace is on a ManagedServiceAccount in a member's namespace. The hub created it for
 	// one of the same name in another namespace, which an administrator assigned to the member. The
 	// value is that namespace. The hub writes it.
-	LabelAskedFrom = "fleetgate.io/asked-from"
+	LabelSourceNamespace = "fleetgate.io/source-namespace"
+
+	// DeprecatedLabelAskedFrom is the previous key of LabelSourceNamespace. The hub writes both, so
+	// that a gateway of the previous version knows its ManagedServiceAccounts after a rollback.
+	// Remove after the next release.
+	DeprecatedLabelAskedFrom = "fleetgate.io/asked-from"
 
 	// LabelArgoCD, with the value LabelArgoCDValue on a MemberCluster, requests a Secret for Argo
 	// CD. Administrators write it.
@@ -62,7 +67,7 @@ const (
 	// AnnotationMadeFor identifies the ManagedServiceAccount for which an object was created, so
 	// that the object is deleted when another one of the same name replaces it. On a ServiceAccount
 	// on a member it is the namespace of the agent, a slash and the UID; the agent writes it. On a
-	// ManagedServiceAccount with LabelAskedFrom it is the UID of the original; the hub writes it.
+	// ManagedServiceAccount with LabelSourceNamespace it is the UID of the original; the hub writes it.
 	AnnotationMadeFor = "fleetgate.io/made-for"
 
 	// AnnotationAssignedTo is on a ServiceAccount on a member. Its value is the UID of a

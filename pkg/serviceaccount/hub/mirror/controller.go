@@ -6,6 +6,7 @@ package mirror
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -79,7 +80,7 @@ func (r *Reconciler) ofSecret(ctx context.Context, secret client.Object) []ctrl.
 
 // sourceOf is the ManagedServiceAccount itself, or the one whose twin it is.
 func sourceOf(_ context.Context, account client.Object) []ctrl.Request {
-	if from := account.GetLabels()[authenticationv1beta1.LabelAskedFrom]; from != "" {
+	if from := sourceNamespace(account); from != "" {
 		return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: from, Name: account.GetName()}}}
 	}
 	return outside(account)
@@ -169,11 +170,11 @@ func (r *Reconciler) given(ctx context.Context, name string) (member, why string
 // gone, that another of the same name has replaced, or whose namespace is now
 // another member's or nobody's. With the twin the copy goes too.
 func (r *Reconciler) withdraw(ctx context.Context, key types.NamespacedName, member string, account *authenticationv1beta1.ManagedServiceAccount) (withdrawn bool, err error) {
-	var twins authenticationv1beta1.ManagedServiceAccountList
-	if err := r.Client.List(ctx, &twins, client.MatchingLabels{authenticationv1beta1.LabelAskedFrom: key.Namespace}); err != nil {
-		return false, fmt.Errorf("listing twins of ManagedServiceAccounts in %s: %w", key.Namespace, err)
+	twins, err := r.twinsOf(ctx, key.Namespace)
+	if err != nil {
+		return false, err
 	}
-	for _, twin := range twins.Items {
+	for _, twin := range twins {
 		if twin.Name != key.Name || account != nil && member != "" && isTwin(&twin, account, member) {
 			continue
 		}
@@ -188,15 +189,51 @@ func (r *Reconciler) withdraw(ctx context.Context, key types.NamespacedName, mem
 	return withdrawn, err
 }
 
+// twinsOf lists the twins of the ManagedServiceAccounts in a namespace.
+func (r *Reconciler) twinsOf(ctx context.Context, namespace string) (all []authenticationv1beta1.ManagedServiceAccount, err error) {
+	for _, key := range []string{authenticationv1beta1.LabelSourceNamespace, authenticationv1beta1.DeprecatedLabelAskedFrom} {
+		var twins authenticationv1beta1.ManagedServiceAccountList
+		if err := r.Client.List(ctx, &twins, client.MatchingLabels{key: namespace}); err != nil {
+			return nil, fmt.Errorf("listing twins of ManagedServiceAccounts in %s: %w", namespace, err)
+		}
+		for _, twin := range twins.Items {
+			if _, both := twin.Labels[authenticationv1beta1.LabelSourceNamespace]; !both || key == authenticationv1beta1.LabelSourceNamespace {
+				all = append(all, twin)
+			}
+		}
+	}
+	return all, nil
+}
+
+// sourceNamespace is the namespace of the ManagedServiceAccount whose twin it is, or empty.
+func sourceNamespace(twin client.Object) string {
+	if namespace, ok := twin.GetLabels()[authenticationv1beta1.LabelSourceNamespace]; ok {
+		return namespace
+	}
+	return twin.GetLabels()[authenticationv1beta1.DeprecatedLabelAskedFrom] // Remove after the next release.
+}
+
+// hasLabels reports whether a twin has all labels that it should have. One that a gateway of the
+// previous version created lacks LabelSourceNamespace.
+func hasLabels(twin, desired *authenticationv1beta1.ManagedServiceAccount) bool {
+	for key, value := range desired.Labels {
+		if twin.Labels[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
 // isTwin reports whether one was made for that very other.
 func isTwin(twin, account *authenticationv1beta1.ManagedServiceAccount, member string) bool {
-	return twin.Namespace == clusterv1beta1.MemberNamespace(member) && twin.Labels[authenticationv1beta1.LabelAskedFrom] == account.Namespace &&
+	return twin.Namespace == clusterv1beta1.MemberNamespace(member) && sourceNamespace(twin) == account.Namespace &&
 		twin.Annotations[authenticationv1beta1.AnnotationMadeFor] == string(account.UID)
 }
 
 // serve keeps the twin, and brings back what came of it.
 func (r *Reconciler) serve(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, member string) error {
-	twin := desiredTwin(account, member)
+	desired := desiredTwin(account, member)
+	twin := desired.DeepCopy()
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(twin), twin)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -207,13 +244,14 @@ func (r *Reconciler) serve(ctx context.Context, account *authenticationv1beta1.M
 		return err // Its own event brings this one back.
 	case err != nil:
 		return fmt.Errorf("reading twin %s/%s: %w", twin.Namespace, twin.Name, err)
-	case twin.Labels[authenticationv1beta1.LabelAskedFrom] != account.Namespace:
+	case sourceNamespace(twin) != account.Namespace:
 		return r.refuse(ctx, account, fmt.Sprintf("member %s has an account of that name already, for ManagedServiceAccount %s/%s: choose another name", member, twin.Namespace, twin.Name))
 	case !isTwin(twin, account, member) || !twin.DeletionTimestamp.IsZero():
 		return nil // It is being replaced.
-	case !equality.Semantic.DeepEqual(twin.Spec, desiredTwin(account, member).Spec):
+	case !equality.Semantic.DeepEqual(twin.Spec, desired.Spec) || !hasLabels(twin, desired):
 		twin = twin.DeepCopy()
-		twin.Spec = desiredTwin(account, member).Spec
+		twin.Spec = desired.Spec
+		maps.Copy(twin.Labels, desired.Labels)
 		return r.Client.Update(ctx, twin)
 	}
 	if why, err := r.bringBack(ctx, twin, account); err != nil || why != "" {

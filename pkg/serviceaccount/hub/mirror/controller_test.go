@@ -187,6 +187,22 @@ func TestTwinGoesWithTheOther(t *testing.T) {
 	}
 }
 
+func TestTwinOfAPreviousGateway_GetsTheNewLabelAndIsRemovedWithItsSource(t *testing.T) {
+	previous := desiredTwin(given("u1"), "m1")
+	delete(previous.Labels, authenticationv1beta1.LabelSourceNamespace)
+	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), given("u1"), previous.DeepCopy())
+	b.reconcile()
+	if got := b.account(keyOfTwin); got.Labels[authenticationv1beta1.LabelSourceNamespace] != "cluster1" {
+		t.Errorf("the twin has labels %v", got.Labels)
+	}
+
+	b = newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), previous.DeepCopy())
+	b.reconcile()
+	if b.account(keyOfTwin) != nil {
+		t.Error("the twin of a deleted ManagedServiceAccount still exists")
+	}
+}
+
 func TestTwinOfADeletedOneIsReplaced(t *testing.T) {
 	earlier := desiredTwin(given("u1"), "m1")
 	earlier.Annotations[authenticationv1beta1.AnnotationMadeFor] = "u0"

@@ -19,9 +19,13 @@ import (
 func desiredTwin(account *authenticationv1beta1.ManagedServiceAccount, member string) *authenticationv1beta1.ManagedServiceAccount {
 	return &authenticationv1beta1.ManagedServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace:   clusterv1beta1.MemberNamespace(member),
-			Name:        account.Name,
-			Labels:      map[string]string{clusterv1beta1.LabelMember: member, authenticationv1beta1.LabelAskedFrom: account.Namespace},
+			Namespace: clusterv1beta1.MemberNamespace(member),
+			Name:      account.Name,
+			Labels: map[string]string{
+				clusterv1beta1.LabelMember:                     member,
+				authenticationv1beta1.LabelSourceNamespace:     account.Namespace,
+				authenticationv1beta1.DeprecatedLabelAskedFrom: account.Namespace,
+			},
 			Annotations: map[string]string{authenticationv1beta1.AnnotationMadeFor: string(account.UID)},
 		},
 		Spec: authenticationv1beta1.ManagedServiceAccountSpec{Rotation: account.Spec.Rotation},

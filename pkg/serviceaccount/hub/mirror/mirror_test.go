@@ -86,7 +86,7 @@ func TestTwinAsksForTheSameTokenAndNoMore(t *testing.T) {
 	want := &authenticationv1beta1.ManagedServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "fleet-member-m1", Name: "a",
-			Labels:      map[string]string{"fleetgate.io/member": "m1", "fleetgate.io/asked-from": "cluster1"},
+			Labels:      map[string]string{"fleetgate.io/member": "m1", "fleetgate.io/source-namespace": "cluster1", "fleetgate.io/asked-from": "cluster1"},
 			Annotations: map[string]string{"fleetgate.io/made-for": "u1"},
 		},
 		Spec: authenticationv1beta1.ManagedServiceAccountSpec{Rotation: account.Spec.Rotation},
