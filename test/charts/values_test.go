@@ -133,12 +133,14 @@ func TestGoodValuesAreTaken(t *testing.T) {
 		args  []string
 		want  []string // parts of what is rendered
 	}{
-		"the hub's URL alone":     {"gateway", []string{hubAccess}, []string{"--hub-url=https://hub.example.org:6443", "--registration-namespaces=clusters", "--peer-port=8092", "--agent-image=ghcr.io/fleetgate/agent:v"}},
-		"an image by digest":      {"gateway", []string{hubAccess, "--set=image.digest=sha256:" + strings.Repeat("a", 64)}, []string{"image: ghcr.io/fleetgate/gateway@sha256:aaa"}},
-		"a load balancer":         {"gateway", []string{hubAccess, "--set=agents.address=hub.example.org:443,agents.service.type=LoadBalancer,agents.service.port=443"}, []string{"--agents-address=hub.example.org:443", "type: LoadBalancer", "port: 443"}},
-		"cert-manager":            {"gateway", []string{hubAccess, "--set=certificates.source=cert-manager"}, []string{"--certificates=cert-manager"}},
-		"certificates in files":   {"gateway", []string{hubAccess, "--set=certificates.source=files,certificates.secretName=tls"}, []string{"--tls-cert-file=/etc/fleetgate/tls/tls.crt", "secretName: tls"}},
-		"everything that watches": {"gateway", []string{hubAccess, "--set=metrics.serviceMonitor.enabled=true,metrics.alerts.enabled=true,metrics.dashboard.enabled=true"}, []string{"kind: ServiceMonitor", "kind: PrometheusRule", "fleetgate.json", "kind: NetworkPolicy"}},
+		"the hub's URL alone":          {"gateway", []string{hubAccess}, []string{"--hub-url=https://hub.example.org:6443", "--registration-namespaces=clusters", "--peer-port=8092", "--agent-image=ghcr.io/fleetgate/agent:v"}},
+		"an image by digest":           {"gateway", []string{hubAccess, "--set=image.digest=sha256:" + strings.Repeat("a", 64)}, []string{"image: ghcr.io/fleetgate/gateway@sha256:aaa"}},
+		"a load balancer":              {"gateway", []string{hubAccess, "--set=agents.address=hub.example.org:443,agents.service.type=LoadBalancer,agents.service.port=443"}, []string{"--agents-address=hub.example.org:443", "type: LoadBalancer", "port: 443"}},
+		"cert-manager":                 {"gateway", []string{hubAccess, "--set=certificates.source=cert-manager"}, []string{"--certificates=cert-manager"}},
+		"certificates in files":        {"gateway", []string{hubAccess, "--set=certificates.source=files,certificates.secretName=tls"}, []string{"--tls-cert-file=/etc/fleetgate/tls/tls.crt", "secretName: tls"}},
+		"everything that watches":      {"gateway", []string{hubAccess, "--set=metrics.serviceMonitor.enabled=true,metrics.alerts.enabled=true,metrics.dashboard.enabled=true"}, []string{"kind: ServiceMonitor", "kind: PrometheusRule", "fleetgate.json", "kind: NetworkPolicy"}},
+		"the check of member requests": {"gateway", []string{hubAccess, "--set=authorizeMemberRequests=true"}, []string{"- --authorize-member-requests\n"}},
+		"the check of member requests, by the previous value": {"gateway", []string{hubAccess, "--set=authorizeInner=true"}, []string{"- --authorize-member-requests\n"}},
 		"charts from a registry, and taints": {"gateway", []string{hubAccess, "--set=helmCharts.enabled=true,helmCharts.registries[0]=a.example.org/x,helmCharts.registries[1]=b.example.org,helmCharts.credentialsSecret=logins,taintUnreachable=true"},
 			[]string{"- --helm-charts\n", "- --helm-chart-registries=a.example.org/x,b.example.org\n", "- --helm-chart-credentials=/etc/fleetgate/charts/config.json\n",
 				"{name: charts, mountPath: /etc/fleetgate/charts, readOnly: true}", "secret: {secretName: logins}", "- --taint-unreachable\n"}},
