@@ -12,7 +12,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/native"
 )
 
-func TestReconnectDelay(t *testing.T) {
+func TestReconnectDelay_GrowsToTheCeiling(t *testing.T) {
 	const almostOne = 0.999999
 	for name, c := range map[string]struct {
 		failures int
@@ -37,9 +37,9 @@ func TestReconnectDelay(t *testing.T) {
 	}
 }
 
-// Ten thousand agents came back within a second of their gateway, which could shake hands with some
-// hundred of them: the others were late, went through the hub instead, and came from there again.
-func TestTheMoreMembersTheLongerTheyTakeToComeBack(t *testing.T) {
+// Ten thousand agents reconnected within a second of their gateway, which could handle some hundred
+// handshakes. The others timed out, used the hub instead, and reconnected from there again.
+func TestReconnectFirst_GrowsWithTheFleet(t *testing.T) {
 	lost := errors.New("the peer closed the connection")
 	for name, c := range map[string]struct {
 		members int

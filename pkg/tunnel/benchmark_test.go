@@ -16,8 +16,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/tunneltest"
 )
 
-// dialNative goes through an agent that dialed in by TLS and pipes to the server over
-// plain TCP: this path and the baseline encrypt once.
+// dialNative uses an agent that dialed in with TLS and pipes to the server over plain TCP: this
+// path and the baseline encrypt once.
 func dialNative(b *testing.B) tunneltest.BenchmarkDialer {
 	server, client := tunneltest.BenchmarkTLS()
 	r := tunneltest.NewRegistry(b, tunnel.Options{MaxStreamsPerSession: 20_000})
@@ -33,8 +33,8 @@ func dialNative(b *testing.B) tunneltest.BenchmarkDialer {
 	})
 }
 
-// dialUpgraded is native as the hub's API server would let it in, without a hub
-// between: the gateway's end of TLS is net/http's.
+// dialUpgraded is native as the hub's API server would upgrade it, without a hub in between: the
+// gateway's end of TLS is net/http's.
 func dialUpgraded(b *testing.B) tunneltest.BenchmarkDialer {
 	r := tunneltest.NewRegistry(b, tunnel.Options{MaxStreamsPerSession: 20_000})
 	server := httptest.NewUnstartedServer(r.UpgradeHandler("one"))
@@ -50,8 +50,8 @@ func dialUpgraded(b *testing.B) tunneltest.BenchmarkDialer {
 	return dialThrough(b, r, hub.Dial)
 }
 
-// dialRelayed asks a gateway that holds no tunnel: another one, which it reaches by
-// TLS, holds it on plain TCP, so that this path and the baseline encrypt once.
+// dialRelayed asks a gateway that has no tunnel. Another one, which it reaches with TLS, has it on
+// plain TCP, so that this path and the baseline encrypt once.
 func dialRelayed(b *testing.B) tunneltest.BenchmarkDialer {
 	ca := newAuthority(b)
 	one, _ := startReplica(b, "gateway-1", ca)
@@ -77,13 +77,13 @@ func dialThrough(b *testing.B, r *tunnel.Registry, dial func(context.Context) (n
 	return func() (net.Conn, error) { return r.DialMember(ctx, "one", tunnel.APIServer) }
 }
 
-// BenchmarkTunnel compares tunnels with direct TCP and direct TLS on the same machine
-// in the same run, all ends in this process.
+// BenchmarkTunnel compares tunnels with direct TCP and direct TLS on the same machine in the same
+// run, all ends in this process.
 func BenchmarkTunnel(b *testing.B) {
 	tunneltest.RunBenchmark(b, tunneltest.DirectTCP(), tunneltest.DirectTLS(),
 		tunneltest.Path{Name: "native", Open: dialNative},
 		tunneltest.Path{Name: "native-upgraded", Open: dialUpgraded},
-		// Nothing raises what a session between gateways takes.
+		// The limit of a session between gateways is fixed.
 		tunneltest.Path{Name: "native-relayed", Open: dialRelayed, Most: 4_000},
 	)
 }

@@ -12,39 +12,38 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/native"
 )
 
-// Carrier is one session between a gateway and an agent: a multiplexer and the
-// connection below it. What a carrier promises:
+// Carrier is one session between a gateway and an agent: a multiplexer and the connection below it.
+// A carrier guarantees:
 //
-//   - Each stream has flow control of its own: a stream whose reader stops holds a
+//   - Each stream has its own flow control: a stream whose reader stops holds a
 //     bounded amount of memory and never stops another stream.
 //   - A stream is a net.Conn that also has CloseWrite() error (half close) and
 //     Reset() error (abandon). Close returns at once, frees the stream on both
-//     sides and wakes who waits. A read ends with io.EOF only when the other side
+//     sides and wakes its waiters. A read ends with io.EOF only when the other side
 //     has closed its half, never because the session broke.
-//   - A peer that is gone without a word is found within 30 s, also when nobody
-//     sends anything; the session ends then.
-//   - When the session ends, Done is closed and everything that waits in a method or
-//     a stream returns. Close is idempotent and waits for the carrier's goroutines.
+//   - A peer that vanished is detected within 30 s, even when nobody sends anything.
+//     The session ends then.
+//   - When the session ends, Done is closed and every blocked method or stream
+//     returns. Close is idempotent and waits for the carrier's goroutines.
 type Carrier interface {
-	// Open opens a stream that begins with the bytes of first. It does not wait for
-	// the peer; when the session cannot take one more stream it fails at once instead
-	// of waiting for room.
+	// Open opens a stream that begins with the bytes of first. It does not wait for the peer. If
+	// the session has no room for one more stream it fails at once.
 	Open(ctx context.Context, first []byte) (net.Conn, error)
 	// Accept waits for a stream that the peer opens.
 	Accept(ctx context.Context) (net.Conn, error)
-	// Drain asks the peer to open no more streams; those that are open go on.
+	// Drain asks the peer to open no more streams. Open streams continue.
 	Drain()
-	// Draining is closed when the peer has asked for that.
+	// Draining is closed when the peer has sent Drain.
 	Draining() <-chan struct{}
-	// Tell sends the peer a message about the session. Told gives the latest one of
-	// the peer that was not given yet.
+	// Tell sends the peer a message about the session. Told receives the peer's latest unread
+	// message.
 	Tell(info []byte)
 	Told() <-chan []byte
-	// Answers asks the peer for a sign of life, and reports whether it gave one. If it did
-	// not, Silent says so until anything arrives.
+	// Answers probes the peer and reports whether it responded. If it did not, Silent is true until
+	// anything arrives.
 	Answers(ctx context.Context) bool
 	Silent() bool
-	// Streams is how many streams are open.
+	// Streams is the number of open streams.
 	Streams() int
 	// Close ends the session and every stream in it.
 	Close() error
@@ -60,8 +59,7 @@ type carry func(ctx context.Context, conn net.Conn) (Carrier, error)
 
 func carryNative(side native.Side, maxStreams int, unread *budget.Budget) carry {
 	return func(_ context.Context, conn net.Conn) (Carrier, error) {
-		// The carrier also counts streams that one side has closed and the other has
-		// not yet: leave room for them.
+		// The carrier also counts streams that only one side has closed: leave room for them.
 		return native.New(conn, side, native.Options{MaxStreams: 2 * maxStreams, Budget: unread}), nil
 	}
 }

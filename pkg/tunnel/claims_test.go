@@ -5,7 +5,7 @@ package tunnel
 
 import "testing"
 
-func TestASessionDoesNotMoveToAGatewayThatAnotherMayBeIn(t *testing.T) {
+func TestReplicas_NotFreeWhileAnotherSessionMayEndThere(t *testing.T) {
 	known := newReplicas(2)
 	claim := func(slot int, replica string) {
 		t.Helper()
@@ -38,9 +38,9 @@ func TestASessionDoesNotMoveToAGatewayThatAnotherMayBeIn(t *testing.T) {
 	}
 }
 
-// A session stood already of which its slot had not said so: the other one took the way to the
-// gateway's port for its own, left its gateway for that one, and had to come back through the hub.
-func TestASessionDoesNotMoveToAGatewayThatAnotherIsAboutToArriveIn(t *testing.T) {
+// A slot had an established session but had not recorded it yet. The other slot moved to that
+// gateway's port, left its own gateway for it, and had to reconnect through the hub.
+func TestReplicas_NotFreeWhileAnotherSlotIsAboutToArrive(t *testing.T) {
 	known := newReplicas(2)
 	known.arrive(0)
 	if err := known.claim(0, Info{Replica: "gateway-2", Replicas: 2}); err != nil {

@@ -24,64 +24,61 @@ type Way string
 const (
 	// ViaHub is through the hub's API server.
 	ViaHub Way = "hub"
-	// ViaPort is straight to the gateway's port for agents.
+	// ViaPort is directly to the gateway's port for agents.
 	ViaPort Way = "port"
-	// ViaKonnectivity is by the protocol of Konnectivity; see package konnectivity.
+	// ViaKonnectivity is through the Konnectivity protocol; see package konnectivity.
 	ViaKonnectivity Way = "konnectivity"
 )
 
-// State is what the agent's tunnel is in.
+// State is the state of the agent's tunnel.
 type State struct {
 	Connected bool
-	// Way is how it is connected.
-	Way Way
+	Way       Way
 	// Reason is why it is not connected; nil while it is.
 	Reason error
 }
 
-// Connector is the agent's side: it keeps a session to the hub up, or several, and
-// serves the streams that the gateway opens there. When the gateway asks it to connect
-// anew, the old session stays until the new one stands and its own streams have ended.
-// Fill in the fields, then call Run once.
+// Connector is the agent's side. It keeps one or several sessions to the hub and serves the streams
+// that the gateway opens in them. When a gateway asks it to reconnect, it keeps the old session
+// until the new one is established and the streams of the old one have ended. Fill in the fields,
+// then call Run once.
 type Connector struct {
 	// Member is this member's name, for logs and profiles.
 	Member string
 	// Dial opens a connection on which the gateway starts a session; see [HubDialer].
 	Dial func(ctx context.Context) (net.Conn, error)
-	// Direct opens one at the port that a gateway has told of. When that works, the
-	// session moves there; when it does not, it stays where Dial has made it. nil: it
-	// always stays.
+	// Direct opens a connection to the port that a gateway has announced. If that works, the
+	// session moves there. Otherwise it stays on the connection from Dial. If nil, it always stays.
 	Direct func(ctx context.Context, port PortInfo) (net.Conn, error)
 	// Targets is everything that a gateway can reach here, by name.
 	Targets map[string]Target
-	// OnStateChange is told of every session, and of every failed attempt while there is none, one
-	// after the other: one that a gateway asks to replace is there until another has taken its place.
-	// It must not block. Optional.
+	// OnStateChange receives every new session, and every failed attempt while there is none, in
+	// order. While a session is being replaced, the agent counts as connected. It must not block.
+	// Optional.
 	OnStateChange func(State)
-	// Sessions is to how many gateways of a hub a session is kept, as far as there are
-	// so many; 0 is 1. Each is served like the others.
+	// Sessions is the number of gateways of a hub to which the agent keeps a session, if there are
+	// as many; 0 is 1. All sessions are served.
 	Sessions int
-	// MaxStreams bounds the streams of a session; 0 is 4096.
+	// MaxStreams limits the streams of a session; 0 is 4096.
 	MaxStreams int
-	// DialTimeout bounds one attempt to connect; 0 is 30 s.
+	// DialTimeout limits one attempt to connect; 0 is 30 s.
 	DialTimeout time.Duration
-	// DrainTimeout is how long streams may go on after the end of Run's context, when
-	// the gateway has been told to open no more; 0 ends them at once.
+	// DrainTimeout is how long streams may continue after Run's context has ended. The gateway is
+	// asked to open no more. 0 ends them at once.
 	DrainTimeout time.Duration
-	// Unread bounds the bytes that all streams together hold for readers who do not
-	// read; 0 is 256 MiB. Beyond it, streams that hold much are reset.
+	// Unread limits the unread bytes of all streams together; 0 is 256 MiB. Beyond it, streams with
+	// much unread data are reset.
 	Unread int64
-	// Clock and Random (in [0,1)) decide the waits between attempts; without them
-	// they are the real ones.
+	// Clock and Random (in [0,1)) decide the waits between attempts. If unset, they are the real
+	// ones.
 	Clock  clock.Clock
 	Random func() float64
 
 	carry carry
 }
 
-// Run holds sessions until ctx ends, and connects again, after a wait, whenever one
-// is lost. It returns nil when ctx has ended and all streams with it, or at once an
-// error that tells which field is wrong.
+// Run keeps sessions until ctx ends, and reconnects with a delay whenever one is lost. It returns
+// nil when ctx and all streams have ended. If a field is invalid it returns an error at once.
 func (c *Connector) Run(ctx context.Context) error {
 	run, err := c.withDefaults()
 	if err != nil {
@@ -99,7 +96,7 @@ func (c *Connector) Run(ctx context.Context) error {
 	return nil
 }
 
-// withDefaults returns a copy to run with.
+// withDefaults returns a copy with defaults, or an error if a field is invalid.
 func (c *Connector) withDefaults() (*Connector, error) {
 	if c.Member == "" || c.Dial == nil {
 		return nil, errors.New("a tunnel connector needs the member's name and a way to dial the hub")

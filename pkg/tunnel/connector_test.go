@@ -56,14 +56,14 @@ func (c *brokenCarrier) Silent() bool                 { return false }
 func (c *brokenCarrier) Done() <-chan struct{} { return c.done }
 func (c *brokenCarrier) Err() error            { return ErrSessionClosed }
 
-// TestConnectorReconnects replays attempts and looks at the waits between them.
-func TestConnectorReconnects(t *testing.T) {
+// TestConnector_WaitsBetweenAttempts replays attempts and checks the waits between them.
+func TestConnector_WaitsBetweenAttempts(t *testing.T) {
 	refused := &HubError{StatusCode: 503}
 	const failed = -1
 	for name, c := range map[string]struct {
 		// lasts is how long each session lasts; failed is an attempt without one.
 		lasts []time.Duration
-		// want are the waits after each, with the random number at its top.
+		// want are the waits after each, with the largest random number.
 		want []time.Duration
 	}{
 		"failures back off to the ceiling": {
@@ -141,7 +141,7 @@ func TestConnectorReconnects(t *testing.T) {
 	}
 }
 
-func TestConnectorStopsInTheMiddleOfAWaitOrADial(t *testing.T) {
+func TestConnector_StopsDuringWaitOrDial(t *testing.T) {
 	for name, dial := range map[string]func(context.Context) (net.Conn, error){
 		"a wait": func(context.Context) (net.Conn, error) { return nil, errors.New("no") },
 		"a dial": func(ctx context.Context) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() },
@@ -162,7 +162,7 @@ func TestConnectorStopsInTheMiddleOfAWaitOrADial(t *testing.T) {
 	}
 }
 
-func TestConnectorBoundsADial(t *testing.T) {
+func TestConnector_LimitsDialTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		began := time.Now()
@@ -180,7 +180,7 @@ func TestConnectorBoundsADial(t *testing.T) {
 	})
 }
 
-func TestConnectorRefusesToRunHalfFilledIn(t *testing.T) {
+func TestConnector_RefusesIncompleteConfig(t *testing.T) {
 	dial := func(context.Context) (net.Conn, error) { return nil, errors.New("not to be called") }
 	for name, c := range map[string]*Connector{
 		"no member":          {Dial: dial},
@@ -195,9 +195,9 @@ func TestConnectorRefusesToRunHalfFilledIn(t *testing.T) {
 	}
 }
 
-// A gateway with a thousand agents ends and is back after a while. The agents' own
-// waits, and nothing else, keep them from coming all at once.
-func TestAThousandAgentsComeBackSpreadOut(t *testing.T) {
+// A gateway with a thousand agents stops and restarts after a while. Only the agents' own waits
+// keep them from reconnecting all at once.
+func TestConnector_AThousandAgentsReconnectSpreadOut(t *testing.T) {
 	const (
 		agents = 1000
 		lived  = 2 * time.Minute
@@ -209,7 +209,7 @@ func TestAThousandAgentsComeBackSpreadOut(t *testing.T) {
 		began := time.Now()
 		ends := began.Add(lived)
 		var mu sync.Mutex
-		// attempts are counted by the time since the gateway ended.
+		// attempts are counted by the time since the gateway stopped.
 		attempts := map[time.Duration]int{}
 		connected := 0
 		var running sync.WaitGroup
@@ -245,7 +245,7 @@ func TestAThousandAgentsComeBackSpreadOut(t *testing.T) {
 				}
 			})
 		}
-		// All are back within the wait that has grown while it was away, and a margin.
+		// All reconnect within the wait that has grown during the outage, and a margin.
 		time.Sleep(time.Until(ends.Add(away + reconnectCeiling)))
 		mu.Lock()
 		defer mu.Unlock()
@@ -259,8 +259,7 @@ func TestAThousandAgentsComeBackSpreadOut(t *testing.T) {
 		if first := attempts[0] + attempts[1]; first > 0 {
 			t.Errorf("%d agents tried within %v of the end, under the floor of the waits", first, reconnectFloor)
 		}
-		// The first waits spread over eight windows. Twice that share is far beyond what
-		// chance does.
+		// The first waits spread over eight windows. Twice the average share is far beyond chance.
 		if limit := 2 * agents / 8; busiest > limit {
 			t.Errorf("%d attempts within %v, want at most %d", busiest, window, limit)
 		}

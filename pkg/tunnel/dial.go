@@ -11,10 +11,10 @@ import (
 	"slices"
 )
 
-// Dial opens a connection to an address of the cluster, a member: one of the targets
-// that its agent serves, such as [APIServer], or host:port if the agent allows that.
-// The network is tcp, tcp4 or tcp6, and says nothing more: the agent decides how it
-// reaches a target. Errors are those of DialMember.
+// Dial opens a connection to an address of the cluster, a member: one of the targets that its agent
+// serves, such as [APIServer], or host:port if the agent allows that. The network must be tcp, tcp4
+// or tcp6 and has no other effect: the agent decides how it reaches a target. Errors are those of
+// DialMember.
 func (r *Registry) Dial(ctx context.Context, cluster, network, address string) (net.Conn, error) {
 	switch network {
 	case "tcp", "tcp4", "tcp6":
@@ -23,13 +23,13 @@ func (r *Registry) Dial(ctx context.Context, cluster, network, address string) (
 	return nil, fmt.Errorf("dialing %s of member %q: %w", address, cluster, net.UnknownNetworkError(network))
 }
 
-// DialMember opens a connection to a target of the member. It returns when the agent
-// has reached the target, and otherwise
+// DialMember opens a connection to a target of the member. It returns when the agent has reached
+// the target. Otherwise it returns:
 //
-//   - at once with [ErrNotConnected] when the member has no session here; it is also
-//     [ErrDraining] when the agent is about to go, and [ErrSilent] when [Registry.Answers]
-//     found that it stands still,
-//   - a [RefusedError] with the agent's reason,
+//   - [ErrNotConnected], at once, when the member has no session here; the error is
+//     also [ErrDraining] when the agent is about to disconnect, and [ErrSilent] when
+//     the agent did not respond to [Registry.Answers];
+//   - a [RefusedError] with the agent's reason;
 //   - the cause of ctx, or context.DeadlineExceeded after Options.DialTimeout.
 //
 // The connection outlives ctx. It is a net.Conn that also has CloseWrite and Reset.
@@ -37,9 +37,9 @@ func (r *Registry) DialMember(ctx context.Context, member, target string) (net.C
 	return r.dialCounted(ctx, member, target, false)
 }
 
-// DialEagerly is DialMember without waiting for the agent: it saves a round trip to
-// the member, for callers whose own protocol waits for an answer, like TLS. A refusal
-// by the agent is the error of the first Read.
+// DialEagerly is DialMember without waiting for the agent. It saves a round trip to the member for
+// callers whose own protocol waits for an answer, like TLS. If the agent refuses, the first Read
+// returns the error.
 func (r *Registry) DialEagerly(ctx context.Context, member, target string) (net.Conn, error) {
 	return r.dialCounted(ctx, member, target, true)
 }
@@ -56,9 +56,9 @@ func (r *Registry) dialCounted(ctx context.Context, member, target string, eager
 	return conn, nil
 }
 
-// dial tries the member's sessions, the newest first: after a cut it is the one that
-// surely works. An agent's refusal counts for all of them, unless that session alone
-// is busy, or that agent alone does not know the target.
+// dial tries the member's sessions, the newest first: after a broken network it is the one that
+// certainly works. An agent's refusal applies to all of them, unless only that session is busy, or
+// only that agent does not know the target.
 func (r *Registry) dial(ctx context.Context, member, target string, eager bool) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.options.DialTimeout)
 	defer cancel()
@@ -102,7 +102,7 @@ func (r *Registry) dialHere(ctx context.Context, member, target string, eager bo
 	return nil, last
 }
 
-// isFinal says that another session would give the same answer.
+// isFinal is true if another session would give the same answer.
 func isFinal(err error) bool {
 	return IsRefused(err) && !isRefusedAs(err, Busy, UnknownTarget)
 }

@@ -16,7 +16,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/tunneltest"
 )
 
-// pingPong shows that a connection to echo works.
+// pingPong checks that a connection to echo works.
 func pingPong(t *testing.T, conn net.Conn) {
 	t.Helper()
 	if _, err := io.WriteString(conn, "hello"); err != nil {
@@ -61,7 +61,7 @@ func startAgent(t *testing.T, r *tunnel.Registry, adjust func(*tunnel.Connector)
 	return func() { cancel(); <-ended }, dials
 }
 
-func TestAnAgentThatIsAskedToMoveCutsNothing(t *testing.T) {
+func TestRenew_AgentMovesWithoutCuttingStreams(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
 	_, dials := startAgent(t, r, func(*tunnel.Connector) {})
 	before := dialEcho(t, r)
@@ -70,14 +70,14 @@ func TestAnAgentThatIsAskedToMoveCutsNothing(t *testing.T) {
 	pingPong(t, before)
 	pingPong(t, dialEcho(t, r))
 	_ = before.Close()
-	// With its last stream the old session ends, and the new one serves on.
+	// With its last stream the old session ends, and the new one continues to serve.
 	pingPong(t, dialEcho(t, r))
 	if !r.Connected("one") {
 		t.Error("the member is not connected")
 	}
 }
 
-func TestAMemberIsReachableAllTheTimeWhileItsAgentMoves(t *testing.T) {
+func TestRenew_MemberStaysReachableWhileAgentMoves(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
 	_, dials := startAgent(t, r, func(*tunnel.Connector) {})
 	r.Renew()
@@ -91,9 +91,10 @@ func TestAMemberIsReachableAllTheTimeWhileItsAgentMoves(t *testing.T) {
 	}
 }
 
-// When gateways of 2,000 members had another certificate, on a hub that was busy, an agent whose new
-// tunnel could not be made at once counted as away, while the one before went on.
-func TestAnAgentThatCannotMoveYetIsStillConnected(t *testing.T) {
+// When gateways of 2,000 members got another certificate on a busy hub, an agent whose new tunnel
+// could not be established at once counted as disconnected, although the previous tunnel still
+// worked.
+func TestRenew_AgentThatCannotMoveYetStaysConnected(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
 	states := make(chan tunnel.State, 100)
 	var session net.Conn
@@ -128,7 +129,7 @@ func TestAnAgentThatCannotMoveYetIsStillConnected(t *testing.T) {
 	}
 }
 
-func TestAnAgentThatEndsLetsStreamsFinishAndTakesNoMore(t *testing.T) {
+func TestConnector_StoppingAgentFinishesStreamsAndRefusesNewOnes(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
 	stop, _ := startAgent(t, r, func(c *tunnel.Connector) { c.DrainTimeout = time.Minute })
 	conn := dialEcho(t, r)
@@ -144,7 +145,7 @@ func TestAnAgentThatEndsLetsStreamsFinishAndTakesNoMore(t *testing.T) {
 	<-ended
 }
 
-func TestAnAgentThatEndsDoesNotWaitForEver(t *testing.T) {
+func TestConnector_StoppingAgentWaitsOnlyForDrainTimeout(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
 	stop, _ := startAgent(t, r, func(c *tunnel.Connector) { c.DrainTimeout = 10 * time.Millisecond })
 	conn := dialEcho(t, r)
@@ -154,7 +155,7 @@ func TestAnAgentThatEndsDoesNotWaitForEver(t *testing.T) {
 	}
 }
 
-func TestAGatewayThatEndsSendsItsAgentsElsewhere(t *testing.T) {
+func TestClose_SendsAgentsToOtherGateways(t *testing.T) {
 	old, other := tunneltest.NewRegistry(t, tunnel.Options{}), tunneltest.NewRegistry(t, tunnel.Options{})
 	var current atomic.Pointer[tunnel.Registry]
 	current.Store(old)
@@ -177,7 +178,7 @@ func TestAGatewayThatEndsSendsItsAgentsElsewhere(t *testing.T) {
 	<-closed
 }
 
-func TestAnEagerDialWritesBeforeTheAnswer(t *testing.T) {
+func TestDialEagerly_WritesBeforeTheAnswer(t *testing.T) {
 	reach, released := make(chan struct{}), make(chan struct{})
 	r := tunneltest.Connect(t, "one", map[string]tunnel.Target{
 		"slow": func(ctx context.Context) (tunnel.Handler, error) {
@@ -196,7 +197,7 @@ func TestAnEagerDialWritesBeforeTheAnswer(t *testing.T) {
 	if _, err := io.WriteString(conn, "hello"); err != nil {
 		t.Fatal(err)
 	}
-	// A read that times out while the answer is awaited takes nothing away.
+	// A read that times out while it waits for the answer loses nothing.
 	_ = conn.SetReadDeadline(time.Now())
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
 		t.Fatal("something was read before the answer")
@@ -223,7 +224,7 @@ func TestAnEagerDialWritesBeforeTheAnswer(t *testing.T) {
 	}
 }
 
-func TestDialKnowsTCPOnly(t *testing.T) {
+func TestDial_SupportsOnlyTCP(t *testing.T) {
 	r := tunneltest.Connect(t, "one", map[string]tunnel.Target{"echo": echo})
 	for _, network := range []string{"udp", "unix", ""} {
 		if _, err := r.Dial(t.Context(), "one", network, "echo"); err == nil {

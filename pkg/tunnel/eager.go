@@ -8,15 +8,14 @@ import (
 	"sync"
 )
 
-// eagerConn is a stream whose agent may not have answered yet. What is written goes
-// out at once; the answer is taken off by the first Read, which fails with the
-// agent's refusal if it is one.
+// eagerConn is a stream whose agent may not have answered yet. Writes are sent at once. The first
+// Read consumes the answer and fails with the agent's refusal if it is one.
 type eagerConn struct {
 	net.Conn
 
-	// mu guards the fields below it, and lets one Read at a time look for the answer.
+	// mu guards the following fields, and lets only one Read look for the answer at a time.
 	mu sync.Mutex
-	// answer is what has arrived of it: a deadline may end a Read in the middle.
+	// answer is the part that has arrived: a deadline may end a Read in the middle.
 	answer   []byte
 	answered bool
 	refusal  error
@@ -46,7 +45,7 @@ func (c *eagerConn) await() error {
 	return nil
 }
 
-// replay gives what has arrived of the answer once more, and keeps what comes next.
+// replay repeats the part of the answer that has arrived, and records what comes next.
 type replay struct {
 	*eagerConn
 	at int
@@ -64,7 +63,7 @@ func (r *replay) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite passes on the stream's half close.
+// CloseWrite half-closes the stream.
 func (c *eagerConn) CloseWrite() error { return closeWrite(c.Conn) }
 
 // Reset abandons the stream.

@@ -19,22 +19,20 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
-// Egress is the agent's way out of its network: direct, or through a forward proxy
-// by HTTP CONNECT. Its DialContext goes below TLS: a proxy sees cipher text only, and
-// a certificate of its own is never taken for the gateway's.
+// Egress connects the agent to the outside of its network: directly, or through a forward proxy
+// with HTTP CONNECT. Its DialContext is used below TLS: a proxy sees only cipher text, and its own
+// certificate is never accepted as the gateway's.
 type Egress struct {
-	// Proxy says which proxy leads to an https URL, nil for none; see [EgressOf].
+	// Proxy returns the proxy for an https URL, nil for none; see [EgressOf].
 	Proxy func(*url.URL) (*url.URL, error)
-	// TLS verifies proxies that are themselves reached by https; nil trusts the
-	// system's roots.
+	// TLS verifies proxies that are themselves reached with https; nil trusts the system's roots.
 	TLS *tls.Config
-	// Dial makes the connection to the proxy, or to the address itself.
+	// Dial connects to the proxy, or to the address itself.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// EgressOf makes an Egress of the settings that the environment variables HTTPS_PROXY
-// and NO_PROXY have; user and password in the URL are sent to the proxy, and to it
-// only.
+// EgressOf returns an Egress for values of the environment variables HTTPS_PROXY and NO_PROXY. User
+// and password in the URL are sent only to the proxy.
 func EgressOf(httpsProxy, noProxy string) *Egress {
 	config := &httpproxy.Config{HTTPSProxy: httpsProxy, NoProxy: noProxy}
 	return &Egress{Proxy: config.ProxyFunc(), Dial: new(net.Dialer).DialContext}
@@ -65,7 +63,7 @@ func (e *Egress) DialContext(ctx context.Context, network, address string) (net.
 	return tunnelled, nil
 }
 
-// withoutURL drops what may hold a password.
+// withoutURL removes a URL from the error, because it may contain a password.
 func withoutURL(err error) error {
 	var urlError *url.Error
 	if errors.As(err, &urlError) {

@@ -19,8 +19,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/tunneltest"
 )
 
-// forwardProxy answers CONNECT, says what was asked with which credential, and leads
-// wherever to says.
+// forwardProxy serves CONNECT, reports the requested address and credential, and connects to to
+// instead.
 func forwardProxy(t *testing.T, secured *tls.Config, to string, asked chan<- string) string {
 	t.Helper()
 	return tunneltest.Serve(t, "127.0.0.1", func(c *net.TCPConn) {
@@ -47,13 +47,13 @@ func forwardProxy(t *testing.T, secured *tls.Config, to string, asked chan<- str
 	})
 }
 
-func TestEgressGoesThroughTheProxyThatIsSet(t *testing.T) {
+func TestEgress_UsesConfiguredProxy(t *testing.T) {
 	ca := newAuthority(t)
 	server := tunneltest.Serve(t, "127.0.0.1", func(c *net.TCPConn) { _, _ = io.WriteString(c, "hello") })
 	password := "Basic " + base64.StdEncoding.EncodeToString([]byte("user:pass word"))
 	for name, c := range map[string]struct {
 		scheme, user, noProxy string
-		// want is what the proxy is asked, empty if it is not used.
+		// want is the address that the proxy is asked for, empty if it is not used.
 		want string
 	}{
 		"by http":                     {"http", "", "", "CONNECT hub.example.com:443 "},
@@ -99,7 +99,7 @@ func TestEgressGoesThroughTheProxyThatIsSet(t *testing.T) {
 	}
 }
 
-func TestEgressThatFailsTellsNoPassword(t *testing.T) {
+func TestEgress_ErrorContainsNoPassword(t *testing.T) {
 	asked := make(chan string, 8)
 	proxy := forwardProxy(t, nil, "127.0.0.1:1", asked)
 	for name, url := range map[string]string{
@@ -118,7 +118,7 @@ func TestEgressThatFailsTellsNoPassword(t *testing.T) {
 	}
 }
 
-func TestEgressGivesUpWithItsContext(t *testing.T) {
+func TestEgress_EndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	silent := tunneltest.Serve(t, "127.0.0.1", func(c *net.TCPConn) {
 		_, _ = c.Read(make([]byte, 1))
@@ -131,8 +131,8 @@ func TestEgressGivesUpWithItsContext(t *testing.T) {
 	}
 }
 
-// TestAProxyThatOpensTLSIsRefused: its certificate is not the gateway's.
-func TestAProxyThatOpensTLSIsRefused(t *testing.T) {
+// The proxy's certificate is not the gateway's.
+func TestEgress_RefusesProxyThatInterceptsTLS(t *testing.T) {
 	ca, intercepting := newAuthority(t), newAuthority(t)
 	server := tunneltest.Serve(t, "127.0.0.1", func(c *net.TCPConn) {
 		_ = tls.Server(c, &tls.Config{Certificates: []tls.Certificate{intercepting.issue(t, portName)}}).Handshake()

@@ -11,37 +11,35 @@ import (
 )
 
 var (
-	// ErrNotConnected is returned by a dial to a member without a session, or whose
-	// sessions all broke while dialing. The member may be back in seconds; nothing
-	// waits for it.
+	// ErrNotConnected is returned by a dial to a member without a session, or whose sessions all
+	// broke during the dial. The member may reconnect within seconds, but a dial does not wait for
+	// it.
 	ErrNotConnected = errors.New("the member's agent is not connected")
-	// ErrDraining is returned by a dial when the member's agent is about to close
-	// its only session; dials wrap it in ErrNotConnected.
+	// ErrDraining is returned by a dial when the member's agent is about to close its only session.
+	// Dials wrap it in ErrNotConnected.
 	ErrDraining = native.ErrDraining
-	// ErrSilent is returned by a dial when the member's agent was asked for a sign of life
-	// and gave none since, in any of its sessions; dials wrap it in ErrNotConnected.
+	// ErrSilent is returned by a dial when the member's agent did not respond to a probe in any of
+	// its sessions. Dials wrap it in ErrNotConnected.
 	ErrSilent = errors.New("the member's agent does not answer")
 	// ErrRefused is matched by every [RefusedError].
 	ErrRefused = errors.New("the member refused the connection")
-	// ErrTooManySessions is returned by Serve when the member has as many sessions
-	// as it may have.
+	// ErrTooManySessions is returned by Serve when the member has the maximum number of sessions.
 	ErrTooManySessions = errors.New("the member has too many tunnel sessions")
 	// ErrClosed is returned by Serve after Close.
 	ErrClosed = errors.New("the gateway is shutting down")
-	// ErrReset is returned by a stream that the other side abandoned; also
-	// syscall.ECONNRESET.
+	// ErrReset is returned by a stream that the other side abandoned; also syscall.ECONNRESET.
 	ErrReset = native.ErrReset
 	// ErrSessionClosed is returned by a stream whose session has ended.
 	ErrSessionClosed = native.ErrSessionClosed
 
-	// errForeignStream is the reason of a session whose agent opened a stream.
+	// errForeignStream ends a session whose agent opened a stream.
 	errForeignStream = errors.New("the agent opened a stream, which only the gateway may do")
-	// errNoToken is why an attempt ends that reached the other side, with nothing to prove itself by.
+	// errNoToken means that an attempt reached the other side, but the agent has no token to
+	// authenticate with.
 	errNoToken = errors.New("getting the token for the hub")
 )
 
-// Code says why a stream was refused. Unknown codes of later versions are kept as
-// they are.
+// Code says why a stream was refused. Unknown codes of later versions are kept.
 type Code uint8
 
 // The codes of SPEC.md, "The answer".

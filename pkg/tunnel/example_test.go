@@ -13,7 +13,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
-// A gateway and an agent in one process, with a pipe where the network would be.
+// A gateway and an agent in one process, connected by a pipe.
 func Example() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -31,7 +31,7 @@ func Example() {
 		}
 	})
 
-	// The agent serves HTTP to nobody but the gateway.
+	// The agent serves HTTP only to the gateway.
 	listener := tunnel.NewListener(tunnel.Agent)
 	defer listener.Close()
 	hello := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

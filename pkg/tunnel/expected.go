@@ -9,46 +9,44 @@ import (
 )
 
 const (
-	// expectedFor is how long after its own start a gateway expects every member: no agent
-	// whose machine and network are well waits longer between two attempts.
+	// expectedFor is how long after its own start a gateway expects every member. No agent with a
+	// working machine and network waits longer between two attempts.
 	expectedFor = reconnectCeiling
 
-	// backWithin is how long a member is expected back that lost its session while this
-	// gateway was there: an agent that lives tries again within a second, and three times
-	// within seven. Whose agent is gone keeps people waiting for as long.
-	backWithin = 10 * time.Second
+	// reconnectWithin is how long a member that lost its session while this gateway ran is expected
+	// to reconnect. A live agent retries within a second, and three times within seven. Callers
+	// wait that long for an agent that does not return.
+	reconnectWithin = 10 * time.Second
 )
 
-// departures are the members that were lost a moment ago.
+// departures are the members that were lost recently.
 type departures struct {
-	// began is when the gateway did: it does not know yet who is away then.
+	// began is when the gateway started: it does not know yet which members are disconnected.
 	began time.Time
 
-	// mu guards the fields below it.
+	// mu guards the following fields.
 	mu sync.Mutex
-	// lost holds who was lost since the time of that name, and before who was lost in the
-	// period before it: neither grows with members that never come back.
+	// lost holds the members that were lost after since, and before those of the period before it.
+	// Neither grows with members that never reconnect.
 	since        time.Time
 	lost, before map[string]time.Time
 }
 
-// Expected says whether the agent of a member that is not connected may well be back in
-// seconds: it was connected to this gateway, or to one that this gateway knows, a moment
-// ago, or this gateway itself has begun a moment ago. Who asks for another member does
-// better not to wait for it.
+// Expected is true if the agent of a disconnected member probably reconnects within seconds: it was
+// connected recently to this gateway or to one that this gateway knows, or this gateway itself has
+// just started. Callers should not wait for other members.
 func (r *Registry) Expected(member string) bool {
 	return r.departures.recent(member, time.Now())
 }
 
-// Departed is when the member last lost a session here, or was last withdrawn by a gateway
-// that this one knows; zero if that is not known any more, which it is for as long as such a
-// session may live on for its streams. Connections that were made before may lead through
-// that session: they last no longer than it drains.
+// Departed is when the member last lost a session here, or when another known gateway last withdrew
+// it. It is zero if that is no longer known; it is known for at least as long as such a session may
+// live on for its streams. Older connections may use that session, and end when its drain ends.
 func (r *Registry) Departed(member string) time.Time {
 	return r.departures.last(member)
 }
 
-// note remembers that a member has lost a session.
+// note records that a member has lost a session.
 func (d *departures) note(member string, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -59,7 +57,7 @@ func (d *departures) note(member string, now time.Time) {
 }
 
 func (d *departures) recent(member string, now time.Time) bool {
-	return now.Sub(d.began) <= expectedFor || now.Sub(d.last(member)) <= backWithin
+	return now.Sub(d.began) <= expectedFor || now.Sub(d.last(member)) <= reconnectWithin
 }
 
 func (d *departures) last(member string) time.Time {

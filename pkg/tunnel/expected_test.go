@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// begun is a registry that has been there for longer than anybody is waited for.
+// begun is a registry that has been running for longer than any member is expected to reconnect.
 func begun(t *testing.T) *Registry {
 	t.Helper()
 	r, err := NewRegistry(Options{})
@@ -28,10 +28,10 @@ func begun(t *testing.T) *Registry {
 	return r
 }
 
-// wantExpected says that the member was lost just now.
+// wantExpected checks that the member counts as lost recently.
 func wantExpected(t *testing.T, r *Registry, how string) {
 	t.Helper()
-	time.Sleep(backWithin - time.Second)
+	time.Sleep(reconnectWithin - time.Second)
 	if !r.Expected("member") {
 		t.Errorf("%s: its clients are not told to come again.", how)
 	}
@@ -41,7 +41,7 @@ func wantExpected(t *testing.T, r *Registry, how string) {
 	}
 }
 
-func TestAMemberIsExpectedBackForAMomentAfterItWasLostAndNoLonger(t *testing.T) {
+func TestExpected_ForAMomentAfterMemberWasLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := begun(t)
 		s := &session{member: "member", meter: r.metrics.of("member")}
@@ -54,7 +54,7 @@ func TestAMemberIsExpectedBackForAMomentAfterItWasLostAndNoLonger(t *testing.T) 
 	})
 }
 
-func TestAMemberThatAnotherGatewayHeldIsExpectedBackWhenThatGatewayGoes(t *testing.T) {
+func TestExpected_WhenTheGatewayThatHeldMemberStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := begun(t)
 		p := NewPeers(r, PeerOptions{Name: "one", Certificate: func() (*tls.Certificate, error) { return nil, nil }})
@@ -64,7 +64,7 @@ func TestAMemberThatAnotherGatewayHeldIsExpectedBackWhenThatGatewayGoes(t *testi
 	})
 }
 
-func TestMembersThatNeverComeBackAreForgotten(t *testing.T) {
+func TestExpected_ForgetsMembersThatNeverReconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &departures{}
 		for i := range 1000 {

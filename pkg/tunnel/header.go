@@ -18,14 +18,14 @@ const (
 	headerVersion = 1
 	// headerFixed is version, flags, time limit and the target's length.
 	headerFixed = 7
-	// relayFixed is hops and the member's length, behind the target.
+	// relayFixed is hops and the member's length, after the target.
 	relayFixed      = 2
 	maxHeaderLength = 1024
 	// answerFixed is the code and the message's length.
 	answerFixed      = 3
 	maxAnswerLength  = 2048
 	maxMessageLength = 1024
-	// mustUnderstand are the flags that an agent which does not know them refuses.
+	// mustUnderstand are the flags that an agent refuses if it does not know them.
 	mustUnderstand = 0xf0
 )
 
@@ -34,8 +34,8 @@ type header struct {
 	target string
 	// limit is how long the gateway waits for the answer; 0 leaves it to the agent.
 	limit time.Duration
-	// member and hops are set between gateways only: whose target it is, and how many
-	// gateways have passed the stream on. Agents ignore them.
+	// member and hops are set only between gateways: the member of the target, and how many
+	// gateways have forwarded the stream. Agents ignore them.
 	member string
 	hops   uint8
 }
@@ -58,8 +58,8 @@ func (h header) encode() []byte {
 	return b
 }
 
-// readHeader reads one header and not a byte more. A *RefusedError is the answer
-// that the gateway should get; other errors are the stream's.
+// readHeader reads one header and not a byte more. A *RefusedError is the answer for the gateway;
+// other errors are the stream's.
 func readHeader(r io.Reader) (header, error) {
 	b, err := readBlock(r, maxHeaderLength)
 	if errors.Is(err, errBlockLength) {
@@ -92,8 +92,8 @@ func parseHeader(b []byte) (header, error) {
 	return h, nil
 }
 
-// parseRelay reads what gateways add; what is not of that form, or names no member, is
-// of a later version.
+// parseRelay reads what gateways add. Data of another form, or without a member, is of a later
+// version.
 func parseRelay(b []byte) (hops uint8, member string) {
 	if len(b) < relayFixed || b[1] == 0 || len(b) < relayFixed+int(b[1]) {
 		return 0, ""
@@ -101,7 +101,7 @@ func parseRelay(b []byte) (hops uint8, member string) {
 	return b[0], string(b[relayFixed : relayFixed+int(b[1])])
 }
 
-// encodeAnswer is the agent's answer: codeOK, or why not.
+// encodeAnswer encodes the agent's answer: codeOK, or the reason of a refusal.
 func encodeAnswer(code Code, message string) []byte {
 	message = printable(message, maxMessageLength)
 	b := make([]byte, 2, 2+answerFixed+len(message))
@@ -111,8 +111,8 @@ func encodeAnswer(code Code, message string) []byte {
 	return append(b, message...)
 }
 
-// readAnswer reads one answer and not a byte more: nil when the stream is
-// accepted, a *RefusedError when not, other errors when there was no answer.
+// readAnswer reads one answer and not a byte more. It returns nil if the stream is accepted, a
+// *RefusedError if not, and other errors if there was no answer.
 func readAnswer(r io.Reader) error {
 	b, err := readBlock(r, maxAnswerLength)
 	if err != nil {
@@ -157,8 +157,8 @@ func unexpectedEnd(err error) error {
 	return err
 }
 
-// printable makes a text of the other side fit for a log line, a condition or an
-// HTTP answer: at most limit bytes of valid UTF-8 without control characters.
+// printable makes foreign text safe for a log line, a condition or an HTTP response: at most limit
+// bytes of valid UTF-8 without control characters.
 func printable(text string, limit int) string {
 	text = strings.ToValidUTF8(text[:min(len(text), limit)], "")
 	return strings.Map(func(r rune) rune {

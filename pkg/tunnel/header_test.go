@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestHeaderIsReadAsItWasWritten(t *testing.T) {
+func TestHeader_RoundTrips(t *testing.T) {
 	for name, want := range map[string]header{
 		"the member's API server": {target: APIServer, limit: 10 * time.Second},
 		"no limit":                {target: Agent},
@@ -40,7 +40,7 @@ func TestHeaderIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestHeaderIgnoresWhatLaterVersionsAdd(t *testing.T) {
+func TestHeader_IgnoresAdditionsOfLaterVersions(t *testing.T) {
 	encoded := header{target: Agent}.encode()
 	encoded[1] += 3                         // the length
 	encoded[3] = 0x0f                       // flags that may be ignored
@@ -54,7 +54,7 @@ func TestHeaderIgnoresWhatLaterVersionsAdd(t *testing.T) {
 	}
 }
 
-func TestHostileHeaderIsRefused(t *testing.T) {
+func TestHeader_RefusesHostileInput(t *testing.T) {
 	fixed := "\x01\x00\x00\x00\x00\x00"
 	for name, c := range map[string]struct {
 		input string
@@ -88,7 +88,7 @@ func TestHostileHeaderIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnswerIsReadAsItWasWritten(t *testing.T) {
+func TestAnswer_RoundTrips(t *testing.T) {
 	if err := readAnswer(bytes.NewReader(encodeAnswer(codeOK, ""))); err != nil {
 		t.Errorf("an accepted stream: %v", err)
 	}
@@ -120,7 +120,7 @@ func TestAnswerIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestHostileAnswerIsNoRefusal(t *testing.T) {
+func TestAnswer_HostileInputIsNoRefusal(t *testing.T) {
 	for name, input := range map[string]string{
 		"nothing":                         "",
 		"no length":                       "\x00\x00",
@@ -138,7 +138,7 @@ func TestHostileAnswerIsNoRefusal(t *testing.T) {
 	}
 }
 
-func TestHeaderCarriesTheDialersLimit(t *testing.T) {
+func TestHeader_CarriesTimeLimitOfDialer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	if got := headerFor(ctx, Agent).limit; got <= 59*time.Minute || got > time.Hour {

@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// held are an agent's sessions: the one in use and those that it replaced, of which
-// each is closed once its streams have ended.
+// held are an agent's sessions: the one in use and those that it replaced. A replaced session is
+// closed once its streams have ended.
 type held struct {
-	// mu guards the fields below it.
+	// mu guards the following fields.
 	mu       sync.Mutex
 	current  Carrier
 	replaced []Carrier
-	// closing counts the replaced ones that have not ended.
+	// closing counts the replaced sessions that have not ended.
 	closing sync.WaitGroup
 }
 
-// drainPoll is how often somebody who waits for the last stream looks for it.
+// drainPoll is how often a drain checks whether the last stream has ended.
 const drainPoll = 50 * time.Millisecond
 
-// replace puts a new session in the place of the one before, which it lets end.
+// replace makes next the session in use, and closes the previous one once it is idle.
 func (h *held) replace(next Carrier) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -37,12 +37,12 @@ func (h *held) replace(next Carrier) {
 	h.current = next
 }
 
-// retire lets the session in use end without another in its place.
+// retire closes the session in use once it is idle, without a replacement.
 func (h *held) retire() {
 	h.replace(nil)
 }
 
-// serves is whether there is a session in use that has not ended.
+// serves is true if there is a session in use that has not ended.
 func (h *held) serves() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -66,7 +66,7 @@ func (h *held) drain(ctx context.Context) {
 	})
 }
 
-// closeWhenIdle ends a session when its streams have ended.
+// closeWhenIdle closes a session when its streams have ended.
 func closeWhenIdle(c Carrier) {
 	poll(c.Done(), func() bool { return c.Streams() == 0 })
 	_ = c.Close()
@@ -81,7 +81,7 @@ func isDone(c Carrier) bool {
 	}
 }
 
-// poll returns when done says so, or givenUp is closed.
+// poll returns when done is true, or givenUp is closed.
 func poll(givenUp <-chan struct{}, done func() bool) {
 	ticker := time.NewTicker(drainPoll)
 	defer ticker.Stop()

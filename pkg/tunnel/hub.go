@@ -22,33 +22,33 @@ import (
 )
 
 const (
-	// maxResponseHeader and maxResponseBody bound what the hub may answer.
+	// maxResponseHeader and maxResponseBody limit the hub's response.
 	maxResponseHeader = 64 << 10
 	maxResponseBody   = 64 << 10
 )
 
-// HubDialer opens sessions through the hub's API server: an upgraded request to the
-// aggregated API. Its Dial is what a [Connector] wants.
+// HubDialer opens sessions through the hub's API server, with an upgraded request to the aggregated
+// API. Use its Dial in a [Connector].
 type HubDialer struct {
 	// URL of the member's tunnel:
 	// https://<hub>/apis/tunnel.fleetgate.io/v1alpha1/namespaces/fleet-member-<member>/tunnels/<member>/proxy.
 	URL string
 	// TLS verifies the hub; nil trusts the system's roots. It is not changed.
 	TLS *tls.Config
-	// Token returns the bearer token for one attempt. It goes nowhere but into that
-	// request, after the hub is verified.
+	// Token returns the bearer token for one attempt. It is sent only in that request, after the
+	// hub is verified.
 	Token func(ctx context.Context) (string, error)
 	// DialContext makes the connection below TLS; nil dials directly.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
-	// Timeout bounds one attempt as a whole; 0 is 20 s.
+	// Timeout limits one attempt as a whole; 0 is 20 s.
 	Timeout time.Duration
 }
 
-// HubError is the hub's answer to an agent that it does not let in.
+// HubError is the hub's refusal of an agent.
 type HubError struct {
 	// StatusCode is the HTTP status.
 	StatusCode int
-	// Message is that of the Kubernetes Status which came with it; empty without one.
+	// Message is that of the Kubernetes Status in the response; empty without one.
 	Message string
 }
 
@@ -63,7 +63,7 @@ func (e *HubError) Error() string {
 	return text
 }
 
-// remedy says what to do about the answers that waiting may not mend.
+// remedy names the remedy for refusals that a retry may not fix.
 func (e *HubError) remedy() string {
 	switch e.StatusCode {
 	case http.StatusUnauthorized:
@@ -78,8 +78,8 @@ func (e *HubError) remedy() string {
 	return ""
 }
 
-// Dial opens one connection that a session can start on. An answer other than the
-// upgrade is a [HubError].
+// Dial opens one connection on which a session can start. A response other than the upgrade is a
+// [HubError].
 func (d *HubDialer) Dial(ctx context.Context) (net.Conn, error) {
 	timeout := d.Timeout
 	if timeout <= 0 {
@@ -98,7 +98,7 @@ func (d *HubDialer) Dial(ctx context.Context) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	// One that has to be made for this is not made for a gateway that is away.
+	// Connect first: no token is created if the gateway is unreachable.
 	token, err := d.Token(ctx)
 	if err != nil {
 		_ = conn.Close()
@@ -112,8 +112,7 @@ func (d *HubDialer) Dial(ctx context.Context) (net.Conn, error) {
 	return upgraded, nil
 }
 
-// connect returns a verified TLS connection that speaks HTTP/1.1: HTTP/2 knows no
-// upgrade.
+// connect returns a verified TLS connection with HTTP/1.1: HTTP/2 has no upgrade.
 func (d *HubDialer) connect(ctx context.Context, target *url.URL) (*tls.Conn, error) {
 	address := target.Host
 	if target.Port() == "" {
@@ -148,7 +147,7 @@ func (d *HubDialer) tlsConfig(host string) *tls.Config {
 	return config
 }
 
-// upgrade sends the request and reads the answer, until ctx ends.
+// upgrade sends the request and reads the response, until ctx ends.
 func upgrade(ctx context.Context, conn net.Conn, target *url.URL, token string) (net.Conn, error) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	upgraded, err := exchange(conn, target, token)
@@ -195,7 +194,7 @@ func hubError(resp *http.Response) error {
 	defer resp.Body.Close()
 	var status metav1.Status
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxResponseBody))
-	// What cannot be read or is no Status leaves the code, which says most of it.
+	// If the body is unreadable or not a Status, the code alone still says most of it.
 	if err != nil || json.Unmarshal(body, &status) != nil || status.Kind != "Status" {
 		status = metav1.Status{}
 	}

@@ -10,15 +10,15 @@ import (
 	"net"
 )
 
-// Info is what a gateway tells an agent about itself, first thing in a session and
-// whenever it changes.
+// Info is what a gateway tells an agent about itself, at the beginning of a session and whenever it
+// changes.
 type Info struct {
-	// Replica is the gateway that the session ends in; each replica has a name.
+	// Replica is the name of the gateway in which the session ends; each replica has its own.
 	Replica string `json:"replica,omitempty"`
-	// Replicas is how many there are.
+	// Replicas is the number of gateways.
 	Replicas int `json:"replicas,omitempty"`
-	// Members is how many members there are, or were a while ago: agents that have all lost their
-	// tunnels come back over the longer a time. 0: that is not known.
+	// Members is the current or a recent number of members. Agents that have all lost their tunnels
+	// spread their reconnects over a longer time if there are more. 0 is unknown.
 	Members int `json:"members,omitempty"`
 	// Port is the gateway's own port for agents; nil if it has none.
 	Port *PortInfo `json:"port,omitempty"`
@@ -30,7 +30,7 @@ type PortInfo struct {
 	Address string `json:"address"`
 	// CA verifies the port's certificate (PEM).
 	CA string `json:"ca"`
-	// ServerName is what the certificate is valid for.
+	// ServerName is the name in the certificate.
 	ServerName string `json:"serverName"`
 }
 

@@ -13,7 +13,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/tunneltest"
 )
 
-func TestSessionsOfAMemberAreBounded(t *testing.T) {
+func TestRegistry_LimitsSessionsOfAMember(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{MaxSessionsPerMember: 1})
 	tunneltest.Join(t, r, "one", map[string]tunnel.Target{"a": says("first")})
 	gateway, agent := net.Pipe()
@@ -28,7 +28,7 @@ func TestSessionsOfAMemberAreBounded(t *testing.T) {
 	}
 }
 
-func TestStreamsOfASessionAreBoundedOnBothSides(t *testing.T) {
+func TestRegistry_LimitsStreamsOnBothSides(t *testing.T) {
 	for name, bounds := range map[string]struct{ gateway, agent int }{
 		"by the gateway": {2, 10},
 		"by the agent":   {10, 2},

@@ -9,9 +9,8 @@ import (
 	"sync"
 )
 
-// Listener turns streams into what a server accepts, so that an http.Server can
-// serve a target: run server.Serve(listener) and put listener.Target() into the
-// table of targets.
+// Listener turns streams into accepted connections, so that an http.Server can serve a target: run
+// server.Serve(listener) and put listener.Target() into the table of targets.
 type Listener struct {
 	name    string
 	streams chan net.Conn
@@ -21,13 +20,13 @@ type Listener struct {
 
 var _ net.Listener = (*Listener)(nil)
 
-// NewListener makes a listener; name is what Addr answers.
+// NewListener returns a listener; Addr returns the name.
 func NewListener(name string) *Listener {
 	return &Listener{name: name, streams: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// Target gives streams to whoever accepts them. It refuses when the listener is
-// closed, and when nobody accepts before the gateway stops waiting.
+// Target passes streams to Accept. It refuses a stream when the listener is closed, and when nobody
+// accepts it before the gateway stops waiting.
 func (l *Listener) Target() Target {
 	return func(ctx context.Context) (Handler, error) {
 		select {
@@ -39,7 +38,7 @@ func (l *Listener) Target() Target {
 	}
 }
 
-// hand gives one stream out and waits until it is closed.
+// hand passes one stream to Accept and waits until it is closed.
 func (l *Listener) hand(ctx context.Context, stream net.Conn) error {
 	conn := &watchedConn{Conn: stream, closed: make(chan struct{})}
 	select {
@@ -67,7 +66,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close wakes Accept; streams that were given out go on.
+// Close wakes Accept; accepted streams continue.
 func (l *Listener) Close() error {
 	l.closing.Do(func() { close(l.closed) })
 	return nil
@@ -76,7 +75,7 @@ func (l *Listener) Close() error {
 // Addr is the listener's name.
 func (l *Listener) Addr() net.Addr { return addr(l.name) }
 
-// watchedConn tells when its user has closed it.
+// watchedConn calls back when its user has closed it.
 type watchedConn struct {
 	net.Conn
 	closed  chan struct{}
@@ -88,7 +87,7 @@ func (c *watchedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite passes on the stream's half close.
+// CloseWrite half-closes the stream.
 func (c *watchedConn) CloseWrite() error {
 	if half, ok := c.Conn.(halfCloser); ok {
 		return half.CloseWrite()
@@ -96,7 +95,7 @@ func (c *watchedConn) CloseWrite() error {
 	return c.Close()
 }
 
-// addr is the address of one end of a stream: a name, since no network has it.
+// addr is the address of one end of a stream: a name, since streams have no network address.
 type addr string
 
 func (addr) Network() string  { return "tunnel" }

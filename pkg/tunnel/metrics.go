@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics of one registry. The only label that grows is member, and it holds
-// members that have had a session: names that the hub's API server has authorized.
+// metrics of one registry. The only label that grows is member. It holds members that have had a
+// session, whose names the hub's API server has authorized.
 type metrics struct {
 	sessions     *prometheus.GaugeVec
 	streams      *prometheus.GaugeVec
@@ -21,7 +21,7 @@ type metrics struct {
 	notConnected prometheus.Counter
 }
 
-// meter is what one member's series are counted with.
+// meter holds one member's series.
 type meter struct {
 	sessions, streams prometheus.Gauge
 	sent, received    prometheus.Counter
@@ -70,7 +70,7 @@ func (m *metrics) of(member string) *meter {
 	}
 }
 
-// dialed counts what a dial came to.
+// dialed counts the result of a dial.
 func (m *metrics) dialed(member string, err error) {
 	if errors.Is(err, ErrNotConnected) {
 		m.notConnected.Inc()

@@ -14,7 +14,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/tunneltest"
 )
 
-func TestMetrics(t *testing.T) {
+func TestMetrics_CountSessionsAndDials(t *testing.T) {
 	registerer := prometheus.NewPedanticRegistry()
 	r := tunneltest.NewRegistry(t, tunnel.Options{Registerer: registerer})
 	if _, err := tunnel.NewRegistry(tunnel.Options{Registerer: registerer}); err == nil {

@@ -16,7 +16,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/native"
 )
 
-// link makes one and uses it until it ends.
+// link establishes a link to one address and uses it until it ends.
 func (p *Peers) link(ctx context.Context, address string) error {
 	dialer := &net.Dialer{Timeout: peerTimeout}
 	raw, err := dialer.DialContext(ctx, "tcp", address)
@@ -41,7 +41,7 @@ func (p *Peers) link(ctx context.Context, address string) error {
 	return p.follow(carrier, told)
 }
 
-// follow reads what the other gateway holds.
+// follow reads the members that the other gateway holds.
 func (p *Peers) follow(carrier *native.Carrier, told net.Conn) error {
 	reader := bufio.NewReaderSize(told, 2*MaxTargetLength)
 	name, err := readLine(reader)
@@ -98,7 +98,7 @@ func (p *Peers) remove(name string) {
 	delete(p.links, name)
 	replicas := len(p.links) + 1
 	p.mu.Unlock()
-	for member := range gone.members { // which nobody changes any more
+	for member := range gone.members { // not modified any more
 		p.registry.departures.note(member, time.Now())
 	}
 	p.changed(replicas)
@@ -113,7 +113,7 @@ type peerLink struct {
 	members map[string]struct{}
 }
 
-// update takes a line: + or - and a member's name.
+// update applies a line: + or - and a member's name.
 func (l *peerLink) update(line string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,8 +146,7 @@ func (r *Registry) setPeers(p *Peers) {
 	r.peers = p
 }
 
-// peerLinks are those over which the member can be reached, in any order: so they
-// share the load.
+// peerLinks are the links over which the member can be reached, in random order to share the load.
 func (r *Registry) peerLinks(member string) []*peerLink {
 	r.mu.RLock()
 	p := r.peers
@@ -166,8 +165,8 @@ func (r *Registry) peerLinks(member string) []*peerLink {
 	return links
 }
 
-// dialPeers asks the gateways that hold a session of the member. here is why this one
-// has none of use, the answer if no other has.
+// dialPeers asks the gateways that hold a session of the member. here is the error of this gateway,
+// which is returned if no other has one.
 func (r *Registry) dialPeers(ctx context.Context, member, target string, here error) (net.Conn, error) {
 	for _, link := range r.peerLinks(member) {
 		h := headerFor(ctx, target)
@@ -186,8 +185,7 @@ func (r *Registry) dialPeers(ctx context.Context, member, target string, here er
 	return nil, here
 }
 
-// relayedConn is a stream of another gateway's session, with the member's name for an
-// address.
+// relayedConn is a stream of another gateway's session, with the member's name as its address.
 type relayedConn struct {
 	net.Conn
 	meter  *meter
@@ -206,7 +204,7 @@ func (c *relayedConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite ends the direction towards the member; reading goes on.
+// CloseWrite ends the direction to the member; reading continues.
 func (c *relayedConn) CloseWrite() error { return closeWrite(c.Conn) }
 
 // Reset abandons the stream.

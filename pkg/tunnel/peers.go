@@ -19,28 +19,28 @@ import (
 )
 
 const (
-	// peerProtocol is what gateways agree on by ALPN among themselves.
+	// peerProtocol is the ALPN protocol between gateways.
 	peerProtocol = "fleetgate-peer/1"
-	// peerTimeout bounds the making of a link.
+	// peerTimeout limits the setup of a link.
 	peerTimeout = 10 * time.Second
-	// maxPeerLinks bounds the links that other gateways make to this one.
+	// maxPeerLinks limits the links that other gateways make to this one.
 	maxPeerLinks = 64
-	// maxPeerMembers bounds what another gateway may say that it holds.
+	// maxPeerMembers limits the members that another gateway may announce.
 	maxPeerMembers = 20_000
-	// onlyHop is the number of hops of a relayed stream: a gateway passes on what its
-	// own callers ask for, and never what another gateway does.
+	// onlyHop is the number of hops of a relayed stream. A gateway forwards dials of its own
+	// callers, but never those of another gateway.
 	onlyHop = 1
 )
 
-// Peers connects the gateways of one hub: each dials every other, is told which
-// members' tunnels that one holds, and passes dials for them on, once.
+// Peers connects the gateways of one hub. Each dials every other, learns which members' tunnels
+// that one holds, and forwards dials for them, once.
 type Peers struct {
 	registry *Registry
-	// name tells this gateway from the others.
+	// name distinguishes this gateway from the others.
 	name string
 	tls  *tls.Config
 
-	// mu guards the fields below it.
+	// mu guards the following fields.
 	mu sync.Mutex
 	// links are the gateways that were dialed and answered, by name.
 	links map[string]*peerLink
@@ -49,21 +49,21 @@ type Peers struct {
 	changed  func(replicas int)
 }
 
-// PeerOptions are what Peers needs; all but OnChange is required.
+// PeerOptions are what Peers needs; all except OnChange are required.
 type PeerOptions struct {
-	// Name tells this gateway from the others, also after a restart: agents hold
-	// tunnels to gateways of different names.
+	// Name is unique among the gateways, also after a restart of this one: agents hold tunnels to
+	// gateways of different names.
 	Name string
 	// Certificate is this gateway's, for both ends of a link.
 	Certificate func() (*tls.Certificate, error)
-	// Roots verify the other gateways, who all go by ServerName; asked for each link.
+	// Roots verify the other gateways, which all use ServerName. It is called for each link.
 	Roots      func() *x509.CertPool
 	ServerName string
-	// OnChange is told how many gateways there are, this one included. Optional.
+	// OnChange receives the number of gateways, including this one. Optional.
 	OnChange func(replicas int)
 }
 
-// NewPeers lets a registry pass dials on. Run and Serve connect it.
+// NewPeers adds peers to a registry. Run and Serve connect them.
 func NewPeers(r *Registry, o PeerOptions) *Peers {
 	verify := func(state tls.ConnectionState) error { return verifyPeer(state, o) }
 	p := &Peers{registry: r, name: o.Name, links: map[string]*peerLink{}, changed: o.OnChange}
@@ -74,16 +74,15 @@ func NewPeers(r *Registry, o PeerOptions) *Peers {
 		MinVersion: tls.VersionTLS13, NextProtos: []string{peerProtocol}, DynamicRecordSizingDisabled: true,
 		GetCertificate:       func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return o.Certificate() },
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return o.Certificate() },
-		// Both directions are verified below, in the same way: gateways show the
-		// certificate with which they serve.
+		// verifyPeer verifies both directions in the same way, because gateways present their
+		// serving certificate as clients too.
 		ClientAuth: tls.RequireAnyClientCert, InsecureSkipVerify: true, VerifyConnection: verify,
 	}
 	r.setPeers(p)
 	return p
 }
 
-// verifyPeer believes certificates that the gateways' own authority signed for the
-// gateways' own name.
+// verifyPeer accepts certificates that the gateways' own CA signed for the gateways' own name.
 func verifyPeer(state tls.ConnectionState, o PeerOptions) error {
 	if len(state.PeerCertificates) == 0 || state.NegotiatedProtocol != peerProtocol {
 		return errors.New("the other side is no gateway")
@@ -98,7 +97,7 @@ func verifyPeer(state tls.ConnectionState, o PeerOptions) error {
 	return err
 }
 
-// Serve takes links of other gateways until ctx ends.
+// Serve accepts links of other gateways until ctx ends.
 func (p *Peers) Serve(ctx context.Context, listener net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
 	defer stop()
@@ -139,8 +138,8 @@ func (p *Peers) leave() {
 	p.accepted--
 }
 
-// Run keeps links to the gateways at addresses, which may send other ones at any
-// time, until ctx ends. This gateway's own address may be among them.
+// Run keeps links to the gateways at addresses, which may change at any time, until ctx ends. This
+// gateway's own address may be among them.
 func (p *Peers) Run(ctx context.Context, addresses <-chan []string) error {
 	running := map[string]context.CancelFunc{}
 	var links sync.WaitGroup
@@ -170,7 +169,7 @@ func (p *Peers) Run(ctx context.Context, addresses <-chan []string) error {
 	}
 }
 
-// keep holds a link to one address, and makes it again with waits.
+// keep holds a link to one address, and re-establishes it with delays.
 func (p *Peers) keep(ctx context.Context, address string) {
 	failures := 0
 	for ctx.Err() == nil {
@@ -197,7 +196,7 @@ func (p *Peers) keep(ctx context.Context, address string) {
 // errOwnAddress is why a gateway keeps no link to itself.
 var errOwnAddress = errors.New("the address is this gateway's own")
 
-// Replicas is how many gateways there are, this one included.
+// Replicas is the number of gateways, including this one.
 func (p *Peers) Replicas() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

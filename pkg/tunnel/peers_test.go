@@ -25,7 +25,7 @@ type replica struct {
 	addresses chan []string
 }
 
-// startReplica runs a gateway's part for others until the end of the test, or stop.
+// startReplica runs a gateway's peer port until the end of the test, or stop.
 func startReplica(t testing.TB, name string, ca *authority) (r *replica, stop func()) {
 	t.Helper()
 	r = &replica{Registry: tunneltest.NewRegistry(t, tunnel.Options{}), addresses: make(chan []string, 1)}
@@ -59,7 +59,7 @@ func startReplica(t testing.TB, name string, ca *authority) (r *replica, stop fu
 	return r, stop
 }
 
-func TestADialGoesToTheGatewayThatHoldsTheTunnel(t *testing.T) {
+func TestPeers_ForwardDialToGatewayWithTunnel(t *testing.T) {
 	ca := newAuthority(t)
 	one, _ := startReplica(t, "gateway-1", ca)
 	two, stopTwo := startReplica(t, "gateway-2", ca)
@@ -105,9 +105,9 @@ func TestADialGoesToTheGatewayThatHoldsTheTunnel(t *testing.T) {
 	}
 }
 
-// TestASecondHopIsRefused builds a chain: the first gateway knows only the second,
-// the second only the third, which holds the member.
-func TestASecondHopIsRefused(t *testing.T) {
+// The first gateway knows only the second, the second only the third, which has the member's
+// tunnel.
+func TestPeers_RefuseSecondHop(t *testing.T) {
 	ca := newAuthority(t)
 	one, _ := startReplica(t, "gateway-1", ca)
 	two, _ := startReplica(t, "gateway-2", ca)
@@ -127,7 +127,7 @@ func TestASecondHopIsRefused(t *testing.T) {
 	}
 }
 
-func TestAStrangerIsNoGateway(t *testing.T) {
+func TestPeers_RefuseUnknownCertificates(t *testing.T) {
 	ca := newAuthority(t)
 	one, _ := startReplica(t, "gateway-1", ca)
 	tunneltest.Join(t, one.Registry, "member", map[string]tunnel.Target{"echo": echo})
@@ -158,7 +158,7 @@ func TestARelayedConnectionBehavesLikeADirectOne(t *testing.T) {
 	tunneltest.RunTransport(t, tunneltest.Transport{Many: 1000, Connect: connectRelayed})
 }
 
-// connectRelayed cuts the connection between the agent and the gateway that holds it.
+// connectRelayed cuts the connection between the agent and its gateway.
 func connectRelayed(t *testing.T, targets ...string) (tunneltest.Dial, *tunneltest.Link) {
 	ca := newAuthority(t)
 	one, _ := startReplica(t, "gateway-1", ca)
@@ -171,9 +171,9 @@ func connectRelayed(t *testing.T, targets ...string) (tunneltest.Dial, *tunnelte
 	}, link
 }
 
-// A gateway that closes its registry first and its links after that cuts no stream
-// that it carries for another one, and gets no new ones.
-func TestAGatewayThatEndsLetsRelayedStreamsFinish(t *testing.T) {
+// A gateway that closes its registry before its links does not cut relayed streams, and gets no new
+// ones.
+func TestPeers_StoppingGatewayFinishesRelayedStreams(t *testing.T) {
 	ca := newAuthority(t)
 	one, _ := startReplica(t, "gateway-1", ca)
 	two, stopTwo := startReplica(t, "gateway-2", ca)
@@ -199,7 +199,7 @@ func TestAGatewayThatEndsLetsRelayedStreamsFinish(t *testing.T) {
 	stopTwo()
 }
 
-func TestATargetThatNoAgentHereKnowsIsAskedOfTheOtherGateway(t *testing.T) {
+func TestPeers_TryOtherGatewayForUnknownTarget(t *testing.T) {
 	ca := newAuthority(t)
 	one, _ := startReplica(t, "gateway-1", ca)
 	two, _ := startReplica(t, "gateway-2", ca)

@@ -15,11 +15,11 @@ import (
 // pipeBuffer is the size of the pooled buffers: one full frame of the carrier.
 const pipeBuffer = 64 << 10
 
-// pipeBuffers is shared by all pipes of the process; it holds nothing but memory.
+// pipeBuffers is shared by all pipes of the process.
 var pipeBuffers = sync.Pool{New: func() any { return new([pipeBuffer]byte) }}
 
-// TCP is a target that pipes streams to a TCP address, as "host:port". The name is
-// resolved and dialed for every stream.
+// TCP is a target that pipes streams to a TCP address, as "host:port". The name is resolved and
+// dialed for every stream.
 func TCP(address string) Target {
 	var dialer net.Dialer
 	return Dial(func(ctx context.Context) (net.Conn, error) {
@@ -27,8 +27,8 @@ func TCP(address string) Target {
 	})
 }
 
-// Dial is a target that pipes streams to connections of dial. The stream is
-// accepted when dial has succeeded, so the gateway learns of a dead target at once.
+// Dial is a target that pipes streams to connections of dial. The stream is accepted only when dial
+// has succeeded, so the gateway gets the error of an unreachable target at once.
 func Dial(dial func(ctx context.Context) (net.Conn, error)) Target {
 	return func(ctx context.Context) (Handler, error) {
 		conn, err := dial(ctx)
@@ -41,9 +41,9 @@ func Dial(dial func(ctx context.Context) (net.Conn, error)) Target {
 	}
 }
 
-// pipe moves bytes both ways until both have ended, then closes a and b. The end of
-// one direction is passed on as a half close, a failure as a reset, so each side
-// sees what it would see without a tunnel between.
+// pipe copies both ways until both directions have ended, then closes a and b. The end of one
+// direction is passed on as a half close, a failure as a reset, so each side sees what it would see
+// without a tunnel.
 func pipe(ctx context.Context, a, b net.Conn) error {
 	stop := context.AfterFunc(ctx, func() {
 		abandon(a)
@@ -66,7 +66,7 @@ func move(dst, src net.Conn) error {
 		abandon(src)
 		abandon(dst)
 		if errors.Is(err, net.ErrClosed) {
-			return nil // the other direction has failed, and tells of it
+			return nil // the other direction has failed and reports the error
 		}
 		return fmt.Errorf("piping from %s to %s: %w", src.RemoteAddr(), dst.RemoteAddr(), err)
 	}
@@ -74,13 +74,12 @@ func move(dst, src net.Conn) error {
 		_ = half.CloseWrite()
 		return nil
 	}
-	// Without half close, all that can be said is that it is over.
+	// Without half close, the only way to signal the end is to close.
 	_ = dst.Close()
 	return nil
 }
 
-// copier is a stream that moves bytes between the connection and its frames without
-// a buffer between.
+// copier is a stream that copies between the connection and its frames without another buffer.
 type copier interface {
 	io.ReaderFrom
 	io.WriterTo

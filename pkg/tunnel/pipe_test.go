@@ -53,9 +53,9 @@ func dialTCPTarget(t *testing.T, serve func(*net.TCPConn)) net.Conn {
 	return conn
 }
 
-func TestTCPTargetMovesEverythingAndHalfCloses(t *testing.T) {
+func TestTCPTarget_CopiesEverythingAndHalfCloses(t *testing.T) {
 	conn := dialTCPTarget(t, func(c *net.TCPConn) {
-		// It answers only after the request's end: half close has to pass through.
+		// It answers only after the request's end: the half close has to pass through.
 		h := sha256.New()
 		_, _ = io.Copy(h, c)
 		_, _ = c.Write(h.Sum(nil))
@@ -74,7 +74,7 @@ func TestTCPTargetMovesEverythingAndHalfCloses(t *testing.T) {
 	}
 }
 
-func TestTCPTargetsResetIsNotAnEnd(t *testing.T) {
+func TestTCPTarget_ResetIsNotAnEnd(t *testing.T) {
 	conn := dialTCPTarget(t, func(c *net.TCPConn) {
 		_, _ = io.ReadFull(c, make([]byte, 2))
 		_, _ = c.Write([]byte("half an ans"))
@@ -91,7 +91,7 @@ func TestTCPTargetsResetIsNotAnEnd(t *testing.T) {
 	}
 }
 
-func TestTCPTargetLearnsThatTheGatewaysUserHasGone(t *testing.T) {
+func TestTCPTarget_SeesReset(t *testing.T) {
 	for name, leave := range map[string]func(net.Conn){
 		"by close": func(c net.Conn) { _ = c.Close() },
 		"by reset": func(c net.Conn) { _ = c.(interface{ Reset() error }).Reset() },
@@ -117,7 +117,7 @@ type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
-func TestTCPTargetThatIsAway(t *testing.T) {
+func TestTCPTarget_Unreachable(t *testing.T) {
 	r := tunneltest.Connect(t, "one", map[string]tunnel.Target{tunnel.APIServer: tunnel.TCP("127.0.0.1:1")})
 	_, err := r.DialMember(t.Context(), "one", tunnel.APIServer)
 	var refused *tunnel.RefusedError
@@ -126,7 +126,7 @@ func TestTCPTargetThatIsAway(t *testing.T) {
 	}
 }
 
-func TestAgentThatLeavesClosesItsTargets(t *testing.T) {
+func TestTCPTarget_ClosedWhenAgentStops(t *testing.T) {
 	ended := make(chan error, 1)
 	address := startTCP(t, func(c *net.TCPConn) {
 		_, err := io.Copy(io.Discard, c)
@@ -146,7 +146,7 @@ func TestAgentThatLeavesClosesItsTargets(t *testing.T) {
 	}
 }
 
-func TestDialTargetWithoutHalfClose(t *testing.T) {
+func TestDialTarget_WithoutHalfClose(t *testing.T) {
 	near, far := net.Pipe()
 	r := tunneltest.Connect(t, "one", map[string]tunnel.Target{
 		"pipe": tunnel.Dial(func(context.Context) (net.Conn, error) { return near, nil }),

@@ -22,38 +22,36 @@ import (
 )
 
 const (
-	// portHeaderTime bounds a handshake, and the reading of a request's header.
+	// portHeaderTime limits a handshake, and the reading of a request's header.
 	portHeaderTime = 10 * time.Second
-	// portMaxHeader bounds a request's header.
+	// portMaxHeader limits the size of a request's header.
 	portMaxHeader = 16 << 10
-	// portAuthentications is how many agents are authenticated at a time; the others
-	// wait.
+	// portAuthentications is how many agents are authenticated at a time; the others wait.
 	portAuthentications = 64
 )
 
-// Port is the gateway's own port for agents: TLS 1.3, and on it the same upgraded
-// request as through the hub's API server, with which an agent names its member. By
-// ALPN other protocols can have the same port.
+// Port is the gateway's own port for agents. It serves TLS 1.3 and the same upgraded request as
+// through the hub's API server, in which an agent names its member. Other protocols can share the
+// port through ALPN.
 type Port struct {
-	// Registry takes the sessions.
 	Registry *Registry
-	// TLS is what the port shows, and, with ClientCAs, whose certificates it
-	// believes. It is not changed.
+	// TLS is the port's certificate and, with ClientCAs, the CAs of accepted client certificates.
+	// It is not changed.
 	TLS *tls.Config
 	// Path returns the member that a request's path names; false for other paths.
 	Path func(path string) (member string, ok bool)
-	// Authenticate returns whose bearer token it is; false if it is no valid one for
-	// this port, an error if that could not be found out.
+	// Authenticate returns the owner of a bearer token. ok is false if the token is not valid for
+	// this port. An error means that this is not known.
 	Authenticate func(ctx context.Context, token string) (username string, ok bool, err error)
 	// IsAgentOf is true for a user who is the member's agent.
 	IsAgentOf func(ctx context.Context, username, member string) (bool, error)
-	// Others take over connections on which another protocol was agreed, by its name
-	// in ALPN, after the handshake. They return when they are done with it. Optional.
+	// Others serve connections that negotiated another protocol, by its name in ALPN, after the
+	// handshake. They return when they are done with it. Optional.
 	Others map[string]func(ctx context.Context, conn *tls.Conn)
 }
 
-// Serve takes agents until ctx ends. Sessions go on until the Registry is closed, and
-// connections of other protocols until who took them over closes them.
+// Serve accepts agents until ctx ends. Sessions continue until the Registry is closed, and
+// connections of other protocols until their handler closes them.
 func (p *Port) Serve(ctx context.Context, listener net.Listener) error {
 	config := p.TLS.Clone()
 	config.MinVersion = tls.VersionTLS13
@@ -65,7 +63,7 @@ func (p *Port) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler:           p.handler(),
 		ReadHeaderTimeout: portHeaderTime,
-		// For those who were refused: a stranger does not keep a connection.
+		// A refused client must not keep its connection.
 		IdleTimeout:    portHeaderTime,
 		MaxHeaderBytes: portMaxHeader,
 		TLSNextProto:   p.takeovers(ctx),
@@ -73,7 +71,7 @@ func (p *Port) Serve(ctx context.Context, listener net.Listener) error {
 		// Sessions outlive ctx: they drain.
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
-	// With a context that has ended it waits for nobody, and cuts nobody.
+	// With an ended context, Shutdown waits for nobody and closes no hijacked connection.
 	stop := context.AfterFunc(ctx, func() { _ = server.Shutdown(ctx) })
 	defer stop()
 	if err := server.Serve(tls.NewListener(batchListener{listener}, config)); !errors.Is(err, http.ErrServerClosed) {
@@ -82,8 +80,8 @@ func (p *Port) Serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// debugLines are for what strangers do: a load balancer that looks whether the port is
-// open leaves a broken handshake every few seconds. Agents tell their own side of it.
+// debugLines logs errors of unknown clients at debug level. A load balancer's probe of the port
+// leaves a failed handshake every few seconds. Agents log their own side of a failure.
 //
 //lint:ignore containedctx A log.Logger writes without one.
 type debugLines struct{ ctx context.Context }
@@ -110,7 +108,7 @@ func (p *Port) takeovers(ctx context.Context) map[string]func(*http.Server, *tls
 	return all
 }
 
-// batchListener lets sessions make fewer system calls.
+// batchListener reduces the system calls of sessions.
 type batchListener struct{ net.Listener }
 
 func (l batchListener) Accept() (net.Conn, error) {
@@ -121,7 +119,7 @@ func (l batchListener) Accept() (net.Conn, error) {
 	return native.Batch(conn), nil
 }
 
-// handler authenticates before anything else of the request counts.
+// handler authenticates before it looks at anything else in the request.
 func (p *Port) handler() http.Handler {
 	slots := make(chan struct{}, portAuthentications)
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -137,14 +135,14 @@ func (p *Port) handler() http.Handler {
 			return
 		}
 		if conn := p.Registry.upgrade(w, req, member); conn != nil {
-			// The goroutine of the request would hold its buffers and its stack for as long as the
-			// session lasts: as much as the session itself.
+			// The request's goroutine would keep its buffers and stack for the whole session. They
+			// are as large as the session itself.
 			go p.Registry.serveUpgraded(context.WithoutCancel(req.Context()), member, conn)
 		}
 	})
 }
 
-// admit says for which member the request speaks, or why for none.
+// admit returns the member that the request may serve, or the reason of a refusal.
 func (p *Port) admit(req *http.Request) (string, *metav1.Status) {
 	user, refusal := p.user(req)
 	if refusal != nil {
@@ -164,8 +162,7 @@ func (p *Port) admit(req *http.Request) (string, *metav1.Status) {
 	return member, nil
 }
 
-// user is who sent the request: the subject of a verified certificate, or whose
-// token it carries.
+// user is who sent the request: the subject of a verified certificate, or the owner of the token.
 func (p *Port) user(req *http.Request) (string, *metav1.Status) {
 	if req.TLS != nil && len(req.TLS.VerifiedChains) > 0 {
 		return req.TLS.VerifiedChains[0][0].Subject.CommonName, nil

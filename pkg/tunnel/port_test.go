@@ -62,7 +62,7 @@ func newAuthority(t testing.TB) *authority {
 	return &authority{cert, key}
 }
 
-// issue makes a certificate for a server's name, or a client's common name.
+// issue creates a certificate with a server's name or a client's common name.
 func (a *authority) issue(t testing.TB, name string) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -92,8 +92,8 @@ func (a *authority) pem() string {
 
 const portName = "gateway.test"
 
-// startPort runs the port of a registry whose only agent is user "agent-of-one" of
-// member "one", and returns its address. adjust may change it before.
+// startPort runs the port of a registry and returns its address. The only agent is user
+// "agent-of-one" of member "one". adjust may change the port first.
 func startPort(t testing.TB, r *tunnel.Registry, ca *authority, adjust func(*tunnel.Port)) string {
 	t.Helper()
 	port := &tunnel.Port{
@@ -137,7 +137,7 @@ func portDialer(address, path string, roots *x509.CertPool, token string) *tunne
 	}
 }
 
-func TestPortLetsInWhoMayServeTheMember(t *testing.T) {
+func TestPort_AcceptsOnlyAgentOfTheMember(t *testing.T) {
 	ca, clients := newAuthority(t), newAuthority(t)
 	for name, c := range map[string]struct {
 		path, token string
@@ -181,9 +181,9 @@ func TestPortLetsInWhoMayServeTheMember(t *testing.T) {
 	}
 }
 
-// Each tunnel kept the goroutine of the request that had opened it, with what had been read of
-// it and a deep stack: half of what a gateway of a thousand members had for its tunnels.
-func TestATunnelHoldsNothingOfTheRequestThatOpenedIt(t *testing.T) {
+// Each tunnel kept the goroutine of the request that had opened it, with its read buffers and a
+// deep stack. That was half of the memory for tunnels in a gateway of a thousand members.
+func TestPort_TunnelReleasesItsRequest(t *testing.T) {
 	ca, r := newAuthority(t), tunneltest.NewRegistry(t, tunnel.Options{})
 	address := startPort(t, r, ca, func(*tunnel.Port) {})
 	runAgent(t, portDialer(address, "/tunnels/one", ca.pool(), "good").Dial, map[string]tunnel.Target{"a": says("hello")})
@@ -198,7 +198,7 @@ func TestATunnelHoldsNothingOfTheRequestThatOpenedIt(t *testing.T) {
 	}
 }
 
-func TestPortSpeaksTLS13OnlyAndIsVerified(t *testing.T) {
+func TestPort_RequiresTLS13AndIsVerified(t *testing.T) {
 	ca := newAuthority(t)
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
 	address := startPort(t, r, ca, func(*tunnel.Port) {})
@@ -212,7 +212,7 @@ func TestPortSpeaksTLS13OnlyAndIsVerified(t *testing.T) {
 	}
 }
 
-func TestPortHandsOverOtherProtocols(t *testing.T) {
+func TestPort_HandsOverOtherProtocols(t *testing.T) {
 	ca := newAuthority(t)
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
 	address := startPort(t, r, ca, func(p *tunnel.Port) {
@@ -231,11 +231,10 @@ func TestPortHandsOverOtherProtocols(t *testing.T) {
 	}
 }
 
-// TestAgentMovesToThePortAndFallsBack follows one agent: it comes in through the hub,
-// hears of the port and moves there without cutting a stream, and comes back through
-// the hub when the port is gone.
-// A lost session is made anew where it was, and through the hub where that does not work.
-func TestAgentMovesToThePortAndFallsBack(t *testing.T) {
+// TestConnector_MovesToPortAndFallsBackToHub follows one agent. It connects through the hub, learns the
+// port and moves there without cutting a stream, and reconnects through the hub when the port is
+// closed. A lost session is re-established where it was, and through the hub if that does not work.
+func TestConnector_MovesToPortAndFallsBackToHub(t *testing.T) {
 	ca := newAuthority(t)
 	var mu sync.Mutex
 	var info tunnel.Info
@@ -318,7 +317,8 @@ func TestAgentMovesToThePortAndFallsBack(t *testing.T) {
 		}
 	}
 	lose(tunnel.ViaPort)
-	// Agents to which a busy hub made no token asked it for a tunnel instead, which was no less work.
+	// Agents that got no token from a busy hub asked it for a tunnel instead, which was no less
+	// work.
 	noTokens.Store(1)
 	link.Kill()
 	again := <-states
@@ -345,9 +345,9 @@ func TestAgentMovesToThePortAndFallsBack(t *testing.T) {
 	say(after)
 }
 
-// A thousand agents whose gateways start again asked the hub for a tunnel each, and were led to
-// nobody while the gateways were away: a port that does not answer is waited for, but not for good.
-func TestAPortThatDoesNotAnswerIsWaitedFor(t *testing.T) {
+// When their gateways restarted, a thousand agents each asked the hub for a tunnel, although no
+// gateway was up. An agent retries a port that does not answer, but not indefinitely.
+func TestConnector_RetriesUnresponsivePort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ways := make(chan string, 100)
 		var refuses atomic.Bool
@@ -361,7 +361,7 @@ func TestAPortThatDoesNotAnswerIsWaitedFor(t *testing.T) {
 			}
 			ways <- "refused"
 			if len(ways)%2 == 0 {
-				// A load balancer takes the connection, and has nowhere to lead it.
+				// A load balancer accepts the connection but has no backend.
 				return fmt.Errorf("verifying the gateway: %w", io.EOF)
 			}
 			return errRefused
@@ -387,9 +387,10 @@ func TestAPortThatDoesNotAnswerIsWaitedFor(t *testing.T) {
 	})
 }
 
-// All gateways were away for a minute, on a hub that was full: 1,734 of 2,000 agents came back through
-// the hub, which was all the fuller for it, and stayed there since the port was tried every five minutes.
-func TestGatewaysThatAreAwayForLongAreFoundAtTheirPort(t *testing.T) {
+// All gateways were down for a minute while the hub was at its limit. 1,734 of 2,000 agents
+// reconnected through the hub, which added to its load, and stayed there because they tried the
+// port only every five minutes.
+func TestConnector_FindsPortAgainAfterLongOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var away atomic.Bool
 		var inVain, throughHub atomic.Int32
@@ -423,8 +424,8 @@ func TestGatewaysThatAreAwayForLongAreFoundAtTheirPort(t *testing.T) {
 
 var errRefused = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 
-// runByTwoWays runs an agent, until the test ends, whose gateway tells of its port. It is let
-// through the hub and to the port unless these return an error. Of each tunnel at the port it tells.
+// runByTwoWays runs an agent until the test ends; its gateway announces its port. The agent reaches
+// the hub and the port unless these return an error. It reports each tunnel at the port.
 func runByTwoWays(t *testing.T, hub, port func() error) (*tunnel.Registry, <-chan struct{}) {
 	t.Helper()
 	r := tunneltest.NewRegistry(t, tunnel.Options{Info: func() tunnel.Info {
@@ -456,7 +457,7 @@ func runByTwoWays(t *testing.T, hub, port func() error) (*tunnel.Registry, <-cha
 	return r, atPort
 }
 
-func TestInfoThatVerifiesNothingIsRefused(t *testing.T) {
+func TestParseInfo_RefusesPortWithoutValidCA(t *testing.T) {
 	for name, message := range map[string]string{
 		"no JSON":           "hello",
 		"no port number":    `{"port":{"address":"host","ca":"x","serverName":"x"}}`,
@@ -498,7 +499,7 @@ func (p pipes) Close() error { close(p); return nil }
 
 func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-func TestAStrangerDoesNotKeepAConnection(t *testing.T) {
+func TestPort_ClosesRefusedConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca := newAuthority(t)
 		port := &tunnel.Port{
@@ -524,7 +525,7 @@ func TestAStrangerDoesNotKeepAConnection(t *testing.T) {
 		if _, err := io.ReadAll(response.Body); err != nil {
 			t.Fatal(err)
 		}
-		// Asking for nothing more, it would wait here for ever.
+		// A client that sends nothing more would wait here indefinitely.
 		if _, err := reader.ReadByte(); err != io.EOF {
 			t.Errorf("the connection ended with %v", err)
 		}
@@ -535,7 +536,7 @@ func TestAStrangerDoesNotKeepAConnection(t *testing.T) {
 	})
 }
 
-func TestAPortThatEndsCutsNoOtherProtocol(t *testing.T) {
+func TestPort_StoppingKeepsOtherProtocols(t *testing.T) {
 	ca := newAuthority(t)
 	taken, release := make(chan struct{}), make(chan struct{})
 	port := &tunnel.Port{

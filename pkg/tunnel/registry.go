@@ -21,19 +21,18 @@ import (
 
 // Options of a Registry; zero values are sane.
 type Options struct {
-	// MaxSessionsPerMember bounds the sessions of one member; 0 is 8.
+	// MaxSessionsPerMember limits the sessions of one member; 0 is 8.
 	MaxSessionsPerMember int
-	// MaxStreamsPerSession bounds the open streams of one session; 0 is 4096.
+	// MaxStreamsPerSession limits the open streams of one session; 0 is 4096.
 	MaxStreamsPerSession int
-	// DialTimeout bounds a dial whose context has no earlier end; 0 is 10 s.
+	// DialTimeout limits a dial whose context has no earlier deadline; 0 is 10 s.
 	DialTimeout time.Duration
-	// Unread bounds the bytes that all streams together hold for readers who do not
-	// read; 0 is 512 MiB. Beyond it, streams that hold much are reset.
+	// Unread limits the unread bytes of all streams together; 0 is 512 MiB. Beyond it, streams with
+	// much unread data are reset.
 	Unread int64
-	// Info is what agents are told about this gateway at the beginning of a session;
-	// nil tells nothing. See TellAll.
+	// Info is sent to agents at the beginning of a session; nil sends nothing. See TellAll.
 	Info func() Info
-	// Registerer takes the metrics; without one nothing is exported.
+	// Registerer registers the metrics. If nil, there are none.
 	Registerer prometheus.Registerer
 }
 
@@ -54,27 +53,26 @@ func (o Options) withDefaults() Options {
 }
 
 const (
-	// defaultMaxStreams bounds the streams of a session on either side.
+	// defaultMaxStreams limits the streams of a session on either side.
 	defaultMaxStreams = 4096
-	// defaultUnread bounds what the streams of a process hold unread.
+	// defaultUnread limits the unread data of all streams of a process.
 	defaultUnread = 512 << 20
 )
 
-// Registry holds the tunnel sessions of this gateway. All methods may be called
-// from any goroutine.
+// Registry holds the tunnel sessions of this gateway. All methods may be called from any goroutine.
 type Registry struct {
 	options Options
 	metrics *metrics
 	carry   carry
-	// unread bounds what the streams of all sessions and links hold unread.
+	// unread counts the unread data of the streams of all sessions and links.
 	unread     *budget.Budget
 	departures departures
 
-	// mu guards the fields below it. It is never held while dialing or closing.
+	// mu guards the following fields. It is never held while dialing or closing.
 	mu sync.RWMutex
-	// members holds each connected member's sessions, the newest first, those of other
-	// protocols behind all of this one's. The slices are replaced, never changed: a dial
-	// walks one without the lock.
+	// members holds each connected member's sessions, the newest first, those of other protocols
+	// after all native ones. The slices are replaced, never changed: a dial iterates over one
+	// without the lock.
 	members map[string][]*session
 	closed  bool
 	// serving counts the calls of Serve; it grows only while closed is false.
@@ -85,8 +83,7 @@ type Registry struct {
 	peers *Peers
 }
 
-// NewRegistry makes a registry without sessions. It fails when the metrics cannot
-// be registered.
+// NewRegistry returns a registry without sessions. It fails when the metrics cannot be registered.
 func NewRegistry(o Options) (*Registry, error) {
 	m, err := newMetrics(o.Registerer)
 	if err != nil {
@@ -105,13 +102,11 @@ func NewRegistry(o Options) (*Registry, error) {
 	}, nil
 }
 
-// Serve speaks the protocol with the member's agent on conn, which it owns, until
-// the session ends. It returns nil when ctx or Close has ended it, and otherwise
-// the reason: [ErrTooManySessions], [ErrClosed], or one that wraps
-// [ErrSessionClosed]. The caller has made sure that the agent is the member's.
+// Serve serves the member's agent on conn, which it owns, until the session ends. It returns nil
+// when ctx or Close has ended it, and otherwise the reason: [ErrTooManySessions], [ErrClosed], or
+// one that wraps [ErrSessionClosed]. The caller has verified that the agent is the member's.
 func (r *Registry) Serve(ctx context.Context, member string, conn net.Conn) (err error) {
-	// The labels are inherited by the carrier's goroutines: a profile tells which
-	// member they work for.
+	// The carrier's goroutines inherit the labels, so that a profile shows their member.
 	pprof.Do(ctx, pprof.Labels("tunnel", "gateway", "member", member), func(ctx context.Context) {
 		err = r.serve(ctx, member, conn)
 	})
@@ -141,8 +136,8 @@ func (r *Registry) serve(ctx context.Context, member string, conn net.Conn) erro
 	return err
 }
 
-// ServeSession keeps a session of another protocol, as Serve does with those of its
-// own, and closes it. The caller has made sure that the agent is the member's.
+// ServeSession is Serve for a session of another protocol, which it closes. The caller has verified
+// that the agent is the member's.
 func (r *Registry) ServeSession(ctx context.Context, member string, s Session) error {
 	if err := r.serveSession(ctx, member, s); err != nil {
 		return fmt.Errorf("serving the tunnel of member %q: %w", member, err)
@@ -158,8 +153,8 @@ func (r *Registry) serveSession(ctx context.Context, member string, inner Sessio
 	}
 	defer r.serving.Done()
 	defer r.remove(s)
-	// An agent that is told lets the session go that this one replaces: dials find this
-	// one by then.
+	// The agent closes the session that this one replaces when it receives the message. Dials must
+	// find this one by then.
 	if own, ok := inner.(*nativeSession); ok {
 		r.tell(own)
 	}
@@ -180,8 +175,7 @@ func (r *Registry) serveSession(ctx context.Context, member string, inner Sessio
 	}
 }
 
-// admits says whether the member may have one more session: ErrTooManySessions or
-// ErrClosed if not.
+// admits returns ErrTooManySessions or ErrClosed if the member must not have one more session.
 func (r *Registry) admits(member string) error {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -220,7 +214,7 @@ func (r *Registry) add(s *session) error {
 	return nil
 }
 
-// retire takes a session out of use; its streams go on.
+// retire takes a session out of use; its streams continue.
 func (r *Registry) retire(s *session) {
 	r.departures.note(s.member, time.Now())
 	r.mu.Lock()
@@ -243,15 +237,15 @@ func (r *Registry) remove(s *session) {
 	r.listeners.tell(s.member, r.Connected)
 }
 
-// Connected says whether the member has a session here that takes dials.
+// Connected is true if the member has a session here that accepts dials.
 func (r *Registry) Connected(member string) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return !r.closed && slices.ContainsFunc(r.members[member], func(s *session) bool { return !s.retired })
 }
 
-// Reachable says whether a dial to the member may succeed: it has a session here, or
-// at another gateway that this one knows.
+// Reachable is true if a dial to the member can succeed: it has a session here, or at another
+// gateway that this one knows.
 func (r *Registry) Reachable(member string) bool {
 	return r.Connected(member) || len(r.peerLinks(member)) > 0
 }
@@ -271,17 +265,15 @@ func (r *Registry) sessions(member string) []*session {
 	return r.members[member]
 }
 
-// Subscribe has changed called when a member gets its first session or loses its
-// last, and once now for every member that is connected. Calls come one at a time,
-// from the goroutines of sessions: changed must not block. Unsubscribing ends them,
-// and waits for one that is under way.
+// Subscribe calls changed when a member gets its first session or loses its last, and once now for
+// every connected member. Calls come one at a time, from the goroutines of sessions, so changed
+// must not block. Unsubscribing stops the calls, and waits for a running one.
 func (r *Registry) Subscribe(changed func(member string, connected bool)) (unsubscribe func()) {
 	return r.listeners.add(changed)
 }
 
-// Disconnect ends the member's sessions and forgets its metrics: for a member that
-// has left the fleet or whose agent's identity was revoked. An agent that may still
-// come in will.
+// Disconnect ends the member's sessions and drops its metrics. Use it for a member that has left
+// the fleet or whose agent's identity was revoked. An agent that is still authorized reconnects.
 func (r *Registry) Disconnect(member string) {
 	for _, s := range r.sessions(member) {
 		_ = s.Close()
@@ -289,16 +281,16 @@ func (r *Registry) Disconnect(member string) {
 	r.metrics.forget(member)
 }
 
-// Renew asks all agents to connect anew, as after a change of the certificate that
-// they verified. It cuts nothing: an agent closes its old session when the new one
-// stands and the old one's streams have ended.
+// Renew asks all agents to reconnect, for example after a change of the certificate that they
+// verified. It cuts nothing: an agent closes its old session when the new one is established and
+// the old one's streams have ended.
 func (r *Registry) Renew() {
 	for _, s := range r.all() {
 		s.Drain()
 	}
 }
 
-// TellAll tells all agents anew what Options.Info says, after it has changed.
+// TellAll sends Options.Info to all agents again, after it has changed.
 func (r *Registry) TellAll() {
 	for _, s := range r.all() {
 		if own, ok := s.Session.(*nativeSession); ok {
@@ -327,9 +319,9 @@ func (r *Registry) all() []*session {
 	return all
 }
 
-// Close refuses new sessions and dials from now on and asks all agents to go
-// elsewhere, waits until the open streams have ended or ctx does, and then ends all
-// sessions. It returns when every Serve has.
+// Close refuses new sessions and dials, and asks all agents to use other gateways. It waits until
+// the open streams have ended or ctx does, and then ends all sessions. It returns when every Serve
+// has.
 func (r *Registry) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closed = true
@@ -337,7 +329,7 @@ func (r *Registry) Close(ctx context.Context) error {
 	all := r.all()
 	for _, s := range all {
 		s.Drain()
-		// Whoever sends dials here has to know: none is taken any more.
+		// Subscribers that route dials here must learn that it accepts none any more.
 		r.listeners.tell(s.member, r.Connected)
 	}
 	drain(ctx, all)

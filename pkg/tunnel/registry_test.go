@@ -25,7 +25,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/tunneltest"
 )
 
-// echo is a target that answers what it gets.
+// echo is a target that sends back what it gets.
 func echo(context.Context) (tunnel.Handler, error) {
 	return func(_ context.Context, stream net.Conn) error {
 		_, err := io.Copy(stream, stream)
@@ -47,7 +47,7 @@ func refuses(err error) tunnel.Target {
 	return func(context.Context) (tunnel.Handler, error) { return nil, err }
 }
 
-// hear dials a target and returns what it says.
+// hear dials a target and returns its word.
 func hear(t *testing.T, r *tunnel.Registry, member, target string) string {
 	t.Helper()
 	conn, err := r.DialMember(t.Context(), member, target)
@@ -62,7 +62,7 @@ func hear(t *testing.T, r *tunnel.Registry, member, target string) string {
 	return string(said)
 }
 
-func TestDialReachesTheTargetOfTheMember(t *testing.T) {
+func TestDialMember_ReachesTargetOfTheMember(t *testing.T) {
 	r := tunneltest.Connect(t, "one", map[string]tunnel.Target{"a": says("one a"), "b": says("one b")})
 	tunneltest.Join(t, r, "two", map[string]tunnel.Target{"a": says("two a")})
 	for _, want := range []string{"one a", "one b", "two a"} {
@@ -73,7 +73,7 @@ func TestDialReachesTheTargetOfTheMember(t *testing.T) {
 	}
 }
 
-func TestDialIsRefusedAtOnce(t *testing.T) {
+func TestDialMember_FailsAtOnce(t *testing.T) {
 	r := tunneltest.Connect(t, "one", map[string]tunnel.Target{
 		"broken": refuses(errors.New("connection refused\nby the target")),
 		"denied": refuses(&tunnel.RefusedError{Code: tunnel.Busy, Message: "later"}),
@@ -133,7 +133,7 @@ func TestDialIsRefusedAtOnce(t *testing.T) {
 	})
 }
 
-func TestConnectionOutlivesTheContextOfItsDial(t *testing.T) {
+func TestDialMember_ConnectionOutlivesContext(t *testing.T) {
 	r := tunneltest.Connect(t, "one", map[string]tunnel.Target{"echo": echo})
 	ctx, cancel := context.WithCancel(t.Context())
 	conn, err := r.DialMember(ctx, "one", "echo")
@@ -155,7 +155,7 @@ func TestConnectionOutlivesTheContextOfItsDial(t *testing.T) {
 	}
 }
 
-func TestNewestSessionIsPreferredAndTheOlderIsKept(t *testing.T) {
+func TestRegistry_PrefersNewestSessionAndKeepsOlder(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{MaxSessionsPerMember: 3})
 	tunneltest.Join(t, r, "one", map[string]tunnel.Target{"a": says("old")})
 	old := hear(t, r, "one", "a")
@@ -170,8 +170,8 @@ func TestNewestSessionIsPreferredAndTheOlderIsKept(t *testing.T) {
 	}
 }
 
-// serveAgent adds one more session of the member and waits for it. ended closes
-// when the registry has noticed its end.
+// serveAgent adds one more session of the member and waits for it. ended closes when the registry
+// has noticed its end.
 func serveAgent(t *testing.T, r *tunnel.Registry, member string, targets map[string]tunnel.Target) (leave func(), ended <-chan struct{}) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -197,7 +197,7 @@ func serveAgent(t *testing.T, r *tunnel.Registry, member string, targets map[str
 	}
 	go func() { _ = connector.Run(ctx) }()
 	<-up
-	// The agent is up; the registry is when it can reach what only this agent has.
+	// The agent is connected; the registry is ready once it can reach what only this agent has.
 	for {
 		conn, err := r.DialMember(t.Context(), member, "echo")
 		if err == nil {
@@ -210,7 +210,7 @@ func serveAgent(t *testing.T, r *tunnel.Registry, member string, targets map[str
 	return cancel, down
 }
 
-func TestSubscribersHearOfFirstAndLast(t *testing.T) {
+func TestSubscribe_ReportsFirstAndLastSession(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
 	var mu sync.Mutex
 	var heard []string
@@ -260,7 +260,7 @@ func TestSubscribersHearOfFirstAndLast(t *testing.T) {
 	}
 }
 
-func TestAnAgentThatOpensStreamsIsSentAway(t *testing.T) {
+func TestRegistry_DisconnectsAgentThatOpensStreams(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
 	gateway, agent := net.Pipe()
 	carrier := native.New(agent, native.Agent, native.Options{})
@@ -276,7 +276,7 @@ func TestAnAgentThatOpensStreamsIsSentAway(t *testing.T) {
 	}
 }
 
-func TestAHostileAgentsAnswerBreaksOneDialOnly(t *testing.T) {
+func TestDialMember_HostileAnswerFailsOnlyOneDial(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
 	gateway, agent := net.Pipe()
 	carrier := native.New(agent, native.Agent, native.Options{})
@@ -304,7 +304,7 @@ func TestAHostileAgentsAnswerBreaksOneDialOnly(t *testing.T) {
 	}
 }
 
-func TestDisconnectEndsTheMembersSessions(t *testing.T) {
+func TestDisconnect_EndsSessionsOfTheMember(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
 	leave, ended := serveAgent(t, r, "one", map[string]tunnel.Target{"echo": echo})
 	defer leave()
@@ -323,7 +323,7 @@ func TestDisconnectEndsTheMembersSessions(t *testing.T) {
 	}
 }
 
-func TestCloseLetsOpenConnectionsFinish(t *testing.T) {
+func TestClose_FinishesOpenConnections(t *testing.T) {
 	r := tunneltest.Connect(t, "one", map[string]tunnel.Target{"echo": echo})
 	conn, err := r.DialMember(t.Context(), "one", "echo")
 	if err != nil {
@@ -348,7 +348,7 @@ func TestCloseLetsOpenConnectionsFinish(t *testing.T) {
 	}
 }
 
-func TestHTTPOverATarget(t *testing.T) {
+func TestListener_ServesHTTP(t *testing.T) {
 	listener := tunnel.NewListener("agent")
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		_, _ = fmt.Fprintf(w, "%s %s", req.Method, req.URL.Path)
@@ -382,7 +382,7 @@ func TestHTTPOverATarget(t *testing.T) {
 	}
 }
 
-func TestNothingIsLeftAfterManyConnections(t *testing.T) {
+func TestRegistry_LeaksNothingAfterManyConnections(t *testing.T) {
 	before := runtime.NumGoroutine()
 	t.Run("traffic", func(t *testing.T) {
 		r := tunneltest.Connect(t, "one", map[string]tunnel.Target{"echo": echo})
@@ -408,7 +408,7 @@ func TestNothingIsLeftAfterManyConnections(t *testing.T) {
 	eventually(t, func() bool { return runtime.NumGoroutine() <= before })
 }
 
-func TestGoroutinesOfASessionCarryTheMembersName(t *testing.T) {
+func TestRegistry_LabelsGoroutinesWithMember(t *testing.T) {
 	tunneltest.Connect(t, "labelled-member", nil)
 	for _, side := range []string{"gateway", "agent"} {
 		label := fmt.Sprintf(`{"member":"labelled-member", "tunnel":%q}`, side)
@@ -421,7 +421,7 @@ func TestGoroutinesOfASessionCarryTheMembersName(t *testing.T) {
 	}
 }
 
-// eventually waits for what other goroutines are about to do.
+// eventually waits for other goroutines.
 func eventually(t *testing.T, done func() bool) {
 	t.Helper()
 	for range 2000 {
@@ -434,9 +434,9 @@ func eventually(t *testing.T, done func() bool) {
 	t.Fatalf("it never came true:\n%s", stacks[:runtime.Stack(stacks, true)])
 }
 
-// An agent that hears from a gateway lets the session go that the new one replaces: if
-// dials did not find the new one yet, the member would be away for a moment.
-func TestAnAgentIsToldOnceDialsFindItsSession(t *testing.T) {
+// An agent that receives a gateway's message closes the session that the new one replaces. If dials
+// did not find the new one by then, the member would be unreachable for a moment.
+func TestRegistry_SendsInfoOnceDialsFindTheSession(t *testing.T) {
 	var r *tunnel.Registry
 	found := make(chan bool, 1)
 	r = tunneltest.NewRegistry(t, tunnel.Options{Info: func() tunnel.Info {
@@ -449,8 +449,8 @@ func TestAnAgentIsToldOnceDialsFindItsSession(t *testing.T) {
 	}
 }
 
-// Two agents of a member may be of different versions, or one of them of another kind.
-func TestATargetThatOneAgentDoesNotKnowIsAskedOfTheOther(t *testing.T) {
+// Two agents of a member may be of different versions or kinds.
+func TestDialMember_TriesOtherAgentForUnknownTarget(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
 	tunneltest.Join(t, r, "one", map[string]tunnel.Target{"a": says("older")})
 	serveAgent(t, r, "one", map[string]tunnel.Target{"b": says("newer"), "echo": echo})

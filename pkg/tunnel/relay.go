@@ -18,7 +18,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/native"
 )
 
-// serveLink tells another gateway what this one holds, and dials for it.
+// serveLink announces this gateway's members to another gateway and dials for it.
 func (p *Peers) serveLink(ctx context.Context, raw net.Conn) {
 	conn := tls.Server(native.Batch(raw), p.tls)
 	shaking, cancel := context.WithTimeout(ctx, peerTimeout)
@@ -47,8 +47,8 @@ func (p *Peers) serveLink(ctx context.Context, raw net.Conn) {
 	}
 }
 
-// announce writes the name of this gateway, and then a line for each member that has
-// its first session here or loses its last.
+// announce writes the name of this gateway, and then a line for each member that gets its first
+// session here or loses its last.
 func (p *Peers) announce(ctx context.Context, carrier *native.Carrier) {
 	stream, err := carrier.Open(ctx, []byte(p.name+"\n"))
 	if err != nil {
@@ -69,8 +69,8 @@ func (p *Peers) announce(ctx context.Context, carrier *native.Carrier) {
 	}
 }
 
-// relay serves one dial of another gateway with a session of this one, and with
-// nothing else: what a third gateway holds is asked there.
+// relay serves one dial of another gateway with a session of this gateway only. Sessions of a third
+// gateway must be dialed there.
 func (p *Peers) relay(ctx context.Context, stream net.Conn) {
 	defer stream.Close()
 	_ = stream.SetDeadline(time.Now().Add(headerTime))
@@ -109,9 +109,9 @@ func (p *Peers) dialFor(ctx context.Context, h header) (net.Conn, error) {
 	return conn, err
 }
 
-// lines gathers what is to be announced. Only the latest word on a member counts.
+// lines collects announcements. Only the latest state of a member counts.
 type lines struct {
-	// some gets a value when there is something to take.
+	// some gets a value when there are lines.
 	some chan struct{}
 
 	// mu guards pending.

@@ -9,46 +9,46 @@ import (
 	"sync"
 )
 
-// errSameReplica is why an agent closes a session: it holds another one to the same
-// gateway, and a second to that is no help when the gateway ends.
+// errSameReplica is why an agent closes a session: it has another one to the same gateway, and a
+// second one would not help when that gateway stops.
 var errSameReplica = errors.New("another tunnel of this agent ends in the same gateway")
 
-// replicas is what an agent knows of the gateways, from what they tell, and in which
-// of them its sessions end.
+// replicas is what an agent knows about the gateways from their messages, and which of its sessions
+// ends in which of them.
 type replicas struct {
 	// slots is how many sessions the agent keeps, if there are as many gateways.
 	slots int
 
-	// mu guards the fields below it.
+	// mu guards the following fields.
 	mu    sync.Mutex
 	count int
-	// members is how many there are in the fleet, as one of them told last.
+	// members is the last reported number of members in the fleet.
 	members int
 	// taken are the gateways' names, by slot.
 	taken map[int]string
-	// unheard are slots with a session whose gateway has not told its name yet.
-	unheard map[int]bool
-	// changed is closed, and made anew, with every change.
+	// unnamed are slots with a session whose gateway has not sent its name yet.
+	unnamed map[int]bool
+	// changed is closed, and replaced, with every change.
 	changed chan struct{}
 }
 
 func newReplicas(slots int) *replicas {
-	return &replicas{slots: slots, taken: map[int]string{}, unheard: map[int]bool{}, changed: make(chan struct{})}
+	return &replicas{slots: slots, taken: map[int]string{}, unnamed: map[int]bool{}, changed: make(chan struct{})}
 }
 
-// arrive says that the slot has a new session.
+// arrive records that the slot has a new session.
 func (r *replicas) arrive(slot int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.unheard[slot] = true
+	r.unnamed[slot] = true
 }
 
-// claim says that the slot's session ends in the gateway that told info. An error says
-// that it should not.
+// claim records that the slot's session ends in the gateway that sent info. An error means that the
+// session should be closed.
 func (r *replicas) claim(slot int, info Info) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.unheard, slot)
+	delete(r.unnamed, slot)
 	r.members = info.Members
 	if info.Replica == "" {
 		return nil
@@ -62,10 +62,10 @@ func (r *replicas) claim(slot int, info Info) error {
 	return nil
 }
 
-// isFree says whether the slot could have a session to that gateway. One that it is not
-// in already may be another slot's which has not heard so yet: then it is not free. Who has a
-// session keeps it until all others have one, too: where one of them comes to is not known
-// before, and two in one gateway would leave the other without.
+// isFree is true if the slot may have a session to that gateway. A gateway is not free while
+// another slot's session may end in it, because its name has not arrived. A slot keeps its session
+// until all others have one: it is not known where another slot's next session will end, and two in
+// one gateway would leave the other gateway without.
 func (r *replicas) isFree(slot int, replica string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,7 +76,7 @@ func (r *replicas) isFree(slot int, replica string) bool {
 	if held && len(r.taken) < min(r.slots, r.count) {
 		return false
 	}
-	for other := range r.unheard {
+	for other := range r.unnamed {
 		if other != slot {
 			return false
 		}
@@ -93,27 +93,27 @@ func (r *replicas) heldByOther(slot int, replica string) bool {
 	return false
 }
 
-// held is true while a slot has a session.
+// held is true while any slot has a session.
 func (r *replicas) held() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.taken)+len(r.unheard) > 0
+	return len(r.taken)+len(r.unnamed) > 0
 }
 
-// fleet is how many members there are, 0 if nobody has told.
+// fleet is the number of members, 0 if unknown.
 func (r *replicas) fleet() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.members
 }
 
-// leave says that the slot has no session.
+// leave records that the slot has no session.
 func (r *replicas) leave(slot int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer r.tell()
 	delete(r.taken, slot)
-	delete(r.unheard, slot)
+	delete(r.unnamed, slot)
 }
 
 func (r *replicas) tell() {
@@ -121,8 +121,8 @@ func (r *replicas) tell() {
 	r.changed = make(chan struct{})
 }
 
-// await returns when there is a gateway for the slot: the first has always one, unless
-// another slot has taken the only one. It returns false if ctx ended before.
+// await returns when there is a gateway for the slot. The first slot always has one, unless another
+// slot has taken the only one. It returns false if ctx ended before.
 func (r *replicas) await(ctx context.Context, slot int) bool {
 	for {
 		r.mu.Lock()
@@ -140,7 +140,7 @@ func (r *replicas) await(ctx context.Context, slot int) bool {
 	}
 }
 
-// states makes one state of those of all slots.
+// states combines the states of all slots.
 type states struct {
 	report func(State)
 
@@ -149,8 +149,7 @@ type states struct {
 	bySlot map[int]State
 }
 
-// set reports the agent's state after that of one slot has changed: it is connected
-// if one of them is.
+// set reports the agent's state after a slot's state has changed: it is connected if any slot is.
 func (s *states) set(slot int, state State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

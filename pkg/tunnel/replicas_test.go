@@ -14,11 +14,11 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/tunneltest"
 )
 
-// gateways are those that a Service leads to, in turn, as long as they are up.
+// gateways are the backends of a Service, used in turn, while they are up.
 type gateways struct {
 	turn atomic.Int32
 
-	// mu guards the fields below it.
+	// mu guards the following fields.
 	mu  sync.Mutex
 	all []*upGateway
 }
@@ -58,7 +58,7 @@ func (g *gateways) dial(context.Context) (net.Conn, error) {
 	return nil, net.ErrClosed
 }
 
-// kill ends a gateway, of which the others hear; revive brings it back.
+// kill stops a gateway, and the others notice; revive restarts it.
 func (g *gateways) kill(i int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -82,7 +82,7 @@ func (g *gateways) revive(i int) {
 	}
 }
 
-func TestAnAgentHoldsTunnelsToTwoGateways(t *testing.T) {
+func TestConnector_KeepsTunnelsToTwoGateways(t *testing.T) {
 	g := newGateways(t, "gateway-1", "gateway-2", "gateway-3")
 	holds := func() (n int) {
 		for _, one := range g.all {
@@ -135,7 +135,7 @@ func TestAnAgentHoldsTunnelsToTwoGateways(t *testing.T) {
 	tunneltest.Eventually(t, "two hold it again", func() bool { return holds() == 2 })
 }
 
-func TestAnAgentHoldsOneTunnelToOneGateway(t *testing.T) {
+func TestConnector_KeepsOneTunnelToASingleGateway(t *testing.T) {
 	g := newGateways(t, "gateway-1")
 	connector := &tunnel.Connector{
 		Member: "one", Sessions: 2, Dial: g.dial, Targets: map[string]tunnel.Target{"echo": echo},
@@ -153,9 +153,9 @@ func TestAnAgentHoldsOneTunnelToOneGateway(t *testing.T) {
 	}
 }
 
-// Behind the port's one address there are two gateways, too, and it leads to the wrong
-// one for a while: the session through the hub stays meanwhile.
-func TestAnAgentLeavesNoGatewayToLookForItsPort(t *testing.T) {
+// Two gateways share the port's one address, and it leads to the wrong one for a while. The session
+// through the hub stays in the meantime.
+func TestConnector_KeepsHubSessionWhileSearchingPort(t *testing.T) {
 	g := newGateways(t, "gateway-1", "gateway-2")
 	var told atomic.Pointer[tunnel.PortInfo]
 	for i, one := range g.all {

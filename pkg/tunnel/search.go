@@ -13,31 +13,30 @@ import (
 )
 
 const (
-	// directTimeout bounds one attempt to reach the gateway's own port.
+	// directTimeout limits one attempt to reach the gateway's own port.
 	directTimeout = 10 * time.Second
-	// directRetry is the mean wait until the next, after one that failed: a firewall
-	// does not open often.
+	// directRetry is the mean delay after a failed attempt. It is long, because firewall rules
+	// change rarely.
 	directRetry = 5 * time.Minute
-	// directOthers is how often one that led to a gateway to which there is a session
-	// already is followed by another, at the waits for that.
+	// directOthers is how many attempts that end in a gateway with an existing session are retried
+	// with short delays.
 	directOthers = 10
-	// backPatience is for how long after a session was lost the port that it went to is waited for.
-	backPatience = 10 * time.Second
+	// portPatience is how long the agent retries the port of a lost session before it uses the hub.
+	portPatience = 10 * time.Second
 )
 
-// search looks for a way to the gateway's own port while a session through the hub
-// stands.
+// search looks for a session at the gateway's own port while the agent has one through the hub.
 type search struct {
 	*slot
-	// found gets at most one road.
-	found chan *road
+	// found gets at most one candidate.
+	found chan *candidate
 	port  chan PortInfo
 	stop  func()
 }
 
-// newSearch starts one, or one that finds nothing if there is nothing better.
+// newSearch starts a search, or returns one that finds nothing if there is nothing better.
 func (c *slot) newSearch(ctx context.Context, way Way) *search {
-	s := &search{slot: c, found: make(chan *road, 1), port: make(chan PortInfo, 1), stop: func() {}}
+	s := &search{slot: c, found: make(chan *candidate, 1), port: make(chan PortInfo, 1), stop: func() {}}
 	if c.Direct == nil || way != ViaHub {
 		return s
 	}
@@ -56,7 +55,7 @@ func (c *slot) newSearch(ctx context.Context, way Way) *search {
 	return s
 }
 
-// heard takes the port that the gateway tells of.
+// heard receives the port that the gateway announces.
 func (s *search) heard(port PortInfo) {
 	select {
 	case <-s.port:
@@ -65,7 +64,7 @@ func (s *search) heard(port PortInfo) {
 	s.port <- port
 }
 
-// run tries the latest port that was heard of until it works.
+// run tries the latest announced port until it works.
 func (s *search) run(ctx context.Context) {
 	log := klog.FromContext(ctx).WithValues("member", s.Member)
 	var port PortInfo
@@ -95,9 +94,9 @@ func (s *search) run(ctx context.Context) {
 	}
 }
 
-// dialPort starts a session at the port, and looks which gateway it ends in: behind one
-// address there may be several.
-func (s *slot) dialPort(ctx context.Context, port PortInfo) (*road, error) {
+// dialPort starts a session at the port, and checks in which gateway it ends, because several may
+// share one address.
+func (s *slot) dialPort(ctx context.Context, port PortInfo) (*candidate, error) {
 	ctx, cancel := context.WithTimeout(ctx, directTimeout)
 	defer cancel()
 	conn, err := s.Direct(ctx, port)
@@ -115,7 +114,7 @@ func (s *slot) dialPort(ctx context.Context, port PortInfo) (*road, error) {
 			_ = carrier.Close()
 			return nil, errSameReplica
 		}
-		return &road{carrier: carrier, way: ViaPort, told: told}, nil
+		return &candidate{carrier: carrier, way: ViaPort, told: told}, nil
 	case <-carrier.Done():
 		return nil, carrier.Err()
 	case <-ctx.Done():

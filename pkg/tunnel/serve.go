@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// headerTime is how long a new stream may take to say what it wants.
+	// headerTime limits the wait for the header of a new stream.
 	headerTime = 10 * time.Second
-	// openTime bounds the reaching of a target, whatever the gateway would wait.
+	// openTime limits the time to reach a target, whatever the gateway would wait.
 	openTime = 30 * time.Second
-	// refusalTime is how long a refused stream stays for the gateway to read why.
+	// refusalTime is how long a refused stream stays open for the gateway to read the reason.
 	refusalTime = 5 * time.Second
 )
 
@@ -31,14 +31,13 @@ type server struct {
 	open    atomic.Int64
 }
 
-// serveStreams serves the session until it ends, and returns when every stream
-// has, with the reason.
+// serveStreams serves the session until it and all its streams have ended, and returns the reason.
 func serveStreams(ctx context.Context, carrier Carrier, targets map[string]Target, maxStreams int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &server{targets: targets, max: int64(maxStreams)}
 	var streams sync.WaitGroup
 	defer streams.Wait()
-	// The streams' reads end with the carrier, what they wait for beside with ctx.
+	// Reads of streams end with the carrier, everything else they wait for with ctx.
 	defer carrier.Close()
 	defer cancel()
 	for {
@@ -50,13 +49,13 @@ func serveStreams(ctx context.Context, carrier Carrier, targets map[string]Targe
 	}
 }
 
-// serve takes one stream from its header to its end.
+// serve serves one stream from its header to its end.
 func (s *server) serve(ctx context.Context, stream net.Conn) {
 	defer stream.Close()
 	defer s.open.Add(-1)
 	n := s.open.Add(1)
 	if n > 2*s.max {
-		// Not even an answer: whoever floods does not read it.
+		// No answer either: a flooding peer does not read it.
 		abandon(stream)
 		return
 	}
@@ -66,7 +65,7 @@ func (s *server) serve(ctx context.Context, stream net.Conn) {
 		return
 	}
 	if _, err := stream.Write(encodeAnswer(codeOK, "")); err != nil {
-		// The target is open already: its handler closes it, on a dead stream.
+		// The target is already open: its handler closes it, on a dead stream.
 		abandon(stream)
 	}
 	if err := handle(ctx, stream); err != nil {
@@ -75,7 +74,7 @@ func (s *server) serve(ctx context.Context, stream net.Conn) {
 	}
 }
 
-// accept reads what the stream wants and reaches for it.
+// accept reads the stream's header and connects its target.
 func (s *server) accept(ctx context.Context, stream net.Conn, busy bool) (header, Handler, error) {
 	_ = stream.SetDeadline(time.Now().Add(headerTime))
 	h, err := readHeader(stream)
@@ -109,8 +108,8 @@ func (s *server) reach(ctx context.Context, h header) (Handler, error) {
 	return handle, err
 }
 
-// refuse answers why not, and stays until the gateway has left: a stream that is
-// closed while data still arrives is reset, and the answer could be lost with it.
+// refuse answers with the reason, and waits until the gateway has closed. A stream that is closed
+// while data still arrives is reset, and the answer could be lost with it.
 func refuse(stream net.Conn, err error) {
 	_ = stream.SetDeadline(time.Now().Add(refusalTime))
 	if _, err := stream.Write(refusalAnswer(err)); err != nil {

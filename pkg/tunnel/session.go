@@ -15,22 +15,21 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/native"
 )
 
-// Session is one tunnel of a member as a [Registry] uses it, whatever protocol is
-// spoken in it. Package native's is used by [Registry.Serve]; others come in through
-// [Registry.ServeSession]. All methods may be called from any goroutine.
+// Session is one tunnel of a member as a [Registry] uses it, whatever its protocol.
+// [Registry.Serve] uses package native; others are added with [Registry.ServeSession]. All methods
+// may be called from any goroutine.
 type Session interface {
-	// Dial opens a connection to a target of the member: a name, or host:port where
-	// the member allows that. It returns when the member has connected it, or with
-	// the cause of ctx, a [RefusedError], or an error that wraps [ErrSessionClosed]
-	// or [ErrDraining], after which another session is tried. The connection outlives
-	// ctx; it also has CloseWrite() error, and Reset() error where the protocol can
-	// tell a reset from an end.
+	// Dial opens a connection to a target of the member: a name, or host:port where the member
+	// allows that. It returns when the member has connected it. Otherwise it returns the cause of
+	// ctx, a [RefusedError], or an error that wraps [ErrSessionClosed] or [ErrDraining], after
+	// which another session is tried. The connection outlives ctx. It also has CloseWrite() error,
+	// and Reset() error where the protocol can distinguish a reset from an end.
 	Dial(ctx context.Context, target string) (net.Conn, error)
-	// Drain asks the agent to connect anew, here or elsewhere, and to close this
-	// session once its streams have ended. It does not wait.
+	// Drain asks the agent to reconnect, here or elsewhere, and to close this session once its
+	// streams have ended. It does not wait.
 	Drain()
-	// Draining is closed when the agent wants no more streams in this session; nil if
-	// the protocol cannot say so.
+	// Draining is closed when the agent wants no more streams in this session; nil if the protocol
+	// cannot signal that.
 	Draining() <-chan struct{}
 	// Done is closed when the session has ended, Err says why from then on.
 	Done() <-chan struct{}
@@ -39,12 +38,12 @@ type Session interface {
 	Close() error
 }
 
-// nativeSession speaks SPEC.md's stream header on a carrier.
+// nativeSession implements SPEC.md's stream header on a carrier.
 type nativeSession struct{ Carrier }
 
 var _ Session = (*nativeSession)(nil)
 
-// guard ends a session whose agent opens a stream: it is not of this protocol.
+// guard ends a session whose agent opens a stream, because the protocol does not allow that.
 func (s *nativeSession) guard(ctx context.Context) error {
 	stream, err := s.Accept(ctx)
 	if err != nil {
@@ -78,8 +77,8 @@ func (s *nativeSession) dialHeader(ctx context.Context, h header) (net.Conn, err
 	return stream, nil
 }
 
-// dialEagerly opens a stream and lets the caller write at once: the agent's answer
-// is looked for by the first Read.
+// dialEagerly opens a stream and lets the caller write at once. The first Read looks for the
+// agent's answer.
 func (s *nativeSession) dialEagerly(ctx context.Context, target string) (net.Conn, error) {
 	stream, err := s.open(ctx, headerFor(ctx, target))
 	if err != nil {
@@ -106,19 +105,18 @@ func headerFor(ctx context.Context, target string) header {
 	return h
 }
 
-// session is a Session with what the registry keeps about it.
+// session is a Session with the registry's data about it.
 type session struct {
 	Session
 	member string
 	max    int64
 	meter  *meter
 	open   atomic.Int64
-	// retired is set when the agent wants no more streams. The registry's lock guards
-	// it.
+	// retired is set when the agent wants no more streams. The registry's lock guards it.
 	retired bool
 }
 
-// dial counts and bounds the session's streams.
+// dial counts and limits the session's streams.
 func (s *session) dial(ctx context.Context, target string, eager bool) (net.Conn, error) {
 	if !s.take() {
 		return nil, &RefusedError{Code: Busy, Message: fmt.Sprintf("all %d streams of the session are in use", s.max)}
@@ -149,8 +147,7 @@ func (s *session) release() {
 	s.meter.streams.Dec()
 }
 
-// memberConn is a stream as dials give it out: counted, and with the member's name
-// for an address.
+// memberConn is a stream as dials return it: counted, and with the member's name as its address.
 type memberConn struct {
 	net.Conn
 	session *session
@@ -175,7 +172,7 @@ func (c *memberConn) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite ends the direction towards the member; reading goes on.
+// CloseWrite ends the direction to the member; reading continues.
 func (c *memberConn) CloseWrite() error { return closeWrite(c.Conn) }
 
 // Reset abandons the stream: the target on the member sees a reset, not an end.

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// Answers asks the member's agent for a sign of life in each of its sessions here, and reports
-// false if it gave none in any within 1.5 s, or four round trips where those are longer. Until
-// it gives one, dials pass over these sessions: whoever goes on to use a connection of before
-// waits. What is under way in them goes on with the agent, if that is before the session is
-// found to be broken. Of members without a session here, of sessions of protocols that cannot
-// ask, and of one that has so much to carry that nobody can tell, nothing bad is thought.
+// Answers probes the member's agent in each of its sessions here. It is false if none responded
+// within 1.5 s, or within four round trips if those take longer. Until a session responds, dials
+// skip it; a caller that keeps using an older connection waits. Streams in the session continue if
+// the agent recovers before the session is found to be broken. The result is true for members
+// without a session here, for sessions of protocols without probes, and for a session with so much
+// queued data that the result would not be reliable.
 func (r *Registry) Answers(ctx context.Context, member string) bool {
 	var asking sync.WaitGroup
 	var silent atomic.Int64
@@ -37,12 +37,12 @@ func (r *Registry) Answers(ctx context.Context, member string) bool {
 	if asked == 0 || int(silent.Load()) < asked {
 		return true
 	}
-	// Connections of before are not used for further requests.
+	// Older connections must not take further requests.
 	r.departures.note(member, time.Now())
 	return false
 }
 
-// silent says that the session's agent was asked for a sign of life, and gave none since.
+// silent is true if the session's agent did not respond to a probe and has sent nothing since.
 func (s *session) silent() bool {
 	own, ok := s.Session.(*nativeSession)
 	return ok && own.Silent()

@@ -11,7 +11,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/tunneltest"
 )
 
-func TestAMemberWhoseAgentStandsStillIsRefusedAtOnceUntilItGoesOn(t *testing.T) {
+func TestAnswers_UnresponsiveAgentIsRefusedUntilItRecovers(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
 	link := joinOver(t, r, map[string]tunnel.Target{"a": says("here"), "echo": echo})
 	before, err := r.DialMember(t.Context(), "one", "echo")
@@ -47,7 +47,7 @@ func TestAMemberWhoseAgentStandsStillIsRefusedAtOnceUntilItGoesOn(t *testing.T) 
 	}
 }
 
-func TestADialPassesOverAnAgentThatStandsStill(t *testing.T) {
+func TestAnswers_DialSkipsUnresponsiveAgent(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
 	tunneltest.Join(t, r, "one", map[string]tunnel.Target{"a": says("well")})
 	link := joinOver(t, r, map[string]tunnel.Target{"a": says("still"), "echo": echo})
@@ -63,7 +63,7 @@ func TestADialPassesOverAnAgentThatStandsStill(t *testing.T) {
 	}
 }
 
-func TestOfAMemberWithoutASessionNothingBadIsThought(t *testing.T) {
+func TestAnswers_TrueForMemberWithoutSession(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
 	if !r.Answers(t.Context(), "nobody") || !r.Departed("nobody").IsZero() {
 		t.Error("it is doubted")

@@ -17,24 +17,24 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// slot keeps one of an agent's sessions up.
+// slot keeps one of an agent's sessions.
 type slot struct {
 	*Connector
 	index    int
 	replicas *replicas
 	states   *states
 
-	// back is the port that the last session went to, nil if that was through the hub, or the port
-	// cannot be reached. lost is when that session ended, zero while it lasts.
+	// back is the port of the last session, nil if that was through the hub, or if the port cannot
+	// be reached. lost is when that session ended, zero while it lasts.
 	back *PortInfo
 	lost time.Time
 
 	held held
-	// sessions counts those that are served: the one in use and those before it.
+	// sessions counts the sessions that are served: the one in use and earlier ones.
 	sessions sync.WaitGroup
 }
 
-// run keeps the session up until ctx ends, and lets its streams finish then.
+// run keeps the session until ctx ends, and then lets its streams finish.
 func (s *slot) run(ctx context.Context) {
 	// Streams outlive ctx for the time of the drain.
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -57,7 +57,7 @@ func (s *slot) drain(ctx context.Context) {
 
 func (s *slot) loop(ctx, serving context.Context) {
 	failures, met := 0, 0
-	var next *road
+	var next *candidate
 	for ctx.Err() == nil {
 		if next == nil && !s.replicas.await(ctx, s.index) {
 			return
@@ -66,7 +66,7 @@ func (s *slot) loop(ctx, serving context.Context) {
 		var err error
 		next, err = s.connect(ctx, serving, next)
 		if next != nil {
-			continue // the session moves, at once; no other slot goes to its gateway meanwhile
+			continue // the session moves at once; no other slot uses its gateway in the meantime
 		}
 		s.replicas.leave(s.index)
 		if ctx.Err() != nil {
@@ -77,7 +77,8 @@ func (s *slot) loop(ctx, serving context.Context) {
 		}
 		var wait time.Duration
 		if errors.Is(err, errSameReplica) {
-			// Chance has led to the wrong one: nothing is broken that would need time.
+			// The load balancer chose a gateway with an existing session. Nothing is broken, so the
+			// wait can stay short.
 			met++
 			wait = reconnectDelay(min(met, sameReplicaWaits), reconnectFirst, s.Random())
 		} else {
@@ -95,7 +96,7 @@ func (s *slot) report(ctx context.Context, err error, wait time.Duration) {
 		log.V(2).Info("The gateway asks for a new tunnel", "connectAfter", wait.Round(time.Millisecond))
 		return
 	}
-	// One that a gateway asks to replace goes on until another has taken its place.
+	// A session that a gateway asks to replace continues until its replacement is established.
 	serves := s.held.serves()
 	switch {
 	case errors.Is(err, errSameReplica):
@@ -119,22 +120,22 @@ func (s *slot) sleep(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// errAskedToMove is why connect returns while its session goes on.
+// errAskedToMove is why connect returns while its session continues.
 var errAskedToMove = errors.New("the gateway asks the agent to connect anew")
 
-// road is a session that a gateway has started, and how it was reached.
-type road struct {
+// candidate is a session that a gateway has started, and how it was reached.
+type candidate struct {
 	carrier Carrier
 	way     Way
-	// told is what the gateway told before the session was taken into use; nil if
-	// nobody has listened yet.
+	// told is the message that the gateway sent before the session was taken into use; nil if it
+	// was not read yet.
 	told []byte
 }
 
-// connect makes one session, on a road if there is one already, and serves it until
-// it ends or another should take its place: on the road that it returns, or on one to
-// be dialed.
-func (s *slot) connect(ctx, serving context.Context, on *road) (next *road, err error) {
+// connect dials one session, unless there is a candidate already, and serves it until it ends or
+// another should replace it. It returns the candidate to continue with, or nil if one has to be
+// dialed.
+func (s *slot) connect(ctx, serving context.Context, on *candidate) (next *candidate, err error) {
 	if on == nil {
 		if on, err = s.dial(ctx); err != nil {
 			return nil, err
@@ -154,7 +155,7 @@ func (s *slot) connect(ctx, serving context.Context, on *road) (next *road, err 
 	told := carrier.Told()
 	if on.told != nil {
 		if err := s.heard(on, on.told, search); err != nil {
-			return nil, s.turnAway(carrier, err)
+			return nil, s.discard(carrier, err)
 		}
 	}
 	for {
@@ -165,7 +166,7 @@ func (s *slot) connect(ctx, serving context.Context, on *road) (next *road, err 
 			return nil, errAskedToMove
 		case message := <-told:
 			if err := s.heard(on, message, search); err != nil {
-				return nil, s.turnAway(carrier, err)
+				return nil, s.discard(carrier, err)
 			}
 		case better := <-search.found:
 			return better, nil
@@ -176,15 +177,15 @@ func (s *slot) connect(ctx, serving context.Context, on *road) (next *road, err 
 	}
 }
 
-// turnAway lets a session end that is of no use, and returns why it is not.
-func (s *slot) turnAway(carrier Carrier, reason error) error {
+// discard drains a session that is of no use, and returns the reason.
+func (s *slot) discard(carrier Carrier, reason error) error {
 	carrier.Drain()
 	s.held.retire()
 	return reason
 }
 
-// heard takes what the gateway tells. An error says that the session is of no use.
-func (s *slot) heard(on *road, message []byte, search *search) error {
+// heard handles the gateway's message. An error means that the session is of no use.
+func (s *slot) heard(on *candidate, message []byte, search *search) error {
 	info, err := ParseInfo(message)
 	if err != nil {
 		//lint:ignore nilerr It is of a later version.
@@ -203,24 +204,25 @@ func (s *slot) heard(on *road, message []byte, search *search) error {
 	return nil
 }
 
-// dialBack goes where the session was that was lost: a thousand agents whose gateway starts again
-// then ask nothing of the hub but a token each. Where nobody answers, and there is a session to no
-// gateway, there is none, to which the hub could not lead either, and a hub that is too busy to make
-// a token is for a tunnel, too: that is waited for. When it lasts, or anything else fails, it is
-// through the hub: there is no road then, and no error.
-func (s *slot) dialBack(ctx context.Context) (*road, error) {
+// dialBack connects to the port of the lost session. When a gateway restarts, a thousand agents
+// then ask the hub only for a token each, and not for a tunnel. It returns a retryable error while
+// a retry there makes sense: nobody answers and the agent has no session to any gateway, so the hub
+// could not reach one either; or the hub is too busy to issue a token, and would be too busy for a
+// tunnel. When that takes too long, or after any other failure, it returns no candidate and no
+// error, and the agent connects through the hub.
+func (s *slot) dialBack(ctx context.Context) (*candidate, error) {
 	if s.back == nil {
 		return nil, nil
 	}
 	if s.lost.IsZero() {
 		s.lost = s.Clock.Now()
 	}
-	road, err := s.dialPort(ctx, *s.back)
+	candidate, err := s.dialPort(ctx, *s.back)
 	if err == nil || ctx.Err() != nil {
-		return road, err
+		return candidate, err
 	}
-	if errors.Is(err, errSameReplica) || errors.Is(err, errNoToken) || isAway(err) && !s.replicas.held() {
-		if s.Clock.Since(s.lost) < backPatience {
+	if errors.Is(err, errSameReplica) || errors.Is(err, errNoToken) || isUnreachable(err) && !s.replicas.held() {
+		if s.Clock.Since(s.lost) < portPatience {
 			return nil, fmt.Errorf("connecting the tunnel where it was: %w", err)
 		}
 		return nil, nil
@@ -230,9 +232,9 @@ func (s *slot) dialBack(ctx context.Context) (*road, error) {
 	return nil, nil
 }
 
-// isAway is true for what an attempt ends with while there is no gateway behind an address, with or
-// without something before it that takes connections for it.
-func isAway(err error) bool {
+// isUnreachable is true for errors of an attempt if no gateway serves the address, including errors
+// of a load balancer that accepts connections for it.
+func isUnreachable(err error) bool {
 	var answer *HubError
 	if errors.As(err, &answer) {
 		return answer.StatusCode == http.StatusServiceUnavailable
@@ -242,7 +244,7 @@ func isAway(err error) bool {
 	})
 }
 
-func (s *slot) dial(ctx context.Context) (*road, error) {
+func (s *slot) dial(ctx context.Context) (*candidate, error) {
 	if back, err := s.dialBack(ctx); back != nil || err != nil {
 		return back, err
 	}
@@ -257,5 +259,5 @@ func (s *slot) dial(ctx context.Context) (*road, error) {
 		return nil, err
 	}
 	s.back = nil
-	return &road{carrier: carrier, way: ViaHub}, nil
+	return &candidate{carrier: carrier, way: ViaHub}, nil
 }

@@ -5,15 +5,14 @@ package tunnel
 
 import "sync"
 
-// listeners tells subscribers which members are connected. It tells levels: what
-// the registry says at the time of the call, never an old change after a newer one.
+// listeners tells subscribers which members are connected. It reports levels: the registry's state
+// at the time of the call, so an old change never follows a newer one.
 type listeners struct {
-	// mu guards the fields below it and is held during calls, which keeps them in
-	// order.
+	// mu guards the following fields and is held during calls, which keeps them in order.
 	mu   sync.Mutex
 	next int
 	subs map[int]func(member string, connected bool)
-	// told holds the members of which the last word was "connected".
+	// told holds the members that were last reported as connected.
 	told map[string]bool
 }
 
@@ -36,7 +35,7 @@ func (l *listeners) add(changed func(member string, connected bool)) func() {
 	}
 }
 
-// tell passes the member's state on if it is news.
+// tell reports the member's state if it has changed.
 func (l *listeners) tell(member string, connected func(member string) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

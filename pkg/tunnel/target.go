@@ -20,18 +20,18 @@ const (
 // MaxTargetLength is the length of the longest target in bytes, that of a DNS name.
 const MaxTargetLength = 253
 
-// Target prepares a connection to what stands behind one name, for one stream.
-// When it returns an error the stream is refused: with the code and message of a
-// [RefusedError], or else as [Unreachable] with the error's text, which the
-// gateway's callers can read. ctx ends when the gateway stops waiting.
+// Target prepares a connection to a named target for one stream. When it returns an error the
+// stream is refused: with the code and message of a [RefusedError], or otherwise as [Unreachable]
+// with the error's text, which the gateway's callers can read. ctx ends when the gateway stops
+// waiting.
 type Target func(ctx context.Context) (Handler, error)
 
-// Handler serves one accepted stream and returns when it is done with it; the
-// stream is closed then. It must return when ctx ends.
+// Handler serves one accepted stream; the stream is closed when it returns. It must return when ctx
+// ends.
 type Handler func(ctx context.Context, stream net.Conn) error
 
-// validTarget accepts what a stream's header may carry: 1 to MaxTargetLength
-// visible ASCII characters.
+// validTarget accepts what a stream's header may carry: 1 to MaxTargetLength visible ASCII
+// characters.
 func validTarget(name string) error {
 	if name == "" || len(name) > MaxTargetLength {
 		return fmt.Errorf("a target has 1 to %d characters, this one has %d", MaxTargetLength, len(name))

@@ -36,7 +36,7 @@ func TestTransport(t *testing.T) {
 	}
 }
 
-// connectUpgraded lets an agent in as the hub's API server does.
+// connectUpgraded accepts an agent as the hub's API server does.
 func connectUpgraded(t testing.TB, targets []string) (*tunnel.Registry, *tunneltest.Link) {
 	t.Helper()
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
@@ -69,7 +69,7 @@ func joinAgent(t testing.TB, r *tunnel.Registry, dial func(context.Context) (net
 	joinServing(t, r, dial, addressed(targets))
 }
 
-// addressed are targets that are called by their addresses.
+// addressed are targets whose names are their addresses.
 func addressed(targets []string) map[string]tunnel.Target {
 	table := map[string]tunnel.Target{}
 	for _, address := range targets {
@@ -78,7 +78,7 @@ func addressed(targets []string) map[string]tunnel.Target {
 	return table
 }
 
-// joinOver has an agent of member "one" join through a link that can be cut, and waits until the
+// joinOver connects an agent of member "one" through a link that can be cut, and waits until the
 // member is connected.
 func joinOver(t testing.TB, r *tunnel.Registry, targets map[string]tunnel.Target) *tunneltest.Link {
 	t.Helper()

@@ -20,18 +20,18 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// UpgradeProtocol is the token of the Upgrade header with which an agent asks for a
-// session. Its number changes when the protocol does so incompatibly.
+// UpgradeProtocol is the token in the Upgrade header with which an agent requests a session. Its
+// number changes with incompatible changes of the protocol.
 const UpgradeProtocol = "fleetgate-tunnel/1"
 
-// upgradeWriteTime bounds the writing of the 101 response.
+// upgradeWriteTime limits the writing of the 101 response.
 const upgradeWriteTime = 10 * time.Second
 
-// UpgradeHandler takes the member's sessions as upgraded HTTP/1.1 requests, as
-// SPEC.md has it. The handler returns when the session has ended. It refuses with a
-// Kubernetes Status in JSON, and answers for nothing but the protocol: whoever
-// mounts it has authenticated the agent and made sure that it is the member's, and
-// treats the request as long-running, since the end of its context ends the session.
+// UpgradeHandler accepts the member's sessions as upgraded HTTP/1.1 requests, as SPEC.md specifies.
+// It returns when the session has ended. It refuses with a Kubernetes Status in JSON. It is
+// responsible only for the protocol: the caller has authenticated the agent, verified that it is
+// the member's, and treats the request as long-running, since the end of its context ends the
+// session.
 func (r *Registry) UpgradeHandler(member string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if conn := r.upgrade(w, req, member); conn != nil {
@@ -40,7 +40,7 @@ func (r *Registry) UpgradeHandler(member string) http.Handler {
 	})
 }
 
-// upgrade takes the request's connection over. It returns nil when it has refused.
+// upgrade takes over the request's connection. It returns nil if it has refused.
 func (r *Registry) upgrade(w http.ResponseWriter, req *http.Request, member string) net.Conn {
 	if refusal := r.refuseUpgrade(member, req); refusal != nil {
 		writeStatus(w, refusal)
@@ -61,7 +61,7 @@ func (r *Registry) serveUpgraded(ctx context.Context, member string, conn net.Co
 	}
 }
 
-// refuseUpgrade says what is wrong with the request, nil when nothing is.
+// refuseUpgrade returns why the request is refused, or nil.
 func (r *Registry) refuseUpgrade(member string, req *http.Request) *metav1.Status {
 	switch {
 	case req.ProtoMajor != 1 || req.ProtoMinor != 1:
@@ -83,25 +83,25 @@ func (r *Registry) refuseUpgrade(member string, req *http.Request) *metav1.Statu
 	return refusalOf(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
 }
 
-// hijack answers 101 and takes the connection over.
+// hijack answers 101 and takes over the connection.
 func hijack(w http.ResponseWriter) (net.Conn, error) {
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return nil, fmt.Errorf("taking over the connection: %w", err)
 	}
 	const response = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + UpgradeProtocol + "\r\n\r\n"
-	// The server's own deadlines are those of a request; the session has its own.
+	// The server's deadlines are for a request; the session has its own.
 	_ = conn.SetDeadline(time.Now().Add(upgradeWriteTime))
 	_, err = io.WriteString(conn, response)
 	_ = conn.SetDeadline(time.Time{})
 	if err != nil {
-		// Nobody is left to be told: the session that starts on it ends at once.
+		// The client has disconnected: the session that starts on it ends at once.
 		_ = conn.Close()
 	}
 	return readAhead(conn, buffered.Reader), nil
 }
 
-// readAhead gives a connection back the bytes that a buffered reader has taken.
+// readAhead returns the connection with the bytes that a buffered reader has already read.
 func readAhead(conn net.Conn, buffered *bufio.Reader) net.Conn {
 	n := buffered.Buffered()
 	if n == 0 {
@@ -111,7 +111,7 @@ func readAhead(conn net.Conn, buffered *bufio.Reader) net.Conn {
 	return &aheadConn{Conn: conn, taken: slices.Clone(taken)}
 }
 
-// aheadConn reads what was taken before it reads the connection.
+// aheadConn reads the buffered bytes before it reads the connection.
 type aheadConn struct {
 	net.Conn
 	taken []byte
@@ -126,8 +126,7 @@ func (c *aheadConn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// hasToken looks for a token in a header that is a list; HTTP compares tokens
-// without case.
+// hasToken looks for a token in a header that is a list. HTTP compares tokens without case.
 func hasToken(h http.Header, name, token string) bool {
 	for _, line := range h.Values(name) {
 		for part := range strings.SplitSeq(line, ",") {
@@ -162,6 +161,6 @@ func writeStatus(w http.ResponseWriter, status *metav1.Status) {
 		h.Set("Retry-After", "1")
 	}
 	w.WriteHeader(int(status.Code))
-	// A client that has gone does not miss the rest.
+	// A client that has disconnected does not need the rest.
 	_ = json.NewEncoder(w).Encode(status)
 }

@@ -43,7 +43,7 @@ func startHub(t *testing.T, handler http.Handler) (*httptest.Server, *tunnel.Hub
 	}
 }
 
-// runAgent keeps a session up until the test ends.
+// runAgent keeps a session until the test ends.
 func runAgent(t *testing.T, dial func(context.Context) (net.Conn, error), targets map[string]tunnel.Target) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -58,7 +58,7 @@ func runAgent(t *testing.T, dial func(context.Context) (net.Conn, error), target
 	})
 }
 
-func TestTunnelThroughAnUpgradedRequest(t *testing.T) {
+func TestUpgrade_CarriesTunnel(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
 	gateway := http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.URL.Path != tunnelPath || req.Header.Get("Authorization") != "Bearer secret-token" {
@@ -68,7 +68,7 @@ func TestTunnelThroughAnUpgradedRequest(t *testing.T) {
 	})
 	server, direct := startHub(t, gateway)
 
-	// As the hub's API server does, an HTTP proxy stands between.
+	// An HTTP proxy is in between, as the hub's API server is.
 	backend, err := url.Parse(server.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func TestTunnelThroughAnUpgradedRequest(t *testing.T) {
 	}
 }
 
-func TestUpgradeIsRefused(t *testing.T) {
+func TestUpgrade_RefusesInvalidRequests(t *testing.T) {
 	open := tunneltest.NewRegistry(t, tunnel.Options{})
 	full := tunneltest.NewRegistry(t, tunnel.Options{MaxSessionsPerMember: 1})
 	tunneltest.Join(t, full, "one", nil)
@@ -165,7 +165,7 @@ func TestUpgradeIsRefused(t *testing.T) {
 	})
 }
 
-func TestHubErrorSaysWhatTheHubSaid(t *testing.T) {
+func TestHubError_QuotesTheHub(t *testing.T) {
 	status := func(message string) string {
 		return fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":%q}`, message)
 	}
@@ -210,7 +210,7 @@ func TestHubErrorSaysWhatTheHubSaid(t *testing.T) {
 	}
 }
 
-// startRaw answers each connection with bytes and then holds it.
+// startRaw answers each connection with bytes and then keeps it open.
 func startRaw(t *testing.T, answer string) *tunnel.HubDialer {
 	t.Helper()
 	server, hub := startHub(t, nil)
@@ -237,7 +237,7 @@ func startRaw(t *testing.T, answer string) *tunnel.HubDialer {
 	return hub
 }
 
-func TestHostileHubAnswers(t *testing.T) {
+func TestHubDialer_SurvivesHostileResponses(t *testing.T) {
 	for name, answer := range map[string]string{
 		"no HTTP":          "SSH-2.0-x\r\n\r\n",
 		"an endless line":  strings.Repeat("a", 1<<18),
@@ -274,7 +274,7 @@ func TestHostileHubAnswers(t *testing.T) {
 	})
 }
 
-func TestHubDialerRefusesToGiveTheTokenAway(t *testing.T) {
+func TestHubDialer_DoesNotSendTokenToUnverifiedHub(t *testing.T) {
 	asked := false
 	_, hub := startHub(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
 	good := *hub
@@ -302,7 +302,7 @@ func TestHubDialerRefusesToGiveTheTokenAway(t *testing.T) {
 	}
 }
 
-func TestUpgradedConnectionsLeaveNothingBehind(t *testing.T) {
+func TestUpgrade_LeaksNothing(t *testing.T) {
 	before := runtime.NumGoroutine()
 	t.Run("sessions", func(t *testing.T) {
 		r := tunneltest.NewRegistry(t, tunnel.Options{})

@@ -122,7 +122,7 @@ func TestCursors_DoNotResumeInTheMiddleOfAList(t *testing.T) {
 		t.Errorf("who has told a part of its list is watched from %s", got)
 	}
 	if _, err := decodeVersions(of.version(), members); !apierrors.IsResourceExpired(err) {
-		t.Errorf("a bookmark in the midList of a list: %v", err)
+		t.Errorf("a bookmark in the middle of a list: %v", err)
 	}
 	last := of.step("b", "")
 	refused(last)

@@ -1,8 +1,8 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memberconfig changes somebody's kubeconfig of the hub so that it leads to a
-// member, or to many at once. Who they are and how they prove it stays as it is.
+// Package memberconfig changes a kubeconfig for the hub into one for a member, or for many at once.
+// The user and its credentials do not change.
 package memberconfig
 
 import (
@@ -22,15 +22,15 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver/fleetview"
 )
 
-// Target is what a kubeconfig leads to: a member, or a view of many.
+// Target is the server of a kubeconfig: a member, or a view of many.
 type Target struct {
 	// Name is the member's, or the view's.
 	Name string
-	// Fleet says that it is a view.
+	// Fleet is true for a view.
 	Fleet bool
 }
 
-// Member is the target of a member's name. The error says why it cannot be one.
+// Member is the target for a member's name. The error says why the name is invalid.
 func Member(name string) (Target, error) {
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
 		return Target{}, fmt.Errorf("%q is not the name of a member: %s", name, strings.Join(problems, ", "))
@@ -38,8 +38,8 @@ func Member(name string) (Target, error) {
 	return Target{Name: name}, nil
 }
 
-// View is the target of a view's name: that of a FleetView, or a selector as
-// docs/fleet-view.md has them. Empty means all members.
+// View is the target for a view's name: that of a FleetView, or a selector as in
+// docs/fleet-view.md. If unset, it is all members.
 func View(name string) (Target, error) {
 	if name == "" {
 		return Target{Name: viewv1alpha1.AllMembers, Fleet: true}, nil
@@ -50,7 +50,7 @@ func View(name string) (Target, error) {
 	return Target{Name: name, Fleet: true}, nil
 }
 
-// Paths are those of the target behind the hub, and behind the gateway's own endpoint.
+// Paths are those of the target on the hub, and at the gateway's own endpoint.
 func (t Target) Paths() (hub, endpoint string) {
 	name := url.PathEscape(t.Name)
 	if t.Fleet {
@@ -59,7 +59,7 @@ func (t Target) Paths() (hub, endpoint string) {
 	return clustergateway.ProxyPathPrefix + name + "/proxy", clustergateway.EndpointPrefix + name
 }
 
-// Context is the name of the context, beside the one of the hub.
+// Context is the name of the context, next to the hub's.
 func (t Target) Context(hub string) string {
 	if t.Fleet {
 		return hub + "-fleet-" + t.Name
@@ -67,13 +67,12 @@ func (t Target) Context(hub string) string {
 	return hub + "-" + t.Name
 }
 
-// Way is how a member is reached: through the hub, or by the gateway's own endpoint.
+// Way is how a member is reached: through the hub, or through the gateway's own endpoint.
 type Way struct {
-	// Endpoint is the URL of the gateway's own endpoint. An asterisk for the first label of
-	// its host stands for the member's name, where members have hosts of their own. Empty:
-	// through the hub.
+	// Endpoint is the URL of the gateway's own endpoint. An asterisk as the first label of its host
+	// is replaced by the member's name, where members have host names. If unset, the hub is used.
 	Endpoint string
-	// CA verifies it, in PEM. Empty: its certificate is publicly trusted.
+	// CA verifies it, in PEM. If unset, its certificate must be publicly trusted.
 	CA []byte
 }
 
@@ -91,8 +90,7 @@ func (t Target) at(endpoint string) (string, error) {
 	return before + "://" + t.Name + "." + after, nil
 }
 
-// LeadsToMember says whether a server's URL is that of a member, or of a view, and not the
-// hub's.
+// LeadsToMember is true if a server's URL is that of a member or a view, and not the hub's.
 func LeadsToMember(server string) bool {
 	for _, prefix := range []string{clustergateway.ProxyPathPrefix, clustergateway.EndpointPrefix, fleetview.PathPrefix, fleetview.EndpointPrefix} {
 		if strings.Contains(server, prefix) {
@@ -102,9 +100,8 @@ func LeadsToMember(server string) bool {
 	return false
 }
 
-// For is one context of a kubeconfig for the hub, changed to lead to a
-// member. The user is the same, so the context, with a cluster of its own, can
-// stand beside the one it was made from.
+// For is one context of a kubeconfig for the hub, changed to reach a member. The user is the same,
+// so the context, with its own cluster, can be added next to the original.
 func For(own *clientcmdapi.Config, contextName string, to Target, by Way) (*clientcmdapi.Config, error) {
 	if contextName == "" {
 		contextName = own.CurrentContext
@@ -147,8 +144,8 @@ func For(own *clientcmdapi.Config, contextName string, to Target, by Way) (*clie
 	return made, nil
 }
 
-// AddTo adds contexts to a file, which keeps its current one. Users, clusters and
-// contexts that are there already must be the same; of a context its namespace stays.
+// AddTo adds contexts to a file without changing its current one. Existing users, clusters and
+// contexts of the same name must be equal; an existing context keeps its namespace.
 func AddTo(path string, made *clientcmdapi.Config) error {
 	present, err := clientcmd.LoadFromFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -157,7 +154,7 @@ func AddTo(path string, made *clientcmdapi.Config) error {
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", path, err)
 	}
-	// The file's own paths stay as they are; only for comparing they are made whole.
+	// The file's own paths do not change; they are resolved only for the comparison.
 	resolved := present.DeepCopy()
 	if err := clientcmd.ResolveLocalPaths(resolved); err != nil {
 		return fmt.Errorf("reading %s: %w", path, err)
@@ -200,7 +197,7 @@ func AddTo(path string, made *clientcmdapi.Config) error {
 	return nil
 }
 
-// sameCluster is true for clusters that lead to the same server in the same way.
+// sameCluster is true for clusters with the same server and settings.
 func sameCluster(a, b *clientcmdapi.Cluster) bool {
 	a, b = a.DeepCopy(), b.DeepCopy()
 	for _, c := range []*clientcmdapi.Cluster{a, b} {

@@ -14,7 +14,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// configOf has one context of that name, which leads to a server.
+// configOf has one context of that name, for a server.
 func configOf(name, server string) *clientcmdapi.Config {
 	c := clientcmdapi.NewConfig()
 	c.CurrentContext = name
@@ -24,7 +24,7 @@ func configOf(name, server string) *clientcmdapi.Config {
 	return c
 }
 
-func TestWhatIsAddedToAFileOverwritesNothingInIt(t *testing.T) {
+func TestAddTo_OverwritesNothing(t *testing.T) {
 	const server = "https://hub/eu"
 	for name, test := range map[string]struct {
 		present func(*clientcmdapi.Config)

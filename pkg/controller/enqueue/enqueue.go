@@ -1,9 +1,8 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package enqueue makes requests for a controller of an event that is about something else
-// than what it reconciles: a change of one object has many others looked at. It also tells
-// which updates are news.
+// Package enqueue creates reconcile requests from events about other objects: a change of one
+// object requeues many others. It also filters updates.
 package enqueue
 
 import (
@@ -23,14 +22,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// All are requests for all objects that a cache lists into the given list.
+// All returns requests for all objects that a cache lists into the given list.
 func All(ctx context.Context, cache client.Reader, list client.ObjectList, options ...client.ListOption) []reconcile.Request {
 	return Those(ctx, cache, list, func(client.Object) bool { return true }, options...)
 }
 
-// Those are requests for the listed objects that are wanted. They are not copied: wanted
-// must not change them. A cache fails to list when the program stops, only; that is logged,
-// and the result is empty.
+// Those returns requests for the listed objects that are wanted. They are not copied: wanted must
+// not change them. A cache fails to list only when the program stops. That is logged, and the
+// result is empty.
 func Those[T client.Object](ctx context.Context, cache client.Reader, list client.ObjectList, wanted func(T) bool, options ...client.ListOption) []reconcile.Request {
 	var objects []T
 	err := cache.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...)
@@ -49,7 +48,7 @@ func Those[T client.Object](ctx context.Context, cache client.Reader, list clien
 	return Each(objects)
 }
 
-// Each are requests for these objects.
+// Each returns requests for these objects.
 func Each[T client.Object](objects []T) []reconcile.Request {
 	requests := make([]reconcile.Request, 0, len(objects))
 	for _, object := range objects {
@@ -58,8 +57,8 @@ func Each[T client.Object](objects []T) []reconcile.Request {
 	return requests
 }
 
-// After queues, after a delay, what an object concerns: changes that come together are looked at
-// together. An update concerns what the object was about before as well.
+// After queues, after a delay, the objects that an event concerns, so that concurrent changes are
+// handled together. An update also concerns the objects of the previous state.
 func After(delay time.Duration, concerned func(client.Object) []types.NamespacedName) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	add := func(object client.Object, q queue) {
@@ -77,7 +76,7 @@ func After(delay time.Duration, concerned func(client.Object) []types.Namespaced
 	}
 }
 
-// OnUpdate lets through updates that a function takes for news, and nothing else.
+// OnUpdate accepts only updates for which the function is true.
 func OnUpdate[T client.Object](isNews func(before, after T) bool) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
@@ -87,8 +86,8 @@ func OnUpdate[T client.Object](isNews func(before, after T) bool) predicate.Pred
 	}
 }
 
-// Updates lets through, of objects of a type, updates that a function takes for news, and all
-// that comes and goes.
+// Updates accepts, for objects of a type, updates for which the function is true, and all creations
+// and deletions.
 func Updates[T client.Object](isNews func(before, after T) bool) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(T)

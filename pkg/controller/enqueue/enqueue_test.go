@@ -69,7 +69,7 @@ func TestAll(t *testing.T) {
 	}
 }
 
-func TestAfterQueuesWhatAnUpdateConcernedBeforeToo(t *testing.T) {
+func TestAfter_QueuesObjectsOfPreviousState(t *testing.T) {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
 	ownerOf := func(object client.Object) []types.NamespacedName {
@@ -94,7 +94,7 @@ func TestAfterQueuesWhatAnUpdateConcernedBeforeToo(t *testing.T) {
 	}
 }
 
-func TestUpdatesThatAreNews(t *testing.T) {
+func TestUpdates_FilterUnchanged(t *testing.T) {
 	of := func(key string) client.Object { return &corev1.ConfigMap{Data: map[string]string{"key": key}} }
 	changed := func(before, after *corev1.ConfigMap) bool { return before.Data["key"] != after.Data["key"] }
 	for name, tc := range map[string]struct {

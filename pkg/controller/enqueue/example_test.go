@@ -15,7 +15,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/enqueue"
 )
 
-// A change of a namespace has all Secrets in it looked at that are not of Kubernetes itself.
+// A change of a namespace requeues all Secrets in it except Kubernetes' own.
 func ExampleThose() {
 	setUp := func(mgr ctrl.Manager, r reconcile.Reconciler) error {
 		secretsIn := func(ctx context.Context, namespace client.Object) []reconcile.Request {

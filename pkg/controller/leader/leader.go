@@ -1,10 +1,10 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leader runs what one replica of several does, for as long as that replica has
-// the lease, and again whenever it gets it back. What every replica does goes on
-// meanwhile: a hub that is too slow for the lease to be renewed must not take away the way
-// into members, which needs no leader.
+// Package leader runs leader-elected work while this replica holds the lease, and starts it again
+// whenever the replica gets the lease again. Other work of the replica continues meanwhile: a hub
+// that is too slow to renew the lease must not interrupt the access to members, which needs no
+// leader.
 package leader
 
 import (
@@ -28,41 +28,41 @@ type Runner struct {
 	Lock resourcelock.Interface
 	// Name is that of the lease, in metrics.
 	Name string
-	// Lead does what the leader does until its context ends, which it does when the lease is
-	// lost; it then has Grace to return. It is called anew each time, so it must make anew
-	// what can run once only. When it fails, the lease is given up, and it is called again
-	// after a while if no other replica leads by then.
+	// Lead does the leader's work until its context ends, which it does when the lease is lost; it
+	// then has Grace to return. It is called again for each term, so it must re-create everything
+	// that can run only once. When it fails, the lease is released, and it is called again after a
+	// while if no other replica leads by then.
 	Lead func(ctx context.Context) error
-	// IsFinal tells of a failure of Lead that trying again does not mend, but a person: it
-	// ends the Runner. nil: there is none.
+	// IsFinal is true for an error of Lead that only a person can fix: it ends the Runner. nil:
+	// there is none.
 	IsFinal func(error) bool
 }
 
-// How long a replica has the lease without renewing it, how long it tries to, and how
-// often: as every controller of Kubernetes.
+// How long a replica holds the lease without a renewal, how long it tries to renew, and how often:
+// the defaults of Kubernetes' controllers.
 const (
 	leaseDuration = 15 * time.Second
 	renewDeadline = 10 * time.Second
 	retryPeriod   = 2 * time.Second
 )
 
-// Grace is how long what the leader does may take to end once its context has: a second
-// less than the shortest time until another replica may lead. A replica that does not reach
-// the hub stops to lead after retryPeriod and renewDeadline, and the others wait for
-// leaseDuration from the last renewal that they saw. What has not ended by then has a
-// context that has, so it writes nothing more; a write that is on its way all that time
-// meets an object that has changed, and is refused or merged, as beside any other writer.
+// Grace is how long the leader's work may take to end after its context has ended: a second less
+// than the shortest time until another replica may lead. A replica that does not reach the hub
+// stops leading after retryPeriod and renewDeadline, and the others wait for leaseDuration from the
+// last renewal that they saw. Work that has not ended by then has an ended context, so it starts no
+// more writes. A write in flight for that long meets an object that has changed, and is refused or
+// merged, as with any other concurrent writer.
 const Grace = leaseDuration - renewDeadline - retryPeriod - time.Second
 
-// How long to wait after Lead has failed: at first longer than other replicas take to see
-// that the lease is free, since one of them may have a better way to the hub.
+// How long to wait after Lead has failed: at first longer than other replicas take to notice the
+// free lease, since one of them may have a better connection to the hub.
 const (
 	firstPause   = 5 * time.Second
 	longestPause = time.Minute
 )
 
-// NewLock returns a lease that this process takes under its identity. Its client is its
-// own: requests of others do not hold it up.
+// NewLock returns a lease that this process holds under its identity. It has its own client, so
+// that other requests do not delay it.
 func NewLock(hub *rest.Config, namespace, name, identity string) (resourcelock.Interface, error) {
 	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, name,
 		resourcelock.ResourceLockConfig{Identity: identity}, hub, renewDeadline)
@@ -75,8 +75,8 @@ func NewLock(hub *rest.Config, namespace, name, identity string) (resourcelock.I
 // NeedLeaderElection is false: this is the election.
 func (*Runner) NeedLeaderElection() bool { return false }
 
-// Start runs until the context ends, which ends Lead and then gives the lease back, or
-// until Lead fails for good.
+// Start runs until the context ends, which ends Lead and then releases the lease, or until Lead
+// fails with a final error.
 func (r *Runner) Start(ctx context.Context) error {
 	pause := firstPause
 	for ctx.Err() == nil {
@@ -109,9 +109,9 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// term waits for the lease, leads, and returns when nothing is led any more, with what Lead
-// failed with. The lease outlives ctx until Lead has returned, so that nobody else leads
-// beside it.
+// term waits for the lease, leads, and returns when the leader's work has ended, with the error of
+// Lead. It holds the lease until Lead has returned, even after ctx has ended, so that no other
+// replica leads at the same time.
 func (r *Runner) term(ctx context.Context) (failure, err error) {
 	if r.Lock == nil {
 		return r.leadWhile(ctx, ctx), nil
@@ -121,8 +121,8 @@ func (r *Runner) term(ctx context.Context) (failure, err error) {
 	lock, ended := &takenLock{Interface: r.Lock}, make(chan error, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: lock, Name: r.Name, LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
-		// The elector would ask a hub that does not answer to take the lease back before it
-		// says that the lease is lost, and have others lead before Lead has returned.
+		// The elector would try to release the lease on an unresponsive hub before it reports that
+		// the lease is lost, and would let others lead before Lead has returned.
 		ReleaseOnCancel: false,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(holding context.Context) {
@@ -136,7 +136,7 @@ func (r *Runner) term(ctx context.Context) (failure, err error) {
 		return nil, fmt.Errorf("taking part in the election: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() {
-		if !lock.taken.Load() { // Otherwise what is led ends first.
+		if !lock.taken.Load() { // Otherwise the leader's work ends first.
 			give()
 		}
 	})
@@ -150,8 +150,8 @@ func (r *Runner) term(ctx context.Context) (failure, err error) {
 	return failure, nil
 }
 
-// takenLock is a lease that knows whether it was taken. The elector then leads, in a
-// goroutine of its own that may begin only after the elector has ended.
+// takenLock is a lease that records whether it was acquired. The elector then leads in a separate
+// goroutine that may begin only after the elector has ended.
 type takenLock struct {
 	resourcelock.Interface
 	taken atomic.Bool
@@ -172,8 +172,8 @@ func (l *takenLock) note(err error) error {
 	return err
 }
 
-// release lets others lead at once, where the lease is still this replica's. Where it
-// fails, the lease runs out.
+// release lets others lead at once, if this replica still holds the lease. If it fails, the lease
+// expires.
 func (r *Runner) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewDeadline)
 	defer cancel()
@@ -192,7 +192,7 @@ func (r *Runner) release(ctx context.Context) {
 	}
 }
 
-// leadWhile leads until one of the contexts ends. What fails because of that is no failure.
+// leadWhile leads until one of the contexts ends. An error because of that is no failure.
 func (r *Runner) leadWhile(ctx, holding context.Context) error {
 	if ctx.Err() != nil {
 		return nil

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// lease is a hub's, for all replicas.
+// lease is the hub's, for all replicas.
 type lease struct {
 	mu     sync.Mutex
 	record *resourcelock.LeaderElectionRecord
@@ -33,7 +33,7 @@ type replica struct {
 	cut chan struct{}
 }
 
-// reach waits in vain for a hub that is cut off, as requests to one do.
+// reach blocks if the hub is cut off, as requests to it do.
 func (r replica) reach(ctx context.Context) error {
 	select {
 	case <-r.cut:
@@ -114,7 +114,7 @@ func (s *terms) lead(name string) func(context.Context) error {
 		s.now, s.all = name, append(s.all, name)
 		s.mu.Unlock()
 		<-ctx.Done()
-		time.Sleep(Grace) // Something is under way.
+		time.Sleep(Grace) // Work is in progress.
 		s.mu.Lock()
 		s.now = ""
 		s.mu.Unlock()
@@ -128,7 +128,7 @@ func (s *terms) leads() string {
 	return s.now
 }
 
-// endWell waits for the ends of so many replicas.
+// endWell waits for the ends of that many replicas.
 func endWell(t *testing.T, ended <-chan error, replicas int) {
 	t.Helper()
 	for range replicas {
@@ -138,7 +138,7 @@ func endWell(t *testing.T, ended <-chan error, replicas int) {
 	}
 }
 
-func TestWhoLosesTheLeaseStopsToLeadAndLeadsAgainAndNothingElseEnds(t *testing.T) {
+func TestRunner_LostLeaseStopsOnlyTheLeadersWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hub, s := &lease{}, &terms{t: t}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -171,7 +171,7 @@ func TestWhoLosesTheLeaseStopsToLeadAndLeadsAgainAndNothingElseEnds(t *testing.T
 	})
 }
 
-func TestTheLeaseIsGivenBackOnceNothingIsLedAnyMore(t *testing.T) {
+func TestRunner_ReleasesLeaseAfterWorkHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hub, s := &lease{}, &terms{t: t}
 		stop := map[string]context.CancelFunc{}
@@ -197,7 +197,7 @@ func TestTheLeaseIsGivenBackOnceNothingIsLedAnyMore(t *testing.T) {
 	})
 }
 
-func TestWhoNeverLedCanBeStopped(t *testing.T) {
+func TestRunner_CanBeStoppedBeforeLeading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hub := &lease{}
 		hub.setSlow(true)
@@ -211,7 +211,7 @@ func TestWhoNeverLedCanBeStopped(t *testing.T) {
 	})
 }
 
-func TestAReplicaThatIsCutOffHasStoppedToLeadBeforeAnotherDoes(t *testing.T) {
+func TestRunner_DisconnectedLeaderStopsBeforeAnotherLeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hub, s := &lease{}, &terms{t: t}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -223,7 +223,7 @@ func TestAReplicaThatIsCutOffHasStoppedToLeadBeforeAnotherDoes(t *testing.T) {
 			time.Sleep(10 * time.Second)
 		}
 		close(one.cut)
-		// Whoever waits asks after 2.2 times the period at the latest.
+		// A waiting replica retries after at most 2.2 times the period.
 		time.Sleep(leaseDuration + 5*retryPeriod)
 		if s.leads() != "two" {
 			t.Errorf("%q leads", s.leads())
@@ -233,7 +233,7 @@ func TestAReplicaThatIsCutOffHasStoppedToLeadBeforeAnotherDoes(t *testing.T) {
 	})
 }
 
-func TestAHubThatIsTooSlowForTheLeaderToBeginEndsNothing(t *testing.T) {
+func TestRunner_SlowHubEndsNothing(t *testing.T) {
 	for name, lock := range map[string]resourcelock.Interface{"with a lease": replica{lease: &lease{}, name: "one"}, "without": nil} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -261,7 +261,7 @@ func TestAHubThatIsTooSlowForTheLeaderToBeginEndsNothing(t *testing.T) {
 	}
 }
 
-func TestAReplicaThatCannotLeadLetsAnotherOne(t *testing.T) {
+func TestRunner_FailedLeaderLetsAnotherLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hub, s := &lease{}, &terms{t: t}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -280,7 +280,7 @@ func TestAReplicaThatCannotLeadLetsAnotherOne(t *testing.T) {
 	})
 }
 
-// stopping is a lease with whose taking the program is stopped.
+// stopping is a lease that stops the program when it is acquired.
 type stopping struct {
 	replica
 	stop context.CancelFunc
@@ -291,7 +291,7 @@ func (s stopping) Create(ctx context.Context, record resourcelock.LeaderElection
 	return s.replica.Create(ctx, record)
 }
 
-func TestWhoIsStoppedWhileItTakesTheLeaseGivesItBack(t *testing.T) {
+func TestRunner_StoppedWhileAcquiringReleasesLease(t *testing.T) {
 	for range 200 { // Which goroutine is the first differs.
 		synctest.Test(t, func(t *testing.T) {
 			hub := &lease{}
@@ -307,7 +307,7 @@ func TestWhoIsStoppedWhileItTakesTheLeaseGivesItBack(t *testing.T) {
 	}
 }
 
-func TestWhatOnlyAPersonMendsEndsIt(t *testing.T) {
+func TestRunner_FinalErrorEndsIt(t *testing.T) {
 	broken := errors.New("the hub is another product's")
 	for name, lock := range map[string]resourcelock.Interface{"with a lease": replica{lease: &lease{}, name: "one"}, "without": nil} {
 		runner := &Runner{

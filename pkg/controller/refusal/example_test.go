@@ -10,7 +10,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
-// join lets a member in. Its error may be a refusal, or mean that it could not find out.
+// join registers a member. Its error may be a refusal or a failure.
 func join(member string, reachable bool) error {
 	if !reachable {
 		return errors.New("the hub does not answer")

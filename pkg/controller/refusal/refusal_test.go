@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestARefusalIsToldFromAFailure(t *testing.T) {
+func TestOf_DistinguishesRefusalFromFailure(t *testing.T) {
 	no := New("TooLong", "name %q is too long: %w", "x", io.ErrShortBuffer)
 	if want := `name "x" is too long: short buffer`; no.Message != want || no.Error() != want {
 		t.Errorf("message %q, want %q", no.Message, want)

@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// CallCost bounds one expression, in the units in which API servers bound the rules of
-	// a CustomResourceDefinition: about 0.1 s.
+	// CallCost limits one expression, in the units in which API servers limit the rules of a
+	// CustomResourceDefinition: about 0.1 s.
 	CallCost = 1_000_000
-	// TotalCost bounds all that are run for one object: about 1 s.
+	// TotalCost limits all expressions for one object: about 1 s.
 	TotalCost = 10_000_000
-	// maxPrograms is how many compiled expressions are kept.
+	// maxPrograms is how many compiled expressions are cached.
 	maxPrograms = 1024
 	// longest expression, in bytes.
 	longest = 16 << 10
 )
 
-// ErrTooExpensive is returned by Run when a budget is spent.
+// ErrTooExpensive is returned by Run when a budget is used up.
 var ErrTooExpensive = errors.New("CEL evaluation budget exceeded")
 
 // Compiler compiles expressions. It is safe for concurrent use.
@@ -48,7 +48,7 @@ type Program struct {
 	ast     *cel.Ast
 }
 
-// NewCompiler adds variables and functions to those that API servers have.
+// NewCompiler adds variables and functions to those that API servers support.
 func NewCompiler(options ...cel.EnvOption) (*Compiler, error) {
 	shared, err := cel.NewEnv(
 		ext.Strings(ext.StringsVersion(2)), ext.Sets(), cel.OptionalTypes(), cel.CrossTypeNumericComparisons(true),
@@ -73,7 +73,7 @@ func newCompiler(env *cel.Env, costs costs) *Compiler {
 	return &Compiler{env: env, costs: costs, programs: map[string]compiled{}}
 }
 
-// Compile keeps what it has compiled, whether or not that went well.
+// Compile caches its results, including errors.
 func (c *Compiler) Compile(text string) (*Program, error) {
 	c.mu.Lock()
 	known, is := c.programs[text]
@@ -106,10 +106,10 @@ func (c *Compiler) compile(text string) compiled {
 	return compiled{program: &Program{program: program, ast: ast}}
 }
 
-// AST is what the expression was read as, after types were checked.
+// AST is the parsed and type-checked expression.
 func (p *Program) AST() *cel.Ast { return p.ast }
 
-// Run evaluates the expression within the budget, of which it takes what that cost.
+// Run evaluates the expression within the budget, and subtracts its cost.
 func (p *Program) Run(input map[string]any, budget *uint64) (any, error) {
 	out, details, err := p.program.Eval(input)
 	if details != nil && details.ActualCost() != nil {

@@ -22,7 +22,7 @@ func compiler(t *testing.T) *Compiler {
 	return c
 }
 
-func TestExpressionsSpendTheirBudget(t *testing.T) {
+func TestRun_SpendsBudget(t *testing.T) {
 	program, err := compiler(t).Compile("n + 1 + n")
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func TestExpressionsSpendTheirBudget(t *testing.T) {
 	}
 }
 
-func TestACompilerKeepsWhatItCompiledWellOrNot(t *testing.T) {
+func TestCompile_CachesResultsAndErrors(t *testing.T) {
 	c := compiler(t)
 	for text, want := range map[string]string{"n > 1": "", "m > 1": "undeclared reference to 'm'", strings.Repeat(" ", 20<<10) + "n": "the limit is 16384"} {
 		first, err := c.Compile(text)
@@ -63,8 +63,8 @@ func TestACompilerKeepsWhatItCompiledWellOrNot(t *testing.T) {
 	}
 }
 
-// TestAFunctionThatWasAddedCostsWhatItReads: a call of it costs more than one.
-func TestAFunctionThatWasAddedCostsWhatItReads(t *testing.T) {
+// A call costs more than one.
+func TestRun_AddedFunctionCostsWhatItReads(t *testing.T) {
 	read := 0
 	c, err := NewCompiler(cel.Variable("text", cel.StringType), cel.Function("read", cel.MemberOverload("string_read", []*cel.Type{cel.StringType}, cel.BoolType,
 		cel.UnaryBinding(func(ref.Val) ref.Val { read++; return types.True }))))

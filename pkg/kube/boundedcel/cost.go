@@ -10,20 +10,20 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
-// bytesOfOne is how many bytes of a text a function of ours reads for one unit of cost. JSON
-// takes about 20 ns for each.
+// bytesOfOne is how many bytes of a string an added function reads for one unit of cost. JSON takes
+// about 20 ns for each.
 const bytesOfOne = 5
 
-// costs of calls are those of Kubernetes, and of a function that somebody added what reading
-// its texts takes. CEL would have each such call cost one, whatever it reads: an expression
-// could have a text of a megabyte read a hundred thousand times.
+// costs are those of Kubernetes. For an added function they are the cost of reading its strings.
+// CEL would charge one for each such call, so an expression could have a string of a megabyte read
+// a hundred thousand times.
 type costs struct {
 	library.CostEstimator
-	// shared has the functions of which CEL or Kubernetes knows the costs.
+	// shared has the functions whose costs CEL or Kubernetes knows.
 	shared *cel.Env
 }
 
-// CallCost is for the interpreter.
+// CallCost implements the interpreter's interface.
 func (c costs) CallCost(function, overload string, args []ref.Val, result ref.Val) *uint64 {
 	if c.shared.HasFunction(function) {
 		return c.CostEstimator.CallCost(function, overload, args, result)

@@ -19,9 +19,8 @@ const (
 	knowsQuantity = "isQuantity"
 )
 
-// BoundedQuantities has an expression's quantity() and isQuantity() read by
-// untrusted.Quantity: what they cost is counted by the length of the text, and twelve bytes
-// can take minutes. It is for whoever makes programs in an environment of their own.
+// BoundedQuantities makes quantity() and isQuantity() use untrusted.Quantity. Their cost counts the
+// length of the text, but twelve bytes can take minutes. It is for programs in other environments.
 func BoundedQuantities() cel.ProgramOption {
 	return cel.CustomDecoratorV2(func(node interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 		call, ok := node.(interpreter.InterpretableCall)
@@ -40,7 +39,7 @@ func (c quantityCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return c.read(c.Args()[0].Exec(frame))
 }
 
-// Eval does the same for who has no frame.
+// Eval does the same without a frame.
 func (c quantityCall) Eval(activation interpreter.Activation) ref.Val {
 	return c.read(c.Args()[0].Eval(activation))
 }

@@ -1,8 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crdwait waits for what another product may bring to the hub: kinds that it does
-// not serve yet.
+// Package crdwait waits for kinds that another product may install on the hub later.
 package crdwait
 
 import (
@@ -18,21 +17,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// kindsPoll is how often the hub is asked for kinds that it does not serve yet.
+// kindsPoll is how often the hub is asked for missing kinds.
 const kindsPoll = 2 * time.Second
 
-// Kinds waits until the hub serves kinds that somebody else may install: a watch of a kind
-// that is not there would fail. It is a manager.Runnable.
+// Kinds waits until the hub serves kinds that somebody else may install, because a watch of a
+// missing kind would fail. It is a manager.Runnable.
 type Kinds struct {
-	// Manager is the one that runs it, and what Then adds.
+	// Manager runs it, and what Then adds.
 	Manager ctrl.Manager
 	// Names are those of the CustomResourceDefinitions.
 	Names []string
-	// Missing is what the log says while one is not there.
+	// Missing is the log message while one is missing.
 	Missing string
-	// Then is called once all are served. What it adds to the manager that it is given starts
-	// when it has returned: a controller that is added to one that runs would start at once, with
-	// the watches that it has by then, and wait for no other to know what is there.
+	// Then is called once all are served. What it adds to its manager starts when it has returned.
+	// A controller that is added to a running manager would start at once with the watches that it
+	// has by then, and would not wait for the initial lists of later ones.
 	Then func(mgr ctrl.Manager) error
 }
 
@@ -74,7 +73,7 @@ func (k *Kinds) then() error {
 	return nil
 }
 
-// adding keeps what is added to a manager for later.
+// adding collects runnables to add later.
 type adding struct {
 	ctrl.Manager
 	added []manager.Runnable
@@ -95,7 +94,7 @@ func (k *Kinds) missing(ctx context.Context) (string, error) {
 			return "", fmt.Errorf("looking for CustomResourceDefinition %s: %w", name, err)
 		}
 		if err != nil || !apihelpers.IsCRDConditionTrue(definition, apiextensionsv1.Established) {
-			//lint:ignore nilerr A definition that does not exist is a result.
+			//lint:ignore nilerr It is not there: that is an answer.
 			return name, nil
 		}
 	}

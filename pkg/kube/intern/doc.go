@@ -1,12 +1,12 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package intern makes the objects in caches smaller without changing what they say. A hub's
-// caches hold tens of thousands of objects that say the same in most of their strings: types,
-// reasons and messages of conditions, labels, owners, namespaces. Each was read on its own, so
-// each has its own copies, and its lists have room for elements that never came.
+// Package intern reduces the memory of cached objects without changing their content. A hub's
+// caches hold tens of thousands of objects with mostly the same strings: types, reasons and
+// messages of conditions, labels, owners, namespaces. Each object was decoded separately, so each
+// has its own copies, and its slices have spare capacity.
 //
-// A Table has equal strings share one copy, cuts lists to their length, and drops managedFields.
-// It remembers a bounded number of strings, those that came last. What an object says is the same
-// before and after, so a copy of it can be changed and written as if it had come from the hub.
+// A Table makes equal strings share one copy, cuts slices to their length, and drops managedFields.
+// It keeps a limited number of recent strings. The content of an object does not change, so a copy
+// of it can be changed and written as if it had come from the hub.
 package intern

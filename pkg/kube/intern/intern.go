@@ -12,27 +12,25 @@ import (
 )
 
 const (
-	// longest is the length in bytes of the longest string that is looked up: longer ones, such
-	// as keys and certificates, are one object's alone.
+	// longest is the length in bytes of the longest string that is looked up. Longer ones, such as
+	// keys and certificates, belong to one object only.
 	longest = 256
-	// generation is how many strings are remembered before those of the generation before are
-	// forgotten, unless they came again. Two of them hold 4 MiB at most.
+	// generation is how many strings are kept before those of the previous generation are dropped,
+	// unless they were used again. Two generations hold at most 4 MiB.
 	generation = 8192
 )
 
-// Table remembers strings that objects have in common. It is safe for use by several caches
-// at once. The zero value is ready.
+// Table holds shared strings. Several caches can use it at once. The zero value is ready.
 type Table struct {
 	mu             sync.Mutex
 	recent, before map[string]string
 }
 
-// Transform makes an object smaller that a cache has just read and nobody else has yet, and
-// returns it. It never fails: what it does not know stays as it is. It is a TransformFunc of
-// client-go's informers.
+// Transform reduces an object that a cache has just read and nobody else has yet, and returns it.
+// It never fails: unknown types stay unchanged. It is a TransformFunc of client-go's informers.
 func (t *Table) Transform(object any) (any, error) {
 	if accessor, err := meta.Accessor(object); err == nil && accessor.GetManagedFields() != nil {
-		accessor.SetManagedFields(nil) // Who wrote which field is a third of an object, and no cache is asked for it.
+		accessor.SetManagedFields(nil) // managedFields are a third of an object, and nobody reads them from a cache.
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -40,7 +38,7 @@ func (t *Table) Transform(object any) (any, error) {
 	return object, nil
 }
 
-// After is a transform that makes smaller what another one returns.
+// After is a transform that reduces the result of another one.
 func (t *Table) After(first toolscache.TransformFunc) toolscache.TransformFunc {
 	return func(object any) (any, error) {
 		object, err := first(object)
@@ -51,8 +49,8 @@ func (t *Table) After(first toolscache.TransformFunc) toolscache.TransformFunc {
 	}
 }
 
-// walk goes through all that can be set: unexported fields, of times and quantities for
-// example, and what is behind an interface, as all of an Unstructured is, are left alone.
+// walk visits everything that can be set. It skips unexported fields, for example of times and
+// quantities, and values in interfaces, such as all of an Unstructured.
 func (t *Table) walk(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -72,7 +70,7 @@ func (t *Table) walk(v reflect.Value) {
 	}
 }
 
-// walkSlice lets go of what a decoder has left for more elements to come.
+// walkSlice drops the spare capacity that a decoder has left.
 func (t *Table) walkSlice(v reflect.Value) {
 	if !v.CanSet() || v.Len() == 0 || v.Type().Elem().Kind() == reflect.Uint8 {
 		return
@@ -87,8 +85,8 @@ func (t *Table) walkSlice(v reflect.Value) {
 	}
 }
 
-// walkMap replaces keys by equal ones, which is what setting them does, and values that are
-// strings. Of other values what is below pointers and slices is not looked at.
+// walkMap replaces keys by equal ones, as setting them does, and string values. It does not look
+// below pointers and slices in other values.
 func (t *Table) walkMap(v reflect.Value) {
 	if !v.CanSet() || v.Type().Key().Kind() != reflect.String {
 		return
@@ -105,8 +103,7 @@ func (t *Table) walkMap(v reflect.Value) {
 	}
 }
 
-// same is a string equal to this one, if possible one that is remembered. It must be called
-// with mu held.
+// same returns an equal string, a shared one if possible. It must be called with mu held.
 func (t *Table) same(text string) string {
 	if text == "" || len(text) > longest {
 		return text

@@ -26,7 +26,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// work is one of a hub's, as it is read there: with strings of its own.
+// work is one as read from a hub, with its own strings.
 func work(t testing.TB, nth int) *placementv1beta1.Work {
 	t.Helper()
 	condition := `{"lastTransitionTime":"2026-01-02T03:04:05Z","message":"All is as it should be","observedGeneration":1,"reason":"Applied","status":"True","type":"Applied"}`
@@ -60,7 +60,7 @@ func member(t testing.TB) *clusterv1beta1.MemberCluster {
 	return m
 }
 
-func TestAnObjectSaysTheSameButForWhoWroteIt(t *testing.T) {
+func TestTransform_KeepsContentExceptManagedFields(t *testing.T) {
 	table := &Table{}
 	for _, object := range []client.Object{
 		work(t, 1), member(t), &corev1.Pod{},
@@ -70,7 +70,7 @@ func TestAnObjectSaysTheSameButForWhoWroteIt(t *testing.T) {
 	} {
 		want := object.DeepCopyObject().(client.Object)
 		want.SetManagedFields(nil)
-		for range 2 { // What is known already changes nothing either.
+		for range 2 { // A second transform changes nothing.
 			if got, err := table.Transform(object); err != nil || !reflect.DeepEqual(got, want) {
 				t.Errorf("%T: %v\ngot  %+v\nwant %+v", object, err, got, want)
 			}
@@ -78,7 +78,7 @@ func TestAnObjectSaysTheSameButForWhoWroteIt(t *testing.T) {
 	}
 }
 
-func TestWhatNobodyKnowsStaysAsItIs(t *testing.T) {
+func TestTransform_KeepsUnknownTypes(t *testing.T) {
 	for _, object := range []any{toolscache.DeletedFinalStateUnknown{Key: "k"}, "text", nil} {
 		if got, err := (&Table{}).Transform(object); err != nil || !reflect.DeepEqual(got, object) {
 			t.Errorf("%#v: got %#v, %v", object, got, err)
@@ -86,7 +86,7 @@ func TestWhatNobodyKnowsStaysAsItIs(t *testing.T) {
 	}
 }
 
-func TestEqualStringsOfTwoObjectsAreOne(t *testing.T) {
+func TestTransform_SharesEqualStrings(t *testing.T) {
 	table := &Table{}
 	first, second := work(t, 1), work(t, 2)
 	for _, w := range []*placementv1beta1.Work{first, second} {
@@ -107,7 +107,7 @@ func TestEqualStringsOfTwoObjectsAreOne(t *testing.T) {
 	}
 }
 
-func TestAListHasNoRoomForWhatNeverCame(t *testing.T) {
+func TestTransform_CutsSlicesToLength(t *testing.T) {
 	w := work(t, 1)
 	if cap(w.Status.Conditions) == len(w.Status.Conditions) {
 		t.Fatal("the decoder left no room: this test shows nothing")
@@ -120,7 +120,7 @@ func TestAListHasNoRoomForWhatNeverCame(t *testing.T) {
 	}
 }
 
-func TestATableRemembersWhatCameLast(t *testing.T) {
+func TestTable_KeepsRecentStrings(t *testing.T) {
 	table := &Table{}
 	named := func(name string) *corev1.ConfigMap {
 		c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: strings.Clone(name)}}
@@ -141,7 +141,7 @@ func TestATableRemembersWhatCameLast(t *testing.T) {
 	}
 }
 
-func TestAfterHandsOnWhatTheFirstReturns(t *testing.T) {
+func TestAfter_PassesResultOn(t *testing.T) {
 	after := (&Table{}).After(func(object any) (any, error) {
 		object.(*placementv1beta1.Work).Spec.Workload.Manifests = nil
 		return object, nil
@@ -156,7 +156,7 @@ func TestAfterHandsOnWhatTheFirstReturns(t *testing.T) {
 	}
 }
 
-func TestSeveralCachesAtOnce(t *testing.T) {
+func TestTable_IsSafeForSeveralCaches(t *testing.T) {
 	table := &Table{}
 	var caches sync.WaitGroup
 	for range 4 {
@@ -171,8 +171,8 @@ func TestSeveralCachesAtOnce(t *testing.T) {
 	caches.Wait()
 }
 
-// BenchmarkTransform is what it costs to make a Work smaller, and what 1,000 of them take, as
-// read and made smaller.
+// BenchmarkTransform measures the cost of reducing a Work, and the memory of 1,000 of them before
+// and after.
 func BenchmarkTransform(b *testing.B) {
 	const many = 1000
 	table := &Table{}

@@ -10,8 +10,8 @@ import (
 	"fleetgate.io/fleetgate/test/bomb"
 )
 
-// Who may write the Secret that a Cluster names for its import chooses what is parsed.
-func TestAKubeconfigThatStandsForGigabytesIsRefused(t *testing.T) {
+// A user who may write the Secret that a Cluster names for its import chooses what is parsed.
+func TestParse_RefusesKubeconfigThatExpandsToGigabytes(t *testing.T) {
 	bomb.Check(t, func() {
 		_, err := Parse([]byte("apiVersion: v1\nkind: Config\n" + bomb.Secret()))
 		if err == nil || !strings.Contains(err.Error(), "line 3: it has more than 1000 aliases") && !strings.Contains(err.Error(), "bytes, with what its aliases repeat") {

@@ -17,20 +17,18 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
-// MaxLength bounds what is read, in bytes.
+// MaxLength limits the size, in bytes.
 const MaxLength = 512 * 1024
 
-// Access is what a kubeconfig says about reaching one API server. It holds credentials:
-// never log it.
+// Access is a kubeconfig's data for one API server. It holds credentials: never log it.
 type Access struct {
 	// Server is the API server's URL, with https.
 	Server string
-	// TLSServerName is the name in its certificate. Empty means the host of Server.
+	// TLSServerName is the name in its certificate. If unset, it is the host of Server.
 	TLSServerName string
-	// CA are the PEM certificates that verify it. Empty means those that the operating
-	// system trusts.
+	// CA are the PEM certificates that verify it. If unset, the operating system's.
 	CA []byte
-	// ProxyURL is the forward proxy on the way, or nil.
+	// ProxyURL is the forward proxy, or nil.
 	ProxyURL *url.URL
 	// Namespace is that of the context. It may be empty.
 	Namespace string
@@ -40,7 +38,7 @@ type Access struct {
 	ClientCertificate, ClientKey []byte
 }
 
-// Config is how to reach the API server as the kubeconfig says.
+// Config is the client configuration.
 func (a *Access) Config() *rest.Config {
 	config := &rest.Config{
 		Host:        a.Server,
@@ -55,8 +53,7 @@ func (a *Access) Config() *rest.Config {
 	return config
 }
 
-// Parse reads the current context of a kubeconfig. Its error names everything that is
-// wrong with it.
+// Parse reads the current context of a kubeconfig. Its error names all problems.
 func Parse(raw []byte) (*Access, error) {
 	if len(raw) > MaxLength {
 		return nil, fmt.Errorf("the kubeconfig has more than %d bytes", MaxLength)
@@ -67,7 +64,7 @@ func Parse(raw []byte) (*Access, error) {
 	}
 	config, err := clientcmd.Load(plain)
 	if err != nil {
-		// The parser's own text may quote what it read, credentials included.
+		// The parser's own message may quote its input, including credentials.
 		return nil, errors.New("it is not a kubeconfig in YAML or JSON")
 	}
 	current, ok := config.Contexts[config.CurrentContext]
@@ -112,8 +109,8 @@ func checkCluster(c *clientcmdapi.Cluster) error {
 	return errors.Join(errs...)
 }
 
-// ParseProxy takes the proxies that forward without looking inside, and returns nil for
-// no text. Its error names the field and does not quote the URL, which may hold a password.
+// ParseProxy accepts proxies that forward without inspection, and returns nil for an empty text.
+// Its error names the field and does not quote the URL, which may hold a password.
 func ParseProxy(field, text string) (*url.URL, error) {
 	if text == "" {
 		return nil, nil

@@ -34,7 +34,7 @@ func document(cluster, user string) string {
   clusters: [{name: k, cluster: {` + cluster + `}}], users: [{name: u, user: {` + user + `}}]}`
 }
 
-func TestParseTakesTheCurrentContext(t *testing.T) {
+func TestParse_UsesCurrentContext(t *testing.T) {
 	certificate, key := pair(t)
 	ca, err := base64.StdEncoding.DecodeString(certificate)
 	if err != nil {
@@ -81,8 +81,8 @@ func TestParseTakesTheCurrentContext(t *testing.T) {
 	}
 }
 
-// badKubeconfigs are kubeconfigs that would make whoever loads them run, read or call
-// something, or that lead nowhere, each with a part of the sentence that refuses it.
+// badKubeconfigs would make a program run, read or call something, or are unusable, each with a
+// part of the error.
 func badKubeconfigs(t testing.TB) map[string]struct{ document, names string } {
 	certificate, key := pair(t)
 	good, token := `server: "https://hub"`, "token: "+secret
@@ -141,7 +141,8 @@ func TestParseRefusesWhatActs(t *testing.T) {
 	}
 }
 
-// Whatever a kubeconfig says, what comes of it reads no file, runs nothing and speaks TLS.
+// Whatever a kubeconfig contains, the resulting configuration reads no file, runs nothing and uses
+// TLS.
 func FuzzParse(f *testing.F) {
 	for _, bad := range badKubeconfigs(f) {
 		f.Add([]byte(bad.document))

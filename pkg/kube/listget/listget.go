@@ -1,13 +1,13 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package listget reads one object of whatever kind, as a list of one.
+// Package listget reads one object of any kind, as a list of one.
 //
-// Anything on the hub can be placed, looked up or reported on, so the gateway reads
-// kinds that nobody knows beforehand. The right to get everything would be more than
-// that: a GET of nodes/proxy or services/proxy reaches what runs there, and up to
-// Kubernetes 1.34 one of pods/exec runs commands. No list does. So the gateway has list
-// and watch on everything, and get only on what its role names.
+// Any object on the hub can be placed, looked up or reported on, so the gateway reads kinds that
+// are not known in advance. Permission to get everything would allow more than that: a GET of
+// nodes/proxy or services/proxy reaches the workloads, and up to Kubernetes 1.34 a GET of pods/exec
+// runs commands. No list does. So the gateway has list and watch on everything, and get only on
+// what its role names.
 package listget
 
 import (
@@ -23,13 +23,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Lister lists objects of one kind, in one namespace or wherever they are. A
-// dynamic.ResourceInterface does.
+// Lister lists objects of one kind, in one namespace or in all. A dynamic.ResourceInterface
+// implements it.
 type Lister interface {
 	List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error)
 }
 
-// Through lists a kind in a namespace, or without one, by a reader that does not cache.
+// Through lists a kind, in a namespace or in all, with a reader that does not cache.
 func Through(reader client.Reader, kind schema.GroupVersionKind, namespace string) Lister {
 	return lister{reader, kind, namespace}
 }
@@ -47,13 +47,13 @@ func (l lister) List(ctx context.Context, options metav1.ListOptions) (*unstruct
 	return list, l.reader.List(ctx, list, &client.ListOptions{Namespace: l.namespace, Raw: &options})
 }
 
-// Get returns the object of that name. A version, of the object itself, asks for it as it
-// was then or later, which the API server answers from its cache at once. Without one it
-// is as it is now, for which the API server has to wait, up to a tenth of a second, until
-// its cache has caught up. "0" takes whatever the cache has.
+// Get returns the object of that name. With a resourceVersion of the object, the result is at least
+// that recent, and the API server answers from its cache at once. Without one, the result is
+// current, and the API server has to wait, up to a tenth of a second, until its cache has caught
+// up. "0" accepts whatever the cache has.
 //
-// The error is NotFound if there is no such object, a NoResourceMatchError if the hub does
-// not serve the kind, and Forbidden if it may not be listed.
+// The error is NotFound if there is no such object, a NoResourceMatchError if the hub does not
+// serve the kind, and Forbidden if it may not be listed.
 func Get(ctx context.Context, lister Lister, resource schema.GroupVersionResource, key client.ObjectKey, version string) (*unstructured.Unstructured, error) {
 	options := metav1.ListOptions{
 		FieldSelector:   fields.OneTermEqualSelector(metav1.ObjectNameField, key.Name).String(),
@@ -64,14 +64,14 @@ func Get(ctx context.Context, lister Lister, resource schema.GroupVersionResourc
 	}
 	list, err := lister.List(ctx, options)
 	if apierrors.IsNotFound(err) {
-		// A list is found even if it is empty.
+		// A list exists even if it is empty.
 		return nil, &meta.NoResourceMatchError{PartialResource: resource}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listing %s by the name %q: %w", resource.GroupResource(), key, err)
 	}
 	for i := range list.Items {
-		// Not every API server behind the hub's goes by selectors.
+		// Some aggregated API servers ignore selectors.
 		object := &list.Items[i]
 		if of := object.GetNamespace(); object.GetName() == key.Name && (of == "" || of == key.Namespace) {
 			return object, nil

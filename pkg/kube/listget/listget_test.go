@@ -69,7 +69,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-func TestAVersionIsAskedForAsTheOldestThatWillDo(t *testing.T) {
+func TestGet_AcceptsNewerVersions(t *testing.T) {
 	s := &shelf{objects: []unstructured.Unstructured{thing("", "x")}}
 	if _, err := Get(t.Context(), s, corev1.SchemeGroupVersion.WithResource("things"), client.ObjectKey{Name: "x"}, "7"); err != nil {
 		t.Fatal(err)

@@ -16,16 +16,16 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Options are what the watches of a Set have in common.
+// Options are common to all watches of a Set.
 type Options struct {
-	// Keep makes of an object what stays in memory.
+	// Keep returns the part of an object that stays in memory.
 	Keep cache.TransformFunc
 	// Indexers may be nil.
 	Indexers cache.Indexers
-	// Handler hears of the objects of a watch. The context ends with the watch.
+	// Handler handles the events of a watch. The context ends with the watch.
 	Handler func(ctx context.Context, resource schema.GroupVersionResource) cache.ResourceEventHandler
-	// Failed hears that a list or a watch failed. It is tried again, unless the watch is
-	// given up. Nil logs it.
+	// Failed is called when a list or a watch failed. It is retried, unless the watch is given up.
+	// If nil, the error is logged.
 	Failed func(ctx context.Context, watch *Watch, reflector *cache.Reflector, err error)
 }
 
@@ -39,27 +39,27 @@ type Set struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows, and that nothing starts once ctx has ended
+	mu      sync.Mutex // guards the following fields, and prevents starts after ctx has ended
 	watches map[schema.GroupVersionResource]*Watch
 }
 
-// Watch is that of one resource, with what it has seen.
+// Watch is the watch of one resource, with its objects.
 type Watch struct {
 	cache.SharedIndexInformer
-	// Resource is what is watched, in all namespaces.
+	// Resource is the watched resource, in all namespaces.
 	Resource schema.GroupVersionResource
 
 	stop    context.CancelFunc
 	givenUp atomic.Bool
 }
 
-// Begin makes an empty Set, whose watches end with ctx. The caller must call End.
+// Begin returns an empty Set, whose watches end with ctx. The caller must call End.
 func Begin(ctx context.Context, client metadata.Interface, options Options) *Set {
 	ctx, cancel := context.WithCancel(ctx)
 	return &Set{client: client, options: options, ctx: ctx, cancel: cancel, watches: map[schema.GroupVersionResource]*Watch{}}
 }
 
-// End stops all watches and returns when they have stopped. None starts once it has begun.
+// End stops all watches and returns when they have stopped. None starts any more.
 func (s *Set) End() {
 	s.mu.Lock()
 	s.cancel()
@@ -67,8 +67,8 @@ func (s *Set) End() {
 	s.running.Wait()
 }
 
-// Need starts watches of these resources that are not there and stops all others. It does
-// not wait. Once the Set has ended nothing changes, and the error is the context's.
+// Need starts missing watches of these resources and stops all others. It does not wait. Once the
+// Set has ended nothing changes, and the error is the context's.
 func (s *Set) Need(resources map[schema.GroupVersionResource]struct{}) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,8 +108,8 @@ func (s *Set) GivenUp() []*Watch {
 	return found
 }
 
-// Forget stops a watch, if it is still in the Set, and reports that. The next Need of its
-// resource starts another.
+// Forget stops a watch, and reports whether it was still in the Set. The next Need of its resource
+// starts another.
 func (s *Set) Forget(watch *Watch) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,14 +120,14 @@ func (s *Set) Forget(watch *Watch) bool {
 	return true
 }
 
-// GiveUp stops the watch, which stays in its Set with what it has seen, and reports whether
-// nobody had done so before.
+// GiveUp stops the watch, which stays in its Set with its objects. It reports whether this was the
+// first call.
 func (w *Watch) GiveUp() bool {
 	w.stop()
 	return !w.givenUp.Swap(true)
 }
 
-// GivenUp reports whether the watch was given up, or is not in its Set any more.
+// GivenUp is true if the watch was given up, or is not in its Set any more.
 func (w *Watch) GivenUp() bool { return w.givenUp.Load() }
 
 // drop is called with mu held.
@@ -136,8 +136,7 @@ func (s *Set) drop(resource schema.GroupVersionResource) {
 	delete(s.watches, resource)
 }
 
-// start is called with mu held. An informer refuses settings only once it runs, which
-// these do not yet.
+// start is called with mu held. Setting up an informer fails only when it already runs.
 func (s *Set) start(resource schema.GroupVersionResource) {
 	ctx, stop := context.WithCancel(s.ctx)
 	informer := metadatainformer.NewFilteredMetadataInformer(s.client, resource, metav1.NamespaceAll, 0, s.indexers(), nil).Informer()

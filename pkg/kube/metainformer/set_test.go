@@ -32,7 +32,7 @@ func object(kind, name string) *metav1.PartialObjectMetadata {
 	}
 }
 
-// ear is who hears of the objects of a Set.
+// ear records the events of a Set.
 type ear struct {
 	mu    sync.Mutex
 	heard []string
@@ -90,7 +90,7 @@ func need(t *testing.T, set *Set, resources ...schema.GroupVersionResource) {
 	synctest.Wait()
 }
 
-func TestWatchesComeAndGoWithWhoNeedsThem(t *testing.T) {
+func TestNeed_StartsAndStopsWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		set, e, _ := begin(t, object("ConfigMap", "x"), object("Secret", "y"))
 		need(t, set, configMaps)
@@ -113,10 +113,10 @@ func TestWatchesComeAndGoWithWhoNeedsThem(t *testing.T) {
 		if e.ctx[secrets].Err() == nil {
 			t.Error("a watch goes on after the end")
 		}
-	}) // Which fails if a goroutine is left.
+	}) // It fails if a goroutine is left.
 }
 
-func TestNoWatchStartsAfterTheEnd(t *testing.T) {
+func TestEnd_NoWatchStartsAfterwards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		set, e, _ := begin(t)
 		set.End()
@@ -129,7 +129,7 @@ func TestNoWatchStartsAfterTheEnd(t *testing.T) {
 	})
 }
 
-func TestAWatchThatWasGivenUpStaysUntilItIsForgotten(t *testing.T) {
+func TestGiveUp_WatchStaysUntilForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		set, _, client := begin(t)
 		defer set.End()

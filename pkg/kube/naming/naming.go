@@ -1,9 +1,9 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package naming makes labels and names of objects of names that users chose. A name of an object
-// may have 253 characters, a label's value 63: of a longer one the label is its beginning and a
-// hash. Who writes such a label uses [Label], and [LabelValue] to look for it.
+// Package naming derives labels and object names from names that users chose. An object's name may
+// have 253 characters, a label's value 63. For a longer name, the label is its beginning and a
+// hash. Use [Label] to write such a label, and [LabelValue] to look for it.
 package naming
 
 import (
@@ -15,13 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// hashLength is how many hexadecimal digits tell long names apart.
+// hashLength is the number of hexadecimal digits that distinguish long names.
 const hashLength = 16
 
-// LabelValue is the value of a label for a name: the name itself, if it fits.
+// LabelValue is the label value for a name: the name itself, if it fits.
 func LabelValue(name string) string { return Within(name, validation.LabelValueMaxLength) }
 
-// Within is a name in at most max characters, which have to be more than those of the hash: the
+// Within shortens a name to at most most characters, which must be more than those of the hash: the
 // name itself, or its beginning and a hash of all of it.
 func Within(name string, most int) string {
 	if len(name) <= most {
@@ -31,8 +31,8 @@ func Within(name string, most int) string {
 	return strings.TrimRight(name[:most-hashLength-1], "-._") + "-" + hex.EncodeToString(sum[:])[:hashLength]
 }
 
-// Label labels an object with a name. One that does not fit stands in full in an annotation with
-// the key of the label.
+// Label labels an object with a name. If the name is too long, an annotation with the key of the
+// label has the full name.
 func Label(object metav1.Object, key, name string) {
 	labels := object.GetLabels()
 	if labels == nil {
@@ -53,7 +53,7 @@ func Label(object metav1.Object, key, name string) {
 }
 
 // Labelled is the name that an object was labelled with by [Label], empty if it was not. An
-// annotation that does not belong to the label does not count.
+// annotation that does not match the label does not count.
 func Labelled(object metav1.Object, key string) string {
 	value := object.GetLabels()[key]
 	if full := object.GetAnnotations()[key]; full != "" && LabelValue(full) == value {

@@ -15,16 +15,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// patience is how long a read waits for the cache. A hub whose watches are later than that
-// is one on which nothing should be decided.
+// patience is how long a read waits for the cache. If a hub's watches are later than that, nothing
+// should be decided.
 const patience = time.Minute
 
 // errLate is why a read ended.
 var errLate = errors.New("the cache has not seen what was written through this client for " + patience.String())
 
-// NewClient returns a client of the hub, and has the manager end with an error once a read of
-// it has waited for a minute. Each kind that is written through it is cached. Delete refuses
-// with a conflict if another object has the name by now.
+// NewClient returns a client of the hub, and stops the manager with an error once a read has waited
+// for a minute. Each kind that is written through it is cached. Delete refuses with a conflict if
+// another object has the name by now.
 func NewClient(mgr ctrl.Manager, config *rest.Config) (client.Client, error) {
 	waiting, err := client.New(config, client.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
@@ -40,7 +40,7 @@ func NewClient(mgr ctrl.Manager, config *rest.Config) (client.Client, error) {
 	return c, nil
 }
 
-// impatient is a client whose reads do not wait for good.
+// impatient is a client whose reads do not wait indefinitely.
 type impatient struct {
 	client.Client
 	// late has the first error of a read that waited too long.

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// never is a cache that does not see what was written.
+// never is a cache that does not see the written objects.
 func never() client.Client {
 	return interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 		Get: func(ctx context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
@@ -33,7 +33,7 @@ func never() client.Client {
 	})
 }
 
-func TestAReadThatWaitsTooLongEndsWhatIsLed(t *testing.T) {
+func TestClient_ReadThatWaitsTooLongStopsManager(t *testing.T) {
 	for name, read := range map[string]func(context.Context, client.Client) error{
 		"get": func(ctx context.Context, c client.Client) error {
 			return c.Get(ctx, client.ObjectKey{Name: "a"}, &corev1.Node{})
@@ -63,7 +63,7 @@ func TestAReadThatWaitsTooLongEndsWhatIsLed(t *testing.T) {
 	}
 }
 
-func TestAReadThatIsNotWantedAnyMoreIsNotLate(t *testing.T) {
+func TestClient_CancelledReadIsNotLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &impatient{Client: never(), late: make(chan error, 1)}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -82,7 +82,7 @@ func TestAReadThatIsNotWantedAnyMoreIsNotLate(t *testing.T) {
 	})
 }
 
-func TestWhatIsDeletedIsNamedByItsUID(t *testing.T) {
+func TestClient_DeleteUsesUID(t *testing.T) {
 	var asked *metav1.Preconditions
 	c := &impatient{Client: interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 		Delete: func(_ context.Context, _ client.WithWatch, _ client.Object, options ...client.DeleteOption) error {

@@ -13,18 +13,16 @@ import (
 )
 
 const (
-	// longestRSA is in bits: what crypto/tls bounds the keys of its peers by. It takes the
-	// certificates that it is told to trust as they are, and computes for more than a minute
-	// with a key that fits into a Secret.
+	// longestRSA is in bits: the limit of crypto/tls for the keys of its peers. It does not check
+	// trusted certificates, and computes for more than a minute with a key that fits into a Secret.
 	longestRSA = 8192
-	// longestKey is in bytes of PEM: an RSA key of longestRSA has half as many. What is read
-	// of a private key is also checked, which takes a minute for one of 300 KB.
+	// longestKey is in bytes of PEM: an RSA key of longestRSA has half as many. Parsing a private
+	// key also checks it, which takes a minute for one of 300 KB.
 	longestKey = 16 << 10
 )
 
-// Certificates reads those, in PEM, by which somebody wants another one verified. What is no
-// certificate is passed over; none at all is an error, and so is one with an RSA key of more
-// than 8192 bits.
+// Certificates parses PEM certificates that are used to verify others. Other blocks are ignored. It
+// fails if there is no certificate, or one has an RSA key of more than 8192 bits.
 func Certificates(text []byte) (*x509.CertPool, error) {
 	pool, found := x509.NewCertPool(), false
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
@@ -47,8 +45,8 @@ func Certificates(text []byte) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// CheckKeyPair returns an error for what is no certificate in PEM with its private key. The
-// error never quotes the key.
+// CheckKeyPair returns an error unless the arguments are a certificate in PEM with its private key.
+// The error never quotes the key.
 func CheckKeyPair(certificate, key []byte) error {
 	if len(key) > longestKey {
 		return fmt.Errorf("the key: %w", &LimitError{What: "bytes", Most: longestKey})

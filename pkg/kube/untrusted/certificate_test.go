@@ -14,7 +14,7 @@ import (
 	"fleetgate.io/fleetgate/test/bomb"
 )
 
-func TestAKeyThatTakesAMinuteIsNotTriedOut(t *testing.T) {
+func TestCertificates_RefusesExpensiveKey(t *testing.T) {
 	certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", nil, nil)
 	if err != nil {
 		t.Fatal(err)

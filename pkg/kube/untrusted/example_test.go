@@ -20,7 +20,7 @@ func ExampleUnmarshal() {
 	}
 	fmt.Println(values.Replicas)
 
-	// A few lines that would become a million texts.
+	// A few lines that would expand to a million strings.
 	bomb := "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
 	for c := 'b'; c < 'h'; c++ {
 		bomb += fmt.Sprintf("%c: &%c [*%c, *%c, *%c, *%c, *%c, *%c, *%c, *%c, *%c, *%c]\n", c, c, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1)

@@ -15,7 +15,7 @@ import (
 	"fleetgate.io/fleetgate/test/bomb"
 )
 
-func TestNoTextCostsMoreThanItMay(t *testing.T) {
+func TestToJSON_StaysWithinMemoryLimit(t *testing.T) {
 	for name, text := range bomb.Texts() {
 		t.Run(name, func(t *testing.T) {
 			if spent := bomb.Cost(func() { _, _ = ToJSON([]byte(text), Object) }); spent > bomb.MayCost {
@@ -31,12 +31,12 @@ func TestNoTextCostsMoreThanItMay(t *testing.T) {
 	}
 }
 
-// beginningOf is a seed: of larger ones hardly one in a second is tried. Whole ones are
-// for the test above.
+// beginningOf is a seed. Larger ones would be too slow for the fuzzer; the test above uses complete
+// ones.
 func beginningOf(text string) []byte { return []byte(text[:min(len(text), 4<<10)]) }
 
-// A text is read in bounded memory, and means what it means to Kubernetes, whose own
-// reader is asked where there is no alias that could harm it, and no tag.
+// A text is decoded in limited memory, with the same meaning as Kubernetes' own decoder gives it,
+// which is compared where there is no harmful alias and no tag.
 func FuzzToJSON(f *testing.F) {
 	for _, text := range bomb.Texts() {
 		f.Add(beginningOf(text))
@@ -79,7 +79,7 @@ func floats(t *testing.T, text []byte) any {
 	return value
 }
 
-// What is read as JSON is what encoding/json reads, but for keys that are there twice.
+// Decoded JSON equals the result of encoding/json, except for duplicate keys.
 func FuzzUnmarshalJSON(f *testing.F) {
 	for _, text := range bomb.Texts() {
 		f.Add(beginningOf(text))

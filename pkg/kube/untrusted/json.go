@@ -11,10 +11,10 @@ import (
 	"io"
 )
 
-// UnmarshalJSON reads text whose contract is JSON, so that YAML is an error. A text over a
-// limit, or with a key twice in an object, which two readers could understand differently,
-// is refused before anything is made of it. Aliases are not known in JSON. An error about
-// a value that does not fit its field may quote it; the others quote nothing.
+// UnmarshalJSON decodes text that must be JSON, so that YAML is an error. A text that exceeds a
+// limit, or has a duplicate key in an object, which two readers could understand differently, is
+// refused before it is decoded. JSON has no aliases. An error about a value that does not fit its
+// field may quote it; other errors quote nothing.
 func UnmarshalJSON(text []byte, limits Limits, into any) error {
 	if len(text) > limits.Bytes {
 		return &LimitError{What: "bytes", Most: limits.Bytes}
@@ -27,13 +27,13 @@ func UnmarshalJSON(text []byte, limits Limits, into any) error {
 
 // open is an object or a list that has not ended.
 type open struct {
-	// keys are those that an object has had; nil for a list.
+	// keys are the keys of an object so far; nil for a list.
 	keys map[string]struct{}
-	// inValue is true in an object behind a key.
+	// inValue is true in an object after a key.
 	inValue bool
 }
 
-// checkJSON reads a text token by token and keeps nothing but the keys.
+// checkJSON reads a text token by token and keeps only the keys.
 func checkJSON(text []byte, limits Limits) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
@@ -69,7 +69,7 @@ func checkJSON(text []byte, limits Limits) error {
 	}
 }
 
-// take reports false for a key that was there before.
+// take returns false for a duplicate key.
 func (o *open) take(token json.Token) bool {
 	if o.keys == nil {
 		return true

@@ -5,40 +5,40 @@ package untrusted
 
 import "fmt"
 
-// Limits bound one text and what comes of it.
+// Limits limit one text and its decoded size.
 type Limits struct {
-	// Bytes bounds the text. What comes of it, what aliases repeat counted each time, has
-	// at most twice as many, and no more than a small multiple of what the text has: many
-	// small texts in one object cannot each become a large one.
+	// Bytes limits the text. Its decoded form, with aliases expanded, has at most twice as many
+	// bytes, and no more than a small multiple of the text's own size: many small texts in one
+	// object cannot each become a large one.
 	Bytes int
-	// Values bounds maps, lists, scalars and keys, what aliases repeat counted each time.
+	// Values limits maps, lists, scalars and keys, with aliases expanded.
 	Values int
-	// Depth bounds how many maps and lists are inside each other.
+	// Depth limits the nesting of maps and lists.
 	Depth int
-	// Aliases bounds how often the text refers to an anchor.
+	// Aliases limits the references to anchors.
 	Aliases int
 }
 
-// Object are the limits of what fits into one object of the API server, which takes
-// requests of 3 MiB: Secrets, ConfigMaps and annotations, in which charts' values, objects
-// in envelopes, kubeconfigs and agents' values come.
+// Object are the limits for one object of the API server, which accepts requests of 3 MiB: Secrets,
+// ConfigMaps and annotations with charts' values, objects in envelopes, kubeconfigs and agents'
+// values.
 var Object = Limits{Bytes: 3 << 20, Values: 100_000, Depth: 200, Aliases: 1000}
 
-// File are the limits of a file that people give to a command of theirs on their own
-// machine, such as all objects of a hub.
+// File are the limits of a file that users pass to a command on their own machine, such as all
+// objects of a hub.
 var File = Limits{Bytes: 256 << 20, Values: 10_000_000, Depth: 200, Aliases: 100_000}
 
-// expanded is how many bytes may come of a text, a value counted as one more, and a control
-// character as six, which it has in JSON: of a text without aliases and such characters
-// never come twice as many as it has.
+// expanded is the maximum decoded size of a text. A value counts as one more byte, and a control
+// character as six, its size in JSON. A text without aliases and such characters never decodes to
+// twice its size.
 func (l Limits) expanded(text []byte) int { return min(2*l.Bytes, 4<<10+16*len(text)) }
 
-// A LimitError says that a text is more than its reader takes.
+// A LimitError says that a text exceeds a limit.
 type LimitError struct {
-	// What there is too much of, such as "bytes", and how much is allowed.
+	// What exceeds its limit, such as "bytes", and the limit.
 	What string
 	Most int
-	// Line on which the limit was passed, counted from 1. 0 stands for the whole text.
+	// Line on which the limit was exceeded, counted from 1. 0 is the whole text.
 	Line int
 }
 

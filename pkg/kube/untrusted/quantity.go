@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// longestQuantity is in bytes. What Kubernetes writes itself has fewer than thirty.
+	// longestQuantity is in bytes. Kubernetes itself writes fewer than thirty.
 	longestQuantity = 64
-	// longestExponent is in digits. Whatever has more is nothing, or more than there can be.
+	// longestExponent is in digits. A longer one means zero, or more than any real amount.
 	longestExponent = 3
 )
 
-// Quantity reads an amount as Kubernetes writes them: 4, 250m, 16Gi, 1e3. Twelve bytes,
-// 1e-999999999, have Kubernetes' own reader compute a number of a billion digits, for
-// minutes that nobody can end: that, and what is longer than 64 bytes, is an error. The
-// fields of an API that are quantities have a pattern of the same meaning in their
-// schemas (hack/crdgen), since who decodes an object has read them before anybody looks.
+// Quantity parses a Kubernetes quantity: 4, 250m, 16Gi, 1e3. With twelve bytes, 1e-999999999,
+// Kubernetes' own parser computes a number of a billion digits, for minutes and without a way to
+// stop it. Such a text, and one longer than 64 bytes, is an error. The schemas of quantity fields
+// in an API have an equivalent pattern (hack/crdgen), because decoding an object parses them before
+// any check.
 func Quantity(text string) (resource.Quantity, error) {
 	if len(text) > longestQuantity {
 		return resource.Quantity{}, &LimitError{What: "bytes", Most: longestQuantity}

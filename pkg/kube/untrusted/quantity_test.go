@@ -13,13 +13,13 @@ import (
 	"fleetgate.io/fleetgate/test/bomb"
 )
 
-// hostileQuantities would have a careless reader compute for minutes.
+// hostileQuantities would make an unlimited parser compute for minutes.
 var hostileQuantities = []string{
 	"1e-999999999", "1E-99999999", "-1e-2147483648", "1e-0999999999", "9e999999999", "1e+99999999", ".1e-99999999",
 	strings.Repeat("9", 1<<20), "0." + strings.Repeat("1", 1<<20), strings.Repeat("0", 100) + "1",
 }
 
-func TestAQuantityOfABillionDigitsIsRefused(t *testing.T) {
+func TestQuantity_RefusesBillionDigits(t *testing.T) {
 	for _, text := range hostileQuantities {
 		bomb.Check(t, func() {
 			quantity, err := Quantity(text)
@@ -30,7 +30,7 @@ func TestAQuantityOfABillionDigitsIsRefused(t *testing.T) {
 	}
 }
 
-func TestQuantitiesMeanWhatTheyMeanToKubernetes(t *testing.T) {
+func TestQuantity_HasMeaningOfKubernetes(t *testing.T) {
 	for _, text := range []string{
 		"0", "4", "-4", "+4", ".5", "4.", "1.5Gi", "250m", "3n", "7u", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Ti", "1Pi", "1Ei", "1e3", "1E3", "1e-3", "1e+3", "9e999",
 		"9223372036854775807", "99999999999999999999999", "123456789.123456789",
@@ -47,7 +47,7 @@ func TestQuantitiesMeanWhatTheyMeanToKubernetes(t *testing.T) {
 	}
 }
 
-// What is read within bounds is read as Kubernetes reads it, whatever else was written.
+// A quantity within the limits is parsed as Kubernetes parses it.
 func FuzzQuantity(f *testing.F) {
 	for _, text := range append([]string{"1.5Gi", "-250m", "1e3", "9E-999", "1Ei"}, hostileQuantities[:7]...) {
 		f.Add(text)

@@ -10,7 +10,7 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 )
 
-// oldBools are the words of YAML 1.1 that its successor takes for texts.
+// oldBools are the boolean words of YAML 1.1 that YAML 1.2 treats as strings.
 var oldBools = map[string]bool{
 	"y": true, "Y": true, "yes": true, "Yes": true, "YES": true, "on": true, "On": true, "ON": true,
 	"n": false, "N": false, "no": false, "No": false, "NO": false, "off": false, "Off": false, "OFF": false,
@@ -18,7 +18,7 @@ var oldBools = map[string]bool{
 
 const explicitOrQuoted = yamlv3.TaggedStyle | yamlv3.DoubleQuotedStyle | yamlv3.SingleQuotedStyle | yamlv3.LiteralStyle | yamlv3.FoldedStyle
 
-// scalar is what Kubernetes would take a scalar for: nil, a bool, an int64, a uint64, a
+// scalar is the type that Kubernetes would give a scalar: nil, a bool, an int64, a uint64, a
 // float64 or a string.
 func scalar(n *yamlv3.Node) (any, error) {
 	if n.Style&explicitOrQuoted == 0 {
@@ -55,7 +55,7 @@ func number(value any, line int) (any, error) {
 	return nil, fmt.Errorf("line %d: it is a number that JSON does not know", line)
 }
 
-// tagged refuses a map or list that is said to be something else.
+// tagged refuses a map or list with another type's tag.
 func tagged(n *yamlv3.Node, tag string) error {
 	if n.ShortTag() != tag {
 		return unknownTag(n)

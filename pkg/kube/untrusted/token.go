@@ -9,15 +9,14 @@ import (
 	"strings"
 )
 
-// Token are the limits of a token: the header of a request in which it comes has not more.
+// Token are the limits of a token, which must fit into a request header.
 var Token = Limits{Bytes: 32 << 10, Values: 1000, Depth: 20}
 
 // ErrNoJWT is returned for a token that is no JWT. Its text never contains the token.
 var ErrNoJWT = errors.New("the token is no JWT")
 
-// Claims reads what a JWT says of itself (RFC 7519) into fields that encoding/json fills. It
-// is read, not verified: whoever gets the token for a proof does that. No error quotes the
-// token.
+// Claims decodes the claims of a JWT (RFC 7519) into fields for encoding/json. It does not verify
+// the token; whoever accepts the token as a proof does that. No error quotes the token.
 func Claims(token string, into any) error {
 	parts := strings.Split(token, ".")
 	const header, payload, signature = 0, 1, 2

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestOnlyTheClaimsOfAJWTAreRead(t *testing.T) {
+func TestClaims_ReadsOnlyTheClaims(t *testing.T) {
 	jwt := func(claims string) string {
 		return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln"
 	}

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func TestTextsMeanWhatTheyMeanToKubernetes(t *testing.T) {
+func TestToJSON_HasMeaningOfKubernetes(t *testing.T) {
 	for name, text := range map[string]string{
 		"nothing":                    "",
 		"comments only":              "# nothing\n",
@@ -59,7 +59,7 @@ func decoded(t *testing.T, text []byte) any {
 	return value
 }
 
-func TestAKeyWinsOverWhatIsMerged(t *testing.T) {
+func TestToJSON_KeyWinsOverMergedKey(t *testing.T) {
 	got, err := ToJSON([]byte("a: &x {b: 1, c: 2}\nd: &y {b: 4, f: 5}\ne:\n  b: 3\n  <<: [*x, *y]\n"), Object)
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestAKeyWinsOverWhatIsMerged(t *testing.T) {
 
 var small = Limits{Bytes: 200, Values: 20, Depth: 5, Aliases: 3}
 
-func TestWhatIsTooMuchIsRefusedWithLimitAndLine(t *testing.T) {
+func TestToJSON_NamesLimitAndLine(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"bytes":                       {strings.Repeat("#", 201), "it has more than 200 bytes"},
 		"values":                      {"\n\n[" + strings.Repeat("1,", 20) + "]", "line 3: it has more than 20 values, with what its aliases repeat"},
@@ -100,7 +100,7 @@ func TestWhatIsTooMuchIsRefusedWithLimitAndLine(t *testing.T) {
 	}
 }
 
-func TestJSONIsReadWithinBounds(t *testing.T) {
+func TestUnmarshalJSON_StaysWithinLimits(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"a text":               {`{"a":{"b":[1,2]},"c":"d"}`, ""},
 		"a name in two":        {`[{"a":1},{"a":2}]`, ""},
@@ -123,7 +123,7 @@ func TestJSONIsReadWithinBounds(t *testing.T) {
 	}
 }
 
-func TestUnmarshalFillsFieldsAsKubernetesDoes(t *testing.T) {
+func TestUnmarshal_FillsFieldsAsKubernetesDoes(t *testing.T) {
 	type target struct {
 		Name  string            `json:"name"`
 		Count int               `json:"count"`

@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ToJSON reads one document of YAML, or JSON, which is YAML too, and returns it as JSON:
-// "null" for one that is empty. Of a text with several documents it reads the first. The
-// error is a *LimitError, or says what is wrong on which line without quoting anything.
+// ToJSON converts one document of YAML, of which JSON is a subset, to JSON: "null" for an empty
+// one. Of a text with several documents it reads the first. The error is a *LimitError, or
+// describes the problem and its line without quoting anything.
 func ToJSON(text []byte, limits Limits) ([]byte, error) {
 	value, err := read(text, limits)
 	if err != nil {
@@ -31,9 +31,9 @@ func ToJSON(text []byte, limits Limits) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-// Unmarshal reads one document as ToJSON does, into a value with JSON tags. Fields that
-// the value does not have are left out. An error may quote the text where a value does not
-// fit its field: callers that read Secrets must not pass it on.
+// Unmarshal reads one document as ToJSON does, into a value with JSON tags. It ignores fields that
+// the value does not have. An error may quote the text where a value does not fit its field:
+// callers that read Secrets must not pass it on.
 func Unmarshal(text []byte, limits Limits, into any) error {
 	return unmarshal(text, limits, into, yaml.Unmarshal)
 }
@@ -43,8 +43,8 @@ func UnmarshalStrict(text []byte, limits Limits, into any) error {
 	return unmarshal(text, limits, into, yaml.UnmarshalStrict)
 }
 
-// unmarshal gives what has no alias any more to Kubernetes' reader, which also makes
-// texts of numbers where the field is one.
+// unmarshal passes the text without aliases to Kubernetes' decoder, which also converts numbers to
+// strings where the field is one.
 func unmarshal(text []byte, limits Limits, into any, decode func([]byte, any, ...yaml.JSONOpt) error) error {
 	raw, err := ToJSON(text, limits)
 	if err != nil {
@@ -71,10 +71,10 @@ func read(text []byte, limits Limits) (any, error) {
 	return r.value(document.Content[0], 1)
 }
 
-// beginnings reports whether a text may hold more than so many values, and on which line.
-// Every value but the first stands behind an indicator or begins a line, so there are no
-// more values than these; that they are counted in the midst of scalars too is why it is
-// four times as many that are refused. It is what bounds the tree that is parsed.
+// beginnings reports whether a text may hold more than that many values, and on which line. Every
+// value but the first follows an indicator or begins a line, so this is an upper limit. It also
+// counts indicators inside scalars, so the limit is four times as high. It limits the size of the
+// parsed tree.
 func beginnings(text []byte, most int) (line int, over bool) {
 	line, found := 1, 0
 	for i, c := range text {
@@ -98,7 +98,8 @@ func beginnings(text []byte, most int) (line int, over bool) {
 
 var lineOf = regexp.MustCompile(`line \d+`)
 
-// syntaxError keeps of the parser's words about where it stopped: they may quote the text.
+// syntaxError keeps only the position from the parser's message, because the message may quote the
+// text.
 func syntaxError(err error) error {
 	if where := lineOf.FindString(err.Error()); where != "" {
 		return fmt.Errorf("near %s: it is not YAML", where)
@@ -106,10 +107,10 @@ func syntaxError(err error) error {
 	return errors.New("it is not YAML")
 }
 
-// reader makes values of nodes, and counts.
+// reader converts nodes to values, and counts them.
 type reader struct {
 	limits Limits
-	// most is how many bytes may come of the text.
+	// most is the maximum decoded size.
 	most                   int
 	values, bytes, aliases int
 }
@@ -143,8 +144,8 @@ func (r *reader) value(n *yamlv3.Node, depth int) (any, error) {
 	return scalar(n)
 }
 
-// count refuses a node that is one too many. A node that contains itself by an alias is
-// too deep.
+// count refuses a node that exceeds a limit. A node that contains itself through an alias exceeds
+// the depth.
 func (r *reader) count(n *yamlv3.Node, depth int) error {
 	r.values++
 	r.bytes += length(n.Value) + 1
@@ -159,7 +160,7 @@ func (r *reader) count(n *yamlv3.Node, depth int) error {
 	return nil
 }
 
-// length is about how many bytes a text has in JSON, where a control character has six.
+// length estimates the bytes of a string in JSON, where a control character has six.
 func length(text string) int {
 	length := len(text)
 	for i := range len(text) {
@@ -232,7 +233,7 @@ func (r *reader) merged(n *yamlv3.Node, depth int) ([]map[string]any, error) {
 	return maps, nil
 }
 
-// key reads a key of a map, which is a text in JSON.
+// key reads a key of a map, which is a string in JSON.
 func (r *reader) key(n *yamlv3.Node, depth int) (string, error) {
 	value, err := r.value(n, depth+1)
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Of says how urgent it is to write an object, or its status.
+// Of returns the urgency of writing an object, or its status.
 type Of func(object client.Object, status bool) Urgency
 
-// Always is the same urgency for all that a client writes.
+// Always is the same urgency for all writes of a client.
 func Always(u Urgency) Of { return func(client.Object, bool) Urgency { return u } }
 
-// Client orders the writes that go through a client: Create, Update, Patch and Delete, and
-// Update and Patch of a status. Reads, and whatever else there is, never wait. An error of
-// the context is returned as it is if it ends before the write began.
+// Client orders the writes of a client: Create, Update, Patch and Delete, and Update and Patch of a
+// status. Reads, and all other calls, never wait. If the context ends before the write began, its
+// error is returned unchanged.
 func (o *Order) Client(of client.Client, urgency Of) client.Client {
 	return &ordered{Client: of, order: o, urgency: urgency}
 }

@@ -1,12 +1,11 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package writepriority has the gateway's writes made in the order in which others wait for them.
+// Package writepriority orders the gateway's writes by the urgency for those that wait for them.
 //
-// A hub to which many members come, or many placements, is busy writing, and all that is
-// written at the same time takes longer by each other: what the first members get would hold up
-// that the last are let in, Works of the first members the decision about the others, and
-// reports on what arrived the delivery of what did not. So while more urgent writes are under
-// way, or were a moment ago, less urgent ones go a few at a time, and else as many as there are.
-// None ever waits for good: a few are always under way.
+// When many members or placements are added at once, the hub is busy with writes, and concurrent
+// writes slow each other down. Without an order, Works of the first members would delay the
+// registration of the last ones and the decisions about other members, and status reports would
+// delay deliveries. So while more urgent writes are in flight, or were a moment ago, only a few
+// less urgent ones run at a time. None ever waits indefinitely, because a few are always in flight.
 package writepriority

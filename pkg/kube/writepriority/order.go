@@ -10,42 +10,43 @@ import (
 	"time"
 )
 
-// lull is how long nothing more urgent has been written when all that waits may begin: what
-// many are let in by, or decided by, comes in a stream with gaps.
+// lull is how long no more urgent write must have happened before all waiting ones may begin:
+// urgent writes come in a stream with gaps.
 const lull = 100 * time.Millisecond
 
-// Urgency says who waits for a write, the most urgent first.
+// Urgency is the priority of a write, the most urgent first.
 type Urgency int
 
 const (
-	// Entry is what lets a member in. Nothing is more urgent, so it never waits.
+	// Entry registers a member. Nothing is more urgent, so it never waits.
 	Entry Urgency = iota
 	// Decision is what everything else follows from: snapshots, bindings.
 	Decision
 	// Delivery is what members get.
 	Delivery
-	// Account tells how far it all is.
+	// Account reports progress.
 	Account
-	// Extra is what a member has besides: a profile for others, the gateway's account on it.
+	// Extra is additional data of a member: a profile for other products, the gateway's account on
+	// it.
 	Extra
 	urgencies
 )
 
-// few is how many writes of an urgency are under way while more urgent ones are.
+// few is how many writes of an urgency are in flight while more urgent ones are.
 func (u Urgency) few() int {
 	if u == Account {
-		return 8 // They may be late by two seconds, and no more.
+		return 8 // They may be late by at most two seconds.
 	}
 	return 1
 }
 
-// Order lets writes begin in the order of their urgency. All clients whose writes are to be
-// ordered share one. The zero value is ready for use.
+// Order starts writes in the order of their urgency. All clients whose writes are to be ordered
+// share one. The zero value is ready for use.
 type Order struct {
 	mu sync.Mutex
-	// underway counts writes that have begun and not ended, waiting has those that have
-	// not begun, the first first: a channel of each is closed when it may.
-	underway [urgencies]int
+	// inFlight counts writes that have begun and not ended. waiting has those that have not begun,
+	// the oldest first: a channel of each is closed when it may begin.
+	inFlight [urgencies]int
 	waiting  [urgencies][]chan struct{}
 	// ended is when the latest write ended.
 	ended [urgencies]time.Time
@@ -71,8 +72,8 @@ func (o *Order) enter(ctx context.Context, u Urgency) error {
 	}
 }
 
-// queue returns a channel that is closed as soon as a write may begin; it counts as under
-// way from then on.
+// queue returns a channel that is closed as soon as a write may begin; it counts as in flight from
+// then on.
 func (o *Order) queue(u Urgency) chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -85,12 +86,12 @@ func (o *Order) queue(u Urgency) chan struct{} {
 func (o *Order) leave(u Urgency) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.underway[u]--
+	o.inFlight[u]--
 	o.ended[u] = time.Now()
 	o.admit()
 }
 
-// withdraw takes back a write that is not wanted any more, whether its turn has come or not.
+// withdraw cancels a write, whether it has already been admitted or not.
 func (o *Order) withdraw(u Urgency, turn chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -98,20 +99,20 @@ func (o *Order) withdraw(u Urgency, turn chan struct{}) {
 		o.waiting[u] = slices.Delete(o.waiting[u], i, i+1)
 		return
 	}
-	o.underway[u]--
+	o.inFlight[u]--
 	o.admit()
 }
 
-// admit begins what may begin. Where something waits a few are under way, which admit it when
-// they end. It must be called with mu held.
+// admit starts writes that may begin. If some have to wait, a few are in flight, which call admit
+// when they end. It must be called with mu held.
 func (o *Order) admit() {
 	urgent, now := false, time.Now()
 	for u := range urgencies {
-		for len(o.waiting[u]) > 0 && (!urgent || o.underway[u] < u.few()) {
+		for len(o.waiting[u]) > 0 && (!urgent || o.inFlight[u] < u.few()) {
 			close(o.waiting[u][0])
 			o.waiting[u] = o.waiting[u][1:]
-			o.underway[u]++
+			o.inFlight[u]++
 		}
-		urgent = urgent || o.underway[u] > 0 || now.Sub(o.ended[u]) < lull
+		urgent = urgent || o.inFlight[u] > 0 || now.Sub(o.ended[u]) < lull
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// began reports whether the turn of a write has come.
+// began is true if the write may begin.
 func began(turn chan struct{}) bool {
 	select {
 	case <-turn:
@@ -50,7 +50,7 @@ func count(turns []chan struct{}) int {
 	return n
 }
 
-func TestWhatNobodyMoreUrgentIsBeforeBeginsAtOnce(t *testing.T) {
+func TestOrder_MostUrgentBeginsAtOnce(t *testing.T) {
 	for u := range urgencies {
 		var o Order
 		if n := count(queue(&o, u, 100)); n != 100 {
@@ -59,7 +59,7 @@ func TestWhatNobodyMoreUrgentIsBeforeBeginsAtOnce(t *testing.T) {
 	}
 }
 
-func TestDeliveryYieldsToDecisions(t *testing.T) {
+func TestOrder_DeliveryYieldsToDecisions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var o Order
 		few := Delivery.few()
@@ -99,7 +99,7 @@ func TestDeliveryYieldsToDecisions(t *testing.T) {
 	})
 }
 
-func TestAWriteThatIsNotWantedAnyMoreHoldsUpNobody(t *testing.T) {
+func TestOrder_CancelledWriteBlocksNobody(t *testing.T) {
 	var o Order
 	few := Delivery.few()
 	queue(&o, Decision, 1)
@@ -119,13 +119,13 @@ func TestAWriteThatIsNotWantedAnyMoreHoldsUpNobody(t *testing.T) {
 		t.Error("the next one waits for the one that was withdrawn")
 	}
 	o.withdraw(Delivery, next)
-	if o.underway[Delivery] != few-1 {
-		t.Errorf("%d are under way after one whose turn had come was withdrawn, want %d", o.underway[Delivery], few-1)
+	if o.inFlight[Delivery] != few-1 {
+		t.Errorf("%d are under way after one whose turn had come was withdrawn, want %d", o.inFlight[Delivery], few-1)
 	}
 }
 
-// TestEveryWriteIsMade has writes of all urgencies come and go, some of them given up.
-func TestEveryWriteIsMade(t *testing.T) {
+// It starts writes of all urgencies, and cancels some of them.
+func TestOrder_MakesEveryWrite(t *testing.T) {
 	var (
 		o       Order
 		running sync.WaitGroup
@@ -154,13 +154,13 @@ func TestEveryWriteIsMade(t *testing.T) {
 		t.Errorf("%d writes were made, want %d", made.Load(), writers*writes)
 	}
 	for u := range urgencies {
-		if o.underway[u] != 0 || len(o.waiting[u]) != 0 {
-			t.Errorf("urgency %d: %d under way and %d waiting after all have ended", u, o.underway[u], len(o.waiting[u]))
+		if o.inFlight[u] != 0 || len(o.waiting[u]) != 0 {
+			t.Errorf("urgency %d: %d under way and %d waiting after all have ended", u, o.inFlight[u], len(o.waiting[u]))
 		}
 	}
 }
 
-func TestWhatIsWrittenSaysHowUrgentItIs(t *testing.T) {
+func TestClient_UrgencyDependsOnObject(t *testing.T) {
 	var asked []string
 	under := fake.NewClientBuilder().WithStatusSubresource(&corev1.Node{}).Build()
 	c := new(Order).Client(under, func(object client.Object, status bool) Urgency {

@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// cycle is one decision while it is being made.
+// cycle is one decision in progress.
 type cycle struct {
 	policy *Policy
 	fleet  *Fleet
-	jury   jury
-	// clusters are in the order of their names.
+	judges judges
+	// clusters are sorted by name.
 	clusters []*Cluster
 	holdings map[string]Holding
-	// limit is how many unselected clusters PickN tells; 0 is all.
+	// limit is how many unselected clusters PickN reports; 0 is all.
 	limit    int
 	decision Decision
 }
 
 func newCycle(policy *Policy, fleet *Fleet, rules []Rule, holdings []Holding) *cycle {
 	fleet = fleet.within(policy.Within)
-	c := &cycle{policy: policy, fleet: fleet, jury: newJury(rules, policy, fleet), clusters: fleet.byName(),
+	c := &cycle{policy: policy, fleet: fleet, judges: newJudges(rules, policy, fleet), clusters: fleet.byName(),
 		holdings: make(map[string]Holding, len(holdings)), decision: Decision{Fulfilled: true}}
 	for _, h := range holdings {
 		c.holdings[h.Cluster] = h
@@ -32,8 +32,8 @@ func newCycle(policy *Policy, fleet *Fleet, rules []Rule, holdings []Holding) *c
 	return c
 }
 
-// dropDangling drops what is held by clusters that left, are leaving, or are not the
-// policy's any more. Nobody after it needs to think of these holdings.
+// dropDangling drops holdings of clusters that left, are leaving, or are outside the policy. Later
+// steps can ignore these holdings.
 func (c *cycle) dropDangling() {
 	for name, h := range c.holdings {
 		if cluster := c.find(name); cluster != nil && !cluster.Leaving {
@@ -55,15 +55,15 @@ func (c *cycle) find(name string) *Cluster {
 	return c.clusters[i]
 }
 
-// kept returns the cluster's holding if it is selected for the policy of now,
-// which is not judged again.
+// kept returns the cluster's holding if it is selected for the current policy. It is not judged
+// again.
 func (c *cycle) kept(name string) (Holding, bool) {
 	h, held := c.holdings[name]
 	return h, held && h.Current && h.selected()
 }
 
-// pickAll selects every cluster that has a current holding, whatever the rules
-// would say of it today, and every other one that passes.
+// pickAll selects every cluster with a current holding, whatever the rules say now, and every other
+// one that passes.
 func (c *cycle) pickAll() {
 	for _, cluster := range c.clusters {
 		if _, kept := c.kept(cluster.Name); kept || c.judge(cluster) == "" {
@@ -74,8 +74,8 @@ func (c *cycle) pickAll() {
 	}
 }
 
-// pickFixed selects the named clusters that are there and eligible; one that
-// has the placement already keeps it.
+// pickFixed selects the named clusters that exist and are eligible; one that already has the
+// placement keeps it.
 func (c *cycle) pickFixed() {
 	wanted := make(map[string]bool, len(c.policy.Names))
 	for _, name := range c.policy.Names {
@@ -109,7 +109,7 @@ func (c *cycle) pickNamed(name string) {
 	c.take(name, nil)
 }
 
-// missing says why a named cluster is not there.
+// missing says why a named cluster is not available.
 func (c *cycle) missing(name string) Outcome {
 	if c.policy.Within == nil || c.policy.Within.Has(name) {
 		return Unknown
@@ -117,9 +117,9 @@ func (c *cycle) missing(name string) Outcome {
 	return Outside
 }
 
-// judge asks the rules and writes the first no down.
+// judge applies the rules and records the first refusal.
 func (c *cycle) judge(cluster *Cluster) string {
-	rule, reason := c.jury.judge(cluster)
+	rule, reason := c.judges.judge(cluster)
 	if reason != "" {
 		c.refuse(cluster.Name, rule, reason)
 	}
@@ -130,7 +130,7 @@ func (c *cycle) refuse(cluster, rule, reason string) {
 	c.decision.Refusals = append(c.decision.Refusals, Refusal{Cluster: cluster, Rule: rule, Reason: reason})
 }
 
-// take selects a cluster, through the holding that it has if there is one.
+// take selects a cluster, through its existing holding if there is one.
 func (c *cycle) take(name string, score *Score) {
 	h, held := c.holdings[name]
 	switch {
@@ -153,7 +153,7 @@ func (c *cycle) drop(name string) { c.decision.Drop = append(c.decision.Drop, na
 
 func (c *cycle) finish() Decision {
 	d := c.decision
-	d.Until = c.jury.until
+	d.Until = c.judges.until
 	slices.SortFunc(d.Selected, func(a, b Choice) int { return strings.Compare(a.Cluster, b.Cluster) })
 	for _, names := range [][]string{d.Add, d.Adopt, d.Drop, d.Waiting} {
 		slices.Sort(names)

@@ -139,13 +139,13 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func TestDecideRefusesAKindWithoutRules(t *testing.T) {
+func TestDecide_FailsForKindWithoutRules(t *testing.T) {
 	if _, err := (Profile{}).Decide(&Policy{Kind: PickAll}, &Fleet{}, nil); err == nil {
 		t.Error("a policy that no rule can judge must not select anything")
 	}
 }
 
-func TestDiagnosisCountsReasons(t *testing.T) {
+func TestDiagnosis_CountsReasons(t *testing.T) {
 	cases := map[string]struct {
 		policy   Policy
 		clusters []Cluster

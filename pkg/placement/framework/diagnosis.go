@@ -16,24 +16,21 @@ type Diagnosis struct {
 	Total int
 	// Selected counts those that are selected.
 	Selected int
-	// Others count the rest by what stands against them, the largest number
-	// first.
+	// Others count the rest by reason, the largest number first.
 	Others []Count
 }
 
-// Count is how many clusters share a reason.
+// Count is the number of clusters with the same reason.
 type Count struct {
 	Clusters int
 	// Reason is a few words: "lacked label env=prod".
 	Reason string
 }
 
-// maxReasons is how many reasons a sentence has; fleets can have as many taints
-// as clusters.
+// maxReasons limits the reasons in a sentence; fleets can have as many taints as clusters.
 const maxReasons = 10
 
-// String is a sentence: "3 of 40 clusters fit: 20 lacked label env=prod, 17
-// tainted team=red".
+// String is a sentence: "3 of 40 clusters fit: 20 lacked label env=prod, 17 tainted team=red".
 func (d Diagnosis) String() string {
 	head := fmt.Sprintf("%d of %d clusters fit", d.Selected, d.Total)
 	if len(d.Others) == 0 {
@@ -53,8 +50,8 @@ func (d Diagnosis) String() string {
 	return head + ": " + strings.Join(parts, ", ")
 }
 
-// Diagnose explains a decision that this profile made for the policy and the
-// fleet. It is apart from deciding because few decisions are ever looked at.
+// Diagnose explains a decision of this profile for the policy and the fleet. It is separate from
+// deciding because few decisions are ever read.
 func (p Profile) Diagnose(policy *Policy, fleet *Fleet, decision *Decision) Diagnosis {
 	fleet = fleet.within(policy.Within)
 	counts := briefs(p.Rules[policy.Kind], policy, fleet, decision.Refusals)
@@ -72,7 +69,7 @@ func (p Profile) Diagnose(policy *Policy, fleet *Fleet, decision *Decision) Diag
 	return diagnosis(len(fleet.Clusters), len(decision.Selected), counts)
 }
 
-// briefs counts refusals by what their rules have to say in a few words.
+// briefs counts refusals by their rules' brief reasons.
 func briefs(asked []Rule, policy *Policy, fleet *Fleet, refusals []Refusal) map[string]int {
 	counts := map[string]int{}
 	rules := map[string]Rule{}
@@ -93,7 +90,7 @@ func briefs(asked []Rule, policy *Policy, fleet *Fleet, refusals []Refusal) map[
 	return counts
 }
 
-// diagnosis brings counts in order.
+// diagnosis sorts counts.
 func diagnosis(total, selected int, counts map[string]int) Diagnosis {
 	d := Diagnosis{Total: total, Selected: selected}
 	for reason, n := range counts {

@@ -12,19 +12,19 @@ import (
 type queue struct {
 	class      int
 	candidates []candidate
-	// score and reason are the spread's verdict on taking the first of them, as
-	// of the latest round.
+	// score and reason are the spread's verdict on taking the first of them, as of the latest
+	// round.
 	score  int32
 	reason string
 }
 
-// fillEvenly picks one cluster at a time, since each changes what the spread
-// says of all others. Candidates of one class are judged together: where many
-// clusters share few groups, that is most of the work saved.
+// fillEvenly picks one cluster at a time, because each changes the spread's verdict on all others.
+// It judges candidates of one class together, which saves most of the work where many clusters
+// share few groups.
 func (c *cycle) fillEvenly(candidates []candidate, spread Spread, rule string, need int) {
 	queues := queuesOf(candidates, spread)
 	for ; need > 0; need-- {
-		// In the last round all are judged: it is what the others are told.
+		// The last round judges all, because the others are reported with these verdicts.
 		at := judge(queues, spread, need == 1)
 		if at < 0 {
 			break
@@ -39,8 +39,7 @@ func (c *cycle) fillEvenly(candidates []candidate, spread Spread, rule string, n
 	c.tellRest(queues, rule)
 }
 
-// queuesOf sorts candidates, which are in order, into queues; the queue with the
-// best candidate comes first.
+// queuesOf divides sorted candidates into queues; the queue with the best candidate comes first.
 func queuesOf(candidates []candidate, spread Spread) []*queue {
 	classes, sizes := make([]int, len(candidates)), []int(nil)
 	for i := range candidates {
@@ -51,7 +50,7 @@ func queuesOf(candidates []candidate, spread Spread) []*queue {
 		sizes[class]++
 		classes[i] = class
 	}
-	// One piece of memory serves all queues: there can be as many as clusters.
+	// One allocation serves all queues: there can be as many as clusters.
 	store, used := make([]candidate, len(candidates)), 0
 	all, byClass := make([]queue, 0, len(sizes)), make([]*queue, len(sizes))
 	queues := make([]*queue, 0, len(sizes))
@@ -68,9 +67,8 @@ func queuesOf(candidates []candidate, spread Spread) []*queue {
 	return queues
 }
 
-// judge brings verdicts up to date and returns which queue has the best
-// candidate, or -1. Unless all are asked for, it stops at the first that cannot
-// be beaten.
+// judge updates verdicts and returns which queue has the best candidate, or -1. Unless all are
+// requested, it stops at the first that cannot be beaten.
 func judge(queues []*queue, spread Spread, all bool) int {
 	best, limit := -1, spread.Best()
 	for i, q := range queues {
@@ -85,8 +83,8 @@ func judge(queues []*queue, spread Spread, all bool) int {
 	return best
 }
 
-// advance takes the first candidate off a queue and puts the queue where it then
-// belongs, if anything is left of it.
+// advance removes the first candidate of a queue and moves the queue to its new position, unless it
+// is empty.
 func advance(queues []*queue, at int) []*queue {
 	q := queues[at]
 	q.candidates = q.candidates[1:]
@@ -98,8 +96,7 @@ func advance(queues []*queue, at int) []*queue {
 	return slices.Insert(queues, to, q)
 }
 
-// tellRest writes down why the candidates that are left were not picked, by the
-// verdicts of the last round.
+// tellRest records why the remaining candidates were not picked, by the verdicts of the last round.
 func (c *cycle) tellRest(queues []*queue, rule string) {
 	type scored struct {
 		candidate
@@ -128,8 +125,7 @@ func (c *cycle) tellRest(queues []*queue, rule string) {
 	c.tellRefused()
 }
 
-// first returns the n first elements by an order, in that order. It is for few
-// out of many; s is left in some other order.
+// first returns the first n elements in order. It is for few out of many, and reorders s.
 func first[E any](s []E, n int, compare func(a, b E) int) []E {
 	if n >= len(s) {
 		slices.SortFunc(s, compare)

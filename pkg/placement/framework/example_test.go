@@ -13,8 +13,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/plugins/topologyspread"
 )
 
-// A caller translates its objects into a policy and a fleet, chooses the rules, and
-// words what comes out.
+// A caller translates its objects into a policy and a fleet, chooses the rules, and writes the text
+// about the result.
 func ExampleProfile_Decide() {
 	profile := framework.Profile{
 		Rules:    map[framework.Kind][]framework.Rule{framework.PickN: {clusteraffinity.Rule{}}},

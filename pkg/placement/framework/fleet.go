@@ -12,19 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Fleet is the moment in which a decision is made.
+// Fleet is a snapshot for one decision.
 type Fleet struct {
 	// Now is the time of the decision.
 	Now time.Time
-	// Clusters are all clusters of the fleet, those that are leaving included. A
-	// decision is made fastest if they are in the order of their names.
+	// Clusters are all clusters of the fleet, including those that are leaving. Sorting them by
+	// name makes a decision faster.
 	Clusters []Cluster
-	// MostDecided is the largest Decided of any cluster, also of those that are not
-	// among Clusters.
+	// MostDecided is the largest Decided of any cluster, including clusters that are not in
+	// Clusters.
 	MostDecided int
 }
 
-// within is the fleet without the clusters that are not named; nil names all.
+// within is the fleet with only the named clusters; nil names all.
 func (f *Fleet) within(names sets.Set[string]) *Fleet {
 	if names == nil {
 		return f
@@ -38,7 +38,7 @@ func (f *Fleet) within(names sets.Set[string]) *Fleet {
 	return limited
 }
 
-// byName returns the clusters in the order of their names.
+// byName returns the clusters sorted by name.
 func (f *Fleet) byName() []*Cluster {
 	clusters := make([]*Cluster, len(f.Clusters))
 	for i := range f.Clusters {
@@ -51,49 +51,48 @@ func (f *Fleet) byName() []*Cluster {
 	return clusters
 }
 
-// Cluster is what a decision may know of one cluster.
+// Cluster is everything that a decision can use about one cluster.
 type Cluster struct {
 	Name   string
 	Labels map[string]string
 	Taints []Taint
-	// Properties are the cluster's properties by name, resource properties
-	// included, as they were reported.
+	// Properties are the cluster's properties by name, as reported, including resource properties.
 	Properties map[string]string
-	// Namespaces are the namespaces that the cluster has. Nil if it does not
-	// report them, which is taken for having all.
+	// Namespaces are the cluster's namespaces. Nil if it does not report them, which counts as
+	// having all.
 	Namespaces map[string]string
-	// Leaving is true once the cluster is on its way out of the fleet.
+	// Leaving is true once the cluster is leaving the fleet.
 	Leaving bool
 	Agent   Agent
 
-	// Capacity and Allocatable are the cluster's resources by name: what there is, and
-	// what of it workloads can have.
+	// Capacity and Allocatable are the cluster's resources by name.
 	Capacity, Allocatable map[string]resource.Quantity
-	// Scores are those that others give the cluster, by the name of their sheet.
+	// Scores are external scores of the cluster, by the name of their sheet.
 	Scores map[string]ScoreSheet
 	// Decided is how many other placements have the cluster now.
 	Decided int
-	// Source is what the cluster was made of, for Terms that the caller compiled.
+	// Source is the cluster's original object, for Terms that the caller compiled.
 	Source any
 }
 
-// ScoreSheet is what somebody has to say of a cluster.
+// ScoreSheet is a set of external scores of a cluster.
 type ScoreSheet struct {
 	Values map[string]int64
-	// Until is when it ends to be true; zero is never.
+	// Until is when it expires; zero is never.
 	Until time.Time
 }
 
-// Valid reports whether the sheet is true at a time.
+// Valid is true if the sheet has not expired at that time.
 func (s ScoreSheet) Valid(now time.Time) bool { return s.Until.IsZero() || now.Before(s.Until) }
 
-// Agent is what the cluster's agent last said.
+// Agent is the last report of the cluster's agent.
 type Agent struct {
-	// Reported is false for a cluster whose agent has never been heard of.
+	// Reported is false for a cluster whose agent has never reported.
 	Reported bool
-	// LastHeartbeat is the last that is shown. Later ones may have come while the cluster is Heard.
+	// LastHeartbeat is the last recorded heartbeat. While the cluster is Heard, there may be later
+	// ones.
 	LastHeartbeat time.Time
-	// Heard is true while the hub says that it hears of the agent.
+	// Heard is true while the hub reports that it receives heartbeats.
 	Heard  bool
 	Joined bool
 	Health Health
@@ -101,27 +100,26 @@ type Agent struct {
 	HealthSince time.Time
 }
 
-// Health is what the agent says of its own cluster.
+// Health is the agent's report about its own cluster.
 type Health int
 
 const (
-	// HealthUnreported means that the agent has not said anything about it.
+	// HealthUnreported means that the agent has not reported it.
 	HealthUnreported Health = iota
-	// Healthy means that the agent finds its cluster well.
+	// Healthy means that the agent reports its cluster as healthy.
 	Healthy
-	// Unhealthy means that it does not, or cannot tell.
+	// Unhealthy means that the agent reports otherwise, or cannot tell.
 	Unhealthy
 )
 
-// Taint repels placements that do not tolerate it. What its effects are is for the rules
-// to say that judge by it.
+// Taint repels placements that do not tolerate it. The rules define its effects.
 type Taint struct {
 	Key, Value, Effect string
-	// Added is when the cluster got it; zero if nobody knows.
+	// Added is when the cluster got it; zero if unknown.
 	Added time.Time
 }
 
-// String writes the taint as kubectl does.
+// String formats the taint as kubectl does.
 func (t *Taint) String() string {
 	if t.Value == "" {
 		return t.Key + ":" + t.Effect

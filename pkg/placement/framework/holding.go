@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// State is how far a holding has come.
+// State is the state of a holding.
 type State string
 
 const (
@@ -18,8 +18,7 @@ const (
 	Bound State = "Bound"
 	// Unscheduled is to be withdrawn.
 	Unscheduled State = "Unscheduled"
-	// Terminating is being withdrawn. Until it is gone its cluster cannot be
-	// given a new holding.
+	// Terminating is being withdrawn. Until it is gone its cluster cannot be given a new holding.
 	Terminating State = "Terminating"
 )
 
@@ -29,17 +28,16 @@ type Holding struct {
 	State   State
 	// Current is false when the holding was made for an earlier policy.
 	Current bool
-	// Score is what the cluster was picked with; nil if it was not ranked.
+	// Score is the score with which the cluster was picked; nil if it was not ranked.
 	Score *Score
 }
 
 func (h Holding) selected() bool { return h.State == Scheduled || h.State == Bound }
 
-// byFarewell orders holdings by who has to go first when there are too many:
-// those to which nothing was sent yet, then those without a score, then the
-// lowest score, then the smaller name. Scores are those of the time when the
-// cluster was picked.
-func byFarewell(a, b Holding) int {
+// byRemovalOrder orders holdings for removal when there are too many: first those to which nothing was
+// sent yet, then those without a score, then by the lowest score, then by the smaller name. Scores
+// are those from when the cluster was picked.
+func byRemovalOrder(a, b Holding) int {
 	if a.State != b.State {
 		if a.State == Scheduled {
 			return -1
@@ -57,12 +55,11 @@ func byFarewell(a, b Holding) int {
 	return strings.Compare(a.Cluster, b.Cluster)
 }
 
-// Score is how well a cluster suits, the higher the better. Spread counts before
-// Affinity.
+// Score is how well a cluster fits, the higher the better. Spread counts before Affinity.
 type Score struct {
-	// Spread is what taking the cluster does to the spread.
+	// Spread is the effect of taking the cluster on the spread.
 	Spread int32
-	// Affinity is the sum of the weights that the cluster gets.
+	// Affinity is the sum of the cluster's weights.
 	Affinity int32
 }
 

@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// candidate is a cluster that the rules let pass.
+// candidate is a cluster that passed the rules.
 type candidate struct {
 	cluster  *Cluster
 	affinity int32
-	// held is true for a cluster that has the placement by an earlier policy.
+	// held is true for a cluster that has the placement from an earlier policy.
 	held bool
 }
 
-// byMerit orders candidates of one spread score, the best first: by affinity,
-// then those that have the placement already, then the larger name. That the
-// larger name wins is arbitrary, and clients rely on it.
+// byMerit orders candidates of one spread score, the best first: by affinity, then those that have
+// the placement already, then the larger name. That the larger name wins is arbitrary, and clients
+// rely on it.
 func byMerit(a, b candidate) int {
 	if a.affinity != b.affinity {
 		return cmp.Compare(b.affinity, a.affinity)
@@ -34,8 +34,8 @@ func byMerit(a, b candidate) int {
 	return strings.Compare(b.cluster.Name, a.cluster.Name)
 }
 
-// pickN keeps the clusters that have the placement by the policy of now, as many
-// as are wanted, and fills up with the best of the others.
+// pickN keeps as many as wanted of the clusters that have the placement from the current policy,
+// and adds the best of the others.
 func (c *cycle) pickN(ranker Ranker, spreader Spreader) {
 	var kept []Holding
 	for _, cluster := range c.clusters {
@@ -57,10 +57,10 @@ func (c *cycle) pickN(ranker Ranker, spreader Spreader) {
 	c.decision.Fulfilled = len(c.decision.Selected) >= c.policy.Count
 }
 
-// dismiss keeps all but a number of clusters.
+// dismiss keeps all but surplus clusters.
 func (c *cycle) dismiss(kept []Holding, surplus int) {
 	if surplus > 0 {
-		slices.SortFunc(kept, byFarewell)
+		slices.SortFunc(kept, byRemovalOrder)
 	}
 	for i, h := range kept {
 		if i < surplus {
@@ -84,8 +84,7 @@ func (c *cycle) dropObsolete() {
 	}
 }
 
-// candidates judges and ranks the clusters that do not have the placement by the
-// policy of now.
+// candidates judges and ranks the clusters that do not have the placement from the current policy.
 func (c *cycle) candidates(ranker Ranker) []candidate {
 	passed := make([]candidate, 0, len(c.clusters))
 	rank := ranker.Rank(c.policy, c.fleet)
@@ -100,7 +99,7 @@ func (c *cycle) candidates(ranker Ranker) []candidate {
 	return passed
 }
 
-// start begins to spread from what is kept; nil if the policy has no spread.
+// start begins a spread with the kept clusters; nil if the policy has no spread.
 func (c *cycle) start(spreader Spreader, kept []Holding) Spread {
 	taken := make([]*Cluster, 0, len(kept))
 	for _, h := range kept {
@@ -109,7 +108,7 @@ func (c *cycle) start(spreader Spreader, kept []Holding) Spread {
 	return spreader.Start(c.policy, c.fleet, taken)
 }
 
-// fill picks from the candidates, which are in order, until there are enough.
+// fill picks from the sorted candidates until there are enough.
 func (c *cycle) fill(candidates []candidate, spread Spread, spreader Spreader) {
 	need := c.policy.Count - len(c.decision.Selected)
 	if spread != nil {
@@ -127,7 +126,7 @@ func (c *cycle) fill(candidates []candidate, spread Spread, spreader Spreader) {
 	c.tellRefused()
 }
 
-// room is how many more unselected clusters are to be told.
+// room is how many more unselected clusters can be reported.
 func (c *cycle) room() int {
 	if c.limit == 0 {
 		return math.MaxInt
@@ -135,15 +134,14 @@ func (c *cycle) room() int {
 	return max(0, c.limit-len(c.decision.Unselected))
 }
 
-// pass tells that a cluster was not good enough.
+// pass reports that a cluster was not good enough.
 func (c *cycle) pass(rest candidate, spread int32) {
 	c.decision.Unselected = append(c.decision.Unselected, Choice{
 		Cluster: rest.cluster.Name, Outcome: Outscored, Score: &Score{Spread: spread, Affinity: rest.affinity},
 	})
 }
 
-// tellRefused tells the refusals in the order of their names, as far as there is
-// room.
+// tellRefused reports the refusals sorted by name, as far as there is room.
 func (c *cycle) tellRefused() {
 	byCluster := func(a, b Refusal) int { return strings.Compare(a.Cluster, b.Cluster) }
 	for _, r := range first(c.decision.Refusals, c.room(), byCluster) {

@@ -18,8 +18,8 @@ func (r ranks) Rank(*Policy, *Fleet) func(*Cluster) int32 {
 	return func(c *Cluster) int32 { return r[c.Name] }
 }
 
-// oneOfEach is a Spreader that takes each label at most once, and likes labels
-// in the order of their length.
+// oneOfEach is a Spreader that takes each label at most once, and prefers labels in the order of
+// their length.
 type oneOfEach struct{}
 
 func (oneOfEach) Name() string { return "OneOfEach" }
@@ -63,7 +63,7 @@ func lower(name, reason string, affinity, spread int32) Choice {
 	return Choice{Cluster: name, Reason: reason, Score: &Score{Affinity: affinity, Spread: spread}}
 }
 
-func TestPickN(t *testing.T) {
+func TestPickN_SelectsBest(t *testing.T) {
 	held := func(name string, state State, current bool, score *Score) Holding {
 		return Holding{Cluster: name, State: state, Current: current, Score: score}
 	}
@@ -196,14 +196,14 @@ func TestPickN(t *testing.T) {
 	}
 }
 
-func TestNoMoreUnselectedThanAreTold(t *testing.T) {
+func TestPickN_LimitsUnselected(t *testing.T) {
 	profile := testProfile(nil)
 	profile.MaxUnselected = 2
 	clusters := []Cluster{cluster("a", "ok"), cluster("b", "ok"), cluster("c"), cluster("d"), cluster("e", "ok")}
 	for count, want := range map[int][]string{1: {"b", "a"}, 2: {"a", "c"}, 3: {"c", "d"}} {
 		for _, spread := range [][]SpreadConstraint{nil, {{Label: "any"}}} {
 			if spread != nil && count > 1 {
-				continue // One of each is all that the test's spread allows.
+				continue // The test's spread allows only one of each.
 			}
 			policy := &Policy{Kind: PickN, Count: count, Spread: spread}
 			got, err := profile.Decide(policy, &Fleet{Clusters: clusters}, nil)
@@ -224,7 +224,7 @@ func TestNoMoreUnselectedThanAreTold(t *testing.T) {
 	}
 }
 
-func TestASentenceHasNoMoreReasonsThanPeopleRead(t *testing.T) {
+func TestDiagnosis_LimitsReasons(t *testing.T) {
 	d := Diagnosis{Total: 30, Selected: 1}
 	for range maxReasons + 3 {
 		d.Others = append(d.Others, Count{Clusters: 2, Reason: "x"})

@@ -11,63 +11,58 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Kind is the way in which a policy picks.
+// Kind is how a policy picks.
 type Kind string
 
 const (
-	// PickAll takes every cluster that the rules let pass.
+	// PickAll takes every cluster that passes the rules.
 	PickAll Kind = "PickAll"
-	// PickFixed takes the clusters that are named.
+	// PickFixed takes the named clusters.
 	PickFixed Kind = "PickFixed"
-	// PickN takes a number of clusters, the best of those that the rules let
-	// pass.
+	// PickN takes a number of clusters, the best of those that pass the rules.
 	PickN Kind = "PickN"
 )
 
-// Policy is what a placement asks for.
+// Policy is the request of a placement.
 type Policy struct {
 	Kind Kind
-	// Within limits the policy to some clusters: for it there are no others, and
-	// what it holds elsewhere it loses. Nil is no limit.
+	// Within limits the policy to some clusters. Holdings elsewhere are dropped. Nil is no limit.
 	Within sets.Set[string]
 	// Names are the clusters of a PickFixed policy.
 	Names []string
 	// Count is how many clusters a PickN policy wants.
 	Count int
-	// Required are alternatives, one of which a cluster must fulfil. Empty means
-	// that every cluster does.
+	// Required are alternatives, one of which a cluster must fulfil. Empty means that every cluster
+	// does.
 	Required []Term
 	// Preferred ranks the clusters of a PickN policy.
 	Preferred []Preference
 	// Spread limits how unevenly the clusters of a PickN policy may be spread.
 	Spread      []SpreadConstraint
 	Tolerations []Toleration
-	// Namespace is the one into which the placement places; empty if it is not
-	// bound to one.
+	// Namespace is the placement's target namespace; empty if it has none.
 	Namespace string
-	// Silence is how long a cluster may be silent to be picked, if that is less
-	// than what the rules allow; 0 leaves it to them.
+	// Silence is the maximum age of a cluster's last heartbeat, if that is stricter than the rules;
+	// 0 leaves it to them.
 	Silence time.Duration
-	// Avoid are keys of taints that are not tolerated whatever Tolerations say.
+	// Avoid are keys of taints that are never tolerated, whatever Tolerations say.
 	Avoid []string
-	// Held are the clusters that a policy picked the last time which is decided anew
-	// each time: Decide has holdings instead.
+	// Held are the clusters that a Ranking picked the last time. Decide uses holdings instead.
 	Held sets.Set[string]
 }
 
-// Term asks for labels and properties, all of them at once.
+// Term requires labels and properties, all of them at once.
 type Term struct {
 	Labels     labels.Selector
 	Properties []PropertyRequirement
-	// Claims is over properties as they stand; nil asks for nothing.
+	// Claims is a selector over properties; nil requires nothing.
 	Claims labels.Selector
-	// Matches is what the caller has to say besides; nil is nothing. It must be a pure
-	// function of the cluster. A cluster of which it fails does not match.
+	// Matches is an additional condition of the caller; nil is none. It must be a pure function of
+	// the cluster. A cluster for which it fails does not match.
 	Matches func(cluster *Cluster) (bool, error)
 }
 
-// PropertyRequirement compares a property, which must read as a quantity, with
-// a value.
+// PropertyRequirement compares a property, which must be a quantity, with a value.
 type PropertyRequirement struct {
 	Name     string
 	Operator Operator
@@ -77,7 +72,7 @@ type PropertyRequirement struct {
 // Operator compares a property with a value.
 type Operator string
 
-// The comparisons that there are.
+// The supported operators.
 const (
 	GreaterThan    Operator = "Gt"
 	GreaterOrEqual Operator = "Ge"
@@ -87,7 +82,7 @@ const (
 	LessOrEqual    Operator = "Le"
 )
 
-// Known reports whether the operator is one of those above.
+// Known is true if the operator is one of those above.
 func (o Operator) Known() bool {
 	switch o {
 	case GreaterThan, GreaterOrEqual, EqualTo, NotEqualTo, LessThan, LessOrEqual:
@@ -96,45 +91,40 @@ func (o Operator) Known() bool {
 	return false
 }
 
-// Preference gives clusters a weight: those whose labels match, all of it or, if
-// it sorts by a property, a share.
+// Preference gives a weight to clusters whose labels match: the whole weight or, if it sorts by a
+// property, a share.
 type Preference struct {
 	Weight int32
 	// Labels is nil if every cluster matches.
 	Labels labels.Selector
-	// SortBy is the property that decides about the share; empty means that the
-	// weight is not shared out.
+	// SortBy is the property that decides the share; empty means the whole weight.
 	SortBy string
-	// Ascending gives the whole weight to the smallest value, otherwise to the
-	// largest.
+	// Ascending gives the whole weight to the smallest value, otherwise to the largest.
 	Ascending bool
 }
 
-// SpreadConstraint limits how unevenly a placement may be spread over groups of
-// clusters, those with the same value of a label.
+// SpreadConstraint limits how unevenly a placement may be spread over groups of clusters with the
+// same value of a label.
 type SpreadConstraint struct {
-	// Label is the name of the label. Clusters without it are in no group, and
-	// the constraint does not concern them.
+	// Label is the name of the label. The constraint ignores clusters without it.
 	Label string
 	// Claim says that Label is the name of a property instead.
 	Claim bool
-	// MaxSkew is by how many clusters the fullest group may be ahead of the
-	// emptiest.
+	// MaxSkew is by how many clusters the fullest group may be ahead of the emptiest.
 	MaxSkew int
-	// Soft ranks a cluster that would break the limit last instead of refusing
-	// it.
+	// Soft ranks a cluster that would break the limit last instead of refusing it.
 	Soft bool
 }
 
 // Toleration makes a placement accept a taint.
 type Toleration struct {
 	Key string
-	// Exists tolerates every value of the key; otherwise the values must be
-	// equal. An empty key with Exists tolerates every taint.
+	// Exists tolerates every value of the key; otherwise the values must be equal. An empty key
+	// with Exists tolerates every taint.
 	Exists bool
 	Value  string
 	// Effect is the taint's effect; empty means any.
 	Effect string
-	// For is for how long the taint is tolerated since it was added; nil is for ever.
+	// For is how long the taint is tolerated since it was added; nil is without limit.
 	For *time.Duration
 }

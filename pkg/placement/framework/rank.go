@@ -11,33 +11,31 @@ import (
 	"time"
 )
 
-// Scorer says how well clusters suit that the rules let pass. One whose scores can end by
-// themselves is Expiring too.
+// Scorer scores clusters that pass the rules. If its scores can expire, it is also Expiring.
 type Scorer interface {
-	// Name is the scorer's name in what people read.
+	// Name is the scorer's name in messages.
 	Name() string
-	// Score looks at all candidates, and returns what it gives to one of them.
+	// Score reads all candidates, and returns the function that scores one of them.
 	Score(policy *Policy, fleet *Fleet, candidates []*Cluster) func(cluster *Cluster) int64
 }
 
-// Weighted is a scorer, and how much it counts.
+// Weighted is a scorer and its weight.
 type Weighted struct {
 	Scorer Scorer
 	Weight int64
 }
 
-// Ranking is what judges and scores for policies that are decided anew each time.
+// Ranking is the rules and the spread of policies that are decided from the beginning each time.
 type Ranking struct {
-	// Rules are asked in this order; the first no counts.
+	// Rules judge in this order; the first refusal counts.
 	Rules []Rule
 	// Spread judges candidates after the rules, if the policy has constraints.
 	Spread Spreader
-	// Finished is told when a rule, or a scorer, has looked at all clusters; nil if nobody
-	// wants to know.
+	// Finished is called when a rule, or a scorer, has processed all clusters. Optional.
 	Finished func(plugin string, scores bool)
 }
 
-// Ranked is what the policy has now.
+// Ranked is the result for a policy.
 type Ranked struct {
 	// Picked are the best first: the highest score, then the smaller name.
 	Picked []Place
@@ -45,34 +43,34 @@ type Ranked struct {
 	Outscored []Place
 	// Refusals are the other clusters.
 	Refusals []Refusal
-	// Total counts the clusters that were looked at.
+	// Total counts the clusters that were considered.
 	Total int
-	// Missing is how many more clusters the policy wants; one that takes all wants none.
+	// Missing is how many more clusters the policy wants; always 0 for one that takes all.
 	Missing int
-	// Until is when the first of the verdicts and scores ends by itself, so that it has
-	// to be decided again; zero is never.
+	// Until is when the first of the verdicts and scores expires, so that it has to be decided
+	// again; zero is never.
 	Until time.Time
 }
 
-// Place is a candidate and what it was given.
+// Place is a candidate and its score.
 type Place struct {
 	Cluster *Cluster
-	// Score is the sum of what the scorers give, each as often as it counts.
+	// Score is the weighted sum of the scorers' scores.
 	Score int64
-	// Parts are what the scorers gave, in their order, if they were asked for.
+	// Parts are the scorers' scores, in their order, if they were requested.
 	Parts []int64
 }
 
-// Rank filters, scores and cuts: it knows the clusters that the policy has now by
-// policy.Held only, and moves it whenever others score higher. Clusters that are leaving
-// are not looked at. It fails for a policy that names its clusters.
+// Rank filters, scores and cuts. It knows the policy's current clusters only from policy.Held, and
+// moves whenever others score higher. It ignores clusters that are leaving. It fails for a policy
+// that names its clusters.
 func (r Ranking) Rank(policy *Policy, fleet *Fleet, scorers []Weighted) (Ranked, error) {
 	if policy.Kind != PickAll && policy.Kind != PickN {
 		return Ranked{}, fmt.Errorf("policies of type %q are not ranked", policy.Kind)
 	}
 	fleet = fleet.within(policy.Within)
 	ranked := Ranked{}
-	jury := newJury(r.Rules, policy, fleet)
+	judges := newJudges(r.Rules, policy, fleet)
 	candidates := make([]*Cluster, 0, len(fleet.Clusters))
 	for _, cluster := range fleet.byName() {
 		if !cluster.Leaving {
@@ -82,12 +80,12 @@ func (r Ranking) Rank(policy *Policy, fleet *Fleet, scorers []Weighted) (Ranked,
 	ranked.Total = len(candidates)
 	for i, rule := range r.Rules {
 		var refused []Refusal
-		candidates, refused = jury.sift(i, candidates)
+		candidates, refused = judges.sift(i, candidates)
 		ranked.Refusals = append(ranked.Refusals, refused...)
 		r.finished(rule.Name(), false)
 	}
 	slices.SortFunc(ranked.Refusals, func(a, b Refusal) int { return strings.Compare(a.Cluster, b.Cluster) })
-	places := r.scoreAll(policy, fleet, candidates, scorers, &jury)
+	places := r.scoreAll(policy, fleet, candidates, scorers, &judges)
 	want := len(places)
 	if policy.Kind == PickN {
 		want = max(0, policy.Count)
@@ -96,7 +94,7 @@ func (r Ranking) Rank(policy *Policy, fleet *Fleet, scorers []Weighted) (Ranked,
 	if policy.Kind == PickN {
 		ranked.Missing = want - len(ranked.Picked)
 	}
-	ranked.Until = jury.until
+	ranked.Until = judges.until
 	return ranked, nil
 }
 
@@ -106,8 +104,8 @@ func (r Ranking) finished(plugin string, scores bool) {
 	}
 }
 
-// scoreAll gives each candidate its score, and brings them in order.
-func (r Ranking) scoreAll(policy *Policy, fleet *Fleet, candidates []*Cluster, scorers []Weighted, ends *jury) []Place {
+// scoreAll scores and sorts the candidates.
+func (r Ranking) scoreAll(policy *Policy, fleet *Fleet, candidates []*Cluster, scorers []Weighted, ends *judges) []Place {
 	places := make([]Place, len(candidates))
 	parts := make([]int64, len(candidates)*len(scorers))
 	for i, cluster := range candidates {
@@ -135,7 +133,7 @@ func byScore(a, b Place) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.Cluster.Name, b.Cluster.Name))
 }
 
-// pick takes as many as are wanted of the candidates, which are in order.
+// pick takes as many as wanted of the sorted candidates.
 func (r Ranking) pick(ranked *Ranked, policy *Policy, fleet *Fleet, places []Place, want int) {
 	if r.Spread != nil && len(policy.Spread) > 0 {
 		r.pickEvenly(ranked, policy, fleet, places, want)
@@ -145,15 +143,14 @@ func (r Ranking) pick(ranked *Ranked, policy *Policy, fleet *Fleet, places []Pla
 	ranked.Picked, ranked.Outscored = places[:n:n], places[n:]
 }
 
-// pickEvenly picks one at a time, since each changes what the spread says of all others.
-// Groups are those of the candidates: one in which nobody can be picked holds no other
-// back.
+// pickEvenly picks one at a time, because each changes the spread's verdict on all others. Groups
+// are those of the candidates: a group in which nothing can be picked does not limit the others.
 func (r Ranking) pickEvenly(ranked *Ranked, policy *Policy, fleet *Fleet, places []Place, want int) {
 	among := &Fleet{Now: fleet.Now, MostDecided: fleet.MostDecided, Clusters: make([]Cluster, len(places))}
 	candidates := make([]candidate, len(places))
 	for i := range places {
 		among.Clusters[i] = *places[i].Cluster
-		// Their order is all that counts here.
+		// Only their order counts here.
 		candidates[i] = candidate{cluster: places[i].Cluster, affinity: int32(-i)}
 	}
 	spread := r.Spread.Start(policy, among, nil)
@@ -189,7 +186,7 @@ func (r Ranking) pickEvenly(ranked *Ranked, policy *Policy, fleet *Fleet, places
 	}
 }
 
-// Diagnose explains in numbers what Rank has said of the policy and the fleet.
+// Diagnose explains Rank's result in numbers.
 func (r Ranking) Diagnose(policy *Policy, fleet *Fleet, ranked *Ranked) Diagnosis {
 	counts := briefs(r.Rules, policy, fleet.within(policy.Within), ranked.Refusals)
 	if len(ranked.Outscored) > 0 {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-func TestALimitedPolicyHasNoOtherClusters(t *testing.T) {
+func TestDecide_WithinExcludesOtherClusters(t *testing.T) {
 	clusters := []Cluster{cluster("a", "ok"), cluster("b", "ok"), cluster("c")}
 	cases := map[string]struct {
 		policy   Policy
@@ -89,7 +89,7 @@ func (tolerates) Until(_ *Policy, fleet *Fleet, c *Cluster) time.Time {
 	return time.Time{}
 }
 
-func TestADecisionSaysUntilWhenItHolds(t *testing.T) {
+func TestDecide_ReportsWhenItExpires(t *testing.T) {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	full := func(name string, ago time.Duration) Cluster {
 		c := cluster(name, "ok")

@@ -5,8 +5,8 @@ package framework
 
 import "fmt"
 
-// worded tells a decision's choices in sentences, as a caller would: so the tables
-// show at once what they are about.
+// worded writes sentences about a decision's choices, as a caller would, to make the tables
+// readable.
 func worded(d Decision) Decision {
 	for _, choices := range [][]Choice{d.Selected, d.Unselected} {
 		for i := range choices {
@@ -16,7 +16,7 @@ func worded(d Decision) Decision {
 	return d
 }
 
-// Selected is the sentence about a cluster that was picked.
+// Selected is the sentence about a picked cluster.
 func Selected(cluster string, score *Score) Choice {
 	return sentence(Choice{Cluster: cluster, Score: score})
 }

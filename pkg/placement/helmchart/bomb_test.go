@@ -10,8 +10,8 @@ import (
 	"fleetgate.io/fleetgate/test/bomb"
 )
 
-// Values are read in the gateway, before the process that renders has begun.
-func TestValuesThatStandForGigabytesAreRefused(t *testing.T) {
+// The gateway itself decodes values, before the rendering process starts.
+func TestRead_RefusesValuesThatExpandToGigabytes(t *testing.T) {
 	bomb.Check(t, func() {
 		_, err := Read(encoded(t, configMap(map[string]string{KeyValues: bomb.Secret()})), west(), "")
 		if err == nil || !strings.Contains(err.Error(), KeyValues) || !strings.Contains(err.Error(), "with what its aliases repeat") {

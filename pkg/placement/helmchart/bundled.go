@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Bundled is a chart that comes with the program. It is rendered as all are: Helm is in no other
-// process than the one that renders.
+// Bundled is a chart that is part of the program. It is rendered like any other: only the rendering
+// process contains Helm.
 type Bundled struct {
 	Engine Engine
 	// Package is the chart, as helm package writes it.
@@ -20,8 +20,8 @@ type Bundled struct {
 }
 
 // Render returns the objects of a release, for no member in particular. Values are a JSON object;
-// as there may be credentials among them, nothing quotes them. An error is a Problem if they do
-// not fit the chart.
+// they may contain credentials, so no error quotes them. An error is a Problem if they do not fit
+// the chart.
 func (b *Bundled) Render(ctx context.Context, name, namespace string, values json.RawMessage) ([]*unstructured.Unstructured, error) {
 	answer, err := b.Engine.Render(ctx, &Release{
 		Name: name, Namespace: namespace, Package: b.Package, Values: values, Confidential: true,

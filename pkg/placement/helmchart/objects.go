@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// maxObjects is how many objects one chart may render to.
+	// maxObjects limits the objects of one chart.
 	maxObjects = 1000
-	// maxBytes is how large they may be together: they go into one Work, which has to fit
-	// into etcd with what its member says of each.
+	// maxBytes limits their total size: they go into one Work, which has to fit into etcd with the
+	// member's status of each.
 	maxBytes = 1 << 20
 )
 
@@ -32,22 +32,22 @@ type Object struct {
 	JSON json.RawMessage `json:"object"`
 }
 
-// Scopes tells whether objects of a kind live in namespaces, and false if nobody knows. An
-// error means that it could not be found out.
+// Scopes returns whether objects of a kind are namespaced; known is false if that is unknown. An
+// error means that this could not be determined.
 type Scopes func(schema.GroupVersionKind) (namespaced, known bool, err error)
 
-// Problem is something about a chart, or its values, that its author has to change. It is not
-// a refusal yet: its parts come as JSON from the process that renders, whoever knows the chart
-// adds its name, and what is refused because of it is for those to say who asked.
+// Problem is an error of a chart, or its values, that its author has to fix. It is only data: it
+// comes as JSON from the rendering process, a later caller adds the name of the chart, and the
+// final caller decides what is refused because of it.
 type Problem struct {
-	// Chart is its name and version, or empty if it could not be read so far.
+	// Chart is its name and version, or empty if they were not read.
 	Chart string `json:"chart,omitempty"`
 	// Where is the file with the line, if there is one.
 	Where string `json:"where,omitempty"`
 	What  string `json:"what"`
 }
 
-// Error says all of it.
+// Error formats all of it.
 func (p *Problem) Error() string {
 	text := p.What
 	if p.Where != "" {
@@ -59,7 +59,7 @@ func (p *Problem) Error() string {
 	return text
 }
 
-// manifestsOf puts objects into namespaces, as Helm does, and checks what may be placed.
+// manifestsOf adds namespaces to objects, as Helm does, and checks what may be placed.
 func manifestsOf(r *Release, chart string, objects []Object, scopes Scopes) ([]placementv1beta1.Manifest, error) {
 	if len(objects) > maxObjects {
 		return nil, &Problem{Chart: chart, What: fmt.Sprintf("it renders to %d objects, the limit is %d: divide it", len(objects), maxObjects)}
@@ -92,18 +92,18 @@ func manifestsOf(r *Release, chart string, objects []Object, scopes Scopes) ([]p
 	return manifests, nil
 }
 
-// placing is the objects of one chart on their way into namespaces.
+// placing adds namespaces to the objects of one chart.
 type placing struct {
 	release *Release
 	chart   string
 	scopes  Scopes
-	// own are the kinds that the chart defines itself; true are those of namespaces.
+	// own are the kinds that the chart defines itself; true are namespaced ones.
 	own map[schema.GroupKind]bool
 	// from is the template of each object.
 	from map[manifest.Key]string
 }
 
-// learn remembers the scope of a kind that the chart brings.
+// learn records the scope of a kind that the chart defines.
 func (p *placing) learn(object *unstructured.Unstructured) {
 	if object.GetKind() != "CustomResourceDefinition" {
 		return
@@ -114,8 +114,8 @@ func (p *placing) learn(object *unstructured.Unstructured) {
 	p.own[schema.GroupKind{Group: group, Kind: kind}] = scope == "Namespaced"
 }
 
-// place gives an object the release's namespace if it needs one. A kind that is neither of
-// the chart nor of the hub stays as it is written; the member knows.
+// place gives an object the release's namespace if it needs one. A kind that neither the chart nor
+// the hub defines stays unchanged; only the member knows it.
 func (p *placing) place(object *unstructured.Unstructured, template string) error {
 	kind := object.GroupVersionKind()
 	namespaced, known := p.own[kind.GroupKind()]

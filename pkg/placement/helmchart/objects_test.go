@@ -33,7 +33,7 @@ func crd(kind, scope string) Object {
 		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"%[1]s"},"spec":{"names":{"kind":%[1]q},"scope":%[2]q}}`, kind, scope)}
 }
 
-func TestObjectsGetTheReleasesNamespace(t *testing.T) {
+func TestManifestsOf_AddsNamespaceOfRelease(t *testing.T) {
 	objects := []Object{
 		object("ConfigMap", "", "a"), object("ConfigMap", "other", "b"), object("ClusterRole", "addons", "c"),
 		crd("Pool", "Cluster"), object("Pool", "addons", "d"), crd("Lease", "Namespaced"), object("Lease", "", "e"), object("Unknown", "", "f"),
@@ -62,7 +62,7 @@ func TestObjectsGetTheReleasesNamespace(t *testing.T) {
 	}
 }
 
-func TestObjectsThatCannotBePlaced(t *testing.T) {
+func TestManifestsOf_RefusesObjects(t *testing.T) {
 	many := make([]Object, maxObjects+1)
 	for i := range many {
 		many[i] = object("ConfigMap", "", fmt.Sprint("c", i))

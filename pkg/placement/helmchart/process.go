@@ -14,42 +14,42 @@ import (
 	"time"
 )
 
-// Limits of one rendering. The process keeps those of memory and processor itself, too.
+// Limits of one rendering. The process also enforces those of memory and CPU itself.
 const (
-	// DefaultTimeout is how long it may take.
+	// DefaultTimeout limits the duration of a rendering.
 	DefaultTimeout = 10 * time.Second
-	// MaxMemory is how many bytes it may have beside those with which it starts.
+	// MaxMemory limits its memory, in addition to what it has at the start.
 	MaxMemory = 256 << 20
-	// maxAnswer is how many bytes it may say: what fits into a Work, written less densely.
+	// maxAnswer limits its output: the size of a Work, in a less compact encoding.
 	maxAnswer = 8 << 20
-	// maxComplaint is how much is read of what a process says when it fails.
+	// maxComplaint limits how much of a failed process's error output is read.
 	maxComplaint = 64 << 10
 )
 
-// ErrExhausted is returned for a rendering that took too long or too much.
+// ErrExhausted is returned for a rendering that exceeded its time or memory.
 var ErrExhausted = errors.New("the chart takes more than it may")
 
-// Answer is what a rendering process says.
+// Answer is the output of a rendering process.
 type Answer struct {
 	// Chart is the chart's name and version.
 	Chart   string   `json:"chart"`
 	Objects []Object `json:"objects,omitempty"`
-	// Problem is why there are none, or nil.
+	// Problem is why there are no objects, or nil.
 	Problem *Problem `json:"problem,omitempty"`
 }
 
-// Process renders in a process of its own, which gets the Release as JSON on its standard
-// input, and says its Answer on its standard output. It gets no environment.
+// Process renders in a separate process, which reads the Release as JSON from its standard input,
+// and writes its Answer to its standard output. It gets no environment.
 type Process struct {
 	// Path is the program, Args are its arguments.
 	Path string
 	Args []string
-	// Timeout is how long it may take; 0 means DefaultTimeout.
+	// Timeout limits the duration; 0 means DefaultTimeout.
 	Timeout time.Duration
 }
 
-// Render returns what the chart renders to. The error is a Problem if the chart, or its
-// values, cannot be rendered, and wraps ErrExhausted if that took too much.
+// Render returns the rendered chart. The error is a Problem if the chart, or its values, are
+// invalid, and wraps ErrExhausted if the rendering exceeded its limits.
 func (p *Process) Render(ctx context.Context, r *Release) (*Answer, error) {
 	timeout := p.Timeout
 	if timeout == 0 {
@@ -63,7 +63,7 @@ func (p *Process) Render(ctx context.Context, r *Release) (*Answer, error) {
 	}
 	said, complaint := &bounded{limit: maxAnswer, full: cancel}, &bounded{limit: maxComplaint}
 	command := exec.CommandContext(limited, p.Path, p.Args...)
-	command.Env = []string{} // Not nil, which would be all of ours.
+	command.Env = []string{} // A nil slice would pass the gateway's own environment.
 	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(input), said, complaint
 	command.WaitDelay = time.Second
 	runErr := command.Run()
@@ -87,8 +87,8 @@ func (p *Process) Render(ctx context.Context, r *Release) (*Answer, error) {
 	return &answer, nil
 }
 
-// died says why a process ended without an answer. What it complains of may quote values,
-// and is only looked at.
+// died returns why a process ended without an answer. Its error output may contain values, so it is
+// inspected but never quoted.
 func died(err error, complaint string) error {
 	switch {
 	case strings.Contains(complaint, "out of memory"), strings.Contains(complaint, "cannot allocate memory"):
@@ -103,16 +103,16 @@ func died(err error, complaint string) error {
 	return fmt.Errorf("running a rendering process: %w", err)
 }
 
-// bounded keeps the first bytes of what is written to it.
+// bounded keeps the first bytes that are written to it.
 type bounded struct {
 	kept      bytes.Buffer
 	limit     int
 	overflown bool
-	// full is called, if it is there, when there is more.
+	// full is called, if set, when there is more.
 	full func()
 }
 
-// Write takes all, so that the writer goes on until it is ended.
+// Write accepts everything, so that the writer continues until it is ended.
 func (b *bounded) Write(p []byte) (int, error) {
 	room := b.limit - b.kept.Len()
 	if len(p) <= room {

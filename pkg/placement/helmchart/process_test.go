@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestDiedQuotesNothing(t *testing.T) {
+func TestDied_QuotesNothing(t *testing.T) {
 	for complaint, want := range map[string]string{
 		"fatal error: runtime: out of memory: hunter2":                            "within 256 MiB of memory",
 		"runtime: mmap: cannot allocate memory\nhunter2":                          "within 256 MiB of memory",

@@ -31,49 +31,48 @@ import (
 const (
 	// KeyPackage is the chart itself, as helm package writes it.
 	KeyPackage = "chart.tgz"
-	// KeyChart is where the chart is to be fetched from instead, KeyVersion in which version,
-	// and KeyDigest, which may be left out, the digest that it has there.
+	// KeyChart is where to fetch the chart instead, KeyVersion its version, and KeyDigest, which is
+	// optional, its digest there.
 	KeyChart   = "chart"
 	KeyVersion = "version"
 	KeyDigest  = "digest"
-	// KeyNamespace is the namespace of the release. Without it, it is that of the object.
+	// KeyNamespace is the namespace of the release. If unset, it is that of the object.
 	KeyNamespace = "namespace"
-	// KeyValues are values for the chart, in YAML. Texts in it may hold the variables that
-	// overrides know.
+	// KeyValues are values for the chart, in YAML. Strings may contain the variables of overrides.
 	KeyValues = "values.yaml"
-	// KeyValuesTemplate is a template of YAML, rendered with .Values as they are so far,
-	// whose result stands over them.
+	// KeyValuesTemplate is a template of YAML with the values so far as .Values. Its result
+	// overrides them.
 	KeyValuesTemplate = "values.tpl"
 )
 
 // maxReleaseName is Helm's limit for the name of a release.
 const maxReleaseName = 53
 
-// Release is all that the rendering of a chart for one member depends on.
+// Release is everything that the rendering of a chart for one member depends on.
 type Release struct {
-	// Name and Namespace are what templates see in .Release.
+	// Name and Namespace are .Release.Name and .Release.Namespace in templates.
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
 	// Package is the chart, as helm package writes it.
 	Package []byte `json:"package,omitempty"`
-	// Source is where the chart comes from, nil if it is there already.
+	// Source is where to fetch the chart, nil if Package has it.
 	Source *Source `json:"source,omitempty"`
 	// Values is a JSON object, or empty.
 	Values json.RawMessage `json:"values,omitempty"`
 	// ValuesTemplate is the template of further values.
 	ValuesTemplate string `json:"valuesTemplate,omitempty"`
 	Member         Member `json:"member"`
-	// KubernetesVersion is that of the member, or empty if it is not known.
+	// KubernetesVersion is that of the member, or empty if it is unknown.
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
-	// Confidential keeps what a template says of its values out of messages: they come
-	// from a Secret.
+	// Confidential keeps messages of templates, which may quote values, out of errors: the values
+	// come from a Secret.
 	Confidential bool `json:"confidential,omitempty"`
-	// Within is the only namespace of which there may be objects. Empty: any, and
-	// cluster-scoped ones too.
+	// Within is the only namespace that objects may have. If empty, any is allowed, and
+	// cluster-scoped objects too.
 	Within string `json:"within,omitempty"`
 }
 
-// Member is what templates see of a member, in .Values.global.fleetgate.member.
+// Member is .Values.global.fleetgate.member in templates.
 type Member struct {
 	Name        string            `json:"name"`
 	Labels      map[string]string `json:"labels"`
@@ -81,8 +80,8 @@ type Member struct {
 	Properties  map[string]string `json:"properties"`
 }
 
-// memberFor is the member without what changes by itself, all the time: charts that saw it
-// would be rendered, and perhaps rolled out, as often.
+// memberFor leaves out a member's frequently changing fields. Charts that saw them would be
+// rendered, and perhaps rolled out, as often.
 func memberFor(m override.Member) Member {
 	seen := Member{Name: m.Name, Labels: maps.Clone(m.Labels), Annotations: maps.Clone(m.Annotations), Properties: maps.Clone(m.Properties)}
 	maps.DeleteFunc(seen.Properties, func(name, _ string) bool {
@@ -92,20 +91,20 @@ func memberFor(m override.Member) Member {
 	return seen
 }
 
-// MemberChanges lets through no change of a member but one that charts see.
+// MemberChanges accepts only changes of a member that charts see.
 func MemberChanges() predicate.Predicate {
 	return enqueue.Updates(func(before, after *clusterv1beta1.MemberCluster) bool {
 		return !equality.Semantic.DeepEqual(memberFor(override.MemberOf(before)), memberFor(override.MemberOf(after)))
 	})
 }
 
-// carrier is what is read of the object; its Data has the bytes, whichever kind it is.
+// carrier is the decoded object; its Data has the bytes for both kinds.
 type carrier struct {
 	metav1.PartialObjectMetadata
 	Data map[string][]byte
 }
 
-// decode reads names of fields to the letter: what an override writes into "Data" is no data.
+// decode matches field names exactly: an override's "Data" is not data.
 func decode(raw []byte) (*carrier, error) {
 	var c carrier
 	if err := utiljson.Unmarshal(raw, &c.PartialObjectMetadata); err != nil {
@@ -131,9 +130,9 @@ func decode(raw []byte) (*carrier, error) {
 	return &c, nil
 }
 
-// Read makes a Release of an annotated ConfigMap or Secret, as the member gets it, for a
-// placement of a namespace, or of none. An error tells the author of the object what to
-// change.
+// Read creates a Release from an annotated ConfigMap or Secret, as the member gets it, for a
+// placement in a namespace, or for a cluster-scoped one. An error tells the author of the object
+// what to change.
 func Read(raw []byte, m override.Member, placementNamespace string) (*Release, error) {
 	c, err := decode(raw)
 	if err != nil {
@@ -154,7 +153,7 @@ func Read(raw []byte, m override.Member, placementNamespace string) (*Release, e
 	if values := c.Data[KeyValues]; len(values) > 0 {
 		read, err := valuesOf(values)
 		if err != nil && r.Confidential {
-			err = errNotTold // It may quote the text.
+			err = errNotTold // It may quote the value.
 		}
 		if err == nil && read != nil {
 			read, err = override.Expand(read, m)
@@ -194,11 +193,11 @@ func (r *Release) validate(c *carrier) error {
 	return nil
 }
 
-// errNotTold is the error about something confidential.
+// errNotTold replaces an error about confidential values.
 var errNotTold = errors.New("it cannot be used, and what is wrong is not told, as it comes from a Secret")
 
-// valuesOf reads values, nil if there are none. Only then are variables filled in, so that
-// what a member says of itself is a text, whatever it looks like.
+// valuesOf decodes values, nil if there are none. Variables are filled in afterwards, so that a
+// member's own data always remains a string.
 func valuesOf(text []byte) (json.RawMessage, error) {
 	raw, err := untrusted.ToJSON(text, untrusted.Object)
 	if err != nil {
@@ -213,10 +212,10 @@ func valuesOf(text []byte) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// Hash tells Releases apart.
+// Hash identifies a Release.
 func (r *Release) Hash() (string, error) { return hashOf(r) }
 
-// ChartHash tells charts with their values apart, whatever the member.
+// ChartHash identifies a chart with its values, independently of the member.
 func (r *Release) ChartHash() (string, error) {
 	chart := *r
 	chart.Member, chart.KubernetesVersion = Member{}, ""
@@ -232,8 +231,8 @@ func hashOf(r *Release) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// ValuesOnly returns an error if what overrides made of an object describes another
-// chart: whoever may override things may not choose what is rendered, which takes
+// ValuesOnly returns an error if overrides changed an object so that it describes another chart.
+// The permission to override does not include the choice of what is rendered, which requires
 // RenderVerb.
 func ValuesOnly(before, after []byte) error {
 	was, err := decode(before)

@@ -95,7 +95,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-func TestReadRefuses(t *testing.T) {
+func TestRead_RefusesInvalidObjects(t *testing.T) {
 	named := func(name string) *corev1.ConfigMap {
 		c := configMap(nil)
 		c.ObjectMeta = meta(name)
@@ -145,7 +145,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-func TestHashIsThatOfWhatMatters(t *testing.T) {
+func TestHash_DependsOnlyOnRelevantFields(t *testing.T) {
 	hash := func(change func(*override.Member)) string {
 		t.Helper()
 		m := west()
@@ -176,9 +176,9 @@ func TestHashIsThatOfWhatMatters(t *testing.T) {
 	}
 }
 
-// TestWhatOnlyLooksLikeDataIsNone: who may override an object, and not render it, wrote
-// "Data" instead, which nobody asked about, and encoding/json took it for data.
-func TestWhatOnlyLooksLikeDataIsNone(t *testing.T) {
+// A user who may override an object, but not render it, wrote "Data" instead. The check for data
+// ignored it, and encoding/json took it for data.
+func TestRead_MatchesFieldNamesExactly(t *testing.T) {
 	for name, object := range map[string]any{"a ConfigMap": configMap(nil), "a Secret": secret(map[string][]byte{})} {
 		raw := encoded(t, object)
 		for _, field := range []string{`"Data":{"values.yaml":"YTogMQ=="}`, `"binarydata":{"values.yaml":"YTogMQ=="}`, `"BINARYDATA":{"values.yaml":"YTogMQ=="}`} {
@@ -194,7 +194,7 @@ func TestWhatOnlyLooksLikeDataIsNone(t *testing.T) {
 	}
 }
 
-func TestOverridesChangeValuesOnly(t *testing.T) {
+func TestValuesOnly_RefusesOtherChanges(t *testing.T) {
 	before := encoded(t, configMap(map[string]string{KeyValues: "a: 1"}))
 	for name, tc := range map[string]struct {
 		object *corev1.ConfigMap

@@ -24,56 +24,55 @@ import (
 const (
 	// DefaultWorkers is how many charts are rendered at a time.
 	DefaultWorkers = 2
-	// Pause is how long a rendering that failed for want of something is not tried again.
+	// Pause is the delay after a rendering that failed for lack of a resource.
 	Pause = time.Minute
-	// remembered is how many bytes of results are kept for those that asked for them.
+	// remembered limits the bytes of cached results.
 	remembered = 64 << 20
-	// trifle is what a result without manifests counts for.
+	// trifle is the cost of a result without manifests.
 	trifle = 1 << 10
 )
 
-// ErrRendering is returned while a chart is being rendered. Who asked is told when it is
-// done.
+// ErrRendering is returned while a chart is being rendered. The caller is requeued when it is done.
 var ErrRendering = errors.New("the chart is being rendered")
 
 // ErrUnreachable is returned for a chart that could not be fetched.
 var ErrUnreachable = errors.New("the chart could not be fetched")
 
-// Engine renders a chart; *Process is one.
+// Engine renders a chart. *Process implements it.
 type Engine interface {
 	Render(ctx context.Context, r *Release) (*Answer, error)
 }
 
-// Packages fetches packed charts; *oci.Registries is one. An error is a Problem if the author
-// of the source has to change something.
+// Packages fetches packed charts. *oci.Registries implements it. An error is a Problem if the
+// author of the source has to fix something.
 type Packages interface {
 	Fetch(ctx context.Context, source Source) ([]byte, error)
 }
 
-// Renderer renders charts one after the other, and remembers the last results. It is a
-// Runnable; before it runs nothing is rendered.
+// Renderer renders charts one after the other, and caches the last results. It is a Runnable;
+// before it runs nothing is rendered.
 type Renderer struct {
 	engine Engine
-	// packages is nil if charts come from nowhere.
+	// packages is nil if charts cannot be fetched.
 	packages Packages
 	scopes   Scopes
 	clock    clock.PassiveClock
 	jobs     workqueue.TypedInterface[string]
-	// memory is how many bytes of results are kept.
+	// memory limits the bytes of cached results.
 	memory int
 
-	// mu guards what follows.
+	// mu guards the following fields.
 	mu sync.Mutex
-	// asked are the Releases that are to be rendered, by their hash.
+	// asked are the Releases to render, by their hash.
 	asked map[string]*job
-	// done are results by the hash of their Release; order is that of their coming.
+	// done are results by the hash of their Release, order is the order of their arrival.
 	done  map[string]*result
 	order []string
 	size  int
-	// exhausting are charts that took too long or too much for some member, or could not be
-	// fetched, by ChartHash.
+	// exhausting are charts that exceeded their limits for some member, or could not be fetched, by
+	// ChartHash.
 	exhausting map[string]exhausting
-	// queue is where those are told who wait.
+	// queue is where waiting requests are added.
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
@@ -85,7 +84,7 @@ type job struct {
 type result struct {
 	manifests []placementv1beta1.Manifest
 	err       error
-	// until is when err is worth another try; zero is never.
+	// until is when to retry after err; zero is never.
 	until time.Time
 	size  int
 }
@@ -95,8 +94,8 @@ type exhausting struct {
 	until time.Time
 }
 
-// NewRenderer returns a Renderer. Without packages a chart has to be in the object that
-// describes it.
+// NewRenderer returns a Renderer. Without packages a chart has to be in the object that describes
+// it.
 func NewRenderer(engine Engine, packages Packages, scopes Scopes, clock clock.PassiveClock) *Renderer {
 	return &Renderer{
 		engine: engine, packages: packages, scopes: scopes, clock: clock, jobs: workqueue.NewTyped[string](), memory: remembered,
@@ -104,7 +103,7 @@ func NewRenderer(engine Engine, packages Packages, scopes Scopes, clock clock.Pa
 	}
 }
 
-// Source queues whoever waits for a chart when it is done.
+// Source queues waiting requests when their chart is done.
 func (r *Renderer) Source() source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		r.mu.Lock()
@@ -132,9 +131,9 @@ func (r *Renderer) Start(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Manifests returns what a Release renders to. The error is ErrRendering if that is not
-// known yet, a Problem if its author has to change something, and another one if it is
-// worth another try.
+// Manifests returns the rendered manifests of a Release. The error is ErrRendering if they are not
+// ready yet, a Problem if the author has to fix something, and any other error if a retry makes
+// sense.
 func (r *Renderer) Manifests(release *Release, waiting reconcile.Request) ([]placementv1beta1.Manifest, error) {
 	hash, err := release.Hash()
 	if err != nil {
@@ -158,7 +157,7 @@ func (r *Renderer) Manifests(release *Release, waiting reconcile.Request) ([]pla
 	return nil, ErrRendering
 }
 
-// next renders one chart, and returns false if there will be none any more.
+// next renders one chart, and returns false when the queue has ended.
 func (r *Renderer) next(ctx context.Context) bool {
 	hash, shutdown := r.jobs.Get()
 	if shutdown {
@@ -219,9 +218,9 @@ func (r *Renderer) fetched(ctx context.Context, release *Release) (*Release, err
 	return &complete, nil
 }
 
-// exhausted returns an error for a chart that took too much, or could not be fetched, for
-// another member not long ago: one that never ends would otherwise be tried for every
-// member, and all others wait.
+// exhausted returns an error for a chart that recently exceeded its limits, or could not be
+// fetched, for another member. Otherwise a chart that never ends would be tried for every member,
+// while all others wait.
 func (r *Renderer) exhausted(chart string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -247,7 +246,7 @@ func (r *Renderer) suspect(chart, member string, err error) {
 	}
 }
 
-// finish remembers a result and tells those that wait for it.
+// finish stores a result and requeues those that wait for it.
 func (r *Renderer) finish(hash string, manifests []placementv1beta1.Manifest, err error) {
 	known := &result{manifests: manifests, err: err, size: trifle}
 	for _, m := range manifests {

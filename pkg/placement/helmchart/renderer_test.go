@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// engine is what a test says of each member.
+// engine returns a test's result for each member.
 type engine struct {
 	mu      sync.Mutex
 	render  func(*Release) (*Answer, error)
@@ -70,7 +70,7 @@ func waiting(member string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: "binding-" + member}}
 }
 
-// ask asks for a member, waits to be told, and asks again.
+// ask requests a member's manifests, waits for the notification, and requests them again.
 func (f *fixture) ask(t *testing.T, member string) (string, error) {
 	t.Helper()
 	r := &Release{Name: "a", Namespace: "addons", Package: []byte("chart"), Member: Member{Name: member}}
@@ -89,7 +89,7 @@ func (f *fixture) ask(t *testing.T, member string) (string, error) {
 	return string(manifests[0].Raw), nil
 }
 
-func TestResultsAreRemembered(t *testing.T) {
+func TestRenderer_CachesResults(t *testing.T) {
 	f := start(t, func(r *Release) (*Answer, error) {
 		return &Answer{Objects: []Object{object("ConfigMap", "", r.Member.Name)}}, nil
 	})
@@ -104,7 +104,7 @@ func TestResultsAreRemembered(t *testing.T) {
 	}
 }
 
-func TestProblemsAreNotTriedAgain(t *testing.T) {
+func TestRenderer_DoesNotRetryProblems(t *testing.T) {
 	f := start(t, func(*Release) (*Answer, error) { return nil, &Problem{What: "no"} })
 	for range 3 {
 		var problem *Problem
@@ -118,7 +118,7 @@ func TestProblemsAreNotTriedAgain(t *testing.T) {
 	}
 }
 
-func TestChartsThatExhaustWaitForAllMembers(t *testing.T) {
+func TestRenderer_ExhaustingChartPausesForAllMembers(t *testing.T) {
 	f := start(t, func(*Release) (*Answer, error) { return nil, fmt.Errorf("%w: too long", ErrExhausted) })
 	for _, member := range []string{"a", "b", "a"} {
 		if _, err := f.ask(t, member); !errors.Is(err, ErrExhausted) {
@@ -147,7 +147,7 @@ func (everything) Fetch(_ context.Context, source Source) ([]byte, error) {
 	return []byte(source.String()), nil
 }
 
-func TestChartsAreFetched(t *testing.T) {
+func TestRenderer_FetchesCharts(t *testing.T) {
 	e := &engine{render: func(r *Release) (*Answer, error) {
 		return &Answer{Objects: []Object{object("ConfigMap", "", strings.TrimPrefix(string(r.Package), SchemeOCI))}}, nil
 	}}
@@ -168,7 +168,7 @@ func TestChartsAreFetched(t *testing.T) {
 	}
 }
 
-func TestOldResultsAreForgotten(t *testing.T) {
+func TestRenderer_DropsOldResults(t *testing.T) {
 	f := start(t, func(r *Release) (*Answer, error) {
 		return &Answer{Objects: []Object{object("ConfigMap", "", r.Member.Name+strings.Repeat("x", 10*trifle))}}, nil
 	})

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// SchemeOCI is how a Source's chart begins.
+// SchemeOCI is the prefix of a Source's chart.
 const SchemeOCI = "oci://"
 
-// maxSource is how long a chart's repository, or its version, may be.
+// maxSource limits the length of a chart's repository, and of its version.
 const maxSource = 255
 
 var (

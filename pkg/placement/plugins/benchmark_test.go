@@ -16,8 +16,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/plugins/clustereligibility"
 )
 
-// fleetOf makes clusters in 10 regions and 30 zones; a tenth lacks the label env,
-// a tenth is tainted.
+// fleetOf returns clusters in 10 regions and 30 zones; a tenth lacks the label env, a tenth is
+// tainted.
 func fleetOf(n int) *framework.Fleet {
 	fleet := &framework.Fleet{Now: noon}
 	for i := range n {
@@ -40,8 +40,8 @@ func fleetOf(n int) *framework.Fleet {
 	return fleet
 }
 
-// cpuTime is what the process has used so far, garbage collection included: on a
-// machine with other work it says more than the time that has passed.
+// cpuTime is the CPU time of this process, including garbage collection. On a machine with other
+// work it is more precise than elapsed time.
 func cpuTime(b *testing.B) time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
@@ -50,8 +50,8 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// BenchmarkScheduler makes first decisions, which look at every cluster. Half of
-// the clusters are wanted under "half", a tenth else.
+// BenchmarkScheduler makes first decisions, which consider every cluster. "half" wants half of the
+// clusters, the others a tenth.
 func BenchmarkScheduler(b *testing.B) {
 	required := []framework.Term{{
 		Labels:     labels.SelectorFromSet(labels.Set{"env": "prod"}),
@@ -100,7 +100,7 @@ func BenchmarkScheduler(b *testing.B) {
 		fleet := fleetOf(size)
 		for _, p := range policies {
 			policy, profile := p.make(fleet), Profile(clustereligibility.Rule{})
-			profile.MaxUnselected = 20 // As the scheduler has it.
+			profile.MaxUnselected = 20 // As the scheduler does.
 			b.Run(fmt.Sprintf("%s/clusters=%d", p.name, size), func(b *testing.B) {
 				b.ReportAllocs()
 				before := cpuTime(b)

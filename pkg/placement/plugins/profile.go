@@ -1,8 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plugins puts the rules below it together. Each rule is a package with
-// its sentence on top.
+// Package plugins combines the rules below it. Each rule is a package whose comment states it.
 package plugins
 
 import (
@@ -14,8 +13,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/plugins/topologyspread"
 )
 
-// Profile is which rules judge for which kind of policy. Who names a cluster
-// gets it whatever its labels and taints, if only it is eligible.
+// Profile returns the rules for each kind of policy. A named cluster is picked whatever its labels
+// and taints, if it is eligible.
 func Profile(eligible clustereligibility.Rule) framework.Profile {
 	choosing := []framework.Rule{clusteraffinity.Rule{}, eligible, namespaceaffinity.Rule{}, tainttoleration.Rule{}}
 	return framework.Profile{

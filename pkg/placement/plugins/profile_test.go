@@ -20,10 +20,10 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// rounds is how many random cases each property is tried with.
+// rounds is the number of random cases for each property.
 const rounds = 500
 
-// dice makes random cases; the same seed makes the same ones.
+// dice creates random cases; the same seed creates the same ones.
 type dice struct{ *rand.Rand }
 
 func roll(seed uint64) dice { return dice{rand.New(rand.NewPCG(seed, 1))} }
@@ -102,8 +102,7 @@ func decide(t *testing.T, policy *framework.Policy, fleet *framework.Fleet, hold
 	return decision
 }
 
-// carriedOut is what is held once a decision has been carried out, and all that
-// was to go is gone.
+// carriedOut is the holdings once a decision has been carried out, and all drops are finished.
 func carriedOut(decision framework.Decision) []framework.Holding {
 	var holdings []framework.Holding
 	for _, s := range decision.Selected {
@@ -120,7 +119,7 @@ func names(choices []framework.Choice) []string {
 	return all
 }
 
-func TestTheSameInputGivesTheSameDecision(t *testing.T) {
+func TestProperty_SameInputGivesSameDecision(t *testing.T) {
 	for seed := range uint64(rounds) {
 		d := roll(seed)
 		fleet, policy := d.fleet(), d.policy()
@@ -136,7 +135,7 @@ func TestTheSameInputGivesTheSameDecision(t *testing.T) {
 	}
 }
 
-func TestADecisionIsSound(t *testing.T) {
+func TestProperty_DecisionIsSound(t *testing.T) {
 	for seed := range uint64(rounds) {
 		d := roll(seed)
 		fleet, policy := d.fleet(), d.policy()
@@ -174,7 +173,7 @@ func TestADecisionIsSound(t *testing.T) {
 	}
 }
 
-func TestADecisionStands(t *testing.T) {
+func TestProperty_DecisionIsStable(t *testing.T) {
 	for seed := range uint64(rounds) {
 		d := roll(seed)
 		fleet, policy := d.fleet(), d.policy()
@@ -189,7 +188,7 @@ func TestADecisionStands(t *testing.T) {
 	}
 }
 
-func TestAScaleOutNeverMoves(t *testing.T) {
+func TestProperty_ScaleOutNeverMoves(t *testing.T) {
 	for seed := range uint64(rounds) {
 		d := roll(seed)
 		fleet, policy := d.fleet(), d.policy()
@@ -227,7 +226,7 @@ func skew(fleet *framework.Fleet, selected []string) int {
 	return max(0, largest-smallest)
 }
 
-func TestTheSkewIsNeverWorseThanAsked(t *testing.T) {
+func TestProperty_SkewStaysWithinLimit(t *testing.T) {
 	met := 0
 	for seed := range uint64(rounds) {
 		d := roll(seed)
@@ -253,7 +252,7 @@ func TestTheSkewIsNeverWorseThanAsked(t *testing.T) {
 	}
 }
 
-func TestDiagnosisInWords(t *testing.T) {
+func TestDiagnosis_Sentence(t *testing.T) {
 	cluster := func(name string, change func(*framework.Cluster)) framework.Cluster {
 		c := framework.Cluster{Name: name, Labels: map[string]string{"env": "prod", "region": "east"}, Properties: map[string]string{"nodes": "3"},
 			Agent: framework.Agent{Reported: true, Joined: true, Health: framework.Healthy, LastHeartbeat: noon}}

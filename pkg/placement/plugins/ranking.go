@@ -10,8 +10,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/plugins/untolerated"
 )
 
-// Ranking is which rules judge for placements that are decided anew each time. Who scores
-// for them they say themselves.
+// Ranking returns the rules for placements that are decided from the beginning each time. Their
+// policies choose the scorers.
 func Ranking() framework.Ranking {
 	return framework.Ranking{
 		Rules:  []framework.Rule{predicate.Rule{}, untolerated.Rule{}},

@@ -41,7 +41,7 @@ func scored(name string, value int64) framework.Cluster {
 	return framework.Cluster{Name: name, Scores: map[string]framework.ScoreSheet{"s": {Values: map[string]int64{"v": value}}}}
 }
 
-func TestTheHighestScoreIsPickedAndOfEqualsTheSmallerName(t *testing.T) {
+func TestRank_PicksHighestScoreThenSmallerName(t *testing.T) {
 	fleet := &framework.Fleet{Now: noon, Clusters: []framework.Cluster{scored("d", 5), scored("b", 7), scored("c", 7), scored("a", 1)}}
 	byScore := framework.Weighted{Scorer: addonscore.Scorer{Sheet: "s", Value: "v"}, Weight: 1}
 	ranked := rank(t, &framework.Policy{Kind: framework.PickN, Count: 3}, fleet, byScore)
@@ -82,7 +82,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-func TestTheFirstEndOfAnyCandidateIsTheDecisions(t *testing.T) {
+func TestRank_ExpiresWithFirstCandidate(t *testing.T) {
 	brief, long := time.Minute, time.Hour
 	fleet := &framework.Fleet{Now: noon, Clusters: []framework.Cluster{
 		{Name: "a", Taints: []framework.Taint{{Key: "x", Effect: "NoSelect", Added: noon}}},
@@ -109,7 +109,7 @@ func unlabelled(t *testing.T) labels.Selector {
 	return selector
 }
 
-// rankedCase is a random policy that is decided anew each time, with its scorers.
+// rankedCase is a random policy for Ranking, with its scorers.
 func (d dice) rankedCase() (*framework.Policy, *framework.Fleet, []framework.Weighted) {
 	fleet, policy := d.fleet(), d.policy()
 	policy.Kind = []framework.Kind{framework.PickAll, framework.PickN}[d.IntN(2)]
@@ -133,7 +133,7 @@ func (d dice) rankedCase() (*framework.Policy, *framework.Fleet, []framework.Wei
 	}
 }
 
-func TestTheSameIsRankedAlikeInAnyOrder(t *testing.T) {
+func TestProperty_OrderOfClustersDoesNotMatter(t *testing.T) {
 	for seed := range uint64(rounds) {
 		policy, fleet, scorers := roll(seed).rankedCase()
 		want := rank(t, policy, fleet, scorers...)
@@ -148,7 +148,7 @@ func TestTheSameIsRankedAlikeInAnyOrder(t *testing.T) {
 	}
 }
 
-func TestEveryClusterIsToldOnceAndNoneIsPickedWhileABetterOneIsNot(t *testing.T) {
+func TestProperty_EachClusterIsReportedOnceAndBestArePicked(t *testing.T) {
 	for seed := range uint64(rounds) {
 		policy, fleet, scorers := roll(seed).rankedCase()
 		ranked := rank(t, policy, fleet, scorers...)
@@ -167,9 +167,9 @@ func TestEveryClusterIsToldOnceAndNoneIsPickedWhileABetterOneIsNot(t *testing.T)
 	}
 }
 
-// With one constraint, the spread is never worse than asked if it can be met, and never
-// one cluster is missing that it would allow.
-func TestASpreadIsMetIfItCanBe(t *testing.T) {
+// With one constraint, the spread stays within the limit if that is possible, and no cluster is
+// missing that the limit would allow.
+func TestProperty_SpreadIsMetIfPossible(t *testing.T) {
 	for seed := range uint64(rounds) {
 		policy, fleet, scorers := roll(seed).rankedCase()
 		for i := range fleet.Clusters {
@@ -189,7 +189,7 @@ func TestASpreadIsMetIfItCanBe(t *testing.T) {
 		for _, place := range ranked.Picked {
 			counts[place.Cluster.Labels["region"]]++
 		}
-		// The smallest group bounds all others.
+		// The smallest group limits all others.
 		smallest, room, least, most := math.MaxInt, 0, math.MaxInt, 0
 		for _, size := range sizes {
 			smallest = min(smallest, size)
@@ -212,7 +212,7 @@ func TestASpreadIsMetIfItCanBe(t *testing.T) {
 	}
 }
 
-func TestWithinALimitScoresDecide(t *testing.T) {
+func TestRank_ScoresDecideWithinLimits(t *testing.T) {
 	at := func(name, region string, score int64) framework.Cluster {
 		c := scored(name, score)
 		c.Properties = map[string]string{"region": region}
@@ -239,7 +239,7 @@ func TestWithinALimitScoresDecide(t *testing.T) {
 	}
 }
 
-func TestARankingIsDiagnosed(t *testing.T) {
+func TestDiagnose_ExplainsRanking(t *testing.T) {
 	fleet := &framework.Fleet{Now: noon, Clusters: []framework.Cluster{
 		{Name: "a"}, {Name: "b"}, {Name: "c", Labels: map[string]string{"no": ""}}, {Name: "d", Taints: []framework.Taint{{Key: "x", Effect: "NoSelect"}}},
 	}}

@@ -13,21 +13,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// readTimeout is how long a reading of the memory may take, which waits for nothing but a
-// kind that was never listed.
+// readTimeout limits a read of the cache, which waits only for a kind that was never listed.
 const readTimeout = 5 * time.Second
 
 // Fleet has the metrics of the kinds that the gateway serves.
 type Fleet struct {
-	// Reader reads from memory: it is asked for all objects of each kind at each reading.
+	// Reader reads from a cache: each scrape lists all objects of each kind.
 	Reader client.Reader
-	// Accounts says that ManagedServiceAccounts are served; members and placements always
-	// are.
+	// Accounts is true if ManagedServiceAccounts are served; members and placements always are.
 	Accounts bool
 }
 
-// Run registers the metrics for as long as this replica leads. A reading that is under way
-// ends with it.
+// Run registers the metrics while this replica leads. A scrape in progress ends with it.
 func (f *Fleet) Run(ctx context.Context, registerer prometheus.Registerer) error {
 	c := &collector{fleet: f, leads: func() context.Context { return ctx }}
 	if err := registerer.Register(c); err != nil {
@@ -38,7 +35,7 @@ func (f *Fleet) Run(ctx context.Context, registerer prometheus.Registerer) error
 	return nil
 }
 
-// collector computes the metrics of a fleet at each reading.
+// collector computes the metrics of a fleet at each scrape.
 type collector struct {
 	fleet *Fleet
 	// leads is the context that ends when another replica leads.
@@ -47,14 +44,14 @@ type collector struct {
 
 var _ prometheus.Collector = (*collector)(nil)
 
-// Describe says which metrics there are.
+// Describe lists the metrics.
 func (c *collector) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, vec := range newSeries().all() {
 		vec.Describe(descriptions)
 	}
 }
 
-// Collect computes them. A kind that cannot be read has none this time.
+// Collect computes them. A kind that cannot be read is left out of this scrape.
 func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(c.leads(), readTimeout)
 	defer cancel()
@@ -73,7 +70,7 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// series are all metrics of one reading.
+// series are all metrics of one scrape.
 type series struct {
 	members, joined, placements, waiting, works, runs, standings, evictions, tokens, lifetimes *prometheus.GaugeVec
 }

@@ -109,7 +109,7 @@ func fleet() []client.Object {
 	}
 }
 
-func TestTheFleetIsToldAsItStands(t *testing.T) {
+func TestCollector_ReportsStatesOfTheFleet(t *testing.T) {
 	const want = `
 # HELP fleet_workload_eviction_complete 1 if the eviction is complete, otherwise 0. The labels have its result. Same name as in KubeFleet.
 # TYPE fleet_workload_eviction_complete gauge
@@ -176,9 +176,9 @@ fleetgate_works{state="unavailable"} 1
 	}
 }
 
-// The alert of placements that are stuck leaves out those that wait for people: one without
-// names was left out whatever else was wrong with it.
-func TestAPlacementWithoutNamesWaitsForThemAloneIfNothingElseIsWrong(t *testing.T) {
+// The alert for stuck placements excludes those that wait for people. A placement without names was
+// excluded whatever else was wrong with it.
+func TestCollector_PlacementWithoutNamesWaitsForPeopleOnlyIfNothingElseIsWrong(t *testing.T) {
 	const generation = 2
 	for what, of := range map[string]struct {
 		given *metav1.Condition
@@ -205,7 +205,7 @@ func TestAPlacementWithoutNamesWaitsForThemAloneIfNothingElseIsWrong(t *testing.
 	}
 }
 
-func TestAKindThatIsNotServedIsNotRead(t *testing.T) {
+func TestCollector_DoesNotReadKindsThatAreNotServed(t *testing.T) {
 	reader := hub(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 		if _, ok := list.(*authenticationv1beta1.ManagedServiceAccountList); ok {
 			t.Error("ManagedServiceAccounts are read")
@@ -217,11 +217,11 @@ func TestAKindThatIsNotServedIsNotRead(t *testing.T) {
 	}
 }
 
-// statesOfAll is how many states members, Works and runs may be in: those series are there
-// when nothing else is.
+// statesOfAll is the number of states of members, Works and runs: those series exist when nothing
+// else does.
 const statesOfAll = 5 + 4 + 7
 
-func TestAKindThatCannotBeReadTakesNoOtherWithIt(t *testing.T) {
+func TestCollector_UnreadableKindDoesNotAffectOthers(t *testing.T) {
 	reader := hub(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 		if _, ok := list.(*placementv1beta1.WorkList); ok {
 			return errors.New("not now")
@@ -234,7 +234,7 @@ func TestAKindThatCannotBeReadTakesNoOtherWithIt(t *testing.T) {
 	}
 }
 
-func TestOnlyALeaderTells(t *testing.T) {
+func TestFleet_OnlyTheLeaderExports(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	c := &Fleet{Reader: hub(t, interceptor.Funcs{})}
 	for range 2 { // It may lead again.

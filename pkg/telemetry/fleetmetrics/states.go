@@ -18,7 +18,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// inMemory lists without copies: nothing here is changed.
+// inMemory lists without copies, because nothing here is changed.
 func inMemory(ctx context.Context, from client.Reader, into client.ObjectList) error {
 	if err := from.List(ctx, into, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing %T: %w", into, err)
@@ -26,7 +26,7 @@ func inMemory(ctx context.Context, from client.Reader, into client.ObjectList) e
 	return nil
 }
 
-// count has every state, those too that nothing is in.
+// count sets every state, including those without objects.
 func count(vec *prometheus.GaugeVec, states []string, of map[string]int) {
 	for _, state := range states {
 		vec.WithLabelValues(state).Set(float64(of[state]))
@@ -96,8 +96,8 @@ func (s series) ofPlacement(placement placementv1beta1.PlacementObject) {
 	}
 }
 
-// waitsForPeople is true of a placement that stands still as somebody has asked for: there, and
-// nowhere before. One that no gateway has looked at since it was changed does not.
+// waitsForPeople is true for a placement that has stopped only because a person asked for it. It is
+// false for one that no gateway has reconciled since it was changed.
 func waitsForPeople(placement placementv1beta1.PlacementObject, at metav1.Condition) bool {
 	if at.ObservedGeneration != placement.GetGeneration() {
 		return false
@@ -107,8 +107,8 @@ func waitsForPeople(placement placementv1beta1.PlacementObject, at metav1.Condit
 	return at.Reason == placementv1beta1.ReasonRolloutControlledByExternalController || namesNobody && at.Reason == placementv1beta1.ReasonSchedulePending
 }
 
-// standing is the first condition that keeps a placement from being completed, or one that
-// says that nothing does.
+// standing is the first condition that keeps a placement from being completed, or one that says
+// that nothing does.
 func standing(placement placementv1beta1.PlacementObject) metav1.Condition {
 	conditions := placement.GetStatus().Conditions
 	scheduled := placement.ConditionType(placementv1beta1.ConditionScheduled)
@@ -121,7 +121,7 @@ func standing(placement placementv1beta1.PlacementObject) metav1.Condition {
 		c := meta.FindStatusCondition(conditions, placement.ConditionType(kind))
 		switch {
 		case c == nil:
-			continue // Some are of other strategies, and what follows one that is not True is not there.
+			continue // Some belong to other strategies, and conditions after one that is not True are not set.
 		case c.Status != metav1.ConditionTrue || c.ObservedGeneration != placement.GetGeneration():
 			return *c
 		}
@@ -192,7 +192,7 @@ func (s series) ofRuns(ctx context.Context, from client.Reader) error {
 	return nil
 }
 
-// ofRun tells where a run stands, and counts it to the others in its state.
+// ofRun reports the standing of a run, and counts its state.
 func (s series) ofRun(run placementv1beta1.UpdateRunObject, in map[string]int) {
 	in[stateOfRun(run.GetStatus().Conditions)]++
 	at := standingOfRun(run)
@@ -200,8 +200,7 @@ func (s series) ofRun(run placementv1beta1.UpdateRunObject, in map[string]int) {
 		Set(float64(at.LastTransitionTime.Unix()))
 }
 
-// standingOfRun is the last condition of a run that is known: each is there only after the
-// one before it.
+// standingOfRun is the last known condition of a run: each is set only after the previous one.
 func standingOfRun(run placementv1beta1.UpdateRunObject) metav1.Condition {
 	for _, kind := range []string{
 		placementv1beta1.ConditionUpdateRunSucceeded, placementv1beta1.ConditionUpdateRunProgressing, placementv1beta1.ConditionUpdateRunInitialized,
@@ -263,7 +262,7 @@ func (s series) ofAccounts(ctx context.Context, from client.Reader) error {
 		account := &list.Items[i]
 		member, ok := clusterv1beta1.MemberOfNamespace(account.Namespace)
 		if !ok {
-			continue // It is of a cluster that is not ours.
+			continue // It belongs to a cluster that is not ours.
 		}
 		expires, lifetime := 0.0, 0.0
 		if at := account.Status.ExpirationTimestamp; at != nil {

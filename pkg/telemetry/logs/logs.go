@@ -1,13 +1,12 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package logs sets up the log of both programs, and keeps secrets out of it.
+// Package logs configures the log of both programs, and keeps secrets out of it.
 //
-// From level 8 on, the Kubernetes client writes the bodies of requests and answers
-// into the log: tokens, Secrets, and Works with Secrets in them. There is no way to
-// write some bodies only, so that neither program goes that far, whatever its flags
-// say. The audit log of the API server has what a body would tell, and leaves
-// Secrets out where its policy says so.
+// From level 8 on, the Kubernetes client logs the bodies of requests and responses: tokens,
+// Secrets, and Works with Secrets in them. It has no way to log only some bodies, so neither
+// program allows that level, whatever its flags say. The audit log of the API server has the same
+// information, and its policy can leave Secrets out.
 package logs
 
 import (
@@ -21,15 +20,15 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// MaxVerbosity is the last level at which no body is in the log.
+// MaxVerbosity is the highest level at which no body is logged.
 const MaxVerbosity = 7
 
-// Apply sets up the process's log as the flags say, but never more verbose than
-// MaxVerbosity, and returns the logger that everything writes to. It may be called
-// once. An error names the flag that is wrong.
+// Apply configures the process's log by the flags, but never more verbose than MaxVerbosity, and
+// returns the logger that everything writes to. It may be called once. An error names the invalid
+// flag.
 func Apply(config *logsapi.LoggingConfiguration) (logr.Logger, error) {
 	limited := limit(config)
-	// No gate: all that the library offers by default. An empty one makes it panic.
+	// No feature gate: the library's defaults. An empty one makes it panic.
 	if err := logsapi.ValidateAndApply(config, nil); err != nil {
 		return logr.Logger{}, fmt.Errorf("setting up logs: %w", err)
 	}
@@ -41,8 +40,7 @@ func Apply(config *logsapi.LoggingConfiguration) (logr.Logger, error) {
 	return logger, nil
 }
 
-// limit lowers what is too verbose, for all files or for some, and reports whether
-// there was any.
+// limit lowers the verbosity, for all files or for some, and reports whether it did.
 func limit(config *logsapi.LoggingConfiguration) bool {
 	limited := config.Verbosity > MaxVerbosity
 	config.Verbosity = min(config.Verbosity, MaxVerbosity)

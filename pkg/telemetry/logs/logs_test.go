@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestNoFlagIsMoreVerboseThanAllowed(t *testing.T) {
+func TestApply_LimitsVerbosityOfEveryFlag(t *testing.T) {
 	for name, test := range map[string]struct {
 		flags   []string
 		limited bool
@@ -44,7 +44,7 @@ func TestNoFlagIsMoreVerboseThanAllowed(t *testing.T) {
 	}
 }
 
-func TestTheLogIsSetUpByTheDefaults(t *testing.T) {
+func TestApply_AcceptsDefaults(t *testing.T) {
 	resetLogs(t)
 	if _, err := Apply(logsapi.NewLoggingConfiguration()); err != nil {
 		t.Error(err)
@@ -60,7 +60,7 @@ func resetLogs(t *testing.T) {
 	})
 }
 
-func TestTheLogCanBeJSON(t *testing.T) {
+func TestApply_SupportsJSON(t *testing.T) {
 	resetLogs(t)
 	config := logsapi.NewLoggingConfiguration()
 	config.Format = logsapi.JSONLogFormat
@@ -69,9 +69,8 @@ func TestTheLogCanBeJSON(t *testing.T) {
 	}
 }
 
-// The level is the client's own choice: this fails when it starts to write bodies
-// at a lower one.
-func TestNoBodyIsWrittenAtTheHighestVerbosity(t *testing.T) {
+// The client chooses the level: this fails when it starts to log bodies at a lower one.
+func TestApply_NoBodyIsLoggedAtHighestVerbosity(t *testing.T) {
 	const body = `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"s"},"data":{"token":"c2VjcmV0"}}`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

@@ -9,23 +9,23 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// libraryDetail is from which level on the log has what libraries tell of their own steps.
+// libraryDetail is the level from which on libraries' internal steps are logged.
 const libraryDetail = 2
 
-// librarySteps are messages of controller-runtime that it writes at level 0, once for each
-// source of each controller, each webhook and each look at health, and that tell whoever
-// runs the program nothing. It has no setting for them.
+// librarySteps are messages that controller-runtime logs at level 0, once for each source of each
+// controller, each webhook and each health check, without use for operators. It has no setting for
+// them.
 var librarySteps = []string{
 	"Starting EventSource", "Starting Controller", "Starting workers", "Registering webhook", "healthz check failed",
 	"Starting metrics server", "Serving metrics server", "starting server",
 }
 
-// quiet writes to a sink all but librarySteps, which need libraryDetail.
+// quiet filters librarySteps, which need libraryDetail.
 type quiet struct{ logr.LogSink }
 
 var _ logr.CallDepthLogSink = quiet{}
 
-// newQuiet returns a logger that writes where another does.
+// newQuiet returns a logger that filters another's messages.
 func newQuiet(logger logr.Logger) logr.Logger {
 	return logger.WithSink(quiet{withCallDepth(logger.GetSink(), 1)})
 }
@@ -49,7 +49,7 @@ func (q quiet) WithValues(keysAndValues ...any) logr.LogSink {
 // WithName implements logr.LogSink.
 func (q quiet) WithName(name string) logr.LogSink { return quiet{q.LogSink.WithName(name)} }
 
-// WithCallDepth keeps the line in the log that of who wrote to it.
+// WithCallDepth keeps the caller's line in the log.
 func (q quiet) WithCallDepth(depth int) logr.LogSink { return quiet{withCallDepth(q.LogSink, depth)} }
 
 func withCallDepth(sink logr.LogSink, depth int) logr.LogSink {

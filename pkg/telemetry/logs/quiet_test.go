@@ -10,7 +10,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 )
 
-func TestStepsOfLibrariesAreDetail(t *testing.T) {
+func TestQuiet_FiltersLibrarySteps(t *testing.T) {
 	for name, test := range map[string]struct {
 		verbosity int
 		want      string

@@ -1,11 +1,11 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tracing says where the spans of a program go. A request's trace begins at
-// the gateway, with a link to the hub's, and goes on through the way into the member
-// to the member's API server, if that one traces too. Both programs use the
-// conventions of Kubernetes' own components (KEP-647): OTLP over gRPC to a collector
-// nearby, and a sampling decision that whoever began the trace has taken.
+// Package tracing configures where a program's spans are sent. A request's trace begins at the
+// gateway, with a link to the hub's, and continues through the tunnel to the member's API server,
+// if that one traces too. Both programs use the conventions of Kubernetes' own components
+// (KEP-647): OTLP over gRPC to a nearby collector, and the sampling decision of whoever began the
+// trace.
 package tracing
 
 import (
@@ -25,14 +25,14 @@ import (
 	"fleetgate.io/fleetgate/pkg/telemetry/version"
 )
 
-// Config says where spans go, and how many.
+// Config says where spans are sent, and how many.
 type Config struct {
-	// Endpoint is the collector's host and port, which is reached without TLS, as by
-	// Kubernetes' own components: it is meant to be on the same machine or in the same
-	// Pod. Empty: no spans are made.
+	// Endpoint is the collector's host and port. The connection has no TLS, as for Kubernetes' own
+	// components, because the collector should be on the same machine or in the same Pod. If unset,
+	// no spans are created.
 	Endpoint string
-	// SamplingRatePerMillion is how many of a million traces that begin here are
-	// recorded. Those that began elsewhere are recorded if they were there.
+	// SamplingRatePerMillion is how many of a million traces that begin here are recorded. Traces
+	// that began elsewhere keep their sampling decision.
 	SamplingRatePerMillion int32
 }
 
@@ -43,7 +43,7 @@ func (c Config) configuration() *tracingapi.TracingConfiguration {
 	return &tracingapi.TracingConfiguration{Endpoint: &c.Endpoint, SamplingRatePerMillion: &c.SamplingRatePerMillion}
 }
 
-// Validate returns all that is wrong.
+// Validate returns all problems.
 func (c Config) Validate() error {
 	if c.Endpoint == "" && c.SamplingRatePerMillion != 0 {
 		return fmt.Errorf("a sampling rate of %d goes with an endpoint", c.SamplingRatePerMillion)
@@ -51,9 +51,9 @@ func (c Config) Validate() error {
 	return tracingapi.ValidateTracingConfiguration(c.configuration(), featuregate.NewFeatureGate(), field.NewPath("tracing")).ToAggregate()
 }
 
-// Provider makes the spans of the program of that name, one of them for each request of
-// clients that are made of the given configurations afterwards. It connects when there
-// is something to send, and drops spans while nobody takes them. It ends with Stop.
+// Provider creates the spans of the named program, including one for each request of clients that
+// are created from the given configurations afterwards. It connects when there is something to
+// send, and drops spans while nobody accepts them. Stop ends it.
 func (c Config) Provider(ctx context.Context, program string, clients ...*rest.Config) (tracing.TracerProvider, error) {
 	attributes := resource.WithAttributes(semconv.ServiceName(program), semconv.ServiceVersion(version.Describe()))
 	provider, err := tracing.NewProvider(ctx, c.configuration(), nil, []resource.Option{attributes, resource.WithHost()})
@@ -72,7 +72,7 @@ func (c Config) Provider(ctx context.Context, program string, clients ...*rest.C
 // stopGrace is how long a collector may take to accept the last spans.
 const stopGrace = 2 * time.Second
 
-// Stop sends what is left, also when the context has ended.
+// Stop sends the remaining spans, even when the context has ended.
 func Stop(ctx context.Context, provider tracing.TracerProvider) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
 	defer cancel()

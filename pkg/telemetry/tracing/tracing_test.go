@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// collector is what spans are sent to.
+// collector receives spans.
 type collector struct {
 	collectorv1.UnimplementedTraceServiceServer
 	got chan *collectorv1.ExportTraceServiceRequest
@@ -24,7 +24,7 @@ func (c *collector) Export(_ context.Context, request *collectorv1.ExportTraceSe
 	return &collectorv1.ExportTraceServiceResponse{}, nil
 }
 
-func TestSpansArriveAtTheCollectorWithTheirProgramsName(t *testing.T) {
+func TestProvider_SendsSpansWithProgramName(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestSpansArriveAtTheCollectorWithTheirProgramsName(t *testing.T) {
 	}
 }
 
-func TestNothingIsMadeWithoutAnEndpoint(t *testing.T) {
+func TestProvider_WithoutEndpointCreatesNothing(t *testing.T) {
 	provider, err := Config{}.Provider(t.Context(), "gateway")
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestNothingIsMadeWithoutAnEndpoint(t *testing.T) {
 	}
 }
 
-func TestValidateNamesWhatIsWrong(t *testing.T) {
+func TestValidate_NamesProblems(t *testing.T) {
 	for name, test := range map[string]struct {
 		config Config
 		want   string

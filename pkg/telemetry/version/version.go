@@ -1,18 +1,18 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package version is which fleetgate this is. Gateway, agent, images and charts of one
-// release have one version.
+// Package version is the version of fleetgate. Gateway, agent, images and charts of one release
+// have the same version.
 package version
 
 import "runtime/debug"
 
-// version is what this source is. A build may say more: -ldflags "-X
+// version is the version of this source. A build may set another: -ldflags "-X
 // fleetgate.io/fleetgate/pkg/version.version=v0.2.0-rc.1".
 var version = "v0.1.0"
 
-// Get returns the semantic version, with a leading v. Versions are compared: what a newer
-// gateway has installed, an older one leaves alone.
+// Get returns the semantic version, with a leading v. Versions are compared: an older gateway does
+// not replace what a newer one has installed.
 func Get() string { return version }
 
 // Describe is the version for people, with the commit if the build knows it.
@@ -24,7 +24,7 @@ func Describe() string {
 	return version + commitOf(info.Settings)
 }
 
-// commitOf reads the build's settings; a change that was not committed is told too.
+// commitOf reads the build's settings; it also reports uncommitted changes.
 func commitOf(settings []debug.BuildSetting) string {
 	commit, modified := "", ""
 	for _, setting := range settings {

@@ -10,13 +10,13 @@ import (
 	utilversion "k8s.io/apimachinery/pkg/util/version"
 )
 
-func TestVersionCanBeCompared(t *testing.T) {
+func TestGet_IsSemanticVersion(t *testing.T) {
 	if _, err := utilversion.ParseSemantic(Get()); err != nil {
 		t.Errorf("version %q: %v", Get(), err)
 	}
 }
 
-func TestCommitIsToldIfItIsKnown(t *testing.T) {
+func TestDescribe_IncludesCommit(t *testing.T) {
 	revision := debug.BuildSetting{Key: "vcs.revision", Value: "0123456789abcdef"}
 	tests := map[string]struct {
 		settings []debug.BuildSetting

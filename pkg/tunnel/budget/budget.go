@@ -1,14 +1,13 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package budget bounds what streams hold for readers who do not read, over all streams of
-// a process: many that each keep to their window would be too much together. Both carriers
-// count by it.
+// Package budget limits the unread data of all streams of a process. Each stream has a window, but
+// many full windows together would be too much. Both carriers use it.
 //
-// It is all that the halves of their streams have in common. A native stream copies
-// frames into pooled chunks and wakes its reader by a condition under the stream's own
-// lock; a Konnectivity connection keeps the buffers of gRPC, counted by reference, and
-// waits for several channels at once. So each has an inbox and a deadline of its own.
+// It is the only part that their streams share. A native stream copies frames into pooled chunks
+// and wakes its reader with a condition under the stream's own lock. A Konnectivity connection
+// keeps gRPC's reference-counted buffers and waits for several channels at once. So each has its
+// own inbox and deadline.
 package budget
 
 import "sync/atomic"
@@ -16,25 +15,25 @@ import "sync/atomic"
 // Floor is how many bytes a stream may hold even when a budget is used up.
 const Floor = 64 << 10
 
-// Budget bounds the bytes that streams hold unread. One may serve any number of sessions.
-// Once it is used up, a stream that holds more than [Floor] takes no more; the others stay.
+// Budget limits the unread bytes of streams. Any number of sessions can share it. Once it is used
+// up, a stream that holds more than [Floor] accepts no more data; the others stay.
 type Budget struct {
 	limit int64
 	used  atomic.Int64
 }
 
-// New makes a budget of so many bytes.
+// New returns a budget of limit bytes.
 func New(limit int64) *Budget { return &Budget{limit: limit} }
 
-// Used is how many bytes streams hold now.
+// Used is the number of bytes that streams hold now.
 func (b *Budget) Used() int64 { return b.used.Load() }
 
-// Add counts bytes that arrived, or that are gone when n is negative, and says whether
-// that is within the budget.
+// Add counts bytes that arrived, or that were read if n is negative, and says whether the total is
+// within the budget.
 func (b *Budget) Add(n int) (within bool) { return b.used.Add(int64(n)) <= b.limit }
 
-// Exceeded says that more is held than the budget has.
+// Exceeded is true if streams hold more than the budget.
 func (b *Budget) Exceeded() bool { return b.used.Load() > b.limit }
 
-// Relaxed says that less than half is in use: windows may grow.
+// Relaxed is true if less than half is in use: windows may grow.
 func (b *Budget) Relaxed() bool { return b.used.Load() < b.limit/2 }

@@ -5,7 +5,7 @@ package budget
 
 import "testing"
 
-func TestBudget(t *testing.T) {
+func TestBudget_CountsUnreadBytes(t *testing.T) {
 	type view struct{ within, exceeded, relaxed bool }
 	b := New(100)
 	for _, step := range []struct {

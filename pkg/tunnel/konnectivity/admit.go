@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// admit says who an agent is and which member it serves. Its errors are gRPC's.
+// admit returns an agent's identity and the member that it serves. Its errors are gRPC's.
 func (a *AgentServer) admit(ctx context.Context) (Identity, string, agentInfo, error) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	id, err := identifyPeer(ctx, a.options.Credentials, md.Get(headerAuthorization))
@@ -37,9 +37,8 @@ func (a *AgentServer) admit(ctx context.Context) (Identity, string, agentInfo, e
 	return id, member, agent, nil
 }
 
-// memberOf is the member that an agent serves: one of those that its identity speaks
-// for. What it calls itself can only choose among those, or show that it is the
-// wrong agent.
+// memberOf is the member that an agent serves: one of those that its identity may serve. The
+// agent's own identifiers can only choose among those, or show that it is the wrong agent.
 func memberOf(user string, members, hosts []string) (string, error) {
 	if len(members) == 0 {
 		return "", fmt.Errorf("%q is the agent of no member: compare with spec.identity of its MemberCluster", user)
@@ -58,7 +57,7 @@ func memberOf(user string, members, hosts []string) (string, error) {
 	return members[0], nil
 }
 
-// identifyPeer says who the peer of a gRPC stream is. Its errors are gRPC's.
+// identifyPeer returns the identity of the peer of a gRPC stream. Its errors are gRPC's.
 func identifyPeer(ctx context.Context, c Credentials, authorization []string) (Identity, error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {

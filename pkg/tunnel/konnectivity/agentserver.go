@@ -24,51 +24,49 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/budget"
 )
 
-// AgentServerOptions of an AgentServer; Credentials, MembersOf, Join and ID are required,
-// the zero values of the others are sane.
+// AgentServerOptions of an AgentServer; Credentials, MembersOf, Join and ID are required, zero
+// values of the others are sane.
 type AgentServerOptions struct {
-	// Credentials are the agents'.
+	// Credentials authenticate agents.
 	Credentials Credentials
-	// MembersOf are the members that an identity is the agent of.
+	// MembersOf returns the members whose agent an identity is.
 	MembersOf func(ctx context.Context, user string) ([]string, error)
-	// Join takes all agents of a member as one session, and returns when that has ended:
-	// [tunnel.Registry.ServeSession]. Dials come from there, and so other gateways hear of
-	// the member and pass dials on.
+	// Join adds all agents of a member as one session, and returns when that has ended:
+	// [tunnel.Registry.ServeSession]. Dials come from there, so other gateways know the member and
+	// forward dials.
 	Join func(ctx context.Context, member string, agents tunnel.Session) error
-	// Certificate is the server's, for Serve; who hands connections over with Take has
-	// done the handshake.
+	// Certificate is the server's, for Serve. For Take, the caller has done the handshake.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// ID tells this gateway from its other replicas.
+	// ID distinguishes this gateway from its other replicas.
 	ID string
-	// Replicas is how many gateways there are, asked for each stream: an agent connects
-	// until it has met them all. nil is one.
+	// Replicas returns the number of gateways, for each stream: an agent connects until it has met
+	// them all. nil is one.
 	Replicas func() int
-	// Lanes is how many streams an agent opens to one gateway, each with windows of
-	// its own. Upstream's agents do so too: they take each for a server. 0 is 1.
+	// Lanes is how many streams an agent opens to one gateway, each with its own windows.
+	// Upstream's agents do so too, because each lane looks like a server. 0 is 1.
 	Lanes int
-	// APIServer is where an agent of upstream's finds the member's API server; empty
-	// is kubernetes.default.svc:443. Our own agents know.
+	// APIServer is the address of the member's API server for upstream's agents; empty is
+	// kubernetes.default.svc:443. Our own agents know it.
 	APIServer string
-	// APIServerOf says it for one member, as host:port; empty is APIServer. nil is
+	// APIServerOf returns the address for one member, as host:port; empty is APIServer. nil is
 	// APIServer for all.
 	APIServerOf func(ctx context.Context, member string) (string, error)
-	// Allow is what else may be dialed through agents of upstream's, which dial
-	// whatever they are asked to.
+	// Allow lists other addresses that may be dialed through upstream's agents, which dial whatever
+	// they are asked to.
 	Allow Allow
-	// MaxSessions bounds the streams of one member; 0 is 16.
+	// MaxSessions limits the streams of one member; 0 is 16.
 	MaxSessions int
-	// MaxConnections bounds the connections of one stream; 0 is 4096.
+	// MaxConnections limits the connections of one stream; 0 is 4096.
 	MaxConnections int
-	// QueueLimit bounds what a connection of an agent without flow control holds
-	// unread, in bytes; 0 is 8 MiB.
+	// QueueLimit limits the unread bytes of a connection of an agent without flow control; 0 is 8
+	// MiB.
 	QueueLimit int
-	// Unread bounds what the connections of all agents hold unread, in bytes; 0 is 512 MiB.
-	// Beyond it, connections that hold much are treated as those over QueueLimit.
+	// Unread limits the unread bytes of the connections of all agents; 0 is 512 MiB. Beyond it,
+	// connections with much unread data are treated like those over QueueLimit.
 	Unread int64
-	// ReviewPeriod is how often it is asked again whether an agent may still be
-	// here; 0 is 10 s.
+	// ReviewPeriod is how often an agent's authorization is checked again; 0 is 10 s.
 	ReviewPeriod time.Duration
-	// Metrics are counted here; nil exports nothing.
+	// Metrics counts sessions and packets. If nil, there are no metrics.
 	Metrics *Metrics
 }
 
@@ -113,8 +111,8 @@ func orElse[T int | int64 | time.Duration](given, otherwise T) T {
 	return given
 }
 
-// AgentServer lets Konnectivity agents in, upstream's and our own, and has a registry
-// dial through them. All methods may be called from any goroutine.
+// AgentServer accepts Konnectivity agents, upstream's and our own, and lets a registry dial through
+// them. All methods may be called from any goroutine.
 type AgentServer struct {
 	options AgentServerOptions
 	// arrived are connections after their handshake.
@@ -123,14 +121,14 @@ type AgentServer struct {
 	// joined counts the members that a registry knows.
 	joined sync.WaitGroup
 
-	// mu guards the fields below it; never held while dialing.
+	// mu guards the following fields; never held while dialing.
 	mu sync.RWMutex
 	// members holds those that have an agent here.
 	members map[string]*memberAgents
 	closed  bool
 }
 
-// NewAgentServer makes a server without sessions.
+// NewAgentServer returns a server without sessions.
 func NewAgentServer(o AgentServerOptions) (*AgentServer, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -139,11 +137,10 @@ func NewAgentServer(o AgentServerOptions) (*AgentServer, error) {
 	return &AgentServer{options: o, arrived: newHanded(addr("agents")), unread: budget.New(o.Unread), members: map[string]*memberAgents{}}, nil
 }
 
-// Protocol is what Konnectivity agents ask for in TLS.
+// Protocol is the ALPN protocol of Konnectivity agents.
 const Protocol = protocolGRPC
 
-// Serve is Run with a listener of its own, which it owns and on which it does the
-// handshakes.
+// Serve is Run with a listener, which it owns and on which it does the handshakes.
 func (a *AgentServer) Serve(ctx context.Context, l net.Listener, drain time.Duration) error {
 	if a.options.Certificate == nil {
 		return errors.New("a listener for agents needs a certificate")
@@ -159,9 +156,8 @@ func (a *AgentServer) Serve(ctx context.Context, l net.Listener, drain time.Dura
 	return errors.Join(err, runErr)
 }
 
-// Run serves agents until ctx ends. Then it makes no new connection, gives those that
-// are open as long as drain allows, and returns when all agents are disconnected. It
-// can be called once.
+// Run serves agents until ctx ends. Then it opens no new connections, waits up to drain for the
+// open ones, and returns when all agents are disconnected. It can be called once.
 func (a *AgentServer) Run(ctx context.Context, drain time.Duration) error {
 	server := newGRPCServer(agentStreams, agentWindow)
 	server.RegisterService(service("AgentService", "Connect", a.connect), nil)
@@ -176,17 +172,16 @@ func (a *AgentServer) Run(ctx context.Context, drain time.Duration) error {
 	return nil
 }
 
-// Take serves an agent on a connection that somebody else has accepted, after a
-// handshake in which Protocol was agreed, until the connection is closed. Client
-// certificates count as far as that handshake has verified them.
+// Take serves an agent on a connection that somebody else has accepted, after a handshake that
+// negotiated Protocol, until the connection is closed. Client certificates count only if that
+// handshake has verified them.
 func (a *AgentServer) Take(_ context.Context, conn *tls.Conn) {
 	taken := &takenConn{Conn: conn, closed: make(chan struct{})}
 	a.arrived.hand(taken)
 	<-taken.closed
 }
 
-// agentStreams bounds the streams of one agent's connection. Upstream's agents open
-// one.
+// agentStreams limits the streams of one agent's connection. Upstream's agents open one.
 const agentStreams = 16
 
 // connect serves one agent's stream, from its introduction to its end.
@@ -221,7 +216,7 @@ func (a *AgentServer) connect(stream grpc.ServerStream) error {
 	return status.Error(codes.Unavailable, err.Error())
 }
 
-// servers is how many an agent is told that there are.
+// servers is the number of servers that is sent to agents.
 func (a *AgentServer) servers() int {
 	return min(max(a.options.Replicas(), 1)*a.options.Lanes, maxServers)
 }
@@ -233,7 +228,7 @@ func (a *AgentServer) laneID(lane int) string {
 	return a.options.ID + "/" + strconv.Itoa(lane)
 }
 
-// serve runs a session, and ends it when its agent may not be here any more.
+// serve runs a session, and ends it when its agent is no longer authorized.
 func (a *AgentServer) serve(ctx context.Context, s *session, id Identity) error {
 	ctx, cancel := context.WithCancel(ctx)
 	revoked := make(chan error, 1)
@@ -254,7 +249,7 @@ func (a *AgentServer) serve(ctx context.Context, s *session, id Identity) error 
 	return err
 }
 
-// drain ends what Serve began: no new sessions and dials, time for those that are.
+// drain accepts no more sessions and dials, and waits for the open connections.
 func (a *AgentServer) drain(ctx context.Context, grace time.Duration) {
 	a.mu.Lock()
 	a.closed = true
@@ -269,7 +264,7 @@ func (a *AgentServer) drain(ctx context.Context, grace time.Duration) {
 	a.drainSessions(context.WithoutCancel(ctx), grace, all)
 }
 
-// drainPoll is how often it is looked whether the last connection has ended.
+// drainPoll is how often a drain checks whether the last connection has ended.
 const drainPoll = 50 * time.Millisecond
 
 func (a *AgentServer) drainSessions(ctx context.Context, grace time.Duration, sessions []*session) {

@@ -13,12 +13,11 @@ import (
 	"strings"
 )
 
-// Allow is what may be dialed on a member beside its API server. The zero value
-// allows nothing. Networks other than TCP, unix sockets among them, cannot be
-// allowed.
+// Allow lists what may be dialed on a member besides its API server. The zero value allows nothing.
+// Networks other than TCP, such as unix sockets, cannot be allowed.
 type Allow struct{ rules []rule }
 
-// rule allows one host, or the addresses of one network, at one port or at all.
+// rule allows one host, or the addresses of one network, at one port or at any.
 type rule struct {
 	// host is a name in lower case; empty if network counts.
 	host    string
@@ -27,9 +26,8 @@ type rule struct {
 	port uint16
 }
 
-// ParseAllow reads rules of the form host:port, address:port or network:port, where
-// the network is a CIDR and the port may be *: db.example.com:5432,
-// 10.0.0.0/8:10250, [fd00::/8]:*.
+// ParseAllow reads rules of the form host:port, address:port or network:port, where the network is
+// a CIDR and the port may be *: db.example.com:5432, 10.0.0.0/8:10250, [fd00::/8]:*.
 func ParseAllow(rules []string) (Allow, error) {
 	var a Allow
 	for _, text := range rules {
@@ -72,7 +70,7 @@ func parseRule(text string) (rule, error) {
 }
 
 func parsePort(text string) (uint16, error) {
-	// No name of a service, no sign, no leading zero: one spelling for one port.
+	// No service names, signs or leading zeros: each port has one spelling.
 	port, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || port == 0 || text != strconv.FormatUint(port, 10) {
 		return 0, fmt.Errorf("%q is not a port from 1 to 65535", printable(text))
@@ -83,11 +81,11 @@ func parsePort(text string) (uint16, error) {
 // normalHost is a name as DNS compares it: without case and without the final dot.
 func normalHost(host string) string { return strings.TrimSuffix(strings.ToLower(host), ".") }
 
-// dialAddress is an address that somebody wants dialed.
+// dialAddress is a requested address.
 type dialAddress struct {
 	host string
-	// ip is valid when the host is one. Its other spellings (octal, hexadecimal,
-	// fewer numbers, a zone) are names, and names are only what a rule says.
+	// ip is valid when the host is one. Its other spellings (octal, hexadecimal, fewer numbers, a
+	// zone) are treated as names, and names match only a rule with the same name.
 	ip   netip.Addr
 	port uint16
 }
@@ -114,7 +112,7 @@ func (a dialAddress) String() string {
 	return net.JoinHostPort(a.host, strconv.Itoa(int(a.port)))
 }
 
-// has says whether an address may be dialed as it is written.
+// has is true if an address may be dialed as it is written.
 func (a Allow) has(address string) bool {
 	parsed, err := parseAddress(address)
 	return err == nil && a.allows(parsed)
@@ -132,9 +130,9 @@ func (a Allow) allows(address dialAddress) bool {
 	return false
 }
 
-// resolve returns the one IP address to dial for an address that is allowed. A name
-// is looked up once, so that what was checked is what is dialed; it must not lead to
-// the machine itself or to its link, unless a rule has that very network.
+// resolve returns the one IP address to dial for an allowed address. A name is looked up only once,
+// so that the checked address is the dialed one. It must not resolve to the local host or to a
+// link-local address, unless a rule has that very network.
 func (a Allow) resolve(ctx context.Context, resolver *net.Resolver, address string) (netip.AddrPort, error) {
 	parsed, err := parseAddress(address)
 	if err != nil {
@@ -161,12 +159,12 @@ func (a Allow) resolve(ctx context.Context, resolver *net.Resolver, address stri
 
 var errNotAllowed = errors.New("this address is not among those that may be dialed")
 
-// isPublic says that an address is not of this machine or its link alone.
+// isPublic is true for an address that is not local to this machine or its link.
 func isPublic(ip netip.Addr) bool {
 	return !ip.IsLoopback() && !ip.IsUnspecified() && !ip.IsLinkLocalUnicast() && !ip.IsMulticast()
 }
 
-// hostOf is the host of host:port, or empty when the text is something else.
+// hostOf is the host of host:port, or empty for any other text.
 func hostOf(text string) string {
 	host, _, err := net.SplitHostPort(text)
 	if err != nil {

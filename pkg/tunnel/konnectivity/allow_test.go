@@ -14,7 +14,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
-func TestAllow(t *testing.T) {
+func TestAllow_MatchesOnlyListedAddresses(t *testing.T) {
 	rules := []string{"db.example.com:5432", "10.0.0.0/8:10250", "192.0.2.7:*", "[fd00::/8]:443", "[2001:db8::1]:80"}
 	for address, want := range map[string]bool{
 		"db.example.com:5432":       true,
@@ -57,7 +57,7 @@ func TestAllow(t *testing.T) {
 	}
 }
 
-func TestRulesThatMeanNothingAreRefused(t *testing.T) {
+func TestParseAllow_RefusesInvalidRules(t *testing.T) {
 	for _, text := range []string{"", "host", "host:", "host:0", "host:65536", "host:http", "*:443", "10.0.0.0/33:1", ":443", "a b:1"} {
 		if _, err := ParseAllow([]string{text}); err == nil {
 			t.Errorf("%q was taken for a rule", text)
@@ -65,7 +65,7 @@ func TestRulesThatMeanNothingAreRefused(t *testing.T) {
 	}
 }
 
-func TestANameThatLeadsToTheMachineItselfIsNotDialed(t *testing.T) {
+func TestAllow_DoesNotResolveToLocalHost(t *testing.T) {
 	_, err := mustAllow(t, "localhost:80").resolve(context.Background(), net.DefaultResolver, "localhost:80")
 	if !errors.Is(err, errNotAllowed) {
 		t.Errorf("localhost was resolved: %v", err)
@@ -78,7 +78,7 @@ func TestANameThatLeadsToTheMachineItselfIsNotDialed(t *testing.T) {
 	}
 }
 
-func TestRoute(t *testing.T) {
+func TestRoute_FindsMemberAndTarget(t *testing.T) {
 	const domain = "fleet.example"
 	type result struct {
 		Member, Target string

@@ -36,15 +36,14 @@ func benchConnect(b *testing.B) tunneltest.BenchmarkDialer {
 	return func() (net.Conn, error) { return dial(context.Background()) }
 }
 
-// benchGateway is what the gateway itself has of an agent that speaks Konnectivity.
+// benchGateway measures the gateway's own dials through an agent that speaks Konnectivity.
 func benchGateway(b *testing.B) tunneltest.BenchmarkDialer {
 	g := benchAgent(b)
 	return func() (net.Conn, error) { return g.registry.DialMember(context.Background(), "m", "apiserver") }
 }
 
-// BenchmarkTunnel compares Konnectivity's two frontends, and the gateway's own dials
-// through a Konnectivity agent, with direct connections in the same run. All ends
-// are in this process.
+// BenchmarkTunnel compares Konnectivity's two frontends, and the gateway's own dials through a
+// Konnectivity agent, with direct connections in the same run. All ends are in this process.
 func BenchmarkTunnel(b *testing.B) {
 	// A frontend's HTTP/2 connection takes 2,048 streams; a CONNECT is two connections.
 	const most = 2_000

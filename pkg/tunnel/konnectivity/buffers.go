@@ -9,9 +9,8 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// bufferPool is gRPC's pool of buffers without its clearing of them: every user of
-// ours fills a buffer before it is read, and clearing was a seventh of the CPU of a
-// download.
+// bufferPool is gRPC's pool of buffers without clearing them. Every user here fills a buffer before
+// it is read, and clearing took a seventh of the CPU of a download.
 type bufferPool struct{ tiers [3]tier }
 
 type tier struct {
@@ -21,12 +20,12 @@ type tier struct {
 
 var _ mem.BufferPool = (*bufferPool)(nil)
 
-// newBufferPool has the sizes of small packets, of HTTP/2's frames and of our blocks.
+// newBufferPool has the sizes of small packets, of HTTP/2's frames and of blocks.
 func newBufferPool() *bufferPool {
 	return &bufferPool{tiers: [3]tier{{size: 4 << 10}, {size: 16 << 10}, {size: block}}}
 }
 
-// Get returns a buffer of that length, whatever it holds.
+// Get returns a buffer of that length with arbitrary content.
 func (p *bufferPool) Get(length int) *[]byte {
 	for i := range p.tiers {
 		if length > p.tiers[i].size {
@@ -43,7 +42,7 @@ func (p *bufferPool) Get(length int) *[]byte {
 	return &b
 }
 
-// Put takes a buffer back. One of another size is left to the garbage collector.
+// Put returns a buffer to the pool. A buffer of another size is left to the garbage collector.
 func (p *bufferPool) Put(b *[]byte) {
 	for i := range p.tiers {
 		if cap(*b) == p.tiers[i].size {
@@ -53,5 +52,5 @@ func (p *bufferPool) Put(b *[]byte) {
 	}
 }
 
-// buffers is shared by all connections of the process; it holds nothing but memory.
+// buffers is shared by all connections of the process.
 var buffers = newBufferPool()

@@ -18,38 +18,38 @@ import (
 )
 
 const (
-	// window is what one end may send on a connection before the other has read any
-	// of it, between our own ends.
+	// window is what one end may send on a connection before the other has read any of it, between
+	// our own ends.
 	window = 1 << 20
 	// creditAt is how much is read before the peer gets credit for it.
 	creditAt = window / 4
-	// stallTime is how long an agent lets a target hold up a stream.
+	// stallTime is how long an agent lets a target block a stream.
 	stallTime = 5 * time.Second
-	// lingerTime is how long an agent goes on writing to a target what came before
-	// the other side closed.
+	// lingerTime is how long an agent continues to write data to a target that arrived before the
+	// other side closed.
 	lingerTime = 10 * time.Second
 )
 
-// messageStream is what both ends of a gRPC stream can do.
+// messageStream is the common interface of both ends of a gRPC stream.
 type messageStream interface {
 	Context() context.Context
 	SendMsg(m any) error
 	RecvMsg(m any) error
 }
 
-// carrier is one stream of AgentService.Connect as either end has it: connections by
-// ID, one goroutine that sends and one that receives. Connections belong to their
-// carrier; IDs of another one mean nothing here.
+// carrier is either end of one stream of AgentService.Connect: connections by ID, one goroutine
+// that sends and one that receives. Connections belong to their carrier; IDs of another one mean
+// nothing here.
 type carrier struct {
 	stream messageStream
-	// extended says that the peer is one of our own and knows our packets.
+	// extended is true if the peer is one of our own and supports our packets.
 	extended bool
-	// gateway says that this is the gateway's end, which asks for connections and has
-	// each close confirmed; the other one is the agent's.
+	// gateway is true for the gateway's end, which asks for connections and has each close
+	// confirmed. The other one is the agent's.
 	gateway bool
-	// queueLimit bounds what a connection holds unread.
+	// queueLimit limits the unread data of a connection.
 	queueLimit int
-	// unread bounds what the connections of all carriers do.
+	// unread limits the unread data of the connections of all carriers.
 	unread *budget.Budget
 	meter  *meter
 
@@ -58,7 +58,7 @@ type carrier struct {
 	// running counts the goroutines that send and receive.
 	running sync.WaitGroup
 
-	// mu guards the fields below it.
+	// mu guards the following fields.
 	mu    sync.Mutex
 	conns map[int64]*conn
 	err   error
@@ -69,8 +69,8 @@ type carrier struct {
 
 func newCarrier(stream messageStream, extended, gateway bool, queueLimit int, unread *budget.Budget, m *meter) *carrier {
 	if extended {
-		// The window bounds a peer that keeps to it. What bounds the others has to
-		// leave room for what a buffer costs beside its bytes.
+		// The window limits a peer that respects it. The limit for the others has to leave room for
+		// the overhead of buffers.
 		queueLimit = 2 * window
 	}
 	return &carrier{
@@ -79,9 +79,9 @@ func newCarrier(stream messageStream, extended, gateway bool, queueLimit int, un
 	}
 }
 
-// run sends and receives until the stream ends, stop is closed or handle refuses a
-// packet, and returns why. All connections have failed then. Its goroutines end once
-// the stream is ended, which is for the caller to do: see wait.
+// run sends and receives until the stream ends, stop is closed or handle refuses a packet, and
+// returns why. All connections have failed then. Its goroutines end once the caller has ended the
+// stream: see wait.
 func (l *carrier) run(stop <-chan struct{}, handle func(packet) error) (err error) {
 	failed := make(chan error, 2)
 	l.running.Go(func() { failed <- l.receive(handle) })
@@ -97,8 +97,8 @@ func (l *carrier) run(stop <-chan struct{}, handle func(packet) error) (err erro
 	return err
 }
 
-// wait returns when the goroutines of run have. A server's stream ends only when its
-// handler has returned, so a handler cannot call this.
+// wait returns when the goroutines of run have ended. A server's stream ends only when its handler
+// has returned, so a handler must not call this.
 func (l *carrier) wait() { l.running.Wait() }
 
 var (
@@ -157,7 +157,7 @@ func (l *carrier) fail(err error) {
 	}
 }
 
-// add makes a connection known; it is not ok when the ID is in use or the carrier gone.
+// add registers a connection. It returns false if the ID is in use or the carrier has failed.
 func (l *carrier) add(c *conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -189,12 +189,12 @@ func (l *carrier) open() int {
 	return len(l.conns)
 }
 
-// deliver hands DATA to its connection. It never waits for a reader as long as
-// somebody else uses the carrier.
+// deliver passes DATA to its connection. It never waits for a reader while other connections use
+// the carrier.
 func (l *carrier) deliver(p packet) {
 	c := l.conn(p.connID)
 	if c == nil {
-		p.payload.Free() // of a connection that was closed meanwhile, or never was
+		p.payload.Free() // the connection was closed in the meantime, or never existed
 		l.meter.foreign(p.kind)
 		return
 	}
@@ -206,12 +206,12 @@ func (l *carrier) deliver(p packet) {
 	l.refuse(c, fmt.Errorf("%w: %d bytes wait unread on a stream without flow control, which is not for this connection alone", tunnel.ErrReset, l.queueLimit))
 }
 
-// waitForReader stops receiving until c is read, which holds up all of the carrier. So
-// it does that only while c is alone on it. An agent cannot know of a dial that is
-// held up behind: it waits for a target that takes nothing for stallTime at most.
+// waitForReader stops receiving until c is read, which blocks the whole carrier. Therefore it does
+// so only while c is alone on it. An agent cannot see a dial that waits behind the data, so it
+// waits at most stallTime for a target that reads nothing.
 func (l *carrier) waitForReader(c *conn, payload mem.BufferSlice) bool {
 	if l.extended {
-		return false // the peer overran its window
+		return false // the peer exceeded its window
 	}
 	defer l.meter.stalls()()
 	var tooLong <-chan time.Time
@@ -237,15 +237,14 @@ func (l *carrier) waitForReader(c *conn, payload mem.BufferSlice) bool {
 	return false
 }
 
-// alone says that nobody else has, or waits for, a connection.
+// alone is true if nobody else has, or waits for, a connection.
 func (l *carrier) alone(c *conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.pending == 0 && len(l.conns) == 1 && l.conns[c.id] == c
 }
 
-// expect counts dials that wait for their answer; a stalled receiver must not be
-// what they wait for.
+// expect counts dials that wait for their answer, so that a stalled receiver does not block them.
 func (l *carrier) expect(change int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -253,14 +252,14 @@ func (l *carrier) expect(change int) {
 	notify(l.arrived)
 }
 
-// refuse gives up a connection that the peer does not treat as it should.
+// refuse ends a connection whose peer violates its limits.
 func (l *carrier) refuse(c *conn, reason error) {
 	l.forget(c)
 	c.in.fail(reason)
 	l.out.fail(c, l.closePacket(c.id, resetReason), reason)
 }
 
-// halfClosed is the peer's end.
+// halfClosed handles the peer's half close.
 func (l *carrier) halfClosed(id int64) {
 	if c := l.conn(id); c != nil {
 		c.in.finish(io.EOF)
@@ -288,8 +287,8 @@ func (l *carrier) giveBack(c *conn, n int) {
 	}
 }
 
-// closePacket is how this end closes a connection. Only our own peers understand a
-// reason in a request; in a response upstream has a place for it.
+// closePacket is the packet with which this end closes a connection. Only our own peers understand
+// a reason in a request; upstream's response has a field for it.
 func (l *carrier) closePacket(id int64, reason string) *packet {
 	if l.gateway {
 		return &packet{kind: closeRequest, connID: id, reason: reason}

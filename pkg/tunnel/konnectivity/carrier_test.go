@@ -13,7 +13,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/budget"
 )
 
-// wire is a stream without gRPC: packets go through their encoding and a channel.
+// wire is a stream without gRPC: packets pass through their encoding and a channel.
 type wire struct {
 	//lint:ignore containedctx It stands for a stream of gRPC, which has one.
 	ctx     context.Context
@@ -74,8 +74,8 @@ func pairOfLinks(t testing.TB) (gatewayEnd, agentEnd *conn) {
 	return gatewayEnd, agentEnd
 }
 
-// FuzzSession feeds an agent's stream any packets, in any order, while a connection
-// is open: nothing may panic or hang, and the gateway's state stays its own.
+// FuzzSession feeds an agent's stream any packets, in any order, while a connection is open.
+// Nothing may panic or hang, and the gateway's state must stay consistent.
 func FuzzSession(f *testing.F) {
 	for _, sample := range samples {
 		f.Add(append([]byte{0}, sample.ours.encode()...), true)
@@ -121,7 +121,7 @@ func FuzzSession(f *testing.F) {
 		select {
 		case answer := <-dialed.answer:
 			if answer.conn != nil {
-				answer.conn.onClose = func() {} // nobody has counted it
+				answer.conn.onClose = func() {} // it was never counted
 				_ = answer.conn.Close()
 			}
 		default:

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// codec is how gRPC reads and writes packets: as protobuf, which is what its name
-// promises to the peer, but without copying payloads.
+// codec encodes packets for gRPC as protobuf, as its name tells the peer, but without copying
+// payloads.
 type codec struct{}
 
 var _ encoding.CodecV2 = codec{}
@@ -19,7 +19,7 @@ var _ encoding.CodecV2 = codec{}
 // Name is that of the encoding on the wire.
 func (codec) Name() string { return "proto" }
 
-// Marshal hands the packet's references to its payload over to gRPC.
+// Marshal passes the packet's references to its payload to gRPC.
 func (codec) Marshal(v any) (mem.BufferSlice, error) {
 	p, ok := v.(*packet)
 	if !ok {

@@ -15,9 +15,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
-// conn is one proxied connection of a carrier. It has the manners of a TCP connection
-// as far as the peer can follow: deadlines and Close always, half close and a reset
-// that can be told from an end between two of our own ends.
+// conn is one proxied connection of a carrier. It behaves like a TCP connection as far as the peer
+// supports that. Deadlines and Close always work. Half close, and a reset that differs from an end,
+// work between two of our own ends.
 type conn struct {
 	carrier       *carrier
 	id            int64
@@ -27,14 +27,13 @@ type conn struct {
 	out outgoing
 	// owed is what was read and not yet given back as credit.
 	owed atomic.Int64
-	// over says that nothing is left to be said about closing: the peer has closed, or
-	// was told.
+	// over is true if no close has to be sent any more: the peer has closed, or was told.
 	over atomic.Bool
-	// peerClosed says that it was the peer who has.
+	// peerClosed is true if the peer has closed.
 	peerClosed atomic.Bool
 	linger     atomic.Pointer[time.Timer]
 	closing    sync.Once
-	// onClose is told once that the connection is given up here.
+	// onClose is called once when the connection is closed here.
 	onClose func()
 }
 
@@ -50,8 +49,8 @@ func newConn(l *carrier, id int64, local, remote net.Addr) *conn {
 	return c
 }
 
-// Read reads what the peer sent. io.EOF means that it has ended its half, or closed
-// the connection: upstream has one word for both.
+// Read reads what the peer sent. io.EOF means that the peer has ended its half, or closed the
+// connection: upstream has one packet for both.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.in.read(p)
 	return n, c.hasRead(n, err)
@@ -62,14 +61,14 @@ func (c *conn) hasRead(n int, err error) error {
 		c.carrier.giveBack(c, n)
 	}
 	if errors.Is(err, io.EOF) && c.peerClosed.Load() {
-		// All that came before the peer closed has been taken: nothing to write for.
+		// All data from before the peer's close has been read, and nothing can be written any more.
 		c.carrier.out.fail(c, nil, errPeerClosed)
 	}
 	return err
 }
 
-// Write returns when p is queued for sending, of which a connection may have a
-// little. Blocks of 32 KiB of several writers take turns.
+// Write returns when p is queued for sending; the queue of a connection is short. Blocks of 32 KiB
+// of several writers take turns.
 func (c *conn) Write(p []byte) (int, error) {
 	sent := 0
 	for sent < len(p) {
@@ -82,7 +81,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	return sent, nil
 }
 
-// Close sends what was written and then says that it is over. It does not wait.
+// Close sends the written data and then the close. It does not wait.
 func (c *conn) Close() error {
 	c.closing.Do(func() {
 		c.carrier.out.finish(c, c.farewell(""), net.ErrClosed)
@@ -91,8 +90,8 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// Reset gives the connection up: what was written may be lost, and a peer that can
-// be told sees a reset.
+// Reset abandons the connection: written data may be lost, and a peer that supports it sees a
+// reset.
 func (c *conn) Reset() error {
 	c.closing.Do(func() {
 		c.carrier.out.fail(c, c.farewell(resetReason), net.ErrClosed)
@@ -118,9 +117,8 @@ func (c *conn) leave() {
 	c.onClose()
 }
 
-// CloseWrite ends this half. Upstream knows no half close: towards such a peer it
-// closes the connection after what was written, and what arrives until the peer
-// has closed too is still read.
+// CloseWrite ends this half. Upstream has no half close. To such a peer it closes the connection
+// after the written data; what arrives until the peer has closed too can still be read.
 func (c *conn) CloseWrite() error {
 	if c.carrier.extended {
 		c.carrier.out.finishHalf(c, &packet{kind: end, connID: c.id})
@@ -128,14 +126,14 @@ func (c *conn) CloseWrite() error {
 	}
 	c.carrier.out.finishHalf(c, c.farewell(""))
 	if !c.carrier.gateway {
-		// An agent that has closed hears no more of the connection.
+		// An agent that has closed gets no more packets of the connection.
 		c.carrier.forget(c)
 		c.in.finish(io.EOF)
 	}
 	return nil
 }
 
-// closedByPeer takes the peer's close: what it sent before is still to be read.
+// closedByPeer handles the peer's close. Data that it sent before can still be read.
 func (c *conn) closedByPeer(reason string, answer *packet) {
 	c.over.Store(true)
 	c.peerClosed.Store(true)
@@ -148,8 +146,8 @@ func (c *conn) closedByPeer(reason string, answer *packet) {
 		c.in.finish(io.EOF)
 		c.carrier.out.fail(c, answer, errPeerClosed)
 	default:
-		// What came before the close is still for the target. Until it has it, what
-		// the target sends goes nowhere: an error would end the target's connection.
+		// Data from before the close still has to reach the target. Until then, what the target
+		// sends is discarded: an error would end the target's connection.
 		c.in.finish(io.EOF)
 		c.carrier.out.discard(c, answer)
 		c.linger.Store(time.AfterFunc(lingerTime, func() {
@@ -169,13 +167,13 @@ func (c *conn) SetDeadline(t time.Time) error {
 	return nil
 }
 
-// SetReadDeadline bounds present and later calls of Read.
+// SetReadDeadline limits present and later calls of Read.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	c.in.deadline.set(t)
 	return nil
 }
 
-// SetWriteDeadline bounds present and later calls of Write.
+// SetWriteDeadline limits present and later calls of Write.
 func (c *conn) SetWriteDeadline(t time.Time) error {
 	c.out.deadline.set(t)
 	return nil
@@ -186,7 +184,7 @@ var (
 	errPeerClosed  = errors.New("the other side has closed the connection")
 )
 
-// resetReason goes over the wire where upstream has a text that it never uses.
+// resetReason is sent in a text field that upstream never uses.
 const resetReason = "connection reset"
 
 // peerReset is what both halves end with when the peer gave the connection up.

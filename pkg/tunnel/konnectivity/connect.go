@@ -17,8 +17,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
-// connect serves HTTP CONNECT: `CONNECT host:port HTTP/1.1`, answered with 200 once
-// the member has the connection, or with a status and a sentence that say why not.
+// connect serves HTTP CONNECT: `CONNECT host:port HTTP/1.1`, answered with 200 once the member has
+// the connection, or with a status and the reason of the refusal.
 func (f *FrontendServer) connect(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
 		w.Header().Set("Allow", http.MethodConnect)
@@ -62,8 +62,8 @@ func unavailable(w http.ResponseWriter, message string) {
 	refuse(w, http.StatusServiceUnavailable, message)
 }
 
-// refuse answers with a status whose text is the reason too: API servers and most other
-// clients of a proxy show their users no more of a refusal than that line.
+// refuse answers with a status line that contains the reason: API servers and most other clients of
+// a proxy show their users only that line.
 func refuse(w http.ResponseWriter, code int, reason string) {
 	reason = printable(reason)
 	header := w.Header().Clone()
@@ -80,11 +80,11 @@ func refuse(w http.ResponseWriter, code int, reason string) {
 		ProtoMajor: 1, ProtoMinor: 1, StatusCode: code, Status: strconv.Itoa(code) + " " + reason,
 		Header: header, Close: true, ContentLength: int64(len(reason)) + 1, Body: io.NopCloser(strings.NewReader(reason + "\n")),
 	}
-	_ = answer.Write(conn) // A client that has gone hears nothing.
+	_ = answer.Write(conn) // A client that has disconnected gets nothing.
 }
 
-// identifyRequest takes a token as a proxy's credential or, from clients that know
-// no proxies' ones, as an ordinary one.
+// identifyRequest accepts a token as a proxy's credential or, from clients that cannot send one, as
+// an ordinary one.
 func (f *FrontendServer) identifyRequest(r *http.Request) (Identity, bool, error) {
 	authorization := r.Header.Values("Proxy-Authorization")
 	if len(authorization) == 0 {
@@ -93,11 +93,11 @@ func (f *FrontendServer) identifyRequest(r *http.Request) (Identity, bool, error
 	return f.options.Credentials.identify(r.Context(), *r.TLS, authorization)
 }
 
-// answerTime bounds the writing of the answer.
+// answerTime limits the writing of the response.
 const answerTime = 10 * time.Second
 
-// tunnel takes the frontend's connection over and pipes. The context of a request
-// whose connection was taken over does not end with the frontend: the pipe does.
+// tunnel takes over the frontend's connection and pipes. The context of a hijacked request does not
+// end with the frontend, but the pipe does.
 func (f *FrontendServer) tunnel(ctx context.Context, w http.ResponseWriter, conn net.Conn) {
 	client, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -110,7 +110,7 @@ func (f *FrontendServer) tunnel(ctx context.Context, w http.ResponseWriter, conn
 		return
 	}
 	_ = client.SetDeadline(time.Time{})
-	// A frontend that did not wait for the answer may have sent more.
+	// A frontend that did not wait for the response may have sent more.
 	ahead, _ := buffered.Reader.Peek(buffered.Reader.Buffered())
 	if _, err := conn.Write(ahead); err != nil {
 		return

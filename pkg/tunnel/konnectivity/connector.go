@@ -26,9 +26,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/budget"
 )
 
-// Connector is our agent as a Konnectivity agent: it keeps a stream to every server
-// behind one address and serves the dials that come in. Fill in the fields, then
-// call Run once.
+// Connector is our agent as a Konnectivity agent: it keeps a stream to every server behind one
+// address and serves the dials that come in. Fill in the fields, then call Run once.
 type Connector struct {
 	// Member is this member's name, for logs, profiles and its identifier host=.
 	Member string
@@ -40,37 +39,37 @@ type Connector struct {
 	Token func(ctx context.Context) (string, error)
 	// DialContext makes the connection below TLS; nil dials directly.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
-	// ID tells this agent from others of the member.
+	// ID distinguishes this agent from others of the member.
 	ID string
 	// Targets is what our own gateway can reach here, by name.
 	Targets map[string]tunnel.Target
-	// APIServer are the addresses, as host:port, by which other servers ask for
-	// target [tunnel.APIServer].
+	// APIServer are the addresses, as host:port, by which other servers request target
+	// [tunnel.APIServer].
 	APIServer []string
-	// Allow is what else may be dialed.
+	// Allow lists other addresses that may be dialed.
 	Allow Allow
-	// OnStateChange is told of the first stream, the loss of the last, and of every
-	// failed attempt while there is none, one after the other. It must not block.
+	// OnStateChange receives the first stream, the loss of the last, and every failed attempt while
+	// there is none, in order. It must not block.
 	OnStateChange func(tunnel.State)
-	// MaxConnections bounds the connections of one stream; 0 is 4096.
+	// MaxConnections limits the connections of one stream; 0 is 4096.
 	MaxConnections int
-	// QueueLimit bounds what a connection from a server without flow control holds
-	// for a target that does not read, in bytes; 0 is 8 MiB.
+	// QueueLimit limits the bytes that a connection from a server without flow control buffers for
+	// a target that does not read; 0 is 8 MiB.
 	QueueLimit int
-	// Unread bounds what all connections hold so, in bytes; 0 is 256 MiB.
+	// Unread is the same limit for all connections together; 0 is 256 MiB.
 	Unread int64
-	// ConnectTime bounds one attempt to connect; 0 is 20 s.
+	// ConnectTime limits one attempt to connect; 0 is 20 s.
 	ConnectTime time.Duration
-	// DrainTime is how long connections may take to end when ctx has; 0 is 5 s.
+	// DrainTime is how long connections may take to end after ctx has ended; 0 is 5 s.
 	DrainTime time.Duration
-	// PingAfter is when a silent server is pinged; 0 is 15 s. Once a server of upstream's
-	// was met it is 35 s at least: they end connections that are pinged more often than
-	// every 30 s.
+	// PingAfter is when a silent server is pinged; 0 is 15 s. After the agent has met a server of
+	// upstream's it is at least 35 s, because upstream ends connections that are pinged more often
+	// than every 30 s.
 	PingAfter time.Duration
-	// Metrics are counted here; nil exports nothing.
+	// Metrics counts streams and packets. If nil, there are no metrics.
 	Metrics *AgentMetrics
-	// Clock and Random (in [0,1)) decide the waits between attempts; without them they
-	// are the real ones.
+	// Clock and Random (in [0,1)) decide the waits between attempts. If unset, they are the real
+	// ones.
 	Clock  clock.Clock
 	Random func() float64
 
@@ -78,25 +77,24 @@ type Connector struct {
 }
 
 const (
-	// The waits after failures in a row are anywhere between the floor and a top that
-	// doubles up to the ceiling, as for the other tunnels of an agent.
+	// Waits after failures in a row are random between the floor and a limit that doubles up to the
+	// ceiling, as for the other tunnels of an agent.
 	waitFloor   = 200 * time.Millisecond
 	waitFirst   = time.Second
 	waitCeiling = 30 * time.Second
-	// duplicateWait is the wait after meeting a server that is known already: a load
-	// balancer chooses which one answers.
+	// duplicateWait is the wait after the agent met a known server: a load balancer chooses which
+	// one answers.
 	duplicateWait = time.Second
-	// discoverEvery is how often it is looked whether there are more servers now.
+	// discoverEvery is how often the agent looks for more servers.
 	discoverEvery = 5 * time.Minute
-	// upstreamPings is how often a server of upstream's is pinged.
+	// upstreamPings is the ping interval for a server of upstream's.
 	upstreamPings = 35 * time.Second
-	// stableAfter is how long a stream has to last for its loss to count as the first
-	// failure.
+	// stableAfter is how long a stream has to last for its loss to count as the first failure.
 	stableAfter = time.Minute
 )
 
-// Run holds the streams until ctx ends. It returns nil when ctx has ended and all
-// connections with it, or at once an error that tells which field is wrong.
+// Run keeps the streams until ctx ends. It returns nil when ctx and all connections have ended. If
+// a field is invalid it returns an error at once.
 func (c *Connector) Run(ctx context.Context) error {
 	run, err := c.withDefaults()
 	if err != nil {
@@ -146,18 +144,18 @@ func (c *Connector) withDefaults() (*Connector, error) {
 	return &run, nil
 }
 
-// servers are those that the agent is connected to. One goroutine, of loop, connects.
+// servers are the servers to which the agent is connected. Only the goroutine of loop connects.
 type servers struct {
 	*Connector
-	// ended has room for one: a stream has.
+	// ended has room for one signal that a stream has ended.
 	ended chan struct{}
 	// serving counts the streams that are being served.
 	serving sync.WaitGroup
 
-	// mu guards the fields below it.
+	// mu guards the following fields.
 	mu   sync.Mutex
 	open map[string]*connection
-	// known is how many servers there are, as the last one that was met says.
+	// known is the number of servers that the last server reported.
 	known int
 	// failures in a row, of attempts and of streams that did not last.
 	failures int
@@ -174,9 +172,8 @@ func (s *servers) loop(ctx context.Context) {
 	}
 }
 
-// rest waits before the next attempt. When all servers are connected the loss of one
-// ends the wait, and begins another one: agents whose server has restarted do not
-// come back in one burst.
+// rest waits before the next attempt. While all servers are connected, the loss of one ends this
+// wait and begins another, so that agents of a restarted server do not reconnect in one burst.
 func (s *servers) rest(ctx context.Context, wait time.Duration) {
 	ended := s.ended
 	if wait != discoverEvery {
@@ -234,7 +231,7 @@ func (s *servers) failed() time.Duration {
 	return waitFloor + time.Duration(s.Random()*float64(top-waitFloor))
 }
 
-// tellAlone tells of a failure if no server is connected.
+// tellAlone reports a failure if no server is connected.
 func (s *servers) tellAlone(reason error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -243,7 +240,7 @@ func (s *servers) tellAlone(reason error) {
 	}
 }
 
-// met notes what a server says of itself. Every server is connected to once.
+// met records a server. The agent keeps one connection to each server.
 func (s *servers) met(c *connection) (isNew, missing bool) {
 	info := c.info
 	s.mu.Lock()
@@ -261,7 +258,7 @@ func (s *servers) met(c *connection) (isNew, missing bool) {
 	return true, len(s.open) < s.known
 }
 
-// left notes that a stream has ended.
+// left records that a stream has ended.
 func (s *servers) left(c *connection, lasted time.Duration, reason error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -274,15 +271,14 @@ func (s *servers) left(c *connection, lasted time.Duration, reason error) {
 	}
 }
 
-// drained notes that a stream needs another one in its place, and is served until it
-// ends.
+// drained records that a stream needs a replacement, and is served until it ends.
 func (s *servers) drained(c *connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forget(c)
 }
 
-// forget has the server connected anew; mu is held.
+// forget makes the agent reconnect to the server; mu is held.
 func (s *servers) forget(c *connection) {
 	if s.open[c.info.id] != c {
 		return
@@ -304,8 +300,7 @@ func (s *servers) serve(ctx context.Context, c *connection) {
 	s.left(c, s.Clock.Since(began), err)
 }
 
-// connection is one stream to one server, and the HTTP/2 connection below it, both
-// of which close ends.
+// connection is one stream to one server, and the HTTP/2 connection below it. close ends both.
 type connection struct {
 	stream grpc.ClientStream
 	info   serverInfo
@@ -362,7 +357,7 @@ func introduce(ctx context.Context, conn *grpc.ClientConn) (*connection, error) 
 	}
 	info, err := parseServerInfo(md)
 	if err != nil {
-		// A server that refuses sends no introduction, but says why.
+		// A server that refuses sends no introduction, but an error with the reason.
 		if refused := stream.RecvMsg(new(packet)); refused != nil {
 			return nil, refused
 		}

@@ -25,7 +25,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
-func TestOurAgentDialsForAServerOfUpstreamsOnlyWhatItMay(t *testing.T) {
+func TestConnector_UpstreamServerReachesOnlyAllowedTargets(t *testing.T) {
 	upstream, address, ca := startServer(t, oneServer)
 	apiServer, service := startTCP(t, "tcp", "127.0.0.1:0", echo), startTCP(t, "tcp", "127.0.0.1:0", echo)
 	joinServer(t, address, ca, func(c *Connector) {
@@ -67,10 +67,10 @@ func TestOurAgentDialsForAServerOfUpstreamsOnlyWhatItMay(t *testing.T) {
 	}
 }
 
-func TestWhatATargetSaysBeforeItClosesReachesAServerOfUpstreamsWithTheClose(t *testing.T) {
+func TestConnector_DataBeforeCloseReachesUpstreamServer(t *testing.T) {
 	upstream, address, ca := startServer(t, oneServer)
-	// More than the server's window takes while it does not read: some waits in the agent
-	// when the target has closed, as servers of HTTP/1.0 do.
+	// More than the server's window accepts while it does not read. Some data still waits in the
+	// agent when the target has closed, as servers of HTTP/1.0 do.
 	const bytes = agentWindow + outLimit/2
 	target := startTCP(t, "tcp", "127.0.0.1:0", func(c *net.TCPConn) {
 		request := make([]byte, len("GET / HTTP/1.0\r\n\r\n"))
@@ -103,9 +103,9 @@ func TestWhatATargetSaysBeforeItClosesReachesAServerOfUpstreamsWithTheClose(t *t
 	}
 }
 
-func TestOurAgentConnectsToAsManyServersAsThereAre(t *testing.T) {
+func TestConnector_ConnectsToAllServers(t *testing.T) {
 	var next atomic.Int64
-	// A balancer that leads to the same server twice before the next.
+	// A load balancer that chooses the same server twice before the next.
 	upstream, address, ca := startServer(t, func() serverInfo {
 		return serverInfo{id: string(rune('a' + (next.Add(1)-1)/2)), count: 3}
 	})
@@ -127,9 +127,8 @@ func TestOurAgentConnectsToAsManyServersAsThereAre(t *testing.T) {
 	}
 }
 
-// It finds out by connecting: the first connection is made anew before anything is asked
-// of it.
-func TestServersOfUpstreamsArePingedAsSeldomAsTheyAllow(t *testing.T) {
+// The agent detects this when it connects: it replaces the first connection before it is used.
+func TestConnector_PingsUpstreamServersRarely(t *testing.T) {
 	upstream, address, ca := startServer(t, oneServer)
 	joinServer(t, address, ca, func(c *Connector) { c.PingAfter = 0 })
 	first, second := <-upstream.streams, <-upstream.streams
@@ -141,7 +140,7 @@ func TestServersOfUpstreamsArePingedAsSeldomAsTheyAllow(t *testing.T) {
 	}
 }
 
-func TestOurAgentDrainsWhenItEnds(t *testing.T) {
+func TestConnector_DrainsWhenItStops(t *testing.T) {
 	upstream, address, ca := startServer(t, oneServer)
 	target := startTCP(t, "tcp", "127.0.0.1:0", echo)
 	leave := joinServer(t, address, ca, func(c *Connector) {
@@ -154,7 +153,7 @@ func TestOurAgentDrainsWhenItEnds(t *testing.T) {
 	var leaving sync.WaitGroup
 	leaving.Go(leave)
 	s.receiveType(drain)
-	// What is open goes on.
+	// Open connections continue.
 	s.send(packet{kind: data, connID: id, payload: payloadOf([]byte("still"))})
 	s.receiveType(data)
 	s.send(packet{kind: closeRequest, connID: id})
@@ -162,7 +161,7 @@ func TestOurAgentDrainsWhenItEnds(t *testing.T) {
 	leaving.Wait()
 }
 
-func TestAServerThatRefusesSaysWhy(t *testing.T) {
+func TestConnector_ReportsReasonOfRefusal(t *testing.T) {
 	g := startGateway(t, gatewayOptions{})
 	reasons := make(chan error, 16)
 	c := &Connector{
@@ -181,7 +180,7 @@ func TestAServerThatRefusesSaysWhy(t *testing.T) {
 	}
 }
 
-func TestASessionEndsSoonAfterItsIdentityIsRevoked(t *testing.T) {
+func TestReview_EndsSessionOfRevokedIdentity(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		revoke func(token, member *atomic.Bool)
@@ -218,8 +217,8 @@ func TestASessionEndsSoonAfterItsIdentityIsRevoked(t *testing.T) {
 	}
 }
 
-// A hub that cannot be asked is no reason to cut connections.
-func TestAReviewThatFailsEndsNothing(t *testing.T) {
+// A failed review is no reason to cut connections.
+func TestReview_FailedReviewEndsNothing(t *testing.T) {
 	var broken atomic.Bool
 	var asked atomic.Int64
 	g := startGateway(t, gatewayOptions{agents: func(o *AgentServerOptions) {
@@ -240,8 +239,8 @@ func TestAReviewThatFailsEndsNothing(t *testing.T) {
 	(<-dialed).must(t)
 }
 
-// Before its credential expires an agent of ours has another session.
-func TestAnExpiringSessionIsReplacedBeforeItEnds(t *testing.T) {
+// Before its credential expires, our agent has another session.
+func TestReview_ExpiringSessionIsReplacedBeforeItEnds(t *testing.T) {
 	var issued atomic.Int64
 	g := startGateway(t, gatewayOptions{agents: func(o *AgentServerOptions) {
 		o.Credentials.Token = func(_ context.Context, token string) (Identity, bool, error) {
@@ -277,7 +276,7 @@ func TestAnExpiringSessionIsReplacedBeforeItEnds(t *testing.T) {
 	}
 }
 
-func TestSessionsAndConnectionsOfAMemberAreBounded(t *testing.T) {
+func TestAgentServer_LimitsSessionsAndConnections(t *testing.T) {
 	g := startGateway(t, gatewayOptions{agents: func(o *AgentServerOptions) { o.MaxSessions, o.MaxConnections = 2, 2 }})
 	agents := []*upstreamAgent{g.upstream(t, "m"), g.upstream(t, "m")}
 	if _, err := g.connectUpstream(t, g.clientTLS(g.agentCA.issue(t, "agent-m")), "agentID", "x"); status.Code(err) != codes.ResourceExhausted {
@@ -309,7 +308,7 @@ func (a *upstreamAgent) answerAll() {
 	}
 }
 
-func TestOurAgentsConnectionsAreBounded(t *testing.T) {
+func TestConnector_LimitsConnections(t *testing.T) {
 	upstream, address, ca := startServer(t, oneServer)
 	target := startTCP(t, "tcp", "127.0.0.1:0", echo)
 	joinServer(t, address, ca, func(c *Connector) {
@@ -325,7 +324,7 @@ func TestOurAgentsConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-func TestAnAgentOfUpstreamsIsAskedForNothingThatIsNotAllowed(t *testing.T) {
+func TestAgentServer_AsksUpstreamAgentOnlyForAllowedAddresses(t *testing.T) {
 	g := startGateway(t, gatewayOptions{agents: func(o *AgentServerOptions) { o.Allow = mustAllow(t, "10.0.0.0/8:10250") }})
 	agent := g.upstream(t, "m")
 	for _, target := range []string{"10.0.0.1:22", "127.0.0.1:10250", tunnel.Agent, "/run/x.sock", "kubernetes.default.svc:443"} {
@@ -343,7 +342,7 @@ func TestAnAgentOfUpstreamsIsAskedForNothingThatIsNotAllowed(t *testing.T) {
 	}
 }
 
-func TestOurOwnAgentServesItsTargets(t *testing.T) {
+func TestConnector_ServesItsTargets(t *testing.T) {
 	g := startGateway(t, gatewayOptions{})
 	g.join(t, "m", func(c *Connector) {
 		c.Targets = map[string]tunnel.Target{tunnel.Agent: tunnel.TCP(startTCP(t, "tcp", "127.0.0.1:0", echo))}
@@ -360,8 +359,8 @@ func TestOurOwnAgentServesItsTargets(t *testing.T) {
 	}
 }
 
-// The names are upstream's, for the dashboards that are there.
-func TestMetricsHaveUpstreamsNames(t *testing.T) {
+// The names are upstream's, for existing dashboards.
+func TestMetrics_HaveUpstreamNames(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	metrics, err := NewMetrics(registry)
 	if err != nil {
@@ -404,7 +403,7 @@ fleetgate_konnectivity_connections{member="m"} 1
 	g.awaitSessions(t, "m", 0)
 }
 
-func TestDisconnectEndsTheMembersSessionsOnly(t *testing.T) {
+func TestDisconnect_EndsOnlySessionsOfTheMember(t *testing.T) {
 	g := startGateway(t, gatewayOptions{})
 	gone, stays := g.upstream(t, "m"), g.upstream(t, "n")
 	g.agents.Disconnect("m")
@@ -416,7 +415,7 @@ func TestDisconnectEndsTheMembersSessionsOnly(t *testing.T) {
 	(<-dialed).must(t)
 }
 
-func TestAPeerThatDoesNotShakeHandsHoldsUpNobody(t *testing.T) {
+func TestAgentServer_PendingHandshakeDoesNotBlockOthers(t *testing.T) {
 	g := startGateway(t, gatewayOptions{})
 	silent, err := net.Dial("tcp", g.agentPort)
 	if err != nil {
@@ -429,7 +428,7 @@ func TestAPeerThatDoesNotShakeHandsHoldsUpNobody(t *testing.T) {
 	g.upstream(t, "m")
 }
 
-func TestParseServerInfo(t *testing.T) {
+func TestParseServerInfo_ReadsMetadata(t *testing.T) {
 	want := serverInfo{id: "s", count: 3, extended: true}
 	got, err := parseServerInfo(want.metadata())
 	if err != nil {

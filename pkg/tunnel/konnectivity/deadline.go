@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// deadline is one direction's deadline of a connection: a channel that is closed
-// once it has passed.
+// deadline is the deadline of one direction of a connection: a channel that is closed once it has
+// passed.
 type deadline struct {
-	// mu guards the fields below it.
+	// mu guards the following fields.
 	mu     sync.Mutex
 	timer  *time.Timer
 	passed chan struct{}
 }
 
-// done returns what is closed when the deadline that is set now has passed.
+// done returns a channel that is closed when the current deadline has passed.
 func (d *deadline) done() <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -31,8 +31,8 @@ func (d *deadline) channel() chan struct{} {
 	return d.passed
 }
 
-// set moves the deadline; the zero time takes it away. Who waits already is woken
-// by a deadline that lies in the past, and by one that passes.
+// set moves the deadline; the zero time removes it. A deadline in the past, or one that passes,
+// wakes current waiters.
 func (d *deadline) set(t time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

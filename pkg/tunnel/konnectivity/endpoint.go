@@ -18,18 +18,18 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
-// openTime bounds the reaching of a target, whatever the server would wait.
+// openTime limits the time to reach a target, whatever the server would wait.
 const openTime = 30 * time.Second
 
-// endpoint is our agent's end of one stream: what a server asks for, it dials.
+// endpoint is our agent's end of one stream: it dials what a server asks for.
 type endpoint struct {
 	*carrier
 	config *Connector
 	//lint:ignore containedctx It is the life of the stream, and of all that is dialed for it.
 	ctx context.Context
-	// drained is told that the server wants another stream in place of this one.
+	// drained is called when the server wants another stream in place of this one.
 	drained func()
-	// ids counts connections; IDs are never used again on a stream.
+	// ids counts connections; IDs are never reused on a stream.
 	ids  atomic.Int64
 	open atomic.Int64
 	// serving counts the goroutines of dials and connections.
@@ -40,9 +40,8 @@ type endpoint struct {
 	pending map[int64]context.CancelFunc
 }
 
-// serveEndpoint serves a stream until it ends, and returns when every connection
-// has, with the reason. When ctx ends it tells the server to use others, and gives
-// connections time to end.
+// serveEndpoint serves a stream until it and all its connections have ended, and returns the
+// reason. When ctx ends it asks the server to use other streams, and waits for connections to end.
 func serveEndpoint(ctx context.Context, config *Connector, c *connection, drained func()) error {
 	living, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	e := &endpoint{
@@ -82,7 +81,7 @@ func (e *endpoint) drain() {
 	}
 }
 
-// handle takes one packet of the server.
+// handle handles one packet of the server.
 func (e *endpoint) handle(p packet) error {
 	switch p.kind {
 	case dialRequest:
@@ -130,13 +129,13 @@ func (e *endpoint) dialed(p packet) {
 		defer e.open.Add(-1)
 		handle, err := e.reach(ctx, p)
 		if !e.cancelDial(p.random) && err == nil {
-			err = context.Canceled // by a DIAL_CLS that came in between
+			err = context.Canceled // by a DIAL_CLS in the meantime
 		}
 		e.answer(p, handle, err)
 	})
 }
 
-// cancelDial ends a dial; it is not ok when somebody has done so before.
+// cancelDial ends a dial. It returns false if somebody has done so before.
 func (e *endpoint) cancelDial(random int64) bool {
 	e.dials.Lock()
 	cancel, ok := e.pending[random]
@@ -148,7 +147,7 @@ func (e *endpoint) cancelDial(random int64) bool {
 	return ok
 }
 
-// reach prepares what a dial asks for.
+// reach prepares the target of a dial.
 func (e *endpoint) reach(ctx context.Context, p packet) (tunnel.Handler, error) {
 	began := time.Now()
 	target, err := e.target(ctx, p)
@@ -169,8 +168,8 @@ func (e *endpoint) reach(ctx context.Context, p packet) (tunnel.Handler, error) 
 	return handle, nil
 }
 
-// target finds what may be dialed. Names of targets are for our own gateway; other
-// servers know addresses, of which most are not allowed.
+// target finds the target of a dial. Only our own gateway uses names of targets; other servers use
+// addresses, of which most are not allowed.
 func (e *endpoint) target(ctx context.Context, p packet) (tunnel.Target, error) {
 	switch {
 	case e.extended && p.protocol == protocolTarget:
@@ -201,7 +200,7 @@ func (e *endpoint) target(ctx context.Context, p packet) (tunnel.Target, error) 
 	return tunnel.TCP(found.String()), nil
 }
 
-// answer tells the server what came of a dial, and serves the connection.
+// answer sends the result of a dial to the server, and serves the connection.
 func (e *endpoint) answer(p packet, handle tunnel.Handler, err error) {
 	if handle == nil {
 		e.refuseDial(p, err)
@@ -209,7 +208,7 @@ func (e *endpoint) answer(p packet, handle tunnel.Handler, err error) {
 	}
 	c := newConn(e.carrier, e.ids.Add(1), addr(e.config.Member), addr("gateway"))
 	if err != nil || !e.add(c) {
-		// The target is open already: its handler closes it, on a dead connection.
+		// The target is already open: its handler closes it, on a dead connection.
 		c.over.Store(true)
 		_ = c.Reset()
 	} else {

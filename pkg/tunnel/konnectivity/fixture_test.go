@@ -84,7 +84,7 @@ func (a *authority) pool() *x509.CertPool {
 	return pool
 }
 
-// issue makes a certificate for a user, good for servers on loopback too.
+// issue creates a certificate for a user, also valid for servers on loopback.
 func (a *authority) issue(t testing.TB, user string) tls.Certificate {
 	t.Helper()
 	key := newKey(t)
@@ -249,7 +249,7 @@ func (a *AgentServer) sessionsOf(member string) []*session {
 	return nil
 }
 
-// toAPIServer has our agent pipe to a server as the member's API server.
+// toAPIServer makes our agent pipe to a server as the member's API server.
 func toAPIServer(address string) func(*Connector) {
 	return func(c *Connector) {
 		c.Targets = map[string]tunnel.Target{tunnel.APIServer: tunnel.TCP(address)}
@@ -301,15 +301,15 @@ func echo(c *net.TCPConn) {
 	_ = c.CloseWrite()
 }
 
-// upstreamAgent is an agent's stream as upstream's generated code has it: its packets
-// go through protobuf, and it knows none of ours.
+// upstreamAgent is an agent's stream with upstream's generated code. Its packets use protobuf, and
+// it knows none of ours.
 type upstreamAgent struct {
 	t      testing.TB
 	stream grpc.ClientStream
 	cancel context.CancelFunc
 }
 
-// connectUpstream opens AgentService.Connect with the metadata given.
+// connectUpstream opens AgentService.Connect with the given metadata.
 func (g *gateway) connectUpstream(t testing.TB, config *tls.Config, md ...string) (*upstreamAgent, error) {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+g.agentPort, grpc.WithTransportCredentials(credentials.NewTLS(config)))
@@ -333,7 +333,7 @@ func (g *gateway) connectUpstream(t testing.TB, config *tls.Config, md ...string
 	return &upstreamAgent{t: t, stream: stream, cancel: cancel}, nil
 }
 
-// upstream is connectUpstream of a member's agent that is let in.
+// upstream is connectUpstream of an accepted agent.
 func (g *gateway) upstream(t testing.TB, member string) *upstreamAgent {
 	t.Helper()
 	a, err := g.connectUpstream(t, g.clientTLS(g.agentCA.issue(t, agentOf(member))), "agentID", member+"-agent")
@@ -395,8 +395,8 @@ func closeReq(connID int64) *client.Packet {
 	return &client.Packet{Type: client.PacketType_CLOSE_REQ, Payload: &client.Packet_CloseRequest{CloseRequest: &client.CloseRequest{ConnectID: connID}}}
 }
 
-// serveLikeUpstream does what upstream's agent does with what comes, in its plainest
-// form: small reads, an immediate close, no flow control.
+// serveLikeUpstream serves packets as upstream's agent does, in its simplest form: small reads, an
+// immediate close, no flow control.
 func (a *upstreamAgent) serveLikeUpstream() {
 	var mu sync.Mutex
 	send := func(p *client.Packet) {
@@ -462,7 +462,7 @@ func (g *gateway) mustDial(t testing.TB, member string) net.Conn {
 	return conn
 }
 
-// eventually waits for something that other goroutines do.
+// eventually waits for other goroutines.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	const patience = 20 * time.Second
@@ -480,7 +480,7 @@ func eventually(t testing.TB, what string, is func() bool) {
 
 var errPattern = errors.New("the bytes are not those that were sent")
 
-// pattern is a reader of n bytes that can be checked on the other side.
+// pattern is a reader of n bytes that the other side can verify.
 type pattern struct{ at, n int64 }
 
 func (p *pattern) Read(b []byte) (int, error) {
@@ -495,7 +495,7 @@ func (p *pattern) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// Write checks that what is written is what a pattern reads.
+// Write checks that the written data equals what a pattern reads.
 func (p *pattern) Write(b []byte) (int, error) {
 	for i := range b {
 		if b[i] != byte((p.at+int64(i))*7>>3) {

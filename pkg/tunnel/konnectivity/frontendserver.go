@@ -26,40 +26,39 @@ type Dialer interface {
 	DialMember(ctx context.Context, member, target string) (net.Conn, error)
 }
 
-// FrontendServerOptions of a FrontendServer; Credentials, Authorize, Dialer and
-// Certificate are required, the zero values of the others are sane.
+// FrontendServerOptions of a FrontendServer; Credentials, Authorize, Dialer and Certificate are
+// required, zero values of the others are sane.
 type FrontendServerOptions struct {
-	// Credentials are the frontends'.
+	// Credentials authenticate frontends.
 	Credentials Credentials
-	// Authorize says whether somebody may dial into a member. It is asked for every
-	// dial.
+	// Authorize decides whether an identity may dial into a member. It is called for every dial.
 	Authorize func(ctx context.Context, id Identity, member string) (allowed bool, err error)
 	Dialer    Dialer
 	// Certificate is the server's.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// Domain, if not empty, is what the server's name ends in when the label before
-	// it names the member: <member>.<domain>. It is for frontends that dial the
-	// addresses of one member, such as its API server.
+	// Domain, if not empty, is the suffix of server names whose first label is the member:
+	// <member>.<domain>. It is for frontends that dial the addresses of one member, such as its API
+	// server.
 	Domain string
-	// Allow is what may be dialed beside the member's API server.
+	// Allow lists what may be dialed besides the member's API server.
 	Allow Allow
-	// MaxConnections bounds those of all frontends; 0 is 10,000.
+	// MaxConnections limits those of all frontends; 0 is 10,000.
 	MaxConnections int
-	// DialTimeout bounds a dial; 0 is 10 s.
+	// DialTimeout limits a dial; 0 is 10 s.
 	DialTimeout time.Duration
-	// Metrics are counted here; nil exports nothing.
+	// Metrics counts connections and packets. If nil, there are no metrics.
 	Metrics *Metrics
 }
 
-// FrontendServer lets Konnectivity frontends dial into members: by ProxyService, as
-// konnectivity-client speaks it, or by HTTP CONNECT. Both come in at one port and
-// are told apart by TLS: a peer that names no protocol means HTTP/1.1.
+// FrontendServer lets Konnectivity frontends dial into members with ProxyService, as
+// konnectivity-client speaks it, or with HTTP CONNECT. Both share one port and differ by ALPN: a
+// peer without a protocol uses HTTP/1.1.
 type FrontendServer struct {
 	options FrontendServerOptions
 	open    atomic.Int64
 }
 
-// NewFrontendServer makes a server.
+// NewFrontendServer returns a server, or an error if an option is missing.
 func NewFrontendServer(o FrontendServerOptions) (*FrontendServer, error) {
 	if err := o.Credentials.validate(); err != nil {
 		return nil, err
@@ -81,20 +80,18 @@ func NewFrontendServer(o FrontendServerOptions) (*FrontendServer, error) {
 }
 
 const (
-	// frontendStreams bounds the streams, and so connections, of one frontend's
-	// HTTP/2 connection.
+	// frontendStreams limits the streams, and so connections, of one frontend's HTTP/2 connection.
 	frontendStreams = 2048
-	// readHeaderTime bounds a CONNECT request.
+	// readHeaderTime limits a CONNECT request.
 	readHeaderTime = 10 * time.Second
 )
 
-// Serve takes frontends at a listener, which it owns, until ctx ends. Then it takes
-// no more, gives connections that are open as long as drain allows, and returns
-// when all have ended.
+// Serve serves frontends at a listener, which it owns, until ctx ends. Then it accepts no more,
+// waits up to drain for open connections, and returns when all have ended.
 func (f *FrontendServer) Serve(ctx context.Context, l net.Listener, drain time.Duration) error {
 	grpcServer := newGRPCServer(frontendStreams, frontendWindow)
 	grpcServer.RegisterService(service("ProxyService", "Proxy", f.proxy), nil)
-	// Connections outlive ctx for as long as they are given.
+	// Connections outlive ctx for the time of the drain.
 	living, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	httpServer := &http.Server{
@@ -104,7 +101,7 @@ func (f *FrontendServer) Serve(ctx context.Context, l net.Listener, drain time.D
 		MaxHeaderBytes:    maxHeaders,
 		BaseContext:       func(net.Listener) context.Context { return living },
 		ErrorLog:          log.New(quiet{}, "", 0),
-		// HTTP/2 goes to gRPC.
+		// gRPC serves HTTP/2.
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 	}
 	streams, requests := newHanded(l.Addr()), newHanded(l.Addr())
@@ -128,12 +125,12 @@ func (f *FrontendServer) Serve(ctx context.Context, l net.Listener, drain time.D
 
 const protocolHTTP = "http/1.1"
 
-// quiet drops what net/http logs: handshakes that failed, which are counted here.
+// quiet drops what net/http logs: failed handshakes, which are counted here.
 type quiet struct{}
 
 func (quiet) Write(p []byte) (int, error) { return len(p), nil }
 
-// drain waits until no connection is open, for as long as grace.
+// drain waits until no connection is open, at most for grace.
 func (f *FrontendServer) drain(ctx context.Context, grace time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
@@ -159,7 +156,7 @@ func (f *FrontendServer) take() bool {
 
 func (f *FrontendServer) release() { f.open.Add(-1) }
 
-// dialError is a no with the HTTP status that says it.
+// dialError is a refusal with its HTTP status.
 type dialError struct {
 	status int
 	reason string
@@ -169,8 +166,7 @@ type dialError struct {
 func (e *dialError) Error() string { return e.err.Error() }
 func (e *dialError) Unwrap() error { return e.err }
 
-// dial authorizes and makes one connection for a frontend. Its errors are for the
-// frontend to read.
+// dial authorizes and opens one connection for a frontend. Its errors are sent to the frontend.
 func (f *FrontendServer) dial(ctx context.Context, id Identity, serverName, protocol, address string) (net.Conn, *dialError) {
 	conn, refusal := f.tryDial(ctx, id, serverName, protocol, address)
 	if refusal == nil {
@@ -191,7 +187,7 @@ func (f *FrontendServer) tryDial(ctx context.Context, id Identity, serverName, p
 	if err != nil {
 		return nil, &dialError{http.StatusBadRequest, "address", err}
 	}
-	// Who may not dial a member does not learn whether there is one.
+	// A frontend without permission must not learn whether the member exists.
 	allowed, err := f.options.Authorize(ctx, id, member)
 	if err != nil {
 		return nil, &dialError{http.StatusServiceUnavailable, "review", errors.New("the gateway cannot tell whether this is allowed")}
@@ -222,10 +218,9 @@ func statusOf(err error) int {
 	return http.StatusBadGateway
 }
 
-// route says which member a frontend means, and what there. Below the domain the
-// server's name has the member, and the address is one as the member knows it.
-// Otherwise the address is <member>:<port>, the member's API server: that is how
-// frontends of a hub dial it.
+// route returns the member and the target of a dial. If the server's name is below the domain, it
+// names the member, and the address is one on the member. Otherwise the address is <member>:<port>
+// and means the member's API server: that is how frontends of a hub dial it.
 func route(domain, serverName, address string) (member, target string, err error) {
 	parsed, err := parseAddress(address)
 	if err != nil {
@@ -243,7 +238,7 @@ func route(domain, serverName, address string) (member, target string, err error
 	return parsed.host, tunnel.APIServer, nil
 }
 
-// isAPIServerName is true for the names that every cluster's API server has inside.
+// isAPIServerName is true for the names of every cluster's API server inside the cluster.
 func isAPIServerName(host string) bool {
 	switch host {
 	case "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local":

@@ -28,7 +28,7 @@ func (f dialerFunc) DialMember(ctx context.Context, member, target string) (net.
 	return f(ctx, member, target)
 }
 
-func TestAFrontendIsRefusedWithAReason(t *testing.T) {
+func TestFrontendServer_RefusesWithReason(t *testing.T) {
 	g := startGateway(t, gatewayOptions{frontends: func(o *FrontendServerOptions) {
 		o.Domain = "fleet.example"
 		o.Allow = mustAllow(t, "10.0.0.0/8:10250")
@@ -70,7 +70,7 @@ func TestAFrontendIsRefusedWithAReason(t *testing.T) {
 			if err == nil || !strings.HasPrefix(err.Error(), fmt.Sprint(test.status)) || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("CONNECT was answered with: %v", err)
 			}
-			// Many clients show their users no more than the first line.
+			// Many clients show their users only the first line.
 			if err != nil && strings.Count(err.Error(), test.says) != 2 {
 				t.Errorf("the reason is not in the status and in the body: %v", err)
 			}
@@ -81,7 +81,7 @@ func TestAFrontendIsRefusedWithAReason(t *testing.T) {
 	}
 }
 
-func TestProxyServiceRefusesOtherNetworks(t *testing.T) {
+func TestProxyService_RefusesOtherNetworks(t *testing.T) {
 	g := startGateway(t, gatewayOptions{})
 	for _, protocol := range []string{"unix", "udp", "tcp4", "", protocolTarget} {
 		f := g.frontendStream(t, "root")
@@ -93,7 +93,7 @@ func TestProxyServiceRefusesOtherNetworks(t *testing.T) {
 	}
 }
 
-func TestADialOfAFrontendCanBeGivenUp(t *testing.T) {
+func TestProxyService_DialCanBeCancelled(t *testing.T) {
 	began, ended := make(chan struct{}), make(chan error, 1)
 	g := startGateway(t, gatewayOptions{frontends: func(o *FrontendServerOptions) {
 		o.Dialer = dialerFunc(func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -112,7 +112,7 @@ func TestADialOfAFrontendCanBeGivenUp(t *testing.T) {
 	}
 }
 
-func TestAFrontendThatNeverDialsIsEnded(t *testing.T) {
+func TestProxyService_EndsStreamWithoutDial(t *testing.T) {
 	g := startGateway(t, gatewayOptions{})
 	f := g.frontendStream(t, "root")
 	for range maxStray {
@@ -123,7 +123,7 @@ func TestAFrontendThatNeverDialsIsEnded(t *testing.T) {
 	}
 }
 
-func TestAFrontendsCloseIsConfirmed(t *testing.T) {
+func TestProxyService_ConfirmsClose(t *testing.T) {
 	g := startGateway(t, gatewayOptions{})
 	g.join(t, "m", toAPIServer(startTCP(t, "tcp", "127.0.0.1:0", echo)))
 	once, err := konnectivityclient.CreateSingleUseGrpcTunnelWithContext(t.Context(), t.Context(), "passthrough:///"+g.frontendPort, g.grpcOptions(t, "dialer-m")...)
@@ -140,7 +140,7 @@ func TestAFrontendsCloseIsConfirmed(t *testing.T) {
 	<-once.Done()
 }
 
-func TestUpstreamsClientReadsWhyADialFailed(t *testing.T) {
+func TestProxyService_UpstreamClientGetsReasonOfFailedDial(t *testing.T) {
 	g := startGateway(t, gatewayOptions{})
 	reusable, err := konnectivityclient.CreateGRPCTunnel(t.Context(), "passthrough:///"+g.frontendPort, g.grpcOptions(t, "dialer-m")...)
 	if err != nil {
@@ -154,7 +154,7 @@ func TestUpstreamsClientReadsWhyADialFailed(t *testing.T) {
 	}
 }
 
-func TestOnlyConnectIsServed(t *testing.T) {
+func TestConnect_RefusesOtherMethods(t *testing.T) {
 	g := startGateway(t, gatewayOptions{})
 	transport := &http.Transport{TLSClientConfig: g.clientTLS(g.frontendCA.issue(t, "root"))}
 	defer transport.CloseIdleConnections()
@@ -168,7 +168,7 @@ func TestOnlyConnectIsServed(t *testing.T) {
 	}
 }
 
-func TestATokenIsTakenFromAConnectRequest(t *testing.T) {
+func TestConnect_AcceptsToken(t *testing.T) {
 	g := startGateway(t, gatewayOptions{})
 	g.join(t, "m", toAPIServer(startTCP(t, "tcp", "127.0.0.1:0", echo)))
 	conn, err := connectTo(t.Context(), g.frontendPort, g.clientTLS(), "m:443", "frontends:dialer-m")
@@ -182,9 +182,9 @@ func TestATokenIsTakenFromAConnectRequest(t *testing.T) {
 	expectBytes(t, conn, "hello")
 }
 
-// What a frontend sends behind its request, without waiting for the answer, is the
-// connection's.
-func TestBytesBehindAConnectRequestArrive(t *testing.T) {
+// Bytes that a frontend sends after its request, without waiting for the response, belong to the
+// connection.
+func TestConnect_BytesAfterRequestArrive(t *testing.T) {
 	g := startGateway(t, gatewayOptions{})
 	g.join(t, "m", toAPIServer(startTCP(t, "tcp", "127.0.0.1:0", echo)))
 	conn, err := tls.Dial("tcp", g.frontendPort, g.clientTLS(g.frontendCA.issue(t, "root")))
@@ -198,9 +198,8 @@ func TestBytesBehindAConnectRequestArrive(t *testing.T) {
 	expectBytes(t, conn, "HTTP/1.1 200 Connection established\r\n\r\nearly")
 }
 
-// The CA of a listener may say who somebody is, not that the hub trusts them with
-// everything.
-func TestACertificateGivesNoGroupsOfTheHub(t *testing.T) {
+// The CA of a listener may identify a user, but must not grant the hub's privileged groups.
+func TestCredentials_CertificateGrantsNoSystemGroups(t *testing.T) {
 	got := ordinary([]string{"team", "system:masters", "system:nodes"})
 	if diff := cmp.Diff([]string{"team"}, got); diff != "" {
 		t.Errorf("groups (-want +got):\n%s", diff)

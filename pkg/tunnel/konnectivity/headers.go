@@ -12,15 +12,15 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// The metadata of AgentService.Connect, as gRPC writes names.
+// The metadata of AgentService.Connect, as gRPC spells names.
 const (
 	headerAgentID          = "agentid"
 	headerAgentIdentifiers = "agentidentifiers"
 	headerServerID         = "serverid"
 	headerServerCount      = "servercount"
 	headerAuthorization    = "authorization"
-	// headerExtensions is ours: an agent says which version of our packets it knows,
-	// the gateway confirms it.
+	// headerExtensions is ours: an agent sends the version of our packets that it supports, the
+	// gateway confirms it.
 	headerExtensions = "fleetgate-extensions"
 	extensions       = "1"
 )
@@ -30,21 +30,21 @@ const (
 	methodProxy   = "/ProxyService/Proxy"
 )
 
-// maxIdentifiers bounds what an agent says of itself, in bytes.
+// maxIdentifiers limits an agent's identifiers, in bytes.
 const maxIdentifiers = 4 << 10
 
-// agentInfo is what an agent says of itself. None of it is believed: the member that
-// it serves follows from its credential.
+// agentInfo is an agent's own data. It is not trusted: the credential decides which member the
+// agent serves.
 type agentInfo struct {
-	// id tells streams of one agent from those of another.
+	// id distinguishes streams of one agent from those of another.
 	id string
-	// hosts are the names for which it wants to be asked.
+	// hosts are the names under which it wants to be asked.
 	hosts    []string
 	extended bool
 }
 
-// parseAgentInfo reads an agent's metadata. Identifiers of unknown kinds are
-// ignored, as upstream does.
+// parseAgentInfo reads an agent's metadata. Identifiers of unknown kinds are ignored, as upstream
+// does.
 func parseAgentInfo(md metadata.MD) (agentInfo, error) {
 	ids := md.Get(headerAgentID)
 	if len(ids) != 1 || ids[0] == "" || len(ids[0]) > maxText {
@@ -71,7 +71,7 @@ func parseAgentInfo(md metadata.MD) (agentInfo, error) {
 	return info, nil
 }
 
-// serverInfo is what a server says of itself.
+// serverInfo is a server's own data.
 type serverInfo struct {
 	id string
 	// count is how many servers an agent should be connected to.
@@ -79,7 +79,7 @@ type serverInfo struct {
 	extended bool
 }
 
-// maxServers bounds the number of servers that an agent believes in.
+// maxServers limits the number of servers that an agent accepts.
 const maxServers = 256
 
 func (s serverInfo) metadata() metadata.MD {
@@ -106,12 +106,12 @@ func parseServerInfo(md metadata.MD) (serverInfo, error) {
 	return serverInfo{id: printable(ids[0]), count: count, extended: len(v) == 1 && v[0] == extensions}, nil
 }
 
-// streamDesc is what gRPC calls a method that streams in both directions.
+// streamDesc describes a method that streams in both directions.
 func streamDesc(name string, handler grpc.StreamHandler) grpc.StreamDesc {
 	return grpc.StreamDesc{StreamName: name, Handler: handler, ServerStreams: true, ClientStreams: true}
 }
 
-// service describes a service of one method; its name has no package, as upstream's.
+// service describes a service of one method; its name has no package, like upstream's.
 func service(name, method string, handle func(grpc.ServerStream) error) *grpc.ServiceDesc {
 	return &grpc.ServiceDesc{
 		ServiceName: name,

@@ -14,29 +14,27 @@ import (
 	"time"
 )
 
-// Identity is who a peer has proved to be.
+// Identity is a peer's proven identity.
 type Identity struct {
-	// Name and Groups are as Kubernetes reads them: a certificate's common name and
-	// organizations, without those that begin with "system:", or what a token stands
-	// for.
+	// Name and Groups are as Kubernetes reads them: a certificate's common name and organizations,
+	// without those that begin with "system:", or the user of a token.
 	Name   string
 	Groups []string
-	// Expires is when the credential does; zero when nobody says.
+	// Expires is the expiry of the credential; zero if unknown.
 	Expires time.Time
 
-	// token is what it was proved with, to ask again; never shown.
+	// token is kept for later reviews; never shown.
 	token string
 }
 
-// Credentials say how the peers of one listener prove who they are. At least one way
-// is needed, and a peer needs one of those that there are. The two listeners of a
-// gateway must not share them.
+// Credentials say how the peers of one listener authenticate. At least one method is needed, and a
+// peer needs only one. The two listeners of a gateway must not share them.
 type Credentials struct {
-	// ClientCAs returns what verifies client certificates, anew for each connection,
-	// so that a rotation needs no restart. Nil: no certificates.
+	// ClientCAs returns the CAs that verify client certificates, for each connection, so that a
+	// rotation needs no restart. Nil: no certificates.
 	ClientCAs func() (*x509.CertPool, error)
-	// Token returns whose a bearer token is; not ok when it is nobody's, or was made
-	// for another listener (its audience). Nil: no tokens.
+	// Token returns the owner of a bearer token. ok is false if the token is not valid or was
+	// issued for another listener (its audience). Nil: no tokens.
 	Token func(ctx context.Context, token string) (id Identity, ok bool, err error)
 }
 
@@ -49,8 +47,8 @@ func (c Credentials) validate() error {
 	return nil
 }
 
-// tlsConfig is the listener's side of the handshake. A certificate of another CA
-// fails it. One that is missing fails it too, unless a token may stand in.
+// tlsConfig is the listener's side of the handshake. A certificate of another CA fails it. So does
+// a missing certificate, unless tokens are accepted.
 func (c Credentials) tlsConfig(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error), protocols []string) *tls.Config {
 	config := &tls.Config{
 		MinVersion:     tls.VersionTLS13,
@@ -66,7 +64,7 @@ func (c Credentials) tlsConfig(certificate func(*tls.ClientHelloInfo) (*tls.Cert
 		if err != nil {
 			return nil, fmt.Errorf("reading the CAs of clients: %w", err)
 		}
-		// One for each handshake: sessions are resumed with nobody's older CAs.
+		// A clone for each handshake, so that no session is resumed with older CAs.
 		config := current.Clone()
 		config.SessionTicketsDisabled = true
 		config.ClientCAs = pool
@@ -79,8 +77,8 @@ func (c Credentials) tlsConfig(certificate func(*tls.ClientHelloInfo) (*tls.Cert
 	return config
 }
 
-// identify says who a peer is by its verified certificate, or by its token without
-// one. Not ok means that it did not prove anything.
+// identify returns a peer's identity from its verified certificate, or from its token if there is
+// none. ok is false if it proved nothing.
 func (c Credentials) identify(ctx context.Context, state tls.ConnectionState, authorization []string) (Identity, bool, error) {
 	if len(state.VerifiedChains) > 0 {
 		leaf := state.VerifiedChains[0][0]
@@ -98,8 +96,8 @@ func (c Credentials) identify(ctx context.Context, state tls.ConnectionState, au
 	return c.review(ctx, strings.TrimSpace(given[len(scheme):]))
 }
 
-// ordinary leaves out groups that only the hub gives, such as system:masters: the CA
-// of a listener is not the hub's.
+// ordinary removes groups that only the hub may grant, such as system:masters: the CA of a listener
+// is not the hub's.
 func ordinary(groups []string) []string {
 	return slices.DeleteFunc(slices.Clone(groups), func(group string) bool { return strings.HasPrefix(group, "system:") })
 }
@@ -113,9 +111,9 @@ func (c Credentials) review(ctx context.Context, token string) (Identity, bool, 
 	return id, ok && id.Name != "", nil
 }
 
-// still says whether an identity that was accepted would be accepted now. A
-// certificate is good until it expires; a token can be revoked before.
-func (c Credentials) still(ctx context.Context, id Identity) (bool, error) {
+// stillValid is true if an accepted identity would be accepted now. A certificate is valid until it
+// expires; a token can be revoked before.
+func (c Credentials) stillValid(ctx context.Context, id Identity) (bool, error) {
 	if id.token == "" {
 		return true, nil
 	}

@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// bufferCost is what a queued buffer is counted with beside its bytes.
+	// bufferCost is the overhead with which a queued buffer is counted.
 	bufferCost = 256
-	// smallPayload is what is copied together with what came before, so that a flood
-	// of tiny packets does not cost more memory than its bytes.
+	// smallPayload is the largest payload that is copied into a shared buffer, so that a flood of
+	// tiny packets does not cost more memory than its bytes.
 	smallPayload = 1 << 10
-	// gather is the size of the buffers that take such payloads.
+	// gather is the size of the buffers for such payloads.
 	gather = 4 << 10
 )
 
-// inbox is what a connection has received and nobody has read yet. Putting never
-// waits: the goroutine that does it serves other connections too.
+// inbox holds what a connection has received and nobody has read yet. put never waits, because its
+// goroutine serves other connections too.
 type inbox struct {
 	deadline deadline
 	// ready has room for one: something has changed for a reader.
@@ -32,12 +32,12 @@ type inbox struct {
 	drained chan struct{}
 	unread  *budget.Budget
 
-	// mu guards the fields below it.
+	// mu guards the following fields.
 	mu      sync.Mutex
 	buffers mem.BufferSlice
-	// held is what the buffers are counted as.
+	// held is the counted size of the buffers.
 	held int
-	// gathers says that the last buffer is one of ours that takes small payloads.
+	// gathers is true if the last buffer is ours and takes small payloads.
 	gathers bool
 	// err is what a reader gets after the buffers.
 	err error
@@ -53,8 +53,8 @@ func (q *inbox) hold(change int) {
 	q.unread.Add(change)
 }
 
-// put queues a payload, whose references it takes over, unless that would hold more
-// than limit or the budget; it says whether it did. What comes after the end is dropped.
+// put queues a payload and owns its references. It returns false if that would exceed limit or the
+// budget. Data after the end is dropped.
 func (q *inbox) put(payload mem.BufferSlice, limit int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -78,14 +78,14 @@ func (q *inbox) put(payload mem.BufferSlice, limit int) bool {
 	return true
 }
 
-// gather copies a small payload behind what was gathered before.
+// gather appends a small payload to those gathered before.
 func (q *inbox) gather(payload mem.BufferSlice, size int) {
 	var last mem.SliceBuffer
 	if q.gathers && len(q.buffers) > 0 {
 		last = q.buffers[len(q.buffers)-1].(mem.SliceBuffer)
 	}
 	if last == nil || cap(last)-len(last) < size {
-		// A lonely packet gets no more than it needs.
+		// A single packet gets only the room that it needs.
 		room := size
 		if len(q.buffers) > 0 {
 			room = gather
@@ -102,7 +102,7 @@ func (q *inbox) gather(payload mem.BufferSlice, size int) {
 	payload.Free()
 }
 
-// finish has readers get err once they have read what is there.
+// finish gives readers err once they have read the queued data.
 func (q *inbox) finish(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -113,7 +113,7 @@ func (q *inbox) finish(err error) {
 	notify(q.drained)
 }
 
-// fail has readers get err now.
+// fail gives readers err now.
 func (q *inbox) fail(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -124,7 +124,7 @@ func (q *inbox) fail(err error) {
 	notify(q.drained)
 }
 
-// read does what Read of a net.Conn does.
+// read implements Read of a net.Conn.
 func (q *inbox) read(p []byte) (n int, err error) {
 	err = q.wait(func() (bool, error) {
 		n, err = q.take(p)
@@ -169,8 +169,7 @@ func (q *inbox) take(p []byte) (n int, err error) {
 	return n, q.taken(n > 0)
 }
 
-// taken tells others what a reader has left, and returns the end if it got nothing.
-// mu is held.
+// taken signals what a reader has left, and returns the end if it got nothing. mu is held.
 func (q *inbox) taken(something bool) error {
 	if len(q.buffers) == 0 {
 		q.buffers, q.gathers = nil, false

@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// handshakeTime bounds a peer's TLS handshake.
+	// handshakeTime limits a peer's TLS handshake.
 	handshakeTime = 10 * time.Second
-	// maxHandshakes bounds those under way; further connections wait to be accepted.
+	// maxHandshakes limits those in progress; further connections wait to be accepted.
 	maxHandshakes = 256
-	// maxHeaders bounds what a peer sends beside packets, in bytes.
+	// maxHeaders limits what a peer sends besides packets, in bytes.
 	maxHeaders = 16 << 10
-	// pingAfter and pingWait find a peer that is gone without a word within 25 s.
+	// pingAfter and pingWait detect a vanished peer within 25 s.
 	pingAfter = 15 * time.Second
 	pingWait  = 10 * time.Second
-	// pingMinimum is how often peers may ping; upstream's do it every hour or so.
+	// pingMinimum is how often peers may ping; upstream's ping about every hour.
 	pingMinimum = 5 * time.Second
 	// idleTime is how long a connection without a stream is kept.
 	idleTime = 2 * time.Minute
@@ -40,8 +40,8 @@ const (
 // protocolGRPC is HTTP/2 in TLS's application protocols.
 const protocolGRPC = "h2"
 
-// newGRPCServer makes a server for connections that have done their handshake.
-// streams bounds those of one connection, windowSize what one of them holds unread.
+// newGRPCServer returns a server for connections that have done their handshake. streams limits the
+// streams of one connection, windowSize the unread data of one stream.
 func newGRPCServer(streams uint32, windowSize int32) *grpc.Server {
 	return grpc.NewServer(
 		grpc.ForceServerCodecV2(codec{}),
@@ -61,8 +61,8 @@ func newGRPCServer(streams uint32, windowSize int32) *grpc.Server {
 }
 
 const (
-	// agentWindow is gRPC's window for an agent's stream, which carries all of its
-	// connections: enough for 400 MB/s at 20 ms.
+	// agentWindow is gRPC's window for an agent's stream, which carries all of its connections:
+	// enough for 400 MB/s at 20 ms.
 	agentWindow = 8 << 20
 	// frontendWindow is that of a frontend's stream, which carries one.
 	frontendWindow = 1 << 20
@@ -70,9 +70,9 @@ const (
 	connWindow = 16 << 20
 )
 
-// accept takes connections of l, does their handshakes and hands each to what
-// serves its application protocol, until ctx ends; l is closed then. The empty
-// protocol is for peers that name none.
+// accept accepts connections of l, does their handshakes and passes each to the server of its
+// application protocol, until ctx ends; l is closed then. The empty protocol is for peers without
+// one.
 func accept(ctx context.Context, l net.Listener, config *tls.Config, serve map[string]func(*tls.Conn)) error {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
@@ -127,7 +127,7 @@ func newHanded(address net.Addr) *handed {
 	return &handed{address: address, conns: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// hand waits until the connection is taken; a closed listener closes it.
+// hand waits until the connection is accepted; a closed listener closes it.
 func (h *handed) hand(conn net.Conn) {
 	select {
 	case h.conns <- conn:
@@ -155,7 +155,7 @@ func (h *handed) Close() error {
 // Addr implements net.Listener.
 func (h *handed) Addr() net.Addr { return h.address }
 
-// takenConn tells when it is closed.
+// takenConn signals when it is closed.
 type takenConn struct {
 	*tls.Conn
 	closed  chan struct{}
@@ -167,7 +167,7 @@ func (c *takenConn) Close() error {
 	return c.Conn.Close()
 }
 
-// handshaken tells gRPC what the handshake, done already, came to.
+// handshaken gives gRPC the result of a finished handshake.
 type handshaken struct{}
 
 var _ credentials.TransportCredentials = handshaken{}

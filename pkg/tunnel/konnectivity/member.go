@@ -17,16 +17,15 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
-// memberAgents are all streams of a member's agents, from the first one to the loss of
-// the last. A registry has them as one session: which of them a dial takes is decided
-// here, by their load.
+// memberAgents are all streams of a member's agents, from the first one to the loss of the last. A
+// registry sees them as one session. They are chosen for a dial here, by their load.
 type memberAgents struct {
 	server *AgentServer
 	member string
-	// done is closed when the last stream has ended, or all were told to.
+	// done is closed when the last stream has ended, or Close was called.
 	done chan struct{}
 
-	// The server's mu guards the fields below it. The slice, the newest session first, is
+	// The server's mu guards the following fields. The slice, the newest session first, is
 	// replaced, never changed.
 	sessions []*session
 	ended    bool
@@ -45,20 +44,20 @@ func (m *memberAgents) all() []*session {
 	return m.sessions
 }
 
-// Drain has other agents used where there are any, and ours connect anew.
+// Drain prefers other agents where there are any, and asks ours to reconnect.
 func (m *memberAgents) Drain() {
 	for _, s := range m.all() {
 		s.retire()
 	}
 }
 
-// Draining is nil: an agent that drains is used as long as there is no other.
+// Draining is nil: a draining agent is used while there is no other.
 func (m *memberAgents) Draining() <-chan struct{} { return nil }
 
 // Done is closed when the last stream has ended, or Close was called.
 func (m *memberAgents) Done() <-chan struct{} { return m.done }
 
-// Err says that the agents have left, once they have.
+// Err returns an error once the agents have disconnected.
 func (m *memberAgents) Err() error {
 	if !isClosed(m.done) {
 		return nil
@@ -66,8 +65,8 @@ func (m *memberAgents) Err() error {
 	return fmt.Errorf("%w: the member's Konnectivity agents have left", tunnel.ErrSessionClosed)
 }
 
-// Close ends all streams, and does not wait for that. An agent that comes back is
-// somebody new.
+// Close ends all streams, and does not wait for that. An agent that reconnects starts a new
+// session.
 func (m *memberAgents) Close() error {
 	m.server.mu.Lock()
 	m.endLocked()
@@ -89,7 +88,7 @@ func (m *memberAgents) endLocked() {
 	delete(m.server.members, m.member)
 }
 
-// add makes a stream one of its member's, until remove.
+// add adds a stream to its member's, until remove.
 func (a *AgentServer) add(s *session) (*memberAgents, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -111,7 +110,7 @@ func (a *AgentServer) add(s *session) (*memberAgents, error) {
 	return agents, nil
 }
 
-// join has the registry know the member's agents until they have left.
+// join registers the member's agents until they have disconnected.
 func (a *AgentServer) join(ctx context.Context, agents *memberAgents) {
 	err := a.options.Join(ctx, agents.member, agents)
 	if err != nil && !errors.Is(err, tunnel.ErrSessionClosed) {
@@ -129,8 +128,8 @@ func (a *AgentServer) remove(agents *memberAgents, s *session) {
 	a.options.Metrics.backends(-1)
 }
 
-// freeLane is the lane that has the fewest streams of this agent, so that each that
-// it opens gets another until all are served.
+// freeLane is the lane with the fewest streams of this agent, so that each of its streams gets
+// another one until all are served.
 func freeLane(sessions []*session, agent string, lanes int) int {
 	used := make([]int, lanes)
 	for _, s := range sessions {
@@ -141,8 +140,7 @@ func freeLane(sessions []*session, agent string, lanes int) int {
 	return slices.Index(used, slices.Min(used))
 }
 
-// Disconnect ends the member's streams and forgets its metrics, for a member that has
-// left the fleet.
+// Disconnect ends the member's streams and drops its metrics, for a member that has left the fleet.
 func (a *AgentServer) Disconnect(member string) {
 	a.mu.RLock()
 	agents := a.members[member]

@@ -19,9 +19,8 @@ const (
 	toAgent    = "to_agent"
 )
 
-// Metrics of a gateway, of both its listeners. Those whose names begin with
-// konnectivity_ mean what they mean in upstream's server, so that dashboards and
-// alerts for it go on working; with label sets of upstream's.
+// Metrics of a gateway, of both its listeners. Those whose names begin with konnectivity_ have the
+// meaning and the labels of upstream's server, so that its dashboards and alerts continue to work.
 type Metrics struct {
 	dialSeconds        prometheus.Histogram
 	frontendWrites     prometheus.Histogram
@@ -51,7 +50,8 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		frontendWrites:  histogram(server+"frontend_write_duration_seconds", "Latency of writes to a frontend."),
 		grpcConnections: gauges(server+"grpc_connections", "Number of open gRPC streams by service method.", "service_method"),
 		httpConnections: gauge(server+"http_connections", "Number of open HTTP CONNECT connections."),
-		// The first is what upstream calls the second since it has strategies.
+		// The first metric is the older name of the second; upstream has both since it has
+		// strategies.
 		readyConnections: gauge(server+"ready_backend_connections", "Number of streams of agents."),
 		readyBackends:    gauges(server+"ready_backends", "Number of streams of agents.", "proxy_strategy"),
 		pendingDials:     gauge(server+"pending_backend_dials", "Number of dials without a response from the agent yet."),
@@ -93,17 +93,17 @@ func (m *Metrics) forget(member string) {
 	m.overflows.DeletePartialMatch(labels)
 }
 
-// backends counts streams of agents. Which of them a dial takes follows from the member
-// and their load, whatever strategy upstream's dashboards expect.
+// backends counts streams of agents. The member and the load decide which of them a dial uses,
+// whatever strategy upstream's dashboards expect.
 func (m *Metrics) backends(change float64) {
 	m.readyConnections.Add(change)
 	m.readyBackends.WithLabelValues("default").Add(change)
 }
 
-// dialFailure counts a dial that came to nothing, by upstream's reasons.
+// dialFailure counts a failed dial by upstream's reasons.
 func (m *Metrics) dialFailure(reason string) { m.dialFailures.WithLabelValues(reason).Inc() }
 
-// carrier returns what one agent's stream is counted with.
+// carrier returns the meter of one agent's stream.
 func (m *Metrics) carrier(member string) *meter {
 	return &meter{
 		out: packetCounters(m.packets, toAgent), in: packetCounters(m.packets, fromAgent),
@@ -114,7 +114,7 @@ func (m *Metrics) carrier(member string) *meter {
 	}
 }
 
-// frontend returns what frontends' streams are counted with.
+// frontend returns the meter of frontends' streams.
 func (m *Metrics) frontend() *meter {
 	return &meter{
 		out: packetCounters(m.packets, toClient), in: packetCounters(m.packets, fromClient),
@@ -122,7 +122,7 @@ func (m *Metrics) frontend() *meter {
 	}
 }
 
-// streamError counts how a stream ended, unless it was meant to.
+// streamError counts a stream that ended with an unexpected error.
 func (m *Metrics) streamError(segment string, err error) {
 	if err != nil {
 		m.errors.WithLabelValues(segment, status.Code(err).String(), nothing.String()).Inc()
@@ -175,8 +175,8 @@ func (m *AgentMetrics) carrier() *meter {
 	}
 }
 
-// meter is what one stream is counted with, looked up once: a packet costs one
-// addition. What it does not have it does not count.
+// meter holds one stream's series, looked up once, so that a packet costs one addition. Nil series
+// are not counted.
 type meter struct {
 	out, in, ignored  map[packetType]prometheus.Counter
 	bytesIn, bytesOut prometheus.Counter
@@ -201,7 +201,7 @@ func (m *meter) received(p *packet) {
 	}
 }
 
-// foreign counts a packet that no connection of this stream is meant by.
+// foreign counts a packet for an unknown connection.
 func (m *meter) foreign(kind packetType) { count(m.ignored, kind) }
 
 func (m *meter) overflowed() {
@@ -210,7 +210,7 @@ func (m *meter) overflowed() {
 	}
 }
 
-// stalls counts a receiver that waits until the function that it returns is called.
+// stalls counts a receiver that waits until the returned function is called.
 func (m *meter) stalls() func() {
 	if m.full == nil {
 		return func() {}

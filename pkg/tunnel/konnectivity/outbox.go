@@ -16,35 +16,34 @@ import (
 const (
 	// block is how much of a long Write is copied at a time: a size of gRPC's pools.
 	block = 32 << 10
-	// maxPayload is what one DATA packet carries at most, so that other connections
-	// get their turn.
+	// maxPayload is the maximum of one DATA packet, so that other connections get their turn.
 	maxPayload = 2 * block
-	// upstreamPayload is the same towards upstream's programs: a larger packet would
-	// have their gRPC clear and fill a buffer of 1 MiB for each.
+	// upstreamPayload is the same for upstream's programs: a larger packet would make their gRPC
+	// clear and fill a buffer of 1 MiB for each.
 	upstreamPayload = block - 64
 	// outLimit is what one connection may have queued for sending.
 	outLimit = 4 * block
-	// controlLimit bounds what waits to be sent about connections, in bytes: a peer that
-	// has more said to it than this takes nothing.
+	// controlLimit limits the queued control packets, in bytes. If more are queued, the peer reads
+	// nothing.
 	controlLimit = 2 << 20
-	// packetCost is what a packet counts beside its texts.
+	// packetCost is the counted overhead of a packet.
 	packetCost = 128
-	// unlimited is the window towards a peer that gives no credit.
+	// unlimited is the window for a peer that gives no credit.
 	unlimited = math.MaxInt / 2
 )
 
-// outbox is what waits to be sent on one stream. One goroutine sends: first what is
-// about connections, then one packet of each connection in turn.
+// outbox is what waits to be sent on one stream. One goroutine sends: first control packets, then
+// one packet of each connection in turn.
 type outbox struct {
 	// wake has room for one: there is something to send.
 	wake chan struct{}
-	// overrun is closed when the peer takes nothing, and the stream has to end.
+	// overrun is closed when the peer reads nothing, and the stream has to end.
 	overrun chan struct{}
 
-	// mu guards the fields below it and the outgoing half of every connection.
+	// mu guards the following fields and the outgoing half of every connection.
 	mu      sync.Mutex
 	control []packet
-	// controlSize is what control is counted as.
+	// controlSize is the counted size of control.
 	controlSize int
 	ready       []*conn
 	err         error
@@ -53,20 +52,20 @@ type outbox struct {
 // outgoing is what one connection wants to send. The outbox's mu guards it.
 type outgoing struct {
 	deadline deadline
-	// room has room for one: a writer may go on.
+	// room has room for one: a writer may continue.
 	room chan struct{}
 
 	buffers mem.BufferSlice
 	size    int
-	// packet is what one packet carries at most.
+	// packet is the maximum payload of one packet.
 	packet int
-	// window is what the peer still takes.
+	// window is how much the peer still accepts.
 	window int
-	// final is sent when the buffers are, and nothing after it.
+	// final is sent after the buffers, and nothing after it.
 	final *packet
-	// discards says that nobody wants what is written, and nobody failed.
+	// discards is true if written data is discarded without an error.
 	discards bool
-	// listed says that the connection stands in the outbox's list.
+	// listed is true if the connection is in the outbox's list.
 	listed bool
 	// err is what a writer gets.
 	err error
@@ -97,7 +96,7 @@ func (o *outbox) sendLocked(p packet) {
 
 func costOf(p packet) int { return packetCost + len(p.address) + len(p.reason) }
 
-// close has every later call do nothing, and drops what is queued for all.
+// close makes every later call do nothing, and drops what is queued for all.
 func (o *outbox) close(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -110,7 +109,7 @@ func (o *outbox) close(err error) {
 	o.ready = nil
 }
 
-// next takes the next packet to send; it is not ok when there is none.
+// next takes the next packet to send; ok is false if there is none.
 func (o *outbox) next() (p packet, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -139,7 +138,7 @@ func (o *outbox) next() (p packet, ok bool) {
 	return packet{}, false
 }
 
-// list puts a connection at the end of those that have something to send.
+// list appends a connection to those that have something to send.
 func (o *outbox) list(c *conn) {
 	if c.out.listed || o.err != nil {
 		return
@@ -171,7 +170,7 @@ func (g *outgoing) take(id int64) (packet, bool) {
 	return p, true
 }
 
-// drop forgets what is queued.
+// drop removes what is queued.
 func (g *outgoing) drop() {
 	g.buffers.Free()
 	g.buffers, g.size = nil, 0
@@ -187,8 +186,8 @@ func (o *outbox) write(c *conn, p []byte) (n int, err error) {
 	return n, err
 }
 
-// await calls add, which queues up to room bytes and says how many, once c may send.
-// Where nobody wants what is written it calls discard instead.
+// await calls add once c may send. add queues up to room bytes and returns how many. If written
+// data is discarded, it calls discard instead.
 func (o *outbox) await(c *conn, add func(room int) int, discard func()) error {
 	g := &c.out
 	for {
@@ -232,8 +231,8 @@ func (o *outbox) try(c *conn, add func(room int) int, discard func()) (done bool
 	return true, nil
 }
 
-// finish ends the sending half of c after what is queued: with the packet, if there
-// is one; writers get err.
+// finish ends the sending half of c after what is queued: with the packet, if there is one; writers
+// get err.
 func (o *outbox) finish(c *conn, final *packet, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -262,7 +261,7 @@ func (o *outbox) finishHalf(c *conn, final *packet) {
 	notify(g.room)
 }
 
-// discard has writes on c succeed without effect, and sends the packet.
+// discard makes writes on c succeed without effect, and sends the packet.
 func (o *outbox) discard(c *conn, final *packet) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -273,8 +272,8 @@ func (o *outbox) discard(c *conn, final *packet) {
 	notify(c.out.room)
 }
 
-// fail ends the sending half of c now; the packet, if there is one, goes before
-// what other connections send.
+// fail ends the sending half of c now; the packet, if there is one, goes before what other
+// connections send.
 func (o *outbox) fail(c *conn, final *packet, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -289,8 +288,8 @@ func (o *outbox) fail(c *conn, final *packet, err error) {
 	notify(c.out.room)
 }
 
-// grant adds to what the peer takes on c. It is not ok when the peer gives more
-// than it ever took.
+// grant adds to what the peer accepts on c. It returns false if the peer grants more than it ever
+// received.
 func (o *outbox) grant(c *conn, amount int64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// packetType is the field `type` of upstream's message Packet, and two of our own
-// that only go to a peer which announced that it knows them.
+// packetType is the field `type` of upstream's message Packet, and two of our own that are sent
+// only to a peer that announced support for them.
 type packetType int32
 
 const (
@@ -30,9 +30,9 @@ const (
 	// end closes one half of a connection.
 	end packetType = 101
 
-	// nothing is a packet without meaning for us: of an unknown type, or with
-	// another payload than its type says. Such packets are ignored, so that later
-	// versions of either side can send them.
+	// nothing is a packet without meaning here: of an unknown type, or with a payload that does not
+	// match its type. Such packets are ignored, so that later versions of either side can send
+	// them.
 	nothing packetType = -1
 )
 
@@ -49,8 +49,8 @@ func (t packetType) String() string {
 	return "UNKNOWN"
 }
 
-// Fields of Packet and of the messages in it. Ours have numbers that upstream is
-// far from; a reader that does not know them skips them.
+// Fields of Packet and of the messages in it. Ours have numbers far from upstream's; a reader that
+// does not know them skips them.
 const (
 	fieldType          protowire.Number = 1
 	fieldDialRequest   protowire.Number = 2
@@ -66,21 +66,20 @@ const (
 	fieldReason protowire.Number = 100
 )
 
-// maxText bounds each text of a packet that we keep, in bytes; longer ones of a
-// peer are cut. Its bytes are bounded by maxPacket anyway.
+// maxText limits each kept text of a packet, in bytes; longer ones are cut. maxPacket limits its
+// bytes on the wire anyway.
 const maxText = 1024
 
-// maxPacket bounds a packet on the wire: what gRPC receives by default, so what
-// every peer knows it can send.
+// maxPacket limits a packet on the wire. It is gRPC's default for receiving, so every peer can rely
+// on it.
 const maxPacket = 4 << 20
 
-// packet is upstream's message Packet, flat: which fields count depends on the type.
+// packet is upstream's message Packet, flattened: which fields count depends on the type.
 type packet struct {
 	kind packetType
-	// random tells dials apart until they have a connID.
+	// random identifies dials until they have a connID.
 	random int64
-	// connID names a connection within one stream of AgentService or ProxyService.
-	// Zero is none.
+	// connID names a connection within one stream of AgentService or ProxyService. Zero is none.
 	connID            int64
 	protocol, address string
 	// reason is why a dial failed, or that a connection was reset.
@@ -89,12 +88,12 @@ type packet struct {
 	code uint8
 	// amount of bytes that a credit gives.
 	amount int64
-	// payload is what DATA carries; never empty in a packet that is sent.
+	// payload is the content of DATA; never empty in a packet that is sent.
 	payload mem.BufferSlice
 }
 
-// encode returns the packet's wire format without its payload, which follows it:
-// the payload is always what comes last.
+// encode returns the packet's wire format without its payload, which follows it: the payload is
+// always the last field.
 func (p *packet) encode() []byte {
 	var body []byte
 	field := fieldOurs
@@ -148,7 +147,7 @@ func (p *packet) encodeData() []byte {
 	return append(b, inner...)
 }
 
-// Absent means zero, as proto3 has it.
+// Proto3 omits zero values.
 func appendInt(b []byte, field protowire.Number, v int64) []byte {
 	if v == 0 {
 		return b
@@ -165,19 +164,19 @@ func appendText(b []byte, field protowire.Number, v string) []byte {
 
 var errWire = errors.New("not a packet of this protocol")
 
-// decode reads a packet, whose payload holds references of its own into wire. A
-// packet that means nothing here is no error; bytes that are no message are.
+// decode reads a packet, whose payload holds its own references into wire. A packet without meaning
+// is no error; an invalid message is.
 func (p *packet) decode(wire mem.BufferSlice) error {
 	*p = packet{kind: nothing}
 	if p.decodeData(wire) {
 		return nil
 	}
-	// The rest is small, or comes from a peer that orders fields in another way.
+	// The rest is small, or comes from a peer that orders fields differently.
 	return p.decodeAny(wire.Materialize())
 }
 
-// decodeData takes DATA as every known encoder writes it, without copying: type
-// and connID in front, the payload up to the end. It says whether it was that.
+// decodeData reads DATA as every known encoder writes it, without copying: type and connID first,
+// then the payload up to the end. It returns false for any other form.
 func (p *packet) decodeData(wire mem.BufferSlice) bool {
 	if len(wire) == 0 {
 		return false
@@ -199,8 +198,8 @@ func (p *packet) decodeData(wire mem.BufferSlice) bool {
 	return true
 }
 
-// dataHeader reads the front of a DATA packet of total bytes and returns its
-// length. It is not ok when the packet looks different, or is not DATA.
+// dataHeader reads the front of a DATA packet of total bytes and returns its length. ok is false if
+// the packet has another form, or is not DATA.
 func dataHeader(b []byte, total int) (connID int64, length int, ok bool) {
 	front := [...]byte{byte(fieldType) << 3, byte(data), byte(fieldData)<<3 | byte(protowire.BytesType)}
 	if len(b) < len(front) || [3]byte(b) != front {
@@ -238,7 +237,7 @@ func (p *packet) decodeAny(b []byte) error {
 			payload = field
 			err := p.decodePayload(field, body)
 			if err != nil && field == fieldOurs {
-				payload = 0 // somebody else's field of that number is not ours to judge
+				payload = 0 // another extension's field of that number is not an error
 				return nil
 			}
 			return err
@@ -250,13 +249,13 @@ func (p *packet) decodeAny(b []byte) error {
 	}
 	p.kind = meaning(packetType(kind), payload)
 	if p.payload.Len() == 0 {
-		p.payload = nil // upstream's library takes it for an end; it is none
+		p.payload = nil // upstream's library treats it as an end; it is none
 	}
 	return nil
 }
 
-// meaning makes sure that type and payload fit together. A dial's type is zero and
-// so absent from the wire: only its payload tells it from an empty packet.
+// meaning checks that type and payload fit together. A dial's type is zero and so absent from the
+// wire: only its payload distinguishes it from an empty packet.
 func meaning(kind packetType, payload protowire.Number) packetType {
 	payloads := map[packetType]protowire.Number{
 		dialRequest: fieldDialRequest, dialResponse: fieldDialResponse, closeRequest: fieldCloseRequest,
@@ -264,7 +263,7 @@ func meaning(kind packetType, payload protowire.Number) packetType {
 		credit: fieldOurs, end: fieldOurs,
 	}
 	if kind == drain {
-		return drain // it has nothing to say, and need not bring an empty payload
+		return drain // it has no content, and need not have an empty payload
 	}
 	if want, known := payloads[kind]; !known || want != payload {
 		return nothing
@@ -319,8 +318,8 @@ func setText(to *string, is bool, body []byte) {
 	}
 }
 
-// eachField calls visit with each field of a message: with its number, or with its
-// body, which is not nil then. Fields of other kinds are skipped.
+// eachField calls visit with each field of a message: with its number, or with its body, which is
+// not nil then. Fields of other kinds are skipped.
 func eachField(b []byte, visit func(field protowire.Number, number uint64, body []byte) error) error {
 	for len(b) > 0 {
 		field, kind, n := protowire.ConsumeTag(b)
@@ -355,8 +354,8 @@ func eachField(b []byte, visit func(field protowire.Number, number uint64, body 
 	return nil
 }
 
-// printable makes a peer's text fit for logs and errors: at most maxText bytes of
-// valid UTF-8 without control characters.
+// printable makes a peer's text safe for logs and errors: at most maxText bytes of valid UTF-8
+// without control characters.
 func printable(text string) string {
 	text = strings.ToValidUTF8(text[:min(len(text), maxText)], "")
 	return strings.Map(func(r rune) rune {

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/apiserver-network-proxy/konnectivity-client/proto/client"
 )
 
-// theirs are packets as upstream's generated code has them, ours the same.
+// samples are packets with upstream's generated code, and the same with ours.
 var samples = []struct {
 	name   string
 	theirs *client.Packet
@@ -65,7 +65,7 @@ var samples = []struct {
 	},
 }
 
-func TestPacketsAreThoseOfUpstream(t *testing.T) {
+func TestPacket_EncodesLikeUpstream(t *testing.T) {
 	for _, sample := range samples {
 		t.Run(sample.name, func(t *testing.T) {
 			wire, err := codec{}.Marshal(&sample.ours)
@@ -103,7 +103,7 @@ func comparePackets(t *testing.T, want, got packet) {
 	}
 }
 
-func TestPacketsOfOursSurviveTheWire(t *testing.T) {
+func TestPacket_OwnPacketsRoundTrip(t *testing.T) {
 	for name, p := range map[string]packet{
 		"a credit":                {kind: credit, connID: 5, amount: 1 << 20},
 		"a half close":            {kind: end, connID: 5},
@@ -121,7 +121,7 @@ func TestPacketsOfOursSurviveTheWire(t *testing.T) {
 	}
 }
 
-func TestDataIsReadWithoutCopyWhereverItIsCut(t *testing.T) {
+func TestPacket_DataIsDecodedWithoutCopyAtAnySplit(t *testing.T) {
 	payload := bytes.Repeat([]byte("0123456789"), 100)
 	wire, err := proto.Marshal(dataPacket(1<<40, payload))
 	if err != nil {
@@ -138,7 +138,7 @@ func TestDataIsReadWithoutCopyWhereverItIsCut(t *testing.T) {
 	}
 }
 
-func TestMeaninglessPacketsAreIgnored(t *testing.T) {
+func TestPacket_UnknownPacketsAreIgnored(t *testing.T) {
 	for name, p := range map[string]*client.Packet{
 		"an empty packet is no dial":        {},
 		"a type without its payload":        {Type: client.PacketType_DATA},
@@ -161,7 +161,7 @@ func TestMeaninglessPacketsAreIgnored(t *testing.T) {
 	}
 }
 
-func TestTextsOfAPeerAreBoundedAndPrintable(t *testing.T) {
+func TestPrintable_LimitsTextsOfAPeer(t *testing.T) {
 	p := packet{kind: dialResponse, random: 1, reason: strings.Repeat("a\nb\x1b", 1000)}
 	var got packet
 	if err := got.decode(mem.BufferSlice{mem.SliceBuffer(p.encode())}); err != nil {
@@ -172,8 +172,8 @@ func TestTextsOfAPeerAreBoundedAndPrintable(t *testing.T) {
 	}
 }
 
-// FuzzPacket compares with protobuf: what both can read means the same, and what is
-// written is read back.
+// FuzzPacket compares with protobuf: if both can read a packet, it means the same, and encoded
+// packets can be decoded.
 func FuzzPacket(f *testing.F) {
 	for _, sample := range samples {
 		wire, err := proto.Marshal(sample.theirs)

@@ -20,9 +20,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// frontend is one stream of ProxyService: one dial, and the connection that comes of
-// it. So gRPC's own flow control for the stream is that of the connection, and
-// neither side of it can be made to wait by another.
+// frontend is one stream of ProxyService: one dial, and its connection. gRPC's own flow control for
+// the stream is therefore that of the connection, and no other connection can block it.
 type frontend struct {
 	server     *FrontendServer
 	stream     messageStream
@@ -74,8 +73,8 @@ func serverNameOf(ctx context.Context) string {
 	return ""
 }
 
-// serve answers the dial and moves bytes until the connection ends. The receiving
-// goroutine ends with the stream.
+// serve answers the dial and copies bytes until the connection ends. The receiving goroutine ends
+// with the stream.
 func (c *frontend) serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -98,8 +97,8 @@ func (c *frontend) serve(ctx context.Context) error {
 	return c.pump(conn)
 }
 
-// awaitDial takes the first packet that means something, which has to be a dial. A
-// stream that does not dial is ended.
+// awaitDial reads the first packet with a meaning, which has to be a dial. A stream that does not
+// dial is ended.
 func (c *frontend) awaitDial(ctx context.Context) (packet, error) {
 	first := make(chan packet, 1)
 	failed := make(chan error, 1)
@@ -125,7 +124,7 @@ func (c *frontend) awaitDial(ctx context.Context) (packet, error) {
 	}
 }
 
-// maxStray is how many packets that mean nothing may come before a dial.
+// maxStray is how many packets without a meaning may come before a dial.
 const maxStray = 16
 
 func (c *frontend) firstPacket() (packet, error) {
@@ -147,8 +146,7 @@ func (c *frontend) firstPacket() (packet, error) {
 	return packet{}, status.Error(codes.InvalidArgument, "a stream begins with a dial")
 }
 
-// established makes the connection known to the receiving goroutine and the
-// frontend.
+// established publishes the connection to the receiving goroutine and the frontend.
 func (c *frontend) established(conn net.Conn) error {
 	c.mu.Lock()
 	c.conn = conn
@@ -161,8 +159,7 @@ func (c *frontend) send(p packet) error {
 	return c.stream.SendMsg(&p)
 }
 
-// pump sends what comes from the member, and then that it is over. It waits where
-// the frontend does not read.
+// pump sends the member's data, and then the end. It waits while the frontend does not read.
 func (c *frontend) pump(conn net.Conn) error {
 	for {
 		payload, err := readBuffer(conn)
@@ -200,8 +197,8 @@ func reasonOf(err error) string {
 	return printable(err.Error())
 }
 
-// receive takes what the frontend sends until it leaves. Writing waits for the
-// member, and so does the frontend: nobody else uses this stream.
+// receive handles the frontend's packets until it leaves. Writing waits for the member, and so does
+// the frontend, because nobody else uses this stream.
 func (c *frontend) receive(cancel func()) {
 	defer cancel()
 	for {
@@ -229,7 +226,7 @@ func (c *frontend) receive(cancel func()) {
 	}
 }
 
-// own returns the stream's connection if that is what the packet is about.
+// own returns the stream's connection if the packet is about it.
 func (c *frontend) own(p packet) net.Conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -246,7 +243,7 @@ func (c *frontend) isEstablished() bool {
 	return c.conn != nil
 }
 
-// write passes on what came. When the member takes no more the pump notices.
+// write passes data on. When the member accepts no more the pump notices.
 func (c *frontend) write(p packet) {
 	to := c.own(p)
 	defer p.payload.Free()
@@ -260,8 +257,7 @@ func (c *frontend) write(p packet) {
 	}
 }
 
-// abandon ends a connection so that the other side cannot take it for an orderly
-// end.
+// abandon ends a connection so that the other side cannot take it for an orderly end.
 func abandon(conn net.Conn) {
 	if c, ok := conn.(interface{ Reset() error }); ok {
 		_ = c.Reset()

@@ -13,8 +13,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
-// dialOver asks the agents of one of the streams for a target: [tunnel.APIServer], or an
-// address as host:port that Allow has. Its errors are those of [tunnel.Session].
+// dialOver asks the agents of one of the streams for a target: [tunnel.APIServer], or an address as
+// host:port that Allow has. Its errors are those of [tunnel.Session].
 func (a *AgentServer) dialOver(ctx context.Context, sessions []*session, target string) (net.Conn, error) {
 	last := tunnel.ErrNotConnected
 	for _, s := range inOrder(sessions) {
@@ -33,8 +33,8 @@ func (a *AgentServer) dialOver(ctx context.Context, sessions []*session, target 
 	return nil, last
 }
 
-// inOrder puts sessions that can be used without reserve first, among them those
-// with the fewest connections, the newest of equals.
+// inOrder sorts sessions: active ones before retired ones, then by the fewest connections, then the
+// newest first.
 func inOrder(sessions []*session) []*session {
 	sessions = slices.Clone(sessions)
 	weight := func(s *session) int64 {
@@ -48,13 +48,13 @@ func inOrder(sessions []*session) []*session {
 }
 
 const (
-	// protocolTarget is what our own agents are asked with: the address is the name of
-	// a target. To upstream's it is an unknown network.
+	// protocolTarget is the network in dials to our own agents: the address is the name of a
+	// target. Upstream's agents do not know it.
 	protocolTarget = "fleetgate-target"
 	protocolTCP    = "tcp"
 )
 
-// question is how to ask an agent for a target.
+// question returns the dial that asks an agent for a target.
 func (a *AgentServer) question(ctx context.Context, s *session, target string) (protocol, address string, err error) {
 	if len(target) > tunnel.MaxTargetLength {
 		return "", "", fmt.Errorf("a target has at most %d characters, this one has %d", tunnel.MaxTargetLength, len(target))
@@ -73,8 +73,7 @@ func (a *AgentServer) question(ctx context.Context, s *session, target string) (
 	return protocolTCP, target, nil
 }
 
-// apiServerOf is the address by which an agent of upstream's is asked for its member's API
-// server.
+// apiServerOf is the address of the member's API server for an agent of upstream's.
 func (a *AgentServer) apiServerOf(ctx context.Context, member string) (string, error) {
 	own, err := a.options.APIServerOf(ctx, member)
 	switch {
@@ -89,8 +88,8 @@ func (a *AgentServer) apiServerOf(ctx context.Context, member string) (string, e
 	return own, nil
 }
 
-// IsAddress reports whether an agent of upstream's can be asked for it: host:port, with a
-// port from 1 to 65535.
+// IsAddress reports whether an agent of upstream's can be asked for it: host:port, with a port from
+// 1 to 65535.
 func IsAddress(text string) bool {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil || host == "" {

@@ -13,9 +13,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
-// One fleet may have members whose API servers are at other addresses, as seen by the
-// agents that run there.
-func TestEachMemberHasItsAPIServerWhereItsMemberClusterSays(t *testing.T) {
+// Members of one fleet may have API servers at different addresses, as seen by their agents.
+func TestAgentServer_UsesAPIServerAddressOfMemberCluster(t *testing.T) {
 	answering := func(word string) string {
 		return startTCP(t, "tcp", "127.0.0.1:0", func(c *net.TCPConn) { _, _ = io.WriteString(c, word) })
 	}
@@ -46,7 +45,7 @@ func TestEachMemberHasItsAPIServerWhereItsMemberClusterSays(t *testing.T) {
 	}
 }
 
-func TestAnAddressHasAHostAndAPort(t *testing.T) {
+func TestIsAddress_RequiresHostAndPort(t *testing.T) {
 	for text, want := range map[string]bool{
 		"10.0.0.1:6443": true, "kubernetes.default.svc:443": true, "[fd00::1]:6443": true,
 		"10.0.0.1": false, ":6443": false, "api:https": false, "api:0": false, "api:99999": false, "api:-1": false, "": false,

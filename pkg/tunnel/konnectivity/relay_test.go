@@ -18,7 +18,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/tunneltest"
 )
 
-// link has gateway g pass dials on to what another one holds, until the end of the test.
+// link lets gateway g forward dials to another one, until the end of the test.
 func (g *gateway) link(t *testing.T, to *gateway) {
 	t.Helper()
 	ca := newAuthority(t, "gateways")
@@ -42,9 +42,8 @@ func (g *gateway) link(t *testing.T, to *gateway) {
 	running.Go(func() { _ = linking.Run(ctx, addresses) })
 }
 
-// TestADialIsPassedOnToTheGatewayThatHoldsTheAgent has a frontend come in at a gateway
-// that none of the member's agents is connected to.
-func TestADialIsPassedOnToTheGatewayThatHoldsTheAgent(t *testing.T) {
+// The frontend connects to a gateway without an agent of the member.
+func TestRelay_ForwardsDialToGatewayWithAgent(t *testing.T) {
 	one, two := startGateway(t, gatewayOptions{}), startGateway(t, gatewayOptions{})
 	one.link(t, two)
 	leave := two.join(t, "m", toAPIServer(startTCP(t, "tcp", "127.0.0.1:0", echo)))
@@ -76,7 +75,7 @@ func TestADialIsPassedOnToTheGatewayThatHoldsTheAgent(t *testing.T) {
 	}
 }
 
-func TestADialIsPassedOnToAnAgentOfUpstreams(t *testing.T) {
+func TestRelay_ForwardsDialToUpstreamAgent(t *testing.T) {
 	one, two := startGateway(t, gatewayOptions{}), startGateway(t, gatewayOptions{})
 	one.link(t, two)
 	agent := two.upstream(t, "m")
@@ -90,7 +89,7 @@ func TestADialIsPassedOnToAnAgentOfUpstreams(t *testing.T) {
 	if n, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("after the agent's close: %d bytes, %v", n, err)
 	}
-	// What the agent refuses is refused, and not asked of others.
+	// A refusal of the agent is final: no other agent is asked.
 	dialed = one.dialing(t.Context(), "m")
 	var dial *client.Packet
 	for dial == nil {
@@ -104,9 +103,8 @@ func TestADialIsPassedOnToAnAgentOfUpstreams(t *testing.T) {
 	}
 }
 
-// TestAGatewayThatEndsSendsAgentsElsewhereAndLetsStreamsFinish closes what both
-// protocols share, as a gateway does that ends.
-func TestAGatewayThatEndsSendsAgentsElsewhereAndLetsStreamsFinish(t *testing.T) {
+// The test closes the registry that both protocols share, as a stopping gateway does.
+func TestRelay_StoppingGatewaySendsAgentsElsewhereAndFinishesStreams(t *testing.T) {
 	g := startGateway(t, gatewayOptions{})
 	g.join(t, "m", toAPIServer(startTCP(t, "tcp", "127.0.0.1:0", echo)))
 	conn := g.mustDial(t, "m")
@@ -133,9 +131,9 @@ func TestAGatewayThatEndsSendsAgentsElsewhereAndLetsStreamsFinish(t *testing.T) 
 	eventually(t, "the agent's streams have ended", func() bool { return len(g.agents.sessionsOf("m")) == 0 })
 }
 
-// A member may have an agent of each kind: what only ours serves is asked of it, and what
-// both serve too.
-func TestANativeTunnelIsUsedFirst(t *testing.T) {
+// A member may have an agent of each kind. The native one is asked first, also for targets that
+// both serve.
+func TestRegistry_PrefersNativeTunnel(t *testing.T) {
 	const only = "10.0.0.1:80"
 	g := startGateway(t, gatewayOptions{agents: func(o *AgentServerOptions) { o.Allow = mustAllow(t, only) }})
 	native := func(ctx context.Context) (tunnel.Handler, error) {

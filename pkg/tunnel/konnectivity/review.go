@@ -15,15 +15,14 @@ import (
 )
 
 const (
-	// renewBefore is how long before its credential expires an agent of ours is asked
-	// to connect anew.
+	// renewBefore is how long before its credential expires our agent is asked to reconnect.
 	renewBefore = time.Minute
 	// clockSkew is how much earlier a token may expire by the hub's clock.
 	clockSkew = 10 * time.Second
-	// expiredGrace is how long connections of an agent whose credential has expired
-	// may take to end, if it cannot be asked to connect anew. It does when it is cut.
+	// expiredGrace is how long connections may continue after the credential of an agent has
+	// expired that cannot be asked to reconnect. It reconnects when it is cut.
 	expiredGrace = 30 * time.Second
-	// expiredLimit is the same for an agent that has another session meanwhile.
+	// expiredLimit is the same for an agent that can be asked, and has another session by then.
 	expiredLimit = 24 * time.Hour
 )
 
@@ -52,8 +51,8 @@ func (a *AgentServer) review(ctx context.Context, s *session, id Identity) error
 	}
 }
 
-// expire sees a session to the end of its credential: with another one the agent can
-// be here again, and this session ends with its last connection.
+// expire serves the last time of a session before its credential expires. The agent can reconnect
+// with a new credential, and this session ends with its last connection.
 func (a *AgentServer) expire(ctx context.Context, s *session, id Identity) error {
 	s.retire()
 	last := id.Expires.Add(expiredGrace)
@@ -73,7 +72,7 @@ func (a *AgentServer) expire(ctx context.Context, s *session, id Identity) error
 			return errors.New("the agent's credential has expired")
 		}
 		if now.After(id.Expires.Add(-clockSkew)) {
-			id.token = "" // the hub knows it no more; the member is still asked about
+			id.token = "" // the hub no longer knows the token; the member is still reviewed
 		}
 		if err := a.mayStay(ctx, s, id); err != nil {
 			return err
@@ -81,9 +80,9 @@ func (a *AgentServer) expire(ctx context.Context, s *session, id Identity) error
 	}
 }
 
-// mayStay returns why not. What could not be found out is no reason.
+// mayStay returns why the session has to end. A failed review is no reason.
 func (a *AgentServer) mayStay(ctx context.Context, s *session, id Identity) error {
-	ok, err := a.options.Credentials.still(ctx, id)
+	ok, err := a.options.Credentials.stillValid(ctx, id)
 	if err == nil && !ok {
 		return errors.New("the agent's credential was revoked")
 	}

@@ -26,7 +26,7 @@ type session struct {
 	member string
 	agent  agentInfo
 	lane   int
-	// asks is the most connections that it may have, pending ones included.
+	// asks is the maximum of its connections, including pending ones.
 	asks    int64
 	open    atomic.Int64
 	metrics *Metrics
@@ -35,12 +35,12 @@ type session struct {
 	// stop is closed to end the session from this side.
 	stop   chan struct{}
 	ending sync.Once
-	// retired is set once no new connection should be made on it: the agent drains,
-	// or its credential has expired. Another session is used while there is one.
+	// retired is set once no new connections should use it: the agent drains, or its credential has
+	// expired. It is used only while there is no other session.
 	retired atomic.Bool
 
-	// dials guards pending, the dials that the agent has not answered, by their
-	// random number. An answer of another session finds nothing here.
+	// dials guards pending, the unanswered dials by their random number. An answer on another
+	// session finds nothing here.
 	dials   sync.Mutex
 	pending map[int64]*pendingDial
 }
@@ -68,7 +68,7 @@ func newSession(stream messageStream, member string, agent agentInfo, o AgentSer
 // end ends the session and all its connections.
 func (s *session) end() { s.ending.Do(func() { close(s.stop) }) }
 
-// retire has others used instead. An agent of ours connects anew when it hears of it.
+// retire makes dials prefer other sessions. Our agent reconnects when it is asked to.
 func (s *session) retire() {
 	s.retired.Store(true)
 	if s.agent.extended {
@@ -76,8 +76,8 @@ func (s *session) retire() {
 	}
 }
 
-// handle takes one packet of the agent. An agent cannot end anything but what is its
-// own: packets that make no sense are ignored.
+// handle handles one packet of the agent. An agent can end only its own connections: invalid
+// packets are ignored.
 func (s *session) handle(p packet) error {
 	switch p.kind {
 	case data:
@@ -100,8 +100,8 @@ func (s *session) handle(p packet) error {
 	return nil
 }
 
-// answered is the agent's answer to a dial. One that nobody waits for any more is
-// closed again: upstream's agents do not hear of a dial that was given up.
+// answered handles the answer to a dial. If nobody waits for it any more, the connection is closed:
+// upstream's agents do not learn that a dial was cancelled.
 func (s *session) answered(p packet) {
 	d := s.takePending(p.random)
 	if d == nil {
@@ -126,7 +126,7 @@ func (s *session) answered(p packet) {
 	d.answer <- dialAnswer{conn: c}
 }
 
-// refusal is the agent's no. Only our own say more than a text.
+// refusal is the error in the agent's answer. Only our own agents send a code.
 func refusal(p packet) error {
 	code, message := tunnel.Code(p.code), p.reason
 	if code == 0 {
@@ -138,7 +138,7 @@ func refusal(p packet) error {
 	return &tunnel.RefusedError{Code: code, Message: message}
 }
 
-// refused is the agent's end of a dial that it has not answered.
+// refused handles an agent that ends a dial before it answers.
 func (s *session) refused(p packet) {
 	if d := s.takePending(p.random); d != nil {
 		s.metrics.dialFailure("backend_close")
@@ -211,7 +211,7 @@ func (s *session) ask(ctx context.Context, target, protocol, address string) (*c
 	return nil, err
 }
 
-// giveUp forgets a dial, and closes what its answer may have brought meanwhile.
+// giveUp cancels a dial, and closes a connection that its answer may have opened meanwhile.
 func (s *session) giveUp(random int64, d *pendingDial) {
 	if s.takePending(random) != nil {
 		return
@@ -222,7 +222,7 @@ func (s *session) giveUp(random int64, d *pendingDial) {
 	}
 }
 
-// randomNumber tells dials apart; nobody else can guess it. Never zero.
+// randomNumber identifies dials and cannot be guessed. Never zero.
 func randomNumber() (int64, error) {
 	var b [8]byte
 	if _, err := rand.Read(b[:]); err != nil {
@@ -231,7 +231,7 @@ func randomNumber() (int64, error) {
 	return int64(binary.BigEndian.Uint64(b[:])>>1) | 1, nil
 }
 
-// isBusy says that another session of the member may have room.
+// isBusy is true if another session of the member may have room.
 func isBusy(err error) bool {
 	var refused *tunnel.RefusedError
 	return errors.As(err, &refused) && refused.Code == tunnel.Busy

@@ -12,7 +12,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/tunneltest"
 )
 
-// TestTransport asks of this protocol what is asked of the native one.
+// TestTransport runs the common tests of all transports.
 func TestTransport(t *testing.T) {
 	const many = 2000
 	t.Run("gateway to our agent", func(t *testing.T) {
@@ -31,7 +31,7 @@ func throughGateway(t *testing.T, targets ...string) (tunneltest.Dial, *tunnelte
 	}, link
 }
 
-// throughConnect goes through both listeners.
+// throughConnect uses both listeners.
 func throughConnect(t *testing.T, targets ...string) (tunneltest.Dial, *tunneltest.Link) {
 	g, link := linked(t, gatewayOptions{frontends: func(o *FrontendServerOptions) {
 		o.Domain = "fleet.example"

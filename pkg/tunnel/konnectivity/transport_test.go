@@ -24,16 +24,16 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
-// path is a way from somebody who dials to a server on a member.
+// path is a way from a dialer to a server on a member.
 type path struct {
 	name string
 	// dial returns connections to the server.
 	dial func(t testing.TB, server string) func(context.Context) (net.Conn, error)
-	// halfClose and deadlines say what the ends on this path know.
+	// halfClose and deadlines say what the ends on this path support.
 	halfClose, deadlines bool
 }
 
-// paths are all of them, by who dials and which agent answers.
+// paths are all combinations of dialers and agents.
 func paths() []path {
 	return []path{
 		{name: "gateway to our agent", dial: viaGateway, halfClose: true, deadlines: true},
@@ -84,8 +84,8 @@ func viaConnectAndUpstreamAgent(t testing.TB, server string) func(context.Contex
 	return g.connectDialer(t, "root", "m:443")
 }
 
-// connectDialer dials by HTTP CONNECT, as kube-apiserver's EgressSelector does: TLS
-// without an application protocol, and the request.
+// connectDialer dials with HTTP CONNECT, as kube-apiserver's EgressSelector does: TLS without an
+// application protocol, and the request.
 func (g *gateway) connectDialer(t testing.TB, user, address string) func(context.Context) (net.Conn, error) {
 	config := g.clientTLS(g.frontendCA.issue(t, user))
 	return func(ctx context.Context) (net.Conn, error) {
@@ -152,7 +152,7 @@ func viaReusable(t testing.TB, server string) func(context.Context) (net.Conn, e
 	return func(ctx context.Context) (net.Conn, error) { return reusable.DialContext(ctx, "tcp", "m:443") }
 }
 
-// onEveryPath runs a test for each path, with a server of its own.
+// onEveryPath runs a test for each path, with its own server.
 func onEveryPath(t *testing.T, serve func(*net.TCPConn), test func(t *testing.T, p path, dial func() net.Conn)) {
 	for _, p := range paths() {
 		t.Run(p.name, func(t *testing.T) {
@@ -170,10 +170,10 @@ func onEveryPath(t *testing.T, serve func(*net.TCPConn), test func(t *testing.T,
 	}
 }
 
-// large is more than all windows and queues on the way hold.
+// large is more than all windows and queues on the path hold.
 const large = 32 << 20
 
-func TestManyBytesArriveInBothDirectionsAtOnce(t *testing.T) {
+func TestPaths_TransferInBothDirectionsAtOnce(t *testing.T) {
 	onEveryPath(t, echo, func(t *testing.T, _ path, dial func() net.Conn) {
 		conn := dial()
 		var writing sync.WaitGroup
@@ -189,7 +189,7 @@ func TestManyBytesArriveInBothDirectionsAtOnce(t *testing.T) {
 	})
 }
 
-func TestOneByteAtATime(t *testing.T) {
+func TestPaths_OneByteAtATime(t *testing.T) {
 	const bytes = 2000
 	onEveryPath(t, echo, func(t *testing.T, _ path, dial func() net.Conn) {
 		conn := dial()
@@ -210,7 +210,7 @@ func TestOneByteAtATime(t *testing.T) {
 	})
 }
 
-func TestTheServersEndIsAnEnd(t *testing.T) {
+func TestPaths_ServersEndIsAnEnd(t *testing.T) {
 	sendAndClose := func(c *net.TCPConn) {
 		_, _ = io.CopyN(io.Discard, c, 1)
 		_, _ = io.Copy(c, &pattern{n: 1 << 20})
@@ -226,7 +226,7 @@ func TestTheServersEndIsAnEnd(t *testing.T) {
 	})
 }
 
-func TestHalfCloseLeavesTheOtherHalfOpen(t *testing.T) {
+func TestPaths_HalfCloseLeavesTheOtherHalfOpen(t *testing.T) {
 	onEveryPath(t, echo, func(t *testing.T, p path, dial func() net.Conn) {
 		if !p.halfClose {
 			t.Skip("the protocol has no half close between these ends")
@@ -251,7 +251,7 @@ func TestHalfCloseLeavesTheOtherHalfOpen(t *testing.T) {
 
 type halfCloser interface{ CloseWrite() error }
 
-func TestDeadlinesEndCallsAndNotTheConnection(t *testing.T) {
+func TestPaths_DeadlinesEndCallsAndNotTheConnection(t *testing.T) {
 	onEveryPath(t, echo, func(t *testing.T, p path, dial func() net.Conn) {
 		if !p.deadlines {
 			t.Skip("upstream's library has no deadlines (K10)")
@@ -276,7 +276,7 @@ func TestDeadlinesEndCallsAndNotTheConnection(t *testing.T) {
 	})
 }
 
-func TestAReaderThatIsWaitingIsWokenByItsDeadline(t *testing.T) {
+func TestPaths_DeadlineWakesWaitingReader(t *testing.T) {
 	dial := viaGateway(t, startTCP(t, "tcp", "127.0.0.1:0", echo))
 	conn, err := dial(t.Context())
 	if err != nil {
@@ -293,9 +293,9 @@ func TestAReaderThatIsWaitingIsWokenByItsDeadline(t *testing.T) {
 	reading.Wait()
 }
 
-// A reader that stops must neither stop nor slow down who uses the same tunnel, and
-// still gets all bytes when it goes on, where both ends are ours.
-func TestASlowReaderStallsItselfOnly(t *testing.T) {
+// A reader that stops must neither stop nor slow down other users of the same tunnel. It still gets
+// all bytes when it resumes, if both ends are ours.
+func TestPaths_SlowReaderStallsOnlyItself(t *testing.T) {
 	const bytes = 16 << 20
 	talk := func(c *net.TCPConn) {
 		ask := make([]byte, 1)
@@ -310,7 +310,7 @@ func TestASlowReaderStallsItselfOnly(t *testing.T) {
 	}
 	for _, p := range paths() {
 		if !p.halfClose {
-			continue // for others see TestK6ASlowFrontendIsNotEverybodysProblem
+			continue // for others see TestK6_SlowFrontendDoesNotBlockOthers
 		}
 		t.Run(p.name, func(t *testing.T) {
 			dial := p.dial(t, startTCP(t, "tcp", "127.0.0.1:0", talk))
@@ -353,9 +353,8 @@ func roundTrips(t *testing.T, conn net.Conn, n int) {
 	}
 }
 
-// A target that does not read stops its writer, whose deadline still works, and
-// nobody else.
-func TestASlowTargetStallsItsWriterOnly(t *testing.T) {
+// A target that does not read stops only its writer, whose deadline still works.
+func TestPaths_SlowTargetStallsOnlyItsWriter(t *testing.T) {
 	release := make(chan struct{})
 	talk := func(c *net.TCPConn) {
 		ask := make([]byte, 1)
@@ -387,7 +386,7 @@ func TestASlowTargetStallsItsWriterOnly(t *testing.T) {
 	}
 }
 
-func TestAKilledAgentFailsWhatWaits(t *testing.T) {
+func TestPaths_KilledAgentFailsWaitingCalls(t *testing.T) {
 	g := startGateway(t, gatewayOptions{})
 	var mu sync.Mutex
 	var network net.Conn
@@ -421,7 +420,7 @@ func TestAKilledAgentFailsWhatWaits(t *testing.T) {
 	})
 }
 
-func TestAKilledServerResetsTheConnection(t *testing.T) {
+func TestPaths_KilledServerResetsConnection(t *testing.T) {
 	reset := func(c *net.TCPConn) {
 		_, _ = io.CopyN(io.Discard, c, 1)
 		_ = c.SetLinger(0)
@@ -437,7 +436,7 @@ func TestAKilledServerResetsTheConnection(t *testing.T) {
 	}
 }
 
-func TestAResetReachesTheServer(t *testing.T) {
+func TestPaths_ResetReachesTheServer(t *testing.T) {
 	seen := make(chan error, 1)
 	dial := viaGateway(t, startTCP(t, "tcp", "127.0.0.1:0", func(c *net.TCPConn) {
 		_, err := io.Copy(io.Discard, c)
@@ -450,7 +449,7 @@ func TestAResetReachesTheServer(t *testing.T) {
 	}
 }
 
-func TestClosingGivesEverythingBack(t *testing.T) {
+func TestPaths_ClosingLeaksNothing(t *testing.T) {
 	g := startGateway(t, gatewayOptions{})
 	g.join(t, "m", toAPIServer(startTCP(t, "tcp", "127.0.0.1:0", echo)))
 	dial := g.connectDialer(t, "root", "m:443")

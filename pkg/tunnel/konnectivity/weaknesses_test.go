@@ -27,8 +27,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/budget"
 )
 
-// The tests of this file are named after weaknesses of the reference that must not
-// come back while being compatible with it.
+// The tests of this file cover weaknesses of the reference implementation (K1 to K11) that this
+// compatible implementation must not have.
 
 // dialing starts a dial to the member's API server.
 func (g *gateway) dialing(ctx context.Context, member string) <-chan dialResult {
@@ -69,7 +69,7 @@ func expectBytes(t *testing.T, conn net.Conn, want string) {
 	}
 }
 
-func TestK1TwoStreamsOfOneAgentIDDoNotShareConnections(t *testing.T) {
+func TestK1_StreamsOfOneAgentIDDoNotShareConnections(t *testing.T) {
 	g := startGateway(t, gatewayOptions{})
 	first := g.upstream(t, "m")
 	one := g.dialing(t.Context(), "m")
@@ -93,7 +93,7 @@ func TestK1TwoStreamsOfOneAgentIDDoNotShareConnections(t *testing.T) {
 	expectBytes(t, a, "still")
 }
 
-func TestK2AFrontendReachesNoConnectionButItsOwn(t *testing.T) {
+func TestK2_FrontendReachesOnlyItsOwnConnection(t *testing.T) {
 	g := startGateway(t, gatewayOptions{})
 	agent := g.upstream(t, "m")
 	victim, stranger := g.frontendStream(t, "dialer-m"), g.frontendStream(t, "dialer-m")
@@ -102,7 +102,7 @@ func TestK2AFrontendReachesNoConnectionButItsOwn(t *testing.T) {
 		agent.establish(int64(i + 1))
 		f.receiveType(client.PacketType_DIAL_RSP)
 	}
-	// Both know the IDs of the agent, which count from one.
+	// Both know the agent's IDs, which count from one.
 	for id := range int64(4) {
 		if id != frontendConnID {
 			stranger.send(dataPacket(id, []byte("intruder")))
@@ -120,13 +120,13 @@ func TestK2AFrontendReachesNoConnectionButItsOwn(t *testing.T) {
 	}
 }
 
-func TestK3AnAgentCannotAnswerAnothersDial(t *testing.T) {
+func TestK3_AgentCannotAnswerDialOfAnother(t *testing.T) {
 	g := startGateway(t, gatewayOptions{})
 	asked, hostile := g.upstream(t, "m"), g.upstream(t, "n")
 	dialed := g.dialing(t.Context(), "m")
 	random := asked.receiveType(client.PacketType_DIAL_REQ).GetDialRequest().Random
 	hostile.send(dialRsp(random, 1, ""))
-	// A stranger's answer is closed again, not taken.
+	// The answer of another agent's stream is closed, not accepted.
 	if got := hostile.receiveType(client.PacketType_CLOSE_REQ).GetCloseRequest().ConnectID; got != 1 {
 		t.Errorf("connection %d was closed", got)
 	}
@@ -143,7 +143,7 @@ func TestK3AnAgentCannotAnswerAnothersDial(t *testing.T) {
 	expectBytes(t, conn, "right")
 }
 
-func TestK4TheMemberFollowsFromTheIdentityNotFromIdentifiers(t *testing.T) {
+func TestK4_IdentityDecidesTheMember(t *testing.T) {
 	for _, test := range []struct {
 		name, user, identifiers string
 		member                  string
@@ -180,7 +180,7 @@ func TestK4TheMemberFollowsFromTheIdentityNotFromIdentifiers(t *testing.T) {
 	}
 }
 
-func TestK5ADialThatIsNotAnsweredFailsAlone(t *testing.T) {
+func TestK5_UnansweredDialFailsAlone(t *testing.T) {
 	g := startGateway(t, gatewayOptions{})
 	agent := g.upstream(t, "m")
 	dialed := g.dialing(t.Context(), "m")
@@ -205,9 +205,9 @@ func TestK5ADialThatIsNotAnsweredFailsAlone(t *testing.T) {
 	expectBytes(t, conn, "alive")
 }
 
-// An agent of upstream's cannot be told to send less of one connection. The others
-// come first.
-func TestK6ASlowFrontendIsNotEverybodysProblem(t *testing.T) {
+// An upstream agent cannot be asked to send less on one connection. The other connections take
+// precedence.
+func TestK6_SlowFrontendDoesNotBlockOthers(t *testing.T) {
 	g := startGateway(t, gatewayOptions{agents: func(o *AgentServerOptions) { o.QueueLimit = 256 << 10 }})
 	agent := g.upstream(t, "m")
 	one := g.dialing(t.Context(), "m")
@@ -234,8 +234,8 @@ func TestK6ASlowFrontendIsNotEverybodysProblem(t *testing.T) {
 	}
 }
 
-// Many slow connections that each keep to their limit would be too much together.
-func TestK6SlowFrontendsTogetherAreBoundedToo(t *testing.T) {
+// Many slow connections that each stay within their limit would be too much together.
+func TestK6_SlowFrontendsAreLimitedTogether(t *testing.T) {
 	const unread, each, connections = 1 << 20, 256 << 10, 16
 	g := startGateway(t, gatewayOptions{agents: func(o *AgentServerOptions) { o.Unread = unread }})
 	agent := g.upstream(t, "m")
@@ -278,8 +278,8 @@ func TestK6SlowFrontendsTogetherAreBoundedToo(t *testing.T) {
 	}
 }
 
-// As long as it is alone a slow connection holds up nobody, and gets everything.
-func TestK6ASlowFrontendThatIsAloneHoldsUpItsSender(t *testing.T) {
+// While it is alone, a slow connection blocks nobody, and gets everything.
+func TestK6_LoneSlowFrontendStopsItsSender(t *testing.T) {
 	const limit, bytes = 256 << 10, 32 << 20
 	g := startGateway(t, gatewayOptions{agents: func(o *AgentServerOptions) { o.QueueLimit = limit }})
 	agent := g.upstream(t, "m")
@@ -307,8 +307,8 @@ func TestK6ASlowFrontendThatIsAloneHoldsUpItsSender(t *testing.T) {
 	sending.Wait()
 }
 
-// A dial is not made to wait for a slow reader that was alone until then.
-func TestK6ADialEndsTheWaitForASlowFrontend(t *testing.T) {
+// A dial does not wait for a slow reader that was alone until then.
+func TestK6_DialEndsWaitForSlowFrontend(t *testing.T) {
 	g := startGateway(t, gatewayOptions{agents: func(o *AgentServerOptions) { o.QueueLimit = 64 << 10 }})
 	agent := g.upstream(t, "m")
 	dialed := g.dialing(t.Context(), "m")
@@ -325,7 +325,7 @@ func TestK6ADialEndsTheWaitForASlowFrontend(t *testing.T) {
 	}
 }
 
-// server is a Konnectivity server of upstream's as far as an agent can tell.
+// server behaves like an upstream Konnectivity server as far as an agent can see.
 type server struct {
 	streams chan *serverStream
 }
@@ -372,7 +372,7 @@ func startServer(t testing.TB, info func() serverInfo) (*server, string, *author
 	return s, address, ca
 }
 
-// joinServer connects our agent to a server of upstream's, of which it knows.
+// joinServer connects our agent to a server of upstream's that it can verify.
 func joinServer(t testing.TB, address string, ca *authority, change func(*Connector)) (leave func()) {
 	t.Helper()
 	g := &gateway{agentPort: address, serverCA: ca, agentCA: ca}
@@ -413,7 +413,7 @@ func payloadOf(b []byte) mem.BufferSlice { return mem.BufferSlice{mem.SliceBuffe
 
 func oneServer() serverInfo { return serverInfo{id: "s", count: 1} }
 
-func TestK7ASlowTargetDoesNotStopTheAgent(t *testing.T) {
+func TestK7_SlowTargetDoesNotStopTheAgent(t *testing.T) {
 	upstream, address, ca := startServer(t, oneServer)
 	release := make(chan struct{})
 	defer close(release)
@@ -456,8 +456,8 @@ func mustAllow(t testing.TB, addresses ...string) Allow {
 	return allow
 }
 
-// An agent cannot see a dial that waits behind data for a target that takes nothing.
-func TestK7AnAgentIsNotHeldUpByItsOnlyTarget(t *testing.T) {
+// An agent cannot see a dial that waits behind data for a target that reads nothing.
+func TestK7_OnlyTargetDoesNotBlockTheAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 2 << 10
 		l := newCarrier(&wire{ctx: t.Context()}, false, false, limit, budget.New(1<<30), &meter{})
@@ -476,7 +476,7 @@ func TestK7AnAgentIsNotHeldUpByItsOnlyTarget(t *testing.T) {
 	})
 }
 
-func TestK8WhatWasSentBeforeACloseStillArrives(t *testing.T) {
+func TestK8_DataBeforeCloseArrives(t *testing.T) {
 	upstream, address, ca := startServer(t, oneServer)
 	const bytes = 4 << 20
 	got := make(chan int64, 1)
@@ -509,7 +509,7 @@ func TestK8WhatWasSentBeforeACloseStillArrives(t *testing.T) {
 	}
 }
 
-func TestK9AConnectionThatIsNotReadForLongStays(t *testing.T) {
+func TestK9_UnreadConnectionStaysOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := pairOfLinks(t)
 		for range 20 {
@@ -517,7 +517,7 @@ func TestK9AConnectionThatIsNotReadForLongStays(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(time.Hour) // of the test's own time
+		time.Sleep(time.Hour) // the test's own deadline
 		got := make([]byte, 120)
 		if _, err := io.ReadFull(here, got); err != nil {
 			t.Errorf("reading after an hour: %v", err)
@@ -528,7 +528,7 @@ func TestK9AConnectionThatIsNotReadForLongStays(t *testing.T) {
 	})
 }
 
-func TestK10AConnectionHasAddressesAndDeadlinesAndAnImmediateClose(t *testing.T) {
+func TestK10_ConnectionHasAddressesDeadlinesAndImmediateClose(t *testing.T) {
 	g := startGateway(t, gatewayOptions{})
 	agent := g.upstream(t, "m") // it never answers a close
 	dialed := g.dialing(t.Context(), "m")
@@ -562,7 +562,7 @@ func TestK10AConnectionHasAddressesAndDeadlinesAndAnImmediateClose(t *testing.T)
 	}
 }
 
-func TestK11CertificatesAndTokensCanBothBeTakenAndOneIsNeeded(t *testing.T) {
+func TestK11_CertificateOrTokenIsRequired(t *testing.T) {
 	if _, err := NewAgentServer(AgentServerOptions{MembersOf: membersOf}); !errors.Is(err, errNoCredentials) {
 		t.Errorf("a listener for agents without credentials: %v", err)
 	}
@@ -597,7 +597,7 @@ func TestK11CertificatesAndTokensCanBothBeTakenAndOneIsNeeded(t *testing.T) {
 	}
 }
 
-func TestCredentialsOfOneListenerAreWorthNothingAtTheOther(t *testing.T) {
+func TestCredentials_AreInvalidAtTheOtherListener(t *testing.T) {
 	g := startGateway(t, gatewayOptions{})
 	if _, err := g.connectUpstream(t, g.clientTLS(g.frontendCA.issue(t, "agent-m")), "agentID", "a"); err == nil {
 		t.Error("a frontend's certificate was accepted from an agent")
@@ -611,13 +611,13 @@ func TestCredentialsOfOneListenerAreWorthNothingAtTheOther(t *testing.T) {
 	if _, err := connectTo(t.Context(), g.frontendPort, g.clientTLS(), "m:443", "agents:root"); err == nil || !strings.Contains(err.Error(), "407") {
 		t.Errorf("an agent's token from a frontend: %v", err)
 	}
-	// The same name on both sides gives an agent no right to dial.
+	// The same name on both sides gives an agent no permission to dial.
 	if _, err := connectTo(t.Context(), g.frontendPort, g.clientTLS(), "m:443", "frontends:agent-m"); err == nil || !strings.Contains(err.Error(), "403") {
 		t.Errorf("an agent's user as a frontend: %v", err)
 	}
 }
 
-func TestClientCAsAreReadAnewForEachConnection(t *testing.T) {
+func TestCredentials_ClientCAsAreReadForEachConnection(t *testing.T) {
 	var mu sync.Mutex
 	var current *authority
 	g := startGateway(t, gatewayOptions{agents: func(o *AgentServerOptions) {
@@ -642,7 +642,7 @@ func TestClientCAsAreReadAnewForEachConnection(t *testing.T) {
 	}
 }
 
-func TestPacketsOutOfOrderDoNotHarmTheStream(t *testing.T) {
+func TestAgentServer_IgnoresPacketsOutOfOrder(t *testing.T) {
 	g := startGateway(t, gatewayOptions{})
 	agent := g.upstream(t, "m")
 	for _, p := range []*client.Packet{
@@ -656,7 +656,7 @@ func TestPacketsOutOfOrderDoNotHarmTheStream(t *testing.T) {
 	}
 	dialed := g.dialing(t.Context(), "m")
 	dial := agent.receiveType(client.PacketType_DIAL_REQ).GetDialRequest()
-	// Data and a close of the connection before there is one.
+	// Data and a close of the connection before it exists.
 	agent.send(dataPacket(3, []byte("too early")))
 	agent.send(dialRsp(dial.Random, 3, ""))
 	conn := (<-dialed).must(t)
@@ -666,7 +666,7 @@ func TestPacketsOutOfOrderDoNotHarmTheStream(t *testing.T) {
 	expectBytes(t, conn, "data")
 }
 
-func TestADialIsNotAnsweredWithAConnectionThatIsInUse(t *testing.T) {
+func TestAgentServer_RefusesConnectionIDInUse(t *testing.T) {
 	g := startGateway(t, gatewayOptions{})
 	agent := g.upstream(t, "m")
 	one := g.dialing(t.Context(), "m")
@@ -681,7 +681,7 @@ func TestADialIsNotAnsweredWithAConnectionThatIsInUse(t *testing.T) {
 	expectBytes(t, first, "first")
 }
 
-func TestAnOversizedPacketEndsItsStreamOnly(t *testing.T) {
+func TestAgentServer_OversizedPacketEndsOnlyItsStream(t *testing.T) {
 	g := startGateway(t, gatewayOptions{})
 	first, second := g.upstream(t, "m"), g.upstream(t, "n")
 	g.awaitSessions(t, "m", 1)
@@ -693,7 +693,7 @@ func TestAnOversizedPacketEndsItsStreamOnly(t *testing.T) {
 	(<-dialed).must(t)
 }
 
-func TestALostStreamFailsDialsAtOnce(t *testing.T) {
+func TestAgentServer_LostStreamFailsDialsAtOnce(t *testing.T) {
 	g := startGateway(t, gatewayOptions{})
 	agent := g.upstream(t, "m")
 	dialed := g.dialing(t.Context(), "m")
@@ -704,7 +704,7 @@ func TestALostStreamFailsDialsAtOnce(t *testing.T) {
 	}
 }
 
-func TestAnAgentThatDrainsIsUsedLast(t *testing.T) {
+func TestAgentServer_UsesDrainingAgentLast(t *testing.T) {
 	g := startGateway(t, gatewayOptions{})
 	stays := g.upstream(t, "m")
 	g.awaitSessions(t, "m", 1)
@@ -723,7 +723,7 @@ func TestAnAgentThatDrainsIsUsedLast(t *testing.T) {
 	(<-dialed).must(t)
 }
 
-func TestLanesAreServersOfTheirOwn(t *testing.T) {
+func TestAgentServer_LanesLookLikeServers(t *testing.T) {
 	g := startGateway(t, gatewayOptions{agents: func(o *AgentServerOptions) { o.Lanes, o.Replicas = 3, func() int { return 1 } }})
 	g.join(t, "m", func(c *Connector) { toAPIServer(startTCP(t, "tcp", "127.0.0.1:0", echo))(c) })
 	g.awaitSessions(t, "m", 3)
@@ -768,9 +768,9 @@ func dialReq(protocol, address string, random int64) *client.Packet {
 	}}
 }
 
-// Each of these packets is answered; an agent that reads none of the answers must not
-// have them piled up in the gateway's memory.
-func TestAnAgentThatAsksAndTakesNoAnswerIsSentAway(t *testing.T) {
+// Each of these packets is answered. Answers that an agent does not read must not accumulate in the
+// gateway's memory.
+func TestAgentServer_EndsStreamThatReadsNoAnswers(t *testing.T) {
 	g := startGateway(t, gatewayOptions{})
 	agent := g.upstream(t, "m")
 	s := g.agents.sessionsOf("m")[0]

@@ -11,40 +11,40 @@ import (
 )
 
 const (
-	// answerWithin is how long a peer that lives may take to answer a question, and
-	// tripsWithin how many round trips where those are long.
+	// answerWithin is how long a live peer may take to answer a probe; tripsWithin is the limit in
+	// round trips where those are long.
 	answerWithin = 1500 * time.Millisecond
 	tripsWithin  = 4
-	// lookedLate is how late this side may look for the answer and still know that there is
-	// none: later, it stood still itself.
-	lookedLate = 250 * time.Millisecond
-	// tellingBacklog is how many bytes may be on their way for an answer to be expected in
-	// that time: on a slow way the question is behind them.
-	tellingBacklog = 64 << 10
+	// probeSlack is how late this side may check for the answer and still trust the result. If it
+	// checks later, this process itself was not running.
+	probeSlack = 250 * time.Millisecond
+	// probeBacklog is how many unsent bytes still allow an answer in that time. On a slow
+	// connection, the probe is sent after them.
+	probeBacklog = 64 << 10
 )
 
-// questions are those whether the peer lives. One at a time is asked, for all who want to
-// know: a peer ends a session that asks too often.
-type questions struct {
+// probes check whether the peer lives. Only one probe is in flight, for all callers: a peer ends a
+// session that pings too often.
+type probes struct {
 	// mu guards asking.
 	mu sync.Mutex
-	// asking is closed when the question under way has its answer; nil if none is.
+	// asking is closed when the probe in flight is answered or has timed out; nil if there is none.
 	asking chan struct{}
-	// unanswered is one more than what had arrived when a question got no answer, 0 if none
-	// was asked in vain: it counts until anything arrives.
+	// unanswered is the number of reads at the time of an unanswered probe, plus one. It is 0 if
+	// there was none, and counts until anything arrives.
 	unanswered atomic.Int64
 }
 
-// Answers asks the peer for a sign of life, and reports whether one came in 1.5 s (four round
-// trips where those are longer), or anything else did. A peer that gives none stands
-// still, or the way to it does. The session goes on, and so does the peer perhaps: [Carrier.Silent]
-// tells until then. Where so much is on its way that an answer may take longer, or ctx
-// ends first, the peer is not doubted.
+// Answers probes the peer, and reports whether an answer, or anything else, arrived in 1.5 s, or in
+// four round trips if those take longer. If nothing arrives, the peer or the connection has
+// stopped. The session continues, because the peer may recover: [Carrier.Silent] is true until
+// then. If so much data is queued that an answer may take longer, or if ctx ends first, the peer
+// counts as alive.
 func (c *Carrier) Answers(ctx context.Context) bool {
 	if c.Silent() {
 		return false
 	}
-	q := &c.questions
+	q := &c.probes
 	q.mu.Lock()
 	asked := q.asking
 	if asked == nil {
@@ -61,26 +61,25 @@ func (c *Carrier) Answers(ctx context.Context) bool {
 	return !c.Silent()
 }
 
-// ask has a question answered in its time, or told to be unanswered.
+// ask starts a probe that ends with an answer or as unanswered.
 func (c *Carrier) ask(asked chan struct{}) {
 	before := c.wire.reads.Load()
-	telling := c.wire.sent.Load()-c.wire.answered.Load() <= tellingBacklog
+	telling := c.wire.sent.Load()-c.wire.answered.Load() <= probeBacklog
 	c.ping()
 	within, began := max(answerWithin, tripsWithin*c.roundTrip()), time.Now()
 	time.AfterFunc(within, func() {
-		c.questions.mu.Lock()
-		defer c.questions.mu.Unlock()
-		if telling && c.wire.reads.Load() == before && time.Since(began) <= within+lookedLate {
-			c.questions.unanswered.Store(before + 1)
+		c.probes.mu.Lock()
+		defer c.probes.mu.Unlock()
+		if telling && c.wire.reads.Load() == before && time.Since(began) <= within+probeSlack {
+			c.probes.unanswered.Store(before + 1)
 		}
-		c.questions.asking = nil
+		c.probes.asking = nil
 		close(asked)
 	})
 }
 
-// Silent reports whether the peer was asked for a sign of life in vain, and nothing has
-// arrived since.
+// Silent is true if the peer did not answer a probe, and nothing has arrived since.
 func (c *Carrier) Silent() bool {
-	unanswered := c.questions.unanswered.Load()
+	unanswered := c.probes.unanswered.Load()
 	return unanswered != 0 && c.wire.reads.Load() == unanswered-1
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// still is a connection that can stand still: nothing is read from it meanwhile.
+// still is a connection that can be paused: nothing is read from it meanwhile.
 type still struct {
 	net.Conn
 	mu sync.Mutex
@@ -26,8 +26,8 @@ func (s *still) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// standing are the two ends of a session, of which the agent's can stand still. What is sent to
-// it meanwhile is taken by its kernel, as that of a process that was stopped does.
+// standing are the two ends of a session, of which the agent's can be paused. Its kernel still
+// accepts data, as for a stopped process.
 func standing(t *testing.T) (gateway *Carrier, agent *still) {
 	t.Helper()
 	a, b := tcpPair(t)
@@ -37,20 +37,20 @@ func standing(t *testing.T) (gateway *Carrier, agent *still) {
 	return gateway, agent
 }
 
-func TestAPeerThatStandsStillIsDoubtedAndTheSessionGoesOn(t *testing.T) {
+func TestAnswers_FalseForPausedPeerAndSessionContinues(t *testing.T) {
 	gateway, agent := standing(t)
 	if !gateway.Answers(t.Context()) || gateway.Silent() {
 		t.Fatal("a peer that answers is doubted")
 	}
 	agent.mu.Lock()
 	var asking sync.WaitGroup
-	for range 100 { // More than a peer would answer in a second, were they not asked as one.
+	for range 100 { // More than a peer would answer in a second, if each sent a probe of its own.
 		asking.Go(func() {
 			gateway.Answers(t.Context())
 		})
 	}
 	asking.Wait()
-	// On a machine that is so busy that this side looks late nobody is doubted, until asked again.
+	// On a very busy machine this side checks too late and trusts the peer, until the next probe.
 	eventually(t, func() bool { return !gateway.Answers(t.Context()) }, "a peer that stands still is not doubted")
 	if !gateway.Silent() || gateway.Err() != nil {
 		t.Fatalf("silent: %t, and the session has ended: %v", gateway.Silent(), gateway.Err())
@@ -62,7 +62,7 @@ func TestAPeerThatStandsStillIsDoubtedAndTheSessionGoesOn(t *testing.T) {
 	}
 }
 
-// deaf takes nothing and says nothing.
+// deaf reads nothing and sends nothing.
 func deaf(t *testing.T) *Carrier {
 	t.Helper()
 	local, remote := net.Pipe()
@@ -70,7 +70,7 @@ func deaf(t *testing.T) *Carrier {
 	return New(local, Gateway, Options{})
 }
 
-func TestAPeerIsDoubtedAfterASecondAndAHalfAndFromThenOnAtOnce(t *testing.T) {
+func TestAnswers_FalseAfterTimeoutAndThenAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := deaf(t)
 		defer c.Close()
@@ -86,7 +86,7 @@ func TestAPeerIsDoubtedAfterASecondAndAHalfAndFromThenOnAtOnce(t *testing.T) {
 	})
 }
 
-func TestAPeerIsNotDoubtedWhereNobodyCanTell(t *testing.T) {
+func TestAnswers_TrueWhenUncertain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, asks := range map[string]func(*Carrier) bool{
 			"who asks has gone": func(c *Carrier) bool {
@@ -95,7 +95,7 @@ func TestAPeerIsNotDoubtedWhereNobodyCanTell(t *testing.T) {
 				return c.Answers(ctx)
 			},
 			"much is on its way": func(c *Carrier) bool {
-				c.wire.sent.Add(tellingBacklog + 1)
+				c.wire.sent.Add(probeBacklog + 1)
 				return c.Answers(t.Context())
 			},
 			"the way is long": func(c *Carrier) bool {
@@ -114,7 +114,7 @@ func TestAPeerIsNotDoubtedWhereNobodyCanTell(t *testing.T) {
 	})
 }
 
-func TestAskingEndsWithTheSession(t *testing.T) {
+func TestAnswers_EndsWithTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := deaf(t)
 		time.AfterFunc(time.Millisecond, func() { _ = c.Close() })

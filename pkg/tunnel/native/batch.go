@@ -8,31 +8,31 @@ import (
 	"sync"
 )
 
-// batch is a TCP connection below TLS. crypto/tls makes a system call of every
-// record, 16 KiB; here a frame's records leave together. (Reading ahead in the same
-// way costs more in copying than it saves in calls: tried.)
+// batch is a TCP connection below TLS. crypto/tls makes a system call for every record of 16 KiB.
+// Here the records of a frame are written together. (Reading ahead in the same way costs more in
+// copying than it saves in system calls; this was measured.)
 type batch struct {
 	net.Conn
 
-	// mu guards the fields below it: TLS may write an alert at any time.
+	// mu guards the following fields: TLS may write an alert at any time.
 	mu      sync.Mutex
 	holding bool
 	// held is what was written since hold.
 	held *chunk
 }
 
-// Batch returns a connection for TLS to run on, of which New then makes the best.
-// The connection must not be read or written beside TLS.
+// Batch wraps a connection below TLS, so that New can combine its writes. The connection must not
+// be read or written outside TLS.
 func Batch(conn net.Conn) net.Conn { return &batch{Conn: conn} }
 
-// hold keeps back what is written until release.
+// hold buffers writes until release.
 func (b *batch) hold() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.holding = true
 }
 
-// release writes what was held back.
+// release writes the buffered data.
 func (b *batch) release() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -50,7 +50,7 @@ func (b *batch) flush() error {
 	return err
 }
 
-// Write holds back at most a chunk.
+// Write buffers at most a chunk.
 func (b *batch) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -5,10 +5,10 @@ package native
 
 import "fleetgate.io/fleetgate/pkg/tunnel/budget"
 
-// sessionBudget bounds what all streams of a session hold unread.
+// sessionBudget limits the unread data of all streams of a session.
 const sessionBudget = 64 << 20
 
-// budgets are those that a stream's bytes count for.
+// budgets count a stream's unread bytes.
 type budgets struct{ session, process *budget.Budget }
 
 func (b budgets) take(n int) (within bool) {

@@ -20,25 +20,24 @@ import (
 )
 
 const (
-	// pingInterval is the mean time between two pings; each wait is spread by a
-	// fifth in both directions, so that a thousand sessions do not beat together.
+	// pingInterval is the mean time between two pings. Each wait varies by a fifth in both
+	// directions, so that a thousand sessions do not ping at the same time.
 	pingInterval = 10 * time.Second
-	// acceptBacklog is how many streams may wait to be accepted; what comes beyond
-	// it is reset.
+	// acceptBacklog is how many streams may wait to be accepted; further streams are reset.
 	acceptBacklog = 256
-	// defaultMaxStreams bounds the streams of a session in each direction.
+	// defaultMaxStreams limits the streams of a session in each direction.
 	defaultMaxStreams = 4096
-	// firstRoundTrip is what a round trip is taken for until one is measured.
+	// firstRoundTrip is the assumed round trip until one is measured.
 	firstRoundTrip = time.Millisecond
-	// firstPings are sent one after the other at the beginning of a session; keptTrips
-	// is how many round trips are remembered.
+	// firstPings are sent one after the other at the beginning of a session; keptTrips is how many
+	// round trips are kept.
 	firstPings, keptTrips = 4, 8
 	// MaxInfo is the length of the longest message about a session.
 	MaxInfo = 32 << 10
 )
 
-// Side says which end of the connection a carrier is. It decides the numbers of
-// streams only; either side can open them.
+// Side says which end of the connection a carrier is. It only decides the numbers of streams;
+// either side can open them.
 type Side int
 
 const (
@@ -48,42 +47,41 @@ const (
 	Agent
 )
 
-// Options tune a carrier; the zero value is sane.
+// Options tune a carrier; zero values are sane.
 type Options struct {
-	// MaxStreams bounds the streams that Open allows at a time, and those that the
-	// peer may open; 0 is 4096.
+	// MaxStreams limits the streams that this side may open, and those that the peer may open, at a
+	// time; 0 is 4096.
 	MaxStreams int
-	// Budget bounds what the streams of all carriers that share it hold unread,
-	// beside the 64 MiB of each session; nil is no bound for all.
+	// Budget limits the unread data of all carriers that share it, in addition to the 64 MiB of
+	// each session; nil is no shared limit.
 	Budget *budget.Budget
 }
 
-// Carrier is one session: a multiplexer and the connection below it. All methods
-// may be called from any goroutine.
+// Carrier is one session: a multiplexer and the connection below it. All methods may be called from
+// any goroutine.
 type Carrier struct {
 	wire    *wire
 	out     *writer
 	budgets budgets
-	// questions are whether the peer lives.
-	questions questions
-	max       int
+	// probes check whether the peer lives.
+	probes probes
+	max    int
 	// odd is 1 if the streams that this side opens have odd numbers, 0 if even.
 	odd uint32
 
 	accepts chan *Stream
 	// infos holds the peer's latest message.
 	infos chan []byte
-	// done is closed when the session has ended, draining when the peer wants no
-	// more streams.
+	// done is closed when the session has ended, draining when the peer wants no more streams.
 	done, draining chan struct{}
 
-	// trips are the latest round trips in nanoseconds, pongs counts them; only the
-	// receiving goroutine uses them. shortestTrip is 0 until one was measured.
+	// trips are the latest round trips in nanoseconds, pongs counts them; only the receiving
+	// goroutine uses them. shortestTrip is 0 until one was measured.
 	trips        [keptTrips]int64
 	pongs        int
 	shortestTrip atomic.Int64
 
-	// mu guards the fields below it. A stream's lock is never taken under it.
+	// mu guards the following fields. A stream's lock is never taken under it.
 	mu      sync.Mutex
 	streams map[uint32]*Stream
 	next    uint32
@@ -96,7 +94,7 @@ type Carrier struct {
 	background sync.WaitGroup
 }
 
-// New starts a session on conn, which belongs to the carrier from here on.
+// New starts a session on conn, which the carrier owns from here on.
 func New(conn net.Conn, side Side, o Options) *Carrier {
 	c := &Carrier{
 		wire:     newWire(conn),
@@ -122,10 +120,9 @@ func New(conn net.Conn, side Side, o Options) *Carrier {
 	return c
 }
 
-// Open opens a stream to the peer, whose first bytes are first, at most 32 KiB. It
-// waits for nothing: whether the peer accepts the stream is for both ends to say in
-// the stream. It fails with [ErrTooManyStreams], [ErrDraining] or
-// [ErrSessionClosed], or when ctx has ended.
+// Open opens a stream to the peer that begins with first, at most 32 KiB. It does not wait: both
+// ends negotiate in the stream whether the peer accepts it. It fails with [ErrTooManyStreams],
+// [ErrDraining] or [ErrSessionClosed], or when ctx has ended.
 func (c *Carrier) Open(ctx context.Context, first []byte) (net.Conn, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -142,7 +139,7 @@ func (c *Carrier) Open(ctx context.Context, first []byte) (net.Conn, error) {
 	return s, nil
 }
 
-// add makes a stream of this side.
+// add creates a stream of this side.
 func (c *Carrier) add() (*Stream, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,7 +151,7 @@ func (c *Carrier) add() (*Stream, error) {
 	case c.opened >= c.max:
 		return nil, ErrTooManyStreams
 	}
-	// The numbers start anew after two billion streams; a few may still be in use.
+	// The numbers wrap around after two billion streams; a few may still be in use.
 	for c.streams[c.next] != nil {
 		c.advance()
 	}
@@ -172,8 +169,8 @@ func (c *Carrier) advance() {
 	}
 }
 
-// Accept waits for the peer's next stream. It ends with an error for which
-// errors.Is(err, ErrSessionClosed) when the session does.
+// Accept waits for the peer's next stream. It ends with an error for which errors.Is(err,
+// ErrSessionClosed) when the session does.
 func (c *Carrier) Accept(ctx context.Context) (net.Conn, error) {
 	select {
 	case s := <-c.accepts:
@@ -185,36 +182,34 @@ func (c *Carrier) Accept(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// Drain asks the peer to open no more streams. Those that are open go on, and those
-// that it has opened in the meantime are accepted.
+// Drain asks the peer to open no more streams. Open streams continue, and streams that the peer has
+// opened in the meantime are accepted.
 func (c *Carrier) Drain() { c.out.control(kindGoAway, 0, nil) }
 
 // Draining is closed when the peer has asked for no more streams.
 func (c *Carrier) Draining() <-chan struct{} { return c.draining }
 
-// Tell sends the peer a message about the session, at most MaxInfo bytes. Only the
-// latest counts.
+// Tell sends the peer a message about the session, at most MaxInfo bytes. Only the latest counts.
 func (c *Carrier) Tell(info []byte) { c.out.control(kindInfo, 0, info[:min(len(info), MaxInfo)]) }
 
-// Told gives the peer's latest message that was not given yet.
+// Told receives the peer's latest unread message.
 func (c *Carrier) Told() <-chan []byte { return c.infos }
 
-// Streams is how many streams are open, counting those that one side has closed and
-// the other has not.
+// Streams is the number of open streams, including those that only one side has closed.
 func (c *Carrier) Streams() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.streams)
 }
 
-// Unread is how many bytes the session's streams hold for their readers.
+// Unread is the number of unread bytes in the session's streams.
 func (c *Carrier) Unread() int64 { return c.budgets.session.Used() }
 
 // Close ends the session and all its streams and waits for its goroutines.
 func (c *Carrier) Close() error {
 	c.fail(errLocalClosed)
 	c.background.Wait()
-	// What nobody has accepted nobody will close.
+	// Streams that were not accepted have no other owner that closes them.
 	for {
 		select {
 		case s := <-c.accepts:
@@ -228,8 +223,8 @@ func (c *Carrier) Close() error {
 // Done is closed when the session has ended.
 func (c *Carrier) Done() <-chan struct{} { return c.done }
 
-// Err says why the session ended, nil while it lasts. errors.Is(err,
-// ErrSessionClosed) holds for every reason.
+// Err says why the session ended, nil while it lasts. errors.Is(err, ErrSessionClosed) holds for
+// every reason.
 func (c *Carrier) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -243,8 +238,8 @@ func (c *Carrier) closedLocked() error {
 	return fmt.Errorf("%w: %w", ErrSessionClosed, c.cause)
 }
 
-// fail ends the session; the first reason counts. That this side has closed the
-// connection is none: something else made it do so.
+// fail ends the session; the first reason counts. That this side has closed the connection is no
+// reason, because something else caused that.
 func (c *Carrier) fail(cause error) {
 	c.mu.Lock()
 	if c.cause != nil {
@@ -267,8 +262,8 @@ func (c *Carrier) fail(cause error) {
 	c.wire.cut()
 }
 
-// transmit sends what nobody waits for, and a sign of life about every pingInterval,
-// to which the peer answers. It judges nothing: the wire does.
+// transmit sends frames that no writer waits for, and a ping about every pingInterval. The wire
+// detects a dead peer.
 func (c *Carrier) transmit() {
 	c.ping()
 	timer := time.NewTimer(nextPing())
@@ -290,20 +285,19 @@ func nextPing() time.Duration {
 	return time.Duration((0.8 + 0.4*rand.Float64()) * float64(pingInterval))
 }
 
-// ping carries the time at which it is sent; the answer brings it back.
+// ping carries the time at which it is sent; the answer returns it.
 func (c *Carrier) ping() {
 	var payload [pingSize]byte
 	binary.BigEndian.PutUint64(payload[:], uint64(time.Now().UnixNano()))
 	c.out.control(kindPing, 0, payload[:])
 }
 
-// ponged takes the time of a round trip, of which queues only ever make more: the
-// shortest of the latest counts. The first few pings follow each other at once, while
-// nothing else is under way.
+// ponged records a round trip. Queues can only lengthen it, so the shortest of the latest counts.
+// The first few pings follow each other immediately, while the connection is still idle.
 func (c *Carrier) ponged(payload []byte) {
 	measured := time.Now().UnixNano() - int64(binary.BigEndian.Uint64(payload))
 	if measured <= 0 || measured > int64(time.Minute) {
-		return // not an answer of ours
+		return // not an answer to this side's ping
 	}
 	c.trips[c.pongs%len(c.trips)] = measured
 	c.pongs++
@@ -320,7 +314,7 @@ func (c *Carrier) roundTrip() time.Duration {
 	return firstRoundTrip
 }
 
-// remove forgets a stream, and says whether it was still known.
+// remove drops a stream, and reports whether it was still known.
 func (c *Carrier) remove(s *Stream) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -336,13 +330,13 @@ func (c *Carrier) remove(s *Stream) bool {
 	return true
 }
 
-// mine says that this side has opened the stream.
+// mine is true if this side has opened the stream.
 func (c *Carrier) mine(id uint32) bool { return id&1 == c.odd }
 
-// reset gives a stream up and tells the peer.
+// reset abandons a stream and tells the peer.
 func (c *Carrier) reset(s *Stream) { c.abort(s, net.ErrClosed) }
 
-// abort gives a stream up with a reason for this side and tells the peer.
+// abort abandons a stream with a reason for this side and tells the peer.
 func (c *Carrier) abort(s *Stream, reason error) {
 	if c.remove(s) {
 		c.out.control(kindReset, s.id, nil)

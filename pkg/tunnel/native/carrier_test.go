@@ -29,12 +29,12 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/budget"
 )
 
-// networks are the connections that every behaviour is tried on.
+// networks are the connections on which every behaviour is tested.
 var networks = map[string]func(testing.TB) (net.Conn, net.Conn){
 	"pipe": func(testing.TB) (net.Conn, net.Conn) { return net.Pipe() },
 	"tcp":  tcpPair,
 	"tls":  tlsPair,
-	// The first who writes shakes hands.
+	// The first writer does the handshake.
 	"tls without a handshake": tlsUnshaken,
 }
 
@@ -132,7 +132,7 @@ func everywhere(t *testing.T, behaviour func(t *testing.T, opener, accepter *Car
 	}
 }
 
-func TestLargeTransfersArriveWholeInBothDirections(t *testing.T) {
+func TestStream_LargeTransfersAreCompleteInBothDirections(t *testing.T) {
 	everywhere(t, func(t *testing.T, opener, accepter *Carrier) {
 		a, b := streams(t, opener, accepter)
 		var all sync.WaitGroup
@@ -174,7 +174,7 @@ func sendRandom(t *testing.T, w *Stream, size int) [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-func TestHalfCloseEndsOneDirectionOnly(t *testing.T) {
+func TestStream_HalfCloseEndsOnlyOneDirection(t *testing.T) {
 	everywhere(t, func(t *testing.T, opener, accepter *Carrier) {
 		a, b := streams(t, opener, accepter)
 		if err := a.CloseWrite(); err != nil {
@@ -196,7 +196,7 @@ func TestHalfCloseEndsOneDirectionOnly(t *testing.T) {
 	})
 }
 
-func TestWhatWasWrittenBeforeCloseArrives(t *testing.T) {
+func TestStream_DataBeforeCloseArrives(t *testing.T) {
 	everywhere(t, func(t *testing.T, opener, accepter *Carrier) {
 		a, b := streams(t, opener, accepter)
 		sent := bytes.Repeat([]byte("0123456789"), 10_000)
@@ -212,7 +212,7 @@ func TestWhatWasWrittenBeforeCloseArrives(t *testing.T) {
 	})
 }
 
-func TestResetIsNotAnEnd(t *testing.T) {
+func TestStream_ResetIsNotAnEnd(t *testing.T) {
 	everywhere(t, func(t *testing.T, opener, accepter *Carrier) {
 		a, b := streams(t, opener, accepter)
 		if _, err := a.Write([]byte("half an ans")); err != nil {
@@ -234,7 +234,7 @@ func TestResetIsNotAnEnd(t *testing.T) {
 	})
 }
 
-func TestWriterLearnsThatItsReaderIsGone(t *testing.T) {
+func TestStream_WriterSeesThatReaderHasClosed(t *testing.T) {
 	everywhere(t, func(t *testing.T, opener, accepter *Carrier) {
 		a, b := streams(t, opener, accepter)
 		_ = a.Close()
@@ -251,7 +251,7 @@ type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
-func TestCloseWakesReaderAndWriter(t *testing.T) {
+func TestStream_CloseWakesReaderAndWriter(t *testing.T) {
 	everywhere(t, func(t *testing.T, opener, accepter *Carrier) {
 		a, _ := streams(t, opener, accepter)
 		ended := make(chan error, 2)
@@ -271,7 +271,7 @@ func TestCloseWakesReaderAndWriter(t *testing.T) {
 	})
 }
 
-func TestDeadlinesWakeAndCanBeMoved(t *testing.T) {
+func TestStream_DeadlinesWakeAndCanBeMoved(t *testing.T) {
 	everywhere(t, func(t *testing.T, opener, accepter *Carrier) {
 		a, b := streams(t, opener, accepter)
 		go func() { _ = a.SetReadDeadline(time.Unix(1, 0)) }()
@@ -294,7 +294,7 @@ func TestDeadlinesWakeAndCanBeMoved(t *testing.T) {
 	})
 }
 
-func TestABrokenSessionIsNotAnEnd(t *testing.T) {
+func TestStream_BrokenSessionIsNotAnEnd(t *testing.T) {
 	everywhere(t, func(t *testing.T, opener, accepter *Carrier) {
 		a, b := streams(t, opener, accepter)
 		mustWrite(t, b, []byte("half an ans"))
@@ -321,7 +321,7 @@ func TestABrokenSessionIsNotAnEnd(t *testing.T) {
 	})
 }
 
-func TestAStalledReaderStallsItsStreamOnly(t *testing.T) {
+func TestStream_StalledReaderStallsOnlyItsStream(t *testing.T) {
 	everywhere(t, func(t *testing.T, opener, accepter *Carrier) {
 		stalled, _ := streams(t, opener, accepter)
 		filled := make(chan struct{})
@@ -344,7 +344,7 @@ func TestAStalledReaderStallsItsStreamOnly(t *testing.T) {
 	})
 }
 
-func TestOpenNeverWaits(t *testing.T) {
+func TestOpen_NeverWaits(t *testing.T) {
 	// Nobody reads at the other end: nothing can be written.
 	a, b := net.Pipe()
 	defer b.Close()
@@ -365,7 +365,7 @@ func TestOpenNeverWaits(t *testing.T) {
 	}
 }
 
-func TestOpenIsBoundedAndRecovers(t *testing.T) {
+func TestOpen_IsLimitedAndRecovers(t *testing.T) {
 	a, b := net.Pipe()
 	c, agent := New(a, Gateway, Options{MaxStreams: 2}), New(b, Agent, Options{})
 	defer c.Close()
@@ -383,7 +383,7 @@ func TestOpenIsBoundedAndRecovers(t *testing.T) {
 	}
 }
 
-func TestAcceptIsBounded(t *testing.T) {
+func TestAccept_IsLimited(t *testing.T) {
 	a, b := net.Pipe()
 	c, agent := New(a, Gateway, Options{}), New(b, Agent, Options{MaxStreams: 1})
 	defer c.Close()
@@ -400,7 +400,7 @@ func TestAcceptIsBounded(t *testing.T) {
 	_ = second.Close()
 }
 
-func TestDrainLetsStreamsFinishAndRefusesNewOnes(t *testing.T) {
+func TestDrain_FinishesStreamsAndRefusesNewOnes(t *testing.T) {
 	everywhere(t, func(t *testing.T, opener, accepter *Carrier) {
 		a, b := streams(t, opener, accepter)
 		accepter.Drain()
@@ -419,7 +419,7 @@ func TestDrainLetsStreamsFinishAndRefusesNewOnes(t *testing.T) {
 	})
 }
 
-func TestTellGivesTheLatest(t *testing.T) {
+func TestTell_DeliversOnlyTheLatest(t *testing.T) {
 	everywhere(t, func(t *testing.T, opener, accepter *Carrier) {
 		opener.Tell([]byte("first"))
 		if got := <-accepter.Told(); string(got) != "first" {
@@ -434,7 +434,7 @@ func TestTellGivesTheLatest(t *testing.T) {
 	})
 }
 
-func TestSmallFramesPassThoseThatWait(t *testing.T) {
+func TestWriter_SmallFramesOvertakeWaitingOnes(t *testing.T) {
 	everywhere(t, func(t *testing.T, opener, accepter *Carrier) {
 		for range 4 {
 			bulk, sink := streams(t, opener, accepter)
@@ -454,7 +454,7 @@ func TestSmallFramesPassThoseThatWait(t *testing.T) {
 	})
 }
 
-func TestUnreadBytesAreBudgetedAndGivenBack(t *testing.T) {
+func TestBudget_CountsAndReleasesUnreadBytes(t *testing.T) {
 	a, b := net.Pipe()
 	unread := budget.New(300 << 10)
 	gateway, agent := New(a, Gateway, Options{}), New(b, Agent, Options{Budget: unread})
@@ -488,7 +488,7 @@ func TestUnreadBytesAreBudgetedAndGivenBack(t *testing.T) {
 	}
 }
 
-func TestStreamsThatNobodyAcceptedHoldNothingOnceTheSessionHasEnded(t *testing.T) {
+func TestBudget_ReleasesStreamsThatWereNotAccepted(t *testing.T) {
 	a, b := net.Pipe()
 	unread := budget.New(1 << 20)
 	gateway, agent := New(a, Gateway, Options{}), New(b, Agent, Options{Budget: unread})
@@ -507,7 +507,7 @@ func TestStreamsThatNobodyAcceptedHoldNothingOnceTheSessionHasEnded(t *testing.T
 	}
 }
 
-func TestNothingIsHeldAfterManyStreams(t *testing.T) {
+func TestBudget_EmptyAfterManyStreams(t *testing.T) {
 	a, b := tcpPair(t)
 	unread := budget.New(1 << 30)
 	gateway, agent := New(a, Gateway, Options{Budget: unread}), New(b, Agent, Options{Budget: unread})
@@ -550,7 +550,7 @@ func TestNothingIsHeldAfterManyStreams(t *testing.T) {
 	eventually(t, func() bool { return unread.Used() == 0 }, "unread bytes are still counted")
 }
 
-func TestSessionEndsOnAPingFlood(t *testing.T) {
+func TestCarrier_EndsOnPingFlood(t *testing.T) {
 	a, b := net.Pipe()
 	c := New(a, Gateway, Options{})
 	defer c.Close()
@@ -563,7 +563,7 @@ func TestSessionEndsOnAPingFlood(t *testing.T) {
 	}
 }
 
-func TestSessionEndsWhenItsAnswersArePiledUp(t *testing.T) {
+func TestCarrier_EndsWhenPeerReadsNoAnswers(t *testing.T) {
 	a, b := net.Pipe()
 	c := New(a, Gateway, Options{MaxStreams: 1})
 	defer c.Close()
@@ -586,7 +586,7 @@ func TestSessionEndsWhenItsAnswersArePiledUp(t *testing.T) {
 	}
 }
 
-func TestSessionEndsOnWhatNoPeerSends(t *testing.T) {
+func TestCarrier_EndsOnProtocolViolation(t *testing.T) {
 	var broken *protocolError
 	for name, input := range map[string][]byte{
 		"text":                       []byte("HTTP/1.1 400 Bad Request\r\n\r\n"),
@@ -617,7 +617,7 @@ func TestSessionEndsOnWhatNoPeerSends(t *testing.T) {
 	}
 }
 
-func TestWhatIsAllowedEndsNothing(t *testing.T) {
+func TestCarrier_ContinuesOnUnusualButValidFrames(t *testing.T) {
 	a, b := net.Pipe()
 	defer b.Close()
 	c := New(a, Gateway, Options{})
@@ -637,7 +637,7 @@ func TestWhatIsAllowedEndsNothing(t *testing.T) {
 	}
 }
 
-func TestAPeerThatSendsMoreThanItMayIsResetInThatStreamOnly(t *testing.T) {
+func TestStream_PeerThatExceedsWindowIsReset(t *testing.T) {
 	a, b := net.Pipe()
 	defer b.Close()
 	c := New(a, Gateway, Options{})
@@ -666,8 +666,8 @@ func TestAPeerThatSendsMoreThanItMayIsResetInThatStreamOnly(t *testing.T) {
 	}
 }
 
-// FuzzReceive feeds a session what a hostile peer may send. It must end, or not, but
-// hold no more than it may, and give everything back.
+// FuzzReceive feeds a session what a hostile peer may send. Whether or not the session ends, it
+// must stay within its memory limits and release everything.
 func FuzzReceive(f *testing.F) {
 	f.Add(appendFrame(nil, kindOpen, 2, []byte("hello")))
 	f.Add(append(appendFrame(nil, kindOpen, 2, nil), appendFrame(nil, kindData, 2, bytes.Repeat([]byte("x"), 3000))...))
@@ -700,7 +700,8 @@ func FuzzReceive(f *testing.F) {
 	})
 }
 
-// FuzzParseFrame: what is accepted encodes to the same bytes, and is bounded.
+// FuzzParseFrame checks that an accepted header encodes to the same bytes, and is within its
+// limits.
 func FuzzParseFrame(f *testing.F) {
 	f.Add(uint64(0))
 	f.Add(binary.BigEndian.Uint64(appendFrame(nil, kindEnd, 1, nil)))
@@ -721,7 +722,7 @@ func FuzzParseFrame(f *testing.F) {
 	})
 }
 
-func TestNothingIsLeftAfterClose(t *testing.T) {
+func TestClose_LeaksNothing(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for _, network := range networks {
 		gateway, agent := sessions(t, network)
@@ -745,7 +746,7 @@ func eventuallyNoStreams(t *testing.T, carriers ...*Carrier) {
 	}
 }
 
-// eventually waits for what other goroutines are about to do.
+// eventually waits for other goroutines.
 func eventually(t *testing.T, done func() bool, complaint string) {
 	t.Helper()
 	for range 2000 {

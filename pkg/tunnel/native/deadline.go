@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// deadline wakes who waits on a condition. The condition's lock guards it.
+// deadline wakes waiters on a condition. The condition's lock guards it.
 type deadline struct {
 	expired bool
 	timer   *time.Timer

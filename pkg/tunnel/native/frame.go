@@ -8,8 +8,8 @@ import (
 	"fmt"
 )
 
-// kind is what a frame is. Readers ignore unknown kinds from firstOptional on: room
-// for later versions.
+// kind is the type of a frame. Readers ignore unknown kinds from firstOptional on, so that later
+// versions can add some.
 type kind byte
 
 // The kinds of SPEC.md, "Frames".
@@ -19,9 +19,9 @@ const (
 	kindData kind = 2
 	// kindEnd closes one direction.
 	kindEnd kind = 3
-	// kindReset gives a stream up, or, after kindEnd, says that nobody reads it.
+	// kindReset abandons a stream, or, after kindEnd, says that nobody reads it.
 	kindReset kind = 4
-	// kindCredit lets the other side send more; the payload is how many bytes.
+	// kindCredit lets the other side send more; the payload is the number of bytes.
 	kindCredit kind = 5
 	kindPing   kind = 6
 	kindPong   kind = 7
@@ -35,8 +35,8 @@ const (
 
 const (
 	headerSize = 8
-	// maxPayload makes a full frame, with its header, four full TLS records, and
-	// bounds for how long a stream that moves bulk data keeps others waiting.
+	// maxPayload makes a full frame, with its header, four full TLS records, and limits how long a
+	// bulk stream delays others.
 	maxPayload = 64<<10 - headerSize
 	pingSize   = 8
 	creditSize = 4
@@ -61,7 +61,7 @@ func appendFrame(b []byte, k kind, stream uint32, payload []byte) []byte {
 	return append(append(b, header[:]...), payload...)
 }
 
-// parseFrame reads a header and checks all that can be known without the session.
+// parseFrame reads a header and checks everything that does not depend on the session.
 func parseFrame(b [headerSize]byte) (frame, error) {
 	first := binary.BigEndian.Uint32(b[:])
 	f := frame{kind: kind(first & 0xff), length: int(first >> 8), stream: binary.BigEndian.Uint32(b[4:])}

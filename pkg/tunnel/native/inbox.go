@@ -15,10 +15,10 @@ const (
 	largestChunk  = smallestChunk << (chunkClasses - 1)
 )
 
-// chunks are the free buffers of the process, by size; they hold nothing but memory.
+// chunks are the free buffers of the process, by size.
 var chunks [chunkClasses]sync.Pool
 
-// chunk is a pooled buffer; the bytes from off to end wait to be read.
+// chunk is a pooled buffer; the bytes from off to end are unread.
 type chunk struct {
 	buffer   []byte
 	off, end int
@@ -42,15 +42,15 @@ func (c *chunk) free() {
 
 func (c *chunk) unread() []byte { return c.buffer[c.off:c.end] }
 
-// inbox holds what waits for a stream's reader. The stream's lock guards it, but the
-// reader may read the unread bytes of head without the lock: nobody changes those.
+// inbox holds a stream's unread data. The stream's lock guards it. The reader may read the unread
+// bytes of head without the lock, because nobody changes them.
 type inbox struct {
 	head, tail *chunk
 	size       int
 }
 
-// add copies p to the end. A frame of one byte costs one byte and not a chunk, as
-// long as the last chunk has room.
+// add copies p to the end. A frame of one byte costs one byte and not a chunk, as long as the last
+// chunk has room.
 func (b *inbox) add(p []byte) {
 	b.size += len(p)
 	if b.tail == nil || len(b.tail.buffer)-b.tail.end < len(p) {
@@ -59,7 +59,7 @@ func (b *inbox) add(p []byte) {
 	b.tail.end += copy(b.tail.buffer[b.tail.end:], p)
 }
 
-// put takes over a chunk of n bytes.
+// put appends a chunk of n bytes and owns it.
 func (b *inbox) put(c *chunk, n int) {
 	c.end = n
 	b.size += n
@@ -74,7 +74,7 @@ func (b *inbox) push(c *chunk) {
 	b.tail.next, b.tail = c, c
 }
 
-// drop forgets the first n bytes, which the head holds.
+// drop removes the first n bytes, which the head holds.
 func (b *inbox) drop(n int) {
 	b.size -= n
 	b.head.off += n
@@ -89,7 +89,7 @@ func (b *inbox) drop(n int) {
 	read.free()
 }
 
-// clear forgets everything and says how much that was.
+// clear removes everything and returns how much that was.
 func (b *inbox) clear() int {
 	n := b.size
 	for c := b.head; c != nil; {

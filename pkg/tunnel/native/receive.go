@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// readBuffer is how much is read ahead of frames: many small ones at once. What
-	// is larger is read right into its chunk.
+	// readBuffer is how much is read ahead of frames, to get many small ones at once. Larger
+	// payloads are read directly into their chunk.
 	readBuffer = 4 << 10
-	// copiedData is up to which payload data is copied behind what already waits.
+	// copiedData is the largest payload that is copied to the end of the unread data.
 	copiedData = 2 << 10
-	// pingsPerSecond is what a peer may ask before its session ends.
+	// pingsPerSecond is how many pings a peer may send before its session ends.
 	pingsPerSecond = 64
 )
 
-// receiver takes frames off the connection. It never waits for a stream's reader,
-// nor for the way out: it only ever waits for the peer.
+// receiver reads frames from the connection. It waits only for the peer, never for a stream's
+// reader or for the writer.
 type receiver struct {
 	*Carrier
 	in    *bufio.Reader
@@ -104,7 +104,7 @@ func (r *receiver) stream(id uint32) *Stream {
 	return r.streams[id]
 }
 
-// open takes a stream of the peer. One too many is reset, as if the user had done so.
+// open accepts a stream of the peer. A stream over the limit is reset, as if the user had done so.
 func (r *receiver) open(f frame) error {
 	if r.mine(f.stream) {
 		return &protocolError{fmt.Sprintf("it opened stream %d, a number of this side", f.stream)}
@@ -135,8 +135,8 @@ func (r *receiver) open(f frame) error {
 	return nil
 }
 
-// data hands n bytes to a stream. What is for none was on its way when this side
-// reset it.
+// data delivers n bytes to a stream. Data for an unknown stream was in flight when this side reset
+// it.
 func (r *receiver) data(id uint32, n int) error {
 	s := r.stream(id)
 	if s == nil {

@@ -10,12 +10,12 @@ import (
 	"os"
 )
 
-// smallFrame is up to which payload a frame goes before those that wait for their
-// turn: a keystroke, an event, the message of a protocol.
+// smallFrame is the largest payload of a frame that overtakes waiting ones: a keystroke, an event,
+// the message of a protocol.
 const smallFrame = 2 << 10
 
-// Write writes p in frames of at most 64 KiB, each as the peer's window allows and
-// when it is this stream's turn.
+// Write writes p in frames of at most 64 KiB, each when the peer's window allows it and when it is
+// this stream's turn.
 func (s *Stream) Write(p []byte) (int, error) {
 	s.writeMu.Lock()
 	defer s.writeMu.Unlock()
@@ -39,8 +39,7 @@ func (s *Stream) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-// ReadFrom writes what it reads from r, until r ends. It reads right into the
-// frames.
+// ReadFrom writes what it reads from r, until r ends. It reads directly into the frames.
 func (s *Stream) ReadFrom(r io.Reader) (int64, error) {
 	s.writeMu.Lock()
 	defer s.writeMu.Unlock()
@@ -63,8 +62,8 @@ func (s *Stream) ReadFrom(r io.Reader) (int64, error) {
 	}
 }
 
-// fitting is the buffer for the read after one of n bytes. Most streams wait most of
-// the time, and hold a small one; a read that fills it is followed by a large one.
+// fitting is the buffer for the next read after one of n bytes. Most streams wait most of the time,
+// and hold a small buffer. A read that fills it is followed by a large one.
 func fitting(c *chunk, n int) *chunk {
 	size := smallestChunk
 	if headerSize+n >= smallestChunk {
@@ -77,8 +76,8 @@ func fitting(c *chunk, n int) *chunk {
 	return newChunk(size)
 }
 
-// sendAll sends the bytes behind a header's room, in as many frames as the window
-// makes of them: the header of each next one overwrites bytes that are sent.
+// sendAll sends the bytes after the room for a header, in as many frames as the window requires.
+// The header of each next frame overwrites bytes that were sent.
 func (s *Stream) sendAll(b []byte) (sent int, err error) {
 	for len(b) > headerSize {
 		n, err := s.reserve(len(b) - headerSize)
@@ -94,8 +93,8 @@ func (s *Stream) sendAll(b []byte) (sent int, err error) {
 	return sent, nil
 }
 
-// reserve waits until the peer takes data and returns how much of want may be sent
-// now: at least one byte. send must follow.
+// reserve waits until the peer accepts data and returns how much of want may be sent now: at least
+// one byte. Call send afterwards.
 func (s *Stream) reserve(want int) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +112,7 @@ func (s *Stream) reserve(want int) (int, error) {
 	}
 }
 
-// unwritable says why nothing can be written. The caller holds mu.
+// unwritable returns why nothing can be written. The caller holds mu.
 func (s *Stream) unwritable() error {
 	switch {
 	case s.closed, s.endWanted:
@@ -132,7 +131,7 @@ func (s *Stream) writeState() error {
 	return s.unwritable()
 }
 
-// send sends one frame, for which b has room in front of the payload.
+// send sends one frame; b has room for the header before the payload.
 func (s *Stream) send(b []byte) error {
 	n := len(b) - headerSize
 	frame{kind: kindData, stream: s.id, length: n}.put(b)
@@ -150,7 +149,7 @@ func (s *Stream) send(b []byte) error {
 	return err
 }
 
-// queued takes a ticket for the frame in send, which waits for its turn then.
+// queued returns a ticket for the frame in send, which then waits for its turn.
 func (s *Stream) queued() (ticket int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +158,7 @@ func (s *Stream) queued() (ticket int) {
 	return s.tickets
 }
 
-// awaitTurn waits until the frame in send may go, and says why it may not.
+// awaitTurn waits until the frame in send may be sent, and returns why if it must not.
 func (s *Stream) awaitTurn() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,7 +173,7 @@ func (s *Stream) awaitTurn() error {
 	return nil
 }
 
-// giveTurn lets the frame with this ticket go; false says that it waits no more.
+// giveTurn lets the frame with this ticket be sent. It returns false if that frame no longer waits.
 func (s *Stream) giveTurn(ticket int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,8 +185,7 @@ func (s *Stream) giveTurn(ticket int) bool {
 	return true
 }
 
-// granted lets this side send n bytes more; false says that no peer of this protocol
-// grants so much.
+// granted lets this side send n bytes more. It returns false if no valid peer grants that much.
 func (s *Stream) granted(n uint32) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,7 +200,7 @@ func (s *Stream) granted(n uint32) bool {
 // maxCredit is the largest window of the protocol.
 const maxCredit = 1 << 30
 
-// CloseWrite tells the peer that nothing more will be written; reading goes on.
+// CloseWrite tells the peer that nothing more will be written; reading continues.
 func (s *Stream) CloseWrite() error {
 	s.mu.Lock()
 	closed := s.closed
@@ -214,8 +212,8 @@ func (s *Stream) CloseWrite() error {
 	return nil
 }
 
-// end sends the end of this direction, once, after the frame that is on its way. A
-// reset behind it says that nobody reads either.
+// end sends the end of this direction, once, after the frame in flight. A reset after it says that
+// nobody reads either.
 func (s *Stream) end(thenReset bool) {
 	s.mu.Lock()
 	s.endWanted = true

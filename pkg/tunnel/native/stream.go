@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// firstWindow is what either side may send on a new stream before it is granted
-	// more: part of the protocol.
+	// firstWindow is what either side may send on a new stream before it is granted more: part of
+	// the protocol.
 	firstWindow = 256 << 10
-	// maxWindow bounds the window of a stream whose reader keeps up. 8 MiB move
-	// 80 MB/s over a link with a round trip of 100 ms.
+	// maxWindow limits the window of a stream whose reader keeps up. 8 MiB allow 80 MB/s over a
+	// link with a round trip of 100 ms.
 	maxWindow = 8 << 20
 	// lingerTime is how long a closed stream waits for the peer to close it too.
 	lingerTime = 30 * time.Second
 )
 
-// Stream is one connection inside a session, with TCP's manners: half close, a
-// reset that the peer can tell from an end, deadlines, and a Close that returns at
-// once. It reads and writes large amounts without copying when io.Copy is given it.
+// Stream is one connection inside a session. It behaves like TCP: half close, a reset that the peer
+// can distinguish from an end, deadlines, and a Close that returns at once. io.Copy reads and
+// writes large amounts without copying them again.
 type Stream struct {
 	carrier *Carrier
 	id      uint32
@@ -35,16 +35,16 @@ type Stream struct {
 	// readMu and writeMu let one caller each through at a time.
 	readMu, writeMu sync.Mutex
 
-	// mu guards the fields below it. The writer's lock is never taken under it.
+	// mu guards the following fields. The writer's lock is never taken under it.
 	mu sync.Mutex
-	// readable and writable wake who waits in Read and Write.
+	// readable and writable wake waiters in Read and Write.
 	readable, writable sync.Cond
 
 	in inbox
 	// reading is set while the reader uses the unread bytes of in.head.
 	reading bool
-	// window is what the peer may still send, size what it is when nothing is
-	// unread, and taken what was read since the peer was last granted more, at since.
+	// window is what the peer may still send, size its value when nothing is unread. taken is what
+	// was read since the peer was last granted more, at since.
 	window, size, taken int
 	since               time.Time
 	readDeadline        deadline
@@ -56,15 +56,15 @@ type Stream struct {
 	writeDeadline deadline
 	// writeErr ends writing at once.
 	writeErr error
-	// sending is set while a frame is on its way: the end waits for it, and a reset
-	// that must not overtake the end.
+	// sending is set while a frame is being sent. The end must wait for it, and a reset must not
+	// overtake the end.
 	sending, endWanted, resetWanted bool
-	// waiting is set while a frame waits for its turn, turn when it has come; tickets
-	// numbers those frames.
+	// waiting is set while a frame waits for its turn, turn when it has come; tickets numbers those
+	// frames.
 	waiting, turn bool
 	tickets       int
 
-	// closed: the user has left. ended and peerEnded: this side, and the peer, has
+	// closed: the user has closed the stream. ended and peerEnded: this side, and the peer, has
 	// sent its end.
 	closed, ended, peerEnded bool
 	// linger ends the wait for the peer of a closed stream.
@@ -84,8 +84,7 @@ func newStream(c *Carrier, id uint32) *Stream {
 	return s
 }
 
-// Read reads what the peer wrote. io.EOF means that the peer closed its half, and
-// nothing else does.
+// Read reads what the peer wrote. It returns io.EOF only if the peer closed its half.
 func (s *Stream) Read(p []byte) (int, error) {
 	s.readMu.Lock()
 	defer s.readMu.Unlock()
@@ -120,8 +119,8 @@ func (s *Stream) WriteTo(w io.Writer) (int64, error) {
 	}
 }
 
-// await waits for bytes to read. They stay as they are until took is called, which
-// must follow.
+// await waits for unread bytes and returns them. Call took afterwards; they do not change until
+// then.
 func (s *Stream) await() ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +140,7 @@ func (s *Stream) await() ([]byte, error) {
 	}
 }
 
-// took says that n of the bytes from await have been read.
+// took records that n of the bytes from await have been read.
 func (s *Stream) took(n int) {
 	s.mu.Lock()
 	s.reading = false
@@ -159,8 +158,8 @@ func (s *Stream) took(n int) {
 	}
 }
 
-// discard throws away what is unread and says whether there was anything. While the
-// reader uses it, that is left to the reader.
+// discard drops unread data and reports whether there was any. While the reader uses it, the reader
+// drops it.
 func (s *Stream) discard() bool {
 	if s.reading {
 		return s.in.size > 0
@@ -170,9 +169,9 @@ func (s *Stream) discard() bool {
 	return n > 0
 }
 
-// grant counts n bytes as read and returns what the peer may send in return: nothing
-// until half a window has come together. A reader that took that much within two
-// round trips was held back by the window, which doubles then.
+// grant counts n bytes as read and returns what the peer may send in return: nothing until half a
+// window has accumulated. If a reader took that much within two round trips, the window limited it,
+// and doubles.
 func (s *Stream) grant(n int) int {
 	if s.readErr != nil || s.closed {
 		return 0
@@ -191,22 +190,22 @@ func (s *Stream) grant(n int) int {
 	return granted
 }
 
-// fate is what becomes of data that has arrived.
-type fate int
+// disposition says what to do with arrived data.
+type disposition int
 
 const (
 	// keep: it waits for the reader.
-	keep fate = iota
+	keep disposition = iota
 	// drop: nobody waits for it.
 	drop
-	// refuse: the user has left, the peer must stop sending.
+	// refuse: the user has closed the stream, the peer must stop sending.
 	refuse
-	// forbidden: the peer may not send this.
+	// forbidden: the peer must not send this.
 	forbidden
 )
 
-// arriving is asked before n bytes of data are taken off the connection.
-func (s *Stream) arriving(n int) fate {
+// arriving decides before n bytes of data are read from the connection.
+func (s *Stream) arriving(n int) disposition {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -221,8 +220,8 @@ func (s *Stream) arriving(n int) fate {
 	return keep
 }
 
-// arrived hands over data: either a chunk of n bytes, or few bytes to copy. It
-// returns false when the stream holds too much for the budgets.
+// arrived delivers data: either a chunk of n bytes, or few bytes to copy. It returns false when the
+// stream holds too much for the budgets.
 func (s *Stream) arrived(c *chunk, n int, few []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -243,7 +242,7 @@ func (s *Stream) arrived(c *chunk, n int, few []byte) bool {
 	return within || s.in.size <= budget.Floor
 }
 
-// peerEnd is the peer's end: no more data comes. It says whether the stream is done.
+// peerEnd handles the peer's end: no more data comes. done is true if the stream is finished.
 func (s *Stream) peerEnd() (done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,8 +255,8 @@ func (s *Stream) peerEnd() (done bool) {
 	return s.ended
 }
 
-// fail ends both directions with err. What has arrived can still be read, unless now
-// is set, and the peer's end stays an end.
+// fail ends both directions with err. Data that has arrived can still be read, unless now is set,
+// and the peer's end stays an end.
 func (s *Stream) fail(err error, now bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -275,9 +274,8 @@ func (s *Stream) fail(err error, now bool) {
 	s.writable.Broadcast()
 }
 
-// Close ends both directions and wakes who waits in Read or Write. What was
-// written still reaches the peer; a peer that goes on writing is reset. It returns
-// at once.
+// Close ends both directions and wakes waiters in Read and Write. Written data still reaches the
+// peer; a peer that keeps writing is reset. It returns at once.
 func (s *Stream) Close() error {
 	s.mu.Lock()
 	if s.leave() {
@@ -290,13 +288,13 @@ func (s *Stream) Close() error {
 		s.linger = time.AfterFunc(lingerTime, func() { s.carrier.reset(s) })
 	}
 	s.mu.Unlock()
-	// Who has written what nobody reads must hear of it.
+	// The peer must learn that its data was not read.
 	s.end(waits && unread)
 	return nil
 }
 
-// Reset abandons the stream: the peer's reads and writes fail with [ErrReset]. Use
-// it instead of Close when what was written so far is not all there was.
+// Reset abandons the stream: the peer's reads and writes fail with [ErrReset]. Use it instead of
+// Close when the data written so far is incomplete.
 func (s *Stream) Reset() error {
 	s.mu.Lock()
 	left := s.leave()
@@ -308,8 +306,8 @@ func (s *Stream) Reset() error {
 	return nil
 }
 
-// leave marks the stream as closed by its user, and says whether it was before. The
-// caller holds mu.
+// leave marks the stream as closed by its user, and reports whether it already was. The caller
+// holds mu.
 func (s *Stream) leave() (before bool) {
 	before, s.closed = s.closed, true
 	s.readDeadline.stop()
@@ -342,8 +340,8 @@ func (s *Stream) SetReadDeadline(t time.Time) error {
 	return s.setDeadlines(t, true, false)
 }
 
-// SetWriteDeadline wakes a Write that waits for the peer or for its turn at t. A
-// frame that is being handed to the connection is handed over whole.
+// SetWriteDeadline wakes a Write that waits for the peer or for its turn at t. A frame that is
+// being written to the connection is written completely.
 func (s *Stream) SetWriteDeadline(t time.Time) error {
 	return s.setDeadlines(t, false, true)
 }

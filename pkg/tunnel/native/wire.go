@@ -14,30 +14,30 @@ import (
 )
 
 const (
-	// peerSilence is how long nothing may arrive before the peer is dead: two
-	// pings and a little. With pingInterval a dead peer is known in 25 s.
+	// peerSilence is how long nothing may arrive before the peer counts as dead: two pings and a
+	// little. With pingInterval a dead peer is detected in 25 s.
 	peerSilence = 25 * time.Second
 	// writeStall is how long one frame (64 KiB at most) may take to be written.
 	writeStall = 25 * time.Second
-	// rearm is how often a deadline is moved: that costs more than looking at the
-	// clock, and a second of precision is enough.
+	// rearm is how often a deadline is moved. Moving it costs more than reading the clock, and a
+	// second of precision is enough.
 	rearm = time.Second
 )
 
-// wire is the connection below a session. It tells a peer that is silent, or takes
-// nothing, from one that is slow.
+// wire is the connection below a session. It distinguishes a peer that sends or reads nothing from
+// one that is slow.
 type wire struct {
 	net.Conn
-	// batch is the connection below TLS if it can hold back what is written, secured
-	// TLS itself until its handshake is done: that must not be held back.
+	// batch is the connection below TLS if it can buffer writes. secured is TLS itself until its
+	// handshake is done, because the handshake must not be buffered.
 	batch   *batch
 	secured *tls.Conn
-	// silence is how long nothing may arrive, stall how long nothing may be taken.
+	// silence is how long nothing may arrive, stall how long nothing may be written.
 	silence, stall time.Duration
-	// readArmed belongs to the goroutine that reads, writeArmed to whoever writes.
+	// readArmed belongs to the goroutine that reads, writeArmed to the current writer.
 	readArmed, writeArmed time.Time
-	// reads counts what arrived, sent the bytes that were sent or are about to be, answered
-	// those that had been when something last arrived.
+	// reads counts reads, sent the bytes that were or are being sent, and answered the value of
+	// sent when something last arrived.
 	reads, sent, answered atomic.Int64
 }
 
@@ -50,7 +50,7 @@ func newWire(conn net.Conn) *wire {
 	return w
 }
 
-// Read is the peer's sign of life: each call may wait for the time of silence.
+// Read detects a silent peer: each call may wait for the time of silence.
 func (w *wire) Read(p []byte) (int, error) {
 	if now := time.Now(); now.Sub(w.readArmed) > rearm {
 		w.readArmed = now
@@ -113,8 +113,8 @@ func (w *wire) handshakeDone() bool {
 	return w.secured == nil
 }
 
-// cut closes the connection at once: TLS would wait to say farewell to a peer that
-// may take nothing.
+// cut closes the connection at once. TLS would wait to send its closing alert to a peer that may
+// read nothing.
 func (w *wire) cut() {
 	if secured, ok := w.Conn.(*tls.Conn); ok {
 		_ = secured.NetConn().Close()

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-func TestSessionEndsWhenThePeerIsSilentFor25Seconds(t *testing.T) {
+func TestCarrier_EndsWhenPeerIsSilentFor25Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		local, remote := net.Pipe()
 		defer remote.Close()
 		c := New(local, Gateway, Options{})
 		defer c.Close()
 		go func() { _, _ = io.Copy(io.Discard, remote) }()
-		// Bytes keep it alive however slowly they come.
+		// Any bytes keep it alive, however slowly they come.
 		go func() {
 			for range 3 {
 				time.Sleep(20 * time.Second)
@@ -38,7 +38,7 @@ func TestSessionEndsWhenThePeerIsSilentFor25Seconds(t *testing.T) {
 	})
 }
 
-func TestSessionEndsWhenThePeerTakesNothingFor25Seconds(t *testing.T) {
+func TestCarrier_EndsWhenPeerReadsNothingFor25Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var talking sync.WaitGroup
 		defer talking.Wait()
@@ -46,7 +46,7 @@ func TestSessionEndsWhenThePeerTakesNothingFor25Seconds(t *testing.T) {
 		defer remote.Close()
 		c := New(local, Gateway, Options{})
 		defer c.Close()
-		// The peer talks and does not listen.
+		// The peer sends but does not read.
 		talking.Go(func() {
 			for {
 				time.Sleep(time.Second)
@@ -66,7 +66,7 @@ func TestSessionEndsWhenThePeerTakesNothingFor25Seconds(t *testing.T) {
 	})
 }
 
-func TestBothSidesPingWithoutTraffic(t *testing.T) {
+func TestCarrier_BothSidesPingWithoutTraffic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := net.Pipe()
 		gateway, agent := New(a, Gateway, Options{}), New(b, Agent, Options{})
@@ -79,7 +79,7 @@ func TestBothSidesPingWithoutTraffic(t *testing.T) {
 	})
 }
 
-func TestAClosedStreamWaitsForItsPeerButNotForEver(t *testing.T) {
+func TestStream_ClosedStreamWaitsForPeerOnlyForLingerTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := net.Pipe()
 		gateway, agent := New(a, Gateway, Options{}), New(b, Agent, Options{})

@@ -11,16 +11,16 @@ import (
 const (
 	// promptLimit is how many bytes of small frames may go before the others.
 	promptLimit = 64 << 10
-	// promptTop is how many bytes may wait at all: the protocol's own frames always
-	// get a place. What is beyond it was caused by a peer that does not read.
+	// promptTop is how many bytes may wait in total: the protocol's own frames always get a place.
+	// Only a peer that does not read can exceed it.
 	promptTop = 8 << 20
-	// promptKept is how large a buffer for them stays with a quiet session.
+	// promptKept is the size of the buffer for them that an idle session keeps.
 	promptKept = 8 << 10
 )
 
-// writer is the way out. One at a time has the connection; who is done hands it to
-// the next: the streams that wait, in the order in which they came, each for one
-// frame. Before every frame goes what is prompt: small frames and the protocol's own.
+// writer writes frames. One goroutine at a time has the connection. It passes it on to the waiting
+// streams in the order of their arrival, each for one frame. Prompt frames, which are small frames
+// and the protocol's own, go before every frame.
 type writer struct {
 	wire *wire
 	// fail ends the session.
@@ -28,9 +28,9 @@ type writer struct {
 	// kick gives the connection to the flushing goroutine.
 	kick chan struct{}
 
-	// mu guards the fields below it.
+	// mu guards the following fields.
 	mu sync.Mutex
-	// busy is set while somebody has the connection.
+	// busy is set while a goroutine has the connection.
 	busy bool
 	// prompt are whole frames in order, spare is the buffer of those that were sent.
 	prompt, spare []byte
@@ -67,8 +67,8 @@ func (w *writer) credit(stream uint32, n int) {
 	w.control(kindCredit, stream, payload[:])
 }
 
-// startLocked has the flushing goroutine send what is prompt, unless somebody has
-// the connection, who will see to it.
+// startLocked makes the flushing goroutine send prompt frames, unless another goroutine has the
+// connection and will do so.
 func (w *writer) startLocked() {
 	if !w.busy {
 		w.busy = true
@@ -76,8 +76,8 @@ func (w *writer) startLocked() {
 	}
 }
 
-// data sends a frame of a stream: at once if the connection is free, before the
-// others if it is small, and otherwise when its turn comes.
+// data sends a frame of a stream: at once if the connection is free, before the others if it is
+// small, and otherwise when its turn comes.
 func (w *writer) data(s *Stream, frame []byte) error {
 	w.mu.Lock()
 	switch {
@@ -109,7 +109,7 @@ func (w *writer) flush() {
 	w.release()
 }
 
-// write sends what is prompt and then a frame. The caller has the connection.
+// write sends prompt frames and then a frame. The caller has the connection.
 func (w *writer) write(frame []byte) error {
 	w.mu.Lock()
 	prompt := w.prompt
@@ -130,7 +130,7 @@ func (w *writer) write(frame []byte) error {
 	return err
 }
 
-// release gives the connection to the next.
+// release passes the connection on.
 func (w *writer) release() {
 	for {
 		w.mu.Lock()

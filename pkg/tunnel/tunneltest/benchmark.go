@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// What a client asks of the benchmarks' server with its first byte.
+// What a client requests from the benchmarks' server with its first byte.
 const (
 	askDownload = 'd' // send without end
 	askUpload   = 'u' // read without end
@@ -32,7 +32,7 @@ const (
 const (
 	bulkBlock     = 256 << 10
 	roundTripSize = 128
-	// benchmarkHost is what the benchmarks' TLS servers are called.
+	// benchmarkHost is the name of the benchmarks' TLS servers.
 	benchmarkHost = "benchmark.example"
 )
 
@@ -65,25 +65,24 @@ func ServeBenchmark(c net.Conn) {
 // Path is a way to the benchmarks' server.
 type Path struct {
 	Name string
-	// Open prepares the path and returns what dials over it.
+	// Open prepares the path and returns a dialer for it.
 	Open func(b *testing.B) BenchmarkDialer
-	// CPU is what processes beside this one have used for it; nil if there are none.
+	// CPU is the CPU time that other processes used for it; nil if there are none.
 	CPU func() time.Duration
-	// Most is how many connections the path takes at a time; 0 is as many as are asked
-	// for.
+	// Most limits the connections of the path; 0 is no limit.
 	Most int
-	// MostBusy is the same for those whose answers nobody reads: the kernel holds megabytes
-	// of each, and when it holds 2 GiB or so of all it slows every connection.
+	// MostBusy is the same for connections whose data nobody reads. The kernel buffers megabytes
+	// for each, and when it buffers about 2 GiB in total it slows every connection.
 	MostBusy int
-	// Bulk says that nothing but throughput is measured: of what connections hold, this process
-	// sees its own ends only.
+	// Bulk measures only throughput: this process sees only its own ends of connections, so their
+	// memory cannot be measured.
 	Bulk bool
 }
 
 // BenchmarkDialer opens one connection to the benchmarks' server.
 type BenchmarkDialer func() (net.Conn, error)
 
-// DirectTCP is the path without anything between.
+// DirectTCP is the path without anything in between.
 func DirectTCP() Path {
 	return Path{Name: "direct", Open: func(b *testing.B) BenchmarkDialer {
 		address := Serve(b, loopback, func(c *net.TCPConn) { ServeBenchmark(c) })
@@ -91,7 +90,7 @@ func DirectTCP() Path {
 	}}
 }
 
-// DirectTLS is the baseline: TLS straight to the server.
+// DirectTLS is the baseline: TLS directly to the server.
 func DirectTLS() Path {
 	return Path{Name: "direct-tls", Open: func(b *testing.B) BenchmarkDialer {
 		server, client := BenchmarkTLS()
@@ -104,12 +103,13 @@ func DirectTLS() Path {
 	}}
 }
 
-// BenchmarkTLS is a certificate for the benchmarks' TLS servers, and who trusts it. Its key is of the
-// kind that gateways have, and the same in all processes, so that both ends may be in different ones.
+// BenchmarkTLS returns a certificate for the benchmarks' TLS servers, and the pool that trusts it.
+// Its key is of the same type as a gateway's, and the same in all processes, so that both ends may
+// be in different ones.
 func BenchmarkTLS() (server, client *tls.Config) {
 	certificate, err := benchmarkCertificate()
 	if err != nil {
-		panic(err) // Nothing of it depends on anything.
+		panic(err) // The key is public; nothing depends on its secrecy.
 	}
 	roots := x509.NewCertPool()
 	roots.AddCert(certificate.Leaf)
@@ -117,7 +117,7 @@ func BenchmarkTLS() (server, client *tls.Config) {
 		&tls.Config{RootCAs: roots, ServerName: benchmarkHost, MinVersion: tls.VersionTLS13}
 }
 
-// benchmarkCertificate signs itself.
+// benchmarkCertificate is self-signed.
 func benchmarkCertificate() (tls.Certificate, error) {
 	const size = 32 // of a private key of P-256, in bytes
 	key, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), bytes.Repeat([]byte{1}, size))
@@ -163,7 +163,7 @@ type measured struct {
 	path Path
 }
 
-// ask opens a connection and says what it is for.
+// ask opens a connection and sends its purpose.
 func (m measured) ask(b *testing.B, what byte) net.Conn {
 	b.Helper()
 	conn, err := m.dial()
@@ -176,7 +176,7 @@ func (m measured) ask(b *testing.B, what byte) net.Conn {
 	return conn
 }
 
-// bulk moves blocks through so many connections at a time.
+// bulk moves blocks through that many connections at a time.
 func (m measured) bulk(b *testing.B, what byte, connections int) {
 	blocks := make(chan struct{})
 	var moving sync.WaitGroup
@@ -210,7 +210,7 @@ func (m measured) bulk(b *testing.B, what byte, connections int) {
 	b.ReportMetric((m.cpuTime(b)-began).Seconds()*gib/(float64(b.N)*bulkBlock), "cpu-s/GiB")
 }
 
-// cpuTime is what this process has used, with the ends in it, and those beside it.
+// cpuTime is the CPU time of this process, which contains the ends, and of other processes.
 func (m measured) cpuTime(b *testing.B) time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
@@ -223,7 +223,7 @@ func (m measured) cpuTime(b *testing.B) time.Duration {
 	return used
 }
 
-// roundTrip measures small messages, beside so many downloads.
+// roundTrip measures small messages next to that many downloads.
 func (m measured) roundTrip(b *testing.B, bulk int) {
 	var moving sync.WaitGroup
 	defer moving.Wait()
@@ -251,7 +251,7 @@ func (m measured) roundTrip(b *testing.B, bulk int) {
 	b.ReportMetric(float64(each[len(each)*99/100]), "p99-ns")
 }
 
-// dials counts connections that are ready to use: opened, and one round trip.
+// dials measures connections that are ready to use: opened, and one round trip.
 func (m measured) dials(b *testing.B) {
 	answer := make([]byte, 1)
 	for b.Loop() {
@@ -267,9 +267,8 @@ func (m measured) dials(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "dials/s")
 }
 
-// held says what so many open connections cost, both ends of all of them and
-// the server's in this process, and how long they take to be made. Busy ones have
-// each asked for more than they are given.
+// held measures the memory of that many open connections, including both ends and the server in
+// this process, and the time to open them. Busy ones have each requested more than they are sent.
 func (m measured) held(b *testing.B, connections int, busy bool) {
 	connections = min(connections, affordable(b))
 	most := m.path.Most
@@ -308,8 +307,8 @@ func memoryUsed() uint64 {
 	return stats.HeapInuse + stats.StackInuse
 }
 
-// affordable is how many connections this process can hold both ends of: it may have
-// only so many descriptors.
+// affordable is the number of connections whose both ends fit this process's limit of file
+// descriptors.
 func affordable(b *testing.B) int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

@@ -1,9 +1,9 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tunneltest connects a gateway's registry and a member's agent within one
-// process, for tests of what uses tunnels. Both speak the real protocol; only the
-// network between them is a pipe.
+// Package tunneltest connects a gateway's registry and a member's agent within one process, for
+// tests of packages that use tunnels. Both speak the real protocol; only the network between them
+// is a pipe.
 package tunneltest
 
 import (
@@ -15,8 +15,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
-// Connect returns a registry to which the member is connected, its agent serving
-// targets. The end of the test closes both and waits for them.
+// Connect returns a registry to which the member is connected; its agent serves targets. The end of
+// the test closes both and waits for them.
 func Connect(t testing.TB, member string, targets map[string]tunnel.Target) *tunnel.Registry {
 	t.Helper()
 	registry := NewRegistry(t, tunnel.Options{})
@@ -31,16 +31,15 @@ func NewRegistry(t testing.TB, o tunnel.Options) *tunnel.Registry {
 	if err != nil {
 		t.Fatalf("making a registry: %v", err)
 	}
-	// A context that has ended: the end of a test waits for no stream.
+	// With an ended context, Close waits for no stream.
 	ended, end := context.WithCancel(context.Background())
 	end()
 	t.Cleanup(func() { _ = registry.Close(ended) })
 	return registry
 }
 
-// Join connects one more member and waits until the registry knows it. leave takes
-// its agent away again and returns when the registry has noticed; the end of the
-// test does so too.
+// Join connects one more member and waits until the registry knows it. leave stops its agent and
+// returns when the registry has noticed; the end of the test does so too.
 func Join(t testing.TB, registry *tunnel.Registry, member string, targets map[string]tunnel.Target) (leave func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -47,7 +47,7 @@ type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
-// slowReader leaves an endless answer unread.
+// slowReader leaves an endless response unread.
 func slowReader(t *testing.T, tr Transport) {
 	flood := Serve(t, loopback, func(c *net.TCPConn) { _, _ = io.Copy(struct{ io.Writer }{c}, endless{}) })
 	echo := Serve(t, loopback, Echo)

@@ -9,18 +9,17 @@ import (
 	"testing"
 )
 
-// Link is a network between an agent and a gateway that can be cut: a TCP proxy.
-// While it is cut, it takes nothing from either side and says nothing to them, as a
-// network does that drops every packet; when it is healed, what was on its way
-// arrives after all, as TCP has it.
+// Link is a TCP proxy as the network between an agent and a gateway. While it is cut, it reads
+// nothing from either side and sends nothing, like a network that drops every packet. When it is
+// healed, pending data arrives after all, as with TCP.
 type Link struct {
 	to       string
 	listener net.Listener
 	copying  sync.WaitGroup
 
-	// mu guards the fields below it.
+	// mu guards the following fields.
 	mu sync.Mutex
-	// whole is closed while the link is; a cut replaces it.
+	// whole is closed while the link works; a cut replaces it.
 	whole  chan struct{}
 	closed bool
 	conns  map[*net.TCPConn]struct{}
@@ -43,7 +42,7 @@ func NewLink(t testing.TB, to string) *Link {
 // Address is where to connect instead of to.
 func (l *Link) Address() string { return l.listener.Addr().String() }
 
-// Cut stops all bytes in both directions, and new connections, without a word.
+// Cut silently stops all bytes in both directions, and new connections.
 func (l *Link) Cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,8 +64,8 @@ func (l *Link) heal() {
 	}
 }
 
-// Kill resets every connection, as the kernel does for a process that was killed
-// with data unread. New ones get through.
+// Kill resets every connection, as the kernel does for a process that was killed with unread data.
+// New ones get through.
 func (l *Link) Kill() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,7 +123,7 @@ func (l *Link) add(conns ...*net.TCPConn) bool {
 	return !l.closed
 }
 
-// await returns when the link is whole.
+// await returns when the link works.
 func (l *Link) await() {
 	l.mu.Lock()
 	whole := l.whole

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// Serve runs a TCP server on an address without a port, such as 127.0.0.1 or ::1,
-// and returns its host:port. Each connection is closed when serve returns; the end of
-// the test closes all and waits.
+// Serve runs a TCP server on an address without a port, such as 127.0.0.1 or ::1, and returns its
+// host:port. Each connection is closed when serve returns; the end of the test closes all and
+// waits.
 func Serve(t testing.TB, host string, serve func(*net.TCPConn)) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
@@ -30,7 +30,7 @@ type server struct {
 	serve    func(*net.TCPConn)
 	running  sync.WaitGroup
 
-	// mu guards the fields below it.
+	// mu guards the following fields.
 	mu     sync.Mutex
 	conns  map[net.Conn]struct{}
 	closed bool
@@ -78,8 +78,8 @@ func (s *server) close() {
 	s.running.Wait()
 }
 
-// Echo answers what it gets, and ends when the other side does.
+// Echo sends back what it gets, and ends when the other side does.
 func Echo(conn *net.TCPConn) {
-	// Not io.Copy to the connection itself: the kernel would move the bytes.
+	// Not io.Copy on the connection itself: the kernel would move the bytes.
 	_, _ = io.Copy(struct{ io.Writer }{conn}, struct{ io.Reader }{conn})
 }

@@ -18,29 +18,26 @@ import (
 	"time"
 )
 
-// Transport is a way to carry connections from a gateway to what a member reaches.
+// Transport carries connections from a gateway to targets of a member.
 type Transport struct {
-	// Connect starts both ends for the time of the test, with the connection between
-	// them through the link that it makes with NewLink. The member lets targets be
-	// reached, each a host:port. dial opens a connection to one of them.
+	// Connect starts both ends for the duration of the test, with the connection between them
+	// through a link that it creates with NewLink. The member allows targets, each a host:port.
+	// dial opens a connection to one of them.
 	Connect func(t *testing.T, targets ...string) (dial Dial, link *Link)
 	// NoHalfClose: the protocol can only end both directions together.
 	NoHalfClose bool
-	// NoReset: the protocol cannot tell a reset from an end.
+	// NoReset: the protocol cannot distinguish a reset from an end.
 	NoReset bool
-	// Large is the size of the large transfer; 0 is 64 MiB, or 1 GiB if FLEETGATE_MATRIX
-	// is set.
+	// Large is the size of the large transfer; 0 is 64 MiB, or 1 GiB if FLEETGATE_MATRIX is set.
 	Large int
-	// Many is how many connections are opened to see that nothing is left of them; 0
-	// is 10,000.
+	// Many is how many connections are opened to check that they leak nothing; 0 is 10,000.
 	Many int
 }
 
 // Dial opens a connection through a tunnel.
 type Dial func(ctx context.Context, address string) (net.Conn, error)
 
-// RunTransport asks of a transport what its users may expect: that it behaves like
-// the TCP connection that it stands for.
+// RunTransport tests that a transport behaves like the TCP connection that it replaces.
 func RunTransport(t *testing.T, transport Transport) {
 	if transport.Large == 0 {
 		transport.Large = 64 << 20
@@ -79,7 +76,7 @@ func RunTransport(t *testing.T, transport Transport) {
 
 const loopback = "127.0.0.1"
 
-// connect runs a server behind the transport and returns what dials it.
+// connect runs a server behind the transport and returns a function that dials it.
 func connect(t *testing.T, tr Transport, serve func(*net.TCPConn)) (func() net.Conn, *Link) {
 	t.Helper()
 	address := Serve(t, loopback, serve)
@@ -195,7 +192,7 @@ func targetResets(t *testing.T, tr Transport) {
 	}
 }
 
-// userLeaves looks at what the target's own connection tells it.
+// userLeaves checks what the target's own connection sees.
 func userLeaves(t *testing.T, tr Transport) {
 	ended := make(chan error, 1)
 	open, _ := connect(t, tr, func(c *net.TCPConn) {
@@ -306,7 +303,7 @@ func nothingLeft(t *testing.T, tr Transport) {
 	Eventually(t, "the goroutines of closed connections end", func() bool { return runtime.NumGoroutine() <= before })
 }
 
-// settle lets goroutines end that are about to.
+// settle waits for goroutines that are about to end.
 func settle() {
 	for last := -1; last != runtime.NumGoroutine(); {
 		last = runtime.NumGoroutine()
@@ -325,14 +322,13 @@ func useOnce(ctx context.Context, dial Dial, address string, i int) error {
 		return err
 	}
 	if i%3 == 0 {
-		return nil // the answer stays unread
+		return nil // the response stays unread
 	}
 	_, err = io.ReadFull(conn, make([]byte, 5))
 	return err
 }
 
-// Eventually waits for what other goroutines are about to do, and tells what they do
-// if it never comes true.
+// Eventually waits for other goroutines, and dumps them if the condition never becomes true.
 func Eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	const attempts, pause = 2000, 5 * time.Millisecond

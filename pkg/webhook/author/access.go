@@ -13,8 +13,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// anything is what RBAC calls every group, resource or verb. Only a rule that says so
-// itself allows it.
+// anything is RBAC's wildcard for groups, resources and verbs. A SubjectAccessReview for it is
+// allowed only by a rule with the wildcard.
 const anything = "*"
 
 // A Resource is how the hub serves a kind.
@@ -26,27 +26,26 @@ type Resource struct {
 }
 
 // writtenIn is the namespace in which members get an object whose manifest names this one. It is
-// empty, which asks for all namespaces, for a cluster-scoped kind and for one that the hub does not
-// serve: a member may have it in either scope.
+// empty, which checks all namespaces, for a cluster-scoped kind and for one that the hub does not
+// serve: a member may serve it in either scope.
 func writtenIn(namespace string, resource *Resource) string {
 	return manifest.WrittenNamespace(namespace, resource != nil && resource.Namespaced)
 }
 
-// Resources finds the resource of a kind, and false if the hub does not serve it.
-// An error means that it could not be found out.
+// Resources finds the resource of a kind, and false if the hub does not serve it. An error means
+// that this could not be determined.
 type Resources func(schema.GroupVersionKind) (Resource, bool, error)
 
-// An Access is a request to the hub that a user would have to be allowed to make.
+// An Access is a request to the hub for which a user needs permission.
 type Access struct {
-	// Verb, Group, Resource, Namespace and Name are those of the request. Namespace is
-	// empty for cluster-scoped resources and for those of all namespaces, Name for all
-	// of them.
+	// Verb, Group, Resource, Namespace and Name are those of the request. Namespace is empty for
+	// cluster-scoped resources and for all namespaces, Name for all names.
 	Verb, Group, Resource, Namespace, Name string
 	// Subresource is empty for the resource itself.
 	Subresource string
 }
 
-// String says it in the words of a refusal.
+// String formats the access for messages.
 func (a Access) String() string { return a.Verb + " " + a.object() }
 
 func (a Access) object() string {
@@ -73,8 +72,8 @@ func (a Access) object() string {
 	return text
 }
 
-// A Question is raised by a field of an object. One of the accesses, which differ in
-// their verbs only, has to be allowed.
+// A Question is raised by a field of an object. One of its accesses, which differ only in their
+// verbs, must be allowed.
 type Question struct {
 	Path *field.Path
 	Any  []Access
@@ -85,7 +84,7 @@ func needs(path *field.Path, access Access) Question {
 	return Question{Path: path, Any: []Access{access}}
 }
 
-// String says it in the words of a refusal.
+// String formats the question for messages.
 func (q Question) String() string {
 	verbs := make([]string, len(q.Any))
 	for i, access := range q.Any {

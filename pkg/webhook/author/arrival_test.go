@@ -27,18 +27,17 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
-// authorsOf what arrives on a member: each has rights of their own.
+// authorsOf are the permissions of each author of what arrives on a member.
 type authorsOf struct{ placement, override, envelope, chart rbac }
 
-// arrivals counts what the property was tried with.
+// arrivals counts the tested cases.
 type arrivals struct{ plain, overridden, enveloped, envelopedOverridden, rendered, valuesOverridden int }
 
-// TestNothingArrivesThatItsAuthorsMayNotWrite follows a placement with everything that has a
-// part in what a member gets: what its author may have delivered, in the form that the
-// authors of override, envelope and chart could have written on the hub. What is asked is
-// asked here; snapshots, envelopes, overrides and charts are opened by who does it in the
-// gateway.
-func TestNothingArrivesThatItsAuthorsMayNotWrite(t *testing.T) {
+// It follows a placement with every author of what a member gets: everything that arrives must be
+// allowed for the placement's author, and be something that the authors of override, envelope and
+// chart could have written on the hub. The questions are asked here; the gateway's own packages
+// handle snapshots, envelopes, overrides and charts.
+func TestProperty_NothingArrivesThatItsAuthorsCouldNotWrite(t *testing.T) {
 	var counted arrivals
 	for seed := range uint64(seeds) {
 		d := newDice(seed)
@@ -56,7 +55,7 @@ func TestNothingArrivesThatItsAuthorsMayNotWrite(t *testing.T) {
 				err = helmchart.ValuesOnly(part.Manifests[0].Raw, after[0].Raw)
 			}
 			if err != nil {
-				break // Nothing of it is sent, and the placement says why.
+				break // Nothing of it is sent, and the placement reports why.
 			}
 			for i := range after {
 				if why := s.unanswered(may, part, part.Manifests[i].Raw, after[i].Raw, &counted); why != "" {
@@ -75,7 +74,7 @@ func TestNothingArrivesThatItsAuthorsMayNotWrite(t *testing.T) {
 	}
 }
 
-// unanswered is what nobody who had a part in an arrival could have done, or empty.
+// unanswered is the first part of an arrival that none of its authors could have written, or empty.
 func (s scene) unanswered(may authorsOf, part snapshot.Part, before, after []byte, n *arrivals) string {
 	object, changed := thingOf(after), !bytes.Equal(before, after)
 	carrier := object
@@ -117,15 +116,15 @@ func (s scene) unanswered(may authorsOf, part snapshot.Part, before, after []byt
 	return ""
 }
 
-// scene is a hub on which somebody made a chart and somebody an envelope.
+// scene is a hub with one user's chart and another user's envelope.
 type scene struct {
 	world
 	chart, envelope thing
-	// entries are what is in the envelope.
+	// entries are the contents of the envelope.
 	entries []thing
 	// namespace is the placement's.
 	namespace string
-	// refused is what its author could not write.
+	// refused is what its author has no permission to write.
 	refused []thing
 }
 
@@ -145,7 +144,7 @@ func (d dice) scene() scene {
 	return s
 }
 
-// mostRights are all, often, so that what is missing is missing to one of the authors.
+// mostRights often returns all permissions, so that a missing one is missing for only one author.
 func (d dice) mostRights() rbac {
 	if d.IntN(3) > 0 {
 		return rbac{everythingIn("", anything)}
@@ -153,11 +152,11 @@ func (d dice) mostRights() rbac {
 	return append(d.rights(), d.rights()...)
 }
 
-// admit asks about chart, envelope and override, and takes away what is refused.
+// admit checks chart, envelope and override, and removes what is refused.
 func (s *scene) admit(t *testing.T, d dice, may authorsOf) override.Set {
 	t.Helper()
 	s.write(s.envelope, allowed(t, may.envelope, s.enveloping()))
-	// Policy fleetgate-helm-charts asks no more than this, in the API server.
+	// Policy fleetgate-helm-charts in the API server checks no more than this.
 	s.write(s.chart, may.chart.may(placementv1beta1.RenderVerb, s.chart.resource(), s.chart.namespace, s.chart.name))
 	one, policy := d.target(*s), d.policy()
 	if one.kind.Namespaced {
@@ -186,7 +185,7 @@ func (s *scene) admit(t *testing.T, d dice, may authorsOf) override.Set {
 	return override.NewSet(override.OfCluster(written))
 }
 
-// write puts something on the hub if that is admitted, and never if it is not.
+// write adds an object to the hub if it is admitted, and removes it otherwise.
 func (s *scene) write(one thing, admitted bool) {
 	if admitted {
 		s.world[one] = true
@@ -217,7 +216,7 @@ func allowed(t *testing.T, may rbac, questions []Question) bool {
 	return len(refused) == 0
 }
 
-// target is what an override is about: often something with a part in the scene.
+// target is the object of an override: often one with a part in the scene.
 func (d dice) target(s scene) thing {
 	known := append([]thing{s.chart, {kind: kindNamed("Namespace"), name: pick(d, namespaces)}}, s.entries...)
 	if d.IntN(3) > 0 {
@@ -241,13 +240,13 @@ func (d dice) policy() *placementv1beta1.OverridePolicy {
 	}}}
 }
 
-// place has the placement's author asked, and returns what comes of what is selected: nil if
-// the placement is refused, or what is in it cannot be opened.
+// place checks the placement's author, and returns the snapshot: nil if the placement is refused,
+// or if its contents cannot be opened.
 func (s *scene) place(t *testing.T, d dice, may rbac) (*snapshot.Group, types.NamespacedName) {
 	t.Helper()
 	terms := d.terms(s.namespace)
 	if s.namespace != "" {
-		for range 2 { // It selects no Namespace: rather the chart, or the envelope.
+		for range 2 { // It selects no Namespace, but rather the chart or the envelope.
 			one := pick(d, []thing{s.chart, s.envelope, d.thing()})
 			terms = append(terms, placementv1beta1.ResourceSelectorTerm{Group: one.kind.Group, Version: "v1", Kind: one.kind.Kind, Name: one.name})
 		}
@@ -259,7 +258,7 @@ func (s *scene) place(t *testing.T, d dice, may rbac) (*snapshot.Group, types.Na
 	if len(refusals) > 0 {
 		return nil, types.NamespacedName{}
 	}
-	d.fill(s.world, 5) // What comes later.
+	d.fill(s.world, 5) // Objects that are created later.
 	for _, one := range s.refused {
 		delete(s.world, one)
 	}
@@ -345,7 +344,7 @@ func kindNamed(name string) selection.Kind {
 	panic("no kind " + name)
 }
 
-// nothing is a cache that knows no snapshot.
+// nothing is a cache without snapshots.
 type nothing struct{ client.Reader }
 
 func (nothing) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {

@@ -15,39 +15,36 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// ExecuteVerb is the right on a ManifestWork, by the account's full name, to have it brought in the
-// name of that account.
+// ExecuteVerb is the permission, on a ManifestWork and for the account's full name, to have it
+// applied as that account.
 const ExecuteVerb = "execute-as"
 
 const (
-	// atOnce is how many requests to the hub, on behalf of one review, are under way at a
-	// time: the API server waits five seconds for an answer.
+	// atOnce limits concurrent requests to the hub for one review: the API server waits five
+	// seconds for an answer.
 	atOnce = 16
-	// maxReviews is how many one request may take. A placement takes two for each
-	// kind that a namespace may hold, at most, beside those of its selectors.
+	// maxReviews limits the reviews of one request. A placement takes at most two for each kind
+	// that a namespace may hold, besides those of its selectors.
 	maxReviews = 2000
 )
 
-// An Asker knows what one user may, for the time of one request. It is for one
-// goroutine.
+// An Asker checks and caches one user's permissions during one request. It is for one goroutine.
 type Asker struct {
 	user    authenticationv1.UserInfo
 	reviews client.Writer
 	known   map[Access]bool
 }
 
-// NewAsker returns an Asker for a user, who is asked about by making
-// SubjectAccessReviews.
+// NewAsker returns an Asker that creates SubjectAccessReviews for a user.
 func NewAsker(user authenticationv1.UserInfo, reviews client.Writer) *Asker {
 	return &Asker{user: user, reviews: reviews, known: map[Access]bool{}}
 }
 
-// User is the name of whom it asks about.
+// User is the name of the checked user.
 func (a *Asker) User() string { return a.user.Username }
 
-// May returns, for each question, whether the user has one of its accesses. Another one
-// is asked about only where the one before it is not allowed. The error means that it
-// could not be found out.
+// May returns, for each question, whether the user has one of its accesses. It checks the next one
+// only if the previous one is not allowed. The error means that this could not be determined.
 func (a *Asker) May(ctx context.Context, questions ...Question) ([]bool, error) {
 	may := make([]bool, len(questions))
 	for next := 0; ; next++ {
@@ -69,7 +66,7 @@ func (a *Asker) May(ctx context.Context, questions ...Question) ([]bool, error) 
 	}
 }
 
-// learn asks for what is not known yet.
+// learn checks the accesses that are not cached yet.
 func (a *Asker) learn(ctx context.Context, accesses []Access) error {
 	var missing []Access
 	seen := map[Access]bool{}
@@ -91,21 +88,21 @@ func (a *Asker) learn(ctx context.Context, accesses []Access) error {
 	return nil
 }
 
-// byWildcard ends a verb that nobody is granted but by "*".
+// byWildcard ends a verb that is granted only by "*".
 const byWildcard = "-by-wildcard"
 
-// isPower reports whether a verb is one of fleetgate's own, which lets somebody have more done than
-// a verb of Kubernetes would.
-func isPower(verb string) bool {
+// isOwnVerb is true for fleetgate's own verbs, which let a user cause more than a verb of Kubernetes
+// would.
+func isOwnVerb(verb string) bool {
 	return verb == placementv1beta1.PlaceVerb || verb == placementv1beta1.RenderVerb || verb == ExecuteVerb
 }
 
-// ask knows that "*" in a namespace grants no verb of fleetgate's own: the administrator of one
-// namespace was given what is in it, and the author of that role had no such verb in mind. Who may
-// do so in all namespaces is an administrator of the hub.
+// ask does not accept "*" in a namespace as a grant of fleetgate's own verbs. The administrator of
+// one namespace should control the objects in it; the author of that role did not have such verbs
+// in mind. A user with "*" in all namespaces is an administrator of the hub.
 func (a *Asker) ask(ctx context.Context, access Access) (bool, error) {
 	allowed, err := a.review(ctx, access)
-	if err != nil || !allowed || access.Namespace == "" || !isPower(access.Verb) {
+	if err != nil || !allowed || access.Namespace == "" || !isOwnVerb(access.Verb) {
 		return allowed, err
 	}
 	unnamed := access

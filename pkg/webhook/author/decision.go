@@ -17,31 +17,30 @@ import (
 )
 
 const (
-	// maxKinds is how many kinds of a namespace are asked about one by one.
+	// maxKinds limits the kinds of a namespace that are checked one by one.
 	maxKinds = 800
-	// maxNamed is how many kinds a refusal names.
+	// maxNamed limits the kinds that a refusal names.
 	maxNamed = 10
 )
 
-// Contents knows what namespaces of the hub hold.
+// Contents knows what namespaces of the hub contain.
 type Contents interface {
-	// Kinds are those that a namespace carries when it is placed.
+	// Kinds are the kinds that are placed with a namespace.
 	Kinds() ([]selection.Kind, error)
-	// Holds reports whether there is an object of the kind in the namespace that would
-	// be placed with it.
+	// Holds is true if the namespace has an object of the kind that would be placed with it.
 	Holds(ctx context.Context, namespace string, kind selection.Kind) (bool, error)
 }
 
-// A Hub is what questions about placements need to know beside the user's rights.
+// A Hub is what questions about placements need besides the user's permissions.
 type Hub struct {
 	Resources Resources
 	Contents  Contents
 }
 
-// Placement returns what the author of a placement may have delivered of what it
-// selects, and a refusal for each selector of which that is not enough, or whose status
-// they may not write and would have written. The namespace is that of the placement,
-// empty for a ClusterResourcePlacement. The error means that it could not be found out.
+// Placement returns which of the selected objects the author of a placement may have delivered. It
+// returns a refusal for each selector for which that is not enough, or if the author asks to have a
+// status mirrored without permission to write it. The namespace is that of the placement, empty for
+// a ClusterResourcePlacement. The error means that this could not be determined.
 func (h Hub) Placement(ctx context.Context, asker *Asker, namespace string, spec *placementv1beta1.PlacementSpec) (*selection.Bound, field.ErrorList, error) {
 	single, contents, err := wanted(namespace, spec.ResourceSelectors, h.Resources)
 	if err != nil {
@@ -70,7 +69,7 @@ func (h Hub) Placement(ctx context.Context, asker *Asker, namespace string, spec
 	return d.bound, d.refusals, nil
 }
 
-// decision is one answer while it is being made.
+// decision is one decision in progress.
 type decision struct {
 	hub      Hub
 	asker    *Asker
@@ -84,8 +83,8 @@ func (d *decision) refuse(path *field.Path, what string) {
 		d.asker.user.Username, what, placementv1beta1.PlaceVerb)))
 }
 
-// everything reports whether the user may have all of the placement's scope delivered,
-// in the way in which each want would be read. Without any there is nothing to answer.
+// everything is true if the user may have everything in the placement's scope delivered, with the
+// verb of each want. Without wants there is nothing to check.
 func (d *decision) everything(ctx context.Context, scope string, wants []want) (bool, error) {
 	var questions []Question
 	for _, w := range wants {
@@ -117,8 +116,8 @@ func (d *decision) single(ctx context.Context, wants []want) error {
 	return nil
 }
 
-// contents decides about a namespace with all that is in it. One that labels choose may
-// be any, so nothing less than everything will do there.
+// contents decides about a namespace with all that is in it. A label selector can match any
+// namespace, so it requires everything.
 func (d *decision) contents(ctx context.Context, w want) error {
 	all := wide(w.path, w.verb, w.namespace)
 	may, err := d.asker.May(ctx, all)
@@ -178,7 +177,7 @@ func (d *decision) kinds(ctx context.Context, w want, kinds []selection.Kind) er
 	return nil
 }
 
-// there are those of the kinds of which the namespace holds something.
+// there returns the kinds that have objects in the namespace.
 func (d *decision) there(ctx context.Context, namespace string, kinds []selection.Kind) ([]schema.GroupResource, error) {
 	holds, err := inParallel(ctx, kinds, func(ctx context.Context, kind selection.Kind) (bool, error) {
 		return d.hub.Contents.Holds(ctx, namespace, kind)

@@ -27,8 +27,8 @@ func namespaceNamed(name string) placementv1beta1.ResourceSelectorTerm {
 	return placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "Namespace", Name: name}
 }
 
-// TestAnAdministratorCostsFewReviews, however much is selected.
-func TestAnAdministratorCostsFewReviews(t *testing.T) {
+// However much is selected.
+func TestPlacement_AdministratorCostsFewReviews(t *testing.T) {
 	terms := []placementv1beta1.ResourceSelectorTerm{namespaceNamed("a"), namespaceNamed("b"), {Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}}
 	asked := make(chan struct{}, 100)
 	asker := NewAsker(authenticationv1.UserInfo{Username: "admin"}, hub{rbac: rbac{everythingIn("", anything)}, asked: asked})
@@ -44,7 +44,7 @@ func TestAnAdministratorCostsFewReviews(t *testing.T) {
 	}
 }
 
-func TestPlacements(t *testing.T) {
+func TestPlacement_AllowsOnlyReadableObjects(t *testing.T) {
 	tests := map[string]struct {
 		rights    rbac
 		namespace string
@@ -120,9 +120,9 @@ func TestPlacements(t *testing.T) {
 	}
 }
 
-// TestWhoHasStatusesWrittenMayWriteThem: to read an object is enough to place it, and not
-// to have the hub say of it what a member says.
-func TestWhoHasStatusesWrittenMayWriteThem(t *testing.T) {
+// Permission to read an object is enough to place it, but not to let a member's status overwrite
+// the hub's.
+func TestPlacement_StatusMirrorRequiresPermissionToWriteStatus(t *testing.T) {
 	reads := grant{verbs: []string{"get", "list"}, groups: []string{anything}, resources: []string{anything}}
 	writes := func(namespace string, resources ...string) grant {
 		return grant{namespace: namespace, verbs: []string{"update"}, groups: []string{anything}, resources: resources}
@@ -172,8 +172,8 @@ func TestWhoHasStatusesWrittenMayWriteThem(t *testing.T) {
 	}
 }
 
-// TestReviewsAreBounded: nobody has the hub asked without end.
-func TestReviewsAreBounded(t *testing.T) {
+// No user can make the gateway create unlimited reviews.
+func TestAsker_LimitsReviews(t *testing.T) {
 	questions := make([]Question, maxReviews+1)
 	for i := range questions {
 		questions[i] = needs(field.NewPath("data"), Access{Verb: "create", Resource: "configmaps", Name: fmt.Sprint(i)})
@@ -193,8 +193,8 @@ func TestReviewsAreBounded(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeFoundOutIsAnError, and never a yes.
-func TestWhatCannotBeFoundOutIsAnError(t *testing.T) {
+// It must never count as allowed.
+func TestPlacement_FailedReviewIsAnError(t *testing.T) {
 	broken := errors.New("no answer")
 	unknown := Hub{Resources: func(schema.GroupVersionKind) (Resource, bool, error) { return Resource{}, false, broken }, Contents: world{}}
 	if _, _, err := unknown.Placement(context.Background(), askerOf(rbac{everythingIn("", anything)}), "", selectingBy([]placementv1beta1.ResourceSelectorTerm{namespaceNamed("a")})); !errors.Is(err, broken) {
@@ -205,9 +205,8 @@ func TestWhatCannotBeFoundOutIsAnError(t *testing.T) {
 	}
 }
 
-// TestWhoChangesTheValuesOfAChartIsAskedWhetherTheyMayRenderIt: also while an object is no
-// chart yet.
-func TestWhoChangesTheValuesOfAChartIsAskedWhetherTheyMayRenderIt(t *testing.T) {
+// Also while an object is no chart yet.
+func TestOverride_ChangingChartValuesRequiresPermissionToRender(t *testing.T) {
 	configMap := placementv1beta1.ResourceSelector{Version: "v1", Kind: "ConfigMap", Name: "x"}
 	secret := placementv1beta1.ResourceSelector{Version: "v1", Kind: "Secret", Name: "x"}
 	deployment := placementv1beta1.ResourceSelector{Group: "apps", Version: "v1", Kind: "Deployment", Name: "x"}

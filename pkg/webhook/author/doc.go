@@ -1,42 +1,39 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package author answers one question: may this user have this delivered?
+// Package author answers one question: may this user have this delivered to members?
 //
-// What is placed is read and written by the gateway, with the gateway's rights. So
-// that a placement, an override or an envelope is no way around the rights of whoever
-// writes it, the hub's own authorizer is asked about that user when it is written:
+// The gateway reads and writes placed objects with its own permissions. A placement, an override or
+// an envelope must not give its author more permissions than they have. So when it is written, the
+// hub's own authorizer is asked about that user:
 //
-//   - a placement: may its author read what it selects (get for what is named, list for
-//     what is selected by labels or as a kind, get on everything in a namespace that is
-//     placed with its contents), or `place` it, a verb that delivers without reading; and
-//     may they update the status of what they have the hub mirror the member's into;
-//   - an override: may its author update what it selects, escalate or bind where
-//     that is RBAC, and render it where it writes what a chart is rendered with;
-//   - an envelope: may its author create what is in it, and escalate or bind.
+//   - a placement: may its author read what it selects (get for named objects, list for
+//     objects selected by labels or by kind, get on everything in a namespace that is placed
+//     with its contents), or `place` it, a verb that delivers without reading? If members'
+//     status is mirrored to the hub: may they update the status of the selected objects?
+//   - an override: may its author update what it selects, escalate or bind where that is
+//     RBAC, and render it where it changes the values of a chart?
+//   - an envelope: may its author create what is in it, and escalate or bind?
 //
-// Which accesses follow from an object is pure (placement.go, override.go,
-// envelope.go): a Question holds accesses of which one suffices, and the field that
-// raises it. An Asker answers for one user within one request: SubjectAccessReviews in
-// parallel, so many at a time and in all, and none twice.
+// Which accesses follow from an object is pure (placement.go, override.go, envelope.go): a Question
+// holds accesses of which one suffices, and the field that raises it. An Asker answers for one user
+// within one request. It makes SubjectAccessReviews in parallel, within a limit, and none twice.
 //
-// What a placement's author may is asked from the wide to the narrow. An administrator
-// costs two reviews at most: everything, everywhere. Then come the selectors one by one, and for a
-// namespace in which not everything is allowed, its kinds. A kind of which there is
-// nothing in the namespace now does not have to be allowed: but what has been allowed
-// stands on the placement, as a selection.Bound, and nothing else is selected later, nor
-// sent of what was selected before for somebody else (package dispatch).
+// A placement's author is checked from the broadest permission to the narrowest. An administrator
+// costs at most two reviews: everything, everywhere. Then the selectors follow one by one, and for a
+// namespace in which not everything is allowed, its kinds. A kind without objects in the namespace
+// does not have to be allowed now. But the placement records what was allowed, as a selection.Bound.
+// Nothing else is selected later, and nothing that an earlier author selected is sent without
+// permission (package dispatch).
 //
-// Who decides: the mutating webhook writes the answer into an annotation, replacing
-// whatever stands there. The validating one, which fails closed, asks again and refuses
-// a placement that says anything else, or nothing: so a mutating webhook that was
-// away, or another one that changed the placement after ours, leaves nothing behind that
-// was not answered. An update that leaves the spec and the annotation as they were asks
-// nothing and keeps the annotation, also its absence: a placement from before the
-// question stays what it is until its spec is changed, or somebody writes the
-// annotation, which has the question asked about them.
+// The mutating webhook writes the answer into an annotation, and replaces any existing value. The
+// validating one, which fails closed, asks again and rejects a placement with a different annotation
+// or none. So a mutating webhook that did not run, or another one that changed the placement
+// afterwards, cannot leave anything unchecked. An update that changes neither the spec nor the
+// annotation is not checked and keeps the annotation, even if it is missing: a placement from before
+// this check stays as it is until its spec is changed, or until somebody writes the annotation and is
+// checked.
 //
-// What is not asked: rights that are taken away later change nothing. What
-// envelopes that are selected hold was asked of their own authors, since who may get an
-// envelope gets what is in it.
+// Permissions that are removed later change nothing. The contents of selected envelopes are checked
+// for the authors of the envelopes, since a user who may get an envelope can read its contents.
 package author

@@ -16,10 +16,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
 )
 
-// OfClusterOverride returns the questions for a ClusterResourceOverride. One of a
-// Namespace reaches all that is in it. It makes no difference for which placement an
-// override is: what it selects are the same objects. The error means that a kind could
-// not be looked up.
+// OfClusterOverride returns the questions for a ClusterResourceOverride. One for a Namespace
+// affects everything in it. The placement that uses an override does not matter, because it selects
+// the same objects. The error means that a kind could not be looked up.
 func OfClusterOverride(spec *placementv1beta1.ClusterResourceOverrideSpec, resources Resources) ([]Question, error) {
 	var all []Question
 	for i, s := range spec.ClusterResourceSelectors {
@@ -57,13 +56,12 @@ func OfOverride(namespace string, spec *placementv1beta1.ResourceOverrideSpec, r
 	return all, nil
 }
 
-// chartCarriers are the resources of the core group that may describe a Helm chart, by their
-// kinds.
+// chartCarriers are the resources of the core group that may describe a Helm chart, by their kinds.
 var chartCarriers = map[string]string{"ConfigMap": "configmaps", "Secret": "secrets"}
 
-// changesValues reports whether rules write where the values of a chart stand, in a
-// ConfigMap or a Secret that describes one: a key of that name, or all keys at once.
-// Nothing else of a chart can be overridden (helmchart.ValuesOnly).
+// changesValues is true if rules change the values of a chart, in a ConfigMap or a Secret that
+// describes one: a key of that name, or all keys at once. Nothing else of a chart can be overridden
+// (helmchart.ValuesOnly).
 func changesValues(policy *placementv1beta1.OverridePolicy) bool {
 	if policy == nil {
 		return false
@@ -79,16 +77,16 @@ func changesValues(policy *placementv1beta1.OverridePolicy) bool {
 	return false
 }
 
-// rendering is the right to have a chart rendered from an object, or without a name from
-// any of its kind in the namespace: with other values, templates may make anything. It is
-// asked whether or not the object describes a chart, since it may a moment later.
+// rendering is the permission to render a chart from an object, or without a name from any of its
+// kind in the namespace: with other values, templates can produce anything. It is required even if
+// the object does not describe a chart, since it may a moment later.
 func rendering(path *field.Path, kind, namespace, name string) Question {
 	return needs(path, Access{Verb: placementv1beta1.RenderVerb, Resource: chartCarriers[kind], Namespace: namespace, Name: name})
 }
 
-// overriding is what changes an object, or without a name all of its kind. Objects in
-// envelopes are overridden by what they are, so they are asked about like others: a kind
-// that the hub does not serve can only be in one, and is asked about as a group, in all namespaces.
+// overriding is the permission to change an object, or without a name all of its kind. Objects in
+// envelopes are overridden by their own kind, so they are checked like others. A kind that the hub
+// does not serve can only be in an envelope, and requires its whole group in all namespaces.
 func overriding(path *field.Path, kind schema.GroupVersionKind, namespace, name string, resources Resources) ([]Question, error) {
 	resource, served, err := resources(kind)
 	if err != nil {
@@ -114,12 +112,12 @@ func overriding(path *field.Path, kind schema.GroupVersionKind, namespace, name 
 	return questions, nil
 }
 
-// binding is the right to bind any role: an override may put any of them into a binding.
+// binding is the permission to bind any role: an override can put any of them into a binding.
 func binding(path *field.Path, resource, namespace string) Question {
 	return needs(path, Access{Verb: "bind", Group: rbacv1.GroupName, Resource: resource, Namespace: namespace})
 }
 
-// overridingContents is what changes everything in a namespace, now and later.
+// overridingContents is the permission to change everything in a namespace, now and later.
 func overridingContents(path *field.Path, namespace string) []Question {
 	return []Question{
 		needs(path, Access{Verb: "update", Group: anything, Resource: anything, Namespace: namespace}),
@@ -129,8 +127,8 @@ func overridingContents(path *field.Path, namespace string) []Question {
 	}
 }
 
-// Refused returns an error for each question to which the answer is no, in their
-// order. what is the kind of object, with its article, that raises them.
+// Refused returns an error for each question that is not allowed, in their order. what is the kind
+// of the object that raises them, with its article.
 func (a *Asker) Refused(ctx context.Context, what string, questions []Question) (field.ErrorList, error) {
 	may, err := a.May(ctx, questions...)
 	if err != nil {

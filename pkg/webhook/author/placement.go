@@ -13,17 +13,16 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/selection"
 )
 
-// A want is what one selector of a placement wants of the hub.
+// A want is what one selector of a placement selects on the hub.
 type want struct {
 	path *field.Path
-	// verb is how the user would read it: get what is named, list the rest.
+	// verb is how the user would read it: get named objects, list the rest.
 	verb     string
 	resource schema.GroupResource
-	// namespace is empty for cluster-scoped resources and for those of all namespaces,
-	// name for all of them.
+	// namespace is empty for cluster-scoped resources and for all namespaces, name for all names.
 	namespace, name string
-	// contents says that all is wanted that is in the namespace, or in any where labels
-	// choose it: then resource and name are empty.
+	// contents means everything in the namespace, or in any namespace that labels match: then
+	// resource and name are empty.
 	contents bool
 }
 
@@ -43,9 +42,9 @@ func readOrPlace(path *field.Path, verb string, of Access) Question {
 	return Question{Path: path, Any: []Access{read, place}}
 }
 
-// reporting is the right to write the status of what is wanted, if the placement has
-// that done: what a member says becomes the status of the object on the hub, and who
-// chooses the member chooses what is said.
+// reporting is the permission to write the status of the wanted objects, if the placement mirrors
+// it: the member's status becomes the status of the object on the hub, and the author who chooses
+// the member chooses the content.
 func reporting(spec *placementv1beta1.PlacementSpec, wants []want) []Question {
 	back := spec.Strategy.ReportBackStrategy
 	if back == nil || back.Type != placementv1beta1.ReportBackMirror || back.Destination != placementv1beta1.ReportBackToOriginalResource {
@@ -62,10 +61,10 @@ func reporting(spec *placementv1beta1.PlacementSpec, wants []want) []Question {
 	return all
 }
 
-// wanted returns what the selectors of a placement want; the namespace is the
-// placement's, empty for a ClusterResourcePlacement. contents are namespaces that are
-// wanted with all that is in them. A kind that the hub does not serve is left out:
-// nothing of it can be selected. The error means that a kind could not be looked up.
+// wanted returns the wants of a placement's selectors; the namespace is the placement's, empty for
+// a ClusterResourcePlacement. contents are namespaces that are placed with everything in them. It
+// leaves out kinds that the hub does not serve, because they cannot be selected. The error means
+// that a kind could not be looked up.
 func wanted(namespace string, terms []placementv1beta1.ResourceSelectorTerm, resources Resources) (single, contents []want, err error) {
 	inside := selection.Inside(namespace, terms)
 	for i, term := range terms {

@@ -17,22 +17,21 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/selection"
 )
 
-// seeds is how many worlds each property is tried in.
+// seeds is the number of worlds for each property.
 const seeds = 5_000
 
 func askerOf(r rbac) *Asker {
 	return NewAsker(authenticationv1.UserInfo{Username: "alice"}, hub{rbac: r})
 }
 
-// mayHave reports whether a user could have read this very object, or placed it: by its
-// own, or with all others of its kind where it is.
+// mayHave is true if a user could have read this very object, or placed it: by itself, or with all
+// others of its kind there.
 func (r rbac) mayHave(t thing) bool {
 	return r.may("get", t.resource(), t.namespace, t.name) || r.may("list", t.resource(), t.namespace, "") || r.may("place", t.resource(), t.namespace, t.name)
 }
 
-// TestNothingIsDeliveredThatItsAuthorMayNotHave: whatever is on the hub when the
-// placement is written, and whatever comes later.
-func TestNothingIsDeliveredThatItsAuthorMayNotHave(t *testing.T) {
+// Whatever is on the hub when the placement is written, and whatever is created later.
+func TestProperty_NothingIsDeliveredWithoutPermission(t *testing.T) {
 	admitted, delivered, withheld := 0, 0, 0
 	for seed := range uint64(seeds) {
 		d := newDice(seed)
@@ -48,8 +47,8 @@ func TestNothingIsDeliveredThatItsAuthorMayNotHave(t *testing.T) {
 			continue
 		}
 		admitted++
-		// What is there at admission is placed as it was written, not in part. What is beyond a
-		// placement's own namespace other rules refuse.
+		// Objects that exist at admission are placed completely. Other rules refuse objects outside
+		// the placement's own namespace.
 		for _, object := range before {
 			if (namespace == "" || namespace == object.namespace) && !bound.Covers(object.resource(), object.namespace, object.name) {
 				t.Fatalf("seed %d: %+v was there, is selected by %+v, and would be withheld by %s", seed, object, terms, bound)
@@ -73,7 +72,7 @@ func TestNothingIsDeliveredThatItsAuthorMayNotHave(t *testing.T) {
 	}
 }
 
-// mayWrite reports whether a user could have written any content into this object.
+// mayWrite is true if a user could have written any content into this object.
 func (r rbac) mayWrite(verb string, t thing) bool {
 	if !r.may(verb, t.resource(), t.namespace, t.name) {
 		return false
@@ -91,9 +90,8 @@ func (r rbac) mayWrite(verb string, t thing) bool {
 	return true
 }
 
-// TestNothingIsOverriddenThatItsAuthorMayNotWrite: neither what an override selects, nor
-// what is in a namespace that it selects, now and later.
-func TestNothingIsOverriddenThatItsAuthorMayNotWrite(t *testing.T) {
+// Neither what an override selects, nor what is in a namespace that it selects, now and later.
+func TestProperty_NothingIsOverriddenWithoutPermission(t *testing.T) {
 	admitted, reached := 0, 0
 	for seed := range uint64(seeds) {
 		d := newDice(seed)
@@ -137,8 +135,7 @@ func TestNothingIsOverriddenThatItsAuthorMayNotWrite(t *testing.T) {
 	}
 }
 
-// mayMake reports whether a user could have created this object, of a binding with this
-// ClusterRole.
+// mayMake is true if a user could have created this object, of a binding with this ClusterRole.
 func (r rbac) mayMake(t thing, role string) bool {
 	if !r.may("create", t.resource(), t.namespace, t.name) {
 		return false
@@ -152,9 +149,8 @@ func (r rbac) mayMake(t thing, role string) bool {
 	return true
 }
 
-// TestNothingIsEnvelopedThatItsAuthorMayNotMake: roles and bindings to roles are what the
-// hub's own API server would let the author make.
-func TestNothingIsEnvelopedThatItsAuthorMayNotMake(t *testing.T) {
+// The hub's own API server would let the author create each role and each binding.
+func TestProperty_NothingIsEnvelopedWithoutPermission(t *testing.T) {
 	admitted := 0
 	for seed := range uint64(seeds) {
 		d := newDice(seed)

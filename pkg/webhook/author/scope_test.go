@@ -26,9 +26,9 @@ func bindingManifest(kind, namespace string) *unstructured.Unstructured {
 	return object
 }
 
-// TestANamespaceInAClusterScopedManifestNarrowsNothing: the owner of namespace a wrote a
-// ClusterRoleBinding with metadata.namespace a, and members got it for the whole cluster.
-func TestANamespaceInAClusterScopedManifestNarrowsNothing(t *testing.T) {
+// The owner of namespace a wrote a ClusterRoleBinding with metadata.namespace a, and members got it
+// for the whole cluster.
+func TestScope_NamespaceInClusterScopedManifestIsIgnored(t *testing.T) {
 	owner := rbac{{namespace: "a", verbs: []string{anything}, groups: []string{anything}, resources: []string{anything}}}
 	clusterScoped, namespaced := &Resource{Name: "clusterrolebindings"}, &Resource{Name: "rolebindings", Namespaced: true}
 	list := bindingManifest("List", "a")
@@ -56,10 +56,10 @@ func TestANamespaceInAClusterScopedManifestNarrowsNothing(t *testing.T) {
 	}
 }
 
-// TestNothingIsAskedInANarrowerScopeThanItIsWritten: for each entrance by which manifests and their
-// changes come to members, whatever the kind, its scope on the hub and the namespace in the
-// manifest. A kind that the hub does not serve may have either scope on a member.
-func TestNothingIsAskedInANarrowerScopeThanItIsWritten(t *testing.T) {
+// It covers every path by which manifests and their changes reach members, with any kind, scope on
+// the hub and namespace in the manifest. A kind that the hub does not serve may have either scope
+// on a member.
+func TestScope_CheckIsNeverNarrowerThanTheWrite(t *testing.T) {
 	checked := 0
 	for seed := range uint64(seeds) {
 		d := newDice(seed)
@@ -113,9 +113,8 @@ func TestNothingIsAskedInANarrowerScopeThanItIsWritten(t *testing.T) {
 	}
 }
 
-// TestAsker_GrantsNoVerbOfPowerByAWildcardInANamespace: the administrator of one namespace had
-// charts rendered, and objects placed that nobody may read.
-func TestAsker_GrantsNoVerbOfPowerByAWildcardInANamespace(t *testing.T) {
+// The administrator of one namespace had charts rendered, and objects placed that nobody may read.
+func TestAsker_WildcardInNamespaceGrantsNoOwnVerb(t *testing.T) {
 	rule := func(namespace string, verbs ...string) rbac {
 		return rbac{{namespace: namespace, verbs: verbs, groups: []string{anything}, resources: []string{anything}}}
 	}

@@ -35,7 +35,7 @@ func (g grant) allows(access Access) bool {
 		matches(g.resources, resource) && (len(g.names) == 0 || slices.Contains(g.names, access.Name))
 }
 
-// rbac is all that the user has. It answers SubjectAccessReviews as a hub does.
+// rbac is all grants of the user. It answers SubjectAccessReviews as a hub does.
 type rbac []grant
 
 func (r rbac) may(verb string, resource schema.GroupResource, namespace, name string) bool {
@@ -46,7 +46,7 @@ func (r rbac) allows(access Access) bool {
 	return slices.ContainsFunc(r, func(g grant) bool { return g.allows(access) })
 }
 
-// hub is an API server on which reviews are made, and counted.
+// hub is an API server that answers and counts reviews.
 type hub struct {
 	client.Writer
 	rbac
@@ -93,7 +93,7 @@ type thing struct {
 
 func (t thing) resource() schema.GroupResource { return t.kind.GVR().GroupResource() }
 
-// world is what a hub holds.
+// world is the content of a hub.
 type world map[thing]bool
 
 func (w world) Kinds() ([]selection.Kind, error) {
@@ -118,7 +118,7 @@ func (w world) Resources(of schema.GroupVersionKind) (Resource, bool, error) {
 	return Resource{}, false, nil
 }
 
-// hub answers from the world.
+// hub returns the world as a Hub.
 func (w world) hub() Hub { return Hub{Resources: w.Resources, Contents: w} }
 
 // selected is what a placement selects in the world, before any bound.
@@ -137,7 +137,7 @@ func (w world) selected(namespace string, terms []placementv1beta1.ResourceSelec
 	return all
 }
 
-// dice make random worlds.
+// dice create random worlds.
 type dice struct{ *rand.Rand }
 
 func newDice(seed uint64) dice { return dice{rand.New(rand.NewPCG(seed, 15))} }
@@ -209,7 +209,7 @@ func (d dice) terms(namespace string) []placementv1beta1.ResourceSelectorTerm {
 	return terms
 }
 
-// selectingBy is a placement that selects, and leaves the rest as it is by default.
+// selectingBy is a placement with these selectors and defaults.
 func selectingBy(terms []placementv1beta1.ResourceSelectorTerm) *placementv1beta1.PlacementSpec {
 	return &placementv1beta1.PlacementSpec{ResourceSelectors: terms}
 }

@@ -25,11 +25,11 @@ import (
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
 )
 
-// PathAuthor is where policies themselves are checked when they are written.
+// PathAuthor is the path of the webhook that validates policies.
 const PathAuthor = "/validate-admission.fleetgate.io-v1alpha1-immutabilitypolicy"
 
-// AuthorWebhook leads writes of policies to PathAuthor. It fails closed: a policy
-// whose author was not asked for reads with the gateway's rights.
+// AuthorWebhook sends writes of policies to PathAuthor. It fails closed: a policy whose author was
+// not checked would read with the gateway's permissions.
 func AuthorWebhook(config admissionregistrationv1.WebhookClientConfig) admissionregistrationv1.ValidatingWebhook {
 	return admissionregistrationv1.ValidatingWebhook{
 		Name:         "author.policies." + admissionv1alpha1.GroupName,
@@ -50,8 +50,8 @@ func AuthorWebhook(config admissionregistrationv1.WebhookClientConfig) admission
 	}
 }
 
-// Author checks policies when they are written: everything in them compiles, and
-// whoever writes lookups may read what they name.
+// Author validates policies when they are written: all expressions must compile, and the author
+// must have permission to read what the lookups name.
 type Author struct {
 	Compiler *Compiler
 	Writer   client.Writer
@@ -88,9 +88,9 @@ func (a *Author) Handle(ctx context.Context, review admission.Request) admission
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
 }
 
-// forbidden asks for each lookup whether the author may read it, in every
-// namespace: the objects under admission decide where it is read. Whoever changes
-// anything of a policy with lookups is asked: a message shows what they found.
+// forbidden checks for each lookup whether the author may read it in every namespace, because the
+// objects under admission decide where it is read. Every change of a policy with lookups is
+// checked, because a message can contain what they found.
 func (a *Author) forbidden(ctx context.Context, policy *admissionv1alpha1.ImmutabilityPolicy, author *authenticationv1.UserInfo) (field.ErrorList, error) {
 	var problems field.ErrorList
 	for i, lookup := range policy.Spec.Lookups {
@@ -110,8 +110,8 @@ func (a *Author) forbidden(ctx context.Context, policy *admissionv1alpha1.Immuta
 	return problems, nil
 }
 
-// readOf is the right that a lookup needs. A kind that the hub does not serve yet
-// needs the right to read all of its group, since its resource is not known.
+// readOf is the permission that a lookup needs. The resource of a kind that the hub does not serve
+// yet is unknown, so it needs permission to read its whole group.
 func readOf(lookup admissionv1alpha1.Lookup, mapper meta.RESTMapper) (authorizationv1.ResourceAttributes, bool) {
 	var kind schema.GroupVersionKind
 	attributes := authorizationv1.ResourceAttributes{Resource: "*"}

@@ -25,34 +25,34 @@ type Compiled struct {
 	// conditions has a program for each rule, messages an evaluator or nil.
 	conditions []plugincel.CompilationResult
 	messages   []plugincel.ConditionEvaluator
-	// needs are the lookups that a rule cannot do without, by rule.
+	// needs are the lookups that a rule requires, by rule.
 	needs   []map[string]bool
 	lookups []compiledLookup
 	guards  []compiledGuard
-	// readsNamespace is true if an expression may ask for namespaceObject.
+	// readsNamespace is true if an expression may read namespaceObject.
 	readsNamespace bool
 }
 
-// Policy is what was compiled. It must not be changed.
+// Policy is the compiled policy. It must not be changed.
 func (c *Compiled) Policy() *admissionv1alpha1.ImmutabilityPolicy { return c.policy }
 
-// Compiler compiles policies. Making one takes a while, compiling with it does not.
+// Compiler compiles policies. Creating one is expensive, using it is not.
 type Compiler struct {
 	inner plugincel.Compiler
-	// parser tells which lookups an expression reads.
+	// parser finds the lookups that an expression reads.
 	parser *cel.Env
 	costs  *estimator
 }
 
-// NewCompiler returns a compiler with the environment and the cost limits that
-// the API server has for ValidatingAdmissionPolicies.
+// NewCompiler returns a compiler with the environment and the cost limits that the API server has
+// for ValidatingAdmissionPolicies.
 func NewCompiler() (*Compiler, error) {
 	parser, err := cel.NewEnv(cel.OptionalTypes())
 	if err != nil {
 		return nil, fmt.Errorf("setting up CEL: %w", err)
 	}
 	base, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(environment.VersionedOptions{
-		IntroducedVersion: version.MajorMinor(1, 0), // As old as anything.
+		IntroducedVersion: version.MajorMinor(1, 0), // Enabled for every compatibility version.
 		ProgramOptions:    []cel.ProgramOption{usercel.BoundedQuantities()},
 	})
 	if err != nil {
@@ -65,9 +65,9 @@ func NewCompiler() (*Compiler, error) {
 	return &Compiler{inner: plugincel.NewCompiler(base), parser: parser, costs: costs}, nil
 }
 
-// Compile returns the policy ready to evaluate. The error names every field of the
-// policy that is wrong. New says that somebody is writing the policy now; what is
-// stored already may use all that any version of the gateway accepted.
+// Compile returns the policy ready to evaluate. The error names every invalid field of the policy.
+// isNew means that somebody is writing the policy now; a stored policy may use everything that any
+// version of the gateway accepted.
 func (c *Compiler) Compile(policy *admissionv1alpha1.ImmutabilityPolicy, isNew bool) (*Compiled, field.ErrorList) {
 	policy = policy.DeepCopy()
 	spec := &policy.Spec
@@ -92,7 +92,7 @@ func (c *Compiler) Compile(policy *admissionv1alpha1.ImmutabilityPolicy, isNew b
 	return compiled, build.problems
 }
 
-// A build gathers what is wrong with a policy while it is compiled.
+// A build collects the errors of a policy while it is compiled.
 type build struct {
 	compiler       *Compiler
 	mode           environment.Type
@@ -104,14 +104,14 @@ type build struct {
 // An expression is CEL for the API server's compiler.
 type expression struct {
 	text string
-	// returns is AnyType for what is only known at run time.
+	// returns is AnyType if it is known only at run time.
 	returns *cel.Type
 }
 
-// GetExpression is for the compiler.
+// GetExpression implements the compiler's interface.
 func (e expression) GetExpression() string { return e.text }
 
-// ReturnTypes is for the compiler.
+// ReturnTypes implements the compiler's interface.
 func (e expression) ReturnTypes() []*cel.Type { return []*cel.Type{e.returns} }
 
 func (b *build) compile(source *field.Path, text string, returns *cel.Type) plugincel.CompilationResult {
@@ -129,8 +129,8 @@ func (b *build) compileWith(source *field.Path, text string, returns *cel.Type, 
 	return result
 }
 
-// estimate refuses what would never be evaluated to its end. A stored policy is not
-// asked again: the estimates of another version of Kubernetes may be higher.
+// estimate refuses expressions that would always exceed the cost limit. It does not check a stored
+// policy again: another version of Kubernetes may estimate more.
 func (b *build) estimate(source *field.Path, text string) {
 	if cost, tooMuch := b.compiler.costs.tooMuch(text); tooMuch {
 		b.problems = append(b.problems, field.Forbidden(source, fmt.Sprintf("costs up to %d already for an object whose lists have %d items, and %d is the limit: nest fewer loops",
@@ -138,8 +138,8 @@ func (b *build) estimate(source *field.Path, text string) {
 	}
 }
 
-// matchConditions are evaluated by the hub's API server, which tells of errors in
-// them for all webhooks together; so they are tried here.
+// matchConditions are evaluated by the hub's API server, which reports errors in them for all
+// webhooks together. Therefore they are checked here.
 func (b *build) matchConditions(spec *admissionv1alpha1.ImmutabilityPolicySpec) {
 	options := plugincel.OptionalVariableDeclarations{HasAuthorizer: true}
 	for i, condition := range spec.Match.MatchConditions {
@@ -150,7 +150,7 @@ func (b *build) matchConditions(spec *admissionv1alpha1.ImmutabilityPolicySpec) 
 func (b *build) rules(compiled *Compiled) {
 	for _, r := range compiled.rules {
 		if r.when != "" && b.compile(r.source.Child("when"), r.when, cel.AnyType).Error != nil {
-			continue // What it is part of would only tell the same, in longer words.
+			continue // The error of the enclosing field would repeat this one with more words.
 		}
 		compiled.conditions = append(compiled.conditions, b.compile(r.source, r.expression, cel.BoolType))
 		var message plugincel.ConditionEvaluator
@@ -162,7 +162,7 @@ func (b *build) rules(compiled *Compiled) {
 	}
 }
 
-// optional compiles an expression that may be left out; nil means that it was.
+// optional compiles an expression that may be empty; then it returns nil.
 func (b *build) optional(source *field.Path, text string, returns *cel.Type) plugincel.ConditionEvaluator {
 	if text == "" {
 		return nil
@@ -170,7 +170,7 @@ func (b *build) optional(source *field.Path, text string, returns *cel.Type) plu
 	return plugincel.NewCondition([]plugincel.CompilationResult{b.compile(source, text, returns)})
 }
 
-// joined is what is wrong with a policy, for a condition's message.
+// joined formats the errors of a policy for a condition's message.
 func joined(problems field.ErrorList) string {
 	var all []error
 	for _, p := range problems {

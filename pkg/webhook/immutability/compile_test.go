@@ -14,7 +14,7 @@ import (
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
 )
 
-func TestCompileNamesEveryFieldThatIsWrong(t *testing.T) {
+func TestCompile_NamesEveryInvalidField(t *testing.T) {
 	policy := policyOf(admissionv1alpha1.ImmutabilityPolicySpec{
 		Fields: []admissionv1alpha1.FieldRule{
 			{Path: "spec.a", Mode: "Immutable", When: "1 +"},
@@ -51,7 +51,7 @@ func TestCompileNamesEveryFieldThatIsWrong(t *testing.T) {
 	}
 }
 
-func TestPathsThatContradictEachOtherAreNamed(t *testing.T) {
+func TestCompile_NamesContradictoryPaths(t *testing.T) {
 	_, problems := newCompiler(t).Compile(policyOf(admissionv1alpha1.ImmutabilityPolicySpec{
 		Compare: &admissionv1alpha1.Comparison{DefaultOld: []admissionv1alpha1.DefaultOld{{Path: "spec.z", Expression: "1"}}},
 		Fields: []admissionv1alpha1.FieldRule{
@@ -76,7 +76,7 @@ func rulesFor(group, resource string, operation admissionregistrationv1.Operatio
 	}
 }
 
-func TestAPolicyIsCompiledOncePerGeneration(t *testing.T) {
+func TestPolicies_CompileOncePerGeneration(t *testing.T) {
 	policies := NewPolicies(newCompiler(t))
 	policy := policyOf(admissionv1alpha1.ImmutabilityPolicySpec{Fields: []admissionv1alpha1.FieldRule{inMode("Immutable")}})
 	first := policies.ensure(policy)
@@ -107,7 +107,7 @@ func TestAPolicyIsCompiledOncePerGeneration(t *testing.T) {
 	}
 }
 
-func TestAnExpressionThatWouldAlwaysCostTooMuchIsRefusedWhenItIsWritten(t *testing.T) {
+func TestCompile_RefusesExpressionThatAlwaysExceedsTheCost(t *testing.T) {
 	compiler := newCompiler(t)
 	nested := func(depth int) *admissionv1alpha1.ImmutabilityPolicy {
 		expression := "true"

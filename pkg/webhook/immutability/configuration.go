@@ -19,18 +19,18 @@ import (
 const (
 	// Configuration is the ValidatingWebhookConfiguration that holds all policies.
 	Configuration = "fleetgate-policies"
-	// webhookSuffix makes a policy's name a webhook's; bypassSuffix that of the one for
-	// those who may pass a policy that fails closed. No policy's name makes one of the other.
+	// webhookSuffix makes a policy's name a webhook's; bypassSuffix that of the webhook for users
+	// who may bypass a policy that fails closed. No policy's name can turn one into the other.
 	webhookSuffix = ".policies." + admissionv1alpha1.GroupName
 	bypassSuffix  = ".bypassed-policies." + admissionv1alpha1.GroupName
 	// timeoutSeconds is how long the API server waits for an answer.
 	timeoutSeconds = 5
-	// maxName is how long the name of a policy may be, with the longer suffix.
+	// maxName is the maximum length of a policy's name, with the longer suffix.
 	maxName = 253 - len(bypassSuffix)
 )
 
-// webhooks are the policies as the API server asks them, one each, so that it does
-// all the matching, and that one policy in trouble leaves the others alone.
+// webhooks are the webhooks of the policies, one for each, so that the API server does all the
+// matching, and one broken policy does not affect the others.
 func webhooks(policies []*Compiled, client admissionregistrationv1.WebhookClientConfig, failClosed sets.Set[string], gatewayNamespace string) []admissionregistrationv1.ValidatingWebhook {
 	var all []admissionregistrationv1.ValidatingWebhook
 	for _, c := range policies {
@@ -66,8 +66,8 @@ func webhookOf(policy *admissionv1alpha1.ImmutabilityPolicy, client admissionreg
 	return webhook
 }
 
-// closed is the webhook for a policy that fails closed. Who may pass the policy is
-// not asked here, or could not while no gateway answers.
+// closed is the webhook for a policy that fails closed. It excludes users who may bypass the
+// policy, because the gateway could not be asked about them while it is down.
 func closed(webhook admissionregistrationv1.ValidatingWebhook, policy string) admissionregistrationv1.ValidatingWebhook {
 	webhook = *webhook.DeepCopy()
 	webhook.FailurePolicy = ptr.To(admissionregistrationv1.Fail)
@@ -75,8 +75,9 @@ func closed(webhook admissionregistrationv1.ValidatingWebhook, policy string) ad
 	return webhook
 }
 
-// forBypass asks about those who may pass, and fails open: the gateway lets them, and
-// the audit log says from what. While none answers, it says that nobody was asked.
+// forBypass is the webhook for users who may bypass the policy, and fails open. The gateway allows
+// their requests and adds an audit annotation with the violations. If the gateway is down, the API
+// server notes that it was not asked.
 func forBypass(webhook admissionregistrationv1.ValidatingWebhook, policy string) admissionregistrationv1.ValidatingWebhook {
 	webhook = *webhook.DeepCopy()
 	webhook.Name = policy + bypassSuffix
@@ -84,7 +85,7 @@ func forBypass(webhook admissionregistrationv1.ValidatingWebhook, policy string)
 	return webhook
 }
 
-// pathed adds the path to the one that is there.
+// pathed appends path to the existing one.
 func pathed(config admissionregistrationv1.WebhookClientConfig, path string) admissionregistrationv1.WebhookClientConfig {
 	config = *config.DeepCopy()
 	if config.Service != nil {
@@ -95,8 +96,8 @@ func pathed(config admissionregistrationv1.WebhookClientConfig, path string) adm
 	return config
 }
 
-// FailsClosed is true for a policy that asks for it, if an administrator allowed it
-// for every API group that the policy matches. One that only warns stops nobody.
+// FailsClosed is true for a policy that asks for it, if an administrator allowed it for every API
+// group that the policy matches. A policy that only warns never fails closed.
 func FailsClosed(policy *admissionv1alpha1.ImmutabilityPolicy, allowed sets.Set[string]) bool {
 	return asksToFail(policy) && allowed.HasAll(groupsOf(policy)...)
 }
@@ -113,8 +114,8 @@ func groupsOf(policy *admissionv1alpha1.ImmutabilityPolicy) []string {
 	return sets.List(groups)
 }
 
-// notSystem keeps policies away from where the hub and the gateway live. A selector
-// would do for namespaced objects only until somebody changes a label.
+// notSystem excludes the hub's and the gateway's own namespaces. A selector would cover only
+// namespaced objects, and only until somebody changes a label.
 func notSystem(gatewayNamespace string) admissionregistrationv1.MatchCondition {
 	return admissionregistrationv1.MatchCondition{
 		Name: "not-of-the-hub-itself",
@@ -123,7 +124,7 @@ func notSystem(gatewayNamespace string) admissionregistrationv1.MatchCondition {
 	}
 }
 
-// mayBypass is true for who holds the verb by its name.
+// mayBypass is true for users that were granted the verb by name.
 func mayBypass(policy string) string {
 	check := fmt.Sprintf("authorizer.group('%s').resource('%s').name('%s')", admissionv1alpha1.GroupName, policyResource, policy)
 	return fmt.Sprintf("(%[1]s.check('%[2]s').allowed() && !%[1]s.check('%[3]s').allowed())", check, BypassVerb, anyVerb)

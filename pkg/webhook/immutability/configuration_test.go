@@ -13,7 +13,7 @@ import (
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
 )
 
-func TestHowAPolicyIsAsked(t *testing.T) {
+func TestWebhooks_FailurePolicyAndConditions(t *testing.T) {
 	tests := map[string]struct {
 		spec    admissionv1alpha1.ImmutabilityPolicySpec
 		allowed []string

@@ -27,27 +27,25 @@ import (
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
 )
 
-// FieldOwner is the field manager under which webhooks and exported policies are
-// written.
+// FieldOwner is the field manager of webhooks and exported policies.
 const FieldOwner = client.FieldOwner("fleetgate-policies")
 
 const (
-	// recheck is how often the webhooks are compared with the serving authority's
-	// bundle, which changes without an event here.
+	// recheck is how often the webhooks are compared with the serving authority's bundle, which
+	// changes without an event here.
 	recheck = 30 * time.Second
 	// forgetAfter is how long the Lease of a guard stays after its last use.
 	forgetAfter = time.Hour
 )
 
-// WebhookReconciler keeps the webhooks of all policies, in the leader. It watches
-// policies, and the configuration that it writes.
+// WebhookReconciler maintains the webhooks of all policies, in the leader. It watches policies and
+// the configuration that it writes.
 type WebhookReconciler struct {
 	Client client.Client
-	// Live reads Leases: the gateway keeps no cache of all that are on the hub.
+	// Live reads Leases: the gateway does not cache all Leases of the hub.
 	Live     client.Reader
 	Policies *Policies
-	// ClientConfig says how the hub's API server reaches the gateway; the path is
-	// filled in.
+	// ClientConfig says how the hub's API server reaches the gateway; the reconciler sets the path.
 	ClientConfig func(context.Context) (admissionregistrationv1.WebhookClientConfig, error)
 	// FailClosed are the API groups for which policies may fail closed.
 	FailClosed sets.Set[string]
@@ -56,7 +54,7 @@ type WebhookReconciler struct {
 	Clock     clock.PassiveClock
 }
 
-// SetupWithManager watches policies, and what leads to them.
+// SetupWithManager watches policies and objects that depend on them.
 func (r *WebhookReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	always := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: Configuration}}}
@@ -74,7 +72,7 @@ func (r *WebhookReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Reconcile writes the configuration if it is not as it should be.
+// Reconcile writes the configuration if it is not up to date.
 func (r *WebhookReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	var policies admissionv1alpha1.ImmutabilityPolicyList
 	if err := r.Client.List(ctx, &policies); err != nil {
@@ -109,8 +107,8 @@ func (r *WebhookReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl
 	return ctrl.Result{RequeueAfter: recheck}, nil
 }
 
-// asked is true for a policy that the gateway is asked for: one that the API server
-// enforces itself is not, nor one whose match is not what the API server takes.
+// asked is true for a policy that needs the gateway. It is false if the API server enforces the
+// policy itself, and if the API server does not accept the policy's match.
 func (r *WebhookReconciler) asked(ctx context.Context, policy *admissionv1alpha1.ImmutabilityPolicy, served entry) (bool, error) {
 	if policy.Spec.Enforcement == admissionv1alpha1.EnforcementNative {
 		if reason, err := notNative(ctx, r.Client, policy); err != nil || reason == nil {
@@ -136,7 +134,7 @@ func (r *WebhookReconciler) write(ctx context.Context, wanted []admissionregistr
 	})
 }
 
-// withDefaults fills in what the API server does, for comparison.
+// withDefaults sets the API server's defaults, for comparison.
 func withDefaults(webhooks []admissionregistrationv1.ValidatingWebhook) []admissionregistrationv1.ValidatingWebhook {
 	all := make([]admissionregistrationv1.ValidatingWebhook, 0, len(webhooks))
 	for _, w := range webhooks {
@@ -152,7 +150,7 @@ func withDefaults(webhooks []admissionregistrationv1.ValidatingWebhook) []admiss
 	return all
 }
 
-// forgetLeases deletes the Leases of guards that nobody has used for a while.
+// forgetLeases deletes the Leases of guards that were not used for a while.
 func (r *WebhookReconciler) forgetLeases(ctx context.Context) error {
 	var leases coordinationv1.LeaseList
 	if err := r.Live.List(ctx, &leases, client.InNamespace(r.Namespace), client.HasLabels{LabelGuard}); err != nil {
@@ -171,7 +169,7 @@ func (r *WebhookReconciler) forgetLeases(ctx context.Context) error {
 	return nil
 }
 
-// apply writes an object of ours as a whole.
+// apply writes an object with server-side apply as its owner.
 func apply(ctx context.Context, c client.Client, object client.Object) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {

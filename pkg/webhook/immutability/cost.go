@@ -15,17 +15,16 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
-// ordinarySize is how many items, keys or bytes an estimate takes everything for
-// that is part of an object: no schema is there to bound it. An expression that costs
-// too much for objects as small as that would be stopped for most of them, and a
-// policy that fails open would never say anything.
+// ordinarySize is the assumed number of items, keys or bytes of every part of an object, because no
+// schema limits it. An expression that costs too much even for such small objects would fail for
+// most of them, and a policy that fails open would never apply.
 const ordinarySize = 8
 
-// An estimator says what expressions may cost before there is any object.
+// An estimator estimates the cost of expressions without an object.
 type estimator struct{ env *cel.Env }
 
-// newEstimator declares the variables of all expressions, without their types: what
-// does not fit was found by the compiler.
+// newEstimator declares the variables of all expressions without types, because the compiler has
+// already checked the types.
 func newEstimator(base *environment.EnvSet) (*estimator, error) {
 	var variables []cel.EnvOption
 	for _, name := range []string{
@@ -34,7 +33,7 @@ func newEstimator(base *environment.EnvSet) (*estimator, error) {
 		variables = append(variables, cel.Variable(name, cel.DynType))
 	}
 	extended, err := base.Extend(environment.VersionedOptions{
-		IntroducedVersion: version.MajorMinor(1, 0), // What was always there.
+		IntroducedVersion: version.MajorMinor(1, 0), // Enabled for every compatibility version.
 		EnvOptions:        append(variables, cel.Variable(plugincel.AuthorizerVarName, library.AuthorizerType)),
 	}, environment.StrictCostOpt)
 	if err != nil {
@@ -47,8 +46,8 @@ func newEstimator(base *environment.EnvSet) (*estimator, error) {
 	return &estimator{env}, nil
 }
 
-// tooMuch returns an estimate that is above what one expression may cost, and
-// whether it is. What does not compile costs nothing.
+// tooMuch returns the estimate, and whether it exceeds the limit of one expression. The estimate of
+// an invalid expression is zero.
 func (e *estimator) tooMuch(text string) (uint64, bool) {
 	parsed, issues := e.env.Compile(text)
 	if issues.Err() != nil {
@@ -58,15 +57,15 @@ func (e *estimator) tooMuch(text string) (uint64, bool) {
 	return cost.Max, err == nil && cost.Max > celconfig.PerCallLimit
 }
 
-// ordinarySizes answers for what an expression does not say the size of.
+// ordinarySizes estimates values whose size an expression does not determine.
 type ordinarySizes struct{}
 
-// EstimateSize is for the cost estimator.
+// EstimateSize implements the cost estimator.
 func (ordinarySizes) EstimateSize(checker.AstNode) *checker.SizeEstimate {
 	return &checker.SizeEstimate{Max: ordinarySize}
 }
 
-// EstimateCallCost leaves all calls to Kubernetes' own estimates.
+// EstimateCallCost uses Kubernetes' own estimates for all calls.
 func (ordinarySizes) EstimateCallCost(string, string, *checker.AstNode, []checker.AstNode) *checker.CallEstimate {
 	return nil
 }

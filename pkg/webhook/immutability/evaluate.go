@@ -15,7 +15,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
-// A Violation is one thing that is wrong with a request.
+// A Violation is one rule that a request breaks.
 type Violation struct {
 	// Path is the field of the object.
 	Path string
@@ -23,13 +23,13 @@ type Violation struct {
 	Message string
 }
 
-// String is the field and what is wrong with it.
+// String is the field and the message.
 func (v Violation) String() string { return v.Path + ": " + v.Message }
 
-// Evaluate returns everything that fields and validations find wrong, in the order
-// of the policy. The error says which rules could not be evaluated; the violations
-// of the others are returned nevertheless. For a policy with lookups, found holds
-// what they found, by name. The namespace may be nil.
+// Evaluate returns all violations of fields and validations, in the order of the policy. The error
+// says which rules could not be evaluated; the violations of the others are returned nevertheless.
+// For a policy with lookups, found holds the objects that they found, by name. The namespace may be
+// nil.
 func (c *Compiled) Evaluate(ctx context.Context, request *Request, found map[string]any, namespace *corev1.Namespace) ([]Violation, error) {
 	around := surroundings{namespace: plugincel.CreateNamespaceObject(namespace), params: c.params(found)}
 	asked := c.asked(request, found)
@@ -56,8 +56,8 @@ func (c *Compiled) Evaluate(ctx context.Context, request *Request, found map[str
 	return violations, errors.Join(failures...)
 }
 
-// asked are the rules to evaluate: without those of fields that are as they were,
-// and those that need a lookup which found nothing.
+// asked are the rules to evaluate. It leaves out rules of unchanged fields, and rules that need a
+// lookup which found nothing.
 func (c *Compiled) asked(request *Request, found map[string]any) []int {
 	asked := make([]int, 0, len(c.rules))
 	for rule := range c.rules {
@@ -78,7 +78,8 @@ func (c *Compiled) skips(rule int, found map[string]any) bool {
 	return false
 }
 
-// message is what a caller reads; if its expression is of no use, the fixed text.
+// message is the text for the caller: the result of its expression, or the fixed text if that
+// fails.
 func (c *Compiled) message(ctx context.Context, rule int, request *Request, around surroundings) string {
 	fixed := c.rules[rule].message
 	if c.messages[rule] == nil {

@@ -28,7 +28,7 @@ func newCompiler(t testing.TB) *Compiler {
 	return compiler
 }
 
-// matchWidgets is what the policies of these tests match.
+// matchWidgets is the match of the policies in these tests.
 func matchWidgets() admissionv1alpha1.PolicyMatch {
 	return admissionv1alpha1.PolicyMatch{ResourceRules: []admissionregistrationv1.RuleWithOperations{{
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete},
@@ -50,8 +50,8 @@ func compile(t testing.TB, compiler *Compiler, policy *admissionv1alpha1.Immutab
 	return compiled
 }
 
-// reviewOf is an update, a creation (no old) or a deletion (no new), of a widget
-// whose spec is given as YAML.
+// reviewOf is an update, a creation (no old) or a deletion (no new), of a widget whose spec is
+// given as YAML.
 func reviewOf(t testing.TB, old, newer string) *admissionv1.AdmissionRequest {
 	t.Helper()
 	review := &admissionv1.AdmissionRequest{
@@ -103,7 +103,7 @@ func violationsOf(t testing.TB, compiled *Compiled, review *admissionv1.Admissio
 	return all
 }
 
-func TestFieldsKeepTheirMode(t *testing.T) {
+func TestEvaluate_FieldModes(t *testing.T) {
 	const assigned, unset = "spec.a: " + messageAssigned, "spec.a: " + messageUnset
 	changed := []string{"spec.a: " + messageChanged}
 	tests := []struct {
@@ -237,7 +237,7 @@ func defaultOld(expression string) *admissionv1alpha1.Comparison {
 	return &admissionv1alpha1.Comparison{DefaultOld: []admissionv1alpha1.DefaultOld{{Path: "spec.a", Expression: expression}}}
 }
 
-func TestEverythingWrongIsToldAtOnce(t *testing.T) {
+func TestEvaluate_ReturnsAllViolations(t *testing.T) {
 	compiled := compile(t, newCompiler(t), policyOf(admissionv1alpha1.ImmutabilityPolicySpec{
 		Fields: []admissionv1alpha1.FieldRule{pathMode("spec.a", "Immutable"), pathMode("spec.b", "CannotUnset")},
 		Validations: []admissionv1alpha1.Validation{
@@ -253,7 +253,7 @@ func TestEverythingWrongIsToldAtOnce(t *testing.T) {
 	}
 }
 
-func TestARuleThatCannotBeEvaluatedLeavesTheOthersAlone(t *testing.T) {
+func TestEvaluate_FailingRuleDoesNotAffectOthers(t *testing.T) {
 	compiled := compile(t, newCompiler(t), policyOf(admissionv1alpha1.ImmutabilityPolicySpec{
 		Fields:      []admissionv1alpha1.FieldRule{pathMode("spec.a", "Immutable")},
 		Validations: []admissionv1alpha1.Validation{{Expression: "object.spec.missing.field == 1"}},
@@ -271,7 +271,7 @@ func TestARuleThatCannotBeEvaluatedLeavesTheOthersAlone(t *testing.T) {
 	}
 }
 
-func TestAnExpressionThatCostsTooMuchIsStopped(t *testing.T) {
+func TestEvaluate_StopsExpensiveExpression(t *testing.T) {
 	compiled := compile(t, newCompiler(t), policyOf(admissionv1alpha1.ImmutabilityPolicySpec{
 		Validations: []admissionv1alpha1.Validation{{Expression: "object.spec.l.all(a, object.spec.l.all(b, object.spec.l.all(c, a + b + c > 0)))"}},
 	}))
@@ -284,8 +284,8 @@ func TestAnExpressionThatCostsTooMuchIsStopped(t *testing.T) {
 	}
 }
 
-// What an object says is a quantity is its author's: the policy's may be an administrator.
-func TestAQuantityOfABillionDigitsInAnObjectIsNotComputed(t *testing.T) {
+// The object's author chooses the quantity, while the policy's may be an administrator.
+func TestEvaluate_DoesNotComputeQuantityOfABillionDigits(t *testing.T) {
 	compiled := compile(t, newCompiler(t), policyOf(admissionv1alpha1.ImmutabilityPolicySpec{
 		Validations: []admissionv1alpha1.Validation{{Expression: "quantity(object.spec.size).isLessThan(quantity('1Gi'))", Message: "too large"}},
 	}))
@@ -301,7 +301,7 @@ func TestAQuantityOfABillionDigitsInAnObjectIsNotComputed(t *testing.T) {
 	}
 }
 
-func TestRulesThatNeedALookupAreSkippedWithoutIt(t *testing.T) {
+func TestEvaluate_SkipsRulesWithoutTheirLookup(t *testing.T) {
 	compiled := compile(t, newCompiler(t), policyOf(admissionv1alpha1.ImmutabilityPolicySpec{
 		Lookups: []admissionv1alpha1.Lookup{{Name: "other", Get: &admissionv1alpha1.ObjectGet{APIVersion: "v1", Kind: "ConfigMap", NameFrom: "'x'"}}},
 		Validations: []admissionv1alpha1.Validation{

@@ -14,17 +14,15 @@ import (
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
 )
 
-// ErrNotExportable is wrapped by errors of Export for policies that need the
-// gateway.
+// ErrNotExportable is wrapped by errors of Export for policies that need the gateway.
 var ErrNotExportable = errors.New("only the gateway can enforce it")
 
-// ExportName is what Export calls the policy and its binding.
+// ExportName is the name of the exported policy and its binding.
 func ExportName(policy string) string { return "fleetgate-" + policy }
 
-// Export writes a policy as a ValidatingAdmissionPolicy and its binding, which the
-// API server enforces without the gateway. The expressions are those that the
-// gateway evaluates. The hub's API server must know the functions that the policy
-// uses: mode NoDowngrade needs Kubernetes 1.33.
+// Export translates a policy to a ValidatingAdmissionPolicy and its binding, which the API server
+// enforces without the gateway. The expressions are those that the gateway evaluates. The hub's API
+// server must support the functions that the policy uses: mode NoDowngrade needs Kubernetes 1.33.
 func Export(policy *admissionv1alpha1.ImmutabilityPolicy) (*admissionregistrationv1.ValidatingAdmissionPolicy, *admissionregistrationv1.ValidatingAdmissionPolicyBinding, error) {
 	spec := &policy.Spec
 	switch {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-func TestAnExportedPolicyCompiles(t *testing.T) {
+func TestExport_ResultCompiles(t *testing.T) {
 	exported, _, err := Export(everyMode())
 	if err != nil {
 		t.Fatal(err)

@@ -12,24 +12,24 @@ import (
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
 )
 
-// What a caller reads, as other projects' clients look for it.
+// Messages for callers, in the form that clients of other projects match.
 const (
 	messageChanged  = "field is immutable"
 	messageAssigned = "field is immutable, unable to assign a value if it was already empty"
 	messageUnset    = "field is immutable, unable to set an empty value if it was already set"
 )
 
-// The two objects of an update. dyn: a type checker that knows the schema would
-// refuse to compare an optional field with null.
+// The two objects of an update. dyn: a type checker that knows the schema would refuse to compare
+// an optional field with null.
 var (
 	newer = access{expression: "dyn(object)"}
 	older = access{expression: "dyn(oldObject)"}
 )
 
-// A comparison writes CEL for the fields of one policy.
+// A comparison generates CEL for the fields of one policy.
 type comparison struct {
 	emptyEqualsUnset bool
-	// defaults are expressions for what a field means while it is unset, by path.
+	// defaults are expressions for the value of an unset field, by path.
 	defaults map[admissionv1alpha1.FieldPath]string
 }
 
@@ -47,7 +47,7 @@ func comparisonOf(spec *admissionv1alpha1.ImmutabilityPolicySpec) comparison {
 	return c
 }
 
-// expression is true if the update keeps the rule, or it is no update.
+// expression is true if the update obeys the rule, or the request is no update.
 func (c comparison) expression(rule *admissionv1alpha1.FieldRule) string {
 	steps := stepsOf(rule.Path)
 	var holds string
@@ -67,8 +67,8 @@ func (c comparison) expression(rule *admissionv1alpha1.FieldRule) string {
 	return strings.Join(append(conditions, holds), " || ")
 }
 
-// along walks a path through both objects at once; items of lists are paired by
-// their key, and those without a partner are passed over.
+// along follows a path through both objects. It pairs items of lists by their key, and skips those
+// without a partner.
 func (c comparison) along(steps []step, depth int, leaf func(o, n access) string, o, n access) string {
 	for i, s := range steps {
 		o, n = o.field(s.name), n.field(s.name)
@@ -106,7 +106,7 @@ func (c comparison) holds(rule *admissionv1alpha1.FieldRule, o, n access) string
 	return "false" // The schema allows no other mode.
 }
 
-// unset is true for what is not there, and for what means the same.
+// unset is true for a missing field, and for a value with the same meaning.
 func (c comparison) unset(a access) string {
 	if !c.emptyEqualsUnset {
 		return "(" + a.value() + " == null)"
@@ -122,8 +122,7 @@ func (c comparison) same(o, n access) string {
 	return "(" + equal + " || (" + c.unset(o) + " && " + c.unset(n) + "))"
 }
 
-// sameWithDefault also takes a field that is unset in one of the objects for the
-// value that it has by default.
+// sameWithDefault also compares a field that is unset in one of the objects with its default.
 func (c comparison) sameWithDefault(expression string, o, n access) string {
 	if expression == "" {
 		return c.same(o, n)
@@ -132,8 +131,8 @@ func (c comparison) sameWithDefault(expression string, o, n access) string {
 		c.same(o, n), c.unset(o), n.value(), expression, c.unset(n), o.value())
 }
 
-// notBelow compares semantic versions. What is no version was never lower; it
-// cannot become one that is not comparable.
+// notBelow compares semantic versions. A value that is no version can become any version; a version
+// must not become a value that cannot be compared.
 func notBelow(o, n access) string {
 	isVersion := func(a access) string {
 		return "(type(" + a.value() + ") == string && isSemver(" + a.value() + ", true))"
@@ -142,13 +141,13 @@ func notBelow(o, n access) string {
 		isVersion(o), isVersion(n), n.value(), o.value())
 }
 
-// sameItems compares lists without their order, and counts what is there twice.
+// sameItems compares lists without their order, and counts duplicates.
 func sameItems(o, n access) string {
 	return fmt.Sprintf("(size(%s) == size(%s) && %[1]s.all(i, size(%[1]s.filter(j, j == i)) == size(%[2]s.filter(j, j == i))))",
 		o.list(), n.list())
 }
 
-// exceptions are paths as a tree: a leaf may change, below a branch all but its leaves may not.
+// exceptions are paths as a tree: a leaf may change, below a branch only its leaves may.
 type exceptions map[step]exceptions
 
 func exceptionsOf(paths []admissionv1alpha1.FieldPath) exceptions {
@@ -165,7 +164,7 @@ func exceptionsOf(paths []admissionv1alpha1.FieldPath) exceptions {
 	return root
 }
 
-// sameExcept compares two maps field by field, without those that may change.
+// sameExcept compares two maps field by field, except those that may change.
 func (c comparison) sameExcept(except exceptions, depth int, o, n access) string {
 	names, branches := []string{}, []string{}
 	for _, s := range slices.SortedFunc(keysOf(except), func(a, b step) int { return strings.Compare(a.name+a.key, b.name+b.key) }) {
@@ -181,8 +180,8 @@ func (c comparison) sameExcept(except exceptions, depth int, o, n access) string
 	return "(" + strings.Join(append([]string{rest}, branches...), " && ") + ")"
 }
 
-// sameBranch compares below a field of which parts may change; items of a list by
-// their key, none may come or go.
+// sameBranch compares below a field of which parts may change. It pairs items of a list by their
+// key; none may be added or removed.
 func (c comparison) sameBranch(s step, except exceptions, depth int, o, n access) string {
 	if s.key == "" {
 		return c.sameExcept(except, depth, o, n)
@@ -229,8 +228,7 @@ func (c comparison) message(rule *admissionv1alpha1.FieldRule) (message, express
 	return messageChanged, fmt.Sprintf("%s ? '%s' : %s ? '%s' : '%s'", c.unset(o), messageAssigned, c.unset(n), messageUnset, messageChanged)
 }
 
-// mention reads the field and nothing else, for a type checker to find paths that
-// the schema does not have.
+// mention reads only the field, so that a type checker finds paths that the schema does not have.
 func mention(path admissionv1alpha1.FieldPath) string {
 	at, closing := access{expression: "object"}, ""
 	text := ""

@@ -26,10 +26,10 @@ import (
 const (
 	// guardPage is how many objects a guard reads at once.
 	guardPage = 500
-	// guardPages bounds how many there may be.
+	// guardPages limits the number of pages.
 	guardPages = 20
-	// guardAttempts is how often a guard starts again because another replica was
-	// faster; the request's own time limit ends it before.
+	// guardAttempts is how often a guard retries after a conflict with another replica; the
+	// request's own time limit ends it earlier.
 	guardAttempts = 64
 )
 
@@ -50,16 +50,16 @@ func (b *build) guards(compiled *Compiled) {
 	}
 }
 
-// errBusy is what a guard says that came to no answer in time. It is a no: to let
-// pass who could not be counted would let the last ones go.
+// errBusy is the result of a guard that could not decide in time. It is a denial: to allow requests
+// that were not counted would allow deletion of the last objects.
 var errBusy = errors.New("other deletions are being decided: try again")
 
-// guardkeeper asks guards, and reserves for those that they let go.
+// guardkeeper checks guards, and reserves the deletions that they allow.
 type guardkeeper struct {
 	reader       client.Reader
 	reservations *reservations
-	// turns keep the requests of one replica in line, by the Lease they would write:
-	// those that lose against each other would only read and count again.
+	// turns serialize the requests of one replica by their Lease. Concurrent ones would conflict
+	// and have to read and count again.
 	turns [64]chan struct{}
 }
 
@@ -71,7 +71,7 @@ func newGuardkeeper(reader client.Reader, kept *reservations) *guardkeeper {
 	return k
 }
 
-// take waits for a turn, and returns what ends it.
+// take waits for a turn, and returns the function that ends it.
 func (k *guardkeeper) take(ctx context.Context, lease string) (func(), error) {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(lease))
@@ -84,8 +84,8 @@ func (k *guardkeeper) take(ctx context.Context, lease string) (func(), error) {
 	}
 }
 
-// check returns what the policy's guards refuse. Only with reserve does what they
-// let go count as gone afterwards.
+// check returns the violations of the policy's guards. Only with reserve do the deletions that they
+// allow count afterwards.
 func (k *guardkeeper) check(ctx context.Context, c *Compiled, request *Request, around surroundings, reserve bool) ([]Violation, error) {
 	var violations []Violation
 	for i := range c.guards {
@@ -148,7 +148,7 @@ func (g *compiledGuard) namespace(request *Request) string {
 	return request.namespace
 }
 
-// concerns is true if the request takes away an object that counts.
+// concerns is true if the request removes an object that counts.
 func (g *compiledGuard) concerns(ctx context.Context, request *Request, around surroundings) (bool, error) {
 	old := request.oldObject
 	if old == nil || old.GetDeletionTimestamp() != nil || !slices.Contains(g.Operations, admissionv1alpha1.GuardedOperation(request.operation)) {
@@ -185,8 +185,8 @@ func (g *compiledGuard) counts(ctx context.Context, request *Request, around sur
 	return value == true, err
 }
 
-// decide counts what would be left. The reservations are read before the objects,
-// and written only if nobody else has: two that go at once see each other.
+// decide counts the objects that would remain. It reads the reservations before the objects, and
+// writes them only if they have not changed: concurrent requests see each other.
 func (k *guardkeeper) decide(ctx context.Context, c *Compiled, guard *compiledGuard, request *Request, around surroundings, lease string, reserve bool) (*Violation, error) {
 	booked, err := k.reservations.read(ctx, lease)
 	if err != nil {
@@ -216,9 +216,9 @@ func (g *compiledGuard) text(needed int) string {
 	return fmt.Sprintf("%s: at least %d must remain", g.Name, needed)
 }
 
-// remaining counts the other objects, up to enough: those that are not going, and
-// that no other request has been let take away.
-func (k *guardkeeper) remaining(ctx context.Context, guard *compiledGuard, request *Request, around surroundings, l *bookings, enough int) (int, error) {
+// remaining counts the other objects, up to enough. It leaves out objects that are being deleted,
+// and those whose deletion is reserved.
+func (k *guardkeeper) remaining(ctx context.Context, guard *compiledGuard, request *Request, around surroundings, l *guardLease, enough int) (int, error) {
 	options := []client.ListOption{client.InNamespace(guard.namespace(request)), client.Limit(guardPage)}
 	if label := guard.label(); label != "" {
 		options = append(options, client.MatchingLabels{label: request.oldObject.GetLabels()[label]})
@@ -253,10 +253,10 @@ func (k *guardkeeper) remaining(ctx context.Context, guard *compiledGuard, reque
 	return 0, fmt.Errorf("there are more than %d objects of kind %s", guardPage*guardPages, request.kind.Kind)
 }
 
-// there is true if the object that is to go exists as the request says: this very
-// one, in this group of objects, and not going yet. The API server asks about no other,
-// and what somebody else claims must not count as gone. It is listed, not read: to
-// guard a kind takes no further right.
+// there is true if the object exists as the request describes it: with this UID, in this group of
+// objects, and not being deleted yet. The API server sends only such requests, but a forged one
+// must not count as a deletion. It lists instead of getting, so that guarding a kind needs no
+// further permission.
 func (k *guardkeeper) there(ctx context.Context, guard *compiledGuard, request *Request) (bool, error) {
 	claimed := request.oldObject
 	found, err := listget.Get(ctx, listget.Through(k.reader, request.kind, request.namespace), request.resource, client.ObjectKeyFromObject(claimed), "")
@@ -270,8 +270,8 @@ func (k *guardkeeper) there(ctx context.Context, guard *compiledGuard, request *
 	return found.GetUID() == claimed.GetUID() && found.GetDeletionTimestamp() == nil && found.GetLabels()[guard.label()] == claimed.GetLabels()[guard.label()], nil
 }
 
-// namespaceEnds is true if all in it goes anyway. It is read live: the namespace's
-// controller deletes as soon as it is marked.
+// namespaceEnds is true if the namespace, and everything in it, is being deleted. It is read live:
+// the namespace controller starts to delete as soon as it is marked.
 func (k *guardkeeper) namespaceEnds(ctx context.Context, name string) (bool, error) {
 	if name == "" {
 		return false, nil

@@ -30,44 +30,44 @@ import (
 )
 
 const (
-	// PathPrefix is where the policies are asked; the policy's name follows.
+	// PathPrefix is the path prefix of all policies; the policy's name follows.
 	PathPrefix = "/policies/"
 
-	// BypassVerb on resource immutabilitypolicies lets a user pass the policy of
-	// that name, if it was granted by that word and not by "*".
+	// BypassVerb on resource immutabilitypolicies lets a user bypass the policy of that name, if it
+	// was granted by that word and not by "*".
 	BypassVerb = "bypass"
-	// anyVerb is granted to nobody but by "*".
+	// anyVerb is granted only by "*".
 	anyVerb = "bypass-by-wildcard"
-	// policyResource is what BypassVerb is a verb of.
+	// policyResource is the resource of BypassVerb.
 	policyResource = "immutabilitypolicies"
 
-	// Keys of audit annotations; the API server puts the webhook's name in front.
+	// Keys of audit annotations; the API server prefixes them with the webhook's name.
 	auditViolation = "violation"
 	auditBypass    = "bypassed"
 	auditError     = "error"
 	auditSkipped   = "skipped"
 
-	// answerWithin leaves the API server, which waits a second longer, an answer of
-	// ours instead of a timeout.
+	// answerWithin ends a second before the API server's timeout, so that it gets the gateway's
+	// answer.
 	answerWithin = (timeoutSeconds - 1) * time.Second
-	// maxWarnings and maxWarning bound what a caller is shown; the API server would
-	// cut it itself, at 4 KiB for all.
+	// maxWarnings and maxWarning limit a caller's warnings. The API server would cut them at 4 KiB
+	// in total.
 	maxWarnings = 16
 	maxWarning  = 256
-	// maxAudit bounds an annotation in the audit log.
+	// maxAudit limits an annotation in the audit log.
 	maxAudit = 4096
 )
 
-// Handler answers the hub's API server for policies.
+// Handler answers reviews of the hub's API server for policies.
 type Handler struct {
 	Policies *Policies
-	// Live reads the hub without a cache: lookups and guards decide by what is there.
+	// Live reads the hub without a cache, because lookups and guards need the current state.
 	Live client.Reader
 	// Mapper knows which kinds the hub serves.
 	Mapper meta.RESTMapper
-	// Namespaces reads namespaces, for expressions that ask for them.
+	// Namespaces reads namespaces for expressions that use them.
 	Namespaces client.Reader
-	// Writer writes Leases and asks who may bypass.
+	// Writer writes Leases and creates reviews of who may bypass.
 	Writer client.Writer
 	// FailClosed are the API groups for which policies may fail closed.
 	FailClosed sets.Set[string]
@@ -81,9 +81,9 @@ type Handler struct {
 
 type policyName struct{}
 
-// Serving returns the handler for all paths below PathPrefix. Until the policies are
-// read it answers 503: that is no answer for an API server, which then does what it
-// was told to do while no gateway answers.
+// Serving returns the handler for all paths below PathPrefix. Until the policies have been read it
+// answers 503. An API server treats that as a failure of the webhook and applies its failure
+// policy.
 func (h *Handler) Serving() http.Handler {
 	webhook := h.webhook()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -100,7 +100,7 @@ func (h *Handler) webhook() *admission.Webhook {
 	h.guards = newGuardkeeper(h.Live, &reservations{reader: h.Live, writer: h.Writer, namespace: h.Namespace, clock: h.Clock})
 	return &admission.Webhook{
 		Handler: h,
-		// Nothing is logged for a request, so nothing about it is put together either.
+		// Nothing is logged per request, so no logger is constructed either.
 		LogConstructor: func(base logr.Logger, _ *admission.Request) logr.Logger { return base },
 		WithContextFunc: func(ctx context.Context, r *http.Request) context.Context {
 			return context.WithValue(ctx, policyName{}, strings.TrimPrefix(r.URL.Path, PathPrefix))
@@ -133,13 +133,12 @@ func (h *Handler) Handle(ctx context.Context, review admission.Request) admissio
 	return response
 }
 
-// findings are everything that is wrong with a request: missing objects, fields,
-// conditions, guards.
+// findings are all problems of a request: missing objects, fields, conditions, guards.
 type findings struct {
 	violations []Violation
-	// missing are objects without which rules were skipped.
+	// missing are the missing objects whose rules were skipped.
 	missing []string
-	// err says what could not be found out.
+	// err says what could not be determined.
 	err error
 }
 
@@ -176,12 +175,11 @@ func (h *Handler) namespaceOf(ctx context.Context, c *Compiled, request *Request
 	return &namespace, nil
 }
 
-// answer does what the policy says about violations, and about what could not be
-// found out.
+// answer applies the policy's enforcement to violations and errors.
 func (h *Handler) answer(ctx context.Context, policy *admissionv1alpha1.ImmutabilityPolicy, review *admissionv1.AdmissionRequest, found findings) admission.Response {
 	switch {
 	case !denies(policy):
-		return told(policy, found)
+		return warned(policy, found)
 	case len(found.violations) > 0 && h.mayBypass(ctx, policy.Name, review):
 		return noted(auditBypass, joinViolations(found.violations))
 	case len(found.violations) > 0:
@@ -194,8 +192,8 @@ func (h *Handler) answer(ctx context.Context, policy *admissionv1alpha1.Immutabi
 	return admission.Allowed("")
 }
 
-// told is the answer of a policy that stops nobody.
-func told(policy *admissionv1alpha1.ImmutabilityPolicy, found findings) admission.Response {
+// warned is the answer of a policy that does not deny.
+func warned(policy *admissionv1alpha1.ImmutabilityPolicy, found findings) admission.Response {
 	response := admission.Allowed("")
 	if len(found.violations) > 0 {
 		note(&response, auditViolation, joinViolations(found.violations))
@@ -209,9 +207,9 @@ func told(policy *admissionv1alpha1.ImmutabilityPolicy, found findings) admissio
 	return response
 }
 
-// mayBypass is asked only about requests that would be refused. Who may do
-// everything is not meant: administrators and what delivers for them would pass
-// every policy without knowing.
+// mayBypass is checked only for requests that would be denied. A grant of all verbs does not count:
+// administrators, and controllers with their permissions, would bypass every policy without
+// knowing.
 func (h *Handler) mayBypass(ctx context.Context, policy string, review *admissionv1.AdmissionRequest) bool {
 	may := func(verb string) (bool, error) {
 		question := accessReview(&review.UserInfo, authorizationv1.ResourceAttributes{
@@ -238,7 +236,7 @@ func accessReview(caller *authenticationv1.UserInfo, attributes authorizationv1.
 	}}
 }
 
-// refused is 422 with a cause for each violation, as the API server itself says it.
+// refused is 422 with a cause for each violation, in the API server's own form.
 func refused(policy string, review *admissionv1.AdmissionRequest, violations []Violation) admission.Response {
 	var all field.ErrorList
 	for _, v := range violations {
@@ -252,13 +250,13 @@ func refused(policy string, review *admissionv1.AdmissionRequest, violations []V
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
 }
 
-// busy is 429: the API server's clients try again by themselves.
+// busy is 429: clients of the API server retry automatically.
 func busy(err error) admission.Response {
 	status := apierrors.NewTooManyRequests(err.Error(), 1).Status()
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
 }
 
-// failed is what becomes of a request whose policy cannot be evaluated.
+// failed is the answer for a request whose policy cannot be evaluated.
 func (h *Handler) failed(policy *admissionv1alpha1.ImmutabilityPolicy, err error) admission.Response {
 	if !FailsClosed(policy, h.FailClosed) {
 		return noted(auditError, err.Error())
@@ -267,14 +265,14 @@ func (h *Handler) failed(policy *admissionv1alpha1.ImmutabilityPolicy, err error
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
 }
 
-// noted lets pass with a line in the audit log.
+// noted allows the request with an audit annotation.
 func noted(key, text string) admission.Response {
 	response := admission.Allowed("")
 	note(&response, key, text)
 	return response
 }
 
-// note adds a line in the audit log, whatever the answer.
+// note adds an audit annotation to any answer.
 func note(response *admission.Response, key, text string) {
 	if response.AuditAnnotations == nil {
 		response.AuditAnnotations = map[string]string{}

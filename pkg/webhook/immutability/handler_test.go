@@ -25,7 +25,7 @@ import (
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
 )
 
-// rights answers who may do what: a user may do the verbs of its entry.
+// rights authorizes users for the verbs of their entry.
 type rights map[string][]string
 
 func (r rights) Create(_ context.Context, object client.Object, _ ...client.CreateOption) error {
@@ -38,7 +38,7 @@ func (r rights) Create(_ context.Context, object client.Object, _ ...client.Crea
 	return nil
 }
 
-// writer is what only has rights to answer.
+// writer answers only access reviews, from rights.
 type writer struct {
 	client.Writer
 	rights
@@ -48,7 +48,7 @@ func (w writer) Create(ctx context.Context, object client.Object, options ...cli
 	return w.rights.Create(ctx, object, options...)
 }
 
-// everyMode is a policy that uses all of the engine but lookups and guards.
+// everyMode is a policy that uses all features except lookups and guards.
 func everyMode() *admissionv1alpha1.ImmutabilityPolicy {
 	return policyOf(admissionv1alpha1.ImmutabilityPolicySpec{
 		Enforcement: admissionv1alpha1.EnforcementDeny,
@@ -79,7 +79,7 @@ func ask(t testing.TB, h *Handler, review *admissionv1.AdmissionRequest) admissi
 	return h.Handle(context.WithValue(t.Context(), policyName{}, "p"), admission.Request{AdmissionRequest: *review})
 }
 
-func TestWhatBecomesOfAViolation(t *testing.T) {
+func TestHandler_AppliesEnforcementToViolation(t *testing.T) {
 	broken := reviewOf(t, "{a: 1}", "{a: 2}")
 	tests := map[string]struct {
 		enforcement admissionv1alpha1.Enforcement
@@ -114,7 +114,7 @@ func TestWhatBecomesOfAViolation(t *testing.T) {
 	}
 }
 
-func TestAPolicyThatCannotBeEvaluatedFailsAsItSays(t *testing.T) {
+func TestHandler_UnevaluablePolicyAppliesFailurePolicy(t *testing.T) {
 	spec := admissionv1alpha1.ImmutabilityPolicySpec{Validations: []admissionv1alpha1.Validation{{Expression: "object.spec.missing == 1"}}}
 	open := ask(t, newHandler(t, nil, policyOf(spec)), reviewOf(t, "", "{a: 1}"))
 	if !open.Allowed || !strings.Contains(open.AuditAnnotations["error"], "no such key: missing") {
@@ -131,8 +131,8 @@ func TestAPolicyThatCannotBeEvaluatedFailsAsItSays(t *testing.T) {
 	}
 }
 
-// On a slow machine the time for an answer ends before the budget does.
-func TestAnExpressionThatRunsOutOfBudgetFailsAsThePolicySays(t *testing.T) {
+// On a slow machine the time for an answer ends before the cost budget does.
+func TestHandler_ExpensiveExpressionAppliesFailurePolicy(t *testing.T) {
 	spec := admissionv1alpha1.ImmutabilityPolicySpec{Validations: []admissionv1alpha1.Validation{{Expression: "object.spec.l.all(a, object.spec.l.all(b, object.spec.l.all(c, a + b + c > 0)))"}}}
 	review := reviewOf(t, "", "{l: ["+strings.Repeat("1, ", 999)+"1]}")
 	if open := ask(t, newHandler(t, nil, policyOf(spec)), review); !open.Allowed || !strings.Contains(open.AuditAnnotations["error"], "spec.validations[0]") {
@@ -144,7 +144,7 @@ func TestAnExpressionThatRunsOutOfBudgetFailsAsThePolicySays(t *testing.T) {
 	}
 }
 
-func TestAPolicyThatWarnsStopsNobody(t *testing.T) {
+func TestHandler_WarnNeverDenies(t *testing.T) {
 	for enforcement, warned := range map[admissionv1alpha1.Enforcement]int{"Warn": 1, "Audit": 0} {
 		policy := policyOf(admissionv1alpha1.ImmutabilityPolicySpec{
 			Enforcement: enforcement, FailurePolicy: admissionv1alpha1.FailurePolicyFail,
@@ -158,7 +158,7 @@ func TestAPolicyThatWarnsStopsNobody(t *testing.T) {
 	}
 }
 
-func TestWhatWasSkippedIsNoted(t *testing.T) {
+func TestHandler_NotesSkippedRules(t *testing.T) {
 	optional, unread, named := getting("a", "'first'"), getting("b", "'second'"), getting("c", "''")
 	optional.OnMissing, unread.OnMissing, named.OnMissing = "", "", ""
 	h := newHandler(t, nil, policyOf(admissionv1alpha1.ImmutabilityPolicySpec{
@@ -176,7 +176,7 @@ func TestWhatWasSkippedIsNoted(t *testing.T) {
 	}
 }
 
-func TestBeforePoliciesAreReadThereIsNoAnswer(t *testing.T) {
+func TestServing_UnavailableBeforePoliciesAreRead(t *testing.T) {
 	h := newHandler(t, nil)
 	h.Policies.synced = func() bool { return false }
 	recorder := httptest.NewRecorder()
@@ -186,13 +186,13 @@ func TestBeforePoliciesAreReadThereIsNoAnswer(t *testing.T) {
 	}
 }
 
-func TestAPolicyThatIsNoMoreLetsPass(t *testing.T) {
+func TestHandler_AllowsRequestsOfDeletedPolicy(t *testing.T) {
 	if got := ask(t, newHandler(t, nil), reviewOf(t, "", "{a: 1}")); !got.Allowed || got.AuditAnnotations["skipped"] == "" {
 		t.Errorf("got %+v, want it to pass with a note", got)
 	}
 }
 
-func TestWarningsAreBounded(t *testing.T) {
+func TestWarnings_AreLimited(t *testing.T) {
 	var violations []Violation
 	for range 40 {
 		violations = append(violations, Violation{Path: "spec.a", Message: strings.Repeat("ä", 400)})
@@ -206,7 +206,7 @@ func TestWarningsAreBounded(t *testing.T) {
 	}
 }
 
-// hostile are bodies that somebody might send who wants the gateway to fall.
+// hostile are bodies of a client that tries to crash the gateway.
 func hostile() map[string]string {
 	nested := func(open, close string, depth int) string {
 		return strings.Repeat(open, depth) + strings.Repeat(close, depth)
@@ -235,7 +235,7 @@ func hostile() map[string]string {
 	}
 }
 
-func TestHostileReviewsAreAnsweredWithinBounds(t *testing.T) {
+func TestHandler_AnswersHostileReviewsWithinLimits(t *testing.T) {
 	webhook := newHandler(t, nil, everyMode()).webhook().WithRecoverPanic(false)
 	for name, body := range hostile() {
 		t.Run(name, func(t *testing.T) {

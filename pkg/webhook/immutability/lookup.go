@@ -30,24 +30,23 @@ import (
 // maxListed is how many objects a lookup of a list reads.
 const maxListed = 500
 
-// anyVersion in the place of a lookup's version means the one that the hub prefers.
+// anyVersion as a lookup's version means the version that the hub prefers.
 const anyVersion = "*"
 
-// absentFor is how long the hub is not asked again whether it serves a kind that it
-// did not: a mapper reads discovery whenever it does not know one, and that costs more
-// than all the rest of a review.
+// absentFor is how long the absence of a kind on the hub is cached. A mapper reads discovery for
+// every unknown kind, which costs more than the rest of a review.
 const absentFor = 5 * time.Second
 
 // A finder reads the hub for lookups.
 type finder struct {
 	reader client.Reader
 	mapper meta.RESTMapper
-	// absent are the kinds that the hub does not serve, refused those that it does not let
-	// the gateway get.
+	// absent are the kinds that the hub does not serve, refused those that the gateway has no
+	// permission to get.
 	absent, refused *absences
 }
 
-// absences are the kinds of lookups that the hub has not had for us lately.
+// absences cache kinds whose lookups failed recently.
 type absences struct {
 	clock clock.PassiveClock
 	mu    sync.Mutex
@@ -70,7 +69,7 @@ func (a *absences) add(kind schema.GroupVersionKind) {
 	a.until[kind] = a.clock.Now().Add(absentFor)
 }
 
-// served finds how the hub serves the kind, in its version; nil if it does not.
+// served returns how the hub serves the kind, in its version; nil if it does not.
 func (f finder) served(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	if f.absent.has(kind) {
 		return nil, nil
@@ -85,9 +84,8 @@ func (f finder) served(kind schema.GroupVersionKind) (*meta.RESTMapping, error) 
 	return mapping, nil
 }
 
-// get reads one object as it is now. Where the gateway may get the kind that is one read of
-// the API server's; elsewhere it lists by name, for which the API server waits until its
-// cache has caught up.
+// get reads the current object. If the gateway may get the kind, that is one read of the API
+// server. Otherwise it lists by name, for which the API server waits until its cache is up to date.
 func (f finder) get(ctx context.Context, as *meta.RESTMapping, key client.ObjectKey) (*unstructured.Unstructured, error) {
 	kind := as.GroupVersionKind
 	if !f.refused.has(kind) {
@@ -113,7 +111,7 @@ type compiledLookup struct {
 	admissionv1alpha1.Lookup
 	kind            schema.GroupVersionKind
 	name, namespace plugincel.ConditionEvaluator
-	// after is true if what to look for depends on lookups before it.
+	// after is true if this lookup depends on earlier ones.
 	after bool
 }
 
@@ -143,7 +141,7 @@ func (b *build) lookups(compiled *Compiled) {
 	}
 }
 
-// params binds what lookups found to the variable of that name.
+// params binds the results of lookups to the variable of that name.
 func (c *Compiled) params(found map[string]any) runtime.Object {
 	if len(c.lookups) == 0 {
 		return nil
@@ -151,22 +149,21 @@ func (c *Compiled) params(found map[string]any) runtime.Object {
 	return &unstructured.Unstructured{Object: map[string]any{lookupsField: found}}
 }
 
-// A sight is what the lookups of a policy have seen.
-type sight struct {
+// A lookupResult holds the results of a policy's lookups.
+type lookupResult struct {
 	// found are the objects, by the lookups' names.
 	found map[string]any
-	// missing are those that are not there and without which rules are skipped.
+	// missing are absent objects whose rules are skipped.
 	missing []string
-	// violations are those that must be there and are not.
+	// violations are absent objects that must exist.
 	violations []Violation
 }
 
-// look makes a policy's lookups: all at once, but for those that read what earlier
-// ones found. What is not there is a violation if the policy says so. A kind that
-// the hub does not serve has no objects: a policy must not keep others from deleting
-// what is left of it.
-func (c *Compiled) look(ctx context.Context, find finder, request *Request, around surroundings) (sight, error) {
-	seen := sight{found: map[string]any{}}
+// look makes a policy's lookups concurrently, except those that read results of earlier ones. An
+// absent object is a violation if the policy says so. A kind that the hub does not serve has no
+// objects: a policy must not prevent the deletion of objects that refer to it.
+func (c *Compiled) look(ctx context.Context, find finder, request *Request, around surroundings) (lookupResult, error) {
+	seen := lookupResult{found: map[string]any{}}
 	for rest := c.lookups; len(rest) > 0; {
 		wave := together(rest)
 		rest = rest[len(wave):]
@@ -182,7 +179,7 @@ func (c *Compiled) look(ctx context.Context, find finder, request *Request, arou
 	return seen, nil
 }
 
-func (c *Compiled) enter(seen *sight, lookup *compiledLookup, answer answer) {
+func (c *Compiled) enter(seen *lookupResult, lookup *compiledLookup, answer answer) {
 	object := lookup.kind.Kind + " " + answer.missing
 	switch {
 	case answer.found != nil:
@@ -195,7 +192,7 @@ func (c *Compiled) enter(seen *sight, lookup *compiledLookup, answer answer) {
 	}
 }
 
-// together are the first of the lookups, as many as need not wait for each other.
+// together are the first lookups that do not depend on each other.
 func together(lookups []compiledLookup) []compiledLookup {
 	for i := 1; i < len(lookups); i++ {
 		if lookups[i].after {
@@ -205,15 +202,15 @@ func together(lookups []compiledLookup) []compiledLookup {
 	return lookups
 }
 
-// An answer is the object that a lookup found, or what was looked for if it is not
-// there; neither if there was nothing to look for.
+// An answer is the object that a lookup found, or its key if it does not exist; neither if there
+// was nothing to look up.
 type answer struct {
 	found   any
 	missing string
 }
 
-// lookAtOnce works out what to look for, one after the other since expressions share
-// the request, and then reads all of it at the same time.
+// lookAtOnce evaluates the keys one after the other, since expressions share the request, and then
+// reads all objects concurrently.
 func lookAtOnce(ctx context.Context, wave []compiledLookup, find finder, request *Request, around surroundings) ([]answer, error) {
 	keys := make([]client.ObjectKey, len(wave))
 	for i := range wave {
@@ -236,7 +233,8 @@ func lookAtOnce(ctx context.Context, wave []compiledLookup, find finder, request
 	return answers, reads.Wait()
 }
 
-// key is what to get, if it is not a list. Without a name there is nothing to look for.
+// key is the object to get, if the lookup is not a list. Without a name there is nothing to look
+// up.
 func (l *compiledLookup) key(ctx context.Context, request *Request, around surroundings) (client.ObjectKey, error) {
 	key := client.ObjectKey{Namespace: request.namespace}
 	if l.Get == nil {
@@ -301,7 +299,7 @@ func (l *compiledLookup) list(ctx context.Context, find finder, request *Request
 	return map[string]any{"items": all}, nil
 }
 
-// ignoreAbsent drops the errors that say that there is nothing.
+// ignoreAbsent drops errors that mean that the object or kind does not exist.
 func ignoreAbsent(err error) error {
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return nil
@@ -309,8 +307,8 @@ func ignoreAbsent(err error) error {
 	return err
 }
 
-// hideValues leaves the keys of a Secret: messages of policies are for callers who
-// may not read it.
+// hideValues keeps only the keys of a Secret, because callers see a policy's messages and may lack
+// permission to read the Secret.
 func hideValues(kind schema.GroupVersionKind, object *unstructured.Unstructured) {
 	if kind.Group != "" || kind.Kind != "Secret" {
 		return
@@ -328,7 +326,7 @@ func hideValues(kind schema.GroupVersionKind, object *unstructured.Unstructured)
 
 var errNotText = errors.New("the result is no text")
 
-// text evaluates an expression for a name; what is null is empty.
+// text evaluates an expression for a name; null is empty.
 func text(ctx context.Context, evaluator plugincel.ConditionEvaluator, request *Request, around surroundings) (string, error) {
 	value, err := one(ctx, evaluator, request, around)
 	if err != nil {

@@ -24,8 +24,7 @@ import (
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
 )
 
-// An archive is a hub on which the first and the second object can only be read at the
-// same time.
+// An archive is a hub on which the first and the second object can only be read concurrently.
 type archive struct {
 	client.Reader
 	both    sync.WaitGroup
@@ -55,7 +54,7 @@ func configMaps() meta.RESTMapper {
 	return mapper
 }
 
-func TestLookupsWaitOnlyForWhatTheyRead(t *testing.T) {
+func TestLookups_WaitOnlyForLookupsThatTheyRead(t *testing.T) {
 	compiled := compile(t, newCompiler(t), policyOf(admissionv1alpha1.ImmutabilityPolicySpec{Lookups: []admissionv1alpha1.Lookup{
 		getting("a", "'first'"), getting("b", "'second'"), getting("none", "''"), getting("c", "params.lookups.a.data.next"), getting("d", "'absent'"),
 	}}))
@@ -80,7 +79,7 @@ func TestLookupsWaitOnlyForWhatTheyRead(t *testing.T) {
 	}
 }
 
-// discovery counts how often it is asked.
+// discovery counts its reads.
 type discovery struct {
 	meta.RESTMapper
 	asked int
@@ -91,7 +90,7 @@ func (d *discovery) RESTMapping(kind schema.GroupKind, versions ...string) (*met
 	return d.RESTMapper.RESTMapping(kind, versions...)
 }
 
-func TestAKindThatTheHubDoesNotServeIsNotLookedForEveryTime(t *testing.T) {
+func TestLookups_CacheAbsenceOfKind(t *testing.T) {
 	now := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 	empty := meta.NewDefaultRESTMapper(nil)
 	hub := &discovery{RESTMapper: empty}

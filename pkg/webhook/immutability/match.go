@@ -13,8 +13,8 @@ import (
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
 )
 
-// untouchable are groups, and resources of groups, that no policy may stand in
-// front of: the hub, and the gateway itself, have to come up again without us.
+// untouchable are groups, and resources of groups, that no policy may match: the hub and the
+// gateway itself must be able to restart without the gateway.
 func untouchable() map[string][]string {
 	return map[string][]string{
 		"admissionregistration.k8s.io":  nil,
@@ -35,7 +35,7 @@ func untouchable() map[string][]string {
 	}
 }
 
-// validateMatch refuses what would put the hub itself at risk.
+// validateMatch refuses matches that would put the hub itself at risk.
 func validateMatch(match *admissionv1alpha1.PolicyMatch) field.ErrorList {
 	var problems field.ErrorList
 	forbidden := untouchable()

@@ -15,10 +15,10 @@ import (
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
 )
 
-// notNative returns why a policy cannot be left to the API server, and is enforced by the
-// gateway whatever it asks for: what it needs, the gateway's rights, or a policy of
-// that name that is somebody else's, which must not be overwritten. The second error is that
-// it could not be found out.
+// notNative returns why the API server cannot enforce a policy, so that the gateway enforces it
+// whatever it asks for: the policy needs features or permissions of the gateway, or a policy of
+// that name belongs to somebody else and must not be overwritten. The second error means that this
+// could not be determined.
 func notNative(ctx context.Context, hub client.Client, policy *admissionv1alpha1.ImmutabilityPolicy) (reason, failure error) {
 	if _, _, err := Export(policy); err != nil {
 		return err, nil

@@ -11,11 +11,10 @@ import (
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
 )
 
-// A step is one field of a path; with a key, it is a list whose items are told
-// apart by that key.
+// A step is one field of a path; with a key, it is a list whose items are identified by that key.
 type step struct{ name, key string }
 
-// stepsOf splits a path. Its shape is that of the schema's pattern.
+// stepsOf splits a path. Its syntax is that of the schema's pattern.
 func stepsOf(path admissionv1alpha1.FieldPath) []step {
 	var steps []step
 	for part := range strings.SplitSeq(string(path), ".") {
@@ -40,7 +39,7 @@ func keyed(steps []step) bool {
 
 var plainField = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// isReserved are the words that CEL keeps for itself.
+// isReserved is true for the reserved words of CEL.
 func isReserved(word string) bool {
 	switch word {
 	case "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in",
@@ -50,8 +49,8 @@ func isReserved(word string) bool {
 	return false
 }
 
-// An access is a CEL expression for a place in an object; it may be optional, and
-// whatever stands in the way (null, a text) makes it absent, not an error.
+// An access is a CEL expression for a place in an object. It may be optional: any other type on the
+// way (null, a string) makes it absent, not an error.
 type access struct {
 	expression string
 	optional   bool
@@ -64,7 +63,7 @@ func (a access) field(name string) access {
 	return access{a.expression + ".?" + name, true}
 }
 
-// value is what stands there, or null.
+// value is the value there, or null.
 func (a access) value() string {
 	if !a.optional {
 		return a.expression

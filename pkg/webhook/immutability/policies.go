@@ -14,8 +14,7 @@ import (
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
 )
 
-// Policies are the policies that this replica serves, each compiled once for its
-// generation.
+// Policies are the policies that this replica serves, each compiled once per generation.
 type Policies struct {
 	compiler *Compiler
 
@@ -32,18 +31,18 @@ type entry struct {
 	problems   field.ErrorList
 }
 
-// NewPolicies returns a set that knows no policy yet.
+// NewPolicies returns a set without policies.
 func NewPolicies(compiler *Compiler) *Policies {
 	return &Policies{compiler: compiler, known: map[string]entry{}, synced: func() bool { return false }}
 }
 
-// An Informer tells of ImmutabilityPolicies, and when it has told of all that
-// were there at the start. Those of controller-runtime and client-go do.
+// An Informer delivers ImmutabilityPolicies, and reports when it has delivered the initial ones.
+// Informers of controller-runtime and client-go implement it.
 type Informer interface {
 	AddEventHandler(cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error)
 }
 
-// Follow serves what the informer tells of, from now on.
+// Follow serves the policies that the informer delivers.
 func (p *Policies) Follow(informer Informer) error {
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    p.set,
@@ -59,7 +58,7 @@ func (p *Policies) Follow(informer Informer) error {
 	return nil
 }
 
-// Synced is true once every policy that was there at the start is served.
+// Synced is true once every initial policy is served.
 func (p *Policies) Synced() bool {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -82,7 +81,7 @@ func (p *Policies) set(object any) {
 	p.ensure(policy)
 }
 
-// ensure returns the policy as it is served, compiling it if this generation is new.
+// ensure returns the served policy, and compiles it if its generation is new.
 func (p *Policies) ensure(policy *admissionv1alpha1.ImmutabilityPolicy) entry {
 	if current, ok := p.get(policy.Name); ok && current.uid == policy.UID && current.generation >= policy.Generation {
 		return current

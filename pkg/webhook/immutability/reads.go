@@ -8,12 +8,12 @@ import (
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 )
 
-// lookupsField is where expressions find lookups below params.
+// lookupsField is the field of params in which expressions find lookups.
 const lookupsField = "lookups"
 
-// needs returns the lookups that an expression reads as params.lookups.<name>.
-// Reading params.lookups.?<name> or asking has() is not needing: the author has
-// thought of what is not there.
+// needs returns the lookups that an expression reads as params.lookups.<name>. With
+// params.lookups.?<name> or has() it does not need them, because the author has handled their
+// absence.
 func (c *Compiler) needs(text string) map[string]bool {
 	found := map[string]bool{}
 	c.visit(text, func(e celast.Expr) {
@@ -39,7 +39,7 @@ func (c *Compiler) mentions(text, variable string) bool {
 	return found
 }
 
-// visit shows every part of an expression; one that does not parse has none.
+// visit visits every part of an expression; one that cannot be parsed has none.
 func (c *Compiler) visit(text string, show func(celast.Expr)) {
 	parsed, issues := c.parser.Parse(text)
 	if issues.Err() != nil {

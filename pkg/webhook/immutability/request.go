@@ -19,7 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// A Request is what an API server asks about, read once for all expressions.
+// A Request is a review, decoded once for all expressions.
 type Request struct {
 	operation  admissionv1.Operation
 	resource   schema.GroupVersionResource
@@ -30,11 +30,11 @@ type Request struct {
 	object     *unstructured.Unstructured
 	oldObject  *unstructured.Unstructured
 	attributes *admission.VersionedAttributes
-	// review is what expressions see as request.
+	// review is the variable request of expressions.
 	review *admissionv1.AdmissionRequest
 }
 
-// NewRequest reads a review. The error says what in it is no object.
+// NewRequest decodes a review. The error says which part of it is no object.
 func NewRequest(review *admissionv1.AdmissionRequest) (*Request, error) {
 	object, err := objectOf(review.Object)
 	if err != nil {
@@ -67,7 +67,7 @@ func NewRequest(review *admissionv1.AdmissionRequest) (*Request, error) {
 	return r, nil
 }
 
-// current is the object as it will be, or as it was if it is being deleted.
+// current is the new object, or the old one if it is being deleted.
 func (r *Request) current() *unstructured.Unstructured {
 	if r.object != nil {
 		return r.object
@@ -75,7 +75,7 @@ func (r *Request) current() *unstructured.Unstructured {
 	return r.oldObject
 }
 
-// about is the request with another object in the place of its own.
+// about is the request with another object.
 func (r *Request) about(object *unstructured.Unstructured) *Request {
 	other := *r
 	other.object, other.oldObject = object, nil
@@ -99,7 +99,7 @@ func objectOf(raw runtime.RawExtension) (*unstructured.Unstructured, error) {
 		return nil, nil
 	}
 	object := &unstructured.Unstructured{}
-	// Its own UnmarshalJSON reads everything twice, to find out whether it is a list.
+	// Its own UnmarshalJSON decodes everything twice, to find out whether it is a list.
 	if err := json.Unmarshal(raw.Raw, &object.Object); err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func objectOf(raw runtime.RawExtension) (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
-// asObject keeps a nil pointer from becoming an interface that is not nil.
+// asObject prevents a nil pointer in a non-nil interface.
 func asObject(u *unstructured.Unstructured) runtime.Object {
 	if u == nil {
 		return nil
@@ -117,7 +117,7 @@ func asObject(u *unstructured.Unstructured) runtime.Object {
 	return u
 }
 
-// surroundings are what expressions may read beside the request.
+// surroundings are the other variables of expressions.
 type surroundings struct {
 	namespace *corev1.Namespace
 	// params holds lookups; nil for policies without.

@@ -30,31 +30,31 @@ const (
 	// what a label may be.
 	LabelGuard = "fleetgate.io/guard"
 
-	// reservationLife is how long an object counts as gone that a guard let go: time
-	// for the API server to delete it.
+	// reservationLife is how long an object counts as deleted after a guard allowed its deletion,
+	// to give the API server time to delete it.
 	reservationLife = 30 * time.Second
-	// maxReservations bounds what one Lease holds.
+	// maxReservations limits the reservations in one Lease.
 	maxReservations = 256
 )
 
-// A reservation says that one object may go.
+// A reservation says that the deletion of one object was allowed.
 type reservation struct {
 	Name  string    `json:"name"`
 	UID   types.UID `json:"uid"`
 	Until time.Time `json:"until"`
 }
 
-// reservations keeps those of all guards, in Leases of the gateway's namespace.
+// reservations stores those of all guards, in Leases of the gateway's namespace.
 type reservations struct {
-	// reader does not cache: what was read decides who may write.
+	// reader does not cache, because the write depends on the version that was read.
 	reader    client.Reader
 	writer    client.Writer
 	namespace string
 	clock     clock.PassiveClock
 }
 
-// bookings are the Lease of one group of guarded objects, as it was read.
-type bookings struct {
+// guardLease is the Lease of one group of guarded objects, as it was read.
+type guardLease struct {
 	lease *coordinationv1.Lease
 	held  []reservation
 }
@@ -65,9 +65,9 @@ func leaseName(policy, guard, namespace, label string) string {
 	return "guard-" + hex.EncodeToString(sum[:16])
 }
 
-// read returns what counts as gone now.
-func (r *reservations) read(ctx context.Context, name string) (*bookings, error) {
-	l := &bookings{lease: &coordinationv1.Lease{}}
+// read returns the objects that count as deleted now.
+func (r *reservations) read(ctx context.Context, name string) (*guardLease, error) {
+	l := &guardLease{lease: &coordinationv1.Lease{}}
 	err := r.reader.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, l.lease)
 	if apierrors.IsNotFound(err) {
 		l.lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: name}}
@@ -86,14 +86,14 @@ func (r *reservations) read(ctx context.Context, name string) (*bookings, error)
 	return l, nil
 }
 
-// gone is true for an object that has been let go.
-func (l *bookings) gone(uid types.UID) bool {
+// gone is true for an object whose deletion was allowed.
+func (l *guardLease) gone(uid types.UID) bool {
 	return slices.ContainsFunc(l.held, func(h reservation) bool { return h.UID == uid })
 }
 
-// reserve lets one more go. It fails with a conflict if anybody has written the
-// Lease since it was read.
-func (r *reservations) reserve(ctx context.Context, l *bookings, policy string, object client.Object) error {
+// reserve adds one more deletion. It fails with a conflict if the Lease was written since it was
+// read.
+func (r *reservations) reserve(ctx context.Context, l *guardLease, policy string, object client.Object) error {
 	held := slices.DeleteFunc(slices.Clone(l.held), func(h reservation) bool { return h.UID == object.GetUID() })
 	if len(held) >= maxReservations {
 		return fmt.Errorf("%d have gone in the last %s: %w", maxReservations, reservationLife, errBusy)
@@ -119,7 +119,7 @@ func (r *reservations) reserve(ctx context.Context, l *bookings, policy string, 
 	return r.writer.Update(ctx, lease)
 }
 
-// labelValue cuts a name to what a label may be.
+// labelValue cuts a name to the length of a label value.
 func labelValue(name string) string {
 	return strings.TrimRight(name[:min(len(name), 63)], "-.")
 }

@@ -27,7 +27,7 @@ func named(uid string) client.Object {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: uid, UID: types.UID(uid)}}
 }
 
-func TestAReservationHoldsForThirtySeconds(t *testing.T) {
+func TestReservation_LastsThirtySeconds(t *testing.T) {
 	kept, clock := newReservations()
 	first, err := kept.read(t.Context(), "l")
 	if err != nil {
@@ -48,7 +48,7 @@ func TestAReservationHoldsForThirtySeconds(t *testing.T) {
 	}
 }
 
-func TestTwoThatReadTheSameCannotBothReserve(t *testing.T) {
+func TestReservation_ConcurrentWritersConflict(t *testing.T) {
 	for name, before := range map[string]int{"no Lease yet": 0, "a Lease": 1} {
 		kept, _ := newReservations()
 		for range before {
@@ -77,20 +77,20 @@ func TestTwoThatReadTheSameCannotBothReserve(t *testing.T) {
 	}
 }
 
-func TestReservationsAreBoundedAndReadCarefully(t *testing.T) {
+func TestReservations_AreLimitedAndTolerateBadData(t *testing.T) {
 	kept, _ := newReservations(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "fleet-system", Name: "broken", Annotations: map[string]string{AnnotationReservations: "{"},
 	}})
 	if _, err := kept.read(t.Context(), "broken"); err == nil || !strings.Contains(err.Error(), "delete the Lease") {
 		t.Errorf("got %v, want an error with the remedy", err)
 	}
-	full := &bookings{lease: &coordinationv1.Lease{}, held: make([]reservation, maxReservations)}
+	full := &guardLease{lease: &coordinationv1.Lease{}, held: make([]reservation, maxReservations)}
 	if err := kept.reserve(t.Context(), full, "p", named("a")); err == nil || !strings.Contains(err.Error(), "try again") {
 		t.Errorf("got %v, want to be told to try again", err)
 	}
 }
 
-func TestLeaseNamesTellGroupsApart(t *testing.T) {
+func TestLeaseName_DiffersByGroup(t *testing.T) {
 	names := map[string]bool{}
 	for _, parts := range [][4]string{{"p", "g", "n", "l"}, {"p", "g", "nl", ""}, {"pg", "", "n", "l"}, {"p", "g", "", "l"}} {
 		names[leaseName(parts[0], parts[1], parts[2], parts[3])] = true

@@ -29,20 +29,20 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
-// lookupsKind stands for params where expressions are checked with types; no
-// schema has it, so that lookups are of any type.
+// lookupsKind replaces params when expressions are type-checked. No schema has it, so lookups can
+// have any type.
 const lookupsKind = "Lookups"
 
-// maxTypeWarnings bounds what the status says of types.
+// maxTypeWarnings limits the type warnings in the status.
 const maxTypeWarnings = 64
 
-// StatusReconciler tells in each policy's status whether it is enforced, and keeps
-// the exported ones of enforcement Native. It runs in the leader.
+// StatusReconciler reports in each policy's status whether it is enforced, and maintains the
+// exported policies of enforcement Native. It runs in the leader.
 type StatusReconciler struct {
 	Client   client.Client
 	Policies *Policies
 	Mapper   apimeta.RESTMapper
-	// Schemas knows the types of the hub, as they are now.
+	// Schemas resolves the current types of the hub.
 	Schemas resolver.SchemaResolver
 	// FailClosed are the API groups for which policies may fail closed.
 	FailClosed sets.Set[string]
@@ -58,8 +58,8 @@ func (r *StatusReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Reconcile computes the status and writes it once. It is looked at again after a
-// while, since kinds come and go on a hub.
+// Reconcile computes the status and writes it once. It requeues the policy, since kinds can be
+// added to or removed from the hub.
 func (r *StatusReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var policy admissionv1alpha1.ImmutabilityPolicy
 	if err := r.Client.Get(ctx, request.NamespacedName, &policy); err != nil {
@@ -98,24 +98,24 @@ func (r *StatusReconciler) Reconcile(ctx context.Context, request ctrl.Request) 
 	return ctrl.Result{RequeueAfter: recheck}, nil
 }
 
-// onHub is what was found about a policy on this hub.
+// onHub holds what was found about a policy on this hub.
 type onHub struct {
-	// forbidden is the first lookup that the gateway may not make.
+	// forbidden is the first lookup that the gateway has no permission for.
 	forbidden string
 	// notExported is why the API server cannot enforce the policy itself.
 	notExported error
-	// matched counts the resources that the policy matches, and unserved are those that it
-	// names and the hub does not have.
+	// matched counts the resources that the policy matches; unserved are those that it names and
+	// the hub does not serve.
 	matched  int
 	unserved []string
-	// warnings are about fields and types that do not fit what is matched.
+	// warnings are about fields and types that do not fit the matched kinds.
 	warnings []admissionregistrationv1.ExpressionWarning
 }
 
-// maxUnserved bounds what a condition names.
+// maxUnserved limits the names in a condition.
 const maxUnserved = 5
 
-// absent names what the hub does not have.
+// absent names the resources that the hub does not serve.
 func (f *onHub) absent() string {
 	names := f.unserved
 	if more := len(names) - maxUnserved; more > 0 {
@@ -124,7 +124,7 @@ func (f *onHub) absent() string {
 	return "the hub has no resource " + strings.Join(names, ", ")
 }
 
-// conditionsOf says whether a policy works, and if not, what to do.
+// conditionsOf says whether a policy works, and if not, the remedy.
 func conditionsOf(policy *admissionv1alpha1.ImmutabilityPolicy, served entry, found onHub, failClosed sets.Set[string]) []metav1.Condition {
 	compiled := metav1.Condition{Type: admissionv1alpha1.ConditionCompiled, Status: metav1.ConditionTrue, Reason: admissionv1alpha1.ReasonCompiled,
 		Message: "every path and expression can be evaluated"}
@@ -161,8 +161,8 @@ func conditionsOf(policy *admissionv1alpha1.ImmutabilityPolicy, served entry, fo
 	return []metav1.Condition{compiled, enforced}
 }
 
-// keepExported makes and removes the native policy. The second error is for what
-// could not be done, the first for what cannot be.
+// keepExported creates and deletes the native policy. The first error means that the policy cannot
+// be exported, the second that writing failed.
 func (r *StatusReconciler) keepExported(ctx context.Context, policy *admissionv1alpha1.ImmutabilityPolicy) (notExportable, failure error) {
 	if policy.Spec.Enforcement != admissionv1alpha1.EnforcementNative {
 		return nil, r.removeExported(ctx, policy)
@@ -209,7 +209,7 @@ func (r *StatusReconciler) removeExported(ctx context.Context, policy *admission
 	return nil
 }
 
-// forbiddenLookup returns the first lookup that the gateway itself may not make.
+// forbiddenLookup returns the first lookup that the gateway itself has no permission for.
 func (r *StatusReconciler) forbiddenLookup(ctx context.Context, policy *admissionv1alpha1.ImmutabilityPolicy) (string, error) {
 	for _, lookup := range policy.Spec.Lookups {
 		attributes, ok := readOf(lookup, r.Mapper)
@@ -228,8 +228,8 @@ func (r *StatusReconciler) forbiddenLookup(ctx context.Context, policy *admissio
 	return "", nil
 }
 
-// matched are the kinds of the hub that a policy matches, without subresources, and those that
-// it names and the hub does not have, now: it is looked at again.
+// matched returns the hub's kinds that a policy matches, without subresources, and those that it
+// names and the hub does not serve now.
 func (r *StatusReconciler) matched(policy *admissionv1alpha1.ImmutabilityPolicy) (found []schema.GroupVersionResource, unserved []string) {
 	all, absent := sets.New[schema.GroupVersionResource](), sets.New[string]()
 	for _, rule := range policy.Spec.Match.ResourceRules {
@@ -248,7 +248,7 @@ func (r *StatusReconciler) matched(policy *admissionv1alpha1.ImmutabilityPolicy)
 	return found, sets.List(absent)
 }
 
-// served are the versions of a resource that the hub has, of those that a rule names.
+// served are the versions of a resource that the hub serves, of those that a rule names.
 func (r *StatusReconciler) served(group, resource string, versions []string) []schema.GroupVersionResource {
 	served, err := r.Mapper.ResourcesFor(schema.GroupVersionResource{Group: group, Resource: resource})
 	if err != nil {
@@ -259,8 +259,8 @@ func (r *StatusReconciler) served(group, resource string, versions []string) []s
 	})
 }
 
-// typeWarnings has Kubernetes check the expressions against the schemas of what the
-// policy matches, as it does for a ValidatingAdmissionPolicy.
+// typeWarnings uses Kubernetes' type checker on the expressions and the schemas of the matched
+// kinds, as for a ValidatingAdmissionPolicy.
 func (r *StatusReconciler) typeWarnings(c *Compiled, matched []schema.GroupVersionResource) []admissionregistrationv1.ExpressionWarning {
 	if len(matched) == 0 {
 		return nil

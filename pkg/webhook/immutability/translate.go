@@ -9,22 +9,22 @@ import (
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
 )
 
-// defaultPath is the field that a broken condition is told for unless it names one.
+// defaultPath is the reported field of a validation that names none.
 const defaultPath = "spec"
 
-// A rule is one condition in CEL: what a field rule or a validation of a policy
-// means, here and in an exported policy.
+// A rule is one condition in CEL: the translation of a field rule or a validation of a policy, here
+// and in an exported policy.
 type rule struct {
-	// source is where it stands in the policy.
+	// source is its place in the policy.
 	source *field.Path
-	// path is the field of the object that a caller reads.
+	// path is the field of the object that is reported to the caller.
 	path string
 	// expression must be true. when is the author's part of it, if there is one.
 	expression, when string
 	// field are the steps of the path for a rule about a field, nil for a validation.
 	field []step
-	// message is for those who break it; messageExpression, if there is one and it
-	// works, makes a better one.
+	// message is reported if the rule is violated. The result of messageExpression replaces it, if
+	// there is one and it succeeds.
 	message, messageExpression string
 	// checked are expressions for a type checker that knows the schema.
 	checked map[string]string

@@ -9,10 +9,10 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 )
 
-// kept is true if a field's rule holds without evaluating it, whatever its mode:
-// because this is no update, or the update leaves the field as it was. Most updates
-// touch few of the fields that a policy has rules for, so this is what a review
-// costs. It only ever says yes; what may be broken is for the expression to say.
+// kept is true if a field's rule holds without evaluating it, whatever its mode: because the
+// request is no update, or because the update leaves the field unchanged. Most updates change few
+// of the fields in a policy's rules, so this decides the cost of a review. It only shortens a
+// success; the expression decides about possible violations.
 func (r *rule) kept(request *Request) bool {
 	if r.field == nil {
 		return false
@@ -26,8 +26,7 @@ func (r *rule) kept(request *Request) bool {
 	return unchanged(r.field, request.oldObject.Object, request.object.Object)
 }
 
-// unchanged is true if the same stands at the path in both, or nothing does. False
-// means that it is not known.
+// unchanged is true if both have the same value at the path, or none. False means unknown.
 func unchanged(path []step, o, n any) bool {
 	for i, s := range path {
 		before, ok := o.(map[string]any)
@@ -46,8 +45,8 @@ func unchanged(path []step, o, n any) bool {
 	return same(o, n)
 }
 
-// same compares what was read from JSON. It is asked for every field of every
-// update, where reflection would show in a profile.
+// same compares JSON values. It runs for every field of every update, where reflection would be
+// visible in a profile.
 func same(o, n any) bool {
 	switch o := o.(type) {
 	case map[string]any:
@@ -68,9 +67,8 @@ func same(o, n any) bool {
 	return o == n
 }
 
-// toldApart is true for a list of maps each of which has a text of its own at the
-// key: only then is an item paired with itself and no other. Lists in lists are
-// left to the expression.
+// toldApart is true for a list of maps that each have a different string at the key: only then is
+// an item paired with itself and no other. The expression handles lists in lists.
 func toldApart(list any, key string, below []step) bool {
 	items, ok := list.([]any)
 	if !ok || keyed(below) {

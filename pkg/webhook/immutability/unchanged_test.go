@@ -17,7 +17,7 @@ import (
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
 )
 
-func TestWhichFieldsAreKnownToBeAsTheyWere(t *testing.T) {
+func TestUnchanged_DetectsUnchangedFields(t *testing.T) {
 	tests := map[string]struct {
 		path   admissionv1alpha1.FieldPath
 		o, n   string
@@ -53,10 +53,9 @@ func TestWhichFieldsAreKnownToBeAsTheyWere(t *testing.T) {
 	}
 }
 
-// FuzzKeptRulesHold: where a rule is not evaluated because its field is as it was,
-// its expression would not have said otherwise. That is what makes the policy mean
-// the same as its export. An expression may fail, on a list where a map should be:
-// then it says nothing.
+// FuzzKeptRulesHold checks that the expression of a skipped rule would also hold, so that the
+// policy has the same meaning as its export. An expression may fail, for example on a list where a
+// map should be: then it has no result.
 func FuzzKeptRulesHold(f *testing.F) {
 	for _, spec := range []string{
 		`{}`, `null`, `[]`, `"x"`, `{"a":null}`, `{"a":{"x":[1,{"y":2}]},"b":"","c":0,"d":true,"e":"v1.2.3","g":[2,1,[1],"x",null]}`,

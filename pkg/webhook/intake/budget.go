@@ -12,36 +12,37 @@ import (
 )
 
 const (
-	// maxReview is more than any review that an API server sends: it holds an object of
-	// at most 3 MiB, the object before it, and who asks.
+	// maxReview is more than any review of an API server: it holds an object of at most 3 MiB, the
+	// old object, and the user.
 	maxReview = 8 << 20
-	// smallReview is what nearly all reviews are smaller than.
+	// smallReview is the size below which nearly all reviews are.
 	smallReview = 256 << 10
-	// leastCharge is what a review counts at least, so that bytes bound the number too.
+	// leastCharge is the minimum charge of a review, so that the limit in bytes limits the number
+	// too.
 	leastCharge = 32 << 10
-	// maxWait is how long a review waits for others to end: the API server, which waits
-	// five seconds, gets an answer of ours before it gives up.
+	// maxWait is how long a review waits for others to end. The API server waits five seconds, so
+	// it gets an answer before it gives up.
 	maxWait = 4 * time.Second
 )
 
-// A budget bounds the bytes of reviews under way. What a review says that it has counts
-// from before it is read until it is answered; a reader makes several times as much of
-// it. Small ones have a budget of their own, so that they do not wait for large ones.
+// A budget limits the bytes of reviews in flight. The declared size of a review is charged from
+// before it is read until it is answered. Decoding takes several times as much. Small reviews have
+// a budget of their own, so that they do not wait for large ones.
 type budget struct {
 	small, large *semaphore.Weighted
 }
 
-// newBudget has room for so many bytes of small reviews, and of large ones.
+// newBudget returns a budget of that many bytes for small reviews, and for large ones.
 func newBudget(small, large int64) *budget {
 	return &budget{small: semaphore.NewWeighted(small), large: semaphore.NewWeighted(large)}
 }
 
-// serve has the handler answer once there is room; 413 and 503 are for what is too
-// large, and for what found no room in time.
+// serve calls the handler once there is room. It answers 413 if the review is too large, and 503 if
+// there was no room in time.
 func (b *budget) serve(w http.ResponseWriter, r *http.Request, handler http.Handler) {
 	charge, lane := max(r.ContentLength, leastCharge), b.small
 	if r.ContentLength < 0 {
-		charge = maxReview // It does not say how long it is.
+		charge = maxReview // The length is unknown.
 	}
 	if charge > maxReview {
 		refuse(w, http.StatusRequestEntityTooLarge, "a review has at most 8 MiB")

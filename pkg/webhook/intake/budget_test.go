@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// slow is a handler that reads as long as a server lets it.
+// slow is a handler that reads for as long as a server lets it.
 type slow struct{ now, most atomic.Int64 }
 
 func (s *slow) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
@@ -31,7 +31,7 @@ func reviewOf(length int64) *http.Request {
 	return request
 }
 
-func TestFortySlowBodiesHoldTheirShareAndARightfulReviewIsAnswered(t *testing.T) {
+func TestBudget_SlowBodiesDoNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, bodies := newBudget(smallBytes, largeBytes), &slow{}
 		var all sync.WaitGroup
@@ -65,7 +65,7 @@ func TestFortySlowBodiesHoldTheirShareAndARightfulReviewIsAnswered(t *testing.T)
 	})
 }
 
-func TestManySmallBodiesAreBoundedInNumber(t *testing.T) {
+func TestBudget_LimitsNumberOfSmallBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(smallBytes, largeBytes)
 		var under, most atomic.Int64
@@ -86,7 +86,7 @@ func TestManySmallBodiesAreBoundedInNumber(t *testing.T) {
 	})
 }
 
-func TestWhatSaysNoLengthCountsAsTheLargest(t *testing.T) {
+func TestBudget_UnknownLengthCountsAsLargest(t *testing.T) {
 	b := newBudget(smallBytes, maxReview)
 	b.serve(httptest.NewRecorder(), reviewOf(-1), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		if b.large.TryAcquire(1) {

@@ -15,20 +15,21 @@ import (
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 )
 
-// frontProxy tells who asks through the hub's API server: nobody, unless the
+// frontProxy authenticates callers that come through the hub's API server: none, unless the
 // connection has a certificate of the front proxy that the ConfigMap names.
 func frontProxy(config *authenticatorfactory.RequestHeaderConfig) authenticator.Request {
 	return headerrequest.NewDynamicVerifyOptionsSecure(config.CAContentProvider.VerifyOptions, config.AllowedClientNames,
 		config.UsernameHeaders, config.UIDHeaders, config.GroupHeaders, config.ExtraHeaderPrefixes)
 }
 
-// certificate tells who has a client certificate of the CA. Its common name is the user.
+// certificate authenticates callers with a client certificate of the CA. Its common name is the
+// user.
 func certificate(ca dynamiccertificates.CAContentProvider) authenticator.Request {
 	return x509request.NewDynamic(ca.VerifyOptions, x509request.CommonNameUserConversion)
 }
 
-// proved returns who the request comes from, or nil if nothing proves it. A
-// certificate that does not verify proves as little as none.
+// proved returns the user of the request, or nil if nothing proves one. A certificate that does not
+// verify counts as none.
 func proved(by authenticator.Request, r *http.Request) user.Info {
 	if by == nil {
 		return nil
@@ -40,9 +41,9 @@ func proved(by authenticator.Request, r *http.Request) user.Info {
 	return answer.User
 }
 
-// isAPIServer is true for the hub's API server when it asks itself. The name alone is
-// not enough: a certificate for it can be had without the group, the group makes its
-// owner the administrator of the hub.
+// isAPIServer is true for the hub's API server when it calls itself. The name alone is not enough:
+// a certificate for it can be issued without the group. The group makes its owner the hub's
+// administrator.
 func isAPIServer(caller user.Info) bool {
 	return caller.GetName() == user.APIServerUser && slices.Contains(caller.GetGroups(), user.SystemPrivilegedGroup)
 }

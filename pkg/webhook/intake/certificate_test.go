@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// selfSigned is a certificate that verifies itself, and nothing else.
+// selfSigned is a certificate that verifies only itself.
 func selfSigned(t *testing.T, name string) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -32,7 +32,7 @@ func selfSigned(t *testing.T, name string) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{certificate.Raw}, PrivateKey: key}
 }
 
-func TestACertificateOfTheNamedCAIsProofAndNoOther(t *testing.T) {
+func TestCertificate_OnlyOfTheNamedCA(t *testing.T) {
 	apiServer := selfSigned(t, "api-server")
 	ca, err := dynamiccertificates.NewStaticCAContent("ca", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: apiServer.Certificate[0]}))
 	if err != nil {

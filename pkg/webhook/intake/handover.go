@@ -27,26 +27,26 @@ import (
 )
 
 const (
-	// believed is how long the answer of the hub about its configurations is: strangers
-	// cause no more reads than that.
+	// believed is how long the hub's answer about its configurations is cached, so that unknown
+	// callers cause no more reads.
 	believed = time.Second
-	// afterwards is how long reviews without proof are taken after the configuration that
-	// sends them has gone: every API server has to notice.
+	// afterwards is how long reviews without proof are accepted after the configuration that sends
+	// them was replaced, because every API server has to notice.
 	afterwards = time.Minute
 	// probeTime is how long the hub, or a replica, may take to answer.
 	probeTime = 3 * time.Second
 )
 
-// Handover is the way from reviews without proof, as a gateway asked for them that knew
-// none, to proved ones, and back if that gateway returns: no review is lost on it. Every
-// replica asks Unproved, the leader Over.
+// Handover manages the transition from reviews without proof, which older gateways configure, to
+// proved ones, and back if such a gateway returns. No review is lost during it. Every replica calls
+// Unproved, the leader calls Over.
 type Handover struct {
-	// Hub reads the API server itself.
+	// Hub reads the API server without a cache.
 	Hub client.Reader
-	// Namespace, Service and Port are where configurations sent reviews directly.
+	// Namespace, Service and Port are where older configurations send reviews directly.
 	Namespace, Service string
 	Port               int32
-	// ServerName is what the certificates of the replicas are valid for.
+	// ServerName is the name in the certificates of the replicas.
 	ServerName string
 	// Mutating and Validating name the gateway's configurations.
 	Mutating, Validating []string
@@ -55,14 +55,14 @@ type Handover struct {
 	// over is true once configurations may send reviews with proof.
 	over atomic.Bool
 
-	// mu guards the fields below it.
+	// mu guards the following fields.
 	mu        sync.Mutex
 	asked     time.Time
 	openUntil time.Time
 }
 
-// Unproved is true as long as a configuration on the hub sends reviews here that can
-// prove nothing, and a minute longer. It is false if the hub does not say.
+// Unproved is true while a configuration on the hub sends reviews here without proof, and a minute
+// longer. It is false if the hub cannot be read.
 func (h *Handover) Unproved(ctx context.Context) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -87,9 +87,9 @@ func (h *Handover) Unproved(ctx context.Context) bool {
 	return direct
 }
 
-// Over is true once no review needs to come without proof any more, and stays so: the
-// configurations that are written then are no reason to write others. The CA verifies the
-// replicas. An error means that the hub did not say how reviews come now.
+// Over is true once every review can come with proof, and stays true: the configurations that are
+// then written must not change it. The CA verifies the replicas. An error means that the hub's
+// configurations could not be read.
 func (h *Handover) Over(ctx context.Context, ca []byte) (bool, error) {
 	if h.over.Load() {
 		return true, nil
@@ -108,7 +108,7 @@ func (h *Handover) Over(ctx context.Context, ca []byte) (bool, error) {
 	return true, nil
 }
 
-// Direct is true if a configuration on the hub sends reviews to the Service's port itself.
+// Direct is true if a configuration on the hub sends reviews to the Service's port directly.
 func (h *Handover) Direct(ctx context.Context) (bool, error) {
 	var configs []admissionregistrationv1.WebhookClientConfig
 	for _, name := range h.Mutating {
@@ -134,9 +134,9 @@ func (h *Handover) Direct(ctx context.Context) (bool, error) {
 	}), nil
 }
 
-// Ready returns nil if every review that comes through the aggregated group is answered:
-// the API server finds the group available, and each replica that it could choose takes
-// what comes that way. The CA verifies them.
+// Ready returns nil if every review that comes through the aggregated group is answered: the API
+// server finds the group available, and each replica that it could choose accepts reviews from the
+// group. The CA verifies the replicas.
 func (h *Handover) Ready(ctx context.Context, ca []byte) error {
 	var service apiregistrationv1.APIService
 	if err := h.Hub.Get(ctx, client.ObjectKey{Name: GroupVersion.Version + "." + GroupVersion.Group}, &service); err != nil {
@@ -180,8 +180,8 @@ func available(service *apiregistrationv1.APIService) error {
 	return fmt.Errorf("APIService %s has not been looked at yet", service.Name)
 }
 
-// takes returns nil if the replica knows the group: it refuses whoever proves nothing. An
-// older one has never heard of it.
+// takes returns nil if the replica knows the group, and therefore refuses a request without proof.
+// An older replica does not know it.
 func takes(ctx context.Context, prober *http.Client, replica string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+replica+groupPath(), nil)
 	if err != nil {

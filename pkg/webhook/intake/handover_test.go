@@ -37,7 +37,7 @@ func sendingTo(namespace, service string, port int32) *admissionregistrationv1.V
 	}
 }
 
-// newHandover is one on a hub with these objects, on which every read is counted.
+// newHandover returns one on a hub with these objects, and counts its reads.
 func newHandover(t *testing.T, reads *int, objects ...client.Object) (*Handover, client.Client, *clienttesting.FakePassiveClock) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -54,7 +54,7 @@ func newHandover(t *testing.T, reads *int, objects ...client.Object) (*Handover,
 	return &Handover{Hub: hub, Namespace: "fleet-system", Service: "gateway", Port: 9443, Validating: []string{"rules"}, Mutating: []string{"defaults"}, Clock: now}, hub, now
 }
 
-func TestThePortIsOpenAsLongAsTheHubSendsReviewsWithoutProof(t *testing.T) {
+func TestHandover_AcceptsUnprovedWhileTheHubSendsThem(t *testing.T) {
 	reads := 0
 	h, hub, now := newHandover(t, &reads, sendingTo("fleet-system", "gateway", 9443))
 	if !h.Unproved(t.Context()) {
@@ -84,7 +84,7 @@ func TestThePortIsOpenAsLongAsTheHubSendsReviewsWithoutProof(t *testing.T) {
 	}
 }
 
-func TestReviewsWithoutProofAreNotTakenWhenTheHubDoesNotSay(t *testing.T) {
+func TestHandover_RefusesUnprovedIfHubCannotBeRead(t *testing.T) {
 	reads := 0
 	h, _, _ := newHandover(t, &reads)
 	h.Hub = fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
@@ -97,7 +97,7 @@ func TestReviewsWithoutProofAreNotTakenWhenTheHubDoesNotSay(t *testing.T) {
 	}
 }
 
-func TestNothingIsHandedOverToAReplicaThatDoesNotKnowTheGroup(t *testing.T) {
+func TestHandover_WaitsForReplicasThatDoNotKnowTheGroup(t *testing.T) {
 	group := func(status apiregistrationv1.ConditionStatus) *apiregistrationv1.APIService {
 		return &apiregistrationv1.APIService{
 			ObjectMeta: metav1.ObjectMeta{Name: GroupVersion.Version + "." + GroupVersion.Group},
@@ -131,7 +131,7 @@ func TestNothingIsHandedOverToAReplicaThatDoesNotKnowTheGroup(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "gateway-1", Labels: map[string]string{discoveryv1.LabelServiceName: "gateway"}},
 				Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{host}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(c.ready)}}},
 			})
-			h.Port, h.ServerName = int32(number), "example.com" // for which the certificates of such servers are
+			h.Port, h.ServerName = int32(number), "example.com" // the name in the certificates of such servers
 			err = h.Ready(t.Context(), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: replica.Certificate().Raw}))
 			if c.problem == "" && err != nil || c.problem != "" && (err == nil || !strings.Contains(err.Error(), c.problem)) {
 				t.Errorf("%v, want %q", err, c.problem)

@@ -21,8 +21,8 @@ import (
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// How long the parts of a request may take. An API server gives a review up after
-// five seconds, and sends it at once.
+// Time limits for the parts of a request. An API server abandons a review after five seconds, and
+// sends it immediately.
 const (
 	headerTime  = 3 * time.Second
 	readTime    = 6 * time.Second
@@ -32,38 +32,36 @@ const (
 	stoppedWait = 20 * time.Second
 )
 
-// What reviews under way may hold. Those that nobody proved get a little, beside the
-// others, while they are taken at all.
+// Limits for reviews in flight. Unproved ones have a small share of their own while they are
+// accepted at all.
 const (
 	smallBytes, largeBytes       = 16 << 20, 32 << 20
 	smallUnproved, largeUnproved = 4 << 20, 2 * maxReview
 )
 
-// Options are what a Server is made of.
+// Options configure a Server.
 type Options struct {
 	// Address is host:port.
 	Address string
-	// GetCertificate returns what the server shows.
+	// GetCertificate returns the serving certificate.
 	GetCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// FrontProxy is how the hub's API server proves itself to aggregated servers. If nil,
-	// reviews are not taken through the aggregated group.
+	// FrontProxy identifies the hub's API server for aggregated servers. If nil, the server accepts
+	// no reviews through the aggregated group.
 	FrontProxy *authenticatorfactory.RequestHeaderConfig
-	// ClientCA verifies client certificates that are good for reviews sent here directly.
-	// If nil, none is.
+	// ClientCA verifies client certificates of direct reviews. If nil, none is accepted.
 	ClientCA dynamiccertificates.CAContentProvider
-	// Unproved says whether reviews that come directly and without proof are taken now.
-	// If nil, they never are.
+	// Unproved is true while direct reviews without proof are accepted. If nil, they never are.
 	Unproved func(context.Context) bool
 }
 
-// Server is a controller-runtime webhook server that only the hub's API server can
-// ask. Handlers are registered as there, under the paths of direct reviews.
+// Server is a controller-runtime webhook server that only the hub's API server can call. Handlers
+// are registered as usual, under the paths of direct reviews.
 type Server struct {
-	// Server keeps the handlers, and measures them.
+	// Server holds the handlers and their metrics.
 	ctrlwebhook.Server
 	options Options
-	// frontProxy and certificate tell who asks, through the hub's API server and directly;
-	// cas are what they verify it by.
+	// frontProxy and certificate authenticate callers, through the hub's API server and directly;
+	// cas are the CAs that verify them.
 	frontProxy, certificate authenticator.Request
 	cas                     []dynamiccertificates.CAContentProvider
 	proved, unproved        *budget
@@ -88,8 +86,8 @@ func NewServer(options Options) *Server {
 	return s
 }
 
-// Start serves until the context ends; reviews under way are answered then. It speaks
-// HTTP/1.1, like the API server to webhooks: many connections reach many replicas.
+// Start serves until the context ends, and then finishes the reviews in flight. It speaks HTTP/1.1,
+// like the API server to webhooks: many connections reach many replicas.
 func (s *Server) Start(ctx context.Context) error {
 	var l net.ListenConfig
 	listener, err := l.Listen(ctx, "tcp", s.options.Address)
@@ -130,13 +128,13 @@ func (s *Server) tls() *tls.Config {
 		MinVersion:     tls.VersionTLS12,
 		NextProtos:     []string{"http/1.1"},
 		GetCertificate: s.options.GetCertificate,
-		// Whether a certificate proves anything depends on what is asked, and on a CA that may
+		// Whether a certificate proves anything depends on the request, and on a CA that may
 		// change: caller.go verifies it for each request.
 		ClientAuth: tls.RequestClientCert,
 	}
 }
 
-// StartedChecker is healthy once the port is open and the API server can prove itself.
+// StartedChecker is healthy once the port is open and the API server's identity can be verified.
 func (s *Server) StartedChecker() healthz.Checker {
 	return func(*http.Request) error {
 		select {
@@ -153,8 +151,7 @@ func (s *Server) StartedChecker() healthz.Checker {
 	}
 }
 
-// ServeHTTP takes a request by its line, headers and certificate; only then is its
-// body read.
+// ServeHTTP decides by a request's line, headers and certificate, before its body is read.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.frontProxy != nil && strings.HasPrefix(r.URL.Path, "/apis/") {
 		s.serveAggregated(w, r)
@@ -162,8 +159,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/openapi/"):
-		// The API server asks each group for its schema again and again, and takes this for none. Anything else it
-		// would log as an error, and ask for sooner.
+		// The API server repeatedly asks each group for its schema, and accepts 404 as none. It
+		// would log any other answer as an error, and ask sooner.
 		refuse(w, http.StatusNotFound, "reviews have no schema")
 	case proved(s.certificate, r) != nil:
 		s.proved.serve(w, r, s.WebhookMux())
@@ -174,8 +171,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveAggregated answers what came through the hub's API server, which is where its
-// users can ask too: only what it asks by itself is a review.
+// serveAggregated answers requests through the hub's API server. Its users can send such requests
+// too, so only its own ones are reviews.
 func (s *Server) serveAggregated(w http.ResponseWriter, r *http.Request) {
 	caller := proved(s.frontProxy, r)
 	path, review := strings.CutPrefix(r.URL.Path, AggregatedPath(""))
@@ -195,8 +192,8 @@ func (s *Server) serveAggregated(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// refuse answers without reading the body, and has the connection closed: what is left
-// of the body would have to be read before the next request.
+// refuse answers without reading the body, and closes the connection: the rest of the body would
+// have to be read before the next request.
 func refuse(w http.ResponseWriter, code int, why string) {
 	w.Header().Set("Connection", "close")
 	http.Error(w, why, code)

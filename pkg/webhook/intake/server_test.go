@@ -23,7 +23,7 @@ func (u unread) Read([]byte) (int, error) {
 	return 0, errors.New("not to be read")
 }
 
-// as proves that a request is of that user.
+// as authenticates every request as that user.
 func as(name string, groups ...string) authenticator.Request {
 	return authenticator.RequestFunc(func(*http.Request) (*authenticator.Response, bool, error) {
 		return &authenticator.Response{User: &user.DefaultInfo{Name: name, Groups: groups}}, true, nil
@@ -40,7 +40,7 @@ func testServer(frontProxy, certificate authenticator.Request, unproved func(con
 	return server
 }
 
-func TestWhoIsNotTheAPIServerIsRefusedUnread(t *testing.T) {
+func TestServer_RefusesOtherCallersWithoutReadingTheBody(t *testing.T) {
 	itself := as(user.APIServerUser, user.AllAuthenticated, user.SystemPrivilegedGroup)
 	closed := func(context.Context) bool { return false }
 	for name, c := range map[string]struct {
@@ -78,7 +78,7 @@ func TestWhoIsNotTheAPIServerIsRefusedUnread(t *testing.T) {
 	}
 }
 
-func TestReviewsOfTheAPIServerReachTheirHandler(t *testing.T) {
+func TestServer_ReviewsReachTheirHandler(t *testing.T) {
 	for name, c := range map[string]struct {
 		frontProxy, certificate authenticator.Request
 		unproved                func(context.Context) bool
@@ -99,9 +99,9 @@ func TestReviewsOfTheAPIServerReachTheirHandler(t *testing.T) {
 	}
 }
 
-// The hub's API server wrote an error to its log every two minutes for the 401 that its question
-// for the group's schema met, and the gateway asked the hub for its configurations each time.
-func TestTheHubIsToldThatReviewsHaveNoSchema(t *testing.T) {
+// The hub's API server logged an error every two minutes because its request for the group's schema
+// got 401, and the gateway read the hub's configurations each time.
+func TestServer_AnswersNotFoundForSchema(t *testing.T) {
 	server := testServer(nobody(nil), nobody(nil), func(context.Context) bool {
 		t.Error("the hub is asked whether it sends reviews without proof")
 		return true
@@ -115,8 +115,8 @@ func TestTheHubIsToldThatReviewsHaveNoSchema(t *testing.T) {
 	}
 }
 
-// The API server asks for it as other users: the group is as available as the gateway.
-func TestTheGroupHasNothingToDiscover(t *testing.T) {
+// The API server reads it as other users too: the group is available if the gateway is.
+func TestServer_GroupHasNoResources(t *testing.T) {
 	answer := httptest.NewRecorder()
 	testServer(as("system:kube-aggregator"), nil, nil).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, groupPath(), nil))
 	want := `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"webhook.fleetgate.io/v1alpha1","resources":[]}`

@@ -24,16 +24,16 @@ import (
 const (
 	authorityLifetime = 365 * 24 * time.Hour
 	leafLifetime      = 7 * 24 * time.Hour
-	// settle is how old the next CA has to be before it signs: by then it is in every
-	// bundle. One that has no choice, since there is no other CA, may be younger.
+	// settle is the minimum age of the next CA before it signs: by then it is in every bundle. If
+	// there is no other CA, it may be younger.
 	settle = 10 * time.Minute
-	// clockSkew is how far back certificates begin: the hub's API server, or an agent, whose clock
-	// is ten minutes behind this one takes them at once.
+	// clockSkew is how far back the validity of certificates begins. An API server of the hub, or
+	// an agent, whose clock is ten minutes behind accepts them at once.
 	clockSkew = 15 * time.Minute
 )
 
-// Keys of the Secret. The first three are those of any TLS Secret: the CA that signs
-// now, and all CAs that verify.
+// Keys of the Secret. The first three are those of any TLS Secret: the current CA, and all CAs that
+// verify.
 const (
 	keyCurrentCert = corev1.TLSCertKey
 	keyCurrentKey  = corev1.TLSPrivateKeyKey
@@ -50,15 +50,14 @@ type ca struct {
 	pair      tls.Certificate
 }
 
-// authority is the CA that signs, the one that will sign next, and the one that
-// did before. All three stand in the bundle, so that a rotation changes who signs
-// and not what is trusted: nobody has to be told in time.
+// authority is the current CA, the next one, and the previous one. All three are in the bundle, so
+// a rotation changes the signer but not the trust, and clients need not be informed in time.
 type authority struct {
 	current, next *ca
 	previous      []byte
 }
 
-// readAuthority takes from a Secret's data what can be used; the rest is missing.
+// readAuthority reads the usable parts of a Secret's data; other parts count as missing.
 func readAuthority(data map[string][]byte) authority {
 	return authority{
 		current:  readCA(data[keyCurrentCert], data[keyCurrentKey]),
@@ -67,7 +66,7 @@ func readAuthority(data map[string][]byte) authority {
 	}
 }
 
-// readCA returns nil for what is no CA with its key.
+// readCA returns nil unless the data is a CA with its key.
 func readCA(cert, key []byte) *ca {
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
@@ -92,9 +91,9 @@ func (a authority) data() map[string][]byte {
 // bundle is everything that verifies, the newest first.
 func (a authority) bundle() []byte { return slices.Concat(a.next.cert, a.current.cert, a.previous) }
 
-// advanced returns the authority as it has to be now, and whether that is another
-// one. The next CA takes over when the current one has a third of its life left, or
-// is gone: that is also how to rotate by hand, empty its key.
+// advanced returns the authority after any due rotation, and whether it has changed. The next CA
+// takes over when the current one has a third of its life left, or is missing: to rotate by hand,
+// empty its key.
 func (a authority) advanced(now time.Time) (authority, bool, error) {
 	changed := false
 	if a.next != nil && a.retires(now) {
@@ -116,7 +115,7 @@ func (a authority) advanced(now time.Time) (authority, bool, error) {
 	return a, changed, nil
 }
 
-// retires reports whether the next CA takes over.
+// retires is true if the next CA takes over.
 func (a authority) retires(now time.Time) bool {
 	if a.current == nil {
 		return true
@@ -171,7 +170,7 @@ func (c *ca) sign(names []string, now time.Time) (cert, key []byte, err error) {
 	return cert, key, nil
 }
 
-// sortNames tells DNS names from addresses: a certificate has a place for each.
+// sortNames separates DNS names from addresses: a certificate has a field for each.
 func sortNames(names []string) (dnsNames []string, addresses []net.IP) {
 	for _, name := range names {
 		if address := net.ParseIP(name); address != nil {
@@ -183,11 +182,10 @@ func sortNames(names []string) (dnsNames []string, addresses []net.IP) {
 	return dnsNames, addresses
 }
 
-// serialBits is how long a serial number is: long enough never to meet another.
+// serialBits is the length of a serial number: long enough to be unique.
 const serialBits = 128
 
-// issue makes a key and a certificate for it, signed by the CA or, without one, by
-// itself.
+// issue creates a key and a certificate for it, signed by the CA or, without one, by itself.
 func issue(template *x509.Certificate, by *ca) (cert, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -35,7 +35,7 @@ func signed(t *testing.T, by *ca, now time.Time) *x509.Certificate {
 	return pair.Leaf
 }
 
-func TestARotationChangesWhoSignsAndNotWhatIsTrusted(t *testing.T) {
+func TestAuthority_RotationKeepsTrust(t *testing.T) {
 	before, changed := advance(t, authority{}, start)
 	if !changed {
 		t.Fatal("nothing was made")
@@ -57,13 +57,13 @@ func TestARotationChangesWhoSignsAndNotWhatIsTrusted(t *testing.T) {
 	}
 }
 
-func TestAuthorityAdvances(t *testing.T) {
+func TestAuthority_Advances(t *testing.T) {
 	fresh, _ := advance(t, authority{}, start)
 	tests := map[string]struct {
 		have    authority
 		at      time.Time
 		changed bool
-		// signs is who signs afterwards; nil is somebody new.
+		// signs is the signer afterwards; nil is a new one.
 		signs []byte
 	}{
 		"not while it is young":            {fresh, start.Add(authorityLifetime / 2), false, fresh.current.cert},
@@ -101,7 +101,7 @@ func mustCA(t *testing.T, now time.Time) *ca {
 	return made
 }
 
-func TestALeafDoesNotOutliveItsCA(t *testing.T) {
+func TestSign_LeafDoesNotOutliveItsCA(t *testing.T) {
 	made := mustCA(t, start)
 	if leaf := signed(t, made, start.Add(authorityLifetime-time.Hour)); leaf.NotAfter.After(made.parsed.NotAfter) {
 		t.Errorf("the leaf lives until %s, its CA until %s", leaf.NotAfter, made.parsed.NotAfter)
@@ -112,9 +112,9 @@ func TestALeafDoesNotOutliveItsCA(t *testing.T) {
 	}
 }
 
-// A gateway whose clock was ten minutes ahead of the hub's made a certificate that the hub's API
-// server did not take for five minutes: no webhook and no request for a member was answered.
-func TestACertificateIsTakenAtOnceByWhoseClockIsTenMinutesOff(t *testing.T) {
+// A gateway whose clock was ten minutes ahead of the hub's issued a certificate that the hub's API
+// server rejected for five minutes: no webhook and no request for a member was answered.
+func TestSign_CertificateToleratesClockSkew(t *testing.T) {
 	made := mustCA(t, start)
 	leaf := signed(t, made, start)
 	roots := x509.NewCertPool()
@@ -126,7 +126,7 @@ func TestACertificateIsTakenAtOnceByWhoseClockIsTenMinutesOff(t *testing.T) {
 	}
 }
 
-func TestLeafIsValidForNamesAndAddresses(t *testing.T) {
+func TestSign_LeafIsValidForNamesAndAddresses(t *testing.T) {
 	cert, key, err := mustCA(t, start).sign([]string{"gateway.fleet-system.svc", "gateway.example.com", "192.0.2.1", "2001:db8::1"}, start)
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func TestLeafIsValidForNamesAndAddresses(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoCAIsNotUsed(t *testing.T) {
+func TestReadAuthority_IgnoresInvalidCAs(t *testing.T) {
 	made := mustCA(t, start)
 	cert, key, err := made.sign([]string{"a"}, start)
 	if err != nil {

@@ -20,51 +20,51 @@ import (
 )
 
 const (
-	// checkInterval is how often a source is looked at.
+	// checkInterval is how often a source is checked.
 	checkInterval = 5 * time.Second
-	// firstInterval is how often before there is anything to serve.
+	// firstInterval is how often it is checked before there is anything to serve.
 	firstInterval = 100 * time.Millisecond
-	// handover is how long a certificate that needs a new bundle waits for it to be
-	// everywhere: the leader writes it at once, the API server follows in moments.
+	// handover is how long a certificate that needs a new bundle waits until the bundle is
+	// everywhere: the leader writes it at once, and API servers follow within moments.
 	handover = time.Minute
 )
 
 // errNoCertificate is returned until there is a certificate to serve.
 var errNoCertificate = errors.New("there is no serving certificate yet")
 
-// material is what a source holds now.
+// material is the current content of a source.
 type material struct {
 	// cert and key are the leaf's chain and key, bundle the CAs that verify it (PEM).
 	cert, key, bundle []byte
 }
 
-// A source is asked again and again for what to serve.
+// A source is polled for the certificate to serve.
 type source interface {
-	// load returns what to serve now. An error leaves what is served as it is.
+	// load returns what to serve now. An error keeps the served certificate.
 	load(ctx context.Context) (material, error)
-	// String says where it comes from, for logs.
+	// String names the source for logs.
 	String() string
 }
 
-// Certificates serves a certificate that is always current. Make one with
-// FromAuthority, FromFiles or FromCertManager, and Start it.
+// Certificates serves a certificate that is always current. Create one with FromAuthority,
+// FromFiles or FromCertManager, and Start it.
 type Certificates struct {
 	source source
 	clock  clock.Clock
 	first  chan struct{}
-	// bundleChanged holds a value when CABundle has something new.
+	// bundleChanged holds a value when CABundle has changed.
 	bundleChanged chan struct{}
 
-	// mu guards what follows.
+	// mu guards the following fields.
 	mu sync.Mutex
 	// served and parsed are the certificate that is served.
 	served material
 	parsed *tls.Certificate
-	// retained is the bundle of what was served before: another replica may serve it still.
+	// retained is the previous bundle: another replica may still serve its certificate.
 	retained []byte
-	// bundle is what CABundle returns: all that verify what is, was and will be served.
+	// bundle is the result of CABundle: it verifies the previous, current and next certificate.
 	bundle []byte
-	// waiting is the certificate that is served when its time has come.
+	// waiting is the certificate that will be served after the handover time.
 	waiting   []byte
 	waitsTill time.Time
 	listeners []dynamiccertificates.Listener
@@ -76,8 +76,8 @@ func newCertificates(from source, clock clock.Clock) *Certificates {
 	return &Certificates{source: from, clock: clock, first: make(chan struct{}), bundleChanged: make(chan struct{}, 1)}
 }
 
-// Start keeps the certificate current until the context ends. A source that cannot
-// be read is logged when that begins; what is there is served meanwhile.
+// Start keeps the certificate current until the context ends. If the source becomes unreadable,
+// that is logged once, and the current certificate is still served.
 func (c *Certificates) Start(ctx context.Context) error {
 	logger, failed := log.FromContext(ctx), false
 	for {
@@ -101,7 +101,7 @@ func (c *Certificates) Start(ctx context.Context) error {
 // NeedLeaderElection is false: every replica serves.
 func (c *Certificates) NeedLeaderElection() bool { return false }
 
-// refresh looks at the source once.
+// refresh checks the source once.
 func (c *Certificates) refresh(ctx context.Context) error {
 	found, err := c.source.load(ctx)
 	if err != nil {
@@ -117,8 +117,8 @@ func (c *Certificates) refresh(ctx context.Context) error {
 	return nil
 }
 
-// take serves what was found, now or, if a new bundle has to arrive first, later.
-// Call it with the lock.
+// take serves the found certificate, now or, if its bundle has to be distributed first, later. Call
+// it with the lock.
 func (c *Certificates) take(found material, parsed *tls.Certificate) {
 	now := c.clock.Now()
 	switch {
@@ -137,7 +137,7 @@ func (c *Certificates) take(found material, parsed *tls.Certificate) {
 	c.publish(joinBundles(now, found.bundle, c.served.bundle, c.retained))
 }
 
-// serve makes the certificate the one that is served.
+// serve makes the certificate the served one.
 func (c *Certificates) serve(found material, parsed *tls.Certificate) {
 	c.retained, c.waiting = c.served.bundle, nil
 	c.served, c.parsed = found, parsed
@@ -146,7 +146,7 @@ func (c *Certificates) serve(found material, parsed *tls.Certificate) {
 	}
 }
 
-// publish makes the bundle the one of CABundle.
+// publish makes the bundle the result of CABundle.
 func (c *Certificates) publish(bundle []byte) {
 	if bytes.Equal(bundle, c.bundle) {
 		return
@@ -154,7 +154,7 @@ func (c *Certificates) publish(bundle []byte) {
 	c.bundle = bundle
 	select {
 	case c.bundleChanged <- struct{}{}:
-	default: // Nobody has looked at the last change yet.
+	default: // The last change was not read yet.
 	}
 }
 
@@ -171,7 +171,7 @@ func parseLeaf(found material) (*tls.Certificate, error) {
 	return &parsed, nil
 }
 
-// verifies reports whether the bundle verifies the leaf now.
+// verifies is true if the bundle verifies the leaf now.
 func verifies(bundle []byte, leaf *x509.Certificate, now time.Time) bool {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(bundle)
@@ -179,8 +179,7 @@ func verifies(bundle []byte, leaf *x509.Certificate, now time.Time) bool {
 	return err == nil
 }
 
-// joinBundles returns every certificate of the bundles once, without those that have
-// expired.
+// joinBundles returns every certificate of the bundles once, without expired ones.
 func joinBundles(now time.Time, bundles ...[]byte) []byte {
 	var joined bytes.Buffer
 	seen := map[string]bool{}
@@ -192,7 +191,7 @@ func joinBundles(now time.Time, bundles ...[]byte) []byte {
 			}
 			certificate, err := x509.ParseCertificate(block.Bytes)
 			if err != nil || now.After(certificate.NotAfter) || seen[string(block.Bytes)] {
-				continue // What cannot be read verifies nothing.
+				continue // Unreadable certificates verify nothing.
 			}
 			seen[string(block.Bytes)] = true
 			joined.Write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: block.Bytes}))
@@ -207,8 +206,7 @@ func (c *Certificates) ready() bool {
 	return c.parsed != nil
 }
 
-// WaitForFirst returns when there is a certificate to serve, or with the
-// context's error.
+// WaitForFirst returns when there is a certificate to serve, or with the context's error.
 func (c *Certificates) WaitForFirst(ctx context.Context) error {
 	select {
 	case <-c.first:
@@ -228,27 +226,26 @@ func (c *Certificates) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, e
 	return c.parsed, nil
 }
 
-// Name says where the certificate comes from, for logs.
+// Name is the source of the certificate, for logs.
 func (c *Certificates) Name() string { return c.source.String() }
 
-// CurrentCertKeyContent returns certificate and key as PEM; both are empty until
-// WaitForFirst has returned.
+// CurrentCertKeyContent returns certificate and key as PEM; both are empty until WaitForFirst has
+// returned.
 func (c *Certificates) CurrentCertKeyContent() ([]byte, []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.served.cert, c.served.key
 }
 
-// AddListener tells the listener of every other certificate from now on.
+// AddListener notifies the listener of every later certificate.
 func (c *Certificates) AddListener(listener dynamiccertificates.Listener) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.listeners = append(c.listeners, listener)
 }
 
-// CABundle returns the PEM bundle that verifies the certificate, and those that
-// replicas serve around a rotation. It waits, up to the context's end, for the
-// first certificate.
+// CABundle returns the PEM bundle that verifies the certificate, and those that replicas serve
+// around a rotation. It waits, up to the context's end, for the first certificate.
 func (c *Certificates) CABundle(ctx context.Context) ([]byte, error) {
 	if err := c.WaitForFirst(ctx); err != nil {
 		return nil, err
@@ -258,6 +255,5 @@ func (c *Certificates) CABundle(ctx context.Context) ([]byte, error) {
 	return c.bundle, nil
 }
 
-// BundleChanged yields when CABundle has changed since the last time that it did;
-// it is for one reader.
+// BundleChanged yields when CABundle has changed since the last value; it is for one reader.
 func (c *Certificates) BundleChanged() <-chan struct{} { return c.bundleChanged }

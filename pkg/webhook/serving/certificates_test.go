@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// fakeSource returns what it holds.
+// fakeSource returns its fields.
 type fakeSource struct {
 	holds material
 	err   error
@@ -55,8 +55,8 @@ func of(t *testing.T, by *ca, now time.Time) material {
 	return material{cert: cert, key: key, bundle: by.cert}
 }
 
-// step refreshes, and checks what must hold at any time: what is served is verified
-// by what was published before.
+// step refreshes, and checks the invariant: the previously published bundle verifies the served
+// certificate.
 func step(t *testing.T, c *Certificates) {
 	t.Helper()
 	before := c.bundle
@@ -71,7 +71,7 @@ func step(t *testing.T, c *Certificates) {
 	}
 }
 
-func TestACertificateOfANewCAWaitsForItsBundle(t *testing.T) {
+func TestCertificates_NewCAWaitsForItsBundle(t *testing.T) {
 	fakeClock := testingclock.NewFakeClock(start)
 	first, second := mustCA(t, start), mustCA(t, start)
 	source := &fakeSource{holds: of(t, first, start)}
@@ -102,7 +102,7 @@ func TestACertificateOfANewCAWaitsForItsBundle(t *testing.T) {
 	}
 }
 
-func TestACertificateOfTheSameCAIsServedAtOnce(t *testing.T) {
+func TestCertificates_SameCAIsServedAtOnce(t *testing.T) {
 	fakeClock := testingclock.NewFakeClock(start)
 	by := mustCA(t, start)
 	source := &fakeSource{holds: of(t, by, start)}
@@ -125,7 +125,7 @@ type countingListener struct{ times int }
 
 func (l *countingListener) Enqueue() { l.times++ }
 
-func TestAnExpiredCertificateIsReplacedAtOnce(t *testing.T) {
+func TestCertificates_ExpiredCertificateIsReplacedAtOnce(t *testing.T) {
 	fakeClock := testingclock.NewFakeClock(start)
 	source := &fakeSource{holds: of(t, mustCA(t, start), start)}
 	c := newCertificates(source, fakeClock)
@@ -140,7 +140,7 @@ func TestAnExpiredCertificateIsReplacedAtOnce(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReadLeavesWhatIsServed(t *testing.T) {
+func TestCertificates_UnreadableSourceKeepsServedCertificate(t *testing.T) {
 	source := &fakeSource{holds: of(t, mustCA(t, start), start)}
 	c := newCertificates(source, testingclock.NewFakeClock(start))
 	step(t, c)
@@ -162,7 +162,7 @@ func TestWhatCannotBeReadLeavesWhatIsServed(t *testing.T) {
 	}
 }
 
-func TestBundleChangesAreTold(t *testing.T) {
+func TestCertificates_ReportBundleChanges(t *testing.T) {
 	source := &fakeSource{holds: of(t, mustCA(t, start), start)}
 	c := newCertificates(source, testingclock.NewFakeClock(start))
 	told := func() bool {
@@ -186,7 +186,7 @@ func TestBundleChangesAreTold(t *testing.T) {
 	}
 }
 
-func TestStartServesAsSoonAsThereIsSomething(t *testing.T) {
+func TestCertificates_StartServesFirstCertificateAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &lateSource{}
 		c := newCertificates(source, clock.RealClock{})
@@ -217,7 +217,7 @@ func TestStartServesAsSoonAsThereIsSomething(t *testing.T) {
 	})
 }
 
-func TestReplicasShareOneAuthority(t *testing.T) {
+func TestAuthoritySource_ReplicasShareOneAuthority(t *testing.T) {
 	fakeClock := testingclock.NewFakeClock(start)
 	hub := fake.NewClientBuilder().Build()
 	replica := func() *Certificates {
@@ -273,14 +273,14 @@ func TestReplicasShareOneAuthority(t *testing.T) {
 	}
 }
 
-func TestReplicasThatStartTogetherAgree(t *testing.T) {
+func TestAuthoritySource_ConcurrentStartsAgree(t *testing.T) {
 	fakeClock := testingclock.NewFakeClock(start)
 	missed := false
 	hub := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			err := c.Get(ctx, key, object, options...)
 			if err == nil && !missed {
-				missed = true // It was written between the look of the second and its write.
+				missed = true // It was written between the second replica's read and write.
 				return apierrors.NewNotFound(corev1.Resource("secrets"), key.Name)
 			}
 			return err
@@ -297,7 +297,7 @@ func TestReplicasThatStartTogetherAgree(t *testing.T) {
 	}
 }
 
-func TestAnAuthorityOfAnOlderGatewayIsKept(t *testing.T) {
+func TestAuthoritySource_KeepsAuthorityOfOlderGateway(t *testing.T) {
 	fakeClock := testingclock.NewFakeClock(start)
 	old := mustCA(t, start.Add(-time.Hour))
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: SecretName}, Data: map[string][]byte{
@@ -311,7 +311,7 @@ func TestAnAuthorityOfAnOlderGatewayIsKept(t *testing.T) {
 	}
 }
 
-func TestFilesAreFollowed(t *testing.T) {
+func TestFromFiles_FollowsChanges(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
 	write := func(m material) {

@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Names of what cert-manager is asked for, in the gateway's namespace. An Issuer
-// signs itself, to sign the CA; with that the other signs what is served. The
-// Secrets have the names of their Certificates.
+// Names of the cert-manager objects in the gateway's namespace. A self-signed Issuer signs the CA,
+// and the Issuer of that CA signs the serving certificate. The Secrets have the names of their
+// Certificates.
 const (
 	SelfSignedIssuer   = "gateway-self-signed"
 	AuthorityIssuer    = "gateway-ca"
@@ -28,9 +28,8 @@ const (
 	ServingCertificate = "gateway-serving"
 )
 
-// FromCertManager serves a Certificate that cert-manager issues and renews, for the
-// given DNS names and addresses. The
-// client must not read from a cache, and know cert-manager's types.
+// FromCertManager serves a Certificate that cert-manager issues and renews, for the given DNS names
+// and addresses. The client must not read from a cache, and must know cert-manager's types.
 func FromCertManager(hub client.Client, namespace string, names []string) *Certificates {
 	return newCertificates(&certManagerSource{hub: hub, namespace: namespace, names: names}, clock.RealClock{})
 }
@@ -45,8 +44,8 @@ func (s *certManagerSource) String() string {
 	return fmt.Sprintf("serving certificate of cert-manager's Certificate %s/%s", s.namespace, ServingCertificate)
 }
 
-// load keeps what is asked of cert-manager, and returns what it has issued once it
-// says Ready. While it renews, the last one is in the Secret.
+// load maintains the cert-manager objects, and returns the issued certificate once it is Ready.
+// During a renewal the previous one is in the Secret.
 func (s *certManagerSource) load(ctx context.Context) (material, error) {
 	for _, wanted := range s.requests() {
 		if err := s.ensure(ctx, wanted); err != nil {
@@ -93,8 +92,8 @@ func (s *certManagerSource) requests() []client.Object {
 	}
 }
 
-// ensure creates what is missing. What is there is left to whoever changed it, but
-// for the names that the certificate must have.
+// ensure creates missing objects. It leaves existing ones as somebody changed them, except for the
+// names that the certificate must have.
 func (s *certManagerSource) ensure(ctx context.Context, wanted client.Object) error {
 	current, ok := wanted.DeepCopyObject().(client.Object)
 	if !ok {
@@ -104,7 +103,7 @@ func (s *certManagerSource) ensure(ctx context.Context, wanted client.Object) er
 	if apierrors.IsNotFound(err) {
 		err = s.hub.Create(ctx, wanted)
 		if apierrors.IsAlreadyExists(err) {
-			err = nil // Another replica.
+			err = nil // Another replica was faster.
 		}
 	} else if err == nil {
 		err = s.correct(ctx, current, wanted)
@@ -129,7 +128,7 @@ func (s *certManagerSource) correct(ctx context.Context, current, wanted client.
 	return s.hub.Update(ctx, is)
 }
 
-// notReady says what cert-manager says.
+// notReady returns cert-manager's reason.
 func (s *certManagerSource) notReady(ctx context.Context) error {
 	for _, name := range []string{CACertificate, ServingCertificate} {
 		var certificate cmv1.Certificate

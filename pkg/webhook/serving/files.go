@@ -16,8 +16,8 @@ import (
 // maxFileBytes is more than any certificate, key or bundle has.
 const maxFileBytes = 1 << 20
 
-// FromFiles serves the certificate and key of two PEM files, verified by the CA
-// bundle of a third, and follows them when they change.
+// FromFiles serves the certificate and key of two PEM files, verified by the CA bundle of a third,
+// and follows changes of the files.
 func FromFiles(cert, key, ca string) *Certificates {
 	return newCertificates(fileSource{cert: cert, key: key, ca: ca}, clock.RealClock{})
 }

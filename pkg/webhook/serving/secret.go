@@ -21,26 +21,26 @@ import (
 // SecretName is the Secret, in the gateway's namespace, that holds the authority.
 const SecretName = "gateway-serving-ca"
 
-// FromAuthority serves certificates of the gateway's own authority, valid for the
-// given DNS names and addresses. The client must not read from a cache: caching Secrets for it
-// would hold every Secret of the hub in memory.
+// FromAuthority serves certificates of the gateway's own authority, valid for the given DNS names
+// and addresses. The client must not read from a cache: caching Secrets for it would hold every
+// Secret of the hub in memory.
 func FromAuthority(hub client.Client, namespace string, names []string) *Certificates {
 	real := clock.RealClock{}
 	return newCertificates(&authoritySource{hub: hub, clock: real, namespace: namespace, names: names}, real)
 }
 
-// authoritySource shares the authority with other replicas through a Secret and
-// signs leaves of its own with it.
+// authoritySource shares the authority with other replicas through a Secret and signs its own
+// leaves.
 type authoritySource struct {
 	hub       client.Client
 	clock     clock.PassiveClock
 	namespace string
 	names     []string
 
-	// known is the authority as it was last read or written. If somebody deletes the
-	// Secret, it is written again: what is served stays trusted.
+	// known is the authority as it was last read or written. If somebody deletes the Secret, it is
+	// written again, so that the served certificates stay trusted.
 	known *authority
-	// leaf is what was signed last, signedBy the certificate of who signed it.
+	// leaf is the last signed certificate, signedBy the certificate of its CA.
 	leaf     material
 	signedBy []byte
 	renewAt  time.Time
@@ -50,8 +50,7 @@ func (s *authoritySource) String() string {
 	return fmt.Sprintf("serving certificate signed by Secret %s/%s", s.namespace, SecretName)
 }
 
-// load signs a new leaf when the CA is another, or the leaf has a third of its life
-// left.
+// load signs a new leaf when the CA has changed, or the leaf has a third of its life left.
 func (s *authoritySource) load(ctx context.Context) (material, error) {
 	err := retry.OnError(retry.DefaultRetry, lostRace, func() error { return s.readOrWrite(ctx) })
 	if err != nil {
@@ -71,7 +70,7 @@ func (s *authoritySource) load(ctx context.Context) (material, error) {
 	return found, nil
 }
 
-// lostRace is true if another replica wrote first: what it wrote counts.
+// lostRace is true if another replica wrote first: its version counts.
 func lostRace(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 
 // readOrWrite reads the Secret, and writes what is missing or due.

@@ -32,10 +32,10 @@ import (
 )
 
 const (
-	// refresh is how often facts are read that no watch tells of: machine pools, and the
-	// objects of providers.
+	// refresh is how often facts without a watch are read: machine pools, and the objects of
+	// providers.
 	refresh = 10 * time.Minute
-	// maxPools bounds how many machine pools and deployments are looked at.
+	// maxPools limits how many machine pools and deployments are read.
 	maxPools = 100
 )
 
@@ -92,8 +92,7 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (c
 	return r.keep(ctx, origin, fleet)
 }
 
-// fleetOf returns the Cluster that has the name of the one that was, or is to be, made; nil
-// if there is none.
+// fleetOf returns the Cluster that was, or would be, created for this one; nil if there is none.
 func (r *reconciler) fleetOf(ctx context.Context, key types.NamespacedName) (*registrationv1alpha1.Cluster, error) {
 	var fleet registrationv1alpha1.Cluster
 	if found, err := reconcileutil.GetIfExists(ctx, r.Live, client.ObjectKey{Namespace: key.Namespace, Name: fleetName(key.Name)}, &fleet, "reading Cluster %q", fleetName(key.Name)); !found {
@@ -106,13 +105,13 @@ func isFrom(fleet *registrationv1alpha1.Cluster, origin string) bool {
 	return fleet.Annotations[AnnotationOrigin] == origin
 }
 
-// isOther tells whether a Cluster was made for an earlier one of the name.
+// isOther is true if a Cluster was created for an earlier cluster of the same name.
 func isOther(fleet *registrationv1alpha1.Cluster, origin *unstructured.Unstructured) bool {
 	return fleet.Annotations[AnnotationOriginUID] != string(origin.GetUID())
 }
 
-// keep makes the Cluster once everything is there, and follows what is known afterwards. A
-// cluster that was imported stays one when its label goes: leaving is said by deleting.
+// keep creates the Cluster once everything is ready, and updates it afterwards. An imported cluster
+// remains imported when its label is removed: only its deletion removes it.
 func (r *reconciler) keep(ctx context.Context, origin *unstructured.Unstructured, fleet *registrationv1alpha1.Cluster) (ctrl.Result, error) {
 	if fleet != nil && !isFrom(fleet, origin.GetName()) {
 		return ctrl.Result{}, r.refuseName(ctx, origin, fleet)
@@ -140,7 +139,7 @@ func (r *reconciler) keep(ctx context.Context, origin *unstructured.Unstructured
 	return ctrl.Result{RequeueAfter: refresh}, nil
 }
 
-// isReady tells whether the import can begin. What is missing comes as an event of its own.
+// isReady is true if the import can begin. An event follows when a missing object appears.
 func (r *reconciler) isReady(ctx context.Context, origin *unstructured.Unstructured) (bool, error) {
 	optedIn, err := r.isOptedIn(ctx, origin)
 	if !optedIn || err != nil {
@@ -164,8 +163,8 @@ func (r *reconciler) isOptedIn(ctx context.Context, origin *unstructured.Unstruc
 	return isOptedIn(origin.GetLabels(), namespace.Labels), nil
 }
 
-// hasKubeconfig looks for the Secret by the name, type and label of the contract: others
-// end in the same letters and are for people.
+// hasKubeconfig finds the Secret by the name, type and label of the contract: other Secrets have
+// the same suffix and are for people.
 func (r *reconciler) hasKubeconfig(ctx context.Context, origin *unstructured.Unstructured) bool {
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
@@ -212,9 +211,9 @@ func (r *reconciler) update(ctx context.Context, origin *unstructured.Unstructur
 	return nil
 }
 
-// leave deletes the Cluster, and its member with it. The agent may still answer while
-// Cluster API takes the cluster down; once that is gone nobody waits for it. Nothing is
-// removed from the member: it goes as a whole.
+// leave deletes the Cluster, and its member with it. The agent may still answer while Cluster API
+// deletes the cluster; once that is gone nobody waits for it. Nothing is removed from the member,
+// because the whole cluster is deleted.
 func (r *reconciler) leave(ctx context.Context, fleet *registrationv1alpha1.Cluster, gone bool) error {
 	if fleet.DeletionTimestamp.IsZero() {
 		if err := r.Client.Delete(ctx, fleet, client.Preconditions{UID: &fleet.UID}); client.IgnoreNotFound(err) != nil {
@@ -245,7 +244,7 @@ func (r *reconciler) letGo(ctx context.Context, fleet *registrationv1alpha1.Clus
 	}, "writing on MemberCluster %q that its cluster is gone", name))
 }
 
-// objectsOf reads what a Cluster refers to, as far as it is there.
+// objectsOf reads the objects that a Cluster refers to, if they exist.
 func (r *reconciler) objectsOf(ctx context.Context, origin *unstructured.Unstructured) (objects, error) {
 	found := objects{cluster: origin}
 	var err error
@@ -273,8 +272,7 @@ func (r *reconciler) objectsOf(ctx context.Context, origin *unstructured.Unstruc
 	return found, nil
 }
 
-// pools are the machine pools or deployments of a Cluster; none if the hub does not serve
-// the kind.
+// pools are the machine pools or deployments of a Cluster; none if the hub does not serve the kind.
 func (r *reconciler) pools(ctx context.Context, origin *unstructured.Unstructured, kind string) ([]unstructured.Unstructured, error) {
 	mapping, err := r.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: group, Kind: kind})
 	if meta.IsNoMatchError(err) {
@@ -292,9 +290,9 @@ func (r *reconciler) pools(ctx context.Context, origin *unstructured.Unstructure
 	return list.Items, nil
 }
 
-// resolve reads the object of a reference, in whatever version the hub prefers, or nil. Only
-// kinds of Cluster API's providers in the Cluster's own namespace are read: whoever writes
-// a Cluster chooses what stands there.
+// resolve reads the object of a reference, in the hub's preferred version, or nil. It reads only
+// kinds of Cluster API's providers in the Cluster's own namespace, because the author of a Cluster
+// chooses the reference.
 func (r *reconciler) resolve(ctx context.Context, from *unstructured.Unstructured, path ...string) (*unstructured.Unstructured, error) {
 	at := func(name string) string { return text(from, append(slices.Clone(path), name)...) }
 	kind := schema.GroupKind{Group: at("apiGroup"), Kind: at("kind")}

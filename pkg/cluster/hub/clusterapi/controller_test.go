@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-func TestOnlyProvidersInTheOwnNamespaceAreRead(t *testing.T) {
+func TestResolve_ReadsOnlyProvidersInOwnNamespace(t *testing.T) {
 	infrastructure := schema.GroupVersion{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta1"}
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{infrastructure})
 	mapper.Add(infrastructure.WithKind("AzureCluster"), meta.RESTScopeNamespace)
@@ -52,7 +52,7 @@ func TestOnlyProvidersInTheOwnNamespaceAreRead(t *testing.T) {
 	}
 }
 
-func TestServedVersion(t *testing.T) {
+func TestServedVersion_IsNewest(t *testing.T) {
 	definition := func(established bool, versions ...string) *apiextensionsv1.CustomResourceDefinition {
 		d := &apiextensionsv1.CustomResourceDefinition{}
 		for _, v := range versions {

@@ -52,10 +52,10 @@ const (
 	propertyServices = clusterv1beta1.InfrastructurePrefix + "service-cidrs"
 )
 
-// maxZones bounds how many failure domains become labels and a property.
+// maxZones limits how many failure domains become labels and a property.
 const maxZones = 16
 
-// isOptedIn tells whether the cluster is to be imported.
+// isOptedIn is true if the cluster is to be imported.
 func isOptedIn(cluster, namespace map[string]string) bool {
 	if value, ok := cluster[LabelAutoImport]; ok {
 		return value == "true"
@@ -63,8 +63,8 @@ func isOptedIn(cluster, namespace map[string]string) bool {
 	return namespace[LabelAutoImport] == "true"
 }
 
-// desiredLabels are those of the Cluster that the list allows, and what follows from the
-// facts. What is no label, or would be a reserved one, is left out.
+// desiredLabels are the Cluster's labels on the list, and those that follow from the facts. Invalid
+// and reserved ones are left out.
 func desiredLabels(own map[string]string, allowed []string, f facts) map[string]string {
 	labels := map[string]string{}
 	for key, value := range own {
@@ -110,7 +110,7 @@ func isAllowed(key string, allowed []string) bool {
 	})
 }
 
-// desiredProperties are texts. The counts are always there: a region without zones has 0.
+// desiredProperties are strings. The counts are always set: a region without zones has 0.
 func desiredProperties(f facts) map[string]string {
 	properties := map[string]string{
 		propertyZoneCount: strconv.Itoa(len(f.zones)),
@@ -130,8 +130,7 @@ func desiredProperties(f facts) map[string]string {
 	return properties
 }
 
-// desired makes the Cluster what it should be. What people wrote on it stays, also in its
-// spec.
+// desired brings the Cluster up to date. Changes by people stay, also in its spec.
 func desired(fleet *registrationv1alpha1.Cluster, origin *unstructured.Unstructured, labels, properties map[string]string) error {
 	fleet.Spec.KubeConfigSecret = secretName(origin.GetName())
 	metav1.SetMetaDataAnnotation(&fleet.ObjectMeta, AnnotationOrigin, origin.GetName())

@@ -11,8 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// facts are what Cluster API and its providers know of a cluster. What is not known is
-// empty.
+// facts are the data of Cluster API and its providers about a cluster. Unknown ones are empty.
 type facts struct {
 	// provider is the kind of the infrastructure, such as AzureCluster.
 	provider string
@@ -28,21 +27,22 @@ type facts struct {
 	pods, services []string
 	// private is true if the API server has no public address.
 	private bool
-	// external is true if others than the provider's controller manage the infrastructure.
+	// external is true if something other than the provider's controller manages the
+	// infrastructure.
 	external bool
 	// spotPools are the machine pools and deployments whose machines are spot instances.
 	spotPools int
 }
 
-// objects are a Cluster and what it refers to; nil where there is none.
+// objects are a Cluster and the objects that it refers to; nil where there is none.
 type objects struct {
 	cluster, infrastructure, controlPlane *unstructured.Unstructured
 	// machines are the infrastructure of each machine pool and deployment.
 	machines []*unstructured.Unstructured
 }
 
-// factsOf reads them. Providers call the same thing by several names, and versions of
-// Cluster API put it in several places: the first that is there counts.
+// factsOf reads them. Providers use several names for the same field, and versions of Cluster API
+// several places: the first existing one counts.
 func factsOf(o objects) facts {
 	f := facts{
 		provider: text(o.cluster, "spec", "infrastructureRef", "kind"),
@@ -76,8 +76,8 @@ func factsOf(o objects) facts {
 	return f
 }
 
-// isInitialized tells whether the API server has taken requests once, which is never taken
-// back. That the phase is Provisioned says less.
+// isInitialized is true if the API server has ever accepted requests, which stays true. The phase
+// Provisioned would say less.
 func isInitialized(cluster *unstructured.Unstructured) bool {
 	return flag(cluster, "status", "initialization", "controlPlaneInitialized") ||
 		hasCondition(cluster, "ControlPlaneInitialized", "status", "conditions") ||
@@ -121,8 +121,8 @@ func failureDomains(o *unstructured.Unstructured) []string {
 	return nil
 }
 
-// isSpot knows Azure's managed pools, and the pools and templates of providers that have a
-// field of options for spot instances.
+// isSpot knows Azure's managed pools, and the pools and templates of providers that have a field of
+// options for spot instances.
 func isSpot(machines *unstructured.Unstructured) bool {
 	if text(machines, "spec", "scaleSetPriority") == "Spot" {
 		return true
@@ -139,7 +139,7 @@ func isSpot(machines *unstructured.Unstructured) bool {
 	return false
 }
 
-// text is empty where nothing is, or something else than a text.
+// text is empty for a missing field, and for one that is not a string.
 func text(o *unstructured.Unstructured, path ...string) string {
 	if o == nil {
 		return ""

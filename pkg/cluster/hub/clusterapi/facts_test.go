@@ -14,7 +14,7 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 )
 
-// parse reads an object; nothing is nil.
+// parse reads an object; an empty document is nil.
 func parse(t *testing.T, document string) *unstructured.Unstructured {
 	t.Helper()
 	if document == "" {
@@ -128,7 +128,7 @@ func TestIsOptedIn(t *testing.T) {
 	}
 }
 
-func TestLabelsOfAMember(t *testing.T) {
+func TestDesiredLabels_FromClusterAndFacts(t *testing.T) {
 	f := facts{
 		provider: "AzureCluster", class: "small", region: "westeurope", resourceGroup: "rg", subscription: "sub",
 		zones: []string{"1", "not a label"}, spotPools: 2, private: true, external: true,
@@ -160,7 +160,7 @@ func TestLabelsOfAMember(t *testing.T) {
 	}
 }
 
-func TestPropertiesOfAMember(t *testing.T) {
+func TestDesiredProperties_FromFacts(t *testing.T) {
 	want := map[string]string{
 		"infrastructure.fleetgate.io/failure-domain-count": "3", "infrastructure.fleetgate.io/failure-domains": "1,2,3",
 		"infrastructure.fleetgate.io/spot-pool-count": "1", "infrastructure.fleetgate.io/kubernetes-version": "v1.33.1",
@@ -176,7 +176,7 @@ func TestPropertiesOfAMember(t *testing.T) {
 	}
 }
 
-func TestDesiredKeepsWhatPeopleWrote(t *testing.T) {
+func TestDesired_KeepsChangesByPeople(t *testing.T) {
 	origin := parse(t, `{metadata: {name: prod, uid: "7"}}`)
 	fleet := &registrationv1alpha1.Cluster{}
 	fleet.Labels = map[string]string{"mine": "yes"}

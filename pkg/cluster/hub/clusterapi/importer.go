@@ -41,38 +41,38 @@ import (
 const (
 	// ControllerName is the name of the controller that Importer runs.
 	ControllerName = "clusterapi.import"
-	// restartAfter is the wait after the controller ended by itself, as it does when the
-	// kind goes away while it looks for it.
+	// restartAfter is the delay after the controller ended by itself, which happens when the kind
+	// is removed while it starts.
 	restartAfter = 10 * time.Second
 )
 
-// DefaultLabels are the labels of Cluster API's Clusters that members get if nobody says
-// otherwise: what its book, and the documents of fleets, select by.
+// DefaultLabels are the labels of Cluster API's Clusters that members get by default: those that
+// its book, and the documents of fleets, select by.
 func DefaultLabels() []string { return []string{"cni", "env", "environment", "location", "region"} }
 
 // Importer runs the controller while the hub serves Cluster API's Clusters.
 type Importer struct {
-	// Config reaches the hub, for caches that end with the kind.
+	// Config is the client configuration of the hub, for caches that end with the kind.
 	Config *rest.Config
-	// CacheOptions are for these; scheme, mapper, HTTP client and what is kept of objects are taken from there.
+	// CacheOptions are for these caches: scheme, mapper, HTTP client and transforms.
 	CacheOptions cache.Options
 	// Client writes; it reads fleet.cattle.io and MemberClusters, from a cache if it has one.
 	Client client.Client
 	// Live reads from the API server itself.
 	Live client.Reader
-	// Clusters tells of Clusters of fleet.cattle.io.
+	// Clusters watches Clusters of fleet.cattle.io.
 	Clusters cache.Cache
 	// Recorder records on Cluster API's Clusters why they are not imported.
 	Recorder events.EventRecorder
-	// Namespaces are where clusters may register. Empty means everywhere.
+	// Namespaces are where clusters may register. If unset, all namespaces.
 	Namespaces []string
 	// Labels are the keys of labels that members get from their Cluster; one may end with *.
 	Labels []string
-	// Concurrency is how many Clusters are worked on at a time. Zero means one.
+	// Concurrency is how many Clusters are reconciled at a time. Zero means one.
 	Concurrency int
 }
 
-// SetupWithManager adds the Importer to what the leader runs.
+// SetupWithManager adds the Importer to the leader-elected runnables.
 func (i *Importer) SetupWithManager(mgr ctrl.Manager) error { return mgr.Add(i) }
 
 // Start runs until the context ends.
@@ -128,7 +128,7 @@ func servedNow(ctx context.Context, definitions client.Reader) (string, error) {
 	return servedVersion(&definition), nil
 }
 
-// changesOf has one place: that something changed is all that it says.
+// changesOf has a buffer of one: it only signals that something changed.
 func changesOf(ctx context.Context, definitions cache.Cache) (<-chan struct{}, error) {
 	informer, err := definitions.GetInformer(ctx, &apiextensionsv1.CustomResourceDefinition{})
 	if err != nil {
@@ -150,8 +150,8 @@ func changesOf(ctx context.Context, definitions cache.Cache) (<-chan struct{}, e
 	return changed, nil
 }
 
-// runUntil runs the controller for a version, or nothing if that is empty, as long as
-// stays, which waits, says so.
+// runUntil runs the controller for a version, or nothing if that is empty, until stays returns
+// false.
 func (i *Importer) runUntil(ctx context.Context, served string, stays func() bool) {
 	running, stop := context.WithCancel(ctx)
 	var work sync.WaitGroup
@@ -185,7 +185,7 @@ func (i *Importer) runController(ctx context.Context, served string) error {
 		return fmt.Errorf("selecting Secrets of Cluster API: %w", err)
 	}
 	own, err := cache.New(i.Config, i.options(map[client.Object]cache.ByObject{
-		// Metadata only, and of these alone: what is in them is nobody's business here.
+		// Only metadata of these Secrets is cached, because their content is not needed here.
 		&corev1.Secret{}: {Label: labels.NewSelector().Add(*ofClusters), Field: fields.OneTermEqualSelector("type", secretType)},
 	}))
 	if err != nil {
@@ -217,8 +217,8 @@ func (i *Importer) runController(ctx context.Context, served string) error {
 // errEnded ends the cache with the controller.
 var errEnded = errors.New("the controller has ended")
 
-// sources are what starts a look at a Cluster: itself, its kubeconfig, its namespace, and
-// what was made of it.
+// sources trigger the reconciliation of a Cluster: itself, its kubeconfig, its namespace, and the
+// Cluster that was created for it.
 func (r *reconciler) sources() []source.Source {
 	secret, namespace := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
@@ -253,7 +253,7 @@ func (r *reconciler) originsIn(ctx context.Context, namespace *metav1.PartialObj
 	return enqueue.All(ctx, r.origins, list, client.InNamespace(namespace.Name))
 }
 
-// servedVersion is the newest version that the hub serves of the kind; empty if none.
+// servedVersion is the newest version of the kind that the hub serves; empty if none.
 func servedVersion(definition *apiextensionsv1.CustomResourceDefinition) string {
 	established := slices.ContainsFunc(definition.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
 		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
@@ -270,7 +270,7 @@ func servedVersion(definition *apiextensionsv1.CustomResourceDefinition) string 
 	return newest
 }
 
-// ignoreEnd drops the errors that come of stopping.
+// ignoreEnd drops errors that stopping causes.
 func ignoreEnd(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		//lint:ignore nilerr It is the end that it comes of.

@@ -31,7 +31,7 @@ const (
 // Names of Cluster API's contract.
 const (
 	group = "cluster.x-k8s.io"
-	// providerSuffix ends the groups of everything that a Cluster may refer to.
+	// providerSuffix ends the groups of all kinds that a Cluster may refer to.
 	providerSuffix = "." + group
 	definitionName = "clusters." + group
 
@@ -47,8 +47,8 @@ const hashLength = 12
 // secretName is the Secret with the kubeconfig of a cluster's administrator.
 func secretName(cluster string) string { return cluster + secretSuffix }
 
-// fleetName is the name of the Cluster that is made for one of Cluster API: the same, or a
-// hash of it where a member could not be named so.
+// fleetName is the name of the Cluster for one of Cluster API: the same, or a hash of it if that is
+// no valid name of a member.
 func fleetName(cluster string) string {
 	if len(cluster) <= clusterv1beta1.MaxMemberNameLength && len(validation.IsDNS1123Label(cluster)) == 0 {
 		return cluster

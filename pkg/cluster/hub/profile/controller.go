@@ -27,14 +27,14 @@ import (
 // ControllerName is the name of the controller that Reconciler is.
 const ControllerName = "membercluster.profile"
 
-// Reconciler publishes members.
+// Reconciler publishes members as ClusterProfiles.
 type Reconciler struct {
-	// Client reads MemberClusters and ClusterProfiles, from a cache if it has one, and
-	// writes ClusterProfiles.
+	// Client reads MemberClusters and ClusterProfiles, from a cache if it has one, and writes
+	// ClusterProfiles.
 	Client client.Client
 	// Namespace is where the profiles are.
 	Namespace string
-	// Manager is who manages the clusters, by the profiles' word. Empty means
+	// Manager is the cluster manager in the profiles. If unset,
 	// multiclusterv1alpha1.ClusterManager.
 	Manager string
 	// HubURL and HubCA (PEM) are how clients reach the hub.
@@ -44,7 +44,7 @@ type Reconciler struct {
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)
 
-// SetupWithManager watches what a profile shows of a MemberCluster, and the profiles.
+// SetupWithManager watches the fields of MemberClusters that profiles show, and the profiles.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	ours := predicate.NewPredicateFuncs(func(obj client.Object) bool { return obj.GetNamespace() == r.Namespace })
 	return ctrl.NewControllerManagedBy(mgr).
@@ -58,7 +58,7 @@ func memberOfProfile(_ context.Context, profile client.Object) []reconcile.Reque
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: profile.GetName()}}}
 }
 
-// shownChanged lets heartbeats pass by.
+// shownChanged ignores heartbeats.
 func shownChanged() predicate.Predicate {
 	return enqueue.Updates(func(before, after *clusterv1beta1.MemberCluster) bool {
 		return before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() || !equality.Semantic.DeepEqual(shownOf(before), shownOf(after))
@@ -98,8 +98,8 @@ func (r *Reconciler) reconcile(ctx context.Context, mc *clusterv1beta1.MemberClu
 	return r.writeStatus(ctx, mc, profile)
 }
 
-// withdraw deletes the profile of a member that leaves, if it has one of ours, and lets go
-// a MemberCluster that another product made wait for that.
+// withdraw deletes the profile of a leaving member, if it is ours, and removes the finalizer with
+// which another product made a MemberCluster wait for that.
 func (r *Reconciler) withdraw(ctx context.Context, mc *clusterv1beta1.MemberCluster, profile *multiclusterv1alpha1.ClusterProfile, unpublished bool) error {
 	if !unpublished && profile.DeletionTimestamp.IsZero() {
 		if err := client.IgnoreNotFound(r.Client.Delete(ctx, profile)); err != nil {

@@ -17,7 +17,7 @@ import (
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
 )
 
-func TestALeavingMemberIsLetGoWhoeverPublishedIt(t *testing.T) {
+func TestReconciler_ReleasesLeavingMember(t *testing.T) {
 	for manager, profileStays := range map[string]bool{multiclusterv1alpha1.ClusterManager: false, "another": true} {
 		t.Run(manager, func(t *testing.T) {
 			scheme := runtime.NewScheme()
@@ -54,7 +54,7 @@ func TestALeavingMemberIsLetGoWhoeverPublishedIt(t *testing.T) {
 	}
 }
 
-func TestAMemberIsPublishedOnceItsAgentHasReported(t *testing.T) {
+func TestReconciler_PublishesMemberAfterFirstReport(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clusterv1beta1.AddToScheme, multiclusterv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {

@@ -19,8 +19,8 @@ import (
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
 )
 
-// accessProvider is the way to a member through the gateway. It names the member to exec
-// plug-ins, and no arguments: clients are known to add those up over many profiles.
+// accessProvider is the access to a member through the gateway. It passes the member to exec
+// plug-ins, but no arguments: some clients concatenate the arguments of many profiles.
 func accessProvider(member, hubURL string, hubCA []byte) (multiclusterv1alpha1.AccessProviderStatus, error) {
 	extension, err := json.Marshal(map[string]string{"clusterName": member})
 	if err != nil {
@@ -44,8 +44,8 @@ func proxyURL(hubURL, member string) string {
 		gatewayv1alpha1.Resource + "/" + member + "/" + gatewayv1alpha1.SubresourceProxy
 }
 
-// desiredStatus puts what is ours into a status that others write to as well. had are the
-// properties that were published before.
+// desiredStatus updates our part of a status that others write to as well. had are the previously
+// published properties.
 func desiredStatus(status multiclusterv1alpha1.ClusterProfileStatus, mc *clusterv1beta1.MemberCluster, provider multiclusterv1alpha1.AccessProviderStatus, had []string, generation int64) multiclusterv1alpha1.ClusterProfileStatus {
 	wanted := *status.DeepCopy()
 	wanted.Version.Kubernetes = versionOf(mc)
@@ -96,8 +96,8 @@ func healthOf(mc *clusterv1beta1.MemberCluster) metav1.Condition {
 	case health.Status != metav1.ConditionTrue:
 		return condition(metav1.ConditionFalse, multiclusterv1alpha1.ReasonAPIServerUnhealthy, "the member's agent finds its API server not ready")
 	case meta.IsStatusConditionFalse(agent.Conditions, clusterv1beta1.ConditionTunnelConnected):
-		// Consumers reach it through the tunnel, and some let no other member in as long as
-		// one that is said to be well does not answer.
+		// Consumers reach it through the tunnel, and some stop all rollouts while a member that is
+		// reported healthy does not answer.
 		return condition(metav1.ConditionFalse, multiclusterv1alpha1.ReasonTunnelDown, "the member's agent has no tunnel to the hub")
 	default:
 		return condition(metav1.ConditionTrue, multiclusterv1alpha1.ReasonAPIServerHealthy, "the member's API server is ready")

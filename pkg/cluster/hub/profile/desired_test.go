@@ -17,7 +17,7 @@ import (
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
 )
 
-func TestStatusKeepsWhatOthersWrote(t *testing.T) {
+func TestDesiredStatus_KeepsWhatOthersWrote(t *testing.T) {
 	provider, err := accessProvider("edge", "https://hub:6443/", []byte("ca"))
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestStatusKeepsWhatOthersWrote(t *testing.T) {
 	}
 }
 
-func TestHealthOf(t *testing.T) {
+func TestHealthOf_FollowsMember(t *testing.T) {
 	agent := func(conditions ...metav1.Condition) []clusterv1beta1.AgentStatus {
 		return []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, Conditions: conditions}}
 	}
@@ -95,7 +95,7 @@ func TestHealthOf(t *testing.T) {
 	}
 }
 
-func TestAProfileHasThePropertiesThatStayAndNotThoseThatChangeAllTheTime(t *testing.T) {
+func TestPropertiesOf_LeavesOutFrequentlyChangingOnes(t *testing.T) {
 	early, late := metav1.NewTime(time.Unix(1000, 0)), metav1.NewTime(time.Unix(2000, 0))
 	mc := &clusterv1beta1.MemberCluster{}
 	mc.Status.Properties = map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{
@@ -110,7 +110,7 @@ func TestAProfileHasThePropertiesThatStayAndNotThoseThatChangeAllTheTime(t *test
 	}
 }
 
-func TestAProfileHasItsMembersLabelsAndKeepsThoseOfOthers(t *testing.T) {
+func TestPublishLabels_KeepsLabelsOfOthers(t *testing.T) {
 	profile := &multiclusterv1alpha1.ClusterProfile{}
 	profile.Labels = map[string]string{"headlamp.dev/ignore": "true"}
 	mc := &clusterv1beta1.MemberCluster{}

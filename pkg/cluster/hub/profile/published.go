@@ -16,26 +16,26 @@ import (
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
 )
 
-// maxValue is how long the value of a property in a ClusterProfile may be. Longer ones, as
-// certificates, are not shown.
+// maxValue is the maximum length of a property's value in a ClusterProfile. Longer ones, such as
+// certificates, are left out.
 const maxValue = 1024
 
-// published is what a profile has of its member: what others put there is left alone, and what
-// the member has no more goes.
+// published records what a profile has from its member. Values of others stay, and values that the
+// member no longer has are removed.
 type published struct {
 	Labels     []string `json:"labels,omitempty"`
 	Properties []string `json:"properties,omitempty"`
 }
 
-// publishedIn reads the annotation; one that somebody spoilt counts as none.
+// publishedIn reads the annotation; an invalid one counts as none.
 func publishedIn(profile *multiclusterv1alpha1.ClusterProfile) published {
 	var had published
 	_ = json.Unmarshal([]byte(profile.Annotations[multiclusterv1alpha1.AnnotationPublished]), &had)
 	return had
 }
 
-// publishLabels gives a profile the labels of its member, and writes down what it has. A
-// property that goes is written down until the status has lost it.
+// publishLabels copies the labels of the member to its profile, and records what was published. A
+// removed property stays recorded until it has been removed from the status.
 func publishLabels(profile *multiclusterv1alpha1.ClusterProfile, mc *clusterv1beta1.MemberCluster) error {
 	had := publishedIn(profile)
 	for _, name := range had.Labels {
@@ -62,9 +62,9 @@ func publishLabels(profile *multiclusterv1alpha1.ClusterProfile, mc *clusterv1be
 	return nil
 }
 
-// propertiesOf are the values of a member's properties that a profile shows. Those that change
-// all the time are not among them: consumers of profiles look at all of one whenever it is
-// written. Nor is where the member's API server is, which the way through the hub is there for.
+// propertiesOf are the member's properties that a profile shows. It leaves out frequently changing
+// ones, because consumers read a whole profile whenever it is written. It also leaves out the
+// address of the member's API server, because clients should go through the hub.
 func propertiesOf(mc *clusterv1beta1.MemberCluster) map[string]string {
 	shown := map[string]string{}
 	for name, property := range mc.Status.Properties {
@@ -77,8 +77,8 @@ func propertiesOf(mc *clusterv1beta1.MemberCluster) map[string]string {
 	return shown
 }
 
-// desiredProperties are those of the member, and of the present ones those that were never the
-// member's. The time is when a value was seen first, or each report would write the profile.
+// desiredProperties are those of the member, and existing ones that were never the member's. The
+// time is when a value was first seen; otherwise each report would write the profile.
 func desiredProperties(present []multiclusterv1alpha1.Property, mc *clusterv1beta1.MemberCluster, had []string) []multiclusterv1alpha1.Property {
 	shown := propertiesOf(mc)
 	var wanted []multiclusterv1alpha1.Property
@@ -102,7 +102,7 @@ func desiredProperties(present []multiclusterv1alpha1.Property, mc *clusterv1bet
 	return wanted
 }
 
-// shown is all that a profile shows of a member.
+// shown is everything that a profile shows of a member.
 type shown struct {
 	Labels, Properties map[string]string
 	Health, Joined     metav1.Condition

@@ -14,10 +14,10 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// hookAnnotation says when Helm runs an object, apart from the others.
+// hookAnnotation says when Helm runs an object separately.
 const hookAnnotation = "helm.sh/hook"
 
-// applied are the hooks that are ordinary objects here.
+// applied is true for hooks that are ordinary objects here.
 func applied(hook string) bool {
 	switch strings.ToLower(strings.TrimSpace(hook)) {
 	case "pre-install", "post-install", "pre-upgrade", "post-upgrade":
@@ -26,8 +26,8 @@ func applied(hook string) bool {
 	return false
 }
 
-// readDocument returns the objects of a document: none if it is empty, or a hook that is
-// left out; more than one if it is a list.
+// readDocument returns the objects of a document: none if it is empty, or a hook that is left out;
+// more than one if it is a list.
 func readDocument(text []byte) ([]json.RawMessage, error) {
 	raw, err := yaml.YAMLToJSON(text)
 	if err != nil {
@@ -66,8 +66,8 @@ func readDocument(text []byte) ([]json.RawMessage, error) {
 	return all, nil
 }
 
-// single returns the object as it is applied, nil for a hook that is not. A Job of a hook
-// runs again when it changes, as Helm would have run it: it cannot be changed in place.
+// single returns the object as it is applied, nil for a hook that is not. A Job of a hook runs
+// again when it changes, as Helm would run it: it cannot be changed in place.
 func single(object *unstructured.Unstructured, raw json.RawMessage) (json.RawMessage, error) {
 	annotations := object.GetAnnotations()
 	hooks, isHook := annotations[hookAnnotation]

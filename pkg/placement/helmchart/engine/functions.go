@@ -28,7 +28,7 @@ func refusedFunctions() map[string][]string {
 	}
 }
 
-// functions stand over Helm's own.
+// functions replace Helm's own.
 func functions() template.FuncMap {
 	own := template.FuncMap{"keys": sortedKeys, "values": sortedValues}
 	for reason, names := range refusedFunctions() {
@@ -39,7 +39,7 @@ func functions() template.FuncMap {
 	return own
 }
 
-// sortedKeys are the keys of maps, those of each in their order.
+// sortedKeys are the keys of maps, sorted within each.
 func sortedKeys(all ...map[string]any) []string {
 	keys := []string{}
 	for _, one := range all {

@@ -14,15 +14,15 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
 )
 
-// limit has the kernel hold this process to its limits, and end it first if the machine is
-// out of memory: the gateway has to live.
+// limit makes the kernel enforce this process's limits, and kill it first if the machine runs out
+// of memory, to protect the gateway.
 //
-// What may be written counts against RLIMIT_DATA, but not yet when the Go runtime maps it
-// over what it has reserved, so that one large text could be any size. What is reserved
-// counts against RLIMIT_AS, in large pieces. Of both a Go program has some before it does
-// anything, and one that looks for races has much.
+// Writable memory counts against RLIMIT_DATA, but not when the Go runtime maps it over reserved
+// addresses, so that alone would allow one large string of any size. Reserved addresses count
+// against RLIMIT_AS, in large pieces. A Go program has some of both at its start, and the race
+// detector needs much.
 func limit() error {
-	// Where there is no such file, nobody chooses by it.
+	// Without that file the kernel does not use scores.
 	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
@@ -43,14 +43,13 @@ func limit() error {
 	return nil
 }
 
-// mapped is how many bytes of addresses the process has, and to how many of them it may
-// write.
+// mapped returns the size of the process's address space, and of its writable part, in bytes.
 func mapped() (all, writable uint64, err error) {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
 		return 0, 0, err
 	}
-	var pages [6]uint64 // All, resident, shared, code, nothing, data and stack.
+	var pages [6]uint64 // Size, resident, shared, text, lib, data and stack.
 	if _, err := fmt.Sscan(string(text), &pages[0], &pages[1], &pages[2], &pages[3], &pages[4], &pages[5]); err != nil {
 		return 0, 0, fmt.Errorf("reading /proc/self/statm: %w", err)
 	}

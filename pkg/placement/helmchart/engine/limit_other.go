@@ -5,5 +5,5 @@
 
 package engine
 
-// limit leaves it at the memory limit of the Go runtime and the time that the gateway gives.
+// limit relies on the Go runtime's memory limit and on the gateway's timeout.
 func limit() error { return nil }

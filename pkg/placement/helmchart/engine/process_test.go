@@ -15,7 +15,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
 )
 
-// asProcess makes of this test binary a rendering process.
+// asProcess turns this test binary into a rendering process.
 const asProcess = "render-in-a-process"
 
 func TestMain(m *testing.M) {
@@ -38,7 +38,7 @@ func process(t *testing.T) *helmchart.Process {
 	return &helmchart.Process{Path: path, Args: []string{asProcess}}
 }
 
-func TestProcessRenders(t *testing.T) {
+func TestProcess_Renders(t *testing.T) {
 	t.Setenv("SECRET", "hunter2")
 	answer, err := process(t).Render(t.Context(), files(t, map[string]string{"templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Values.global.fleetgate.member.name }}}\n"}))
 	if err != nil {
@@ -54,7 +54,7 @@ func TestProcessRenders(t *testing.T) {
 	}
 }
 
-func TestHostileChartsAreEnded(t *testing.T) {
+func TestProcess_EndsHostileCharts(t *testing.T) {
 	const lists = "{{ $big := until 1000000 }}"
 	cases := map[string]struct {
 		template string
@@ -84,7 +84,7 @@ func TestHostileChartsAreEnded(t *testing.T) {
 	}
 }
 
-func TestProcessEndsWithItsContext(t *testing.T) {
+func TestProcess_EndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {

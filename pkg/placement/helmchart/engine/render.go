@@ -27,15 +27,14 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
 )
 
-// oldestVersion is the oldest version that a member may have: it stands for one that has
-// not told its own.
+// oldestVersion is the oldest supported version of a member. It is assumed if a member has not
+// reported its version.
 const oldestVersion = "v1.29.0"
 
-// maxMessage is how much of a message of Helm's is told.
+// maxMessage limits a quoted message of Helm's.
 const maxMessage = 1000
 
-// Render renders a chart. What is wrong with it, or its values, is the Problem in the
-// answer.
+// Render renders a chart. The answer has a Problem if the chart or its values are invalid.
 func Render(r *helmchart.Release) *helmchart.Answer {
 	answer := &helmchart.Answer{}
 	c, err := loader.LoadArchive(bytes.NewReader(r.Package))
@@ -52,10 +51,11 @@ func Render(r *helmchart.Release) *helmchart.Answer {
 	return answer
 }
 
-// location is where Helm says that an error is: a file with the line.
+// location is a place in Helm's error messages: a file with the line.
 var location = regexp.MustCompile(`[\w./-]+\.[A-Za-z]+:\d+(:\d+)?`)
 
-// failed says why. Of a confidential chart only where: what templates say may quote values.
+// failed reports the error. For a confidential chart it reports only the place, because messages of
+// templates may quote values.
 func failed(answer *helmchart.Answer, r *helmchart.Release, err error) *helmchart.Answer {
 	problem := &helmchart.Problem{}
 	if !errors.As(err, &problem) {
@@ -111,7 +111,7 @@ func render(c *chart.Chart, r *helmchart.Release) ([]helmchart.Object, error) {
 	return objectsOf(c, files)
 }
 
-// installable refuses what renders to nothing, or not to all of it.
+// installable refuses charts that render to nothing, or only partly.
 func installable(c *chart.Chart) error {
 	if c.Metadata.Type == "library" {
 		return errors.New("it is a library for other charts")
@@ -124,7 +124,7 @@ func installable(c *chart.Chart) error {
 	return nil
 }
 
-// withoutNotes takes away what is meant for a terminal.
+// withoutNotes removes templates that are meant for a terminal.
 func withoutNotes(c *chart.Chart) {
 	c.Templates = slices.DeleteFunc(c.Templates, func(f *common.File) bool { return path.Base(f.Name) == "NOTES.txt" })
 	for _, inner := range c.Dependencies() {
@@ -132,8 +132,7 @@ func withoutNotes(c *chart.Chart) {
 	}
 }
 
-// capabilitiesOf are the member's version and the API versions that `helm template` takes
-// for granted.
+// capabilitiesOf are the member's version and the API versions that `helm template` assumes.
 func capabilitiesOf(r *helmchart.Release) (*common.Capabilities, error) {
 	capabilities := common.DefaultCapabilities.Copy()
 	version, err := common.ParseKubeVersion(cmp.Or(r.KubernetesVersion, oldestVersion))
@@ -144,13 +143,12 @@ func capabilitiesOf(r *helmchart.Release) (*common.Capabilities, error) {
 	return capabilities, nil
 }
 
-// optionsOf never tells of upgrades: what a member gets does not depend on what it had.
+// optionsOf never declares an upgrade, because the result must not depend on what the member had.
 func optionsOf(r *helmchart.Release) common.ReleaseOptions {
 	return common.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: 1, IsInstall: true}
 }
 
-// valuesFor are what the user gives the chart: the values, what their template makes over
-// them, and the member.
+// valuesFor are the user's values, the result of their template, and the member.
 func valuesFor(r *helmchart.Release, capabilities *common.Capabilities) (map[string]any, error) {
 	values, err := common.ReadValues(r.Values)
 	if err != nil {
@@ -178,7 +176,7 @@ func valuesFor(r *helmchart.Release, capabilities *common.Capabilities) (map[str
 	return commonutil.CoalesceTables(made, values), nil
 }
 
-// addMember writes the member into global values, which the charts inside a chart see too.
+// addMember adds the member to global values, which subcharts see too.
 func addMember(values map[string]any, m helmchart.Member) error {
 	at := values
 	for _, key := range []string{"global", "fleetgate"} {
@@ -206,8 +204,8 @@ func anyValues(texts map[string]string) map[string]any {
 	return values
 }
 
-// objectsOf are the objects in a chart's folder crds, and in what was rendered, in the order
-// of the files' names.
+// objectsOf are the objects in a chart's folder crds, and in the rendered files, sorted by file
+// name.
 func objectsOf(c *chart.Chart, files map[string]string) ([]helmchart.Object, error) {
 	var all []helmchart.Object
 	for _, crd := range c.CRDObjects() {

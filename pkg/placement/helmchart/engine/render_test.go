@@ -50,7 +50,7 @@ func files(t *testing.T, files map[string]string) *helmchart.Release {
 	return &helmchart.Release{Name: "addon", Namespace: "addons", Package: packed, Member: member(nil)}
 }
 
-// text is what the golden files hold: each object behind the file that it is from.
+// text is the content of the golden files: each object after the file that it is from.
 func text(t *testing.T, answer *helmchart.Answer) string {
 	t.Helper()
 	if answer.Problem != nil {
@@ -67,7 +67,7 @@ func text(t *testing.T, answer *helmchart.Answer) string {
 	return out.String()
 }
 
-func TestExamplesRenderAsBefore(t *testing.T) {
+func TestRender_ExamplesMatchGoldenFiles(t *testing.T) {
 	const fromProperties = `pools: {{ splitList "," (required "the member has no pod CIDRs" (index .Values.global.fleetgate.member.properties "` + podCIDRs + `")) | toJson }}`
 	cases := map[string]*helmchart.Release{
 		"pod-network-dual-stack": {
@@ -102,7 +102,7 @@ func TestExamplesRenderAsBefore(t *testing.T) {
 	}
 }
 
-func TestPoolsAreTheMembersPodCIDRs(t *testing.T) {
+func TestRender_PoolsAreTheMembersPodCIDRs(t *testing.T) {
 	const own = `pools: {{ splitList "," (index .Values.global.fleetgate.member.properties "` + podCIDRs + `" | default "") | toJson }}`
 	cases := map[string]struct {
 		cidrs   string
@@ -146,7 +146,7 @@ func TestPoolsAreTheMembersPodCIDRs(t *testing.T) {
 	}
 }
 
-func TestValuesStandOverEachOther(t *testing.T) {
+func TestRender_ValuesOverrideInOrder(t *testing.T) {
 	r := files(t, map[string]string{
 		"values.yaml":         "a: chart\nb: chart\nc: chart\nport: 8080\n",
 		"templates/all.yaml":  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {all: {{ list .Values.a .Values.b .Values.c .Values.port .Values.global.fleetgate.member.labels.region .Release.Name .Release.Namespace .Capabilities.KubeVersion.Version | toJson | quote }}}\n",
@@ -160,7 +160,7 @@ func TestValuesStandOverEachOther(t *testing.T) {
 	}
 }
 
-func TestHooks(t *testing.T) {
+func TestRender_Hooks(t *testing.T) {
 	hook := func(kind, name, hooks string) string {
 		return fmt.Sprintf("---\napiVersion: v1\nkind: %s\nmetadata: {name: %s, annotations: {helm.sh/hook: %q}}\n", kind, name, hooks)
 	}
@@ -177,7 +177,7 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-func TestSubcharts(t *testing.T) {
+func TestRender_Subcharts(t *testing.T) {
 	object := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Chart.Name }}}\ndata: {member: {{ .Values.global.fleetgate.member.name }}, size: {{ .Values.size | quote }}}\n"
 	all := map[string]string{
 		"Chart.yaml":                    "apiVersion: v2\nname: test\nversion: 0.1.0\ndependencies: [{name: inner, version: 1.0.0, condition: inner.enabled}]\n",
@@ -204,7 +204,7 @@ func TestSubcharts(t *testing.T) {
 	}
 }
 
-func TestProblemsNameChartAndLine(t *testing.T) {
+func TestRender_ProblemsNameChartAndLine(t *testing.T) {
 	one := func(template string) map[string]string { return map[string]string{"templates/a.yaml": template} }
 	cases := map[string]struct {
 		files  map[string]string
@@ -243,7 +243,7 @@ func TestProblemsNameChartAndLine(t *testing.T) {
 	}
 }
 
-func TestProblemsOfSecretsQuoteNothing(t *testing.T) {
+func TestRender_ProblemsOfSecretsQuoteNothing(t *testing.T) {
 	for name, template := range map[string]string{
 		"fail": "\n{{ fail .Values.password }}", "tpl": "\n{{ tpl .Values.password . }}", "YAML": "{{ .Values.password }}", "schema": "",
 	} {
@@ -265,7 +265,7 @@ func TestProblemsOfSecretsQuoteNothing(t *testing.T) {
 	}
 }
 
-func TestTemplatesSeeNothingElse(t *testing.T) {
+func TestRender_TemplatesSeeOnlyTheirInputs(t *testing.T) {
 	t.Setenv("SECRET", "hunter2")
 	inTemplate := func(call string) *helmchart.Release {
 		return files(t, map[string]string{"templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {a: {{ " + call + " | quote }}}\n"})
@@ -284,7 +284,7 @@ func TestTemplatesSeeNothingElse(t *testing.T) {
 	}
 }
 
-func TestNothingIsRandom(t *testing.T) {
+func TestRender_RefusesRandomFunctions(t *testing.T) {
 	r := files(t, map[string]string{"templates/a.yaml": `apiVersion: v1
 kind: ConfigMap
 metadata: {name: x}
@@ -304,8 +304,8 @@ data: {keys: {{ keys .Values.map | join "," | quote }}, values: {{ values .Value
 	}
 }
 
-// What a newer Helm brings has to be looked at: is it a function of its arguments?
-func TestEveryFunctionIsKnown(t *testing.T) {
+// New functions of a newer Helm have to be reviewed: is their result a function of their arguments?
+func TestFunctions_AreAllReviewed(t *testing.T) {
 	known, err := os.ReadFile("testdata/functions.txt")
 	if err != nil {
 		t.Fatal(err)

@@ -13,19 +13,18 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
 )
 
-// schemaFile is the chart's file that says how its values have to be.
+// schemaFile is the chart's schema of its values.
 const schemaFile = "values.schema.json"
 
-// nothing loads no schema: Helm would fetch what one refers to, from files and hosts that
-// the gateway reaches and its user may not.
+// nothing loads no schema. Helm would fetch references from files and hosts that the gateway can
+// reach and its user may not.
 type nothing struct{}
 
 func (nothing) Load(url string) (any, error) {
 	return nil, fmt.Errorf("it refers to %s: a schema may only refer to itself", url)
 }
 
-// checkSchema checks the values of a chart, and those of the charts in it, by the schemas
-// that they bring.
+// checkSchema validates the values of a chart, and of its subcharts, by their schemas.
 func checkSchema(c *chart.Chart, values map[string]any) error {
 	if len(c.Schema) > 0 {
 		if err := validate(c.Schema, values); err != nil {

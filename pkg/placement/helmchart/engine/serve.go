@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// maxStack ends templates that call each other without end before they fill memory.
+	// maxStack ends templates with infinite recursion before they fill memory.
 	maxStack = 64 << 20
-	// garbage is the share of its memory at which a rendering process collects hard.
+	// garbage is the share of its memory at which a rendering process collects aggressively.
 	garbage = helmchart.MaxMemory / 4 * 3
 )
 
-// Serve is a rendering process: it reads one Release, limits itself, renders, and writes
-// the Answer. Nothing else may be written to out.
+// Serve is a rendering process: it reads one Release, limits itself, renders, and writes the
+// Answer. Nothing else may be written to out.
 func Serve(in io.Reader, out io.Writer) error {
 	debug.SetMemoryLimit(garbage)
 	debug.SetMaxStack(maxStack)

@@ -13,12 +13,12 @@ import (
 	"oras.land/oras-go/v2/registry/remote/credentials"
 )
 
-// maxCredentials is how many bytes a file of credentials may have: as many as a Secret.
+// maxCredentials limits a file of credentials to the size of a Secret.
 const maxCredentials = 1 << 20
 
-// ReadCredentials reads what to prove to which registry, by its host and port: the JSON
-// that `helm registry login` and `docker login` write and that a Secret of type
-// kubernetes.io/dockerconfigjson holds. Programs that it names are not run.
+// ReadCredentials reads the credentials of registries, by host and port: the JSON that `helm
+// registry login` and `docker login` write and that a Secret of type kubernetes.io/dockerconfigjson
+// holds. It does not run credential helpers.
 func ReadCredentials(path string) (auth.CredentialFunc, error) {
 	file, err := os.Open(path)
 	if err != nil {

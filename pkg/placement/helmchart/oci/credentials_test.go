@@ -21,7 +21,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
 )
 
-// private is a registry before s that lets in only who knows the password.
+// private is a registry in front of s that requires a password.
 func (s *server) private(t *testing.T, password func() string) string {
 	t.Helper()
 	target := &url.URL{Scheme: "http", Host: s.host}
@@ -45,7 +45,7 @@ func writeCredentials(t *testing.T, path, host, password string) {
 	}
 }
 
-func TestAPrivateRegistryIsProvedTo(t *testing.T) {
+func TestFetch_AuthenticatesToPrivateRegistry(t *testing.T) {
 	s := serve(t)
 	s.push(t, "charts/cni", "1.0.0", []byte("packed"), nil)
 	s.push(t, "charts/cni", "2.0.0", []byte("newer"), nil)
@@ -68,7 +68,7 @@ func TestAPrivateRegistryIsProvedTo(t *testing.T) {
 	if packed, err := r.Fetch(t.Context(), source); err != nil || string(packed) != "newer" {
 		t.Errorf("after the file was replaced: fetched %q, %v", packed, err)
 	}
-	// Another registry does not get it, and nobody gets in without.
+	// Another registry does not get the password, and the registry refuses requests without it.
 	writeCredentials(t, path, "registry.example.org", password)
 	if _, err := NewRegistries([]string{plain + host}, path, clock).Fetch(t.Context(), source); err == nil {
 		t.Error("fetched with another registry's password")
@@ -78,7 +78,7 @@ func TestAPrivateRegistryIsProvedTo(t *testing.T) {
 	}
 }
 
-func TestABrokenFileOfCredentialsIsNotQuoted(t *testing.T) {
+func TestReadCredentials_DoesNotQuoteInvalidFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.json")
 	for name, text := range map[string]string{
 		"no colon": `{"auths":{"registry.example.org":{"auth":"` + base64.StdEncoding.EncodeToString([]byte("hunter2")) + `"}}}`,

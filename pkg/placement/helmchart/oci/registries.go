@@ -1,9 +1,8 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package oci fetches packed Helm charts from OCI registries that an administrator has
-// named, and from no other: whoever describes a chart would else make the gateway call
-// whom they like.
+// Package oci fetches packed Helm charts only from OCI registries that an administrator has
+// allowed. Otherwise, the author of a chart reference could make the gateway call any host.
 package oci
 
 import (
@@ -31,24 +30,24 @@ import (
 )
 
 const (
-	// layerType is what Helm calls a packed chart.
+	// layerType is Helm's media type of a packed chart.
 	layerType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
-	// maxManifest is how many bytes the list of what makes up a chart may have.
+	// maxManifest limits the bytes of a chart's manifest.
 	maxManifest = 1 << 20
-	// maxPackage is how many bytes a packed chart may have.
+	// maxPackage limits the bytes of a packed chart.
 	maxPackage = 4 << 20
-	// remembered is how many bytes of packed charts are kept.
+	// remembered limits the bytes of cached charts.
 	remembered = 32 << 20
-	// fetchTimeout is how long one fetch may take.
+	// fetchTimeout limits one fetch.
 	fetchTimeout = 30 * time.Second
-	// versionsFor is how long it is remembered which digest a version has.
+	// versionsFor is how long the digest of a version is cached.
 	versionsFor = 5 * time.Minute
-	// plain is how an entry of the list begins whose registry speaks HTTP without TLS.
+	// plain is the prefix of an entry whose registry speaks HTTP without TLS.
 	plain = "http://"
 )
 
-// ParseAllowed checks a list of registries with, if need be, the beginning of a repository's
-// path: "ghcr.io/acme/charts". One that begins with http:// is asked without TLS.
+// ParseAllowed validates a list of registries, optionally with the beginning of a repository's
+// path: "ghcr.io/acme/charts". An entry with the prefix http:// is used without TLS.
 func ParseAllowed(entries []string) error {
 	for _, entry := range entries {
 		host, path, deeper := strings.Cut(strings.TrimPrefix(entry, plain), "/")
@@ -65,30 +64,30 @@ func ParseAllowed(entries []string) error {
 	return nil
 }
 
-// Registries fetches charts. It remembers the last ones.
+// Registries fetches charts and caches the last ones.
 type Registries struct {
 	allowed []string
 	client  *auth.Client
 	clock   clock.PassiveClock
 
-	// mu guards what follows.
+	// mu guards the following fields.
 	mu       sync.Mutex
 	versions map[string]version
 	packages map[string][]byte
-	// order are the digests of packages as they came.
+	// order are the digests of packages in the order of their arrival.
 	order []string
 	size  int
 }
 
-// version is what a version was when it was looked at.
+// version is a cached digest and its time.
 type version struct {
 	digest string
 	until  time.Time
 }
 
-// NewRegistries returns Registries that go where the list, which ParseAllowed takes,
-// allows. credentials is a file as ReadCredentials takes it, empty for none; it is read
-// again whenever a registry asks who is calling, so that it can be replaced.
+// NewRegistries returns Registries for the allowed list; see ParseAllowed. credentials is a file
+// for ReadCredentials, empty for none. It is read for each authentication, so that it can be
+// replaced.
 func NewRegistries(allowed []string, credentials string, clock clock.PassiveClock) *Registries {
 	client := &auth.Client{Client: &http.Client{Timeout: fetchTimeout}, Cache: auth.NewCache()}
 	if credentials != "" {
@@ -106,8 +105,8 @@ func NewRegistries(allowed []string, credentials string, clock clock.PassiveCloc
 	}
 }
 
-// Fetch returns a packed chart. The error is a Problem if the author of the source has to
-// change something.
+// Fetch returns a packed chart. The error is a Problem if the author of the source has to fix
+// something.
 func (r *Registries) Fetch(ctx context.Context, source helmchart.Source) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
@@ -123,7 +122,7 @@ func (r *Registries) Fetch(ctx context.Context, source helmchart.Source) ([]byte
 	return packed, err
 }
 
-// repository is where a source leads, if that is allowed.
+// repository is the repository of a source, if it is allowed.
 func (r *Registries) repository(source helmchart.Source) (*remote.Repository, error) {
 	name := strings.TrimPrefix(source.Chart, helmchart.SchemeOCI)
 	i := slices.IndexFunc(r.allowed, func(entry string) bool {
@@ -166,8 +165,7 @@ func (r *Registries) fetch(ctx context.Context, repository *remote.Repository, s
 	return packed, nil
 }
 
-// digestOf is the digest of the version's manifest: that which the author names, or that
-// which the registry has for it.
+// digestOf is the digest of the version's manifest: the author's, or the registry's.
 func (r *Registries) digestOf(ctx context.Context, repository *remote.Repository, source helmchart.Source) (string, error) {
 	key, now := source.Chart+":"+source.Version, r.clock.Now()
 	r.mu.Lock()
@@ -175,7 +173,7 @@ func (r *Registries) digestOf(ctx context.Context, repository *remote.Repository
 	known, ok := r.versions[key]
 	r.mu.Unlock()
 	if !ok {
-		// A registry has no + in a tag, so Helm writes _ for it.
+		// A tag cannot contain +, so Helm writes _ for it.
 		found, err := repository.Resolve(ctx, strings.ReplaceAll(source.Version, "+", "_"))
 		if errors.Is(err, errdef.ErrNotFound) {
 			return "", fmt.Errorf("the registry does not have it: %w", err)
@@ -194,7 +192,7 @@ func (r *Registries) digestOf(ctx context.Context, repository *remote.Repository
 	return known.digest, nil
 }
 
-// layerOf finds the packed chart in what a manifest lists.
+// layerOf finds the packed chart in a manifest.
 func layerOf(ctx context.Context, repository *remote.Repository, source helmchart.Source, digest string) (ocispec.Descriptor, error) {
 	described, reader, err := repository.FetchReference(ctx, digest)
 	if err != nil {
@@ -231,7 +229,7 @@ func (r *Registries) known(digest string) ([]byte, bool) {
 	return packed, ok
 }
 
-// remember keeps a chart and forgets the oldest ones while there are too many bytes.
+// remember caches a chart and drops the oldest ones while there are too many bytes.
 func (r *Registries) remember(digest string, packed []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

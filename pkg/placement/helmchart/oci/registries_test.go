@@ -27,7 +27,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
 )
 
-// server is a registry on loopback that counts what it is asked for.
+// server is a registry on loopback that counts requests.
 type server struct {
 	host  string
 	asked atomic.Int32
@@ -104,7 +104,7 @@ func (s *server) source(repository, version string) helmchart.Source {
 	return helmchart.Source{Chart: helmchart.SchemeOCI + s.host + "/" + repository, Version: version}
 }
 
-func TestChartsAreFetchedOnce(t *testing.T) {
+func TestFetch_CachesCharts(t *testing.T) {
 	s := serve(t)
 	digest := s.push(t, "charts/cni", "1.0.0_1", []byte("packed"), nil)
 	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
@@ -139,7 +139,7 @@ func TestChartsAreFetchedOnce(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotFetched(t *testing.T) {
+func TestFetch_RefusesOtherSources(t *testing.T) {
 	s, other := serve(t), serve(t)
 	s.push(t, "charts/cni", "1.0.0", []byte("packed"), nil)
 	s.push(t, "chartsandmore/cni", "1.0.0", []byte("packed"), nil)

@@ -17,9 +17,8 @@ import (
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 )
 
-// specHashKey is an annotation that ManifestWorks have in the cache, and nowhere else. An API server
-// stores no annotation of such a name: a hash that comes from the API would hide that somebody
-// changed the spec.
+// specHashKey is an annotation that ManifestWorks have only in the cache. An API server stores no
+// annotation with such a name: a hash from the API would hide a changed spec.
 const specHashKey = "//spec-hash"
 
 const (
@@ -29,13 +28,13 @@ const (
 	setsByPlacement = "placement"
 )
 
-// CacheOptions says how the manager's cache has to keep ManifestWorks: without their
-// manifests and what became of each, which only their clusters need.
+// CacheOptions makes the manager's cache drop the manifests and their conditions from
+// ManifestWorks, because only their clusters need them.
 func CacheOptions() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{&workv1.ManifestWork{}: {Transform: forget}}
 }
 
-// forget leaves of a ManifestWork's spec its hash and its deleteOption.
+// forget replaces a ManifestWork's spec by its hash and its deleteOption.
 func forget(object any) (any, error) {
 	work, ok := object.(*workv1.ManifestWork)
 	if !ok {
@@ -46,7 +45,7 @@ func forget(object any) (any, error) {
 	}
 	hash, err := specHash(&work.Spec)
 	if err != nil {
-		hash = "" // Then it differs from what is desired, and is written anew.
+		hash = "" // Then it differs from the desired one, and is written again.
 	}
 	if work.Annotations == nil {
 		work.Annotations = map[string]string{}
@@ -58,7 +57,7 @@ func forget(object any) (any, error) {
 	return work, nil
 }
 
-// hashOf is the hash of a ManifestWork's spec, of one from the cache or a whole one.
+// hashOf is the hash of a ManifestWork's spec, whether the object is from the cache or complete.
 func hashOf(work *workv1.ManifestWork) (string, error) {
 	if hash, ok := work.Annotations[specHashKey]; ok {
 		return hash, nil

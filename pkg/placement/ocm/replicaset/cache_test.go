@@ -12,9 +12,8 @@ import (
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 )
 
-// TestForget_BelievesNoHashFromTheAPI: an annotation with the hash of what was wanted hid that
-// somebody had changed the object.
-func TestForget_BelievesNoHashFromTheAPI(t *testing.T) {
+// An annotation with the hash of the desired spec hid that somebody had changed the object.
+func TestForget_IgnoresHashFromTheAPI(t *testing.T) {
 	template := workv1.ManifestWorkSpec{Workload: workv1.ManifestsTemplate{Manifests: []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`{"a":"b"}`)}}}}}
 	wanted, err := specHash(&template)
 	if err != nil {
@@ -23,7 +22,7 @@ func TestForget_BelievesNoHashFromTheAPI(t *testing.T) {
 	changed := &workv1.ManifestWork{Spec: *template.DeepCopy()}
 	changed.Spec.Workload.Manifests[0].Raw = []byte(`{"a":"changed"}`)
 	changed.Annotations = map[string]string{"fleetgate.io/spec-hash": wanted}
-	for range 2 { // A cache may hand on what it has handed on before.
+	for range 2 { // A cache may transform an object twice.
 		kept, err := forget(changed)
 		if err != nil {
 			t.Fatal(err)

@@ -35,30 +35,30 @@ import (
 // Name is the controller's name.
 const Name = "manifestworkreplicaset.works"
 
-// settle is for how long answers of clusters are gathered: a thousand that come together
-// are looked at a few times.
+// settle is how long clusters' status updates are gathered: a thousand concurrent ones cause only a
+// few reconciliations.
 const settle = 50 * time.Millisecond
 
-// Reconciler makes ManifestWorks of ManifestWorkReplicaSets.
+// Reconciler creates ManifestWorks from ManifestWorkReplicaSets.
 type Reconciler struct {
-	// Client reads through the cache, and sees there what it wrote before.
+	// Client reads through the cache, and sees its own writes there.
 	Client client.Client
-	// Live reads without it, where nothing may be missed.
+	// Live reads without the cache, where nothing may be missed.
 	Live  client.Reader
 	Clock clock.PassiveClock
-	// Workers is how many sets are looked at at a time.
+	// Workers is how many sets are reconciled at a time.
 	Workers int
 	// Tenancy limits the clusters that a set delivers to, on a hub that serves
-	// ManagedClusterSetBindings. If unset, nothing does.
+	// ManagedClusterSetBindings. If unset, there is no limit.
 	Tenancy Tenancy
 
-	// limited says that the hub serves what Tenancy reads.
+	// limited is true if the hub serves the kinds that Tenancy reads.
 	limited atomic.Bool
 }
 
-// SetupWithManager has the controller started once the hub serves Placements. It looks at
-// a set when its spec or its labels change or it is being deleted, when one of its
-// ManifestWorks changes, and when a Placement that it names, or a decision of it, does.
+// SetupWithManager starts the controller once the hub serves Placements. It reconciles a set when
+// its spec or its labels change or it is being deleted, when one of its ManifestWorks changes, and
+// when a Placement that it names, or a decision of it, changes.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (r *Reconciler) start(mgr ctrl.Manager) error {
 	return reconcileutil.SetupError(Name, r.limit(mgr, c))
 }
 
-// enqueueSets queues the sets that name the Placement that an object is of.
+// enqueueSets queues the sets that name the Placement of an object.
 func (r *Reconciler) enqueueSets(placement func(client.Object) string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
 		name := placement(object)
@@ -130,15 +130,15 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, set *workv1alpha1.Mani
 	return reconcileutil.AddFinalizer(ctx, r.Client, set, workv1alpha1.ManifestWorkReplicaSetFinalizer, "adding the finalizer to ManifestWorkReplicaSet %s/%s", set.Namespace, set.Name)
 }
 
-// finalize deletes the set's ManifestWorks, and lets it go: at once, or with policy
-// Foreground when they are gone. The last of them to go is an event.
+// finalize deletes the set's ManifestWorks and removes the finalizer: at once, or with policy
+// Foreground when they are gone. The deletion of the last one triggers a reconciliation.
 func (r *Reconciler) finalize(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) error {
 	if !controllerutil.ContainsFinalizer(set, workv1alpha1.ManifestWorkReplicaSetFinalizer) {
 		return nil
 	}
 	works := &metav1.PartialObjectMetadataList{}
 	works.SetGroupVersionKind(workv1.GroupVersion.WithKind("ManifestWorkList"))
-	// From the API server itself: none may be missed.
+	// Read from the API server itself, because none may be missed.
 	if err := r.Live.List(ctx, works, client.MatchingLabels{workv1alpha1.ReplicaSetLabel: labelValue(set)}); err != nil {
 		return fmt.Errorf("listing the ManifestWorks of ManifestWorkReplicaSet %s/%s: %w", set.Namespace, set.Name, err)
 	}
@@ -157,7 +157,7 @@ func (r *Reconciler) finalize(ctx context.Context, set *workv1alpha1.ManifestWor
 	return reconcileutil.RemoveFinalizer(ctx, r.Client, set, workv1alpha1.ManifestWorkReplicaSetFinalizer, "removing the finalizer of ManifestWorkReplicaSet %s/%s", set.Namespace, set.Name)
 }
 
-// workName names a ManifestWork, and no other one that takes its place.
+// workName identifies a ManifestWork, but not another one that replaces it.
 type workName struct {
 	types.NamespacedName
 	uid types.UID

@@ -18,22 +18,22 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/ocm/rolloutstrategy"
 )
 
-// decided is what a Placement says.
+// decided is a Placement's result.
 type decided struct {
 	groups []rolloutstrategy.Group
 	// clusters are those of all groups.
 	clusters sets.Set[string]
-	// outside are those of them that are not bound to the namespace, sorted. They are in no group.
+	// outside are clusters that are not bound to the namespace, sorted. They are in no group.
 	outside []string
-	// selected and groupCount are what the Placement's status says.
+	// selected and groupCount are from the Placement's status.
 	selected, groupCount int
-	// short says why clusters may be missing here though the Placement has selected them; empty
-	// if the list is complete. Nothing is removed by a list that is short.
+	// short says why selected clusters may be missing here; empty if the list is complete. An
+	// incomplete list removes nothing.
 	short string
 }
 
-// wanted is how many clusters are to have it: more than were decided for, while decisions
-// are being written.
+// wanted is the number of clusters that should get it. While decisions are being written, it is
+// larger than the number decided.
 func (d *decided) wanted() int { return max(d.selected, d.clusters.Len()) }
 
 // decisionsOf reads a Placement and its decisions from the cache; nil if there is no such
@@ -60,9 +60,9 @@ func (r *Reconciler) decisionsOf(ctx context.Context, key client.ObjectKey) (*de
 	return d, r.confine(ctx, key.Namespace, d)
 }
 
-// shortOf says why a list of so many clusters, in so many decisions, is not all that a Placement
-// has selected. Whoever writes decisions takes a cluster that moves from one to another out of
-// the first before it is in the second, and a Placement that was just re-created has none yet.
+// shortOf says why a list of that many clusters, in that many decisions, is not everything that a
+// Placement has selected. Writers of decisions may remove a moving cluster from the first decision
+// before they add it to the second, and a Placement that was just re-created has no decisions yet.
 // The status says nothing about decisions that people write instead of the scheduler.
 func shortOf(placement *ocmclusterv1beta1.Placement, clusters, decisions int) string {
 	switch selected := int(placement.Status.NumberOfSelectedClusters); {
@@ -74,8 +74,8 @@ func shortOf(placement *ocmclusterv1beta1.Placement, clusters, decisions int) st
 	return ""
 }
 
-// groupsOf puts slices together that have the same index. One without an index that can be
-// read is of the first group: who makes decisions by hand need not number them.
+// groupsOf joins decisions with the same index. One without a readable index belongs to the first
+// group: decisions that are written by hand need no index.
 func groupsOf(decisions []ocmclusterv1beta1.PlacementDecision) []rolloutstrategy.Group {
 	byIndex := map[int]*rolloutstrategy.Group{}
 	for i := range decisions {

@@ -11,7 +11,7 @@ import (
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 )
 
-func TestShortOf_TellsListsThatAreNotComplete(t *testing.T) {
+func TestShortOf_ReportsIncompleteLists(t *testing.T) {
 	scheduled := []metav1.Condition{{Type: ocmclusterv1beta1.ConditionSatisfied}}
 	for name, tc := range map[string]struct {
 		selected            int32

@@ -22,33 +22,33 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/ocm/rolloutstrategy"
 )
 
-// hashLength is how much of a hash tells the ManifestWorks of a namespace apart: 40 bits.
+// hashLength is the part of a hash that distinguishes the ManifestWorks of a namespace: 40 bits.
 const hashLength = 10
 
-// labelValue is what the ManifestWorks of a set have as workv1alpha1.ReplicaSetLabel.
+// labelValue is the value of workv1alpha1.ReplicaSetLabel on a set's ManifestWorks.
 func labelValue(set *workv1alpha1.ManifestWorkReplicaSet) string {
 	return set.Namespace + "." + set.Name
 }
 
-// labelFits reports whether it can be the value of a label.
+// labelFits is true if it is a valid label value.
 func labelFits(set *workv1alpha1.ManifestWorkReplicaSet) bool {
 	return len(validation.IsValidLabelValue(labelValue(set))) == 0
 }
 
-// setOf is the set that a ManifestWork was made for. A namespace has no dot in its name.
+// setOf is the set of a ManifestWork. A namespace has no dot in its name.
 func setOf(work client.Object) (types.NamespacedName, bool) {
 	namespace, name, ok := strings.Cut(work.GetLabels()[workv1alpha1.ReplicaSetLabel], ".")
 	return types.NamespacedName{Namespace: namespace, Name: name}, ok && namespace != "" && name != ""
 }
 
-// desiredName is that of the ManifestWork of a set for a cluster of a Placement: always the
-// same, so that whoever is interrupted makes no second one.
+// desiredName is the name of a set's ManifestWork for a cluster of a Placement. It is
+// deterministic, so that an interrupted controller creates no second one.
 func desiredName(set *workv1alpha1.ManifestWorkReplicaSet, placement, cluster string) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{set.Namespace, set.Name, placement, cluster}, "/")))
 	return set.Name + "-" + hex.EncodeToString(sum[:])[:hashLength]
 }
 
-// desiredLabels are the set's own, and whose the ManifestWork is.
+// desiredLabels are the set's own labels, and those that identify the set.
 func desiredLabels(set *workv1alpha1.ManifestWorkReplicaSet, placement string) map[string]string {
 	labels := maps.Clone(set.Labels)
 	if labels == nil {
@@ -69,7 +69,7 @@ func desiredWork(set *workv1alpha1.ManifestWorkReplicaSet, placement, cluster st
 	}
 }
 
-// hasLabels reports whether a ManifestWork has all that it is to have.
+// hasLabels is true if a ManifestWork has all desired labels.
 func hasLabels(work *workv1.ManifestWork, labels map[string]string) bool {
 	for key, value := range labels {
 		if have, ok := work.Labels[key]; !ok || have != value {
@@ -79,7 +79,7 @@ func hasLabels(work *workv1.ManifestWork, labels map[string]string) bool {
 	return true
 }
 
-// howOf translates a rollout strategy. The error says what cannot be read.
+// howOf translates a rollout strategy. The error says what is invalid.
 func howOf(rollout clusterv1alpha1.RolloutStrategy) (rolloutstrategy.Strategy, error) {
 	how := rolloutstrategy.Strategy{Type: rolloutstrategy.Type(rollout.Type)}
 	var config clusterv1alpha1.RolloutConfig

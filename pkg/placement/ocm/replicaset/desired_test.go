@@ -26,7 +26,7 @@ func replicaSet(namespace, name string) *workv1alpha1.ManifestWorkReplicaSet {
 	return &workv1alpha1.ManifestWorkReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"team": "a"}}}
 }
 
-func TestANameIsForOneThing(t *testing.T) {
+func TestDesiredName_IsUnique(t *testing.T) {
 	seen := map[string]string{}
 	for _, set := range []*workv1alpha1.ManifestWorkReplicaSet{replicaSet("a", "web"), replicaSet("b", "web"), replicaSet("a", "db")} {
 		for _, placement := range []string{"p", "q"} {
@@ -47,7 +47,7 @@ func TestANameIsForOneThing(t *testing.T) {
 	}
 }
 
-func TestAWorkHasTheTemplateAndTheLabels(t *testing.T) {
+func TestDesired_HasTemplateAndLabels(t *testing.T) {
 	set := replicaSet("team-a", "web.v1")
 	set.Spec.ManifestWorkTemplate.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`{"a":1}`)}}}
 	work := desiredWork(set, "production", "cluster1", time.Date(2026, 11, 23, 13, 0, 0, 5, time.FixedZone("x", 3600)))
@@ -71,7 +71,7 @@ func TestAWorkHasTheTemplateAndTheLabels(t *testing.T) {
 	}
 }
 
-func TestALabelHasSixtyThreeCharacters(t *testing.T) {
+func TestLabelFits_UpToSixtyThreeCharacters(t *testing.T) {
 	for length, want := range map[int]bool{61: true, 62: false} {
 		if got := labelFits(replicaSet("a", strings.Repeat("n", length))); got != want {
 			t.Errorf("a name of %d in namespace a: fits is %v", length, got)
@@ -79,7 +79,7 @@ func TestALabelHasSixtyThreeCharacters(t *testing.T) {
 	}
 }
 
-func TestWhatTheCacheKeeps(t *testing.T) {
+func TestForget_KeepsHashAndDeleteOption(t *testing.T) {
 	whole := &workv1.ManifestWork{
 		ObjectMeta: metav1.ObjectMeta{Name: "a", ManagedFields: []metav1.ManagedFieldsEntry{{}}},
 		Spec: workv1.ManifestWorkSpec{
@@ -112,7 +112,7 @@ func TestWhatTheCacheKeeps(t *testing.T) {
 	}
 }
 
-func TestStrategiesAreTranslated(t *testing.T) {
+func TestHowOf_TranslatesStrategies(t *testing.T) {
 	config := clusterv1alpha1.RolloutConfig{
 		MinSuccessTime: metav1.Duration{Duration: time.Minute}, ProgressDeadline: "2m", MaxFailures: intstr.FromString("10%"),
 	}
@@ -161,7 +161,7 @@ func TestStrategiesAreTranslated(t *testing.T) {
 	}
 }
 
-func TestSlicesOfAGroupBelongTogether(t *testing.T) {
+func TestGroupsOf_JoinsSlicesOfAGroup(t *testing.T) {
 	slice := func(index, name string, clusters ...string) ocmclusterv1beta1.PlacementDecision {
 		d := ocmclusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{}}}
 		if index != "" {
@@ -184,7 +184,7 @@ func TestSlicesOfAGroupBelongTogether(t *testing.T) {
 	}
 }
 
-func TestOneWorkStaysForACluster(t *testing.T) {
+func TestOnePerCluster_KeepsOneWork(t *testing.T) {
 	set := replicaSet("a", "web")
 	work := func(cluster, name, placement string) *workv1.ManifestWork {
 		return &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name, Labels: map[string]string{workv1alpha1.PlacementNameLabel: placement}}}

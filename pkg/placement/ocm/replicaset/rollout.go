@@ -22,23 +22,23 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/ocm/rolloutstrategy"
 )
 
-// placed is what came of one Placement.
+// placed is the result of one Placement.
 type placed struct {
 	name string
 	// decided is nil if there is no such Placement.
 	decided *decided
-	// current are the clusters whose ManifestWork is as the template says now, succeeded
-	// those of them that are done.
+	// current are the clusters whose ManifestWork equals the current template, succeeded those of
+	// them that are done.
 	current, succeeded sets.Set[string]
 	plan               rolloutstrategy.Plan
 	// refused says why the strategy is not followed.
 	refused string
-	// retained is how many clusters keep a ManifestWork though no decision has them, as the
-	// decisions are short.
+	// retained is the number of clusters that keep a ManifestWork without a decision, because the
+	// decisions are incomplete.
 	retained int
 }
 
-// rollOut brings ManifestWorks and status up to date, and says when to look again.
+// rollOut brings ManifestWorks and status up to date, and returns when to reconcile again.
 func (r *Reconciler) rollOut(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) (time.Duration, error) {
 	if !labelFits(set) {
 		return 0, r.writeStatus(ctx, set, unnameable(set))
@@ -54,7 +54,7 @@ func (r *Reconciler) rollOut(ctx context.Context, set *workv1alpha1.ManifestWork
 	now := r.Clock.Now()
 	changes := &changes{set: set, now: now, left: map[workName]bool{}}
 	var all []*placed
-	named := sets.New[string]() // as labels have it
+	named := sets.New[string]() // as a label value
 	for _, ref := range set.Spec.PlacementRefs {
 		if named.Has(naming.LabelValue(ref.Name)) {
 			continue
@@ -87,7 +87,7 @@ func (r *Reconciler) rollOut(ctx context.Context, set *workv1alpha1.ManifestWork
 	return until(all, now), nil
 }
 
-// until is how long it is to the next deadline, 0 if there is none.
+// until is the time to the next deadline, 0 if there is none.
 func until(all []*placed, now time.Time) time.Duration {
 	var next time.Duration
 	for _, p := range all {
@@ -98,8 +98,7 @@ func until(all []*placed, now time.Time) time.Duration {
 	return next
 }
 
-// worksOf lists the ManifestWorks of a set, from the cache, in the order of their names.
-// They are not copied.
+// worksOf lists the ManifestWorks of a set from the cache, sorted by name. They are not copied.
 func (r *Reconciler) worksOf(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) ([]*workv1.ManifestWork, error) {
 	var list workv1.ManifestWorkList
 	if err := r.Client.List(ctx, &list, client.MatchingFields{worksBySet: labelValue(set)}, client.UnsafeDisableDeepCopy); err != nil {
@@ -118,7 +117,7 @@ func (r *Reconciler) worksOf(ctx context.Context, set *workv1alpha1.ManifestWork
 	return works, nil
 }
 
-// place adds to the changes what a Placement asks for.
+// place adds the changes for one Placement.
 func (r *Reconciler) place(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, ref workv1alpha1.LocalPlacementReference, hash string,
 	works []*workv1.ManifestWork, changes *changes) (*placed, error) {
 	d, err := r.decisionsOf(ctx, client.ObjectKey{Namespace: set.Namespace, Name: ref.Name})
@@ -175,9 +174,9 @@ func (r *Reconciler) place(ctx context.Context, set *workv1alpha1.ManifestWorkRe
 	return p, nil
 }
 
-// onePerCluster are the ManifestWorks of a Placement by cluster, and those that there are
-// beside them. Who made ManifestWorks before may have left some of other names: they are
-// kept, and if there are several the one that we would make, or else the first.
+// onePerCluster are the ManifestWorks of a Placement by cluster, and the surplus ones. Another
+// controller may have created ManifestWorks with other names before. They are kept; if there are
+// several, the one with our name, or otherwise the first.
 func onePerCluster(set *workv1alpha1.ManifestWorkReplicaSet, placement string, works []*workv1.ManifestWork) (map[string]*workv1.ManifestWork, []*workv1.ManifestWork) {
 	here := map[string]*workv1.ManifestWork{}
 	var more []*workv1.ManifestWork
@@ -209,13 +208,13 @@ func (r *Reconciler) writeStatus(ctx context.Context, set *workv1alpha1.Manifest
 	return nil
 }
 
-// taken refuses to write over what is not the set's.
+// taken refuses to overwrite a ManifestWork that is not the set's.
 func taken(work client.Object) error {
 	return refusal.New(workv1alpha1.ReasonNotAsExpected,
 		"ManifestWork %s/%s is not of this ManifestWorkReplicaSet: rename one of the two, or delete it", work.GetNamespace(), work.GetName())
 }
 
-// isRefused reports whether only time or people help with an error.
+// isRefused is true for an error that only time or people can fix.
 func isRefused(err error) bool {
 	var no *refusal.Refusal
 	return errors.As(err, &no)

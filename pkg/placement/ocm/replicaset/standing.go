@@ -14,16 +14,16 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/ocm/rolloutstrategy"
 )
 
-// standingOf is how a cluster stands whose ManifestWork is as the template says now. What
-// it reported of an earlier generation does not count.
+// standingOf is the standing of a cluster whose ManifestWork equals the current template. Conditions
+// of an earlier generation do not count.
 //
-//   - Applied=False is a failure: the cluster has been given it, and it does not work there.
-//   - Progressing, which condition rules make, decides where it is there: False is done,
-//     True with Degraded=True a failure, anything else under way.
-//   - Without it Available decides: True is done, Degraded=True a failure.
+//   - Applied=False is a failure: the manifests reached the cluster and could not be applied.
+//   - If condition rules make Progressing, it decides: False is done, True with
+//     Degraded=True a failure, anything else in progress.
+//   - Otherwise Available decides: True is done, Degraded=True a failure.
 //
-// A standing begins with the condition, and not before the cluster was given the template:
-// a condition that stays what it was keeps its time over a change of the spec.
+// A standing begins with the condition, but not before the cluster was given the template: a
+// condition that does not change keeps its time across a change of the spec.
 func standingOf(work *workv1.ManifestWork) rolloutstrategy.Standing {
 	given := givenAt(work)
 	if work.DeletionTimestamp != nil {
@@ -60,7 +60,7 @@ func standingOf(work *workv1.ManifestWork) rolloutstrategy.Standing {
 	}
 }
 
-// givenAt is when the cluster was given the template, zero if nobody noted it.
+// givenAt is when the cluster was given the template, zero if nobody recorded it.
 func givenAt(work *workv1.ManifestWork) time.Time {
 	at, err := time.Parse(time.RFC3339, work.Annotations[workv1alpha1.GivenAtAnnotation])
 	if err != nil {

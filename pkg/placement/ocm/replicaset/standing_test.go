@@ -17,12 +17,12 @@ import (
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// condition is one that began so many minutes after noon.
+// condition is one that began that many minutes after noon.
 func condition(kind string, status metav1.ConditionStatus, generation int64, minutes int) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: status, ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(noon.Add(time.Duration(minutes) * time.Minute))}
 }
 
-func TestHowAClusterStands(t *testing.T) {
+func TestStandingOf_FollowsConditions(t *testing.T) {
 	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
 	applied := condition(workv1.ConditionApplied, yes, 2, 1)
 	available := condition(workv1.ConditionAvailable, yes, 2, 5)
@@ -67,7 +67,7 @@ func TestHowAClusterStands(t *testing.T) {
 	}
 }
 
-func TestAClusterStandsAsItDoesWithoutATime(t *testing.T) {
+func TestStandingOf_WithoutTime(t *testing.T) {
 	going := metav1.NewTime(noon)
 	for name, tc := range map[string]struct {
 		work *workv1.ManifestWork

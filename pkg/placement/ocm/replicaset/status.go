@@ -14,8 +14,8 @@ import (
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 )
 
-// desiredStatus is what a set says of all its Placements. Works are those of before what
-// was just written, without those that were removed; told is what went wrong with that.
+// desiredStatus is the status of a set over all its Placements. works are those from before the
+// latest writes, without deleted ones; told is the error of the writes.
 func desiredStatus(set *workv1alpha1.ManifestWorkReplicaSet, all []*placed, works []*workv1.ManifestWork, told string) workv1alpha1.ManifestWorkReplicaSetStatus {
 	status := set.Status.DeepCopy()
 	status.PlacementsSummary = nil
@@ -44,7 +44,7 @@ func desiredStatus(set *workv1alpha1.ManifestWorkReplicaSet, all []*placed, work
 	return *status
 }
 
-// unnameable is the status of a set of which no ManifestWork can be made.
+// unnameable is the status of a set whose name is too long for its ManifestWorks.
 func unnameable(set *workv1alpha1.ManifestWorkReplicaSet) workv1alpha1.ManifestWorkReplicaSetStatus {
 	status := set.Status.DeepCopy()
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
@@ -55,7 +55,7 @@ func unnameable(set *workv1alpha1.ManifestWorkReplicaSet) workv1alpha1.ManifestW
 	return *status
 }
 
-// summaryOf counts what clusters say of the ManifestWorks that stay.
+// summaryOf counts the conditions of the remaining ManifestWorks.
 func summaryOf(works []*workv1.ManifestWork) workv1alpha1.ManifestWorkReplicaSetSummary {
 	var summary workv1alpha1.ManifestWorkReplicaSetSummary
 	for _, work := range works {
@@ -74,7 +74,7 @@ func summaryOf(works []*workv1.ManifestWork) workv1alpha1.ManifestWorkReplicaSet
 	return summary
 }
 
-// verdict gathers what is true of all Placements together.
+// verdict combines the results of all Placements.
 type verdict struct {
 	missing, problems, held []string
 	wanted, succeeded       int
@@ -126,7 +126,7 @@ func (v *verdict) rolledOut() metav1.Condition {
 	}
 }
 
-// applied says what the ManifestWorks say together; verified is the reason of condition
+// applied is the condition over all ManifestWorks; verified is the reason of condition
 // PlacementVerified.
 func applied(summary *workv1alpha1.ManifestWorkReplicaSetSummary, verified string) metav1.Condition {
 	condition := metav1.Condition{Type: workv1alpha1.ConditionManifestworkApplied, Status: metav1.ConditionFalse, Reason: workv1alpha1.ReasonNotAsExpected}

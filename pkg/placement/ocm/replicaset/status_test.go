@@ -19,7 +19,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/ocm/rolloutstrategy"
 )
 
-// works with each of these conditions being True.
+// worksThatAre returns works with each of these conditions being True.
 func worksThatAre(conditions ...[]string) []*workv1.ManifestWork {
 	var all []*workv1.ManifestWork
 	for _, types := range conditions {
@@ -32,7 +32,7 @@ func worksThatAre(conditions ...[]string) []*workv1.ManifestWork {
 	return all
 }
 
-// ofPlacement has so many clusters, of which these many have it, and are done.
+// ofPlacement has that many clusters, current ones and succeeded ones.
 func ofPlacement(clusters, current, succeeded int, change func(*placed)) *placed {
 	p := &placed{name: "p", decided: &decided{clusters: sets.New[string](), selected: clusters, groupCount: 1}, current: sets.New[string](), succeeded: sets.New[string]()}
 	for i := range clusters {
@@ -50,7 +50,7 @@ func ofPlacement(clusters, current, succeeded int, change func(*placed)) *placed
 	return p
 }
 
-func TestWhatASetSays(t *testing.T) {
+func TestDesiredStatus_Conditions(t *testing.T) {
 	const ap, av, pr, de = workv1.ConditionApplied, workv1.ConditionAvailable, workv1.ConditionProgressing, workv1.ConditionDegraded
 	const empty = "PlacementVerified False PlacementDecisionEmpty "
 	const verified, complete = "PlacementVerified True AsExpected ", "PlacementRolledOut True Complete "
@@ -122,7 +122,7 @@ func TestWhatASetSays(t *testing.T) {
 	}
 }
 
-func TestWhatASetCounts(t *testing.T) {
+func TestDesiredStatus_Summary(t *testing.T) {
 	const ap, av, pr, de = workv1.ConditionApplied, workv1.ConditionAvailable, workv1.ConditionProgressing, workv1.ConditionDegraded
 	going := worksThatAre([]string{ap, av})
 	now := metav1.NewTime(noon)
@@ -143,7 +143,7 @@ func TestWhatASetCounts(t *testing.T) {
 	}
 }
 
-func TestWhatBecomesOfWritesThatFailed(t *testing.T) {
+func TestResults_RetryFailedWrites(t *testing.T) {
 	works := schema.GroupResource{Resource: "manifestworks"}
 	missing, conflict := apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "c1"), apierrors.NewConflict(works, "a", nil)
 	down := errors.New("no answer")

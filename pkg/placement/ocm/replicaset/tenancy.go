@@ -28,13 +28,13 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/crdwait"
 )
 
-// Tenancy says which clusters the ManagedClusterSetBindings of a namespace allow it.
+// Tenancy returns the clusters that a namespace's ManagedClusterSetBindings allow.
 type Tenancy interface {
 	Within(ctx context.Context, namespace string) (sets.Set[string], error)
 }
 
-// boundKinds are the kinds by which a hub says which clusters a namespace may use. A hub
-// without them has no such limit: there the writers of PlacementDecisions decide.
+// boundKinds are the kinds that say which clusters a namespace may use. A hub without them has no
+// such limit: there the writers of PlacementDecisions decide.
 func boundKinds() map[string]schema.GroupVersionKind {
 	return map[string]schema.GroupVersionKind{
 		"managedclusters.cluster.open-cluster-management.io":           clusterv1.GroupVersion.WithKind("ManagedCluster"),
@@ -43,8 +43,8 @@ func boundKinds() map[string]schema.GroupVersionKind {
 	}
 }
 
-// limit has the controller honour the bindings: before its first reconciliation if the hub
-// serves their kinds, or else as soon as it does.
+// limit applies the bindings: before the first reconciliation if the hub serves their kinds, or
+// otherwise as soon as it does.
 func (r *Reconciler) limit(mgr ctrl.Manager, c controller.Controller) error {
 	if r.Tenancy == nil {
 		return nil
@@ -69,15 +69,14 @@ func (r *Reconciler) limit(mgr ctrl.Manager, c controller.Controller) error {
 	})
 }
 
-// watchBindings turns the limit on, and has sets looked at again when the clusters of their
-// namespace change.
+// watchBindings enables the limit, and reconciles sets when the clusters of their namespace change.
 func (r *Reconciler) watchBindings(mgr ctrl.Manager, c controller.Controller) error {
 	r.limited.Store(true)
 	inNamespace := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, binding client.Object) []reconcile.Request {
 		return r.sets(ctx, client.InNamespace(binding.GetNamespace()))
 	})
 	everywhere := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request { return r.sets(ctx) })
-	// Each set is looked at when the controller starts, after these caches are filled.
+	// Each set is reconciled when the controller starts, after these caches are filled.
 	later := predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
 	spec := predicate.And[client.Object](later, predicate.GenerationChangedPredicate{})
 	for _, watched := range []source.Source{
@@ -96,8 +95,9 @@ func (r *Reconciler) sets(ctx context.Context, which ...client.ListOption) []rec
 	return enqueue.All(ctx, r.Client, &workv1alpha1.ManifestWorkReplicaSetList{}, which...)
 }
 
-// confine keeps in the groups the clusters that are bound to the namespace. The right to write
-// PlacementDecisions in a namespace must not give access to clusters that are not bound to it.
+// confine keeps in the groups only the clusters that are bound to the namespace. Permission to
+// write PlacementDecisions in a namespace must not give access to clusters that are not bound to
+// it.
 func (r *Reconciler) confine(ctx context.Context, namespace string, d *decided) error {
 	if !r.limited.Load() || d.clusters.Len() == 0 {
 		return nil
@@ -110,9 +110,9 @@ func (r *Reconciler) confine(ctx context.Context, namespace string, d *decided) 
 	return nil
 }
 
-// confine moves clusters that are not within from the groups to outside. They stay among the
-// clusters of the decision: what they have already is neither changed nor deleted, since a label or
-// a binding that is lost by mistake must not take workloads off clusters.
+// confine moves unbound clusters from the groups to outside. They stay among the clusters of the
+// decision, so what they already have is neither changed nor deleted: a label or a binding that is
+// lost by mistake must not remove workloads.
 func (d *decided) confine(within sets.Set[string]) {
 	outside := d.clusters.Difference(within)
 	if outside.Len() == 0 {
@@ -124,7 +124,7 @@ func (d *decided) confine(within sets.Set[string]) {
 	}
 }
 
-// namedOutside is how many clusters a message names.
+// namedOutside limits the clusters in a message.
 const namedOutside = 5
 
 // unbound says which clusters of a Placement are not bound to its namespace, and the remedy.

@@ -16,7 +16,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/ocm/rolloutstrategy"
 )
 
-// bindings are the clusters that a namespace may use; nil is that they could not be read.
+// bindings are the clusters that a namespace may use; nil means that they could not be read.
 type bindings []string
 
 func (b bindings) Within(context.Context, string) (sets.Set[string], error) {
@@ -26,7 +26,7 @@ func (b bindings) Within(context.Context, string) (sets.Set[string], error) {
 	return sets.New(b...), nil
 }
 
-func TestConfine_KeepsClustersOutOfTheGroupsThatNobodyBound(t *testing.T) {
+func TestConfine_RemovesUnboundClustersFromGroups(t *testing.T) {
 	for name, tc := range map[string]struct {
 		limited bool
 		bound   bindings
@@ -66,7 +66,7 @@ func TestConfine_KeepsClustersOutOfTheGroupsThatNobodyBound(t *testing.T) {
 	}
 }
 
-func TestVerdict_NamesClustersThatNobodyBound(t *testing.T) {
+func TestVerdict_NamesUnboundClusters(t *testing.T) {
 	outside := []string{"c1", "c2", "c3", "c4", "c5", "c6", "c7"}
 	var v verdict
 	v.add(&placed{name: "p", decided: &decided{clusters: sets.New(outside...), outside: outside}})

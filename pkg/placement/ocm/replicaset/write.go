@@ -28,37 +28,37 @@ const (
 	writers = 16
 	// problemsTold is how many failed writes a message names.
 	problemsTold = 3
-	// refusedDelay is after what time something is written again that was refused for a
-	// reason that is no event here: a namespace that is not there, a rule of the hub.
+	// refusedDelay is the delay after a rejection whose reason causes no event here: a missing
+	// namespace, an admission rule of the hub.
 	refusedDelay = 5 * time.Second
 )
 
-// changes are what is to be written for a set.
+// changes are the pending writes for a set.
 type changes struct {
 	set  *workv1alpha1.ManifestWorkReplicaSet
 	now  time.Time
-	give []gift
+	give []delivery
 	drop []workName
 	// left are those that are dropped.
 	left map[workName]bool
 }
 
-// gift is a ManifestWork to be written.
-type gift struct {
+// delivery is a ManifestWork to be written.
+type delivery struct {
 	of      *placed
 	cluster string
-	// work is the one that is there, nil for none.
+	// work is the existing one, nil for none.
 	work *workv1.ManifestWork
-	// labels says that it is as the template says already.
+	// labels is true if the spec already equals the template and only labels differ.
 	labels bool
 }
 
 func (c *changes) giveTo(p *placed, cluster string, work *workv1.ManifestWork) {
-	c.give = append(c.give, gift{of: p, cluster: cluster, work: work})
+	c.give = append(c.give, delivery{of: p, cluster: cluster, work: work})
 }
 
 func (c *changes) relabel(p *placed, cluster string, work *workv1.ManifestWork) {
-	c.give = append(c.give, gift{of: p, cluster: cluster, work: work, labels: true})
+	c.give = append(c.give, delivery{of: p, cluster: cluster, work: work, labels: true})
 }
 
 func (c *changes) remove(work *workv1.ManifestWork) {
@@ -71,19 +71,19 @@ func (c *changes) remove(work *workv1.ManifestWork) {
 
 // write makes all changes that can be made.
 func (r *Reconciler) write(ctx context.Context, c *changes) results {
-	written := inParallel(c.give, func(g gift) error { return r.give(ctx, c, g) })
+	written := inParallel(c.give, func(g delivery) error { return r.give(ctx, c, g) })
 	return append(written, inParallel(c.drop, func(name workName) error { return r.remove(ctx, name) })...)
 }
 
-// give writes one ManifestWork, unless it is another's.
-func (r *Reconciler) give(ctx context.Context, c *changes, g gift) error {
+// give writes one ManifestWork, unless it belongs to another set.
+func (r *Reconciler) give(ctx context.Context, c *changes, g delivery) error {
 	if g.work == nil {
 		return r.create(ctx, c, g)
 	}
-	// What the cache holds is not all of it.
+	// The cached object is incomplete.
 	work := &workv1.ManifestWork{}
 	if found, err := reconcileutil.GetIfExists(ctx, r.Live, client.ObjectKeyFromObject(g.work), work, "reading ManifestWork %s/%s", g.cluster, g.work.Name); !found {
-		return err // That it is gone is an event.
+		return err // Its deletion triggers a reconciliation.
 	}
 	if work.DeletionTimestamp != nil {
 		return nil
@@ -106,9 +106,9 @@ func (r *Reconciler) give(ctx context.Context, c *changes, g gift) error {
 	return nil
 }
 
-// create makes the ManifestWork. If it is there already the cache has not seen it yet, and
-// that it does is an event, or it is another's.
-func (r *Reconciler) create(ctx context.Context, c *changes, g gift) error {
+// create creates the ManifestWork. If it already exists, either the cache has not seen it yet, and
+// an event will follow, or it belongs to another set.
+func (r *Reconciler) create(ctx context.Context, c *changes, g delivery) error {
 	work := desiredWork(c.set, g.of.name, g.cluster, c.now)
 	err := r.Client.Create(ctx, work)
 	if err == nil {
@@ -127,16 +127,16 @@ func (r *Reconciler) create(ctx context.Context, c *changes, g gift) error {
 	return nil
 }
 
-// owns reports whether a ManifestWork was made for a Placement of the set.
+// owns is true if a ManifestWork was made for a Placement of the set.
 func (c *changes) owns(work client.Object, placement string) bool {
 	labels := work.GetLabels()
 	return labels[workv1alpha1.ReplicaSetLabel] == labelValue(c.set) && labels[workv1alpha1.PlacementNameLabel] == naming.LabelValue(placement)
 }
 
-// results are errors of writes, nil for each that went well, in their order.
+// results are the errors of writes in their order, nil for successes.
 type results []error
 
-// inParallel does something with each of many, some at a time.
+// inParallel calls do for each of many, some at a time.
 func inParallel[T any](all []T, do func(T) error) results {
 	out := make(results, len(all))
 	var group errgroup.Group
@@ -163,8 +163,8 @@ func (r results) first() error {
 	return nil
 }
 
-// told names the first of what people have to know of, empty if there is nothing: a
-// conflict is routine.
+// told names the first errors that users should see; empty if there are none. Conflicts are routine
+// and left out.
 func (r results) told() string {
 	var messages []string
 	more := 0
@@ -183,8 +183,8 @@ func (r results) told() string {
 	return strings.Join(messages, "; ")
 }
 
-// retry says what becomes of writes that failed: after what time they are tried again,
-// where the hub has answered, or an error, where it is not known what became of them.
+// retry returns the delay after which failed writes are repeated, if the hub has answered, or an
+// error if the result is unknown.
 func (r results) retry() (time.Duration, error) {
 	var after time.Duration
 	var unknown []error
@@ -203,7 +203,7 @@ func (r results) retry() (time.Duration, error) {
 	return after, errors.Join(unknown...)
 }
 
-// shorter is the shorter of two waits of which the first may be none.
+// shorter is the shorter of two delays, of which the first may be unset.
 func shorter(a, b time.Duration) time.Duration {
 	if a == 0 {
 		return b

@@ -1,26 +1,26 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rolloutstrategy says which clusters of a placement are given something new now, and
-// which wait: Open Cluster Management's three rollout strategies, as a function of values.
+// Package rolloutstrategy decides which clusters of a placement get a new version now, and which wait:
+// Open Cluster Management's three rollout strategies, as a function of values.
 //
-// Whoever rolls something out (works to clusters, add-ons to clusters) tells
+// A controller that rolls something out (works to clusters, add-ons to clusters) passes
 //
 //   - the [Strategy],
 //   - the placement's decision groups, each with its clusters ([Group]),
-//   - how each cluster stands that has been given the new already ([Standing]),
+//   - the state of each cluster that already has the new version ([Standing]),
 //   - the time,
 //
-// and gets a [Plan]: whose turn it is, who took too long, whether the rollout has stopped
-// because too many failed, and when to ask again though nothing changed. Nothing is kept
-// between two calls, so that a controller that is killed goes on where it was.
+// and gets a [Plan]: which clusters are next, which have timed out, whether the rollout has stopped
+// because too many failed, and when to compute the plan again if nothing changes. Nothing is stored
+// between two calls, so that a controller that is killed resumes where it was.
 //
-// The rules are those of the public API's documents. Where the implementation that its
-// users know differs from these in ways that stall a rollout, the documents count here:
+// The rules are those of the public API's documentation. Where upstream's implementation differs
+// from it in ways that stall a rollout, this package follows the documentation:
 //
-//   - Clusters outside of the mandatory groups are not counted while these are rolled out:
-//     one that failed in an earlier rollout would hold up everything after them.
-//   - In ProgressivePerGroup a cluster that timed out is not set off against another one
-//     of its group that is under way.
+//   - While the mandatory groups are rolled out, clusters outside of them do not count.
+//     Otherwise one that failed in an earlier rollout would block everything after them.
+//   - In ProgressivePerGroup a cluster that timed out is not compensated by another one of
+//     its group that is in progress.
 //   - maxFailures above the number of clusters tolerates all of them, not none.
 package rolloutstrategy

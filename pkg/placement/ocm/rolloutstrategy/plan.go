@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Next says what to do now. Standings are those of the clusters that have been given the
-// new; of clusters that no group has they do not count. The error is a strategy that
-// cannot be read.
+// Next returns the next step. standings are those of the clusters that have been given the new
+// version; those of clusters in no group do not count. The error means that the strategy is
+// invalid.
 func Next(how Strategy, groups []Group, standings map[string]Standing, now time.Time) (Plan, error) {
 	r := &rollout{how: how, standings: standings, now: now}
 	groups = byIndex(groups)
@@ -31,7 +31,7 @@ func Next(how Strategy, groups []Group, standings map[string]Standing, now time.
 	return r.done(), nil
 }
 
-// rollout is one question while it is being answered.
+// rollout is one computation in progress.
 type rollout struct {
 	how       Strategy
 	standings map[string]Standing
@@ -79,7 +79,7 @@ func (r *rollout) progressivePerGroup(groups []Group) (Plan, error) {
 // none tolerates no failure in a mandatory group.
 func none(Group) int { return 0 }
 
-// mandatory parts the groups that come first from the others.
+// mandatory separates the mandatory groups, which come first, from the others.
 func (r *rollout) mandatory(groups []Group) (first, rest []Group) {
 	for _, group := range groups {
 		named := slices.ContainsFunc(r.how.Mandatory, func(name GroupName) bool {
@@ -97,8 +97,8 @@ func (r *rollout) mandatory(groups []Group) (first, rest []Group) {
 	return first, rest
 }
 
-// perCluster gives it to as many clusters as find room: each that is under way takes some,
-// also one that failed, until it has timed out.
+// perCluster starts as many clusters as there is room for. Each cluster in progress takes room, and
+// so does a failed one until it has timed out.
 func (r *rollout) perCluster(clusters []string, size, tolerated int) {
 	var waiting []string
 	underway, failed := 0, 0
@@ -122,8 +122,8 @@ func (r *rollout) perCluster(clusters []string, size, tolerated int) {
 	r.turn(waiting[:min(len(waiting), max(0, size-underway))])
 }
 
-// perGroup gives it to the first group that is not through, and reports whether all are.
-// In a group that is through nobody is under way, and no more failed than may.
+// perGroup starts the first group that is not finished, and reports whether all are finished. In a
+// finished group no cluster is in progress, and no more than tolerated have failed.
 func (r *rollout) perGroup(groups []Group, tolerated func(Group) int) bool {
 	for _, group := range groups {
 		var waiting []string
@@ -154,7 +154,7 @@ func (r *rollout) perGroup(groups []Group, tolerated func(Group) int) bool {
 
 func (r *rollout) turn(clusters []string) { r.plan.Turn = append(r.plan.Turn, clusters...) }
 
-// standing is how a cluster stands by now, and whether it has been given the new.
+// standing is the current standing of a cluster, and whether it has been given the new version.
 func (r *rollout) standing(cluster string) (Standing, bool) {
 	standing, given := r.standings[cluster]
 	if !given {
@@ -183,7 +183,7 @@ func (r *rollout) standing(cluster string) (Standing, bool) {
 	return standing, true
 }
 
-// takesRoom reports whether a cluster keeps another one from its turn.
+// takesRoom is true if a cluster delays the others.
 func (r *rollout) takesRoom(standing Standing) bool {
 	switch standing.State {
 	case Succeeded:
@@ -195,7 +195,7 @@ func (r *rollout) takesRoom(standing Standing) bool {
 	}
 }
 
-// pending reports whether a time is still to come, and remembers the earliest that is.
+// pending is true if a time is in the future, and records the earliest such time.
 func (r *rollout) pending(until time.Time) bool {
 	if !r.now.Before(until) {
 		return false
@@ -215,7 +215,7 @@ func byIndex(groups []Group) []Group {
 	return slices.SortedStableFunc(slices.Values(groups), func(a, b Group) int { return cmp.Compare(a.Index, b.Index) })
 }
 
-// clustersOf lists the clusters of groups by name, each once.
+// clustersOf lists the clusters of groups by name, without duplicates.
 func clustersOf(groups []Group) []string {
 	var clusters []string
 	for _, group := range groups {

@@ -15,7 +15,7 @@ import (
 
 var now = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// ago is how a cluster stands, and since how many minutes.
+// ago is a standing that began that many minutes ago.
 func ago(state State, minutes int) Standing {
 	return Standing{State: state, Since: now.Add(-time.Duration(minutes) * time.Minute)}
 }
@@ -26,7 +26,7 @@ func group(index int, name string, clusters ...string) Group {
 	return Group{Index: index, Name: name, Clusters: clusters}
 }
 
-// one is a placement without decision groups of its own.
+// one is a placement without its own decision groups.
 func one(clusters ...string) []Group { return []Group{group(0, "", clusters...)} }
 
 type standings = map[string]Standing
@@ -169,7 +169,7 @@ func TestProgressive(t *testing.T) {
 	})
 }
 
-func TestMandatoryGroupsComeFirst(t *testing.T) {
+func TestNext_MandatoryGroupsComeFirst(t *testing.T) {
 	groups := []Group{group(0, "rest", "a", "b"), group(1, "canary", "x", "y"), group(2, "early", "m"), group(3, "canary", "z")}
 	canaries := Strategy{Type: Progressive, MaxConcurrency: intstr.FromInt32(1), MaxFailures: intstr.FromString("100%"), Mandatory: []GroupName{{Name: "canary"}}}
 	byIndex := Strategy{Type: Progressive, Mandatory: []GroupName{{Index: 2}}}
@@ -227,7 +227,7 @@ func TestMandatoryGroupsComeFirst(t *testing.T) {
 	})
 }
 
-func TestProgressivePerGroup(t *testing.T) {
+func TestNext_ProgressivePerGroup(t *testing.T) {
 	groups := []Group{group(2, "", "e"), group(0, "", "b", "a"), group(1, "", "c", "d")}
 	how := Strategy{Type: ProgressivePerGroup}
 	half := Strategy{Type: ProgressivePerGroup, MaxFailures: intstr.FromString("50%")}
@@ -272,7 +272,7 @@ func TestProgressivePerGroup(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeRead(t *testing.T) {
+func TestNext_RejectsInvalidStrategies(t *testing.T) {
 	for name, how := range map[string]Strategy{
 		"type":        {Type: "Some"},
 		"concurrency": {Type: Progressive, MaxConcurrency: intstr.FromString("few")},
@@ -285,7 +285,7 @@ func TestWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestParseDeadline(t *testing.T) {
+func TestParseDeadline_ReadsDurations(t *testing.T) {
 	for text, want := range map[string]*time.Duration{
 		"": nil, "None": nil, "90s": ptr.To(90 * time.Second), "2h": ptr.To(2 * time.Hour), "0m": ptr.To(time.Duration(0)),
 	} {
@@ -301,9 +301,9 @@ func TestParseDeadline(t *testing.T) {
 	}
 }
 
-// Wherever a rollout is interrupted, what it does next follows from how clusters stand:
-// asked twice it answers the same, and it comes to an end.
-func TestARolloutEnds(t *testing.T) {
+// A rollout can be interrupted at any point. The next step follows from the standings: it is
+// deterministic, and the rollout ends.
+func TestProperty_RolloutEnds(t *testing.T) {
 	groups := []Group{group(0, "canary", "a", "b"), group(1, "", "c", "d", "e"), group(2, "", "f")}
 	for name, how := range map[string]Strategy{
 		"all": {Type: All}, "two at a time": {Type: Progressive, MaxConcurrency: intstr.FromInt32(2), Mandatory: []GroupName{{Name: "canary"}}},

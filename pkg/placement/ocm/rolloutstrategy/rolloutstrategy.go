@@ -13,37 +13,34 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Type is a way to roll out.
+// Type is a type of rollout.
 type Type string
 
 const (
-	// All gives it to all clusters at once, whatever becomes of them.
+	// All starts all clusters at once, whatever the results.
 	All Type = "All"
-	// Progressive gives it to MaxConcurrency clusters at a time, in the order of their names.
+	// Progressive starts MaxConcurrency clusters at a time, in the order of their names.
 	Progressive Type = "Progressive"
-	// ProgressivePerGroup gives it to one decision group at a time, in the order of their
-	// indexes.
+	// ProgressivePerGroup starts one decision group at a time, in the order of their indexes.
 	ProgressivePerGroup Type = "ProgressivePerGroup"
 )
 
-// Strategy is how something is rolled out. Of type All only Deadline counts.
+// Strategy says how to roll out. Type All uses only Deadline.
 type Strategy struct {
 	Type Type
-	// MaxConcurrency is how many clusters may be under way, as a number, or as a percentage
-	// of all but those of mandatory groups, rounded up. Zero, or more than there are: all.
-	// It is for Progressive.
+	// MaxConcurrency limits the clusters in progress, as a number, or as a percentage of all except
+	// those of mandatory groups, rounded up. Zero, or more than there are, means all. It is for
+	// Progressive.
 	MaxConcurrency intstr.IntOrString
-	// MaxFailures is how many clusters may have failed before nobody gets it any more: of
-	// all clusters, or with ProgressivePerGroup of each group. A percentage is rounded up.
+	// MaxFailures is how many clusters may fail before the rollout stops: of all clusters, or with
+	// ProgressivePerGroup of each group. A percentage is rounded up.
 	MaxFailures intstr.IntOrString
-	// MinSuccessTime is for how long a cluster has to have succeeded until it makes room
-	// for another.
+	// MinSuccessTime is how long a cluster must have succeeded until the next one may start.
 	MinSuccessTime time.Duration
-	// Deadline is for how long a cluster may not have answered, be under way, or have
-	// failed, until it has timed out and makes room for another. Nil: for ever.
+	// Deadline is how long a cluster may be unanswered, in progress or failed, until it has timed
+	// out and the next one may start. Nil is no limit.
 	Deadline *time.Duration
-	// Mandatory are the groups that come first, one after another. No cluster of them may
-	// fail.
+	// Mandatory are the groups that come first, one after another. No cluster of them may fail.
 	Mandatory []GroupName
 }
 
@@ -53,56 +50,56 @@ type GroupName struct {
 	Index int
 }
 
-// Group is a decision group of a placement. Several can have one name, no two one index.
+// Group is a decision group of a placement. Several can have the same name, but not the same index.
 type Group struct {
 	Name     string
 	Index    int
 	Clusters []string
 }
 
-// State is how a cluster stands that has been given the new.
+// State is the state of a cluster that has been given the new version.
 type State int
 
 const (
 	// Asked means that the cluster has not answered yet. Without a time it does not time out.
 	Asked State = iota
-	// Progressing means that it is under way.
+	// Progressing means that the cluster is in progress.
 	Progressing
-	// Succeeded means that it is done.
+	// Succeeded means that the cluster is done.
 	Succeeded
-	// Failed means that it went wrong. It may come right again.
+	// Failed means that the cluster has failed. It may recover.
 	Failed
-	// TimedOut means that it was under way, or had failed, for longer than the deadline.
+	// TimedOut means that the cluster was in progress, or failed, for longer than the deadline.
 	TimedOut
-	// Skipped means that the cluster is left out: it takes no place and holds nobody up.
+	// Skipped means that the cluster is left out: it takes no room and delays no other.
 	Skipped
 )
 
-// Standing is how a cluster stands that has been given the new.
+// Standing is the state of a cluster that has been given the new version, and its time.
 type Standing struct {
 	State State
-	// Since is when it came to that. Zero: it is not known, and taken for now.
+	// Since is when the state began. Zero is unknown, and treated as now.
 	Since time.Time
 }
 
-// Plan is what to do now.
+// Plan is the next step of a rollout.
 type Plan struct {
-	// Turn are the clusters to give it to now, in the order in which they come. None of
-	// them has a standing.
+	// Turn are the clusters to start now, in order. None of them has a standing.
 	Turn []string
 	// TimedOut are those whose deadline has passed, by name.
 	TimedOut []string
-	// Stopped says that more failed than may: nobody gets it until that changes.
+	// Stopped is true if more have failed than allowed: no further cluster starts until that
+	// changes.
 	Stopped bool
-	// Next is when to ask again if nothing changes before. Zero: never.
+	// Next is when to compute the next step if nothing changes before. Zero is never.
 	Next time.Time
 }
 
-// deadlines is the form in which the public API has them.
+// deadlines is the format in the public API.
 var deadlines = regexp.MustCompile(`^[0-9]+[hms]$`)
 
-// ParseDeadline reads a progressDeadline: nil for None and for none at all. The error says
-// what it has to look like.
+// ParseDeadline reads a progressDeadline: nil for None and for an empty one. The error names the
+// expected format.
 func ParseDeadline(text string) (*time.Duration, error) {
 	if text == "" || text == "None" {
 		return nil, nil
@@ -117,7 +114,7 @@ func ParseDeadline(text string) (*time.Duration, error) {
 	return &deadline, nil
 }
 
-// amount is how many of a total a number or percentage means.
+// amount applies a number or percentage to a total.
 func amount(field string, value intstr.IntOrString, total int) (int, error) {
 	if value.Type == intstr.Int {
 		return value.IntValue(), nil

@@ -15,8 +15,8 @@ import (
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 )
 
-// One decision, from what the roster holds to the slices that are to be written, of ten
-// clusters out of many. Nothing is read from or written to a hub.
+// One decision, from the roster's content to the desired slices, for ten clusters out of many,
+// without reads or writes of a hub.
 func BenchmarkOcmplacement(b *testing.B) {
 	byExpression := func(spec *ocmclusterv1beta1.PlacementSpec) {
 		spec.Predicates = make([]ocmclusterv1beta1.ClusterPredicate, 1)

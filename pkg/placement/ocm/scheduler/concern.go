@@ -16,10 +16,10 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
-// change is what differs between two states of a cluster.
+// change is the difference between two states of a cluster.
 type change struct {
 	was, is *entry
-	// all is that it came, went, or is about to go.
+	// all is true if it was added, removed, or is being deleted.
 	all            bool
 	labels, claims []string
 	taints         bool
@@ -61,7 +61,7 @@ func differing(a, b map[string]string) []string {
 	return keys
 }
 
-// concerns reports whether a Placement looks at anything of the change.
+// concerns is true if a Placement reads anything of the change.
 func (c *change) concerns(w *wish) bool {
 	if c.all || c.taints {
 		return true
@@ -77,10 +77,10 @@ func (c *change) concerns(w *wish) bool {
 	return w.looks.cel.Differ(c.was.source.fields, c.is.source.fields)
 }
 
-// concernedBy are the Placements that have to be decided again because of a cluster.
+// concernedBy are the Placements to decide again because of a cluster.
 func (r *roster) concernedBy(was, is *entry) []types.NamespacedName {
 	c := changeOf(was, is)
-	// Only labels say which sets a cluster is in.
+	// Only labels decide which sets a cluster is in.
 	moves := c.all || len(c.labels) > 0
 	return r.whose(func(w *wish) bool { return moves || c.concerns(w) }, func(w *wish, selectors []labels.Selector) bool {
 		before, after := isIn(was, selectors), isIn(is, selectors)
@@ -88,11 +88,11 @@ func (r *roster) concernedBy(was, is *entry) []types.NamespacedName {
 	})
 }
 
-// concernedBySheet are those because of scores of a cluster. That they are valid for longer
-// concerns nobody.
+// concernedBySheet are those to decide again because of scores of a cluster. An extended validity
+// concerns none.
 func (r *roster) concernedBySheet(cluster, name string, was, is framework.ScoreSheet, now time.Time) []types.NamespacedName {
 	ends := was.Valid(now) != is.Valid(now) || !is.Until.IsZero() && is.Until.After(now) && (was.Until.IsZero() || is.Until.Before(was.Until))
-	// To an expression, a sheet without scores is not the same as none.
+	// For an expression, an empty sheet differs from no sheet.
 	comes := (was.Values == nil) != (is.Values == nil)
 	differs := func(w *wish) bool {
 		looked := sets.List(w.looks.scores[name])
@@ -102,8 +102,9 @@ func (r *roster) concernedBySheet(cluster, name string, was, is framework.ScoreS
 	return r.whose(differs, func(_ *wish, selectors []labels.Selector) bool { return isIn(r.entries[cluster], selectors) })
 }
 
-// concernedBySet are those that choose from a set, and those that can choose from none, which
-// say whether that is because none is bound; of one namespace, unless that is empty.
+// concernedBySet are the Placements that choose from a set. It includes those that can choose from
+// none, because they report whether that is because none is bound. If namespace is not empty, only
+// its Placements count.
 func (r *roster) concernedBySet(set, namespace string) []types.NamespacedName {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -121,7 +122,8 @@ func (r *roster) concernedBySet(set, namespace string) []types.NamespacedName {
 	return keys
 }
 
-// whose are the Placements that may be concerned, and are, given what they choose from.
+// whose are the Placements that may be concerned, and are, given the clusters that they choose
+// from.
 func (r *roster) whose(may func(w *wish) bool, are func(w *wish, selectors []labels.Selector) bool) []types.NamespacedName {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -26,35 +26,35 @@ import (
 // Name is the controller's name.
 const Name = "placement.decisions"
 
-// EventSource is the component that events of decisions name: people know it.
+// EventSource is the component in events of decisions. It is upstream's name.
 const EventSource = "placementController"
 
-// settle is for how long changes are gathered.
+// settle is how long changes are gathered.
 const settle = 50 * time.Millisecond
 
 // Reconciler decides for Placements.
 type Reconciler struct {
-	// Client reads through the cache, and sees there what it wrote before.
+	// Client reads through the cache, and sees its own writes there.
 	Client client.Client
-	// Live reads without it, where an object is there that the cache does not name.
+	// Live reads without the cache, for an object that exists but is not in the cache.
 	Live     client.Reader
 	Recorder events.EventRecorder
 	Clock    clock.PassiveClock
 	// Workers is how many Placements are decided at a time.
 	Workers int
-	// Metrics are registered here; nil means that nobody reads them.
+	// Metrics registers the metrics. If nil, there are none.
 	Metrics prometheus.Registerer
 
 	metrics  *metrics
 	roster   *roster
 	tally    *tally
 	compiler *clustercel.Compiler
-	// deciding is held while a decision is made that the next one has to know of: workers
-	// balance as one would.
+	// deciding is held during a decision that the next one must see, so that several workers
+	// balance like one.
 	deciding sync.Mutex
 
 	statusMu sync.Mutex // guards statuses
-	// statuses are what was written last.
+	// statuses are the last written ones.
 	statuses map[types.NamespacedName]*ocmclusterv1beta1.PlacementStatus
 }
 
@@ -90,7 +90,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.metrics.bound.Observe(r.Clock.Since(decided).Seconds())
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err), errors.Is(err, errChanged):
-		// Somebody else is at it, the garbage collector after a Placement of that name.
+		// Another actor is at work: the garbage collector, after a previous Placement of that name.
 		return ctrl.Result{RequeueAfter: objects.RetryDelay}, nil
 	case objects.RefusedAsGoing(err):
 		return ctrl.Result{RequeueAfter: objects.GoingDelay}, nil
@@ -104,7 +104,7 @@ func isDisabled(placement *ocmclusterv1beta1.Placement) bool {
 	return placement.Annotations[ocmclusterv1beta1.DisableAnnotation] == "true"
 }
 
-// decide decides, and has the others know of it before it is written.
+// decide decides, and counts the result for other Placements before it is written.
 func (r *Reconciler) decide(placement *ocmclusterv1beta1.Placement, w *wish, existing []*ocmclusterv1beta1.PlacementDecision) *outcome {
 	key := client.ObjectKeyFromObject(placement)
 	from := r.roster.availableTo(key.Namespace, w)
@@ -119,7 +119,7 @@ func (r *Reconciler) decide(placement *ocmclusterv1beta1.Placement, w *wish, exi
 	return o
 }
 
-// existing are a Placement's decisions, in the order of their numbers.
+// existing are a Placement's decisions, sorted by number.
 func (r *Reconciler) existing(ctx context.Context, key types.NamespacedName) ([]*ocmclusterv1beta1.PlacementDecision, error) {
 	var all []*ocmclusterv1beta1.PlacementDecision
 	for _, name := range r.tally.objectsOf(key) {
@@ -136,7 +136,7 @@ func (r *Reconciler) existing(ctx context.Context, key types.NamespacedName) ([]
 	return all, nil
 }
 
-// until is how long it takes until a time; 0 if there is none.
+// until is the time until again; 0 if that is zero.
 func (r *Reconciler) until(again time.Time) time.Duration {
 	if again.IsZero() {
 		return 0
@@ -149,7 +149,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.forgetStatus(key)
 }
 
-// forgetStatus has whatever is told of a Placement's status be news.
+// forgetStatus treats the next event of a Placement's status as a change.
 func (r *Reconciler) forgetStatus(key types.NamespacedName) {
 	r.statusMu.Lock()
 	defer r.statusMu.Unlock()

@@ -28,25 +28,25 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
-// DebugPath begins the path at which it is asked why a Placement has the clusters that it
-// has; a namespace and a name follow. Who posts a Placement there asks about that one.
+// DebugPath begins the path that explains a Placement's clusters; a namespace and a name follow. A
+// POST explains the Placement in its body.
 const DebugPath = "/debug/placements/"
 
-// maxDebugged bounds a Placement that somebody posts, in bytes.
+// maxDebugged limits a posted Placement, in bytes.
 const maxDebugged = 1 << 20
 
-// Debugger answers at DebugPath, in the form in which Open Cluster Management's does. It reads
-// all that a decision is made of from the hub each time, so every replica answers alike.
+// Debugger serves DebugPath, in the format of Open Cluster Management's debugger. It reads
+// everything from the hub for each request, so every replica gives the same answer.
 type Debugger struct {
 	Reader client.Reader
 	Clock  clock.PassiveClock
-	// May is asked whether the caller may get the Placement, or create one for a POST.
+	// May authorizes the caller to get the Placement, or to create one for a POST.
 	May authorizer.UnconditionalAuthorizer
 	// User returns the authenticated caller of a request's context.
 	User func(context.Context) (user.Info, bool)
 }
 
-// debugged is the answer; its field names are what clients read.
+// debugged is the response; clients read these field names.
 type debugged struct {
 	Placement  *ocmclusterv1beta1.Placement `json:"placement,omitempty"`
 	Filters    []debuggedFilter             `json:"filteredPipelineResults,omitempty"`
@@ -56,7 +56,7 @@ type debugged struct {
 }
 
 type debuggedFilter struct {
-	// Name is those of the rules so far, with commas.
+	// Name is the names of the rules so far, separated by commas.
 	Name     string   `json:"name"`
 	Clusters []string `json:"filteredClusters"`
 }
@@ -72,7 +72,7 @@ type debuggedScore struct {
 	Score   int64  `json:"score"`
 }
 
-// refused is an error with the code that says so.
+// refused is an error with its status code.
 type refused struct {
 	code int
 	text string
@@ -80,7 +80,7 @@ type refused struct {
 
 func (r *refused) Error() string { return r.text }
 
-// ServeHTTP answers a GET about a Placement that is there, or a POST about one that is not.
+// ServeHTTP answers a GET about an existing Placement, or a POST about one that does not exist.
 func (d *Debugger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer, err := d.answer(r)
 	code := http.StatusOK
@@ -93,7 +93,7 @@ func (d *Debugger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(answer) // Whoever has gone needs no answer.
+	_ = json.NewEncoder(w).Encode(answer) // A caller that has disconnected needs no response.
 }
 
 func (d *Debugger) answer(r *http.Request) (*debugged, error) {
@@ -141,7 +141,7 @@ func (d *Debugger) ofPosted(r *http.Request) (*debugged, error) {
 	return d.explain(r.Context(), placement)
 }
 
-// allowed asks the hub. Whoever has no right does not learn whether there is such a Placement.
+// allowed asks the hub. A caller without permission does not learn whether the Placement exists.
 func (d *Debugger) allowed(ctx context.Context, verb string, key types.NamespacedName) error {
 	caller, ok := d.User(ctx)
 	if !ok {
@@ -197,7 +197,7 @@ func (d *Debugger) explain(ctx context.Context, placement *ocmclusterv1beta1.Pla
 	return answer, nil
 }
 
-// world reads what decisions in a namespace are made of.
+// world reads everything that decisions in a namespace depend on.
 func (d *Debugger) world(ctx context.Context, namespace string) (*World, error) {
 	var clusters clusterv1.ManagedClusterList
 	var sets clusterv1beta2.ManagedClusterSetList

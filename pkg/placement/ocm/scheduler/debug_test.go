@@ -27,8 +27,8 @@ import (
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 )
 
-// asked is the code and the body of an answer of a debugger on a hub with three clusters, one
-// of them tainted, of which a Placement p takes one; only user u has a right.
+// asked returns the code and the body of a debugger's response. Its hub has three clusters, one of
+// them tainted, of which Placement p takes one; only user u has permission.
 func asked(t *testing.T, method, path, name, body string) (int, string) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -56,7 +56,7 @@ func asked(t *testing.T, method, path, name, body string) (int, string) {
 	return answer.Code, answer.Body.String()
 }
 
-func TestWhyAPlacementHasItsClusters(t *testing.T) {
+func TestDebugger_ExplainsDecision(t *testing.T) {
 	want := debugged{
 		Filters: []debuggedFilter{{"Predicate", []string{"c1", "c2", "c3"}}, {"Predicate,TaintToleration", []string{"c1", "c3"}}},
 		Scorers: []debuggedScorer{{"AddOn/usage/cpu", 1, map[string]int64{"c1": 0, "c3": 7}}}, Aggregated: []debuggedScore{{"c3", 7}, {"c1", 0}},
@@ -83,7 +83,7 @@ func TestWhyAPlacementHasItsClusters(t *testing.T) {
 	}
 }
 
-func TestWhatTheDebuggerRefuses(t *testing.T) {
+func TestDebugger_RefusesOtherRequests(t *testing.T) {
 	for name, c := range map[string]struct {
 		method, path, user, body string
 		code                     int

@@ -21,20 +21,19 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/plugins/untolerated"
 )
 
-// outcome is what one decision says.
+// outcome is the result of one decision.
 type outcome struct {
 	wish   *wish
 	policy framework.Policy
 	fleet  framework.Fleet
 	ranked framework.Ranked
 	available
-	// slices are the PlacementDecisions that there shall be, groups tells of them in the
-	// Placement's status.
+	// slices are the desired PlacementDecisions, groups describes them in the Placement's status.
 	slices []slice
 	groups []ocmclusterv1beta1.DecisionGroupStatus
-	// again is when it has to be decided again though nothing changes; zero is never.
+	// again is when to decide again even if nothing changes; zero is never.
 	again time.Time
-	// scored says that the scores in decisions are of now.
+	// scored is true if the decisions use current scores.
 	scored bool
 }
 
@@ -61,8 +60,7 @@ func (s *slice) clusters() []string {
 	return clustersOf(&ocmclusterv1beta1.PlacementDecision{Status: ocmclusterv1beta1.PlacementDecisionStatus{Decisions: s.decisions}})
 }
 
-// decide decides for a Placement that has these decisions now, from what it can choose
-// from.
+// decide decides for a Placement with these existing decisions, from the available clusters.
 func decide(placement *ocmclusterv1beta1.Placement, w *wish, from available, mostDecided int, now time.Time, existing []*ocmclusterv1beta1.PlacementDecision) *outcome {
 	o := &outcome{wish: w, policy: w.policy, fleet: framework.Fleet{Now: now, Clusters: from.clusters, MostDecided: mostDecided}, available: from}
 	o.policy.Held = sets.New[string]()
@@ -80,14 +78,14 @@ func decide(placement *ocmclusterv1beta1.Placement, w *wish, from available, mos
 	return o
 }
 
-// rank ranks until the result stands by itself: a cluster that is only left to those that have it
-// counts no longer once it is lost, and whoever decides next would say so.
+// rank ranks until the result is stable. A cluster that only its holders may keep no longer counts
+// once it is lost, and the next decision would find that.
 func (o *outcome) rank() {
 	ranking := plugins.Ranking()
 	ranking.Finished = o.wish.watch.begin()
 	defer o.wish.watch.end()
 	for {
-		// It fails for policies that a wish does not have.
+		// It fails only for policies that a wish does not have.
 		o.ranked, _ = ranking.Rank(&o.policy, &o.fleet, o.wish.scorers)
 		if !o.loses() {
 			return
@@ -95,8 +93,8 @@ func (o *outcome) rank() {
 	}
 }
 
-// loses takes what was not picked from what the Placement has, if a rule makes a difference of
-// that, and reports whether it did. There is less each time.
+// loses removes the clusters that were not picked from those that the Placement has, if a rule
+// depends on that, and reports whether it did. The number only falls.
 func (o *outcome) loses() bool {
 	lost := o.policy.Held.Clone()
 	for i := range o.ranked.Picked {
@@ -113,7 +111,7 @@ func (o *outcome) loses() bool {
 	return differs
 }
 
-// cut makes slices of groups.
+// cut divides groups into slices.
 func (o *outcome) cut(placement *ocmclusterv1beta1.Placement, groups []group, existing []*ocmclusterv1beta1.PlacementDecision) {
 	before := map[string][][]string{}
 	for _, decision := range existing {
@@ -137,8 +135,7 @@ func (o *outcome) cut(placement *ocmclusterv1beta1.Placement, groups []group, ex
 	}
 }
 
-// limitRate leaves decisions as they are where nothing but scores changed, until it is time
-// to tell these.
+// limitRate keeps decisions where only scores have changed, until the rate limit allows an update.
 func (o *outcome) limitRate(placement *ocmclusterv1beta1.Placement, existing []*ocmclusterv1beta1.PlacementDecision) {
 	if !o.wish.byScore {
 		return
@@ -170,7 +167,7 @@ func (o *outcome) limitRate(placement *ocmclusterv1beta1.Placement, existing []*
 	}
 }
 
-// decidedFor reports whether the Placement's decisions are of its spec as it is.
+// decidedFor is true if the Placement's decisions are for its current spec.
 func decidedFor(placement *ocmclusterv1beta1.Placement) bool {
 	return !slices.ContainsFunc(placement.Status.Conditions, func(c metav1.Condition) bool { return c.ObservedGeneration != placement.Generation })
 }
@@ -179,8 +176,8 @@ func sameDecision(a, b ocmclusterv1beta1.ClusterDecision) bool {
 	return a.ClusterName == b.ClusterName && a.Reason == b.Reason && (a.Score == nil) == (b.Score == nil) && (a.Score == nil || *a.Score == *b.Score)
 }
 
-// satisfied says in the words that clients know whether there are as many clusters as are
-// wanted, and why not.
+// satisfied is the condition, in upstream's words, of whether there are as many clusters as wanted,
+// and why not.
 func (o *outcome) satisfied() metav1.Condition {
 	c := metav1.Condition{Type: ocmclusterv1beta1.ConditionSatisfied, Status: metav1.ConditionFalse}
 	switch {
@@ -202,7 +199,7 @@ func (o *outcome) satisfied() metav1.Condition {
 	return c
 }
 
-// why is what stands against the clusters that were not picked.
+// why summarizes why the other clusters were not picked.
 func (o *outcome) why() string {
 	if o.wish.wrong != "" {
 		return ""
@@ -218,7 +215,7 @@ func (o *outcome) misconfigured() metav1.Condition {
 		Message: "Placement configurations check pass"}
 }
 
-// status is the Placement's after the decision.
+// status is the Placement's status after the decision.
 func (o *outcome) status(placement *ocmclusterv1beta1.Placement, now time.Time) ocmclusterv1beta1.PlacementStatus {
 	status := *placement.Status.DeepCopy()
 	status.NumberOfSelectedClusters = int32(len(o.ranked.Picked))
@@ -226,7 +223,7 @@ func (o *outcome) status(placement *ocmclusterv1beta1.Placement, now time.Time) 
 	if o.scored {
 		status.LastScoreUpdateTime = &metav1.Time{Time: now.Truncate(time.Second)}
 	}
-	// In this order: who reads the first only reads this one.
+	// In this order, because some readers read only the first.
 	conditions := []metav1.Condition{o.misconfigured(), o.satisfied()}
 	for i := range conditions {
 		c := &conditions[i]
@@ -247,5 +244,5 @@ func (o *outcome) status(placement *ocmclusterv1beta1.Placement, now time.Time) 
 	return status
 }
 
-// maxMessage is how many bytes a condition may have, and some.
+// maxMessage limits the message of a condition, roughly in bytes.
 const maxMessage = 32000

@@ -65,7 +65,7 @@ func wished(t testing.TB, placement *ocmclusterv1beta1.Placement) *wish {
 	return w
 }
 
-// decisionsOf are PlacementDecisions as an outcome wants them.
+// decisionsOf are the PlacementDecisions of an outcome.
 func decisionsOf(o *outcome) []*ocmclusterv1beta1.PlacementDecision {
 	var all []*ocmclusterv1beta1.PlacementDecision
 	for i := range o.slices {
@@ -93,9 +93,9 @@ func sheet(cluster string, value int32, until *metav1.Time) *clusterv1alpha1.Add
 		Status: clusterv1alpha1.AddOnPlacementScoreStatus{Scores: []clusterv1alpha1.AddOnPlacementScoreItem{{Name: "cpu", Value: value}}, ValidUntil: until}}
 }
 
-// A placement that tolerates for 300 s stays after 299 and has moved after 301, and is
-// looked at in between.
-func TestWhatEndsMovesThePlacementThen(t *testing.T) {
+// A placement that tolerates a taint for 300 s stays after 299 s and has moved after 301 s, and is
+// reconciled in between.
+func TestDecide_MovesWhenTolerationEnds(t *testing.T) {
 	seconds, until := int64(300), metav1.NewTime(noon.Add(300*time.Second))
 	tainted := managed("c1", func(c *clusterv1.ManagedCluster) {
 		c.Spec.Taints = []clusterv1.Taint{{Key: clusterv1.TaintUnreachable, Effect: clusterv1.TaintEffectNoSelect, TimeAdded: metav1.NewTime(noon)}}
@@ -140,7 +140,7 @@ func TestWhatEndsMovesThePlacementThen(t *testing.T) {
 	}
 }
 
-func TestScoresAloneAreToldSeldom(t *testing.T) {
+func TestDecide_LimitsRateOfScoreUpdates(t *testing.T) {
 	placement := placed(func(spec *ocmclusterv1beta1.PlacementSpec) {
 		byUsage(spec)
 		spec.SortBy, spec.ScoreRateLimit = ocmclusterv1beta1.SortByScore, "1m"
@@ -166,7 +166,7 @@ func TestScoresAloneAreToldSeldom(t *testing.T) {
 	}
 }
 
-func TestWhomAChangeConcerns(t *testing.T) {
+func TestConcernedBy_FindsPlacementsOfAChange(t *testing.T) {
 	was := managed("c1", func(c *clusterv1.ManagedCluster) { c.Labels["env"] = "prod" })
 	changed := func(change func(*clusterv1.ManagedCluster)) *clusterv1.ManagedCluster {
 		is := was.DeepCopy()
@@ -251,7 +251,7 @@ func namesIn(keys []types.NamespacedName) string {
 	return strings.Join(sets.List(names), " ")
 }
 
-func TestWhomASetConcerns(t *testing.T) {
+func TestConcernedBySet_FindsPlacementsOfASet(t *testing.T) {
 	selecting := func(selector *metav1.LabelSelector) *clusterv1beta2.ManagedClusterSet {
 		set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "set"}}
 		set.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.LabelSelector, LabelSelector: selector}
@@ -279,8 +279,9 @@ func TestWhomASetConcerns(t *testing.T) {
 	}
 }
 
-// Two Placements said for good that no set was bound when one was that they do not choose from.
-func TestWhetherAnySetIsBoundConcernsWhoCanChooseFromNone(t *testing.T) {
+// Two Placements reported permanently that no set was bound, although one was that they do not
+// choose from.
+func TestConcernedBySet_IncludesPlacementsWithoutEligibleSet(t *testing.T) {
 	set := func(name string) *clusterv1beta2.ManagedClusterSet {
 		return &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	}
@@ -309,7 +310,7 @@ func TestWhetherAnySetIsBoundConcernsWhoCanChooseFromNone(t *testing.T) {
 	}
 }
 
-func TestWhomAScoreConcerns(t *testing.T) {
+func TestConcernedBySheet_FindsPlacementsOfAScore(t *testing.T) {
 	at := func(seconds int) *metav1.Time {
 		return &metav1.Time{Time: noon.Add(time.Duration(seconds) * time.Second)}
 	}
@@ -353,7 +354,7 @@ func TestWhomAScoreConcerns(t *testing.T) {
 	}
 }
 
-func TestWhatIsAboutToBeWrittenCountsAndIsNoNews(t *testing.T) {
+func TestTally_CountsPendingWritesAndIgnoresTheirEvents(t *testing.T) {
 	decided := func(version string, clusters ...string) *ocmclusterv1beta1.PlacementDecision {
 		d := &ocmclusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "p-decision-1", ResourceVersion: version,
 			Labels: map[string]string{ocmclusterv1beta1.PlacementLabel: "p"}}}

@@ -16,10 +16,9 @@ import (
 )
 
 const (
-	// maxScores is how long the text of an event about scores becomes, in bytes: an event
-	// may have 1024.
+	// maxScores limits the text of an event about scores, in bytes: an event may have 1024.
 	maxScores = 1000
-	// more is what such a text ends with that would be longer.
+	// more is the end of a text that was cut.
 	more = "......"
 )
 
@@ -48,8 +47,8 @@ func (w *round) tellScores() {
 	}
 }
 
-// scores are what clusters were given, the best first, each with a blank behind it, as far
-// as there is room.
+// scores are the scores of clusters, the best first, each followed by a space, as far as there is
+// room.
 func (o *outcome) scores() string {
 	var text strings.Builder
 	for _, places := range [][]framework.Place{o.ranked.Picked, o.ranked.Outscored} {
@@ -64,7 +63,7 @@ func (o *outcome) scores() string {
 	return text.String()
 }
 
-// expired names scores that would count if they were valid still.
+// expired names scores that would count if they were still valid.
 func (o *outcome) expired() string {
 	for _, weighted := range o.wish.scorers {
 		scorer, ok := weighted.Scorer.(addonscore.Scorer)

@@ -22,7 +22,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/plugins"
 )
 
-// World is everything that a Placement is decided from.
+// World is everything that a decision for a Placement depends on.
 type World struct {
 	Clusters  []clusterv1.ManagedCluster
 	Sets      []clusterv1beta2.ManagedClusterSet
@@ -31,16 +31,15 @@ type World struct {
 	Decisions []ocmclusterv1beta1.PlacementDecision
 }
 
-// Explanation is what is decided for a Placement, and why.
+// Explanation is the decision for a Placement, and the reasons.
 type Explanation struct {
-	// Ranked is what the rules and scorers say. It is empty if the Placement cannot be
-	// carried out.
+	// Ranked is the result of the rules and scorers. It is empty if the Placement is invalid.
 	framework.Ranked
 	// Held are the clusters that the Placement has now.
 	Held sets.Set[string]
-	// Scorers are those that count, in the order of each Place's Parts.
+	// Scorers are the active scorers, in the order of each Place's Parts.
 	Scorers []framework.Weighted
-	// Rules are the names of those that refuse, in the order in which they are asked.
+	// Rules are the names of the rules, in order.
 	Rules []string
 	// Misconfigured and Satisfied are the conditions that the Placement would get.
 	Misconfigured, Satisfied metav1.Condition
@@ -48,8 +47,8 @@ type Explanation struct {
 	Summary string
 }
 
-// Explain decides for a Placement as the controller does, and writes nothing. An error is
-// that expressions cannot be compiled by this program at all.
+// Explain decides for a Placement as the controller does, and writes nothing. It fails only if no
+// expressions can be compiled at all.
 func (w *World) Explain(placement *ocmclusterv1beta1.Placement, now time.Time) (*Explanation, error) {
 	compiler, err := clustercel.NewCompiler()
 	if err != nil {
@@ -100,7 +99,7 @@ func explanationOf(o *outcome) *Explanation {
 	return e
 }
 
-// Passing are the clusters that a rule and those before it let pass, by name.
+// Passing are the names of the clusters that pass a rule and all earlier ones.
 func (e *Explanation) Passing(rule int) []string {
 	var names []string
 	for _, places := range [][]framework.Place{e.Picked, e.Outscored} {

@@ -18,27 +18,27 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
-// group is clusters that belong together, in the order in which they are told.
+// group is clusters of one group, in the order of their decisions.
 type group struct {
 	name   string
 	places []framework.Place
 }
 
-// grouping is how clusters are grouped.
+// grouping divides clusters into groups.
 type grouping struct {
 	named []namedGroup
 	per   intstr.IntOrString
-	// byScore has clusters in the order of their scores instead of their names.
+	// byScore orders clusters by their scores instead of their names.
 	byScore bool
 }
 
-// namedGroup takes the clusters that both selectors select.
+// namedGroup contains the clusters that both selectors match.
 type namedGroup struct {
 	name           string
 	labels, claims labels.Selector
 }
 
-// newGrouping fails for a strategy that cannot be carried out.
+// newGrouping fails for an invalid strategy.
 func newGrouping(spec *ocmclusterv1beta1.PlacementSpec) (*grouping, error) {
 	strategy := &spec.DecisionStrategy.GroupStrategy
 	g := &grouping{per: strategy.ClustersPerDecisionGroup, byScore: spec.SortBy == ocmclusterv1beta1.SortByScore}
@@ -55,7 +55,7 @@ func newGrouping(spec *ocmclusterv1beta1.PlacementSpec) (*grouping, error) {
 	return g, nil
 }
 
-// selectors reads selectors over labels and over claims.
+// selectors parses selectors over labels and over claims.
 func selectors(byLabel *metav1.LabelSelector, byClaim *ocmclusterv1beta1.ClusterClaimSelector) (ofLabels, ofClaims labels.Selector, err error) {
 	if ofLabels, err = metav1.LabelSelectorAsSelector(byLabel); err != nil {
 		return nil, nil, err
@@ -64,8 +64,8 @@ func selectors(byLabel *metav1.LabelSelector, byClaim *ocmclusterv1beta1.Cluster
 	return ofLabels, ofClaims, err
 }
 
-// cut groups clusters. Groups with a name come first, in their order, and take what they
-// select of what is left; the rest has no name. Each is cut to its size. There is at least
+// cut divides clusters into groups. Named groups come first, in their order, and take the remaining
+// clusters that they select; the rest has no name. Each group is cut to its size. There is at least
 // one group.
 func (g *grouping) cut(picked []framework.Place) []group {
 	size, err := perGroup(g.per, len(picked))
@@ -103,8 +103,8 @@ func divide(name string, places []framework.Place, size int) []group {
 	return groups
 }
 
-// perGroup is how many clusters of so many a group has at most: a number, or a share
-// rounded up. What is not between them means all.
+// perGroup is the maximum size of a group: a number, or a rounded-up percentage of the total. Any
+// other value means all.
 func perGroup(per intstr.IntOrString, total int) (int, error) {
 	size := per.IntValue()
 	if per.Type == intstr.String {
@@ -113,7 +113,7 @@ func perGroup(per intstr.IntOrString, total int) (int, error) {
 		if !ok || err != nil {
 			return 0, fmt.Errorf("%v invalid type: string is not a percentage", per.String())
 		}
-		// In this order: readers of sizes count on the same roundings.
+		// The order of operations determines rounding, on which readers of sizes rely.
 		size = int(math.Ceil(share / 100 * float64(total)))
 	}
 	if size <= 0 || size > total {

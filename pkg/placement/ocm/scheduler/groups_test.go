@@ -59,7 +59,7 @@ func named(name string, labels map[string]string, claims ...metav1.LabelSelector
 	}}
 }
 
-func TestClustersAreGrouped(t *testing.T) {
+func TestGrouping_DividesClusters(t *testing.T) {
 	canary := map[string]string{"canary": "true"}
 	picked := []framework.Place{place("d", 4, nil), place("b", 3, canary), place("a", 2, nil), place("c", 1, canary), place("e", 0, nil)}
 	claim := metav1.LabelSelectorRequirement{Key: "claim", Operator: metav1.LabelSelectorOpIn, Values: []string{"c", "e"}}
@@ -93,14 +93,14 @@ func TestClustersAreGrouped(t *testing.T) {
 	}
 }
 
-func TestSizesOfGroups(t *testing.T) {
+func TestPerGroup_Sizes(t *testing.T) {
 	for _, tc := range []struct {
 		per   intstr.IntOrString
 		total int
 		want  int
 	}{
 		{intstr.FromInt32(0), 7, 7}, {intstr.FromInt32(-1), 7, 7}, {intstr.FromInt32(3), 7, 3}, {intstr.FromString("1%"), 7, 1}, {intstr.FromString("50%"), 7, 4},
-		// A share in floating point, rounded up as others do.
+		// A percentage in floating point, rounded up as upstream does.
 		{intstr.FromString("7%"), 100, 8}, {intstr.FromString("100%"), 0, 0}, {intstr.FromString("29%"), 100, 29},
 	} {
 		if got, err := perGroup(tc.per, tc.total); err != nil || got != tc.want {
@@ -126,7 +126,7 @@ func cutOf(cut [][]framework.Place) [][]string {
 	return all
 }
 
-func TestSlicesUpToAHundredAreOneWhateverTheyWere(t *testing.T) {
+func TestSlicesOf_JoinsUpToAHundred(t *testing.T) {
 	places := numbered(100)
 	if got := slicesOf(places, [][]string{{"c001"}, {"c000", "c099"}}, false); len(got) != 1 || len(got[0]) != 100 {
 		t.Errorf("100 clusters are in %d slices", len(got))
@@ -136,7 +136,7 @@ func TestSlicesUpToAHundredAreOneWhateverTheyWere(t *testing.T) {
 	}
 }
 
-func TestByScoreTheOrderGoesOnFromSliceToSlice(t *testing.T) {
+func TestSlicesOf_ByScoreKeepsOrderAcrossSlices(t *testing.T) {
 	places := numbered(250)
 	slices.Reverse(places)
 	cut := slicesOf(places, cutOf(slicesOf(numbered(250), nil, false)), true)
@@ -145,8 +145,8 @@ func TestByScoreTheOrderGoesOnFromSliceToSlice(t *testing.T) {
 	}
 }
 
-// The set that is called global there selects by nothing, and so everything.
-func TestASetWithAnEmptySelectorHasEveryCluster(t *testing.T) {
+// Upstream's global set has an empty selector, which matches everything.
+func TestSelectorOf_EmptySelectorMatchesEveryCluster(t *testing.T) {
 	r := rosterOf(managed("c1", nil), managed("c2", func(c *clusterv1.ManagedCluster) { c.Labels = nil }))
 	global := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "global"}}
 	global.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.LabelSelector, LabelSelector: &metav1.LabelSelector{}}

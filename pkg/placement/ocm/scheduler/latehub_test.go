@@ -38,25 +38,25 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/ocm/scheduler/clustercel"
 )
 
-// lateHub is a hub whose news of one kind come in their order, but late, and each kind's as
-// late as it happens: first to a cache, and later still to who is told.
+// lateHub is a hub whose events arrive in order for each kind, but with independent random delays:
+// first at a cache, and later at the event handlers.
 type lateHub struct {
 	client.WithWatch
 	//lint:ignore containedctx It is the life of the hub.
 	ctx context.Context
 
-	// flawless is that no write of a gateway fails.
+	// flawless is true if no write of a gateway fails.
 	flawless bool
 
-	mu   sync.Mutex // guards what follows, and has news in the order of writes
+	mu   sync.Mutex // guards the following fields, and keeps news in the order of writes
 	dice *rand.Rand
-	// writes counts writes, and last says which one of an object was the last.
+	// writes counts writes, and last is the number of the last write of each object.
 	writes int
 	last   map[string]int
 	news   map[string]chan news
 }
 
-// news are an object before a write and after it, nil where it was not there.
+// news is an object before and after a write, nil where it did not exist.
 type news struct {
 	was, is client.Object
 	write   int
@@ -89,7 +89,7 @@ func newLateHub(ctx context.Context, t *testing.T, dice *rand.Rand) *lateHub {
 	return h
 }
 
-// writing has every write go by one function, which carries it out by the one that it is given.
+// writing intercepts every write with one function.
 func writing(by func(object client.Object, do func() error) error) interceptor.Funcs {
 	return interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, o ...client.CreateOption) error {
@@ -110,7 +110,7 @@ func writing(by func(object client.Object, do func() error) error) interceptor.F
 	}
 }
 
-// write writes, and has the news of it on their way.
+// write writes, and queues the event.
 func (h *lateHub) write(object client.Object, do func() error) error {
 	time.Sleep(h.while(20 * time.Millisecond))
 	h.mu.Lock()
@@ -128,7 +128,7 @@ func (h *lateHub) write(object client.Object, do func() error) error {
 	return nil
 }
 
-// read is an object as it is; nil if it is not there.
+// read is an object's current state; nil if it does not exist.
 func (h *lateHub) read(object client.Object) client.Object {
 	is := object.DeepCopyObject().(client.Object)
 	if err := h.WithWatch.Get(h.ctx, client.ObjectKeyFromObject(object), is); err != nil {
@@ -143,37 +143,37 @@ func (h *lateHub) while(most time.Duration) time.Duration {
 	return time.Duration(h.dice.Int64N(int64(most)))
 }
 
-// written is how many writes there were.
+// written is the number of writes.
 func (h *lateHub) written() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.writes
 }
 
-// oneIn is true once in so many times.
+// oneIn is true once in n times on average.
 func (h *lateHub) oneIn(n int) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.dice.IntN(n) == 0
 }
 
-// lateGateway is a gateway on such a hub. It reads what has come to its cache, but waits for what
-// it wrote itself; its writes fail at times, whether or not they were carried out.
+// lateGateway is a gateway on such a hub. It reads its cache, but waits for its own writes to
+// arrive there. Its writes fail at random, whether or not they were carried out.
 type lateGateway struct {
 	*lateHub
 	tell map[string]handler.EventHandler
 	to   queue
 
-	mu    sync.Mutex // guards what follows
-	grown sync.Cond  // tells of every change of the cache, and of its end
+	mu    sync.Mutex // guards the following fields
+	grown sync.Cond  // signals every change of the cache, and its end
 	dead  bool
 	cache map[string]client.Object
-	// applied is, by kind, the last write that the cache knows; wrote, by object, those of its own.
+	// applied is, by kind, the last write in the cache; wrote is, by object, its own writes.
 	applied, wrote map[string]int
 }
 
-// decide runs a gateway until the context ends, and returns what counts its decisions. What it is
-// writing in the end is written.
+// decide runs a gateway until the context ends, and returns the counter of its decisions. Writes in
+// progress are finished.
 func (h *lateHub) decide(ctx context.Context, t *testing.T, compiler *clustercel.Compiler) (decisions func() uint64) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -216,7 +216,7 @@ func (h *lateHub) decide(ctx context.Context, t *testing.T, compiler *clustercel
 	}
 }
 
-// listen takes up what is there, which is told before anything is decided, and then news.
+// listen reads existing objects, which are delivered before any decision, and then events.
 func (g *lateGateway) listen(ctx context.Context) {
 	g.lateHub.mu.Lock()
 	defer g.lateHub.mu.Unlock()
@@ -241,7 +241,7 @@ func (g *lateGateway) listen(ctx context.Context) {
 	}
 }
 
-// all are the objects of a kind that are there.
+// all are the existing objects of a kind.
 func (h *lateHub) all(kind string) (there []client.Object) {
 	for _, list := range []client.ObjectList{
 		&ocmclusterv1beta1.PlacementList{}, &ocmclusterv1beta1.PlacementDecisionList{}, &clusterv1.ManagedClusterList{},
@@ -260,7 +260,7 @@ func (h *lateHub) all(kind string) (there []client.Object) {
 	return there
 }
 
-// passOn handles news, each a while after the one before.
+// passOn handles events with a delay between them.
 func (g *lateGateway) passOn(ctx context.Context, from chan news, to func(news)) {
 	for {
 		select {
@@ -273,7 +273,7 @@ func (g *lateGateway) passOn(ctx context.Context, from chan news, to func(news))
 	}
 }
 
-// take has news in the cache.
+// take applies events to the cache.
 func (g *lateGateway) take(kind string, n news) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -287,7 +287,7 @@ func (g *lateGateway) take(kind string, n news) {
 	}
 }
 
-// die ends all that waits: nothing is decided or begun to be written any more.
+// die ends all waiting: no decision or write begins any more.
 func (g *lateGateway) die() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -295,7 +295,8 @@ func (g *lateGateway) die() {
 	g.grown.Broadcast()
 }
 
-// cached is an object of the cache, nil if it is not there, once what the gateway wrote of it is.
+// cached is an object in the cache, nil if it does not exist, once the gateway's own write has
+// arrived.
 func (g *lateGateway) cached(object client.Object) (client.Object, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -335,7 +336,7 @@ func (g *lateGateway) funcs() interceptor.Funcs {
 
 var errLost = errors.New("the connection is lost")
 
-// faulty writes, or fails to, or loses the answer.
+// faulty writes, or fails to, or loses the response.
 func (g *lateGateway) faulty(object client.Object, write func() error) error {
 	g.mu.Lock()
 	dead := g.dead

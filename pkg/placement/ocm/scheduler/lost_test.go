@@ -20,9 +20,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/ocm/scheduler/clustercel"
 )
 
-// What was written, of which the answer was lost, came to the gateway after it had decided
-// otherwise by what it knew, and had nothing to write: so it stayed.
-func TestAWriteWhoseAnswerWasLostIsNewsWhenItIsTold(t *testing.T) {
+// The response of a write was lost. Its event arrived after the gateway had decided differently
+// from its older state and had nothing to write, so the wrong decision stayed.
+func TestTally_EventOfUncertainWriteIsHandled(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := ocmclusterv1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)

@@ -13,24 +13,24 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// scheduling is the value of label name, which dashboards of Open Cluster Management select.
+// scheduling is the value of label name, which upstream's dashboards select.
 const scheduling = "placement_scheduling"
 
-// What plugins do, as label plugin_type says.
+// The values of label plugin_type.
 const (
 	filters     = "filter"
 	prioritizes = "prioritizer"
 )
 
-// metrics say how long deciding takes, under the names that they have there.
+// metrics measure decisions, under upstream's names.
 type metrics struct {
 	decided, bound, expressed prometheus.Observer
 	// plugins have labels name, plugin_type and plugin_name.
 	plugins *prometheus.HistogramVec
 }
 
-// newMetrics registers metrics; nil means that nobody reads them. Those of an earlier time as
-// the leader go on.
+// newMetrics registers metrics; nil registers none. After a second election, those of the first are
+// reused.
 func newMetrics(in prometheus.Registerer) (*metrics, error) {
 	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(1e-6, 10, 10)}, append([]string{"name"}, labels...))
@@ -56,17 +56,17 @@ func newMetrics(in prometheus.Registerer) (*metrics, error) {
 	}, nil
 }
 
-// stopwatch measures one decision at a time. Nil, it measures nothing.
+// stopwatch measures one decision at a time. A nil one measures nothing.
 type stopwatch struct {
 	clock   clock.PassiveClock
 	metrics *metrics
 	last    time.Time
-	// evaluated says that there are expressions, which took so long.
+	// evaluated is true if there are expressions, and how long they took.
 	evaluated   bool
 	expressions time.Duration
 }
 
-// begin starts it, and returns what to tell when a plugin has finished.
+// begin starts it, and returns the function to call when a plugin has finished.
 func (s *stopwatch) begin() func(plugin string, scores bool) {
 	if s == nil {
 		return nil
@@ -77,7 +77,7 @@ func (s *stopwatch) begin() func(plugin string, scores bool) {
 		if scores {
 			kind = prioritizes
 		}
-		// Without the names of what an add-on says: these are users'.
+		// Names of add-on scores are left out, because users choose them.
 		plugin, _, _ = strings.Cut(plugin, "/")
 		now := s.clock.Now()
 		s.metrics.plugins.WithLabelValues(scheduling, kind, plugin).Observe(now.Sub(s.last).Seconds())
@@ -85,7 +85,7 @@ func (s *stopwatch) begin() func(plugin string, scores bool) {
 	}
 }
 
-// expression is called before an expression is evaluated, and what it returns after.
+// expression is called before an expression is evaluated, and its result afterwards.
 func (s *stopwatch) expression() func() {
 	if s == nil {
 		return func() {}
@@ -94,7 +94,7 @@ func (s *stopwatch) expression() func() {
 	return func() { s.evaluated, s.expressions = true, s.expressions+s.clock.Since(began) }
 }
 
-// end tells how long expressions took.
+// end records how long expressions took.
 func (s *stopwatch) end() {
 	if s != nil && s.evaluated {
 		s.metrics.expressed.Observe(s.expressions.Seconds())

@@ -15,7 +15,7 @@ import (
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 )
 
-// ticking is a clock that goes on by a second whenever somebody looks at it.
+// ticking is a clock that advances by a second with each reading.
 type ticking struct{ *testingclock.FakePassiveClock }
 
 func (t ticking) Now() time.Time {
@@ -25,7 +25,7 @@ func (t ticking) Now() time.Time {
 
 func (t ticking) Since(since time.Time) time.Duration { return t.Now().Sub(since) }
 
-func TestPluginsAndExpressionsAreMeasuredOnceForEachDecision(t *testing.T) {
+func TestMetrics_MeasurePluginsAndExpressionsOncePerDecision(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	measured, err := newMetrics(registry)
 	if err != nil {

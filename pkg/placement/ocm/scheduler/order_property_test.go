@@ -19,11 +19,11 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/ocm/scheduler/clustercel"
 )
 
-// history is what happens to each object, in its order.
+// history is the events of each object, in order.
 type history [][]func(*roster)
 
-// dealt is a history by chance: clusters that come, change and go, what is said of them, sets
-// and their bindings.
+// dealt is a random history: clusters that are added, changed and removed, their scores, sets and
+// their bindings.
 func dealt(dice *rand.Rand) history {
 	var all history
 	for n := range 12 {
@@ -60,7 +60,7 @@ func dealt(dice *rand.Rand) history {
 	return all
 }
 
-// lived is a roster after the history, with what happens to different objects in a chosen order.
+// lived is a roster after the history, with events of different objects in a random order.
 func (h history) lived(dice *rand.Rand) *roster {
 	r := newRoster()
 	left := make([][]func(*roster), 0, len(h))
@@ -79,7 +79,7 @@ func (h history) lived(dice *rand.Rand) *roster {
 	return r
 }
 
-func TestTheSameHappeningInAnyOrderIsDecidedAlike(t *testing.T) {
+func TestProperty_OrderOfEventsDoesNotMatter(t *testing.T) {
 	placements := map[string]*ocmclusterv1beta1.Placement{
 		"all":      placed(nil),
 		"by score": placed(func(spec *ocmclusterv1beta1.PlacementSpec) { one(spec); byUsage(spec) }),
@@ -121,9 +121,8 @@ func clustersIn(o *outcome) (all [][]string) {
 	return all
 }
 
-// What was decided is decided again when nothing has changed: a gateway that begins anew moves
-// nobody.
-func TestWhatWasDecidedStandsWhenItIsDecidedAgain(t *testing.T) {
+// Decisions are stable when nothing has changed: a restarted gateway moves nothing.
+func TestProperty_DecisionsAreStable(t *testing.T) {
 	compiler, err := clustercel.NewCompiler()
 	if err != nil {
 		t.Fatal(err)

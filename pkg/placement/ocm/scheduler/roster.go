@@ -23,21 +23,21 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/ocm/scheduler/clustercel"
 )
 
-// roster is the clusters and who may choose from which, as events told it, and what each
-// Placement looks at: so it is known whom a change concerns.
+// roster maintains, from events, the clusters, who may choose from which, and what each Placement
+// reads. From these it follows which Placements a change concerns.
 type roster struct {
-	mu sync.RWMutex // guards what follows
-	// entries are by name. They are never changed, but replaced.
+	mu sync.RWMutex // guards the following fields
+	// entries are by name. They are replaced, never changed.
 	entries map[string]*entry
-	// order is the entries by name; nil after any came or went.
+	// order is the entries by name; nil after any was added or removed.
 	order []*entry
-	// sets says which clusters are in a set, by their labels.
+	// sets are the label selectors of sets.
 	sets map[string]labels.Selector
 	// bound are the names of bindings, by namespace.
 	bound map[string]sets.Set[string]
 	// sheets are scores by cluster and name.
 	sheets map[string]map[string]framework.ScoreSheet
-	// wishes are of all Placements that are decided, by namespace and name.
+	// wishes are those of all decided Placements, by namespace and name.
 	wishes map[string]map[string]*wish
 }
 
@@ -52,7 +52,7 @@ type entry struct {
 	source  *source
 }
 
-// source is what a cluster was made of, as expressions see it.
+// source is a cluster's object, as expressions read it.
 type source struct {
 	object *clusterv1.ManagedCluster
 	sheets map[string]framework.ScoreSheet
@@ -78,7 +78,7 @@ func newEntry(object *clusterv1.ManagedCluster, sheets map[string]framework.Scor
 	return &entry{cluster: cluster, source: from}
 }
 
-// quantities are those that scores are made of.
+// quantities are the resources that scores use.
 func quantities(list clusterv1.ResourceList) map[string]resource.Quantity {
 	known := map[string]resource.Quantity{}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
@@ -91,7 +91,7 @@ func quantities(list clusterv1.ResourceList) map[string]resource.Quantity {
 
 func (s *source) read() {
 	s.once.Do(func() {
-		// It cannot fail for a kind of ours.
+		// It cannot fail for a typed object.
 		s.fields, _ = runtime.DefaultUnstructuredConverter.ToUnstructured(s.object)
 		s.seen = clustercel.NewCluster(s.fields, s.scores)
 	})
@@ -113,7 +113,7 @@ func (s *source) scores(sheet string) ([]clustercel.Score, bool) {
 	return scores, ok
 }
 
-// setCluster takes a cluster up, or a new state of it.
+// setCluster adds or updates a cluster.
 func (r *roster) setCluster(object *clusterv1.ManagedCluster) (was, is *entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,7 +137,7 @@ func (r *roster) replace(was, is *entry) {
 
 func compareName(e *entry, name string) int { return strings.Compare(e.cluster.Name, name) }
 
-// removeCluster forgets a cluster.
+// removeCluster removes a cluster.
 func (r *roster) removeCluster(name string) (was *entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,7 +147,7 @@ func (r *roster) removeCluster(name string) (was *entry) {
 	return was
 }
 
-// setSheet takes up what somebody says of a cluster; nil is that it is gone.
+// setSheet adds or updates a cluster's scores; nil removes them.
 func (r *roster) setSheet(cluster, name string, object *clusterv1alpha1.AddOnPlacementScore) (was, is framework.ScoreSheet) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -177,7 +177,7 @@ func (r *roster) setSheet(cluster, name string, object *clusterv1alpha1.AddOnPla
 	return was, is
 }
 
-// setSet takes a set up; nil is that it is gone. It reports whether anything changed.
+// setSet adds or updates a set; nil removes it. It reports whether anything changed.
 func (r *roster) setSet(name string, object *clusterv1beta2.ManagedClusterSet) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -188,11 +188,11 @@ func (r *roster) setSet(name string, object *clusterv1beta2.ManagedClusterSet) b
 	}
 	is := selectorOf(object)
 	r.sets[name] = is
-	// That of nothing and that of everything are written alike.
+	// Selectors of nothing and of everything have the same string.
 	return was == nil || was.String() != is.String() || was.Empty() != is.Empty()
 }
 
-// selectorOf says which clusters are in a set. One that cannot be read has none.
+// selectorOf is the label selector of a set. An invalid one matches nothing.
 func selectorOf(set *clusterv1beta2.ManagedClusterSet) labels.Selector {
 	selector := &set.Spec.ClusterSelector
 	if selector.SelectorType == clusterv1beta2.LabelSelector {
@@ -207,8 +207,7 @@ func selectorOf(set *clusterv1beta2.ManagedClusterSet) labels.Selector {
 	return labels.SelectorFromSet(labels.Set{clusterv1.ClusterSetLabel: set.Name})
 }
 
-// setBinding takes up that a set is bound to a namespace, or is not any more. It reports
-// whether that is new.
+// setBinding records whether a set is bound to a namespace. It reports whether that has changed.
 func (r *roster) setBinding(namespace, set string, there bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -226,14 +225,14 @@ func (r *roster) setBinding(namespace, set string, there bool) bool {
 	return true
 }
 
-// wishOf is what a Placement asks for, if it was read of that generation.
+// wishOf is a Placement's wish, if it was read from that generation.
 func (r *roster) wishOf(key types.NamespacedName) *wish {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.wishes[key.Namespace][key.Name]
 }
 
-// setWish has changes looked at for a Placement; nil is that it is not decided any more.
+// setWish registers what a Placement reads; nil removes it.
 func (r *roster) setWish(key types.NamespacedName, w *wish) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -249,14 +248,14 @@ func (r *roster) setWish(key types.NamespacedName, w *wish) {
 
 // available is what a Placement can choose from.
 type available struct {
-	// bound counts the sets that are bound to the namespace and there, eligible are those
-	// of them that it chooses from.
+	// bound counts the existing sets that are bound to the namespace, eligible are those of them
+	// that it chooses from.
 	bound    int
 	eligible []string
 	clusters []framework.Cluster
 }
 
-// availableTo finds what a Placement can choose from, in the order of the clusters' names.
+// availableTo finds what a Placement can choose from, sorted by the clusters' names.
 func (r *roster) availableTo(namespace string, w *wish) available {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -296,7 +295,7 @@ func (r *roster) eligible(namespace string, w *wish) (bound int, names []string,
 	return bound, names, selectors
 }
 
-// hasEligible reports whether there is a set that a Placement chooses from.
+// hasEligible is true if there is a set that a Placement chooses from.
 func (r *roster) hasEligible(namespace string, w *wish) bool {
 	_, names, _ := r.eligible(namespace, w)
 	return len(names) > 0

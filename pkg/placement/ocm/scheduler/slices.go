@@ -11,11 +11,10 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/slicing"
 )
 
-// slicesOf cuts a group into what single PlacementDecisions hold, given those that the
-// group had.
+// slicesOf divides a group into single PlacementDecisions, given those that the group had.
 func slicesOf(places []framework.Place, before [][]string, byScore bool) [][]framework.Place {
 	if byScore && len(places) > slicing.Size {
-		// Their order goes on from slice to slice.
+		// The order continues from slice to slice.
 		return slices.Collect(slices.Chunk(places, slicing.Size))
 	}
 	names := make([]string, len(places))

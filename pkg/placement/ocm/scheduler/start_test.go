@@ -33,8 +33,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/ocm/scheduler/clustercel"
 )
 
-// running is a manager that runs already, on a busy machine: its cache is given out a second
-// after it is asked for.
+// running is a manager that is already running on a busy machine: it returns its cache with a delay
+// of a second.
 type running struct {
 	ctrl.Manager
 	scheme *runtime.Scheme
@@ -60,8 +60,7 @@ func (r *running) Add(runnable manager.Runnable) error {
 	return nil
 }
 
-// slowCache has informers that list a hub's objects ten seconds after they are asked for, but
-// Placements, which come at once.
+// slowCache has informers that list objects with a delay of ten seconds, except Placements.
 type slowCache struct {
 	cache.Cache
 	informers map[string]toolscache.SharedIndexInformer
@@ -80,7 +79,7 @@ func (s *slowCache) WaitForCacheSync(ctx context.Context) bool {
 	return true
 }
 
-// listsOnly has informers list first and watch then.
+// listsOnly makes informers list first and watch then.
 type listsOnly struct{ *toolscache.ListWatch }
 
 func (listsOnly) IsWatchListSemanticsUnSupported() bool { return true }
@@ -108,9 +107,9 @@ func newSlowCache(ctx context.Context, hub client.Client) *slowCache {
 	return s
 }
 
-// A gateway that began anew on a busy machine took all clusters from all Placements: it decided
-// before it had been told of bindings, which then were nothing new.
-func TestNothingIsDecidedBeforeAllThatIsThereIsKnown(t *testing.T) {
+// A gateway that restarted on a busy machine took all clusters from all Placements. It decided
+// before it had received bindings, and their later events counted as no change.
+func TestReconciler_DecidesOnlyAfterInitialLists(t *testing.T) {
 	compiler, err := clustercel.NewCompiler()
 	if err != nil {
 		t.Fatal(err)

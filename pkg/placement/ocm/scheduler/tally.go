@@ -16,10 +16,10 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/naming"
 )
 
-// tally counts which clusters PlacementDecisions have, all of the hub, and knows what
-// Placements are about to write: that counts at once, and is no news when it is an event.
+// tally counts the decisions of the whole hub by cluster, and knows what Placements are about to
+// write. That counts at once, and its later event triggers nothing.
 type tally struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the following fields
 	records map[types.NamespacedName]*record
 	// counts are by cluster.
 	counts map[string]int
@@ -30,14 +30,14 @@ type tally struct {
 // record is one PlacementDecision.
 type record struct {
 	content
-	// expected is what is about to be written; nil is nothing.
+	// expected is the pending write; nil is none.
 	expected *expectation
-	// unsure is that a write failed, which may have been carried out all the same: whatever is
-	// told of the object then is news.
+	// unsure is true if a write failed, which may have been carried out anyway: any event of the
+	// object then counts as a change.
 	unsure bool
 }
 
-// content is what Placements want to be a certain way of a PlacementDecision.
+// content is the part of a PlacementDecision that Placements determine.
 type content struct {
 	placement, group, index string
 	owner                   types.UID
@@ -60,10 +60,10 @@ func (c *content) equals(other *content) bool {
 		(c.decisions == nil) == (other.decisions == nil) && slices.EqualFunc(c.decisions, other.decisions, sameDecision)
 }
 
-// expectation is a write of ours whose event has not come.
+// expectation is an own write whose event has not arrived.
 type expectation struct {
 	gone bool
-	// version is the object's after it was written; 0 is that it was not yet.
+	// version is the object's version after the write; 0 before it is known.
 	version uint64
 }
 
@@ -85,8 +85,8 @@ func versionOf(decision *ocmclusterv1beta1.PlacementDecision) uint64 {
 	return version
 }
 
-// see takes up an event of a PlacementDecision, and returns the Placements that have to
-// look at it: none, if it is what one of them has written.
+// see handles an event of a PlacementDecision, and returns the Placements to reconcile: none, if
+// one of them wrote it.
 func (t *tally) see(decision *ocmclusterv1beta1.PlacementDecision, gone bool) []types.NamespacedName {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,7 +103,7 @@ func (t *tally) see(decision *ocmclusterv1beta1.PlacementDecision, gone bool) []
 			}
 			return nil
 		case !gone && (e.version == 0 || versionOf(decision) < e.version):
-			return nil // It is on its way.
+			return nil // Its event is still to come.
 		}
 	} else if was != nil && !gone && !was.unsure && was.equals(&is) {
 		return nil
@@ -123,15 +123,15 @@ func (t *tally) see(decision *ocmclusterv1beta1.PlacementDecision, gone bool) []
 	return concerned
 }
 
-// expect counts what a Placement is about to write to an object, which is nothing if it is
-// about to be deleted.
+// expect counts what a Placement is about to write to an object, which is nothing if it is about to
+// be deleted.
 func (t *tally) expect(key types.NamespacedName, is content, gone bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.set(key, &record{content: is, expected: &expectation{gone: gone}})
 }
 
-// wrote notes what became of it: the object, or nil if that is not known.
+// wrote records the result of the write: the object, or nil if that is unknown.
 func (t *tally) wrote(key types.NamespacedName, decision *ocmclusterv1beta1.PlacementDecision) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -146,7 +146,7 @@ func (t *tally) wrote(key types.NamespacedName, decision *ocmclusterv1beta1.Plac
 	known.expected.version = versionOf(decision)
 }
 
-// lost forgets an object that was not there any more when it was to be removed.
+// lost removes an object that no longer existed when it was to be deleted.
 func (t *tally) lost(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -181,7 +181,7 @@ func (t *tally) set(key types.NamespacedName, is *record) {
 	t.objects[of].Insert(key.Name)
 }
 
-// objectsOf are the names of a Placement's decisions, in the order of their numbers.
+// objectsOf are the names of a Placement's decisions, sorted by number.
 func (t *tally) objectsOf(placement types.NamespacedName) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -190,8 +190,8 @@ func (t *tally) objectsOf(placement types.NamespacedName) []string {
 	return names
 }
 
-// others says how many decisions have each cluster, but a Placement's own, and the largest
-// of these numbers.
+// others returns how many decisions of other Placements have each cluster, and the largest of these
+// numbers.
 func (t *tally) others(placement types.NamespacedName) (counts func(cluster string) int, most int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

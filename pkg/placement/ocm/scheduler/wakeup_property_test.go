@@ -26,7 +26,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/ocm/scheduler/clustercel"
 )
 
-// change changes something that Placements look at.
+// change changes something that Placements read.
 func (h *lateHub) change(ctx context.Context, t *testing.T) {
 	t.Helper()
 	h.mu.Lock()
@@ -76,7 +76,7 @@ func (h *lateHub) change(ctx context.Context, t *testing.T) {
 	}
 }
 
-// toggle makes an object, or removes it if it is there.
+// toggle creates an object, or deletes it if it exists.
 func (h *lateHub) toggle(ctx context.Context, object client.Object) error {
 	if h.Get(ctx, client.ObjectKeyFromObject(object), object) == nil {
 		return h.Delete(ctx, object)
@@ -84,7 +84,7 @@ func (h *lateHub) toggle(ctx context.Context, object client.Object) error {
 	return h.Create(ctx, object)
 }
 
-// roster is of what is there.
+// roster is built from the existing objects.
 func (h *lateHub) roster(ctx context.Context, t *testing.T) *roster {
 	t.Helper()
 	var clusters clusterv1.ManagedClusterList
@@ -112,7 +112,7 @@ func (h *lateHub) roster(ctx context.Context, t *testing.T) *roster {
 	return r
 }
 
-// stale says what a gateway that begins anew would write.
+// stale returns what a restarted gateway would write.
 func (h *lateHub) stale(ctx context.Context, t *testing.T, compiler *clustercel.Compiler) (all []string) {
 	t.Helper()
 	r := h.roster(ctx, t)
@@ -152,7 +152,7 @@ func (h *lateHub) stale(ctx context.Context, t *testing.T, compiler *clustercel.
 	return all
 }
 
-// meddle changes what Placements or somebody else wrote of them.
+// meddle changes what Placements or somebody else wrote.
 func (h *lateHub) meddle(ctx context.Context, t *testing.T) {
 	t.Helper()
 	h.mu.Lock()
@@ -191,10 +191,10 @@ func (h *lateHub) meddle(ctx context.Context, t *testing.T) {
 	}
 }
 
-// placementsEach is how many Placements there are in each namespace.
+// placementsEach is the number of Placements in each namespace.
 const placementsEach = 7
 
-// placement is the nth Placement of a namespace, another one each time.
+// placement is the nth Placement of a namespace, with a new random spec each time.
 func (h *lateHub) placement(namespace string, n int) *ocmclusterv1beta1.Placement {
 	seconds, three := int64(2), int32(3)
 	p := placed([]func(*ocmclusterv1beta1.PlacementSpec){
@@ -223,10 +223,9 @@ func (h *lateHub) placement(namespace string, n int) *ocmclusterv1beta1.Placemen
 	return p
 }
 
-// Whatever happens while news are late, some later than others, while writes fail, others change
-// what is written, and gateways are killed: in the end every Placement has what it would be given by a gateway that
-// begins anew.
-func TestNoChangeIsLostHoweverLateItIsTold(t *testing.T) {
+// Events arrive late and in different order, writes fail, others change the written objects, and
+// gateways are killed. In the end every Placement has what a restarted gateway would give it.
+func TestProperty_NoLateEventIsLost(t *testing.T) {
 	compiler, err := clustercel.NewCompiler()
 	if err != nil {
 		t.Fatal(err)
@@ -270,9 +269,9 @@ func TestNoChangeIsLostHoweverLateItIsTold(t *testing.T) {
 	}
 }
 
-// Placements that count each other's decisions do not chase one another: when a cluster comes, each
-// is decided once and written at most once, however late it is told what became of that.
-func TestEachPlacementIsDecidedOnceWhenAClusterComes(t *testing.T) {
+// Placements that count each other's decisions do not trigger each other endlessly. When a cluster
+// is added, each is decided once and written at most once, however late the events arrive.
+func TestProperty_NewClusterTriggersOneDecisionPerPlacement(t *testing.T) {
 	compiler, err := clustercel.NewCompiler()
 	if err != nil {
 		t.Fatal(err)

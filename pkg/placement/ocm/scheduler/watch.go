@@ -25,7 +25,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/ocm/scheduler/clustercel"
 )
 
-// kinds have to be served before anything is decided.
+// kinds have to be served before the first decision.
 func kinds() []string {
 	var all []string
 	for _, plural := range []string{"placements", "placementdecisions", "addonplacementscores", "managedclusters", "managedclustersets", "managedclustersetbindings"} {
@@ -34,9 +34,9 @@ func kinds() []string {
 	return all
 }
 
-// SetupWithManager has the controller started once the hub serves all kinds that it reads,
-// which may be another product's. It decides for a Placement when its spec changes, its
-// decisions or its status are not what it wrote, or something changes that it looks at.
+// SetupWithManager starts the controller once the hub serves all kinds that it reads, which may be
+// another product's. It decides for a Placement when its spec changes, when its decisions or its
+// status differ from what it wrote, or when something that it reads changes.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	compiler, err := clustercel.NewCompiler()
 	if err != nil {
@@ -68,8 +68,8 @@ func (r *Reconciler) start(mgr ctrl.Manager) error {
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// states hands states of objects to what takes them up, and queues whom that concerns,
-// gathered. What is there at the beginning is no news: all Placements are looked at then.
+// states passes states of objects to take, and queues the Placements that they concern. Initial
+// objects trigger nothing, because all Placements are reconciled then.
 func states[T client.Object](take func(object T, gone bool) []types.NamespacedName) handler.EventHandler {
 	tell := func(object client.Object, gone, first bool, q queue) {
 		known, ok := object.(T)
@@ -90,8 +90,8 @@ func states[T client.Object](take func(object T, gone bool) []types.NamespacedNa
 	}
 }
 
-// placements queues a Placement whose spec or annotations changed, or whose status is not
-// what was written.
+// placements queues a Placement whose spec or annotations changed, or whose status differs from the
+// written one.
 func (r *Reconciler) placements() handler.EventHandler {
 	request := func(object client.Object) reconcile.Request {
 		return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
@@ -111,7 +111,7 @@ func (r *Reconciler) placements() handler.EventHandler {
 	}
 }
 
-// isWritten reports whether a Placement's status is what was written last.
+// isWritten is true if a Placement's status is the last written one.
 func (r *Reconciler) isWritten(placement *ocmclusterv1beta1.Placement) bool {
 	r.statusMu.Lock()
 	defer r.statusMu.Unlock()

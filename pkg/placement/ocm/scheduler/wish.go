@@ -23,12 +23,12 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/plugins/untolerated"
 )
 
-// wish is what a Placement asks for, read once for each generation.
+// wish is a Placement's spec, parsed once per generation.
 type wish struct {
 	uid        types.UID
 	generation int64
-	// wrong says what cannot be carried out, and who says so; empty if all can. Then
-	// nothing else of the wish counts but sets.
+	// wrong says what is invalid, and which component reports it; empty if all is valid. Otherwise
+	// only the sets of the wish count.
 	wrong string
 	// sets are those that it names; empty is all.
 	sets     []string
@@ -36,10 +36,10 @@ type wish struct {
 	scorers  []framework.Weighted
 	grouping *grouping
 	byScore  bool
-	// rateLimit is how long scores alone change nothing.
+	// rateLimit is the interval in which scores alone change nothing.
 	rateLimit time.Duration
 	looks     looks
-	// watch measures how long plugins and expressions take; nil if nobody wants to know.
+	// watch measures plugins and expressions; nil measures nothing.
 	watch *stopwatch
 }
 
@@ -52,7 +52,7 @@ type looks struct {
 	cel    clustercel.Looks
 }
 
-// newWish reads a Placement.
+// newWish parses a Placement.
 func newWish(placement *ocmclusterv1beta1.Placement, compiler *clustercel.Compiler) *wish {
 	spec := &placement.Spec
 	w := &wish{uid: placement.UID, generation: placement.Generation, sets: spec.ClusterSets, byScore: spec.SortBy == ocmclusterv1beta1.SortByScore,
@@ -138,12 +138,12 @@ func (w *wish) readTolerations(spec *ocmclusterv1beta1.PlacementSpec) error {
 	return nil
 }
 
-// complaint is an error in words that clients compare.
+// complaint is an error in upstream's words, which clients compare.
 type complaint string
 
 func (c complaint) Error() string { return string(c) }
 
-// maxSeconds is a hundred years: a Duration has no more than three times as much.
+// maxSeconds is a hundred years; the maximum of a Duration is about three times as much.
 const maxSeconds = 100 * 365 * 24 * 3600
 
 func (w *wish) readPrioritizers(spec *ocmclusterv1beta1.PlacementSpec) error {
@@ -228,5 +228,5 @@ func (w *wish) readSpread(spec *ocmclusterv1beta1.PlacementSpec) {
 	}
 }
 
-// names reports whether the Placement chooses from a set, if that is bound.
+// names is true if the Placement chooses from a set, if that is bound.
 func (w *wish) names(set string) bool { return len(w.sets) == 0 || slices.Contains(w.sets, set) }

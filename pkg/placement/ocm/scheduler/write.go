@@ -23,13 +23,13 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/slicing"
 )
 
-// round writes what one decision says.
+// round writes one decision.
 type round struct {
 	*Reconciler
 	placement *ocmclusterv1beta1.Placement
 	outcome   *outcome
 	existing  map[string]*ocmclusterv1beta1.PlacementDecision
-	// told is the last decision that clusters came to or left.
+	// told is the last decision that gained or lost clusters.
 	told *ocmclusterv1beta1.PlacementDecision
 }
 
@@ -42,7 +42,7 @@ func byName(existing []*ocmclusterv1beta1.PlacementDecision) map[string]*ocmclus
 	return named
 }
 
-// expect tells the tally what is about to be written.
+// expect registers the pending writes in the tally.
 func (r *Reconciler) expect(placement *ocmclusterv1beta1.Placement, o *outcome, existing []*ocmclusterv1beta1.PlacementDecision) {
 	there, wanted := byName(existing), sets.New[string]()
 	for i := range o.slices {
@@ -60,7 +60,7 @@ func (r *Reconciler) expect(placement *ocmclusterv1beta1.Placement, o *outcome, 
 	}
 }
 
-// isAs reports whether a decision is what it shall be.
+// isAs is true if a decision is up to date.
 func isAs(is *ocmclusterv1beta1.PlacementDecision, placement *ocmclusterv1beta1.Placement, s *slice) bool {
 	return hasMeta(is, placement, s) && hasStatus(is, s)
 }
@@ -78,8 +78,7 @@ func hasMeta(is *ocmclusterv1beta1.PlacementDecision, placement *ocmclusterv1bet
 	return naming.Labelled(is, ocmclusterv1beta1.PlacementLabel) == placement.Name && metav1.IsControlledBy(is, placement)
 }
 
-// write brings the hub's objects to what was decided: decisions first, then the status,
-// only what differs.
+// write writes differences to the hub: decisions first, then the status.
 func (r *Reconciler) write(ctx context.Context, placement *ocmclusterv1beta1.Placement, o *outcome, existing []*ocmclusterv1beta1.PlacementDecision) error {
 	w := &round{Reconciler: r, placement: placement, outcome: o, existing: byName(existing)}
 	err := w.writeSlices(ctx, existing)
@@ -92,8 +91,8 @@ func (r *Reconciler) write(ctx context.Context, placement *ocmclusterv1beta1.Pla
 	return w.writeStatus(ctx)
 }
 
-// writeSlices writes decisions in an order in which a cluster that moves from one to another
-// is never in none: ManifestWorks are deleted where none has the cluster.
+// writeSlices writes decisions in an order in which a cluster that moves from one to another is
+// never in none, because ManifestWorks are deleted where no decision has the cluster.
 func (w *round) writeSlices(ctx context.Context, existing []*ocmclusterv1beta1.PlacementDecision) error {
 	before := make([]slicing.Slice, 0, len(existing))
 	for _, decision := range slices.SortedFunc(slices.Values(existing), func(a, b *ocmclusterv1beta1.PlacementDecision) int { return byNumber(a.Name, b.Name) }) {
@@ -122,7 +121,7 @@ func (w *round) writeSlices(ctx context.Context, existing []*ocmclusterv1beta1.P
 	})
 }
 
-// park creates a decision that is removed at the end of this round.
+// park creates a temporary decision that is deleted at the end of this round.
 func (w *round) park(ctx context.Context, s *slice) error {
 	written, err := w.bring(ctx, nil, s)
 	if err == nil {
@@ -131,11 +130,11 @@ func (w *round) park(ctx context.Context, s *slice) error {
 	return err
 }
 
-// errChanged is returned when somebody else changed a decision while it was written: what
-// they did may have been no news then.
+// errChanged is returned when somebody else changed a decision while it was written: the event of
+// their change may have been ignored.
 var errChanged = errors.New("somebody else changes it")
 
-// ensure brings one decision about.
+// ensure writes one decision.
 func (w *round) ensure(ctx context.Context, s *slice) error {
 	is := w.existing[s.name]
 	if is != nil && isAs(is, w.placement, s) {
@@ -169,7 +168,7 @@ func (w *round) bring(ctx context.Context, is *ocmclusterv1beta1.PlacementDecisi
 	return after, nil
 }
 
-// bringObject makes the decision, or gives it its labels and its owner.
+// bringObject creates the decision, or sets its labels and its owner.
 func (w *round) bringObject(ctx context.Context, is *ocmclusterv1beta1.PlacementDecision, s *slice) (*ocmclusterv1beta1.PlacementDecision, error) {
 	if is == nil {
 		made := w.desired(s)
@@ -198,7 +197,7 @@ func (w *round) bringObject(ctx context.Context, is *ocmclusterv1beta1.Placement
 	}
 	maps.Copy(after.Labels, s.labels(w.placement.Name))
 	naming.Label(after, ocmclusterv1beta1.PlacementLabel, w.placement.Name)
-	// One of an earlier Placement of that name serves this one: nobody misses it meanwhile.
+	// A decision of a previous Placement of that name is reused, so that readers always find it.
 	after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.Kind == "Placement" && ref.Name == w.placement.Name })
 	after.OwnerReferences = append(after.OwnerReferences, w.owner())
 	if err := w.Client.Patch(ctx, after, client.MergeFrom(is)); err != nil {
@@ -207,8 +206,8 @@ func (w *round) bringObject(ctx context.Context, is *ocmclusterv1beta1.Placement
 	return after, nil
 }
 
-// desired is the decision as it is created. That its status is not taken then is the
-// API server's doing: watchers of the request see what is to come.
+// desired is the decision to create. The API server ignores its status then, but readers of the
+// request see what will follow.
 func (w *round) desired(s *slice) *ocmclusterv1beta1.PlacementDecision {
 	decision := &ocmclusterv1beta1.PlacementDecision{
 		ObjectMeta: metav1.ObjectMeta{
@@ -251,7 +250,8 @@ func (w *round) writeStatus(ctx context.Context) error {
 	after := w.placement.DeepCopy()
 	after.Status = status
 	if err := w.Client.Status().Patch(ctx, after, client.MergeFrom(w.placement)); client.IgnoreNotFound(err) != nil {
-		// It may have been carried out all the same, and is news when it is told, whatever is decided meanwhile.
+		// It may have been carried out anyway. Its event then counts as a change, whatever is
+		// decided in the meantime.
 		w.forgetStatus(key)
 		return fmt.Errorf("writing the status of Placement %s: %w", key, err)
 	}

@@ -1,8 +1,8 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package addonscore is the score "what somebody else says of the cluster, as long as
-// that is valid": a value of a sheet of scores. A cluster without it is given 0.
+// Package addonscore scores a cluster by an external score: a value of a score sheet, while it is
+// valid. A cluster without it gets 0.
 package addonscore
 
 import (
@@ -36,7 +36,7 @@ func (s Scorer) Score(_ *framework.Policy, fleet *framework.Fleet, _ []*framewor
 	}
 }
 
-// Until implements framework.Expiring: what has expired stays so.
+// Until implements framework.Expiring: an expired sheet stays expired.
 func (s Scorer) Until(_ *framework.Policy, fleet *framework.Fleet, cluster *framework.Cluster) time.Time {
 	if sheet, ok := cluster.Scores[s.Sheet]; ok && sheet.Valid(fleet.Now) {
 		return sheet.Until

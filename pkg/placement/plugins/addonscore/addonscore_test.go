@@ -10,7 +10,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
-func TestAScoreCountsWhileItIsValid(t *testing.T) {
+func TestScore_CountsWhileValid(t *testing.T) {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	sheet := func(until time.Time) map[string]framework.ScoreSheet {
 		return map[string]framework.ScoreSheet{"usage": {Values: map[string]int64{"cpu": -7}, Until: until}}

@@ -1,10 +1,9 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package allocatable is the score "clusters that have more left of a resource come
-// first": 100 for the most, -100 for the least of all candidates, in proportion between.
-// A cluster that does not tell both allocatable and capacity of the resource is given
-// nothing.
+// Package allocatable scores clusters by the remaining amount of a resource: 100 for the most, -100
+// for the least of all candidates, proportionally between. A cluster that does not report both
+// allocatable and capacity of the resource gets 0.
 package allocatable
 
 import (
@@ -13,7 +12,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
-// The scorers that there are.
+// The names of the scorers.
 const (
 	CPUName    = "ResourceAllocatableCPU"
 	MemoryName = "ResourceAllocatableMemory"

@@ -1,9 +1,8 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package balance is the score "clusters that few other placements have come first": 100
-// for one that none has, and from 100 down to -100 the larger its share is of what the
-// most wanted cluster has.
+// Package balance prefers clusters with few other placements: 100 for a cluster without any, and
+// from 100 down to -100 the larger its share is of the most used cluster's number.
 package balance
 
 import "fleetgate.io/fleetgate/pkg/placement/framework"
@@ -11,7 +10,7 @@ import "fleetgate.io/fleetgate/pkg/placement/framework"
 // Name is the scorer's name.
 const Name = "Balance"
 
-// best is what a cluster is given that no other placement has.
+// best is the score of a cluster without other placements.
 const best = 100
 
 // Scorer implements framework.Scorer.
@@ -33,7 +32,7 @@ func (Scorer) Score(_ *framework.Policy, fleet *framework.Fleet, candidates []*f
 			return best
 		}
 		share := float64(cluster.Decided) / float64(most)
-		// Doubled after it was cut to a whole number: users compare it.
+		// Doubled after truncation to a whole number: users compare it.
 		return 2 * int64(best*(0.5-share))
 	}
 }

@@ -1,12 +1,11 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clusteraffinity is the rule "a cluster must fulfil one of the terms
-// that the placement requires", and the ranking by those that it prefers.
+// Package clusteraffinity requires that a cluster fulfils one of the placement's required terms,
+// and ranks clusters by the preferred ones.
 //
-// In a term all labels and all properties must match. A property that the
-// cluster does not report never matches, nor one that does not read as a
-// quantity.
+// All labels and all properties of a term must match. A property that the cluster does not report
+// never matches, nor does one that is not a quantity.
 package clusteraffinity
 
 import (
@@ -23,7 +22,7 @@ import (
 // Name is the rule's name in diagnoses.
 const Name = "ClusterAffinity"
 
-// ReasonNoTerm is the rule's no.
+// ReasonNoTerm is the reason of a refusal.
 const ReasonNoTerm = "cluster does not match with any of the required cluster affinity terms"
 
 // Rule implements framework.Rule.
@@ -47,8 +46,7 @@ func (Rule) Judge(policy *framework.Policy, _ *framework.Fleet, cluster *framewo
 	return ReasonNoTerm
 }
 
-// Brief implements framework.Rule. One term is told by its first part that does
-// not match.
+// Brief implements framework.Rule. For a single term it names the first part that does not match.
 func (Rule) Brief(policy *framework.Policy, _ *framework.Fleet, cluster *framework.Cluster) string {
 	if len(policy.Required) > 1 {
 		return fmt.Sprintf("fulfilled none of the %d required terms", len(policy.Required))
@@ -81,7 +79,7 @@ func briefly(term *framework.Term, cluster *framework.Cluster) string {
 	return ""
 }
 
-// label says what a cluster has, or has not, that does not fulfil r.
+// label says how a cluster fails to fulfil r.
 func label(r labels.Requirement) string {
 	values := strings.Join(r.ValuesUnsorted(), ",")
 	switch {
@@ -119,8 +117,8 @@ func fulfils(requirement framework.PropertyRequirement, properties map[string]st
 	return compare(value.Cmp(requirement.Value), requirement.Operator)
 }
 
-// compare applies the operator to the sign of "property minus wanted value". An
-// operator that it does not know matches nothing.
+// compare applies the operator to the sign of "property minus wanted value". An unknown operator
+// matches nothing.
 func compare(sign int, operator framework.Operator) bool {
 	switch operator {
 	case framework.GreaterThan:

@@ -12,12 +12,11 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
-// Ranker implements framework.Ranker: a cluster gets the weights of the
-// preferences that it matches. A preference that sorts by a property gives its
-// weight to the cluster at the one end, nothing at the other, and in between a
-// share by where the value lies, rounded. The ends are those of all clusters of
-// the fleet, whether they can be picked or not. If all values are the same, or
-// a cluster does not report the property, it gets nothing.
+// Ranker implements framework.Ranker: a cluster gets the weights of the preferences that it
+// matches. A preference that sorts by a property gives its full weight to the cluster at one end,
+// nothing at the other, and a rounded share in between. The ends are those of all clusters of the
+// fleet, including clusters that cannot be picked. If all values are equal, or a cluster does not
+// report the property, it gets nothing.
 type Ranker struct{}
 
 var _ framework.Ranker = Ranker{}

@@ -1,9 +1,8 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clustereligibility is the rule "nothing new is sent to a cluster that
-// is not really there": one that is leaving, whose agent has not reported for a
-// while, has not joined, or has found its cluster unhealthy for a while.
+// Package clustereligibility refuses new placements on a cluster that is leaving, whose agent has
+// not reported for a while, that has not joined, or that has reported itself unhealthy for a while.
 package clustereligibility
 
 import (
@@ -18,11 +17,11 @@ import (
 const Name = "ClusterEligibility"
 
 const (
-	// HeartbeatLimit is how old the agent's last report may be, unless the hub says that it
-	// hears of the agent.
+	// HeartbeatLimit is the maximum age of the agent's last report, unless the hub reports that it
+	// receives heartbeats.
 	HeartbeatLimit = 5 * time.Minute
-	// HeardLimit is how old it may be then: one is shown at least every five minutes, as far as
-	// any comes, and an agent may be told to send one every ten.
+	// HeardLimit is the maximum age in that case. Heartbeats are recorded at least every five
+	// minutes, if any arrive, and an agent may be configured to send one every ten.
 	HeardLimit = 15 * time.Minute
 	// UnhealthyLimit is how long a cluster may have been unhealthy.
 	UnhealthyLimit = 5 * time.Minute
@@ -30,8 +29,8 @@ const (
 
 // Rule implements framework.Rule.
 type Rule struct {
-	// Unapproved is the key of the taint of clusters that wait for approval, which no
-	// toleration helps against; empty if there is none.
+	// Unapproved is the key of the taint of clusters that wait for approval, which cannot be
+	// tolerated; empty if there is none.
 	Unapproved string
 }
 
@@ -45,7 +44,7 @@ func (r Rule) Judge(policy *framework.Policy, fleet *framework.Fleet, cluster *f
 	return r.ineligible(cluster, fleet.Now, patience(policy))
 }
 
-// patience is how long a cluster may be silent for the policy if the hub does not hear of it.
+// patience is the policy's maximum age of a heartbeat if the hub does not receive any.
 func patience(policy *framework.Policy) time.Duration {
 	if policy.Silence > 0 {
 		return min(policy.Silence, HeartbeatLimit)
@@ -64,7 +63,7 @@ func (r Rule) Brief(policy *framework.Policy, fleet *framework.Fleet, cluster *f
 	return "not connected (" + disconnected(&cluster.Agent, fleet.Now, patience(policy)) + ")"
 }
 
-// Ineligible says why the cluster may not be picked at that time, or "".
+// Ineligible returns why the cluster cannot be picked at that time, or "".
 func (r Rule) Ineligible(cluster *framework.Cluster, now time.Time) string {
 	return r.ineligible(cluster, now, HeartbeatLimit)
 }

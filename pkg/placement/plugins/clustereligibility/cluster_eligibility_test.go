@@ -54,7 +54,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestAnImpatientPolicyRefusesSooner(t *testing.T) {
+func TestJudge_StricterPolicyRefusesSooner(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	cluster := &framework.Cluster{Agent: framework.Agent{Reported: true, LastHeartbeat: now.Add(-time.Minute), Joined: true, Health: framework.Healthy}}
 	for silence, want := range map[time.Duration]bool{0: true, time.Hour: true, time.Minute: true, 59 * time.Second: false} {
@@ -69,7 +69,7 @@ func TestAnImpatientPolicyRefusesSooner(t *testing.T) {
 	}
 }
 
-func TestAClusterThatWaitsForApprovalIsNotCalledDisconnected(t *testing.T) {
+func TestJudge_UnapprovedClusterIsNotReportedDisconnected(t *testing.T) {
 	cluster := &framework.Cluster{Taints: []framework.Taint{{Key: "fleetgate.io/unapproved"}}}
 	if got := (Rule{Unapproved: "fleetgate.io/unapproved"}).Brief(&framework.Policy{}, &framework.Fleet{}, cluster); got != "waiting for approval" {
 		t.Errorf("Brief() = %q", got)

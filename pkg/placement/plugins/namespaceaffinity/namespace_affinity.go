@@ -1,9 +1,9 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package namespaceaffinity is the rule "a placement that lives in a namespace
-// goes where that namespace is". Clusters that do not report their namespaces
-// pass: the rule would rather try than be wrong.
+// Package namespaceaffinity requires the target namespace of a placement on the cluster. Clusters
+// that do not report their namespaces pass, because a failed attempt is better than a wrong
+// refusal.
 package namespaceaffinity
 
 import "fleetgate.io/fleetgate/pkg/placement/framework"
@@ -11,7 +11,7 @@ import "fleetgate.io/fleetgate/pkg/placement/framework"
 // Name is the rule's name in diagnoses.
 const Name = "NamespaceAffinity"
 
-// missing is what clients of KubeFleet's API know it by.
+// missing is the message that clients of KubeFleet's API match.
 const missing = "target namespace does not exist on cluster"
 
 // Rule implements framework.Rule.

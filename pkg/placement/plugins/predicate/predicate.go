@@ -1,9 +1,8 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package predicate is the rule "a cluster fits one of the alternatives, all of it":
-// its labels, its claims, and what else was asked of it. Without alternatives every
-// cluster fits.
+// Package predicate requires that a cluster fulfils one of the alternatives completely: its labels,
+// its claims, and the caller's condition. Without alternatives every cluster passes.
 package predicate
 
 import (
@@ -52,7 +51,7 @@ func (r Rule) Brief(policy *framework.Policy, fleet *framework.Fleet, cluster *f
 	return r.Judge(policy, fleet, cluster)
 }
 
-// mismatch says what a cluster lacks of a term; empty if it has all.
+// mismatch says what a cluster lacks of a term; empty if it matches.
 func mismatch(term *framework.Term, cluster *framework.Cluster) string {
 	if term.Labels != nil && !term.Labels.Matches(labels.Set(cluster.Labels)) {
 		return "lacked label " + term.Labels.String()

@@ -1,8 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package steady is the score "clusters that have the placement come before others": 100
-// for them, 0 for the rest.
+// Package steady prefers clusters that already have the placement: 100 for them, 0 for the rest.
 package steady
 
 import "fleetgate.io/fleetgate/pkg/placement/framework"

@@ -11,7 +11,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
-func TestWhoHasItComesFirst(t *testing.T) {
+func TestScore_PrefersHolders(t *testing.T) {
 	score := Scorer{}.Score(&framework.Policy{Held: sets.New("a")}, nil, nil)
 	if got := score(&framework.Cluster{Name: "a"}); got != 100 {
 		t.Errorf("a cluster that has it is given %d, want 100", got)

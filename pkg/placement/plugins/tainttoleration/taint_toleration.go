@@ -1,10 +1,9 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tainttoleration is the rule "a tainted cluster is picked only by a
-// placement that tolerates all its taints", none of which drives it away. It
-// concerns picks to come: a cluster that has the placement keeps it whatever
-// taints it gets.
+// Package tainttoleration picks a tainted cluster only for a placement that tolerates all its
+// taints, and never with a taint that evicts the placement. It concerns only new picks: a cluster
+// that has the placement keeps it whatever taints it gets.
 package tainttoleration
 
 import (

@@ -36,7 +36,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestEveryTaintMustBeTolerated(t *testing.T) {
+func TestJudge_RequiresTolerationOfEveryTaint(t *testing.T) {
 	cluster := &framework.Cluster{Taints: []framework.Taint{{Key: "a", Effect: "NoSchedule"}, {Key: "b", Effect: "NoSchedule"}}}
 	policy := &framework.Policy{Tolerations: []framework.Toleration{{Key: "a", Exists: true}}}
 	if reason := (Rule{}).Judge(policy, nil, cluster); reason == "" {
@@ -44,7 +44,7 @@ func TestEveryTaintMustBeTolerated(t *testing.T) {
 	}
 }
 
-func TestATaintThatDrivesThePlacementAwayIsNeverTolerated(t *testing.T) {
+func TestJudge_NeverToleratesAvoidedTaint(t *testing.T) {
 	cluster := &framework.Cluster{Taints: []framework.Taint{{Key: "maintenance", Effect: "NoSchedule"}}}
 	policy := &framework.Policy{Tolerations: []framework.Toleration{{Exists: true}}, Avoid: []string{"maintenance"}}
 	if reason := (Rule{}).Judge(policy, nil, cluster); reason == "" {

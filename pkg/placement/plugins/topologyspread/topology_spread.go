@@ -1,24 +1,20 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package topologyspread is the rule "the fullest group of clusters is never
-// further ahead of the emptiest than the placement allows", and the ranking that
-// comes of it. Groups are clusters with the same value of a label.
+// Package topologyspread limits how far the fullest group of clusters may be ahead of the emptiest,
+// and ranks clusters by the spread. A group is clusters with the same value of a label.
 //
-// All clusters of the fleet make groups, those that cannot be picked too: a
-// region in which every cluster is tainted stays empty and holds the others
-// back, as that is what the limit says. What counts are clusters that have the
-// placement by the policy of now.
+// All clusters of the fleet form groups, including those that cannot be picked: a region in which
+// every cluster is tainted stays empty and limits the others, because the constraint demands that.
+// Only clusters that have the placement from the current policy count.
 //
-// A cluster's score is what taking it does to the spread: 1 for each constraint
-// whose skew becomes smaller, -1 for each whose skew becomes larger, and -1000
-// for each soft one that it would break. A constraint does not concern clusters
-// without its label.
+// A cluster's score is the effect of taking it: 1 for each constraint whose skew becomes smaller,
+// -1 for each whose skew becomes larger, and -1000 for each soft one that it would break. A
+// constraint ignores clusters without its label.
 //
-// With LimitOnly a cluster's score is 0 as long as no limit is broken, so that
-// within them other scores decide. One that breaks soft limits costs by how much:
-// what breaks the constraint named first costs four times as much as the same of
-// the next.
+// With LimitOnly a cluster's score is 0 while no limit is broken, so that other scores decide
+// within the limits. A cluster that breaks soft limits costs the excess; an excess of the
+// constraint named first costs four times as much as the same of the next.
 package topologyspread
 
 import (
@@ -31,18 +27,18 @@ import (
 // Name is the rule's name in diagnoses.
 const Name = "TopologySpreadConstraints"
 
-// penalty is what breaking a soft constraint costs.
+// penalty is the cost of breaking a soft constraint.
 const penalty = 1000
 
-// maxImportance is how often importance falls from the first constraint to the last.
+// maxImportance is how often importance decreases from the first constraint to the last.
 const maxImportance = 7
 
-// none is the group of a cluster that a constraint does not concern.
+// none is the group of a cluster that a constraint ignores.
 const none = -1
 
 // Spreader implements framework.Spreader.
 type Spreader struct {
-	// LimitOnly has an even spread count up to the limits only, and not beyond.
+	// LimitOnly makes an even spread count only up to the limits.
 	LimitOnly bool
 }
 
@@ -72,16 +68,15 @@ func (s Spreader) Start(policy *framework.Policy, fleet *framework.Fleet, taken 
 type spread struct {
 	limitOnly   bool
 	constraints []*constraint
-	// classes numbers the combinations of groups that there are.
+	// classes numbers the existing combinations of groups.
 	classes map[string]int
 	// groups has a class's group for each constraint, class after class.
 	groups []int
-	// key is the memory in which a combination is written down.
+	// key is the buffer for the key of a combination.
 	key []byte
 }
 
-// Class implements framework.Spread: clusters in the same groups are of one
-// class.
+// Class implements framework.Spread: clusters in the same groups are of one class.
 func (s *spread) Class(cluster *framework.Cluster) int {
 	before := len(s.groups)
 	s.key = s.key[:0]
@@ -124,7 +119,7 @@ func (s *spread) Judge(class int) (score int32, reason string) {
 	return score, ""
 }
 
-// judgeLimits is Judge where nothing but limits counts.
+// judgeLimits is Judge if only limits count.
 func (s *spread) judgeLimits(class int) (score int32, reason string) {
 	for i, c := range s.constraints {
 		group := s.groups[class*len(s.constraints)+i]
@@ -162,15 +157,14 @@ func (s *spread) Take(class int) {
 	}
 }
 
-// constraint is one constraint with what has been taken.
+// constraint is one constraint with the clusters taken so far.
 type constraint struct {
 	label   string
 	claim   bool
 	maxSkew int
 	soft    bool
 	reason  string
-	// groups numbers the values of the label; without is true if a cluster lacks
-	// it.
+	// groups numbers the values of the label; without is true if a cluster lacks it.
 	groups  map[string]int
 	without bool
 	// taken counts the clusters by group; with counts the groups by that count.
@@ -218,7 +212,7 @@ func (c *constraint) valueOf(cluster *framework.Cluster) (string, bool) {
 func (c *constraint) ahead(group int) int {
 	count, smallest := c.taken[group]+1, c.smallest
 	if count-1 == smallest && c.with[smallest] == 1 {
-		smallest = count // It was the only one that is emptiest.
+		smallest = count // It was the only emptiest group.
 	}
 	return count - smallest
 }

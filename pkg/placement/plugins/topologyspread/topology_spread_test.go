@@ -11,7 +11,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
-// fleetOf makes clusters a, b, c ... with these regions; "" has no region.
+// fleetOf returns clusters a, b, c ... with these regions; "" has no region.
 func fleetOf(regions ...string) *framework.Fleet {
 	fleet := &framework.Fleet{}
 	for i, region := range regions {
@@ -105,13 +105,13 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestNothingToSpread(t *testing.T) {
+func TestStart_NilWithoutConstraints(t *testing.T) {
 	if s := (Spreader{}).Start(&framework.Policy{}, fleetOf("east"), nil); s != nil {
 		t.Errorf("Start() = %v for a policy without constraints", s)
 	}
 }
 
-func TestClustersOfTheSameGroupsAreOneClass(t *testing.T) {
+func TestClass_SameForSameGroups(t *testing.T) {
 	fleet := fleetOf("east", "west", "east", "")
 	s := Spreader{}.Start(&framework.Policy{Spread: []framework.SpreadConstraint{{Label: "region", MaxSkew: 1}, {Label: "ring", MaxSkew: 1}}}, fleet, nil)
 	var got []int
@@ -123,7 +123,7 @@ func TestClustersOfTheSameGroupsAreOneClass(t *testing.T) {
 	}
 }
 
-func TestNoClassExceedsTheBest(t *testing.T) {
+func TestBest_IsNotExceeded(t *testing.T) {
 	fleet := fleetOf("east", "east", "west", "west", "north", "", "east", "south")
 	policy := &framework.Policy{Spread: []framework.SpreadConstraint{{Label: "region", MaxSkew: 2}, {Label: "ring", MaxSkew: 9, Soft: true}}}
 	s := Spreader{}.Start(policy, fleet, nil)

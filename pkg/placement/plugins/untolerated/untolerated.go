@@ -1,12 +1,11 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package untolerated is the rule "a cluster with a taint that is not tolerated is not
-// picked, and one that is picked already loses it", but for two effects: PreferNoSelect
-// keeps nobody away, NoSelectIfNew only those that do not have the placement yet.
+// Package untolerated does not pick a cluster with an untolerated taint, and removes one that was
+// already picked. There are two exceptions: PreferNoSelect repels nothing, and NoSelectIfNew repels
+// only placements that do not have the cluster yet.
 //
-// A toleration may be for some time since the taint was added. With its end the verdict
-// ends.
+// A toleration may be limited in time since the taint was added. The verdict expires with it.
 package untolerated
 
 import (
@@ -19,13 +18,13 @@ import (
 // Name is the rule's name in diagnoses.
 const Name = "TaintToleration"
 
-// The effects that taints have here.
+// The effects of taints.
 const (
-	// NoSelect drives placements away.
+	// NoSelect removes placements.
 	NoSelect = "NoSelect"
-	// PreferNoSelect does nothing.
+	// PreferNoSelect has no effect.
 	PreferNoSelect = "PreferNoSelect"
-	// NoSelectIfNew keeps placements away that are not there yet.
+	// NoSelectIfNew repels new placements.
 	NoSelectIfNew = "NoSelectIfNew"
 )
 
@@ -56,20 +55,20 @@ func (Rule) Brief(policy *framework.Policy, fleet *framework.Fleet, cluster *fra
 	return "tainted"
 }
 
-// Until implements framework.Expiring: a no does not end by itself.
+// Until implements framework.Expiring: a refusal does not expire.
 func (Rule) Until(policy *framework.Policy, fleet *framework.Fleet, cluster *framework.Cluster) time.Time {
 	_, until := look(policy, fleet, cluster)
 	return until
 }
 
-// LeavesHolders reports whether a cluster has a taint that makes a difference between
-// placements that have the cluster, and others.
+// LeavesHolders is true if a cluster has a taint that treats placements with the cluster
+// differently from others.
 func LeavesHolders(cluster *framework.Cluster) bool {
 	return slices.ContainsFunc(cluster.Taints, func(taint framework.Taint) bool { return taint.Effect == NoSelectIfNew })
 }
 
-// look finds the first taint that stands against the cluster, or when the first of the
-// tolerations ends that it is picked by.
+// look finds the first taint that repels the placement, or when the first of the required
+// tolerations ends.
 func look(policy *framework.Policy, fleet *framework.Fleet, cluster *framework.Cluster) (against *framework.Taint, until time.Time) {
 	for i := range cluster.Taints {
 		taint := &cluster.Taints[i]
@@ -87,8 +86,8 @@ func look(policy *framework.Policy, fleet *framework.Fleet, cluster *framework.C
 	return nil, until
 }
 
-// tolerated reports whether any toleration is for the taint now, and until when the one
-// is that lasts longest; zero is for ever.
+// tolerated is true if any toleration tolerates the taint now, and returns when the longest one
+// ends; zero is never.
 func tolerated(tolerations []framework.Toleration, taint *framework.Taint, now time.Time) (ok bool, until time.Time) {
 	for i := range tolerations {
 		if !matches(&tolerations[i], taint) {

@@ -23,7 +23,7 @@ func seconds(n int) *time.Duration {
 	return &d
 }
 
-func TestEffectsAndTolerations(t *testing.T) {
+func TestJudge_EffectsAndTolerations(t *testing.T) {
 	exists := framework.Toleration{Key: "gpu", Exists: true}
 	for name, tc := range map[string]struct {
 		taints      []framework.Taint
@@ -60,7 +60,7 @@ func TestEffectsAndTolerations(t *testing.T) {
 }
 
 // 299 s stays, 301 s moves.
-func TestATolerationEndsAfterItsSeconds(t *testing.T) {
+func TestJudge_TolerationEndsAfterItsSeconds(t *testing.T) {
 	policy := &framework.Policy{Tolerations: []framework.Toleration{{Key: "gpu", Exists: true, For: seconds(300)}}, Held: sets.New("c")}
 	cluster := &framework.Cluster{Name: "c", Taints: []framework.Taint{taint(NoSelect)}}
 	for after, stays := range map[int]bool{-1: true, 0: true, 299: true, 300: false, 301: false} {
@@ -78,7 +78,7 @@ func TestATolerationEndsAfterItsSeconds(t *testing.T) {
 	}
 }
 
-func TestWhatEndsTheVerdict(t *testing.T) {
+func TestUntil_EndsWithToleration(t *testing.T) {
 	short, long := framework.Toleration{Key: "gpu", Exists: true, For: seconds(10)}, framework.Toleration{Exists: true, For: seconds(20)}
 	for name, tc := range map[string]struct {
 		taints      []framework.Taint

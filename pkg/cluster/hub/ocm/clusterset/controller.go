@@ -37,23 +37,23 @@ const (
 )
 
 const (
-	// apart is how long two writes of statuses are apart at least.
+	// apart is the minimum interval between writes of statuses.
 	apart = time.Second
 )
 
-// Reconciler keeps all sets: one request stands for all of them.
+// Reconciler maintains all sets: one request stands for all of them.
 type Reconciler struct {
 	// Client writes; it reads from a cache if it has one.
 	Client client.Client
 	// Clock tells the time.
 	Clock clock.PassiveClock
 
-	// wrote is when statuses were written last. One worker reads and writes it.
+	// wrote is when statuses were written last. Only one worker uses it.
 	wrote time.Time
 }
 
-// SetupWithManager watches sets, and the labels of ManagedClusters. It looks once when it
-// starts, too: a hub may have neither.
+// SetupWithManager watches sets, and the labels of ManagedClusters. It also reconciles once at its
+// start, because a hub may have neither.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{{}} })
 	start := make(chan event.GenericEvent, 1)
@@ -89,7 +89,7 @@ func (r *Reconciler) reconcile(ctx context.Context) error {
 	for i := range clusters.Items {
 		failures = append(failures, r.writeNamespaces(ctx, &clusters.Items[i], sets.Items))
 	}
-	// Of several, those that pass by themselves are told first.
+	// Transient failures are reported first.
 	for _, failure := range failures {
 		if apierrors.IsConflict(failure) || apierrors.IsAlreadyExists(failure) {
 			return failure
@@ -98,8 +98,8 @@ func (r *Reconciler) reconcile(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// ensureStanding makes the sets that are always there, or gives them back what they say,
-// unless somebody wanted it otherwise. Labels and what else they have stay.
+// ensureStanding creates or restores the built-in sets, unless somebody opted out. Labels and other
+// fields stay.
 func (r *Reconciler) ensureStanding(ctx context.Context, sets *clusterv1beta2.ManagedClusterSetList) error {
 	there := map[string]*clusterv1beta2.ManagedClusterSet{}
 	for i := range sets.Items {
@@ -123,11 +123,11 @@ func (r *Reconciler) ensureStanding(ctx context.Context, sets *clusterv1beta2.Ma
 	return nil
 }
 
-// writeStatus says how many clusters a set has, if that is news.
+// writeStatus writes the number of clusters of a set, if it has changed.
 func (r *Reconciler) writeStatus(ctx context.Context, set *clusterv1beta2.ManagedClusterSet, clusters *clusterv1.ManagedClusterList) error {
 	selector, err := Members(set)
 	if err != nil {
-		// It is the set's author's: an empty set, with the reason in it.
+		// The set's author made an error: the set counts as empty, with the reason in its status.
 		selector = labels.Nothing()
 	}
 	count := 0
@@ -147,13 +147,13 @@ func (r *Reconciler) writeStatus(ctx context.Context, set *clusterv1beta2.Manage
 	}, "writing the status of ManagedClusterSet %q", set.Name))
 }
 
-// BindingReconciler says of bindings whether their sets are there.
+// BindingReconciler reports on bindings whether their sets exist.
 type BindingReconciler struct {
 	// Client writes; it reads from a cache if it has one.
 	Client client.Client
 }
 
-// SetupWithManager watches bindings, and sets as they come and go.
+// SetupWithManager watches bindings, and creations and deletions of sets.
 func (r *BindingReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return reconcileutil.SetupError(BindingName, ctrl.NewControllerManagedBy(mgr).
 		Named(BindingName).
@@ -170,12 +170,13 @@ func (r *BindingReconciler) bindingsOf(ctx context.Context, set client.Object) [
 	return enqueue.Those(ctx, r.Client, &clusterv1beta2.ManagedClusterSetBindingList{}, names)
 }
 
-// labelsChanged tells of clusters that come, go, or may be in other sets than before.
+// labelsChanged accepts creations and deletions of clusters, and updates that may change their
+// sets.
 func labelsChanged() predicate.Predicate {
 	return enqueue.Updates(func(before, after client.Object) bool { return !maps.Equal(before.GetLabels(), after.GetLabels()) })
 }
 
-// comeAndGo leaves out updates.
+// comeAndGo ignores updates.
 func comeAndGo() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 }

@@ -17,8 +17,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
-// namespacesOf are those that sets want on a cluster, by set and name, with what its agent
-// has said of them.
+// namespacesOf are the namespaces that sets want on a cluster, by set and name, with the agent's
+// status of them.
 func namespacesOf(cluster *clusterv1.ManagedCluster, sets []clusterv1beta2.ManagedClusterSet) []clusterv1.ClusterSetManagedNamespaceStatus {
 	var wanted []clusterv1.ClusterSetManagedNamespaceStatus
 	for i := range sets {
@@ -46,13 +46,13 @@ func namespacesOf(cluster *clusterv1.ManagedCluster, sets []clusterv1beta2.Manag
 	return wanted
 }
 
-// writeNamespaces tells a cluster which namespaces its sets want there, if that is news.
+// writeNamespaces tells a cluster which namespaces its sets want there, if that has changed.
 func (r *Reconciler) writeNamespaces(ctx context.Context, cluster *clusterv1.ManagedCluster, sets []clusterv1beta2.ManagedClusterSet) error {
 	wanted := namespacesOf(cluster, sets)
 	if cluster.DeletionTimestamp != nil || equality.Semantic.DeepEqual(wanted, cluster.Status.ManagedNamespaces) {
 		return nil
 	}
-	// What was listed is the cache's.
+	// Listed objects belong to the cache.
 	told := cluster.DeepCopy()
 	return client.IgnoreNotFound(reconcileutil.PatchStatus(ctx, r.Client, told, func() {
 		told.Status.ManagedNamespaces = wanted

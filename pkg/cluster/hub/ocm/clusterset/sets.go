@@ -13,15 +13,15 @@ import (
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 )
 
-// Members is the selector of the labels of the clusters in a set: by its label, which a
-// cluster has one of, or by a selector. An error says what is wrong with that.
+// Members is the label selector of the clusters in a set: its own label, of which a cluster has
+// only one, or a selector. An error says why the selector is invalid.
 func Members(set *clusterv1beta2.ManagedClusterSet) (labels.Selector, error) {
 	switch selector := set.Spec.ClusterSelector; selector.SelectorType {
 	case clusterv1beta2.ExclusiveClusterSetLabel, "":
 		return labels.SelectorFromSet(labels.Set{clusterv1.ClusterSetLabel: set.Name}), nil
 	case clusterv1beta2.LabelSelector:
 		if selector.LabelSelector == nil {
-			// Of an API object, none selects nothing. Here none is all.
+			// As an API object, an empty selector selects nothing. Here it selects all.
 			return labels.Everything(), nil
 		}
 		selected, err := metav1.LabelSelectorAsSelector(selector.LabelSelector)
@@ -35,7 +35,7 @@ func Members(set *clusterv1beta2.ManagedClusterSet) (labels.Selector, error) {
 	}
 }
 
-// emptyCondition is what a set says of how many clusters it has. Clients print the message.
+// emptyCondition is the condition about the number of clusters in a set. Clients print the message.
 func emptyCondition(clusters int) metav1.Condition {
 	if clusters == 0 {
 		return metav1.Condition{
@@ -49,7 +49,7 @@ func emptyCondition(clusters int) metav1.Condition {
 	}
 }
 
-// boundCondition is what a binding says of whether its set is there.
+// boundCondition is the condition of a binding about the existence of its set.
 func boundCondition(there bool) metav1.Condition {
 	if there {
 		return metav1.Condition{Type: clusterv1beta2.ConditionBound, Status: metav1.ConditionTrue, Reason: clusterv1beta2.ReasonClusterSetBound}
@@ -57,7 +57,7 @@ func boundCondition(there bool) metav1.Condition {
 	return metav1.Condition{Type: clusterv1beta2.ConditionBound, Status: metav1.ConditionFalse, Reason: clusterv1beta2.ReasonClusterSetNotFound}
 }
 
-// standing are the sets that are always there.
+// standing are the built-in sets.
 func standing() []*clusterv1beta2.ManagedClusterSet {
 	set := func(name string, selector clusterv1beta2.ManagedClusterSelector) *clusterv1beta2.ManagedClusterSet {
 		return &clusterv1beta2.ManagedClusterSet{

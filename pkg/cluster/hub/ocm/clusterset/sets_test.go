@@ -66,7 +66,7 @@ func TestNamespacesOf(t *testing.T) {
 }
 
 // Clients print these.
-func TestWhatSetsSay(t *testing.T) {
+func TestConditions_MatchUpstream(t *testing.T) {
 	for clusters, want := range map[int]string{
 		0: "True NoClusterMatched No ManagedCluster selected", 1: "False ClustersSelected 1 ManagedClusters selected", 2: "False ClustersSelected 2 ManagedClusters selected",
 	} {

@@ -8,7 +8,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// SetupWithManager adds all that keeps sets and their bindings.
+// SetupWithManager adds the controllers of sets and their bindings.
 func SetupWithManager(mgr ctrl.Manager) error {
 	if err := (&Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}}).SetupWithManager(mgr); err != nil {
 		return err

@@ -15,13 +15,13 @@ import (
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 )
 
-// Tenancy says which clusters a namespace may choose from: those of the ManagedClusterSets that
-// are bound to it.
+// Tenancy says which clusters a namespace may choose from: those of the ManagedClusterSets that are
+// bound to it.
 type Tenancy struct {
 	// Reader reads through a cache.
 	Reader client.Reader
-	// Counts says which ManagedClusters count: one of somebody's making that has the name of a
-	// member says nothing of that member.
+	// Counts is true for ManagedClusters that count. One that somebody created with the name of a
+	// member does not stand for that member.
 	Counts func(context.Context, *clusterv1.ManagedCluster) (bool, error)
 }
 
@@ -61,9 +61,9 @@ func (t Tenancy) Within(ctx context.Context, namespace string) (sets.Set[string]
 	return within, nil
 }
 
-// selectorsOf are those of the sets that bindings bind. A binding of another name than its set's
-// binds nothing: its author was asked about the name. Nor does one that is going, or of a set that
-// is. A set whose selector cannot be read has no cluster.
+// selectorsOf are those of the bound sets. A binding with another name than its set's binds
+// nothing, because its author was authorized by the name. Neither does one that is being deleted,
+// or whose set is. A set with an invalid selector has no clusters.
 func selectorsOf(bindings []clusterv1beta2.ManagedClusterSetBinding, all []clusterv1beta2.ManagedClusterSet) []labels.Selector {
 	named := sets.New[string]()
 	for i := range bindings {

@@ -46,7 +46,7 @@ func binding(namespace, name, set string) *clusterv1beta2.ManagedClusterSetBindi
 		Spec: clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: set}}
 }
 
-func TestANamespaceChoosesFromTheSetsThatAreBoundToIt(t *testing.T) {
+func TestWithin_ReturnsClustersOfBoundSets(t *testing.T) {
 	going := setNamed("going")
 	going.DeletionTimestamp, going.Finalizers = &metav1.Time{Time: metav1.Now().Time}, []string{"example.com/wait"}
 	unbound := binding("a", "unbound", "unbound")
@@ -88,8 +88,8 @@ func TestANamespaceChoosesFromTheSetsThatAreBoundToIt(t *testing.T) {
 	}
 }
 
-// An error is not taken for a limit, nor for none.
-func TestWhereItCannotBeToldNobodyChooses(t *testing.T) {
+// An error must count neither as a limit nor as none.
+func TestWithin_FailsIfUnknown(t *testing.T) {
 	refused := errors.New("refused")
 	tenancy := Tenancy{Reader: hubWith(t, labelled("one", "red"), setNamed("red"), binding("a", "red", "red")),
 		Counts: func(context.Context, *clusterv1.ManagedCluster) (bool, error) { return true, refused }}
@@ -98,8 +98,8 @@ func TestWhereItCannotBeToldNobodyChooses(t *testing.T) {
 	}
 }
 
-// For random sets, bindings and clusters nobody gets out of what is bound.
-func TestTenancyHoldsForRandomFleets(t *testing.T) {
+// For random sets, bindings and clusters, no namespace gets a cluster that is not bound to it.
+func TestProperty_TenancyHolds(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	name := func(what string, n int) string { return fmt.Sprintf("%s-%d", what, n) }
 	for range 200 {
@@ -109,7 +109,7 @@ func TestTenancyHoldsForRandomFleets(t *testing.T) {
 			objects = append(objects, setNamed(name("set", n)))
 		}
 		for n := range 12 {
-			setOf[name("c", n)] = name("set", random.IntN(6)) // some sets are not there
+			setOf[name("c", n)] = name("set", random.IntN(6)) // some sets do not exist
 			objects = append(objects, labelled(name("c", n), setOf[name("c", n)]))
 		}
 		for n := range 3 {

@@ -31,32 +31,32 @@ import (
 // AddOnsName is the name of the controller that AddOnReconciler is.
 const AddOnsName = "managedcluster.addons"
 
-// conditionAddOnAvailable is the condition of an add-on that says how it is.
+// conditionAddOnAvailable is the condition of an add-on about its availability.
 const conditionAddOnAvailable = "Available"
 
-// Values of the labels that say how an add-on is.
+// Values of the labels about the state of an add-on.
 const (
 	addOnAvailable   = "available"
 	addOnUnhealthy   = "unhealthy"
 	addOnUnreachable = "unreachable"
 )
 
-// AddOnReconciler says on ManagedClusters, by labels that Placements choose by, which add-ons they
-// have and how these are; and of the add-ons of a cluster that is not heard of that nobody knows
-// how they are, for it is that cluster's agent that would say. Add-ons themselves are another
-// product's: their kind need not be there, and none is made, changed otherwise or taken away.
+// AddOnReconciler labels ManagedClusters, for use in Placements, with their add-ons and the state
+// of each. It also sets the add-ons of a cluster without heartbeats to Unknown, because that
+// cluster's agent would report their state. The add-ons themselves belong to another product: their
+// kind may be missing, and none is created, deleted or changed otherwise.
 type AddOnReconciler struct {
 	// Client writes; it reads ManagedClusters, from a cache if it has one.
 	Client client.Client
-	// AddOns reads ManagedClusterAddOns; a cache is meant.
+	// AddOns reads ManagedClusterAddOns from a cache.
 	AddOns client.Reader
-	// Workers is how many clusters are looked at at a time. Zero means one.
+	// Workers is how many clusters are reconciled at a time. Zero means one.
 	Workers int
 }
 
 var _ reconcile.Reconciler = (*AddOnReconciler)(nil)
 
-// SetupWithManager has the controller started once the hub serves add-ons.
+// SetupWithManager starts the controller once the hub serves add-ons.
 func (r *AddOnReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return mgr.Add(&crdwait.Kinds{
 		Manager: mgr, Then: r.start,
@@ -91,7 +91,7 @@ func (r *AddOnReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 func (r *AddOnReconciler) reconcile(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
 	available := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ConditionAvailable)
 	if available == nil {
-		// Its namespace may be somebody else's yet.
+		// Its namespace may still belong to something else.
 		return nil
 	}
 	addOns := &unstructured.UnstructuredList{}
@@ -112,11 +112,11 @@ func (r *AddOnReconciler) reconcile(ctx context.Context, cluster *clusterv1.Mana
 	return errors.Join(failed...)
 }
 
-// tellUnknown says of an add-on what is said of its cluster.
+// tellUnknown sets an add-on to Unknown for the same reason as its cluster.
 func (r *AddOnReconciler) tellUnknown(ctx context.Context, addOn *unstructured.Unstructured, of metav1.Condition) error {
 	conditions, err := conditionsOf(addOn)
 	if err != nil {
-		// Its kind lets no such thing pass: it is of a version that is not known here.
+		// The schema allows no such value, so the object has an unknown version.
 		return fmt.Errorf("reading the conditions of ManagedClusterAddOn %s/%s: %w", addOn.GetNamespace(), addOn.GetName(), err)
 	}
 	if !meta.SetStatusCondition(&conditions, metav1.Condition{Type: conditionAddOnAvailable, Status: of.Status, Reason: of.Reason, Message: of.Message}) {
@@ -143,9 +143,9 @@ func conditionsOf(addOn *unstructured.Unstructured) ([]metav1.Condition, error) 
 	return holder.Status.Conditions, err
 }
 
-// labelsWith returns a cluster's labels with those that tell of its add-ons, and without those of
-// add-ons that it has no more. An add-on that is going is gone, and one whose name does not fit into
-// a label is not told of.
+// labelsWith returns a cluster's labels with current add-on labels, and without those of removed
+// add-ons. An add-on that is being deleted counts as removed, and one whose name does not fit into
+// a label is left out.
 func labelsWith(labels map[string]string, addOns []unstructured.Unstructured) map[string]string {
 	labels = maps.Clone(labels)
 	maps.DeleteFunc(labels, func(key, _ string) bool { return strings.HasPrefix(key, clusterv1.AddOnLabelPrefix) })

@@ -37,7 +37,7 @@ func addOnThat(name, available string) *unstructured.Unstructured {
 	return addOn
 }
 
-func TestLabelsTellOfAddOns(t *testing.T) {
+func TestLabelsWith_FollowAddOns(t *testing.T) {
 	going := addOnThat("going", "True")
 	going.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
 	broken := addOnThat("broken", "")
@@ -65,11 +65,11 @@ func TestLabelsTellOfAddOns(t *testing.T) {
 	}
 }
 
-func TestAddOnsOfASilentClusterAreUnknown(t *testing.T) {
+func TestAddOns_UnknownWithoutHeartbeatsOfTheirCluster(t *testing.T) {
 	for name, tc := range map[string]struct {
 		available metav1.ConditionStatus
 		deleted   bool
-		// reason is why the add-on is as it is afterwards, label what its cluster says of it.
+		// reason is the add-on's reason afterwards, label the label of its cluster.
 		reason, label string
 		writes        int
 	}{
@@ -100,7 +100,7 @@ func TestAddOnsOfASilentClusterAreUnknown(t *testing.T) {
 					},
 				}).Build()
 			r := &AddOnReconciler{Client: hub, AddOns: hub}
-			for range 2 { // The second one finds nothing to do.
+			for range 2 { // The second one has nothing to do.
 				if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "edge"}}); err != nil {
 					t.Fatal(err)
 				}

@@ -37,42 +37,42 @@ const ApproverName = "klusterlet.approve"
 const AgentKeyAnnotation = "fleetgate.io/agent-key"
 
 const (
-	// keepServed is how long a request stays that has its certificate: agents fetch it at
-	// once, and ask for no other while ten requests are there.
+	// keepServed is how long a request with a certificate is kept: agents fetch it at once, and
+	// create no further request while ten exist.
 	keepServed = 10 * time.Minute
-	// askAgain is how often it is asked anew whether who may not renew may, and askFor how
+	// askAgain is how often permission to renew is checked again after a denial, and askFor how
 	// long.
 	askAgain = 15 * time.Second
 	askFor   = 5 * time.Minute
-	// signedWithin is how long a request that was approved may be without its certificate.
+	// signedWithin is how long an approved request may be without its certificate.
 	signedWithin = 30 * time.Second
 )
 
-// Approver approves requests of klusterlets that Judge has approved, signs those that were
-// approved if it can, and removes those that have served.
+// Approver approves requests of klusterlets by the decision of Judge, signs approved ones if it
+// can, and deletes served ones.
 type Approver struct {
 	// Client writes; it reads ManagedClusters, from a cache if it has one.
 	Client client.Client
-	// Requests is a cache of requests that have a cluster's label.
+	// Requests is a cache of requests with a cluster's label.
 	Requests cache.Cache
 	// Recorder records what was not approved, and why.
 	Recorder events.EventRecorder
 	// Clock tells the time.
 	Clock clock.PassiveClock
-	// Users are those whose clusters are admitted, and accepted, without asking anybody.
+	// Users are those whose clusters are admitted and accepted automatically.
 	Users []string
 	// Signer signs; nil leaves that to the hub's controller manager.
 	Signer *Signer
-	// Account is the user that the agent of a member of ours is, and empty for other clusters.
-	// Nil: there are no members.
+	// Account returns the account of our agent on a member, and empty for other clusters. Nil:
+	// there are no members.
 	Account func(context.Context, *clusterv1.ManagedCluster) (string, error)
-	// Workers is how many requests are looked at at a time. Zero means one.
+	// Workers is how many requests are handled at a time. Zero means one.
 	Workers int
 }
 
 var _ reconcile.Reconciler = (*Approver)(nil)
 
-// SetupWithManager watches requests, and ManagedClusters that come after theirs.
+// SetupWithManager watches requests, and ManagedClusters that are created after their request.
 func (a *Approver) SetupWithManager(mgr ctrl.Manager) error {
 	ofCluster := func(ctx context.Context, cluster client.Object) []reconcile.Request {
 		if len(a.Users) == 0 {
@@ -123,8 +123,8 @@ func (a *Approver) reconcile(ctx context.Context, csr *certificatesv1.Certificat
 	return a.judge(ctx, csr, ask)
 }
 
-// decisionOn says whether somebody has approved a request, and whether somebody has decided
-// on it at all.
+// decisionOn returns whether somebody has approved a request, and whether somebody has decided at
+// all.
 func decisionOn(csr *certificatesv1.CertificateSigningRequest) (approved, decided bool) {
 	for _, condition := range csr.Status.Conditions {
 		approved = approved || condition.Type == certificatesv1.CertificateApproved
@@ -141,8 +141,8 @@ func (a *Approver) tell(csr *certificatesv1.CertificateSigningRequest, no *refus
 	a.Recorder.Eventf(csr, nil, corev1.EventTypeWarning, no.Reason, "Approve", "%s", no.Message)
 }
 
-// tellNotSigned says of a request that was approved a while ago that nobody has signed it, and
-// what to do then.
+// tellNotSigned records that nobody has signed a request some time after its approval, and the
+// remedy.
 func (a *Approver) tellNotSigned(csr *certificatesv1.CertificateSigningRequest) ctrl.Result {
 	since := csr.CreationTimestamp.Time
 	for _, condition := range csr.Status.Conditions {
@@ -196,8 +196,8 @@ func standingOf(cluster *clusterv1.ManagedCluster) Standing {
 	}
 }
 
-// renew approves what an agent asks for itself, if it may. For a while that is asked again: the
-// rights of a cluster that was accepted a moment ago may be on their way.
+// renew approves an agent's own request, if the agent has permission. It retries for a while,
+// because the permissions of a newly accepted cluster may not be there yet.
 func (a *Approver) renew(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, ask Ask) (ctrl.Result, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: csr.Spec.Username, UID: csr.Spec.UID, Groups: csr.Spec.Groups, Extra: extraOf(csr),
@@ -227,8 +227,8 @@ func extraOf(csr *certificatesv1.CertificateSigningRequest) map[string]authoriza
 	return extra
 }
 
-// admit writes down with which key the agent of a cluster is admitted, before it is, and
-// accepts the cluster: once, so that somebody may deny it afterwards.
+// admit records the key of the cluster's agent before it admits the agent, and accepts the cluster
+// only once, so that somebody may deny it afterwards.
 func (a *Approver) admit(ctx context.Context, cluster *clusterv1.ManagedCluster, key string) error {
 	return reconcileutil.Patch(ctx, a.Client, cluster, func() {
 		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, AgentKeyAnnotation, key)
@@ -262,7 +262,7 @@ func (a *Approver) sign(ctx context.Context, csr *certificatesv1.CertificateSign
 	return nil
 }
 
-// remove deletes a request that has served, once its agent had time to see it.
+// remove deletes a served request after its agent had time to read it.
 func (a *Approver) remove(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (ctrl.Result, error) {
 	served := csr.CreationTimestamp.Time
 	for _, condition := range csr.Status.Conditions {

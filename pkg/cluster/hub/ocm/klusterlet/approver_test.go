@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-func TestARequestThatNobodySignsIsToldOf(t *testing.T) {
+func TestApprover_ReportsUnsignedRequest(t *testing.T) {
 	approved := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 	csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "edge-x7k2p", CreationTimestamp: metav1.NewTime(approved.Add(-time.Hour))}}
 	csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, LastUpdateTime: metav1.NewTime(approved)}}
@@ -40,7 +40,7 @@ func TestARequestThatNobodySignsIsToldOf(t *testing.T) {
 	}
 }
 
-func TestARequestThatHasServedIsRemoved(t *testing.T) {
+func TestApprover_DeletesServedRequest(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := certificatesv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)

@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// addOnLabel is on requests of add-ons, which are not judged here.
+	// addOnLabel is on requests of add-ons, which are not handled here.
 	addOnLabel = "open-cluster-management.io/addon-name"
-	// largest is how many bytes a request has at most; those of klusterlets have some 500.
+	// largest limits the size of a request; those of klusterlets have about 500 bytes.
 	largest = 16 << 10
 )
 
@@ -45,28 +45,28 @@ const (
 	ReasonApproved = "AutoApprovedByHubCSRApprovingController"
 )
 
-// Ask is a request for a certificate as a klusterlet makes it.
+// Ask is a request of a klusterlet for a certificate.
 type Ask struct {
-	// Cluster is the one that it is for, Agent the name of the klusterlet there.
+	// Cluster is the requested cluster, Agent the name of the klusterlet there.
 	Cluster, Agent string
-	// Requester is the name of the user who asks.
+	// Requester is the name of the requesting user.
 	Requester string
 	// Key is the fingerprint of the public key, as 64 hexadecimal digits.
 	Key string
 }
 
-// CommonName is the name of the user that the certificate makes.
+// CommonName is the user name in the certificate.
 func (a Ask) CommonName() string { return clusterv1.UserPrefix + a.Cluster + ":" + a.Agent }
 
-// Concerns is true for requests that are a klusterlet's by their label, whatever they ask.
+// Concerns is true for requests with a klusterlet's label, whatever their content.
 func Concerns(csr *certificatesv1.CertificateSigningRequest) bool {
 	_, addOn := csr.Labels[addOnLabel]
 	return csr.Labels[clusterv1.ClusterNameLabel] != "" && !addOn
 }
 
-// Read returns what a request asks if it keeps the contract to the letter, or says what is
-// not so. The contract is what klusterlets do: one user of one cluster, whose label the
-// request has, for use as a client, and nothing beside.
+// Read parses a request that follows the contract exactly, or returns how it differs. The contract
+// is what klusterlets do: one user of one cluster, whose label the request has, for use as a
+// client, and nothing else.
 func Read(csr *certificatesv1.CertificateSigningRequest) (Ask, *refusal.Refusal) {
 	if csr.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName {
 		return Ask{}, not("its signer is %q, not %s", csr.Spec.SignerName, certificatesv1.KubeAPIServerClientSignerName)
@@ -96,7 +96,7 @@ func not(format string, args ...any) *refusal.Refusal {
 	return no
 }
 
-// refuseUsages wants a client's, and what comes with it.
+// refuseUsages accepts only those of a client certificate.
 func refuseUsages(usages []certificatesv1.KeyUsage) *refusal.Refusal {
 	if !slices.Contains(usages, certificatesv1.UsageClientAuth) {
 		return not("it is not for %q", certificatesv1.UsageClientAuth)
@@ -111,7 +111,7 @@ func refuseUsages(usages []certificatesv1.KeyUsage) *refusal.Refusal {
 	return nil
 }
 
-// parse reads one request in PEM, that the holder of its key has signed, for no address.
+// parse reads one PEM request, signed by the holder of its key, without addresses.
 func parse(content []byte) (*x509.CertificateRequest, *refusal.Refusal) {
 	if len(content) > largest {
 		return nil, not("it has %d bytes, more than %d", len(content), largest)
@@ -124,14 +124,14 @@ func parse(content []byte) (*x509.CertificateRequest, *refusal.Refusal) {
 	if err != nil {
 		return nil, not("it cannot be read: %w", err)
 	}
-	// First: verifying by an RSA key that fits in here can take seconds.
+	// Checked first, because verifying an RSA key of this size can take seconds.
 	if _, curve := request.PublicKey.(*ecdsa.PublicKey); !curve {
 		return nil, not("its key is of the kind %s, not ECDSA", request.PublicKeyAlgorithm)
 	}
 	if err := request.CheckSignature(); err != nil {
 		return nil, not("it is not signed by the holder of its key: %w", err)
 	}
-	// Addresses are such an extension, and so is what a signer may take over unseen.
+	// Addresses are extensions, and a signer may copy extensions unchecked.
 	if len(request.Extensions) > 0 {
 		return nil, not("it has %d extensions, such as addresses", len(request.Extensions))
 	}
@@ -143,7 +143,7 @@ var (
 	organization = asn1.ObjectIdentifier{2, 5, 4, 10}
 )
 
-// agentIn returns the agent's name in a subject that is one of a klusterlet of the cluster.
+// agentIn returns the agent's name in a subject of a klusterlet of the cluster.
 func agentIn(subject pkix.Name, cluster string) (string, *refusal.Refusal) {
 	var names, groups []string
 	for _, part := range subject.Names {

@@ -18,26 +18,26 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/managedcluster"
 )
 
-// Names that clusteradm and klusterlets look for.
+// Names that clusteradm and klusterlets use.
 const (
-	// Namespace is where the account is with whose tokens clusters ask to join.
+	// Namespace has the account whose tokens clusters use to join.
 	Namespace = "open-cluster-management"
-	// HubNamespace is where Open Cluster Management's own controllers would be.
+	// HubNamespace is the namespace of Open Cluster Management's own controllers.
 	HubNamespace = "open-cluster-management-hub"
-	// BootstrapAccount is the account, BootstrapRole its rights.
+	// BootstrapAccount is the account, BootstrapRole its permissions.
 	BootstrapAccount = "agent-registration-bootstrap"
 	BootstrapRole    = "open-cluster-management:bootstrap"
-	// BootstrapGroup is the group of bootstrap tokens that are for clusters.
+	// BootstrapGroup is the group of bootstrap tokens for clusters.
 	BootstrapGroup = "system:bootstrappers:managedcluster"
 	// addOnAccount is the account to which add-ons bind their roles.
 	addOnAccount = "addon-manager-controller-sa"
-	// clusterInfo tells whoever joins where the hub is.
+	// clusterInfo tells joining clusters the hub's address.
 	clusterInfo = "cluster-info"
 )
 
-// EnsureBootstrap makes what klusterlets join with, where it is not there: an account whose
-// tokens may ask for a cluster and for a certificate, and nothing else. What is there is left
-// as it is: it is an administrator's, or another product's. URL and CA are the hub's.
+// EnsureBootstrap creates the objects that klusterlets need to join, if they are missing: an
+// account whose tokens may only request a cluster and a certificate. Existing objects are not
+// changed, because they belong to an administrator or another product. URL and CA are the hub's.
 func EnsureBootstrap(ctx context.Context, hub client.Client, url string, ca []byte) error {
 	objects := bootstrapObjects(url, ca)
 	for _, role := range managedcluster.Roles() {
@@ -78,8 +78,8 @@ func bootstrapObjects(url string, ca []byte) []client.Object {
 	}
 }
 
-// bootstrapRules are the rights of who is no cluster yet. Joining the default set is one,
-// since that is where a new cluster is put in its name.
+// bootstrapRules are the permissions before a cluster exists. They include joining the default set,
+// because a new cluster is put into it on behalf of the requester.
 func bootstrapRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create", "get", "list", "watch"}},

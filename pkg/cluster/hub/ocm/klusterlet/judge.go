@@ -10,42 +10,41 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
-// Answer is what becomes of a request of a klusterlet.
+// Answer is the decision about a request of a klusterlet.
 type Answer int
 
 const (
 	// Wait leaves the request to a person: clusteradm accept, or kubectl certificate approve.
 	Wait Answer = iota
-	// Renew approves, if the requester has the right to renew certificates, as agents have.
+	// Renew approves, if the requester has permission to renew certificates, as agents have.
 	Renew
-	// Admit approves the first certificate of a cluster that nobody has one of.
+	// Admit approves the first certificate of a cluster.
 	Admit
-	// Warn leaves the request to a person, who has to be told that it may be a theft.
+	// Warn leaves the request to a person, with a warning of a possible theft.
 	Warn
 )
 
-// Standing is what the hub knows of the cluster that a request names.
+// Standing is what the hub knows about the requested cluster.
 type Standing struct {
-	// Known is true if its ManagedCluster is there, and not being deleted.
+	// Known is true if its ManagedCluster exists and is not being deleted.
 	Known bool
-	// Denied is true if an administrator has let it in once, and not any more.
+	// Denied is true if an administrator accepted it once and revoked that.
 	Denied bool
-	// Key is the fingerprint of the key with which its agent was admitted, and empty if
-	// nobody was.
+	// Key is the fingerprint of the key with which its agent was admitted; empty if none was.
 	Key string
 	// Joined is true if an agent has reported as this cluster.
 	Joined bool
-	// Account is the user that the agent of a member of ours is. Empty: the cluster is none.
+	// Account is the account of our agent on a member. If unset, the cluster is no member.
 	Account string
 }
 
-// Judge says what becomes of a request that keeps the contract. Users are those whose
-// clusters are admitted without asking anybody.
+// Judge decides about a request that follows the contract. Clusters of users are admitted
+// automatically.
 //
-// Whoever may ask for a cluster may ask under any name: they are told apart by the name of
-// the user alone. That is why a request of somebody who is not yet the cluster's agent is
-// admitted once, and never again for another key. The agent of a member of ours asks with its
-// account, for one name, and nobody else is admitted in its place: not even before it has come.
+// Everybody with permission to request a cluster may use any name, and only the user name
+// distinguishes them. Therefore a request of a user that is not the cluster's agent yet is admitted
+// only once, and never for another key. Our agent on a member uses its own account, for one name,
+// and nobody else is admitted instead, not even before it has connected.
 func Judge(ask Ask, cluster Standing, users []string) (Answer, *refusal.Refusal) {
 	trusted := slices.Contains(users, ask.Requester)
 	switch {

@@ -26,7 +26,7 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 )
 
-// anAsk is what a klusterlet asks, before a case changes it.
+// anAsk is a klusterlet's request, before a case changes it.
 type anAsk struct {
 	subject pkix.Name
 	dns     []string
@@ -70,10 +70,10 @@ func (a *anAsk) build(t testing.TB) *certificatesv1.CertificateSigningRequest {
 	return a.csr
 }
 
-func TestOnlyTheContractIsRead(t *testing.T) {
+func TestRead_AcceptsOnlyTheContract(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*anAsk)
-		// no is a part of what is said, and empty if it is the contract.
+		// no is part of the refusal, and empty if the request follows the contract.
 		no string
 	}{
 		"as klusterlets ask":         {func(*anAsk) {}, ""},
@@ -196,7 +196,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestTheAgentOfAMemberAsksForOneName(t *testing.T) {
+func TestJudge_MemberAgentMayUseOnlyItsName(t *testing.T) {
 	const account = "system:serviceaccount:fleet-member-edge:agent"
 	for name, tc := range map[string]struct {
 		ask      Ask
@@ -243,7 +243,7 @@ func TestLifeOf(t *testing.T) {
 	}
 }
 
-// Whatever somebody sends, nothing is read that is not one user of the labelled cluster.
+// Whatever is sent, only requests for one user of the labelled cluster are read.
 func FuzzRead(f *testing.F) {
 	ask := newAsk(f).build(f)
 	f.Add(ask.Spec.Request, "edge")
@@ -256,7 +256,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// The same for what is inside of the PEM: most bytes are no PEM at all.
+// The same for the content of the PEM block: most random bytes are no PEM at all.
 func FuzzReadDER(f *testing.F) {
 	block, _ := pem.Decode(newAsk(f).build(f).Spec.Request)
 	f.Add(block.Bytes, "edge")
@@ -268,7 +268,7 @@ func FuzzReadDER(f *testing.F) {
 	})
 }
 
-// checkRead compares what was read with what a signer takes out of the same request.
+// checkRead compares the result with what a signer reads from the same request.
 func checkRead(t *testing.T, csr *certificatesv1.CertificateSigningRequest) {
 	ask, no := Read(csr)
 	if no != nil {

@@ -21,8 +21,8 @@ import (
 	"fleetgate.io/fleetgate/test/build"
 )
 
-// A hub that is busy takes seconds for a write: clusters were Unknown so much later.
-func TestALeaseEndsWhenItDoesHoweverLongAWriteTakesMeanwhile(t *testing.T) {
+// A busy hub takes seconds for a write: clusters became Unknown later by that time.
+func TestLiveness_SlowWriteDoesNotDelayExpiry(t *testing.T) {
 	known := build.Scheme(clusterv1.AddToScheme, coordinationv1.AddToScheme)
 	begin := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 	const period = 10 * time.Second
@@ -46,7 +46,7 @@ func TestALeaseEndsWhenItDoesHoweverLongAWriteTakesMeanwhile(t *testing.T) {
 		hub := fake.NewClientBuilder().WithScheme(known).WithObjects(cluster, lease).WithStatusSubresource(cluster).
 			WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: slow}).Build()
 		r := &LivenessReconciler{Client: hub, Leases: build.CacheOf(hub), Clock: now}
-		// It was seen, so that there is something to write: whether the clocks are near each other.
+		// It was seen, so there is something to write: whether the clocks agree.
 		r.remember("edge", Beat{Renewed: begin, Seen: begin})
 		got, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(cluster)})
 		if err != nil || got.RequeueAfter != tc.want || ptr.Deref(got.Priority, -1) != 0 {

@@ -31,38 +31,36 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
-// LivenessName is the name of the controller that LivenessReconciler is, and of its events'
-// source.
+// LivenessName is the name of the controller that LivenessReconciler is, and of its events' source.
 const LivenessName = "managedcluster.liveness"
 
 // eventUnknown is the reason of the event, in the cluster's namespace, of a cluster that is
 // not heard of any more.
 const eventUnknown = "AvailableUnknown"
 
-// soonest is when a cluster is looked at again whose time was over while it was looked at.
+// soonest is the delay for a cluster whose Lease expired during its reconciliation.
 const soonest = time.Millisecond
 
-// LivenessReconciler says of clusters whose agents are silent that they are Unknown, and
-// keeps the taints that say which clusters are not available. A cluster is looked at when
-// its Lease is renewed, when its status changes, and when its time is over: nothing asks for
-// it in between.
+// LivenessReconciler sets clusters without heartbeats to Unknown, and maintains the taints of
+// unavailable clusters. It reconciles a cluster when its Lease is renewed, when its status changes,
+// and when its Lease expires: there is no polling.
 type LivenessReconciler struct {
 	// Client writes; it reads ManagedClusters, from a cache if it has one.
 	Client client.Client
-	// Leases is a cache of Leases that have a cluster's label.
+	// Leases is a cache of Leases with a cluster's label.
 	Leases cache.Cache
-	// Recorder records that a cluster is not heard of.
+	// Recorder records clusters without heartbeats.
 	Recorder events.EventRecorder
 	// Clock tells the time.
 	Clock clock.PassiveClock
-	// IsMember is true for clusters that have an agent of ours, of which others say whether it
-	// is there. Nil: none has.
+	// IsMember is true for clusters with our agent, whose availability others report. Nil: there
+	// are none.
 	IsMember func(context.Context, *clusterv1.ManagedCluster) (bool, error)
-	// Workers is how many clusters are looked at at a time. Zero means one.
+	// Workers is how many clusters are reconciled at a time. Zero means one.
 	Workers int
 
 	mu sync.Mutex
-	// seen is when a Lease was renewed last as far as this process saw it, by cluster.
+	// seen is when this process saw the last renewal of a Lease, by cluster.
 	seen map[string]Beat
 }
 
@@ -78,7 +76,7 @@ func (r *LivenessReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r))
 }
 
-// leaseHandler remembers when renewals were seen.
+// leaseHandler records when renewals were seen.
 func (r *LivenessReconciler) leaseHandler() handler.TypedEventHandler[*coordinationv1.Lease, reconcile.Request] {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	add := func(lease *coordinationv1.Lease, q queue) {
@@ -113,7 +111,7 @@ func (r *LivenessReconciler) forget(cluster string) {
 	delete(r.seen, cluster)
 }
 
-// beatOf is a Lease's renewal, with when it was seen if it was.
+// beatOf is a Lease's renewal, with the time when it was seen if it was.
 func (r *LivenessReconciler) beatOf(lease *coordinationv1.Lease) Beat {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,13 +133,12 @@ func (r *LivenessReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 	if err != nil || ends.IsZero() {
 		return reconcileutil.RequeueOnConflict(ctrl.Result{}, client.IgnoreNotFound(err))
 	}
-	// It took a while to write what there was to write. And a cluster that was there when the
-	// gateway began, which is looked at after all others, has its turn as any other then.
+	// The write took some time. And a cluster that existed when the gateway started, which is
+	// reconciled with low priority, gets normal priority then.
 	return ctrl.Result{RequeueAfter: max(soonest, ends.Sub(r.Clock.Now())), Priority: ptr.To(0)}, nil
 }
 
-// reconcileCluster returns when the cluster has to be looked at again though nothing happens; zero
-// for never.
+// reconcileCluster returns when to reconcile the cluster again if nothing happens; zero for never.
 func (r *LivenessReconciler) reconcileCluster(ctx context.Context, cluster *clusterv1.ManagedCluster) (ends time.Time, err error) {
 	member := false
 	if r.IsMember != nil {
@@ -150,8 +147,8 @@ func (r *LivenessReconciler) reconcileCluster(ctx context.Context, cluster *clus
 		}
 	}
 	if member {
-		// Whoever says of it whether it is available has given it the taint that goes with that
-		// when it was made, and is about to say it.
+		// The controller that reports its availability has set the matching taint when it created
+		// the cluster, and is about to write the condition.
 		if meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ConditionAvailable) == nil {
 			return time.Time{}, nil
 		}
@@ -163,8 +160,8 @@ func (r *LivenessReconciler) reconcileCluster(ctx context.Context, cluster *clus
 	return ends, r.reconcileTaints(ctx, cluster)
 }
 
-// reconcileLease says of a cluster that was accepted once what its Lease says, and returns
-// until when that holds: zero for as long as nothing happens.
+// reconcileLease reports the state of a cluster that was accepted once by its Lease, and returns
+// until when that is valid: zero until something changes.
 func (r *LivenessReconciler) reconcileLease(ctx context.Context, cluster *clusterv1.ManagedCluster) (ends time.Time, err error) {
 	accepted := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ConditionHubAccepted)
 	if accepted == nil || accepted.Reason == clusterv1.ReasonNamespaceTaken || accepted.Reason == clusterv1.ReasonError {
@@ -189,7 +186,8 @@ func (r *LivenessReconciler) reconcileLease(ctx context.Context, cluster *cluste
 	return ends, r.writeLife(ctx, cluster, life)
 }
 
-// makeLease makes the Lease that an agent renews: it may not make one.
+// makeLease creates the Lease that an agent renews, because the agent has no permission to create
+// it.
 func (r *LivenessReconciler) makeLease(ctx context.Context, cluster string) error {
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
@@ -203,7 +201,7 @@ func (r *LivenessReconciler) makeLease(ctx context.Context, cluster string) erro
 	return nil
 }
 
-// writeLife writes what is known of a cluster, if it is news.
+// writeLife writes the state of a cluster, if it has changed.
 func (r *LivenessReconciler) writeLife(ctx context.Context, cluster *clusterv1.ManagedCluster, life Life) error {
 	base := cluster.DeepCopy()
 	gone := life.Gone && !meta.IsStatusConditionPresentAndEqual(cluster.Status.Conditions, clusterv1.ConditionAvailable, metav1.ConditionUnknown)
@@ -221,7 +219,7 @@ func (r *LivenessReconciler) writeLife(ctx context.Context, cluster *clusterv1.M
 		return fmt.Errorf("writing the status of ManagedCluster %q: %w", cluster.Name, err)
 	}
 	if gone {
-		// In the namespace of the cluster, where its people look.
+		// In the namespace of the cluster, where its users look.
 		about := cluster.DeepCopy()
 		about.Namespace = cluster.Name
 		r.Recorder.Eventf(about, nil, corev1.EventTypeWarning, eventUnknown, eventUnknown,
@@ -243,7 +241,7 @@ func clockCondition(synced bool) metav1.Condition {
 	}
 }
 
-// reconcileTaints has exactly one of the hub's taints on a cluster that is not available.
+// reconcileTaints keeps exactly one of the hub's taints on an unavailable cluster.
 func (r *LivenessReconciler) reconcileTaints(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
 	taints, changed := taintsOf(cluster)
 	if cluster.DeletionTimestamp != nil || !changed {

@@ -6,7 +6,7 @@ package klusterlet
 import "time"
 
 const (
-	// DefaultPeriod is how often agents renew their Leases if nobody says otherwise.
+	// DefaultPeriod is how often agents renew their Leases by default.
 	DefaultPeriod = 60 * time.Second
 	// patience is for how many periods a Lease may not be renewed.
 	patience = 5
@@ -20,23 +20,23 @@ type Beat struct {
 	Seen time.Time
 }
 
-// Life is what a renewal says of a cluster.
+// Life is the state of a cluster by its last renewal.
 type Life struct {
-	// Gone is true if the agent is silent for too long.
+	// Gone is true if the agent has not renewed for too long.
 	Gone bool
-	// Left is how long it may still be silent; not positive if Gone.
+	// Left is the remaining time; not positive if Gone.
 	Left time.Duration
 	// Judged is true if the clocks could be compared.
 	Judged bool
-	// Synced is true if they are near each other.
+	// Synced is true if they agree approximately.
 	Synced bool
 }
 
-// LifeOf says whether the agent that renewed last with the beat is gone. Period is how
-// often it renews; zero is as by default. It counts as gone five periods after what the
-// Lease says, by the hub's clock, as Open Cluster Management's clients expect; with anyClock
-// after the hub saw it, so that an agent whose clock is allowed to be wrong is not taken for
-// silent.
+// LifeOf decides whether the agent with this last beat is gone. Period is the interval of renewals;
+// zero is the default. The agent counts as gone five periods after the time in the Lease, by the
+// hub's clock, as Open Cluster Management's clients expect. With anyClock it is five periods after
+// the hub saw the renewal, so that an agent whose clock is allowed to be wrong does not count as
+// gone.
 func LifeOf(beat Beat, period time.Duration, anyClock bool, now time.Time) Life {
 	if period <= 0 {
 		period = DefaultPeriod

@@ -21,18 +21,20 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/readyourwrites"
 )
 
-// Members tells of ManagedClusters that show members of ours, which have an agent of ours and no
+// Members knows the ManagedClusters that mirror our members, which have our agent and no
 // klusterlet.
 type Members interface {
 	// IsMember is true for one that does.
 	IsMember(ctx context.Context, cluster *clusterv1.ManagedCluster) (bool, error)
-	// ForeignUser is the user whom the member's agent comes as if others keep that identity, or empty.
+	// ForeignUser is the user of the member's agent if another product manages that identity, or
+	// empty.
 	ForeignUser(ctx context.Context, cluster *clusterv1.ManagedCluster) (string, error)
-	// Report returns what puts into its status what the hub knows of the member, and nil if it shows none.
+	// Report returns a function that writes the hub's knowledge of the member into its status, and
+	// nil if it mirrors none.
 	Report(ctx context.Context, cluster *clusterv1.ManagedCluster) (func(*clusterv1.ManagedClusterStatus), error)
 }
 
-// nobody is where there are no members of ours.
+// nobody is for a hub without members.
 type nobody struct{}
 
 func (nobody) IsMember(context.Context, *clusterv1.ManagedCluster) (bool, error) { return false, nil }
@@ -43,29 +45,28 @@ func (nobody) Report(context.Context, *clusterv1.ManagedCluster) (func(*clusterv
 	return nil, nil
 }
 
-// Options say how klusterlets are served.
+// Options configure the controllers for klusterlets.
 type Options struct {
-	// Users are those whose clusters are admitted, and accepted, without asking anybody.
+	// Users are those whose clusters are admitted and accepted automatically.
 	Users []string
 	// Signer signs; nil leaves that to the hub's controller manager.
 	Signer *Signer
-	// ForceDeleteWait is how long the agent of a deleted cluster may clean up; zero is 15
-	// minutes.
+	// ForceDeleteWait is how long the agent of a deleted cluster may clean up; zero is 15 minutes.
 	ForceDeleteWait time.Duration
-	// Members tells of ManagedClusters that show members of ours. Nil: none does.
+	// Members knows the ManagedClusters that mirror our members. Nil: there are none.
 	Members Members
-	// Rights writes what lets clusters in, before what others wait for less. Nil: as all else is
-	// written.
+	// Rights writes the permissions of clusters with higher priority. Nil: with the same priority
+	// as everything else.
 	Rights client.Client
-	// Labels are on all that is made for clusters.
+	// Labels are on all objects that are created for clusters.
 	Labels map[string]string
-	// Workers is how many clusters each controller looks at at a time.
+	// Workers is how many clusters each controller reconciles at a time.
 	Workers int
-	// Transform is what a cache keeps of rights, Leases and requests for certificates. Nil: all.
+	// Transform reduces cached roles, Leases and requests for certificates. Nil: no transform.
 	Transform toolscache.TransformFunc
 }
 
-// SetupWithManager adds all that lets clusters with klusterlets join and leave.
+// SetupWithManager adds all controllers that let clusters with klusterlets join and leave.
 func SetupWithManager(config *rest.Config, mgr ctrl.Manager, o Options) error {
 	objects, err := managedcluster.NewCache(config, cache.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultTransform: o.Transform})
 	if err != nil {
@@ -104,9 +105,9 @@ func SetupWithManager(config *rest.Config, mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// agents are who has the rights of a cluster: of a member of ours its agent's account, and, what
-// is outside of its namespace, the user of the one certificate that this may have; nobody else is
-// to come in under its name. An identity that others keep reports, and nothing else.
+// agents are the subjects of a cluster's permissions. For our member they are its agent's account
+// and, outside of its namespace, the user of its only certificate; nobody else may use its name. An
+// identity that another product manages may only report.
 func (o Options) agents(ctx context.Context, of *clusterv1.ManagedCluster) (managedcluster.Subjects, error) {
 	member, err := o.Members.IsMember(ctx, of)
 	if err != nil || !member {
@@ -128,7 +129,7 @@ func userSubject(name string) rbacv1.Subject {
 	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}
 }
 
-// account is the user that the agent of a member of ours is.
+// account is the account of our agent on a member.
 func (o Options) account(ctx context.Context, of *clusterv1.ManagedCluster) (string, error) {
 	member, err := o.Members.IsMember(ctx, of)
 	if err != nil || !member {

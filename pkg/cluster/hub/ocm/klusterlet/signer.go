@@ -20,25 +20,24 @@ import (
 )
 
 const (
-	// longestLife is how long a certificate is good if its agent asks for no less.
+	// longestLife is the validity of a certificate unless its agent asks for less.
 	longestLife = 365 * 24 * time.Hour
-	// shortestLife is what the API lets be asked for at least.
+	// shortestLife is the minimum that the API allows.
 	shortestLife = 10 * time.Minute
-	// backdated is for an API server whose clock is ten minutes behind.
+	// backdated tolerates an API server whose clock is ten minutes behind.
 	backdated = 15 * time.Minute
 )
 
-// Signer signs certificates of klusterlets, for hubs whose API server nobody else signs
-// for: with an authority that the API server takes clients' certificates of
-// (--client-ca-file).
+// Signer signs certificates of klusterlets on hubs whose API server has no other signer. It uses a
+// CA that the API server accepts for client certificates (--client-ca-file).
 type Signer struct {
 	authority *x509.Certificate
 	key       crypto.Signer
 	clock     clock.PassiveClock
 }
 
-// NewSigner reads an authority's certificate and key in PEM. It fails if they are not an
-// authority's, or not of each other.
+// NewSigner reads a CA's certificate and key in PEM. It fails if they are not a CA's, or do not
+// match.
 func NewSigner(certificate, key []byte, clock clock.PassiveClock) (*Signer, error) {
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
@@ -51,8 +50,8 @@ func NewSigner(certificate, key []byte, clock clock.PassiveClock) (*Signer, erro
 	return &Signer{authority: pair.Leaf, key: signer, clock: clock}, nil
 }
 
-// Sign returns a client's certificate, in PEM, for a request that Read has read. It is good
-// for as many seconds as were asked for, or a year, and never longer than the authority.
+// Sign returns a client certificate, in PEM, for a request that Read has accepted. It is valid for
+// the requested seconds, at most a year, and not longer than the CA.
 func (s *Signer) Sign(request []byte, seconds *int32) ([]byte, error) {
 	asked, no := parse(request)
 	if no != nil {

@@ -20,7 +20,7 @@ import (
 
 var signedAt = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// newAuthority returns a certificate for itself, and its key.
+// newAuthority returns a self-signed certificate, and its key.
 func newAuthority(t *testing.T, ends time.Time, isCA bool) (certificate, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -85,7 +85,7 @@ func TestSign(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoAuthority(t *testing.T) {
+func TestNewSigner_RefusesInvalidAuthority(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(signedAt)
 	certificate, key := newAuthority(t, signedAt.AddDate(1, 0, 0), false)
 	if _, err := NewSigner(certificate, key, clock); err == nil {

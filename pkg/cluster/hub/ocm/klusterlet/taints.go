@@ -12,9 +12,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/managedcluster"
 )
 
-// taintsOf returns the taints that a cluster is to have, and whether it has others: those of
-// people stay, and of the hub's the one that its availability wants. The time of a taint is
-// left to whoever admits it.
+// taintsOf returns the desired taints of a cluster, and whether they differ. Taints of people stay;
+// of the hub's taints only the one for its availability is kept. The admission webhook sets the
+// time of a taint.
 func taintsOf(cluster *clusterv1.ManagedCluster) ([]clusterv1.Taint, bool) {
 	wanted := managedcluster.TaintFor(meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ConditionAvailable))
 	found := false

@@ -12,7 +12,7 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 )
 
-func TestExactlyOneTaintOfTheHub(t *testing.T) {
+func TestTaintsOf_ExactlyOneTaintOfTheHub(t *testing.T) {
 	taint := func(key string) clusterv1.Taint {
 		return clusterv1.Taint{Key: key, Effect: clusterv1.TaintEffectNoSelect}
 	}

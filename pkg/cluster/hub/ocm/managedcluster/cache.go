@@ -14,8 +14,8 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 )
 
-// NewCache makes a cache of what has the label of a cluster: rights and Leases that the hub
-// made, and requests for certificates. The caller adds it to its manager.
+// NewCache returns a cache of objects with the label of a cluster: roles and Leases of the hub, and
+// requests for certificates. The caller adds it to its manager.
 func NewCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
 	ofClusters, err := labels.NewRequirement(clusterv1.ClusterNameLabel, selection.Exists, nil)
 	if err != nil {

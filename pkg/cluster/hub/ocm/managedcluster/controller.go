@@ -42,37 +42,37 @@ const (
 	eventDenied   = "ManagedClusterDenied"
 )
 
-// Reconciler gives clusters that are accepted what they need, takes it from those that are
-// not any more, and lets those go that are deleted.
+// Reconciler gives accepted clusters their permissions, removes those of clusters that are no
+// longer accepted, and releases deleted clusters.
 type Reconciler struct {
-	// Clusters reads and writes ManagedClusters. What is made for one has it looked at again: if
-	// it reads from a cache, that should have what was written before.
+	// Clusters reads and writes ManagedClusters. Writes for a cluster trigger its reconciliation,
+	// so a cache should include earlier writes.
 	Clusters client.Client
-	// Client reads and writes all else that is not rights.
+	// Client reads and writes everything except permissions.
 	Client client.Client
-	// Rights writes what lets a cluster in: its namespace, roles and bindings. No agent can have
-	// any of it written again and again.
+	// Rights writes what lets a cluster join: its namespace, roles and bindings. Agents cannot
+	// cause repeated writes of these.
 	Rights client.Client
 	// Live reads from the API server itself.
 	Live client.Reader
-	// Objects is a cache that NewCache made.
+	// Objects is a cache from NewCache.
 	Objects cache.Cache
-	// Recorder records what has happened to a ManagedCluster.
+	// Recorder records events on a ManagedCluster.
 	Recorder events.EventRecorder
 	// Clock tells the time.
 	Clock clock.PassiveClock
-	// ForceDeleteWait is how long the agent of a deleted cluster may take to clean up
-	// before whoever asked for that may have it given up. Zero means 15 minutes.
+	// ForceDeleteWait is how long the agent of a deleted cluster may clean up before a forced
+	// deletion proceeds. Zero means 15 minutes.
 	ForceDeleteWait time.Duration
-	// Agents are whom a cluster's rights are given to. Nil: its klusterlets.
+	// Agents are the subjects of a cluster's permissions. Nil: its klusterlets.
 	Agents func(ctx context.Context, cluster *clusterv1.ManagedCluster) (Subjects, error)
-	// Report returns what the hub itself has to say of a cluster besides, as what a member's agent
-	// has told by other ways: it is written at once with that the cluster is accepted. Nil, as what
-	// it returns may be: there is nothing.
+	// Report returns additional status of a cluster that the hub already knows, such as the report
+	// of a member's agent. It is written together with the acceptance. Nil, as its result may be:
+	// there is none.
 	Report func(ctx context.Context, cluster *clusterv1.ManagedCluster) (func(*clusterv1.ManagedClusterStatus), error)
-	// Labels are on all that is made for clusters, beside the one that names the cluster.
+	// Labels are on all objects that are created for clusters, in addition to the cluster's label.
 	Labels map[string]string
-	// Workers is how many clusters are worked on at a time. Zero means one.
+	// Workers is how many clusters are reconciled at a time. Zero means one.
 	Workers int
 
 	vanished vanished
@@ -80,9 +80,9 @@ type Reconciler struct {
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)
 
-// SetupWithManager watches ManagedClusters, their namespaces, and the rights that they have.
-// Statuses, which agents write, start nothing but what they say of being accepted. It looks once
-// at what all clusters share when it starts: a hub may have none of it.
+// SetupWithManager watches ManagedClusters, their namespaces, and their permissions. Of statuses,
+// which agents write, only the acceptance counts. It reconciles the shared roles once at its start,
+// because a hub may lack all of them.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	ofCluster := func(_ context.Context, object client.Object) []reconcile.Request {
 		return request(object.GetLabels()[clusterv1.ClusterNameLabel])
@@ -108,8 +108,8 @@ func request(cluster string) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: cluster}}}
 }
 
-// marksChanged tells of updates of what this controller writes on a ManagedCluster, so that
-// it is put right.
+// marksChanged accepts updates of the fields that this controller writes on a ManagedCluster, so
+// that it reverts them.
 func marksChanged() predicate.Predicate {
 	accepted := func(object client.Object) metav1.ConditionStatus {
 		cluster, ok := object.(*clusterv1.ManagedCluster)
@@ -127,8 +127,8 @@ func marksChanged() predicate.Predicate {
 	}}
 }
 
-// Reconcile implements reconcile.Reconciler. The cluster without a name stands for what all
-// clusters share.
+// Reconcile implements reconcile.Reconciler. The cluster without a name stands for the shared
+// roles.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if req.Name == "" {
 		return reconcileutil.RequeueOnConflict(ctrl.Result{}, r.EnsureRoles(ctx))
@@ -169,8 +169,8 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster *clusterv1.ManagedCl
 	return ctrl.Result{}, r.writeStatus(ctx, cluster, accepted(nil), report)
 }
 
-// tellFailure says of a cluster that has no rights yet why it could not be given them. One that
-// has them keeps its condition: its agent reports only while that is True.
+// tellFailure reports why a cluster without permissions could not get them. One that has them keeps
+// its condition, because its agent reports only while that is True.
 func (r *Reconciler) tellFailure(ctx context.Context, cluster *clusterv1.ManagedCluster, failure error) error {
 	passing := apierrors.IsConflict(failure) || apierrors.IsAlreadyExists(failure) || ctx.Err() != nil
 	if passing || meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ConditionHubAccepted) {
@@ -179,7 +179,7 @@ func (r *Reconciler) tellFailure(ctx context.Context, cluster *clusterv1.Managed
 	return r.writeCondition(ctx, cluster, accepted(refusal.New(clusterv1.ReasonError, "%w", failure)))
 }
 
-// ensureFinalizers adds them before anything is made that they are for.
+// ensureFinalizers adds them before the objects that they protect are created.
 func (r *Reconciler) ensureFinalizers(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
 	return reconcileutil.Patch(ctx, r.Clusters, cluster, func() {
 		controllerutil.AddFinalizer(cluster, clusterv1.ResourceCleanupFinalizer)
@@ -187,7 +187,7 @@ func (r *Reconciler) ensureFinalizers(ctx context.Context, cluster *clusterv1.Ma
 	}, "marking ManagedCluster %q", cluster.Name)
 }
 
-// accept makes the namespace and the rights of a cluster, or says why not.
+// accept creates the namespace and the permissions of a cluster, or returns why it cannot.
 func (r *Reconciler) accept(ctx context.Context, cluster *clusterv1.ManagedCluster) (*refusal.Refusal, error) {
 	name := cluster.Name
 	if refused, err := r.ensureNamespace(ctx, name); refused != nil || err != nil {
@@ -223,13 +223,13 @@ func accepted(refused *refusal.Refusal) metav1.Condition {
 	}
 }
 
-// deny takes the rights of a cluster that was accepted once, all but that to see it. The
-// binding for works stays until there are none: the agent is to clean up what goes.
+// deny removes the permissions of a cluster that was accepted once, except to read it. The binding
+// for works stays until there are none, so that the agent can clean up.
 func (r *Reconciler) deny(ctx context.Context, cluster *clusterv1.ManagedCluster) (ctrl.Result, error) {
 	was := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ConditionHubAccepted)
 	if was == nil || isSharedRole(RolePrefix+cluster.Name) || was.Reason == clusterv1.ReasonNamespaceTaken || was.Reason == clusterv1.ReasonError {
-		// It may have rights for all that: before its namespace was on its way out, or since its
-		// agent, which may write the status, took the condition away.
+		// It may still have permissions: from before its namespace was being deleted, or because
+		// its agent, which may write the status, removed the condition.
 		had, err := r.hasRights(ctx, cluster.Name)
 		switch {
 		case err != nil || !had && was == nil:
@@ -275,7 +275,7 @@ func (r *Reconciler) writeCondition(ctx context.Context, cluster *clusterv1.Mana
 	return r.writeStatus(ctx, cluster, condition, nil)
 }
 
-// writeStatus writes one condition, and what else there is to report.
+// writeStatus writes one condition, and the additional report.
 func (r *Reconciler) writeStatus(ctx context.Context, cluster *clusterv1.ManagedCluster, condition metav1.Condition, report func(*clusterv1.ManagedClusterStatus)) error {
 	changed := false
 	err := reconcileutil.PatchStatus(ctx, r.Clusters, cluster, func() {

@@ -18,12 +18,12 @@ import (
 const (
 	// RolePrefix begins the names of the roles of clusters, and of their bindings.
 	RolePrefix = "open-cluster-management:managedcluster:"
-	// registrationRole is what agents may do in their namespaces to be known, and
-	// workRole to do what they are told.
+	// registrationRole lets agents register in their namespaces, and workRole lets them apply
+	// works.
 	registrationRole = RolePrefix + "registration"
 	workRole         = RolePrefix + "work"
-	// workFinalizer holds the binding to workRole until no work is left: a namespace that
-	// is deleted loses its bindings before the agent has cleaned up.
+	// workFinalizer keeps the binding to workRole until no work is left: otherwise a deleted
+	// namespace would lose its bindings before the agent has cleaned up.
 	workFinalizer = clusterv1.GroupName + "/manifest-work-cleanup"
 )
 
@@ -47,11 +47,11 @@ func refuseName(name string) *refusal.Refusal {
 	return nil
 }
 
-// isSharedRole is true for the roles that all clusters share. A cluster of the name work would have
-// one of them for its own, and by its binding what is in there on the whole hub.
+// isSharedRole is true for the roles that all clusters share. A cluster named work would otherwise
+// own one of them, and its binding would grant it on the whole hub.
 func isSharedRole(role string) bool { return role == registrationRole || role == workRole }
 
-// refuseNamespace says why a namespace that is there is not the cluster's, and nil if it is.
+// refuseNamespace says why an existing namespace is not the cluster's, and nil if it is.
 func refuseNamespace(namespace *metav1.PartialObjectMetadata) *refusal.Refusal {
 	switch name := namespace.Name; {
 	case namespace.Labels[clusterv1.ClusterNameLabel] != name:
@@ -64,25 +64,25 @@ func refuseNamespace(namespace *metav1.PartialObjectMetadata) *refusal.Refusal {
 	return nil
 }
 
-// clusterLabels mark what the hub made for a cluster.
+// clusterLabels mark what the hub created for a cluster.
 func clusterLabels(cluster string) map[string]string {
 	return map[string]string{clusterv1.ClusterNameLabel: cluster}
 }
 
-// Subjects are whom the rights of a cluster are given to.
+// Subjects are the subjects of a cluster's permissions.
 type Subjects struct {
 	// Agents have all of them.
 	Agents []rbacv1.Subject
-	// Certified have those outside of the cluster's namespace only.
+	// Certified have only those outside of the cluster's namespace.
 	Certified []rbacv1.Subject
-	// Reporters see the ManagedCluster, and say in its status what became of what sets want.
+	// Reporters may read the ManagedCluster, and write the status of namespaces that sets want.
 	Reporters []rbacv1.Subject
 }
 
 func (s Subjects) all() []rbacv1.Subject { return slices.Concat(s.Agents, s.Certified) }
 
-// Klusterlets are the groups of a cluster's klusterlets: of those with certificates, and of
-// those that come in by other ways.
+// Klusterlets are the groups of a cluster's klusterlets: of those with certificates, and of those
+// with other credentials.
 func Klusterlets(cluster string) []rbacv1.Subject {
 	group := func(name string) rbacv1.Subject {
 		return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: name}
@@ -90,8 +90,8 @@ func Klusterlets(cluster string) []rbacv1.Subject {
 	return []rbacv1.Subject{group(clusterv1.UserPrefix + cluster), group("open-cluster-management:" + cluster)}
 }
 
-// clusterRole is what a cluster's agents may do outside of its namespace. One that is
-// denied may see that it is.
+// clusterRole is the permissions of a cluster's agents outside of its namespace. A denied one may
+// still read its ManagedCluster.
 func clusterRole(cluster string, accepted bool) *rbacv1.ClusterRole {
 	own := []string{cluster}
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: RolePrefix + cluster, Labels: clusterLabels(cluster)}}
@@ -118,12 +118,12 @@ func clusterRoleBinding(cluster string, agents []rbacv1.Subject) *rbacv1.Cluster
 	}
 }
 
-// reportName is the name of the role of those who report for a member of ours and are not its
-// account, and of its binding. It begins as all that the gateway may bind to members' identities.
+// reportName is the name of the role, and of its binding, for reporters of our member that are not
+// its account. Its prefix is that of all roles which the gateway may bind to members' identities.
 func reportName(cluster string) string { return "fleetgate-member-" + cluster + ":report" }
 
-// reportRole is less than an agent has. By the right to report, which nothing else asks for, the API
-// server's policy knows whoever has it as an agent: nobody has one without the other.
+// reportRole has fewer permissions than an agent's. The API server's policy recognises agents by
+// the permission to report, which nothing else requires: nobody has one without the other.
 func reportRole(cluster string, accepted bool) *rbacv1.ClusterRole {
 	own := []string{cluster}
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: reportName(cluster), Labels: clusterLabels(cluster)}}
@@ -166,7 +166,7 @@ func workBinding(cluster string, agents []rbacv1.Subject) *rbacv1.RoleBinding {
 
 // Roles are those that the bindings of all clusters refer to.
 func Roles() []*rbacv1.ClusterRole {
-	// The label is there, and names no cluster.
+	// The label exists, and names no cluster.
 	shared := func(name string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 		return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: clusterLabels("")}, Rules: rules}
 	}

@@ -19,7 +19,7 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 )
 
-func TestNamesThatAreNoClusters(t *testing.T) {
+func TestRefuseName_RefusesReservedNames(t *testing.T) {
 	for name, refused := range map[string]bool{
 		"edge": false, "edge-1": false, "kubernetes": false, "fleet": false, strings.Repeat("a", 63): false, "0": false,
 		"default": true, "kube-system": true, "kube-public": true, "fleet-system": true, "fleet-member-edge": true,
@@ -33,7 +33,7 @@ func TestNamesThatAreNoClusters(t *testing.T) {
 	}
 }
 
-func TestNamespacesThatAreNotTheClusters(t *testing.T) {
+func TestRefuseNamespace_RefusesForeignNamespaces(t *testing.T) {
 	now := metav1.Now()
 	for name, tc := range map[string]struct {
 		labels  map[string]string
@@ -56,8 +56,8 @@ func TestNamespacesThatAreNotTheClusters(t *testing.T) {
 	}
 }
 
-// Agents ask for these rights before they say that they are connected.
-func TestRightsToTheLetter(t *testing.T) {
+// Agents check these permissions before they report that they are connected.
+func TestRoles_MatchUpstream(t *testing.T) {
 	said := func(rules []rbacv1.PolicyRule) []string {
 		var all []string
 		for _, rule := range rules {
@@ -98,7 +98,7 @@ func TestRightsToTheLetter(t *testing.T) {
 	}
 }
 
-func TestBindingsNameTheClustersAgentsOnly(t *testing.T) {
+func TestBindings_NameOnlyTheClustersAgents(t *testing.T) {
 	want := []rbacv1.Subject{
 		{APIGroup: "rbac.authorization.k8s.io", Kind: "Group", Name: "system:open-cluster-management:edge"},
 		{APIGroup: "rbac.authorization.k8s.io", Kind: "Group", Name: "open-cluster-management:edge"},
@@ -136,7 +136,7 @@ func TestBring(t *testing.T) {
 	}
 }
 
-func TestWhatGoesFirst(t *testing.T) {
+func TestFirstToGo_FollowsPriority(t *testing.T) {
 	with := func(priorities ...string) []metav1.PartialObjectMetadata {
 		var objects []metav1.PartialObjectMetadata
 		for _, priority := range priorities {
@@ -163,7 +163,7 @@ func TestWhatGoesFirst(t *testing.T) {
 	}
 }
 
-func TestWhoMayBeForced(t *testing.T) {
+func TestMayForce_RequiresAnnotationAndTime(t *testing.T) {
 	deleted := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
 		annotation string

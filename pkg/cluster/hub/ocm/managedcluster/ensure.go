@@ -20,7 +20,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
-// EnsureRoles makes the roles that all clusters share, or puts them right.
+// EnsureRoles creates or restores the roles that all clusters share.
 func (r *Reconciler) EnsureRoles(ctx context.Context) error {
 	for _, role := range Roles() {
 		if err := r.ensure(ctx, role); err != nil {
@@ -30,7 +30,7 @@ func (r *Reconciler) EnsureRoles(ctx context.Context) error {
 	return nil
 }
 
-// ensureNamespace makes the namespace of a cluster, or says why it cannot be the cluster's.
+// ensureNamespace creates the namespace of a cluster, or returns why it cannot be the cluster's.
 func (r *Reconciler) ensureNamespace(ctx context.Context, cluster string) (*refusal.Refusal, error) {
 	if refused := refuseName(cluster); refused != nil {
 		return refused, nil
@@ -52,8 +52,7 @@ func (r *Reconciler) ensureNamespace(ctx context.Context, cluster string) (*refu
 	return nil, nil
 }
 
-// ensure makes an object, or gives one that is there what it is to have: only what differs
-// is written.
+// ensure creates an object, or updates an existing one: only differences are written.
 func (r *Reconciler) ensure(ctx context.Context, wanted client.Object) error {
 	r.label(wanted)
 	key, kind := client.ObjectKeyFromObject(wanted), fmt.Sprintf("%T", wanted)
@@ -63,7 +62,7 @@ func (r *Reconciler) ensure(ctx context.Context, wanted client.Object) error {
 		if err = r.Rights.Create(ctx, wanted); !apierrors.IsAlreadyExists(err) {
 			return wrap(err, "creating", kind, key)
 		}
-		// It lacks the label, or the cache is behind.
+		// It lacks the label, or the cache is not up to date.
 		err = r.Live.Get(ctx, key, live)
 	}
 	if err != nil {
@@ -74,7 +73,7 @@ func (r *Reconciler) ensure(ctx context.Context, wanted client.Object) error {
 		return r.unhold(ctx, live)
 	}
 	if refersElsewhere(live, wanted) {
-		// That cannot be changed.
+		// That field is immutable.
 		return wrap(r.Rights.Delete(ctx, live, client.Preconditions{UID: new(live.GetUID())}), "replacing", kind, key)
 	}
 	if !bring(live, wanted) {
@@ -83,7 +82,7 @@ func (r *Reconciler) ensure(ctx context.Context, wanted client.Object) error {
 	return wrap(r.Rights.Update(ctx, live), "updating", kind, key)
 }
 
-// ensureReporting has those report for a cluster, and nobody else. Most clusters have none of them.
+// ensureReporting binds exactly the reporters of a cluster. Most clusters have none.
 func (r *Reconciler) ensureReporting(ctx context.Context, cluster string, accepted bool, reporters []rbacv1.Subject) error {
 	if len(reporters) == 0 {
 		return r.endReporting(ctx, cluster)
@@ -101,7 +100,7 @@ func (r *Reconciler) endReporting(ctx context.Context, cluster string) error {
 	return r.delete(ctx, reportRole(cluster, false))
 }
 
-// label puts the labels of all that is made on something that is about to be.
+// label adds the common labels to an object before its creation.
 func (r *Reconciler) label(made client.Object) {
 	labels := maps.Clone(r.Labels)
 	if labels == nil {
@@ -139,7 +138,7 @@ func refersElsewhere(live, wanted client.Object) bool {
 	return false
 }
 
-// bring makes live what is wanted, and says whether that changed anything. Labels and
+// bring updates live to what is wanted, and reports whether that changed anything. Labels and
 // finalizers of others stay.
 func bring(live, wanted client.Object) bool {
 	before := live.DeepCopyObject()
@@ -166,7 +165,7 @@ func bring(live, wanted client.Object) bool {
 	return !equality.Semantic.DeepEqual(before, live)
 }
 
-// delete removes an object if it is there.
+// delete deletes an object if it exists.
 func (r *Reconciler) delete(ctx context.Context, object client.Object) error {
 	key, live := client.ObjectKeyFromObject(object), emptyLike(object)
 	if err := r.Objects.Get(ctx, key, live); err != nil || live.GetDeletionTimestamp() != nil {
@@ -175,7 +174,7 @@ func (r *Reconciler) delete(ctx context.Context, object client.Object) error {
 	return wrap(client.IgnoreNotFound(r.Rights.Delete(ctx, object)), "deleting", fmt.Sprintf("%T", object), key)
 }
 
-// unhold lets a binding go that waits for works to be gone.
+// unhold removes the finalizer of a binding that waits for works to be gone.
 func (r *Reconciler) unhold(ctx context.Context, held client.Object) error {
 	return reconcileutil.RemoveFinalizer(ctx, r.Rights, held, workFinalizer, "releasing %T %s", held, client.ObjectKeyFromObject(held))
 }

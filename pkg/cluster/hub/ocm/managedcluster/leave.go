@@ -29,16 +29,16 @@ import (
 const ForceDeleteAnnotation = "fleetgate.io/force-delete"
 
 const (
-	// lookAgain is the wait while objects are going.
+	// lookAgain is the delay while objects are being deleted.
 	lookAgain = 2 * time.Second
-	// forceDeleteWait is how long an agent may clean up if nobody says otherwise.
+	// forceDeleteWait is how long an agent may clean up by default.
 	forceDeleteWait = 15 * time.Minute
-	// lastPriority is the highest value of the annotation that orders how objects go.
+	// lastPriority is the highest value of the annotation that orders deletions.
 	lastPriority = 100
 )
 
-// orders are what a cluster was told to do, in the order in which it goes: add-ons end
-// before the works that they are made of.
+// orders are the kinds of a cluster's orders in the order of their deletion: add-ons end before the
+// works that they consist of.
 func orders() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{
 		AddOnKind(),
@@ -55,8 +55,7 @@ func worksKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "work.open-cluster-management.io", Version: "v1", Kind: "ManifestWork"}
 }
 
-// leave ends a cluster's rights, deletes what it was told, and lets it go when nothing is
-// left.
+// leave removes a cluster's permissions, deletes its orders, and releases it when nothing is left.
 func (r *Reconciler) leave(ctx context.Context, cluster *clusterv1.ManagedCluster) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(cluster, clusterv1.ResourceCleanupFinalizer) && !controllerutil.ContainsFinalizer(cluster, clusterv1.GarbageFinalizer) {
 		return ctrl.Result{}, nil
@@ -77,7 +76,7 @@ func (r *Reconciler) leave(ctx context.Context, cluster *clusterv1.ManagedCluste
 	controllerutil.RemoveFinalizer(cluster, clusterv1.ResourceCleanupFinalizer)
 	controllerutil.RemoveFinalizer(cluster, clusterv1.GarbageFinalizer)
 	if len(cluster.Finalizers) > 0 {
-		// It stays for others: they see that nothing of this is left.
+		// It stays because of others' finalizers: they see that nothing of this package is left.
 		condition := metav1.Condition{Type: clusterv1.ConditionDeleting, Status: metav1.ConditionTrue, Reason: clusterv1.ReasonNoResource, Message: "No cleaned resource in cluster ns."}
 		if err := r.writeCondition(ctx, base, condition); err != nil {
 			return ctrl.Result{}, err
@@ -90,8 +89,8 @@ func (r *Reconciler) leave(ctx context.Context, cluster *clusterv1.ManagedCluste
 	return ctrl.Result{}, nil
 }
 
-// endRights takes away what the agents of a cluster may do but to clean up, and says whether the
-// cluster has a namespace.
+// endRights removes the permissions of a cluster's agents except to clean up, and returns whether
+// the cluster has a namespace.
 func (r *Reconciler) endRights(ctx context.Context, cluster string) (bool, error) {
 	if isSharedRole(RolePrefix + cluster) {
 		return false, nil
@@ -111,8 +110,8 @@ func (r *Reconciler) endRights(ctx context.Context, cluster string) (bool, error
 	return true, r.delete(ctx, registrationBinding(cluster, nil))
 }
 
-// leaveNamespace takes away what the hub made for a cluster, and returns a sentence that says
-// what remains, or nothing. In a namespace that is not the cluster's it deletes nothing.
+// leaveNamespace removes what the hub created for a cluster, and returns a sentence about what
+// remains, or nothing. In a namespace that is not the cluster's it deletes nothing.
 func (r *Reconciler) leaveNamespace(ctx context.Context, cluster *clusterv1.ManagedCluster) (string, error) {
 	own, err := r.endRights(ctx, cluster.Name)
 	if err != nil || !own {
@@ -143,7 +142,7 @@ func (r *Reconciler) ownsNamespace(ctx context.Context, cluster string) (bool, e
 	return namespace.Labels[clusterv1.ClusterNameLabel] == cluster, nil
 }
 
-// deleteOrders deletes those objects of a kind that go first, and says what remains.
+// deleteOrders deletes the objects of a kind that are next, and returns what remains.
 func (r *Reconciler) deleteOrders(ctx context.Context, cluster *clusterv1.ManagedCluster, kind schema.GroupVersionKind) (string, error) {
 	list, err := r.list(ctx, kind, cluster.Name)
 	if err != nil || len(list) == 0 {
@@ -172,7 +171,7 @@ func (r *Reconciler) deleteOrders(ctx context.Context, cluster *clusterv1.Manage
 	return message, nil
 }
 
-// mayForce is true if somebody said that the cluster is gone, and its agent had its time.
+// mayForce is true if somebody declared the cluster gone, and its agent had its time.
 func (r *Reconciler) mayForce(cluster *clusterv1.ManagedCluster) bool {
 	wait := r.ForceDeleteWait
 	if wait == 0 {
@@ -218,8 +217,8 @@ func priorityOf(object *metav1.PartialObjectMetadata) int {
 	return priority
 }
 
-// releaseWorkBinding deletes a cluster's right to do works, and lets it go once there are
-// none. It says whether there are.
+// releaseWorkBinding deletes a cluster's permission to apply works, and removes its finalizer once
+// there are none. It returns whether there are any.
 func (r *Reconciler) releaseWorkBinding(ctx context.Context, cluster string) (bool, error) {
 	if err := r.delete(ctx, workBinding(cluster, nil)); err != nil {
 		return false, err

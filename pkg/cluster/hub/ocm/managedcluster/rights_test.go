@@ -23,9 +23,10 @@ import (
 	"fleetgate.io/fleetgate/test/build"
 )
 
-// Rights of clusters went among all other writes of a hub that was placing: what lets a cluster in
-// goes by a way of its own, and what its agent can have written over and over, as its status, does not.
-func TestWhatLetsAClusterInGoesByAWayOfItsOwn(t *testing.T) {
+// Permissions of clusters waited among all other writes of a hub that was placing. They have a
+// client of their own, and what an agent can cause repeatedly, such as writes of its status, does
+// not use it.
+func TestReconciler_WritesPermissionsThroughRights(t *testing.T) {
 	known := build.Scheme(clusterv1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme)
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{
 		Name: "edge", Finalizers: []string{clusterv1.ResourceCleanupFinalizer, clusterv1.GarbageFinalizer},
@@ -58,9 +59,9 @@ func TestWhatLetsAClusterInGoesByAWayOfItsOwn(t *testing.T) {
 	}
 }
 
-// A member of ours cost a write for each of two controllers that say something of it, and a third as
-// each of them wrote while the other did: what is known when a cluster is let in goes with that.
-func TestWhatIsKnownOfAClusterIsWrittenWithThatItIsAccepted(t *testing.T) {
+// Each of two controllers wrote the status of our member, and a third write followed from their
+// conflict. The hub's knowledge is now written together with the acceptance.
+func TestReconciler_WritesReportTogetherWithAcceptance(t *testing.T) {
 	known := build.Scheme(clusterv1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme)
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{
 		Name: "edge", Finalizers: []string{clusterv1.ResourceCleanupFinalizer, clusterv1.GarbageFinalizer},

@@ -9,8 +9,8 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 )
 
-// TaintFor is the key of the taint that a cluster is to have, with the effect NoSelect, by its
-// condition ManagedClusterConditionAvailable, which may be nil; empty for one that is available.
+// TaintFor is the key of the taint, with the effect NoSelect, for a cluster's condition
+// ManagedClusterConditionAvailable, which may be nil; empty for an available cluster.
 func TaintFor(available *metav1.Condition) string {
 	switch {
 	case available == nil:

@@ -19,14 +19,14 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 )
 
-// vanished are the clusters whose ManagedClusters were seen to go, until nothing of them is
+// vanished are the clusters whose ManagedClusters were seen being deleted, until nothing of them is
 // left. The zero value is ready for use.
 type vanished struct {
 	mu       sync.Mutex // guards clusters
 	clusters map[string]bool
 }
 
-// watch notes which ManagedClusters go, before they are looked at for that.
+// watch records deleted ManagedClusters before they are reconciled.
 func (v *vanished) watch(then handler.EventHandler) handler.EventHandler {
 	return handler.Funcs{DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		v.note(e.Object.GetName())
@@ -55,10 +55,10 @@ func (v *vanished) forget(cluster string) {
 	delete(v.clusters, cluster)
 }
 
-// vanish ends what is left of a cluster that has no ManagedCluster. Mostly nothing is: this is
-// for one whose finalizers somebody took off by hand. Its rights end at once. What was ordered
-// for it goes only if the ManagedCluster was seen to go, or that had begun: a hub that is being
-// restored may have orders before the ManagedCluster that they are for.
+// vanish removes what is left of a cluster without a ManagedCluster. Usually that is nothing: it is
+// for one whose finalizers somebody removed by hand. Its permissions end at once. Its orders are
+// deleted only if the deletion of the ManagedCluster was seen, or had begun: a hub that is being
+// restored may have orders before their ManagedCluster.
 func (r *Reconciler) vanish(ctx context.Context, cluster string) (ctrl.Result, error) {
 	had, err := r.hasRights(ctx, cluster)
 	if err != nil {
@@ -83,7 +83,7 @@ func (r *Reconciler) vanish(ctx context.Context, cluster string) (ctrl.Result, e
 	return ctrl.Result{RequeueAfter: lookAgain}, nil
 }
 
-// hasRights is true if there is anything that gives, or has given, a cluster's agents rights.
+// hasRights is true if any object grants, or has granted, permissions to a cluster's agents.
 func (r *Reconciler) hasRights(ctx context.Context, cluster string) (bool, error) {
 	if isSharedRole(RolePrefix + cluster) {
 		return false, nil
@@ -103,7 +103,8 @@ func (r *Reconciler) hasRights(ctx context.Context, cluster string) (bool, error
 	return false, nil
 }
 
-// isCleaningUp is true if the right to do works is on its way out: it waits for works to go.
+// isCleaningUp is true if the permission to apply works is being deleted: it waits for works to be
+// gone.
 func (r *Reconciler) isCleaningUp(ctx context.Context, cluster string) (bool, error) {
 	binding := &rbacv1.RoleBinding{}
 	err := r.Objects.Get(ctx, client.ObjectKeyFromObject(workBinding(cluster, nil)), binding)

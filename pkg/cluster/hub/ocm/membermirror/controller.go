@@ -29,11 +29,11 @@ import (
 // Name is the controller's name.
 const Name = "membercluster.view"
 
-// Reconciler shows members as ManagedClusters.
+// Reconciler mirrors members as ManagedClusters.
 type Reconciler struct {
 	// Client writes; it reads from a cache if it has one.
 	Client client.Client
-	// Workers is how many members are looked at at a time. Zero means one.
+	// Workers is how many members are reconciled at a time. Zero means one.
 	Workers int
 }
 
@@ -49,16 +49,16 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r))
 }
 
-// Members are those that ManagedClusters show, by what Hub says of members.
+// Members are those that ManagedClusters mirror, read from Hub.
 type Members struct{ Hub client.Reader }
 
-// IsMember says whether a ManagedCluster shows a member.
+// IsMember is true if a ManagedCluster mirrors a member.
 func (m Members) IsMember(ctx context.Context, cluster *clusterv1.ManagedCluster) (bool, error) {
 	member, err := m.shownBy(ctx, cluster)
 	return member != nil, err
 }
 
-// shownBy is the member that a ManagedCluster shows, or nil.
+// shownBy is the member that a ManagedCluster mirrors, or nil.
 func (m Members) shownBy(ctx context.Context, cluster *clusterv1.ManagedCluster) (*clusterv1beta1.MemberCluster, error) {
 	if cluster.Annotations[MemberAnnotation] == "" {
 		return nil, nil
@@ -73,8 +73,8 @@ func (m Members) shownBy(ctx context.Context, cluster *clusterv1.ManagedCluster)
 	return member, nil
 }
 
-// Report returns what puts into the status of a ManagedCluster what there is to say of the member
-// that it shows, and nil if it shows none.
+// Report returns a function that writes a member's status into the ManagedCluster that mirrors it,
+// and nil if it mirrors none.
 func (m Members) Report(ctx context.Context, cluster *clusterv1.ManagedCluster) (func(*clusterv1.ManagedClusterStatus), error) {
 	member, err := m.shownBy(ctx, cluster)
 	if member == nil || err != nil {
@@ -83,23 +83,23 @@ func (m Members) Report(ctx context.Context, cluster *clusterv1.ManagedCluster) 
 	return func(status *clusterv1.ManagedClusterStatus) { desiredStatus(status, member) }, nil
 }
 
-// ForeignUser is the user whom the agent of a member comes as that a ManagedCluster shows, if others
-// keep that identity and the ManagedCluster says so already. Empty: nobody but the member's account.
+// ForeignUser is the user of the agent of a mirrored member, if another product manages that
+// identity and the ManagedCluster says so already. If unset, only the member's account counts.
 func (m Members) ForeignUser(ctx context.Context, cluster *clusterv1.ManagedCluster) (string, error) {
 	said := cluster.Annotations[IdentityAnnotation]
 	if said == "" {
 		return "", nil
 	}
 	member, err := m.shownBy(ctx, cluster)
-	// What people wrote there names nobody.
+	// What people wrote there identifies nobody.
 	if member == nil || err != nil || hubcluster.FleetSeats().ForeignUser(member) != said {
 		return "", err
 	}
 	return said, nil
 }
 
-// Pending says that what shows a member is not gone yet: what it was told by that has to be cleaned
-// up by the member's agent. Empty: there is nothing.
+// Pending says why a member's mirror is not gone yet: the member's agent still has to clean up its
+// orders. If empty, there is none.
 func Pending(ctx context.Context, hub client.Reader, member string) (string, error) {
 	cluster := &clusterv1.ManagedCluster{}
 	if err := hub.Get(ctx, client.ObjectKey{Name: member}, cluster); err != nil {
@@ -136,7 +136,7 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) error {
 			return fmt.Errorf("showing member %q as a ManagedCluster: %w", name, err)
 		}
 	case cluster.Annotations[MemberAnnotation] != "" && !Shows(cluster, member):
-		// That of a MemberCluster of before.
+		// It belongs to a previous MemberCluster.
 		return r.end(ctx, cluster, true)
 	case cluster.DeletionTimestamp != nil:
 		return nil
@@ -146,9 +146,9 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) error {
 	return r.follow(ctx, member, cluster)
 }
 
-// end deletes what shows a member that is going. A ManagedCluster of somebody else has not the
-// annotation. Its works end first, while the member's agent is there to clean up; if that is gone
-// it is not waited for.
+// end deletes the mirror of a leaving member. A ManagedCluster of somebody else lacks the
+// annotation. Its works end first, while the member's agent can clean up; an agent that is gone is
+// not waited for.
 func (r *Reconciler) end(ctx context.Context, cluster *clusterv1.ManagedCluster, gone bool) error {
 	if cluster.UID == "" || cluster.Annotations[MemberAnnotation] == "" {
 		return nil
@@ -170,10 +170,10 @@ func (r *Reconciler) end(ctx context.Context, cluster *clusterv1.ManagedCluster,
 	return nil
 }
 
-// follow writes what differs, to either side.
+// follow writes differences, in either direction.
 func (r *Reconciler) follow(ctx context.Context, member *clusterv1beta1.MemberCluster, cluster *clusterv1.ManagedCluster) error {
 	letIn := decide(cluster.Annotations[acceptedAnnotation], member.Annotations[arrivedAnnotation], member.IsApproved(), cluster.Spec.HubAcceptsClient)
-	// What is decided is written down first: whoever changes it in between is seen then.
+	// The decision is recorded first, so that a change in between is noticed.
 	if err := r.write(ctx, member, cluster, letIn); err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (r *Reconciler) follow(ctx context.Context, member *clusterv1beta1.MemberCl
 		}
 	}
 	if letIn && meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ConditionHubAccepted) == nil {
-		// Whoever accepts it is about to say so, and reports the rest with that.
+		// The accepting controller is about to write the condition, and reports the rest with it.
 		return nil
 	}
 	return reconcileutil.PatchStatus(ctx, r.Client, cluster, func() {
@@ -195,12 +195,12 @@ func (r *Reconciler) follow(ctx context.Context, member *clusterv1beta1.MemberCl
 	}, "following member %q with the status of its ManagedCluster", member.Name)
 }
 
-// write brings the ManagedCluster in step, if it is not.
+// write updates the ManagedCluster, if it differs.
 func (r *Reconciler) write(ctx context.Context, member *clusterv1beta1.MemberCluster, cluster *clusterv1.ManagedCluster, letIn bool) error {
 	return reconcileutil.Patch(ctx, r.Client, cluster, func() { desired(cluster, member, letIn) }, "following member %q with its ManagedCluster", member.Name)
 }
 
-// approve has the member say what was decided, and by which decision.
+// approve writes the decision, and its identity, to the member.
 func (r *Reconciler) approve(ctx context.Context, member *clusterv1beta1.MemberCluster, letIn bool, decision string) error {
 	return reconcileutil.Patch(ctx, r.Client, member, func() {
 		metav1.SetMetaDataAnnotation(&member.ObjectMeta, arrivedAnnotation, decision)
@@ -212,7 +212,7 @@ func (r *Reconciler) approve(ctx context.Context, member *clusterv1beta1.MemberC
 	}, "saying of MemberCluster %q what was decided of its ManagedCluster", member.Name)
 }
 
-// authorityOf are the certificates that verify the member's API server, if it said so.
+// authorityOf are the certificates that verify the member's API server, if it reported them.
 func authorityOf(member *clusterv1beta1.MemberCluster) []byte {
 	content, err := base64.StdEncoding.DecodeString(member.Status.Properties[clusterv1beta1.PropertyCertificateAuthority].Value)
 	if err != nil {

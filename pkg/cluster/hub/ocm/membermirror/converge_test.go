@@ -22,11 +22,11 @@ import (
 )
 
 // meddler is everybody else who writes to the two objects of a member, just before the controller
-// does, as often as there are writes left.
+// does, while there are writes left.
 type meddler struct {
 	random *rand.Rand
 	left   int
-	// wrote counts what the controller wrote.
+	// wrote counts the controller's writes.
 	wrote int
 }
 
@@ -64,7 +64,7 @@ func (m *meddler) meddle(ctx context.Context, hub client.Client) error {
 		metav1.SetMetaDataLabel(&cluster.ObjectMeta, "of-people", text)
 		cluster.Spec.Taints = append(cluster.Spec.Taints, clusterv1.Taint{Key: "of-people-" + text, Effect: clusterv1.TaintEffectNoSelect})
 	case 6:
-		// Its other controllers let it go when nothing of it is left.
+		// Its other controllers release it when nothing of it is left.
 		cluster.Finalizers = nil
 		if err := hub.Update(ctx, cluster); err != nil {
 			return err
@@ -77,10 +77,10 @@ func (m *meddler) meddle(ctx context.Context, hub client.Client) error {
 	return hub.Update(ctx, cluster)
 }
 
-// The same as TestDecisionsConverge for the objects themselves, with labels, taints and deletions:
-// whoever writes what just before the controller does, in the end both objects say the same, and
-// nothing is written any more.
-func TestObjectsConverge(t *testing.T) {
+// The same as TestProperty_DecisionsConverge for the objects themselves, with labels, taints and
+// deletions. Whatever is written just before the controller writes, in the end both objects agree,
+// and writes stop.
+func TestProperty_ObjectsConverge(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clusterv1beta1.AddToScheme, clusterv1.AddToScheme} {
 		if err := add(scheme); err != nil {

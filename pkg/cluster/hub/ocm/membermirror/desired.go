@@ -33,23 +33,24 @@ const (
 )
 
 const (
-	// maxCustomClaims is how many claims there are beside the reserved ones, as OCM has it.
+	// maxCustomClaims limits the claims besides the reserved ones, as OCM does.
 	maxCustomClaims = 20
 	accepted        = "true"
 	waiting         = "false"
-	// pending is behind a decision that the MemberCluster has to be told of, and before what
-	// tells that decision from all others.
+	// pending follows a decision that has not been written to the MemberCluster yet, and precedes
+	// what identifies the decision.
 	pending = ",pending,"
 )
 
-// Shows is true for the ManagedCluster that shows the member.
+// Shows is true for the ManagedCluster that mirrors the member.
 func Shows(cluster *clusterv1.ManagedCluster, member *clusterv1beta1.MemberCluster) bool {
 	return member.UID != "" && cluster.Name == member.Name && cluster.Annotations[MemberAnnotation] == string(member.UID)
 }
 
-// decide says whether a member is let in. Decided is what was decided last, and may be on its
-// way to the MemberCluster yet, which has arrived of decisions: what it says does not count
-// until that has come. A ManagedCluster that says something else was changed since.
+// decide returns whether a member is accepted. decided is the last decision, which may not have
+// been written to the MemberCluster yet; arrived is the decision that has. Until it has arrived,
+// the MemberCluster's value does not count. A ManagedCluster with a different value was changed
+// since.
 func decide(decided, arrived string, byMember, byCluster bool) bool {
 	decision, id, onItsWay := strings.Cut(decided, pending)
 	switch {
@@ -63,8 +64,8 @@ func decide(decided, arrived string, byMember, byCluster bool) bool {
 	return byMember
 }
 
-// decided is what is written down of a decision that the MemberCluster does not say: the same
-// as before while that is on its way.
+// decided is the record of a decision that the MemberCluster does not have: the previous record
+// while it is in transit.
 func decided(before, decision, arrived, version string) string {
 	if last, id, onItsWay := strings.Cut(before, pending); onItsWay && last == decision && id != arrived {
 		return before
@@ -72,15 +73,15 @@ func decided(before, decision, arrived, version string) string {
 	return decision + pending + version
 }
 
-// isShownYet is true for a member that somebody has to let in, and for one whose agent has come:
-// then all that there is to say of it is said at once.
+// isShownYet is true for a member that waits for acceptance, and for one whose agent has reported:
+// then everything is written at once.
 func isShownYet(member *clusterv1beta1.MemberCluster) bool {
 	return !member.IsApproved() || meta.FindStatusCondition(member.Status.Conditions, clusterv1beta1.ConditionJoined) != nil &&
 		member.Status.AgentStatusOf(clusterv1beta1.MemberAgent) != nil
 }
 
-// begin makes what is to show a member: with the finalizers that it will have, and the taint that
-// its availability wants, so that nobody has to write them afterwards.
+// begin creates a member's mirror with its later finalizers and the taint for its availability, so
+// that they need no separate writes.
 func begin(cluster *clusterv1.ManagedCluster, member *clusterv1beta1.MemberCluster) {
 	cluster.Finalizers = []string{clusterv1.ResourceCleanupFinalizer, clusterv1.GarbageFinalizer}
 	if key := managedcluster.TaintFor(availableOf(member)); key != "" {
@@ -89,8 +90,8 @@ func begin(cluster *clusterv1.ManagedCluster, member *clusterv1beta1.MemberClust
 	desired(cluster, member, member.IsApproved())
 }
 
-// desired makes a ManagedCluster what shows the member, but for its status. While the
-// MemberCluster says otherwise the decision is on its way.
+// desired updates a ManagedCluster to mirror the member, except for its status. While the
+// MemberCluster differs, the decision is in transit.
 func desired(cluster *clusterv1.ManagedCluster, member *clusterv1beta1.MemberCluster, letIn bool) {
 	if cluster.Labels == nil {
 		cluster.Labels = map[string]string{}
@@ -101,13 +102,12 @@ func desired(cluster *clusterv1.ManagedCluster, member *clusterv1beta1.MemberClu
 		}
 	}
 	shown := maps.Clone(member.Labels)
-	// It is an inventory's, and here it would say whose something is.
+	// It is an inventory's label, and would have another meaning here.
 	delete(shown, clusterv1.ClusterNameLabel)
-	// Who puts a cluster into a set needs a right to that, which the hub's API server asks
-	// about where the ManagedCluster is written. Of a MemberCluster nobody is asked, and some
-	// labels are its agent's choice.
+	// Adding a cluster to a set needs a permission that the hub's API server checks on writes of
+	// the ManagedCluster. For a MemberCluster nothing is checked, and agents choose some labels.
 	delete(shown, clusterv1.ClusterSetLabel)
-	// These are the hub's, by the add-ons that there are.
+	// The hub sets these by the existing add-ons.
 	maps.DeleteFunc(shown, func(key, _ string) bool { return strings.HasPrefix(key, clusterv1.AddOnLabelPrefix) })
 	maps.Copy(cluster.Labels, shown)
 	decision := waiting
@@ -133,7 +133,7 @@ func desired(cluster *clusterv1.ManagedCluster, member *clusterv1beta1.MemberClu
 	}
 }
 
-// desiredStatus puts what is known of the member into a status that others write to as well.
+// desiredStatus writes the member's state into a status that others write to as well.
 func desiredStatus(status *clusterv1.ManagedClusterStatus, member *clusterv1beta1.MemberCluster) {
 	status.Version.Kubernetes = member.Status.Properties[clusterv1beta1.PropertyKubernetesVersion].Value
 	status.ClusterClaims = claimsOf(member)
@@ -149,7 +149,7 @@ func desiredStatus(status *clusterv1.ManagedClusterStatus, member *clusterv1beta
 	}
 }
 
-// merged keeps what others put there.
+// merged keeps what others have written.
 func merged(theirs, ours clusterv1.ResourceList) clusterv1.ResourceList {
 	if len(ours) == 0 {
 		return theirs
@@ -181,8 +181,8 @@ func availableOf(member *clusterv1beta1.MemberCluster) *metav1.Condition {
 	return &metav1.Condition{Type: clusterv1.ConditionAvailable, Status: metav1.ConditionTrue, Reason: clusterv1.ReasonAvailable, Message: "Managed cluster is available"}
 }
 
-// claimsOf are the member's ClusterClaims: the reserved ones, then of the others so many as
-// there may be, each sorted by name. Other properties have a slash in their names.
+// claimsOf are the member's ClusterClaims: the reserved ones, then the others up to the limit, each
+// sorted by name. Other properties have a slash in their names.
 func claimsOf(member *clusterv1beta1.MemberCluster) []clusterv1.ManagedClusterClaim {
 	var reserved, custom []clusterv1.ManagedClusterClaim
 	for _, name := range slices.Sorted(maps.Keys(member.Status.Properties)) {

@@ -43,15 +43,15 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// model is the two objects, and a look at them that may be stopped at any step. Writes of the
-// look fail when somebody else wrote since it began, as with a resourceVersion.
+// model is the two objects, and a reconciliation that may stop at any step. Its writes fail when
+// somebody else wrote since it began, as with a resourceVersion.
 type model struct {
 	member, cluster               bool
 	decided, arrived              string
 	memberVersion, clusterVersion int
 }
 
-// steps are what a look writes, in order. Others may write between any two.
+// steps are the writes of a reconciliation, in order. Others may write between any two.
 func (m *model) steps() []func() bool {
 	letIn := decide(m.decided, m.arrived, m.member, m.cluster)
 	memberVersion, clusterVersion := m.memberVersion, m.clusterVersion
@@ -89,10 +89,10 @@ func (m *model) settle() {
 	}
 }
 
-// Whoever writes what in which order, and wherever a look is stopped or overtaken: in the end
-// both say the same. What was written last counts: on a ManagedCluster that was looked at since
-// it was changed, and on a MemberCluster that nothing was on its way to.
-func TestDecisionsConverge(t *testing.T) {
+// Whatever is written in which order, and wherever a reconciliation is stopped or overtaken, in the
+// end both agree. The last write counts: on a ManagedCluster that was reconciled since its last
+// change, and on a MemberCluster without a decision in transit.
+func TestProperty_DecisionsConverge(t *testing.T) {
 	for seed := range uint64(5000) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		m := &model{member: random.IntN(2) == 0}
@@ -149,7 +149,7 @@ func aMember() *clusterv1beta1.MemberCluster {
 	}
 }
 
-func TestAViewFollowsAndIsThenAtRest(t *testing.T) {
+func TestDesired_FollowsMemberAndIsStable(t *testing.T) {
 	member, cluster := aMember(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"of": "people"}}}
 	desired(cluster, member, true)
 	if !Shows(cluster, member) || !cluster.Spec.HubAcceptsClient || cluster.Spec.ManagedClusterClientConfigs[0].URL != "https://a:6443" {
@@ -180,7 +180,7 @@ func TestAViewFollowsAndIsThenAtRest(t *testing.T) {
 	}
 }
 
-func TestAMemberIsShownWhenThereIsSomethingToSay(t *testing.T) {
+func TestIsShownYet_WhenMemberWaitsOrHasReported(t *testing.T) {
 	waiting := []clusterv1beta1.Taint{{Key: clusterv1beta1.TaintUnapproved, Effect: corev1.TaintEffectNoSchedule}}
 	for name, tc := range map[string]struct {
 		change func(*clusterv1beta1.MemberCluster)
@@ -210,7 +210,7 @@ func TestAMemberIsShownWhenThereIsSomethingToSay(t *testing.T) {
 	}
 }
 
-func TestAMemberDoesNotChooseItsSet(t *testing.T) {
+func TestDesired_MemberDoesNotChooseItsSet(t *testing.T) {
 	member := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "u", Labels: map[string]string{
 		"env": "prod", clusterv1.ClusterSetLabel: "payments", clusterv1.ClusterNameLabel: "other", clusterv1.AddOnLabelPrefix + "x": "available"}}}
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "m", Labels: map[string]string{clusterv1.ClusterSetLabel: "default"}}}
@@ -226,7 +226,7 @@ func TestAMemberDoesNotChooseItsSet(t *testing.T) {
 	}
 }
 
-func TestClaimsAreBounded(t *testing.T) {
+func TestClaimsOf_AreLimited(t *testing.T) {
 	member := aMember()
 	for i := range 30 {
 		member.Status.Properties[clusterv1beta1.PropertyName(fmt.Sprintf("c%02d", i))] = clusterv1beta1.PropertyValue{Value: "v"}
@@ -261,8 +261,9 @@ func TestAvailableOf(t *testing.T) {
 	}
 }
 
-// Who reports for a member is known by its ManagedCluster, and nobody is once that is its own account.
-func TestWhoTheAgentIs(t *testing.T) {
+// The reporter of a member is identified by its ManagedCluster, and there is none once the member's
+// own account reports.
+func TestForeignUser_IdentifiesTheAgent(t *testing.T) {
 	account := func(namespace, name string) rbacv1.Subject {
 		return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
 	}

@@ -14,10 +14,10 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/managedcluster"
 )
 
-// Marks are the labels and taints that people put on the ManagedCluster of a member, which is the
-// MemberCluster of the UID. What it has from the MemberCluster is none of them, nor are the hub's
-// own taints: these say what the MemberCluster says as well. The UID is empty for a ManagedCluster
-// that shows no member. Nothing that is returned may be changed.
+// Marks are the labels and taints that people set on the ManagedCluster of a member; member is the
+// UID of its MemberCluster. They exclude those copied from the MemberCluster, and the hub's own
+// taints, because the MemberCluster has these too. The UID is empty for a ManagedCluster that
+// mirrors no member. The results must not be changed.
 func Marks(cluster *clusterv1.ManagedCluster) (member types.UID, labels map[string]string, taints []clusterv1.Taint) {
 	member = types.UID(cluster.Annotations[MemberAnnotation])
 	if member == "" || cluster.DeletionTimestamp != nil {

@@ -14,7 +14,7 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 )
 
-func TestMarksAreWhatPeoplePutThere(t *testing.T) {
+func TestMarks_AreSetByPeople(t *testing.T) {
 	member := aMember()
 	member.Spec.Taints = []clusterv1beta1.Taint{{Key: "maintenance", Effect: corev1.TaintEffectNoSchedule}}
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"of": "people", clusterv1.ClusterSetLabel: "eu"}}}

@@ -17,9 +17,9 @@ import (
 // commas between them.
 const taintsAnnotation = "fleetgate.io/member-taints"
 
-// carryTaints puts the taints of a member on what shows it, for new picks only: a taint of a
-// MemberCluster takes nothing away from where it is. Taints that people put on the ManagedCluster stay,
-// and one of a key of theirs is not carried. When a taint was added is left to whoever admits it.
+// carryTaints copies the taints of a member to its mirror, for new picks only: a taint of a
+// MemberCluster removes nothing. Taints that people set on the ManagedCluster stay, and one with
+// the same key is not copied. The admission webhook sets the time of a taint.
 func carryTaints(cluster *clusterv1.ManagedCluster, member *clusterv1beta1.MemberCluster) {
 	carried := strings.Split(cluster.Annotations[taintsAnnotation], ",")
 	wanted := map[string]string{}

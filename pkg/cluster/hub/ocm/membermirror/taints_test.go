@@ -15,7 +15,7 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 )
 
-func TestTaintsOfAMemberKeepNewPicksAway(t *testing.T) {
+func TestCarryTaints_RepelOnlyNewPicks(t *testing.T) {
 	ofMember := func(key, value string) clusterv1beta1.Taint {
 		return clusterv1beta1.Taint{Key: key, Value: value, Effect: corev1.TaintEffectNoSchedule}
 	}

@@ -15,20 +15,20 @@ import (
 // variable is the cluster's name in expressions.
 const variable = "managedCluster"
 
-// Score is one that somebody gives a cluster.
+// Score is one score of a cluster.
 type Score struct {
 	Name  string
 	Value int64
 }
 
-// Cluster is a ManagedCluster as expressions see it. It may be shared as long as nobody
-// changes what it was made of.
+// Cluster is a ManagedCluster for expressions. It may be shared as long as the object is not
+// changed.
 type Cluster struct {
 	traits.Mapper
 	scores func(sheet string) ([]Score, bool)
 }
 
-// NewCluster makes one of an object's fields. Scores returns the scores of a sheet, and
+// NewCluster returns a Cluster of an object's fields. scores returns the scores of a sheet, and
 // false if there is none of that name.
 func NewCluster(object map[string]any, scores func(sheet string) ([]Score, bool)) *Cluster {
 	return &Cluster{Mapper: types.NewStringInterfaceMap(types.DefaultTypeAdapter, object), scores: scores}

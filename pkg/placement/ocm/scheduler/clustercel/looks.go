@@ -14,20 +14,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Looks is what expressions look at. The zero value is nothing.
+// Looks is the set of fields and scores that expressions read. The zero value is nothing.
 type Looks struct {
 	// paths are fields of the cluster; an empty one is all of it.
 	paths [][]string
-	// sheets are names of scores, allSheets says that they cannot be known.
+	// sheets are names of score sheets; allSheets is true if the names cannot be determined.
 	sheets    []string
 	allSheets bool
 }
 
-// At reports whether scores of that name are looked at.
+// At is true if scores of that name are read.
 func (l *Looks) At(sheet string) bool { return l.allSheets || slices.Contains(l.sheets, sheet) }
 
-// Differ reports whether anything that is looked at differs between two states of a
-// cluster.
+// Differ is true if any field that is read differs between two states of a cluster.
 func (l *Looks) Differ(a, b map[string]any) bool {
 	return slices.ContainsFunc(l.paths, func(path []string) bool {
 		was, wasThere, wasErr := unstructured.NestedFieldNoCopy(a, path...)
@@ -36,19 +35,19 @@ func (l *Looks) Differ(a, b map[string]any) bool {
 	})
 }
 
-// Join adds what another looks at.
+// Join adds the fields of another.
 func (l *Looks) Join(other Looks) {
 	l.paths = append(l.paths, other.paths...)
 	l.sheets = append(l.sheets, other.sheets...)
 	l.allSheets = l.allSheets || other.allSheets
 }
 
-// Nothing reports whether no field of a cluster is looked at.
+// Nothing is true if no field of a cluster is read.
 func (l *Looks) Nothing() bool { return len(l.paths) == 0 }
 
 func (l *Looks) add(expression *cel.Ast) { l.visit(expression.NativeRep().Expr()) }
 
-// visit walks down to the variable, and notes the longest path of fields to it.
+// visit descends to the variable, and records the longest path of fields from it.
 func (l *Looks) visit(e ast.Expr) {
 	if path, ok := pathOf(e); ok {
 		l.note(path)
@@ -75,7 +74,7 @@ func (l *Looks) visit(e ast.Expr) {
 		}
 	case ast.LiteralKind, ast.IdentKind:
 	default:
-		l.note(nil) // Whatever it is, it may look at all.
+		l.note(nil) // An unknown kind of expression may read everything.
 	}
 }
 
@@ -112,8 +111,7 @@ func isVariable(e ast.Expr) bool {
 	return e.Kind() == ast.IdentKind && strings.TrimPrefix(e.AsIdent(), ".") == variable
 }
 
-// pathOf is the path of an expression that is the variable, or a field of it by a name that
-// stands there.
+// pathOf is the path of an expression that is the variable, or a field of it with a literal name.
 func pathOf(e ast.Expr) ([]string, bool) {
 	if isVariable(e) {
 		return []string{}, true

@@ -12,7 +12,7 @@ import (
 // Compiler compiles selectors. It is safe for concurrent use.
 type Compiler struct{ compiler *boundedcel.Compiler }
 
-// NewCompiler makes one.
+// NewCompiler returns a Compiler.
 func NewCompiler() (*Compiler, error) {
 	compiler, err := boundedcel.NewCompiler(functions()...)
 	if err != nil {
@@ -41,8 +41,8 @@ func (c *Compiler) Compile(expressions []string) (*Selector, error) {
 	return s, nil
 }
 
-// Matches reports whether all expressions are true of a cluster. It fails for one that
-// cannot be evaluated, that is none of true and false, or that costs too much.
+// Matches is true if all expressions are true for a cluster. It fails for an expression that cannot
+// be evaluated, that is not a boolean, or that costs too much.
 func (s *Selector) Matches(cluster *Cluster) (bool, error) {
 	budget := uint64(boundedcel.TotalCost)
 	input := map[string]any{variable: cluster}
@@ -62,5 +62,5 @@ func (s *Selector) Matches(cluster *Cluster) (bool, error) {
 	return true, nil
 }
 
-// Looks is what the expressions look at.
+// Looks is what the expressions read.
 func (s *Selector) Looks() Looks { return s.looks }

@@ -40,7 +40,7 @@ func compile(t *testing.T, expressions ...string) *Selector {
 	return selector
 }
 
-func TestExpressionsOverAClusterWithTheFunctionsThatUsersKnow(t *testing.T) {
+func TestMatches_SupportsUpstreamFunctions(t *testing.T) {
 	for text, want := range map[string]bool{
 		`managedCluster.metadata.name == "c1"`:                                                                           true,
 		`managedCluster.metadata.labels["region"] in ["eu", "us"]`:                                                       true,
@@ -69,7 +69,7 @@ func TestExpressionsOverAClusterWithTheFunctionsThatUsersKnow(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeEvaluatedDoesNotMatch(t *testing.T) {
+func TestMatches_FailsIfEvaluationFails(t *testing.T) {
 	for text, want := range map[string]string{
 		`managedCluster.metadata.labels.env == "prod"`: "no such key: env",
 		`managedCluster.metadata.name`:                 "expected bool result, got string",
@@ -85,7 +85,7 @@ func TestWhatCannotBeEvaluatedDoesNotMatch(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotCompileIsTold(t *testing.T) {
+func TestCompile_ReportsInvalidExpressions(t *testing.T) {
 	compiler, err := NewCompiler()
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestWhatDoesNotCompileIsTold(t *testing.T) {
 	}
 }
 
-func TestAnExpressionSaysWhatItLooksAt(t *testing.T) {
+func TestLooks_FindsReadFields(t *testing.T) {
 	for text, tc := range map[string]struct {
 		paths  string
 		sheets string
@@ -122,7 +122,7 @@ func TestAnExpressionSaysWhatItLooksAt(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotLookedAtDoesNotDiffer(t *testing.T) {
+func TestLooks_IgnoresOtherFields(t *testing.T) {
 	byName, byRegion, byAll := compile(t, `managedCluster.metadata.name == "c1"`).Looks(), compile(t, `managedCluster.metadata.labels.region == "eu"`).Looks(), compile(t, `managedCluster.size() > 0`).Looks()
 	eu, us := fields("eu"), fields("us")
 	if byName.Differ(eu, us) || !byRegion.Differ(eu, us) || !byAll.Differ(eu, us) || byAll.Differ(eu, fields("eu")) {
