@@ -52,7 +52,7 @@ var (
 	lastly  recent
 )
 
-func TestPlacement_AllowsOnlyReadableObjects(t *testing.T) {
+func TestPlacements(t *testing.T) {
 	onehub.Run(t, "Placements of Open Cluster Management", "ocmplacements")
 }
 
