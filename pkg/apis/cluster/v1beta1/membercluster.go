@@ -13,8 +13,8 @@ import (
 )
 
 // Condition types of a MemberCluster. Its status has ReadyToJoin, Joined and TunnelConnected.
-// NamespaceCollectionSucceeded is present if namespaces are collected, PlacementsHeld since the hub
-// was first restored to an earlier state, and AgentOutdated while it applies. An agent's own
+// NamespaceCollectionSucceeded is present if namespaces are collected, PlacementsRetained since the
+// hub was first restored to an earlier state, and AgentOutdated while it applies. An agent's own
 // conditions, in status.agentStatus, are only Joined and Healthy, because upstream clients compare
 // all of them.
 const (
@@ -36,9 +36,9 @@ const (
 	// hub requests, and continues to use the previous ones. It is absent unless the hub requests
 	// such a change.
 	ConditionHubFollowed = "HubFollowed"
-	// ConditionPlacementsHeld is True while the agent retains objects that the hub does not know
+	// ConditionPlacementsRetained is True while the agent retains objects that the hub does not know
 	// since it was restored to an earlier state. Once set, it stays, and is False afterwards.
-	ConditionPlacementsHeld = "PlacementsHeld"
+	ConditionPlacementsRetained = "PlacementsRetained"
 	// ConditionAgentOutdated is True while the agent is more than one minor version older than the
 	// gateway. Otherwise it is absent.
 	ConditionAgentOutdated = "AgentOutdated"
@@ -65,14 +65,14 @@ const (
 	ReasonHubReached = "HubReached"
 	// ReasonHubNotReached goes with HubFollowed=False.
 	ReasonHubNotReached = "HubNotReached"
-	// ReasonHubWentBack goes with PlacementsHeld=True.
-	ReasonHubWentBack = "HubWentBack"
-	// ReasonAnotherWork goes with PlacementsHeld=True if there is no sign that the hub was
+	// ReasonHubRestored goes with PlacementsRetained=True.
+	ReasonHubRestored = "HubRestored"
+	// ReasonWorkReplaced goes with PlacementsRetained=True if there is no sign that the hub was
 	// restored: Works have replaced other ones of the same name, for example because a member left
 	// and joined again.
-	ReasonAnotherWork = "AnotherWork"
-	// ReasonNothingHeld goes with PlacementsHeld=False.
-	ReasonNothingHeld = "NothingHeld"
+	ReasonWorkReplaced = "WorkReplaced"
+	// ReasonNothingRetained goes with PlacementsRetained=False.
+	ReasonNothingRetained = "NothingRetained"
 	// ReasonAgentTooOld goes with AgentOutdated=True.
 	ReasonAgentTooOld = "AgentTooOld"
 )
@@ -377,7 +377,8 @@ func (s *MemberClusterStatus) Warning() *metav1.Condition {
 		condition string
 		status    metav1.ConditionStatus
 	}{
-		{ConditionPlacementsHeld, metav1.ConditionTrue},
+		{ConditionPlacementsRetained, metav1.ConditionTrue},
+		{PreviousPlacementsRetained, metav1.ConditionTrue},
 		{ConditionHubFollowed, metav1.ConditionFalse},
 		{ConditionAgentOutdated, metav1.ConditionTrue},
 	} {

@@ -12,4 +12,6 @@ const (
 	PreviousAuthorForbidden = "AuthorMayNot"
 	// PreviousGatewayForbidden is the previous reason ReasonGatewayForbidden.
 	PreviousGatewayForbidden = "GatewayMayNot"
+	// PreviousRetained is the previous type ConditionRetained.
+	PreviousRetained = "Held"
 )

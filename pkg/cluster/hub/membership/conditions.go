@@ -39,11 +39,28 @@ func tunnelAmong(report *clusterv1beta1.InternalMemberClusterStatus) []metav1.Co
 	return []metav1.Condition{*tunnel}
 }
 
-// passing are the conditions that agents have while they have something to say about it, and
-// not any more when they do not say it again: whether they collect namespaces, and whether they
-// come to the hub where it wants them to.
+// passing are the types of conditions that are removed from a member when its agent no longer
+// reports them.
 func passing() []string {
-	return []string{clusterv1beta1.ConditionNamespacesCollected, clusterv1beta1.ConditionHubFollowed}
+	return []string{clusterv1beta1.ConditionNamespacesCollected, clusterv1beta1.ConditionHubFollowed, clusterv1beta1.PreviousPlacementsRetained}
+}
+
+// current translates a condition that an agent of the previous version reports.
+// Remove after the next release.
+func current(c metav1.Condition) metav1.Condition {
+	if c.Type != clusterv1beta1.PreviousPlacementsRetained {
+		return c
+	}
+	c.Type = clusterv1beta1.ConditionPlacementsRetained
+	switch c.Reason {
+	case clusterv1beta1.PreviousHubRestored:
+		c.Reason = clusterv1beta1.ReasonHubRestored
+	case clusterv1beta1.PreviousWorkReplaced:
+		c.Reason = clusterv1beta1.ReasonWorkReplaced
+	case clusterv1beta1.PreviousNothingRetained:
+		c.Reason = clusterv1beta1.ReasonNothingRetained
+	}
+	return c
 }
 
 // passingAmong are the conditions of these types among others.
