@@ -115,7 +115,7 @@ func fleetOf() []client.Object {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "request-1", CreationTimestamp: at(-5 * time.Minute)},
 			Spec:       registrationv1alpha1.ClusterRegistrationSpec{ClientID: password, ClientRandom: password},
 			Status: registrationv1alpha1.ClusterRegistrationStatus{SealedToken: []byte(planted), Conditions: []metav1.Condition{
-				condition(registrationv1alpha1.RegistrationConditionGranted, metav1.ConditionFalse, "OtherKey", "has registered with another key")}},
+				condition(registrationv1alpha1.RegistrationConditionGranted, metav1.ConditionFalse, "KeyConflict", "has registered with another key")}},
 		},
 		&registrationv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "edge"}, Status: registrationv1alpha1.ClusterStatus{
 			Conditions: []registrationv1alpha1.GenericCondition{{Type: registrationv1alpha1.ClusterConditionImported, Status: corev1.ConditionFalse,
@@ -219,7 +219,7 @@ clusters   once       False  never    UsedUp: 1 of 1
 
 PENDING OR REJECTED REGISTRATIONS
 NAMESPACE  CREATED  REASON
-clusters   5m ago   OtherKey: has registered with another key
+clusters   5m ago   KeyConflict: has registered with another key
 
 FAILED IMPORTS
 NAMESPACE  CLUSTER  REASON
