@@ -14,4 +14,8 @@ const (
 	PreviousGatewayForbidden = "GatewayMayNot"
 	// PreviousRetained is the previous type ConditionRetained.
 	PreviousRetained = "Held"
+	// PreviousCorrectionsReverted is the previous reason ReasonCorrectionsReverted.
+	PreviousCorrectionsReverted = "RepairsReverted"
+	// PreviousFieldsNotApplied is the previous reason ReasonFieldsNotApplied.
+	PreviousFieldsNotApplied = "NotAsWritten"
 )

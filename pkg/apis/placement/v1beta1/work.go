@@ -140,8 +140,8 @@ const (
 
 	// ReasonStatusOversized is a reason of ConditionStatusTrimmed.
 	ReasonStatusOversized = "StatusOversized"
-	// ReasonRepairsReverted is a reason of ConditionContested.
-	ReasonRepairsReverted = "RepairsReverted"
+	// ReasonCorrectionsReverted is a reason of ConditionContested.
+	ReasonCorrectionsReverted = "CorrectionsReverted"
 	// ReasonWatchForbidden is a reason of ConditionWatched.
 	ReasonWatchForbidden = "WatchForbidden"
 	// ReasonObjectsRemain is a reason of ConditionRemoved.
@@ -173,9 +173,9 @@ const (
 	ReasonFoundDrifts                    = "FoundDrifts"
 	ReasonFoundDriftsInDegradedMode      = "FoundDriftsInDegradedMode"
 	ReasonManifestApplyFailed            = "ManifestApplyFailed"
-	// ReasonNotAsWritten: the member accepted the manifest, but its object does not have all fields
-	// as written.
-	ReasonNotAsWritten = "NotAsWritten"
+	// ReasonFieldsNotApplied: the member accepted the manifest, but its object does not have all
+	// fields of it.
+	ReasonFieldsNotApplied = "FieldsNotApplied"
 
 	// Reasons of ConditionDiffReported.
 	ReasonNoDiffFound             = "NoDiffFound"

@@ -126,7 +126,7 @@ func (c conditions) no(kind, reason, message string) {
 }
 
 func (c conditions) contested(against *engine.Contest) {
-	c.Contested(placementv1beta1.ConditionContested, placementv1beta1.ReasonRepairsReverted, against, dialect().Remedies.Contested)
+	c.Contested(placementv1beta1.ConditionContested, placementv1beta1.ReasonCorrectionsReverted, against, dialect().Remedies.Contested)
 }
 
 func (c conditions) applied(out engine.Outcome) {
