@@ -107,7 +107,7 @@ func fleetOf() []client.Object {
 		&registrationv1alpha1.ClusterRegistrationToken{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "once"},
 			Status: registrationv1alpha1.ClusterRegistrationTokenStatus{Conditions: []metav1.Condition{
-				condition(registrationv1alpha1.TokenConditionReady, metav1.ConditionFalse, "UsedUp", "1 of 1"),
+				condition(registrationv1alpha1.TokenConditionReady, metav1.ConditionFalse, "UseLimitReached", "1 of 1"),
 				condition(registrationv1alpha1.TokenConditionRestricted, metav1.ConditionTrue, "Restricted", "")}},
 		},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "new-token"}, Data: map[string][]byte{"values": []byte(jwt)}},
@@ -215,7 +215,7 @@ member-a  True     True     30s ago    connected     v0.1.0  v1.36.3     -
 REGISTRATION TOKENS
 NAMESPACE  NAME       READY  EXPIRES  REASON
 clusters   new-token  True   in 23h   -
-clusters   once       False  never    UsedUp: 1 of 1
+clusters   once       False  never    UseLimitReached: 1 of 1
 
 PENDING OR REJECTED REGISTRATIONS
 NAMESPACE  CREATED  REASON
