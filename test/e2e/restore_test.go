@@ -276,20 +276,20 @@ var _ = Describe("The second life of a hub", Ordered, func() {
 		l.restartGateway(ctx, "--move-agents --hub-url="+next+" --hub-ca-file="+bundle)
 		for _, member := range members() {
 			Eventually(l.on(ctx, member, ".data.server", "secret", "agent-credential", "--namespace=fleet-system")).Should(Equal(base64.StdEncoding.EncodeToString([]byte(next))))
-			Eventually(l.condition(ctx, member, "HubFollowed")).Should(HavePrefix("True HubReached: the agent comes to " + next))
+			Eventually(l.condition(ctx, member, "HubURLReachable")).Should(HavePrefix("True HubURLReachable: the agent uses " + next))
 		}
 		Eventually(func() error { return l.fleet.AwaitAnswers(ctx, settle) }).Should(Succeed())
 
 		By("being told of a place where it is not")
 		l.restartGateway(ctx, "--move-agents --hub-url=https://localhost:1 --hub-ca-file="+bundle)
 		for _, member := range members() {
-			Eventually(l.condition(ctx, member, "HubFollowed")).Should(And(HavePrefix("False HubNotReached: the agent stays with "+next), ContainSubstring("https://localhost:1 does not answer")))
+			Eventually(l.condition(ctx, member, "HubURLReachable")).Should(And(HavePrefix("False HubURLUnreachable: the agent stays with "+next), ContainSubstring("https://localhost:1 does not answer")))
 		}
-		AddReportEntry("what a member says of it", l.condition(ctx, "member-1", "HubFollowed")())
+		AddReportEntry("what a member says of it", l.condition(ctx, "member-1", "HubURLReachable")())
 		Eventually(func() error { return l.fleet.AwaitAnswers(ctx, settle) }).Should(Succeed())
 		l.restartGateway(ctx, "")
 		for _, member := range members() {
-			Eventually(l.condition(ctx, member, "HubFollowed")).Should(BeEmpty())
+			Eventually(l.condition(ctx, member, "HubURLReachable")).Should(BeEmpty())
 			Expect(l.process(member+"-agent").PID()).To(Equal(agents[member]), "the agent was not started again")
 		}
 		Expect(l.hub(ctx, "get", "clusterregistrations", "--all-namespaces", "--output=jsonpath={.items[*].metadata.uid}")).To(Equal(registrations))

@@ -32,10 +32,10 @@ const (
 	// ConditionNamespacesCollected is True while status.namespaces has all namespaces of the
 	// member, except those being deleted. It is absent if namespaces are not collected.
 	ConditionNamespacesCollected = "NamespaceCollectionSucceeded"
-	// ConditionHubFollowed is False while the agent cannot reach the hub by the URL and CA that the
+	// ConditionHubURLReachable is False while the agent cannot reach the hub by the URL and CA that the
 	// hub requests, and continues to use the previous ones. It is absent unless the hub requests
 	// such a change.
-	ConditionHubFollowed = "HubFollowed"
+	ConditionHubURLReachable = "HubURLReachable"
 	// ConditionPlacementsRetained is True while the agent retains objects that the hub does not know
 	// since it was restored to an earlier state. Once set, it stays, and is False afterwards.
 	ConditionPlacementsRetained = "PlacementsRetained"
@@ -61,10 +61,10 @@ const (
 	// ReasonMemberClusterJoinStateUnknown goes with Joined=Unknown: an expected agent has not
 	// reported, or the reports of agents differ.
 	ReasonMemberClusterJoinStateUnknown = "MemberClusterJoinStateUnknown"
-	// ReasonHubReached goes with HubFollowed=True.
-	ReasonHubReached = "HubReached"
-	// ReasonHubNotReached goes with HubFollowed=False.
-	ReasonHubNotReached = "HubNotReached"
+	// ReasonHubURLReachable goes with HubURLReachable=True.
+	ReasonHubURLReachable = "HubURLReachable"
+	// ReasonHubURLUnreachable goes with HubURLReachable=False.
+	ReasonHubURLUnreachable = "HubURLUnreachable"
 	// ReasonHubRestored goes with PlacementsRetained=True.
 	ReasonHubRestored = "HubRestored"
 	// ReasonWorkReplaced goes with PlacementsRetained=True if there is no sign that the hub was
@@ -379,7 +379,8 @@ func (s *MemberClusterStatus) Warning() *metav1.Condition {
 	}{
 		{ConditionPlacementsRetained, metav1.ConditionTrue},
 		{PreviousPlacementsRetained, metav1.ConditionTrue},
-		{ConditionHubFollowed, metav1.ConditionFalse},
+		{ConditionHubURLReachable, metav1.ConditionFalse},
+		{PreviousHubURLReachable, metav1.ConditionFalse},
 		{ConditionAgentOutdated, metav1.ConditionTrue},
 	} {
 		if c := meta.FindStatusCondition(s.Conditions, bad.condition); c != nil && c.Status == bad.status {

@@ -14,4 +14,10 @@ const (
 	PreviousWorkReplaced = "AnotherWork"
 	// PreviousNothingRetained is the previous reason ReasonNothingRetained.
 	PreviousNothingRetained = "NothingHeld"
+	// PreviousHubURLReachable is the previous type ConditionHubURLReachable.
+	PreviousHubURLReachable = "HubFollowed"
+	// PreviousHubReached is the previous reason ReasonHubURLReachable.
+	PreviousHubReached = "HubReached"
+	// PreviousHubNotReached is the previous reason ReasonHubURLUnreachable.
+	PreviousHubNotReached = "HubNotReached"
 )

@@ -62,10 +62,11 @@ func joinedReport(imc *clusterv1beta1.InternalMemberCluster, f facts, now time.T
 	if f.tunnel != nil {
 		setCondition(&status.Conditions, imc.Generation, *f.tunnel, now)
 	}
+	meta.RemoveStatusCondition(&status.Conditions, clusterv1beta1.PreviousHubURLReachable)
 	if f.follows != nil {
 		setCondition(&status.Conditions, imc.Generation, *f.follows, now)
 	} else {
-		meta.RemoveStatusCondition(&status.Conditions, clusterv1beta1.ConditionHubFollowed)
+		meta.RemoveStatusCondition(&status.Conditions, clusterv1beta1.ConditionHubURLReachable)
 	}
 	reportRetained(&status.Conditions, imc.Generation, f.retained, now)
 	if f.collects {

@@ -42,16 +42,21 @@ func tunnelAmong(report *clusterv1beta1.InternalMemberClusterStatus) []metav1.Co
 // passing are the types of conditions that are removed from a member when its agent no longer
 // reports them.
 func passing() []string {
-	return []string{clusterv1beta1.ConditionNamespacesCollected, clusterv1beta1.ConditionHubFollowed, clusterv1beta1.PreviousPlacementsRetained}
+	return []string{clusterv1beta1.ConditionNamespacesCollected, clusterv1beta1.ConditionHubURLReachable,
+		clusterv1beta1.PreviousPlacementsRetained, clusterv1beta1.PreviousHubURLReachable}
 }
 
 // current translates a condition that an agent of the previous version reports.
 // Remove after the next release.
 func current(c metav1.Condition) metav1.Condition {
-	if c.Type != clusterv1beta1.PreviousPlacementsRetained {
+	switch c.Type {
+	case clusterv1beta1.PreviousPlacementsRetained:
+		c.Type = clusterv1beta1.ConditionPlacementsRetained
+	case clusterv1beta1.PreviousHubURLReachable:
+		c.Type = clusterv1beta1.ConditionHubURLReachable
+	default:
 		return c
 	}
-	c.Type = clusterv1beta1.ConditionPlacementsRetained
 	switch c.Reason {
 	case clusterv1beta1.PreviousHubRestored:
 		c.Reason = clusterv1beta1.ReasonHubRestored
@@ -59,6 +64,10 @@ func current(c metav1.Condition) metav1.Condition {
 		c.Reason = clusterv1beta1.ReasonWorkReplaced
 	case clusterv1beta1.PreviousNothingRetained:
 		c.Reason = clusterv1beta1.ReasonNothingRetained
+	case clusterv1beta1.PreviousHubReached:
+		c.Reason = clusterv1beta1.ReasonHubURLReachable
+	case clusterv1beta1.PreviousHubNotReached:
+		c.Reason = clusterv1beta1.ReasonHubURLUnreachable
 	}
 	return c
 }

@@ -15,12 +15,15 @@ import (
 func TestDesiredStatus_TranslatesConditionsOfThePreviousVersion(t *testing.T) {
 	previous := []metav1.Condition{{Type: clusterv1beta1.PreviousPlacementsRetained, Status: metav1.ConditionTrue, Reason: clusterv1beta1.PreviousHubRestored}}
 	current := []metav1.Condition{{Type: clusterv1beta1.ConditionPlacementsRetained, Status: metav1.ConditionFalse, Reason: clusterv1beta1.ReasonNothingRetained}}
+	unreachable := []metav1.Condition{{Type: clusterv1beta1.PreviousHubURLReachable, Status: metav1.ConditionFalse, Reason: clusterv1beta1.PreviousHubNotReached}}
 	for name, tc := range map[string]struct {
 		shown, reported []metav1.Condition
 		want            map[string]string
 	}{
 		"reported by a previous agent": {nil, previous,
 			map[string]string{clusterv1beta1.ConditionPlacementsRetained: clusterv1beta1.ReasonHubRestored}},
+		"reported by a previous agent that cannot reach the hub's next URL": {unreachable, unreachable,
+			map[string]string{clusterv1beta1.ConditionHubURLReachable: clusterv1beta1.ReasonHubURLUnreachable}},
 		"shown by a previous gateway": {previous, current,
 			map[string]string{clusterv1beta1.ConditionPlacementsRetained: clusterv1beta1.ReasonNothingRetained}},
 	} {
