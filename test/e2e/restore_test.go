@@ -88,7 +88,7 @@ func (l *launched) apply(ctx context.Context, manifest string) {
 
 // held is what a member says of objects that its hub does not know of.
 func (l *launched) held(ctx context.Context, member string) func() string {
-	return l.condition(ctx, member, "PlacementsHeld")
+	return l.condition(ctx, member, "PlacementsRetained")
 }
 
 // heldMetric is how many these are by the metric of the member's agent.
@@ -276,20 +276,20 @@ var _ = Describe("The second life of a hub", Ordered, func() {
 		l.restartGateway(ctx, "--move-agents --hub-url="+next+" --hub-ca-file="+bundle)
 		for _, member := range members() {
 			Eventually(l.on(ctx, member, ".data.server", "secret", "agent-credential", "--namespace=fleet-system")).Should(Equal(base64.StdEncoding.EncodeToString([]byte(next))))
-			Eventually(l.condition(ctx, member, "HubFollowed")).Should(HavePrefix("True HubReached: the agent comes to " + next))
+			Eventually(l.condition(ctx, member, "HubURLReachable")).Should(HavePrefix("True HubURLReachable: the agent uses " + next))
 		}
 		Eventually(func() error { return l.fleet.AwaitAnswers(ctx, settle) }).Should(Succeed())
 
 		By("being told of a place where it is not")
 		l.restartGateway(ctx, "--move-agents --hub-url=https://localhost:1 --hub-ca-file="+bundle)
 		for _, member := range members() {
-			Eventually(l.condition(ctx, member, "HubFollowed")).Should(And(HavePrefix("False HubNotReached: the agent stays with "+next), ContainSubstring("https://localhost:1 does not answer")))
+			Eventually(l.condition(ctx, member, "HubURLReachable")).Should(And(HavePrefix("False HubURLUnreachable: the agent stays with "+next), ContainSubstring("https://localhost:1 does not answer")))
 		}
-		AddReportEntry("what a member says of it", l.condition(ctx, "member-1", "HubFollowed")())
+		AddReportEntry("what a member says of it", l.condition(ctx, "member-1", "HubURLReachable")())
 		Eventually(func() error { return l.fleet.AwaitAnswers(ctx, settle) }).Should(Succeed())
 		l.restartGateway(ctx, "")
 		for _, member := range members() {
-			Eventually(l.condition(ctx, member, "HubFollowed")).Should(BeEmpty())
+			Eventually(l.condition(ctx, member, "HubURLReachable")).Should(BeEmpty())
 			Expect(l.process(member+"-agent").PID()).To(Equal(agents[member]), "the agent was not started again")
 		}
 		Expect(l.hub(ctx, "get", "clusterregistrations", "--all-namespaces", "--output=jsonpath={.items[*].metadata.uid}")).To(Equal(registrations))
@@ -325,25 +325,25 @@ var _ = Describe("The second life of a hub", Ordered, func() {
 		Expect(hub.Restore(ctx, backup)).To(Succeed())
 		Expect(gateway.Start(ctx)).To(Succeed())
 		for _, member := range members() {
-			Eventually(l.held(ctx, member)).Should(HavePrefix("True HubWentBack: the hub went back to an earlier state, or is another one: 6 objects of 5 ManagedServiceAccounts and ManifestWorks and Works, one of them %q,", "lasting"))
+			Eventually(l.held(ctx, member)).Should(HavePrefix("True HubRestored: the hub was restored to an earlier state, or is another hub: the member retains 6 objects of 5 ManagedServiceAccounts and ManifestWorks and Works, one of them %q,", "lasting"))
 			Eventually(l.on(ctx, member, ".data.greeting", "configmap", "web", "--namespace=shop")).Should(Equal("Welcome to the shop"), "what was changed is as it was")
 			Eventually(l.on(ctx, member, ".metadata.name", "clusterrolebinding", "fleetgate-admins")).Should(Equal("fleetgate-admins"), "what was deleted comes back")
 		}
 		for _, member := range members() {
 			Eventually(l.heldMetric(ctx, member)).Should(Equal("6"))
-			Eventually(l.workCondition(ctx, member, "lasting", "Held")).Should(HavePrefix("True HubWentBack"))
+			Eventually(l.workCondition(ctx, member, "lasting", "Retained")).Should(HavePrefix("True HubRestored"))
 		}
 		AddReportEntry("what the member says", l.held(ctx, "member-1")())
 		report, err := l.fleet.Run(ctx, "gateway", "", "diagnose", "--kubeconfig="+l.fleet.HubKubeconfig())
 		Expect(err).NotTo(HaveOccurred())
-		Expect(report).To(ContainSubstring("HubWentBack: the hub went back to an earlier state, or is another one"))
+		Expect(report).To(ContainSubstring("HubRestored: the hub was restored to an earlier state, or is another hub"))
 
 		By("having Git apply again what it applied since")
 		l.apply(ctx, placedSince)
 		l.apply(ctx, changedSince)
 		l.bring(ctx, broughtSince)
 		for _, member := range members() {
-			Eventually(l.held(ctx, member)).Should(HavePrefix("False NothingHeld"))
+			Eventually(l.held(ctx, member)).Should(HavePrefix("False NothingRetained"))
 		}
 		Expect(uids()).To(Equal(before), "nothing was made anew, and no Pod restarted")
 		Eventually(func() string {
@@ -397,7 +397,7 @@ var _ = Describe("The second life of a hub", Ordered, func() {
 		}
 		for _, member := range members() {
 			Eventually(l.on(ctx, member, ".data.text", "configmap", "later", "--namespace=shop")).Should(Equal("changed by Git"))
-			Eventually(l.held(ctx, member)).Should(HavePrefix("True HubWentBack: the hub went back to an earlier state, or is another one: 4 objects of 4 ManagedServiceAccounts and ManifestWorks and Works"))
+			Eventually(l.held(ctx, member)).Should(HavePrefix("True HubRestored: the hub was restored to an earlier state, or is another hub: the member retains 4 objects of 4 ManagedServiceAccounts and ManifestWorks and Works"))
 			Eventually(l.heldMetric(ctx, member)).Should(Equal("4"))
 			Expect(l.on(ctx, member, ".data.text", "configmap", "again", "--namespace=shop")()).To(Equal("added again"))
 		}
@@ -407,7 +407,7 @@ var _ = Describe("The second life of a hub", Ordered, func() {
 		l.hub(ctx, "annotate", "memberclusters", "--all", "--overwrite", "fleetgate.io/release="+time.Now().UTC().Format(time.RFC3339))
 		var ids []string
 		for _, member := range members() {
-			Eventually(l.held(ctx, member)).Should(HaveSuffix("(the value that it has now names nothing of this)"))
+			Eventually(l.held(ctx, member)).Should(HaveSuffix("(its present value contains none of these ids)"))
 			ids = append(ids, regexp.MustCompile(`release=([0-9a-f,]+)`).FindStringSubmatch(l.held(ctx, member)())[1])
 		}
 		Expect(seen.all()).To(BeEmpty(), "deletions on members")
@@ -418,7 +418,7 @@ var _ = Describe("The second life of a hub", Ordered, func() {
 				Eventually(l.on(ctx, member, ".metadata.name", "configmap", name)).Should(ContainSubstring("NotFound"))
 			}
 			Eventually(l.on(ctx, member, ".metadata.name", account("since")...)).Should(ContainSubstring("NotFound"))
-			Eventually(l.held(ctx, member)).Should(HavePrefix("False NothingHeld"))
+			Eventually(l.held(ctx, member)).Should(HavePrefix("False NothingRetained"))
 			Eventually(l.heldMetric(ctx, member)).Should(Equal("0"))
 		}
 	}, NodeTimeout(5*time.Minute))

@@ -57,7 +57,7 @@ type agent struct {
 	clientset kubernetes.Interface
 	enroller  identity
 	way       *way
-	held      prometheus.Gauge
+	retained  prometheus.Gauge
 	grants    *impersonation.Grants
 	tunnels   tunnels
 	// lanes are the metrics of a tunnel by Konnectivity's protocol; nil without one.
@@ -156,7 +156,7 @@ func newAgent(config *Config) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	held, err := newHeldGauge(metrics.Registry)
+	retained, err := newRetainedGauge(metrics.Registry)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func newAgent(config *Config) (*agent, error) {
 		}
 	}
 	return &agent{
-		Config: config, scheme: scheme, direct: direct, clientset: clientset, enroller: newIdentity(config, clientset, way), way: way, held: held, lanes: lanes,
+		Config: config, scheme: scheme, direct: direct, clientset: clientset, enroller: newIdentity(config, clientset, way), way: way, retained: retained, lanes: lanes,
 		grants: &impersonation.Grants{Client: direct, Member: config.Member, AccountNamespace: config.AccountNamespace},
 	}, nil
 }

@@ -113,16 +113,16 @@ func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member 
 	if err != nil {
 		return err
 	}
-	a.held.Set(0)
-	held := heartbeat.NewHeld(member, clock.RealClock{})
-	keep := keeping{holds: holds(a.held, held), epochs: retention.NewEpochs(hub.GetClient(), member)}
+	a.retained.Set(0)
+	retained := heartbeat.NewRetained(member, clock.RealClock{})
+	keep := keeping{holds: holds(a.retained, retained), epochs: retention.NewEpochs(hub.GetClient(), member)}
 	addWorks := func(ctx context.Context, hub ctrl.Manager, member string) error {
 		return a.addWorks(ctx, hub, member, reached, keep.holds)
 	}
 	addTokens := func(_ context.Context, hub ctrl.Manager, member string) error { return a.addTokens(hub, member, keep) }
 	var left atomic.Bool
 	addHeartbeat := func(_ context.Context, hub ctrl.Manager, member string) error {
-		return a.addHeartbeat(hub, member, heartbeat.Reconciler{Held: held, WentBack: end, Left: func() {
+		return a.addHeartbeat(hub, member, heartbeat.Reconciler{Retained: retained, HubRestored: end, Left: func() {
 			left.Store(true)
 			end()
 		}})

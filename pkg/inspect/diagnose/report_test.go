@@ -106,7 +106,7 @@ func fleetOf() []client.Object {
 		&registrationv1alpha1.ClusterRegistrationToken{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "once"},
 			Status: registrationv1alpha1.ClusterRegistrationTokenStatus{Conditions: []metav1.Condition{
-				condition(registrationv1alpha1.TokenConditionReady, metav1.ConditionFalse, "UsedUp", "1 of 1"),
+				condition(registrationv1alpha1.TokenConditionReady, metav1.ConditionFalse, "UseLimitReached", "1 of 1"),
 				condition(registrationv1alpha1.TokenConditionRestricted, metav1.ConditionTrue, "Restricted", "")}},
 		},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "new-token"}, Data: map[string][]byte{"values": []byte(jwt)}},
@@ -114,7 +114,7 @@ func fleetOf() []client.Object {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "request-1", CreationTimestamp: at(-5 * time.Minute)},
 			Spec:       registrationv1alpha1.ClusterRegistrationSpec{ClientID: password, ClientRandom: password},
 			Status: registrationv1alpha1.ClusterRegistrationStatus{SealedToken: []byte(planted), Conditions: []metav1.Condition{
-				condition(registrationv1alpha1.RegistrationConditionGranted, metav1.ConditionFalse, "OtherKey", "has registered with another key")}},
+				condition(registrationv1alpha1.RegistrationConditionGranted, metav1.ConditionFalse, "KeyConflict", "has registered with another key")}},
 		},
 		&registrationv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "edge"}, Status: registrationv1alpha1.ClusterStatus{
 			Conditions: []registrationv1alpha1.GenericCondition{{Type: registrationv1alpha1.ClusterConditionImported, Status: corev1.ConditionFalse,
@@ -214,11 +214,11 @@ member-a  True     True     30s ago    connected     v0.1.0  v1.36.3     -
 REGISTRATION TOKENS
 NAMESPACE  NAME       READY  EXPIRES  REASON
 clusters   new-token  True   in 23h   -
-clusters   once       False  never    UsedUp: 1 of 1
+clusters   once       False  never    UseLimitReached: 1 of 1
 
 PENDING OR REJECTED REGISTRATIONS
 NAMESPACE  CREATED  REASON
-clusters   5m ago   OtherKey: has registered with another key
+clusters   5m ago   KeyConflict: has registered with another key
 
 FAILED IMPORTS
 NAMESPACE  CLUSTER  REASON

@@ -167,7 +167,8 @@ func (r *Reporter) registrationTokens(ctx context.Context) (section, error) {
 			expires = r.ago(token.Status.Expires.Time)
 		}
 		rank := rankOf(cells[0])
-		if ready := meta.FindStatusCondition(token.Status.Conditions, registrationv1alpha1.TokenConditionReady); ready != nil && ready.Reason == registrationv1alpha1.TokenReasonUsedUp {
+		if ready := meta.FindStatusCondition(token.Status.Conditions, registrationv1alpha1.TokenConditionReady); ready != nil &&
+			(ready.Reason == registrationv1alpha1.TokenReasonUseLimitReached || ready.Reason == registrationv1alpha1.PreviousUseLimitReached) {
 			rank = healthy // A used token has served its purpose.
 		}
 		s.rows = append(s.rows, row{rank: rank, cells: []string{token.Namespace, token.Name, cells[0], expires, reason}})

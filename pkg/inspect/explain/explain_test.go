@@ -219,7 +219,7 @@ func TestMember_ReasonAndRemedy(t *testing.T) {
 		"has left": {&MemberFacts{Name: "m", Cluster: &registrationv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "clusters", Name: "m", Annotations: map[string]string{"fleetgate.io/member-uid": "x"}}}}, "prevents it from joining again. Remedy: to allow it to join again, run kubectl annotate"},
 		"with a rejected registration": {&MemberFacts{Name: "m", Tokens: good, Registrations: []registrationv1alpha1.ClusterRegistration{{Status: registrationv1alpha1.ClusterRegistrationStatus{
-			Conditions: []metav1.Condition{condition(registrationv1alpha1.RegistrationConditionGranted, metav1.ConditionFalse, "TokenUsedUp", "used up")}}}}}, "check whether one of the registrations below belongs to it"},
+			Conditions: []metav1.Condition{condition(registrationv1alpha1.RegistrationConditionGranted, metav1.ConditionFalse, "TokenUseLimitReached", "used up")}}}}}, "check whether one of the registrations below belongs to it"},
 		"without a valid token": {&MemberFacts{Name: "m"}, "member m: no cluster with this name has registered, and no registration token is valid; earlier tokens have expired or are used up. Remedy: create a token: kubectl fleetgate token"},
 		"that does not exist":   {&MemberFacts{Name: "m", Tokens: good}, ""},
 	} {

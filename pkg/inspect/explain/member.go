@@ -110,11 +110,18 @@ var remedyOfJoin = map[string]string{
 	"IdentityInvalid":                             "set spec.identity to a user or a ServiceAccount",
 }
 
+const (
+	remedyOfRetained = "place the resources again, or release them with the command in the message; see docs/restore.md"
+	remedyOfHubURL   = "make the hub reachable under that URL, or start the gateway with the previous --hub-url; see docs/restore.md"
+)
+
 // remedyOfWarning maps condition types to remedies.
 var remedyOfWarning = map[string]string{
-	clusterv1beta1.ConditionPlacementsHeld: "place the resources again, or release them with the command in the message; see docs/restore.md",
-	clusterv1beta1.ConditionHubFollowed:    "make the hub reachable under that URL, or start the gateway with the previous --hub-url; see docs/restore.md",
-	clusterv1beta1.ConditionAgentOutdated:  "upgrade the agent; see docs/agents.md",
+	clusterv1beta1.ConditionPlacementsRetained: remedyOfRetained,
+	clusterv1beta1.PreviousPlacementsRetained:  remedyOfRetained,
+	clusterv1beta1.ConditionHubURLReachable:    remedyOfHubURL,
+	clusterv1beta1.PreviousHubURLReachable:     remedyOfHubURL,
+	clusterv1beta1.ConditionAgentOutdated:      "upgrade the agent; see docs/agents.md",
 }
 
 // absent is the answer for a name without a member: its registration may be stuck.

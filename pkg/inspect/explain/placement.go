@@ -125,7 +125,7 @@ var remedyOfRights = map[string]string{
 	placementv1beta1.ReasonGatewayForbidden: "label a ClusterRole that grants access to these kinds with " + placementv1beta1.PlaceableLabel + "=true",
 }
 
-// currentReason translates a reason that the gateway of the previous version wrote.
+// currentReason translates a reason that a gateway or agent of the previous version wrote.
 // Remove after the next release.
 func currentReason(reason string) string {
 	switch reason {
@@ -133,6 +133,10 @@ func currentReason(reason string) string {
 		return placementv1beta1.ReasonAuthorForbidden
 	case placementv1beta1.PreviousGatewayForbidden:
 		return placementv1beta1.ReasonGatewayForbidden
+	case placementv1beta1.PreviousCorrectionsReverted:
+		return placementv1beta1.ReasonCorrectionsReverted
+	case placementv1beta1.PreviousFieldsNotApplied:
+		return placementv1beta1.ReasonFieldsNotApplied
 	}
 	return reason
 }

@@ -69,12 +69,12 @@ var byReason = map[string]string{
 	placementv1beta1.ReasonDecodingErred:                  "correct {object} on the hub, or its envelope",
 	placementv1beta1.ReasonFoundGenerateName:              "set metadata.name of {object}; generateName is not supported",
 	placementv1beta1.ReasonDuplicated:                     "select {object} only once",
-	placementv1beta1.ReasonNotAsWritten:                   "correct {object}, or the kind or webhook on member {member} that changed it, or annotate {object} with " + placementv1beta1.LeaveToMemberAnnotation + ": {get}",
+	placementv1beta1.ReasonFieldsNotApplied:               "correct {object}, or the kind or webhook on member {member} that changed it, or annotate {object} with " + placementv1beta1.LeaveToMemberAnnotation + ": {get}",
 	placementv1beta1.ReasonCompletionUnknown:              "check what {object} has done; to run it again, change its spec",
 	placementv1beta1.ReasonReserved:                       "remove {object} from the placement: fleetgate reserves its namespace or name",
 	placementv1beta1.ReasonFailedToFindObjInMemberCluster: "check that the API server of member {member} serves this kind: {get}",
 	placementv1beta1.ReasonFailed:                         "inspect {object} on member {member}: {get}",
-	placementv1beta1.ReasonRepairsReverted:                "stop the client that overwrites {object} on member {member}, or remove the object from the placement",
+	placementv1beta1.ReasonCorrectionsReverted:            "stop the client that overwrites {object} on member {member}, or remove the object from the placement",
 	placementv1beta1.ReasonOverriddenFailed:               "correct the override named in the message",
 	placementv1beta1.ReasonInvalidResourceSelectors:       "correct spec.resourceSelectors of placement {placement}",
 	placementv1beta1.ReasonManifestNotAvailableYet:        "wait, or inspect the object: {get}",
@@ -100,7 +100,7 @@ func remedyOfMessage(message string) string {
 func (a *Answer) remedyFor(reason, message, placement string) {
 	text := remedyOfMessage(message)
 	a.vague = text == ""
-	a.Remedy = filled(cmp.Or(text, byReason[reason], defaultRemedy), *a, placement)
+	a.Remedy = filled(cmp.Or(text, byReason[currentReason(reason)], defaultRemedy), *a, placement)
 }
 
 // filled replaces the placeholders of a remedy.

@@ -75,13 +75,13 @@ func TestState_FirstProblem(t *testing.T) {
 			member: joined(nil), connected: NotConnected, why: "the hub refused the tunnel"},
 		"outdated agent": {overview: Overview{Tunnels: up}, connected: Connected, why: "Because: upgrade it",
 			member: joined(func(m *clusterv1beta1.MemberCluster) {
-				m.Status.Conditions = append(m.Status.Conditions, condition(clusterv1beta1.ConditionPlacementsHeld, metav1.ConditionFalse, "nothing is"),
+				m.Status.Conditions = append(m.Status.Conditions, condition(clusterv1beta1.ConditionPlacementsRetained, metav1.ConditionFalse, "nothing is"),
 					condition(clusterv1beta1.ConditionAgentOutdated, metav1.ConditionTrue, "upgrade it"))
 			})},
-		"retained placements before outdated agent": {overview: Overview{Tunnels: up}, connected: Connected, why: "Because: let it go",
+		"retained placements before outdated agent": {overview: Overview{Tunnels: up}, connected: Connected, why: "Because: release it",
 			member: joined(func(m *clusterv1beta1.MemberCluster) {
 				m.Status.Conditions = append(m.Status.Conditions, condition(clusterv1beta1.ConditionAgentOutdated, metav1.ConditionTrue, "upgrade it"),
-					condition(clusterv1beta1.ConditionPlacementsHeld, metav1.ConditionTrue, "let it go"))
+					condition(clusterv1beta1.ConditionPlacementsRetained, metav1.ConditionTrue, "release it"))
 			})},
 		"failing placement": {overview: Overview{Tunnels: up, Failing: map[string][]string{"m": {"shop"}}}, member: joined(nil), connected: Connected, why: "why shop --member m"},
 		"no gateway":        {member: joined(nil), connected: ConnectedQuery},

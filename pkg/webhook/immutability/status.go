@@ -100,7 +100,7 @@ func (r *StatusReconciler) Reconcile(ctx context.Context, request ctrl.Request) 
 
 // onHub holds what was found about a policy on this hub.
 type onHub struct {
-	// forbidden is the first lookup that the gateway has no permission for.
+	// forbidden is the first lookup whose objects the gateway is not allowed to read.
 	forbidden string
 	// notExported is why the API server cannot enforce the policy itself.
 	notExported error
@@ -130,13 +130,13 @@ func conditionsOf(policy *admissionv1alpha1.ImmutabilityPolicy, served entry, fo
 		Message: "every path and expression can be evaluated"}
 	if len(found.warnings) > 0 {
 		first := found.warnings[0]
-		compiled.Reason = admissionv1alpha1.ReasonTypesDoNotFit
-		compiled.Message = untrusted.Truncate(fmt.Sprintf("every path and expression can be evaluated, but not all fit what is matched (status.expressionWarnings): %s: %s", first.FieldRef, first.Warning), maxAudit)
+		compiled.Reason = admissionv1alpha1.ReasonExpressionWarnings
+		compiled.Message = untrusted.Truncate(fmt.Sprintf("every path and expression can be evaluated, but not all fit the matched kinds (see status.expressionWarnings): %s: %s", first.FieldRef, first.Warning), maxAudit)
 	}
 	enforced := metav1.Condition{Type: admissionv1alpha1.ConditionEnforced, Status: metav1.ConditionTrue, Reason: admissionv1alpha1.ReasonEnforced,
 		Message: "requests that break the policy: " + string(policy.Spec.Enforcement)}
 	if len(found.unserved) > 0 {
-		enforced.Message += "; " + found.absent() + ": if that is no matter of time, correct spec.match.resourceRules"
+		enforced.Message += "; " + found.absent() + ": unless you install it, correct spec.match.resourceRules"
 	}
 	switch {
 	case len(served.problems) > 0:
@@ -148,7 +148,7 @@ func conditionsOf(policy *admissionv1alpha1.ImmutabilityPolicy, served entry, fo
 		}
 	case found.forbidden != "":
 		enforced.Status, enforced.Reason, enforced.Message = metav1.ConditionFalse, admissionv1alpha1.ReasonLookupForbidden,
-			"the gateway may not make lookup "+found.forbidden+": grant its account the right to read it"
+			"the gateway is not allowed to read the objects of lookup "+found.forbidden+": grant its account that right"
 	case found.matched == 0:
 		enforced.Status, enforced.Reason, enforced.Message = metav1.ConditionFalse, admissionv1alpha1.ReasonNothingMatched,
 			found.absent()+": no request is checked until it does; correct groups, versions and plurals in spec.match.resourceRules, or install the kind"

@@ -55,5 +55,5 @@ func (d *Dialect) WhyUnknown(out Outcome) string {
 	if out.Err != nil {
 		return d.Explain(out.Err, out.Ref.GroupKind())
 	}
-	return "The object is changed back as often as it is repaired: the next repair waits"
+	return "Another client reverts each correction of the object; the agent delays the next one"
 }

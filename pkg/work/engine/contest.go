@@ -118,15 +118,15 @@ func hasItems(fields map[string]any) bool {
 func (c *Contest) Message(remedy string) string {
 	who := fmt.Sprintf("Field manager %q changes", c.Manager)
 	if c.Manager == "" {
-		who = "Somebody changes"
+		who = "Another client changes"
 	}
 	what := strings.Join(c.Fields, ", ")
 	if more := len(c.Fields) - maxContested; more > 0 {
 		what = fmt.Sprintf("%s and %d more", strings.Join(c.Fields[:maxContested], ", "), more)
 	}
 	if len(c.Fields) == 0 {
-		who, what = "Somebody deletes", "the object"
+		who, what = "Another client deletes", "the object"
 	}
-	return Shorten(fmt.Sprintf("%s %s again after each repair: %s. Repairs wait up to %d minutes until there was none for %d", who, what, remedy,
+	return Shorten(fmt.Sprintf("%s %s after each correction: %s. The agent delays corrections by up to %d minutes, until it needed none for %d minutes", who, what, remedy,
 		longestWait/time.Minute, quietUntilPast/time.Minute))
 }

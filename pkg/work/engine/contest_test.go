@@ -72,9 +72,9 @@ func TestContestMessage(t *testing.T) {
 		contest Contest
 		want    []string
 	}{
-		"a manager and a field": {Contest{"other", []string{"/data/a"}}, []string{`Field manager "other" changes /data/a again`, "5 minutes", "10"}},
-		"nobody in particular":  {Contest{"", []string{"/data/a"}}, []string{"Somebody changes /data/a"}},
-		"a deletion":            {Contest{}, []string{"Somebody deletes the object"}},
+		"a manager and a field": {Contest{"other", []string{"/data/a"}}, []string{`Field manager "other" changes /data/a after each correction`, "5 minutes", "10"}},
+		"nobody in particular":  {Contest{"", []string{"/data/a"}}, []string{"Another client changes /data/a"}},
+		"a deletion":            {Contest{}, []string{"Another client deletes the object"}},
 		"many fields":           {Contest{"other", strings.Split("/1 /2 /3 /4 /5 /6 /7", " ")}, []string{"/1, /2, /3, /4, /5 and 2 more"}},
 	}
 	for name, tc := range cases {

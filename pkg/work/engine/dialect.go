@@ -56,12 +56,12 @@ type Remedies struct {
 	Drifted string
 	// Differing follows "The object was on the member before and differs (/data/a), ".
 	Differing string
-	// Contested follows `Field manager "x" changes /data/a again after each repair: `.
+	// Contested follows `Field manager "x" changes /data/a after each correction: `.
 	Contested string
 	// KeptNone follows "The member answers objects of this kind and keeps none: ".
 	KeptNone string
-	// NotAsWritten is a sentence after a field that the member does not keep as it is written.
-	NotAsWritten string
+	// FieldsNotApplied is a sentence after a field that the member does not keep as written.
+	FieldsNotApplied string
 	// FieldsHeld is a sentence after who else holds fields of the manifest.
 	FieldsHeld string
 	// Immutable is one after a field that cannot be changed.

@@ -39,7 +39,7 @@ const (
 	DriftUnknown     = "DriftUnknown"     // the member did not answer whether it was changed
 	NotCompared      = "NotCompared"      // the member did not answer how it differs
 	NotWritten       = "NotWritten"       // the member refused the write, or would
-	NotAsWritten     = "NotAsWritten"     // the member took the write, and does not have what it says
+	FieldsNotApplied = "FieldsNotApplied" // the member accepted the write, and changed or dropped fields
 )
 
 // Outcome is what became of one manifest.

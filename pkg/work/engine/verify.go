@@ -36,16 +36,16 @@ func (e *Engine) verify(it Item, written *unstructured.Unstructured) *refusal.Re
 	if len(lost) == 0 {
 		return nil
 	}
-	return &refusal.Refusal{Reason: NotAsWritten, Message: Shorten(e.notKept(it, lost, written))}
+	return &refusal.Refusal{Reason: FieldsNotApplied, Message: Shorten(e.notKept(it, lost, written))}
 }
 
 // notKept says which fields are not as the manifest says, and who did it.
 func (e *Engine) notKept(it Item, lost []compare.Detail, written *unstructured.Unstructured) string {
 	first := lost[0]
-	text := fmt.Sprintf("The member did not keep the object as it was written: %s is %s instead of %s",
+	text := fmt.Sprintf("The member changed the object when it was written: %s is %s instead of %s",
 		first.Path, briefly(first.ValueInMember), briefly(first.ValueInHub))
 	if first.ValueInMember == "" {
-		text = fmt.Sprintf("The member did not keep the object as it was written: %s is missing, the manifest says %s",
+		text = fmt.Sprintf("The member changed the object when it was written: %s is missing; its value in the manifest is %s",
 			first.Path, briefly(first.ValueInHub))
 	}
 	if len(lost) > 1 {
@@ -58,7 +58,7 @@ func (e *Engine) notKept(it Item, lost []compare.Detail, written *unstructured.U
 			text += fmt.Sprintf(" and %d more", more)
 		}
 	}
-	return text + ". " + e.whoChanged(it, first, written) + ". " + e.Remedies.NotAsWritten
+	return text + ". " + e.whoChanged(it, first, written) + ". " + e.Remedies.FieldsNotApplied
 }
 
 // whoChanged says who changed a field, as far as the object tells: what a webhook changes in our

@@ -41,7 +41,7 @@ func TestVerify_NamesAFieldThatTheMemberChanged(t *testing.T) {
 			changesWrites(t, e, func(o *unstructured.Unstructured) { o.Object["data"] = map[string]any{"a": "other"} })
 			it := InWay([]Item{configMapItem(t, "new")}, Way{By: by})[0]
 			out := e.run(t.Context(), work, []Item{it})[0]
-			if out.Refused == nil || out.Refused.Reason != NotAsWritten || !out.Holds || out.Settled {
+			if out.Refused == nil || out.Refused.Reason != FieldsNotApplied || !out.Holds || out.Settled {
 				t.Fatalf("the outcome is %+v, refused %+v", out, out.Refused)
 			}
 			const want = "/data/a is other instead of new. A mutating webhook of the member changed it"

@@ -37,11 +37,11 @@ type Sum struct {
 	// Example is the first of these by name.
 	Example string
 	// IDs are the ids under which the objects are retained, sorted and separated by commas, as
-	// AnnotationRelease takes them. Empty if nothing is held.
+	// AnnotationRelease takes them. Empty if nothing is retained.
 	IDs string
-	// WentBack is set when something is held since the hub went back, and not only since Works
+	// HubRestored is set if objects are retained since the hub was restored, and not only since Works
 	// came in the place of others.
-	WentBack bool
+	HubRestored bool
 }
 
 // Book counts what is held, and gives it ids. It is safe for concurrent use.
@@ -147,7 +147,7 @@ func (b *Book) sum() Sum {
 	sum, ids, kinds := Sum{Works: len(b.works)}, sets.Set[string]{}, sets.Set[string]{}
 	for k, of := range b.works {
 		sum.Objects += of.objects
-		sum.WentBack = sum.WentBack || !of.Another
+		sum.HubRestored = sum.HubRestored || !of.Another
 		ids.Insert(of.ID)
 		kinds.Insert(k.kind)
 		if sum.Example == "" || k.name < sum.Example {

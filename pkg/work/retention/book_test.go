@@ -47,8 +47,8 @@ func TestHoldsAreToldOnceAndTogether(t *testing.T) {
 	book.Set(Works, "b", Mark{}, 0)
 	book.Set(ServiceAccounts, "a", Mark{}, 0)
 	want := []Sum{
-		{Works: 1, Objects: 2, Kinds: "Works", Example: "b", IDs: "2", WentBack: true},
-		{Works: 2, Objects: 3, Kinds: "ManagedServiceAccounts and Works", Example: "a", IDs: "1,2", WentBack: true},
+		{Works: 1, Objects: 2, Kinds: "Works", Example: "b", IDs: "2", HubRestored: true},
+		{Works: 2, Objects: 3, Kinds: "ManagedServiceAccounts and Works", Example: "a", IDs: "1,2", HubRestored: true},
 		{Works: 1, Objects: 1, Kinds: "ManagedServiceAccounts", Example: "a", IDs: "1"}, {}}
 	if diff := cmp.Diff(want, heard); diff != "" {
 		t.Errorf("what was told (-want +got):\n%s", diff)

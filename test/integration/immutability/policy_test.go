@@ -85,7 +85,7 @@ var _ = Describe("A policy for one's own kind", Serial, func() {
 		other.APIGroups = []string{"exmaple.org"}
 		policy.Spec.Match.ResourceRules = append(policy.Spec.Match.ResourceRules, other)
 		expect.Created(ctx, masters, policy)
-		says(policy, admissionv1alpha1.ConditionCompiled, metav1.ConditionTrue, admissionv1alpha1.ReasonTypesDoNotFit, "undefined field 'colour'")
+		says(policy, admissionv1alpha1.ConditionCompiled, metav1.ConditionTrue, admissionv1alpha1.ReasonExpressionWarnings, "undefined field 'colour'")
 		says(policy, admissionv1alpha1.ConditionEnforced, metav1.ConditionTrue, admissionv1alpha1.ReasonEnforced, "the hub has no resource widgets.exmaple.org in *")
 
 		By("matching nothing that the hub has")

@@ -66,17 +66,17 @@ var _ = Describe("A hostile klusterlet", Ordered, func() {
 		}
 		Consistently(decisionsOn).WithArguments(ctx, request).Should(BeEmpty())
 	},
-		Entry("of another cluster, under its own label", "NotAKlusterletsRequest", of("victim")),
-		Entry("of a group whose name begins like its own", "NotAKlusterletsRequest", func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
+		Entry("of another cluster, under its own label", "InvalidKlusterletRequest", of("victim")),
+		Entry("of a group whose name begins like its own", "InvalidKlusterletRequest", func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
 			request.Subject.Organization = append(request.Subject.Organization, "system:open-cluster-management:victim")
 		}),
-		Entry("of an administrator", "NotAKlusterletsRequest", func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
+		Entry("of an administrator", "InvalidKlusterletRequest", func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
 			request.Subject.Organization = append(request.Subject.Organization, "fleetgate:admins")
 		}),
-		Entry("of another agent of its cluster", "OtherKey", func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
+		Entry("of another agent of its cluster", "KeyConflict", func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
 			request.Subject.CommonName += "x"
 		}),
-		Entry("as a server", "NotAKlusterletsRequest", func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
+		Entry("as a server", "InvalidKlusterletRequest", func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
 			request.DNSNames = []string{"kubernetes.default.svc"}
 		}),
 	)
@@ -189,8 +189,8 @@ var _ = Describe("A klusterlet that is not to lose its rights", func() {
 		join(ctx, name)
 		thief := newAgent(ctx, name)
 		stolen := thief.ask(ctx, thief.asking())
-		Eventually(eventsOn).WithArguments(ctx, stolen).Should(ContainElement("OtherKey"))
-		Eventually(eventsOn).WithArguments(ctx, name).Should(ContainElement("OtherKey"), "on the ManagedCluster, where people look")
+		Eventually(eventsOn).WithArguments(ctx, stolen).Should(ContainElement("KeyConflict"))
+		Eventually(eventsOn).WithArguments(ctx, name).Should(ContainElement("KeyConflict"), "on the ManagedCluster, where people look")
 		Consistently(decisionsOn).WithArguments(ctx, stolen).Should(BeEmpty())
 	})
 })

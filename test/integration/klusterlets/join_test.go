@@ -129,7 +129,7 @@ var _ = Describe("A cluster with a klusterlet", func() {
 		another := newAgent(ctx, name)
 		another.name = "fghij"
 		request := another.ask(ctx, another.asking())
-		Eventually(eventsOn).WithArguments(ctx, request).Should(ContainElement("OtherKey"))
+		Eventually(eventsOn).WithArguments(ctx, request).Should(ContainElement("KeyConflict"))
 		approve(ctx, request)
 		another.fetch(ctx, another.asking(), request)
 		another.connected(ctx)
@@ -157,7 +157,7 @@ var _ = Describe("A cluster with a klusterlet", func() {
 		By("leaving another agent's key to a person")
 		thief := newAgentOf(name, trusted)
 		stolen := thief.ask(ctx, thief.asking())
-		Eventually(eventsOn).WithArguments(ctx, stolen).Should(ContainElement("OtherKey"))
+		Eventually(eventsOn).WithArguments(ctx, stolen).Should(ContainElement("KeyConflict"))
 		Consistently(decisionsOn).WithArguments(ctx, stolen).Should(BeEmpty())
 
 		By("leaving a denial as it is")

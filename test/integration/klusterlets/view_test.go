@@ -218,7 +218,7 @@ var _ = Describe("A member of our own agent", func() {
 		By("getting none for another name")
 		other := &agent{cluster: name, name: "abcde", bootstrap: accountOf(name)}
 		request = other.ask(ctx, other.asking())
-		Eventually(eventsOn).WithArguments(ctx, request).Should(ContainElement("OtherKey"))
+		Eventually(eventsOn).WithArguments(ctx, request).Should(ContainElement("KeyConflict"))
 		Consistently(decisionsOn).WithArguments(ctx, request).Should(BeEmpty())
 
 		By("getting none any more when it is denied")
@@ -318,7 +318,7 @@ var _ = Describe("A member of our own agent", func() {
 			request = csr.Name
 			return err
 		}).Should(Succeed())
-		Eventually(eventsOn).WithArguments(ctx, request).Should(ContainElement("OtherKey"))
+		Eventually(eventsOn).WithArguments(ctx, request).Should(ContainElement("KeyConflict"))
 		Consistently(decisionsOn).WithArguments(ctx, request).Should(BeEmpty())
 		Expect(approved(ctx, name)).To(BeFalse())
 	})

@@ -57,8 +57,8 @@ func (h *hub) memberField(ctx context.Context, field string) func() (string, err
 
 const (
 	joinedField = `{.status.conditions[?(@.type=="Joined")].status}`
-	heldField   = `{.status.conditions[?(@.type=="PlacementsHeld")].message}`
-	isHeldField = `{.status.conditions[?(@.type=="PlacementsHeld")].status}`
+	heldField   = `{.status.conditions[?(@.type=="PlacementsRetained")].message}`
+	isHeldField = `{.status.conditions[?(@.type=="PlacementsRetained")].status}`
 )
 
 var _ = Describe("A member that kubectl fleetgate moves", Ordered, Label("matrix"), func() {

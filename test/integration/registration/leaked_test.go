@@ -99,11 +99,11 @@ var _ = Describe("The holder of a leaked registration token", Label("hostile"), 
 			}).Should(ConsistOf("", enroll.RegistrationRefused))
 			for _, a := range l.agents {
 				if err := a.enroller.Ready(); err != nil {
-					Expect(err).To(MatchError(ContainSubstring("is used up, 1 of 1")))
+					Expect(err).To(MatchError(ContainSubstring("has reached its use limit, 1 of 1")))
 				}
 			}
 			Expect(clustersIn(ctx, l.namespace)).To(HaveLen(1))
-			expectToken(ctx, l.namespace, "once", registrationv1alpha1.TokenConditionReady, registrationv1alpha1.TokenReasonUsedUp, "names the Clusters")
+			expectToken(ctx, l.namespace, "once", registrationv1alpha1.TokenConditionReady, registrationv1alpha1.TokenReasonUseLimitReached, "names the Clusters")
 		}
 	}, SpecTimeout(4*time.Minute))
 
@@ -123,7 +123,7 @@ var _ = Describe("The holder of a leaked registration token", Label("hostile"), 
 		expectGone(ctx, &cluster)
 
 		again := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: enroll.Given(values)})
-		expectProblem(again, enroll.RegistrationRefused, "is used up, 1 of 1")
+		expectProblem(again, enroll.RegistrationRefused, "has reached its use limit, 1 of 1")
 		Expect(clustersIn(ctx, namespace)).To(BeEmpty())
 	})
 
@@ -176,7 +176,7 @@ var _ = Describe("An imported cluster", func() {
 		expectImported(ctx, cluster, corev1.ConditionTrue, importer.ReasonImported, "installed")
 		a := startAgent(agentOptions{namespace: agentNamespace})
 		Expect(expectEnrolled(ctx, a)).To(Equal(cluster.Name))
-		expectToken(ctx, namespace, importer.TokenName(cluster.Name), registrationv1alpha1.TokenConditionReady, registrationv1alpha1.TokenReasonUsedUp, "1 of 1")
+		expectToken(ctx, namespace, importer.TokenName(cluster.Name), registrationv1alpha1.TokenConditionReady, registrationv1alpha1.TokenReasonUseLimitReached, "1 of 1")
 		a.end()
 
 		secrets := memberClient.CoreV1().Secrets(agentNamespace)

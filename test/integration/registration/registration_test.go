@@ -190,7 +190,7 @@ var _ = Describe("Registering with a token", func() {
 		Eventually(func(g Gomega) {
 			g.Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(token), token)).To(Succeed())
 			ready := expect.Condition(token.Status.Conditions, registrationv1alpha1.TokenConditionReady)
-			g.Expect(ready.Reason).To(Equal(registrationv1alpha1.TokenReasonSecretNotOurs))
+			g.Expect(ready.Reason).To(Equal(registrationv1alpha1.TokenReasonSecretConflict))
 			g.Expect(ready.Message).To(ContainSubstring("delete it"))
 		}).Should(Succeed())
 		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(theirs), theirs)).To(Succeed())

@@ -110,7 +110,7 @@ var _ = Describe("An agent whose hub moves to where no upgrades pass", func() {
 		former, err := serverOf(ctx, f.Members[0])
 		Expect(err).NotTo(HaveOccurred())
 		followed := func(ctx context.Context) (string, error) {
-			return f.Kubectl(ctx, f.HubKubeconfig(), "", "get", "membercluster", member, `--output=jsonpath={.status.conditions[?(@.type=="HubFollowed")].message}`)
+			return f.Kubectl(ctx, f.HubKubeconfig(), "", "get", "membercluster", member, `--output=jsonpath={.status.conditions[?(@.type=="HubURLReachable")].message}`)
 		}
 
 		f.GatewayArgs = []string{"--move-agents", "--hub-url=" + next.URL, "--hub-ca-file=" + ca}
@@ -120,7 +120,7 @@ var _ = Describe("An agent whose hub moves to where no upgrades pass", func() {
 		Expect(serverOf(ctx, f.Members[0])).To(Equal(former))
 
 		next.Set(faults.Faults{})
-		Eventually(followed).WithContext(ctx).WithTimeout(3 * time.Minute).Should(ContainSubstring("the agent comes to " + next.URL))
+		Eventually(followed).WithContext(ctx).WithTimeout(3 * time.Minute).Should(ContainSubstring("the agent uses " + next.URL))
 		Eventually(f.AwaitTunnels).WithContext(ctx).Should(Succeed())
 	})
 })

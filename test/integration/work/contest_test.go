@@ -29,7 +29,7 @@ var _ = Describe("A controller on the member that undoes repairs", Label("matrix
 		Eventually(reported(ctx, "war")).Should(beDone())
 		enemy := startRival(ctx, ns, "a")
 
-		Eventually(conditionOf(ctx, "war", placementv1beta1.ConditionContested)).Should(Equal("True/RepairsReverted"))
+		Eventually(conditionOf(ctx, "war", placementv1beta1.ConditionContested)).Should(Equal("True/CorrectionsReverted"))
 		Expect(message(ctx, "war", 0, placementv1beta1.ConditionContested)).To(And(
 			ContainSubstring(`"rival"`), ContainSubstring("/data/x")))
 		Expect(expect.Said(manifestOf(ctx, "war", 1).Conditions, placementv1beta1.ConditionContested)).To(BeEmpty(), "nobody fights for the other")
@@ -58,8 +58,8 @@ var _ = Describe("A controller on the member that undoes repairs", Label("matrix
 				return memberClient.Get(ctx, client.ObjectKeyFromObject(object), now) == nil && now.UID != object.UID
 			}).Should(BeTrue())
 		}
-		Eventually(conditionOf(ctx, "deletions", placementv1beta1.ConditionContested)).Should(Equal("True/RepairsReverted"))
-		Expect(message(ctx, "deletions", 0, placementv1beta1.ConditionContested)).To(ContainSubstring("Somebody deletes the object"))
+		Eventually(conditionOf(ctx, "deletions", placementv1beta1.ConditionContested)).Should(Equal("True/CorrectionsReverted"))
+		Expect(message(ctx, "deletions", 0, placementv1beta1.ConditionContested)).To(ContainSubstring("Another client deletes the object"))
 	})
 })
 

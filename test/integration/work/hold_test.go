@@ -45,14 +45,14 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		By("coming back with less, which is not known to be meant")
 		createWork(ctx, "hold-again", nil, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(reported(ctx, "hold-again")).Should(beDone())
-		Eventually(conditionOf(ctx, "hold-again", placementv1beta1.ConditionHeld)).Should(Equal("True/" + placementv1beta1.ReasonHubWentBack))
+		Eventually(conditionOf(ctx, "hold-again", placementv1beta1.ConditionRetained)).Should(Equal("True/" + placementv1beta1.ReasonHubRestored))
 		Eventually(holding).Should(Equal(retention.Sum{Works: 1, Objects: 1, Example: "hold-again"}))
 		Expect(heldSince(ctx, "hold-again")()).NotTo(BeEmpty())
 
 		By("coming back with all")
 		changeWork(ctx, "hold-again", build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(heldSince(ctx, "hold-again")).Should(BeEmpty())
-		Eventually(conditionOf(ctx, "hold-again", placementv1beta1.ConditionHeld)).Should(BeEmpty())
+		Eventually(conditionOf(ctx, "hold-again", placementv1beta1.ConditionRetained)).Should(BeEmpty())
 		Eventually(holding).Should(Equal(retention.Sum{}))
 		Expect(expect.ConfigMap(ctx, memberClient, ns, "b").UID).To(Equal(before.UID))
 		Expect(expect.ConfigMap(ctx, memberClient, ns, "b").ResourceVersion).To(Equal(before.ResourceVersion))
@@ -75,7 +75,7 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		changeWork(ctx, "hold-older", build.ConfigMapText(ns, "a", "x", "1"))
 
 		agent = startAgent(member.Config())
-		Eventually(conditionOf(ctx, "hold-older", placementv1beta1.ConditionHeld)).Should(Equal("True/" + placementv1beta1.ReasonHubWentBack))
+		Eventually(conditionOf(ctx, "hold-older", placementv1beta1.ConditionRetained)).Should(Equal("True/" + placementv1beta1.ReasonHubRestored))
 		Expect(expect.Data(ctx, memberClient, ns, "b")()).NotTo(BeNil())
 
 		By("going on with what stays wanted")
@@ -86,7 +86,7 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 
 		release(ctx)
 		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(BeNil())
-		Eventually(conditionOf(ctx, "hold-older", placementv1beta1.ConditionHeld)).Should(BeEmpty())
+		Eventually(conditionOf(ctx, "hold-older", placementv1beta1.ConditionRetained)).Should(BeEmpty())
 		Expect(heldSince(ctx, "hold-older")()).To(BeEmpty())
 	})
 
@@ -110,7 +110,7 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 
 		agent = startAgent(member.Config())
 		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "2"}))
-		Eventually(conditionOf(ctx, "hold-same", placementv1beta1.ConditionHeld)).Should(Equal("True/" + placementv1beta1.ReasonHubWentBack))
+		Eventually(conditionOf(ctx, "hold-same", placementv1beta1.ConditionRetained)).Should(Equal("True/" + placementv1beta1.ReasonHubRestored))
 		Expect(expect.Data(ctx, memberClient, ns, "b")()).NotTo(BeNil())
 
 		By("going on, with something new, and without it again")
@@ -118,7 +118,7 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		Eventually(expect.Data(ctx, memberClient, ns, "c")).ShouldNot(BeNil())
 		release(ctx)
 		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(BeNil())
-		Eventually(conditionOf(ctx, "hold-same", placementv1beta1.ConditionHeld)).Should(BeEmpty())
+		Eventually(conditionOf(ctx, "hold-same", placementv1beta1.ConditionRetained)).Should(BeEmpty())
 		changeWork(ctx, "hold-same", build.ConfigMapText(ns, "a", "x", "2"))
 		Eventually(expect.Data(ctx, memberClient, ns, "c")).Should(BeNil())
 	})

@@ -90,7 +90,7 @@ var _ = Describe("Manifests of all sorts", func() {
 				`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns, name: a, uid: x, resourceVersion: "1", creationTimestamp: "2020-01-01T00:00:00Z", generation: 7}, status: {x: y}}`),
 			become("a manifest with an owner", available, "",
 				`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns, name: a, ownerReferences: [{apiVersion: v1, kind: Pod, name: gone, uid: gone}]}}`),
-			become("a manifest with a field that its kind has not", refused("NotAsWritten"), "/colour", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns, name: a}, colour: blue}`),
+			become("a manifest with a field that its kind has not", refused("FieldsNotApplied"), "/colour", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns, name: a}, colour: blue}`),
 			become("a generated name", refused("FoundGenerateName"), "metadata.name", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns, generateName: a-}}`),
 			become("no name", refused("DecodingErred"), "metadata.name is missing", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns}}`),
 			become("a name that no object can have", failed, "metadata.name", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns, name: "Not_A_Name"}}`),

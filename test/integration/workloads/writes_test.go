@@ -332,6 +332,6 @@ var _ = Describe("A write that is not as the manifest says", func() {
 				}
 			}
 			return "", err
-		}).WithContext(ctx).Should(And(HavePrefix("NotAsWritten: "), ContainSubstring("/spec/color")))
+		}).WithContext(ctx).Should(And(HavePrefix("FieldsNotApplied: "), ContainSubstring("/spec/color")))
 	})
 })

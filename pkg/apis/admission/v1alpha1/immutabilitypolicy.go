@@ -21,9 +21,9 @@ const (
 const (
 	// ReasonCompiled goes with Compiled=True.
 	ReasonCompiled = "Compiled"
-	// ReasonTypesDoNotFit goes with Compiled=True: an expression or a path uses a field that the
+	// ReasonExpressionWarnings goes with Compiled=True: an expression or a path uses a field that the
 	// matched resources do not have, or that has another type there.
-	ReasonTypesDoNotFit = "TypesDoNotFit"
+	ReasonExpressionWarnings = "ExpressionWarnings"
 	// ReasonCompileError goes with Compiled=False: the message names the field and the error.
 	ReasonCompileError = "CompileError"
 	// ReasonEnforced goes with Enforced=True.
@@ -52,7 +52,7 @@ const (
 // +kubebuilder:printcolumn:JSONPath=`.status.conditions[?(@.type=="Compiled")].status`,name="Compiled",type=string
 // +kubebuilder:printcolumn:JSONPath=`.status.conditions[?(@.type=="Enforced")].status`,name="Enforced",type=string
 // +kubebuilder:printcolumn:JSONPath=`.status.matchedResources`,name="Matches",type=integer
-// +kubebuilder:printcolumn:JSONPath=`.status.conditions[?(@.reason=="TypesDoNotFit")].message`,name="Warning",type=string,priority=1
+// +kubebuilder:printcolumn:JSONPath=`.status.conditions[?(@.reason=="ExpressionWarnings")].message`,name="Warning",type=string,priority=1
 // +kubebuilder:printcolumn:JSONPath=`.metadata.creationTimestamp`,name="Age",type=date
 type ImmutabilityPolicy struct {
 	metav1.TypeMeta   `json:",inline"`

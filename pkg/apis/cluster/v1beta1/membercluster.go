@@ -13,8 +13,8 @@ import (
 )
 
 // Condition types of a MemberCluster. Its status has ReadyToJoin, Joined and TunnelConnected.
-// NamespaceCollectionSucceeded is present if namespaces are collected, PlacementsHeld since the hub
-// was first restored to an earlier state, and AgentOutdated while it applies. An agent's own
+// NamespaceCollectionSucceeded is present if namespaces are collected, PlacementsRetained since the
+// hub was first restored to an earlier state, and AgentOutdated while it applies. An agent's own
 // conditions, in status.agentStatus, are only Joined and Healthy, because upstream clients compare
 // all of them.
 const (
@@ -32,13 +32,13 @@ const (
 	// ConditionNamespacesCollected is True while status.namespaces has all namespaces of the
 	// member, except those being deleted. It is absent if namespaces are not collected.
 	ConditionNamespacesCollected = "NamespaceCollectionSucceeded"
-	// ConditionHubFollowed is False while the agent cannot reach the hub by the URL and CA that the
+	// ConditionHubURLReachable is False while the agent cannot reach the hub by the URL and CA that the
 	// hub requests, and continues to use the previous ones. It is absent unless the hub requests
 	// such a change.
-	ConditionHubFollowed = "HubFollowed"
-	// ConditionPlacementsHeld is True while the agent retains objects that the hub does not know
+	ConditionHubURLReachable = "HubURLReachable"
+	// ConditionPlacementsRetained is True while the agent retains objects that the hub does not know
 	// since it was restored to an earlier state. Once set, it stays, and is False afterwards.
-	ConditionPlacementsHeld = "PlacementsHeld"
+	ConditionPlacementsRetained = "PlacementsRetained"
 	// ConditionAgentOutdated is True while the agent is more than one minor version older than the
 	// gateway. Otherwise it is absent.
 	ConditionAgentOutdated = "AgentOutdated"
@@ -61,18 +61,18 @@ const (
 	// ReasonMemberClusterJoinStateUnknown goes with Joined=Unknown: an expected agent has not
 	// reported, or the reports of agents differ.
 	ReasonMemberClusterJoinStateUnknown = "MemberClusterJoinStateUnknown"
-	// ReasonHubReached goes with HubFollowed=True.
-	ReasonHubReached = "HubReached"
-	// ReasonHubNotReached goes with HubFollowed=False.
-	ReasonHubNotReached = "HubNotReached"
-	// ReasonHubWentBack goes with PlacementsHeld=True.
-	ReasonHubWentBack = "HubWentBack"
-	// ReasonAnotherWork goes with PlacementsHeld=True if there is no sign that the hub was
+	// ReasonHubURLReachable goes with HubURLReachable=True.
+	ReasonHubURLReachable = "HubURLReachable"
+	// ReasonHubURLUnreachable goes with HubURLReachable=False.
+	ReasonHubURLUnreachable = "HubURLUnreachable"
+	// ReasonHubRestored goes with PlacementsRetained=True.
+	ReasonHubRestored = "HubRestored"
+	// ReasonWorkReplaced goes with PlacementsRetained=True if there is no sign that the hub was
 	// restored: Works have replaced other ones of the same name, for example because a member left
 	// and joined again.
-	ReasonAnotherWork = "AnotherWork"
-	// ReasonNothingHeld goes with PlacementsHeld=False.
-	ReasonNothingHeld = "NothingHeld"
+	ReasonWorkReplaced = "WorkReplaced"
+	// ReasonNothingRetained goes with PlacementsRetained=False.
+	ReasonNothingRetained = "NothingRetained"
 	// ReasonAgentTooOld goes with AgentOutdated=True.
 	ReasonAgentTooOld = "AgentTooOld"
 )
@@ -377,8 +377,10 @@ func (s *MemberClusterStatus) Warning() *metav1.Condition {
 		condition string
 		status    metav1.ConditionStatus
 	}{
-		{ConditionPlacementsHeld, metav1.ConditionTrue},
-		{ConditionHubFollowed, metav1.ConditionFalse},
+		{ConditionPlacementsRetained, metav1.ConditionTrue},
+		{PreviousPlacementsRetained, metav1.ConditionTrue},
+		{ConditionHubURLReachable, metav1.ConditionFalse},
+		{PreviousHubURLReachable, metav1.ConditionFalse},
 		{ConditionAgentOutdated, metav1.ConditionTrue},
 	} {
 		if c := meta.FindStatusCondition(s.Conditions, bad.condition); c != nil && c.Status == bad.status {

@@ -88,7 +88,7 @@ const (
 	AnnotationHub = "fleetgate.io/hub"
 
 	// AnnotationRelease is on a MemberCluster. Its value is ids, separated by commas, that the
-	// condition PlacementsHeld reports: objects that the member retains under these ids, since the
+	// condition PlacementsRetained reports: objects that the member retains under these ids, since the
 	// hub was restored to an earlier state, are released. An administrator writes it, and the hub
 	// copies it to the InternalMemberCluster. A time in RFC 3339 releases what an agent that does
 	// not support ids retained until then.

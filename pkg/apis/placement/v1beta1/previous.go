@@ -12,4 +12,10 @@ const (
 	PreviousAuthorForbidden = "AuthorMayNot"
 	// PreviousGatewayForbidden is the previous reason ReasonGatewayForbidden.
 	PreviousGatewayForbidden = "GatewayMayNot"
+	// PreviousRetained is the previous type ConditionRetained.
+	PreviousRetained = "Held"
+	// PreviousCorrectionsReverted is the previous reason ReasonCorrectionsReverted.
+	PreviousCorrectionsReverted = "RepairsReverted"
+	// PreviousFieldsNotApplied is the previous reason ReasonFieldsNotApplied.
+	PreviousFieldsNotApplied = "NotAsWritten"
 )

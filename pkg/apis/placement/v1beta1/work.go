@@ -121,9 +121,9 @@ const (
 	// ConditionRemoved is False while a deleted Work waits for objects to disappear, and while the
 	// agent lacks the rights to remove objects that left a Work.
 	ConditionRemoved = "Removed"
-	// ConditionHeld is True while the agent retains objects that are no longer in the Work. The hub
-	// was restored to an earlier state, or another Work of the same name had applied the objects.
-	ConditionHeld = "Held"
+	// ConditionRetained is True while the agent retains objects that are no longer in the Work. The
+	// hub was restored to an earlier state, or another Work of the same name had applied the objects.
+	ConditionRetained = "Retained"
 )
 
 // Reasons of a Work's conditions.
@@ -140,17 +140,17 @@ const (
 
 	// ReasonStatusOversized is a reason of ConditionStatusTrimmed.
 	ReasonStatusOversized = "StatusOversized"
-	// ReasonRepairsReverted is a reason of ConditionContested.
-	ReasonRepairsReverted = "RepairsReverted"
+	// ReasonCorrectionsReverted is a reason of ConditionContested.
+	ReasonCorrectionsReverted = "CorrectionsReverted"
 	// ReasonWatchForbidden is a reason of ConditionWatched.
 	ReasonWatchForbidden = "WatchForbidden"
 	// ReasonObjectsRemain is a reason of ConditionRemoved.
 	ReasonObjectsRemain = "ObjectsRemain"
-	// ReasonHubWentBack is a reason of ConditionHeld.
-	ReasonHubWentBack = "HubWentBack"
-	// ReasonAnotherWork is a reason of ConditionHeld: the Work replaces another one of the same
+	// ReasonHubRestored is a reason of ConditionRetained.
+	ReasonHubRestored = "HubRestored"
+	// ReasonWorkReplaced is a reason of ConditionRetained: the Work replaces another one of the same
 	// name.
-	ReasonAnotherWork = "AnotherWork"
+	ReasonWorkReplaced = "WorkReplaced"
 )
 
 // Reasons of the conditions of one manifest of a Work.
@@ -173,9 +173,9 @@ const (
 	ReasonFoundDrifts                    = "FoundDrifts"
 	ReasonFoundDriftsInDegradedMode      = "FoundDriftsInDegradedMode"
 	ReasonManifestApplyFailed            = "ManifestApplyFailed"
-	// ReasonNotAsWritten: the member accepted the manifest, but its object does not have all fields
-	// as written.
-	ReasonNotAsWritten = "NotAsWritten"
+	// ReasonFieldsNotApplied: the member accepted the manifest, but its object does not have all
+	// fields of it.
+	ReasonFieldsNotApplied = "FieldsNotApplied"
 
 	// Reasons of ConditionDiffReported.
 	ReasonNoDiffFound             = "NoDiffFound"

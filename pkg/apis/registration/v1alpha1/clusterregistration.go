@@ -29,9 +29,9 @@ const (
 	// ClusterRegistrationToken. The hub deletes the request after a minute, so that its agent can
 	// retry with another token.
 	RegistrationReasonUnproven = "TokenUnproven"
-	// RegistrationReasonTokenUsedUp goes with False: the maximum number of clusters has registered
+	// RegistrationReasonTokenUseLimitReached goes with False: the maximum number of clusters has registered
 	// with the token. The hub deletes the request after a minute.
-	RegistrationReasonTokenUsedUp = "TokenUsedUp"
+	RegistrationReasonTokenUseLimitReached = "TokenUseLimitReached"
 	// RegistrationReasonTokenInvalid goes with False: an annotation of the token cannot be parsed.
 	// The hub deletes the request after a minute.
 	RegistrationReasonTokenInvalid = "TokenInvalid"

@@ -36,13 +36,13 @@ const (
 	// TokenReasonServerURLMissing goes with False: the gateway has no URL of the hub for members,
 	// so the values would be unusable.
 	TokenReasonServerURLMissing = "ServerURLMissing"
-	// TokenReasonSecretNotOurs goes with False: a Secret with the token's name exists that the hub
+	// TokenReasonSecretConflict goes with False: a Secret with the token's name exists that the hub
 	// did not create.
-	TokenReasonSecretNotOurs = "SecretNotOurs"
+	TokenReasonSecretConflict = "SecretConflict"
 	// TokenReasonNamespaceNotAllowed goes with False: clusters cannot register in this namespace.
 	TokenReasonNamespaceNotAllowed = "NamespaceNotAllowed"
-	// TokenReasonUsedUp goes with False: the maximum number of clusters has registered with it.
-	TokenReasonUsedUp = "UsedUp"
+	// TokenReasonUseLimitReached goes with False: the maximum number of clusters has registered with it.
+	TokenReasonUseLimitReached = "UseLimitReached"
 	// TokenReasonInvalid goes with False: an annotation of the token cannot be parsed, so no
 	// cluster can register.
 	TokenReasonInvalid = "InvalidTerms"

@@ -56,8 +56,8 @@ type Reconciler struct {
 	ServerCA func() ([]byte, error)
 	// Tunnel, if set, is reported too.
 	Tunnel *Tunnel
-	// Held, if set, is reported too.
-	Held *Held
+	// Retained, if set, is reported too.
+	Retained *Retained
 	// Namespaces, if set, are reported too. Somebody has it Run.
 	Namespaces *Namespaces
 	// Claims, if set, has the member reported when what it says of itself changes.
@@ -76,9 +76,9 @@ type Reconciler struct {
 	// Leave, if set, ends the agent's work without undoing it: when it returns, nothing
 	// on the member may be deleted because the hub deletes the order for it.
 	Leave func(ctx context.Context) error
-	// WentBack, if set, is told that the hub has lost what it had, as after a restore: what is
-	// watched there may not be what is there. It must not block.
-	WentBack func()
+	// HubRestored, if set, is called when the hub has lost writes, as after a restore: watches of the
+	// hub can then miss changes. It must not block.
+	HubRestored func()
 	// Left, if set, is told that the agent has left and the hub knows it. It must not block.
 	Left func()
 
@@ -107,8 +107,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.Tunnel != nil {
 		b.WatchesRawSource(r.Tunnel.changed.source(internal))
 	}
-	if r.Held != nil {
-		b.WatchesRawSource(r.Held.changed.source(internal))
+	if r.Retained != nil {
+		b.WatchesRawSource(r.Retained.changed.source(internal))
 	}
 	if r.Namespaces != nil {
 		b.WatchesRawSource(r.Namespaces.changed.source(internal))
@@ -197,7 +197,7 @@ func (r *Reconciler) leave(ctx context.Context, imc *clusterv1beta1.InternalMemb
 // look finds out what there is to report. What cannot be found out is left out: that
 // the member's API server is in trouble must still reach the hub.
 func (r *Reconciler) look(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster) facts {
-	f := facts{health: probe(ctx, r.Member), tunnel: r.Tunnel.condition(), tunnelRight: r.Tunnel.right(), held: r.Held.condition(retention.Released(imc)), follows: r.follow(ctx, imc), agentVersion: r.Version, collects: r.Namespaces != nil}
+	f := facts{health: probe(ctx, r.Member), tunnel: r.Tunnel.condition(), tunnelRight: r.Tunnel.right(), retained: r.Retained.condition(retention.Released(imc)), follows: r.follow(ctx, imc), agentVersion: r.Version, collects: r.Namespaces != nil}
 	if !f.health.ok {
 		return f
 	}

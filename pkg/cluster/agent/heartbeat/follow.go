@@ -11,8 +11,8 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// follow goes where the hub wants the agent to come, and says whether it is there. It is tried
-// again with each heartbeat.
+// follow moves the agent to the URL that the hub requests, and returns the condition about it. The
+// agent retries with each heartbeat.
 func (r *Reconciler) follow(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster) *metav1.Condition {
 	server, wanted := imc.Annotations[clusterv1beta1.AnnotationHubURL]
 	if !wanted || r.Move == nil {
@@ -23,8 +23,8 @@ func (r *Reconciler) follow(ctx context.Context, imc *clusterv1beta1.InternalMem
 		ca = []byte(text)
 	}
 	if err := r.Move(ctx, server, ca); err != nil {
-		return &metav1.Condition{Type: clusterv1beta1.ConditionHubFollowed, Status: metav1.ConditionFalse, Reason: clusterv1beta1.ReasonHubNotReached, Message: err.Error()}
+		return &metav1.Condition{Type: clusterv1beta1.ConditionHubURLReachable, Status: metav1.ConditionFalse, Reason: clusterv1beta1.ReasonHubURLUnreachable, Message: err.Error()}
 	}
-	return &metav1.Condition{Type: clusterv1beta1.ConditionHubFollowed, Status: metav1.ConditionTrue, Reason: clusterv1beta1.ReasonHubReached,
-		Message: "the agent comes to " + server}
+	return &metav1.Condition{Type: clusterv1beta1.ConditionHubURLReachable, Status: metav1.ConditionTrue, Reason: clusterv1beta1.ReasonHubURLReachable,
+		Message: "the agent uses " + server}
 }

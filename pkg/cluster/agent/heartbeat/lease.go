@@ -78,9 +78,9 @@ func (r *Reconciler) patchLease(ctx context.Context, spec coordinationv1.LeaseSp
 	if err := r.Hub.Patch(ctx, r.lease(), client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return err
 	}
-	if len(left) > 0 && r.WentBack != nil {
-		log.FromContext(ctx).Info("The hub has lost what was written there, as if it was restored from a backup; all that is watched there is read anew")
-		r.WentBack()
+	if len(left) > 0 && r.HubRestored != nil {
+		log.FromContext(ctx).Info("The hub lost writes, as after a restore from a backup; reading all objects from it again")
+		r.HubRestored()
 	}
 	return nil
 }

@@ -33,8 +33,8 @@ type facts struct {
 	// follows says whether the agent is where the hub wants it to come, nil if the hub wants
 	// nothing.
 	follows *metav1.Condition
-	// held is what is held on the member, nil while nothing is known of it.
-	held *metav1.Condition
+	// retained is the condition about objects that the member retains; nil until it is known.
+	retained *metav1.Condition
 	// What is empty could not be found out: then the former value stays.
 	version, server, agentVersion, impersonation, tunnelRight string
 	serverCA                                                  []byte
@@ -62,14 +62,13 @@ func joinedReport(imc *clusterv1beta1.InternalMemberCluster, f facts, now time.T
 	if f.tunnel != nil {
 		setCondition(&status.Conditions, imc.Generation, *f.tunnel, now)
 	}
+	meta.RemoveStatusCondition(&status.Conditions, clusterv1beta1.PreviousHubURLReachable)
 	if f.follows != nil {
 		setCondition(&status.Conditions, imc.Generation, *f.follows, now)
 	} else {
-		meta.RemoveStatusCondition(&status.Conditions, clusterv1beta1.ConditionHubFollowed)
+		meta.RemoveStatusCondition(&status.Conditions, clusterv1beta1.ConditionHubURLReachable)
 	}
-	if f.held != nil && (f.held.Status == metav1.ConditionTrue || meta.FindStatusCondition(status.Conditions, f.held.Type) != nil) {
-		setCondition(&status.Conditions, imc.Generation, *f.held, now)
-	}
+	reportRetained(&status.Conditions, imc.Generation, f.retained, now)
 	if f.collects {
 		f.namespaces.tell(&status, imc.Generation, now)
 	} else {
@@ -77,6 +76,18 @@ func joinedReport(imc *clusterv1beta1.InternalMemberCluster, f facts, now time.T
 	}
 	observe(&status, f, now)
 	return status
+}
+
+// reportRetained writes the condition if it is True, or replaces an earlier one, which can be that
+// of the previous version.
+func reportRetained(conditions *[]metav1.Condition, generation int64, retained *metav1.Condition, now time.Time) {
+	if retained == nil {
+		return
+	}
+	had := meta.RemoveStatusCondition(conditions, clusterv1beta1.PreviousPlacementsRetained) || meta.FindStatusCondition(*conditions, retained.Type) != nil
+	if had || retained.Status == metav1.ConditionTrue {
+		setCondition(conditions, generation, *retained, now)
+	}
 }
 
 // leftReport says that the agent has left, or that it could not (then err is why).

@@ -64,8 +64,8 @@ const (
 	ReasonChartFailed = "ChartNotRendered"
 	// ReasonTokenPending goes with False: the registration token is on its way.
 	ReasonTokenPending = "WaitingForToken"
-	// ReasonTokenForeign goes with False: somebody else made the token, or its Secret.
-	ReasonTokenForeign = "TokenNotOfCluster"
+	// ReasonTokenConflict goes with False: the token, or its Secret, does not belong to the Cluster.
+	ReasonTokenConflict = "TokenConflict"
 	// ReasonNamespace goes with False: clusters do not register in the namespace.
 	ReasonNamespace = "NamespaceNotAllowed"
 	// ReasonImageMissing goes with False: the gateway does not know the agent's image.

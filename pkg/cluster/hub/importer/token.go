@@ -37,9 +37,9 @@ func readValues(cluster *registrationv1alpha1.Cluster, token *registrationv1alph
 	hubURL string, hubCA []byte) (*registrationv1alpha1.AgentValues, *outcome) {
 	switch {
 	case !metav1.IsControlledBy(token, cluster):
-		return nil, failed(ReasonTokenForeign, "ClusterRegistrationToken %q is not owned by this Cluster: delete it", token.Name)
+		return nil, failed(ReasonTokenConflict, "ClusterRegistrationToken %q is not owned by this Cluster: delete it", token.Name)
 	case !metav1.IsControlledBy(secret, token) || secret.Type != registrationv1alpha1.SecretTypeRegistrationValues:
-		return nil, failed(ReasonTokenForeign, "Secret %q was not made for ClusterRegistrationToken %q: delete it", secret.Name, token.Name)
+		return nil, failed(ReasonTokenConflict, "Secret %q does not belong to ClusterRegistrationToken %q: delete it", secret.Name, token.Name)
 	}
 	var values registrationv1alpha1.AgentValues
 	if err := untrusted.Unmarshal(secret.Data[registrationv1alpha1.RegistrationValuesKey], untrusted.Object, &values); err != nil || values.Token == "" {

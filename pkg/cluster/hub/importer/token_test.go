@@ -22,16 +22,16 @@ func TestReadValues_BelievesTheSecretOfTheClustersOwnTokenOnly(t *testing.T) {
 	}{
 		"as the gateway made it": {change: func(*registrationv1alpha1.ClusterRegistrationToken, *corev1.Secret, *registrationv1alpha1.AgentValues) {
 		}},
-		"a token that somebody else made": {want: ReasonTokenForeign, change: func(token *registrationv1alpha1.ClusterRegistrationToken, _ *corev1.Secret, _ *registrationv1alpha1.AgentValues) {
+		"a token that somebody else made": {want: ReasonTokenConflict, change: func(token *registrationv1alpha1.ClusterRegistrationToken, _ *corev1.Secret, _ *registrationv1alpha1.AgentValues) {
 			token.OwnerReferences = nil
 		}},
-		"a Secret without an owner": {want: ReasonTokenForeign, change: func(_ *registrationv1alpha1.ClusterRegistrationToken, secret *corev1.Secret, _ *registrationv1alpha1.AgentValues) {
+		"a Secret without an owner": {want: ReasonTokenConflict, change: func(_ *registrationv1alpha1.ClusterRegistrationToken, secret *corev1.Secret, _ *registrationv1alpha1.AgentValues) {
 			secret.OwnerReferences = nil
 		}},
-		"a Secret of another token": {want: ReasonTokenForeign, change: func(_ *registrationv1alpha1.ClusterRegistrationToken, secret *corev1.Secret, _ *registrationv1alpha1.AgentValues) {
+		"a Secret of another token": {want: ReasonTokenConflict, change: func(_ *registrationv1alpha1.ClusterRegistrationToken, secret *corev1.Secret, _ *registrationv1alpha1.AgentValues) {
 			secret.OwnerReferences[0].UID = "another"
 		}},
-		"a Secret of another type": {want: ReasonTokenForeign, change: func(_ *registrationv1alpha1.ClusterRegistrationToken, secret *corev1.Secret, _ *registrationv1alpha1.AgentValues) {
+		"a Secret of another type": {want: ReasonTokenConflict, change: func(_ *registrationv1alpha1.ClusterRegistrationToken, secret *corev1.Secret, _ *registrationv1alpha1.AgentValues) {
 			secret.Type = corev1.SecretTypeOpaque
 		}},
 		"another hub": {want: ReasonTokenPending, change: func(_ *registrationv1alpha1.ClusterRegistrationToken, _ *corev1.Secret, values *registrationv1alpha1.AgentValues) {

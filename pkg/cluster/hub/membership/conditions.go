@@ -39,11 +39,37 @@ func tunnelAmong(report *clusterv1beta1.InternalMemberClusterStatus) []metav1.Co
 	return []metav1.Condition{*tunnel}
 }
 
-// passing are the conditions that agents have while they have something to say about it, and
-// not any more when they do not say it again: whether they collect namespaces, and whether they
-// come to the hub where it wants them to.
+// passing are the types of conditions that are removed from a member when its agent no longer
+// reports them.
 func passing() []string {
-	return []string{clusterv1beta1.ConditionNamespacesCollected, clusterv1beta1.ConditionHubFollowed}
+	return []string{clusterv1beta1.ConditionNamespacesCollected, clusterv1beta1.ConditionHubURLReachable,
+		clusterv1beta1.PreviousPlacementsRetained, clusterv1beta1.PreviousHubURLReachable}
+}
+
+// current translates a condition that an agent of the previous version reports.
+// Remove after the next release.
+func current(c metav1.Condition) metav1.Condition {
+	switch c.Type {
+	case clusterv1beta1.PreviousPlacementsRetained:
+		c.Type = clusterv1beta1.ConditionPlacementsRetained
+	case clusterv1beta1.PreviousHubURLReachable:
+		c.Type = clusterv1beta1.ConditionHubURLReachable
+	default:
+		return c
+	}
+	switch c.Reason {
+	case clusterv1beta1.PreviousHubRestored:
+		c.Reason = clusterv1beta1.ReasonHubRestored
+	case clusterv1beta1.PreviousWorkReplaced:
+		c.Reason = clusterv1beta1.ReasonWorkReplaced
+	case clusterv1beta1.PreviousNothingRetained:
+		c.Reason = clusterv1beta1.ReasonNothingRetained
+	case clusterv1beta1.PreviousHubReached:
+		c.Reason = clusterv1beta1.ReasonHubURLReachable
+	case clusterv1beta1.PreviousHubNotReached:
+		c.Reason = clusterv1beta1.ReasonHubURLUnreachable
+	}
+	return c
 }
 
 // passingAmong are the conditions of these types among others.

@@ -99,6 +99,7 @@ func desiredAgentStatus(reported []clusterv1beta1.AgentStatus, generation int64)
 func desiredConditions(reported []metav1.Condition, generation int64) []metav1.Condition {
 	var conditions []metav1.Condition
 	for _, condition := range reported[:min(len(reported), maxConditions)] {
+		condition = current(condition)
 		condition.ObservedGeneration = generation
 		condition.Message = condition.Message[:min(len(condition.Message), maxMessageLength)]
 		conditions = append(conditions, condition)

@@ -150,7 +150,7 @@ func isProven(secret *corev1.Secret, request *registrationv1alpha1.ClusterRegist
 func refusedLife(reason string) (time.Duration, bool) {
 	switch reason {
 	case registrationv1alpha1.RegistrationReasonUnproven,
-		registrationv1alpha1.RegistrationReasonTokenUsedUp, registrationv1alpha1.RegistrationReasonTokenInvalid:
+		registrationv1alpha1.RegistrationReasonTokenUseLimitReached, registrationv1alpha1.PreviousTokenUseLimitReached, registrationv1alpha1.RegistrationReasonTokenInvalid:
 		return time.Minute, true
 	case registrationv1alpha1.RegistrationReasonInvalid, registrationv1alpha1.RegistrationReasonConflict:
 		return time.Hour, true

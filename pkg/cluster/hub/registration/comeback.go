@@ -42,12 +42,12 @@ const ReturnControllerName = "membercluster.return"
 // askedAgain is how often is looked whether what is missing is there.
 const askedAgain = 10 * time.Second
 
-// Reasons of the events on a MemberCluster whose agent is to come back.
+// Reasons of the events on a MemberCluster whose agent is readmitted.
 const (
-	// ReasonTakingBack: what lets the agent in is there.
-	ReasonTakingBack = "TakingBack"
-	// ReasonNotTakenBack is a warning: it cannot be made, and why.
-	ReasonNotTakenBack = "NotTakenBack"
+	// ReasonReadmitting: the hub has sealed a token for the agent.
+	ReasonReadmitting = "Readmitting"
+	// ReasonReadmissionFailed is a warning: the hub cannot seal a token.
+	ReasonReadmissionFailed = "ReadmissionFailed"
 )
 
 // ReturnReconciler lets agents of a hub that is gone come back by their keys.
@@ -85,7 +85,7 @@ func (r *ReturnReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	}
 	former, key, err := parseAgentKey(mc.Annotations[AnnotationAgentKey])
 	if err != nil {
-		r.Recorder.Eventf(mc, nil, corev1.EventTypeWarning, ReasonNotTakenBack, "TakeBack", "%s: %v", AnnotationAgentKey, err)
+		r.Recorder.Eventf(mc, nil, corev1.EventTypeWarning, ReasonReadmissionFailed, "Readmit", "%s: %v", AnnotationAgentKey, err)
 		return ctrl.Result{}, nil
 	}
 	if refuseUnready(mc) != nil {
@@ -94,8 +94,8 @@ func (r *ReturnReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	}
 	err = r.leave(ctx, mc, key)
 	if apierrors.IsNotFound(err) {
-		r.Recorder.Eventf(mc, nil, corev1.EventTypeWarning, ReasonNotTakenBack, "TakeBack",
-			"there is no namespace %s: make it, and let agents without a credential get clusterregistrations there", registrationv1alpha1.ReturningNamespace)
+		r.Recorder.Eventf(mc, nil, corev1.EventTypeWarning, ReasonReadmissionFailed, "Readmit",
+			"namespace %s does not exist: create it, and allow agents without a credential to get clusterregistrations in it", registrationv1alpha1.ReturningNamespace)
 		return ctrl.Result{RequeueAfter: askedAgain}, nil
 	}
 	if err != nil {
@@ -111,7 +111,7 @@ func (r *ReturnReconciler) leave(ctx context.Context, mc *clusterv1beta1.MemberC
 		return err
 	}
 	if bound == nil {
-		return apierrors.NewConflict(corev1.Resource("secrets"), clusterv1beta1.AgentCredentialSecret, fmt.Errorf("it is being made"))
+		return apierrors.NewConflict(corev1.Resource("secrets"), clusterv1beta1.AgentCredentialSecret, fmt.Errorf("it is being created"))
 	}
 	request := &registrationv1alpha1.ClusterRegistration{
 		ObjectMeta: metav1.ObjectMeta{
@@ -154,8 +154,8 @@ func (r *ReturnReconciler) done(ctx context.Context, mc *clusterv1beta1.MemberCl
 	if err != nil {
 		return err
 	}
-	log.FromContext(ctx).Info("The agent with the key of a MemberCluster may come back", "member", mc.Name, "formerHub", former)
-	r.Recorder.Eventf(mc, nil, corev1.EventTypeNormal, ReasonTakingBack, "TakeBack", "the agent with key %s may come back", sealing.Fingerprint(key))
+	log.FromContext(ctx).Info("Sealed a token for the agent with the key of a MemberCluster", "member", mc.Name, "formerHub", former)
+	r.Recorder.Eventf(mc, nil, corev1.EventTypeNormal, ReasonReadmitting, "Readmit", "The hub sealed a token for the agent with key %s; the agent reconnects with it", sealing.Fingerprint(key))
 	return nil
 }
 
@@ -191,7 +191,7 @@ func (r *GrantReconciler) recordAgentKey(ctx context.Context, mc *clusterv1beta1
 func parseAgentKey(text string) (hub string, key []byte, err error) {
 	hub, encoded, found := strings.Cut(text, "/")
 	if !found || hub == "" {
-		return "", nil, fmt.Errorf("it has to be the UID of a hub, a slash and a key, as that hub wrote it")
+		return "", nil, fmt.Errorf("it must be the UID of a hub, a slash and a key, as that hub wrote it")
 	}
 	if key, err = base64.StdEncoding.DecodeString(encoded); err != nil {
 		return "", nil, fmt.Errorf("its key is not base64")

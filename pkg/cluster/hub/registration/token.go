@@ -221,8 +221,8 @@ func desiredTokenStatus(token *registrationv1alpha1.ClusterRegistrationToken, de
 	case issued != issuedValues:
 	case refused != nil:
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, registrationv1alpha1.TokenReasonInvalid, refused.Message
-	case allowed.isUsedUp():
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, registrationv1alpha1.TokenReasonUsedUp, usedUp(allowed)
+	case allowed.reachedUseLimit():
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, registrationv1alpha1.TokenReasonUseLimitReached, useLimitReached(allowed)
 	}
 	for _, condition := range []metav1.Condition{ready, restricted(allowed, refused)} {
 		condition.ObservedGeneration = token.Generation
@@ -240,16 +240,16 @@ func tokenReady(token *registrationv1alpha1.ClusterRegistrationToken, issued iss
 		condition.Message = fmt.Sprintf("the agent's values are in Secret %q, key %q", token.Name, registrationv1alpha1.RegistrationValuesKey)
 	case waitingForToken:
 		condition.Reason = ReasonWaitingForToken
-		condition.Message = "the hub's controller manager has not filled the token Secret yet: if this lasts, see whether it runs"
+		condition.Message = "the hub's controller manager has not filled the token Secret yet: if this lasts, check that it runs"
 	case secretNotOurs:
-		condition.Reason = registrationv1alpha1.TokenReasonSecretNotOurs
-		condition.Message = fmt.Sprintf("Secret %q exists and was not made for this token: delete it, or use another name for the token", token.Name)
+		condition.Reason = registrationv1alpha1.TokenReasonSecretConflict
+		condition.Message = fmt.Sprintf("Secret %q exists and does not belong to this token: delete it, or choose another name for the token", token.Name)
 	case namespaceForbidden:
 		condition.Reason = registrationv1alpha1.TokenReasonNamespaceNotAllowed
 		condition.Message = namespaceNotAllowed(token.Namespace)
 	case serverURLMissing:
 		condition.Reason = registrationv1alpha1.TokenReasonServerURLMissing
-		condition.Message = "the gateway does not know under which URL members reach the hub: start it with that URL"
+		condition.Message = "the gateway does not know the hub's URL for members: set --hub-url"
 	}
 	return condition
 }

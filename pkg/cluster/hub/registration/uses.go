@@ -27,8 +27,8 @@ func (r *GrantReconciler) spend(ctx context.Context, request *registrationv1alph
 	if allowed.uses == 0 || had {
 		return nil, nil
 	}
-	if allowed.isUsedUp() {
-		return refusal.New(registrationv1alpha1.RegistrationReasonTokenUsedUp, "%s", usedUp(allowed)), nil
+	if allowed.reachedUseLimit() {
+		return refusal.New(registrationv1alpha1.RegistrationReasonTokenUseLimitReached, "%s", useLimitReached(allowed)), nil
 	}
 	used = append(used, cluster+"/"+string(request.UID))
 	return nil, reconcileutil.Patch(ctx, r.Client, allowed.token, func() {
@@ -41,13 +41,13 @@ func usedBy(token *registrationv1alpha1.ClusterRegistrationToken) []string {
 	return strings.FieldsFunc(token.Annotations[registrationv1alpha1.AnnotationUsedBy], func(c rune) bool { return c == ',' })
 }
 
-func (t allowance) isUsedUp() bool { return t.uses > 0 && len(usedBy(t.token)) >= t.uses }
+func (t allowance) reachedUseLimit() bool { return t.uses > 0 && len(usedBy(t.token)) >= t.uses }
 
-// usedUp says so to whoever registers, and to whoever made the token: the one who does not
-// get in may be the one for whom it was meant.
-func usedUp(t allowance) string {
-	return fmt.Sprintf("ClusterRegistrationToken %q is used up, %d of %d: give the agent the values of a new one; "+
-		"the token's annotation %s names the Clusters that used it, and if one of them is not yours, delete that and find out who has your tokens",
+// useLimitReached is the message for the agent that registers and for the user who created the token,
+// because only that user can notice that the token leaked.
+func useLimitReached(t allowance) string {
+	return fmt.Sprintf("ClusterRegistrationToken %q has reached its use limit, %d of %d: give the agent the values of a new token; "+
+		"annotation %s of the token names the Clusters that used it: if one of them is not yours, delete it and find out who has your tokens",
 		t.token.Name, len(usedBy(t.token)), t.uses, registrationv1alpha1.AnnotationUsedBy)
 }
 

@@ -22,7 +22,7 @@ import (
 func TestUsesOfAToken(t *testing.T) {
 	const (
 		uses, by, forCluster = registrationv1alpha1.AnnotationUses, registrationv1alpha1.AnnotationUsedBy, registrationv1alpha1.AnnotationForCluster
-		issued, usedUp       = registrationv1alpha1.TokenReasonIssued, registrationv1alpha1.TokenReasonUsedUp
+		issued, limitReached = registrationv1alpha1.TokenReasonIssued, registrationv1alpha1.TokenReasonUseLimitReached
 		invalid              = registrationv1alpha1.TokenReasonInvalid
 	)
 	tests := map[string]struct {
@@ -34,8 +34,8 @@ func TestUsesOfAToken(t *testing.T) {
 		"of a token for one Cluster is one":   {map[string]string{forCluster: "a"}, 1, issued},
 		"of such a token as it says":          {map[string]string{forCluster: "a", uses: "2"}, 2, issued},
 		"are left":                            {map[string]string{uses: "2", by: "a/1"}, 2, issued},
-		"are spent":                           {map[string]string{uses: "2", by: "a/1,b/2"}, 2, usedUp},
-		"are spent, more than there are":      {map[string]string{uses: "1", by: "a/1,b/2"}, 1, usedUp},
+		"are spent":                           {map[string]string{uses: "2", by: "a/1,b/2"}, 2, limitReached},
+		"are spent, more than there are":      {map[string]string{uses: "1", by: "a/1,b/2"}, 1, limitReached},
 		"that were spent count no more":       {map[string]string{by: "a/1,b/2"}, 0, issued},
 		"that nobody can read":                {map[string]string{uses: "many"}, 0, invalid},
 		"that are none":                       {map[string]string{uses: "0"}, 0, invalid},
@@ -90,7 +90,7 @@ func TestTwoClustersAtOnceCannotBothHaveTheLastUse(t *testing.T) {
 	if _, err := r.spend(t.Context(), requestOf("2"), "b", other); !apierrors.IsConflict(err) {
 		t.Errorf("the second, which has read what the first has: got %v, want a conflict", err)
 	}
-	if refused, err := r.spend(t.Context(), requestOf("2"), "b", read()); err != nil || refused == nil || refused.Reason != registrationv1alpha1.RegistrationReasonTokenUsedUp {
+	if refused, err := r.spend(t.Context(), requestOf("2"), "b", read()); err != nil || refused == nil || refused.Reason != registrationv1alpha1.RegistrationReasonTokenUseLimitReached {
 		t.Errorf("the second, which looks again: got %v, %v", refused, err)
 	}
 	if refused, err := r.spend(t.Context(), requestOf("1"), "a", read()); refused != nil || err != nil {

@@ -55,7 +55,7 @@ func isShared(manifest *unstructured.Unstructured) bool {
 }
 
 // shareRemedy is how two Works come to share an object.
-const shareRemedy = "take it out of one of the placements, or set allowCoOwnership in both and annotate the object on the hub with " +
+const shareRemedy = "remove it from one of the placements, or set allowCoOwnership in both and annotate the object on the hub with " +
 	placementv1beta1.SharedAnnotation + "=" + placementv1beta1.SharedAmongPlacements
 
 // mayShare is "" or why not. Clients of the reference's API expect that of two placements

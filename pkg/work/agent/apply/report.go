@@ -46,7 +46,7 @@ func (r *Reconciler) report(ctx context.Context, p *planned, b engine.Result) (r
 	says := conditionsOf(&status.Conditions, work.Generation, now)
 	says.watched(blind, r.options.Blind)
 	says.removed(b.Denied)
-	says.held(holdOf(p.record), b.Held)
+	says.retained(holdOf(p.record), b.Held)
 	failure = errors.Join(failure, r.writeStatus(ctx, work, status))
 	if failure == nil {
 		r.tellOfContests(work, before.ManifestConditions, status.ManifestConditions)

@@ -126,7 +126,7 @@ func (c conditions) no(kind, reason, message string) {
 }
 
 func (c conditions) contested(against *engine.Contest) {
-	c.Contested(placementv1beta1.ConditionContested, placementv1beta1.ReasonRepairsReverted, against, dialect().Remedies.Contested)
+	c.Contested(placementv1beta1.ConditionContested, placementv1beta1.ReasonCorrectionsReverted, against, dialect().Remedies.Contested)
 }
 
 func (c conditions) applied(out engine.Outcome) {
@@ -178,17 +178,18 @@ func (c conditions) removed(against []string) {
 
 // held says what has left a Work and stays on the member, since nobody is known to have taken
 // it out.
-func (c conditions) held(of retention.Mark, entries []engine.Entry) {
+func (c conditions) retained(of retention.Mark, entries []engine.Entry) {
+	c.Remove(placementv1beta1.PreviousRetained)
 	if len(entries) == 0 {
-		c.Remove(placementv1beta1.ConditionHeld)
+		c.Remove(placementv1beta1.ConditionRetained)
 		return
 	}
-	reason, why := placementv1beta1.ReasonHubWentBack, "The hub went back to an earlier state, or is another one"
+	reason, why := placementv1beta1.ReasonHubRestored, "The hub was restored to an earlier state, or is another hub"
 	if of.Another {
-		reason, why = placementv1beta1.ReasonAnotherWork, "This is another Work than the one that was here before"
+		reason, why = placementv1beta1.ReasonWorkReplaced, "The Work replaced another one of the same name"
 	}
-	c.yes(placementv1beta1.ConditionHeld, reason, fmt.Sprintf(
-		"%s: %d objects are on the member and not in the Work any more, and stay. The first is %s. "+
+	c.yes(placementv1beta1.ConditionRetained, reason, fmt.Sprintf(
+		"%s: the member retains %d objects that are no longer in the Work. The first is %s. "+
 			"Place them again, or release them: annotate the MemberCluster with %s=%s",
 		why, len(entries), manifest.KeyOf(entries[0].Ref), clusterv1beta1.AnnotationRelease, of.ID))
 }

@@ -51,9 +51,9 @@ func dialect(house ...string) engine.Dialect {
 		Remedies: engine.Remedies{
 			Drifted:   "and whenToApply is IfNotDrifted: undo the change, bring it to the hub, or choose Always",
 			Differing: "and whenToTakeOver is IfNoDiff: make the two the same, or choose another whenToTakeOver",
-			Contested: "stop it there, or take this out of the placement",
-			KeptNone:  "take it out of the placement",
-			NotAsWritten: "Correct the manifest, or the kind or webhook on the member, or leave the field to the member: " +
+			Contested: "stop that client, or remove the object from the placement",
+			KeptNone:  "remove it from the placement",
+			FieldsNotApplied: "Correct the manifest, or the kind or webhook on the member, or leave the field to the member: " +
 				"annotate the resource with " + placementv1beta1.LeaveToMemberAnnotation + "=<JSON pointer>",
 			FieldsHeld: "Set serverSideApplyConfig.force to take these fields, or remove them from the manifest",
 			Immutable: "To have it deleted and made again, annotate the resource with " +
@@ -75,7 +75,7 @@ var reasons = map[string]string{
 	engine.Drifted:          placementv1beta1.ReasonFoundDrifts,
 	engine.DriftedSomewhere: placementv1beta1.ReasonFoundDriftsInDegradedMode,
 	engine.DriftUnknown:     placementv1beta1.ReasonFailedToRunDriftDetection,
-	engine.NotAsWritten:     placementv1beta1.ReasonNotAsWritten,
+	engine.FieldsNotApplied: placementv1beta1.ReasonFieldsNotApplied,
 	engine.NotCompared:      placementv1beta1.ReasonFailedToReportDiff,
 }
 

@@ -39,9 +39,9 @@ func dialect(house ...string) engine.Dialect {
 		DropsNamespace: true,
 		Keeps:          isAppliedWork,
 		Remedies: engine.Remedies{
-			Contested: "stop it there, or take this out of the ManifestWork",
-			KeptNone:  "take it out of the ManifestWork",
-			NotAsWritten: "Correct the manifest, or the kind or webhook on the cluster, or annotate the manifest with " +
+			Contested: "stop that client, or remove the object from the ManifestWork",
+			KeptNone:  "remove it from the ManifestWork",
+			FieldsNotApplied: "Correct the manifest, or the kind or webhook on the cluster, or annotate the manifest with " +
 				placementv1beta1.LeaveToMemberAnnotation + "=<JSON pointer>",
 			FieldsHeld: "Set updateStrategy.serverSideApply.force to take these fields, or remove them from the manifest",
 			Immutable:  "Delete the object on the cluster to have it made again, or choose updateStrategy CreateOnly",

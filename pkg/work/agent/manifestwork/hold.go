@@ -77,23 +77,26 @@ func grows(p *planned, entries []engine.Entry) bool {
 	return has && uid != string(p.work.UID) || engine.Grows(entries, p.items)
 }
 
-// conditionHeld is on a ManifestWork of which something is held, which is ours, and only there
-// while it is True.
+// conditionRetained is on a ManifestWork while it is True. OCM does not have it.
 const (
-	conditionHeld     = "Held"
-	reasonHubWentBack = "HubWentBack"
+	conditionRetained = "Retained"
+	reasonHubRestored = "HubRestored"
+
+	// previousRetained is the type that the previous version wrote. Remove after the next release.
+	previousRetained = "Held"
 )
 
-// held says what has left a ManifestWork and stays on the cluster, since nobody is known to have
-// taken it out.
-func (c conditions) held(by retention.Mark, entries []engine.Entry) {
+// retained reports the objects that are no longer in a ManifestWork and stay on the cluster, because
+// the agent has seen nobody remove them from it.
+func (c conditions) retained(by retention.Mark, entries []engine.Entry) {
+	c.Remove(previousRetained)
 	if len(entries) == 0 {
-		c.Remove(conditionHeld)
+		c.Remove(conditionRetained)
 		return
 	}
-	c.Set(conditionHeld, metav1.ConditionTrue, reasonHubWentBack, fmt.Sprintf(
-		"The hub went back to an earlier state, or is another one: %d objects are on the cluster and not in the ManifestWork any more, and stay. The first is %s. "+
-			"Apply them again, or release them: annotate the MemberCluster with %s=%s",
+	c.Set(conditionRetained, metav1.ConditionTrue, reasonHubRestored, fmt.Sprintf(
+		"The hub was restored to an earlier state, or is another hub: the cluster retains %d objects that are no longer in the ManifestWork. The first is %s. "+
+			"Add them again, or release them: annotate the MemberCluster with %s=%s",
 		len(entries), manifest.KeyOf(entries[0].Ref), clusterv1beta1.AnnotationRelease, by.ID))
 }
 

@@ -31,7 +31,7 @@ func (r *Reconciler) report(ctx context.Context, p *planned, b engine.Result) (r
 	status := desiredStatus(p.work, b.Outcomes, now)
 	says := conditionsOf(&status.Conditions, p.work.Generation, now)
 	says.removed(b.Denied)
-	says.held(p.mark, b.Held)
+	says.retained(p.mark, b.Held)
 	woken := wakes(p.work.Status, status)
 	failure := errors.Join(b.Err, r.writeStatus(ctx, p.work, status))
 	if failure != nil {

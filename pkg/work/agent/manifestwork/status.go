@@ -199,15 +199,15 @@ func (c conditions) feedback(found *examined, changed bool) {
 	}
 }
 
-// conditionContested is on a manifest whose object somebody changes back after each
-// repair. It is ours, and only there while it is True.
+// conditionContested is on a manifest while another client reverts the agent's corrections of its
+// object. OCM does not have it.
 const (
-	conditionContested    = "Contested"
-	reasonRepairsReverted = "RepairsReverted"
+	conditionContested        = "Contested"
+	reasonCorrectionsReverted = "CorrectionsReverted"
 )
 
 func (c conditions) contested(against *engine.Contest) {
-	c.Contested(conditionContested, reasonRepairsReverted, against, dialect().Remedies.Contested)
+	c.Contested(conditionContested, reasonCorrectionsReverted, against, dialect().Remedies.Contested)
 }
 
 // workApplied says whether all manifests are brought.

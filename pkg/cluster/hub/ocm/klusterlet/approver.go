@@ -154,7 +154,7 @@ func (a *Approver) tellNotSigned(csr *certificatesv1.CertificateSigningRequest) 
 		return ctrl.Result{RequeueAfter: left}
 	}
 	a.tell(csr, refusal.New(ReasonNotSigned,
-		"it was approved, and nobody has signed it for %s: give the gateway an authority of the API server's --client-ca-file (--csr-signer-cert), or let the cluster join with the agent of fleetgate, which needs no certificate", signedWithin))
+		"the request is approved, but not signed for %s: give the gateway an authority of the API server's --client-ca-file (--csr-signer-cert), or join the cluster with the agent of fleetgate, which needs no certificate", signedWithin))
 	return ctrl.Result{}
 }
 
@@ -178,7 +178,7 @@ func (a *Approver) judge(ctx context.Context, csr *certificatesv1.CertificateSig
 		if err := a.admit(ctx, cluster, ask.Key); err != nil {
 			return ctrl.Result{}, err
 		}
-		return ctrl.Result{}, a.approve(ctx, csr, "the requester is among those whose clusters are admitted without asking anybody")
+		return ctrl.Result{}, a.approve(ctx, csr, "the requester is in --auto-approved-csr-users")
 	case Warn:
 		a.tell(csr, no)
 		a.Recorder.Eventf(cluster, csr, corev1.EventTypeWarning, no.Reason, "Approve", "%s", no.Message)
@@ -211,8 +211,8 @@ func (a *Approver) renew(ctx context.Context, csr *certificatesv1.CertificateSig
 	if review.Status.Allowed {
 		return ctrl.Result{}, a.approve(ctx, csr, "the agent of the cluster renews its own certificate")
 	}
-	a.tell(csr, refusal.New(ReasonMayNotRenew,
-		"%s may not renew its certificate: accept its cluster with clusteradm accept --clusters %s", ask.Requester, ask.Cluster))
+	a.tell(csr, refusal.New(ReasonRenewalForbidden,
+		"%s is not allowed to renew its certificate: accept its cluster with clusteradm accept --clusters %s", ask.Requester, ask.Cluster))
 	if a.Clock.Since(csr.CreationTimestamp.Time) > askFor {
 		return ctrl.Result{}, nil
 	}

@@ -31,17 +31,17 @@ const (
 
 // Reasons of events on requests.
 const (
-	// ReasonNotAContract is of a request that is not as klusterlets make them.
-	ReasonNotAContract = "NotAKlusterletsRequest"
-	// ReasonOtherKey is of a request for a cluster that has an agent with another key.
-	ReasonOtherKey = "OtherKey"
-	// ReasonMayNotRenew is of a request for renewal by who has not the right.
-	ReasonMayNotRenew = "MayNotRenew"
-	// ReasonNotSigned is of a request that was approved, and that nobody has signed.
+	// ReasonInvalidKlusterletRequest: klusterlets do not create such a request.
+	ReasonInvalidKlusterletRequest = "InvalidKlusterletRequest"
+	// ReasonKeyConflict: the cluster of the request has an agent with another key.
+	ReasonKeyConflict = "KeyConflict"
+	// ReasonRenewalForbidden: the requester is not allowed to renew its certificate.
+	ReasonRenewalForbidden = "RenewalForbidden"
+	// ReasonNotSigned: the request is approved and not signed.
 	ReasonNotSigned = "NotSigned"
-	// ReasonAuthorityExpired is of a request that cannot be signed any more.
+	// ReasonAuthorityExpired: the authority that would sign the request has expired.
 	ReasonAuthorityExpired = "AuthorityExpired"
-	// ReasonApproved is of a request that was approved here, as its condition.
+	// ReasonApproved: the gateway approved the request. It is the reason of its condition too.
 	ReasonApproved = "AutoApprovedByHubCSRApprovingController"
 )
 
@@ -91,8 +91,8 @@ func Read(csr *certificatesv1.CertificateSigningRequest) (Ask, *refusal.Refusal)
 }
 
 func not(format string, args ...any) *refusal.Refusal {
-	no := refusal.New(ReasonNotAContract, format, args...)
-	no.Message = "this is not what a klusterlet asks for, and left to people: " + no.Message
+	no := refusal.New(ReasonInvalidKlusterletRequest, format, args...)
+	no.Message = "a klusterlet does not create such a request; approve it by hand if you know the requester: " + no.Message
 	return no
 }
 

@@ -56,8 +56,8 @@ func Judge(ask Ask, cluster Standing, users []string) (Answer, *refusal.Refusal)
 	case trusted && cluster.Key == ask.Key && cluster.Account == "":
 		return Admit, nil
 	case cluster.Key != "" || cluster.Joined || cluster.Account != "":
-		return Warn, refusal.New(ReasonOtherKey,
-			"cluster %q has an agent already, and %q asks for a certificate for another key: if that is the cluster's, approve it with kubectl certificate approve, or delete the ManagedCluster before it joins anew",
+		return Warn, refusal.New(ReasonKeyConflict,
+			"cluster %q already has an agent, and %q requests a certificate for another key: if that is the key of the cluster, approve the request with kubectl certificate approve, or delete the ManagedCluster before the cluster joins again",
 			ask.Cluster, ask.Requester)
 	case trusted:
 		return Admit, nil

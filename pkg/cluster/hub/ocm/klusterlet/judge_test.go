@@ -114,7 +114,7 @@ func TestRead_AcceptsOnlyTheContract(t *testing.T) {
 			tc.change(ask)
 			got, no := Read(ask.build(t))
 			if tc.no != "" {
-				if no == nil || !strings.Contains(no.Message, tc.no) || no.Reason != ReasonNotAContract {
+				if no == nil || !strings.Contains(no.Message, tc.no) || no.Reason != ReasonInvalidKlusterletRequest {
 					t.Errorf("got %+v, %v, want a refusal that says %q", got, no, tc.no)
 				}
 				return

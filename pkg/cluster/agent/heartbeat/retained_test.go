@@ -28,10 +28,10 @@ import (
 
 func TestWhatIsHeldIsReportedOnceItLastsAndItsEndOnlyIfItWas(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	held := NewHeld("member-1", clock)
+	retained := NewRetained("member-1", clock)
 	woken := func() bool {
 		select {
-		case <-held.changed:
+		case <-retained.changed:
 			return true
 		default:
 			return false
@@ -40,67 +40,81 @@ func TestWhatIsHeldIsReportedOnceItLastsAndItsEndOnlyIfItWas(t *testing.T) {
 	imc := &clusterv1beta1.InternalMemberCluster{}
 	released := ""
 	says := func() string {
-		imc.Status = joinedReport(imc, facts{held: held.condition(released)}, clock.Now())
+		imc.Status = joinedReport(imc, facts{retained: retained.condition(released)}, clock.Now())
 		for _, c := range imc.Status.Conditions {
-			if c.Type == clusterv1beta1.ConditionPlacementsHeld {
+			if c.Type == clusterv1beta1.ConditionPlacementsRetained {
 				return string(c.Status) + " " + c.Reason + " " + c.Message
 			}
 		}
 		return ""
 	}
-	if got := says(); got != "" || held.condition("") != nil {
+	if got := says(); got != "" || retained.condition("") != nil {
 		t.Errorf("before anything is known: %q", got)
 	}
-	held.Set(retention.Sum{Works: 2, Objects: 3, Kinds: "Works", Example: "shop-work", IDs: "1f3a,9c2e", WentBack: true})
+	retained.Set(retention.Sum{Works: 2, Objects: 3, Kinds: "Works", Example: "shop-work", IDs: "1f3a,9c2e", HubRestored: true})
 	if woken() {
 		t.Error("it is reported before it lasted")
 	}
-	clock.Step(heldSettles)
+	clock.Step(retainedSettles)
 	if !woken() {
 		t.Error("it is not reported")
 	}
-	if got := says(); !strings.HasPrefix(got, "True HubWentBack") || !strings.Contains(got, `3 objects of 2 Works, one of them "shop-work"`) ||
+	if got := says(); !strings.HasPrefix(got, "True HubRestored") || !strings.Contains(got, `3 objects of 2 Works, one of them "shop-work"`) ||
 		!strings.Contains(got, "kubectl annotate membercluster member-1 --overwrite fleetgate.io/release=1f3a,9c2e") {
-		t.Errorf("while something is held: %q", got)
+		t.Errorf("while objects are retained: %q", got)
 	}
 	for value, isTold := range map[string]bool{"": false, "0000": true, "2026-01-01T12:00:00Z": true, "0000,9c2e": false} {
 		released = value
-		if got := says(); strings.HasSuffix(got, "(the value that it has now names nothing of this)") != isTold {
-			t.Errorf("while %q is let go: %q", value, got)
+		if got := says(); strings.HasSuffix(got, "(its present value contains none of these ids)") != isTold {
+			t.Errorf("while %q is released: %q", value, got)
 		}
 	}
 	released = ""
-	held.Set(retention.Sum{Works: 2, Objects: 3, Kinds: "Works", Example: "shop-work", IDs: "1f3a"})
-	if got := says(); !strings.HasPrefix(got, "True AnotherWork other Works have come") {
-		t.Errorf("while Works have come in the place of others: %q", got)
+	retained.Set(retention.Sum{Works: 2, Objects: 3, Kinds: "Works", Example: "shop-work", IDs: "1f3a"})
+	if got := says(); !strings.HasPrefix(got, "True WorkReplaced Works replaced others") {
+		t.Errorf("while Works have replaced others: %q", got)
 	}
-	held.Set(retention.Sum{})
-	if got := says(); !strings.HasPrefix(got, "False NothingHeld") {
+	retained.Set(retention.Sum{})
+	if got := says(); !strings.HasPrefix(got, "False NothingRetained") {
 		t.Errorf("afterwards: %q", got)
 	}
 	imc.Status.Conditions = nil
 	if got := says(); got != "" {
-		t.Errorf("where nothing was ever held: %q", got)
+		t.Errorf("without retained objects: %q", got)
 	}
 }
 
-func TestAStartThatFindsNothingHeldEndsWhatWasReported(t *testing.T) {
+func TestReportRetained_ReplacesTheConditionOfThePreviousVersion(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	conditions := []metav1.Condition{{Type: clusterv1beta1.PreviousPlacementsRetained, Status: metav1.ConditionTrue, Reason: clusterv1beta1.PreviousHubRestored}}
+	reportRetained(&conditions, 1, nil, now)
+	if len(conditions) != 1 || conditions[0].Type != clusterv1beta1.PreviousPlacementsRetained {
+		t.Errorf("before the agent has processed all Works: %v", conditions)
+	}
+	none := retainedCondition("member-1", retention.Sum{}, "")
+	reportRetained(&conditions, 1, none, now)
+	if len(conditions) != 1 || conditions[0].Type != clusterv1beta1.ConditionPlacementsRetained || conditions[0].Status != metav1.ConditionFalse {
+		t.Errorf("got %v, want one condition PlacementsRetained False", conditions)
+	}
+}
+
+func TestRetained_ReportsFalseIfNothingIsRetainedAfterAStart(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	held := NewHeld("member-1", clock)
-	clock.Step(heldUnknown)
-	if c := held.condition(""); c == nil || c.Status != metav1.ConditionFalse {
+	retained := NewRetained("member-1", clock)
+	clock.Step(retainedUnknown)
+	if c := retained.condition(""); c == nil || c.Status != metav1.ConditionFalse {
 		t.Errorf("after a while it says %v", c)
 	}
 }
 
-func TestAHubThatLostTheLastRenewalWentBack(t *testing.T) {
+func TestReconciler_DetectsARestoredHubByTheLostRenewal(t *testing.T) {
 	known := runtime.NewScheme()
 	if err := coordinationv1.AddToScheme(known); err != nil {
 		t.Fatal(err)
 	}
 	clock := testingclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 5000, time.UTC))
 	back := 0
-	r := &Reconciler{Name: "m", Clock: clock, WentBack: func() { back++ }}
+	r := &Reconciler{Name: "m", Clock: clock, HubRestored: func() { back++ }}
 	empty := r.lease()
 	lost := errors.New("no answer came")
 	var unheard bool // the write is made, and nobody hears of it
@@ -131,7 +145,7 @@ func TestAHubThatLostTheLastRenewalWentBack(t *testing.T) {
 	unheard = false
 	renew(nil)
 	if back != 0 {
-		t.Fatalf("a hub that lost nothing went back %d times", back)
+		t.Fatalf("a hub that lost nothing counts as restored %d times", back)
 	}
 	backup := r.lease()
 	if err := hub.Get(t.Context(), client.ObjectKeyFromObject(backup), backup); err != nil {
@@ -149,6 +163,6 @@ func TestAHubThatLostTheLastRenewalWentBack(t *testing.T) {
 	renew(nil)
 	renew(nil)
 	if back != 1 {
-		t.Errorf("a hub that lost the last renewal went back %d times", back)
+		t.Errorf("a hub that lost the last renewal counts as restored %d times", back)
 	}
 }
