@@ -258,12 +258,8 @@ func (r *Reconciler) finalize(ctx context.Context, b placementv1beta1.BindingObj
 	if err != nil {
 		return err
 	}
-	// A member that leaves keeps what was placed. Its Works go with its namespace, or
-	// after their binding by the hub's garbage collector: its agent has to know before.
-	if !stays || b.GetAnnotations()[placementv1beta1.DeletePolicyAnnotation] == placementv1beta1.DeletePolicyAbandon {
-		if err := r.abandon(ctx, works); err != nil {
-			return err
-		}
+	if err := r.tellWhy(ctx, b, works, stays); err != nil {
+		return err
 	}
 	if !stays || len(works) == 0 {
 		return r.removeFinalizer(ctx, b)
@@ -301,25 +297,6 @@ func (r *Reconciler) liveWorksOf(ctx context.Context, b placementv1beta1.Binding
 // whole names a Work for a write.
 func whole(work *metav1.PartialObjectMetadata) *placementv1beta1.Work {
 	return &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}}
-}
-
-// abandon marks Works, before they are deleted, as ones whose objects stay.
-func (r *Reconciler) abandon(ctx context.Context, works []*metav1.PartialObjectMetadata) error {
-	for _, work := range works {
-		if work.Annotations[placementv1beta1.DeletePolicyAnnotation] == placementv1beta1.DeletePolicyAbandon {
-			continue
-		}
-		if err := r.Client.Patch(ctx, whole(work), abandonment()); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("marking work %s/%s, whose resources stay: %w", work.Namespace, work.Name, err)
-		}
-	}
-	return nil
-}
-
-// abandonment tells the agent, before a Work is deleted, to leave what it applied.
-func abandonment() client.Patch {
-	return client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`,
-		placementv1beta1.DeletePolicyAnnotation, placementv1beta1.DeletePolicyAbandon))
 }
 
 func (r *Reconciler) removeFinalizer(ctx context.Context, b placementv1beta1.BindingObject) error {

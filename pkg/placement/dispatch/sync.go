@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -223,6 +224,10 @@ func (r *Reconciler) deleteStale(ctx context.Context, have, desired []*placement
 	for _, w := range have {
 		if w.DeletionTimestamp != nil || workNamed(desired, w.Name) != nil {
 			continue
+		}
+		says := map[string]string{placementv1beta1.DeletionCauseAnnotation: placementv1beta1.DeletionResourceRemoved}
+		if err := r.annotate(ctx, []*metav1.PartialObjectMetadata{{ObjectMeta: w.ObjectMeta}}, says); err != nil {
+			return err
 		}
 		if err := r.Client.Delete(ctx, w); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting work %q: %w", w.Name, err)

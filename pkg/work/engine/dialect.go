@@ -28,6 +28,9 @@ type Dialect struct {
 	// RetainedAnnotation names what keeps a container of other objects that a work has left on
 	// the member. If unset, containers are deleted with all that is in them.
 	RetainedAnnotation string
+	// RetainedFromAnnotation is on an object that was retained to keep data: the Origin of the
+	// works that may have it back. If unset, none may.
+	RetainedFromAnnotation string
 	// LeaveAnnotation is where the author of a manifest names fields that are left to the member
 	// once the object is there. Empty: there is no such annotation.
 	LeaveAnnotation string
@@ -193,6 +196,9 @@ type Standing struct {
 	Works []string
 	// Others are owners of other kinds.
 	Others []metav1.OwnerReference
+	// Returns is set if the object has no owner since a work of the same origin left it on the
+	// member.
+	Returns bool
 }
 
 // Shared reports whether anybody else owns the object.

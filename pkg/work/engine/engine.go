@@ -52,6 +52,7 @@ type Engine struct {
 // task is what holds for all manifests of one work.
 type task struct {
 	owner  metav1.OwnerReference
+	origin string // [Work.Origin]
 	may    func(Standing, *unstructured.Unstructured) *refusal.Refusal
 	memory *objects
 	// had reports whether the ledger names an object by its UID. Nil: it names none.
@@ -130,13 +131,19 @@ func (e *Engine) attempt(ctx context.Context, t task, it Item) (Outcome, bool) {
 		if t.endedAndGoes(it, live) {
 			return e.applied(ctx, t, it, live, live), true
 		}
-		if refused := mayWrite(t, it, live); refused != nil {
+		if refused := e.mayWrite(t, it, live); refused != nil {
 			out := seen(it, live, t.owner)
 			out.Refused, out.Left = refused, it.leaves
 			return out, true
 		}
+		if e.returns(t, live) && it.Way.owns() {
+			return e.readmit(ctx, t, it, live)
+		}
 		if out, done := e.stand(ctx, t, it, live); !done || out != nil {
 			return ptr.Deref(out, Outcome{}), done
+		}
+		if e.isRetained(live) && it.Way.owns() {
+			return e.readmit(ctx, t, it, live)
 		}
 		it.takenOver = e.takesOver(t, live)
 	}
@@ -272,8 +279,10 @@ func (e *Engine) find(ctx context.Context, it Item) (*unstructured.Unstructured,
 }
 
 // mayWrite says why an object that exists must not be written, or nil.
-func mayWrite(t task, it Item, live *unstructured.Unstructured) *refusal.Refusal {
-	if refused := t.may(StandingOf(live.GetOwnerReferences(), t.owner), it.object); refused != nil {
+func (e *Engine) mayWrite(t task, it Item, live *unstructured.Unstructured) *refusal.Refusal {
+	s := StandingOf(live.GetOwnerReferences(), t.owner)
+	s.Returns = e.returns(t, live)
+	if refused := t.may(s, it.object); refused != nil {
 		return refused
 	}
 	if live.GetDeletionTimestamp() == nil {

@@ -95,9 +95,8 @@ type Result struct {
 	Outcomes []Outcome
 	// Denied says what the agent may not remove, a sentence for each object.
 	Denied []string
-	// Retained says of each object that has left the work and stays on the member why, in a
-	// sentence.
-	Retained []string
+	// Retained are the objects that have left the work and stay on the member.
+	Retained []Retained
 	// Waits is set when a removal waits for something that no event tells of.
 	Waits bool
 	// Unsure is set when it is not clear yet what may be removed.

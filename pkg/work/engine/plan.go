@@ -214,6 +214,7 @@ func (e *Engine) dropOwnAnnotations(object *unstructured.Unstructured) {
 	delete(annotations, e.AppliedAnnotation)
 	delete(annotations, e.TakenOverAnnotation)
 	delete(annotations, e.RetainedAnnotation)
+	delete(annotations, e.RetainedFromAnnotation)
 	object.SetAnnotations(annotations)
 }
 

@@ -43,8 +43,8 @@ type Removal struct {
 	gone map[manifest.Key]bool
 	// released are the objects that exist and are not ours any more.
 	released map[types.UID]bool
-	// retained says of each of them why, in a sentence.
-	retained []string
+	// retained says of each of them why.
+	retained []Retained
 	// remaining is still there: it is terminating.
 	remaining []*unstructured.Unstructured
 	// kept says of each container that is still ours what keeps it, in a sentence.
@@ -167,7 +167,7 @@ func (r *Removal) note(e *Engine, entry Entry, end ending, err error) {
 		r.gone[key] = true
 		r.released[end.released] = end.released != ""
 		if end.retained != "" {
-			r.retained = append(r.retained, fmt.Sprintf("%s %s", key, end.retained))
+			r.retained = append(r.retained, Retained{Ref: entry.Ref, Why: fmt.Sprintf("%s %s", key, end.retained)})
 		}
 	}
 }
@@ -236,7 +236,7 @@ func (e *Engine) removeOnce(ctx context.Context, p pruning, client dynamic.Resou
 	case stay.held:
 		return ending{live: live, kept: stay.why, waits: stay.waits}, true, nil
 	case stay.why != "":
-		err := e.leave(ctx, client, live, owner, nil, e.unmarked(stay.mark))
+		err := e.leave(ctx, client, live, owner, nil, e.unmarked(p.work, stay.mark))
 		free.retained = stay.why
 		return free, err == nil, unreleased(err)
 	}
@@ -328,8 +328,10 @@ func (r *Removal) MayEndRecord() bool { return len(r.kept) == 0 && !r.waits && !
 // Waits reports whether the removal waits for something that no event tells of.
 func (r *Removal) Waits() bool { return r.waits }
 
-// Retained says of each object that stays why, in a sentence.
-func (r *Removal) Retained() []string { return slices.Sorted(slices.Values(r.retained)) }
+// Retained says of each object that stays why.
+func (r *Removal) Retained() []Retained {
+	return slices.SortedFunc(slices.Values(r.retained), func(a, b Retained) int { return strings.Compare(a.Why, b.Why) })
+}
 
 // Left are those of the entries whose objects are there and may be ours.
 func (r *Removal) Left(entries []Entry) []Entry {

@@ -37,6 +37,9 @@ func (e *Engine) takesOver(t task, live *unstructured.Unstructured) bool {
 	if live.GetAnnotations()[e.TakenOverAnnotation] != "" {
 		return true
 	}
+	if e.returns(t, live) {
+		return false
+	}
 	s := StandingOf(live.GetOwnerReferences(), t.owner)
 	return !s.Ours && len(s.Works) == 0 && (t.had == nil || !t.had(live.GetUID()))
 }
@@ -60,16 +63,20 @@ func (e *Engine) staleMark(w Work, live *unstructured.Unstructured) map[string]a
 	return map[string]any{e.TakenOverAnnotation: takenOverValue}
 }
 
-// unmarked removes all annotations of ours, and says on a container what keeps it.
-func (e *Engine) unmarked(keeper string) map[string]any {
+// unmarked removes all annotations of ours, and says on an object why it stays. One that stays for
+// its data says from where it is.
+func (e *Engine) unmarked(w Work, why string) map[string]any {
 	annotations := map[string]any{}
 	for _, key := range []string{e.HashAnnotation, e.AppliedAnnotation, e.TakenOverAnnotation} {
 		if key != "" {
 			annotations[key] = nil
 		}
 	}
-	if e.RetainedAnnotation != "" && keeper != "" {
-		annotations[e.RetainedAnnotation] = Shorten(keeper)
+	if e.RetainedAnnotation != "" && why != "" {
+		annotations[e.RetainedAnnotation] = Shorten(why)
+		if e.RetainedFromAnnotation != "" && w.RetainsData && w.Origin != "" {
+			annotations[e.RetainedFromAnnotation] = w.Origin
+		}
 	}
 	return annotations
 }
@@ -97,6 +104,9 @@ func (e *Engine) stays(ctx context.Context, p pruning, live *unstructured.Unstru
 		return stay{why: "stays on the member: its annotation " + e.DeletePolicyAnnotation + " is " + PolicyAbandon}, nil
 	case e.isTakenOver(p.work, live) && !p.work.DeletesTakenOver:
 		return stay{why: "stays on the member: it existed before it was placed"}, nil
+	case p.work.RetainsData && holdsData(live.GroupVersionKind().GroupKind()):
+		return stay{why: "stays on the member, as it may hold data and its placement no longer selects the member. " +
+			"Delete it on the member, or select the member again", mark: "its placement no longer selects this member"}, nil
 	case e.RetainedAnnotation == "" || !isContainer(live.GroupVersionKind().GroupKind()):
 		return stay{}, nil
 	}
@@ -118,7 +128,7 @@ func (e *Engine) spare(w Work, found contents) stay {
 	ends := !w.Ending.IsZero()
 	awaited := len(found.going) > 0 || len(found.unknown) > 0
 	switch {
-	case len(found.others) == 0 && len(found.unknown) == 0 && ends && elapsed >= e.effort.Removal:
+	case len(found.others) == 0 && len(found.unknown) == 0 && ends && elapsed >= e.effort.Removal && !w.RetainsData:
 		return stay{} // all that is in it belongs to works that are being deleted
 	case ends && len(found.others) == 0 && awaited && elapsed < e.effort.Removal:
 		return stay{why: "waits for " + found.text() + ", which it contains", held: true, waits: true}

@@ -30,6 +30,7 @@ func careful(t *testing.T, objects ...runtime.Object) (*Engine, task) {
 	t.Helper()
 	e, work := engineOn(t, testingclock.NewFakePassiveClock(later.Time), objects...)
 	e.TakenOverAnnotation, e.DeletePolicyAnnotation, e.RetainedAnnotation = "fleetgate.io/taken-over", "fleetgate.io/delete-policy", "fleetgate.io/retained"
+	e.RetainedFromAnnotation = "fleetgate.io/retained-from"
 	e.effort.Removal = 5 * time.Minute
 	e.kinds = &servedKinds{current: kindsOfAMember()}
 	return e, work
@@ -139,7 +140,7 @@ func TestPrune_KeepsWhatExistedBefore(t *testing.T) {
 				t.Fatalf("it is over: %t, %v", got.IsOver(), err)
 			}
 			if tells := len(got.Retained()) == 1; tells != tc.tells {
-				t.Errorf("it tells of %q", got.Retained())
+				t.Errorf("it tells of %v", got.Retained())
 			}
 			live := leftOf(t, e)
 			if (live == nil) != (tc.left == nil) {
@@ -256,7 +257,7 @@ func TestPrune_KeepsANamespaceWithObjectsOfOthers(t *testing.T) {
 				is = "kept"
 			}
 			if is != tc.want {
-				t.Errorf("it %s: %q %q", is, got.Retained(), got.Describe())
+				t.Errorf("it %s: %v %q", is, got.Retained(), got.Describe())
 			}
 			if (is == "kept" || is == "waits") == got.MayEndRecord() {
 				t.Error("the member's garbage collector gets what is to stay")

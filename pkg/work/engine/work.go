@@ -53,6 +53,12 @@ type Work struct {
 	UnmarkedBefore time.Time
 	// DeletesTakenOver deletes objects that existed before the work applied them.
 	DeletesTakenOver bool
+	// Origin is what the work is part of, the same for works that come in the place of each
+	// other. An object that one of them left on the member to keep its data is theirs again.
+	Origin string
+	// RetainsData releases objects that hold data instead of deleting them: nobody has asked for
+	// the removal of the data.
+	RetainsData bool
 	// Ending is when the deletion of the work was asked for. Zero: it is not being deleted.
 	Ending time.Time
 	// RanBefore is what is known of the run of an object that passes to this work from another.
@@ -135,6 +141,7 @@ func (e *Engine) look(ctx context.Context, w Work, entries []Entry, items []Item
 	}
 	outcomes := with.run(ctx, task{
 		owner:  w.Owner,
+		origin: w.Origin,
 		may:    w.May,
 		memory: memory,
 		had: func(uid types.UID) bool {

@@ -202,7 +202,8 @@ type ServerSideApplyConfig struct {
 
 // DeleteStrategy sets what happens on members when a placement is deleted.
 type DeleteStrategy struct {
-	// propagationPolicy is Delete or Abandon. Default Delete.
+	// propagationPolicy is Delete or Abandon. Default Delete. A member that the placement no longer
+	// selects keeps persistent volumes and their claims, unless the policy is set to Delete.
 	//
 	// +optional
 	// +kubebuilder:default=Delete

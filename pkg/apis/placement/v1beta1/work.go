@@ -49,9 +49,23 @@ const (
 	// DeletePolicyAbandon retains the objects on the member, without an owner. With any other
 	// value, or if unset, the agent removes them.
 	DeletePolicyAbandon = "Abandon"
-	// DeletePolicyDelete, on a placed object only, deletes it even if it existed before it was
-	// placed, or contains objects of others.
+	// DeletePolicyDelete, on a placed object, deletes it even if it existed before it was placed,
+	// or contains objects of others, or holds data. On a Work it deletes data although only the
+	// placement has changed: the placement's deleteStrategy says so.
 	DeletePolicyDelete = "Delete"
+)
+
+// DeletionCauseAnnotation is on a Work before its deletion, and tells the agent why the hub deletes
+// it. Data stays on the member unless a user asked for its removal. Without the annotation the agent
+// assumes DeletionPlacementChanged: gateways of previous versions write none.
+const (
+	DeletionCauseAnnotation = "fleetgate.io/deletion-cause"
+	// DeletionPlacementChanged means that the placement exists and no longer selects the member.
+	DeletionPlacementChanged = "PlacementChanged"
+	// DeletionPlacementDeleted means that the placement, or its namespace, is deleted.
+	DeletionPlacementDeleted = "PlacementDeleted"
+	// DeletionResourceRemoved means that the placement selects the member, and needs fewer Works.
+	DeletionResourceRemoved = "ResourceRemoved"
 )
 
 // ImmutableChangeAnnotation is on a manifest, and sets what happens if an immutable field is to
@@ -95,9 +109,14 @@ const (
 	// agent marks the Work's objects. Without it, every object that is older than the AppliedWork
 	// counts as taken over.
 	TakenOverAnnotation = "fleetgate.io/taken-over"
-	// RetainedAnnotation is on a Namespace or CustomResourceDefinition that was retained on the
-	// member when its Work was deleted. Its value names an object that prevents the removal.
+	// RetainedAnnotation is on an object that was retained on the member when its Work was deleted:
+	// a Namespace or CustomResourceDefinition that contains an object which its value names, or data
+	// whose placement no longer selects the member.
 	RetainedAnnotation = "fleetgate.io/retained"
+	// RetainedFromAnnotation is on an object that was retained since its placement no longer selects
+	// the member. Its value names the placement, which adopts the object when it selects the member
+	// again.
+	RetainedFromAnnotation = "fleetgate.io/retained-from"
 )
 
 // EpochAnnotation is on a Work, and on its AppliedWork on the member. Its value is the generation

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -58,7 +57,8 @@ func (r *Reconciler) end(ctx context.Context, work *placementv1beta1.Work, m mem
 	if err != nil {
 		return nil, err
 	}
-	d := departure{work: work, record: record, membership: m, reported: work.Status.ManifestConditions, policy: metav1.DeletePropagationForeground}
+	d := departure{work: work, record: record, membership: m, reported: work.Status.ManifestConditions, policy: metav1.DeletePropagationForeground,
+		retainsData: retainsData(work)}
 	if work.Annotations[placementv1beta1.DeletePolicyAnnotation] == placementv1beta1.DeletePolicyAbandon {
 		d.policy = metav1.DeletePropagationOrphan
 	}
@@ -92,6 +92,8 @@ type departure struct {
 	// policy is Foreground to delete all with what depends on it, or Orphan to leave
 	// it on the member.
 	policy metav1.DeletionPropagation
+	// retainsData is set when objects that hold data stay on the member.
+	retainsData bool
 }
 
 // depart removes or releases what a Work applied, and its AppliedWork. It returns
@@ -145,6 +147,9 @@ func (r *Reconciler) removalOf(d departure) engine.Work {
 
 		UnmarkedBefore:   unmarkedBefore(d.record),
 		DeletesTakenOver: r.options.DeletesTakenOver,
+
+		Origin:      r.options.originOf(d.work),
+		RetainsData: d.retainsData,
 	}
 	if since := d.work.GetDeletionTimestamp(); since != nil {
 		w.Ending = since.Time
@@ -161,24 +166,6 @@ func nextRemoval(left *engine.Removal) time.Duration {
 		return engine.WaitPause
 	}
 	return recheckDeletion
-}
-
-// maxRetainedEvents is how many events one look at a Work makes of what it released.
-const maxRetainedEvents = 10
-
-// tellRetained makes events of the objects that a Work has released and that stay on the member.
-// The log has all of them.
-func (r *Reconciler) tellRetained(ctx context.Context, of metav1.Object, retained []string) {
-	work, _ := of.(*placementv1beta1.Work)
-	for i, text := range retained {
-		log.FromContext(ctx).Info("Released an object that stays on the member", "Work", of.GetName(), "reason", text)
-		if work != nil && i < maxRetainedEvents {
-			r.events.Eventf(work, nil, corev1.EventTypeNormal, EventRetained, "Remove", "%s", text)
-		}
-	}
-	if more := len(retained) - maxRetainedEvents; work != nil && more > 0 {
-		r.events.Eventf(work, nil, corev1.EventTypeNormal, EventRetained, "Remove", "%d more objects stay on the member", more)
-	}
 }
 
 // reportRemaining says in the Work's status what its deletion waits for.
@@ -227,7 +214,8 @@ func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.R
 	}
 	r.isHeld(key.Name, retention.Mark{}, 0)
 	log.FromContext(ctx).Info("Removing what a Work applied that is no longer on the hub", "Work", key.Name)
-	_, err = r.depart(ctx, departure{work: &metav1.ObjectMeta{Name: key.Name}, record: record, membership: m, policy: metav1.DeletePropagationForeground})
+	_, err = r.depart(ctx, departure{work: &metav1.ObjectMeta{Name: key.Name}, record: record, membership: m, policy: metav1.DeletePropagationForeground,
+		retainsData: !holdOf(record).IsLetGo(m.letGo)})
 	return ctrl.Result{RequeueAfter: recheckDeletion}, err
 }
 

@@ -35,7 +35,7 @@ func lostOwner(record string) metav1.OwnerReference {
 // why not. shared says that the author of the object lets Works share it, compatible whether
 // the Work of another AppliedWork agrees to.
 func mayOwn(s engine.Standing, strategy placementv1beta1.ApplyStrategy, shared bool, compatible func(work string) bool) *refusal.Refusal {
-	if !s.Ours && strategy.WhenToTakeOver == placementv1beta1.TakeOverNever {
+	if !s.Ours && !s.Returns && strategy.WhenToTakeOver == placementv1beta1.TakeOverNever {
 		return &refusal.Refusal{Reason: engine.NotTakenOver,
 			Message: "The object was on the member before, and whenToTakeOver is Never: delete the object, or choose another whenToTakeOver"}
 	}

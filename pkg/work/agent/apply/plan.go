@@ -87,8 +87,9 @@ func (r *Reconciler) items(work *placementv1beta1.Work, way engine.Way) ([]engin
 func (r *Reconciler) jobOf(ctx context.Context, work *placementv1beta1.Work, record *placementv1beta1.AppliedWork, strategy placementv1beta1.ApplyStrategy) engine.Work {
 	owner, others := ownerOf(record), siblings{r.records}
 	return engine.Work{
-		Name:  work.Name,
-		Owner: owner,
+		Name:   work.Name,
+		Owner:  owner,
+		Origin: r.options.originOf(work),
 		May: func(s engine.Standing, wanted *unstructured.Unstructured) *refusal.Refusal {
 			return mayOwn(s, strategy, isShared(wanted), func(other string) bool { return others.shares(ctx, other, strategy) })
 		},

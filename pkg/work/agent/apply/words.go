@@ -36,6 +36,7 @@ func dialect(house ...string) engine.Dialect {
 		TakenOverAnnotation:    placementv1beta1.TakenOverAnnotation,
 		DeletePolicyAnnotation: placementv1beta1.DeletePolicyAnnotation,
 		RetainedAnnotation:     placementv1beta1.RetainedAnnotation,
+		RetainedFromAnnotation: placementv1beta1.RetainedFromAnnotation,
 
 		Wave:     manifest.Wave,
 		LastWave: manifest.LastWave,

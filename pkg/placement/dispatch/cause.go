@@ -1,0 +1,115 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
+)
+
+// The agent of a member cannot see why a Work is deleted, and what it does depends on that: nobody
+// asks for the removal of data by a change of placement. So a Work is annotated before its deletion.
+
+// tellWhy annotates the Works of a binding that is being deleted. A member that leaves keeps what
+// was placed. Its Works go with its namespace, or after their binding by the hub's garbage
+// collector: its agent has to know before.
+func (r *Reconciler) tellWhy(ctx context.Context, b placementv1beta1.BindingObject, works []*metav1.PartialObjectMetadata, stays bool) error {
+	if len(works) == 0 {
+		return nil
+	}
+	if !stays || b.GetAnnotations()[placementv1beta1.DeletePolicyAnnotation] == placementv1beta1.DeletePolicyAbandon {
+		return r.annotate(ctx, works, map[string]string{placementv1beta1.DeletePolicyAnnotation: placementv1beta1.DeletePolicyAbandon})
+	}
+	key, ok := objects.KeyOf(b)
+	if !ok {
+		return nil // Without a cause the agent retains data.
+	}
+	placement, err := r.livePlacement(ctx, key)
+	if err != nil {
+		return err
+	}
+	return r.annotate(ctx, works, causeOf(placement))
+}
+
+// causeOf is what the Works of a binding say that is being deleted. The placement is nil if it is
+// deleted.
+func causeOf(placement placementv1beta1.PlacementObject) map[string]string {
+	if placement == nil {
+		return map[string]string{placementv1beta1.DeletionCauseAnnotation: placementv1beta1.DeletionPlacementDeleted}
+	}
+	says := map[string]string{placementv1beta1.DeletionCauseAnnotation: placementv1beta1.DeletionPlacementChanged}
+	if strategy := placement.GetSpec().Strategy.DeleteStrategy; strategy != nil && strategy.PropagationPolicy == placementv1beta1.DeletePlaced {
+		says[placementv1beta1.DeletePolicyAnnotation] = placementv1beta1.DeletePolicyDelete
+	}
+	return says
+}
+
+// livePlacement is a placement as the API server has it, nil if it or its namespace is deleted. The
+// cache could say of a placement that is deleted that it is not.
+func (r *Reconciler) livePlacement(ctx context.Context, key types.NamespacedName) (placementv1beta1.PlacementObject, error) {
+	placement, err := objects.Placement(ctx, r.Live, key)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil || placement.GetDeletionTimestamp() != nil {
+		return nil, err
+	}
+	if key.Namespace == "" {
+		return placement, nil
+	}
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := r.Live.Get(ctx, types.NamespacedName{Name: key.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading namespace %q: %w", key.Namespace, err)
+	}
+	if namespace.UID == "" || namespace.DeletionTimestamp != nil {
+		return nil, nil
+	}
+	return placement, nil
+}
+
+// annotate tells the agent, before Works are deleted, what to do about their objects. What a Work
+// says already stays, unless a user has deleted the placement since.
+func (r *Reconciler) annotate(ctx context.Context, works []*metav1.PartialObjectMetadata, says map[string]string) error {
+	for _, work := range works {
+		missing := missingIn(work.Annotations, says)
+		if len(missing) == 0 {
+			continue
+		}
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": missing}})
+		if err != nil {
+			return fmt.Errorf("encoding annotations: %w", err)
+		}
+		if err := r.Client.Patch(ctx, whole(work), client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("annotating work %s/%s before its deletion: %w", work.Namespace, work.Name, err)
+		}
+	}
+	return nil
+}
+
+// missingIn are the annotations that a Work lacks.
+func missingIn(has, says map[string]string) map[string]string {
+	missing := map[string]string{}
+	for key, value := range says {
+		known := has[key]
+		switch {
+		case known == value:
+		case key == placementv1beta1.DeletionCauseAnnotation && known != "" && value != placementv1beta1.DeletionPlacementDeleted:
+		case key == placementv1beta1.DeletePolicyAnnotation && known == placementv1beta1.DeletePolicyAbandon:
+		default:
+			missing[key] = value
+		}
+	}
+	return missing
+}

@@ -1,0 +1,95 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+const (
+	causeKey  = placementv1beta1.DeletionCauseAnnotation
+	policyKey = placementv1beta1.DeletePolicyAnnotation
+)
+
+func TestFinalize_TellsTheAgentWhyAWorkIsDeleted(t *testing.T) {
+	deleted := metav1.ObjectMeta{Name: "p", Finalizers: []string{"x/y"}, DeletionTimestamp: new(metav1.Now())}
+	changed := map[string]string{causeKey: placementv1beta1.DeletionPlacementChanged}
+	gone := map[string]string{causeKey: placementv1beta1.DeletionPlacementDeleted}
+	strategy := func(policy placementv1beta1.DeletePropagationPolicy) client.Object {
+		p := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+		p.Spec.Strategy.DeleteStrategy = &placementv1beta1.DeleteStrategy{PropagationPolicy: policy}
+		return p
+	}
+	cases := map[string]struct {
+		placement client.Object
+		has, want map[string]string
+	}{
+		"the placement is there":            {&placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, nil, changed},
+		"the placement is being deleted":    {&placementv1beta1.ClusterResourcePlacement{ObjectMeta: deleted}, nil, gone},
+		"the placement is gone":             {nil, nil, gone},
+		"the placement abandons, and stays": {strategy(placementv1beta1.AbandonPlaced), nil, changed},
+		"the placement deletes, and stays": {strategy(placementv1beta1.DeletePlaced), nil,
+			map[string]string{causeKey: placementv1beta1.DeletionPlacementChanged, policyKey: placementv1beta1.DeletePolicyDelete}},
+		"it is deleted after it changed": {nil, changed, gone},
+		"it changes after a resource left": {&placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "p"}},
+			map[string]string{causeKey: placementv1beta1.DeletionResourceRemoved}, map[string]string{causeKey: placementv1beta1.DeletionResourceRemoved}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := binding()
+			b.Labels = map[string]string{placementv1beta1.ParentPlacementLabel: "p"}
+			b.Finalizers, b.DeletionTimestamp = []string{placementv1beta1.WorkCleanupFinalizer}, new(metav1.Now())
+			work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1beta1.MemberNamespace("m"), Name: "p-work",
+				Finalizers: []string{placementv1beta1.WorkCleanupFinalizer}, Annotations: tc.has, Labels: map[string]string{placementv1beta1.ParentBindingLabel: b.Name}}}
+			there := []client.Object{b, work, &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m"}}}
+			if tc.placement != nil {
+				there = append(there, tc.placement)
+			}
+			hub := fake.NewClientBuilder().WithScheme(hubScheme(t)).WithObjects(there...).Build()
+			r := &Reconciler{Client: hub, Live: hub}
+			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(b)}); err != nil {
+				t.Fatal(err)
+			}
+			if err := hub.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, work.Annotations); diff != "" || work.DeletionTimestamp == nil {
+				t.Errorf("deleted: %v, annotations (-want +got):\n%s", work.DeletionTimestamp, diff)
+			}
+		})
+	}
+}
+
+// The namespace controller deletes bindings before it deletes their placement.
+func TestLivePlacement_IsDeletedWithItsNamespace(t *testing.T) {
+	scheme := hubScheme(t)
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	placement := &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}}
+	for deleted, namespace := range map[bool]*corev1.Namespace{
+		false: {ObjectMeta: metav1.ObjectMeta{Name: "ns", UID: "1"}},
+		true:  {ObjectMeta: metav1.ObjectMeta{Name: "ns", UID: "1", Finalizers: []string{"x/y"}, DeletionTimestamp: new(metav1.Now())}},
+	} {
+		hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(placement, namespace).Build()
+		r := &Reconciler{Client: hub, Live: hub}
+		found, err := r.livePlacement(t.Context(), client.ObjectKeyFromObject(placement))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (found == nil) != deleted {
+			t.Errorf("namespace deleted: %t, placement: %v", deleted, found)
+		}
+	}
+}

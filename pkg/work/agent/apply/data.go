@@ -1,0 +1,78 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
+)
+
+// retainsData reports whether data stays on the member when a Work goes: nobody is known to have
+// asked for its removal. Gateways of previous versions do not say why they delete a Work.
+func retainsData(work metav1.Object) bool {
+	annotations := work.GetAnnotations()
+	if annotations[placementv1beta1.DeletePolicyAnnotation] == placementv1beta1.DeletePolicyDelete {
+		return false
+	}
+	switch annotations[placementv1beta1.DeletionCauseAnnotation] {
+	case placementv1beta1.DeletionPlacementDeleted, placementv1beta1.DeletionResourceRemoved:
+		return false
+	}
+	return true
+}
+
+// originOf names the placement that a Work is of, for people too. A placement of another hub, and a
+// Work of no placement, have names of their own. It is "" if the Work is gone.
+func (o Options) originOf(work metav1.Object) string {
+	if work.GetUID() == "" {
+		return ""
+	}
+	labels := work.GetLabels()
+	name, namespace := labels[placementv1beta1.ParentPlacementLabel], labels[placementv1beta1.ParentPlacementNamespaceLabel]
+	origin := "ClusterResourcePlacement " + name
+	switch {
+	case name == "":
+		origin = "Work " + work.GetName()
+	case namespace != "":
+		origin = "ResourcePlacement " + namespace + "/" + name
+	}
+	if o.HubName != "" {
+		origin += " of hub " + o.HubName
+	}
+	return origin
+}
+
+// maxRetainedEvents is how many events one look at a Work makes of what it released.
+const maxRetainedEvents = 10
+
+// tellRetained makes events of the objects that a Work has released and that stay on the member.
+// The log has all of them. Each event is related to its object: events that differ only in their
+// text are one series, which keeps the text of the first.
+func (r *Reconciler) tellRetained(ctx context.Context, of metav1.Object, retained []engine.Retained) {
+	work, _ := of.(*placementv1beta1.Work)
+	for i, object := range retained {
+		log.FromContext(ctx).Info("Released an object that stays on the member", "Work", of.GetName(), "reason", object.Why)
+		if work != nil && i < maxRetainedEvents {
+			r.events.Eventf(work, related(object.Ref), corev1.EventTypeNormal, EventRetained, "Remove", "%s", object.Why)
+		}
+	}
+	if more := len(retained) - maxRetainedEvents; work != nil && more > 0 {
+		r.events.Eventf(work, nil, corev1.EventTypeNormal, EventRetained, "Remove", "%d more objects stay on the member", more)
+	}
+}
+
+// related names an object of the member in an event.
+func related(ref manifest.Ref) *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name}}
+	object.SetGroupVersionKind(schema.GroupVersionKind{Group: ref.Group, Version: ref.Version, Kind: ref.Kind})
+	return object
+}
