@@ -215,7 +215,7 @@ func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.R
 	r.isHeld(key.Name, retention.Mark{}, 0)
 	log.FromContext(ctx).Info("Removing what a Work applied that is no longer on the hub", "Work", key.Name)
 	_, err = r.depart(ctx, departure{work: &metav1.ObjectMeta{Name: key.Name}, record: record, membership: m, policy: metav1.DeletePropagationForeground,
-		retainsData: !holdOf(record).IsLetGo(m.letGo)})
+		retainsData: !holdOf(record).IsReleased(m.released)})
 	return ctrl.Result{RequeueAfter: recheckDeletion}, err
 }
 
