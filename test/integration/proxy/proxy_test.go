@@ -66,7 +66,7 @@ var _ = Describe("ClusterGateways on the hub", func() {
 		Eventually(func() string {
 			stdout, _, _ := kubectl(ctx, hubConfig(editor), "", "explain", "clustergateway.status.healthyReason")
 			return stdout
-		}).WithPolling(time.Second).Should(And(ContainSubstring("KIND:       ClusterGateway"), ContainSubstring("is one word for why not")))
+		}).WithPolling(time.Second).Should(And(ContainSubstring("KIND:       ClusterGateway"), ContainSubstring("healthyReason is the cause, as one word")))
 	})
 
 	It("tell a watch that the credential went and came", func(ctx SpecContext) {
