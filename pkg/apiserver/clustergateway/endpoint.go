@@ -8,11 +8,9 @@ import (
 	"net"
 	"net/http"
 	"strings"
-)
 
-// EndpointPrefix begins the path of a member at the gateway's own endpoint. Clients that use it do
-// not send their traffic through the hub's API server.
-const EndpointPrefix = "/clusters/"
+	"fleetgate.io/fleetgate/pkg/apiserver/paths"
+)
 
 // WithEndpoint makes /clusters/<member>/<path> an alias of the path of the member's ClusterGateway:
 // authorization and refusals are the same. It must run before everything that reads the path. If
@@ -26,7 +24,7 @@ func WithEndpoint(next http.Handler, memberDomain string) http.Handler {
 		raw, rawOK := behindEndpoint(r.URL.EscapedPath())
 		if member := memberOfHost(r.Host, memberDomain); member != "" {
 			kind = aMemberHost
-			path, raw, ok, rawOK = ProxyPathPrefix+member+"/proxy"+r.URL.Path, ProxyPathPrefix+member+"/proxy"+r.URL.EscapedPath(), true, true
+			path, raw, ok, rawOK = paths.Member+member+"/proxy"+r.URL.Path, paths.Member+member+"/proxy"+r.URL.EscapedPath(), true, true
 		}
 		if !ok || !rawOK {
 			next.ServeHTTP(w, r)
@@ -74,7 +72,7 @@ func memberOfHost(host, domain string) string {
 
 // behindEndpoint translates a path at the endpoint to the path of the ClusterGateway.
 func behindEndpoint(path string) (string, bool) {
-	rest, ok := strings.CutPrefix(path, EndpointPrefix)
+	rest, ok := strings.CutPrefix(path, paths.MemberEndpoint)
 	if !ok {
 		return "", false
 	}
@@ -82,7 +80,7 @@ func behindEndpoint(path string) (string, bool) {
 	if member == "" {
 		return "", false
 	}
-	path = ProxyPathPrefix + member + "/proxy"
+	path = paths.Member + member + "/proxy"
 	if more {
 		path += "/" + inner
 	}

@@ -13,6 +13,7 @@ import (
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/apiserver/paths"
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
@@ -44,7 +45,7 @@ func isNarrow(ctx context.Context) bool { return ctx.Value(narrowKey{}) != nil }
 // what the member gets. The caller of r must be authorized for the member (Way) and counted
 // (EnterUser).
 func (h *Handler) ServeMember(w http.ResponseWriter, r *http.Request, view, member string, inner *url.URL) {
-	prefix := ProxyPathPrefix + member + "/proxy"
+	prefix := paths.Member + member + "/proxy"
 	path := &url.URL{Path: prefix + inner.Path, RawPath: prefix + inner.EscapedPath(), RawQuery: inner.RawQuery}
 	ctx := context.WithValue(r.Context(), fannedKey{}, view)
 	ctx = apirequest.WithRequestInfo(ctx, &apirequest.RequestInfo{

@@ -15,11 +15,9 @@ import (
 	"golang.org/x/net/http/httpguts"
 	"k8s.io/apimachinery/pkg/util/sets"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
-)
 
-// ProxyPathPrefix begins the path of every request about one ClusterGateway; the member's name
-// follows.
-const ProxyPathPrefix = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/"
+	"fleetgate.io/fleetgate/pkg/apiserver/paths"
+)
 
 // Request is one request for a member, parsed once from the caller's request.
 type Request struct {
@@ -43,7 +41,7 @@ func Parse(r *http.Request) (*Request, error) {
 	if !ok {
 		return nil, nil
 	}
-	prefix := ProxyPathPrefix + member + "/proxy"
+	prefix := paths.Member + member + "/proxy"
 	raw, ok := strings.CutPrefix(r.URL.EscapedPath(), prefix)
 	if !ok {
 		return nil, fmt.Errorf("the path must begin with %q without percent-encoding", prefix)
@@ -84,7 +82,7 @@ var memberRequestInfo = &apirequest.RequestInfoFactory{
 }
 
 func memberOfPath(path string) (string, bool) {
-	rest, ok := strings.CutPrefix(path, ProxyPathPrefix)
+	rest, ok := strings.CutPrefix(path, paths.Member)
 	if !ok {
 		return "", false
 	}

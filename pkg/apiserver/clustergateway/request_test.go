@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	"fleetgate.io/fleetgate/pkg/apiserver/paths"
 )
 
 // request parses a request line as a server does. It fails for lines that no server would accept.
@@ -81,7 +83,7 @@ func TestParse_ReadsMemberPathAndVerb(t *testing.T) {
 			if method == "" {
 				method = http.MethodGet
 			}
-			r, err := request(method, ProxyPathPrefix+tc.path, tc.headers...)
+			r, err := request(method, paths.Member+tc.path, tc.headers...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -105,8 +107,8 @@ func TestParse_ReadsMemberPathAndVerb(t *testing.T) {
 
 func TestParse_IgnoresOtherPaths(t *testing.T) {
 	for _, path := range []string{
-		"/healthz", ProxyPathPrefix, ProxyPathPrefix + "m1", ProxyPathPrefix + "m1/health", ProxyPathPrefix + "m1/proxyx",
-		ProxyPathPrefix + "/proxy", "/apis/cluster.core.oam.dev/v1beta1/clustergateways/m1/proxy",
+		"/healthz", paths.Member, paths.Member + "m1", paths.Member + "m1/health", paths.Member + "m1/proxyx",
+		paths.Member + "/proxy", "/apis/cluster.core.oam.dev/v1beta1/clustergateways/m1/proxy",
 		"/apis/cluster.core.oam.dev/v1alpha1/namespaces/a/clustergateways/m1/proxy",
 	} {
 		got, err := Parse(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: path}})
@@ -122,7 +124,7 @@ func TestParse_RefusesAmbiguousPaths(t *testing.T) {
 		"m1/proxy/%2e%2e/a", "m1/proxy/%2E./a", "m1/proxy/a%2fb", "m1/proxy/a%2F..%2Fb", "m1/proxy/a%5cb", `m1/proxy/a\b`,
 		"m1/proxy/a%00", "m1/proxy/a%0d%0ab", "m1/proxy/a%7f", "%6d1/proxy/a", "m1/%70roxy/a", "m1/proxy/api/v1/watch",
 	} {
-		r, err := request(http.MethodGet, ProxyPathPrefix+path)
+		r, err := request(http.MethodGet, paths.Member+path)
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
@@ -146,7 +148,7 @@ func TestRequest_ForwardsTheAuthorizedPath(t *testing.T) {
 		"/", "/api", "/apis/apps/v1/namespaces/a/deployments/d/scale", "/api/v1/namespaces/a/pods?watch=true&fieldSelector=metadata.name%3Dx",
 		"/api/v1/namespaces/a/services/s:http/proxy/a%20b%3Fc", "/api/v1/watch/pods", "/apis/x/v1/é/%C3%A9", "/api/v1/namespaces/%25/pods/",
 	} {
-		r, err := request(http.MethodGet, ProxyPathPrefix+"m1/proxy"+path)
+		r, err := request(http.MethodGet, paths.Member+"m1/proxy"+path)
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
@@ -176,7 +178,7 @@ func FuzzProxyPath(f *testing.F) {
 		if len(method) > 16 || len(path) > 4096 {
 			return
 		}
-		r, err := request(method, ProxyPathPrefix+"m1/proxy"+path)
+		r, err := request(method, paths.Member+"m1/proxy"+path)
 		if err != nil {
 			return
 		}

@@ -21,6 +21,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/apiserver/paths"
 )
 
 var (
@@ -225,5 +226,5 @@ func (r *proxyREST) NewConnectOptions() (runtime.Object, bool, string) {
 
 // Connect refuses requests that Handler did not recognise.
 func (r *proxyREST) Connect(context.Context, string, runtime.Object, rest.Responder) (http.Handler, error) {
-	return nil, apierrors.NewBadRequest("a request for a member must begin with " + ProxyPathPrefix + "<member>/proxy")
+	return nil, apierrors.NewBadRequest("a request for a member must begin with " + paths.Member + "<member>/proxy")
 }

@@ -16,14 +16,7 @@ import (
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
 	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
-)
-
-const (
-	// PathPrefix begins the path of every request for a view; the view follows, then /proxy and the
-	// path on the members.
-	PathPrefix = "/apis/cluster.core.oam.dev/v1alpha1/fleetviews/"
-	// EndpointPrefix begins the same at the gateway's own endpoint, where no /proxy is needed.
-	EndpointPrefix = "/fleets/"
+	"fleetgate.io/fleetgate/pkg/apiserver/paths"
 )
 
 // request is one request for a view, parsed once from the caller's request.
@@ -41,7 +34,7 @@ type request struct {
 // parse returns nil without an error for a request that is not for a view. It returns an error if
 // two readers could understand the path differently.
 func parse(r *http.Request) (*request, error) {
-	rest, ok := strings.CutPrefix(r.URL.Path, PathPrefix)
+	rest, ok := strings.CutPrefix(r.URL.Path, paths.View)
 	if !ok {
 		return nil, nil
 	}
@@ -50,9 +43,9 @@ func parse(r *http.Request) (*request, error) {
 	if view == "" || !ok || inner != "" && inner[0] != '/' {
 		return nil, nil
 	}
-	raw, ok := strings.CutPrefix(r.URL.EscapedPath(), PathPrefix)
+	raw, ok := strings.CutPrefix(r.URL.EscapedPath(), paths.View)
 	if !ok {
-		return nil, fmt.Errorf("the path must begin with %q without percent-encoding", PathPrefix)
+		return nil, fmt.Errorf("the path must begin with %q without percent-encoding", paths.View)
 	}
 	rawView, rawTail, _ := strings.Cut(raw, "/")
 	rawInner, ok := strings.CutPrefix(rawTail, gatewayv1alpha1.SubresourceProxy)
@@ -60,7 +53,7 @@ func parse(r *http.Request) (*request, error) {
 		return nil, errors.New("the name of the view contains a separator")
 	}
 	// The parser of single members' requests finds everything that is needed here.
-	const of = clustergateway.ProxyPathPrefix + "member/proxy"
+	const of = paths.Member + "member/proxy"
 	one, err := clustergateway.Parse(&http.Request{
 		Method: r.Method, Header: r.Header, URL: &url.URL{Path: of + inner, RawPath: of + rawInner, RawQuery: r.URL.RawQuery},
 	})
@@ -93,12 +86,12 @@ func WithParsed(next http.Handler) http.Handler {
 
 // behindEndpoint returns the request with the hub's path for an endpoint's path.
 func behindEndpoint(r *http.Request) *http.Request {
-	if !strings.HasPrefix(r.URL.Path, EndpointPrefix) || !strings.HasPrefix(r.URL.EscapedPath(), EndpointPrefix) {
+	if !strings.HasPrefix(r.URL.Path, paths.ViewEndpoint) || !strings.HasPrefix(r.URL.EscapedPath(), paths.ViewEndpoint) {
 		return r
 	}
 	there := func(path string) string {
-		view, inner, more := strings.Cut(strings.TrimPrefix(path, EndpointPrefix), "/")
-		path = PathPrefix + view + "/" + gatewayv1alpha1.SubresourceProxy
+		view, inner, more := strings.Cut(strings.TrimPrefix(path, paths.ViewEndpoint), "/")
+		path = paths.View + view + "/" + gatewayv1alpha1.SubresourceProxy
 		if more {
 			path += "/" + inner
 		}

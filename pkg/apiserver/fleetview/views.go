@@ -6,22 +6,13 @@ package fleetview
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
-)
-
-const (
-	// selectorPrefix begins the name of a view that is a label selector. No object's name contains
-	// a colon.
-	selectorPrefix = "labels:"
-	// qualifiedPrefix is the same for a view that qualifies names.
-	qualifiedPrefix = "qualified:"
+	"fleetgate.io/fleetgate/pkg/apiserver/paths"
 )
 
 // Views returns the FleetViews of the hub from memory.
@@ -58,12 +49,12 @@ func (h *Handler) viewOf(ctx context.Context, name string) (*view, error) {
 	if name == viewv1alpha1.AllMembers {
 		return &view{name: name, selector: labels.Everything()}, nil
 	}
-	made, err := selecting(name)
+	parsed, err := paths.ParseViewSelector(name)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	if made != nil {
-		return made, nil
+	if parsed != nil {
+		return &view{name: name, selector: parsed.Members, qualified: parsed.Qualified}, nil
 	}
 	object, err := h.views.FleetView(ctx, name)
 	if apierrors.IsNotFound(err) {
@@ -80,38 +71,6 @@ func (h *Handler) viewOf(ctx context.Context, name string) (*view, error) {
 		}
 	}
 	return &view{name: name, selector: selector, qualified: object.Spec.Names == viewv1alpha1.NamesQualified}, nil
-}
-
-// selecting is the view of a name that is a selector, or nil if it is none.
-func selecting(name string) (*view, error) {
-	for _, prefix := range []string{selectorPrefix, qualifiedPrefix} {
-		text, ok := strings.CutPrefix(name, prefix)
-		if !ok {
-			continue
-		}
-		// A slash would end the path segment, so a colon replaces it. Selectors contain no other
-		// colon.
-		selector, err := labels.Parse(strings.ReplaceAll(text, ":", "/"))
-		if err != nil {
-			return nil, fmt.Errorf("the view %q is no selector of labels (a colon stands for the slash of a key): %w", name, err)
-		}
-		return &view{name: name, selector: selector, qualified: prefix == qualifiedPrefix}, nil
-	}
-	return nil, nil
-}
-
-// ValidateName checks the syntax of a view's name, without asking for the view.
-func ValidateName(name string) error {
-	if made, err := selecting(name); made != nil || err != nil {
-		if strings.Contains(name, "/") {
-			return fmt.Errorf("the view %q has a slash: write a colon for that of a label's key", name)
-		}
-		return err
-	}
-	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-		return fmt.Errorf("%q is neither the name of a FleetView nor %sSELECTOR: %s", name, selectorPrefix, strings.Join(problems, ", "))
-	}
-	return nil
 }
 
 // members are the sorted names of the members of a view.

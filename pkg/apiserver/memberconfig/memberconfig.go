@@ -18,8 +18,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
-	"fleetgate.io/fleetgate/pkg/apiserver/fleetview"
+	"fleetgate.io/fleetgate/pkg/apiserver/paths"
 )
 
 // Target is the server of a kubeconfig: a member, or a view of many.
@@ -44,7 +43,7 @@ func View(name string) (Target, error) {
 	if name == "" {
 		return Target{Name: viewv1alpha1.AllMembers, Fleet: true}, nil
 	}
-	if err := fleetview.ValidateName(name); err != nil {
+	if err := paths.ValidateView(name); err != nil {
 		return Target{}, err
 	}
 	return Target{Name: name, Fleet: true}, nil
@@ -54,9 +53,9 @@ func View(name string) (Target, error) {
 func (t Target) Paths() (hub, endpoint string) {
 	name := url.PathEscape(t.Name)
 	if t.Fleet {
-		return fleetview.PathPrefix + name + "/proxy", fleetview.EndpointPrefix + name
+		return paths.View + name + "/proxy", paths.ViewEndpoint + name
 	}
-	return clustergateway.ProxyPathPrefix + name + "/proxy", clustergateway.EndpointPrefix + name
+	return paths.Member + name + "/proxy", paths.MemberEndpoint + name
 }
 
 // Context is the name of the context, next to the hub's.
@@ -92,7 +91,7 @@ func (t Target) at(endpoint string) (string, error) {
 
 // LeadsToMember is true if a server's URL is that of a member or a view, and not the hub's.
 func LeadsToMember(server string) bool {
-	for _, prefix := range []string{clustergateway.ProxyPathPrefix, clustergateway.EndpointPrefix, fleetview.PathPrefix, fleetview.EndpointPrefix} {
+	for _, prefix := range []string{paths.Member, paths.MemberEndpoint, paths.View, paths.ViewEndpoint} {
 		if strings.Contains(server, prefix) {
 			return true
 		}

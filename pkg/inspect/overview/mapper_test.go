@@ -13,7 +13,7 @@ import (
 
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
+	"fleetgate.io/fleetgate/pkg/apiserver/paths"
 )
 
 func TestOwnKinds_MatchDefinitions(t *testing.T) {
@@ -38,8 +38,8 @@ func TestOwnKinds_MatchDefinitions(t *testing.T) {
 		}
 	}
 	gateway, err := known.RESTMapping(gatewayv1alpha1.GroupVersion.WithKind("ClusterGateway").GroupKind())
-	if err != nil || !strings.HasPrefix(clustergateway.ProxyPathPrefix, "/apis/"+gateway.Resource.GroupVersion().String()+"/"+gateway.Resource.Resource+"/") {
-		t.Errorf("the gateway's own kind is taken for %v, and lies at %s: %v", gateway, clustergateway.ProxyPathPrefix, err)
+	if err != nil || !strings.HasPrefix(paths.Member, "/apis/"+gateway.Resource.GroupVersion().String()+"/"+gateway.Resource.Resource+"/") {
+		t.Errorf("the gateway's own kind is taken for %v, and lies at %s: %v", gateway, paths.Member, err)
 	}
 	if found != 16 { // All but ClusterGateway and Lease, which have no definition.
 		t.Errorf("of the known kinds %d are defined", found)

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/apiserver/fleetview"
+	"fleetgate.io/fleetgate/pkg/apiserver/paths"
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/expect"
@@ -226,7 +226,7 @@ var _ = Describe("A view", func() {
 	It("is served at the gateway's own endpoint too", func(ctx SpecContext) {
 		config, err := clientcmd.BuildConfigFromFlags("", someone(ctx, "jane", team).hub)
 		Expect(err).NotTo(HaveOccurred())
-		config.Host = running.GatewayURL() + fleetview.EndpointPrefix + "all"
+		config.Host = running.GatewayURL() + paths.ViewEndpoint + "all"
 		config.CAData, config.Insecure = nil, true
 		clientset, err := kubernetes.NewForConfig(config)
 		Expect(err).NotTo(HaveOccurred())

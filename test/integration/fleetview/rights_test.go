@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
+	"fleetgate.io/fleetgate/pkg/apiserver/paths"
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/expect"
 )
@@ -93,7 +93,7 @@ var _ = Describe("What a view shows", func() {
 				Eventually(func(g Gomega) {
 					alone := []string{}
 					for _, member := range members {
-						alone = append(alone, listed(ctx, u.hub, clustergateway.ProxyPathPrefix+member+"/proxy", in, member)...)
+						alone = append(alone, listed(ctx, u.hub, paths.Member+member+"/proxy", in, member)...)
 					}
 					g.Expect(listed(ctx, u.fleet, "", in, "")).To(Equal(alone), "with %s, in %q", rights, in)
 				}).Should(Succeed())

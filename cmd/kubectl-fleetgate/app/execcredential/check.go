@@ -22,8 +22,7 @@ import (
 
 	clientauthenticationv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
 
-	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
-	"fleetgate.io/fleetgate/pkg/apiserver/fleetview"
+	"fleetgate.io/fleetgate/pkg/apiserver/paths"
 )
 
 // Hub is the connection to the hub, from a kubeconfig, a Pod's environment or flags.
@@ -75,7 +74,7 @@ func (h *Hub) checkPath(server *url.URL) error {
 		if !below || path.Clean(rest) != strings.TrimSuffix(rest, "/") {
 			continue
 		}
-		for _, prefix := range []string{clustergateway.ProxyPathPrefix, fleetview.PathPrefix} {
+		for _, prefix := range []string{paths.Member, paths.View} {
 			name, ok := strings.CutPrefix(rest, prefix)
 			if name, proxy := strings.CutSuffix(strings.TrimSuffix(name, "/"), "/proxy"); ok && proxy && name != "" && !strings.Contains(name, "/") {
 				return nil
