@@ -123,8 +123,12 @@ func examplesOf(command *cobra.Command) []string {
 	return lines
 }
 
-// takesAway is 1 for what others need, and 0 for all else.
+// takesAway orders examples: -1 for those that need all as it was, 1 for those that remove what
+// others need.
 func takesAway(line string) int {
+	if strings.HasPrefix(line, "kubectl fleetgate confirm ") {
+		return -1 // It needs a placement that no other example has changed.
+	}
 	for _, verb := range []string{"delete", "drain", "uncordon"} {
 		if strings.HasPrefix(line, "kubectl fleetgate "+verb+" ") {
 			return 1
