@@ -103,7 +103,7 @@ func parseRelay(b []byte) (hops uint8, member string) {
 
 // encodeAnswer encodes the agent's answer: codeOK, or the reason of a refusal.
 func encodeAnswer(code Code, message string) []byte {
-	message = printable(message, maxMessageLength)
+	message = Printable(message, maxMessageLength)
 	b := make([]byte, 2, 2+answerFixed+len(message))
 	binary.BigEndian.PutUint16(b, uint16(answerFixed+len(message)))
 	b = append(b, byte(code))
@@ -128,7 +128,7 @@ func readAnswer(r io.Reader) error {
 	if Code(b[0]) == codeOK {
 		return nil
 	}
-	return &RefusedError{Code: Code(b[0]), Message: printable(string(b[answerFixed:answerFixed+length]), maxMessageLength)}
+	return &RefusedError{Code: Code(b[0]), Message: Printable(string(b[answerFixed:answerFixed+length]), maxMessageLength)}
 }
 
 var errBlockLength = errors.New("length out of bounds")
@@ -157,9 +157,9 @@ func unexpectedEnd(err error) error {
 	return err
 }
 
-// printable makes foreign text safe for a log line, a condition or an HTTP response: at most limit
+// Printable makes foreign text safe for a log line, a condition or an HTTP response: at most limit
 // bytes of valid UTF-8 without control characters.
-func printable(text string, limit int) string {
+func Printable(text string, limit int) string {
 	text = strings.ToValidUTF8(text[:min(len(text), limit)], "")
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || (r >= 0x7f && r < 0xa0) {

@@ -198,5 +198,5 @@ func hubError(resp *http.Response) error {
 	if err != nil || json.Unmarshal(body, &status) != nil || status.Kind != "Status" {
 		status = metav1.Status{}
 	}
-	return &HubError{StatusCode: resp.StatusCode, Message: printable(status.Message, maxMessageLength)}
+	return &HubError{StatusCode: resp.StatusCode, Message: Printable(status.Message, maxMessageLength)}
 }

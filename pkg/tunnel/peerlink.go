@@ -53,7 +53,7 @@ func (p *Peers) follow(carrier *native.Carrier, told net.Conn) error {
 	}
 	link := &peerLink{session: &nativeSession{Carrier: carrier}, members: map[string]struct{}{}}
 	if !p.add(name, link) {
-		return fmt.Errorf("gateway %q is linked already", printable(name, MaxTargetLength))
+		return fmt.Errorf("gateway %q is linked already", Printable(name, MaxTargetLength))
 	}
 	defer p.remove(name)
 	for {

@@ -6,10 +6,11 @@ package konnectivity
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
 // packetType is the field `type` of upstream's message Packet, and two of our own that are sent
@@ -354,14 +355,5 @@ func eachField(b []byte, visit func(field protowire.Number, number uint64, body 
 	return nil
 }
 
-// printable makes a peer's text safe for logs and errors: at most maxText bytes of valid UTF-8
-// without control characters.
-func printable(text string) string {
-	text = strings.ToValidUTF8(text[:min(len(text), maxText)], "")
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || (r >= 0x7f && r < 0xa0) {
-			return ' '
-		}
-		return r
-	}, text)
-}
+// printable makes a peer's text fit for logs and errors.
+func printable(text string) string { return tunnel.Printable(text, maxText) }

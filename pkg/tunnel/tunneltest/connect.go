@@ -32,7 +32,7 @@ func NewRegistry(t testing.TB, o tunnel.Options) *tunnel.Registry {
 		t.Fatalf("making a registry: %v", err)
 	}
 	// With an ended context, Close waits for no stream.
-	ended, end := context.WithCancel(context.Background())
+	ended, end := context.WithCancel(t.Context())
 	end()
 	t.Cleanup(func() { _ = registry.Close(ended) })
 	return registry
@@ -42,7 +42,7 @@ func NewRegistry(t testing.TB, o tunnel.Options) *tunnel.Registry {
 // returns when the registry has noticed; the end of the test does so too.
 func Join(t testing.TB, registry *tunnel.Registry, member string, targets map[string]tunnel.Target) (leave func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	up := make(chan struct{})
 	var once sync.Once
