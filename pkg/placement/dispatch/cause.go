@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,6 +32,9 @@ func (r *Reconciler) tellWhy(ctx context.Context, b placementv1beta1.BindingObje
 	if !stays || b.GetAnnotations()[placementv1beta1.DeletePolicyAnnotation] == placementv1beta1.DeletePolicyAbandon {
 		return r.annotate(ctx, works, map[string]string{placementv1beta1.DeletePolicyAnnotation: placementv1beta1.DeletePolicyAbandon})
 	}
+	if !slices.ContainsFunc(works, mayChange) {
+		return nil
+	}
 	key, ok := objects.KeyOf(b)
 	if !ok {
 		return nil // Without a cause the agent retains data.
@@ -40,6 +44,12 @@ func (r *Reconciler) tellWhy(ctx context.Context, b placementv1beta1.BindingObje
 		return err
 	}
 	return r.annotate(ctx, works, causeOf(placement))
+}
+
+// mayChange reports whether the cause on a Work is missing or not the last one: a placement that is
+// deleted stays so, and each Work that goes is an event for its binding.
+func mayChange(work *metav1.PartialObjectMetadata) bool {
+	return work.Annotations[placementv1beta1.DeletionCauseAnnotation] != placementv1beta1.DeletionPlacementDeleted
 }
 
 // causeOf is what the Works of a binding say that is being deleted. The placement is nil if it is
