@@ -9,9 +9,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -156,27 +158,36 @@ func TestTableSeesThePackages(t *testing.T) {
 
 func listPackages(t *testing.T) []listed {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,Deps", module+"cmd/...", module+"pkg/...")
+	packages, err := packagesOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return packages
+}
+
+// packagesOnce lists the packages for all tests: the list takes seconds.
+var packagesOnce = sync.OnceValues(func() ([]listed, error) {
+	command := exec.Command("go", "list", "-json=ImportPath,Imports,Deps", module+"cmd/...", module+"pkg/...")
 	out, err := command.Output()
 	if err != nil {
 		var exit *exec.ExitError
 		if errors.As(err, &exit) {
-			t.Fatalf("listing packages: %v\n%s", err, exit.Stderr)
+			return nil, fmt.Errorf("listing packages: %w\n%s", err, exit.Stderr)
 		}
-		t.Fatalf("listing packages: %v", err)
+		return nil, fmt.Errorf("listing packages: %w", err)
 	}
 	var packages []listed
 	decoder := json.NewDecoder(bytes.NewReader(out))
 	for {
 		var p listed
 		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
-			return packages
+			return packages, nil
 		} else if err != nil {
-			t.Fatalf("decoding the list of packages: %v", err)
+			return nil, fmt.Errorf("decoding the list of packages: %w", err)
 		}
 		packages = append(packages, p)
 	}
-}
+})
 
 // below reports whether path is parent or lies under it.
 func below(path, parent string) bool {
