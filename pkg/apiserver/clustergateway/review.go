@@ -235,7 +235,7 @@ func (r *reviews) askMember(ctx context.Context, rights rights) error {
 
 func notReviewed(ctx context.Context, rights rights, err error) {
 	if err != nil && ctx.Err() == nil {
-		klog.FromContext(ctx).V(2).Info("A request under way could not be reviewed", "member", rights.route.member, "reason", untrusted.Excerpt(err.Error(), 512))
+		klog.FromContext(ctx).V(2).Info("Could not review a request in flight", "member", rights.route.member, "reason", untrusted.Excerpt(err.Error(), 512))
 	}
 }
 

@@ -16,7 +16,7 @@ var Token = Limits{Bytes: 32 << 10, Values: 1000, Depth: 20}
 var ErrNoJWT = errors.New("the token is no JWT")
 
 // Claims decodes the claims of a JWT (RFC 7519) into fields for encoding/json. It does not verify
-// the token; whoever accepts the token as a proof does that. No error quotes the token.
+// the token; the server that accepts the token does that. No error quotes the token.
 func Claims(token string, into any) error {
 	parts := strings.Split(token, ".")
 	const header, payload, signature = 0, 1, 2

@@ -120,7 +120,7 @@ func TestOrder_CancelledWriteBlocksNobody(t *testing.T) {
 	}
 	o.withdraw(Delivery, next)
 	if o.inFlight[Delivery] != few-1 {
-		t.Errorf("%d are under way after one whose turn had come was withdrawn, want %d", o.inFlight[Delivery], few-1)
+		t.Errorf("%d are in flight after the withdrawal of an admitted write, want %d", o.inFlight[Delivery], few-1)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestOrder_MakesEveryWrite(t *testing.T) {
 	}
 	for u := range urgencies {
 		if o.inFlight[u] != 0 || len(o.waiting[u]) != 0 {
-			t.Errorf("urgency %d: %d under way and %d waiting after all have ended", u, o.inFlight[u], len(o.waiting[u]))
+			t.Errorf("urgency %d: %d in flight and %d waiting after all have ended", u, o.inFlight[u], len(o.waiting[u]))
 		}
 	}
 }

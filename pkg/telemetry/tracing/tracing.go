@@ -4,8 +4,8 @@
 // Package tracing configures where a program's spans are sent. A request's trace begins at the
 // gateway, with a link to the hub's, and continues through the tunnel to the member's API server,
 // if that one traces too. Both programs use the conventions of Kubernetes' own components
-// (KEP-647): OTLP over gRPC to a nearby collector, and the sampling decision of whoever began the
-// trace.
+// (KEP-647): OTLP over gRPC to a nearby collector, and the sampling decision of the span that
+// began the trace.
 package tracing
 
 import (

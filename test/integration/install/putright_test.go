@@ -38,7 +38,7 @@ var _ = Describe("What an administrator changed in a policy of ours", Ordered, f
 		})
 	})
 
-	It("is put right in a binding that was set to Warn, which ended the gateway", func(ctx SpecContext) {
+	It("is reverted in a binding that was set to Warn, which ended the gateway", func(ctx SpecContext) {
 		before := get(ctx, binding)
 		warning := before.DeepCopy()
 		warning.Spec.ValidationActions = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn}

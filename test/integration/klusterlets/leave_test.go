@@ -177,7 +177,7 @@ var _ = Describe("A cluster that is deleted", func() {
 		Expect(hubClient.Patch(ctx, cluster, expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
 	})
 
-	It("is let go at once if it was never accepted", func(ctx SpecContext) {
+	It("is deleted at once if it was never accepted", func(ctx SpecContext) {
 		const name = "never"
 		newAgent(ctx, name).register(ctx)
 		Eventually(taintsOf).WithArguments(ctx, name).ShouldNot(BeEmpty())

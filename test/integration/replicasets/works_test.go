@@ -19,7 +19,7 @@ import (
 type counts = workv1alpha1.ManifestWorkReplicaSetSummary
 
 var _ = Describe("A ManifestWorkReplicaSet", func() {
-	It("makes a ManifestWork for each cluster, and says what becomes of them", func(ctx SpecContext) {
+	It("makes a ManifestWork for each cluster and reports their status", func(ctx SpecContext) {
 		b := newBed(ctx, 3)
 		b.place(ctx, "p", b.clusters)
 		set := b.set(ctx, "web", everywhere("p"))
