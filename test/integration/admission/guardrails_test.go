@@ -245,7 +245,8 @@ var _ = Describe("The guard rails of the reference", Serial, Ordered, func() {
 		}
 		Eventually(func() error { return user.Create(ctx, imc.DeepCopy(), client.DryRunAll) }).Should(
 			refusal("CREATE", "cluster.kubernetes-fleet.io/v1beta1, Kind=InternalMemberCluster", "", clusterv1beta1.SystemNamespace+"/stray"))
-		Expect(masters.Create(ctx, imc.DeepCopy(), client.DryRunAll)).To(Succeed())
+		// A policy with parameters refuses everybody until the API server has listed them, which takes a slow one seconds.
+		Eventually(func() error { return masters.Create(ctx, imc.DeepCopy(), client.DryRunAll) }).Should(Succeed())
 
 		exports := networkingDefinition()
 		Expect(masters.Create(ctx, exports)).To(Succeed())
