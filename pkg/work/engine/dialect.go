@@ -115,9 +115,19 @@ type Way struct {
 	OwnTogether bool
 	// Leave is what of the manifest a server-side apply leaves to others. Nil: nothing.
 	Leave *Leaving
+	// Ignore names fields that the member decides, in addition to those of LeaveAnnotation.
+	Ignore []IgnoredFields
 	// Examine makes of the object, as it was found or left, what the outcome holds as
 	// Examined. It must not change the object. Nil: nothing.
 	Examine func(*unstructured.Unstructured) any
+}
+
+// IgnoredFields are fields of a manifest that clients on the member can change.
+type IgnoredFields struct {
+	Pointers []string
+	// UntilChanged has the fields written when the manifest changes, in addition to when the object
+	// is created. It needs a HashAnnotation.
+	UntilChanged bool
 }
 
 // basis is what of a way outcomes depend on: one that was made on another does not count.

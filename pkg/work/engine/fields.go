@@ -35,31 +35,39 @@ type fieldStep struct {
 	place int
 }
 
-// parsePointers reads JSON pointers with commas between them. They must not name what an object is
-// known by, nor its status.
+// parsePointers reads JSON pointers that are separated by commas.
 func parsePointers(text string) ([][]string, error) {
 	var all [][]string
 	for _, pointer := range strings.Split(text, ",") {
-		pointer = strings.TrimSpace(pointer)
-		rest, is := strings.CutPrefix(pointer, "/")
-		if !is || rest == "" {
-			return nil, fmt.Errorf("%q is no JSON pointer: it has to begin with a slash, as /spec/replicas", pointer)
-		}
-		segments := strings.Split(rest, "/")
-		for place := range segments {
-			segments[place] = strings.NewReplacer("~1", "/", "~0", "~").Replace(segments[place])
-		}
-		switch segments[0] {
-		case "apiVersion", "kind", "status":
-			return nil, errors.New(pointer + " cannot be left to the member")
-		case "metadata":
-			if len(segments) < 3 || segments[1] != "labels" && segments[1] != "annotations" {
-				return nil, errors.New(pointer + " cannot be left to the member: of the metadata only a label or an annotation can")
-			}
+		segments, err := parsePointer(strings.TrimSpace(pointer))
+		if err != nil {
+			return nil, err
 		}
 		all = append(all, segments)
 	}
 	return all, nil
+}
+
+// parsePointer reads a JSON pointer (RFC 6901). It must not name the identity of an object, nor its
+// status.
+func parsePointer(pointer string) ([]string, error) {
+	rest, is := strings.CutPrefix(pointer, "/")
+	if !is || rest == "" {
+		return nil, fmt.Errorf("%q is no JSON pointer: it has to begin with a slash, as /spec/replicas", pointer)
+	}
+	segments := strings.Split(rest, "/")
+	for place := range segments {
+		segments[place] = strings.NewReplacer("~1", "/", "~0", "~").Replace(segments[place])
+	}
+	switch segments[0] {
+	case "apiVersion", "kind", "status":
+		return nil, errors.New(pointer + " cannot be left to the member")
+	case "metadata":
+		if len(segments) < 3 || segments[1] != "labels" && segments[1] != "annotations" {
+			return nil, errors.New(pointer + " cannot be left to the member: of the metadata only a label or an annotation can")
+		}
+	}
+	return segments, nil
 }
 
 // fieldsAt are the fields of a document that a pointer names: one, or one for each item of a list.

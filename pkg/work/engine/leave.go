@@ -102,6 +102,7 @@ func (e *Engine) leftTo(it Item, live *unstructured.Unstructured) []fieldPath {
 			fields = append(fields, fieldsAt(it.object.Object, segments)...)
 		}
 	}
+	fields = append(fields, e.ignoredFields(it, live)...)
 	for _, segments := range scaledFields(live, e.managerOf(it)) {
 		fields = append(fields, fieldsAt(it.object.Object, segments)...)
 	}
@@ -111,6 +112,24 @@ func (e *Engine) leftTo(it Item, live *unstructured.Unstructured) []fieldPath {
 		}
 	}
 	return append(fields, injectedFields(it.object, live)...)
+}
+
+// ignoredFields are the fields that the Way of an item leaves to the member. A pointer that cannot be
+// parsed names none: the API server validates them.
+func (e *Engine) ignoredFields(it Item, live *unstructured.Unstructured) []fieldPath {
+	var fields []fieldPath
+	for _, ignored := range it.Way.Ignore {
+		if ignored.UntilChanged && live.GetAnnotations()[e.HashAnnotation] != it.hash {
+			continue
+		}
+		for _, pointer := range ignored.Pointers {
+			segments, err := parsePointer(pointer)
+			if err == nil {
+				fields = append(fields, fieldsAt(it.object.Object, segments)...)
+			}
+		}
+	}
+	return fields
 }
 
 // refuseLeave is the refusal of a manifest whose annotation names fields in a way that nobody

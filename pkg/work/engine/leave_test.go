@@ -43,6 +43,44 @@ func scaledBy(manager, subresource string) metav1.ManagedFieldsEntry {
 	return entry
 }
 
+func TestLeaveFields_IgnoresFieldsOfTheWay(t *testing.T) {
+	const settings = `{apiVersion: v1, kind: ConfigMap, metadata: {name: c`
+	cases := map[string]struct {
+		ignored     IgnoredFields
+		appliedHash string
+		manifest    string // settings with data if empty
+		wantA       string
+	}{
+		"ignores the change of a client":                            {ignored: IgnoredFields{Pointers: []string{"/data/a"}}, wantA: "member"},
+		"ignores it also when the manifest has changed":             {ignored: IgnoredFields{Pointers: []string{"/data/a"}}, appliedHash: "previous", wantA: "member"},
+		"until changed, ignores it while the manifest is applied":   {ignored: IgnoredFields{Pointers: []string{"/data/a"}, UntilChanged: true}, appliedHash: "current", wantA: "member"},
+		"until changed, writes it when the manifest has changed":    {ignored: IgnoredFields{Pointers: []string{"/data/a"}, UntilChanged: true}, appliedHash: "previous", wantA: "hub"},
+		"until changed, writes it to an object that nobody applied": {ignored: IgnoredFields{Pointers: []string{"/data/a"}, UntilChanged: true}, wantA: "hub"},
+		"writes other fields":                                       {ignored: IgnoredFields{Pointers: []string{"/data/b"}}, wantA: "hub"},
+		"names nothing with an invalid pointer":                     {ignored: IgnoredFields{Pointers: []string{"data/a", "/status"}}, wantA: "hub"},
+		"yields to the author of the manifest": {
+			ignored:  IgnoredFields{Pointers: []string{"/data/a"}},
+			manifest: settings + `, annotations: {fleetgate.io/leave-to-member: None}}, data: {a: hub}}`, wantA: "hub",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			e := leavingEngine()
+			live := objectOfYAML(t, settings+"}, data: {a: member}}")
+			live.SetAnnotations(map[string]string{e.HashAnnotation: tc.appliedHash})
+			manifest := settings + "}, data: {a: hub}}"
+			if tc.manifest != "" {
+				manifest = tc.manifest
+			}
+			it := Item{object: objectOfYAML(t, manifest), hash: "current", Way: Way{By: Merge, Ignore: []IgnoredFields{tc.ignored}}}
+			got, _, err := unstructured.NestedString(e.leaveFields(it, live).object.Object, "data", "a")
+			if err != nil || got != tc.wantA {
+				t.Errorf("data.a = %q, %v, want %q", got, err, tc.wantA)
+			}
+		})
+	}
+}
+
 func TestLeaveFields(t *testing.T) {
 	const configuration = "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: w"
 	const role = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: r}, aggregationRule: {a: b}"

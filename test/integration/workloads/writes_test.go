@@ -289,21 +289,33 @@ var _ = Describe("What the controllers of a member decide", func() {
 		}).WithContext(ctx).WithTimeout(5 * time.Second).Should(BeEmpty())
 	})
 
-	It("leaves a field to the member that its author names, and reverts a change of another", func(ctx SpecContext) {
+	It("leaves a field to the member that its author or the placement names, and reverts a change of another", func(ctx SpecContext) {
 		cleanUp("leave-field")
 		Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "leave-field"}})).To(Succeed())
-		Expect(hub.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "leave-field", Name: "c",
-			Annotations: map[string]string{"fleetgate.io/leave-to-member": "/data/theirs"}},
-			Data: map[string]string{"ours": "1", "theirs": "1"}})).To(Succeed())
+		onHub := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "leave-field", Name: "c",
+			Annotations: map[string]string{"fleetgate.io/leave-to-member": "/data/author"}},
+			Data: map[string]string{"hub": "1", "author": "1", "present": "1", "change": "1"}}
+		Expect(hub.Create(ctx, onHub)).To(Succeed())
+		ignore := func(condition placementv1beta1.IgnoreFieldsCondition, pointer string) placementv1beta1.IgnoreFieldsRule {
+			return placementv1beta1.IgnoreFieldsRule{Kind: "ConfigMap", Condition: condition, JSONPointers: []string{pointer}}
+		}
 		Expect(hub.Create(ctx, &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "leave-field"},
 			Spec: placementv1beta1.PlacementSpec{
 				ResourceSelectors: []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: "leave-field"}},
+				Strategy: placementv1beta1.RolloutStrategy{ApplyStrategy: &placementv1beta1.ApplyStrategy{IgnoreFields: []placementv1beta1.IgnoreFieldsRule{
+					ignore(placementv1beta1.IgnoreOnSpokePresent, "/data/present"), ignore(placementv1beta1.IgnoreOnSpokeChange, "/data/change"),
+				}}},
 			}})).To(Succeed())
-		data := memberHas("leave-field/c", &corev1.ConfigMap{}, func(c *corev1.ConfigMap) string { return c.Data["ours"] + c.Data["theirs"] })
-		Eventually(data).WithContext(ctx).Should(Equal("11"))
+		data := memberHas("leave-field/c", &corev1.ConfigMap{}, func(c *corev1.ConfigMap) string {
+			return c.Data["hub"] + c.Data["author"] + c.Data["present"] + c.Data["change"]
+		})
+		Eventually(data).WithContext(ctx).Should(Equal("1111"))
 		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "leave-field", Name: "c"}}
-		Expect(member1.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"data":{"ours":"2","theirs":"2"}}`)))).To(Succeed())
-		Eventually(data).WithContext(ctx).Should(Equal("12"))
+		Expect(member1.Patch(ctx, object, client.RawPatch(types.MergePatchType,
+			[]byte(`{"data":{"hub":"2","author":"2","present":"2","change":"2"}}`)))).To(Succeed())
+		Eventually(data).WithContext(ctx).Should(Equal("1222"))
+		Expect(hub.Patch(ctx, onHub, client.RawPatch(types.MergePatchType, []byte(`{"data":{"hub":"3"}}`)))).To(Succeed())
+		Eventually(data).WithContext(ctx).Should(Equal("3221"))
 	})
 })
 

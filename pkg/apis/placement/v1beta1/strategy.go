@@ -120,7 +120,82 @@ type ApplyStrategy struct {
 	// +optional
 	// +kubebuilder:default=Always
 	WhenToTakeOver WhenToTakeOver `json:"whenToTakeOver,omitempty"`
+
+	// ignoreFields are fields of placed resources that clients on the member can change. They are
+	// not reverted and do not count as drift. The upstream API has no such field.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	IgnoreFields []IgnoreFieldsRule `json:"ignoreFields,omitempty"`
 }
+
+// IgnoreFieldsRule selects resources and names fields of them.
+type IgnoreFieldsRule struct {
+	// group is the API group of the resources; empty for the core group, "*" for all groups.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Group string `json:"group,omitempty"`
+
+	// kind is the kind of the resources, for example Deployment; "*" for all kinds.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+
+	// namespace is that of the resources. If unset, the rule applies to all namespaces.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+
+	// name is that of the resource. If unset, the rule applies to all names.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// condition sets when the fields are ignored. Default OnSpokePresent.
+	//
+	// +optional
+	// +kubebuilder:default=OnSpokePresent
+	Condition IgnoreFieldsCondition `json:"condition,omitempty"`
+
+	// jsonPointers name the fields by RFC 6901, for example /spec/replicas. An asterisk stands for
+	// all items of a list.
+	//
+	// +required
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=512
+	// +kubebuilder:validation:items:Pattern=`^/.+`
+	// +kubebuilder:validation:items:XValidation:rule="!self.matches('^/(apiVersion|kind|status)(/|$)')",message="apiVersion, kind and status cannot be ignored"
+	// +kubebuilder:validation:items:XValidation:rule="!self.matches('^/metadata(/|$)') || self.matches('^/metadata/(labels|annotations)/.')",message="of the metadata only a label or an annotation can be ignored"
+	JSONPointers []string `json:"jsonPointers"`
+}
+
+// Matches reports whether the rule applies to a resource.
+func (r *IgnoreFieldsRule) Matches(group, kind, namespace, name string) bool {
+	return (r.Group == "*" || r.Group == group) && (r.Kind == "*" || r.Kind == kind) &&
+		(r.Namespace == "" || r.Namespace == namespace) && (r.Name == "" || r.Name == name)
+}
+
+// IgnoreFieldsCondition is when fields are ignored. The values are those of ManifestWorks.
+//
+// +kubebuilder:validation:Enum=OnSpokePresent;OnSpokeChange
+type IgnoreFieldsCondition string
+
+const (
+	// IgnoreOnSpokePresent writes the fields when the resource is created, and ignores them
+	// afterwards.
+	IgnoreOnSpokePresent IgnoreFieldsCondition = "OnSpokePresent"
+	// IgnoreOnSpokeChange writes the fields when the manifest changes, and ignores what clients on
+	// the member change in between.
+	IgnoreOnSpokeChange IgnoreFieldsCondition = "OnSpokeChange"
+)
 
 // WithDefaults returns the strategy with every unset field set to the default of the schema; s can
 // be nil. A Work that was written by hand has no defaults.

@@ -80,7 +80,26 @@ func (r *Reconciler) items(work *placementv1beta1.Work, way engine.Way) ([]engin
 		raw = append(raw, m.Raw)
 	}
 	items, err := r.engine.Plan(work.Name, raw)
-	return engine.InWay(items, way), err
+	items = engine.InWay(items, way)
+	if work.Spec.ApplyStrategy != nil {
+		for place := range items {
+			items[place].Way.Ignore = ignored(work.Spec.ApplyStrategy.IgnoreFields, items[place].Ref)
+		}
+	}
+	return items, err
+}
+
+// ignored are the fields of a manifest that a strategy leaves to the member.
+func ignored(rules []placementv1beta1.IgnoreFieldsRule, ref manifest.Ref) []engine.IgnoredFields {
+	var fields []engine.IgnoredFields
+	for place := range rules {
+		if rule := &rules[place]; rule.Matches(ref.Group, ref.Kind, ref.Namespace, ref.Name) {
+			fields = append(fields, engine.IgnoredFields{
+				Pointers: rule.JSONPointers, UntilChanged: rule.Condition == placementv1beta1.IgnoreOnSpokeChange,
+			})
+		}
+	}
+	return fields
 }
 
 // jobOf says for whom a Work's objects are brought, and who may own them with it.
