@@ -95,8 +95,8 @@ func (s *session) groups() []group {
 			newUseCommand(s), newKubeconfigCommand(s), newCredentialCommand(s),
 		}},
 		{GroupOfKubectl, "kubectl Commands on Members:", newReachCommands(s)},
-		{"rollout", "Staged Updates and Simulation:", []*cobra.Command{
-			newRunCommand(s), newConfirmCommand(s), newSimulateCommand(s),
+		{"rollout", "Staged Updates, Removal and Simulation:", []*cobra.Command{
+			newRunCommand(s), newConfirmCommand(s), newRetainedCommand(s), newSimulateCommand(s),
 		}},
 	}
 }

@@ -84,8 +84,13 @@ func examplePriorities() string {
 	return text.String()
 }
 
-// exampleWeb is a workload of the first member, whose Pods run on the node of that name.
+// exampleWeb is a workload of the first member, whose Pods run on the node of that name, and a
+// Namespace that its agent retained.
 const exampleWeb = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: old-shop, annotations: {fleetgate.io/retained: it contains ConfigMap old-shop/theirs}}
+---
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, namespace: shop}
