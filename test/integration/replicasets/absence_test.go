@@ -5,6 +5,8 @@ package replicasets_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -14,6 +16,7 @@ import (
 
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
 // uidsOf are the ManifestWorks of a set by cluster: one that was deleted and created again has
@@ -52,6 +55,28 @@ var _ = Describe("Absence of clusters from PlacementDecisions", func() {
 		b.sum(ctx, "p")
 		Eventually(colours(ctx, set)).Should(Equal(have("blue", b.clusters[1:]...)))
 		Eventually(said(ctx, set)).Should(ContainElement(verified))
+	})
+
+	It("keeps the ManifestWorks of many clusters that a Placement loses at once, until somebody confirms", func(ctx SpecContext) {
+		b := newBed(ctx, 6)
+		b.place(ctx, "p", b.clusters)
+		set := b.set(ctx, "web", everywhere("p"))
+		Eventually(colours(ctx, set)).Should(Equal(have("blue", b.clusters...)))
+		before := uidsOf(ctx, set)()
+
+		b.decide(ctx, "p-decision-1", b.clusters[0])
+		b.sum(ctx, "p")
+		suspended := message(ctx, set, placementv1beta1.ConditionRemovalSuspended)
+		Eventually(suspended).Should(ContainSubstring("5 of 6 clusters"))
+		Consistently(uidsOf(ctx, set)).Should(Equal(before))
+		Expect(message(ctx, set, workv1alpha1.ConditionPlacementVerified)(Default)).To(ContainSubstring("5 of 6 clusters"))
+
+		_, token, found := strings.Cut(suspended(Default), placementv1beta1.ConfirmRemovalAnnotation+"=")
+		Expect(found).To(BeTrue())
+		Expect(hubClient.Patch(ctx, set, client.RawPatch(types.MergePatchType,
+			fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, placementv1beta1.ConfirmRemovalAnnotation, token)))).To(Succeed())
+		Eventually(colours(ctx, set)).Should(Equal(have("blue", b.clusters[0])))
+		Eventually(suspended).Should(BeEmpty())
 	})
 
 	It("keeps ManifestWorks while a re-created Placement has no decisions yet", func(ctx SpecContext) {

@@ -54,10 +54,12 @@ type Reconciler struct {
 
 	// limited is true if the hub serves the kinds that Tenancy reads.
 	limited atomic.Bool
+
+	baselines baselines
 }
 
 // SetupWithManager starts the controller once the hub serves Placements. It reconciles a set when
-// its spec or its labels change or it is being deleted, when one of its ManifestWorks changes, and
+// its spec, labels or annotations change or it is being deleted, when one of its ManifestWorks changes, and
 // when a Placement that it names, or a decision of it, changes.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
@@ -71,7 +73,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 }
 
 func (r *Reconciler) start(mgr ctrl.Manager) error {
-	changed := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))
+	changed := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&workv1alpha1.ManifestWorkReplicaSet{}, changed).
@@ -107,8 +109,11 @@ func (r *Reconciler) enqueueSets(placement func(client.Object) string) handler.E
 // Reconcile brings the ManifestWorks of one set up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	set := &workv1alpha1.ManifestWorkReplicaSet{}
-	if err := r.Client.Get(ctx, req.NamespacedName, set); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	if exists, err := reconcileutil.GetIfExists(ctx, r.Client, req.NamespacedName, set, "reading ManifestWorkReplicaSet %s", req.NamespacedName); !exists {
+		if err == nil {
+			r.baselines.forget(req.NamespacedName)
+		}
+		return ctrl.Result{}, err
 	}
 	var again time.Duration
 	var err error

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,7 +21,11 @@ import (
 
 // decided is a Placement's result.
 type decided struct {
-	groups []rolloutstrategy.Group
+	// version changes with the Placement's spec.
+	version string
+	// settled is true if the decisions are known to be those for the version.
+	settled bool
+	groups  []rolloutstrategy.Group
 	// clusters are those of all groups.
 	clusters sets.Set[string]
 	// outside are clusters that are not bound to the namespace, sorted. They are in no group.
@@ -52,12 +57,20 @@ func (r *Reconciler) decisionsOf(ctx context.Context, key client.ObjectKey) (*de
 		return nil, fmt.Errorf("listing the decisions of Placement %s: %w", key, err)
 	}
 	groups := groupsOf(list.Items)
-	d := &decided{groups: groups, clusters: sets.New[string](), selected: int(placement.Status.NumberOfSelectedClusters), groupCount: len(placement.Status.DecisionGroups)}
+	d := &decided{version: fmt.Sprint(placement.UID, "/", placement.Generation), groups: groups, clusters: sets.New[string](), selected: int(placement.Status.NumberOfSelectedClusters), groupCount: len(placement.Status.DecisionGroups)}
 	for _, group := range groups {
 		d.clusters.Insert(group.Clusters...)
 	}
 	d.short = shortOf(placement, d.clusters.Len(), len(list.Items))
+	d.settled = d.clusters.Len() == d.selected && isObserved(placement)
 	return d, r.confine(ctx, key.Namespace, d)
+}
+
+// isObserved reports whether a Placement's status is of its generation. Open Cluster Management's
+// scheduler does not say.
+func isObserved(placement *ocmclusterv1beta1.Placement) bool {
+	conditions := placement.Status.Conditions
+	return len(conditions) > 0 && !slices.ContainsFunc(conditions, func(c metav1.Condition) bool { return c.ObservedGeneration != placement.Generation })
 }
 
 // shortOf says why a list of that many clusters, in that many decisions, is not everything that a

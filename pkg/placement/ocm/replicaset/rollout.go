@@ -36,6 +36,8 @@ type placed struct {
 	// retained is the number of clusters that keep a ManifestWork without a decision, because the
 	// decisions are incomplete.
 	retained int
+	// suspended says why a large removal waits for a confirmation; empty if none does.
+	suspended string
 }
 
 // rollOut brings ManifestWorks and status up to date, and returns when to reconcile again.
@@ -132,14 +134,12 @@ func (r *Reconciler) place(ctx context.Context, set *workv1alpha1.ManifestWorkRe
 	for _, work := range more {
 		changes.remove(work)
 	}
+	if err := r.removeUndecided(ctx, set, p, here, changes); err != nil {
+		return nil, err
+	}
 	labels, standings := desiredLabels(set, ref.Name), map[string]rolloutstrategy.Standing{}
 	for cluster, work := range here {
 		if !d.clusters.Has(cluster) {
-			if d.short != "" {
-				p.retained++
-			} else {
-				changes.remove(work)
-			}
 			continue
 		}
 		if have, err := hashOf(work); err != nil {
@@ -172,6 +172,29 @@ func (r *Reconciler) place(ctx context.Context, set *workv1alpha1.ManifestWorkRe
 		changes.giveTo(p, cluster, here[cluster])
 	}
 	return p, nil
+}
+
+// removeUndecided removes the ManifestWorks of clusters that the Placement does not select, unless its
+// decisions are incomplete or the removal has to be confirmed.
+func (r *Reconciler) removeUndecided(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, p *placed, here map[string]*workv1.ManifestWork, changes *changes) error {
+	var leaving []*workv1.ManifestWork
+	for cluster, work := range here {
+		if !p.decided.clusters.Has(cluster) && work.DeletionTimestamp == nil {
+			leaving = append(leaving, work)
+		}
+	}
+	if p.decided.short != "" {
+		p.retained = len(leaving)
+		return nil
+	}
+	var err error
+	if p.suspended, err = r.suspendRemoval(ctx, set, p, leaving, len(here)); p.suspended != "" || err != nil {
+		return err
+	}
+	for _, work := range leaving {
+		changes.remove(work)
+	}
+	return nil
 }
 
 // onePerCluster are the ManifestWorks of a Placement by cluster, and the surplus ones. Another

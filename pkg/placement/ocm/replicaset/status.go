@@ -12,6 +12,7 @@ import (
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
 // desiredStatus is the status of a set over all its Placements. works are those from before the
@@ -40,6 +41,14 @@ func desiredStatus(set *workv1alpha1.ManifestWorkReplicaSet, all []*placed, work
 	for _, condition := range []metav1.Condition{verified, verdict.rolledOut(), applied(&status.Summary, verified.Reason)} {
 		condition.ObservedGeneration = set.Generation
 		meta.SetStatusCondition(&status.Conditions, condition)
+	}
+	meta.RemoveStatusCondition(&status.Conditions, placementv1beta1.ConditionRemovalSuspended)
+	if condition := suspendedCondition(all); condition != nil {
+		condition.ObservedGeneration = set.Generation
+		if was := meta.FindStatusCondition(set.Status.Conditions, condition.Type); was != nil {
+			condition.LastTransitionTime = was.LastTransitionTime
+		}
+		meta.SetStatusCondition(&status.Conditions, *condition)
 	}
 	return *status
 }
@@ -91,6 +100,8 @@ func (v *verdict) add(p *placed) {
 		v.problems = append(v.problems, unbound(p.name, p.decided.outside))
 	}
 	switch {
+	case p.suspended != "":
+		v.problems = append(v.problems, p.suspended)
 	case p.retained > 0:
 		v.problems = append(v.problems, fmt.Sprintf("Placement %q: %s. %d ManifestWorks of other clusters are retained until the two agree", p.name, p.decided.short, p.retained))
 	case p.refused != "":

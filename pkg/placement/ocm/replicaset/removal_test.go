@@ -1,0 +1,111 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package replicaset
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// clusters names n clusters.
+func clusters(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("c%02d", i)
+	}
+	return names
+}
+
+// step is a decision for ten clusters that all have a ManifestWork.
+type step struct {
+	version  string
+	selected int
+	// confirmed is the confirmation of the removal.
+	confirmed bool
+	// settled is that the scheduler has said that this is its decision for the version.
+	settled bool
+}
+
+func TestSuspendRemoval(t *testing.T) {
+	for name, tc := range map[string]struct {
+		steps []step
+		// suspends is for the last step.
+		suspends bool
+	}{
+		"keeps clusters that the Placement loses without a change of its spec": {[]step{{"1", 10, false, false}, {"1", 4, false, false}}, true},
+		"removes few clusters":                                             {[]step{{"1", 10, false, false}, {"1", 6, false, false}}, false},
+		"removes clusters when the spec changed":                           {[]step{{"1", 10, false, false}, {"2", 0, false, false}}, false},
+		"removes clusters that a confirmation names":                       {[]step{{"1", 10, false, false}, {"1", 4, true, false}}, false},
+		"continues a removal that has begun":                               {[]step{{"1", 10, false, false}, {"2", 0, false, false}, {"2", 0, false, false}}, false},
+		"keeps clusters if the spec changed long before":                   {[]step{{"1", 9, false, false}, {"2", 10, false, false}, {"2", 0, false, false}}, true},
+		"removes clusters when the decision for a changed spec comes late": {[]step{{"1", 10, false, false}, {"2", 10, false, false}, {"2", 0, false, false}}, false},
+		"keeps clusters if the spec changed without an effect":             {[]step{{"1", 10, false, false}, {"2", 10, false, true}, {"2", 0, false, false}}, true},
+		"keeps clusters if it does not know the previous decision":         {[]step{{"1", 0, false, false}}, true},
+		"keeps clusters until the decision returns":                        {[]step{{"1", 10, false, false}, {"1", 0, false, false}, {"1", 10, false, false}, {"1", 10, false, false}}, false},
+		"keeps clusters again after they were selected in between":         {[]step{{"1", 10, false, false}, {"1", 0, false, false}, {"1", 10, false, false}, {"1", 0, false, false}}, true},
+		"removes clusters when the spec changes during a suspension":       {[]step{{"1", 10, false, false}, {"1", 0, false, false}, {"2", 0, false, false}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &Reconciler{}
+			var message string
+			for _, s := range tc.steps {
+				message = decide(t, r, s)
+			}
+			if (message != "") != tc.suspends {
+				t.Errorf("suspended: %q, want %t", message, tc.suspends)
+			}
+		})
+	}
+}
+
+// decide has r follow a decision, and returns why it suspends the removal.
+func decide(t *testing.T, r *Reconciler, s step) string {
+	t.Helper()
+	set := &workv1alpha1.ManifestWorkReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web"}}
+	all := clusters(10)
+	var leaving []*workv1.ManifestWork
+	for _, name := range all[s.selected:] {
+		leaving = append(leaving, &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "web"}})
+	}
+	if s.confirmed {
+		set.Annotations = map[string]string{placementv1beta1.ConfirmRemovalAnnotation: placementv1beta1.RemovalToken(all[s.selected:])}
+	}
+	p := &placed{name: "p", decided: &decided{version: s.version, settled: s.settled, clusters: sets.New(all[:s.selected]...)}}
+	message, err := r.suspendRemoval(t.Context(), set, p, leaving, len(all))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return message
+}
+
+func TestSuspendRemoval_CountsNoDeletedClusters(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := clusterv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme)
+	for _, name := range clusters(10)[:9] {
+		c.WithObjects(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	r := &Reconciler{Client: c.Build()}
+	r.limited.Store(true)
+	decide(t, r, step{"1", 10, false, false})
+	if message := decide(t, r, step{"1", 5, false, false}); message != "" {
+		t.Errorf("four clusters that exist and one that was deleted are suspended: %s", message)
+	}
+	if message := decide(t, r, step{"1", 4, false, false}); !strings.Contains(message, `Placement "p" no longer selects 5 of 10 clusters although its spec did not change: c04, c05, c06, c07, c08.`) {
+		t.Errorf("message %q", message)
+	}
+}
