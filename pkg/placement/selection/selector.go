@@ -153,6 +153,15 @@ func Inside(namespace string, terms []placementv1beta1.ResourceSelectorTerm) str
 	return namespace
 }
 
+// LacksNamespace reports whether a selector wants single resources of a namespace that is not among
+// the selected objects.
+func LacksNamespace(terms []placementv1beta1.ResourceSelectorTerm, selected []*unstructured.Unstructured) bool {
+	name := Inside("", terms)
+	return name != "" && !slices.ContainsFunc(selected, func(object *unstructured.Unstructured) bool {
+		return object.GroupVersionKind().GroupKind() == namespaceKind && object.GetName() == name
+	})
+}
+
 // CarriesContents reports whether a selector, of Namespaces, carries what is in them.
 func CarriesContents(term placementv1beta1.ResourceSelectorTerm) bool {
 	return term.Group == namespaceKind.Group && term.Kind == namespaceKind.Kind &&

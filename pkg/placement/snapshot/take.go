@@ -19,8 +19,13 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/placement/objects"
+	"fleetgate.io/fleetgate/pkg/placement/selection"
 )
+
+// noNamespaceSelected is upstream's message: clients match it.
+const noNamespaceSelected = "NamespaceWithResourceSelectors mode requires exactly one namespace, but no namespaces were selected"
 
 // Take makes a group of resource snapshots of what a placement selects now, unless
 // the latest group holds just that, or what cannot be read now, and returns the metadata of the
@@ -48,6 +53,9 @@ func (r *Reconciler) take(ctx context.Context, placement placementv1beta1.Placem
 		return nil, 0, err
 	}
 	latest := objects.LatestResourceSnapshot(objects.OwnedBy(placement, existing))
+	if latest == nil && len(selected.Withheld)+len(selected.Unreadable) == 0 && selection.LacksNamespace(placement.GetSpec().ResourceSelectors, selected.Objects) {
+		return nil, 0, refusal.New(placementv1beta1.ReasonInvalidResourceSelectors, "%s", noNamespaceSelected)
+	}
 	stays, err := r.holds(ctx, latest, selected.Unreadable)
 	if err != nil {
 		return nil, 0, err

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 	"fleetgate.io/fleetgate/pkg/placement/selection"
 )
@@ -64,6 +65,27 @@ func TestAPlacementDoesNotTakeTheSnapshotOfAnEarlierOneOfItsName(t *testing.T) {
 	}
 	if again.Name != first.Name {
 		t.Errorf("nothing changed, and it took %s after %s", again.Name, first.Name)
+	}
+}
+
+func TestTake_RefusesSingleResourcesOfANamespaceThatDoesNotExist(t *testing.T) {
+	placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}}
+	placement.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{
+		{Version: "v1", Kind: "Namespace", Name: "shop", SelectionScope: placementv1beta1.NamespaceWithResourceSelectors},
+	}
+	hub := hubWith(t, placement)
+	r := &Reconciler{Client: hub, Live: hub, Selector: nothing{}, Users: nothing{}}
+	_, err := r.Take(t.Context(), placement)
+	if refused := refusal.Of(err); refused == nil || refused.Message != noNamespaceSelected {
+		t.Errorf("before the first snapshot: %v", err)
+	}
+	latest := desiredResourceSnapshots(placement, split(nil, sizeLimit), "other", 0, Envelopes{})[0]
+	latest.SetOwnerReferences([]metav1.OwnerReference{{Kind: "ClusterResourcePlacement", Name: "p", UID: "u", Controller: new(true)}})
+	if err := hub.Create(t.Context(), latest); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Take(t.Context(), placement); err != nil {
+		t.Errorf("after the namespace was deleted: %v", err)
 	}
 }
 
