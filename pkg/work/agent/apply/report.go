@@ -21,16 +21,14 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// EventContested is the reason of the event that a Work gets when one of its
-// objects becomes contested, once for each time.
+// EventContested is the reason of the event for a Work when one of its objects becomes contested.
 const EventContested = "Contested"
 
-// EventRetained is the reason of the event that a Work gets for each object that it released and
-// that stays on the member.
+// EventRetained is the reason of the event for each object that a Work released and that stays on
+// the member.
 const EventRetained = "Retained"
 
-// report writes the status that follows from what was brought, and says when to
-// look again.
+// report writes the status of the Work and returns when to reconcile it again.
 func (r *Reconciler) report(ctx context.Context, p *planned, b engine.Result) (reconcile.Result, error) {
 	work, failure := p.work, b.Err
 	if b.Outcomes == nil && failure != nil {
@@ -71,8 +69,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, work *placementv1beta1.Wor
 	return nil
 }
 
-// tellOfContests makes an event for each manifest that is contested and was not
-// said to be before.
+// tellOfContests emits an event for each manifest that became contested.
 func (r *Reconciler) tellOfContests(work *placementv1beta1.Work, before, after []placementv1beta1.ManifestCondition) {
 	for _, m := range after {
 		c := apimeta.FindStatusCondition(m.Conditions, placementv1beta1.ConditionContested)
@@ -84,8 +81,8 @@ func (r *Reconciler) tellOfContests(work *placementv1beta1.Work, before, after [
 	}
 }
 
-// nextLook is soon for what was refused or postponed, and late otherwise. Whatever
-// it is for, it comes after Works that changed.
+// nextLook is soon after a refusal or postponement, and late otherwise. Changed Works always have a
+// higher priority.
 func (r *Reconciler) nextLook(work *placementv1beta1.Work, b engine.Result, well bool) reconcile.Result {
 	next, refused := r.engine.NextLook(work.Name, b, nil)
 	if b.Unsure {
