@@ -111,13 +111,13 @@ func TestFeedbackReportsWhatRulesAskFor(t *testing.T) {
 			want: []string{"two JsonRaw [3,2]"}},
 		"everywhere below what is everywhere below": {
 			object: nested(60), raw: true, rules: paths(workv1.JSONPath{Name: "bomb", Path: strings.Repeat("..x", 9)}),
-			failure: "of bomb with error: it may go into all that is below (..) once only"},
+			failure: "of bomb with error: recursive descent (..) is allowed only once"},
 		"the same again and again": {
 			object: nested(60), raw: true, rules: paths(workv1.JSONPath{Name: "bomb", Path: strings.Repeat("['x','x']", 60)}),
 			failure: "of bomb with error: it may have 64 alternatives"},
 		"a comparison with all that is below": {
 			object: nested(60), raw: true, rules: paths(workv1.JSONPath{Name: "bomb", Path: "..x[?(@..x==1)]"}),
-			failure: "of bomb with error: it may go into all that is below (..) once only"},
+			failure: "of bomb with error: recursive descent (..) is allowed only once"},
 		"loops": {
 			object: nested(60), raw: true, rules: paths(workv1.JSONPath{Name: "bomb", Path: ".x}{range .*}{.*"}),
 			failure: "of bomb with error: loops (range) are not evaluated"},
