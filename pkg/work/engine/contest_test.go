@@ -52,7 +52,7 @@ func TestContestOf(t *testing.T) {
 	}
 }
 
-func TestHoldsLooksIntoListsNoFurtherThanTheyAre(t *testing.T) {
+func TestHolds_StopsAtLists(t *testing.T) {
 	entry := managed("other", `{"f:spec":{"f:containers":{"k:{\"name\":\"main\"}":{"f:image":{}}},"f:replicas":{}}}`, early)
 	for path, want := range map[string]bool{
 		"/spec/containers/0/image": true,

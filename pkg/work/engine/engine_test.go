@@ -58,7 +58,7 @@ func configMapItem(t *testing.T, value string) Item {
 	return InWay(items, Way{By: Merge})[0]
 }
 
-func TestAKindOfWhichNothingIsKeptIsRefused(t *testing.T) {
+func TestRun_RefusesAVirtualKindThatIsNotStored(t *testing.T) {
 	e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time)) // the fake gives no UID, as virtual kinds do
 	out := e.run(t.Context(), work, []Item{configMapItem(t, "1")})[0]
 	if out.Refused == nil || !strings.Contains(out.Refused.Message, "keeps none") || out.Holds {
@@ -66,7 +66,7 @@ func TestAKindOfWhichNothingIsKeptIsRefused(t *testing.T) {
 	}
 }
 
-func TestAContestedObjectThatNeedsNoRepairIsNotPostponed(t *testing.T) {
+func TestRun_DoesNotPostponeAContestedObjectWithoutDifferences(t *testing.T) {
 	now := testingclock.NewFakePassiveClock(early.Time)
 	it := configMapItem(t, "ours")
 	e, work := engineOn(t, now)
@@ -100,7 +100,7 @@ func TestAContestedObjectThatNeedsNoRepairIsNotPostponed(t *testing.T) {
 	}
 }
 
-func TestWhatTheWatchKnowsSparesRequests(t *testing.T) {
+func TestRun_SparesRequestsByTheWatch(t *testing.T) {
 	us := recordRef("us", "1")
 	absent := memberwatch.Sighting{Reached: "7"}
 	create := []string{"create"}
@@ -145,7 +145,7 @@ func TestWhatTheWatchKnowsSparesRequests(t *testing.T) {
 	}
 }
 
-func TestOfAMirroredObjectThereIsItsStatusAndNoMore(t *testing.T) {
+func TestMirrored_HasOnlyIdentityAndStatus(t *testing.T) {
 	got := mirrored(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service",
 		"metadata": map[string]any{"name": "a", "namespace": "ns", "labels": map[string]any{"a": "b"}},
 		"spec":     map[string]any{}, "status": map[string]any{"phase": "x"}}})

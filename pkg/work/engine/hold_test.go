@@ -9,7 +9,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-func TestWhatAnObjectTakesWithIt(t *testing.T) {
+func TestTakes(t *testing.T) {
 	entry := func(group, resource, kind, namespace, name string) Entry {
 		return Entry{Ref: manifest.Ref{Group: group, Version: "v1", Resource: resource, Kind: kind, Namespace: namespace, Name: name}}
 	}

@@ -47,7 +47,7 @@ func TestOwnKinds(t *testing.T) {
 	}
 }
 
-func TestAKindThatWasRemovedIsAskedForAnewOnceForAllWorks(t *testing.T) {
+func TestServedKinds_RenewOncePerIntervalForAllWorks(t *testing.T) {
 	now, asked := testingclock.NewFakeClock(early.Time), 0
 	kinds := &servedKinds{current: kindsOfAMember(), clock: now, fresh: func() (kindFinder, error) {
 		asked++
@@ -69,7 +69,7 @@ func TestAKindThatWasRemovedIsAskedForAnewOnceForAllWorks(t *testing.T) {
 	}
 }
 
-func TestAWriteOfAKindThatWasRemovedSaysSo(t *testing.T) {
+func TestUnserved_ReportsAKindThatWasRemoved(t *testing.T) {
 	kinds := kindsOfAMember().(*apimeta.DefaultRESTMapper)
 	kinds.Add(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, apimeta.RESTScopeNamespace)
 	items, err := plan(raw(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"namespace":"ns","name":"a"}}`,

@@ -39,7 +39,7 @@ func statusOf(names ...string) []manifest.Ref {
 	return list
 }
 
-func TestIntendedEntersWhatIsWrittenForTheFirstTime(t *testing.T) {
+func TestIntended_EntersNewObjects(t *testing.T) {
 	cases := map[string]struct {
 		ledger []Entry
 		status []manifest.Ref
@@ -81,7 +81,7 @@ func TestIntendedEntersWhatIsWrittenForTheFirstTime(t *testing.T) {
 	}
 }
 
-func TestRecordedHoldsWhatMayBeOurs(t *testing.T) {
+func TestRecorded_ContainsObjectsThatMayBeOurs(t *testing.T) {
 	cases := map[string]struct {
 		ledger  []Entry
 		status  []manifest.Ref

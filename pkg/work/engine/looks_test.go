@@ -50,7 +50,7 @@ func TestNextLook(t *testing.T) {
 	}
 }
 
-func TestEffortHasDefaults(t *testing.T) {
+func TestEffort_HasDefaults(t *testing.T) {
 	e := Effort{Works: 3, Blind: time.Second}.WithDefaults()
 	if e.Works != 3 || e.Manifests != 4 || e.Resync != 15*time.Minute || e.Blind != time.Second || e.Clock == nil {
 		t.Errorf("got %+v", e)

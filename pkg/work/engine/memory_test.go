@@ -13,7 +13,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 )
 
-func TestPaceOfAWar(t *testing.T) {
+func TestObjects_DelayRepairsAndForgetAfterAQuietPeriod(t *testing.T) {
 	now := early.Time
 	var p patience
 	var waits []time.Duration

@@ -73,7 +73,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-func TestPlan_NamesWhatThereIsOfAManifestWithoutAName(t *testing.T) {
+func TestPlan_IdentifiesAManifestWithoutAName(t *testing.T) {
 	items, err := plan(raw(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"ns","generateName":"a-"}}`), kindsOfAMember())
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestPlan_NamesWhatThereIsOfAManifestWithoutAName(t *testing.T) {
 	}
 }
 
-func TestANamespaceWhereThereIsNoneDoesNotCountIfTheFamilySaysSo(t *testing.T) {
+func TestPlan_DropsTheNamespaceOfClusterScopedKindsIfTheDialectAllowsIt(t *testing.T) {
 	dialect := ours()
 	dialect.DropsNamespace = true
 	e := &Engine{Dialect: dialect, kinds: &servedKinds{current: kindsOfAMember()}, memories: newMemories()}
@@ -115,14 +115,14 @@ func (deafMember) RESTMapping(schema.GroupKind, ...string) (*apimeta.RESTMapping
 	return nil, errors.New("no answer")
 }
 
-func TestPlanBlamesNoManifestForAMemberThatDoesNotAnswer(t *testing.T) {
+func TestPlan_ReturnsAnErrorWhenTheMemberIsUnreachable(t *testing.T) {
 	_, err := plan(raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ns","name":"a"}}`), deafMember{})
 	if err == nil {
 		t.Error("there is no error")
 	}
 }
 
-func TestPlanDropsAnnotationsOfAnotherHub(t *testing.T) {
+func TestPlan_DropsAnnotationsOfAnotherHub(t *testing.T) {
 	items, err := plan(raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ns","name":"a","annotations":{
 		"mine":"1","kubernetes-fleet.io/spec-hash":"2","kubernetes-fleet.io/last-applied-configuration":"3"}}}`), kindsOfAMember())
 	if err != nil {
@@ -133,7 +133,7 @@ func TestPlanDropsAnnotationsOfAnotherHub(t *testing.T) {
 	}
 }
 
-func TestAPlanIsMadeAnewOnlyIfItMayBeAnother(t *testing.T) {
+func TestPlan_IsCachedWhileManifestsAndKindsAreUnchanged(t *testing.T) {
 	const a = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ns","name":"a"},"data":{"x":"1"}}`
 	const unknown = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"}}`
 	known, deaf := kindsOfAMember(), deafMember{}

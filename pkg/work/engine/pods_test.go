@@ -49,7 +49,7 @@ func lists(e *Engine) int {
 	return n
 }
 
-func TestPodsAreAskedLessAndLessOftenWhyTheirWorkloadIsNotAvailable(t *testing.T) {
+func TestAskPods_ReadsPodsWithGrowingDelays(t *testing.T) {
 	now := testingclock.NewFakePassiveClock(time.Unix(1e9, 0))
 	e, _ := engineOn(t, now, brokenPod("shop", "web-1", "web"), brokenPod("shop", "db-1", "db"), brokenPod("other", "web-0", "web"))
 	e.memories = newMemories()
@@ -90,7 +90,7 @@ func TestPodsAreAskedLessAndLessOftenWhyTheirWorkloadIsNotAvailable(t *testing.T
 	}
 }
 
-func TestAnAgentThatMayNotListPodsSaysWhatItKnows(t *testing.T) {
+func TestAskPods_KeepsTheMessageWhenPodsAreForbidden(t *testing.T) {
 	now := testingclock.NewFakePassiveClock(time.Unix(1e9, 0))
 	e, _ := engineOn(t, now)
 	e.memories = newMemories()

@@ -81,7 +81,7 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-func TestOwnersOfOtherKindsKeepAnObjectOrNotAsTheFamilySays(t *testing.T) {
+func TestPrune_KeepsObjectsOfOtherOwnersIfTheDialectDoes(t *testing.T) {
 	us, other := recordRef("us", "1"), recordRef("other", "2")
 	theirs := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: "3"}
 	keeper := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Keeper", Name: "keeper", UID: "4"}
@@ -107,7 +107,7 @@ func TestOwnersOfOtherKindsKeepAnObjectOrNotAsTheFamilySays(t *testing.T) {
 	}
 }
 
-func TestWhatOwnsNothingIsNotDeletedInTheForeground(t *testing.T) {
+func TestPrune_DeletesKindsWithoutDependentsInTheBackground(t *testing.T) {
 	us := recordRef("us", "1")
 	held := configMapOf(us)
 	held.Finalizers = []string{"example.com/held"}

@@ -47,7 +47,7 @@ func verbs(e *Engine) []string {
 	return verbs
 }
 
-func TestReplacingLeavesOfOthersLabelsAnnotationsOwnersFinalizersAndStatus(t *testing.T) {
+func TestReplace_KeepsLabelsAnnotationsOwnersFinalizersAndStatusOfOthers(t *testing.T) {
 	other := recordRef("other", "2")
 	e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time), foundConfigMap(other))
 	it := InWay([]Item{configMapItem(t, "new")}, Way{By: Replace})[0]
@@ -66,7 +66,7 @@ func TestReplacingLeavesOfOthersLabelsAnnotationsOwnersFinalizersAndStatus(t *te
 	}
 }
 
-func TestAReplacedObjectIsWrittenOnlyWhenItLooksOtherwise(t *testing.T) {
+func TestReplace_WritesOnlyWhenTheShapeDiffers(t *testing.T) {
 	e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time), foundConfigMap())
 	it := InWay([]Item{configMapItem(t, "new")}, Way{By: Replace})[0]
 	work = withoutMay(work)
@@ -94,7 +94,7 @@ func TestAReplacedObjectIsWrittenOnlyWhenItLooksOtherwise(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatWasOnlyReadIsNotTakenForOneThatWasBrought(t *testing.T) {
+func TestRun_AppliesAnObjectThatWasOnlyRead(t *testing.T) {
 	e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time), foundConfigMap())
 	work = withoutMay(work)
 	work.saw = func(Item) memberwatch.Sighting { return memberwatch.Sighting{Version: "7", Reached: "7"} }
@@ -110,7 +110,7 @@ func TestAnObjectThatWasOnlyReadIsNotTakenForOneThatWasBrought(t *testing.T) {
 	}
 }
 
-func TestOtherWaysOfBringing(t *testing.T) {
+func TestRun_CreateOnlyReadOnlyAndDisown(t *testing.T) {
 	owned := func(e *Engine, work task) *unstructured.Unstructured { return foundConfigMap(work.owner) }
 	for name, tc := range map[string]struct {
 		way  Way
@@ -174,7 +174,7 @@ func TestOtherWaysOfBringing(t *testing.T) {
 	}
 }
 
-func TestAManifestIsCoveredByAnObjectThatHasMore(t *testing.T) {
+func TestCovers_AcceptsAdditionalFields(t *testing.T) {
 	for name, tc := range map[string]struct {
 		object, manifest any
 		want             bool

@@ -101,7 +101,7 @@ func TestPlan_DropsOurMarksFromManifests(t *testing.T) {
 	}
 }
 
-func TestPrune_KeepsWhatExistedBefore(t *testing.T) {
+func TestPrune_KeepsTakenOverObjects(t *testing.T) {
 	us, other := recordRef("us", "1"), recordRef("other", "2")
 	with := func(created time.Time, annotations map[string]string) *corev1.ConfigMap {
 		object := configMapOf(us)
@@ -283,7 +283,7 @@ func leftOf(t *testing.T, e *Engine) metav1.Object {
 }
 
 // An operator was deleted at once with its custom resources, before it could remove their finalizers.
-func TestPrune_LetsCustomResourcesEndBeforeWhatServesThem(t *testing.T) {
+func TestPrune_WaitsForCustomResourcesBeforeItDeletesTheirControllers(t *testing.T) {
 	us := recordRef("us", "1")
 	slice := func(deleted time.Time, finalizers ...string) *discoveryv1.EndpointSlice {
 		object := &discoveryv1.EndpointSlice{TypeMeta: metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"},

@@ -56,7 +56,7 @@ func liveJob(t *testing.T, text, condition string, goes bool) *unstructured.Unst
 	return live
 }
 
-func TestRun_AJobThatEndedIsNotRunAgain(t *testing.T) {
+func TestRun_DoesNotRepeatACompletedJob(t *testing.T) {
 	short := job("migrate:1", "15")
 	plain := job("migrate:1", "")
 	hash := jobItem(t, short).run

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestWhatIsHeldTogetherHasAnIDThatWasNotTold(t *testing.T) {
+func TestBook_SharesAnUnreportedIDAmongNewMarks(t *testing.T) {
 	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	made := 0
 	book := NewBookWithIDs(nil, func() string { made++; return fmt.Sprint(made) })
@@ -36,7 +36,7 @@ func TestWhatIsHeldTogetherHasAnIDThatWasNotTold(t *testing.T) {
 	}
 }
 
-func TestHoldsAreToldOnceAndTogether(t *testing.T) {
+func TestBook_ReportsEachChangeOnce(t *testing.T) {
 	var heard []Sum
 	book := NewBook(func(sum Sum) { heard = append(heard, sum) })
 	back, other := Mark{Since: "s", ID: "2"}, Mark{Since: "s", ID: "1", Another: true}

@@ -104,7 +104,7 @@ func lostOf(t *testing.T, e *Epochs, numbers ...int64) (lost []int64) {
 	return lost
 }
 
-func TestWhatAHubLostIsKnownHoweverFarItHasCome(t *testing.T) {
+func TestEpochs_DetectLostNumbersAfterTheHubAdvanced(t *testing.T) {
 	hub := newCountingHub(t, leaseOf(""))
 	e := NewEpochs(hub, "m")
 	for want := int64(1); want <= 7; want++ {
@@ -132,7 +132,7 @@ func TestWhatAHubLostIsKnownHoweverFarItHasCome(t *testing.T) {
 	}
 }
 
-func TestAnAgentThatWasStoppedKnowsByWhatIsOnTheMember(t *testing.T) {
+func TestEpochs_DetectLostNumbersFromTheMemberAfterARestart(t *testing.T) {
 	hub := newCountingHub(t, leaseOf("5"))
 	e := NewEpochs(hub, "m")
 	asked := 0
@@ -152,7 +152,7 @@ func TestAnAgentThatWasStoppedKnowsByWhatIsOnTheMember(t *testing.T) {
 	}
 }
 
-func TestAHubWithoutALeaseCountsNothingAndOneThatDoesNotAnswerIsNotBelieved(t *testing.T) {
+func TestEpochs_NeedALeaseAndAReachableHub(t *testing.T) {
 	hub := newCountingHub(t)
 	if number := begin(t, NewEpochs(hub, "m")); number != 0 {
 		t.Errorf("epoch %d without a Lease", number)
@@ -171,7 +171,7 @@ func TestAHubWithoutALeaseCountsNothingAndOneThatDoesNotAnswerIsNotBelieved(t *t
 	}
 }
 
-func TestEpochsThatBeginTogetherAreOne(t *testing.T) {
+func TestEpochs_ShareOneNumberAmongConcurrentCalls(t *testing.T) {
 	hub := newCountingHub(t, leaseOf(""))
 	e := NewEpochs(hub, "m")
 	e.mu.Lock() // as while another one is begun
@@ -193,7 +193,7 @@ func TestEpochsThatBeginTogetherAreOne(t *testing.T) {
 	}
 }
 
-func TestCountsAreReadAsTheyWereWritten(t *testing.T) {
+func TestCount_RoundTrips(t *testing.T) {
 	for text, want := range map[string]string{"": "0", "7": "7", "8,6-7": "8,6-7", "9,1-2,5-8": "9,1-2,5-8", "x": "0", "8,6": "0", "8,6-x": "0", "8,x-7": "0"} {
 		if got := countIn(text).text(); got != want {
 			t.Errorf("%q is read as %q, want %q", text, got, want)

@@ -88,7 +88,7 @@ func internalIn(state clusterv1beta1.ClusterState, joined metav1.ConditionStatus
 	return internal
 }
 
-func TestAnAgentFindsOutWithinFiveSecondsThatItHasAPlaceHoweverLongItHasWaited(t *testing.T) {
+func TestAdmission_IsDetectedWithinFiveSecondsAfterALongWait(t *testing.T) {
 	const most = 5 * time.Second
 	for name, before := range map[string]placeAnswer{
 		"nobody has named it yet":     {code: http.StatusForbidden},
@@ -116,7 +116,7 @@ func TestAnAgentFindsOutWithinFiveSecondsThatItHasAPlaceHoweverLongItHasWaited(t
 	}
 }
 
-func TestAHubIsNotAskedForAPlaceBeforeTheAgentIsEnrolled(t *testing.T) {
+func TestAdmission_SendsNoRequestBeforeTheAgentIsEnrolled(t *testing.T) {
 	hub, clock := startPlaceHub(t, placeAnswer{http.StatusOK, internalIn(clusterv1beta1.ClusterStateJoin, metav1.ConditionTrue, 2)}), clocktesting.NewFakeClock(time.Now())
 	var enrolled atomic.Bool
 	a := hub.admission(t, func() error {
@@ -142,7 +142,7 @@ func TestAHubIsNotAskedForAPlaceBeforeTheAgentIsEnrolled(t *testing.T) {
 	}
 }
 
-func TestAPlaceIsHeldUntilTheHubSaysThatThereIsNone(t *testing.T) {
+func TestAdmission_HoldsUntilTheHubDeniesIt(t *testing.T) {
 	tests := map[string]struct {
 		answer placeAnswer
 		ends   bool

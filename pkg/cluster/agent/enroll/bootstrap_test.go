@@ -62,7 +62,7 @@ func TestParseBootstrap(t *testing.T) {
 	}
 }
 
-func TestTheBootstrapSecretHasEitherForm(t *testing.T) {
+func TestBootstrapOf_ReadsValuesOrAKubeconfig(t *testing.T) {
 	keys := map[string][]byte{
 		"clusterNamespace": []byte("clusters"), "apiServerURL": []byte("https://hub:6443"), "token": []byte("x"), "tokenName": []byte("t"),
 	}
@@ -91,7 +91,7 @@ func jwt(subject string) string {
 	return encode([]byte(`{"alg":"none"}`)) + "." + encode([]byte(`{"sub":"`+subject+`"}`)) + ".x"
 }
 
-func TestATokenSaysWhereItIsFrom(t *testing.T) {
+func TestClaimsOf_ReadsNamespaceAndNameOfARegistrationToken(t *testing.T) {
 	const uid = "67cec7a4-3386-4fd5-9de2-20397e7b0029"
 	tests := map[string]struct{ token, namespace, name string }{
 		"a registration token":      {jwt("system:serviceaccount:clusters:new-token-" + uid), "clusters", "new-token"},
@@ -140,7 +140,7 @@ func TestParseBootstrapKubeconfig(t *testing.T) {
 	}
 }
 
-func TestAnAgentWithoutATokenNamesTheFileThatIsNotThere(t *testing.T) {
+func TestEnroller_NamesTheMissingBootstrapFile(t *testing.T) {
 	e := New(Options{Member: fake.NewClientset(), Missing: "--bootstrap-file /etc/fleetgate/values.yaml is not there"})
 	err := e.enroll(t.Context())
 	if refusal.ReasonOf(err) != NeedsToken || !strings.Contains(err.Error(), "no registration token (--bootstrap-file /etc/fleetgate/values.yaml is not there): give it") {

@@ -40,7 +40,7 @@ func (h *rebuiltHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func TestAnAgentComesBackToAHubThatWasBuiltAnewByItsKey(t *testing.T) {
+func TestEnroller_ReturnsToARebuiltHubByItsKey(t *testing.T) {
 	for name, tc := range map[string]struct {
 		// leaves changes what the hub has left; nil: nothing is.
 		leaves  func(left *registrationv1alpha1.ClusterRegistration, credential *sealing.Credential)

@@ -46,7 +46,7 @@ func writeJSON(w http.ResponseWriter, code int, value any) {
 	_ = json.NewEncoder(w).Encode(value)
 }
 
-func TestEachObstacleIsToldApart(t *testing.T) {
+func TestEnroll_DistinguishesProblems(t *testing.T) {
 	refusing, forbidding, failing := statusServer(t, 401), statusServer(t, 403), statusServer(t, 500)
 	missing := statusServer(t, 404)
 	plain := httptest.NewServer(http.NotFoundHandler())
@@ -103,7 +103,7 @@ Wf86aX6PepsntZv2GYlA5UpabfT2EZICICpJ5h/iI+i341gBmLiAFQOyTDT+/wQc
 -----END CERTIFICATE-----
 `
 
-func TestAKeyThatSomebodyMadeThePreviousOneSignsForTheNext(t *testing.T) {
+func TestStore_SignsWithThePreviousKeyWhenTheKeyIsReplaced(t *testing.T) {
 	old, err := sealing.NewKey()
 	if err != nil {
 		t.Fatal(err)
@@ -234,7 +234,7 @@ func TestRenewIn(t *testing.T) {
 	}
 }
 
-func TestTheKeyIsMadeOnce(t *testing.T) {
+func TestStore_CreatesTheKeyOnce(t *testing.T) {
 	s := &store{member: fake.NewClientset(), namespace: "fleet-system"}
 	first, err := s.identity(t.Context())
 	if err != nil {
@@ -284,7 +284,7 @@ func (h *tokenHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-func TestAStoredCredentialServesWithoutARegistrationTokenAndIsRenewedWhenRefused(t *testing.T) {
+func TestEnroller_UsesAStoredCredentialAndRenewsItWhenRejected(t *testing.T) {
 	tokens := newTokenHub()
 	server := httptest.NewTLSServer(tokens)
 	defer server.Close()
@@ -341,7 +341,7 @@ func TestAStoredCredentialServesWithoutARegistrationTokenAndIsRenewedWhenRefused
 	}
 }
 
-func TestAnotherMemberAfterReenrollingEndsTheRun(t *testing.T) {
+func TestEnroller_StopsWhenTheMemberNameChanges(t *testing.T) {
 	tokens := newTokenHub()
 	server := httptest.NewTLSServer(tokens)
 	defer server.Close()

@@ -55,7 +55,7 @@ func (h *externalHub) config(tokenFile string) *rest.Config {
 	return &rest.Config{Host: h.server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}, BearerTokenFile: tokenFile}
 }
 
-func TestAnExternalIdentityWaitsUntilAMemberClusterNamesIt(t *testing.T) {
+func TestExternal_WaitsUntilAMemberClusterNamesTheIdentity(t *testing.T) {
 	hub := startExternalHub(t)
 	file := filepath.Join(t.TempDir(), "token")
 	writeToken := func(token string) {
@@ -91,7 +91,7 @@ func TestAnExternalIdentityWaitsUntilAMemberClusterNamesIt(t *testing.T) {
 	}
 }
 
-func TestAnExternalIdentityNamesWhatIsWrong(t *testing.T) {
+func TestExternal_NamesTheProblem(t *testing.T) {
 	hub := startExternalHub(t)
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte("expired"), 0o600); err != nil {

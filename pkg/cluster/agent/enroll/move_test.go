@@ -70,7 +70,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-func TestTheAgentMovesWithTheHubAndBackIfItIsNotThere(t *testing.T) {
+func TestMove_SwitchesURLsAndReturnsWhenTheNewOneFails(t *testing.T) {
 	tokens := newTokenHub()
 	first, second := httptest.NewTLSServer(tokens), httptest.NewTLSServer(tokens)
 	defer first.Close()
@@ -105,7 +105,7 @@ func TestTheAgentMovesWithTheHubAndBackIfItIsNotThere(t *testing.T) {
 	m.isAt(first, nil, first)
 }
 
-func TestAWayThatServedAgainIsTheOnlyOne(t *testing.T) {
+func TestEnroller_DropsTheFormerURLOnceTheNewOneIsProven(t *testing.T) {
 	tokens := newTokenHub()
 	first, second := httptest.NewTLSServer(tokens), httptest.NewTLSServer(tokens)
 	defer first.Close()
@@ -126,7 +126,7 @@ func TestAWayThatServedAgainIsTheOnlyOne(t *testing.T) {
 	m.isAt(second, nil, first)
 }
 
-func TestTheAgentStaysWhereTheHubIsNotProven(t *testing.T) {
+func TestMove_StaysWhenTheNewURLIsNotTheHub(t *testing.T) {
 	tokens := newTokenHub()
 	first, second, closed := httptest.NewTLSServer(tokens), httptest.NewTLSServer(tokens), httptest.NewTLSServer(tokens)
 	defer first.Close()
@@ -148,7 +148,7 @@ func TestTheAgentStaysWhereTheHubIsNotProven(t *testing.T) {
 	}
 }
 
-func TestTheAgentStaysWhereTheNewWayDoesNotDoAllThatItNeeds(t *testing.T) {
+func TestMove_StaysWhenProveFails(t *testing.T) {
 	tokens := newTokenHub()
 	first, second := httptest.NewTLSServer(tokens), httptest.NewTLSServer(tokens)
 	defer first.Close()
@@ -177,7 +177,7 @@ func TestTheAgentStaysWhereTheNewWayDoesNotDoAllThatItNeeds(t *testing.T) {
 	m.isAt(second, first, first)
 }
 
-func TestValuesOfBeforeDoNotLeadBack(t *testing.T) {
+func TestReach_IgnoresTheValuesOfTheRegistration(t *testing.T) {
 	first, second, third := hubAddress{server: "https://first"}, hubAddress{server: "https://second"}, hubAddress{server: "https://third"}
 	stored := &credential{hubAddress: second, previous: &first, origin: &first}
 	values := func(h hubAddress) *Bootstrap {

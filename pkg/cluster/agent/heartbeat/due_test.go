@@ -20,7 +20,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-func TestWhatIsReported(t *testing.T) {
+func TestIsDue(t *testing.T) {
 	start := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	known := func() facts {
 		u := newUsage()
@@ -69,7 +69,7 @@ func TestWhatIsReported(t *testing.T) {
 	}
 }
 
-func TestClaimsAreTakenWithinBounds(t *testing.T) {
+func TestCollectClaims_LimitsNumberAndSize(t *testing.T) {
 	item := func(name, value string, labels map[string]string) map[string]any {
 		return map[string]any{"metadata": map[string]any{"name": name, "labels": labels}, "spec": map[string]any{"value": value}}
 	}
@@ -110,7 +110,7 @@ func TestClaimsAreTakenWithinBounds(t *testing.T) {
 	}
 }
 
-func TestTheLeaseSaysWhoAndWhen(t *testing.T) {
+func TestLeaseSpec(t *testing.T) {
 	now := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	spec, err := json.Marshal(leaseSpec("edge", 30, now))
 	if err != nil {
@@ -122,7 +122,7 @@ func TestTheLeaseSaysWhoAndWhen(t *testing.T) {
 	}
 }
 
-func TestReadyNodesAndOneName(t *testing.T) {
+func TestUsage_CountsReadyNodesAndNamesOne(t *testing.T) {
 	u := newUsage()
 	for name, ready := range map[string]corev1.ConditionStatus{"b": corev1.ConditionTrue, "a": corev1.ConditionFalse, "c": corev1.ConditionTrue} {
 		u.addNode(&corev1.Node{

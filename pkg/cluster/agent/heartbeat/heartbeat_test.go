@@ -77,7 +77,7 @@ func TestRequestsOf(t *testing.T) {
 	}
 }
 
-func TestUsageCountsWhatRunsOnNodes(t *testing.T) {
+func TestUsage_CountsPodsOnNodes(t *testing.T) {
 	u := newUsage()
 	for range 2 {
 		u.addNode(&corev1.Node{Status: corev1.NodeStatus{
@@ -158,7 +158,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-func TestAReportSaysWhichAgentWroteItWhateverTheMemberAnswers(t *testing.T) {
+func TestJoinedReport_HasTheAgentVersionWhenTheMemberFails(t *testing.T) {
 	imc := &clusterv1beta1.InternalMemberCluster{}
 	for _, version := range []string{"v0.1.0", "v0.2.0"} {
 		imc.Status = joinedReport(imc, facts{agentVersion: version}, time.Now())
@@ -168,7 +168,7 @@ func TestAReportSaysWhichAgentWroteItWhateverTheMemberAnswers(t *testing.T) {
 	}
 }
 
-func TestAReportNamesTheFallBackOfImpersonation(t *testing.T) {
+func TestJoinedReport_HasTheImpersonationMode(t *testing.T) {
 	imc := &clusterv1beta1.InternalMemberCluster{}
 	for _, step := range []struct{ found, want string }{{"", ""}, {"plain", "plain"}, {"", "plain"}, {"constrained", "constrained"}} {
 		before := imc.Status
@@ -182,7 +182,7 @@ func TestAReportNamesTheFallBackOfImpersonation(t *testing.T) {
 	}
 }
 
-func TestAConditionThatStaysKeepsItsTime(t *testing.T) {
+func TestJoinedReport_KeepsTimesOfUnchangedConditions(t *testing.T) {
 	first := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	imc := &clusterv1beta1.InternalMemberCluster{}
 	imc.Status = joinedReport(imc, facts{health: health{ok: true}, usage: newUsage(), version: "v1"}, first)
@@ -201,7 +201,7 @@ func TestAConditionThatStaysKeepsItsTime(t *testing.T) {
 	}
 }
 
-func TestNextHeartbeatStaysWithinFivePercent(t *testing.T) {
+func TestNextHeartbeat_StaysWithinFivePercent(t *testing.T) {
 	tests := map[string]struct {
 		seconds  int32
 		fraction float64

@@ -43,7 +43,7 @@ func named(name string, owners ...metav1.OwnerReference) *metav1.PartialObjectMe
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: owners}}
 }
 
-func TestNamespacesAreCollectedWithinBounds(t *testing.T) {
+func TestNamespaces_CollectUpToTheLimit(t *testing.T) {
 	going := named("going")
 	going.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	work := metav1.OwnerReference{APIVersion: "placement.kubernetes-fleet.io/v1beta1", Kind: "AppliedWork", Name: "web-work"}
@@ -88,7 +88,7 @@ func TestNamespacesAreCollectedWithinBounds(t *testing.T) {
 	}
 }
 
-func TestNamespacesThatCannotBeListedAreNoAnswer(t *testing.T) {
+func TestNamespaces_ReturnAnErrorWhenTheListFails(t *testing.T) {
 	member := memberWith(t)
 	member.PrependReactor("list", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewServiceUnavailable("etcd is away")
@@ -98,7 +98,7 @@ func TestNamespacesThatCannotBeListedAreNoAnswer(t *testing.T) {
 	}
 }
 
-func TestNamespacesAreToldWhenTheyChangeAndOnlyThen(t *testing.T) {
+func TestIsDue_WhenNamespacesChange(t *testing.T) {
 	imc := &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
 	at := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	told := func(owners map[string]string) *collection {
@@ -134,7 +134,7 @@ func TestNamespacesAreToldWhenTheyChangeAndOnlyThen(t *testing.T) {
 	}
 }
 
-func TestAChangeOfNamespacesIsReportedSoonButNotEachByItself(t *testing.T) {
+func TestNamespaces_CollectChangesIntoOneReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		member := memberWith(t)

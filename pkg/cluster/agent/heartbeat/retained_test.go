@@ -26,7 +26,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
-func TestWhatIsHeldIsReportedOnceItLastsAndItsEndOnlyIfItWas(t *testing.T) {
+func TestRetained_ReportsAStableStateAndItsEnd(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	retained := NewRetained("member-1", clock)
 	woken := func() bool {

@@ -31,7 +31,7 @@ func reports(t *Tunnel) int {
 	}
 }
 
-func TestTheTunnelIsReportedOnceItHasSettled(t *testing.T) {
+func TestTunnel_TriggersAReportOnceItIsStable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tunnel := NewTunnel(clock.RealClock{})
 		if tunnel.condition() != nil {
@@ -67,7 +67,7 @@ func TestTheTunnelIsReportedOnceItHasSettled(t *testing.T) {
 	})
 }
 
-func TestTheTunnelsConditionStandsBesideTheOthers(t *testing.T) {
+func TestJoinedReport_KeepsTheTunnelOutOfTheAgentsConditions(t *testing.T) {
 	first := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	tunnel := NewTunnel(clock.RealClock{})
 	imc := &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
@@ -109,7 +109,7 @@ func TestTheTunnelsConditionStandsBesideTheOthers(t *testing.T) {
 	}
 }
 
-func TestAReportSaysByWhichRightTheTunnelIsOpened(t *testing.T) {
+func TestJoinedReport_HasTheRightThatOpensTheTunnel(t *testing.T) {
 	reported := func(tunnel *Tunnel) string {
 		status := joinedReport(&clusterv1beta1.InternalMemberCluster{}, facts{tunnelRight: tunnel.right()}, time.Now())
 		return status.Properties[clusterv1beta1.PropertyTunnelRight].Value

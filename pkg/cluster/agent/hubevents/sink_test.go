@@ -42,7 +42,7 @@ func event(i int) *eventsv1.Event {
 	return &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-a", Name: fmt.Sprintf("work.%x", i)}}
 }
 
-func TestEventsHaveTheNamesThatTheHubTakesAndAreDroppedWhenAllAreTaken(t *testing.T) {
+func TestSink_DropsEventsWhenAllNamesAreInUse(t *testing.T) {
 	to := hub{kept: map[string]int{}}
 	s := newSink(to)
 	for i := range clusterv1beta1.MaxAgentEvents {
@@ -66,7 +66,7 @@ func TestEventsHaveTheNamesThatTheHubTakesAndAreDroppedWhenAllAreTaken(t *testin
 	}
 }
 
-func TestAnEventThatHappensAgainIsTheSameOne(t *testing.T) {
+func TestSink_PatchesTheSameEventWhenItRecurs(t *testing.T) {
 	to := hub{kept: map[string]int{}}
 	s := newSink(to)
 	for i := range 3 {

@@ -12,7 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-func TestSystemIdentitiesAreNeverGranted(t *testing.T) {
+func TestRefusal_OfSystemIdentities(t *testing.T) {
 	tests := map[string]struct {
 		request Request
 		refused bool
@@ -40,7 +40,7 @@ func TestSystemIdentitiesAreNeverGranted(t *testing.T) {
 	}
 }
 
-func TestRememberDropsTheLeastRecent(t *testing.T) {
+func TestRemember_DropsTheLeastRecentNames(t *testing.T) {
 	tests := map[string]struct {
 		names, wanted []string
 		want          []string
@@ -63,20 +63,20 @@ func TestRememberDropsTheLeastRecent(t *testing.T) {
 	}
 }
 
-func TestWhatARequestMayCarryFitsIntoTheRole(t *testing.T) {
+func TestRefusal_LimitsRequestsToTheSizeOfTheRole(t *testing.T) {
 	if maxGroups > groupBound.names || maxGroupBytes > groupBound.bytes || maxNameBytes > userBound.bytes {
 		t.Error("a request that is granted could push its own names out of the role")
 	}
 }
 
-func TestNamesAskedForLongerAgoComeFirst(t *testing.T) {
+func TestByRecency_SortsUnknownNamesFirst(t *testing.T) {
 	got := byRecency([]string{"a", "b", "c", "d"}, []string{"c", "gone", "a"})
 	if diff := cmp.Diff([]string{"b", "d", "c", "a"}, got); diff != "" {
 		t.Errorf("order differs (-want +got):\n%s", diff)
 	}
 }
 
-func TestNoNamesMakeNoRule(t *testing.T) {
+func TestRules_HaveNoRuleWithoutNames(t *testing.T) {
 	for _, mode := range []Mode{Plain, Constrained} {
 		for _, rules := range [][]rbacv1.PolicyRule{mode.rules([]string{"a"}, nil), mode.rules(nil, []string{"g"}), mode.rules(nil, nil)} {
 			for _, rule := range rules {

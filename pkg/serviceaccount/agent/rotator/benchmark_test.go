@@ -47,8 +47,8 @@ func BenchmarkTokens(b *testing.B) {
 	}
 }
 
-// TestAFleetRotatesInItsWindow is the benchmark's claim, on a smaller fleet.
-func TestAFleetRotatesInItsWindow(t *testing.T) {
+// TestReconciler_RotatesAFleetWithinTheRefreshWindow is the benchmark's claim, on a smaller fleet.
+func TestReconciler_RotatesAFleetWithinTheRefreshWindow(t *testing.T) {
 	const members, accounts, validity = 5, 40, time.Hour
 	s := newSimulation(t, members, accounts, validity)
 	s.runUntil(validity)

@@ -72,7 +72,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func TestDueGoesByTheAgentsClock(t *testing.T) {
+func TestDueAt_UsesTheAgentsClock(t *testing.T) {
 	issued := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	claims := boundtoken.Claims{Account: "u1", Issued: issued, Expires: issued.Add(time.Hour)}
 	status := func(written time.Time, expires time.Time) *authenticationv1beta1.ManagedServiceAccountStatus {
@@ -102,7 +102,7 @@ func TestDueGoesByTheAgentsClock(t *testing.T) {
 	}
 }
 
-func TestTriesBecomeFewer(t *testing.T) {
+func TestRetryAfter_GrowsWithTheFailure(t *testing.T) {
 	for failing, want := range map[time.Duration]time.Duration{
 		0: time.Second, 3 * time.Second: 1500 * time.Millisecond, 20 * time.Second: 10 * time.Second,
 		time.Hour: 30 * time.Second, -time.Minute: time.Second,
@@ -113,7 +113,7 @@ func TestTriesBecomeFewer(t *testing.T) {
 	}
 }
 
-func TestWhatTheAPIServerDecidedOtherwiseIsTold(t *testing.T) {
+func TestDescribe_ReportsAnotherGrantedLifetime(t *testing.T) {
 	issued := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	claims := boundtoken.Claims{Issued: issued, Expires: issued.Add(time.Hour)}
 	hour := authenticationv1beta1.ManagedServiceAccountRotation{Validity: metav1.Duration{Duration: time.Hour}}
@@ -137,9 +137,9 @@ func TestWhatTheAPIServerDecidedOtherwiseIsTold(t *testing.T) {
 	}
 }
 
-// TestRefreshesAreSpread is the fleet's first day: tokens of a day for 200
+// TestDecide_SpreadsRefreshes is the fleet's first day: tokens of a day for 200
 // accounts on each of 50 members, all issued in the same second.
-func TestRefreshesAreSpread(t *testing.T) {
+func TestDecide_SpreadsRefreshes(t *testing.T) {
 	issued := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	const members, accounts = 50, 200
 	window := time.Duration(float64(authenticationv1beta1.GatewayValidity) * 0.10)

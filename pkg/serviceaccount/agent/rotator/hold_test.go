@@ -86,7 +86,7 @@ func (k *keeper) ensure(uid types.UID) *corev1.ServiceAccount {
 	return account
 }
 
-func TestAnAccountThatItsHubForgotStaysUntilItIsReleased(t *testing.T) {
+func TestHoldAccount_RetainsTheAccountUntilItIsReleased(t *testing.T) {
 	k := newKeeper(t, "2")
 	k.has("3")
 	for range 2 {
@@ -103,7 +103,7 @@ func TestAnAccountThatItsHubForgotStaysUntilItIsReleased(t *testing.T) {
 	}
 }
 
-func TestAnAccountWhoseManagedServiceAccountWasDeletedGoes(t *testing.T) {
+func TestVanished_DeletesTheAccountOfADeletedManagedServiceAccount(t *testing.T) {
 	for epoch, why := range map[string]string{"3": "the hub has counted so far", "": "it is of an agent of before"} {
 		k := newKeeper(t, "3")
 		k.has(epoch)
@@ -114,7 +114,7 @@ func TestAnAccountWhoseManagedServiceAccountWasDeletedGoes(t *testing.T) {
 	}
 }
 
-func TestAnAccountThatIsAskedForAgainGoesOnWithItsTokens(t *testing.T) {
+func TestEnsureAccount_AdoptsARetainedAccountWithItsTokens(t *testing.T) {
 	for name, looked := range map[string]bool{"after the agent has seen that it vanished": true, "while the agent was away": false} {
 		t.Run(name, func(t *testing.T) {
 			k := newKeeper(t, "2")
@@ -135,7 +135,7 @@ func TestAnAccountThatIsAskedForAgainGoesOnWithItsTokens(t *testing.T) {
 	}
 }
 
-func TestAnAccountIsMadeAnewWhereTheHubForgotNothing(t *testing.T) {
+func TestEnsureAccount_ReplacesTheAccountOfADeletedManagedServiceAccount(t *testing.T) {
 	k := newKeeper(t, "3")
 	k.has("3")
 	if again := k.ensure("another"); again.UID == "account" {

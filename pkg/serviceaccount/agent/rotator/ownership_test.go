@@ -14,7 +14,7 @@ import (
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 )
 
-func TestWhoseAnAccountIs(t *testing.T) {
+func TestOwnershipOf(t *testing.T) {
 	managedLabel := map[string]string{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue}
 	annotated := func(key, text string) map[string]string { return map[string]string{key: text} }
 	madeFor := func(text string) map[string]string { return annotated(authenticationv1beta1.AnnotationMadeFor, text) }
@@ -55,14 +55,14 @@ func TestWhoseAnAccountIs(t *testing.T) {
 	}
 }
 
-func TestWhatIsNobodysIsNotRemoved(t *testing.T) {
+func TestOwnershipOf_IsNotFormerWithoutAMark(t *testing.T) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{UID: "a1", Annotations: map[string]string{authenticationv1beta1.AnnotationAssignedTo: ""}}}
 	if got := ownershipOf(account, "fleet-system", ""); got != foreign {
 		t.Errorf("an account that was given to no ManagedServiceAccount counts as %d when there is none of its name", got)
 	}
 }
 
-func TestWhatIsTakenOver(t *testing.T) {
+func TestDecideTakeover(t *testing.T) {
 	tests := map[string]struct {
 		whose      ownership
 		adopt      bool
@@ -92,7 +92,7 @@ func TestWhatIsTakenOver(t *testing.T) {
 	}
 }
 
-func TestWhoIsBoundToClusterAdmin(t *testing.T) {
+func TestBindsAdministrator(t *testing.T) {
 	admin := rbacv1.RoleRef{Kind: "ClusterRole", Name: "cluster-admin"}
 	account := func(namespace, name string) rbacv1.Subject {
 		return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
@@ -124,7 +124,7 @@ func TestWhoIsBoundToClusterAdmin(t *testing.T) {
 	}
 }
 
-func TestARefusalNamesTheRemedy(t *testing.T) {
+func TestRefusal_NamesTheRemedy(t *testing.T) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "accounts", Name: "a"}}
 	for whose, may := range map[ownership]rights{foreign: unknown, unmarked: unknown, held: administrator} {
 		got := refusal(account, "u1", whose, may)

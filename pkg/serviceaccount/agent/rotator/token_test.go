@@ -30,7 +30,7 @@ func token(subject, uid string) []byte {
 	return []byte("e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".c2ln")
 }
 
-func TestWhatWasAlteredInTheSecretIsSeen(t *testing.T) {
+func TestInspect_DetectsAlteredSecrets(t *testing.T) {
 	onMember := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: authenticationv1beta1.AccountNamespace, Name: "a", UID: "u1"}}
 	account := &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "owner"}}
 	tests := map[string]struct {
@@ -69,7 +69,7 @@ func TestWhatWasAlteredInTheSecretIsSeen(t *testing.T) {
 	}
 }
 
-func TestFailureIsToldWithItsRemedy(t *testing.T) {
+func TestReportFailure_NamesTheRemedy(t *testing.T) {
 	resource := schema.GroupResource{Resource: "serviceaccounts"}
 	terminating := apierrors.NewForbidden(resource, "a", errors.New("namespace is being terminated"))
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
@@ -107,7 +107,7 @@ func (c changed) Get(ctx context.Context, key client.ObjectKey, into client.Obje
 	return err
 }
 
-func TestATokenIsNotRefreshedTwiceForAStatusThatTheCacheHasOfOld(t *testing.T) {
+func TestReconciler_RefreshesATokenOnceWhenTheCacheLags(t *testing.T) {
 	s := newSimulation(t, 1, 1, time.Hour)
 	agent := s.agents[0]
 	live, request := agent.Live, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: agent.HubNamespace, Name: "a0"}}
@@ -140,7 +140,7 @@ func (r removing) Delete(_ context.Context, object client.Object, _ ...client.De
 	return nil
 }
 
-func TestAnAccountStaysUntilTheHubItselfSaysThatItIsNotWanted(t *testing.T) {
+func TestVanished_KeepsTheAccountUntilTheHubConfirmsTheDeletion(t *testing.T) {
 	resource := schema.GroupResource{Resource: "managedserviceaccounts"}
 	gone := apierrors.NewNotFound(resource, "a0")
 	for name, tc := range map[string]struct {

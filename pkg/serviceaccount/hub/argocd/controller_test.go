@@ -78,7 +78,7 @@ func allowedMembers(t *testing.T, r *Reconciler) []string {
 	return role.Rules[0].ResourceNames
 }
 
-func TestSecretComesIsKeptFreshAndGoes(t *testing.T) {
+func TestReconcile_WritesRefreshesAndDeletesTheSecret(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
 	labelled := member(map[string]string{"fleetgate.io/argocd": "true"})
 	other := labelled.DeepCopy()
@@ -119,7 +119,7 @@ func TestSecretComesIsKeptFreshAndGoes(t *testing.T) {
 	}
 }
 
-func TestSecretOfSomebodyElseStays(t *testing.T) {
+func TestReconcile_KeepsTheSecretOfAnotherClient(t *testing.T) {
 	theirs := &corev1.Secret{Data: map[string][]byte{"server": []byte("https://theirs")}}
 	theirs.Namespace, theirs.Name = "argocd", "fleetgate-m1"
 	r := newReconciler(t, testingclock.NewFakePassiveClock(time.Unix(1_800_000_000, 0)), member(map[string]string{"fleetgate.io/argocd": "true"}), theirs)

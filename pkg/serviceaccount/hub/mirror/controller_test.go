@@ -125,7 +125,7 @@ func (b *bench) agentReports(token string) {
 	b.must(b.hub.Status().Update(b.t.Context(), twin))
 }
 
-func TestTokenComesBackFromTheTwin(t *testing.T) {
+func TestReconcile_CopiesTheTokenOfTheTwin(t *testing.T) {
 	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), given("u1"))
 	b.reconcile()
 	if b.account(keyOfTwin) == nil {
@@ -165,7 +165,7 @@ func TestTokenComesBackFromTheTwin(t *testing.T) {
 
 // A ManagedServiceAccount named like any Secret in the member's namespace got
 // that Secret's data.
-func TestSecretOfTheTwinsNameIsNotCopiedUnlessItIsTheTwins(t *testing.T) {
+func TestBringBack_CopiesOnlyTheSecretOfTheTwin(t *testing.T) {
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-m1", Name: "a"}, Data: map[string][]byte{"token": []byte("theirs")}}
 	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), given("u1"), theirs)
 	b.reconcile()
@@ -177,7 +177,7 @@ func TestSecretOfTheTwinsNameIsNotCopiedUnlessItIsTheTwins(t *testing.T) {
 	}
 }
 
-func TestTwinGoesWithTheOther(t *testing.T) {
+func TestReconcile_DeletesTheTwinWithItsSource(t *testing.T) {
 	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), given("u1"))
 	b.reconcile()
 	b.must(b.hub.Delete(t.Context(), given("u1")))
@@ -187,7 +187,7 @@ func TestTwinGoesWithTheOther(t *testing.T) {
 	}
 }
 
-func TestTwinOfAPreviousGateway_GetsTheNewLabelAndIsRemovedWithItsSource(t *testing.T) {
+func TestReconcile_LabelsAndDeletesTheTwinOfAPreviousGateway(t *testing.T) {
 	previous := desiredTwin(given("u1"), "m1")
 	delete(previous.Labels, authenticationv1beta1.LabelSourceNamespace)
 	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), given("u1"), previous.DeepCopy())
@@ -203,7 +203,7 @@ func TestTwinOfAPreviousGateway_GetsTheNewLabelAndIsRemovedWithItsSource(t *test
 	}
 }
 
-func TestTwinOfADeletedOneIsReplaced(t *testing.T) {
+func TestReconcile_ReplacesTheTwinOfADeletedSource(t *testing.T) {
 	earlier := desiredTwin(given("u1"), "m1")
 	earlier.Annotations[authenticationv1beta1.AnnotationMadeFor] = "u0"
 	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), given("u1"), earlier)
@@ -214,7 +214,7 @@ func TestTwinOfADeletedOneIsReplaced(t *testing.T) {
 }
 
 // Whoever took the name before the gateway had its account got the gateway's rights.
-func TestGatewaysAccountCannotBeTakenBeforeTheGatewayHasIt(t *testing.T) {
+func TestReconcile_RefusesTheNameOfTheGatewaysAccount(t *testing.T) {
 	reserved := given("u1")
 	reserved.Name = authenticationv1beta1.GatewayAccount
 	earlier := desiredTwin(reserved, "m1")
@@ -229,7 +229,7 @@ func TestGatewaysAccountCannotBeTakenBeforeTheGatewayHasIt(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeServedIsToldAndMakesNothing(t *testing.T) {
+func TestReconcile_ReportsConflictsAndCreatesNothing(t *testing.T) {
 	taken := &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-m1", Name: "a"}}
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-m1", Name: "a"}, Data: map[string][]byte{"token": []byte("theirs")}}
 	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), given("u1"), taken, theirs)

@@ -41,7 +41,7 @@ func TestGiven(t *testing.T) {
 	}
 }
 
-func TestStatusOfTheTwinIsToldOfTheOther(t *testing.T) {
+func TestDesiredStatus_CopiesTheStatusOfTheTwin(t *testing.T) {
 	expires := metav1.NewTime(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 	twin := &authenticationv1beta1.ManagedServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{Generation: 7},
@@ -75,7 +75,7 @@ func TestStatusOfTheTwinIsToldOfTheOther(t *testing.T) {
 	}
 }
 
-func TestTwinAsksForTheSameTokenAndNoMore(t *testing.T) {
+func TestDesiredTwin_RequestsTheSameTokenOnly(t *testing.T) {
 	account := &authenticationv1beta1.ManagedServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "a", UID: "u1", Labels: map[string]string{"team": "x"}, Finalizers: []string{"x/y"}},
 		Spec: authenticationv1beta1.ManagedServiceAccountSpec{
@@ -104,7 +104,7 @@ func TestTwinAsksForTheSameTokenAndNoMore(t *testing.T) {
 	}
 }
 
-func TestASecretOfSomebodyElseIsNotOverwritten(t *testing.T) {
+func TestMayWrite(t *testing.T) {
 	account := &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "a", UID: "u1"}}
 	labelled := map[string]string{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue}
 	tests := map[string]struct {

@@ -19,7 +19,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
-func TestWhatANamespacePlacesIsAppliedWithItsRights(t *testing.T) {
+func TestAppliers_UseTheRightsOfThePlacementsNamespace(t *testing.T) {
 	var mu sync.Mutex
 	var asked []http.Header
 	kinds := newStandIn()

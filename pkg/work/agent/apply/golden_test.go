@@ -221,7 +221,7 @@ func newWork(name string, strategy *placementv1beta1.ApplyStrategy, manifests ..
 // The file was written by the agent as it was before the engine was cut out of this
 // package: the cut changed no request, no answer and no word. Since then epochs of Works
 // added a request to the hub where an object joins one.
-func TestLooksAreAsTheyWere(t *testing.T) {
+func TestReconcile_MatchesTheGoldenFile(t *testing.T) {
 	for name, run := range goldenLooks {
 		t.Run(name, func(t *testing.T) {
 			log := run(t)

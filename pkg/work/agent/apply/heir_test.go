@@ -59,7 +59,7 @@ func reconcilerWith(t *testing.T, works ...*placementv1beta1.Work) *Reconciler {
 	return r
 }
 
-func TestWhoGetsWhatAWorkLeaves(t *testing.T) {
+func TestHeirsOf(t *testing.T) {
 	leaving := workNaming("leaving", "b", "1", nil)
 	strategy := func(s placementv1beta1.ApplyStrategy) func(*placementv1beta1.Work) {
 		return func(work *placementv1beta1.Work) { work.Spec.ApplyStrategy = &s }
@@ -105,7 +105,7 @@ func TestWhoGetsWhatAWorkLeaves(t *testing.T) {
 	}
 }
 
-func TestAWorkWithTheRightsOfANamespaceInheritsOnlyFromItsLike(t *testing.T) {
+func TestMayInherit_OnlyWithinTheNamespaceOfThePlacement(t *testing.T) {
 	of := func(name, namespace string) *placementv1beta1.Work {
 		return workNaming(name, name, "1", func(work *placementv1beta1.Work) {
 			if namespace != "" {
@@ -137,7 +137,7 @@ func TestAWorkWithTheRightsOfANamespaceInheritsOnlyFromItsLike(t *testing.T) {
 	}
 }
 
-func TestAWorkIsAheadWhileASiblingIsOfAnotherSnapshot(t *testing.T) {
+func TestIsAhead_WhileASiblingHasAnotherSnapshot(t *testing.T) {
 	work := workNaming("work", "b", "2", nil)
 	cases := map[string]struct {
 		other *placementv1beta1.Work
@@ -163,7 +163,7 @@ func TestAWorkIsAheadWhileASiblingIsOfAnotherSnapshot(t *testing.T) {
 	}
 }
 
-func TestAnObjectIsSharedOnlyWithAWorkThatAgrees(t *testing.T) {
+func TestShares_OnlyWithAWorkThatAgrees(t *testing.T) {
 	sharing := (&placementv1beta1.ApplyStrategy{AllowCoOwnership: true}).WithDefaults()
 	agrees := workNaming("agrees", "b", "1", func(work *placementv1beta1.Work) { work.Spec.ApplyStrategy = &sharing })
 	r := reconcilerWith(t, agrees, workNaming("refuses", "b", "1", nil))
@@ -190,7 +190,7 @@ func reached(t testing.TB, config *rest.Config) *engine.Member {
 	return member
 }
 
-func TestWhatBecomesOfAnObjectOfAnotherWork(t *testing.T) {
+func TestClaimOn(t *testing.T) {
 	key := manifest.Key{Kind: "ConfigMap", Namespace: "ns", Name: "a"}
 	nothing := func(work *placementv1beta1.Work) { work.Spec.Workload.Manifests = nil }
 	deleted := func(work *placementv1beta1.Work) {

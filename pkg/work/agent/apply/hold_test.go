@@ -13,7 +13,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
-func TestADeletedWorkTakesNothingWithItThatIsHeld(t *testing.T) {
+func TestFinalize_KeepsRetainedObjectsOfADeletedWork(t *testing.T) {
 	b := newBed(t, Options{}, newWork("work", nil, manifestNamespace, manifestA("1")))
 	b.look("work")
 	b.change("work", func(work *placementv1beta1.Work) {

@@ -12,7 +12,7 @@ import (
 )
 
 // Two hubs that know the member by one name place Works of one name.
-func TestRecordsOfTwoHubs(t *testing.T) {
+func TestIsOurs_DistinguishesRecordsOfTwoHubs(t *testing.T) {
 	const namespace = "fleet-member-m"
 	record := func(name, work, hub string) *placementv1beta1.AppliedWork {
 		r := &placementv1beta1.AppliedWork{
@@ -52,7 +52,7 @@ func TestRecordsOfTwoHubs(t *testing.T) {
 	}
 }
 
-func TestNamesOfRecordsLeadBack(t *testing.T) {
+func TestWorkOf_InvertsRecordName(t *testing.T) {
 	for _, hub := range []string{"", "two"} {
 		o := Options{HubName: hub}
 		for _, work := range []string{"shop-work", "ns.shop-work", "x.two"} {

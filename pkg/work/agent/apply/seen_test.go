@@ -34,7 +34,7 @@ func inEpoch(work *placementv1beta1.Work, epoch string) *placementv1beta1.Work {
 	return work
 }
 
-func TestWhatIsSeenOfAWork(t *testing.T) {
+func TestSee(t *testing.T) {
 	at := time.Date(2026, 1, 1, 11, 55, 0, 0, time.UTC)
 	const early, late = "2026-01-01T10:00:00Z", "2026-01-01T11:00:00Z"
 	now := retention.Mark{Since: at.Format(time.RFC3339), ID: "new"}
@@ -140,7 +140,7 @@ func grown(t *testing.T, refuse error) *bed {
 	return b
 }
 
-func TestAnEpochIsOnTheHubBeforeItIsOnTheMemberAndBeforeWhatJoins(t *testing.T) {
+func TestNoteGrowth_WritesTheEpochOnTheHubFirstAndObjectsLast(t *testing.T) {
 	b := grown(t, nil)
 	hub, member := b.work("work").Annotations[placementv1beta1.EpochAnnotation], b.member.objects[recordPath("work")].GetAnnotations()
 	if !strings.HasPrefix(hub, "2/") || member[placementv1beta1.EpochAnnotation] != hub || member[ObservedWorkAnnotation] != "of-work/2" {
@@ -160,7 +160,7 @@ func TestAnEpochIsOnTheHubBeforeItIsOnTheMemberAndBeforeWhatJoins(t *testing.T) 
 	}
 }
 
-func TestAHubThatRefusesAnEpochGetsWhatJoinsWithoutOne(t *testing.T) {
+func TestNoteGrowth_AppliesNewObjectsWithoutAnEpochWhenTheHubForbidsIt(t *testing.T) {
 	b := grown(t, apierrors.NewForbidden(schema.GroupResource{Resource: "works"}, "work", errors.New("only the hub writes them")))
 	if b.member.objects[pathSecret] == nil {
 		t.Errorf("what joined is not there:\n%s", b.log)
@@ -170,7 +170,7 @@ func TestAHubThatRefusesAnEpochGetsWhatJoinsWithoutOne(t *testing.T) {
 	}
 }
 
-func TestAHubThatDoesNotAnswerGetsNothingThatJoins(t *testing.T) {
+func TestNoteGrowth_AppliesNoNewObjectWhenTheHubIsUnreachable(t *testing.T) {
 	b := grown(t, apierrors.NewServiceUnavailable("restoring"))
 	if b.member.objects[pathSecret] != nil {
 		t.Errorf("what joined is there, and the hub has no epoch of it:\n%s", b.log)

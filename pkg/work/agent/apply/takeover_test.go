@@ -32,7 +32,7 @@ type stored struct {
 // package. That one put values of Secrets into annotations: taking them out is the one
 // write that a Secret which was merged needs, once. Nor did it remember what it saw of a Work,
 // which takes a write of each record.
-func TestWhatAnEarlierAgentLeftIsTakenOverWithoutAWrite(t *testing.T) {
+func TestReconcile_AdoptsObjectsOfAnEarlierAgentWithoutWrites(t *testing.T) {
 	if *store {
 		leaveObjects(t)
 	}

@@ -53,7 +53,7 @@ func deployer() *workv1.ManifestWorkExecutor {
 		ServiceAccount: &workv1.ManifestWorkSubjectServiceAccount{Namespace: "ns", Name: "deployer"}}}
 }
 
-func TestAnExecutorHasToHaveEveryRight(t *testing.T) {
+func TestExecutors_RefuseAnExecutorWithoutEveryRight(t *testing.T) {
 	roles := schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "roles"}
 	role := manifest.Ref{Group: roles.Group, Version: "v1", Kind: "Role", Resource: "roles", Namespace: "ns", Name: "r"}
 	all := []string{"create", "update", "patch", "get", "delete"}
@@ -98,7 +98,7 @@ func TestAnExecutorHasToHaveEveryRight(t *testing.T) {
 	}
 }
 
-func TestAnAnswerAboutRightsIsGoodForAWhile(t *testing.T) {
+func TestExecutors_CacheAccessReviews(t *testing.T) {
 	e, asked, clock := executorsWho(t, nil, "create", "update", "patch", "get", "delete")
 	for range 3 {
 		if refused, err := e.refuse(t.Context(), deployer(), nil, refTo("a"), true); refused != nil || err != nil {

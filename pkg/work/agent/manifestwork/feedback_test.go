@@ -51,7 +51,7 @@ func said(values []workv1.FeedbackValue) []string {
 const deploymentText = `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: default, name: web, labels: {app: web}},
 spec: {paused: false, replicas: 3}, status: {readyReplicas: 2, replicas: 3, conditions: [{type: Available, status: "True"}, {type: Progressing, status: "False"}]}}`
 
-func TestFeedbackReportsWhatRulesAskFor(t *testing.T) {
+func TestFeedback_ReportsTheValuesOfRules(t *testing.T) {
 	paths := func(paths ...workv1.JSONPath) []workv1.FeedbackRule {
 		return []workv1.FeedbackRule{{Type: workv1.FeedbackJSONPaths, JSONPaths: paths}}
 	}
@@ -148,7 +148,7 @@ func nested(levels int) string {
 	return `{apiVersion: example.org/v1, kind: Nested, metadata: {name: a}, x: ` + strings.Repeat("{x: ", levels) + "1" + strings.Repeat("}", levels) + "}"
 }
 
-func TestOfASecretFeedbackDoesNotTellWhatItHolds(t *testing.T) {
+func TestFeedback_HidesDataOfASecret(t *testing.T) {
 	secret := object(t, `{apiVersion: v1, kind: Secret, type: Opaque, metadata: {name: a, annotations: {last: hidden}}, data: {password: hidden}, stringData: {more: hidden}}`)
 	before := secret.DeepCopy()
 	for _, path := range []string{".data.password", ".data", ".stringData.more", ".metadata.annotations", "..password", "['data']", ".", "..*"} {

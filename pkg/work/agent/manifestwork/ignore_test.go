@@ -17,7 +17,7 @@ import (
 
 const scaled = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"default","labels":{"a":"1","b":"2"}},"spec":{"replicas":3,"template":{"spec":{"containers":[{"name":"main","image":"m:1"},{"name":"proxy","image":"p:1"}]}}}}`
 
-func TestFieldsAreLeftToOthers(t *testing.T) {
+func TestLeaving_RemovesIgnoredFields(t *testing.T) {
 	present := func(f workv1.IgnoreField) []workv1.IgnoreField {
 		f.Condition = workv1.IgnoreFieldsOnSpokePresent
 		return []workv1.IgnoreField{f}
@@ -72,7 +72,7 @@ func TestFieldsAreLeftToOthers(t *testing.T) {
 	}
 }
 
-func TestTheHashIsThatOfWhatIsNotLeftOnceItIsThere(t *testing.T) {
+func TestSpecHash_IgnoresFieldsWithOnSpokePresent(t *testing.T) {
 	hash := func(manifest string, condition workv1.IgnoreFieldsCondition) string {
 		t.Helper()
 		got, err := leaving(t.Context(), []byte(manifest), []workv1.IgnoreField{{Condition: condition, JSONPaths: []string{".spec.replicas"}}})
@@ -90,7 +90,7 @@ func TestTheHashIsThatOfWhatIsNotLeftOnceItIsThere(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatOpenClusterManagementAppliedHasTheHashThatWeMake(t *testing.T) {
+func TestSpecHash_EqualsTheHashOfOCM(t *testing.T) {
 	const written = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"creationTimestamp":null,"name":"web","namespace":"default","uid":"1","generation":2},
 		"spec":{"replicas":3,"template":{"metadata":{"creationTimestamp":null,"labels":{"app":"web"}}}},"status":{}}`
 	got, err := leaving(t.Context(), []byte(written), []workv1.IgnoreField{{Condition: workv1.IgnoreFieldsOnSpokePresent, JSONPaths: []string{".spec.replicas"}}})

@@ -20,7 +20,7 @@ func scaledObject(t *testing.T) *unstructured.Unstructured {
 	return object
 }
 
-func TestWhatFindsFieldsIsTaken(t *testing.T) {
+func TestRemoveByJQ_AcceptsExpressionsThatSelectFields(t *testing.T) {
 	for expression, gone := range map[string]string{
 		`.spec.template.spec.containers[] | select(.name | IN("proxy", "other")) | .image`:    `,"image":"p:1"`,
 		`.spec.template.spec.containers[] | select(any(.name, .image; test("^p:"))) | .image`: `,"image":"p:1"`,
@@ -49,7 +49,7 @@ func TestWhatFindsFieldsIsTaken(t *testing.T) {
 }
 
 // Each of them took gigabytes of the agent within the second that an expression may take.
-func TestAnExpressionThatMakesLargeValuesIsNotRun(t *testing.T) {
+func TestRemoveByJQ_RejectsExpressionsThatBuildLargeValues(t *testing.T) {
 	for _, expression := range []string{
 		`.a | select([range(1e18)])`,
 		`select("x" * 1e9 == .kind)`,

@@ -27,7 +27,7 @@ func celRule(condition string, expressions ...string) workv1.ConditionRule {
 	return workv1.ConditionRule{Type: workv1.ConditionCEL, Condition: condition, CELExpressions: expressions}
 }
 
-func TestRulesMakeConditions(t *testing.T) {
+func TestRuler_EvaluatesConditions(t *testing.T) {
 	const widget = `{apiVersion: example.com/v1, kind: Widget, metadata: {name: a}, spec: {size: "10Gi", at: "10.0.0.1", url: "https://example.com:80/x"}, status: {phase: Ready}}`
 	message := func(rule workv1.ConditionRule, text, expression string) workv1.ConditionRule {
 		rule.Message, rule.MessageExpression = text, expression
@@ -87,7 +87,7 @@ func TestRulesMakeConditions(t *testing.T) {
 	}
 }
 
-func TestRulesDoNotTellWhatASecretHolds(t *testing.T) {
+func TestRuler_HidesDataOfASecret(t *testing.T) {
 	secret := object(t, `{apiVersion: v1, kind: Secret, type: Opaque, metadata: {name: a}, data: {password: hidden}}`)
 	rule := celRule("Ready", "true")
 	rule.MessageExpression = "string(object.data.password)"
@@ -96,7 +96,7 @@ func TestRulesDoNotTellWhatASecretHolds(t *testing.T) {
 	}
 }
 
-func TestAllRulesOfAnObjectShareABudget(t *testing.T) {
+func TestRuler_SharesOneBudgetAmongAllRulesOfAnObject(t *testing.T) {
 	expensive := "[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, a+b+c+d > 0))))"
 	var rules []workv1.ConditionRule
 	for range 300 {
@@ -111,7 +111,7 @@ func TestAllRulesOfAnObjectShareABudget(t *testing.T) {
 	}
 }
 
-func TestConditionsOfManifestsAreOneOfTheWork(t *testing.T) {
+func TestAggregated_CombinesConditionsOfManifests(t *testing.T) {
 	said := func(conditions ...metav1.Condition) workv1.ManifestCondition {
 		return workv1.ManifestCondition{Conditions: conditions}
 	}
@@ -139,7 +139,7 @@ func TestConditionsOfManifestsAreOneOfTheWork(t *testing.T) {
 	}
 }
 
-func TestConditionsOfRulesThatAreGoneGo(t *testing.T) {
+func TestDesiredStatus_RemovesConditionsOfDeletedRules(t *testing.T) {
 	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
 	found := &examined{rules: []metav1.Condition{{Type: "Complete", Status: metav1.ConditionTrue, Reason: workv1.ReasonRuleEvaluated, Message: "done"}}}
 	work.Status = desiredStatus(work, []engine.Outcome{{Ref: refTo("a"), UID: "1", Examined: found}}, early)

@@ -37,7 +37,7 @@ func lines(conditions []metav1.Condition) []string {
 	return all
 }
 
-func TestAManifestHasTheReasonsThatClientsCompare(t *testing.T) {
+func TestManifestStatus_HasTheReasonsOfOCM(t *testing.T) {
 	const noFeedback = "StatusFeedbackSynced True NoStatusFeedbackSynced 0: "
 	there := &examined{}
 	for name, tc := range map[string]struct {
@@ -91,7 +91,7 @@ func TestAManifestHasTheReasonsThatClientsCompare(t *testing.T) {
 	}
 }
 
-func TestAWorkHasTheReasonsThatClientsCompare(t *testing.T) {
+func TestDesiredStatus_HasTheReasonsOfOCM(t *testing.T) {
 	brought := engine.Outcome{Ref: refTo("a"), UID: "1"}
 	missing := engine.Outcome{Ref: refTo("b"), Refused: &refusal.Refusal{Reason: engine.NotWritten, Message: "no"}}
 	unreadable := engine.Outcome{Ref: manifest.Ref{Ordinal: 2}, Refused: &refusal.Refusal{Reason: engine.Undecodable, Message: "bad"}}
@@ -117,7 +117,7 @@ func TestAWorkHasTheReasonsThatClientsCompare(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotChangeKeepsItsTimes(t *testing.T) {
+func TestDesiredStatus_KeepsTimesOfUnchangedParts(t *testing.T) {
 	value := func(n int64) *examined {
 		return &examined{asked: true, values: []workv1.FeedbackValue{{Name: "n", Value: workv1.FieldValue{Type: workv1.ValueInteger, Integer: ptr.To(n)}}}}
 	}
@@ -142,7 +142,7 @@ func TestWhatDoesNotChangeKeepsItsTimes(t *testing.T) {
 	}
 }
 
-func TestValuesStayWhileTheObjectIsAway(t *testing.T) {
+func TestManifestStatus_KeepsValuesWhileTheObjectIsUnreadable(t *testing.T) {
 	work := &workv1.ManifestWork{}
 	found := &examined{asked: true, values: []workv1.FeedbackValue{{Name: "n", Value: workv1.FieldValue{Type: workv1.ValueString, String: ptr.To("x")}}}}
 	work.Status = desiredStatus(work, []engine.Outcome{{Ref: refTo("a"), UID: "1", Examined: found}}, early)
@@ -155,7 +155,7 @@ func TestValuesStayWhileTheObjectIsAway(t *testing.T) {
 	}
 }
 
-func TestAContestIsToldWhileItLasts(t *testing.T) {
+func TestDesiredStatus_ReportsAContestWhileItLasts(t *testing.T) {
 	out := engine.Outcome{Ref: refTo("a"), UID: "1", Postponed: time.Second, Against: &engine.Contest{Manager: "other", Fields: []string{"/data/a"}}}
 	first := manifestStatus(workv1.ManifestCondition{}, engine.Outcome{Ref: refTo("a"), UID: "1"}, telling{generation: 1, now: early})
 	contested := manifestStatus(first, out, telling{generation: 1, now: later})
@@ -168,7 +168,7 @@ func TestAContestIsToldWhileItLasts(t *testing.T) {
 	}
 }
 
-func TestAManifestIsFoundAgainWhereverItStands(t *testing.T) {
+func TestReported_FindsAManifestAtAnotherOrdinal(t *testing.T) {
 	before := []workv1.ManifestCondition{{ResourceMeta: metaOf(refTo("a")), Conditions: []metav1.Condition{{Type: "x"}}}}
 	moved := refTo("a")
 	moved.Ordinal, moved.Version = 4, "v2"

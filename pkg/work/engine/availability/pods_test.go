@@ -42,7 +42,7 @@ func of(containers ...corev1.ContainerStatus) corev1.PodStatus {
 	return corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: containers}
 }
 
-func TestTheWorstPodSaysWhyAWorkloadIsNotAvailable(t *testing.T) {
+func TestWhyNot_DescribesTheMostSevereProblem(t *testing.T) {
 	unschedulable := corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
 		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Insufficient cpu."}}}
 	running := corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
@@ -95,7 +95,7 @@ func TestTheWorstPodSaysWhyAWorkloadIsNotAvailable(t *testing.T) {
 	}
 }
 
-func TestOnlyWorkloadsHavePods(t *testing.T) {
+func TestPodsOf_SelectsPodsOfWorkloadsOnly(t *testing.T) {
 	selector := map[string]any{"matchLabels": map[string]any{"app": "web"}, "matchExpressions": []any{map[string]any{"key": "tier", "operator": "Exists"}}}
 	for name, test := range map[string]struct {
 		object map[string]any
@@ -114,7 +114,7 @@ func TestOnlyWorkloadsHavePods(t *testing.T) {
 	}
 }
 
-func TestPodsOfAnOlderTemplateAreNotBlamedForTheLatest(t *testing.T) {
+func TestLatest_IgnoresPodsOfAnOlderTemplate(t *testing.T) {
 	at := func(label Label, p corev1.Pod) corev1.Pod {
 		p.Labels = map[string]string{label.Key: label.Value}
 		return p

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestAResourceThatMayNotBeWatchedIsToldToItsWorksOnce(t *testing.T) {
+func TestWatcher_NotifiesWorksOnceOfAForbiddenResource(t *testing.T) {
 	var told []Event
 	w := New(nil).For(records, func(_ context.Context, e Event) { told = append(told, e) })
 	w.Follow("one", []Object{a, secret}, nil)

@@ -57,7 +57,7 @@ func TestTouched(t *testing.T) {
 	}
 }
 
-func TestAResourceIsWatchedAsLongAsSomebodyFollowsAnObjectOfIt(t *testing.T) {
+func TestWatcher_WatchesAResourceWhileAnObjectIsFollowed(t *testing.T) {
 	w := New(nil).For(records, nil)
 	w.Follow("one", []Object{a, secret}, nil)
 	w.Follow("two", []Object{a, secret}, nil)
@@ -124,7 +124,7 @@ func TestDiffer(t *testing.T) {
 	}
 }
 
-func TestSlimKeepsOnlyWhatIsNeeded(t *testing.T) {
+func TestSlim_KeepsOnlyRequiredFields(t *testing.T) {
 	full := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: "a", UID: "1", ResourceVersion: "2", Generation: 3,
 		Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"large": "text"},
@@ -141,7 +141,7 @@ func TestSlimKeepsOnlyWhatIsNeeded(t *testing.T) {
 	}
 }
 
-func TestOneWatchServesAllFamilies(t *testing.T) {
+func TestWatcher_ServesAllFamiliesWithOneWatch(t *testing.T) {
 	w := New(nil)
 	ones, others := w.For(records, nil), w.For(b.Resource.GroupVersion().WithResource("others"), nil)
 	ones.Follow("work", []Object{a}, []string{"example.com"})

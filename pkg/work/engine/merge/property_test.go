@@ -22,10 +22,10 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine/merge"
 )
 
-// TestThreeWay_BringsAnySequenceOfManifests merges random manifests, one after the other, into one
+// TestThreeWay_AppliesAnySequenceOfManifests merges random manifests, one after the other, into one
 // object, to which somebody else adds fields in between. The object has to be the last manifest
 // and those fields, and nothing of an earlier manifest.
-func TestThreeWay_BringsAnySequenceOfManifests(t *testing.T) {
+func TestThreeWay_AppliesAnySequenceOfManifests(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		sequence := kinds[int(seed)%len(kinds)]

@@ -15,7 +15,7 @@ import (
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 )
 
-func TestWhenAWorkEnds(t *testing.T) {
+func TestEndOf(t *testing.T) {
 	finished := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	after := func(seconds int64) *time.Time { return ptr.To(finished.Add(time.Duration(seconds) * time.Second)) }
 	for name, tc := range map[string]struct {
