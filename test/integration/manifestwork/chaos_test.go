@@ -136,7 +136,7 @@ func (r rollout) wrongly(deleted []string) []string {
 }
 
 var _ = Describe("A rollout by the programs of agent and gateway", func() {
-	DescribeTable("ends well though both are killed and the cluster is cut off", func(ctx SpecContext, works int, cutOff time.Duration) {
+	DescribeTable("completes although both are killed and the cluster is disconnected", func(ctx SpecContext, works int, cutOff time.Duration) {
 		link, err := env.NewLink(strings.TrimPrefix(member.Config().Host, "https://"))
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(link.Close)
@@ -203,7 +203,7 @@ var _ = Describe("A rollout by the programs of agent and gateway", func() {
 		Entry("with 200 ManifestWorks, for a minute", Label("matrix"), 200, time.Minute),
 	)
 
-	It("would not pass if an object had been deleted that should live", func() {
+	It("fails if an object was deleted that must stay", func() {
 		Expect(rollout{works: 200}.wrongly([]string{"only-7-in-1", "stays-7", "only-7-in-2", "only-200-in-1", "a"})).
 			To(HaveExactElements("stays-7", "only-7-in-2", "only-200-in-1", "a"))
 	})

@@ -31,7 +31,7 @@ func examples() []string {
 }
 
 var _ = Describe("The examples of docs/manifestworks.md", func() {
-	It("are applied: the first as it stands, the others as what they add to it", func(ctx SpecContext) {
+	It("are applied, the first unchanged and the others as additions to it", func(ctx SpecContext) {
 		pieces := examples()
 		Expect(len(pieces)).To(BeNumerically(">=", 6))
 		atHub, err := hub.Kubeconfig("reader", "system:masters")
@@ -58,7 +58,7 @@ var _ = Describe("The examples of docs/manifestworks.md", func() {
 		Eventually(conditions(ctx, "my-first-work")).Should(beDone())
 	})
 
-	It("name each field of a ManifestWork, and each value of those that have a few", func() {
+	It("name each field of a ManifestWork and each value of an enumeration", func() {
 		var parsed []map[string]any
 		for _, piece := range examples() {
 			fields := map[string]any{}

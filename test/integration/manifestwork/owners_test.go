@@ -32,8 +32,8 @@ func selectively(namespace, name string) workv1.DeleteOption {
 		OrphaningRules: []workv1.OrphaningRule{{Resource: "configmaps", Namespace: namespace, Name: name}}}}
 }
 
-var _ = Describe("What a ManifestWork owns", func() {
-	It("is shared with others, and goes with the last", func(ctx SpecContext) {
+var _ = Describe("An object of a ManifestWork", func() {
+	It("is shared with others and removed with the last", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "shared-one", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(conditions(ctx, "shared-one")).Should(beDone())
@@ -49,7 +49,7 @@ var _ = Describe("What a ManifestWork owns", func() {
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(BeNil())
 	})
 
-	It("goes though somebody else has it who is no work", func(ctx SpecContext) {
+	It("is removed although an owner that is no work remains", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "no-obstacle", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(conditions(ctx, "no-obstacle")).Should(beDone())
@@ -66,7 +66,7 @@ var _ = Describe("What a ManifestWork owns", func() {
 		Expect(expect.Data(ctx, memberClient, ns, "b")()).To(BeNil())
 	})
 
-	It("stays with policy Orphan, owned by nobody", func(ctx SpecContext) {
+	It("stays without owners with policy Orphan", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "orphan", orphaning(workv1.DeleteOption{PropagationPolicy: "Orphan"}), build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(conditions(ctx, "orphan")).Should(beDone())
@@ -76,7 +76,7 @@ var _ = Describe("What a ManifestWork owns", func() {
 		Expect(record(ctx, "orphan")).To(BeNil())
 	})
 
-	It("is given up when it is to stay, and taken up again when not", func(ctx SpecContext) {
+	It("loses its owner reference while it is orphaned and regains it afterwards", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "selective", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(conditions(ctx, "selective")).Should(beDone())
@@ -104,7 +104,7 @@ var _ = Describe("What a ManifestWork owns", func() {
 		Expect(expect.Data(ctx, memberClient, ns, "b")()).To(BeNil())
 	})
 
-	It("stays although the wish for it came only with the deletion", func(ctx SpecContext) {
+	It("stays although the orphaning rule was set only with the deletion", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "late-orphan", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(conditions(ctx, "late-orphan")).Should(beDone())
@@ -121,8 +121,8 @@ var _ = Describe("What a ManifestWork owns", func() {
 	})
 })
 
-var _ = Describe("What moves from one ManifestWork to another", func() {
-	It("is not deleted in between, whichever of the two is looked at first", func(ctx SpecContext) {
+var _ = Describe("An object that moves from one ManifestWork to another", func() {
+	It("is not deleted in between, in either order of reconciles", func(ctx SpecContext) {
 		const pairs = 10
 		ns := expect.FreshNamespace(ctx, memberClient)
 		name := func(what string, n int) string { return fmt.Sprintf("%s-%d", what, n) }
@@ -155,7 +155,7 @@ var _ = Describe("What moves from one ManifestWork to another", func() {
 		}
 	})
 
-	It("goes if who asks for it would only look at it, or leave it there", func(ctx SpecContext) {
+	It("is removed if the other ManifestWork only reads or orphans it", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "no-heir", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(conditions(ctx, "no-heir")).Should(beDone())
@@ -185,7 +185,7 @@ var _ = Describe("Two hubs", Ordered, func() {
 		DeferCleanup(func() { second.Stop() })
 	})
 
-	It("share an object of ManifestWorks of one name, and the one that goes leaves it to the other", func(ctx SpecContext) {
+	It("share an object of equally named ManifestWorks, and a deletion on one leaves it to the other", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "both-hubs", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(conditions(ctx, "both-hubs")).Should(beDone())
@@ -211,7 +211,7 @@ var _ = Describe("Two hubs", Ordered, func() {
 })
 
 var _ = Describe("Eviction", func() {
-	It("removes what vanished from the hub after a grace, and not before", func(ctx SpecContext) {
+	It("removes the objects of a ManifestWork that disappeared after the grace period and not before", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "vanished", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(conditions(ctx, "vanished")).Should(beDone())
@@ -238,7 +238,7 @@ var _ = Describe("Eviction", func() {
 		Eventually(func() *workv1.AppliedManifestWork { return record(ctx, "vanished") }).Should(BeNil())
 	})
 
-	It("removes a record that nobody's work is behind, if it is this agent's", func(ctx SpecContext) {
+	It("removes a record without a ManifestWork if it belongs to this agent", func(ctx SpecContext) {
 		insteadOfTheAgent(agentOptions{grace: time.Second})
 		note := func(work, id string) *workv1.AppliedManifestWork {
 			return &workv1.AppliedManifestWork{ObjectMeta: metav1.ObjectMeta{Name: recordName(work)},
@@ -251,7 +251,7 @@ var _ = Describe("Eviction", func() {
 		Expect(expect.Gone(ctx, memberClient, others)()).To(BeFalse())
 	})
 
-	It("does not begin because the hub does not answer", func(ctx SpecContext) {
+	It("does not begin while the hub is unreachable", func(ctx SpecContext) {
 		link, err := env.NewLink(strings.TrimPrefix(hub.Config().Host, "https://"))
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(link.Close)
@@ -276,7 +276,7 @@ var _ = Describe("Eviction", func() {
 		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(BeNil())
 	})
 
-	It("removes what the same agent brought from the hub's former URL", func(ctx SpecContext) {
+	It("removes objects that the same agent applied from the hub's former URL", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		insteadOfTheAgent(agentOptions{url: "https://former.example.com"})
 		createWork(ctx, "moved", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"))

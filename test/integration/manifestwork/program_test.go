@@ -41,7 +41,7 @@ func startProgram(ctx context.Context, atCluster string) *env.Process {
 }
 
 var _ = Describe("The agent's program with --components=works", func() {
-	It("applies ManifestWorks and makes nothing of a member of the cluster", func(ctx SpecContext) {
+	It("applies ManifestWorks and creates nothing else on the cluster", func(ctx SpecContext) {
 		before := namespaces(ctx)
 		atCluster, err := member.Kubeconfig("works-only", "system:masters")
 		Expect(err).NotTo(HaveOccurred())

@@ -119,7 +119,7 @@ func conditionsOf(ctx context.Context, c client.Client, set *workv1alpha1.Manife
 }
 
 var _ = Describe("A ManifestWorkReplicaSet and an agent", func() {
-	It("bring what is in the template to the cluster, say so without any rule, and take it away", func(ctx SpecContext) {
+	It("apply the template to the cluster, report it without rules, and remove it", func(ctx SpecContext) {
 		c, ns, team := servePlacements(), expect.FreshNamespace(ctx, memberClient), expect.FreshNamespace(ctx, hubClient)
 		startGateway()
 		decided(ctx, c, team)

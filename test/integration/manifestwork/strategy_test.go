@@ -41,7 +41,7 @@ func owners(ctx context.Context, namespace, name string) func() []string {
 func recordName(work string) string { return hubHash + "-" + work }
 
 var _ = Describe("The strategy of a manifest", func() {
-	It("CreateOnly makes the object and never changes it, but owns it", func(ctx SpecContext) {
+	It("CreateOnly creates the object, owns it and never changes it", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "create-only", strategy(ns, workv1.UpdateStrategy{Type: "CreateOnly"}), build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(conditions(ctx, "create-only")).Should(beDone())
@@ -57,7 +57,7 @@ var _ = Describe("The strategy of a manifest", func() {
 		Expect(owners(ctx, ns, "a")()).To(HaveExactElements(recordName("create-only")))
 	})
 
-	It("ReadOnly writes nothing, and says whether the object is there", func(ctx SpecContext) {
+	It("ReadOnly writes nothing and reports whether the object exists", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		foreignConfigMap(ctx, ns, map[string]string{"x": "theirs"})
 		spec := strategy(ns, workv1.UpdateStrategy{Type: "ReadOnly"})
@@ -80,7 +80,7 @@ var _ = Describe("The strategy of a manifest", func() {
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).NotTo(BeNil())
 	})
 
-	It("ServerSideApply says who holds a field, and takes it when forced", func(ctx SpecContext) {
+	It("ServerSideApply reports the manager that owns a field and takes the field with force", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		foreignConfigMap(ctx, ns, map[string]string{"x": "theirs"})
 		createWork(ctx, "ssa", strategy(ns, workv1.UpdateStrategy{Type: "ServerSideApply"}), build.ConfigMapText(ns, "a", "x", "ours", "y", "1"))
@@ -100,7 +100,7 @@ var _ = Describe("The strategy of a manifest", func() {
 		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "ours"}), "what left the manifest goes")
 	})
 
-	It("ServerSideApply is content when a field that another holds leaves the manifest", func(ctx SpecContext) {
+	It("ServerSideApply succeeds when a field of another manager leaves the manifest", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "ssa-yields", strategy(ns, workv1.UpdateStrategy{Type: "ServerSideApply"}), build.ConfigMapText(ns, "a", "x", "1", "y", "1"))
 		Eventually(conditions(ctx, "ssa-yields")).Should(beDone())
@@ -116,7 +116,7 @@ var _ = Describe("The strategy of a manifest", func() {
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "theirs", "y": "2"}))
 	})
 
-	It("ServerSideApply changes nothing of an object in which all is as it was, whatever times its manifest leaves unset", func(ctx SpecContext) {
+	It("ServerSideApply changes nothing in an unchanged object with unset times in the manifest", func(ctx SpecContext) {
 		ours, err := crds.ForHub(workv1.GroupName)
 		Expect(err).NotTo(HaveOccurred())
 		for _, crd := range ours {
@@ -143,7 +143,7 @@ var _ = Describe("The strategy of a manifest", func() {
 		Expect(found.GetGeneration()).To(BeEquivalentTo(1))
 	})
 
-	It("ServerSideApply lets two works with different fields share an object, and an owner of each", func(ctx SpecContext) {
+	It("ServerSideApply lets two works with different fields share an object with both owners", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		ssa := func(manager string) workv1.ManifestWorkSpec {
 			return strategy(ns, workv1.UpdateStrategy{Type: "ServerSideApply", ServerSideApply: &workv1.ServerSideApplyConfig{FieldManager: manager}})
@@ -168,7 +168,7 @@ var _ = Describe("The strategy of a manifest", func() {
 		Expect(owners(ctx, ns, "a")()).To(ConsistOf(recordName("ssa-two")))
 	})
 
-	It("is that of the first config that matches, with asterisks for any text", func(ctx SpecContext) {
+	It("is that of the first matching config, with asterisks as wildcards", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		foreignConfigMap(ctx, ns, map[string]string{"x": "theirs"})
 		spec := strategy("*", workv1.UpdateStrategy{Type: "ReadOnly"})
@@ -180,7 +180,7 @@ var _ = Describe("The strategy of a manifest", func() {
 		Expect(expect.Data(ctx, memberClient, ns, "b")()).To(Equal(map[string]string{"x": "1"}))
 	})
 
-	It("is that of the first config that has one, as rules are of the first that has some", func(ctx SpecContext) {
+	It("is that of the first config that sets it, like the rules", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		foreignConfigMap(ctx, ns, map[string]string{"x": "theirs"})
 		spec := strategy(ns, workv1.UpdateStrategy{Type: "ReadOnly"})

@@ -73,7 +73,7 @@ func executor(work *workv1.ManifestWork) *workv1.ManifestWork {
 	return work
 }
 
-var _ = Describe("A hub that has nothing else", Ordered, func() {
+var _ = Describe("A hub with works only", Ordered, func() {
 	var bare *env.Cluster
 	var admin client.Client
 	var process *env.Process
@@ -96,7 +96,7 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		}
 	})
 
-	It("gets the kinds of works, and no others", func(ctx SpecContext) {
+	It("gets the kinds of works and no others", func(ctx SpecContext) {
 		definitions := &apiextensionsv1.CustomResourceDefinitionList{}
 		Expect(admin.List(ctx, definitions)).To(Succeed())
 		var found []string
@@ -106,7 +106,7 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		Expect(found).To(ConsistOf("manifestworks.work.open-cluster-management.io", "manifestworkreplicasets.work.open-cluster-management.io"))
 	})
 
-	It("refuses ManifestWorks as Open Cluster Management's does: as bad requests, in its words", func(ctx SpecContext) {
+	It("rejects invalid ManifestWorks with the status and messages of OCM", func(ctx SpecContext) {
 		good := workOf("good", settings)
 		Eventually(func() error { return admin.Create(ctx, good.DeepCopy(), client.DryRunAll) }).Should(Succeed())
 		Expect(admin.Create(ctx, good)).To(Succeed())
@@ -125,7 +125,7 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		Expect(apierrors.IsBadRequest(admin.Update(ctx, good))).To(BeTrue(), "an update too")
 	})
 
-	It("lets an agent hold its ManifestWorks and report on them, and change nothing else", func(ctx SpecContext) {
+	It("lets an agent set finalizers and status of its ManifestWorks and nothing else", func(ctx SpecContext) {
 		rules := []rbacv1.PolicyRule{may(workv1.GroupName, "manifestworks", "get", "update", "patch"), may(workv1.GroupName, "manifestworks/status", "update", "patch")}
 		agent := as(ctx, bare, admin, "system:open-cluster-management:cluster1:agent", rules...)
 		work := executor(workOf("held", settings))
@@ -164,7 +164,7 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		Expect(work.Status.Conditions).To(HaveLen(1))
 	})
 
-	It("asks whether who names an executor may have it", func(ctx SpecContext) {
+	It("authorizes the use of an executor", func(ctx SpecContext) {
 		works := may(workv1.GroupName, "manifestworks", "create", "get", "update")
 		mayNot := as(ctx, bare, admin, "writer", works)
 		err := mayNot.Create(ctx, executor(workOf("writers", settings)))
@@ -183,7 +183,7 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		Expect(mayNot.Update(ctx, work)).To(Succeed())
 	})
 
-	It("refuses a template of which no ManifestWork could be made", func(ctx SpecContext) {
+	It("rejects a template that makes no valid ManifestWork", func(ctx SpecContext) {
 		for want, work := range map[string]*workv1.ManifestWork{
 			"Workload manifests should not be empty": workOf("a"),
 			"name must be set in manifest":           workOf("b", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default"}}`),
@@ -196,7 +196,7 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		Expect(admin.Create(ctx, setOf("good", workOf("good", settings)))).To(Succeed())
 	})
 
-	It("asks whether who writes a set may make what it brings to clusters, unless an executor bounds that", func(ctx SpecContext) {
+	It("authorizes the author of a set for its manifests unless it has an executor", func(ctx SpecContext) {
 		sets := may(workv1.GroupName, "manifestworkreplicasets", "create", "get", "update")
 		author := as(ctx, bare, admin, "author", sets)
 		err := author.Create(ctx, setOf("authors", workOf("", settings)))
@@ -230,7 +230,7 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		Expect(as(ctx, bare, admin, "bounded", sets, deploys).Create(ctx, bounded)).To(Succeed())
 	})
 
-	It("refuses the owner of a namespace a cluster-scoped manifest that names this namespace, which agents ignore", func(ctx SpecContext) {
+	It("rejects a namespace owner's cluster-scoped manifest that names the namespace", func(ctx SpecContext) {
 		Expect(admin.Create(ctx, &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "owner"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "owner"}},
@@ -248,7 +248,7 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 			To(MatchError(ContainSubstring(`may not create *.x.io on the hub`)))
 	})
 
-	It("does not ask itself about what it makes of a set", func(ctx SpecContext) {
+	It("does not authorize the ManifestWorks that the gateway creates", func(ctx SpecContext) {
 		serve(bare, ocmclusterv1beta1.GroupName)
 		makeSetOfAll(ctx, admin)
 		bindSetOfAll(ctx, admin, "team-a")
@@ -275,7 +275,7 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		Expect(err).To(MatchError(ContainSubstring("manifests should not be empty")))
 	})
 
-	It("is bypassed by who has the right and says so, also while no gateway answers", func(ctx SpecContext) {
+	It("is bypassed by break-glass access, also while no gateway is available", func(ctx SpecContext) {
 		word := func(work *workv1.ManifestWork) *workv1.ManifestWork {
 			work.Annotations = map[string]string{webhook.AnnotationBypass: "no gateway"}
 			return work
@@ -294,7 +294,7 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		Expect(breaker.Create(ctx, set)).NotTo(Succeed(), "the right is for the other kind")
 	})
 
-	It("lets agents write what is not the spec while no gateway answers", func(ctx SpecContext) {
+	It("lets agents write everything but the spec while no gateway is available", func(ctx SpecContext) {
 		Eventually(func() error { return admin.Create(ctx, workOf("agents", settings)) }).Should(Succeed(), "the gateway that was started again answers")
 		Expect(process.Kill()).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(process.Restart(ctx)).To(Succeed()) })

@@ -25,7 +25,7 @@ func names(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) []stri
 }
 
 var _ = Describe("The gateway's program with --apis=ocm --ocm=works", func() {
-	It("makes no ManifestWork twice though it is killed again and again in a rollout", func(ctx SpecContext) {
+	It("creates no ManifestWork twice although it is killed repeatedly during a rollout", func(ctx SpecContext) {
 		const clusters = 60
 		gateway.stop()
 		DeferCleanup(func() { gateway = start() })

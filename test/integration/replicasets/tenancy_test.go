@@ -66,8 +66,8 @@ func (b *bed) decideUnknown(ctx context.Context, name string, clusters ...string
 	Expect(hubClient.Status().Update(ctx, decision)).To(Succeed())
 }
 
-var _ = Describe("A PlacementDecision that somebody wrote by hand", func() {
-	It("brings nothing to clusters of sets that nobody bound to its namespace, and the set names them", func(ctx SpecContext) {
+var _ = Describe("A PlacementDecision that a user wrote", func() {
+	It("delivers nothing to clusters of unbound sets, which the status names", func(ctx SpecContext) {
 		b := newBed(ctx, 2)
 		private := b.clusters[1]
 		makeCluster(ctx, hubClient, private, map[string]string{apart: "yes"})
@@ -97,7 +97,7 @@ var _ = Describe("A PlacementDecision that somebody wrote by hand", func() {
 		Consistently(colours(ctx, set), "2s").Should(Equal(both))
 	})
 
-	It("brings nothing to a namespace of the hub that is no cluster's", func(ctx SpecContext) {
+	It("delivers nothing to a namespace of the hub without a cluster", func(ctx SpecContext) {
 		b := newBed(ctx, 1)
 		b.place(ctx, "p", b.clusters)
 		victim := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.namespace + "-victim"}}

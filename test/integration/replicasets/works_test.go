@@ -19,7 +19,7 @@ import (
 type counts = workv1alpha1.ManifestWorkReplicaSetSummary
 
 var _ = Describe("A ManifestWorkReplicaSet", func() {
-	It("makes a ManifestWork for each cluster and reports their status", func(ctx SpecContext) {
+	It("creates a ManifestWork for each cluster and reports their status", func(ctx SpecContext) {
 		b := newBed(ctx, 3)
 		b.place(ctx, "p", b.clusters)
 		set := b.set(ctx, "web", everywhere("p"))
@@ -86,7 +86,7 @@ var _ = Describe("A ManifestWorkReplicaSet", func() {
 		Eventually(colours(ctx, set)).Should(Equal(have("red", b.clusters[2:]...)))
 	})
 
-	It("puts back what somebody changes or deletes", func(ctx SpecContext) {
+	It("restores changed and deleted ManifestWorks", func(ctx SpecContext) {
 		b := newBed(ctx, 2)
 		b.place(ctx, "p", b.clusters)
 		set := b.set(ctx, "web", everywhere("p"))
@@ -98,7 +98,7 @@ var _ = Describe("A ManifestWorkReplicaSet", func() {
 		Eventually(colours(ctx, set)).Should(Equal(have("blue", b.clusters...)))
 	})
 
-	It("says that a Placement is missing, and removes nothing because of that", func(ctx SpecContext) {
+	It("reports a missing Placement and removes nothing", func(ctx SpecContext) {
 		b := newBed(ctx, 2)
 		set := b.set(ctx, "web", everywhere("p"))
 		Eventually(said(ctx, set)).Should(HaveExactElements("PlacementVerified False PlacementDecisionNotFound", progressing, notApplied))
@@ -114,7 +114,7 @@ var _ = Describe("A ManifestWorkReplicaSet", func() {
 		Expect(colours(ctx, set)()).To(Equal(have("blue", b.clusters...)))
 	})
 
-	It("says what cannot be written, and writes the rest", func(ctx SpecContext) {
+	It("reports ManifestWorks that cannot be written and writes the others", func(ctx SpecContext) {
 		b := newBed(ctx, 1)
 		missing := b.namespace + "-not-there"
 		b.place(ctx, "p", []string{b.clusters[0], missing})
@@ -127,7 +127,7 @@ var _ = Describe("A ManifestWorkReplicaSet", func() {
 		Eventually(said(ctx, set)).Should(ContainElement(verified))
 	})
 
-	It("leaves alone what is not its own", func(ctx SpecContext) {
+	It("does not change ManifestWorks of others", func(ctx SpecContext) {
 		b := newBed(ctx, 1)
 		b.place(ctx, "p", b.clusters)
 		other := newBed(ctx, 0)
@@ -145,7 +145,7 @@ var _ = Describe("A ManifestWorkReplicaSet", func() {
 		Eventually(said(ctx, set)).Should(ContainElement(verified))
 	})
 
-	It("goes on with ManifestWorks that were made before, whatever they are called", func(ctx SpecContext) {
+	It("adopts earlier ManifestWorks whatever their names are", func(ctx SpecContext) {
 		b := newBed(ctx, 1)
 		gateway.stop()
 		DeferCleanup(func() { gateway.stop(); gateway = start() })
@@ -159,14 +159,14 @@ var _ = Describe("A ManifestWorkReplicaSet", func() {
 		Expect(workIn(ctx, set, b.clusters[0]).UID).To(Equal(work.UID))
 	})
 
-	It("refuses a name that makes no label", func(ctx SpecContext) {
+	It("rejects a name that is not a label value", func(ctx SpecContext) {
 		b := newBed(ctx, 1)
 		b.place(ctx, "p", b.clusters)
 		set := b.set(ctx, "a-name-that-is-longer-than-a-label-can-be-with-its-namespace-before", everywhere("p"))
 		Eventually(said(ctx, set)).Should(HaveExactElements("ManifestworkApplied False InvalidManifestWorkName"))
 	})
 
-	It("takes its ManifestWorks along, and with Foreground waits for them", func(ctx SpecContext) {
+	It("deletes its ManifestWorks and waits for them with Foreground", func(ctx SpecContext) {
 		b := newBed(ctx, 2)
 		b.place(ctx, "p", b.clusters)
 		hold := func(set *workv1alpha1.ManifestWorkReplicaSet) *workv1.ManifestWork {
@@ -201,7 +201,7 @@ var _ = Describe("A ManifestWorkReplicaSet", func() {
 		Eventually(gone(ctx, foreground)).Should(BeTrue())
 	})
 
-	It("has what the schema fills in of both kinds, and so writes nothing twice", func(ctx SpecContext) {
+	It("has the defaults of both schemas and writes nothing twice", func(ctx SpecContext) {
 		b := newBed(ctx, 1)
 		b.place(ctx, "p", b.clusters)
 		spec := template("blue")
@@ -224,7 +224,7 @@ var _ = Describe("A ManifestWorkReplicaSet", func() {
 		Consistently(func() string { return workIn(ctx, set, b.clusters[0]).ResourceVersion }).Should(Equal(version))
 	})
 
-	It("ends well though a cluster's namespace is being deleted", func(ctx SpecContext) {
+	It("completes although a cluster's namespace is terminating", func(ctx SpecContext) {
 		b := newBed(ctx, 2)
 		b.place(ctx, "p", b.clusters)
 		set := b.set(ctx, "web", everywhere("p"))

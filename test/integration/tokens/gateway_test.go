@@ -30,7 +30,7 @@ import (
 )
 
 var _ = Describe("The gateway's account", func() {
-	It("is asked for on every member that has a namespace and has reported, and asked for again when it is deleted", func(ctx SpecContext) {
+	It("is requested on every member that has reported and re-created when deleted", func(ctx SpecContext) {
 		startController()
 		joining := makeMemberCluster(ctx, "joining")
 		key := client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace("joining"), Name: authenticationv1beta1.GatewayAccount}

@@ -207,7 +207,7 @@ func (p *place) expectCopy(ctx context.Context, account *authenticationv1beta1.M
 }
 
 var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster", func() {
-	It("is served as the public project documents it once an administrator gave the namespace to the member", func(ctx SpecContext) {
+	It("is served as OCM documents it once an administrator assigned the namespace to the member", func(ctx SpecContext) {
 		startHub(clock.RealClock{})
 		for _, p := range []*place{first, second} {
 			p.startAgent(ctx, p.hubConfigOfAgent(ctx), clock.RealClock{})
@@ -279,7 +279,7 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 			HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring("is not given to a member any more"))))
 	})
 
-	It("gives the member's agent no right there", func(ctx SpecContext) {
+	It("gives the member's agent no right in that namespace", func(ctx SpecContext) {
 		makeNamespace(ctx, "cluster-secrets", given())
 		for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete"} {
 			for _, resource := range []string{"secrets", "managedserviceaccounts", "configmaps"} {
@@ -297,7 +297,7 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 		}
 	})
 
-	It("writes Secrets of its own member's ManagedServiceAccounts only, also with more rights than it should have", func(ctx SpecContext) {
+	It("limits an agent to Secrets of its ManagedServiceAccounts, even with excess rights", func(ctx SpecContext) {
 		makeNamespace(ctx, "cluster-overgranted", given())
 		for _, namespace := range []string{hubNamespace, "cluster-overgranted"} {
 			objectMeta := metav1.ObjectMeta{Namespace: namespace, Name: "overgranted"}
@@ -330,7 +330,7 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 		Expect(write(hubNamespace, "owner")).To(Succeed())
 	})
 
-	It("does not get the gateway's token by taking its account's name, not even before the gateway has it", func(ctx SpecContext) {
+	It("does not get the gateway's token by its name, not even before the gateway has it", func(ctx SpecContext) {
 		startHub(clock.RealClock{})
 		startAgent(ctx, clock.RealClock{})
 		makeNamespace(ctx, "greedy", given())
@@ -348,7 +348,7 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 		Expect(token).To(BeEmpty())
 	})
 
-	It("does not get the token of another's account by taking its name", func(ctx SpecContext) {
+	It("does not get the token of another account by its name", func(ctx SpecContext) {
 		startHub(clock.RealClock{})
 		startAgent(ctx, clock.RealClock{})
 		askFor(ctx, "anothers", time.Hour)
@@ -365,7 +365,7 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 		Expect(token).To(BeEmpty())
 	})
 
-	It("is not served in a namespace of Kubernetes, nor for a member that is not there", func(ctx SpecContext) {
+	It("is not served in a namespace of Kubernetes, nor for a missing member", func(ctx SpecContext) {
 		startHub(clock.RealClock{})
 		makeNamespace(ctx, "kube-given", given())
 		makeNamespace(ctx, "cluster-of-nobody", map[string]string{clusterv1beta1.LabelMember: "nobody"})
@@ -419,7 +419,7 @@ var _ = Describe("Argo CD", Ordered, func() {
 		makeMemberCluster(ctx, "not-for-argo")
 	})
 
-	It("gets a Secret with a way through the hub for a member that is labelled for it", func(ctx SpecContext) {
+	It("gets a Secret that leads through the hub for a labelled member", func(ctx SpecContext) {
 		startHub(clock.RealClock{})
 		base := asked.DeepCopy()
 		asked.Labels = map[string]string{authenticationv1beta1.LabelArgoCD: authenticationv1beta1.LabelArgoCDValue, "stage": "prod"}
@@ -450,14 +450,14 @@ var _ = Describe("Argo CD", Ordered, func() {
 		Eventually(func() string { return string(secretNow(ctx).Data["server"]) }).Should(HavePrefix(hub.URL))
 	})
 
-	It("gets a new token in time", func(ctx SpecContext) {
+	It("gets a new token before the old one expires", func(ctx SpecContext) {
 		before := secretNow(ctx).Data["config"]
 		Expect(before).NotTo(BeEmpty())
 		startHub(testingclock.NewFakePassiveClock(time.Now().Add(23 * time.Hour)))
 		Eventually(func() []byte { return secretNow(ctx).Data["config"] }).ShouldNot(Or(BeEmpty(), Equal(before)))
 	})
 
-	It("loses Secret and right with the label", func(ctx SpecContext) {
+	It("loses Secret and right when the label is removed", func(ctx SpecContext) {
 		startHub(clock.RealClock{})
 		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(asked), asked)).To(Succeed())
 		base := asked.DeepCopy()

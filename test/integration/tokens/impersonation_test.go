@@ -65,7 +65,7 @@ func impersonates(of func() *place, mode impersonation.Mode) {
 		return err
 	}
 
-	It("is nobody's before it is granted", func(ctx SpecContext) {
+	It("is forbidden before it is granted", func(ctx SpecContext) {
 		Expect(actAs(ctx, "jane")).To(Satisfy(apierrors.IsForbidden))
 	})
 
@@ -79,13 +79,13 @@ func impersonates(of func() *place, mode impersonation.Mode) {
 		Expect(actAs(ctx, "user-1", "group-that-nobody-has")).To(Satisfy(apierrors.IsForbidden))
 	})
 
-	It("costs no write for a pair that is known", func(ctx SpecContext) {
+	It("costs no write for known users and groups", func(ctx SpecContext) {
 		before := p.role(ctx).ResourceVersion
 		Expect(grants.Grant(ctx, impersonation.Request{User: "user-1", Groups: []string{"everyone", "group-2"}})).To(Succeed())
 		Expect(p.role(ctx).ResourceVersion).To(Equal(before))
 	})
 
-	It("is granted to many at once", func(ctx SpecContext) {
+	It("is granted to many callers concurrently", func(ctx SpecContext) {
 		// Another agent, of the Pod before, may still be there.
 		other, results := p.grants(), make(chan error)
 		for i := range 40 {
@@ -107,7 +107,7 @@ func impersonates(of func() *place, mode impersonation.Mode) {
 		}
 	})
 
-	It("is asked for over HTTP, and refused there with a reason", func(ctx SpecContext) {
+	It("is requested over HTTP and refused with a reason", func(ctx SpecContext) {
 		before := p.role(ctx).ResourceVersion
 		ask := func(body string) (int, string) {
 			recorder := httptest.NewRecorder()
@@ -141,7 +141,7 @@ func impersonates(of func() *place, mode impersonation.Mode) {
 		Expect(actAs(ctx, "over-http", "devs")).To(Succeed())
 	})
 
-	It("takes back what somebody else wrote into the role", func(ctx SpecContext) {
+	It("reverts changes of the role by others", func(ctx SpecContext) {
 		changed := p.role(ctx)
 		for i := range changed.Rules {
 			if slices.Contains(changed.Rules[i].Resources, "groups") {
@@ -160,7 +160,7 @@ func impersonates(of func() *place, mode impersonation.Mode) {
 		Expect(actAs(ctx, "user-1", "everyone")).To(Succeed())
 	})
 
-	It("is bound to the gateway's account again when somebody changed or deleted that", func(ctx SpecContext) {
+	It("restores a changed or deleted binding", func(ctx SpecContext) {
 		binding := &rbacv1.ClusterRoleBinding{}
 		for _, change := range []func() error{
 			func() error {
@@ -183,7 +183,7 @@ func impersonates(of func() *place, mode impersonation.Mode) {
 		}
 	})
 
-	It("drops who was asked for longest ago when the role is full", func(ctx SpecContext) {
+	It("drops the least recently requested names when the role is full", func(ctx SpecContext) {
 		full := p.role(ctx)
 		users := make([]string, 1000)
 		for i := range users {
@@ -203,7 +203,7 @@ func impersonates(of func() *place, mode impersonation.Mode) {
 		Eventually(func() error { return actAs(ctx, "full-1") }).Should(Satisfy(apierrors.IsForbidden))
 	})
 
-	It("goes by the verbs that the member's API server has, and by no others", func(ctx SpecContext) {
+	It("uses only the verbs that the member's API server supports", func(ctx SpecContext) {
 		Expect(grants.Grant(ctx, impersonation.Request{User: "jane-of-the-hub", Groups: []string{"everyone"}})).To(Succeed())
 		Expect(actAs(ctx, "jane-of-the-hub", "everyone")).To(Succeed())
 		Expect(grants.Mode()).To(Equal(mode))
@@ -215,7 +215,7 @@ func impersonates(of func() *place, mode impersonation.Mode) {
 		}
 	})
 
-	It("that an earlier version granted is written anew, before anybody asks", func(ctx SpecContext) {
+	It("that an earlier version granted is rewritten before any request", func(ctx SpecContext) {
 		changed := p.role(ctx)
 		changed.Rules = []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"users"}, Verbs: []string{"impersonate"}, ResourceNames: []string{"earlier"}},
@@ -232,7 +232,7 @@ func impersonates(of func() *place, mode impersonation.Mode) {
 		Eventually(func() error { return actAs(ctx, "earlier", "earlier-group") }).Should(Succeed())
 	})
 
-	It("that was written in the other mode is written anew", func(ctx SpecContext) {
+	It("that was written in the other mode is rewritten", func(ctx SpecContext) {
 		changed := p.role(ctx)
 		identity := rbacv1.PolicyRule{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"users"}, Verbs: []string{"impersonate:user-info"}, ResourceNames: []string{"swapped"}}
 		if mode == impersonation.Constrained {
@@ -245,7 +245,7 @@ func impersonates(of func() *place, mode impersonation.Mode) {
 		Expect(actAs(ctx, "swapped")).To(Succeed())
 	})
 
-	It("does what a service account of the hub may do here: each verb, long requests, subresources and paths", func(ctx SpecContext) {
+	It("allows all verbs, long-running requests, subresources and paths that RBAC allows", func(ctx SpecContext) {
 		const user = "hub:system:serviceaccount:argocd:fleetgate-argocd"
 		binding := &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{GenerateName: "argocd-"},

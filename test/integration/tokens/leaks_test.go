@@ -166,7 +166,7 @@ var _ = AfterSuite(func(ctx SpecContext) {
 	}
 })
 
-var _ = Describe("The search for tokens that got out", func() {
+var _ = Describe("The search for leaked tokens", func() {
 	// planted looks like a token, and is in no one else's way.
 	planted := func() string { return "header.payload." + rand.String(60) }
 

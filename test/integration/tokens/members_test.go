@@ -55,7 +55,7 @@ var _ = Describe("Two members of one hub", func() {
 		Expect(current.Credential(first.name)).To(HaveField("Token", tokens[first]))
 	})
 
-	It("get at nothing of each other's", func(ctx SpecContext) {
+	It("cannot access objects of each other", func(ctx SpecContext) {
 		first.startAgent(ctx, first.hubConfigOfAgent(ctx), clock.RealClock{})
 		account := first.askFor(ctx, "of-the-first", time.Hour)
 		secret := first.expectToken(ctx, account.Name)
@@ -80,7 +80,7 @@ var _ = Describe("Two members of one hub", func() {
 		Expect(first.secretOf(ctx, account.Name)).To(HaveField("Data", secret.Data))
 	})
 
-	It("rotate when they are due, also one that was cut off from the hub meanwhile", func(ctx SpecContext) {
+	It("rotate when due, also after a disconnection from the hub", func(ctx SpecContext) {
 		start := time.Now()
 		jumping := testingclock.NewFakePassiveClock(start)
 		link, err := env.NewLink(strings.TrimPrefix(hub.URL, "https://"))
@@ -152,7 +152,7 @@ var _ = Describe("A ManagedServiceAccount on each of two members", func() {
 		return token
 	}
 
-	It("rotates a short token by itself, and the earlier one ends", func(ctx SpecContext) {
+	It("rotates a short token, and the earlier one expires", func(ctx SpecContext) {
 		ending, current := map[*place]string{}, map[*place]string{}
 		for _, p := range []*place{first, second} {
 			p.startAgent(ctx, p.hubConfigOfAgent(ctx), clock.RealClock{})
@@ -173,7 +173,7 @@ var _ = Describe("A ManagedServiceAccount on each of two members", func() {
 		}
 	})
 
-	It("rotates within the life of a token, which the member takes to its very end", Label("matrix"), func(ctx SpecContext) {
+	It("rotates within the lifetime of a token, which the member accepts until it expires", Label("matrix"), func(ctx SpecContext) {
 		earlier, current := map[*place]string{}, map[*place]string{}
 		began := time.Now()
 		for _, p := range []*place{first, second} {

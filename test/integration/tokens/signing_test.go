@@ -78,7 +78,7 @@ var _ = Describe("The key with which a member signs tokens", Serial, func() {
 		DeferCleanup(func(ctx SpecContext) { signWith(ctx, before) })
 	})
 
-	It("is replaced while the former one is still known, and no token ends before the next refresh", func(ctx SpecContext) {
+	It("is replaced while the former one is still accepted, and no token becomes invalid before its refresh", func(ctx SpecContext) {
 		startAgent(ctx, clock.RealClock{})
 		account := askFor(ctx, "signed", time.Hour)
 		former := string(expectToken(ctx, account.Name).Data[authenticationv1beta1.SecretKeyToken])
@@ -103,7 +103,7 @@ var _ = Describe("The key with which a member signs tokens", Serial, func() {
 		Consistently(tokenIn(ctx, account.Name), "2s", "200ms").Should(Equal(current))
 	})
 
-	It("is replaced at once, and the agent gets another token as soon as it looks", func(ctx SpecContext) {
+	It("is replaced at once, and the agent gets another token with the next check", func(ctx SpecContext) {
 		startAgent(ctx, clock.RealClock{})
 		account := askFor(ctx, "signed-anew", time.Hour)
 		former := string(expectToken(ctx, account.Name).Data[authenticationv1beta1.SecretKeyToken])

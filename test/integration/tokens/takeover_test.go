@@ -23,8 +23,8 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-var _ = Describe("Somebody's account on a member", func() {
-	It("with OCM's label and cluster-admin is not taken over by who may make ManagedServiceAccounts in a given namespace", func(ctx SpecContext) {
+var _ = Describe("An existing account on a member", func() {
+	It("with OCM's label and cluster-admin is not taken over by a ManagedServiceAccount in an assigned namespace", func(ctx SpecContext) {
 		startHub(clock.RealClock{})
 		startAgent(ctx, clock.RealClock{})
 		theirs := somebodysAccount(ctx, "platform-admin")
@@ -38,7 +38,7 @@ var _ = Describe("Somebody's account on a member", func() {
 		expectUntouched(ctx, theirs, "tenants", hubNamespace)
 	})
 
-	It("with OCM's label is not taken over by who may make ManagedServiceAccounts in the member's namespace", func(ctx SpecContext) {
+	It("with OCM's label is not taken over by a ManagedServiceAccount in the member's namespace", func(ctx SpecContext) {
 		startAgent(ctx, clock.RealClock{})
 		theirs := somebodysAccount(ctx, "platform")
 		askAsTenant(ctx, hubNamespace, theirs.Name)
@@ -46,7 +46,7 @@ var _ = Describe("Somebody's account on a member", func() {
 		expectUntouched(ctx, theirs, hubNamespace)
 	})
 
-	It("is taken over when an administrator of the member does what the refusal says", func(ctx SpecContext) {
+	It("is taken over when an administrator of the member follows the remedy", func(ctx SpecContext) {
 		startAgent(ctx, clock.RealClock{})
 		theirs := somebodysAccount(ctx, "handed-over")
 		bindToAdmin(ctx, theirs)
@@ -56,7 +56,7 @@ var _ = Describe("Somebody's account on a member", func() {
 		Expect(claimsOf(expectToken(ctx, theirs.Name)).Account).To(Equal(theirs.UID), "it is the same account")
 	})
 
-	It("that was given to one ManagedServiceAccount is not the next one's of that name", func(ctx SpecContext) {
+	It("that was assigned to one ManagedServiceAccount is not used by the next one of that name", func(ctx SpecContext) {
 		startAgent(ctx, clock.RealClock{})
 		theirs := somebodysAccount(ctx, "given-once")
 		annotate(ctx, theirs, authenticationv1beta1.AnnotationAssignedTo, "uid-of-another")
@@ -65,7 +65,7 @@ var _ = Describe("Somebody's account on a member", func() {
 		expectUntouched(ctx, theirs, hubNamespace)
 	})
 
-	It("that another product held is taken over by an agent that adopts when that product is gone, and never without its record", func(ctx SpecContext) {
+	It("that another product held is taken over after that product stops and only with its record", func(ctx SpecContext) {
 		lease := holderRuns(ctx)
 		agent := first.startAgent(ctx, hubConfigOfAgent(ctx), clock.RealClock{}, adopt)
 		held := somebodysAccount(ctx, "held")
@@ -90,7 +90,7 @@ var _ = Describe("Somebody's account on a member", func() {
 		agent.stop()
 	})
 
-	It("that another product held is not taken over if it is bound to cluster-admin, also in a namespace only", func(ctx SpecContext) {
+	It("that another product held is not taken over if it is bound to cluster-admin, even in one namespace", func(ctx SpecContext) {
 		lease := holderRuns(ctx)
 		first.startAgent(ctx, hubConfigOfAgent(ctx), clock.RealClock{}, adopt)
 		everywhere, somewhere := somebodysAccount(ctx, "held-admin"), somebodysAccount(ctx, "held-namespace-admin")
@@ -112,7 +112,7 @@ var _ = Describe("Somebody's account on a member", func() {
 		}
 	})
 
-	It("that another product held is not taken over while the agent may not look at bindings", func(ctx SpecContext) {
+	It("that another product held is not taken over while the agent cannot list bindings", func(ctx SpecContext) {
 		look := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: agentOnMember + "-look"}}
 		setRules(ctx, look)
 		DeferCleanup(setRules, look, lookRule)

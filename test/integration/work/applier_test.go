@@ -19,7 +19,7 @@ import (
 const namespacedApplier = "deployer"
 
 var _ = Describe("A Work of a placement in a namespace", func() {
-	It("is applied with the rights of that namespace's account", func(ctx SpecContext) {
+	It("is applied with the rights of the namespace's account", func(ctx SpecContext) {
 		ns, foreign := expect.FreshNamespace(ctx, memberClient), expect.FreshNamespace(ctx, memberClient)
 		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: namespacedApplier}, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "patch"}},

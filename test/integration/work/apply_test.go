@@ -23,7 +23,7 @@ import (
 )
 
 var _ = Describe("Applying a Work", func() {
-	It("brings a namespace and what lives in it, owned by the AppliedWork", func(ctx SpecContext) {
+	It("applies a namespace and its contents, owned by the AppliedWork", func(ctx SpecContext) {
 		createWork(ctx, "first", nil,
 			build.DeploymentText("first-spec", "web", "web"), // before its namespace: waves put it after
 			`{apiVersion: v1, kind: Service, metadata: {namespace: first-spec, name: web}, spec: {selector: {app: web}, ports: [{port: 80}]}}`,
@@ -52,7 +52,7 @@ var _ = Describe("Applying a Work", func() {
 		Expect(record.Status.AppliedResources[2].UID).To(Equal(settings.UID))
 	})
 
-	It("changes values and removes keys that left the manifest, and keeps what others added", func(ctx SpecContext) {
+	It("changes values, removes keys that left the manifest and keeps keys of others", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "change", nil, build.ConfigMapText(ns, "a", "x", "1", "y", "2"))
 		Eventually(reported(ctx, "change")).Should(beDone())
@@ -63,7 +63,7 @@ var _ = Describe("Applying a Work", func() {
 		Eventually(reported(ctx, "change")).Should(beDone())
 	})
 
-	It("does the same on the server's side", func(ctx SpecContext) {
+	It("does the same with server-side apply", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		strategy := &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ServerSideApply}
 		createWork(ctx, "server-side", strategy, build.ConfigMapText(ns, "a", "x", "1", "y", "2"))
@@ -76,7 +76,7 @@ var _ = Describe("Applying a Work", func() {
 		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "3"}))
 	})
 
-	It("reports who holds a field, and takes it when forced", func(ctx SpecContext) {
+	It("reports the manager that owns a field and takes the field with force", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		Expect(memberClient.Create(ctx, &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "a"}, Data: map[string]string{"x": "theirs"},
@@ -93,7 +93,7 @@ var _ = Describe("Applying a Work", func() {
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(HaveKeyWithValue("x", "ours"))
 	})
 
-	It("removes a field that left the manifest together with the client side", func(ctx SpecContext) {
+	It("removes a field that left the manifest when the strategy changes from client-side apply", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "switch", nil, build.ConfigMapText(ns, "a", "x", "1", "y", "2"))
 		Eventually(reported(ctx, "switch")).Should(beDone())
@@ -105,7 +105,7 @@ var _ = Describe("Applying a Work", func() {
 		Expect(expect.ConfigMap(ctx, memberClient, ns, "a").Annotations).NotTo(HaveKey(placementv1beta1.LastAppliedConfigAnnotation))
 	})
 
-	It("applies a manifest that is too large to be remembered on the server's side", func(ctx SpecContext) {
+	It("uses server-side apply for a manifest that is too large for the annotation", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "large", nil, build.ConfigMapText(ns, "a", "x", "small", "y", "2"))
 		Eventually(reported(ctx, "large")).Should(beDone())
@@ -121,7 +121,7 @@ var _ = Describe("Applying a Work", func() {
 		Expect(expect.ConfigMap(ctx, memberClient, ns, "a").Annotations).To(HaveKey(placementv1beta1.LastAppliedConfigAnnotation))
 	})
 
-	It("names the field that cannot be changed", func(ctx SpecContext) {
+	It("names an immutable field", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "immutable", nil, build.DeploymentText(ns, "web", "one"), build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(reported(ctx, "immutable")).Should(beDone())
@@ -136,7 +136,7 @@ var _ = Describe("Applying a Work", func() {
 		Eventually(reported(ctx, "immutable")).Should(beDone())
 	})
 
-	It("does not repeat the values of a Secret that is refused", func(ctx SpecContext) {
+	It("does not repeat values of a rejected Secret", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "secret", nil,
 			`{apiVersion: v1, kind: Secret, metadata: {namespace: `+ns+`, name: a}, type: kubernetes.io/dockerconfigjson, stringData: {.dockerconfigjson: "hidden-value"}}`)
@@ -144,7 +144,7 @@ var _ = Describe("Applying a Work", func() {
 		Expect(message(ctx, "secret", 0, "Applied")).To(And(ContainSubstring("data"), Not(ContainSubstring("hidden"))))
 	})
 
-	It("keeps no value of a Secret in an annotation, and still removes the keys that leave it", func(ctx SpecContext) {
+	It("stores no value of a Secret in an annotation and still removes keys that left it", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		secret := func(data string) string {
 			return `{apiVersion: v1, kind: Secret, metadata: {namespace: ` + ns + `, name: a}, data: {` + data + `}}`
@@ -170,7 +170,7 @@ var _ = Describe("Applying a Work", func() {
 		}).Should(Succeed())
 	})
 
-	It("applies the good manifests beside the bad ones", func(ctx SpecContext) {
+	It("applies valid manifests beside invalid ones", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "mixed", nil,
 			`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: `+ns+`, generateName: a-}}`,
@@ -196,7 +196,7 @@ var _ = Describe("Applying a Work", func() {
 		Eventually(ledger(ctx, "mixed")).Should(HaveExactElements("good"))
 	})
 
-	It("applies a custom resource as soon as its kind is installed", func(ctx SpecContext) {
+	It("applies a custom resource once its kind is installed", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "unknown-kind", nil,
 			`{apiVersion: spec.example.com/v1, kind: Widget, metadata: {namespace: `+ns+`, name: a}, spec: {size: 1, parts: [{name: x}]}}`)
@@ -232,7 +232,7 @@ var _ = Describe("Applying a Work", func() {
 })
 
 var _ = Describe("Availability", func() {
-	It("follows a Deployment until its replicas run, and when they stop", func(ctx SpecContext) {
+	It("follows the availability of a Deployment in both directions", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		waiting := `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: ` + ns + `, name: web}, spec: {replicas: 1,
 			selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}},
@@ -258,8 +258,8 @@ var _ = Describe("Availability", func() {
 	})
 })
 
-var _ = Describe("A Deployment whose Pods a quota refuses", func() {
-	It("says so, as no Pod can", func(ctx SpecContext) {
+var _ = Describe("A Deployment whose Pods exceed a quota", func() {
+	It("reports the quota as the cause", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		none := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "none"}}
 		none.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}

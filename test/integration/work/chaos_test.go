@@ -181,7 +181,7 @@ func keys(found map[string]types.UID) []string {
 }
 
 var _ = Describe("A rollout of 200 Works", Label("matrix"), func() {
-	It("ends well though the agent is killed five times and the member is cut off for a minute", func(ctx SpecContext) {
+	It("completes although the agent is killed five times and the member is disconnected for a minute", func(ctx SpecContext) {
 		link, err := env.NewLink(strings.TrimPrefix(member.Config().Host, "https://"))
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(link.Close)
@@ -265,7 +265,7 @@ var _ = Describe("A rollout of 200 Works", Label("matrix"), func() {
 		Expect(r.wrongly(seen.Names(), vanished)).To(BeEmpty())
 	})
 
-	It("would not pass if an object had been deleted that should live", func() {
+	It("fails if an object was deleted that must stay", func() {
 		r := rollout{works: 200}
 		Expect(r.wrongly([]string{"only-7-in-1", "only-150-in-1", "stays-29", "only-29-in-2"}, 30)).To(BeEmpty())
 		for _, name := range []string{"stays-30", "only-150-in-2", "shared", "a", "kube-root-ca.crt"} {

@@ -22,8 +22,8 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-var _ = Describe("A controller on the member that undoes repairs", Label("matrix"), func() {
-	It("is given way to, named, and told of once", func(ctx SpecContext) {
+var _ = Describe("A controller on the member that reverts corrections", Label("matrix"), func() {
+	It("is named in the status and one event while corrections are delayed", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "war", nil, build.ConfigMapText(ns, "a", "x", "ours"), build.ConfigMapText(ns, "b", "x", "ours"))
 		Eventually(reported(ctx, "war")).Should(beDone())
@@ -46,7 +46,7 @@ var _ = Describe("A controller on the member that undoes repairs", Label("matrix
 		Eventually(conditionOf(ctx, "war", placementv1beta1.ConditionContested)).Should(BeEmpty())
 	})
 
-	It("is told of when it deletes", func(ctx SpecContext) {
+	It("is reported when it deletes the object", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "deletions", nil, build.ConfigMapText(ns, "a", "x", "ours"))
 		for range 3 {

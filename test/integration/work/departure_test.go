@@ -14,8 +14,8 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-var _ = Describe("The end of a Work", func() {
-	It("is held up by objects that are going, and says by which and why", func(ctx SpecContext) {
+var _ = Describe("The deletion of a Work", func() {
+	It("waits for terminating objects and names the first with the cause", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "held", nil, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(reported(ctx, "held")).Should(beDone())
@@ -34,7 +34,7 @@ var _ = Describe("The end of a Work", func() {
 		Eventually(expect.Gone(ctx, hubClient, work)).Should(BeTrue())
 	})
 
-	It("leaves everything in place, owned by nobody, when it is abandoned", func(ctx SpecContext) {
+	It("keeps all objects without owners when the Work is abandoned", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "abandoned", nil, build.ConfigMapText(ns, "a", "x", "1"), build.DeploymentText(ns, "web", "web"))
 		Eventually(reported(ctx, "abandoned")).Should(beDone())
@@ -59,7 +59,7 @@ var _ = Describe("The end of a Work", func() {
 	})
 
 	// The garbage collector hears of a new kind within 30 seconds.
-	It("takes resources along whose kind the garbage collector has not heard of yet", Label("matrix"), func(ctx SpecContext) {
+	It("removes resources of kinds that the garbage collector has not discovered", Label("matrix"), func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "young-kind", nil, gadgets("young"))
 		Eventually(reported(ctx, "young-kind")).Should(beDone())
@@ -71,7 +71,7 @@ var _ = Describe("The end of a Work", func() {
 		Expect(err).To(HaveOccurred(), "it is gone when its Work is")
 	})
 
-	It("removes nothing that another owner needs", func(ctx SpecContext) {
+	It("removes nothing that has another owner", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		owner := foreignConfigMap(ctx, ns)
 		createWork(ctx, "co-owner", &placementv1beta1.ApplyStrategy{AllowCoOwnership: true}, build.ConfigMapText(ns, "shared", "x", "1"), build.ConfigMapText(ns, "own", "x", "1"))

@@ -73,7 +73,7 @@ func (r *requests) len() int {
 }
 
 var _ = Describe("Requests to the member", func() {
-	It("are none for a Work that has not changed, and two for a repair", func(ctx SpecContext) {
+	It("are none for an unchanged Work and two for a correction", func(ctx SpecContext) {
 		config, asked := count(member.Config())
 		agent.Stop()
 		agent = startAgent(config)
@@ -105,7 +105,7 @@ var _ = Describe("Requests to the member", func() {
 })
 
 var _ = Describe("Works that fail", func() {
-	It("do not hold up the others, not even in a webhook that does not answer", func(ctx SpecContext) {
+	It("do not delay others, not even when a webhook does not answer", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		webhook := guard(ctx, ns)
 		const stuck = 24 // three times as many as the agent has workers

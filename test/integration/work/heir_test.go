@@ -12,7 +12,7 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-var _ = Describe("What passes from one Work to another", func() {
+var _ = Describe("An object that passes from one Work to another", func() {
 	// of makes a Work a part of a placement as of a snapshot.
 	of := func(work *placementv1beta1.Work, binding, snapshot string) {
 		work.Labels = map[string]string{
@@ -28,7 +28,7 @@ var _ = Describe("What passes from one Work to another", func() {
 		})
 	}
 
-	It("is never deleted when a placement is cut into Works anew", func(ctx SpecContext) {
+	It("is never deleted when a placement is split into other Works", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		first, second, third := "first-"+ns, "second-"+ns, "third-"+ns
 		careful := &placementv1beta1.ApplyStrategy{WhenToTakeOver: placementv1beta1.TakeOverNever}
@@ -68,7 +68,7 @@ var _ = Describe("What passes from one Work to another", func() {
 		Expect(seen.Names()).NotTo(ContainElement("moves"))
 	})
 
-	It("is never deleted when another placement that wants it takes its place", func(ctx SpecContext) {
+	It("is never deleted when another placement with the object replaces the first", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "goes-"+ns, nil, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b"))
 		Eventually(reported(ctx, "goes-"+ns)).Should(beDone())

@@ -32,8 +32,8 @@ func holding() retention.Sum {
 	return retention.Sum{}
 }
 
-var _ = Describe("A hub that went back to an earlier state", func() {
-	It("has a Work that comes back adopt what was held, which nobody touched meanwhile", func(ctx SpecContext) {
+var _ = Describe("A hub that was restored to an earlier state", func() {
+	It("lets a Work that reappears adopt its retained objects unchanged", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "hold-again", nil, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(reported(ctx, "hold-again")).Should(beDone())
@@ -62,7 +62,7 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(BeNil())
 	})
 
-	It("takes nothing off the member that an earlier generation of a Work lacks", func(ctx SpecContext) {
+	It("removes nothing that an earlier generation of a Work lacks", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "hold-older", nil, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(reported(ctx, "hold-older")).Should(beDone())
@@ -90,7 +90,7 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		Expect(heldSince(ctx, "hold-older")()).To(BeEmpty())
 	})
 
-	It("takes nothing off the member though the Work has come to the generation that was seen, and further", func(ctx SpecContext) {
+	It("removes nothing although the Work has passed the recorded generation", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "hold-same", nil, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(reported(ctx, "hold-same")).Should(beDone())
@@ -123,7 +123,7 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		Eventually(expect.Data(ctx, memberClient, ns, "c")).Should(BeNil())
 	})
 
-	It("has a Work that is deleted take with it what it names, and nothing that is held", func(ctx SpecContext) {
+	It("deletes the objects of a deleted Work and keeps retained ones", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "hold-deleted", nil, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(reported(ctx, "hold-deleted")).Should(beDone())
@@ -148,7 +148,7 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		Eventually(holding).Should(Equal(retention.Sum{}))
 	})
 
-	It("has another Work get what is held as soon as it wants it", func(ctx SpecContext) {
+	It("hands a retained object to another Work that wants it", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "hold-first", nil, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(reported(ctx, "hold-first")).Should(beDone())
@@ -166,8 +166,8 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 	})
 })
 
-var _ = Describe("A hub that was built anew in the place of one that is gone", func() {
-	It("has what that one placed when an administrator says so, and tells of what nobody places any more", func(ctx SpecContext) {
+var _ = Describe("A hub that replaces a lost hub", func() {
+	It("adopts the objects of the lost hub when an administrator says so, and reports the others as retained", func(ctx SpecContext) {
 		const gone, present = "uid-of-the-hub-that-is-gone", "uid-of-this-hub"
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "former", nil, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
