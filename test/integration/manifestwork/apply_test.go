@@ -21,7 +21,7 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// requests counts what is asked of an API server, but for watches.
+// requests counts requests to an API server, except watches.
 type requests struct{ reads, writes atomic.Int64 }
 
 func (r *requests) count(next http.RoundTripper) http.RoundTripper {
@@ -41,7 +41,7 @@ func (r *requests) all() int64 { return r.reads.Load() + r.writes.Load() }
 var _ = Describe("Applying a ManifestWork", func() {
 	It("applies a namespace and its contents with the field manager of OCM's agent", func(ctx SpecContext) {
 		createWork(ctx, "namespace", workv1.ManifestWorkSpec{},
-			build.DeploymentText("mw-namespace", "web", "web"), // before its namespace: ranks put it after
+			build.DeploymentText("mw-namespace", "web", "web"), // listed before its namespace; ranks reorder it
 			build.ConfigMapText("mw-namespace", "settings", "colour", "blue"),
 			`{apiVersion: v1, kind: Namespace, metadata: {name: mw-namespace}}`)
 		Eventually(conditions(ctx, "namespace")).Should(beDone())
@@ -50,7 +50,7 @@ var _ = Describe("Applying a ManifestWork", func() {
 		Expect(settings.OwnerReferences).To(HaveExactElements(metav1.OwnerReference{
 			APIVersion: "work.open-cluster-management.io/v1", Kind: "AppliedManifestWork", Name: noted.Name, UID: noted.UID}))
 		Expect(settings.ManagedFields).To(HaveEach(HaveField("Manager", "work-agent")))
-		Expect(settings.Annotations).To(BeEmpty(), "nothing is remembered on objects")
+		Expect(settings.Annotations).To(BeEmpty(), "objects get no annotations")
 		Expect(ledger(ctx, "namespace")()).To(HaveExactElements("settings", "mw-namespace", "web"), "sorted")
 	})
 
@@ -137,7 +137,7 @@ var _ = Describe("Applying a ManifestWork", func() {
 		Expect(getWork(ctx, "nowhere").Status.ResourceStatus.Manifests[0].ResourceMeta.Namespace).To(BeEmpty())
 		Expect(record(ctx, "nowhere").Status.AppliedResources).To(HaveExactElements(And(HaveField("Name", "mw-nowhere"), HaveField("Namespace", ""))))
 
-		By("putting back what is changed there")
+		By("reverting changes there")
 		found := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "mw-nowhere"}}
 		Expect(memberClient.Patch(ctx, found, expect.MergePatch(`{"rules":[]}`))).To(Succeed())
 		Eventually(func(g Gomega) {
@@ -194,7 +194,7 @@ var _ = Describe("Applying a ManifestWork", func() {
 		var atHub, atCluster requests
 		insteadOfTheAgent(agentOptions{wrapHub: atHub.count, wrap: atCluster.count})
 		ns := expect.FreshNamespace(ctx, memberClient)
-		createWork(ctx, "first-counted", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "first")) // with which watches begin
+		createWork(ctx, "first-counted", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "first")) // starts the watches
 		Eventually(conditions(ctx, "first-counted")).Should(beDone())
 		settled := func() {
 			GinkgoHelper()
@@ -213,7 +213,7 @@ var _ = Describe("Applying a ManifestWork", func() {
 		Expect(atCluster.writes.Load()-clusterBefore).To(BeEquivalentTo(len(texts)+3), "the record, and its ledger before and after")
 
 		hubBefore, clusterBefore = atHub.all(), atCluster.all()
-		foreignConfigMap(ctx, expect.FreshNamespace(ctx, memberClient), nil) // which is seen, and nobody's
+		foreignConfigMap(ctx, expect.FreshNamespace(ctx, memberClient), nil) // seen by the watch, without an owner
 		Consistently(func() []int64 { return []int64{atHub.all() - hubBefore, atCluster.all() - clusterBefore} }).WithTimeout(5 * time.Second).Should(Equal([]int64{0, 0}))
 	})
 
@@ -260,7 +260,7 @@ var _ = Describe("Applying a ManifestWork", func() {
 			`{apiVersion: v1, kind: Service, metadata: {namespace: `+ns+`, name: web}, spec: {selector: {app: web}, ports: [{port: 80}]}}`)
 		Eventually(conditions(ctx, "filled")).Should(beDone())
 		agent.Stop()
-		agent = startAgent(agentOptions{}) // remembers nothing
+		agent = startAgent(agentOptions{}) // has an empty cache
 		job, err := expect.Found(ctx, memberClient, "batch/v1", "Job", ns, "once")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(memberClient.Patch(ctx, job, expect.MergePatch(`{"metadata":{"ownerReferences":null}}`))).To(Succeed())

@@ -18,7 +18,7 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// examples are the pieces of YAML of docs/manifestworks.md, in their order.
+// examples returns the YAML blocks of docs/manifestworks.md, in order.
 func examples() []string {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "manifestworks.md"))
@@ -49,12 +49,12 @@ var _ = Describe("The examples of docs/manifestworks.md", func() {
 			By(piece)
 			add(piece)
 			if work := getWork(ctx, "my-first-work"); work.Spec.Executor != nil {
-				Eventually(conditions(ctx, "my-first-work")).Should(ContainElement(workFailed), "nobody gave the account its rights")
+				Eventually(conditions(ctx, "my-first-work")).Should(ContainElement(workFailed), "the account has no rights yet")
 				continue
 			}
 			Eventually(conditions(ctx, "my-first-work")).Should(ContainElements(workApplied, workAvailable))
 		}
-		add("spec: {}") // so that all of it goes
+		add("spec: {}") // removes all objects
 		Eventually(conditions(ctx, "my-first-work")).Should(beDone())
 	})
 
@@ -70,7 +70,7 @@ var _ = Describe("The examples of docs/manifestworks.md", func() {
 	})
 })
 
-// specOf is the schema of a kind's spec.
+// specOf returns the schema of a kind's spec.
 func specOf(plural string) apiextensionsv1.JSONSchemaProps {
 	GinkgoHelper()
 	all, err := crds.ForHub(workv1.GroupName)

@@ -86,7 +86,7 @@ var _ = Describe("Works and ManifestWorks on one cluster", Ordered, func() {
 		settled := expect.ConfigMap(ctx, memberClient, ns, "a").ResourceVersion
 		Consistently(func() string { return expect.ConfigMap(ctx, memberClient, ns, "a").ResourceVersion }).Should(Equal(settled))
 
-		By("leaving it to the Work when the ManifestWork goes")
+		By("leaving it to the Work when the ManifestWork is deleted")
 		removeWork(ctx, "same-object")
 		Eventually(placed(ctx, "same-object")).Should(HavePrefix("True"))
 		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "work"}))

@@ -21,12 +21,12 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// roundTripper is a function as one.
+// roundTripper adapts a function to http.RoundTripper.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
-// wellKnown asks for what is known of a Deployment, which is at rest: no Pod is made.
+// wellKnown requests the well-known status of a Deployment without Pods.
 func wellKnown(namespace string) workv1.ManifestWorkSpec {
 	return configured("apps", "deployments", namespace, "*", func(o *workv1.ManifestConfigOption) {
 		o.FeedbackRules = []workv1.FeedbackRule{{Type: workv1.FeedbackWellKnownStatus}}
@@ -123,14 +123,14 @@ var _ = Describe("Feedback", func() {
 	})
 })
 
-// jobOf is a Job of so many Pods. Of none it is Complete as soon as its controller has seen it; with
-// one it never is, as it is suspended.
+// jobOf returns a Job with a number of Pods. Without Pods it is Complete once its controller has
+// seen it; with one it never is, because it is suspended.
 func jobOf(namespace, name string, pods int) string {
 	return fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {namespace: %s, name: %s}, spec: {completions: %d, suspend: %t,
 		template: {spec: {restartPolicy: Never, containers: [{name: main, image: "example.com/main:1"}]}}}}`, namespace, name, pods, pods > 0)
 }
 
-// setObserved changes the status of a Deployment so that its controller need not care.
+// setObserved changes the status of a Deployment in a way that its controller ignores.
 func setObserved(ctx context.Context, namespace, name string, collisions int32) {
 	GinkgoHelper()
 	Eventually(func() error {

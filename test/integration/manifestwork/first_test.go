@@ -16,7 +16,7 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// firstWork is the work of Open Cluster Management's first scenario, as users have it.
+// firstWork is the ManifestWork of OCM's first scenario.
 const firstWork = `
 apiVersion: work.open-cluster-management.io/v1
 kind: ManifestWork
@@ -56,7 +56,7 @@ spec:
               - containerPort: 80
 `
 
-// kubectl runs it as a user would, at the hub or at the cluster.
+// kubectl runs kubectl on the hub or the cluster, as a user does.
 func kubectl(ctx SpecContext, kubeconfig, input string, args ...string) string {
 	GinkgoHelper()
 	command := exec.CommandContext(ctx, filepath.Join("..", "..", "..", ".fleetgate", "bin", "kubectl"), append([]string{"--kubeconfig=" + kubeconfig}, args...)...)

@@ -169,7 +169,7 @@ var _ = Describe("An object that moves from one ManifestWork to another", func()
 var _ = Describe("Two hubs", Ordered, func() {
 	var second *expect.Running
 
-	// The second is the cluster itself, as where a hub is one of its own clusters: another API
+	// The second hub is the cluster itself, as if a hub were one of its own clusters: another API
 	// server, with ManifestWorks, an agent and a URL of its own.
 	BeforeAll(func(ctx SpecContext) {
 		ours, err := crds.ForHub(workv1.GroupName)
@@ -199,7 +199,7 @@ var _ = Describe("Two hubs", Ordered, func() {
 		Consistently(func() string { return expect.ConfigMap(ctx, memberClient, ns, "a").ResourceVersion }).Should(Equal(settled))
 		for _, of := range []string{"agent-2", agentID} {
 			for _, noted := range records(ctx, of, "both-hubs") {
-				Expect(noted.Status.EvictionStartTime).To(BeNil(), "no agent looks after another's")
+				Expect(noted.Status.EvictionStartTime).To(BeNil(), "no agent evicts the records of another")
 			}
 		}
 		removeWork(ctx, "both-hubs")
@@ -221,13 +221,13 @@ var _ = Describe("Eviction", func() {
 		Expect(hubClient.Delete(ctx, work)).To(Succeed())
 		agent = startAgent(agentOptions{})
 		Eventually(func() *metav1.Time { return record(ctx, "vanished").Status.EvictionStartTime }).ShouldNot(BeNil())
-		Consistently(expect.Data(ctx, memberClient, ns, "a")).ShouldNot(BeNil(), "the grace is an hour")
+		Consistently(expect.Data(ctx, memberClient, ns, "a")).ShouldNot(BeNil(), "the grace period is an hour")
 
-		By("forgetting it when the ManifestWork is back")
+		By("stopping it when the ManifestWork exists again")
 		createWork(ctx, "vanished", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(func() *metav1.Time { return record(ctx, "vanished").Status.EvictionStartTime }).Should(BeNil())
 
-		By("removing it when the grace is over")
+		By("removing it after the grace period")
 		agent.Stop()
 		work = getWork(ctx, "vanished")
 		Expect(hubClient.Patch(ctx, work, expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
@@ -262,9 +262,9 @@ var _ = Describe("Eviction", func() {
 		link.Cut()
 		DeferCleanup(link.Mend)
 		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"data":{"x":"2"}}`))).To(Succeed())
-		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "1"}), "what was brought is kept as it was wanted")
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "1"}), "the object stays up to date")
 
-		By("not even when the work goes meanwhile, until the hub says so")
+		By("waiting for the hub's answer even if the work was deleted meanwhile")
 		work := getWork(ctx, "hub-away")
 		Expect(hubClient.Patch(ctx, work, expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
 		Expect(hubClient.Delete(ctx, work)).To(Succeed())
@@ -283,13 +283,13 @@ var _ = Describe("Eviction", func() {
 		Eventually(conditions(ctx, "moved")).Should(beDone())
 		before := expect.ConfigMap(ctx, memberClient, ns, "a")
 		insteadOfTheAgent(agentOptions{grace: time.Second})
-		Eventually(owners(ctx, ns, "a")).Should(HaveExactElements(recordName("moved")), "the new one is left")
+		Eventually(owners(ctx, ns, "a")).Should(HaveExactElements(recordName("moved")), "the new owner remains")
 		Eventually(func() int { return len(records(ctx, agentID, "moved")) }).Should(Equal(1))
-		Expect(expect.ConfigMap(ctx, memberClient, ns, "a").UID).To(Equal(before.UID), "the object was there all the time")
+		Expect(expect.ConfigMap(ctx, memberClient, ns, "a").UID).To(Equal(before.UID), "the object was not re-created")
 	})
 })
 
-// records are the AppliedManifestWorks of an agent for ManifestWorks of a name.
+// records returns the AppliedManifestWorks of an agent for ManifestWorks of a name.
 func records(ctx context.Context, id, work string) []workv1.AppliedManifestWork {
 	GinkgoHelper()
 	list := &workv1.AppliedManifestWorkList{}

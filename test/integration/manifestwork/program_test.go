@@ -18,8 +18,8 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// startProgram runs the agent's program instead of the suite's agent, for ManifestWorks
-// and nothing else, outside of the cluster, which it reaches by a kubeconfig.
+// startProgram runs the agent's program in place of the suite's agent, for ManifestWorks only. It
+// runs outside the cluster and uses a kubeconfig.
 func startProgram(ctx context.Context, atCluster string) *env.Process {
 	GinkgoHelper()
 	agent.Stop()

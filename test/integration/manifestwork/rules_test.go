@@ -165,7 +165,7 @@ var _ = Describe("An executor", func() {
 		Eventually(conditions(ctx, "executor")).Should(HaveExactElements(workFailed, "Available False ResourcesNotAvailable 2 of 2 resources are not available"))
 		Expect(of(ctx, "executor", 0)(Default)).To(HaveExactElements(refused+" configmaps, "+ns+" a, will try again in 1m0s", unavailable))
 
-		By("bringing what it may, all verbs of which it has")
+		By("applying the object for which it has all verbs")
 		allow(ctx, ns, "create, update, patch, get, delete", "configmaps")
 		updateWork(ctx, "executor", func(work *workv1.ManifestWork) {
 			work.Spec.Workload.Manifests[0] = manifests(build.ConfigMapText(ns, "a", "x", "2"))[0]
@@ -196,7 +196,7 @@ var _ = Describe("An executor", func() {
 		Eventually(conditions(ctx, "executor-watched")).Should(beDone())
 		kubectl(ctx, kubeconfigOfMember(), "", "delete", "rolebinding", "-n", ns, "deployer")
 		Eventually(of(ctx, "executor-watched", 0)).Should(HaveExactElements(refused+" configmaps, "+ns+" a, will try again in 1m0s", available, noFeedback))
-		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1"}), "what was brought stays")
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1"}), "the applied object stays")
 		allow(ctx, ns, "create, update, patch, get, delete", "configmaps")
 		Eventually(conditions(ctx, "executor-watched")).Should(beDone())
 	})
@@ -212,16 +212,16 @@ var _ = Describe("An executor", func() {
 		Expect(of(ctx, "impersonated", 0)(Default)).To(HaveExactElements(applied, available, noFeedback))
 		Expect(of(ctx, "impersonated", 1)(Default)).To(ContainElement(ContainSubstring(`ServiceAccount "deployer" of namespace "` + ns + `" cannot get serviceaccounts`)))
 
-		By("asking beforehand only whether it may delete what would go with the work")
+		By("checking only the right to delete in advance")
 		allow(ctx, ns, "create, update, patch, get", "configmaps, serviceaccounts, roles")
 		Eventually(of(ctx, "impersonated", 1)).Should(ContainElement(HavePrefix(refused + " serviceaccounts, " + ns + " b")))
 
-		By("letting it delete what it may not make")
+		By("granting the right to delete without the right to create")
 		allow(ctx, ns, "get, delete", "configmaps, serviceaccounts, roles")
 		Eventually(of(ctx, "impersonated", 1)).Should(ContainElement(HavePrefix(
 			`Applied False AppliedManifestFailed Failed to apply manifest: ServiceAccount "deployer" of namespace "` + ns + `" cannot create serviceaccounts`)))
 
-		By("letting it make what it wants, but not give rights that it has not")
+		By("granting the right to create without the right to escalate")
 		allow(ctx, ns, "create, update, patch, get, delete", "configmaps, serviceaccounts, roles")
 		Eventually(of(ctx, "impersonated", 1)).Should(HaveExactElements(applied, available, noFeedback))
 		Eventually(of(ctx, "impersonated", 2)).Should(ContainElement(And(HavePrefix("Applied False AppliedManifestFailed "), ContainSubstring("attempting to grant RBAC permissions not currently held"))))
@@ -256,7 +256,7 @@ var _ = Describe("An executor", func() {
 	})
 })
 
-// kubeconfigOfMember is an administrator's of the cluster.
+// kubeconfigOfMember returns the kubeconfig of an administrator of the cluster.
 func kubeconfigOfMember() string {
 	GinkgoHelper()
 	path, err := member.Kubeconfig("admin-of-member", "system:masters")

@@ -20,7 +20,7 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// foreignConfigMap is one that somebody else made on the cluster.
+// foreignConfigMap creates a ConfigMap as another client.
 func foreignConfigMap(ctx context.Context, namespace string, data map[string]string) *corev1.ConfigMap {
 	GinkgoHelper()
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a"}, Data: data}
@@ -53,7 +53,7 @@ var _ = Describe("The strategy of a manifest", func() {
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "theirs"}))
 		Expect(expect.Data(ctx, memberClient, ns, "b")()).To(Equal(map[string]string{"x": "1"}))
 		Expect(memberClient.Delete(ctx, expect.ConfigMap(ctx, memberClient, ns, "b"))).To(Succeed())
-		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(Equal(map[string]string{"x": "2"}), "it is made again")
+		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(Equal(map[string]string{"x": "2"}), "it is re-created")
 		Expect(owners(ctx, ns, "a")()).To(HaveExactElements(recordName("create-only")))
 	})
 
@@ -71,11 +71,11 @@ var _ = Describe("The strategy of a manifest", func() {
 		Expect(owners(ctx, ns, "a")()).To(BeEmpty())
 		Expect(ledger(ctx, "read-only")()).To(BeEmpty())
 
-		By("seeing it appear")
+		By("detecting its creation")
 		Expect(memberClient.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "absent"}})).To(Succeed())
 		Eventually(conditions(ctx, "read-only")).Should(beDone())
 
-		By("leaving it when the work goes")
+		By("keeping it when the work is deleted")
 		removeWork(ctx, "read-only")
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).NotTo(BeNil())
 	})
@@ -97,7 +97,7 @@ var _ = Describe("The strategy of a manifest", func() {
 		updateWork(ctx, "ssa", func(work *workv1.ManifestWork) {
 			work.Spec.Workload.Manifests = manifests(build.ConfigMapText(ns, "a", "x", "ours"))
 		})
-		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "ours"}), "what left the manifest goes")
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "ours"}), "keys that left the manifest are removed")
 	})
 
 	It("ServerSideApply succeeds when a field of another manager leaves the manifest", func(ctx SpecContext) {
@@ -132,7 +132,7 @@ var _ = Describe("The strategy of a manifest", func() {
 		Eventually(conditions(ctx, "nesting")).Should(beDone())
 		for range 2 {
 			agent.Stop()
-			agent = startAgent(agentOptions{}) // remembers nothing
+			agent = startAgent(agentOptions{}) // has an empty cache
 			updateWork(ctx, "nesting", func(work *workv1.ManifestWork) {
 				work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests, manifests(build.ConfigMapText(ns, fmt.Sprint("b", work.Generation)))...)
 			})
@@ -156,10 +156,10 @@ var _ = Describe("The strategy of a manifest", func() {
 		Eventually(conditions(ctx, "ssa-three")).Should(beDone())
 		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"one": "1", "two": "2"}))
 		Eventually(owners(ctx, ns, "a")).Should(ConsistOf(recordName("ssa-one"), recordName("ssa-two"), recordName("ssa-three")))
-		Eventually(func(g Gomega) { // each has still to see the others' names
+		Eventually(func(g Gomega) { // each has to see the other's fields first
 			settled := expect.ConfigMap(ctx, memberClient, ns, "a").ResourceVersion
 			g.Consistently(func() string { return expect.ConfigMap(ctx, memberClient, ns, "a").ResourceVersion }).WithTimeout(3 * time.Second).Should(Equal(settled))
-		}).Should(Succeed(), "nobody fights")
+		}).Should(Succeed(), "the object is not contested")
 		updateWork(ctx, "ssa-three", func(work *workv1.ManifestWork) {
 			work.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: "Orphan"}
 		})

@@ -27,7 +27,7 @@ import (
 	"fleetgate.io/fleetgate/test/program"
 )
 
-// as is a client of a hub with the name of a user who may do what rules say, everywhere.
+// as returns a client of a hub for a user with the rights of cluster-wide rules.
 func as(ctx context.Context, at *env.Cluster, admin client.Client, user string, rules ...rbacv1.PolicyRule) client.Client {
 	GinkgoHelper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}
@@ -47,7 +47,7 @@ func may(group, resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 }
 
-// workOf is a ManifestWork of these manifests in namespace cluster1.
+// workOf returns a ManifestWork with these manifests in namespace cluster1.
 func workOf(name string, manifests ...string) *workv1.ManifestWork {
 	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: name}}
 	for _, manifest := range manifests {
@@ -56,7 +56,7 @@ func workOf(name string, manifests ...string) *workv1.ManifestWork {
 	return work
 }
 
-// setOf is a set with the spec of a ManifestWork.
+// setOf returns a set with the spec of a ManifestWork.
 func setOf(name string, work *workv1.ManifestWork) *workv1alpha1.ManifestWorkReplicaSet {
 	return &workv1alpha1.ManifestWorkReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name}, Spec: workv1alpha1.ManifestWorkReplicaSetSpec{
 		ManifestWorkTemplate: work.Spec, PlacementRefs: []workv1alpha1.LocalPlacementReference{everywhere("p")},
@@ -65,7 +65,7 @@ func setOf(name string, work *workv1.ManifestWork) *workv1alpha1.ManifestWorkRep
 
 const settings = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"settings"}}`
 
-// executor names an account of a cluster.
+// executor returns an account of a cluster as executor.
 func executor(work *workv1.ManifestWork) *workv1.ManifestWork {
 	work.Spec.Executor = &workv1.ManifestWorkExecutor{Subject: workv1.ManifestWorkExecutorSubject{
 		Type: workv1.ExecutorSubjectTypeServiceAccount, ServiceAccount: &workv1.ManifestWorkSubjectServiceAccount{Namespace: "default", Name: "deployer"},
@@ -139,7 +139,7 @@ var _ = Describe("A hub with works only", Ordered, func() {
 		steal := func(w *workv1.ManifestWork) { w.Spec.Executor = nil }
 		attempt := 0
 		Eventually(func() error {
-			attempt++ // One that the hub still let pass has changed it.
+			attempt++ // an earlier attempt may have been accepted
 			return change(func(w *workv1.ManifestWork) {
 				w.Spec.Workload.Manifests[0].Raw = []byte(strings.Replace(settings, `}}`, fmt.Sprintf(`},"data":{"attempt":"%d"}}`, attempt), 1))
 			})
@@ -176,7 +176,7 @@ var _ = Describe("A hub with works only", Ordered, func() {
 		deploys.ResourceNames = []string{"system:serviceaccount:default:deployer"}
 		Expect(as(ctx, bare, admin, "deployer", works, deploys).Create(ctx, executor(workOf("deployers", settings)))).To(Succeed())
 
-		By("who leaves it as it is")
+		By("an author who does not change it")
 		work := &workv1.ManifestWork{}
 		Expect(mayNot.Get(ctx, client.ObjectKey{Namespace: "cluster1", Name: "deployers"}, work)).To(Succeed())
 		work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests, workOf("", strings.Replace(settings, "settings", "more", 1)).Spec.Workload.Manifests...)
@@ -204,7 +204,7 @@ var _ = Describe("A hub with works only", Ordered, func() {
 		Expect(err).To(MatchError(And(ContainSubstring("spec.manifestWorkTemplate.workload.manifests[0]"),
 			ContainSubstring(`user "author" may not create configmaps "settings" in namespace "default" on the hub, and a ManifestWorkReplicaSet is no way around that`))))
 
-		By("one who may make ConfigMaps, but hand on no rights")
+		By("an author with the right to create ConfigMaps only")
 		maker := as(ctx, bare, admin, "maker", sets, may("", "configmaps", "create"), may(rbacv1.GroupName, "clusterrolebindings", "create"))
 		Expect(maker.Create(ctx, setOf("makers", workOf("", settings)))).To(Succeed())
 		err = maker.Create(ctx, setOf("escalating", workOf("", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"x"},
@@ -213,7 +213,7 @@ var _ = Describe("A hub with works only", Ordered, func() {
 		err = maker.Create(ctx, setOf("unknown", workOf("", `{"apiVersion":"x.io/v1","kind":"Widget","metadata":{"name":"x"}}`)))
 		Expect(err).To(MatchError(ContainSubstring(`may not create *.x.io`)))
 
-		By("one who changes somebody else's set, and one who only labels it")
+		By("a user who changes the set of another, and one who only labels it")
 		set := &workv1alpha1.ManifestWorkReplicaSet{}
 		Expect(author.Get(ctx, client.ObjectKey{Namespace: "team-a", Name: "makers"}, set)).To(Succeed())
 		set.Labels = map[string]string{"seen": "true"}
@@ -221,7 +221,7 @@ var _ = Describe("A hub with works only", Ordered, func() {
 		set.Spec.PlacementRefs = append(set.Spec.PlacementRefs, everywhere("q"))
 		Expect(apierrors.IsInvalid(author.Update(ctx, set))).To(BeTrue())
 
-		By("an executor, which its author has to be given for all clusters")
+		By("an executor, for which the author needs a right in all clusters")
 		bounded := setOf("bounded", executor(workOf("", settings)))
 		err = author.Create(ctx, bounded.DeepCopy())
 		Expect(err).To(MatchError(ContainSubstring(`may not execute-as manifestworks.work.open-cluster-management.io "system:serviceaccount:default:deployer"`)))
@@ -238,7 +238,7 @@ var _ = Describe("A hub with works only", Ordered, func() {
 		owner := as(ctx, bare, admin, "owner")
 		Eventually(func() error {
 			return owner.Create(ctx, setOf("owned", workOf("", strings.Replace(settings, `"default"`, `"team-a"`, 1))))
-		}).Should(Succeed(), "what lives in the namespace")
+		}).Should(Succeed(), "objects in the namespace")
 		const ofCluster = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"x","namespace":"team-a"},
 			"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"}}`
 		Expect(owner.Create(ctx, setOf("whole-cluster", workOf("", ofCluster)))).To(MatchError(And(
@@ -265,10 +265,10 @@ var _ = Describe("A hub with works only", Ordered, func() {
 		Eventually(func(g Gomega) {
 			works := &workv1.ManifestWorkList{}
 			g.Expect(admin.List(ctx, works, made)).To(Succeed())
-			g.Expect(works.Items).To(HaveLen(1), "though the gateway itself lacks execute-as")
+			g.Expect(works.Items).To(HaveLen(1), "although the gateway lacks execute-as")
 		}).Should(Succeed())
 
-		By("somebody else giving a ManifestWork that label")
+		By("another user setting that label on a ManifestWork")
 		work := workOf("posing")
 		work.Labels = made
 		err := as(ctx, bare, admin, "poser", may(workv1.GroupName, "manifestworks", "create")).Create(ctx, work)
@@ -283,7 +283,7 @@ var _ = Describe("A hub with works only", Ordered, func() {
 		creates := may(workv1.GroupName, "manifestworks", "create")
 		Expect(process.Kill()).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(process.Restart(ctx)).To(Succeed()) })
-		Expect(as(ctx, bare, admin, "wordy", creates).Create(ctx, word(workOf("wordy", settings)))).NotTo(Succeed(), "the word alone")
+		Expect(as(ctx, bare, admin, "wordy", creates).Create(ctx, word(workOf("wordy", settings)))).NotTo(Succeed(), "the annotation alone")
 		Expect(admin.Create(ctx, workOf("rightful", settings))).NotTo(Succeed(), "the right alone")
 		breaks := may(webhook.BypassGroup, webhook.BypassWebhooks, webhook.BypassVerb)
 		breaks.ResourceNames = []string{webhook.ManifestWorkConfiguration}
@@ -291,11 +291,11 @@ var _ = Describe("A hub with works only", Ordered, func() {
 		Expect(breaker.Create(ctx, word(workOf("broken-in", settings)))).To(Succeed())
 		set := setOf("broken-in", workOf("", settings))
 		set.Annotations = map[string]string{webhook.AnnotationBypass: "no gateway"}
-		Expect(breaker.Create(ctx, set)).NotTo(Succeed(), "the right is for the other kind")
+		Expect(breaker.Create(ctx, set)).NotTo(Succeed(), "the right is for another kind")
 	})
 
 	It("lets agents write everything but the spec while no gateway is available", func(ctx SpecContext) {
-		Eventually(func() error { return admin.Create(ctx, workOf("agents", settings)) }).Should(Succeed(), "the gateway that was started again answers")
+		Eventually(func() error { return admin.Create(ctx, workOf("agents", settings)) }).Should(Succeed(), "the restarted gateway answers")
 		Expect(process.Kill()).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(process.Restart(ctx)).To(Succeed()) })
 		work := &workv1.ManifestWork{}

@@ -21,8 +21,8 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// examples are the pieces of YAML of docs/manifestworkreplicasets.md,
-// the first as it stands and what others change of it.
+// examples returns the YAML blocks of docs/manifestworkreplicasets.md, the first unchanged and the
+// others as changes of it.
 func examples() []string {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "manifestworkreplicasets.md"))

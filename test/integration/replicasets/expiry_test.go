@@ -17,7 +17,7 @@ import (
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 )
 
-// complete reports that a ManifestWork is done, or is not.
+// complete sets condition Complete of a ManifestWork.
 func complete(ctx context.Context, work *workv1.ManifestWork, status metav1.ConditionStatus) {
 	GinkgoHelper()
 	Eventually(func() error {

@@ -17,7 +17,7 @@ import (
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 )
 
-// fail reports, with a condition rule, that it went wrong in clusters.
+// fail reports a failure in clusters by a condition rule.
 func fail(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, clusters ...string) {
 	GinkgoHelper()
 	for _, cluster := range clusters {
@@ -40,7 +40,7 @@ var _ = Describe("A rollout", func() {
 		done(ctx, set, b.clusters[0])
 		Eventually(colours(ctx, set)).Should(Equal(have("blue", b.clusters[:3]...)))
 
-		By("a rule, which counts before these")
+		By("a rule, which takes precedence over these")
 		report(ctx, set, b.clusters[1], map[string]metav1.ConditionStatus{workv1.ConditionApplied: yes, workv1.ConditionAvailable: yes, workv1.ConditionProgressing: yes})
 		Consistently(colours(ctx, set)).Should(HaveLen(3))
 		report(ctx, set, b.clusters[1], map[string]metav1.ConditionStatus{workv1.ConditionProgressing: no})

@@ -39,14 +39,14 @@ var _ = Describe("A ManifestWorkReplicaSet", func() {
 			Name: "p", AvailableDecisionGroups: "1 (3 / 3 clusters applied)", Summary: counts{Total: 3},
 		}))
 
-		By("one of them going wrong")
+		By("a failure in one of them")
 		report(ctx, set, b.clusters[1], map[string]metav1.ConditionStatus{
 			workv1.ConditionAvailable: no, workv1.ConditionProgressing: yes, workv1.ConditionDegraded: yes,
 		})
 		Eventually(summary(ctx, set)).Should(Equal(counts{Total: 3, Applied: 3, Available: 2, Progressing: 1, Degraded: 1}))
 		Eventually(said(ctx, set)).Should(HaveExactElements(verified, progressing, notApplied))
 
-		By("it being under way again")
+		By("its retry")
 		report(ctx, set, b.clusters[1], map[string]metav1.ConditionStatus{workv1.ConditionDegraded: no})
 		Eventually(said(ctx, set)).Should(HaveExactElements(verified, progressing, "ManifestworkApplied False Processing"))
 	})
@@ -58,7 +58,7 @@ var _ = Describe("A ManifestWorkReplicaSet", func() {
 		set := b.set(ctx, "web", everywhere("p"))
 		Eventually(colours(ctx, set)).Should(Equal(have("blue", b.clusters[:2]...)))
 
-		By("another cluster being chosen instead of one")
+		By("replacing a cluster in the decision")
 		b.decide(ctx, "p-decision-1", b.clusters[1], b.clusters[2])
 		Eventually(colours(ctx, set)).Should(Equal(have("blue", b.clusters[1:3]...)))
 		Eventually(summary(ctx, set)).Should(Equal(counts{Total: 2}))
@@ -67,21 +67,21 @@ var _ = Describe("A ManifestWorkReplicaSet", func() {
 		before := workIn(ctx, set, b.clusters[1])
 		update(ctx, set, func(set *workv1alpha1.ManifestWorkReplicaSet) { set.Spec.ManifestWorkTemplate = template("red") })
 		Eventually(colours(ctx, set)).Should(Equal(have("red", b.clusters[1:3]...)))
-		Expect(workIn(ctx, set, b.clusters[1]).UID).To(Equal(before.UID), "it was changed, not made anew")
+		Expect(workIn(ctx, set, b.clusters[1]).UID).To(Equal(before.UID), "it was updated, not re-created")
 
-		By("other labels, which is no rollout")
+		By("changing labels, which starts no rollout")
 		generation := workIn(ctx, set, b.clusters[1]).Generation
 		update(ctx, set, func(set *workv1alpha1.ManifestWorkReplicaSet) { set.Labels["team"] = "b" })
 		Eventually(func() string { return workIn(ctx, set, b.clusters[1]).Labels["team"] }).Should(Equal("b"))
 		Expect(workIn(ctx, set, b.clusters[1]).Generation).To(Equal(generation))
 
-		By("another Placement beside the first, which has a cluster of it too")
+		By("adding a Placement that shares a cluster with the first")
 		update(ctx, set, func(set *workv1alpha1.ManifestWorkReplicaSet) {
 			set.Spec.PlacementRefs = append(set.Spec.PlacementRefs, everywhere("q"))
 		})
 		Eventually(colours(ctx, set)).Should(Equal(have("red", b.clusters[1], b.clusters[2], b.clusters[2], b.clusters[3])))
 
-		By("that one alone")
+		By("removing the first Placement")
 		update(ctx, set, func(set *workv1alpha1.ManifestWorkReplicaSet) { set.Spec.PlacementRefs = set.Spec.PlacementRefs[1:] })
 		Eventually(colours(ctx, set)).Should(Equal(have("red", b.clusters[2:]...)))
 	})
@@ -136,7 +136,7 @@ var _ = Describe("A ManifestWorkReplicaSet", func() {
 		Eventually(colours(ctx, set)).Should(Equal(have("blue", b.clusters...)))
 		Eventually(colours(ctx, second)).Should(Equal(have("blue", b.clusters...)))
 
-		By("one having the name of its ManifestWork")
+		By("a name conflict with its ManifestWork")
 		work := workIn(ctx, set, b.clusters[0])
 		delete(work.Labels, workv1alpha1.ReplicaSetLabel)
 		Expect(hubClient.Update(ctx, work)).To(Succeed())
@@ -185,7 +185,7 @@ var _ = Describe("A ManifestWorkReplicaSet", func() {
 		work := hold(background)
 		Expect(hubClient.Delete(ctx, background)).To(Succeed())
 		Eventually(gone(ctx, background)).Should(BeTrue())
-		Expect(colours(ctx, background)()).To(Equal(have("blue", b.clusters[0])), "its agent still removes it")
+		Expect(colours(ctx, background)()).To(Equal(have("blue", b.clusters[0])), "its agent is still removing it")
 		release(work)
 		Eventually(colours(ctx, background)).Should(BeEmpty())
 

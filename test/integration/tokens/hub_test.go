@@ -80,8 +80,7 @@ func startHub(clock clock.PassiveClock) {
 	})
 }
 
-// makeNamespace makes one that may stay: names are used once, but a second attempt
-// at a spec finds that of the first.
+// makeNamespace creates a namespace that may exist already, from an earlier attempt at the spec.
 func makeNamespace(ctx context.Context, name string, labels map[string]string) *corev1.Namespace {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
@@ -107,7 +106,7 @@ func existing(ctx context.Context, namespace, name string) *authenticationv1beta
 	return account
 }
 
-// apply makes what a manifest says, in another namespace.
+// apply applies a manifest in another namespace.
 func apply(ctx context.Context, manifest, namespace string) *authenticationv1beta1.ManagedServiceAccount {
 	GinkgoHelper()
 	account := &authenticationv1beta1.ManagedServiceAccount{}
@@ -117,8 +116,8 @@ func apply(ctx context.Context, manifest, namespace string) *authenticationv1bet
 	return account
 }
 
-// The public project's manifests, as its guides have them: its name for a cluster is
-// that of a namespace, its samples are named so, and some still use v1alpha1.
+// Manifests of OCM, as in its guides: the namespace has the name of the cluster, and some still use
+// v1alpha1.
 const (
 	sample = `
 apiVersion: authentication.open-cluster-management.io/v1beta1
@@ -153,7 +152,7 @@ spec:
 `
 )
 
-// kubectl runs it on the hub, as an administrator does.
+// kubectl runs kubectl on the hub as an administrator.
 func kubectl(ctx context.Context, input string, args ...string) string {
 	GinkgoHelper()
 	program, err := env.Program("kubectl")
@@ -222,7 +221,7 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 		Consistently(func() []metav1.Condition {
 			Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(account), account)).To(Succeed())
 			return account.Status.Conditions
-		}).Should(BeEmpty(), "the namespace is somebody else's")
+		}).Should(BeEmpty(), "the namespace belongs to another product")
 
 		kubectl(ctx, "", "label", "namespace", "cluster1", clusterv1beta1.LabelMember+"="+first.name)
 		kubectl(ctx, "", "label", "namespace", "cluster2", clusterv1beta1.LabelMember+"="+second.name)
@@ -239,7 +238,7 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 		}
 		Expect(kubectl(ctx, "", "get", "managedserviceaccount", "my-sample", "-n", "cluster1", "-o", "jsonpath={.status.tokenSecretRef.name}")).To(Equal("my-sample"))
 
-		By("putting back a Secret that is deleted, or altered")
+		By("restoring a deleted or altered Secret")
 		Expect(hubClient.Delete(ctx, copied.DeepCopy())).To(Succeed())
 		copied = first.expectCopy(ctx, account)
 		copied.Data["token"] = []byte("something else")
@@ -266,7 +265,7 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 		}).Should(BeEmpty())
 		Eventually(reviewed).WithArguments(ctx, string(copied.Data["token"])).Should(BeFalse())
 
-		By("taking the namespace back")
+		By("unassigning the namespace")
 		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)).To(Succeed())
 		delete(namespace.Labels, clusterv1beta1.LabelMember)
 		Expect(hubClient.Update(ctx, namespace)).To(Succeed())
@@ -324,7 +323,7 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 		Eventually(func() error { return write("cluster-overgranted", "owner") }).
 			Should(MatchError(Or(
 				ContainSubstring("writes Secrets in its own member's namespace only"),
-				ContainSubstring("writes in the namespace of that member only"), // The policy on identities, which may answer first.
+				ContainSubstring("writes in the namespace of that member only"), // the policy on identities may answer first
 			)))
 		Expect(write(hubNamespace, "not-the-owner")).To(MatchError(ContainSubstring("owned by the one of the same name")))
 		Expect(write(hubNamespace, "owner")).To(Succeed())
@@ -434,7 +433,7 @@ var _ = Describe("Argo CD", Ordered, func() {
 		}
 		Expect(json.Unmarshal(secret.Data["config"], &config)).To(Succeed())
 
-		By("coming to the hub with it")
+		By("using it on the hub")
 		asArgo := expect.Client(&rest.Config{Host: hub.URL, BearerToken: config.BearerToken, TLSClientConfig: rest.TLSClientConfig{CAData: config.TLSClientConfig.CAData}}, scheme)
 		err := asArgo.Get(ctx, client.ObjectKey{Name: "default"}, &corev1.Namespace{})
 		Expect(err).To(And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("system:serviceaccount:argocd:fleetgate-argocd"))))

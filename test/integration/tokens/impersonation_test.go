@@ -32,8 +32,8 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// impersonates are the specs of a member whose API server has constrained impersonation,
-// or has not.
+// impersonates has the specs for a member whose API server supports constrained impersonation, or
+// does not.
 func impersonates(of func() *place, mode impersonation.Mode) {
 	var (
 		p      *place
@@ -46,7 +46,7 @@ func impersonates(of func() *place, mode impersonation.Mode) {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.accounts}}
 		Expect(client.IgnoreAlreadyExists(p.client.Create(ctx, namespace))).To(Succeed())
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.accounts, Name: authenticationv1beta1.GatewayAccount}}
-		// Specs run in any order, and another may have made it.
+		// Another spec may have created it, because specs run in any order.
 		Expect(client.IgnoreNotFound(p.client.Delete(ctx, account.DeepCopy()))).To(Succeed())
 		Expect(p.client.Create(ctx, account)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(p.client.Delete(ctx, account)).To(Succeed()) })
@@ -86,7 +86,7 @@ func impersonates(of func() *place, mode impersonation.Mode) {
 	})
 
 	It("is granted to many callers concurrently", func(ctx SpecContext) {
-		// Another agent, of the Pod before, may still be there.
+		// Another agent, of the previous Pod, may still be running.
 		other, results := p.grants(), make(chan error)
 		for i := range 40 {
 			go func() {
@@ -154,7 +154,7 @@ func impersonates(of func() *place, mode impersonation.Mode) {
 		Expect(p.client.Update(ctx, changed)).To(Succeed())
 		Eventually(func() error { return actAs(ctx, "anybody", "system:masters") }).Should(Succeed())
 
-		Expect(grants.Grant(ctx, impersonation.Request{User: "user-1"})).To(Succeed(), "a pair that is known")
+		Expect(grants.Grant(ctx, impersonation.Request{User: "user-1"})).To(Succeed(), "known user and groups")
 		Eventually(func() error { return actAs(ctx, "anybody") }).Should(Satisfy(apierrors.IsForbidden))
 		Expect(actAs(ctx, "user-1", "system:masters")).To(Satisfy(apierrors.IsForbidden))
 		Expect(actAs(ctx, "user-1", "everyone")).To(Succeed())
@@ -193,7 +193,7 @@ func impersonates(of func() *place, mode impersonation.Mode) {
 		Expect(p.client.Update(ctx, full)).To(Succeed())
 
 		fresh := p.grants()
-		Expect(fresh.Grant(ctx, impersonation.Request{User: "full-0"})).To(Succeed(), "asked for again")
+		Expect(fresh.Grant(ctx, impersonation.Request{User: "full-0"})).To(Succeed(), "requested again")
 		Expect(fresh.Grant(ctx, impersonation.Request{User: "one-more"})).To(Succeed())
 		names := p.role(ctx).Rules[0].ResourceNames
 		Expect(names).To(HaveLen(1000))
@@ -211,7 +211,7 @@ func impersonates(of func() *place, mode impersonation.Mode) {
 			impersonation.Constrained: "impersonate:user-info", impersonation.Plain: "impersonate",
 		}[mode]))
 		if mode == impersonation.Constrained {
-			Expect(allVerbs(p.role(ctx))).NotTo(ContainElement("impersonate"), "beside it the others are worth nothing")
+			Expect(allVerbs(p.role(ctx))).NotTo(ContainElement("impersonate"), "it would make the constrained verbs useless")
 		}
 	})
 
@@ -263,7 +263,7 @@ func impersonates(of func() *place, mode impersonation.Mode) {
 		clientset, err := kubernetes.NewForConfig(config)
 		Expect(err).NotTo(HaveOccurred())
 		maps := clientset.CoreV1().ConfigMaps(metav1.NamespaceDefault)
-		// The right to do anything here is in force a moment after it was written.
+		// The authorizer observes the right shortly after it was written.
 		Eventually(func() error { _, err := maps.List(ctx, metav1.ListOptions{}); return err }).Should(Succeed())
 
 		watched, err := maps.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=acted"})
@@ -306,7 +306,7 @@ var _ = Describe("Impersonation on a member whose API server does not constrain 
 	impersonates(func() *place { return second }, impersonation.Plain)
 })
 
-// grants is what an agent of the member has that has just started.
+// grants returns the Grants of an agent that has just started.
 func (p *place) grants() *impersonation.Grants {
 	GinkgoHelper()
 	return &impersonation.Grants{Client: expect.Client(p.memberConfigOfAgent(), scheme), Member: p.memberConfigOfAgent(), AccountNamespace: p.accounts}
@@ -326,7 +326,7 @@ func (p *place) role(ctx context.Context) *rbacv1.ClusterRole {
 	return current
 }
 
-// verbsFor are those of the rules that name somebody.
+// verbsFor returns the verbs of rules with names.
 func verbsFor(role *rbacv1.ClusterRole, name string) (verbs []string) {
 	for _, rule := range role.Rules {
 		if slices.Contains(rule.ResourceNames, name) {

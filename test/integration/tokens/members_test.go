@@ -49,7 +49,7 @@ var _ = Describe("Two members of one hub", func() {
 			Namespace: second.namespace, Name: authenticationv1beta1.GatewayAccount,
 		}})).To(Succeed())
 		second.expectNoAccount(ctx, authenticationv1beta1.GatewayAccount)
-		// The member believes an answer about a token for some seconds.
+		// The member caches token reviews for some seconds.
 		Eventually(second.reviewed).WithArguments(ctx, tokens[second]).Should(BeFalse())
 		Expect(first.reviewed(ctx, tokens[first])).To(BeTrue())
 		Expect(current.Credential(first.name)).To(HaveField("Token", tokens[first]))
@@ -110,11 +110,11 @@ var _ = Describe("Two members of one hub", func() {
 		Eventually(rotated(first)).ShouldNot(Or(BeEmpty(), Equal(before[first])))
 		first.expectToken(ctx, "on-both")
 		Expect(rotated(second)()).To(Equal(before[second]))
-		Expect(second.reviewed(ctx, string(before[second]))).To(BeTrue(), "it lives on meanwhile")
+		Expect(second.reviewed(ctx, string(before[second]))).To(BeTrue(), "it is valid meanwhile")
 		_, err = second.accountOf(ctx, leaving.Name)
-		Expect(err).NotTo(HaveOccurred(), "nobody could tell it")
+		Expect(err).NotTo(HaveOccurred(), "the agent is disconnected")
 
-		By("coming back")
+		By("reconnecting")
 		link.Mend()
 		Eventually(rotated(second)).ShouldNot(Or(BeEmpty(), Equal(before[second])))
 		second.expectToken(ctx, "on-both")
@@ -124,18 +124,16 @@ var _ = Describe("Two members of one hub", func() {
 })
 
 var _ = Describe("A ManagedServiceAccount on each of two members", func() {
-	// leeway is for how long after its end an API server still takes a token, for
-	// clocks that differ.
+	// leeway is how long an API server accepts an expired token, because of differing clocks.
 	const leeway = time.Minute
 
-	// put has the Secret hold a token that lives from so long ago until so long from
-	// now, and returns it.
+	// put stores a token with this issue time and expiry in the Secret and returns it.
 	put := func(ctx context.Context, p *place, name string, ago, left time.Duration) string {
 		GinkgoHelper()
 		secret := p.expectToken(ctx, name)
 		now := time.Now()
 		token := p.with(string(secret.Data["token"]), now.Add(-ago), now.Add(left))
-		Expect(p.reviewed(ctx, token)).To(BeTrue(), "it is taken for what it is: a token of this account")
+		Expect(p.reviewed(ctx, token)).To(BeTrue(), "it is a valid token of this account")
 		secret.Data["token"] = []byte(token)
 		Expect(hubClient.Update(ctx, secret)).To(Succeed())
 		return token
@@ -160,16 +158,16 @@ var _ = Describe("A ManagedServiceAccount on each of two members", func() {
 			p.expectToken(ctx, "rotating")
 		}
 		for _, p := range []*place{first, second} {
-			// Three quarters of its life are over in half a second at the earliest.
+			// Three quarters of its lifetime are over after half a second at the earliest.
 			soon := put(ctx, p, "rotating", 7*time.Second, 3*time.Second)
 			expectAnother(ctx, p, "rotating", soon)
-			// An API server takes this one for some seconds yet.
+			// An API server accepts this one for some more seconds.
 			ending[p] = put(ctx, p, "rotating", leeway, 15*time.Second-leeway)
 			current[p] = expectAnother(ctx, p, "rotating", ending[p])
 		}
 		for _, p := range []*place{first, second} {
 			Eventually(p.reviewed).WithArguments(ctx, ending[p]).Should(BeFalse())
-			Expect(p.reviewed(ctx, current[p])).To(BeTrue(), "it was its end, not that of the account")
+			Expect(p.reviewed(ctx, current[p])).To(BeTrue(), "the token expired, and the account remains")
 		}
 	})
 

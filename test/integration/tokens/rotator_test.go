@@ -46,7 +46,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 	altered := 0
 	DescribeTable("restores the Secret when a user alters", func(ctx SpecContext, alter func(*corev1.Secret)) {
 		startAgent(ctx, clock.RealClock{})
-		// A name of its own: the Secret of the entry before may still be collected.
+		// A unique name: the Secret of the previous entry may not be collected yet.
 		altered++
 		name := fmt.Sprintf("altered-%d", altered)
 		askFor(ctx, name, time.Hour)
@@ -134,11 +134,11 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		Expect(hubClient.Delete(ctx, leaving)).To(Succeed())
 		expectNoSecret(ctx, "leaving-unseen")
 		_, err := accountOf(ctx, "leaving-unseen")
-		Expect(err).NotTo(HaveOccurred(), "nobody is there to remove it")
+		Expect(err).NotTo(HaveOccurred(), "no agent is running")
 
 		startAgent(ctx, clock.RealClock{})
 		expectNoAccount(ctx, "leaving-unseen")
-		Expect(expectToken(ctx, "staying").ResourceVersion).To(Equal(stays.ResourceVersion), "a restart alone refreshes nothing")
+		Expect(expectToken(ctx, "staying").ResourceVersion).To(Equal(stays.ResourceVersion), "a restart refreshes no token")
 		_, err = accountOf(ctx, "foreign")
 		Expect(err).NotTo(HaveOccurred())
 	})
@@ -150,7 +150,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		askFor(ctx, "short", 10*time.Minute)
 		first := expectToken(ctx, "short")
 
-		By("coming back when it is due")
+		By("starting again when it is due")
 		result, err := agent.reconciler.Reconcile(ctx, requestFor("short"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(result.RequeueAfter).To(And(BeNumerically(">", 7*time.Minute+29*time.Second-time.Since(start)), BeNumerically("<=", 8*time.Minute+31*time.Second)))
@@ -172,13 +172,13 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		second := expectToken(ctx, "short")
 		Expect(statusOf(ctx, "short").TokenSecretRef.LastRefreshTimestamp.Time).To(BeTemporally("~", due, time.Second))
 
-		By("not refreshing without end a token that the member's clock calls older")
+		By("refreshing once although the member's clock is behind")
 		Consistently(func() []byte {
 			secret, _ := secretOf(ctx, "short")
 			return secret.Data["token"]
 		}).Should(Equal(second.Data["token"]))
 		_, err = whoami(ctx, string(first.Data["token"]), member.CABundle)
-		Expect(err).NotTo(HaveOccurred(), "the earlier one lives on for who still has it")
+		Expect(err).NotTo(HaveOccurred(), "the earlier one stays valid")
 	})
 
 	It("is refreshed at the start of an agent that was stopped too long", func(ctx SpecContext) {
@@ -226,7 +226,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		Eventually(func() []byte {
 			secret, _ := secretOf(ctx, "stuck")
 			return secret.Data["token"]
-		}).ShouldNot(Equal(first.Data["token"]), "without anybody asking again")
+		}).ShouldNot(Equal(first.Data["token"]), "without another change of the spec")
 		expectToken(ctx, "stuck")
 	})
 
@@ -276,7 +276,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		}
 		Eventually(warnings).Should(ConsistOf(And(HavePrefix("Warning: "), ContainSubstring("requesting a token"))))
 		for range 3 {
-			// It is tried again, and fails again.
+			// The retry fails too.
 			touch(ctx, "warned")
 		}
 		Consistently(warnings).WithTimeout(4 * time.Second).Should(HaveLen(1))
@@ -299,7 +299,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 			return secret.Data["token"]
 		}).Should(Equal(first.Data["token"]), "80 % of its life are over")
 
-		By("putting back what stands around it")
+		By("restoring the rest of the Secret")
 		altered := first.DeepCopy()
 		altered.Data["ca.crt"], altered.Labels = hub.CABundle, map[string]string{}
 		Expect(hubClient.Update(ctx, altered)).To(Succeed())
@@ -363,10 +363,10 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		Expect(hubClient.Delete(ctx, account)).To(Succeed())
 		expectNoSecret(ctx, "again")
 		askFor(ctx, "again", time.Hour)
-		Expect(reviewed(ctx, string(first.Data["token"]))).To(BeTrue(), "nobody was there to end it")
+		Expect(reviewed(ctx, string(first.Data["token"]))).To(BeTrue(), "no agent is running")
 		startAgent(ctx, clock.RealClock{})
 		Expect(expectToken(ctx, "again").Data["token"]).NotTo(Equal(first.Data["token"]))
-		// The member believes an answer about a token for some seconds.
+		// The member caches token reviews for some seconds.
 		Eventually(reviewed).WithArguments(ctx, string(first.Data["token"])).Should(BeFalse())
 	})
 
@@ -447,7 +447,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 			askFor(ctx, name, time.Hour)
 			reconciler, died := dyingAgent(ctx, requests)
 			_, err := reconciler.Reconcile(ctx, requestFor(name))
-			_ = noted(err) // What it comes to is seen below.
+			_ = noted(err) // the result is checked below
 			if !died() {
 				break
 			}
@@ -469,7 +469,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		askFor(ctx, authenticationv1beta1.GatewayAccount, time.Hour)
 		tokens := []string{string(expectToken(ctx, "secretive").Data["token"]), string(expectToken(ctx, authenticationv1beta1.GatewayAccount).Data["token"])}
 
-		By("starting when there are tokens")
+		By("starting with existing tokens")
 		agent.stop()
 		late := credentials.NewCredentials(clientset)
 		stopLate := startCredentials(late)
@@ -484,7 +484,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		agent.stop()
 		stopLate()
 
-		Expect(haystack["log"](ctx)).To(And(ContainSubstring("headers="), ContainSubstring("Refreshed the token")), "the log is as verbose as it may be")
+		Expect(haystack["log"](ctx)).To(And(ContainSubstring("headers="), ContainSubstring("Refreshed the token")), "the log has the highest verbosity")
 		Expect(haystack["error"](ctx)).To(ContainSubstring("forbidden"))
 		Expect(haystack["object"](ctx)).To(ContainSubstring(`"name":"cluster-gateway"`))
 		Expect(haystack["metric"](ctx)).To(ContainSubstring("controller_runtime_reconcile_total"))

@@ -53,7 +53,7 @@ var _ = Describe("An existing account on a member", func() {
 		account := askFor(ctx, theirs.Name, time.Hour)
 		expectRefused(ctx, theirs.Name, fmt.Sprintf("annotate serviceaccount handed-over %s=%s", authenticationv1beta1.AnnotationAssignedTo, account.UID))
 		annotate(ctx, theirs, authenticationv1beta1.AnnotationAssignedTo, string(account.UID))
-		Expect(claimsOf(expectToken(ctx, theirs.Name)).Account).To(Equal(theirs.UID), "it is the same account")
+		Expect(claimsOf(expectToken(ctx, theirs.Name)).Account).To(Equal(theirs.UID), "the account is unchanged")
 	})
 
 	It("that was assigned to one ManagedServiceAccount is not used by the next one of that name", func(ctx SpecContext) {
@@ -82,7 +82,7 @@ var _ = Describe("An existing account on a member", func() {
 		touch(ctx, held.Name)
 		Expect(claimsOf(expectToken(ctx, held.Name)).Account).To(Equal(held.UID))
 
-		By("asking for one that was not recorded while it ran")
+		By("requesting an account that was not recorded while it ran")
 		late := somebodysAccount(ctx, "asked-for-late")
 		askAsTenant(ctx, hubNamespace, late.Name)
 		expectRefused(ctx, late.Name, "was not made for this ManagedServiceAccount")
@@ -130,7 +130,7 @@ var _ = Describe("An existing account on a member", func() {
 
 func adopt(r *rotator.Reconciler) { r.Adopt = true }
 
-// somebodysAccount makes one with the label that other products write.
+// somebodysAccount creates an account with the label of other products.
 func somebodysAccount(ctx context.Context, name string) *corev1.ServiceAccount {
 	GinkgoHelper()
 	Expect(client.IgnoreAlreadyExists(memberClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: authenticationv1beta1.AccountNamespace}}))).To(Succeed())
@@ -138,7 +138,7 @@ func somebodysAccount(ctx context.Context, name string) *corev1.ServiceAccount {
 		Namespace: authenticationv1beta1.AccountNamespace, Name: name,
 		Labels: map[string]string{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue},
 	}}
-	// A second attempt at a spec finds that of the first.
+	// An earlier attempt at the spec may have created it.
 	Expect(client.IgnoreNotFound(memberClient.Delete(ctx, account.DeepCopy()))).To(Succeed())
 	Expect(memberClient.Create(ctx, account)).To(Succeed())
 	return account
@@ -153,7 +153,7 @@ func bindToAdmin(ctx context.Context, account *corev1.ServiceAccount) {
 	})).To(Succeed())
 }
 
-// holderRuns makes the Lease that OCM's agent renews while it runs.
+// holderRuns creates the Lease that OCM's agent renews.
 func holderRuns(ctx context.Context) *coordinationv1.Lease {
 	GinkgoHelper()
 	now := metav1.NowMicro()
@@ -167,7 +167,7 @@ func holderRuns(ctx context.Context) *coordinationv1.Lease {
 	return lease
 }
 
-// askAsTenant asks for an account as somebody who may do nothing but that, there.
+// askAsTenant requests an account as a user who can only create ManagedServiceAccounts there.
 func askAsTenant(ctx context.Context, namespace, name string) *authenticationv1beta1.ManagedServiceAccount {
 	GinkgoHelper()
 	const tenant = "tenant"
@@ -187,7 +187,7 @@ func askAsTenant(ctx context.Context, namespace, name string) *authenticationv1b
 	Expect(err).NotTo(HaveOccurred())
 	account := &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	asTenant := expect.Client(config, scheme)
-	// The right is in force a moment after it was written.
+	// The authorizer observes the right shortly after it was written.
 	Eventually(func() error { return asTenant.Create(ctx, account) }).Should(Or(Succeed(), Satisfy(apierrors.IsAlreadyExists)))
 	DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(hubClient.Delete(ctx, account))).To(Succeed()) })
 	return account
@@ -199,7 +199,7 @@ func expectRefused(ctx context.Context, name, message string) {
 		HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring(message))))
 }
 
-// expectUntouched looks for a token on the hub, and for a change of the account.
+// expectUntouched checks that the hub has no token and that the account is unchanged.
 func expectUntouched(ctx context.Context, account *corev1.ServiceAccount, namespaces ...string) {
 	GinkgoHelper()
 	for _, namespace := range namespaces {

@@ -25,7 +25,7 @@ import (
 var _ = Describe("Applying a Work", func() {
 	It("applies a namespace and its contents, owned by the AppliedWork", func(ctx SpecContext) {
 		createWork(ctx, "first", nil,
-			build.DeploymentText("first-spec", "web", "web"), // before its namespace: waves put it after
+			build.DeploymentText("first-spec", "web", "web"), // listed before its namespace; waves reorder it
 			`{apiVersion: v1, kind: Service, metadata: {namespace: first-spec, name: web}, spec: {selector: {app: web}, ports: [{port: 80}]}}`,
 			build.ConfigMapText("first-spec", "settings", "colour", "blue"),
 			`{apiVersion: v1, kind: Namespace, metadata: {name: first-spec}}`,
@@ -44,7 +44,7 @@ var _ = Describe("Applying a Work", func() {
 		Expect(settings.OwnerReferences).To(HaveLen(1))
 		Expect(settings.OwnerReferences[0].UID).To(Equal(record.UID))
 		Expect(*settings.OwnerReferences[0].BlockOwnerDeletion).To(BeTrue())
-		Expect(settings.Labels).To(Equal(map[string]string{"app": "spec"}), "labels are applied as they are")
+		Expect(settings.Labels).To(Equal(map[string]string{"app": "spec"}), "labels are applied unchanged")
 		Expect(settings.Annotations).To(HaveLen(2))
 		Expect(settings.Annotations).To(HaveKey(placementv1beta1.ManifestHashAnnotation))
 		Expect(settings.Annotations[placementv1beta1.LastAppliedConfigAnnotation]).To(ContainSubstring("blue"))
@@ -130,7 +130,7 @@ var _ = Describe("Applying a Work", func() {
 		Eventually(reported(ctx, "immutable")).Should(beRefused())
 		Expect(reportedOf(ctx, "immutable")(Default)).To(HaveExactElements(refused("ManifestApplyFailed"), applied()))
 		Expect(message(ctx, "immutable", 0, "Applied")).To(And(ContainSubstring("spec.selector"), ContainSubstring("immutable")))
-		Eventually(ledger(ctx, "immutable")).Should(HaveExactElements("web", "a"), "the refused object still is ours")
+		Eventually(ledger(ctx, "immutable")).Should(HaveExactElements("web", "a"), "the ledger keeps the refused object")
 
 		changeWork(ctx, "immutable", build.DeploymentText(ns, "web", "one"), build.ConfigMapText(ns, "a", "x", "2"))
 		Eventually(reported(ctx, "immutable")).Should(beDone())
@@ -158,7 +158,7 @@ var _ = Describe("Applying a Work", func() {
 			Expect(value).NotTo(Or(ContainSubstring("aGlkZGVu"), ContainSubstring("hidden")), name)
 		}
 
-		// The agent of the version before kept the values there.
+		// The previous version of the agent stored values there.
 		applied.SetAnnotations(map[string]string{placementv1beta1.LastAppliedConfigAnnotation: `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"data":{"kept":"aGlkZGVu","left":"aGlkZGVu"}}`})
 		Expect(memberClient.Update(ctx, applied)).To(Succeed())
 		changeWork(ctx, "secret-base", secret(`kept: aGlkZGVu`))
@@ -210,7 +210,7 @@ var _ = Describe("Applying a Work", func() {
 		untracked := outcome{Applied: "True/AllManifestsApplied", Available: "True/WorkNotTrackable"}
 		Eventually(reported(ctx, "unknown-kind")).Should(Equal(untracked))
 
-		By("merging its lists as a whole")
+		By("replacing its lists")
 		changeWork(ctx, "unknown-kind",
 			`{apiVersion: spec.example.com/v1, kind: Widget, metadata: {namespace: `+ns+`, name: a}, spec: {parts: [{name: other}]}}`)
 		Eventually(func(g Gomega) {
@@ -224,7 +224,7 @@ var _ = Describe("Applying a Work", func() {
 		changeWork(ctx, "kind", build.ConfigMapText(ns, "instead", "x", "1"))
 		Eventually(expect.Data(ctx, memberClient, ns, "instead")).Should(HaveKey("x"))
 		kept := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "widgets.spec.example.com"}}
-		Expect(memberClient.Delete(ctx, kept)).To(Succeed(), "the kind has an object of another Work, so the agent keeps it")
+		Expect(memberClient.Delete(ctx, kept)).To(Succeed(), "the agent keeps the kind because of an object of another Work")
 		Eventually(reported(ctx, "unknown-kind")).Should(beRefused())
 		createWork(ctx, "kind-again", nil, widgets)
 		Eventually(reported(ctx, "unknown-kind")).Should(Equal(untracked))
@@ -241,7 +241,7 @@ var _ = Describe("Availability", func() {
 		notYet := outcome{Applied: "True/AllManifestsApplied", Available: "False/SomeManifestsAreNotAvailable"}
 		Eventually(reported(ctx, "available")).Should(Equal(notYet))
 		Expect(reportedOf(ctx, "available")(Default)[0].Available).To(Equal("False/ManifestNotAvailableYet"))
-		By("saying why, when that takes a while")
+		By("reporting the cause after a while")
 		Eventually(func() string { return message(ctx, "available", 0, placementv1beta1.ConditionAvailable) }).WithTimeout(time.Minute).Should(
 			MatchRegexp(`^Not all replicas are available yet\. Pod web-[a-z0-9]+-[a-z0-9]+: Unschedulable: .*didn't match Pod's node affinity`))
 
@@ -272,7 +272,7 @@ var _ = Describe("A Deployment whose Pods exceed a quota", func() {
 	})
 })
 
-// widgets is a CustomResourceDefinition.
+// widgets returns a CustomResourceDefinition.
 const widgets = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

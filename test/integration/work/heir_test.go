@@ -13,7 +13,7 @@ import (
 )
 
 var _ = Describe("An object that passes from one Work to another", func() {
-	// of makes a Work a part of a placement as of a snapshot.
+	// of makes a Work part of a placement, for a snapshot.
 	of := func(work *placementv1beta1.Work, binding, snapshot string) {
 		work.Labels = map[string]string{
 			placementv1beta1.ParentBindingLabel:               binding,
@@ -57,14 +57,14 @@ var _ = Describe("An object that passes from one Work to another", func() {
 		Expect(expect.ConfigMap(ctx, memberClient, ns, "moves").DeletionTimestamp).To(BeNil())
 		becomePart(ctx, second, "cut-"+ns, "2", build.ConfigMapText(ns, "b"), build.ConfigMapText(ns, "moves"))
 		ownedBy(second)
-		Eventually(expect.Data(ctx, memberClient, ns, "left")).Should(BeNil(), "nobody wants it any more")
+		Eventually(expect.Data(ctx, memberClient, ns, "left")).Should(BeNil(), "no Work contains it any more")
 
 		By("leaving the second for a third, which is new, while that is deleted")
 		createWork(ctx, third, careful, build.ConfigMapText(ns, "moves"))
 		becomePart(ctx, third, "cut-"+ns, "2", build.ConfigMapText(ns, "moves"))
 		removeWork(ctx, second)
 		ownedBy(third)
-		Eventually(seen.Names).Should(ContainElement("b"), "the watch sees deletions")
+		Eventually(seen.Names).Should(ContainElement("b"), "the watch reports deletions")
 		Expect(seen.Names()).NotTo(ContainElement("moves"))
 	})
 

@@ -24,8 +24,7 @@ var _ = Describe("Manifests of various kinds", func() {
 	notYet := outcome{Applied: "True/Applied", Available: "False/ManifestNotAvailableYet"}
 	failed := refused("ManifestApplyFailed")
 
-	// They are made all at once, and looked at one by one: each takes a while until it is
-	// settled, and all together hardly longer.
+	// All objects are created at once and checked one by one, because each needs time to settle.
 	Context("reach the availability of their kind", Ordered, ContinueOnFailure, func() {
 		sorts := []*sort{
 			become("a Namespace", available, "", `{apiVersion: v1, kind: Namespace, metadata: {name: $ns-more}}`),
@@ -231,22 +230,22 @@ var _ = Describe("A kind that was removed from the member", func() {
 	})
 })
 
-// sort is a sort of manifest, and what has to become of it.
+// sort is a kind of manifest with its expected outcome.
 type sort struct {
 	name    string
 	want    outcome
-	mention string // what the message of a refusal has to say
+	mention string // part of the refusal's message
 	texts   []string
 	work    *placementv1beta1.Work
 }
 
-// become expects an outcome of the first manifest. Each text is one, with $ns for a
-// namespace that is there, whose name is good for naming what is in none too.
+// become expects an outcome of the first manifest. $ns stands for an existing namespace, whose name
+// is also used for cluster-scoped objects.
 func become(name string, want outcome, mention string, texts ...string) *sort {
 	return &sort{name: name, want: want, mention: mention, texts: texts}
 }
 
-// create makes the Work of a sort, in the way of createWork but for its removal.
+// create creates the Work of a sort, like createWork without cleanup.
 func (s *sort) create(ctx context.Context) {
 	GinkgoHelper()
 	ns := expect.FreshNamespace(ctx, memberClient)
@@ -259,7 +258,7 @@ func (s *sort) create(ctx context.Context) {
 	Expect(hubClient.Create(ctx, s.work)).To(Succeed())
 }
 
-// gadgets is a CustomResourceDefinition in a group of its own.
+// gadgets returns a CustomResourceDefinition in its own group.
 func gadgets(group string) string {
 	return `
 apiVersion: apiextensions.k8s.io/v1

@@ -65,7 +65,7 @@ var _ = Describe("Keeping a Work applied", func() {
 		Eventually(reported(ctx, "prune")).Should(beDone())
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).NotTo(BeNil())
 
-		By("remembering what is still going")
+		By("remembering terminating objects")
 		Eventually(ledger(ctx, "prune")).Should(HaveExactElements("a", "held"))
 		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "held"), expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
 		Eventually(ledger(ctx, "prune")).Should(HaveExactElements("a"))
@@ -131,7 +131,7 @@ var _ = Describe("Objects that exist before the Work", func() {
 		Expect(message(ctx, "owner-2", 0, "Applied")).To(ContainSubstring(`"owner-1"`))
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1"}))
 
-		By("taking its place when it goes")
+		By("taking it over when the first Work is deleted")
 		removeWork(ctx, "owner-1")
 		Eventually(reported(ctx, "owner-2")).Should(beDone())
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "2"}))
@@ -151,7 +151,7 @@ var _ = Describe("Objects that exist before the Work", func() {
 		changeWork(ctx, "second", shared(build.ConfigMapText(ns, "a", "x", "1")))
 		Eventually(reported(ctx, "second")).Should(beDone())
 
-		By("going on when the word of the author is taken back, as Works that shared before it was asked for")
+		By("continuing when the author's annotation is removed, like Works that shared before it existed")
 		changeWork(ctx, "second", build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(func() map[string]string { return expect.ConfigMap(ctx, memberClient, ns, "a").Annotations }).ShouldNot(HaveKey(placementv1beta1.SharedAnnotation))
 		Eventually(reported(ctx, "second")).Should(beDone())
@@ -192,7 +192,7 @@ var _ = Describe("Deleting a Work", func() {
 			_, err := expect.Found(ctx, memberClient, "apps/v1", "Deployment", ns, "web")
 			return err
 		}).Should(MatchError(ContainSubstring("not found")))
-		Consistently(expect.Gone(ctx, hubClient, work)).Should(BeFalse(), "an object still hangs on the member")
+		Consistently(expect.Gone(ctx, hubClient, work)).Should(BeFalse(), "an object is still terminating on the member")
 
 		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
 		Eventually(expect.Gone(ctx, hubClient, work)).Should(BeTrue())
@@ -209,7 +209,7 @@ var _ = Describe("Deleting a Work", func() {
 		Consistently(expect.Data(ctx, memberClient, ns, "a")).ShouldNot(BeNil())
 		Expect(getRecord(ctx, "leaving").DeletionTimestamp).To(BeNil())
 
-		By("keeping it when the member joins again, for the Work that comes back")
+		By("keeping it for the re-created Work when the member joins again")
 		member := &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: memberName}}
 		Expect(hubClient.Delete(ctx, member)).To(Succeed())
 		createMember(ctx)
@@ -262,7 +262,7 @@ var _ = Describe("A restart of the agent", func() {
 		}
 		before := versions()
 		restartAgent()
-		By("waiting until the new agent has worked through all Works: it repairs the last")
+		By("waiting until the new agent has corrected the last Work")
 		Expect(memberClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "spec-"}})).To(Succeed())
 		createWork(ctx, "newcomer", nil, build.ConfigMapText(ns, "z", "x", "1"))
 		Eventually(reported(ctx, "newcomer")).Should(beDone())
@@ -317,7 +317,7 @@ var _ = Describe("A restart of the agent", func() {
 		Eventually(expect.Gone(ctx, memberClient, &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "vanished"}})).Should(BeTrue())
 		Expect(getRecord(ctx, "of-another-hub").DeletionTimestamp).To(BeNil())
 
-		By("not touching a record of another hub for a Work of the same name")
+		By("leaving the record of another hub for a Work of the same name unchanged")
 		createWork(ctx, "of-another-hub", nil, build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(reported(ctx, "of-another-hub")).Should(beRefused())
 		Expect(message(ctx, "of-another-hub", 0, "Applied")).To(ContainSubstring("fleet-member-elsewhere"))
@@ -353,7 +353,7 @@ func setState(ctx SpecContext, state clusterv1beta1.ClusterState) {
 	Expect(hubClient.Patch(ctx, object, expect.MergePatch(fmt.Sprintf(`{"spec":{"state":%q}}`, state)))).To(Succeed())
 }
 
-// shared lets several placements own an object together, as the author of it does.
+// shared sets the annotation with which an author lets placements share the object.
 func shared(text string) string {
 	return withAnnotation(text, placementv1beta1.SharedAnnotation, placementv1beta1.SharedAmongPlacements)
 }

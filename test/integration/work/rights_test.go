@@ -29,7 +29,7 @@ var _ = Describe("An agent with restricted rights on its member", func() {
 		agent.Stop()
 		agent = startAgent(config)
 	})
-	AfterEach(restartAgent) // before the Works of the spec are removed, which takes rights too
+	AfterEach(restartAgent) // before cleanup, because removing Works needs rights
 
 	It("applies what its rights allow and names the missing rule for the rest", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
@@ -39,7 +39,7 @@ var _ = Describe("An agent with restricted rights on its member", func() {
 		Expect(message(ctx, "few-rights", 1, "Applied")).To(ContainSubstring(`{apiGroups: [""], resources: ["secrets"], verbs: [get]}`))
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1"}))
 
-		By("going on as soon as it has the right")
+		By("continuing once it has the right")
 		allow(ctx, "more", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}})
 		Eventually(reported(ctx, "few-rights")).Should(beDone())
 	})
@@ -53,7 +53,7 @@ var _ = Describe("An agent with restricted rights on its member", func() {
 		Eventually(reported(ctx, "blind")).Should(beDone())
 
 		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"data":{"x":"2"}}`))).To(Succeed())
-		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "1"}), "found by looking")
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "1"}), "found by polling")
 
 		allow(ctx, "watching", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch"}})
 		Eventually(conditionOf(ctx, "blind", placementv1beta1.ConditionWatched)).Should(BeEmpty())
@@ -68,7 +68,7 @@ var _ = Describe("An agent with restricted rights on its member", func() {
 		changeWork(ctx, "stuck-with-it", build.ConfigMapText(ns, "a"))
 		Eventually(conditionOf(ctx, "stuck-with-it", placementv1beta1.ConditionRemoved)).Should(Equal("False/ObjectsRemain"))
 		Expect(removal(ctx, "stuck-with-it")).To(ContainSubstring(`{apiGroups: [""], resources: ["secrets"], verbs: [delete]}`))
-		Expect(reported(ctx, "stuck-with-it")(Default)).To(beDone(), "what is in the Work is applied")
+		Expect(reported(ctx, "stuck-with-it")(Default)).To(beDone(), "the objects of the Work are applied")
 
 		allow(ctx, "removing", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"delete"}})
 		Eventually(conditionOf(ctx, "stuck-with-it", placementv1beta1.ConditionRemoved)).Should(BeEmpty())
@@ -102,13 +102,13 @@ var _ = Describe("An agent without the right to write AppliedWorks", func() {
 			`{apiGroups: ["placement.kubernetes-fleet.io"], resources: ["appliedworks"], verbs: [get]}`))
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(BeNil())
 
-		By("going on as soon as it has the right")
+		By("continuing once it has the right")
 		allow(ctx, "records", rbacv1.PolicyRule{APIGroups: []string{placementv1beta1.GroupName}, Resources: []string{"appliedworks", "appliedworks/status"}, Verbs: []string{"*"}})
 		Eventually(reported(ctx, "no-record")).Should(beDone())
 	})
 })
 
-// allow gives the limited agent a right on the member for the rest of the spec.
+// allow grants the limited agent a right on the member for the rest of the spec.
 func allow(ctx context.Context, name string, rule rbacv1.PolicyRule) {
 	GinkgoHelper()
 	meta := metav1.ObjectMeta{Name: "few-rights-" + name}

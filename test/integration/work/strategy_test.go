@@ -64,7 +64,7 @@ var _ = Describe("whenToApply IfNotDrifted", func() {
 			createWork(ctx, name, ifNotDrifted(kind), build.ConfigMapText(ns, "a", "x", "1"))
 			Eventually(reported(ctx, name)).Should(beDone())
 
-			By("not minding what the manifest does not mention")
+			By("ignoring fields that the manifest lacks")
 			Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"data":{"theirs":"z"}}`))).To(Succeed())
 			Consistently(reported(ctx, name)).Should(beDone())
 
@@ -75,16 +75,16 @@ var _ = Describe("whenToApply IfNotDrifted", func() {
 				placementv1beta1.PatchDetail{Path: "/data/x", ValueInHub: "1", ValueInMember: "2"}))
 			Expect(drift.ObservedInMemberClusterGeneration).To(Equal(expect.ConfigMap(ctx, memberClient, ns, "a").Generation))
 			Expect(expect.Data(ctx, memberClient, ns, "a")()).To(HaveKeyWithValue("x", "2"))
-			Expect(ledger(ctx, name)()).To(HaveExactElements("a"), "it still is ours")
+			Expect(ledger(ctx, name)()).To(HaveExactElements("a"), "the ledger keeps it")
 
-			By("remembering since when")
+			By("keeping the time of the first drift")
 			Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"data":{"x":"3"}}`))).To(Succeed())
 			Eventually(func() string {
 				return manifestOf(ctx, name, 0).DriftDetails.ObservedDrifts[0].ValueInMember
 			}).Should(Equal("3"))
 			Expect(manifestOf(ctx, name, 0).DriftDetails.FirstDriftedObservedTime).To(Equal(drift.FirstDriftedObservedTime))
 
-			By("being content when the change is undone by hand")
+			By("reporting no drift after the change is reverted by hand")
 			Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"data":{"x":"1"}}`))).To(Succeed())
 			Eventually(reported(ctx, name)).Should(beDone())
 			Expect(manifestOf(ctx, name, 0).DriftDetails).To(BeNil())
@@ -139,7 +139,7 @@ var _ = Describe("comparisonOption FullComparison", func() {
 			}
 			return nil
 		}).Should(HaveExactElements(placementv1beta1.PatchDetail{Path: "/data/y", ValueInMember: "theirs"}))
-		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1", "y": "theirs"}), "what is ours was repaired")
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1", "y": "theirs"}), "our field was corrected")
 		Eventually(reported(ctx, "full")).Should(beDone())
 	})
 })
@@ -237,7 +237,7 @@ var _ = Describe("An immutable field", func() {
 			roleRef  = `roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: `
 			template = `template: {metadata: {labels: {app: a}}, spec: ` + pod + `}`
 		)
-		// Each text has $v where it changes from one value to another.
+		// $v in a text is replaced by the old and the new value.
 		kinds := map[string]struct{ text, from, to, field string }{
 			"StatefulSet":              {`{apiVersion: apps/v1, kind: StatefulSet, metadata: {namespace: $ns, name: a}, spec: {replicas: 0, serviceName: $v, selector: {matchLabels: {app: a}}, ` + template + `}}`, "a", "b", "spec"},
 			"DaemonSet":                {`{apiVersion: apps/v1, kind: DaemonSet, metadata: {namespace: $ns, name: a}, spec: {selector: {matchLabels: {app: a$v}}, template: {metadata: {labels: {app: a$v}}, spec: ` + pod + `}}}`, "", "b", "spec.selector"},
