@@ -295,8 +295,8 @@ func (e *Engine) mayWrite(t task, it Item, live *unstructured.Unstructured) *ref
 	return &refusal.Refusal{Reason: NotWritten, Message: Shorten(text)}
 }
 
-// postpone returns the outcome of an object whose next correction has to wait. The object may not
-// differ at all.
+// postpone returns the outcome of an object whose next correction has to wait. It reads
+// the object first, because it may be up to date already.
 func (e *Engine) postpone(ctx context.Context, t task, it Item, live *unstructured.Unstructured, wait time.Duration) Outcome {
 	if live == nil {
 		return Outcome{Ref: it.Ref, Holds: true, Postponed: wait}

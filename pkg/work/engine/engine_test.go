@@ -22,7 +22,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine/merge"
 )
 
-// engineOn is an engine on a member that holds objects, and a task for it.
+// engineOn returns an engine on a member with objects, and a task for it.
 func engineOn(t *testing.T, now *testingclock.FakePassiveClock, objects ...runtime.Object) (*Engine, task) {
 	t.Helper()
 	e := &Engine{
@@ -40,7 +40,7 @@ func engineOn(t *testing.T, now *testingclock.FakePassiveClock, objects ...runti
 	}
 }
 
-// mayAlone shares with nobody.
+// mayAlone allows no other owners.
 func mayAlone(s Standing, _ *unstructured.Unstructured) *refusal.Refusal {
 	if s.Shared() {
 		return &refusal.Refusal{Reason: TakenByOthers, Message: "The object is owned by another AppliedWork"}
@@ -80,8 +80,8 @@ func TestRun_DoesNotPostponeAContestedObjectWithoutDifferences(t *testing.T) {
 		live      *unstructured.Unstructured
 		postponed bool
 	}{
-		"as it is wanted": {wanted, false},
-		"changed again":   {changed, true},
+		"up to date":    {wanted, false},
+		"changed again": {changed, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, work := engineOn(t, now, tc.live)
@@ -111,12 +111,12 @@ func TestRun_SparesRequestsByTheWatch(t *testing.T) {
 		asked   []string
 		refused bool
 	}{
-		"an object that is not there is made":                             {nil, "", absent, create, false},
-		"one of which the watch knows nothing is asked for":               {nil, "", memberwatch.Sighting{}, []string{"get", "create"}, false},
-		"one that is there after all is asked for, and merged":            {configMapOf(us), "", absent, []string{"create", "get", "patch"}, false},
-		"one that is there after all and another's stays":                 {configMapOf(recordRef("other", "2")), "", absent, []string{"create", "get"}, true},
-		"a server-side apply, which would change it, asks in any case":    {configMapOf(recordRef("other", "2")), ServerSide, absent, []string{"get"}, true},
-		"a comparison, which has nothing to be refused, asks in any case": {configMapOf(us), Compare, absent, []string{"get", "patch"}, false},
+		"a missing object is created":                                   {nil, "", absent, create, false},
+		"an object without a watch is read":                             {nil, "", memberwatch.Sighting{}, []string{"get", "create"}, false},
+		"an existing object is read after the failed create and merged": {configMapOf(us), "", absent, []string{"create", "get", "patch"}, false},
+		"an existing object of another owner stays":                     {configMapOf(recordRef("other", "2")), "", absent, []string{"create", "get"}, true},
+		"a server-side apply always reads first":                        {configMapOf(recordRef("other", "2")), ServerSide, absent, []string{"get"}, true},
+		"a comparison always reads first":                               {configMapOf(us), Compare, absent, []string{"get", "patch"}, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

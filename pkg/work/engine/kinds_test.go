@@ -43,7 +43,7 @@ func TestOwnKinds(t *testing.T) {
 		t.Errorf("a definition that was refused defines %v", got)
 	}
 	if got := ownKinds(items, nil); got != nil {
-		t.Errorf("without outcomes there are kinds: %v", got)
+		t.Errorf("kinds without outcomes: %v", got)
 	}
 }
 
@@ -87,8 +87,8 @@ func TestUnserved_ReportsAKindThatWasRemoved(t *testing.T) {
 	}{
 		"a kind that is gone":               {items[0], unserved, true, "The member has no kind Widget in example.com/v1"},
 		"one of Kubernetes' own":            {items[1], unserved, true, "the server could not find the requested resource"},
-		"a namespace that is not there":     {items[0], apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ns"), false, `namespaces "ns" not found`},
-		"a kind that may not be written to": {items[0], apierrors.NewForbidden(schema.GroupResource{Resource: "widgets"}, "a", nil), false, "forbidden"},
+		"a missing namespace":               {items[0], apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ns"), false, `namespaces "ns" not found`},
+		"a kind without the right to write": {items[0], apierrors.NewForbidden(schema.GroupResource{Resource: "widgets"}, "a", nil), false, "forbidden"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time))

@@ -67,15 +67,15 @@ func TestLeaveFields(t *testing.T) {
 			manifest: webDeployment + "}, spec: {replicas: 1}}", live: webDeployment + "}, spec: {replicas: 3}}",
 			managed: []metav1.ManagedFieldsEntry{scaledBy("kubectl", "scale"), scaledBy("kubectl-edit", "")},
 		},
-		"replicas that an author leaves to nobody": {
+		"replicas with annotation None": {
 			manifest: webDeployment + ", annotations: {fleetgate.io/leave-to-member: None}}, spec: {replicas: 1}}", live: webDeployment + "}, spec: {replicas: 3}}",
 			managed: []metav1.ManagedFieldsEntry{scaledBy("kube-controller-manager", "scale")},
 		},
-		"replicas that a manifest gives up": {
+		"replicas that left the manifest": {
 			manifest: webDeployment + "}, spec: {paused: true}}", live: webDeployment + "}, spec: {replicas: 5}}",
 			want: webDeployment + "}, spec: {paused: true, replicas: 5}}",
 		},
-		"replicas that a manifest gives up and only we hold, by a server-side apply": {
+		"replicas that left the manifest and only we own, by a server-side apply": {
 			manifest: webDeployment + "}, spec: {paused: true}}", live: webDeployment + "}, spec: {replicas: 5}}",
 			managed: []metav1.ManagedFieldsEntry{heldBy("us", metav1.ManagedFieldsOperationApply, "apps/v1", `{"f:spec":{"f:replicas":{}}}`)},
 			way:     ServerSide, want: webDeployment + "}, spec: {paused: true, replicas: 5}}",
@@ -98,7 +98,7 @@ func TestLeaveFields(t *testing.T) {
 			want:     configuration + "}, webhooks: [{name: a, clientConfig: {caBundle: QQ==}}, {name: b, clientConfig: {caBundle: Qg==}}, {name: c, clientConfig: {caBundle: T3Vycw==}}, {name: d, clientConfig: {caBundle: Cg==}}]}",
 			leaves:   []string{"/webhooks/0/clientConfig/caBundle"},
 		},
-		"an authority that an injector is asked for": {
+		"an authority of an injector": {
 			manifest: "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: s, annotations: {cert-manager.io/inject-ca-from: ns/c}}, spec: {caBundle: T2xk}}",
 			live:     "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: s}, spec: {caBundle: TmV3}}",
 			want:     "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: s, annotations: {cert-manager.io/inject-ca-from: ns/c}}, spec: {caBundle: TmV3}}",

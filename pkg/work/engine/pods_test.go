@@ -86,7 +86,7 @@ func TestAskPods_ReadsPodsWithGrowingDelays(t *testing.T) {
 	r := unavailable()
 	e.AskPods(t.Context(), "work", &r)
 	if r.Outcomes[0].Availability.Message != plain || r.Outcomes[0].AskIn != podsFirst {
-		t.Errorf("a workload that was available in between is told %q", r.Outcomes[0].Availability.Message)
+		t.Errorf("a workload that was available in between has the message %q", r.Outcomes[0].Availability.Message)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 )
 
-// foundConfigMap is on the member, with something of everybody.
+// foundConfigMap returns a ConfigMap of the member with fields of several clients.
 func foundConfigMap(owners ...metav1.OwnerReference) *unstructured.Unstructured {
 	live := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
@@ -34,7 +34,7 @@ func foundConfigMap(owners ...metav1.OwnerReference) *unstructured.Unstructured 
 	return live
 }
 
-// verbs are what was asked of the member.
+// verbs returns the verbs of the requests to the member.
 func verbs(e *Engine) []string {
 	fake, ok := e.member.(*dynamicfake.FakeDynamicClient)
 	if !ok {
@@ -115,29 +115,29 @@ func TestRun_CreateOnlyReadOnlyAndDisown(t *testing.T) {
 	for name, tc := range map[string]struct {
 		way  Way
 		live func(*Engine, task) *unstructured.Unstructured
-		// What becomes of the object, and what is asked of the member.
+		// The resulting object and the requests to the member.
 		data   string
 		owners int
 		verbs  []string
 		holds  bool
 	}{
-		"only to create, what is not there": {
+		"CreateOnly, missing": {
 			way: Way{By: CreateOnly}, data: "new", owners: 1, verbs: []string{"get", "create"}, holds: true},
-		"only to create, what is there": {
+		"CreateOnly, existing": {
 			way: Way{By: CreateOnly}, live: func(*Engine, task) *unstructured.Unstructured { return foundConfigMap() },
 			data: "old", owners: 1, verbs: []string{"get", "update"}, holds: true},
-		"only to create, what is there and ours": {
+		"CreateOnly, existing and ours": {
 			way: Way{By: CreateOnly}, live: owned, data: "old", owners: 1, verbs: []string{"get"}, holds: true},
-		"only to read, what is not there": {
+		"ReadOnly, missing": {
 			way: Way{By: ReadOnly}, verbs: []string{"get"}},
-		"only to read, what is there": {
+		"ReadOnly, existing": {
 			way: Way{By: ReadOnly}, live: func(*Engine, task) *unstructured.Unstructured { return foundConfigMap() },
 			data: "old", verbs: []string{"get"}},
-		"to replace, and disown": {
+		"Replace with Disown": {
 			way: Way{By: Replace, Disown: true}, live: owned, data: "new", verbs: []string{"get", "update"}},
-		"to create, and disown": {
+		"CreateOnly with Disown": {
 			way: Way{By: Replace, Disown: true}, data: "new", verbs: []string{"get", "create"}},
-		"only to create, and disown": {
+		"CreateOnly with Disown, existing": {
 			way: Way{By: CreateOnly, Disown: true}, live: owned, data: "old", verbs: []string{"get", "update"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -197,13 +197,13 @@ func TestCovers_AcceptsAdditionalFields(t *testing.T) {
 	}
 }
 
-// withoutMay lets anybody own everything.
+// withoutMay allows every owner.
 func withoutMay(work task) task {
 	work.may = func(Standing, *unstructured.Unstructured) *refusal.Refusal { return nil }
 	return work
 }
 
-// withUID has the member give what is made a UID, as API servers do.
+// withUID sets UIDs on created objects, as API servers do.
 func withUID(e *Engine) clienttesting.ReactionFunc {
 	return func(action clienttesting.Action) (bool, runtime.Object, error) {
 		made := action.(clienttesting.CreateAction).GetObject().(*unstructured.Unstructured)

@@ -16,7 +16,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
-// changesWrites has the member change what it is given, as a mutating webhook does.
+// changesWrites lets the member change written objects, as a mutating webhook does.
 func changesWrites(t *testing.T, e *Engine, change func(*unstructured.Unstructured)) {
 	t.Helper()
 	member, ok := e.member.(*fake.FakeDynamicClient)

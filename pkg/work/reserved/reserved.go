@@ -1,9 +1,9 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reserved decides which objects are never placed on members, whoever requests it and in
-// whatever form. The hub checks before it accepts an envelope, renders a chart or selects
-// resources; the agent checks before it writes.
+// Package reserved decides which objects no user can place on members, in any form. The hub
+// checks before it accepts an envelope, renders a chart or selects resources; the agent checks
+// before it writes.
 package reserved
 
 import (
@@ -34,7 +34,7 @@ func Namespace(name string, own ...string) bool {
 }
 
 // TokenSecret reports whether API servers issue or accept Secrets of that type as credentials,
-// whoever wrote them: for a ServiceAccount or to join a cluster.
+// whichever client wrote them: for a ServiceAccount or to join a cluster.
 func TokenSecret(secretType string) bool {
 	return secretType == string(corev1.SecretTypeServiceAccountToken) || secretType == string(corev1.SecretTypeBootstrapToken)
 }

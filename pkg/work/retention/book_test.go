@@ -23,7 +23,7 @@ func TestBook_SharesAnUnreportedIDAmongNewMarks(t *testing.T) {
 	}{
 		{of: "the first", want: "1"},
 		{of: "one of the same restore", after: 10 * time.Second, want: "1"},
-		{of: "one after that was let go", after: 20 * time.Second, released: []string{"1"}, want: "2"},
+		{of: "one after that was released", after: 20 * time.Second, released: []string{"1"}, want: "2"},
 		{of: "one a while later", after: 2 * time.Minute, released: []string{"1"}, want: "3"},
 		{of: "one after the clock was set back", after: -time.Hour, released: []string{"1"}, want: "4"},
 	} {

@@ -142,7 +142,7 @@ func (e *Epochs) Lost(ctx context.Context, number int64) (bool, error) {
 	}
 	lease, err := e.read(ctx)
 	if err != nil && !reconcileutil.IsGone(err) {
-		return false, fmt.Errorf("asking the hub whether it went back: %w", err)
+		return false, fmt.Errorf("reading the epoch on the hub: %w", err)
 	}
 	return countIn(lease.Annotations[EpochAnnotation]).lacks(number), nil
 }

@@ -124,7 +124,7 @@ func TestEpochs_DetectLostNumbersAfterTheHubAdvanced(t *testing.T) {
 	}
 	begin(t, e)
 	if diff := cmp.Diff([]int64{6, 7}, lostOf(t, e, 4, 5, 6, 7, 8, 9)); diff != "" {
-		t.Errorf("lost once it went on (-want +got):\n%s", diff)
+		t.Errorf("lost after the hub advanced (-want +got):\n%s", diff)
 	}
 	hub.restore("5") // the same backup again
 	if begin(t, e) != 10 || hub.counts() != "10,6-9" {
@@ -144,11 +144,11 @@ func TestEpochs_DetectLostNumbersFromTheMemberAfterARestart(t *testing.T) {
 	}
 	begin(t, e)
 	if asked != 2 {
-		t.Errorf("the member is asked %d times", asked)
+		t.Errorf("the member is read %d times", asked)
 	}
-	e.Brought(func(context.Context) (int64, error) { return 0, errors.New("the member is away") })
+	e.Brought(func(context.Context) (int64, error) { return 0, errors.New("the member is unreachable") })
 	if _, err := e.Begin(t.Context()); err == nil || hub.counts() != "9,6-7" {
-		t.Errorf("an epoch is begun though it is not known what is on the member: %v", err)
+		t.Errorf("an epoch is begun although the numbers on the member are unknown: %v", err)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestEpochs_ShareOneNumberAmongConcurrentCalls(t *testing.T) {
 	e.mu.Unlock()
 	group.Wait()
 	if hub.writes != 1 {
-		t.Errorf("50 at the same time cost %d writes", hub.writes)
+		t.Errorf("50 concurrent calls cost %d writes", hub.writes)
 	}
 }
 

@@ -46,7 +46,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 	altered := 0
 	DescribeTable("restores the Secret when a user alters", func(ctx SpecContext, alter func(*corev1.Secret)) {
 		startAgent(ctx, clock.RealClock{})
-		// A unique name: the Secret of the previous entry may not be collected yet.
+		// A unique name: the Secret of the previous entry may still exist.
 		altered++
 		name := fmt.Sprintf("altered-%d", altered)
 		askFor(ctx, name, time.Hour)

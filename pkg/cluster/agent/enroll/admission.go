@@ -140,8 +140,8 @@ func (a *Admission) ask(ctx context.Context) (answer, string) {
 	return admitted, ""
 }
 
-// hasLeft reports whether the agent has left as the hub requested. A restarted agent may not have
-// reported it yet.
+// hasLeft reports whether the agent has left as the hub requested. After a
+// restart, the agent still has to report it.
 func hasLeft(internal *clusterv1beta1.InternalMemberCluster) bool {
 	agent := internal.Status.AgentStatusOf(clusterv1beta1.MemberAgent)
 	if internal.Spec.State != clusterv1beta1.ClusterStateLeave || agent == nil {

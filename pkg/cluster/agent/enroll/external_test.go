@@ -21,7 +21,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
-// externalHub is a hub that knows one token, and whether a MemberCluster names its user.
+// externalHub knows one token, and whether a MemberCluster names its user.
 type externalHub struct {
 	server *httptest.Server
 	token  atomic.Value
@@ -105,9 +105,9 @@ func TestExternal_NamesTheProblem(t *testing.T) {
 		config *rest.Config
 		want   string
 	}{
-		"a token that the hub does not take": {hub.config(file), CredentialRefused},
-		"another CA":                         {untrusted, HubNotTrusted},
-		"nobody there":                       {away, HubUnreachable},
+		"a token that the hub rejects": {hub.config(file), CredentialRefused},
+		"another CA":                   {untrusted, HubNotTrusted},
+		"no server":                    {away, HubUnreachable},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 
 // The hub's API server can get another URL or CA. The hub announces it while the former URL still
 // works. The agent tests the new URL by renewing its token there and by Options.Prove, and only
-// then switches. It remembers the former URL until the new one has worked once more, and returns to
+// then switches. It remembers the former URL until the new one has worked again, and returns to
 // it if the new one fails first.
 
 // Move switches to another URL and CA of the hub if the hub accepts the agent's credential there. A

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A thousand agents that joined at once heard of a busy hub now that it had not answered yet and
-// now that it had too many requests. Each change had them ask again after 0.2 s, which kept the hub busy.
+// A thousand agents that joined together got alternating errors from a busy hub: no answer yet, and
+// too many requests. Each change reset the delay to 0.2 s, which kept the hub busy.
 func TestPauses_GrowWhenTheReasonAlternates(t *testing.T) {
 	p, total := pauses{}, time.Duration(0)
 	for range 20 {

@@ -49,14 +49,14 @@ func TestRequestsOf(t *testing.T) {
 			corev1.PodSpec{Containers: []corev1.Container{container("1", "1Gi"), container("500m", "1Gi")}},
 			map[string]string{"cpu": "1500m", "memory": "2Gi"},
 		},
-		"a larger start counts": {
+		"larger init containers count": {
 			corev1.PodSpec{
 				InitContainers: []corev1.Container{container("3", "100Mi")},
 				Containers:     []corev1.Container{container("1", "1Gi")},
 			},
 			map[string]string{"cpu": "3", "memory": "1Gi"},
 		},
-		"a sidecar runs on": {
+		"a sidecar adds up": {
 			corev1.PodSpec{
 				InitContainers: []corev1.Container{sidecar("1", "1Gi"), container("2", "1Gi")},
 				Containers:     []corev1.Container{container("1", "1Gi")},
@@ -128,9 +128,9 @@ func TestReports(t *testing.T) {
 	}{
 		"joined and healthy": {joinedReport(imc, facts{health: health{ok: true}, usage: newUsage()}, now), "True/InternalMemberClusterJoined", "True/InternalMemberClusterHealthy"},
 		"joined, not ready":  {joinedReport(imc, facts{}, now), "True/InternalMemberClusterJoined", "False/InternalMemberClusterUnhealthy"},
-		"cannot begin":       {failedReport(imc, errors.New("x"), now), "Unknown/" + clusterv1beta1.ReasonInternalMemberClusterFailedToJoin, ""},
+		"failed to join":     {failedReport(imc, errors.New("x"), now), "Unknown/" + clusterv1beta1.ReasonInternalMemberClusterFailedToJoin, ""},
 		"left":               {leftReport(imc, nil, now), "False/InternalMemberClusterLeft", ""},
-		"cannot end":         {leftReport(imc, errors.New("x"), now), "Unknown/" + clusterv1beta1.ReasonInternalMemberClusterFailedToLeave, ""},
+		"failed to leave":    {leftReport(imc, errors.New("x"), now), "Unknown/" + clusterv1beta1.ReasonInternalMemberClusterFailedToLeave, ""},
 	}
 	say := func(agent *clusterv1beta1.AgentStatus, kind string) string {
 		condition := meta.FindStatusCondition(agent.Conditions, kind)

@@ -24,7 +24,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// memberWith has these namespaces, and nothing else.
+// memberWith returns a member with these namespaces only.
 func memberWith(t *testing.T, namespaces ...*metav1.PartialObjectMetadata) *fake.FakeMetadataClient {
 	t.Helper()
 	scheme := fake.NewTestScheme()
@@ -60,10 +60,10 @@ func TestNamespaces_CollectUpToTheLimit(t *testing.T) {
 		count      int
 		says       string
 	}{
-		"some, one of which is going": {some, nil, map[string]string{"default": "", "web": "web-work", "bank": ""}, 3, "True/Succeeded"},
-		"as many as are told":         {slices.Concat(many, []*metav1.PartialObjectMetadata{going}), nil, nil, maxNamespaces, "True/Succeeded"},
-		"too many":                    {slices.Concat(many, []*metav1.PartialObjectMetadata{named("z")}), nil, nil, maxNamespaces, "False/Degraded"},
-		"no right to list them":       {some, apierrors.NewForbidden(corev1.Resource("namespaces"), "", nil), nil, 0, "Unknown/NamespacesForbidden"},
+		"some, one of which is terminating": {some, nil, map[string]string{"default": "", "web": "web-work", "bank": ""}, 3, "True/Succeeded"},
+		"as many as the limit":              {slices.Concat(many, []*metav1.PartialObjectMetadata{going}), nil, nil, maxNamespaces, "True/Succeeded"},
+		"too many":                          {slices.Concat(many, []*metav1.PartialObjectMetadata{named("z")}), nil, nil, maxNamespaces, "False/Degraded"},
+		"no right to list them":             {some, apierrors.NewForbidden(corev1.Resource("namespaces"), "", nil), nil, 0, "Unknown/NamespacesForbidden"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestNamespaces_CollectUpToTheLimit(t *testing.T) {
 func TestNamespaces_ReturnAnErrorWhenTheListFails(t *testing.T) {
 	member := memberWith(t)
 	member.PrependReactor("list", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewServiceUnavailable("etcd is away")
+		return true, nil, apierrors.NewServiceUnavailable("etcd is unavailable")
 	})
 	if got, err := NewNamespaces(member, clock.RealClock{}).collect(t.Context()); err == nil {
 		t.Errorf("got %v", got)

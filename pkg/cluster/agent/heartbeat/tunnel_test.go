@@ -18,7 +18,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// reports counts how often the tunnel asked for a report.
+// reports counts the reports that the tunnel triggered.
 func reports(t *Tunnel) int {
 	n := 0
 	for {
@@ -35,7 +35,7 @@ func TestTunnel_TriggersAReportOnceItIsStable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tunnel := NewTunnel(clock.RealClock{})
 		if tunnel.condition() != nil {
-			t.Error("there is something to report before anything is known")
+			t.Error("there is a condition before the state is known")
 		}
 		check := func(when string, wait time.Duration, want int) {
 			t.Helper()
@@ -101,7 +101,7 @@ func TestJoinedReport_KeepsTheTunnelOutOfTheAgentsConditions(t *testing.T) {
 		t.Errorf("through the hub: %+v", up)
 	}
 	if !isDue(shown, &imc.Status) {
-		t.Error("the hub would not hear that the tunnel is up")
+		t.Error("the report of a connected tunnel is not due")
 	}
 	tunnel.Up(clusterv1beta1.ReasonTunnelViaPort)
 	if moved := report(first.Add(time.Minute)); moved.Reason != clusterv1beta1.ReasonTunnelViaPort || !moved.LastTransitionTime.Time.Equal(first.Add(time.Second)) {

@@ -16,7 +16,7 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 )
 
-// Other programs look for this label, to the letter.
+// Other programs select this exact label.
 func TestLabel_ShortensTheHashToTheSizeOfAKey(t *testing.T) {
 	hash := strings.Repeat("0123456789abcdef", 4)
 	if got, want := Label(hash), "clusterset.open-cluster-management.io/"+hash[:63]; got != want || len(validation.IsQualifiedName(got)) > 0 {
@@ -79,7 +79,7 @@ func TestFailed_LimitsTheMessage(t *testing.T) {
 	}
 }
 
-// A ManagedCluster says much, and often; what is not about namespaces has the member asked nothing.
+// ManagedClusters change often; changes of other fields must not cause requests to the member.
 func TestSomethingToDo(t *testing.T) {
 	with := func(change func(*clusterv1.ManagedCluster)) *clusterv1.ManagedCluster {
 		cluster := clusterWith(clusterv1.ClusterSetManagedNamespaceStatus{ClusterSet: "a", Name: "x"})
@@ -93,12 +93,12 @@ func TestSomethingToDo(t *testing.T) {
 		"nothing":           {func(*clusterv1.ManagedCluster) {}, false},
 		"a label":           {func(c *clusterv1.ManagedCluster) { c.Labels = map[string]string{"a": "b"} }, false},
 		"another condition": {func(c *clusterv1.ManagedCluster) { c.Status.Conditions = []metav1.Condition{{Type: "A"}} }, false},
-		"that it is let in": {func(c *clusterv1.ManagedCluster) {
+		"acceptance": {func(c *clusterv1.ManagedCluster) {
 			c.Status.Conditions = []metav1.Condition{{Type: clusterv1.ConditionHubAccepted, Status: metav1.ConditionTrue}}
 		}, true},
-		"that it goes":     {func(c *clusterv1.ManagedCluster) { c.DeletionTimestamp = new(metav1.Now()) }, true},
-		"a namespace less": {func(c *clusterv1.ManagedCluster) { c.Status.ManagedNamespaces = nil }, true},
-		"what is said of one": {func(c *clusterv1.ManagedCluster) {
+		"deletion":            {func(c *clusterv1.ManagedCluster) { c.DeletionTimestamp = new(metav1.Now()) }, true},
+		"a removed namespace": {func(c *clusterv1.ManagedCluster) { c.Status.ManagedNamespaces = nil }, true},
+		"a condition of a namespace": {func(c *clusterv1.ManagedCluster) {
 			c.Status.ManagedNamespaces[0].Conditions = []metav1.Condition{{Type: "A"}}
 		}, true},
 	} {

@@ -34,13 +34,13 @@ func TestModeOf(t *testing.T) {
 		rules []rbacv1.PolicyRule
 		want  Mode
 	}{
-		"a new one":                     {nil, ""},
-		"with the probe only":           {probeRules(), ""},
-		"by an earlier version":         {earlier, Plain},
-		"by an earlier one, probed now": {append(slices.Clone(earlier), probeRules()...), Plain},
-		"plain":                         {Plain.rules([]string{"jane"}, nil), Plain},
-		"constrained":                   {Constrained.rules([]string{"jane"}, []string{"devs"}), Constrained},
-		"constrained, and somebody else added a plain rule": {append(Constrained.rules([]string{"jane"}, nil), earlier...), Plain},
+		"a new one":                             {nil, ""},
+		"with the probe only":                   {probeRules(), ""},
+		"by an earlier version":                 {earlier, Plain},
+		"by an earlier version, with the probe": {append(slices.Clone(earlier), probeRules()...), Plain},
+		"plain":                                 {Plain.rules([]string{"jane"}, nil), Plain},
+		"constrained":                           {Constrained.rules([]string{"jane"}, []string{"devs"}), Constrained},
+		"constrained, with a plain rule of another client": {append(Constrained.rules([]string{"jane"}, nil), earlier...), Plain},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

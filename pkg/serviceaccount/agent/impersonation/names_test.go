@@ -46,12 +46,12 @@ func TestRemember_DropsTheLeastRecentNames(t *testing.T) {
 		want          []string
 		added         bool
 	}{
-		"first":            {nil, []string{"a"}, []string{"a"}, true},
-		"known moves up":   {[]string{"a", "b"}, []string{"a"}, []string{"b", "a"}, false},
-		"oldest goes":      {[]string{"a", "b", "c"}, []string{"d"}, []string{"b", "c", "d"}, true},
-		"twice is once":    {[]string{"a"}, []string{"b", "b"}, []string{"a", "b"}, true},
-		"nothing is asked": {[]string{"a"}, nil, []string{"a"}, false},
-		"too many bytes":   {[]string{"aaaa", "bbbb"}, []string{"cccc"}, []string{"bbbb", "cccc"}, true},
+		"first":                                {nil, []string{"a"}, []string{"a"}, true},
+		"a known name becomes the most recent": {[]string{"a", "b"}, []string{"a"}, []string{"b", "a"}, false},
+		"the oldest name is removed":           {[]string{"a", "b", "c"}, []string{"d"}, []string{"b", "c", "d"}, true},
+		"a duplicate counts once":              {[]string{"a"}, []string{"b", "b"}, []string{"a", "b"}, true},
+		"no name":                              {[]string{"a"}, nil, []string{"a"}, false},
+		"too many bytes":                       {[]string{"aaaa", "bbbb"}, []string{"cccc"}, []string{"bbbb", "cccc"}, true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestRemember_DropsTheLeastRecentNames(t *testing.T) {
 
 func TestRefusal_LimitsRequestsToTheSizeOfTheRole(t *testing.T) {
 	if maxGroups > groupBound.names || maxGroupBytes > groupBound.bytes || maxNameBytes > userBound.bytes {
-		t.Error("a request that is granted could push its own names out of the role")
+		t.Error("a granted request can remove its own names from the role")
 	}
 }
 

@@ -39,7 +39,7 @@ func TestInspect_DetectsAlteredSecrets(t *testing.T) {
 		whole bool
 	}{
 		"nothing":                    {func(*corev1.Secret) {}, true, true},
-		"a label of somebody's":      {func(s *corev1.Secret) { s.Labels["team"] = "x" }, true, true},
+		"a label of another client":  {func(s *corev1.Secret) { s.Labels["team"] = "x" }, true, true},
 		"our label":                  {func(s *corev1.Secret) { s.Labels = nil }, true, false},
 		"the owner":                  {func(s *corev1.Secret) { s.OwnerReferences = nil }, true, false},
 		"an owner of the same name":  {func(s *corev1.Secret) { s.OwnerReferences[0].UID = "earlier" }, true, false},
@@ -98,7 +98,7 @@ func TestReportFailure_NamesTheRemedy(t *testing.T) {
 	}
 }
 
-// changed is an API server whose objects are newer than the cache's.
+// changed is an API server with newer objects than the cache.
 type changed struct{ client.Reader }
 
 func (c changed) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
@@ -132,7 +132,7 @@ func (a answering) Get(context.Context, client.ObjectKey, client.Object, ...clie
 	return a.err
 }
 
-// removing is a member of which service accounts can be removed.
+// removing is a member on which ServiceAccounts can be deleted.
 type removing struct{ *memory }
 
 func (r removing) Delete(_ context.Context, object client.Object, _ ...client.DeleteOption) error {

@@ -71,11 +71,11 @@ func TestTokenIn_ReturnsTheTokenUntilItIsDue(t *testing.T) {
 		config string
 		good   bool
 	}{
-		"good":                        {`{"bearerToken":"` + token("u1") + `"}`, true},
-		"of an account made anew":     {`{"bearerToken":"` + token("u0") + `"}`, false},
-		"not a token":                 {`{"bearerToken":"abc"}`, false},
-		"no configuration":            {``, false},
-		"a configuration of nonsense": {`[1]`, false},
+		"good":                     {`{"bearerToken":"` + token("u1") + `"}`, true},
+		"of a re-created account":  {`{"bearerToken":"` + token("u0") + `"}`, false},
+		"not a token":              {`{"bearerToken":"abc"}`, false},
+		"no configuration":         {``, false},
+		"an invalid configuration": {`[1]`, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

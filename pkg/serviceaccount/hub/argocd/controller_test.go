@@ -28,7 +28,7 @@ import (
 	"fleetgate.io/fleetgate/test/build"
 )
 
-// newReconciler has a hub in memory that issues tokens.
+// newReconciler returns a Reconciler with an in-memory hub that issues tokens.
 func newReconciler(t *testing.T, clock *testingclock.FakePassiveClock, objects ...client.Object) *Reconciler {
 	t.Helper()
 	scheme := build.Scheme(clientgoscheme.AddToScheme, clusterv1beta1.AddToScheme)
@@ -98,7 +98,7 @@ func TestReconcile_WritesRefreshesAndDeletesTheSecret(t *testing.T) {
 	clock.SetTime(clock.Now().Add(time.Hour))
 	reconcile(t, r)
 	if bearer(t, r) != first {
-		t.Error("a token that is good was replaced")
+		t.Error("a valid token was replaced")
 	}
 	clock.SetTime(clock.Now().Add(20 * time.Hour))
 	reconcile(t, r)
@@ -136,6 +136,6 @@ func TestReconcile_KeepsTheSecretOfAnotherClient(t *testing.T) {
 			t.Error("the event is empty")
 		}
 	default:
-		t.Error("nobody is told")
+		t.Error("there is no event")
 	}
 }

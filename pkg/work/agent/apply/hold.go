@@ -101,7 +101,7 @@ func (r *Reconciler) holdVanished(ctx context.Context, record *placementv1beta1.
 }
 
 // departHeld removes the objects of a deleted Work, except retained ones and their containers. It
-// returns the remaining objects, or nil. After that, the retained ones count as those of a Work
+// returns the remaining objects, or nil. After that, the retained ones count as objects of a Work
 // that no longer exists.
 func (r *Reconciler) departHeld(ctx context.Context, d departure, held []engine.Entry) (*engine.Removal, error) {
 	removed, err := r.engine.RemoveBut(ctx, r.removalOf(d), held, d.policy)

@@ -76,7 +76,7 @@ func TestDesiredStatus_OfTheWork(t *testing.T) {
 			"True/AllManifestsApplied", "False/SomeManifestsAreNotAvailable"},
 		"one is refused": {[]engine.Outcome{done("a", availability.Available), not("b", engine.NotTakenOver)},
 			"False/SomeManifestsAreNotApplied", ""},
-		"of one nothing is known": {[]engine.Outcome{{Ref: id("a"), Err: errors.New("no answer")}},
+		"one is unknown": {[]engine.Outcome{{Ref: id("a"), Err: errors.New("no answer")}},
 			"False/SomeManifestsAreNotApplied", ""},
 	}
 	for name, tc := range cases {
@@ -195,7 +195,7 @@ func TestDesiredStatus_OfAComparison(t *testing.T) {
 			status := desiredStatus(work, []engine.Outcome{tc.outcome}, later)
 			for _, conditions := range [][]metav1.Condition{status.Conditions, status.ManifestConditions[0].Conditions} {
 				if said(conditions, "Applied") != "" || said(conditions, "Available") != "" {
-					t.Errorf("it still says that it is applied: %v", conditions)
+					t.Errorf("condition Applied remains: %v", conditions)
 				}
 			}
 			if got := said(status.Conditions, "DiffReported"); got != tc.work {
@@ -210,7 +210,7 @@ func TestDesiredStatus_OfAComparison(t *testing.T) {
 				t.Errorf("DiffReported is %q after the strategy was changed back", got)
 			}
 			if back.ManifestConditions[0].DiffDetails != nil {
-				t.Error("differences are told after the strategy was changed back")
+				t.Error("differences are reported after the strategy was changed back")
 			}
 		})
 	}
@@ -238,10 +238,10 @@ func TestDesiredStatus_KeepsTheTimeOfTheFirstDrift(t *testing.T) {
 	}
 	unreached := desiredStatus(work, []engine.Outcome{{Ref: id("a"), Err: errors.New("no answer")}}, later)
 	if diff := cmp.Diff(work.Status.ManifestConditions, unreached.ManifestConditions); diff != "" {
-		t.Errorf("a member that is not reached changes what was said (-before +after):\n%s", diff)
+		t.Errorf("an unreachable member changes the status (-before +after):\n%s", diff)
 	}
 	if over := desiredStatus(work, []engine.Outcome{done("a", availability.Available)}, later); over.ManifestConditions[0].DriftDetails != nil {
-		t.Error("the drift is told after it was undone")
+		t.Error("drift is reported after it was reverted")
 	}
 }
 
@@ -275,7 +275,7 @@ func TestDesiredStatus_ReportsAContestWhileItLasts(t *testing.T) {
 	}
 	over := desiredStatus(work, []engine.Outcome{done("b", availability.Available), done("a", availability.Available)}, later)
 	if said(over.Conditions, "Contested")+said(over.ManifestConditions[1].Conditions, "Contested") != "" {
-		t.Error("it is contested after the contest")
+		t.Error("condition Contested remains after the contest")
 	}
 }
 
@@ -297,7 +297,7 @@ func TestDesiredStatus_IsTrimmedWhenTheWorkIsTooLarge(t *testing.T) {
 	work.Spec.Workload.Manifests = nil
 	full := desiredStatus(work, []engine.Outcome{out}, later)
 	if said(full.Conditions, "StatusTrimmed") != "" || len(full.ManifestConditions[0].DriftDetails.ObservedDrifts) != 1 {
-		t.Error("it is trimmed for ever")
+		t.Error("it stays trimmed")
 	}
 }
 

@@ -28,7 +28,7 @@ func TestProgress(t *testing.T) {
 			}
 		}
 		if m.own.IsBehind("9", now.Add(time.Minute)) {
-			t.Error("it is behind for ever")
+			t.Error("it stays behind indefinitely")
 		}
 	})
 }

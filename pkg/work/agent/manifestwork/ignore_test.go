@@ -26,7 +26,7 @@ func TestLeaving_RemovesIgnoredFields(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fields []workv1.IgnoreField
 		want   string // the lean manifest
-		wrong  string // or what is wrong
+		wrong  string // part of the error
 	}{
 		"nothing":                                   {nil, scaled, ""},
 		"a JSONPath":                                {present(workv1.IgnoreField{JSONPaths: []string{".spec.replicas"}}), without(`"replicas":3,`), ""},

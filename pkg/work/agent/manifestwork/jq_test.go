@@ -48,7 +48,7 @@ func TestRemoveByJQ_AcceptsExpressionsThatSelectFields(t *testing.T) {
 	}
 }
 
-// Each of them took gigabytes of the agent within the second that an expression may take.
+// Each of these expressions used gigabytes of memory within its time limit.
 func TestRemoveByJQ_RejectsExpressionsThatBuildLargeValues(t *testing.T) {
 	for _, expression := range []string{
 		`.a | select([range(1e18)])`,
@@ -74,7 +74,7 @@ func TestRemoveByJQ_RejectsExpressionsThatBuildLargeValues(t *testing.T) {
 			t.Errorf("%s is run", expression)
 		}
 	}
-	// A comma and a pipe are enough for more places than fit anywhere.
+	// Commas and pipes are enough to match more places than fit in memory.
 	everywhere := strings.TrimSuffix(strings.Repeat("(.,.)|", 600), "|") + "|.spec.replicas"
 	if err := removeByJQ(t.Context(), scaledObject(t), everywhere); err == nil || !strings.Contains(err.Error(), "more than 1000 places") {
 		t.Errorf("many places: %v", err)

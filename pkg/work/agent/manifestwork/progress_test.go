@@ -86,7 +86,7 @@ func TestProgress_WaitsForTheCacheAfterOwnWrites(t *testing.T) {
 		t.Errorf("our write waits %s", wait)
 	}
 	if wait := p.begin(workAt(1, "3"), now.Add(time.Hour)); wait != 0 {
-		t.Errorf("on a hub that counts anew it waits %s", wait)
+		t.Errorf("on a hub with lower versions it waits %s", wait)
 	}
 }
 
