@@ -22,9 +22,9 @@ import (
 // objects of its kind. Before the engine deletes either, it looks for objects that the removal does
 // not cover.
 
-// othersPatience is how long a deleted work waits for objects that another work, or a controller,
+// othersTimeout is how long a deleted work waits for objects that another work, or a controller,
 // may be about to delete. Users often delete several placements at once.
-const othersPatience = 30 * time.Second
+const othersTimeout = 30 * time.Second
 
 // Claim is whether another work wants its object.
 type Claim int
@@ -150,7 +150,7 @@ func (l *looking) judge(ctx context.Context, resource resourceKind, object *meta
 	if object.DeletionTimestamp != nil || isMadeByKubernetes(resource.GroupResource(), object) {
 		return nil
 	}
-	s := StandingOf(object.OwnerReferences, l.work.Owner)
+	s := OwnershipOf(object.OwnerReferences, l.work.Owner)
 	switch {
 	case s.Ours && l.work.Ending.IsZero() && !l.doomed[key]:
 		l.found.others = append(l.found.others, key.String()+", which the Work still asks for")
@@ -183,7 +183,7 @@ func (l *looking) judgeOfWork(ctx context.Context, key manifest.Key, works []str
 	text := key.String() + ", which another Work applied"
 	switch {
 	case claim == Unwanted:
-	case claim == Going || l.isWithin(othersPatience):
+	case claim == Going || l.isWithin(othersTimeout):
 		l.found.going = append(l.found.going, text)
 	default:
 		l.found.others = append(l.found.others, text)
@@ -196,11 +196,11 @@ func (l *looking) judgeOfWork(ctx context.Context, key manifest.Key, works []str
 // removal deletes.
 func (l *looking) judgeOwned(key manifest.Key, owners []metav1.OwnerReference) {
 	for _, owner := range owners {
-		if l.takesAlong(owner.UID) || l.inNamespace && l.isNamespaced(owner) {
+		if l.deletesDependents(owner.UID) || l.inNamespace && l.isNamespaced(owner) {
 			return
 		}
 	}
-	if l.isWithin(othersPatience) {
+	if l.isWithin(othersTimeout) {
 		l.found.going = append(l.found.going, key.String())
 		return
 	}

@@ -59,7 +59,7 @@ func (e *Engine) readmit(ctx context.Context, t task, it Item, live *unstructure
 	err := e.leave(ctx, e.at(it), live, t.owner, &t.owner, annotations)
 	if err != nil && !overtaken(err, live) {
 		out := e.failed(it, live, NotWritten, err)
-		out.Holds = out.Err != nil || StandingOf(live.GetOwnerReferences(), t.owner).Ours
+		out.Holds = out.Err != nil || OwnershipOf(live.GetOwnerReferences(), t.owner).Ours
 		return out, true
 	}
 	return Outcome{}, false

@@ -109,7 +109,7 @@ func TestAttempt_ReadmitsRetainedObjects(t *testing.T) {
 	}
 	cases := map[string]struct {
 		object *corev1.ConfigMap
-		// returns is set if Standing.Returns is; marked if the object counts as taken over.
+		// returns is set if Ownership.Returns is; marked if the object counts as taken over.
 		returns, marked bool
 	}{
 		"of the same placement":          {annotated(from("p")), true, false},
@@ -122,7 +122,7 @@ func TestAttempt_ReadmitsRetainedObjects(t *testing.T) {
 			work.origin = "p"
 			told := false
 			may := work.may
-			work.may = func(s Standing, object *unstructured.Unstructured) *refusal.Refusal {
+			work.may = func(s Ownership, object *unstructured.Unstructured) *refusal.Refusal {
 				told = told || s.Returns
 				return may(s, object)
 			}
@@ -134,7 +134,7 @@ func TestAttempt_ReadmitsRetainedObjects(t *testing.T) {
 			if told != tc.returns || marked != tc.marked {
 				t.Errorf("it returns: %t, existed before: %t", told, marked)
 			}
-			if !StandingOf(left.GetOwnerReferences(), work.owner).Ours {
+			if !OwnershipOf(left.GetOwnerReferences(), work.owner).Ours {
 				t.Errorf("its owners are %v", left.GetOwnerReferences())
 			}
 			for _, key := range []string{"fleetgate.io/retained", retainedFrom} {

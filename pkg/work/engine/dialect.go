@@ -190,8 +190,8 @@ func InWays(items []Item, instead func(Way) Way) []Item {
 	return items
 }
 
-// Standing describes the owners of an object from the point of view of one owner.
-type Standing struct {
+// Ownership describes the owners of an object from the point of view of one owner.
+type Ownership struct {
 	// Ours is set if that owner is among them.
 	Ours bool
 	// Works are the names of other owners of the same kind, that is, of the records of other works.
@@ -204,17 +204,17 @@ type Standing struct {
 }
 
 // Shared reports whether the object has other owners.
-func (s Standing) Shared() bool { return len(s.Works)+len(s.Others) > 0 }
+func (s Ownership) Shared() bool { return len(s.Works)+len(s.Others) > 0 }
 
 // isKept reports whether other owners keep the object on the member.
-func (d Dialect) isKept(s Standing) bool {
+func (d Dialect) isKept(s Ownership) bool {
 	return len(s.Works) > 0 || len(s.Others) > 0 && d.Keeps == nil || slices.ContainsFunc(s.Others, d.Keeps)
 }
 
-// StandingOf classifies owner references. A reference with our name and another UID is ours too: it
+// OwnershipOf classifies owner references. A reference with our name and another UID is ours too: it
 // belongs to a record that was deleted and re-created.
-func StandingOf(refs []metav1.OwnerReference, owner metav1.OwnerReference) Standing {
-	var s Standing
+func OwnershipOf(refs []metav1.OwnerReference, owner metav1.OwnerReference) Ownership {
+	var s Ownership
 	for _, ref := range refs {
 		switch {
 		case isSame(ref, owner):

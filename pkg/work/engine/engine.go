@@ -52,7 +52,7 @@ type Engine struct {
 type task struct {
 	owner  metav1.OwnerReference
 	origin string // [Work.Origin]
-	may    func(Standing, *unstructured.Unstructured) *refusal.Refusal
+	may    func(Ownership, *unstructured.Unstructured) *refusal.Refusal
 	memory *objects
 	// had reports whether the ledger contains an object with this UID. If nil, it contains none.
 	had func(types.UID) bool
@@ -99,7 +99,7 @@ func (e *Engine) settleOne(ctx context.Context, t task, it Item) Outcome {
 		return Outcome{Ref: it.Ref, Holds: true, Err: err}
 	}
 	if saw.Absent() && e.isCreated(it) {
-		if out, done := e.bring(ctx, t, e.leaveFields(it, nil), nil); done {
+		if out, done := e.bring(ctx, t, e.adoptMemberFields(it, nil), nil); done {
 			return out
 		}
 	}
@@ -118,7 +118,7 @@ func (e *Engine) attempt(ctx context.Context, t task, it Item) (Outcome, bool) {
 	if err != nil {
 		return e.failed(it, nil, NotFound, err), true
 	}
-	it = e.leaveFields(it, live)
+	it = e.adoptMemberFields(it, live)
 	switch it.Way.By {
 	case Compare:
 		return e.reportDiff(ctx, t, it, live)
@@ -198,7 +198,7 @@ func (e *Engine) writeOnce(ctx context.Context, t task, it Item, live *unstructu
 		return e.unserved(it, err), true
 	}
 	out := e.failed(it, live, NotWritten, err)
-	out.Holds = out.Err != nil || live != nil && StandingOf(live.GetOwnerReferences(), t.owner).Ours
+	out.Holds = out.Err != nil || live != nil && OwnershipOf(live.GetOwnerReferences(), t.owner).Ours
 	if live == nil || !isImmutable(err) {
 		return out, true
 	}
@@ -280,7 +280,7 @@ func (e *Engine) find(ctx context.Context, it Item) (*unstructured.Unstructured,
 
 // mayWrite returns why an existing object must not be written, or nil.
 func (e *Engine) mayWrite(t task, it Item, live *unstructured.Unstructured) *refusal.Refusal {
-	s := StandingOf(live.GetOwnerReferences(), t.owner)
+	s := OwnershipOf(live.GetOwnerReferences(), t.owner)
 	s.Returns = e.returns(t, live)
 	if refused := t.may(s, it.object); refused != nil {
 		return refused

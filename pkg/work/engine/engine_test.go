@@ -41,7 +41,7 @@ func engineOn(t *testing.T, now *testingclock.FakePassiveClock, objects ...runti
 }
 
 // mayAlone allows no other owners.
-func mayAlone(s Standing, _ *unstructured.Unstructured) *refusal.Refusal {
+func mayAlone(s Ownership, _ *unstructured.Unstructured) *refusal.Refusal {
 	if s.Shared() {
 		return &refusal.Refusal{Reason: TakenByOthers, Message: "The object is owned by another AppliedWork"}
 	}

@@ -54,7 +54,7 @@ func ExampleEngine() {
 		}
 		result := parcels.Bring(ctx, engine.Work{
 			Name: "first", Owner: owner, Ledger: &inMemory{},
-			May: func(standing engine.Standing, _ *unstructured.Unstructured) *refusal.Refusal {
+			May: func(standing engine.Ownership, _ *unstructured.Unstructured) *refusal.Refusal {
 				if standing.Ours {
 					return nil
 				}

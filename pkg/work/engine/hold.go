@@ -60,7 +60,7 @@ func takes(object, other Entry) bool {
 func (e *Engine) handOver(ctx context.Context, w Work, entries []Entry) (*Removal, error) {
 	r := &Removal{gone: map[manifest.Key]bool{}}
 	for _, entry := range entries {
-		gone, err := e.bequeath(ctx, w, entry)
+		gone, err := e.handOverEntry(ctx, w, entry)
 		if err != nil {
 			r.errs = append(r.errs, fmt.Errorf("handing over %s: %w", manifest.KeyOf(entry.Ref), err))
 		}
@@ -71,10 +71,10 @@ func (e *Engine) handOver(ctx context.Context, w Work, entries []Entry) (*Remova
 	return r, errors.Join(r.errs...)
 }
 
-// bequeath makes the heir of an entry, if there is one, the owner of the object in place of the
+// handOverEntry makes the heir of an entry, if there is one, the owner of the object in place of the
 // work. It reports whether the object no longer belongs to the work, or no longer exists. It reads
 // the object only if there is an heir or the watch says that the object does not exist.
-func (e *Engine) bequeath(ctx context.Context, w Work, entry Entry) (gone bool, err error) {
+func (e *Engine) handOverEntry(ctx context.Context, w Work, entry Entry) (gone bool, err error) {
 	heir, err := w.HeirOf.find(ctx, entry)
 	if err != nil {
 		return false, err
@@ -90,7 +90,7 @@ func (e *Engine) bequeath(ctx context.Context, w Work, entry Entry) (gone bool, 
 	if err != nil {
 		return false, err
 	}
-	if !StandingOf(live.GetOwnerReferences(), w.Owner).Ours {
+	if !OwnershipOf(live.GetOwnerReferences(), w.Owner).Ours {
 		return true, nil
 	}
 	if heir == nil {

@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// kindPatience is how long a reconcile waits for the member to serve kinds that it has just
+	// kindTimeout is how long a reconcile waits for the member to serve kinds that it has just
 	// defined. After that the watch triggers the next reconcile.
-	kindPatience = 5 * time.Second
+	kindTimeout  = 5 * time.Second
 	kindInterval = 50 * time.Millisecond
 
 	// kindRenewal is the minimum interval between discovery runs. If a kind is removed, a thousand
@@ -123,7 +123,7 @@ func (e *Engine) AwaitKinds(ctx context.Context, items []Item, outcomes []Outcom
 	if len(lacking) == 0 {
 		return false
 	}
-	err := wait.PollUntilContextTimeout(ctx, kindInterval, kindPatience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, kindInterval, kindTimeout, true, func(ctx context.Context) (bool, error) {
 		for _, kind := range lacking {
 			mapping, err := e.kinds.RESTMapping(kind.GroupKind(), kind.Version)
 			if err != nil {

@@ -17,18 +17,18 @@ import (
 // leaveNothing is the annotation value with which the member decides no field.
 const leaveNothing = "None"
 
-// leaveFields returns the item with the member's values in the fields that the member decides:
+// adoptMemberFields returns the item with the member's values in the fields that the member decides:
 // fields that the author names, replicas that an autoscaler scaled, certificates that an injector
 // filled in, and aggregated rules. Such fields are written at creation only. A merge, a replacement
 // and a comparison then find no difference in them. A server-side apply omits the field if another
 // manager owns it. A field that only we own would be removed or reset to its default by omission,
 // so it is applied with its present value.
-func (e *Engine) leaveFields(it Item, live *unstructured.Unstructured) Item {
+func (e *Engine) adoptMemberFields(it Item, live *unstructured.Unstructured) Item {
 	if live == nil && isAggregated(it.object) {
 		it.object = it.object.DeepCopy()
 		delete(it.object.Object, "rules")
 	}
-	fields := e.leftTo(it, live)
+	fields := e.memberFields(it, live)
 	if len(fields) == 0 {
 		return it
 	}
@@ -81,8 +81,8 @@ func (e *Engine) holdsAlone(it Item, f fieldPath, live *unstructured.Unstructure
 	return ours
 }
 
-// leftTo returns the fields of a manifest that the member decides.
-func (e *Engine) leftTo(it Item, live *unstructured.Unstructured) []fieldPath {
+// memberFields returns the fields of a manifest that the member decides.
+func (e *Engine) memberFields(it Item, live *unstructured.Unstructured) []fieldPath {
 	if live == nil {
 		return nil
 	}
@@ -239,7 +239,7 @@ func assigned(wanted *unstructured.Unstructured) [][]string {
 // comparable returns the manifest in the form in which all of its fields are compared with an
 // object.
 func (e *Engine) comparable(it Item, object *unstructured.Unstructured) *unstructured.Unstructured {
-	fields := e.leftTo(it, object)
+	fields := e.memberFields(it, object)
 	for _, segments := range assigned(it.object) {
 		for _, f := range fieldsAt(it.object.Object, segments) {
 			if _, said := f.in(it.object.Object); !said {

@@ -43,7 +43,7 @@ func scaledBy(manager, subresource string) metav1.ManagedFieldsEntry {
 	return entry
 }
 
-func TestLeaveFields(t *testing.T) {
+func TestAdoptMemberFields(t *testing.T) {
 	const configuration = "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: w"
 	const role = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: r}, aggregationRule: {a: b}"
 	cases := map[string]struct {
@@ -121,7 +121,7 @@ func TestLeaveFields(t *testing.T) {
 				live = objectOfYAML(t, tc.live)
 				live.SetManagedFields(tc.managed)
 			}
-			got := leavingEngine().leaveFields(it, live)
+			got := leavingEngine().adoptMemberFields(it, live)
 			want := before
 			if tc.want != "" {
 				want = objectOfYAML(t, tc.want)
@@ -142,7 +142,7 @@ func TestLeaveFields(t *testing.T) {
 	}
 }
 
-func TestLeaveFields_MergesNothingThatTheMemberDecides(t *testing.T) {
+func TestAdoptMemberFields_MergesNothingThatTheMemberDecides(t *testing.T) {
 	e := leavingEngine()
 	manifest := objectOfYAML(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, annotations: {fleetgate.io/leave-to-member: "/data/a,/data/gone"}}, data: {a: "1", gone: "1"}}`)
 	live := manifest.DeepCopy()
@@ -154,7 +154,7 @@ func TestLeaveFields_MergesNothingThatTheMemberDecides(t *testing.T) {
 	annotations := live.GetAnnotations()
 	annotations[e.AppliedAnnotation] = string(text)
 	live.SetAnnotations(annotations)
-	it := e.leaveFields(Item{object: manifest, Way: Way{By: Merge}}, live)
+	it := e.adoptMemberFields(Item{object: manifest, Way: Way{By: Merge}}, live)
 	patch, err := e.merge(it, it.object, live)
 	if err != nil || !patch.IsEmpty() {
 		t.Errorf("the patch is %s, error %v", patch.Data, err)

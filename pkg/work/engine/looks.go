@@ -62,10 +62,10 @@ func (e *Engine) touch(ctx context.Context, changed memberwatch.Event) {
 // Touched returns the works that changes on the member concern.
 func (e *Engine) Touched() <-chan event.GenericEvent { return e.touched }
 
-// NextLook returns when to reconcile a work again: soon if a correction was postponed, late
+// NextReconcile returns when to reconcile a work again: soon if a correction was postponed, late
 // otherwise. refused reports whether a refusal may be retried, by [NewRetries]. If again is not nil
 // and returns a time for an outcome, that time applies instead.
-func (e *Engine) NextLook(work string, r Result, again func(Outcome) time.Duration) (next time.Duration, refused bool) {
+func (e *Engine) NextReconcile(work string, r Result, again func(Outcome) time.Duration) (next time.Duration, refused bool) {
 	next = e.effort.Resync + rand.N(e.effort.Resync)
 	if len(e.Blind(work)) > 0 {
 		next = min(next, e.effort.Blind)

@@ -13,7 +13,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 )
 
-func TestNextLook(t *testing.T) {
+func TestNextReconcile(t *testing.T) {
 	no := &refusal.Refusal{Reason: NotWritten, Message: "no"}
 	soon := func(out Outcome) time.Duration {
 		if out.Holds {
@@ -39,7 +39,7 @@ func TestNextLook(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := &Engine{effort: Effort{Resync: time.Hour}, watch: memberwatch.New(nil).For(schema.GroupVersionResource{Version: "v1", Resource: "records"}, nil)}
-			next, refused := e.NextLook("work", tc.result, tc.again)
+			next, refused := e.NextReconcile("work", tc.result, tc.again)
 			if refused != tc.refused {
 				t.Errorf("refused: %t", refused)
 			}

@@ -135,7 +135,7 @@ func seen(it Item, live *unstructured.Unstructured, owner metav1.OwnerReference)
 		Generation: live.GetGeneration(),
 		UID:        live.GetUID(),
 		Examined:   it.Way.examine(live),
-		Holds:      StandingOf(live.GetOwnerReferences(), owner).Ours,
+		Holds:      OwnershipOf(live.GetOwnerReferences(), owner).Ours,
 	}
 }
 

@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// podsFirst is how long a workload can be unavailable before its Pods are read, and the delay
-	// before they are read again. The delay doubles up to podsLongest. Changes of Pods trigger
+	// firstPodsDelay is how long a workload can be unavailable before its Pods are read, and the delay
+	// before they are read again. The delay doubles up to longestPodsDelay. Changes of Pods trigger
 	// nothing, because the workload does not change with them.
-	podsFirst   = 10 * time.Second
-	podsLongest = 5 * time.Minute
-	// podsAsked limits the Pods that are read per workload.
-	podsAsked = 100
+	firstPodsDelay   = 10 * time.Second
+	longestPodsDelay = 5 * time.Minute
+	// maxPods limits the Pods that are read per workload.
+	maxPods = 100
 )
 
 // asked caches the causes that the Pods of one work's workloads showed.
@@ -40,9 +40,9 @@ type answer struct {
 	pause time.Duration
 }
 
-// AskPods adds to unavailable workloads the cause that their Pods show, and sets AskIn. If the
+// ReadPods adds to unavailable workloads the cause that their Pods show, and sets AskIn. If the
 // agent cannot list Pods, it adds nothing.
-func (e *Engine) AskPods(ctx context.Context, work string, r *Result) {
+func (e *Engine) ReadPods(ctx context.Context, work string, r *Result) {
 	asked := &e.memories.of(work).asked
 	asked.mu.Lock()
 	defer asked.mu.Unlock()
@@ -57,11 +57,11 @@ func (e *Engine) AskPods(ctx context.Context, work string, r *Result) {
 		key := manifest.KeyOf(out.Ref)
 		known, ok := before[key]
 		if !ok {
-			known = answer{due: now.Add(podsFirst), pause: podsFirst}
+			known = answer{due: now.Add(firstPodsDelay), pause: firstPodsDelay}
 		}
 		if !now.Before(known.due) {
-			known.why = e.askPods(ctx, *out)
-			known.pause = min(2*known.pause, podsLongest)
+			known.why = e.readPods(ctx, *out)
+			known.pause = min(2*known.pause, longestPodsDelay)
 			known.due = now.Add(known.pause)
 		}
 		asked.of[key], out.AskIn = known, known.due.Sub(now)
@@ -71,10 +71,10 @@ func (e *Engine) AskPods(ctx context.Context, work string, r *Result) {
 	}
 }
 
-// askPods returns the cause that the Pods show now; empty if they cannot be read.
-func (e *Engine) askPods(ctx context.Context, out Outcome) string {
+// readPods returns the cause that the Pods show now; empty if they cannot be read.
+func (e *Engine) readPods(ctx context.Context, out Outcome) string {
 	list, err := e.member.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(out.Ref.Namespace).
-		List(ctx, metav1.ListOptions{LabelSelector: out.pods.Selector, Limit: podsAsked})
+		List(ctx, metav1.ListOptions{LabelSelector: out.pods.Selector, Limit: maxPods})
 	if err != nil {
 		log.FromContext(ctx).V(1).Info("Could not list the Pods of an unavailable workload", "workload", out.Ref, "reason", err.Error())
 		return ""

@@ -81,9 +81,9 @@ func newPruning(w Work, left []Entry, policy metav1.DeletionPropagation) pruning
 	return p
 }
 
-// takesAlong reports whether the removal deletes the object with this UID, so that its dependents
+// deletesDependents reports whether the removal deletes the object with this UID, so that its dependents
 // are deleted too.
-func (p pruning) takesAlong(uid types.UID) bool {
+func (p pruning) deletesDependents(uid types.UID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.uids[uid] && !p.released[uid]
@@ -216,7 +216,7 @@ func (e *Engine) remove(ctx context.Context, p pruning, entry Entry) (ending, er
 // again.
 func (e *Engine) removeOnce(ctx context.Context, p pruning, client dynamic.ResourceInterface, entry Entry, live *unstructured.Unstructured) (end ending, done bool, err error) {
 	owner, free := p.work.Owner, ending{released: live.GetUID()}
-	s := StandingOf(live.GetOwnerReferences(), owner)
+	s := OwnershipOf(live.GetOwnerReferences(), owner)
 	switch {
 	case !s.Ours:
 		return free, true, nil

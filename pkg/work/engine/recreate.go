@@ -47,7 +47,7 @@ func holdsOthers(kind schema.GroupKind) bool {
 // mayRecreate returns why an object with an immutable field is not deleted and re-created; empty if
 // it is.
 func (e *Engine) mayRecreate(it Item, live *unstructured.Unstructured, owner metav1.OwnerReference) string {
-	s := StandingOf(live.GetOwnerReferences(), owner)
+	s := OwnershipOf(live.GetOwnerReferences(), owner)
 	switch {
 	case holdsOthers(it.object.GroupVersionKind().GroupKind()):
 		return fmt.Sprintf("A %s is never deleted for that, with all that it holds: delete it yourself", it.Ref.Kind)

@@ -199,7 +199,7 @@ func TestCovers_AcceptsAdditionalFields(t *testing.T) {
 
 // withoutMay allows every owner.
 func withoutMay(work task) task {
-	work.may = func(Standing, *unstructured.Unstructured) *refusal.Refusal { return nil }
+	work.may = func(Ownership, *unstructured.Unstructured) *refusal.Refusal { return nil }
 	return work
 }
 

@@ -40,7 +40,7 @@ func (e *Engine) takesOver(t task, live *unstructured.Unstructured) bool {
 	if e.returns(t, live) {
 		return false
 	}
-	s := StandingOf(live.GetOwnerReferences(), t.owner)
+	s := OwnershipOf(live.GetOwnerReferences(), t.owner)
 	return !s.Ours && len(s.Works) == 0 && (t.had == nil || !t.had(live.GetUID()))
 }
 

@@ -133,7 +133,7 @@ func (t task) endedAndGoes(it Item, live *unstructured.Unstructured) bool {
 	if it.run == "" || live.GetDeletionTimestamp() == nil || !availability.CompletionOf(live).Ended() {
 		return false
 	}
-	standing, known := StandingOf(live.GetOwnerReferences(), t.owner), t.runs[it.key()]
+	standing, known := OwnershipOf(live.GetOwnerReferences(), t.owner), t.runs[it.key()]
 	ranThis := known.UID == live.GetUID() && (known.Run.ManifestHash == it.run || known.Run.ManifestHash == "")
 	return ranThis && standing.Ours && t.may(standing, it.object) == nil
 }

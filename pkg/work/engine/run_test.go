@@ -95,7 +95,7 @@ func TestRun_DoesNotRepeatACompletedJob(t *testing.T) {
 				objects = append(objects, tc.live)
 			}
 			e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time), objects...)
-			work.may = func(Standing, *unstructured.Unstructured) *refusal.Refusal { return nil }
+			work.may = func(Ownership, *unstructured.Unstructured) *refusal.Refusal { return nil }
 			it := jobItem(t, tc.manifest)
 			var before []Entry
 			if tc.known != nil {

@@ -30,7 +30,7 @@ type Work struct {
 	// name are needed.
 	Owner metav1.OwnerReference
 	// May returns why a manifest must not be written to an object with these owners, or nil.
-	May func(Standing, *unstructured.Unstructured) *refusal.Refusal
+	May func(Ownership, *unstructured.Unstructured) *refusal.Refusal
 	// Under identifies everything that outcomes depend on besides manifest and object. If it
 	// changes, the engine reads all objects again.
 	Under string

@@ -161,7 +161,7 @@ func (e *Engine) serverSide(ctx context.Context, t task, it Item, desired, live 
 		// This holds for this version of the object only: an autoscaler may write the next one.
 		alone = !force && onlyHolds(e.managerOf(it), live.GetManagedFields())
 	}
-	carries := it.Way.OwnTogether && StandingOf(desired.GetOwnerReferences(), t.owner).Shared()
+	carries := it.Way.OwnTogether && OwnershipOf(desired.GetOwnerReferences(), t.owner).Shared()
 	if live != nil && (it.Way.KeepDrifts || carries || it.pinned || alone) {
 		// The resourceVersion protects later changes: drift since the comparison, fields that the
 		// member decides, and removed owners.

@@ -85,9 +85,9 @@ func (b *Book) New(now time.Time, released []string) Mark {
 	return Mark{Since: now.UTC().Format(time.RFC3339), ID: b.idAt(now, released)}
 }
 
-// GoesOn returns the mark of objects that remain retained. A mark of an earlier version of the
+// Continue returns the mark of objects that remain retained. A mark of an earlier version of the
 // agent gets an id.
-func (b *Book) GoesOn(m Mark, now time.Time, released []string) Mark {
+func (b *Book) Continue(m Mark, now time.Time, released []string) Mark {
 	if m.Is() && m.ID == "" {
 		m.ID = b.idAt(now, released)
 	}

@@ -64,8 +64,8 @@ func NewEpochs(hub client.Client, member string) *Epochs {
 	return &Epochs{hub: hub, lease: client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(member), Name: clusterv1beta1.AgentLease}}
 }
 
-// Brought makes Begin first read the largest number on the member.
-func (e *Epochs) Brought(largest func(context.Context) (int64, error)) {
+// RegisterLargest makes Begin first read the largest number on the member.
+func (e *Epochs) RegisterLargest(largest func(context.Context) (int64, error)) {
 	if e == nil {
 		return
 	}
@@ -102,7 +102,7 @@ func (e *Epochs) Begin(ctx context.Context) (int64, error) {
 		}
 		e.largest, e.brought = max(e.largest, there), e.brought[1:]
 	}
-	begun, err := e.countOn(ctx)
+	begun, err := e.increment(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("beginning an epoch on the hub: %w", err)
 	}
@@ -110,8 +110,8 @@ func (e *Epochs) Begin(ctx context.Context) (int64, error) {
 	return begun, nil
 }
 
-// countOn writes the next number to the hub. The caller has the lock.
-func (e *Epochs) countOn(ctx context.Context) (int64, error) {
+// increment writes the next number to the hub. The caller has the lock.
+func (e *Epochs) increment(ctx context.Context) (int64, error) {
 	var next count
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		lease, err := e.read(ctx)

@@ -137,7 +137,7 @@ func TestEpochs_DetectLostNumbersFromTheMemberAfterARestart(t *testing.T) {
 	e := NewEpochs(hub, "m")
 	asked := 0
 	for _, largest := range []int64{7, 3} {
-		e.Brought(func(context.Context) (int64, error) { asked++; return largest, nil })
+		e.RegisterLargest(func(context.Context) (int64, error) { asked++; return largest, nil })
 	}
 	if begin(t, e) != 8 || hub.counts() != "8,6-7" {
 		t.Errorf("the hub counts %s", hub.counts())
@@ -146,7 +146,7 @@ func TestEpochs_DetectLostNumbersFromTheMemberAfterARestart(t *testing.T) {
 	if asked != 2 {
 		t.Errorf("the member is read %d times", asked)
 	}
-	e.Brought(func(context.Context) (int64, error) { return 0, errors.New("the member is unreachable") })
+	e.RegisterLargest(func(context.Context) (int64, error) { return 0, errors.New("the member is unreachable") })
 	if _, err := e.Begin(t.Context()); err == nil || hub.counts() != "9,6-7" {
 		t.Errorf("an epoch is begun although the numbers on the member are unknown: %v", err)
 	}
@@ -165,7 +165,7 @@ func TestEpochs_NeedALeaseAndAReachableHub(t *testing.T) {
 		t.Errorf("a hub that does not answer lost it: %t, %v", lost, err)
 	}
 	var none *Epochs
-	none.Brought(nil)
+	none.RegisterLargest(nil)
 	if number := begin(t, none); number != 0 || lostOf(t, none, 3) != nil {
 		t.Errorf("where nobody counts: %d", number)
 	}

@@ -17,9 +17,9 @@ import (
 // without a credential, for a token that is encrypted with its key. An administrator of the hub
 // requests that token.
 
-// comeBack returns the credential that the hub created for this agent's key; nil if there is none.
+// returnToHub returns the credential that the hub created for this agent's key; nil if there is none.
 // The member name must be unchanged.
-func (e *Enroller) comeBack(ctx context.Context, former *credential) (*credential, error) {
+func (e *Enroller) returnToHub(ctx context.Context, former *credential) (*credential, error) {
 	id, err := e.store.identity(ctx)
 	if err != nil {
 		return nil, err

@@ -309,7 +309,7 @@ func (e *Enroller) useStored(ctx context.Context, stored *credential) error {
 	if refusal.ReasonOf(err) != CredentialRefused {
 		return err
 	}
-	returned, failure := e.comeBack(ctx, stored)
+	returned, failure := e.returnToHub(ctx, stored)
 	if failure != nil || returned == nil {
 		log.FromContext(ctx).V(1).Info("The hub has no credential for the agent's key", "reason", failure)
 		return err

@@ -53,7 +53,7 @@ func (e *Enroller) Move(ctx context.Context, server string, ca []byte) error {
 		return errors.Join(fmt.Errorf("the agent stays with %s: %w", current.server, err), e.store.putCredential(ctx, &stays))
 	}
 	log.FromContext(ctx).Info("The agent switched to the new URL of the hub", "from", current.server, "to", server)
-	e.goOver(ctx, renewed)
+	e.switchTo(ctx, renewed)
 	return nil
 }
 
@@ -87,8 +87,8 @@ func (e *Enroller) Origin() string {
 	return current.server
 }
 
-// goOver uses a credential with another URL of the hub.
-func (e *Enroller) goOver(ctx context.Context, c *credential) {
+// switchTo uses a credential with another URL of the hub.
+func (e *Enroller) switchTo(ctx context.Context, c *credential) {
 	e.publish(ctx, c)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -118,7 +118,7 @@ func (e *Enroller) renewCurrent(ctx context.Context) error {
 		return err
 	}
 	log.FromContext(ctx).Info("The new URL of the hub failed; the agent returned to the former one", "from", current.server, "to", back.server, "reason", err.Error())
-	e.goOver(ctx, renewed)
+	e.switchTo(ctx, renewed)
 	return nil
 }
 
@@ -132,8 +132,8 @@ func (c *credential) back() *credential {
 	return &former
 }
 
-// mayGoBack reports whether the present URL is not proven yet.
-func (e *Enroller) mayGoBack() bool {
+// isUnproven reports whether the present URL is not proven yet.
+func (e *Enroller) isUnproven() bool {
 	current := e.current.Load()
 	return current != nil && current.previous != nil
 }

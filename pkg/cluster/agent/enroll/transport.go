@@ -28,7 +28,7 @@ func (b *bearer) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err == nil && response.StatusCode == http.StatusUnauthorized && !own {
 		b.enroller.doubt()
 	}
-	if err != nil && request.Context().Err() == nil && b.enroller.mayGoBack() {
+	if err != nil && request.Context().Err() == nil && b.enroller.isUnproven() {
 		b.enroller.doubt()
 	}
 	return response, err

@@ -114,8 +114,8 @@ func (c *collection) tell(status *clusterv1beta1.InternalMemberClusterStatus, ge
 	setCondition(&status.Conditions, generation, c.condition, now)
 }
 
-// untell removes the collection if the agent no longer collects namespaces.
-func untell(status *clusterv1beta1.InternalMemberClusterStatus) {
+// removeNamespaces removes the collection if the agent no longer collects namespaces.
+func removeNamespaces(status *clusterv1beta1.InternalMemberClusterStatus) {
 	status.Namespaces = nil
 	meta.RemoveStatusCondition(&status.Conditions, clusterv1beta1.ConditionNamespacesCollected)
 }

@@ -70,7 +70,7 @@ func joinedReport(imc *clusterv1beta1.InternalMemberCluster, f facts, now time.T
 	if f.collects {
 		f.namespaces.tell(&status, imc.Generation, now)
 	} else {
-		untell(&status)
+		removeNamespaces(&status)
 	}
 	observe(&status, f, now)
 	return status

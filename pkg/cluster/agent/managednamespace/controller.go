@@ -33,8 +33,8 @@ import (
 const Name = "managedcluster.namespaces"
 
 const (
-	// lookAgain is the interval of checks while sets request namespaces.
-	lookAgain = time.Minute
+	// recheckInterval is the interval of checks while sets request namespaces.
+	recheckInterval = time.Minute
 )
 
 // Reconciler creates the namespaces on a member that ManagedClusterSets request. All fields are
@@ -95,7 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := errors.Join(failure, err); err != nil || len(names) == 0 {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: lookAgain}, nil
+	return ctrl.Result{RequeueAfter: recheckInterval}, nil
 }
 
 // Release marks all namespaces of the hub on the member as no longer requested.

@@ -46,11 +46,11 @@ const (
 	// mode. If that succeeds, the API server supports them. There is no other way to detect it.
 	canary = "fleetgate:impersonation-probe"
 
-	// askAgain is the maximum age of a detected mode: the API server can be upgraded or get other
+	// retryInterval is the maximum age of a detected mode: the API server can be upgraded or get other
 	// feature gates.
-	askAgain = time.Minute
-	// lookAgain is the interval at which the role is checked without requests.
-	lookAgain = 10 * time.Minute
+	retryInterval = time.Minute
+	// recheckInterval is the interval at which the role is checked without requests.
+	recheckInterval = 10 * time.Minute
 	// probeTokenSeconds is the minimum lifetime of a token.
 	probeTokenSeconds = 600
 )
@@ -136,15 +136,15 @@ func (g *Grants) Mode() Mode {
 func (g *Grants) Run(ctx context.Context) {
 	wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
 		if _, err := g.write(ctx, nil); err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Info("Could not update the impersonation role; retrying", "error", err.Error(), "after", lookAgain)
+			log.FromContext(ctx).Info("Could not update the impersonation role; retrying", "error", err.Error(), "after", recheckInterval)
 		}
-	}, lookAgain, 0.2, true)
+	}, recheckInterval, 0.2, true)
 }
 
 // settle detects the mode if the last detection is too old. The caller holds the lock, and the
 // binding exists. If the detection fails, the mode stays.
 func (g *Grants) settle(ctx context.Context) (Mode, error) {
-	if g.Mode() != "" && time.Since(g.asked) < askAgain {
+	if g.Mode() != "" && time.Since(g.asked) < retryInterval {
 		return g.Mode(), nil
 	}
 	var written Mode

@@ -53,7 +53,7 @@ func decide(account *authenticationv1beta1.ManagedServiceAccount, onMember types
 	due := found.claims.Expires
 	if rotates {
 		due = dueAt(&account.Status, found.claims, onMember, now)
-		if !now.Before(due) || asksForAnother(account, found.claims) {
+		if !now.Before(due) || requestsOtherValidity(account, found.claims) {
 			return request, time.Time{}
 		}
 	}
@@ -63,10 +63,10 @@ func decide(account *authenticationv1beta1.ManagedServiceAccount, onMember types
 	return keep, due
 }
 
-// asksForAnother reports whether the spec was changed since the last status and requests another
+// requestsOtherValidity reports whether the spec was changed since the last status and requests another
 // lifetime than the token has. If an API server always grants another lifetime, it is asked only
 // once.
-func asksForAnother(account *authenticationv1beta1.ManagedServiceAccount, claims boundtoken.Claims) bool {
+func requestsOtherValidity(account *authenticationv1beta1.ManagedServiceAccount, claims boundtoken.Claims) bool {
 	told := meta.FindStatusCondition(account.Status.Conditions, authenticationv1beta1.ConditionTokenReported)
 	if told == nil || told.ObservedGeneration >= account.Generation {
 		return false

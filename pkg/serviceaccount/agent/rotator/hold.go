@@ -34,7 +34,7 @@ func (r *Reconciler) holdAccount(ctx context.Context, name string) (bool, error)
 		return false, fmt.Errorf("reading ServiceAccount %s/%s on the member: %w", r.AccountNamespace, name, err)
 	}
 	if apierrors.IsNotFound(err) || ownershipOf(account, r.AgentNamespace, "") != former {
-		r.isHeld(name, retention.Mark{})
+		r.setRetained(name, retention.Mark{})
 		return false, nil
 	}
 	lost, err := r.isLost(ctx, account)
@@ -43,7 +43,7 @@ func (r *Reconciler) holdAccount(ctx context.Context, name string) (bool, error)
 	}
 	mark := retention.MarkOn(account)
 	if !lost || mark.IsReleased(r.Holds.Released()) {
-		r.isHeld(name, retention.Mark{})
+		r.setRetained(name, retention.Mark{})
 		return false, nil
 	}
 	if !mark.Is() {
@@ -54,11 +54,11 @@ func (r *Reconciler) holdAccount(ctx context.Context, name string) (bool, error)
 		}
 		log.FromContext(ctx).Info("The hub was restored and lacks a ManagedServiceAccount; retaining its account", "account", name)
 	}
-	r.isHeld(name, mark)
+	r.setRetained(name, mark)
 	return true, nil
 }
 
-func (r *Reconciler) isHeld(name string, mark retention.Mark) {
+func (r *Reconciler) setRetained(name string, mark retention.Mark) {
 	objects := 0
 	if mark.Is() {
 		objects = 1
@@ -86,7 +86,7 @@ func (r *Reconciler) beginEpoch(ctx context.Context, account *corev1.ServiceAcco
 		metav1.SetMetaDataAnnotation(&account.ObjectMeta, retention.EpochAnnotation, strconv.FormatInt(number, 10))
 	}
 	if r.Holds != nil {
-		r.isHeld(account.Name, retention.Mark{})
+		r.setRetained(account.Name, retention.Mark{})
 	}
 	return nil
 }

@@ -118,7 +118,7 @@ func TestEnsureAccount_AdoptsARetainedAccountWithItsTokens(t *testing.T) {
 	for name, looked := range map[string]bool{"after the agent saw the deletion": true, "while the agent was stopped": false} {
 		t.Run(name, func(t *testing.T) {
 			k := newKeeper(t, "2")
-			k.Epochs.Brought(k.largestEpoch)
+			k.Epochs.RegisterLargest(k.largestEpoch)
 			k.has("3")
 			if looked {
 				k.vanish()

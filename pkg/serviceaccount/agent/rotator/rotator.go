@@ -36,13 +36,13 @@ const (
 	// firstRetry and lastRetry bound the retry delay. The shortest token, of ten minutes, leaves
 	// two minutes for retries.
 	firstRetry, lastRetry = time.Second, 30 * time.Second
-	// firstUntold is the first delay after an error that cannot be reported in a status.
-	firstUntold = 200 * time.Millisecond
-	// lookAgain is the longest interval between checks: clocks can jump, and members can change
+	// firstErrorRetry is the first delay after an error that cannot be reported in a status.
+	firstErrorRetry = 200 * time.Millisecond
+	// recheckInterval is the longest interval between checks: clocks can jump, and members can change
 	// their signing keys.
-	lookAgain = time.Hour
-	// askAgain is the interval of checks whether a user has solved a problem.
-	askAgain = time.Minute
+	recheckInterval = time.Hour
+	// retryInterval is the interval of checks whether a user has solved a problem.
+	retryInterval = time.Minute
 )
 
 // Reconciler refreshes the tokens of one member's accounts.
@@ -82,7 +82,7 @@ type Reconciler struct {
 // SetupWithManager watches ManagedServiceAccounts and their Secrets on the hub, and the accounts on
 // the member, to restore deleted or altered ones. The cache has only the metadata of Secrets.
 func (r *Reconciler) SetupWithManager(hub ctrl.Manager) error {
-	r.Epochs.Brought(r.largestEpoch)
+	r.Epochs.RegisterLargest(r.largestEpoch)
 	byName := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []ctrl.Request {
 		return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: r.HubNamespace, Name: object.GetName()}}}
 	})
@@ -93,7 +93,7 @@ func (r *Reconciler) SetupWithManager(hub ctrl.Manager) error {
 		WatchesMetadata(&corev1.Secret{}, byName, builder.WithPredicates(managed())).
 		WatchesRawSource(accounts).
 		WithOptions(controller.Options{
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstUntold, lastRetry),
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstErrorRetry, lastRetry),
 		}).
 		Complete(r)
 }
@@ -143,7 +143,7 @@ func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if apierrors.IsConflict(failure) || apierrors.IsAlreadyExists(failure) {
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
-	next, news := min(max(due.Sub(r.Clock.Now()), time.Second), lookAgain), false
+	next, news := min(max(due.Sub(r.Clock.Now()), time.Second), recheckInterval), false
 	if failure != nil {
 		var failing time.Duration
 		failing, news = reportFailure(&account, failure, r.Clock.Now())
@@ -190,7 +190,7 @@ func (r *Reconciler) warn(ctx context.Context, account *authenticationv1beta1.Ma
 func tryAgain(failure error, failing time.Duration) time.Duration {
 	var needsHelp mistake
 	if errors.As(failure, &needsHelp) {
-		return askAgain
+		return retryInterval
 	}
 	return retryAfter(failing)
 }

@@ -30,8 +30,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
-// askAgain is the interval of checks whether a problem is solved.
-const askAgain = time.Minute
+// retryInterval is the interval of checks whether a problem is solved.
+const retryInterval = time.Minute
 
 // EventNotWritten is the reason of the event on a MemberCluster whose Secret
 // cannot be written.
@@ -91,7 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	if why != "" {
 		r.Recorder.Eventf(member, nil, corev1.EventTypeWarning, EventNotWritten, "WriteSecret", "%s", why)
-		return ctrl.Result{RequeueAfter: askAgain}, nil
+		return ctrl.Result{RequeueAfter: retryInterval}, nil
 	}
 	return ctrl.Result{RequeueAfter: max(due.Sub(r.Clock.Now()), time.Second)}, nil
 }

@@ -123,7 +123,7 @@ func TestReconcile_KeepsTheSecretOfAnotherClient(t *testing.T) {
 	theirs := &corev1.Secret{Data: map[string][]byte{"server": []byte("https://theirs")}}
 	theirs.Namespace, theirs.Name = "argocd", "fleetgate-m1"
 	r := newReconciler(t, testingclock.NewFakePassiveClock(time.Unix(1_800_000_000, 0)), member(map[string]string{"fleetgate.io/argocd": "true"}), theirs)
-	if again := reconcile(t, r).RequeueAfter; again != askAgain {
+	if again := reconcile(t, r).RequeueAfter; again != retryInterval {
 		t.Errorf("looked at again in %s", again)
 	}
 	got := &corev1.Secret{}

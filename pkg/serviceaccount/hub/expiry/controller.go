@@ -23,9 +23,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/serviceaccount/hub/mirror"
 )
 
-// lookAgain is the longest interval between checks: clocks can jump, and a namespace can be
+// recheckInterval is the longest interval between checks: clocks can jump, and a namespace can be
 // assigned to a member meanwhile.
-const lookAgain = time.Hour
+const recheckInterval = time.Hour
 
 // Reconciler deletes expired ManagedServiceAccounts in the namespaces of members and those assigned
 // to members. Other namespaces belong to other products.
@@ -55,10 +55,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil
 	}
 	if left > 0 {
-		return ctrl.Result{RequeueAfter: min(left, lookAgain)}, nil
+		return ctrl.Result{RequeueAfter: min(left, recheckInterval)}, nil
 	}
 	if served, err := r.served(ctx, account.Namespace); err != nil || !served {
-		return ctrl.Result{RequeueAfter: lookAgain}, err
+		return ctrl.Result{RequeueAfter: recheckInterval}, err
 	}
 	if err := r.Client.Delete(ctx, &account, client.Preconditions{UID: &account.UID}); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("deleting ManagedServiceAccount %s at its end: %w", request, err)

@@ -236,7 +236,7 @@ func (r *Reconciler) serve(ctx context.Context, account *authenticationv1beta1.M
 	case apierrors.IsNotFound(err):
 		err := r.Client.Create(ctx, twin)
 		if apierrors.IsNotFound(err) {
-			return r.endWithout(ctx, account, member)
+			return r.reportMissingMember(ctx, account, member)
 		}
 		return err // the twin's event will enqueue the source
 	case err != nil:
@@ -251,7 +251,7 @@ func (r *Reconciler) serve(ctx context.Context, account *authenticationv1beta1.M
 		maps.Copy(twin.Labels, desired.Labels)
 		return r.Client.Update(ctx, twin)
 	}
-	if why, err := r.bringBack(ctx, twin, account); err != nil || why != "" {
+	if why, err := r.copyToken(ctx, twin, account); err != nil || why != "" {
 		if err != nil {
 			return err
 		}
@@ -260,8 +260,8 @@ func (r *Reconciler) serve(ctx context.Context, account *authenticationv1beta1.M
 	return r.writeStatus(ctx, account, desiredStatus(twin, account))
 }
 
-// endWithout deletes the copy, because the member and its tokens no longer exist.
-func (r *Reconciler) endWithout(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, member string) error {
+// reportMissingMember deletes the copy, because the member and its tokens no longer exist.
+func (r *Reconciler) reportMissingMember(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, member string) error {
 	if err := r.removeCopy(ctx, account); err != nil {
 		return err
 	}

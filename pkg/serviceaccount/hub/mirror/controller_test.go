@@ -165,7 +165,7 @@ func TestReconcile_CopiesTheTokenOfTheTwin(t *testing.T) {
 
 // A ManagedServiceAccount with the name of any Secret in the member's namespace got that Secret's
 // data.
-func TestBringBack_CopiesOnlyTheSecretOfTheTwin(t *testing.T) {
+func TestCopyToken_CopiesOnlyTheSecretOfTheTwin(t *testing.T) {
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-m1", Name: "a"}, Data: map[string][]byte{"token": []byte("theirs")}}
 	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), given("u1"), theirs)
 	b.reconcile()

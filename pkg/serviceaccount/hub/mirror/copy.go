@@ -16,9 +16,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
-// bringBack writes the copy of the twin's token. While the twin has none, an earlier copy stays. It
+// copyToken writes the copy of the twin's token. While the twin has none, an earlier copy stays. It
 // returns why if another Secret has the name.
-func (r *Reconciler) bringBack(ctx context.Context, twin, account *authenticationv1beta1.ManagedServiceAccount) (why string, err error) {
+func (r *Reconciler) copyToken(ctx context.Context, twin, account *authenticationv1beta1.ManagedServiceAccount) (why string, err error) {
 	token := &corev1.Secret{}
 	if found, err := reconcileutil.GetIfExists(ctx, r.Client, client.ObjectKeyFromObject(twin), token, "reading Secret %s/%s", twin.Namespace, twin.Name); !found {
 		return "", err // the twin's status will change

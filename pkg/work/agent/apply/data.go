@@ -55,10 +55,10 @@ func (o Options) originOf(work metav1.Object) string {
 // maxRetainedEvents limits the events about released objects per reconcile.
 const maxRetainedEvents = 10
 
-// tellRetained emits events for objects that a Work released and that stay on the member; the log
+// recordRetained emits events for objects that a Work released and that stay on the member; the log
 // has all of them. Each event has the object as related: the API server aggregates events that
 // differ only in their note and keeps only the first note.
-func (r *Reconciler) tellRetained(ctx context.Context, of metav1.Object, retained []engine.Retained) {
+func (r *Reconciler) recordRetained(ctx context.Context, of metav1.Object, retained []engine.Retained) {
 	work, _ := of.(*placementv1beta1.Work)
 	for i, object := range retained {
 		log.FromContext(ctx).Info("Released an object that stays on the member", "Work", of.GetName(), "reason", object.Why)

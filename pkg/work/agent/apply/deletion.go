@@ -104,7 +104,7 @@ func (r *Reconciler) depart(ctx context.Context, d departure) (*engine.Removal, 
 		return nil, nil
 	}
 	removed, err := r.engine.Remove(ctx, r.removalOf(d), d.policy)
-	r.tellRetained(ctx, d.work, removed.Retained())
+	r.recordRetained(ctx, d.work, removed.Retained())
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func (r *Reconciler) reportRemaining(ctx context.Context, work *placementv1beta1
 func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
 	r.forget(key.Name)
 	if r.engine.Saw(r.records.object(key.Name)).Absent() {
-		r.isHeld(key.Name, retention.Mark{}, 0)
+		r.setRetained(key.Name, retention.Mark{}, 0)
 		return ctrl.Result{}, nil // usually the regular end of a deleted Work
 	}
 	record, err := r.records.find(ctx, key.Name)
@@ -202,13 +202,13 @@ func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.R
 		return ctrl.Result{}, err
 	}
 	if !m.isOfPresent(record) || !r.records.isOurs(record, m) {
-		r.isHeld(key.Name, retention.Mark{}, 0)
+		r.setRetained(key.Name, retention.Mark{}, 0)
 		return ctrl.Result{}, nil
 	}
 	if record.DeletionTimestamp == nil && !holdOf(record).IsReleased(m.released) {
 		return r.holdVanished(ctx, record, m)
 	}
-	r.isHeld(key.Name, retention.Mark{}, 0)
+	r.setRetained(key.Name, retention.Mark{}, 0)
 	log.FromContext(ctx).Info("Removing released objects of a Work that no longer exists on the hub", "Work", key.Name)
 	_, err = r.depart(ctx, departure{work: &metav1.ObjectMeta{Name: key.Name}, record: record, membership: m, policy: metav1.DeletePropagationForeground,
 		retainsData: !holdOf(record).IsReleased(m.released)})

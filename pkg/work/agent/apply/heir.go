@@ -26,9 +26,9 @@ import (
 // worksByObject is the index of Works by the objects of their manifests.
 const worksByObject = "object"
 
-// siblingPause is the interval at which a Work checks whether its siblings have reached its
+// siblingInterval is the interval at which a Work checks whether its siblings have reached its
 // snapshot. The hub writes siblings in quick succession.
-const siblingPause = time.Second
+const siblingInterval = time.Second
 
 // siblings finds the other Works that share or inherit the objects of a Work.
 type siblings struct {

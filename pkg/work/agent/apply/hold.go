@@ -40,42 +40,42 @@ func holdOf(record *placementv1beta1.AppliedWork) retention.Mark {
 	return retention.MarkOn(record)
 }
 
-// newHold returns the mark for objects that are retained from now on.
-func (r *Reconciler) newHold(m membership) retention.Mark {
+// newMark returns the mark for objects that are retained from now on.
+func (r *Reconciler) newMark(m membership) retention.Mark {
 	return r.options.Holds.New(r.options.Clock.Now(), m.released)
 }
 
-// goesOn returns the mark of objects that remain retained. A mark of a previous version of the
+// continueMark returns the mark of objects that remain retained. A mark of a previous version of the
 // agent gets an id.
-func (r *Reconciler) goesOn(h retention.Mark, m membership) retention.Mark {
-	return r.options.Holds.GoesOn(h, r.options.Clock.Now(), m.released)
+func (r *Reconciler) continueMark(h retention.Mark, m membership) retention.Mark {
+	return r.options.Holds.Continue(h, r.options.Clock.Now(), m.released)
 }
 
-// isHeld records how many objects of a Work are retained.
-func (r *Reconciler) isHeld(work string, h retention.Mark, objects int) {
+// setRetained records how many objects of a Work are retained.
+func (r *Reconciler) setRetained(work string, h retention.Mark, objects int) {
 	r.options.Holds.Set(retention.Works, work, h, objects)
 }
 
-// settleHold counts the retained objects of a Work and removes the mark when there are none.
-func (r *Reconciler) settleHold(ctx context.Context, p *planned, result engine.Result) error {
+// settleRetention counts the retained objects of a Work and removes the mark when there are none.
+func (r *Reconciler) settleRetention(ctx context.Context, p *planned, result engine.Result) error {
 	if !p.job.Held {
-		r.isHeld(p.work.Name, retention.Mark{}, 0)
+		r.setRetained(p.work.Name, retention.Mark{}, 0)
 		return nil
 	}
 	if !result.HoldEnds {
-		r.isHeld(p.work.Name, holdOf(p.record), len(result.Held))
+		r.setRetained(p.work.Name, holdOf(p.record), len(result.Held))
 		return nil
 	}
-	r.isHeld(p.work.Name, retention.Mark{}, 0)
+	r.setRetained(p.work.Name, retention.Mark{}, 0)
 	return r.records.annotate(ctx, p.record, func() { delete(p.record.Annotations, retention.Annotation) })
 }
 
 // holdVanished retains the objects of a Work that no longer exists although the agent saw no
 // deletion.
 func (r *Reconciler) holdVanished(ctx context.Context, record *placementv1beta1.AppliedWork, m membership) (ctrl.Result, error) {
-	name, h := record.Spec.WorkName, r.goesOn(holdOf(record), m)
+	name, h := record.Spec.WorkName, r.continueMark(holdOf(record), m)
 	if !h.Is() {
-		h = r.newHold(m)
+		h = r.newMark(m)
 		log.FromContext(ctx).Info("A Work disappeared from the hub without a deletion; retaining its objects", "Work", name)
 	}
 	if h != holdOf(record) {
@@ -91,7 +91,7 @@ func (r *Reconciler) holdVanished(ctx context.Context, record *placementv1beta1.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.isHeld(name, h, len(held))
+	r.setRetained(name, h, len(held))
 	if len(held) > 0 {
 		return ctrl.Result{RequeueAfter: retention.Recheck}, nil
 	}
@@ -105,7 +105,7 @@ func (r *Reconciler) holdVanished(ctx context.Context, record *placementv1beta1.
 // that no longer exists.
 func (r *Reconciler) departHeld(ctx context.Context, d departure, held []engine.Entry) (*engine.Removal, error) {
 	removed, err := r.engine.RemoveBut(ctx, r.removalOf(d), held, d.policy)
-	r.tellRetained(ctx, d.work, removed.Retained())
+	r.recordRetained(ctx, d.work, removed.Retained())
 	if err != nil || !removed.IsOver() {
 		return removed, err
 	}

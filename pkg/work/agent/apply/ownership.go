@@ -34,7 +34,7 @@ func lostOwner(record string) metav1.OwnerReference {
 // mayOwn returns why a Work must not write an existing object with these owners, or nil. shared is
 // set if the author of the object lets Works share it. compatible reports whether the Work of
 // another AppliedWork agrees.
-func mayOwn(s engine.Standing, strategy placementv1beta1.ApplyStrategy, shared bool, compatible func(work string) bool) *refusal.Refusal {
+func mayOwn(s engine.Ownership, strategy placementv1beta1.ApplyStrategy, shared bool, compatible func(work string) bool) *refusal.Refusal {
 	if !s.Ours && !s.Returns && strategy.WhenToTakeOver == placementv1beta1.TakeOverNever {
 		return &refusal.Refusal{Reason: engine.NotTakenOver,
 			Message: "The object was on the member before, and whenToTakeOver is Never: delete the object, or choose another whenToTakeOver"}
@@ -62,7 +62,7 @@ const shareRemedy = "remove it from one of the placements, or set allowCoOwnersh
 // the first of two placements owns the object, whatever both allow, so sharing also needs the
 // annotation of the object's author. Works that share an object already keep it, because previous
 // versions did not require the annotation.
-func mayShare(s engine.Standing, strategy placementv1beta1.ApplyStrategy, shared bool, compatible func(work string) bool) string {
+func mayShare(s engine.Ownership, strategy placementv1beta1.ApplyStrategy, shared bool, compatible func(work string) bool) string {
 	if !s.Shared() {
 		return ""
 	}

@@ -56,7 +56,7 @@ func TestMayOwn(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := mayOwn(engine.StandingOf(tc.owners, us), tc.strategy, !tc.unshared, func(string) bool { return !tc.incompatible })
+			got := mayOwn(engine.OwnershipOf(tc.owners, us), tc.strategy, !tc.unshared, func(string) bool { return !tc.incompatible })
 			if tc.wantReason == "" {
 				if got != nil {
 					t.Errorf("it is refused: %+v", *got)

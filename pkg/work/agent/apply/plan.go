@@ -91,7 +91,7 @@ func (r *Reconciler) jobOf(ctx context.Context, work *placementv1beta1.Work, rec
 		Name:   work.Name,
 		Owner:  owner,
 		Origin: r.options.originOf(work),
-		May: func(s engine.Standing, wanted *unstructured.Unstructured) *refusal.Refusal {
+		May: func(s engine.Ownership, wanted *unstructured.Unstructured) *refusal.Refusal {
 			return mayOwn(s, strategy, isShared(wanted), func(other string) bool { return others.shares(ctx, other, strategy) })
 		},
 		Under:     under(strategy, owner, mirrors(work.Spec.ReportBackStrategy)),

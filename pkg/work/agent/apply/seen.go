@@ -137,13 +137,13 @@ func (r *Reconciler) see(ctx context.Context, work *placementv1beta1.Work, m mem
 			last.work = mark(work)
 		}
 		if last.follows(work) {
-			last.held = r.goesOn(last.held, m)
+			last.held = r.continueMark(last.held, m)
 			return last, nil
 		}
 		if err := r.confirm(ctx, work); err != nil {
 			return seen{}, err
 		}
-		now := seen{work: mark(work), epoch: work.Annotations[placementv1beta1.EpochAnnotation], held: r.newHold(m)}
+		now := seen{work: mark(work), epoch: work.Annotations[placementv1beta1.EpochAnnotation], held: r.newMark(m)}
 		uid, _, _ := strings.Cut(last.work, "/")
 		now.held.Another = types.UID(uid) != work.UID && (!last.held.Is() || last.held.Another)
 		log.FromContext(ctx).Info("The hub was restored or the Work was replaced; retaining objects that are not in the Work",

@@ -71,7 +71,7 @@ func New(options Options) (*Reconciler, error) {
 // of the cluster's namespace.
 func (r *Reconciler) SetupWithManager(ctx context.Context, hub ctrl.Manager) error {
 	r.hub, r.hubReader = hub.GetClient(), hub.GetAPIReader()
-	r.options.Epochs.Brought(r.records.largestEpoch)
+	r.options.Epochs.RegisterLargest(r.records.largestEpoch)
 	if err := hub.GetFieldIndexer().IndexField(ctx, &workv1.ManifestWork{}, worksByObject, objectsOf); err != nil {
 		return fmt.Errorf("indexing ManifestWorks by their objects: %w", err)
 	}
@@ -110,7 +110,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if request.Namespace == "" {
-		return r.lookAfter(ctx, request.Name)
+		return r.reconcileForeignRecord(ctx, request.Name)
 	}
 	work := &workv1.ManifestWork{}
 	err := r.hub.Get(ctx, request.NamespacedName, work)
@@ -137,7 +137,7 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := r.settleHold(ctx, p, result); err != nil {
+	if err := r.settleRetention(ctx, p, result); err != nil {
 		return reconcile.Result{}, err
 	}
 	return r.report(ctx, p, result)

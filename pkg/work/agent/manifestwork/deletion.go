@@ -39,11 +39,11 @@ func (r *Reconciler) finalize(ctx context.Context, work *workv1.ManifestWork) (r
 			return reconcile.Result{}, err
 		}
 		if waits != "" {
-			return reconcile.Result{RequeueAfter: recheckDeletion}, r.tellDeleting(ctx, work, waits)
+			return reconcile.Result{RequeueAfter: recheckDeletion}, r.reportDeleting(ctx, work, waits)
 		}
 	}
 	r.forget(work.Name)
-	return reconcile.Result{}, r.letGo(ctx, work)
+	return reconcile.Result{}, r.removeFinalizer(ctx, work)
 }
 
 // end removes the objects of a deleted ManifestWork, except retained ones, which the user who
@@ -159,15 +159,15 @@ func (r *Reconciler) releaseRecord(ctx context.Context, record *workv1.AppliedMa
 	return nil
 }
 
-// tellDeleting reports in the ManifestWork's status that it is being deleted, and what blocks that.
-func (r *Reconciler) tellDeleting(ctx context.Context, work *workv1.ManifestWork, waits string) error {
+// reportDeleting reports in the ManifestWork's status that it is being deleted, and what blocks that.
+func (r *Reconciler) reportDeleting(ctx context.Context, work *workv1.ManifestWork, waits string) error {
 	status := *work.Status.DeepCopy()
 	conditionsOf(&status.Conditions, work.Generation, metav1.NewTime(r.options.Clock.Now())).deleting(waits)
 	return r.writeStatus(ctx, work, status)
 }
 
-// letGo removes our finalizer from a ManifestWork.
-func (r *Reconciler) letGo(ctx context.Context, work *workv1.ManifestWork) error {
+// removeFinalizer removes our finalizer from a ManifestWork.
+func (r *Reconciler) removeFinalizer(ctx context.Context, work *workv1.ManifestWork) error {
 	err := reconcileutil.RemoveFinalizer(ctx, r.hub, work, workv1.ManifestWorkFinalizer, "removing the finalizer of ManifestWork %q", work.Name)
 	if err != nil {
 		return err

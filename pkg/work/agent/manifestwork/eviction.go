@@ -48,8 +48,8 @@ func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (reconc
 	return r.evict(ctx, record, key.Name)
 }
 
-// lookAfter handles a record that this agent created for a hub with another URL.
-func (r *Reconciler) lookAfter(ctx context.Context, name string) (reconcile.Result, error) {
+// reconcileForeignRecord handles a record that this agent created for a hub with another URL.
+func (r *Reconciler) reconcileForeignRecord(ctx context.Context, name string) (reconcile.Result, error) {
 	record, err := r.records.current(ctx, name)
 	if record == nil || err != nil || record.Spec.AgentID != r.options.AgentID {
 		return reconcile.Result{}, err

@@ -37,8 +37,8 @@ import (
 const notAllowed = "NotAllowed"
 
 const (
-	// askAgain is the delay before such a refusal is retried.
-	askAgain = time.Minute
+	// retryInterval is the delay before such a refusal is retried.
+	retryInterval = time.Minute
 	// answersLast is how long a review is cached: a large work and its immediate reconciles send
 	// one.
 	answersLast = 5 * time.Second
@@ -160,7 +160,7 @@ func (e *executors) verbs(owned bool) []string {
 
 func denied(ref manifest.Ref, why string) *refusal.Refusal {
 	return &refusal.Refusal{Reason: notAllowed, Message: fmt.Sprintf("not allowed to apply the resource %s %s, %s %s%s, will try again in %s",
-		ref.Group, ref.Resource, ref.Namespace, ref.Name, why, askAgain)}
+		ref.Group, ref.Resource, ref.Namespace, ref.Name, why, retryInterval)}
 }
 
 // may sends a review or returns the cached one.

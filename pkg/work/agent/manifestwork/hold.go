@@ -27,9 +27,9 @@ import (
 // and the agent retains them, as for Works. The epoch in the record (package retention) shows
 // whether the hub was restored. The agent asks the hub only before it would remove something.
 
-// mindEpoch decides whether objects of a ManifestWork are retained. It writes the mark and the
+// updateEpoch decides whether objects of a ManifestWork are retained. It writes the mark and the
 // epoch of the ledger to the record before anything is applied or removed.
-func (r *Reconciler) mindEpoch(ctx context.Context, p *planned, entries []engine.Entry) error {
+func (r *Reconciler) updateEpoch(ctx context.Context, p *planned, entries []engine.Entry) error {
 	if r.options.Epochs == nil {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (r *Reconciler) markOf(ctx context.Context, record *workv1.AppliedManifestW
 	if !lost || err != nil {
 		return retention.Mark{}, err
 	}
-	return r.newHold(ctx, record), nil
+	return r.newMark(ctx, record), nil
 }
 
 // grows reports whether an item is not in the ledger, or the ManifestWork was replaced since the
@@ -98,31 +98,31 @@ func (c conditions) retained(by retention.Mark, entries []engine.Entry) {
 		len(entries), manifest.KeyOf(entries[0].Ref), clusterv1beta1.AnnotationRelease, by.ID))
 }
 
-// newHold returns the mark for objects that are retained from now on.
-func (r *Reconciler) newHold(ctx context.Context, record *workv1.AppliedManifestWork) retention.Mark {
+// newMark returns the mark for objects that are retained from now on.
+func (r *Reconciler) newMark(ctx context.Context, record *workv1.AppliedManifestWork) retention.Mark {
 	log.FromContext(ctx).Info("The hub was restored to an earlier state; retaining objects that are not in the ManifestWork",
 		"ManifestWork", record.Spec.ManifestWorkName, "epoch", record.Annotations[retention.EpochAnnotation])
 	return r.options.Holds.New(r.options.Clock.Now(), r.options.Holds.Released())
 }
 
-// isHeld records how many objects of a ManifestWork are retained.
-func (r *Reconciler) isHeld(work string, mark retention.Mark, objects int) {
+// setRetained records how many objects of a ManifestWork are retained.
+func (r *Reconciler) setRetained(work string, mark retention.Mark, objects int) {
 	if r.options.Holds != nil {
 		r.options.Holds.Set(retention.ManifestWorks, work, mark, objects)
 	}
 }
 
-// settleHold counts the retained objects of a ManifestWork and removes the mark when there are
+// settleRetention counts the retained objects of a ManifestWork and removes the mark when there are
 // none.
-func (r *Reconciler) settleHold(ctx context.Context, p *planned, result engine.Result) error {
+func (r *Reconciler) settleRetention(ctx context.Context, p *planned, result engine.Result) error {
 	switch {
 	case isResting(p.work): // the ledger was not used
 		return nil
 	case result.HoldEnds:
-		r.isHeld(p.work.Name, retention.Mark{}, 0)
+		r.setRetained(p.work.Name, retention.Mark{}, 0)
 		return r.endHold(ctx, p)
 	}
-	r.isHeld(p.work.Name, p.mark, len(result.Held))
+	r.setRetained(p.work.Name, p.mark, len(result.Held))
 	return nil
 }
 
@@ -138,13 +138,13 @@ func (r *Reconciler) holdVanished(ctx context.Context, record *workv1.AppliedMan
 		if !lost || err != nil {
 			return false, err
 		}
-		mark = r.newHold(ctx, record)
+		mark = r.newMark(ctx, record)
 		if err := r.records.annotate(ctx, record, func() error { setMark(record, mark); return nil }); err != nil {
 			return false, err
 		}
 	}
 	if mark.IsReleased(r.options.Holds.Released()) {
-		r.isHeld(name, retention.Mark{}, 0)
+		r.setRetained(name, retention.Mark{}, 0)
 		_, err := r.finish(ctx, record, name)
 		return true, err
 	}
@@ -157,7 +157,7 @@ func (r *Reconciler) holdVanished(ctx context.Context, record *workv1.AppliedMan
 	if err != nil {
 		return false, err
 	}
-	r.isHeld(name, mark, len(held))
+	r.setRetained(name, mark, len(held))
 	if len(held) == 0 { // all objects now belong to another ManifestWork, or to none
 		_, err = r.finish(ctx, record, name)
 	}

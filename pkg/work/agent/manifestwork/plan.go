@@ -88,13 +88,13 @@ func (r *Reconciler) plan(ctx context.Context, work *workv1.ManifestWork) (*plan
 		return nil, reconcile.Result{}, err
 	}
 	p.record, p.cannot = record, cannot
-	if err := r.mindEpoch(ctx, p, ledger.Entries()); err != nil {
+	if err := r.updateEpoch(ctx, p, ledger.Entries()); err != nil {
 		return nil, reconcile.Result{}, err
 	}
 	p.job = engine.Work{
 		Name:     work.Name,
 		Owner:    ownerOf(record),
-		May:      func(engine.Standing, *unstructured.Unstructured) *refusal.Refusal { return nil }, // an object can have any number of owners
+		May:      func(engine.Ownership, *unstructured.Unstructured) *refusal.Refusal { return nil }, // an object can have any number of owners
 		Under:    under(work, string(record.UID)),
 		Ledger:   ledger,
 		Reported: referred(work),

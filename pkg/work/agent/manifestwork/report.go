@@ -40,7 +40,7 @@ func (r *Reconciler) report(ctx context.Context, p *planned, b engine.Result) (r
 	if woken {
 		return reconcile.Result{RequeueAfter: engine.CacheDelay}, nil
 	}
-	next := r.nextLook(p.work.Name, b)
+	next := r.nextReconcile(p.work.Name, b)
 	if p.job.Held {
 		next = min(next, retention.Recheck)
 	}
@@ -80,9 +80,9 @@ func (r *Reconciler) writeStatus(ctx context.Context, work *workv1.ManifestWork,
 	return nil
 }
 
-// nextLook is soon after a refusal or postponement, and late otherwise.
-func (r *Reconciler) nextLook(work string, b engine.Result) time.Duration {
-	next, refused := r.engine.NextLook(work, b, again)
+// nextReconcile is soon after a refusal or postponement, and late otherwise.
+func (r *Reconciler) nextReconcile(work string, b engine.Result) time.Duration {
+	next, refused := r.engine.NextReconcile(work, b, again)
 	if !refused {
 		r.progress.retries.Forget(work)
 		return next
@@ -94,7 +94,7 @@ func (r *Reconciler) nextLook(work string, b engine.Result) time.Duration {
 // triggers no event.
 func again(out engine.Outcome) time.Duration {
 	if out.Refused != nil && out.Refused.Reason == notAllowed {
-		return askAgain
+		return retryInterval
 	}
 	return 0
 }

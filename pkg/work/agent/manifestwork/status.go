@@ -162,15 +162,15 @@ func (c conditions) manifestAvailable(out engine.Outcome) {
 		c.Set(kind, metav1.ConditionUnknown, workv1.ReasonIncompleteMeta, "Resource meta is incomplete")
 	case out.Err != nil:
 		c.Set(kind, metav1.ConditionUnknown, workv1.ReasonFetchingFailed, "Failed to fetch resource: "+whyUnknown(out))
-	case out.Refused != nil && notLookedFor(out.Refused.Reason):
+	case out.Refused != nil && isWithoutRead(out.Refused.Reason):
 		c.Set(kind, metav1.ConditionUnknown, workv1.ReasonFetchingFailed, "Failed to fetch resource: "+out.Refused.Message)
 	default:
 		c.Set(kind, metav1.ConditionFalse, workv1.ReasonResourceNotAvailable, "Resource is not available")
 	}
 }
 
-// notLookedFor reports whether the engine refused a manifest without reading its object.
-func notLookedFor(reason string) bool {
+// isWithoutRead reports whether the engine refused a manifest without reading its object.
+func isWithoutRead(reason string) bool {
 	switch reason {
 	case engine.NotFound, engine.Kept, engine.Duplicated, engine.Unserved, engine.NotAcceptable, engine.NotRecorded:
 		return true

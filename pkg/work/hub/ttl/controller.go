@@ -28,8 +28,8 @@ import (
 // Name is the name of the controller.
 const Name = "manifestwork.expiry"
 
-// lookAgain is the longest interval between checks, because clocks can jump.
-const lookAgain = time.Hour
+// recheckInterval is the longest interval between checks, because clocks can jump.
+const recheckInterval = time.Hour
 
 // Reconciler deletes expired ManifestWorks. It reads no manifests, so that the cache can omit them.
 type Reconciler struct {
@@ -67,7 +67,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	if left := end.Sub(r.Clock.Now()); left > 0 {
-		return ctrl.Result{RequeueAfter: min(left, lookAgain)}, nil
+		return ctrl.Result{RequeueAfter: min(left, recheckInterval)}, nil
 	}
 	if err := r.Client.Delete(ctx, work, client.Preconditions{UID: &work.UID}); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("deleting ManifestWork %s, which is done: %w", req, err)
