@@ -15,41 +15,40 @@ import (
 )
 
 const (
-	// refreshFraction of a token's real life passes before it is refreshed.
+	// refreshFraction is the fraction of a token's lifetime after which it is refreshed.
 	refreshFraction = 0.80
-	// refreshJitter is how far, as a fraction of the life, one token's refresh
-	// lies from another's, to either side.
+	// refreshJitter is the maximum deviation from it, in either direction.
 	refreshJitter = 0.05
 )
 
-// RefreshAt is when a token is to be refreshed: at 80 % of its life, 5 % sooner
-// or later. The jitter is a number in [0, 1) that stays the same for one token.
+// RefreshAt returns when to refresh a token: at 80 % of its lifetime, plus or minus 5 %. jitter is
+// in [0, 1) and constant for one token.
 func RefreshAt(issued, expires time.Time, jitter float64) time.Time {
 	fraction := refreshFraction + refreshJitter*(2*jitter-1)
 	return issued.Add(time.Duration(float64(expires.Sub(issued)) * fraction))
 }
 
-// Jitter returns a number in [0, 1) that is stable for one account and issue
-// time: a restarted agent comes to the same refresh time.
+// Jitter returns a number in [0, 1) for an account and an issue time. It is stable, so that a
+// restarted agent computes the same refresh time.
 func Jitter(account types.UID, issued time.Time) float64 {
 	hash := fnv.New64a()
 	fmt.Fprintf(hash, "%s/%d", account, issued.Unix())
 	return float64(hash.Sum64()>>11) / (1 << 53)
 }
 
-// Claims are what a service account token says of itself. They are read, not
-// verified: the API server that gets the token does that.
+// Claims are the claims of a service account token. They are not verified here; the API server does
+// that.
 type Claims struct {
 	// Subject is the user name, system:serviceaccount:<namespace>:<name>.
 	Subject string
 	// Account is the UID of the ServiceAccount that the token was issued for.
 	Account types.UID
-	// Issued and Expires bound its life.
+	// Issued and Expires bound the lifetime.
 	Issued, Expires time.Time
 }
 
-// ErrToken is returned for what is not a bound service account token. Its text
-// never contains the token.
+// ErrToken is returned if the text is not a bound service account token. It never contains the
+// token.
 var ErrToken = errors.New("not a bound service account token")
 
 // ParseClaims reads the claims of a token that an API server issued by

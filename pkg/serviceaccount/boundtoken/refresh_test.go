@@ -16,7 +16,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
-func TestRefreshAtKeepsToItsBand(t *testing.T) {
+func TestRefreshAt_StaysWithinItsBand(t *testing.T) {
 	issued := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	tests := map[string]struct {
 		life   time.Duration
@@ -38,7 +38,7 @@ func TestRefreshAtKeepsToItsBand(t *testing.T) {
 	}
 }
 
-func TestJitterIsStableAndBounded(t *testing.T) {
+func TestJitter_IsStableAndBounded(t *testing.T) {
 	issued := time.Unix(1_800_000_000, 0)
 	seen := map[float64]bool{}
 	for _, account := range []types.UID{"a", "b", "c", "d", ""} {

@@ -14,31 +14,31 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// Account is a ServiceAccount of the member.
+// Account identifies a ServiceAccount of the member.
 type Account struct{ Namespace, Name string }
 
-// User is the account's name as API servers have it.
+// User returns the user name that API servers derive from the account.
 func (a Account) User() string { return serviceaccount.MakeUsername(a.Namespace, a.Name) }
 
-// Groups are those that API servers have a token of the account in.
+// Groups returns the groups that API servers add to the account's tokens.
 func (a Account) Groups() []string {
 	return append(serviceaccount.MakeGroupNames(a.Namespace), user.AllAuthenticated)
 }
 
-// Cannot begins the sentence about a right that the account lacks.
+// Cannot returns the start of a message about a right that the account lacks.
 func (a Account) Cannot() string {
 	return fmt.Sprintf("ServiceAccount %q of namespace %q cannot", a.Name, a.Namespace)
 }
 
-// accounts are the clients of a member that act as accounts. There are as many as accounts
-// that anything was written as since the agent started; they share their connections.
+// accounts caches one impersonating client per account. It keeps a client for every account used
+// since the agent started; all of them share the member's connections.
 type accounts struct {
 	mu      sync.Mutex // guards clients
 	clients map[Account]dynamic.Interface
 }
 
-// As is a client of the member that acts as an account of it, by impersonation: the agent
-// has to have the right to that.
+// As returns a client that impersonates an account of the member. The agent needs the right to
+// impersonate it.
 func (m *Member) As(account Account) (dynamic.Interface, error) {
 	m.accounts.mu.Lock()
 	defer m.accounts.mu.Unlock()
@@ -59,8 +59,8 @@ func (m *Member) As(account Account) (dynamic.Interface, error) {
 	return client, nil
 }
 
-// Blame names the account that lacks a right in refusals, if it is not the agent: cannot begins
-// that sentence. If it is empty, the agent lacks the right.
+// Blame replaces the agent in messages about missing rights by the account that lacks them. cannot
+// is [Account.Cannot]; if it is empty, the agent itself lacks the right.
 func Blame(outcomes []Outcome, cannot string) {
 	if cannot == "" {
 		return

@@ -16,9 +16,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// lastApplied is what of live an earlier manifest has set, as far as it is known: the manifest
-// as it was merged last, or, if the object does not carry one, the fields that we hold by
-// server-side applies. Without them, what has left the manifest would stay on the object.
+// lastApplied returns the fields of live that an earlier manifest set. It reads the last-applied
+// annotation or, without one, the fields that our server-side applies own. Without this base,
+// fields that left the manifest would stay on the object.
 func (e *Engine) lastApplied(it Item, live *unstructured.Unstructured) []byte {
 	text := []byte(live.GetAnnotations()[e.AppliedAnnotation])
 	if json.Valid(text) {
@@ -36,8 +36,8 @@ func (e *Engine) lastApplied(it Item, live *unstructured.Unstructured) []byte {
 	return text
 }
 
-// asLeft is a last manifest with what is left to the member as the member has it: else a field
-// that is gone on the member would be removed with each merge.
+// asLeft returns the last manifest with the member's values in the fields that the member decides.
+// Otherwise every merge would remove such a field if the member has deleted it.
 func (e *Engine) asLeft(it Item, live *unstructured.Unstructured, text []byte) []byte {
 	before := map[string]any{}
 	if len(it.left) == 0 || json.Unmarshal(text, &before) != nil {
@@ -51,7 +51,8 @@ func (e *Engine) asLeft(it Item, live *unstructured.Unstructured, text []byte) [
 	return after
 }
 
-// folded is a last manifest as manifests are read now: earlier versions left stringData in it.
+// folded converts a last manifest to the current form: earlier versions of the agent left
+// stringData in it.
 func folded(it Item, text []byte) []byte {
 	before := map[string]any{}
 	if !manifest.IsSecret(it.object.GroupVersionKind().GroupKind()) || json.Unmarshal(text, &before) != nil {
@@ -65,8 +66,8 @@ func folded(it Item, text []byte) []byte {
 	return after
 }
 
-// heldFields are the fields of an object, with their values, that a manager has applied on the
-// server's side. Of its other writes only the data counts: a creation holds defaults too.
+// heldFields returns the fields, with values, that a manager owns by server-side apply. Of its
+// other writes only data counts, because a create also owns defaulted fields.
 func heldFields(object *unstructured.Unstructured, manager string) map[string]any {
 	held := map[string]any{}
 	for _, entry := range object.GetManagedFields() {
@@ -90,7 +91,8 @@ func heldFields(object *unstructured.Unstructured, manager string) map[string]an
 	return held
 }
 
-// join adds the fields of more to all. Lists, which managers rarely share, are those of more.
+// join merges the fields of more into all. A list of more replaces that of all: managers rarely
+// share lists.
 func join(all, more map[string]any) {
 	for field, value := range more {
 		into, has := all[field].(map[string]any)
@@ -103,8 +105,8 @@ func join(all, more map[string]any) {
 	}
 }
 
-// valueOf is what of a value a set of fields, as managedFields write one, names. The empty set
-// names all of it; "." in one is the map or list itself, which is there if anything within is.
+// valueOf selects the part of a value that a managedFields set names. The empty set names all of
+// the value. "." names the map or list itself, which exists if any of its fields does.
 func valueOf(fields map[string]any, value any) any {
 	if len(fields) == 0 {
 		return value
@@ -132,7 +134,7 @@ func valueOf(fields map[string]any, value any) any {
 	return value
 }
 
-// partOfItem is what of an item of a list a set of fields names.
+// partOfItem selects the part of a list item that a managedFields set names.
 func partOfItem(fields map[string]any, item any) (any, bool) {
 	for key, within := range fields {
 		kind, text, _ := strings.Cut(key, ":")

@@ -21,7 +21,7 @@ var (
 	later = metav1.NewTime(early.Add(time.Hour))
 )
 
-// ours is the dialect of a family of works that is made up.
+// ours returns a dialect for tests.
 func ours() Dialect {
 	return Dialect{
 		Manager:           "us",
@@ -45,7 +45,7 @@ func done(name string, state availability.State) Outcome {
 	return Outcome{Ref: id(name), Generation: 2, Availability: availability.Finding{State: state, Message: "text"}}
 }
 
-// plan is that of an Engine on a member with these kinds.
+// plan plans manifests on a member with these kinds.
 func plan(manifests [][]byte, kinds kindFinder) ([]Item, error) {
 	e := &Engine{Dialect: ours(), kinds: &servedKinds{current: kinds}}
 	return e.plan(manifests)

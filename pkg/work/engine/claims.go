@@ -13,8 +13,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine/availability"
 )
 
-// withClass is the finding of an object once the StorageClass is asked on which it may depend. Where
-// the agent lacks the right to read it, or there is none, the finding stays: a claim without its class is not
+// withClass completes the finding with the StorageClass that the object may depend on. If the agent
+// cannot read the class, or there is none, the finding stays: a claim without its class is not
 // bound either.
 func (e *Engine) withClass(ctx context.Context, object *unstructured.Unstructured, found availability.Finding) availability.Finding {
 	name := availability.ClassOf(object)
@@ -23,7 +23,7 @@ func (e *Engine) withClass(ctx context.Context, object *unstructured.Unstructure
 	}
 	class, err := e.member.Resource(storagev1.SchemeGroupVersion.WithResource("storageclasses")).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		//lint:ignore nilerr What the claim says itself has to do.
+		//lint:ignore nilerr The finding from the claim itself is the fallback.
 		return found
 	}
 	return availability.WithClass(found, class)

@@ -10,27 +10,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Conditions writes those of a manifest, or of a work.
+// Conditions sets the conditions of a manifest or a work.
 type Conditions struct {
 	Of         *[]metav1.Condition
 	Generation int64
 	Now        metav1.Time
 }
 
-// Set says something. What is said already keeps its time.
+// Set sets a condition. If its status is unchanged, lastTransitionTime stays.
 func (c Conditions) Set(kind string, status metav1.ConditionStatus, reason, message string) {
 	apimeta.SetStatusCondition(c.Of, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message,
 		ObservedGeneration: c.Generation, LastTransitionTime: c.Now})
 }
 
-// Remove has nothing said of these any more.
+// Remove removes conditions.
 func (c Conditions) Remove(kinds ...string) {
 	for _, kind := range kinds {
 		apimeta.RemoveStatusCondition(c.Of, kind)
 	}
 }
 
-// Contested says against whom repairs are, by a condition that is there only while they are.
+// Contested sets the condition while another client reverts our corrections, and removes it
+// otherwise.
 func (c Conditions) Contested(kind, reason string, against *Contest, remedy string) {
 	if against == nil {
 		c.Remove(kind)
@@ -39,8 +40,8 @@ func (c Conditions) Contested(kind, reason string, against *Contest, remedy stri
 	c.Set(kind, metav1.ConditionTrue, reason, against.Message(remedy))
 }
 
-// Removed says what stands against removing objects, the first in order, by a condition
-// that is there only while something does.
+// Removed sets the condition to False while removals are blocked, and removes it otherwise. The
+// message is the first one in sort order, so that it does not change with the order of removal.
 func (c Conditions) Removed(kind, reason string, against []string) {
 	if len(against) == 0 {
 		c.Remove(kind)
@@ -49,8 +50,8 @@ func (c Conditions) Removed(kind, reason string, against []string) {
 	c.Set(kind, metav1.ConditionFalse, reason, Shorten(slices.Min(against)))
 }
 
-// WhyUnknown says why it is not known whether a manifest is brought: what could not be found
-// out, or for whom a repair waits.
+// WhyUnknown explains why the agent does not know whether the manifest is applied: a failed request
+// or a delayed correction.
 func (d *Dialect) WhyUnknown(out Outcome) string {
 	if out.Err != nil {
 		return d.Explain(out.Err, out.Ref.GroupKind())

@@ -18,46 +18,48 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// The deletion of a Namespace deletes all that is in it, and the deletion of a
-// CustomResourceDefinition all of its kind. Before either is deleted, the engine looks
-// for objects that the removal is not about.
+// Deleting a Namespace deletes all objects in it; deleting a CustomResourceDefinition deletes all
+// objects of its kind. Before the engine deletes either, it looks for objects that the removal does
+// not cover.
 
-// othersPatience is for how long a deleted work waits for objects that another work, or a
-// controller, may be about to delete: placements are mostly deleted together.
-const othersPatience = 30 * time.Second
+// othersTimeout is how long a deleted work waits for objects that another work, or a controller,
+// may be about to delete. Users often delete several placements at once.
+const othersTimeout = 30 * time.Second
 
-// Claim says whether another work wants its object.
+// Claim is whether another work wants its object.
 type Claim int
 
 const (
-	// Wanted means that a work asks for the object.
+	// Wanted means that a work still contains the object.
 	Wanted Claim = iota
-	// Going means that its work is being deleted.
+	// Going means that the owning work is being deleted.
 	Going
-	// Unwanted means that no work asks for it any more.
+	// Unwanted means that no work contains the object any more.
 	Unwanted
 )
 
-// ClaimFinder finds out whether a work wants an object that belongs to the record of another work.
+// ClaimFinder reports whether a work still wants an object that belongs to the record of another
+// work.
 type ClaimFinder func(ctx context.Context, record string, object manifest.Key) (Claim, error)
 
-// contents is what a Namespace or CustomResourceDefinition contains that a removal is not about.
+// contents lists the objects in a Namespace, or of a CustomResourceDefinition, that a removal does
+// not cover.
 type contents struct {
-	// others keep it.
+	// others are objects that keep the container.
 	others []string
-	// going may be about to go: another work, or an owner, goes too.
+	// going are objects that may be deleted soon, because their work or owner is being deleted.
 	going []string
-	// unknown says what could not be asked for just now.
+	// unknown describes API groups that did not answer.
 	unknown []string
 }
 
-// isContainer reports whether objects of a kind take others with them when they are deleted.
+// isContainer reports whether deleting an object of this kind deletes other objects.
 func isContainer(kind schema.GroupKind) bool {
 	return kind == schema.GroupKind{Kind: "Namespace"} || kind == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 }
 
-// contentsOf finds what a container contains that the removal of a work is not about. It stops
-// at the first resource of which something keeps the container.
+// contentsOf lists the objects of a container that the removal does not cover. It stops at the
+// first resource with an object that keeps the container.
 func (e *Engine) contentsOf(ctx context.Context, p pruning, live *unstructured.Unstructured) (contents, error) {
 	look := looking{engine: e, pruning: p}
 	if live.GetKind() != "Namespace" {
@@ -87,7 +89,8 @@ func (e *Engine) contentsOf(ctx context.Context, p pruning, live *unstructured.U
 	return look.found, nil
 }
 
-// definedResource is what a CustomResourceDefinition defines, in a version that is served.
+// definedResource returns the resource that a CustomResourceDefinition defines, in a served
+// version.
 func definedResource(definition *unstructured.Unstructured) (resourceKind, bool) {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
@@ -103,16 +106,17 @@ func definedResource(definition *unstructured.Unstructured) (resourceKind, bool)
 	return resourceKind{}, false
 }
 
-// looking is a look into one container.
+// looking is the inspection of one container.
 type looking struct {
 	engine *Engine
 	pruning
-	// inNamespace is set when owners that live in a namespace are looked at by themselves.
+	// inNamespace is set when the container is a namespace: owners inside it are inspected on their
+	// own.
 	inNamespace bool
 	found       contents
 }
 
-// through looks through the objects of a resource.
+// through inspects all objects of one resource.
 func (l *looking) through(ctx context.Context, resource resourceKind, namespace string) error {
 	from := ""
 	for {
@@ -140,13 +144,13 @@ func (l *looking) through(ctx context.Context, resource resourceKind, namespace 
 	}
 }
 
-// judge sorts one object.
+// judge classifies one object.
 func (l *looking) judge(ctx context.Context, resource resourceKind, object *metav1.PartialObjectMetadata) error {
 	key := manifest.Key{Group: resource.Group, Kind: resource.Kind, Namespace: object.Namespace, Name: object.Name}
 	if object.DeletionTimestamp != nil || isMadeByKubernetes(resource.GroupResource(), object) {
 		return nil
 	}
-	s := StandingOf(object.OwnerReferences, l.work.Owner)
+	s := OwnershipOf(object.OwnerReferences, l.work.Owner)
 	switch {
 	case s.Ours && l.work.Ending.IsZero() && !l.doomed[key]:
 		l.found.others = append(l.found.others, key.String()+", which the Work still asks for")
@@ -161,7 +165,7 @@ func (l *looking) judge(ctx context.Context, resource resourceKind, object *meta
 	return nil
 }
 
-// judgeOfWork sorts an object that other works own.
+// judgeOfWork classifies an object that other works own.
 func (l *looking) judgeOfWork(ctx context.Context, key manifest.Key, works []string) error {
 	claim := Wanted
 	for _, record := range works {
@@ -179,7 +183,7 @@ func (l *looking) judgeOfWork(ctx context.Context, key manifest.Key, works []str
 	text := key.String() + ", which another Work applied"
 	switch {
 	case claim == Unwanted:
-	case claim == Going || l.isWithin(othersPatience):
+	case claim == Going || l.isWithin(othersTimeout):
 		l.found.going = append(l.found.going, text)
 	default:
 		l.found.others = append(l.found.others, text)
@@ -187,28 +191,29 @@ func (l *looking) judgeOfWork(ctx context.Context, key manifest.Key, works []str
 	return nil
 }
 
-// judgeOwned sorts an object that others own who are no works. Who lives in the same namespace
-// is looked at there, and who is removed with it takes it along.
+// judgeOwned classifies an object whose owners are not works. An owner in the same namespace is
+// inspected itself, and the garbage collector deletes the object together with an owner that this
+// removal deletes.
 func (l *looking) judgeOwned(key manifest.Key, owners []metav1.OwnerReference) {
 	for _, owner := range owners {
-		if l.takesAlong(owner.UID) || l.inNamespace && l.isNamespaced(owner) {
+		if l.deletesDependents(owner.UID) || l.inNamespace && l.isNamespaced(owner) {
 			return
 		}
 	}
-	if l.isWithin(othersPatience) {
+	if l.isWithin(othersTimeout) {
 		l.found.going = append(l.found.going, key.String())
 		return
 	}
 	l.found.others = append(l.found.others, key.String())
 }
 
-// isWithin reports whether a deleted work has not waited for so long yet.
+// isWithin reports whether a deleted work has waited for less than patience.
 func (l *looking) isWithin(patience time.Duration) bool {
 	return !l.work.Ending.IsZero() && l.engine.clock.Since(l.work.Ending) < patience
 }
 
-// isNamespaced reports whether an owner lives in a namespace. One of a kind that the member does
-// not know cannot be anywhere.
+// isNamespaced reports whether an owner is namespaced. If the member does not serve the kind of the
+// owner, no such owner can exist.
 func (l *looking) isNamespaced(owner metav1.OwnerReference) bool {
 	version, err := schema.ParseGroupVersion(owner.APIVersion)
 	if err != nil {
@@ -218,8 +223,8 @@ func (l *looking) isNamespaced(owner metav1.OwnerReference) bool {
 	return err == nil && mapping.Scope.Name() == apimeta.RESTScopeNameNamespace
 }
 
-// isMadeByKubernetes recognizes what controllers of Kubernetes, and of distributions of it, make
-// in every namespace. A claim that is bound holds data in any case.
+// isMadeByKubernetes recognizes objects that controllers of Kubernetes, or of a distribution,
+// create in every namespace. A bound PersistentVolumeClaim always counts as data.
 func isMadeByKubernetes(resource schema.GroupResource, object *metav1.PartialObjectMetadata) bool {
 	switch resource {
 	case schema.GroupResource{Resource: "persistentvolumeclaims"}:
@@ -236,10 +241,10 @@ func isMadeByKubernetes(resource schema.GroupResource, object *metav1.PartialObj
 	return isWrittenBy(object, kubeControllers)
 }
 
-// kubeControllers is the field manager of Kubernetes' own controllers.
+// kubeControllers is the field manager of the controllers in kube-controller-manager.
 const kubeControllers = "kube-controller-manager"
 
-// isWrittenBy reports whether nobody but a field manager has written an object.
+// isWrittenBy reports whether only this field manager has written the object.
 func isWrittenBy(object *metav1.PartialObjectMetadata, manager string) bool {
 	return len(object.ManagedFields) > 0 && onlyHolds(manager, object.ManagedFields)
 }
@@ -247,7 +252,7 @@ func isWrittenBy(object *metav1.PartialObjectMetadata, manager string) bool {
 // isNothing reports whether nothing keeps the container.
 func (c contents) isNothing() bool { return len(c.others)+len(c.going)+len(c.unknown) == 0 }
 
-// text names the first of what keeps the container.
+// text names the first object that keeps the container and counts the others.
 func (c contents) text() string {
 	all := append(append(append([]string(nil), c.others...), c.going...), c.unknown...)
 	if more := len(all) - 1; more > 0 {

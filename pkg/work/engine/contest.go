@@ -16,19 +16,19 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine/compare"
 )
 
-// maxContested is how many fields a message about a contested object names.
+// maxContested limits the fields that a message about a contested object names.
 const maxContested = 5
 
-// Contest is what a repair had to undo.
+// Contest describes the change by another client that a correction reverted.
 type Contest struct {
-	// Manager is the field manager who did it, as far as the object tells.
+	// Manager is the field manager that made the change; empty if managedFields does not show it.
 	Manager string
-	// Fields are the paths that were changed. None: the object was deleted.
+	// Fields are the changed paths. If empty, the object was deleted.
 	Fields []string
 }
 
-// contestOf finds out what a repair has undone: live was the object before, nil if
-// there was none, written is what became of it.
+// contestOf compares the object before our write (live, nil if it did not exist) with the object
+// after it (written), to find the change that the write reverted.
 func contestOf(live, written *unstructured.Unstructured, us string) *Contest {
 	if live == nil {
 		return &Contest{}
@@ -44,8 +44,8 @@ func contestOf(live, written *unstructured.Unstructured, us string) *Contest {
 	return c
 }
 
-// lastManager is who wrote last among those that hold one of the fields; if nobody
-// does, since a removed field is held by nobody, who wrote last at all.
+// lastManager returns the manager that wrote last among those that own one of the fields. A removed
+// field has no owner; in that case the last writer of any field is returned.
 func lastManager(entries []metav1.ManagedFieldsEntry, fields []string, us string) string {
 	var holder, writer *metav1.ManagedFieldsEntry
 	for i := range entries {
@@ -69,7 +69,7 @@ func lastManager(entries []metav1.ManagedFieldsEntry, fields []string, us string
 	return ""
 }
 
-// holderOf is who but us holds a field; empty if nobody does.
+// holderOf returns another manager that owns a field; empty if there is none.
 func holderOf(entries []metav1.ManagedFieldsEntry, path, us string) string {
 	for i := range entries {
 		if entry := &entries[i]; entry.Manager != us && holds(entry, path) {
@@ -83,8 +83,8 @@ func isLater(entry, than *metav1.ManagedFieldsEntry) bool {
 	return than == nil || entry.Time != nil && (than.Time == nil || than.Time.Before(entry.Time))
 }
 
-// holds reports whether an entry covers a path. Items of lists are named by their
-// keys there and by their places here, so that a list is as far as it looks.
+// holds reports whether an entry covers a path. managedFields identifies list items by key and the
+// path by index, so that the comparison ends at a list.
 func holds(entry *metav1.ManagedFieldsEntry, path string) bool {
 	if entry.FieldsV1 == nil {
 		return false
@@ -113,8 +113,8 @@ func hasItems(fields map[string]any) bool {
 	return false
 }
 
-// Message is for people who operate the member, with what they can do about it. It
-// stays the same as long as the contest does.
+// Message describes the contest to operators of the member, with a remedy. The text is stable while
+// the contest lasts, so that the condition does not change.
 func (c *Contest) Message(remedy string) string {
 	who := fmt.Sprintf("Field manager %q changes", c.Manager)
 	if c.Manager == "" {

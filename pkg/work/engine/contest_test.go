@@ -34,14 +34,14 @@ func TestContestOf(t *testing.T) {
 		live *unstructured.Unstructured
 		want *Contest
 	}{
-		"a field that another holds":           {liveConfigMap("theirs", managed("other", data, early)), &Contest{"other", []string{"/data/a~1b"}}},
-		"who holds it, not who wrote last":     {liveConfigMap("theirs", managed("other", data, early), managed("labeller", labels, later)), &Contest{"other", []string{"/data/a~1b"}}},
-		"the last of two holders":              {liveConfigMap("theirs", managed("first", data, early), managed("second", data, later)), &Contest{"second", []string{"/data/a~1b"}}},
-		"a field that nobody holds":            {liveConfigMap("theirs", managed("remover", labels, early)), &Contest{"remover", []string{"/data/a~1b"}}},
-		"neither we nor a writer of status":    {liveConfigMap("theirs", managed("us", data, later), ofStatus), &Contest{"", []string{"/data/a~1b"}}},
-		"owners that were removed":             {liveConfigMap("ours", managed("other", labels, early)), &Contest{"other", []string{"/metadata"}}},
-		"an object that was deleted":           {nil, &Contest{}},
-		"an entry that names no fields at all": {liveConfigMap("theirs", metav1.ManagedFieldsEntry{Manager: "odd"}), &Contest{"odd", []string{"/data/a~1b"}}},
+		"a field that another manager owns":           {liveConfigMap("theirs", managed("other", data, early)), &Contest{"other", []string{"/data/a~1b"}}},
+		"the owner of the field, not the last writer": {liveConfigMap("theirs", managed("other", data, early), managed("labeller", labels, later)), &Contest{"other", []string{"/data/a~1b"}}},
+		"the last of two holders":                     {liveConfigMap("theirs", managed("first", data, early), managed("second", data, later)), &Contest{"second", []string{"/data/a~1b"}}},
+		"a field without an owner":                    {liveConfigMap("theirs", managed("remover", labels, early)), &Contest{"remover", []string{"/data/a~1b"}}},
+		"neither we nor a writer of status":           {liveConfigMap("theirs", managed("us", data, later), ofStatus), &Contest{"", []string{"/data/a~1b"}}},
+		"owners that were removed":                    {liveConfigMap("ours", managed("other", labels, early)), &Contest{"other", []string{"/metadata"}}},
+		"an object that was deleted":                  {nil, &Contest{}},
+		"an entry that names no fields at all":        {liveConfigMap("theirs", metav1.ManagedFieldsEntry{Manager: "odd"}), &Contest{"odd", []string{"/data/a~1b"}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestContestOf(t *testing.T) {
 	}
 }
 
-func TestHoldsLooksIntoListsNoFurtherThanTheyAre(t *testing.T) {
+func TestHolds_StopsAtLists(t *testing.T) {
 	entry := managed("other", `{"f:spec":{"f:containers":{"k:{\"name\":\"main\"}":{"f:image":{}}},"f:replicas":{}}}`, early)
 	for path, want := range map[string]bool{
 		"/spec/containers/0/image": true,
@@ -73,7 +73,7 @@ func TestContestMessage(t *testing.T) {
 		want    []string
 	}{
 		"a manager and a field": {Contest{"other", []string{"/data/a"}}, []string{`Field manager "other" changes /data/a after each correction`, "5 minutes", "10"}},
-		"nobody in particular":  {Contest{"", []string{"/data/a"}}, []string{"Another client changes /data/a"}},
+		"an unknown client":     {Contest{"", []string{"/data/a"}}, []string{"Another client changes /data/a"}},
 		"a deletion":            {Contest{}, []string{"Another client deletes the object"}},
 		"many fields":           {Contest{"other", strings.Split("/1 /2 /3 /4 /5 /6 /7", " ")}, []string{"/1, /2, /3, /4, /5 and 2 more"}},
 	}

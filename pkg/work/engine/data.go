@@ -13,14 +13,14 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// A work can go although nobody has asked for the removal of its data: another cluster was chosen.
-// What holds data is released then. A Namespace or CustomResourceDefinition holds data as long as
-// something is in it, which contents.go finds out.
+// A work can leave a member although nobody asked to remove its data: the scheduler chose another
+// cluster. The engine releases objects that hold data in that case. A Namespace or
+// CustomResourceDefinition holds data while it contains objects; see contents.go.
 
-// Retained is an object that has left its work and stays on the member.
+// Retained is an object that left its work and stays on the member.
 type Retained struct {
 	Ref manifest.Ref
-	// Why is a sentence that begins with the object.
+	// Why is a sentence whose subject is the object.
 	Why string
 }
 
@@ -34,20 +34,20 @@ func holdsData(kind schema.GroupKind) bool {
 	return false
 }
 
-// isRetained reports whether an object has stayed on the member when its work went.
+// isRetained reports whether the object stayed on the member when its work left.
 func (e *Engine) isRetained(live *unstructured.Unstructured) bool {
 	return e.RetainedAnnotation != "" && live.GetAnnotations()[e.RetainedAnnotation] != ""
 }
 
-// returns reports whether an object has stayed on the member for its data when a work of the same
-// origin went, and has got no owner since.
+// returns reports whether the object stayed on the member for its data when a work of the same
+// origin left, and has had no owner since.
 func (e *Engine) returns(t task, live *unstructured.Unstructured) bool {
 	return e.RetainedFromAnnotation != "" && t.origin != "" && e.isRetained(live) &&
 		live.GetAnnotations()[e.RetainedFromAnnotation] == t.origin && len(live.GetOwnerReferences()) == 0
 }
 
-// readmit makes the work an owner of an object that has stayed on the member, and removes the marks
-// that say so, in one write. It is not done: the manifest is applied by the next attempt.
+// readmit makes the work an owner of a retained object and removes the retained annotations, in one
+// write. The caller has to retry (done is false): the next attempt applies the manifest.
 func (e *Engine) readmit(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (Outcome, bool) {
 	annotations := map[string]any{e.RetainedAnnotation: nil}
 	if e.RetainedFromAnnotation != "" {
@@ -59,7 +59,7 @@ func (e *Engine) readmit(ctx context.Context, t task, it Item, live *unstructure
 	err := e.leave(ctx, e.at(it), live, t.owner, &t.owner, annotations)
 	if err != nil && !overtaken(err, live) {
 		out := e.failed(it, live, NotWritten, err)
-		out.Holds = out.Err != nil || StandingOf(live.GetOwnerReferences(), t.owner).Ours
+		out.Holds = out.Err != nil || OwnershipOf(live.GetOwnerReferences(), t.owner).Ours
 		return out, true
 	}
 	return Outcome{}, false

@@ -45,7 +45,7 @@ func TestPrune_RetainsDataThatNobodyAskedToRemove(t *testing.T) {
 	cases := map[string]struct {
 		annotations map[string]string
 		work        Work
-		// left are the annotations of what is left; nil: nothing is.
+		// left are the annotations of the remaining object; nil if it is deleted.
 		left map[string]string
 	}{
 		"a change of placement": {map[string]string{"theirs": "stays", "kubernetes-fleet.io/spec-hash": "x"}, retains,
@@ -87,7 +87,7 @@ func TestPrune_RetainsDataThatNobodyAskedToRemove(t *testing.T) {
 	}
 }
 
-// A wait for objects of other works ended with the deletion of the namespace that contained them.
+// After a wait for objects of other works, the namespace that contained them was deleted.
 func TestSpare_DeletesNothingAfterAWaitIfDataIsRetained(t *testing.T) {
 	e, _ := careful(t)
 	found := contents{going: []string{"PersistentVolumeClaim ns/data, which another Work applied"}}
@@ -109,8 +109,7 @@ func TestAttempt_ReadmitsRetainedObjects(t *testing.T) {
 	}
 	cases := map[string]struct {
 		object *corev1.ConfigMap
-		// returns is whether the rules on owners see that it returns, marked whether it counts as one
-		// that existed before.
+		// returns is set if Ownership.Returns is; marked if the object counts as taken over.
 		returns, marked bool
 	}{
 		"of the same placement":          {annotated(from("p")), true, false},
@@ -123,19 +122,19 @@ func TestAttempt_ReadmitsRetainedObjects(t *testing.T) {
 			work.origin = "p"
 			told := false
 			may := work.may
-			work.may = func(s Standing, object *unstructured.Unstructured) *refusal.Refusal {
+			work.may = func(s Ownership, object *unstructured.Unstructured) *refusal.Refusal {
 				told = told || s.Returns
 				return may(s, object)
 			}
 			if _, done := e.attempt(t.Context(), work, configMapItem(t, "1")); done {
-				t.Fatal("it is not looked at again after it was readmitted")
+				t.Fatal("no second attempt after readmission")
 			}
 			left := leftOf(t, e)
 			_, marked := left.GetAnnotations()["fleetgate.io/taken-over"]
 			if told != tc.returns || marked != tc.marked {
 				t.Errorf("it returns: %t, existed before: %t", told, marked)
 			}
-			if !StandingOf(left.GetOwnerReferences(), work.owner).Ours {
+			if !OwnershipOf(left.GetOwnerReferences(), work.owner).Ours {
 				t.Errorf("its owners are %v", left.GetOwnerReferences())
 			}
 			for _, key := range []string{"fleetgate.io/retained", retainedFrom} {

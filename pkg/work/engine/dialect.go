@@ -11,49 +11,49 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Dialect is how one family of works does on members what all do.
+// Dialect is what one API family decides differently from the others.
 type Dialect struct {
-	// Manager is the field manager of its writes.
+	// Manager is the field manager of the family's writes.
 	Manager string
-	// HashAnnotation and AppliedAnnotation are where an object says from which manifest it
-	// is: by its hash and, after a merge, in full. A family that merges nothing may leave
-	// both empty: then nothing is written on objects.
+	// HashAnnotation and AppliedAnnotation record on an object which manifest it was written from:
+	// the hash and, after a merge, the full text. A family that never merges can leave both empty;
+	// the engine then writes neither.
 	HashAnnotation, AppliedAnnotation string
-	// TakenOverAnnotation marks an object that existed before a work applied it: such an object
-	// stays when it leaves the work. If unset, nothing is marked, and all objects are deleted.
+	// TakenOverAnnotation marks an object that existed before a work applied it. Such an object
+	// stays when it leaves the work. If unset, the engine marks nothing and deletes all objects.
 	TakenOverAnnotation string
-	// DeletePolicyAnnotation is where the author of an object says what happens to it when it
-	// leaves its work: PolicyDelete or PolicyAbandon. If unset, nobody can.
+	// DeletePolicyAnnotation is set by the author of an object to PolicyDelete or PolicyAbandon. It
+	// decides whether the object is deleted when it leaves its work. If unset, the family has no
+	// such annotation.
 	DeletePolicyAnnotation string
-	// RetainedAnnotation names what keeps a container of other objects that a work has left on
-	// the member. If unset, containers are deleted with all that is in them.
+	// RetainedAnnotation records why a container stayed on the member, that is, which object in it
+	// kept it. If unset, containers are deleted with their contents.
 	RetainedAnnotation string
-	// RetainedFromAnnotation is on an object that was retained to keep data: the Origin of the
-	// works that may have it back. If unset, none may.
+	// RetainedFromAnnotation is set on an object that was retained for its data. Its value is the
+	// Origin of the works that can readmit it. If unset, no work can.
 	RetainedFromAnnotation string
-	// LeaveAnnotation is where the author of a manifest names fields that are left to the member
-	// once the object is there. Empty: there is no such annotation.
+	// LeaveAnnotation is set by the author of a manifest to the fields that the member decides once
+	// the object exists. If unset, the family has no such annotation.
 	LeaveAnnotation string
-	// Wave is the place of a resource in the order of writing, up to LastWave: all of one
-	// wave is written before any of the next. Removal goes the other way.
+	// Wave orders resources for writing, from 0 to LastWave: all objects of a wave are written
+	// before any of the next one. Removal uses the reverse order.
 	Wave     func(schema.GroupResource) int
 	LastWave int
-	// Recreates reports whether the author of a manifest lets its object be deleted and
-	// made again if it cannot be changed.
+	// Recreates reports whether the author of a manifest allows the engine to delete and re-create
+	// the object if a field is immutable.
 	Recreates func(*unstructured.Unstructured) bool
-	// Reserved says why an object is never brought, whatever is on the member, or is empty.
+	// Reserved returns why no work can apply the object, or "".
 	Reserved func(*unstructured.Unstructured) string
-	// DropsNamespace has a manifest's namespace not count if its kind lives in none. Without
-	// it such a manifest is refused.
+	// DropsNamespace ignores the namespace of a manifest whose kind is cluster-scoped. If false,
+	// such a manifest is refused.
 	DropsNamespace bool
-	// Keeps reports whether an object stays on the member for the sake of an owner of another
-	// kind when the work goes. One of the same kind always keeps it. Nil: everyone does.
+	// Keeps reports whether an owner of another kind keeps the object on the member when the work
+	// leaves. Another owner of the same kind always does. If nil, every owner does.
 	Keeps    func(metav1.OwnerReference) bool
 	Remedies Remedies
 }
 
-// Remedies are what people are told to do where that is a matter of the family. Each
-// ends a message.
+// Remedies complete messages with the action that the family recommends.
 type Remedies struct {
 	// Drifted follows "The object was changed on the member (/data/a), ".
 	Drifted string
@@ -63,62 +63,63 @@ type Remedies struct {
 	Contested string
 	// KeptNone follows "The member answers objects of this kind and keeps none: ".
 	KeptNone string
-	// FieldsNotApplied is a sentence after a field that the member does not keep as written.
+	// FieldsNotApplied is a sentence after the message about a field that the member dropped or
+	// changed.
 	FieldsNotApplied string
-	// FieldsHeld is a sentence after who else holds fields of the manifest.
+	// FieldsHeld is a sentence after the list of managers that own fields of the manifest.
 	FieldsHeld string
-	// Immutable is one after a field that cannot be changed.
+	// Immutable is a sentence after the message about an immutable field.
 	Immutable string
 }
 
-// Means is how a manifest is brought. Each is a case in Engine.attempt or Engine.write.
+// Means is the method by which a manifest is applied. Engine.attempt or Engine.write has a case for
+// each.
 type Means string
 
 const (
-	// Merge merges the manifest into the object on our side.
+	// Merge computes a three-way merge in the agent.
 	Merge Means = "Merge"
-	// ServerSide has the member's API server do that.
+	// ServerSide uses server-side apply.
 	ServerSide Means = "ServerSide"
-	// Compare writes nothing and says how the object differs.
+	// Compare writes nothing and reports how the object differs.
 	Compare Means = "Compare"
-	// Replace makes the object what the manifest says: what others added to it goes, but
-	// for labels, annotations and owners.
+	// Replace makes the object equal to the manifest. Only labels, annotations and owners of others
+	// stay.
 	Replace Means = "Replace"
-	// CreateOnly makes the object if there is none, and changes nothing of one that is
-	// there but who owns it.
+	// CreateOnly creates the object if it does not exist. On an existing object it changes only the
+	// owners.
 	CreateOnly Means = "CreateOnly"
-	// ReadOnly writes nothing, and does not mind if there is no object.
+	// ReadOnly writes nothing, and accepts that the object does not exist.
 	ReadOnly Means = "ReadOnly"
 )
 
-// Way is in which way one manifest is brought. The zero value is not usable: By has to
-// be set.
+// Way is how one manifest is applied. The zero value is invalid: By has to be set.
 type Way struct {
 	By Means
-	// Force takes fields that other managers hold. A merge always does.
+	// Force takes ownership of fields that other managers own. A merge always does.
 	Force bool
-	// Whole compares all fields, instead of those that the manifest has.
+	// Whole compares all fields, not only those of the manifest.
 	Whole bool
-	// KeepDrifts overwrites no change that was made on the member.
+	// KeepDrifts never overwrites changes made on the member.
 	KeepDrifts bool
-	// TakeOverEqual takes an object over only if it does not differ.
+	// TakeOverEqual takes over an existing object only if it does not differ from the manifest.
 	TakeOverEqual bool
-	// Mirror asks for the status of the object.
+	// Mirror requests the status of the object.
 	Mirror bool
-	// Manager is the field manager, instead of the dialect's. Empty: that one.
+	// Manager overrides the field manager of the dialect.
 	Manager string
-	// Disown has the object not be the work's: it stays when the work goes. One that was
-	// the work's is given up.
+	// Disown leaves the object without our owner reference, so that it stays when the work leaves.
+	// If the object has the reference already, it is removed.
 	Disown bool
-	// OwnTogether has a server-side apply carry along the owners that others gave the
-	// object. Works with one field manager would take them from each other.
+	// OwnTogether repeats the owner references of others in a server-side apply. Without it, works
+	// that share one field manager would remove each other's references.
 	OwnTogether bool
-	// Leave is what of the manifest a server-side apply leaves to others. Nil: nothing.
+	// Leave selects the fields that a server-side apply leaves to others. If nil, there are none.
 	Leave *Leaving
 	// Ignore names fields that the member decides, in addition to those of LeaveAnnotation.
 	Ignore []IgnoredFields
-	// Examine makes of the object, as it was found or left, what the outcome holds as
-	// Examined. It must not change the object. Nil: nothing.
+	// Examine computes Outcome.Examined from the object that was found or written. It must not
+	// change the object. It can be nil.
 	Examine func(*unstructured.Unstructured) any
 }
 
@@ -130,7 +131,8 @@ type IgnoredFields struct {
 	UntilChanged bool
 }
 
-// basis is what of a way outcomes depend on: one that was made on another does not count.
+// basis holds the properties of a Way that outcomes depend on. A remembered outcome with another
+// basis is invalid.
 type basis struct {
 	by                                                      Means
 	manager, leaves                                         string
@@ -146,16 +148,16 @@ func (w Way) basis() basis {
 	return t
 }
 
-// Leaving is what of a manifest is left to others once the object is there.
+// Leaving holds the fields of a manifest that others decide once the object exists.
 type Leaving struct {
-	// Annotation is where the object says, by its Hash, which manifest was applied last. As
-	// long as it is this one only the owners of the object are seen to.
+	// Annotation records on the object the Hash of the manifest that was applied last. While it
+	// equals Hash, the engine changes only the owners of the object.
 	Annotation, Hash string
-	// Lean is the manifest without the fields that are only written when the object is made.
+	// Lean is the manifest without the fields that are written only at creation.
 	Lean *unstructured.Unstructured
 }
 
-// of is what is applied: to live, or instead of nothing.
+// of returns the object to apply. live is nil if there is none.
 func (l *Leaving) of(manifest, live *unstructured.Unstructured) *unstructured.Unstructured {
 	wanted := manifest
 	if live != nil {
@@ -166,15 +168,15 @@ func (l *Leaving) of(manifest, live *unstructured.Unstructured) *unstructured.Un
 	return wanted
 }
 
-// isApplied reports whether live says that the manifest was applied.
+// isApplied reports whether live carries the hash of this manifest.
 func (l *Leaving) isApplied(live *unstructured.Unstructured) bool {
 	return l != nil && live != nil && live.GetAnnotations()[l.Annotation] == l.Hash
 }
 
-// owns reports whether what is brought so becomes the work's.
+// owns reports whether the work becomes an owner of the object.
 func (w Way) owns() bool { return w.By != Compare && w.By != ReadOnly && !w.Disown }
 
-// examine is what of the object is looked into.
+// examine calls Examine if there is an object.
 func (w Way) examine(object *unstructured.Unstructured) any {
 	if w.Examine == nil || object == nil {
 		return nil
@@ -182,7 +184,7 @@ func (w Way) examine(object *unstructured.Unstructured) any {
 	return w.Examine(object)
 }
 
-// InWay has all items brought in one way.
+// InWay sets one Way for all items.
 func InWay(items []Item, way Way) []Item {
 	for place := range items {
 		items[place].Way = way
@@ -190,7 +192,7 @@ func InWay(items []Item, way Way) []Item {
 	return items
 }
 
-// InWays has each item brought in another way than it was to be.
+// InWays replaces the Way of each item.
 func InWays(items []Item, instead func(Way) Way) []Item {
 	for place := range items {
 		items[place].Way = instead(items[place].Way)
@@ -198,31 +200,31 @@ func InWays(items []Item, instead func(Way) Way) []Item {
 	return items
 }
 
-// Standing is who owns an object, seen by one owner.
-type Standing struct {
-	// Ours is set if the owner is one of them.
+// Ownership describes the owners of an object from the point of view of one owner.
+type Ownership struct {
+	// Ours is set if that owner is among them.
 	Ours bool
-	// Works are the names of other owners of the same kind: records of other works.
+	// Works are the names of other owners of the same kind, that is, of the records of other works.
 	Works []string
 	// Others are owners of other kinds.
 	Others []metav1.OwnerReference
-	// Returns is set if the object has no owner since a work of the same origin left it on the
+	// Returns is set if the object has had no owner since a work of the same origin left it on the
 	// member.
 	Returns bool
 }
 
-// Shared reports whether anybody else owns the object.
-func (s Standing) Shared() bool { return len(s.Works)+len(s.Others) > 0 }
+// Shared reports whether the object has other owners.
+func (s Ownership) Shared() bool { return len(s.Works)+len(s.Others) > 0 }
 
-// isKept reports whether an object stays for the sake of its other owners.
-func (d Dialect) isKept(s Standing) bool {
+// isKept reports whether other owners keep the object on the member.
+func (d Dialect) isKept(s Ownership) bool {
 	return len(s.Works) > 0 || len(s.Others) > 0 && d.Keeps == nil || slices.ContainsFunc(s.Others, d.Keeps)
 }
 
-// StandingOf sorts owner references. One with our name and another UID is ours
-// too: it is left from a record that was deleted and made again.
-func StandingOf(refs []metav1.OwnerReference, owner metav1.OwnerReference) Standing {
-	var s Standing
+// OwnershipOf classifies owner references. A reference with our name and another UID is ours too: it
+// belongs to a record that was deleted and re-created.
+func OwnershipOf(refs []metav1.OwnerReference, owner metav1.OwnerReference) Ownership {
+	var s Ownership
 	for _, ref := range refs {
 		switch {
 		case isSame(ref, owner):
@@ -236,7 +238,7 @@ func StandingOf(refs []metav1.OwnerReference, owner metav1.OwnerReference) Stand
 	return s
 }
 
-// isAlike recognizes the kind of an owner in whichever version it was written.
+// isAlike compares the group and kind of two owner references. Versions can differ.
 func isAlike(ref, owner metav1.OwnerReference) bool {
 	is, err := schema.ParseGroupVersion(ref.APIVersion)
 	wanted, wrong := schema.ParseGroupVersion(owner.APIVersion)
@@ -247,7 +249,7 @@ func isSame(ref, owner metav1.OwnerReference) bool {
 	return isAlike(ref, owner) && ref.Name == owner.Name
 }
 
-// withoutOwner is refs without owner in any generation.
+// withoutOwner returns refs without the owner, whatever its UID.
 func withoutOwner(refs []metav1.OwnerReference, owner metav1.OwnerReference) []metav1.OwnerReference {
 	var kept []metav1.OwnerReference
 	for _, ref := range refs {
@@ -258,7 +260,7 @@ func withoutOwner(refs []metav1.OwnerReference, owner metav1.OwnerReference) []m
 	return kept
 }
 
-// withOwner is refs with owner in its place, or added at the end.
+// withOwner returns refs with owner in its previous position, or appended.
 func withOwner(refs []metav1.OwnerReference, owner metav1.OwnerReference) []metav1.OwnerReference {
 	var result []metav1.OwnerReference
 	placed := false

@@ -13,7 +13,7 @@ import (
 func TestWithOwner(t *testing.T) {
 	us, old, other := recordRef("us", "1"), recordRef("us", "0"), recordRef("other", "2")
 	cases := map[string]struct{ refs, with, without []metav1.OwnerReference }{
-		"nobody":                       {nil, []metav1.OwnerReference{us}, nil},
+		"no owner":                     {nil, []metav1.OwnerReference{us}, nil},
 		"us":                           {[]metav1.OwnerReference{us, other}, []metav1.OwnerReference{us, other}, []metav1.OwnerReference{other}},
 		"another":                      {[]metav1.OwnerReference{other}, []metav1.OwnerReference{other, us}, []metav1.OwnerReference{other}},
 		"us as we were, then another":  {[]metav1.OwnerReference{old, other}, []metav1.OwnerReference{us, other}, []metav1.OwnerReference{other}},

@@ -16,17 +16,17 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine/compare"
 )
 
-// Differences are the fields in which an object is not as its manifest wants it.
+// Differences are the fields in which an object differs from its manifest.
 type Differences struct {
 	Fields []compare.Detail
-	// Degraded is set when all fields were compared although only those of the
-	// manifest were asked for, because the member does not accept the manifest.
+	// Degraded is set when all fields were compared, although only those of the manifest were
+	// requested, because the member does not accept the manifest.
 	Degraded bool
 }
 
-// compare finds the differences of the manifest and the object. Partially means:
-// what would change if the manifest were applied, which the member's API server
-// answers best. The object is expected to be the latest.
+// compare returns how the object differs from the manifest. Without Way.Whole, that is what an
+// apply would change, which only the member's API server knows exactly. live must be the latest
+// version of the object.
 func (e *Engine) compare(ctx context.Context, it Item, live *unstructured.Unstructured) (Differences, error) {
 	if it.Way.Whole {
 		return Differences{Fields: compare.Objects(e.comparable(it, live), live)}, nil
@@ -34,8 +34,7 @@ func (e *Engine) compare(ctx context.Context, it Item, live *unstructured.Unstru
 	return e.rehearse(ctx, it, live)
 }
 
-// rehearse asks the member's API server what would change if the manifest were
-// applied with force.
+// rehearse runs a forced server-side apply as a dry run and returns what it would change.
 func (e *Engine) rehearse(ctx context.Context, it Item, live *unstructured.Unstructured) (Differences, error) {
 	wanted := it.object.DeepCopy()
 	wanted.SetResourceVersion(live.GetResourceVersion())
@@ -53,14 +52,13 @@ func (e *Engine) rehearse(ctx context.Context, it Item, live *unstructured.Unstr
 	return Differences{Fields: compare.Objects(rehearsed, live)}, nil
 }
 
-// isDuplicate tells the answer to a manifest that has two items with one key in a list, as two
-// variables of one name. API servers store that, and refuse to apply it.
+// isDuplicate recognizes the error for a list with two items of one key, such as two environment
+// variables of one name. API servers store such lists, but refuse to apply them.
 func isDuplicate(err error) bool {
 	return err != nil && !isTemporary(err) && strings.Contains(err.Error(), "duplicate entr")
 }
 
-// rehearseMerge asks the member's API server what the object would be if the manifest were
-// merged into it.
+// rehearseMerge runs the merge patch as a dry run and returns the resulting object.
 func (e *Engine) rehearseMerge(ctx context.Context, it Item, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	patch, err := e.merge(it, it.object, live)
 	if err != nil || patch.IsEmpty() {
@@ -70,8 +68,8 @@ func (e *Engine) rehearseMerge(ctx context.Context, it Item, live *unstructured.
 		metav1.PatchOptions{FieldManager: e.managerOf(it), DryRun: []string{metav1.DryRunAll}})
 }
 
-// reportDiff says how an object differs, and writes nothing. It is not done if the
-// object changed meanwhile.
+// reportDiff reports how an object differs, and writes nothing. It returns false if the object
+// changed meanwhile.
 func (e *Engine) reportDiff(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (Outcome, bool) {
 	if live == nil {
 		return Outcome{Ref: it.Ref, Settled: true, Diff: Differences{Fields: compare.Missing()}}, true
@@ -86,9 +84,9 @@ func (e *Engine) reportDiff(ctx context.Context, t task, it Item, live *unstruct
 	return out, true
 }
 
-// stand finds what stands against writing an object that differs: a drift that is
-// not to be overwritten, or an object that is taken over only as it is. The
-// outcome is nil if nothing does. It is not done if the object changed meanwhile.
+// stand returns a refusal if the object differs and must not be overwritten: because drift is
+// preserved, or because only an equal object is taken over. Otherwise the outcome is nil. It
+// returns false if the object changed meanwhile.
 func (e *Engine) stand(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (*Outcome, bool) {
 	out := seen(it, live, t.owner)
 	drifting := it.Way.KeepDrifts && live.GetAnnotations()[e.HashAnnotation] == it.hash
@@ -137,7 +135,7 @@ func inDegradedMode(found Differences) string {
 	return ""
 }
 
-// firstFields names some of the fields for a message.
+// firstFields names the first field and counts the others.
 func firstFields(found Differences) string {
 	first := found.Fields[0].Path
 	if more := len(found.Fields) - 1; more > 0 {

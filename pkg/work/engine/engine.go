@@ -29,11 +29,10 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// attempts is how often one manifest is tried in a row while its object changes
-// under our hands.
+// attempts limits the retries for one manifest whose object changes between read and write.
 const attempts = 5
 
-// Engine brings the objects of one family's works to a member.
+// Engine applies the objects of one family's works to a member.
 type Engine struct {
 	Dialect
 	member   dynamic.Interface
@@ -42,30 +41,30 @@ type Engine struct {
 	merger   merge.Merger
 	clock    clock.PassiveClock
 	effort   Effort
-	retries  workqueue.TypedRateLimiter[string] // of refused manifests, by work
+	retries  workqueue.TypedRateLimiter[string] // by work, after refused manifests
 	about    func(memberwatch.Event) (work client.Object, expected bool)
 	touched  chan event.GenericEvent
 	watch    *memberwatch.View
 	memories *memories
 }
 
-// task is what holds for all manifests of one work.
+// task holds what all manifests of one work share.
 type task struct {
 	owner  metav1.OwnerReference
 	origin string // [Work.Origin]
-	may    func(Standing, *unstructured.Unstructured) *refusal.Refusal
+	may    func(Ownership, *unstructured.Unstructured) *refusal.Refusal
 	memory *objects
-	// had reports whether the ledger names an object by its UID. Nil: it names none.
+	// had reports whether the ledger contains an object with this UID. If nil, it contains none.
 	had func(types.UID) bool
-	// saw is what the watch knows of an object.
+	// saw returns what the watch knows of an object.
 	saw func(Item) memberwatch.Sighting
-	// runs are the entries of the ledger for what runs to completion.
+	// runs are the ledger entries of objects that run to completion.
 	runs map[manifest.Key]Entry
 	// ranBefore is [Work.RanBefore].
 	ranBefore func(context.Context, manifest.Key) (Run, error)
 }
 
-// run brings the items wave by wave. The outcomes are in the order of the items.
+// run applies the items wave by wave. Outcomes are in the order of the items.
 func (e *Engine) run(ctx context.Context, t task, items []Item) []Outcome {
 	outcomes := RefuseAll(items, nil).Outcomes
 	for _, wave := range e.inWaves(items) {
@@ -82,8 +81,7 @@ func (e *Engine) run(ctx context.Context, t task, items []Item) []Outcome {
 	return outcomes
 }
 
-// process brings one manifest to the member, unless the watch says that the
-// object is as it was left.
+// process applies one manifest, unless the object is unchanged according to the watch.
 func (e *Engine) process(ctx context.Context, t task, it Item) Outcome {
 	out := e.settleOne(ctx, t, it)
 	out.Against, out.QuietIn = t.memory.contest(it, e.clock.Now())
@@ -101,7 +99,7 @@ func (e *Engine) settleOne(ctx context.Context, t task, it Item) Outcome {
 		return Outcome{Ref: it.Ref, Holds: true, Err: err}
 	}
 	if saw.Absent() && e.isCreated(it) {
-		if out, done := e.bring(ctx, t, e.leaveFields(it, nil), nil); done {
+		if out, done := e.bring(ctx, t, e.adoptMemberFields(it, nil), nil); done {
 			return out
 		}
 	}
@@ -113,14 +111,14 @@ func (e *Engine) settleOne(ctx context.Context, t task, it Item) Outcome {
 	return Outcome{Ref: it.Ref, Holds: true, Err: errors.New("the object kept changing while it was looked at")}
 }
 
-// attempt is one look at the object and at most one change of it. It is not done
-// if the object changed between the two.
+// attempt reads the object once and changes it at most once. It returns false if the object changed
+// in between.
 func (e *Engine) attempt(ctx context.Context, t task, it Item) (Outcome, bool) {
 	live, err := e.find(ctx, it)
 	if err != nil {
 		return e.failed(it, nil, NotFound, err), true
 	}
-	it = e.leaveFields(it, live)
+	it = e.adoptMemberFields(it, live)
 	switch it.Way.By {
 	case Compare:
 		return e.reportDiff(ctx, t, it, live)
@@ -150,8 +148,8 @@ func (e *Engine) attempt(ctx context.Context, t task, it Item) (Outcome, bool) {
 	return e.bring(ctx, t, it, live)
 }
 
-// bring writes the object, which may be written, unless it has to wait. What ran to completion
-// and is gone is not made again.
+// bring writes the object, unless a correction has to wait. An object that ran to completion and is
+// deleted is not re-created.
 func (e *Engine) bring(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (Outcome, bool) {
 	if live == nil {
 		if out, ran := t.ran(ctx, it); ran {
@@ -164,9 +162,9 @@ func (e *Engine) bring(ctx context.Context, t task, it Item, live *unstructured.
 	return e.writeOnce(ctx, t, it, live)
 }
 
-// isCreated reports whether writing an object that is not there is a creation, which
-// the member refuses if it is there after all: who owns it is asked then. A
-// server-side apply would change it.
+// isCreated reports whether a write of a missing object is a create request. If the object exists
+// after all, a create fails and the engine checks its owners first; a server-side apply would
+// change it.
 func (e *Engine) isCreated(it Item) bool {
 	switch it.Way.By {
 	case Replace, CreateOnly:
@@ -177,7 +175,7 @@ func (e *Engine) isCreated(it Item) bool {
 	return false
 }
 
-// read is the outcome of an object that is only looked at, nil if there is none.
+// read returns the outcome for an object that is only read. live can be nil.
 func (e *Engine) read(ctx context.Context, t task, it Item, live *unstructured.Unstructured) Outcome {
 	if live == nil {
 		return Outcome{Ref: it.Ref, Settled: true}
@@ -185,7 +183,7 @@ func (e *Engine) read(ctx context.Context, t task, it Item, live *unstructured.U
 	return e.applied(ctx, t, it, live, live)
 }
 
-// writeOnce writes the object, and says what it was good for.
+// writeOnce writes the object and returns the outcome.
 func (e *Engine) writeOnce(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (Outcome, bool) {
 	written, err := e.write(ctx, t, it, live)
 	switch {
@@ -200,7 +198,7 @@ func (e *Engine) writeOnce(ctx context.Context, t task, it Item, live *unstructu
 		return e.unserved(it, err), true
 	}
 	out := e.failed(it, live, NotWritten, err)
-	out.Holds = out.Err != nil || live != nil && StandingOf(live.GetOwnerReferences(), t.owner).Ours
+	out.Holds = out.Err != nil || live != nil && OwnershipOf(live.GetOwnerReferences(), t.owner).Ours
 	if live == nil || !isImmutable(err) {
 		return out, true
 	}
@@ -210,15 +208,15 @@ func (e *Engine) writeOnce(ctx context.Context, t task, it Item, live *unstructu
 	}
 	err = deleteExactly(ctx, e.at(it), live, metav1.DeletePropagationBackground)
 	if err == nil || overtaken(err, live) {
-		return Outcome{}, false // the next attempt makes it again
+		return Outcome{}, false // the next attempt re-creates it
 	}
 	out = e.failed(it, live, NotWritten, err)
 	out.Holds = true
 	return out, true
 }
 
-// unserved is the outcome of a write to a path that the member does not serve: of a kind
-// that is gone, or of one of Kubernetes' own that cannot be written so.
+// unserved returns the outcome of a write to a path that the member does not serve: the kind was
+// removed, or it is a built-in kind that does not support the request.
 func (e *Engine) unserved(it Item, err error) Outcome {
 	out := e.failed(it, nil, NotWritten, err)
 	out.unserved, out.Holds = true, false
@@ -228,20 +226,22 @@ func (e *Engine) unserved(it Item, err error) Outcome {
 	return out
 }
 
-// verified is the outcome of a write that the member took.
+// verified returns the outcome of a successful write, after comparing the response with the
+// manifest.
 func (e *Engine) verified(ctx context.Context, t task, it Item, live, written *unstructured.Unstructured) Outcome {
 	if live == written && it.Way.Leave.isApplied(live) {
-		return e.applied(ctx, t, it, live, written) // what was left to others may be anything
+		return e.applied(ctx, t, it, live, written) // others decide the remaining fields
 	}
 	return e.outcome(ctx, t, it, live, written, e.verify(it, written))
 }
 
-// applied is the outcome of a write that went well, or that was not needed.
+// applied returns the outcome of a successful write, or of an object that needed none.
 func (e *Engine) applied(ctx context.Context, t task, it Item, live, written *unstructured.Unstructured) Outcome {
 	return e.outcome(ctx, t, it, live, written, nil)
 }
 
-// outcome is that of an object that was written or read; refused is nil if it has all fields of the manifest.
+// outcome returns the outcome for an object that was written or read. refused is nil if the object
+// has all fields of the manifest.
 func (e *Engine) outcome(ctx context.Context, t task, it Item, live, written *unstructured.Unstructured, refused *refusal.Refusal) Outcome {
 	out := seen(it, written, t.owner)
 	out.Refused = refused
@@ -269,7 +269,7 @@ func (e *Engine) outcome(ctx context.Context, t task, it Item, live, written *un
 	return out
 }
 
-// find gets the object that a manifest is for, nil if there is none.
+// find gets the object of a manifest; nil if it does not exist.
 func (e *Engine) find(ctx context.Context, it Item) (*unstructured.Unstructured, error) {
 	live, err := e.at(it).Get(ctx, it.Ref.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -278,9 +278,9 @@ func (e *Engine) find(ctx context.Context, it Item) (*unstructured.Unstructured,
 	return live, err
 }
 
-// mayWrite says why an object that exists must not be written, or nil.
+// mayWrite returns why an existing object must not be written, or nil.
 func (e *Engine) mayWrite(t task, it Item, live *unstructured.Unstructured) *refusal.Refusal {
-	s := StandingOf(live.GetOwnerReferences(), t.owner)
+	s := OwnershipOf(live.GetOwnerReferences(), t.owner)
 	s.Returns = e.returns(t, live)
 	if refused := t.may(s, it.object); refused != nil {
 		return refused
@@ -295,8 +295,8 @@ func (e *Engine) mayWrite(t task, it Item, live *unstructured.Unstructured) *ref
 	return &refusal.Refusal{Reason: NotWritten, Message: Shorten(text)}
 }
 
-// postpone is the outcome of an object whose next repair has to wait: it may not
-// need one.
+// postpone returns the outcome of an object whose next correction has to wait. It reads
+// the object first, because it may be up to date already.
 func (e *Engine) postpone(ctx context.Context, t task, it Item, live *unstructured.Unstructured, wait time.Duration) Outcome {
 	if live == nil {
 		return Outcome{Ref: it.Ref, Holds: true, Postponed: wait}
@@ -309,7 +309,7 @@ func (e *Engine) postpone(ctx context.Context, t task, it Item, live *unstructur
 	return out
 }
 
-// mirrored is what a report of an object's status holds.
+// mirrored returns the part of an object that is reported as its status.
 func mirrored(object *unstructured.Unstructured) *unstructured.Unstructured {
 	status, found := object.Object["status"]
 	if !found {
@@ -328,7 +328,7 @@ func (e *Engine) at(it Item) dynamic.ResourceInterface {
 	return e.member.Resource(it.resource)
 }
 
-// overtaken tells that the object is no longer what the attempt has seen.
+// overtaken reports whether the error means that the object changed since the attempt read it.
 func overtaken(err error, live *unstructured.Unstructured) bool {
 	if live == nil {
 		return apierrors.IsAlreadyExists(err)

@@ -22,7 +22,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine/merge"
 )
 
-// engineOn is an engine on a member that holds objects, and a task for it.
+// engineOn returns an engine on a member with objects, and a task for it.
 func engineOn(t *testing.T, now *testingclock.FakePassiveClock, objects ...runtime.Object) (*Engine, task) {
 	t.Helper()
 	e := &Engine{
@@ -40,8 +40,8 @@ func engineOn(t *testing.T, now *testingclock.FakePassiveClock, objects ...runti
 	}
 }
 
-// mayAlone shares with nobody.
-func mayAlone(s Standing, _ *unstructured.Unstructured) *refusal.Refusal {
+// mayAlone allows no other owners.
+func mayAlone(s Ownership, _ *unstructured.Unstructured) *refusal.Refusal {
 	if s.Shared() {
 		return &refusal.Refusal{Reason: TakenByOthers, Message: "The object is owned by another AppliedWork"}
 	}
@@ -58,7 +58,7 @@ func configMapItem(t *testing.T, value string) Item {
 	return InWay(items, Way{By: Merge})[0]
 }
 
-func TestAKindOfWhichNothingIsKeptIsRefused(t *testing.T) {
+func TestRun_RefusesAVirtualKindThatIsNotStored(t *testing.T) {
 	e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time)) // the fake gives no UID, as virtual kinds do
 	out := e.run(t.Context(), work, []Item{configMapItem(t, "1")})[0]
 	if out.Refused == nil || !strings.Contains(out.Refused.Message, "keeps none") || out.Holds {
@@ -66,7 +66,7 @@ func TestAKindOfWhichNothingIsKeptIsRefused(t *testing.T) {
 	}
 }
 
-func TestAContestedObjectThatNeedsNoRepairIsNotPostponed(t *testing.T) {
+func TestRun_DoesNotPostponeAContestedObjectWithoutDifferences(t *testing.T) {
 	now := testingclock.NewFakePassiveClock(early.Time)
 	it := configMapItem(t, "ours")
 	e, work := engineOn(t, now)
@@ -80,8 +80,8 @@ func TestAContestedObjectThatNeedsNoRepairIsNotPostponed(t *testing.T) {
 		live      *unstructured.Unstructured
 		postponed bool
 	}{
-		"as it is wanted": {wanted, false},
-		"changed again":   {changed, true},
+		"up to date":    {wanted, false},
+		"changed again": {changed, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, work := engineOn(t, now, tc.live)
@@ -100,7 +100,7 @@ func TestAContestedObjectThatNeedsNoRepairIsNotPostponed(t *testing.T) {
 	}
 }
 
-func TestWhatTheWatchKnowsSparesRequests(t *testing.T) {
+func TestRun_SparesRequestsByTheWatch(t *testing.T) {
 	us := recordRef("us", "1")
 	absent := memberwatch.Sighting{Reached: "7"}
 	create := []string{"create"}
@@ -111,12 +111,12 @@ func TestWhatTheWatchKnowsSparesRequests(t *testing.T) {
 		asked   []string
 		refused bool
 	}{
-		"an object that is not there is made":                             {nil, "", absent, create, false},
-		"one of which the watch knows nothing is asked for":               {nil, "", memberwatch.Sighting{}, []string{"get", "create"}, false},
-		"one that is there after all is asked for, and merged":            {configMapOf(us), "", absent, []string{"create", "get", "patch"}, false},
-		"one that is there after all and another's stays":                 {configMapOf(recordRef("other", "2")), "", absent, []string{"create", "get"}, true},
-		"a server-side apply, which would change it, asks in any case":    {configMapOf(recordRef("other", "2")), ServerSide, absent, []string{"get"}, true},
-		"a comparison, which has nothing to be refused, asks in any case": {configMapOf(us), Compare, absent, []string{"get", "patch"}, false},
+		"a missing object is created":                                   {nil, "", absent, create, false},
+		"an object without a watch is read":                             {nil, "", memberwatch.Sighting{}, []string{"get", "create"}, false},
+		"an existing object is read after the failed create and merged": {configMapOf(us), "", absent, []string{"create", "get", "patch"}, false},
+		"an existing object of another owner stays":                     {configMapOf(recordRef("other", "2")), "", absent, []string{"create", "get"}, true},
+		"a server-side apply always reads first":                        {configMapOf(recordRef("other", "2")), ServerSide, absent, []string{"get"}, true},
+		"a comparison always reads first":                               {configMapOf(us), Compare, absent, []string{"get", "patch"}, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestWhatTheWatchKnowsSparesRequests(t *testing.T) {
 	}
 }
 
-func TestOfAMirroredObjectThereIsItsStatusAndNoMore(t *testing.T) {
+func TestMirrored_HasOnlyIdentityAndStatus(t *testing.T) {
 	got := mirrored(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service",
 		"metadata": map[string]any{"name": "a", "namespace": "ns", "labels": map[string]any{"a": "b"}},
 		"spec":     map[string]any{}, "status": map[string]any{"phase": "x"}}})

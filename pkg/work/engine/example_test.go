@@ -19,7 +19,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// A family of works keeps its ledgers where it likes.
+// A family can store its ledgers anywhere.
 type inMemory struct{ entries []engine.Entry }
 
 func (l *inMemory) Entries() []engine.Entry { return l.entries }
@@ -29,7 +29,7 @@ func (l *inMemory) Write(_ context.Context, entries []engine.Entry) error {
 	return nil
 }
 
-// A family of its own, whose works are recorded as Parcels, brings a manifest to a member.
+// A family whose works are recorded as Parcels applies a manifest to a member.
 func ExampleEngine() {
 	bring := func(ctx context.Context, config *rest.Config, owner metav1.OwnerReference, text []byte) error {
 		member, err := engine.Reach(config)
@@ -54,7 +54,7 @@ func ExampleEngine() {
 		}
 		result := parcels.Bring(ctx, engine.Work{
 			Name: "first", Owner: owner, Ledger: &inMemory{},
-			May: func(standing engine.Standing, _ *unstructured.Unstructured) *refusal.Refusal {
+			May: func(standing engine.Ownership, _ *unstructured.Unstructured) *refusal.Refusal {
 				if standing.Ours {
 					return nil
 				}

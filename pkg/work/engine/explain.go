@@ -20,8 +20,8 @@ const (
 	maxMessage = 1024 // bytes of one condition's message that come from a member
 )
 
-// unmergeable is the error of a manifest that no patch can be made of, such as
-// one with a text where its kind has a list.
+// unmergeable is the error of a manifest for which no patch can be computed, such as one with a
+// string where the kind has a list.
 type unmergeable struct{ err error }
 
 func (e unmergeable) Error() string {
@@ -30,8 +30,8 @@ func (e unmergeable) Error() string {
 
 func (e unmergeable) Unwrap() error { return e.err }
 
-// isTemporary tells errors that say nothing about the manifest (the member was
-// not reached, was too busy to answer, or did not know the agent) from answers.
+// isTemporary recognizes errors that say nothing about the manifest: the member was unreachable or
+// overloaded, or did not authenticate the agent.
 func isTemporary(err error) bool {
 	if errors.As(err, &unmergeable{}) {
 		return false
@@ -44,15 +44,13 @@ func isTemporary(err error) bool {
 		apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsUnauthorized(err)
 }
 
-// isFieldConflict tells the refusal of a server-side apply from a
-// resourceVersion that was overtaken: both are conflicts.
+// isFieldConflict distinguishes a conflict of field managers from a conflict of resource versions.
 func isFieldConflict(err error) bool {
 	return apierrors.IsConflict(err) && apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
 }
 
-// Explain says what a member answered, with the exact fields if it named them.
-// The answers for a Secret can repeat its values; of those only the fields and
-// the kinds of errors are told.
+// Explain describes an error of the member, with the fields if it names them. Errors for a Secret
+// can repeat its values; the description contains only their fields and types.
 func (d *Dialect) Explain(err error, kind schema.GroupKind) string {
 	secret := manifest.IsSecret(kind)
 	if errors.As(err, &unmergeable{}) && secret {
@@ -103,8 +101,8 @@ func describeCauses(details *metav1.StatusDetails, secret bool) string {
 	return strings.Join(texts, "; ")
 }
 
-// Shorten cuts a message for people to what a condition holds, from the middle: the field is at the start of such a text, what
-// is wrong with it at the end.
+// Shorten cuts the middle of a message that is too long for a condition: the start names the field,
+// the end the problem.
 func Shorten(text string) string {
 	text = strings.ToValidUTF8(text, "?")
 	if len(text) <= maxMessage {

@@ -17,25 +17,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// anyItem is the segment of a pointer that stands for all items of a list.
+// anyItem is the pointer segment that matches all items of a list.
 const anyItem = "*"
 
-// fieldPath is one field of a manifest. It is found in the object too, where an item of a list may
-// have another place: items are known by their names, if they have one.
+// fieldPath locates one field of a manifest. It finds the field in the object too, where a list
+// item may have another index: an item is identified by its name, if it has one.
 type fieldPath struct {
 	pointer string
 	steps   []fieldStep
 }
 
-// fieldStep leads to a key of a map, or to an item of a list.
+// fieldStep leads to a map key or a list item.
 type fieldStep struct {
 	key   string
 	item  bool
-	name  any // nil: by place
+	name  any // if nil, by place
 	place int
 }
 
-// parsePointers reads JSON pointers that are separated by commas.
+// parsePointers parses comma-separated JSON pointers.
 func parsePointers(text string) ([][]string, error) {
 	var all [][]string
 	for _, pointer := range strings.Split(text, ",") {
@@ -48,8 +48,8 @@ func parsePointers(text string) ([][]string, error) {
 	return all, nil
 }
 
-// parsePointer reads a JSON pointer (RFC 6901). It must not name the identity of an object, nor its
-// status.
+// parsePointer parses a JSON pointer (RFC 6901). It rejects pointers to the identity or the status of
+// the object.
 func parsePointer(pointer string) ([]string, error) {
 	rest, is := strings.CutPrefix(pointer, "/")
 	if !is || rest == "" {
@@ -70,8 +70,8 @@ func parsePointer(pointer string) ([]string, error) {
 	return segments, nil
 }
 
-// fieldsAt are the fields of a document that a pointer names: one, or one for each item of a list.
-// A field that the document does not have is one of them if only maps lead there.
+// fieldsAt returns the fields of a document that a pointer matches: one, or one per list item. A
+// missing field is included if only maps lead to it.
 func fieldsAt(document any, segments []string) []fieldPath {
 	all := []fieldPath{{}}
 	ends := []any{document}
@@ -87,7 +87,7 @@ func fieldsAt(document any, segments []string) []fieldPath {
 	return all
 }
 
-// within are the fields one segment below a field that has a value.
+// within returns the fields one segment below a field.
 func within(f fieldPath, value any, segment string) (fields []fieldPath, values []any) {
 	list, is := value.([]any)
 	if !is {
@@ -116,7 +116,7 @@ func nameOf(item any) any {
 	return of["name"]
 }
 
-// in is the value of the field in a document.
+// in returns the value of the field in a document.
 func (f fieldPath) in(document any) (value any, has bool) {
 	value = document
 	for _, step := range f.steps {
@@ -140,7 +140,7 @@ func (s fieldStep) from(value any) (any, bool) {
 	return inner, has
 }
 
-// placeIn is where the item of a step is in a list, -1 if it is not there.
+// placeIn returns the index of the item in a list, or -1.
 func (s fieldStep) placeIn(list []any) int {
 	if s.name != nil {
 		return slices.IndexFunc(list, func(item any) bool { return apiequality.Semantic.DeepEqual(nameOf(item), s.name) })
@@ -151,12 +151,12 @@ func (s fieldStep) placeIn(list []any) int {
 	return -1
 }
 
-// put writes a value into a document, with the maps that lead there. Items of lists are not made.
+// put sets the field in a document and creates the maps that lead to it. It creates no list items.
 func (f fieldPath) put(document, value any) {
 	f.write(document, f.steps, runtime.DeepCopyJSONValue(value), true)
 }
 
-// remove takes the field out of a document.
+// remove deletes the field from a document.
 func (f fieldPath) remove(document any) { f.write(document, f.steps, nil, false) }
 
 func (f fieldPath) write(into any, steps []fieldStep, value any, put bool) {
@@ -165,7 +165,7 @@ func (f fieldPath) write(into any, steps []fieldStep, value any, put bool) {
 		list, _ := into.([]any)
 		at := step.placeIn(list)
 		switch {
-		case at < 0 || last && !put: // an item of a list is not taken out
+		case at < 0 || last && !put: // list items are never removed
 		case last:
 			list[at] = value
 		default:
@@ -191,8 +191,8 @@ func (f fieldPath) write(into any, steps []fieldStep, value any, put bool) {
 	}
 }
 
-// isIn reports whether an entry of managedFields covers the field. Items of lists are known there
-// by their keys: an item without a name is taken for all of them.
+// isIn reports whether a managedFields entry covers the field. Entries identify list items by key:
+// an item without a name matches every item.
 func (f fieldPath) isIn(entry *metav1.ManagedFieldsEntry) bool {
 	if entry.FieldsV1 == nil {
 		return false
@@ -203,7 +203,7 @@ func (f fieldPath) isIn(entry *metav1.ManagedFieldsEntry) bool {
 	}
 	for place, step := range f.steps {
 		if place > 0 && len(fields) == 0 {
-			return true // all of a value that is not told apart further
+			return true // the entry covers the whole value
 		}
 		next, ok := step.among(fields)
 		if !ok {
@@ -214,7 +214,7 @@ func (f fieldPath) isIn(entry *metav1.ManagedFieldsEntry) bool {
 	return true
 }
 
-// among is the set of fields that a step leads to.
+// among returns the set of fields that a step leads to.
 func (s fieldStep) among(fields map[string]any) (map[string]any, bool) {
 	if !s.item {
 		next, ok := fields["f:"+s.key].(map[string]any)
@@ -231,7 +231,7 @@ func (s fieldStep) among(fields map[string]any) (map[string]any, bool) {
 	return nil, false
 }
 
-// leavesOf are the fields that a set of managedFields names, without items of lists.
+// leavesOf returns the fields that a managedFields set names, without list items.
 func leavesOf(fields map[string]any, above []string) [][]string {
 	var all [][]string
 	for _, key := range slices.Sorted(maps.Keys(fields)) {

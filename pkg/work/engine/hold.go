@@ -16,12 +16,12 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// What has left a work is removed because somebody took it out. If nobody can have, since the
-// order itself is an older one or is gone without a word, the objects are held: nothing is
-// asked of the member but what another work wants, which becomes its own in one write.
+// The agent removes objects that left a work because a user took them out. If no user can have done
+// so, because the hub was restored to an older state, the agent retains the objects. It changes
+// only objects that another work wants: one write makes the other work their owner.
 
-// Hold leaves on the member all that a work has brought, but for what other works want, and
-// returns what it holds. It deletes nothing, whatever happens.
+// Hold retains all objects of a work, except those that other works want, and returns the retained
+// ones. It never deletes an object.
 func (e *Engine) Hold(ctx context.Context, w Work) ([]Entry, error) {
 	entries := w.Ledger.Entries()
 	e.watch.Follow(w.Name, followed(nil, entries), nil)
@@ -30,8 +30,9 @@ func (e *Engine) Hold(ctx context.Context, w Work) ([]Entry, error) {
 	return held, errors.Join(err, w.Ledger.Write(ctx, held))
 }
 
-// RemoveBut removes what a work has brought, but for what is held and what that is in, and
-// strikes from the ledger what is gone. The rest stays as it is, in the ledger too.
+// RemoveBut removes the objects of a work, except the retained ones and the containers that they
+// are in, and deletes the entries of removed objects from the ledger. All other objects and entries
+// stay.
 func (e *Engine) RemoveBut(ctx context.Context, w Work, held []Entry, policy metav1.DeletionPropagation) (*Removal, error) {
 	entries := w.Ledger.Entries()
 	e.watch.Follow(w.Name, followed(nil, entries), nil)
@@ -42,8 +43,8 @@ func (e *Engine) RemoveBut(ctx context.Context, w Work, held []Entry, policy met
 	return removal, errors.Join(err, w.Ledger.Write(ctx, removal.Left(entries)))
 }
 
-// takes reports whether an object takes another with it when it is removed: a namespace what
-// is in it, a definition what is of its kind.
+// takes reports whether deleting an object deletes another: a namespace its contents, a definition
+// the objects of its kind.
 func takes(object, other Entry) bool {
 	switch object.GroupKind() {
 	case schema.GroupKind{Kind: "Namespace"}:
@@ -54,12 +55,12 @@ func takes(object, other Entry) bool {
 	return false
 }
 
-// handOver gives entries to their heirs. What is not on the member any more is gone too; the
-// rest remains.
+// handOver hands entries over to their heirs. Entries of objects that no longer exist count as
+// gone; all others remain.
 func (e *Engine) handOver(ctx context.Context, w Work, entries []Entry) (*Removal, error) {
 	r := &Removal{gone: map[manifest.Key]bool{}}
 	for _, entry := range entries {
-		gone, err := e.bequeath(ctx, w, entry)
+		gone, err := e.handOverEntry(ctx, w, entry)
 		if err != nil {
 			r.errs = append(r.errs, fmt.Errorf("handing over %s: %w", manifest.KeyOf(entry.Ref), err))
 		}
@@ -70,10 +71,10 @@ func (e *Engine) handOver(ctx context.Context, w Work, entries []Entry) (*Remova
 	return r, errors.Join(r.errs...)
 }
 
-// bequeath makes the heir of an entry, if it has one, the owner of its object instead of us,
-// and reports whether the object is free of us or gone. The member is asked only about an
-// object that has an heir, or that by the watch is not there.
-func (e *Engine) bequeath(ctx context.Context, w Work, entry Entry) (gone bool, err error) {
+// handOverEntry makes the heir of an entry, if there is one, the owner of the object in place of the
+// work. It reports whether the object no longer belongs to the work, or no longer exists. It reads
+// the object only if there is an heir or the watch says that the object does not exist.
+func (e *Engine) handOverEntry(ctx context.Context, w Work, entry Entry) (gone bool, err error) {
 	heir, err := w.HeirOf.find(ctx, entry)
 	if err != nil {
 		return false, err
@@ -89,7 +90,7 @@ func (e *Engine) bequeath(ctx context.Context, w Work, entry Entry) (gone bool, 
 	if err != nil {
 		return false, err
 	}
-	if !StandingOf(live.GetOwnerReferences(), w.Owner).Ours {
+	if !OwnershipOf(live.GetOwnerReferences(), w.Owner).Ours {
 		return true, nil
 	}
 	if heir == nil {

@@ -9,7 +9,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-func TestWhatAnObjectTakesWithIt(t *testing.T) {
+func TestTakes(t *testing.T) {
 	entry := func(group, resource, kind, namespace, name string) Entry {
 		return Entry{Ref: manifest.Ref{Group: group, Version: "v1", Resource: resource, Kind: kind, Namespace: namespace, Name: name}}
 	}
@@ -18,9 +18,9 @@ func TestWhatAnObjectTakesWithIt(t *testing.T) {
 		object, other Entry
 		want          bool
 	}{
-		"a namespace, what is in it":               {entry("", "namespaces", "Namespace", "", "ns"), inside, true},
+		"a namespace and its contents":             {entry("", "namespaces", "Namespace", "", "ns"), inside, true},
 		"another namespace":                        {entry("", "namespaces", "Namespace", "", "other"), inside, false},
-		"a definition, what is of its kind":        {entry("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition", "", "widgets.example.com"), widget, true},
+		"a definition and its objects":             {entry("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition", "", "widgets.example.com"), widget, true},
 		"another definition":                       {entry("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition", "", "gadgets.example.com"), widget, false},
 		"an object that has the name of the other": {entry("", "secrets", "Secret", "ns", "a"), inside, false},
 	} {

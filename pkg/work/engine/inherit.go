@@ -8,12 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Controllers of a member fill something in on objects of some kinds: tokens and pull
-// secrets on accounts, certificates on what an API server calls. A manifest that says
-// nothing of it does not mean to take it away, and who did would only have them do it
-// again.
+// Controllers of the member fill in fields of some kinds: token and pull secrets of
+// ServiceAccounts, certificates of webhooks and API services. A manifest without these fields does
+// not ask to remove them, and a controller would fill them in again.
 
-// inherit takes over from live what controllers fill in, where the manifest is silent.
+// inherit copies the fields that controllers fill in from live, if the manifest does not set them.
 func inherit(wanted, live *unstructured.Unstructured) {
 	switch kind := wanted.GroupVersionKind().GroupKind(); kind {
 	case schema.GroupKind{Kind: "ServiceAccount"}:
@@ -35,8 +34,8 @@ func inherit(wanted, live *unstructured.Unstructured) {
 	}
 }
 
-// takeOver gives wanted the value at a path of live, if it has all that leads there and no
-// value.
+// takeOver copies the value at a path from live to wanted, if wanted has the parents of the path
+// and no value.
 func takeOver(wanted, live map[string]any, path ...string) {
 	last := len(path) - 1
 	for _, key := range path[:last] {
@@ -53,7 +52,7 @@ func takeOver(wanted, live map[string]any, path ...string) {
 	}
 }
 
-// items are those of a list that are maps, none if it is no list.
+// items returns the items of a list that are maps; none if the value is no list.
 func items(list any) []map[string]any {
 	values, _ := list.([]any)
 	var all []map[string]any

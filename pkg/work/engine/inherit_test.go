@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func TestWhatControllersFillInIsNotTakenAway(t *testing.T) {
+func TestInherit_KeepsFieldsThatControllersFillIn(t *testing.T) {
 	for name, tc := range map[string]struct{ manifest, live, want string }{
 		"an account": {
 			`{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}}`,

@@ -18,19 +18,19 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// inventoryPage is how many objects one request lists.
+// inventoryPage is the number of objects that one list request returns.
 const inventoryPage = 500
 
-// inventory says what a member stores.
+// inventory reads which objects a member stores.
 type inventory interface {
-	// namespaced lists the resources that a namespace can contain, those first that mostly
-	// keep one, and the API groups that did not answer.
+	// namespaced lists namespaced resources, the most likely ones to keep a namespace first, and
+	// the API groups that did not answer.
 	namespaced(ctx context.Context) (resources []resourceKind, unanswered []string, err error)
-	// list lists the metadata of objects. An empty namespace means all.
+	// list lists object metadata. An empty namespace means all namespaces.
 	list(ctx context.Context, resource schema.GroupVersionResource, namespace, from string) (*metav1.PartialObjectMetadataList, error)
 }
 
-// resourceKind is a resource with the kind of its objects.
+// resourceKind is a resource and the kind of its objects.
 type resourceKind struct {
 	schema.GroupVersionResource
 	Kind string
@@ -70,8 +70,8 @@ func (s storedOn) list(ctx context.Context, resource schema.GroupVersionResource
 	return s.objects.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: inventoryPage, Continue: from})
 }
 
-// resourcesOf are the resources that store objects which somebody can delete, those first that
-// mostly keep a namespace.
+// resourcesOf returns the resources whose objects can be listed and deleted, the most likely ones
+// to keep a namespace first.
 func resourcesOf(lists []*metav1.APIResourceList) []resourceKind {
 	var resources []resourceKind
 	for _, list := range lists {
@@ -91,7 +91,7 @@ func resourcesOf(lists []*metav1.APIResourceList) []resourceKind {
 	return resources
 }
 
-// rankOf is lower for resources that hold data, and that people make most.
+// rankOf is lower for resources that hold data and for those that users create most.
 func rankOf(resource schema.GroupResource) int {
 	switch {
 	case resource == schema.GroupResource{Resource: "persistentvolumeclaims"}:
@@ -102,8 +102,7 @@ func rankOf(resource schema.GroupResource) int {
 	return 2
 }
 
-// isByproduct lists resources whose objects are made for other objects, or tell of them: they
-// keep nothing.
+// isByproduct lists resources whose objects are derived from other objects. They keep no container.
 func isByproduct(resource schema.GroupResource) bool {
 	switch resource {
 	case schema.GroupResource{Resource: "events"},

@@ -21,26 +21,26 @@ import (
 )
 
 const (
-	// kindPatience is how long a look waits until kinds are served that it has just
-	// defined. After that the watch tells.
-	kindPatience = 5 * time.Second
+	// kindTimeout is how long a reconcile waits for the member to serve kinds that it has just
+	// defined. After that the watch triggers the next reconcile.
+	kindTimeout  = 5 * time.Second
 	kindInterval = 50 * time.Millisecond
 
-	// kindRenewal is how often what is known of a member's kinds is thrown away at most: a
-	// thousand works of a kind that was removed ask the member anew once, not each.
+	// kindRenewal is the minimum interval between discovery runs. If a kind is removed, a thousand
+	// works of it trigger one run, not a thousand.
 	kindRenewal = 5 * time.Second
 )
 
-// kindFinder tells where objects of a kind are found; apimeta.RESTMapper is one.
+// kindFinder maps kinds to resources; apimeta.RESTMapper implements it.
 type kindFinder interface {
 	RESTMapping(schema.GroupKind, ...string) (*apimeta.RESTMapping, error)
 }
 
-// servedKinds finds kinds by what a member said of them. A mapper asks for kinds that it
-// does not know, and never again for those that it knows: one that was removed, or has
-// another scope or plural now, is found out by the member's answer to a write.
+// servedKinds caches the discovery of a member. A mapper discovers kinds that it does not know, but
+// never refreshes those that it knows. The response to a write reveals that a kind was removed or
+// has another scope or plural.
 type servedKinds struct {
-	fresh func() (kindFinder, error) // knows nothing yet
+	fresh func() (kindFinder, error) // returns an empty finder
 	clock clock.PassiveClock
 
 	mu      sync.Mutex // guards what follows
@@ -50,7 +50,7 @@ type servedKinds struct {
 
 var _ kindFinder = (*servedKinds)(nil)
 
-// RESTMapping says where objects of a kind are found.
+// RESTMapping maps a kind to its resource.
 func (k *servedKinds) RESTMapping(kind schema.GroupKind, versions ...string) (*apimeta.RESTMapping, error) {
 	k.mu.Lock()
 	current := k.current
@@ -58,7 +58,7 @@ func (k *servedKinds) RESTMapping(kind schema.GroupKind, versions ...string) (*a
 	return current.RESTMapping(kind, versions...)
 }
 
-// renew has the member asked again, unless that was just done.
+// renew discards the cache, unless that was just done.
 func (k *servedKinds) renew() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -66,27 +66,27 @@ func (k *servedKinds) renew() {
 	if now.Sub(k.renewed) < kindRenewal {
 		return
 	}
-	if current, err := k.fresh(); err == nil { // else the next write of such a kind tries again
+	if current, err := k.fresh(); err == nil { // otherwise the next write of such a kind retries
 		k.current, k.renewed = current, now
 	}
 }
 
-// isUnserved tells the 404 of a path that a member's API server does not have from that
-// of an object, or of its namespace. Only the answer to a write says that there is no such
-// kind: some kinds can be created and not read.
+// isUnserved distinguishes the 404 of a path that the API server does not serve from that of a
+// missing object or namespace. Only the response to a write proves that a kind is not served: some
+// kinds can be created but not read.
 func isUnserved(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// noKind is the refusal of a manifest whose kind the member has not.
+// noKind is the refusal of a manifest whose kind the member does not serve.
 func noKind(kind schema.GroupVersionKind) *refusal.Refusal {
 	return &refusal.Refusal{Reason: Unserved, Message: fmt.Sprintf(
 		"The member has no kind %s in %s: install its CustomResourceDefinition, the manifest is applied as soon as it is there",
 		kind.Kind, kind.GroupVersion())}
 }
 
-// ownKinds lists the kinds that items lack and that CustomResourceDefinitions of
-// the same Work define, which are applied.
+// ownKinds lists the kinds that items lack and that applied CustomResourceDefinitions of the same
+// work define.
 func ownKinds(items []Item, outcomes []Outcome) []schema.GroupVersionKind {
 	defined := map[schema.GroupKind]bool{}
 	for place, it := range items {
@@ -105,8 +105,7 @@ func ownKinds(items []Item, outcomes []Outcome) []schema.GroupVersionKind {
 	return lacking
 }
 
-// definedKind is the kind that an object defines, if it is a
-// CustomResourceDefinition.
+// definedKind returns the kind that a CustomResourceDefinition defines; empty for other objects.
 func definedKind(object *unstructured.Unstructured) schema.GroupKind {
 	if object.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}) {
 		return schema.GroupKind{}
@@ -116,20 +115,19 @@ func definedKind(object *unstructured.Unstructured) schema.GroupKind {
 	return schema.GroupKind{Group: group, Kind: kind}
 }
 
-// AwaitKinds waits until objects of the kinds can be written that items lack and the
-// same work has just defined, and reports whether there are any and they can. A
-// definition is established a moment after it is written, and served another moment
-// later.
+// AwaitKinds waits until the member serves the kinds that items lack and that the same work has
+// just defined. It reports whether there are such kinds and all of them are served. A definition
+// becomes established shortly after the write, and served shortly after that.
 func (e *Engine) AwaitKinds(ctx context.Context, items []Item, outcomes []Outcome) bool {
 	lacking := ownKinds(items, outcomes)
 	if len(lacking) == 0 {
 		return false
 	}
-	err := wait.PollUntilContextTimeout(ctx, kindInterval, kindPatience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, kindInterval, kindTimeout, true, func(ctx context.Context) (bool, error) {
 		for _, kind := range lacking {
 			mapping, err := e.kinds.RESTMapping(kind.GroupKind(), kind.Version)
 			if err != nil {
-				//lint:ignore nilerr It is not there yet: it is asked for again.
+				//lint:ignore nilerr The kind is not served yet; the poll continues.
 				return false, nil
 			}
 			if _, err := e.member.Resource(mapping.Resource).List(ctx, metav1.ListOptions{Limit: 1}); apierrors.IsNotFound(err) {

@@ -43,11 +43,11 @@ func TestOwnKinds(t *testing.T) {
 		t.Errorf("a definition that was refused defines %v", got)
 	}
 	if got := ownKinds(items, nil); got != nil {
-		t.Errorf("without outcomes there are kinds: %v", got)
+		t.Errorf("kinds without outcomes: %v", got)
 	}
 }
 
-func TestAKindThatWasRemovedIsAskedForAnewOnceForAllWorks(t *testing.T) {
+func TestServedKinds_RenewOncePerIntervalForAllWorks(t *testing.T) {
 	now, asked := testingclock.NewFakeClock(early.Time), 0
 	kinds := &servedKinds{current: kindsOfAMember(), clock: now, fresh: func() (kindFinder, error) {
 		asked++
@@ -69,7 +69,7 @@ func TestAKindThatWasRemovedIsAskedForAnewOnceForAllWorks(t *testing.T) {
 	}
 }
 
-func TestAWriteOfAKindThatWasRemovedSaysSo(t *testing.T) {
+func TestUnserved_ReportsAKindThatWasRemoved(t *testing.T) {
 	kinds := kindsOfAMember().(*apimeta.DefaultRESTMapper)
 	kinds.Add(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, apimeta.RESTScopeNamespace)
 	items, err := plan(raw(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"namespace":"ns","name":"a"}}`,
@@ -87,8 +87,8 @@ func TestAWriteOfAKindThatWasRemovedSaysSo(t *testing.T) {
 	}{
 		"a kind that is gone":               {items[0], unserved, true, "The member has no kind Widget in example.com/v1"},
 		"one of Kubernetes' own":            {items[1], unserved, true, "the server could not find the requested resource"},
-		"a namespace that is not there":     {items[0], apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ns"), false, `namespaces "ns" not found`},
-		"a kind that may not be written to": {items[0], apierrors.NewForbidden(schema.GroupResource{Resource: "widgets"}, "a", nil), false, "forbidden"},
+		"a missing namespace":               {items[0], apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ns"), false, `namespaces "ns" not found`},
+		"a kind without the right to write": {items[0], apierrors.NewForbidden(schema.GroupResource{Resource: "widgets"}, "a", nil), false, "forbidden"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time))

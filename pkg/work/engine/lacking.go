@@ -15,14 +15,14 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 )
 
-// lacking are the namespaces that objects of one work need and that are not on the member. They
-// are watched: their arrival wakes the work before its next retry.
+// lacking holds the namespaces that objects of one work need and that do not exist on the member.
+// The engine watches them: their creation triggers a reconcile before the next retry.
 type lacking struct {
 	mu    sync.Mutex // guards names
 	names []string
 }
 
-// namespaces are those to follow.
+// namespaces returns the objects to watch.
 func (l *lacking) namespaces() []memberwatch.Object {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -33,7 +33,7 @@ func (l *lacking) namespaces() []memberwatch.Object {
 	return objects
 }
 
-// note remembers what outcomes lack, and reports whether that is something else than before.
+// note stores the namespaces that outcomes lack, and reports whether they changed.
 func (l *lacking) note(outcomes []Outcome) bool {
 	var names []string
 	for _, out := range outcomes {
@@ -52,7 +52,8 @@ func (l *lacking) note(outcomes []Outcome) bool {
 	return true
 }
 
-// isWithoutNamespace reports whether an object was refused because its namespace does not exist.
+// isWithoutNamespace reports whether the member rejected an object because its namespace does not
+// exist.
 func isWithoutNamespace(err error) bool {
 	var answer apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &answer) {

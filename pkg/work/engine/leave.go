@@ -14,21 +14,21 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
-// leaveNothing is the value of the annotation with which nothing is left to the member.
+// leaveNothing is the annotation value with which the member decides no field.
 const leaveNothing = "None"
 
-// leaveFields is an item that asks for what the object has, where that is the member's to decide: what
-// the author of the manifest leaves to it, the replicas of a workload that an autoscaler has
-// scaled, certificates that an injector fills in, rules that are aggregated. Such a field is
-// written when the object is made. A merge, a replacement and a comparison find no difference in
-// it then. A server-side apply leaves it out if others hold it; one that only we hold would go, or
-// fall back to its default, and is applied with the value that it has.
-func (e *Engine) leaveFields(it Item, live *unstructured.Unstructured) Item {
+// adoptMemberFields returns the item with the member's values in the fields that the member decides:
+// fields that the author names, replicas that an autoscaler scaled, certificates that an injector
+// filled in, and aggregated rules. Such fields are written at creation only. A merge, a replacement
+// and a comparison then find no difference in them. A server-side apply omits the field if another
+// manager owns it. A field that only we own would be removed or reset to its default by omission,
+// so it is applied with its present value.
+func (e *Engine) adoptMemberFields(it Item, live *unstructured.Unstructured) Item {
 	if live == nil && isAggregated(it.object) {
 		it.object = it.object.DeepCopy()
 		delete(it.object.Object, "rules")
 	}
-	fields := e.leftTo(it, live)
+	fields := e.memberFields(it, live)
 	if len(fields) == 0 {
 		return it
 	}
@@ -50,8 +50,8 @@ func (e *Engine) leaveFields(it Item, live *unstructured.Unstructured) Item {
 	return it
 }
 
-// adopt gives a document the values that live has in the fields that are left to the member. It
-// reports whether it asks for one by a server-side apply: that must not overwrite a later value.
+// adopt copies the values of live into the fields of a document that the member decides. It reports
+// whether a server-side apply contains such a value: that apply must not overwrite a later one.
 func (e *Engine) adopt(it Item, document map[string]any, live *unstructured.Unstructured, serverSide bool) (asks bool) {
 	for _, f := range it.left {
 		value, there := f.in(live.Object)
@@ -65,7 +65,8 @@ func (e *Engine) adopt(it Item, document map[string]any, live *unstructured.Unst
 	return asks
 }
 
-// holdsAlone reports whether only we hold a field: without us it would go.
+// holdsAlone reports whether no other manager owns the field. Such a field would be removed if we
+// omitted it.
 func (e *Engine) holdsAlone(it Item, f fieldPath, live *unstructured.Unstructured) bool {
 	us, entries := e.managerOf(it), live.GetManagedFields()
 	ours := false
@@ -80,8 +81,8 @@ func (e *Engine) holdsAlone(it Item, f fieldPath, live *unstructured.Unstructure
 	return ours
 }
 
-// leftTo are the fields of a manifest that are left to the member, whose object is live.
-func (e *Engine) leftTo(it Item, live *unstructured.Unstructured) []fieldPath {
+// memberFields returns the fields of a manifest that the member decides.
+func (e *Engine) memberFields(it Item, live *unstructured.Unstructured) []fieldPath {
 	if live == nil {
 		return nil
 	}
@@ -114,7 +115,7 @@ func (e *Engine) leftTo(it Item, live *unstructured.Unstructured) []fieldPath {
 	return append(fields, injectedFields(it.object, live)...)
 }
 
-// ignoredFields are the fields that the Way of an item leaves to the member. A pointer that cannot be
+// ignoredFields returns the fields that the Way of an item leaves to the member. A pointer that cannot be
 // parsed names none: the API server validates them.
 func (e *Engine) ignoredFields(it Item, live *unstructured.Unstructured) []fieldPath {
 	var fields []fieldPath
@@ -132,8 +133,7 @@ func (e *Engine) ignoredFields(it Item, live *unstructured.Unstructured) []field
 	return fields
 }
 
-// refuseLeave is the refusal of a manifest whose annotation names fields in a way that nobody
-// can follow.
+// refuseLeave returns the refusal of a manifest whose annotation is invalid.
 func (e *Engine) refuseLeave(it Item) *refusal.Refusal {
 	text := it.object.GetAnnotations()[e.LeaveAnnotation]
 	if e.LeaveAnnotation == "" || text == "" || text == leaveNothing {
@@ -145,8 +145,8 @@ func (e *Engine) refuseLeave(it Item) *refusal.Refusal {
 	return nil
 }
 
-// scaledFields are the fields that an autoscaler has written by the scale subresource: of
-// Kubernetes' own workloads spec.replicas. What a person wrote with kubectl is a change by hand.
+// scaledFields returns the fields that an autoscaler wrote by the scale subresource, spec.replicas
+// for built-in workloads. A write by kubectl is a manual change and does not count.
 func scaledFields(live *unstructured.Unstructured, us string) [][]string {
 	var all [][]string
 	for _, entry := range live.GetManagedFields() {
@@ -161,7 +161,8 @@ func scaledFields(live *unstructured.Unstructured, us string) [][]string {
 	return all
 }
 
-// isScaled reports whether objects of a kind get one replica if a manifest stops to say how many.
+// isScaled reports whether objects of a kind fall back to one replica if a manifest no longer sets
+// replicas.
 func isScaled(kind schema.GroupKind) bool {
 	switch kind {
 	case schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Group: "apps", Kind: "StatefulSet"},
@@ -171,17 +172,17 @@ func isScaled(kind schema.GroupKind) bool {
 	return false
 }
 
-// isAggregated reports whether a controller of the member computes the rules of a role.
+// isAggregated reports whether the member's controller manager computes the rules of a role.
 func isAggregated(object *unstructured.Unstructured) bool {
 	return object.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"} &&
 		object.Object["aggregationRule"] != nil
 }
 
-// injectors are the annotations with which authors ask for a certificate authority to be filled in.
+// injectors are the annotations with which authors request an injected certificate authority.
 var injectors = []string{"cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret", "cert-manager.io/inject-apiserver-ca",
 	"service.beta.openshift.io/inject-cabundle", "service.alpha.openshift.io/inject-cabundle"}
 
-// injectedFields are the certificate authorities that somebody on the member filled in where the
+// injectedFields returns the certificate authorities that an injector of the member filled in. The
 // manifest has none, a placeholder, or the annotation of an injector.
 func injectedFields(wanted, live *unstructured.Unstructured) []fieldPath {
 	asked := false
@@ -201,8 +202,8 @@ func injectedFields(wanted, live *unstructured.Unstructured) []fieldPath {
 	return filled
 }
 
-// authorityOf is where objects of a kind have the certificate authority of what an API server
-// calls; nil if they have none.
+// authorityOf returns the path of the certificate authority in objects of a kind; nil if they have
+// none.
 func authorityOf(kind schema.GroupKind) []string {
 	switch kind {
 	case schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}:
@@ -216,8 +217,8 @@ func authorityOf(kind schema.GroupKind) []string {
 	return nil
 }
 
-// isPlaceholder tells a certificate authority that is none: generators of manifests write a
-// newline, in base64, until an injector writes over it.
+// isPlaceholder recognizes a missing certificate authority. Generators of manifests write a
+// base64-encoded newline that an injector replaces.
 func isPlaceholder(authority any) bool {
 	text, is := authority.(string)
 	if !is {
@@ -230,8 +231,8 @@ func isPlaceholder(authority any) bool {
 	return false
 }
 
-// assigned are the fields that an API server or a controller sets on objects of a kind, if the
-// manifest does not. Where all fields are compared they are no difference.
+// assigned returns the fields that an API server or controller sets on objects of a kind if the
+// manifest does not. They are no difference when all fields are compared.
 func assigned(wanted *unstructured.Unstructured) [][]string {
 	switch wanted.GroupVersionKind().GroupKind() {
 	case schema.GroupKind{Kind: "Service"}:
@@ -254,9 +255,10 @@ func assigned(wanted *unstructured.Unstructured) [][]string {
 	return nil
 }
 
-// comparable is the manifest as all fields of it are compared with an object.
+// comparable returns the manifest in the form in which all of its fields are compared with an
+// object.
 func (e *Engine) comparable(it Item, object *unstructured.Unstructured) *unstructured.Unstructured {
-	fields := e.leftTo(it, object)
+	fields := e.memberFields(it, object)
 	for _, segments := range assigned(it.object) {
 		for _, f := range fieldsAt(it.object.Object, segments) {
 			if _, said := f.in(it.object.Object); !said {

@@ -43,7 +43,7 @@ func scaledBy(manager, subresource string) metav1.ManagedFieldsEntry {
 	return entry
 }
 
-func TestLeaveFields_IgnoresFieldsOfTheWay(t *testing.T) {
+func TestAdoptMemberFields_IgnoresFieldsOfTheWay(t *testing.T) {
 	const settings = `{apiVersion: v1, kind: ConfigMap, metadata: {name: c`
 	cases := map[string]struct {
 		ignored     IgnoredFields
@@ -73,7 +73,7 @@ func TestLeaveFields_IgnoresFieldsOfTheWay(t *testing.T) {
 				manifest = tc.manifest
 			}
 			it := Item{object: objectOfYAML(t, manifest), hash: "current", Way: Way{By: Merge, Ignore: []IgnoredFields{tc.ignored}}}
-			got, _, err := unstructured.NestedString(e.leaveFields(it, live).object.Object, "data", "a")
+			got, _, err := unstructured.NestedString(e.adoptMemberFields(it, live).object.Object, "data", "a")
 			if err != nil || got != tc.wantA {
 				t.Errorf("data.a = %q, %v, want %q", got, err, tc.wantA)
 			}
@@ -81,7 +81,7 @@ func TestLeaveFields_IgnoresFieldsOfTheWay(t *testing.T) {
 	}
 }
 
-func TestLeaveFields(t *testing.T) {
+func TestAdoptMemberFields(t *testing.T) {
 	const configuration = "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: w"
 	const role = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: r}, aggregationRule: {a: b}"
 	cases := map[string]struct {
@@ -105,15 +105,15 @@ func TestLeaveFields(t *testing.T) {
 			manifest: webDeployment + "}, spec: {replicas: 1}}", live: webDeployment + "}, spec: {replicas: 3}}",
 			managed: []metav1.ManagedFieldsEntry{scaledBy("kubectl", "scale"), scaledBy("kubectl-edit", "")},
 		},
-		"replicas that an author leaves to nobody": {
+		"replicas with annotation None": {
 			manifest: webDeployment + ", annotations: {fleetgate.io/leave-to-member: None}}, spec: {replicas: 1}}", live: webDeployment + "}, spec: {replicas: 3}}",
 			managed: []metav1.ManagedFieldsEntry{scaledBy("kube-controller-manager", "scale")},
 		},
-		"replicas that a manifest gives up": {
+		"replicas that left the manifest": {
 			manifest: webDeployment + "}, spec: {paused: true}}", live: webDeployment + "}, spec: {replicas: 5}}",
 			want: webDeployment + "}, spec: {paused: true, replicas: 5}}",
 		},
-		"replicas that a manifest gives up and only we hold, by a server-side apply": {
+		"replicas that left the manifest and only we own, by a server-side apply": {
 			manifest: webDeployment + "}, spec: {paused: true}}", live: webDeployment + "}, spec: {replicas: 5}}",
 			managed: []metav1.ManagedFieldsEntry{heldBy("us", metav1.ManagedFieldsOperationApply, "apps/v1", `{"f:spec":{"f:replicas":{}}}`)},
 			way:     ServerSide, want: webDeployment + "}, spec: {paused: true, replicas: 5}}",
@@ -136,7 +136,7 @@ func TestLeaveFields(t *testing.T) {
 			want:     configuration + "}, webhooks: [{name: a, clientConfig: {caBundle: QQ==}}, {name: b, clientConfig: {caBundle: Qg==}}, {name: c, clientConfig: {caBundle: T3Vycw==}}, {name: d, clientConfig: {caBundle: Cg==}}]}",
 			leaves:   []string{"/webhooks/0/clientConfig/caBundle"},
 		},
-		"an authority that an injector is asked for": {
+		"an authority of an injector": {
 			manifest: "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: s, annotations: {cert-manager.io/inject-ca-from: ns/c}}, spec: {caBundle: T2xk}}",
 			live:     "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: s}, spec: {caBundle: TmV3}}",
 			want:     "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: s, annotations: {cert-manager.io/inject-ca-from: ns/c}}, spec: {caBundle: TmV3}}",
@@ -159,7 +159,7 @@ func TestLeaveFields(t *testing.T) {
 				live = objectOfYAML(t, tc.live)
 				live.SetManagedFields(tc.managed)
 			}
-			got := leavingEngine().leaveFields(it, live)
+			got := leavingEngine().adoptMemberFields(it, live)
 			want := before
 			if tc.want != "" {
 				want = objectOfYAML(t, tc.want)
@@ -180,7 +180,7 @@ func TestLeaveFields(t *testing.T) {
 	}
 }
 
-func TestLeaveFields_MergesNothingThatTheMemberDecides(t *testing.T) {
+func TestAdoptMemberFields_MergesNothingThatTheMemberDecides(t *testing.T) {
 	e := leavingEngine()
 	manifest := objectOfYAML(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, annotations: {fleetgate.io/leave-to-member: "/data/a,/data/gone"}}, data: {a: "1", gone: "1"}}`)
 	live := manifest.DeepCopy()
@@ -192,7 +192,7 @@ func TestLeaveFields_MergesNothingThatTheMemberDecides(t *testing.T) {
 	annotations := live.GetAnnotations()
 	annotations[e.AppliedAnnotation] = string(text)
 	live.SetAnnotations(annotations)
-	it := e.leaveFields(Item{object: manifest, Way: Way{By: Merge}}, live)
+	it := e.adoptMemberFields(Item{object: manifest, Way: Way{By: Merge}}, live)
 	patch, err := e.merge(it, it.object, live)
 	if err != nil || !patch.IsEmpty() {
 		t.Errorf("the patch is %s, error %v", patch.Data, err)

@@ -12,31 +12,31 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// The ledger names every object on the member that carries, or may carry, a work's
-// ownership. Before an object is written for the first time it is entered there, unless
-// the work's own status already names it: a manifest that is refused again and again is
-// named there and shall not cost two writes each time. An object is struck after it is
-// gone. So wherever the agent is killed, the next one finds what to remove.
+// The ledger names every object on the member that has, or may have, the owner reference of a work.
+// The engine enters an object before its first write, unless the work's status names it already: a
+// manifest that is refused repeatedly must not cost two writes each time. It deletes the entry
+// after the object is gone. If the agent is killed at any point, the next one finds what to remove.
 
 // Entry is one object in a ledger.
 type Entry struct {
 	manifest.Ref
-	// UID is that of the object, as soon as it is known.
+	// UID is that of the object, once it is known.
 	UID types.UID
-	// Run is what is known of an object that runs to completion.
+	// Run is the state of an object that runs to completion.
 	Run Run
 }
 
-// Ledger is where a family keeps it.
+// Ledger is the storage of a family for the ledger of one work.
 type Ledger interface {
-	// Entries is the ledger as it was read or written last.
+	// Entries returns the ledger as last read or written.
 	Entries() []Entry
-	// Write replaces it, if it differs. An error of a member that forbids it is Forbidden.
+	// Write replaces the ledger if it differs. If the member denies the write, the error is
+	// Forbidden.
 	Write(ctx context.Context, entries []Entry) error
 }
 
-// known is all that may have been written so far: the ledger, and what the
-// work's status names beyond it.
+// known returns all objects that may exist: the ledger, and objects that only the work's status
+// names.
 func known(ledger []Entry, reported []manifest.Ref) []Entry {
 	result := slices.Clone(ledger)
 	entered := byKey(ledger)
@@ -51,8 +51,7 @@ func known(ledger []Entry, reported []manifest.Ref) []Entry {
 	return result
 }
 
-// intended is the ledger to write before items are applied: with what is about
-// to be written and was not known before.
+// intended returns the ledger to write before applying: with the items that are new.
 func intended(ledger, known []Entry, items []Item) []Entry {
 	result := slices.Clone(ledger)
 	entered := byKey(known)
@@ -65,8 +64,8 @@ func intended(ledger, known []Entry, items []Item) []Entry {
 	return result
 }
 
-// recorded is the ledger to write afterwards: of the items, those whose object
-// may be ours; of all else that was known, what has not been removed yet.
+// recorded returns the ledger to write after applying: the items whose objects may be ours, and all
+// other known objects that are not removed yet.
 func recorded(ledger, known []Entry, items []Item, outcomes []Outcome, gone map[manifest.Key]bool) []Entry {
 	inLedger := byKey(ledger)
 	var result []Entry
@@ -93,8 +92,8 @@ func recorded(ledger, known []Entry, items []Item, outcomes []Outcome, gone map[
 	return appendOthers(result, known, entered)
 }
 
-// leftovers are the objects that were applied and are no longer in the Work. As
-// long as one manifest cannot be read there are none: it could be any of them.
+// leftovers returns the known objects that are no longer in the work. There are none while a
+// manifest is unreadable: it could be for any of them.
 func leftovers(known []Entry, items []Item) []Entry {
 	if !areReadable(items) {
 		return nil
@@ -112,11 +111,10 @@ func leftovers(known []Entry, items []Item) []Entry {
 	return left
 }
 
-// Beyond are the entries of a ledger that none of the items is for; none while one of the items
-// cannot be read.
+// Beyond returns the ledger entries without an item. It returns none while an item is unreadable.
 func Beyond(entries []Entry, items []Item) []Entry { return leftovers(entries, items) }
 
-// Grows reports whether items are to be brought that are not in a ledger.
+// Grows reports whether applying the items would add entries to the ledger.
 func Grows(entries []Entry, items []Item) bool {
 	return len(intended(entries, entries, items)) > len(entries)
 }

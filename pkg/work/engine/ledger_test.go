@@ -39,7 +39,7 @@ func statusOf(names ...string) []manifest.Ref {
 	return list
 }
 
-func TestIntendedEntersWhatIsWrittenForTheFirstTime(t *testing.T) {
+func TestIntended_EntersNewObjects(t *testing.T) {
 	cases := map[string]struct {
 		ledger []Entry
 		status []manifest.Ref
@@ -55,19 +55,19 @@ func TestIntendedEntersWhatIsWrittenForTheFirstTime(t *testing.T) {
 			items:  []Item{itemOf("a")},
 			want:   []Entry{entryOf("a", "1")},
 		},
-		"what is removed later stays until then": {
+		"objects to remove later stay": {
 			ledger: []Entry{entryOf("old", "1")},
 			items:  []Item{itemOf("a")},
 			want:   []Entry{entryOf("old", "1"), entryOf("a", "")},
 		},
-		"what the status names is known, so that a refusal costs no write": {
+		"objects in the status are known, so that a refusal costs no write": {
 			status: statusOf("a"),
 			items:  []Item{itemOf("a")},
 		},
-		"what is only compared is not written": {
+		"compared objects are not entered": {
 			items: InWay([]Item{itemOf("a")}, Way{By: Compare}),
 		},
-		"what is refused beforehand is not written": {
+		"refused objects are not entered": {
 			items: []Item{refusedItem("a"), {Refused: &refusal.Refusal{}}},
 		},
 	}
@@ -81,7 +81,7 @@ func TestIntendedEntersWhatIsWrittenForTheFirstTime(t *testing.T) {
 	}
 }
 
-func TestRecordedHoldsWhatMayBeOurs(t *testing.T) {
+func TestRecorded_ContainsObjectsThatMayBeOurs(t *testing.T) {
 	cases := map[string]struct {
 		ledger  []Entry
 		status  []manifest.Ref
@@ -112,14 +112,14 @@ func TestRecordedHoldsWhatMayBeOurs(t *testing.T) {
 			items:  []Item{refusedItem("a")},
 			want:   []Entry{entryOf("a", "1")},
 		},
-		"what is left over until it is gone": {
+		"leftovers until they are gone": {
 			ledger:  []Entry{entryOf("going", "1"), entryOf("gone", "2")},
 			items:   []Item{itemOf("a")},
 			outcome: Outcome{Holds: true, UID: "3"},
 			gone:    []string{"gone"},
 			want:    []Entry{entryOf("a", "3"), entryOf("going", "1")},
 		},
-		"what only the status named and could not be removed": {
+		"objects of the status that could not be removed": {
 			status:  statusOf("maybe"),
 			items:   []Item{itemOf("a")},
 			outcome: Outcome{Holds: true, UID: "3"},
@@ -148,7 +148,7 @@ func TestLeftovers(t *testing.T) {
 		items []Item
 		want  []Entry
 	}{
-		"what no manifest is for":                         {[]Item{itemOf("a")}, []Entry{entryOf("b", "2")}},
+		"objects without a manifest":                      {[]Item{itemOf("a")}, []Entry{entryOf("b", "2")}},
 		"nothing that another version is for":             {[]Item{otherVersion, itemOf("b")}, nil},
 		"nothing whose manifest is refused":               {[]Item{refusedItem("a"), itemOf("b")}, nil},
 		"nothing while a manifest cannot be read":         {[]Item{itemOf("a"), {}}, nil},

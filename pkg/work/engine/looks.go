@@ -17,29 +17,25 @@ import (
 )
 
 const (
-	// FirstRetry is after what time a work is looked at again of which something was
-	// refused, at first.
+	// FirstRetry is the first delay before a work with a refused manifest is retried.
 	FirstRetry   = time.Second
 	longestRetry = 5 * time.Minute
 
-	// WaitPause is after what time a removal is looked at again that waits for something of
-	// which no event tells.
+	// WaitPause is the delay before a removal is retried that waits for something without an event.
 	WaitPause = 5 * time.Second
 
-	// FirstErrorRetry is after what time a look that came to an error is repeated, at
-	// first. The longest is shorter than that of a refusal: an error is mostly a member
-	// that was not reached, and comes back for all works at once.
+	// FirstErrorRetry is the first delay after an error. The longest delay is shorter than after a
+	// refusal: most errors are an unreachable member, which recovers for all works at once.
 	FirstErrorRetry   = 200 * time.Millisecond
 	longestErrorRetry = time.Minute
 )
 
-// NewRetries says when works of which something was refused are looked at again: soon at
-// first, and less and less often.
+// NewRetries returns the exponential backoff for works with refused manifests.
 func NewRetries() workqueue.TypedRateLimiter[string] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[string](FirstRetry, longestRetry)
 }
 
-// ControllerOptions are those of a controller that looks at works.
+// ControllerOptions returns the options of a controller that reconciles works.
 func (e Effort) ControllerOptions() controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: e.Works,
@@ -47,7 +43,7 @@ func (e Effort) ControllerOptions() controller.Options {
 	}
 }
 
-// touch has a work looked at because of a change on the member that is not ours.
+// touch enqueues a work after a change on the member that is not our own.
 func (e *Engine) touch(ctx context.Context, changed memberwatch.Event) {
 	work, expected := e.about(changed)
 	if expected {
@@ -63,14 +59,13 @@ func (e *Engine) touch(ctx context.Context, changed memberwatch.Event) {
 	}
 }
 
-// Touched are the works that a change on the member is about.
+// Touched returns the works that changes on the member concern.
 func (e *Engine) Touched() <-chan event.GenericEvent { return e.touched }
 
-// NextLook is when to look again at a work of which this came: soon at what was postponed,
-// late otherwise. refused says that something was refused and may be tried again, by
-// [NewRetries]. Where again is not nil and says a time of an outcome, that is when to look
-// at it, whatever it is.
-func (e *Engine) NextLook(work string, r Result, again func(Outcome) time.Duration) (next time.Duration, refused bool) {
+// NextReconcile returns when to reconcile a work again: soon if a correction was postponed, late
+// otherwise. refused reports whether a refusal may be retried, by [NewRetries]. If again is not nil
+// and returns a time for an outcome, that time applies instead.
+func (e *Engine) NextReconcile(work string, r Result, again func(Outcome) time.Duration) (next time.Duration, refused bool) {
 	next = e.effort.Resync + rand.N(e.effort.Resync)
 	if len(e.Blind(work)) > 0 {
 		next = min(next, e.effort.Blind)

@@ -13,7 +13,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 )
 
-func TestNextLook(t *testing.T) {
+func TestNextReconcile(t *testing.T) {
 	no := &refusal.Refusal{Reason: NotWritten, Message: "no"}
 	soon := func(out Outcome) time.Duration {
 		if out.Holds {
@@ -27,19 +27,19 @@ func TestNextLook(t *testing.T) {
 		want    time.Duration // zero: between one and two hours
 		refused bool
 	}{
-		"all is well":                        {result: Result{Outcomes: []Outcome{{}, {}}}},
-		"a repair waits":                     {result: Result{Outcomes: []Outcome{{Postponed: time.Second}, {QuietIn: time.Minute}}}, want: time.Second},
-		"a contest may end":                  {result: Result{Outcomes: []Outcome{{QuietIn: time.Minute}}}, want: time.Minute},
-		"something is refused":               {result: Result{Outcomes: []Outcome{{}, {Refused: no}}}, refused: true},
-		"something is refused until changed": {result: Result{Outcomes: []Outcome{{Refused: no, Settled: true}}}},
-		"something may not be removed":       {result: Result{Denied: []string{"no"}}, refused: true},
-		"Pods may say why":                   {result: Result{Outcomes: []Outcome{{AskIn: time.Minute}}}, want: time.Minute},
-		"the family knows better":            {result: Result{Outcomes: []Outcome{{Refused: no, Holds: true}}}, again: soon, want: time.Minute},
-		"the family knows better of another": {result: Result{Outcomes: []Outcome{{Refused: no}, {Refused: no, Holds: true}}}, again: soon, want: time.Minute, refused: true},
+		"nothing to do":                                {result: Result{Outcomes: []Outcome{{}, {}}}},
+		"a correction waits":                           {result: Result{Outcomes: []Outcome{{Postponed: time.Second}, {QuietIn: time.Minute}}}, want: time.Second},
+		"a contest may end":                            {result: Result{Outcomes: []Outcome{{QuietIn: time.Minute}}}, want: time.Minute},
+		"something is refused":                         {result: Result{Outcomes: []Outcome{{}, {Refused: no}}}, refused: true},
+		"something is refused until changed":           {result: Result{Outcomes: []Outcome{{Refused: no, Settled: true}}}},
+		"a removal is forbidden":                       {result: Result{Denied: []string{"no"}}, refused: true},
+		"Pods may say why":                             {result: Result{Outcomes: []Outcome{{AskIn: time.Minute}}}, want: time.Minute},
+		"the family sets the time":                     {result: Result{Outcomes: []Outcome{{Refused: no, Holds: true}}}, again: soon, want: time.Minute},
+		"the family sets the time for another outcome": {result: Result{Outcomes: []Outcome{{Refused: no}, {Refused: no, Holds: true}}}, again: soon, want: time.Minute, refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := &Engine{effort: Effort{Resync: time.Hour}, watch: memberwatch.New(nil).For(schema.GroupVersionResource{Version: "v1", Resource: "records"}, nil)}
-			next, refused := e.NextLook("work", tc.result, tc.again)
+			next, refused := e.NextReconcile("work", tc.result, tc.again)
 			if refused != tc.refused {
 				t.Errorf("refused: %t", refused)
 			}
@@ -50,7 +50,7 @@ func TestNextLook(t *testing.T) {
 	}
 }
 
-func TestEffortHasDefaults(t *testing.T) {
+func TestEffort_HasDefaults(t *testing.T) {
 	e := Effort{Works: 3, Blind: time.Second}.WithDefaults()
 	if e.Works != 3 || e.Manifests != 4 || e.Resync != 15*time.Minute || e.Blind != time.Second || e.Clock == nil {
 		t.Errorf("got %+v", e)

@@ -24,27 +24,27 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine/merge"
 )
 
-// requestTimeout is longer than an API server waits for webhooks, 30 s at most.
+// requestTimeout exceeds the longest timeout of admission webhooks, 30 s.
 const requestTimeout = 40 * time.Second
 
-// Member is a member's API server, as all families of works on it share it.
+// Member is the API server of a member. All families of works share it.
 type Member struct {
-	// Config reaches it, by Client, whose requests end after a while.
+	// Config is the client configuration. Requests by Client have a timeout.
 	Config *rest.Config
 	Client *http.Client
-	// Kinds never forgets a kind.
+	// Kinds is never refreshed: it keeps kinds that were removed.
 	Kinds apimeta.RESTMapper
-	// Watcher has to run.
+	// Watcher must be started by the caller.
 	Watcher *memberwatch.Watcher
 	objects dynamic.Interface
 	stored  inventory
-	// served are the kinds of works' objects, for all families.
+	// served maps the kinds of works' objects, for all families.
 	served *servedKinds
 
 	accounts accounts
 }
 
-// Reach makes the clients of a member's API server. It does not talk to it yet.
+// Reach creates the clients of a member's API server. It sends no request yet.
 func Reach(config *rest.Config) (*Member, error) {
 	config = rest.CopyConfig(config)
 	if config.QPS == 0 {
@@ -54,8 +54,8 @@ func Reach(config *rest.Config) (*Member, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the member's transport: %w", err)
 	}
-	// A request that hangs, mostly in a webhook of the member, must not keep a worker
-	// for ever. Watches are meant to last: they keep the client without a limit.
+	// A request can hang, mostly in a webhook of the member, and would then block a worker
+	// indefinitely. Watches are long-running requests and use the client without a timeout.
 	limited := *transport
 	limited.Timeout = requestTimeout
 	m := &Member{Config: config, Client: &limited}
@@ -68,7 +68,7 @@ func Reach(config *rest.Config) (*Member, error) {
 		return nil, fmt.Errorf("making the member's client: %w", err)
 	}
 	watching := metadata.ConfigFor(config)
-	watching.WarningHandlerWithContext = rest.NoWarnings{} // Who writes an object is told what is deprecated.
+	watching.WarningHandlerWithContext = rest.NoWarnings{} // The client that writes an object reports deprecations.
 	watches, err := metadata.NewForConfigAndClient(watching, transport)
 	if err != nil {
 		return nil, fmt.Errorf("making the member's client: %w", err)
@@ -80,21 +80,20 @@ func Reach(config *rest.Config) (*Member, error) {
 	return m, nil
 }
 
-// Options says how an Engine works. All have to be set.
+// Options configures an Engine. All fields must be set.
 type Options struct {
-	// Effort is with its defaults.
+	// Effort must have its defaults set.
 	Effort Effort
-	// Retries says when works of which something was refused are looked at again, by name.
+	// Retries is the backoff for works with refused manifests, by name.
 	Retries workqueue.TypedRateLimiter[string]
-	// Records is the resource of the owners of a family's objects. It is watched.
+	// Records is the resource of the owners of a family's objects. The engine watches it.
 	Records schema.GroupVersionResource
-	// About is the work, or the record, as an object on the hub by its name, that something
-	// on the member is about: a work's object, or a record, of which the event has the name.
-	// expected says that it tells nothing but what we did ourselves.
+	// About returns the work on the hub that a changed object or record on the member belongs to.
+	// expected reports whether the change is our own write.
 	About func(memberwatch.Event) (work client.Object, expected bool)
 }
 
-// For makes the Engine of one family of works.
+// For creates the Engine of one family.
 func (m *Member) For(dialect Dialect, o Options) *Engine {
 	e := &Engine{
 		Dialect:  dialect,
@@ -113,8 +112,8 @@ func (m *Member) For(dialect Dialect, o Options) *Engine {
 	return e
 }
 
-// Saw is what the watch knows of an object.
+// Saw returns what the watch knows of an object.
 func (e *Engine) Saw(object memberwatch.Object) memberwatch.Sighting { return e.watch.Saw(object) }
 
-// Blind lists the resources of a work's objects that we may not watch, in order.
+// Blind lists the resources of a work's objects that the agent cannot watch, sorted.
 func (e *Engine) Blind(work string) []schema.GroupVersionResource { return e.watch.Blind(work) }

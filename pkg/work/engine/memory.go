@@ -13,8 +13,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 )
 
-// memories are what the agent remembers of each work between two looks at it. All
-// of it can be lost: the next look is only slower.
+// memories caches what the agent knows of each work between reconciles. Losing it only makes the
+// next reconcile slower.
 type memories struct {
 	seed maphash.Seed // of the sums of manifests
 
@@ -22,7 +22,7 @@ type memories struct {
 	works map[string]*memory
 }
 
-// memory is that of one work, by subject: each has its own lock.
+// memory is the cache of one work. Each part has its own lock.
 type memory struct {
 	objects objects
 	plans   plans
@@ -32,12 +32,12 @@ type memory struct {
 
 func newMemories() *memories { return &memories{seed: maphash.MakeSeed(), works: map[string]*memory{}} }
 
-// newObjects remembers none yet.
+// newObjects returns an empty cache.
 func newObjects(seed maphash.Seed) objects {
 	return objects{seed: seed, known: map[memberwatch.Object]settled{}}
 }
 
-// of is the memory of a work, made if there is none.
+// of returns the cache of a work and creates it if needed.
 func (m *memories) of(work string) *memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -53,7 +53,7 @@ func (m *memories) forget(work string) {
 	delete(m.works, work)
 }
 
-// Expects reports whether a change of an object tells nothing but what we did ourselves.
+// Expects reports whether a change of an object is our own write.
 func (e *Engine) Expects(change memberwatch.Event) bool {
 	e.memories.mu.Lock()
 	work := e.memories.works[change.Work]
@@ -61,19 +61,19 @@ func (e *Engine) Expects(change memberwatch.Event) bool {
 	return work != nil && change.Version != "" && !change.NewKind && work.objects.left(change.Object, change.Version)
 }
 
-// objects are the objects of one work as they were left.
+// objects caches the objects of one work as the last reconcile saw them.
 type objects struct {
 	seed maphash.Seed // of shapes
 
 	mu    sync.Mutex // guards what follows: a wave runs in parallel
 	known map[memberwatch.Object]settled
-	// under is what all outcomes were made under: strategy and owner.
+	// under is the [Work.Under] of all cached outcomes.
 	under string
-	// fullLook is when all objects were last read from the member.
+	// fullLook is the time when all objects were last read from the member.
 	fullLook time.Time
 }
 
-// settled is an object as it was left.
+// settled is an object as the last reconcile saw it.
 type settled struct {
 	hash            string
 	basis           basis
@@ -81,13 +81,12 @@ type settled struct {
 	at              time.Time
 	outcome         Outcome
 	patience        patience
-	against         *Contest // of the last repair
-	shape           uint64   // of an object that is replaced; zero: not known
+	against         *Contest // of the last correction
+	shape           uint64   // of an object that is replaced; zero if unknown
 }
 
-// begin prepares for a look at the items: it forgets objects that are no longer
-// among them, and all outcomes if they were made on another basis or the last
-// full look is older than resync.
+// begin prepares a reconcile. It deletes objects that are no longer among the items. It invalidates
+// all outcomes if [Work.Under] changed or the last full read is older than resync.
 func (o *objects) begin(items []Item, under string, now time.Time, resync time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -114,7 +113,7 @@ func (o *objects) begin(items []Item, under string, now time.Time, resync time.D
 	}
 }
 
-// unchanged is the outcome of an item whose object is, by the watch, as it was left.
+// unchanged returns the cached outcome of an item whose object is unchanged according to the watch.
 func (o *objects) unchanged(it Item, saw memberwatch.Sighting, now time.Time) (Outcome, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -125,8 +124,8 @@ func (o *objects) unchanged(it Item, saw memberwatch.Sighting, now time.Time) (O
 	return s.outcome, true
 }
 
-// wait is how long a repair of the item's object has to wait. A changed
-// manifest is not a repair and never waits.
+// wait returns how long a correction of the item's object has to wait. A changed manifest is no
+// correction and never waits.
 func (o *objects) wait(it Item, now time.Time) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -137,8 +136,8 @@ func (o *objects) wait(it Item, now time.Time) time.Duration {
 	return s.patience.wait(now)
 }
 
-// contest says against whom the item's object is being repaired and for how long
-// it counts as contested if nothing else happens; nil if it does not.
+// contest returns the contest over the item's object and how long it lasts if nothing else happens;
+// nil if the object is not contested.
 func (o *objects) contest(it Item, now time.Time) (*Contest, time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -153,8 +152,8 @@ func (o *objects) contest(it Item, now time.Time) (*Contest, time.Duration) {
 	return s.against, quietIn
 }
 
-// settle remembers how an object was left. With undone this look has changed the
-// object or made it: with the same manifest as before, that is a repair.
+// settle caches an object. undone is set if this reconcile wrote the object; if the manifest is the
+// same as before, the write was a correction.
 func (o *objects) settle(it Item, resourceVersion string, out Outcome, undone *Contest, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -169,14 +168,14 @@ func (o *objects) settle(it Item, resourceVersion string, out Outcome, undone *C
 	o.known[it.target()] = after
 }
 
-// left reports whether an object has a resourceVersion with which it was left.
+// left reports whether the last reconcile left the object at this resourceVersion.
 func (o *objects) left(object memberwatch.Object, version string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.known[object].resourceVersion == version
 }
 
-// setShape remembers how an object looked when it was replaced.
+// setShape caches the shape of an object that was replaced.
 func (o *objects) setShape(it Item, object *unstructured.Unstructured) {
 	shape := shapeOf(o.seed, object)
 	o.mu.Lock()
@@ -186,8 +185,7 @@ func (o *objects) setShape(it Item, object *unstructured.Unstructured) {
 	o.known[it.target()] = s
 }
 
-// hasShape reports whether an object looks as it did when it was replaced by the same
-// manifest.
+// hasShape reports whether an object has the same shape as when this manifest replaced it.
 func (o *objects) hasShape(it Item, object *unstructured.Unstructured) bool {
 	o.mu.Lock()
 	s, ok := o.known[it.target()]

@@ -13,7 +13,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 )
 
-func TestPaceOfAWar(t *testing.T) {
+func TestObjects_DelayRepairsAndForgetAfterAQuietPeriod(t *testing.T) {
 	now := early.Time
 	var p patience
 	var waits []time.Duration
@@ -68,24 +68,24 @@ func TestMemory(t *testing.T) {
 		"an object that changed": func(*objects) (Item, memberwatch.Sighting) {
 			return it, memberwatch.Sighting{Version: "101", Reached: "101"}
 		},
-		"an object that went": func(*objects) (Item, memberwatch.Sighting) { return it, memberwatch.Sighting{Reached: "101"} },
-		"an object that changed while we looked": func(*objects) (Item, memberwatch.Sighting) {
+		"a deleted object": func(*objects) (Item, memberwatch.Sighting) { return it, memberwatch.Sighting{Reached: "101"} },
+		"an object that changed during the reconcile": func(*objects) (Item, memberwatch.Sighting) {
 			return it, memberwatch.Sighting{Version: "101", Reached: "99"}
 		},
-		"an object that the watch went back on": func(*objects) (Item, memberwatch.Sighting) {
+		"an object with an older version in the watch": func(*objects) (Item, memberwatch.Sighting) {
 			return it, memberwatch.Sighting{Version: "90", Reached: "101"}
 		},
-		"an object of which the watch knows nothing": func(*objects) (Item, memberwatch.Sighting) { return it, memberwatch.Sighting{} },
-		"a manifest that changed":                    func(*objects) (Item, memberwatch.Sighting) { return changed, same },
-		"other terms": func(m *objects) (Item, memberwatch.Sighting) {
-			m.begin([]Item{it}, "other terms", now, resync)
+		"an object without a watch": func(*objects) (Item, memberwatch.Sighting) { return it, memberwatch.Sighting{} },
+		"a manifest that changed":   func(*objects) (Item, memberwatch.Sighting) { return changed, same },
+		"another Under": func(m *objects) (Item, memberwatch.Sighting) {
+			m.begin([]Item{it}, "another Under", now, resync)
 			return it, same
 		},
 		"a resync": func(m *objects) (Item, memberwatch.Sighting) {
 			m.begin([]Item{it}, "terms", now.Add(resync), resync)
 			return it, same
 		},
-		"a manifest that left and came back": func(m *objects) (Item, memberwatch.Sighting) {
+		"a manifest that was removed and added again": func(m *objects) (Item, memberwatch.Sighting) {
 			m.begin(nil, "terms", now, resync)
 			m.begin([]Item{it}, "terms", now, resync)
 			return it, same
@@ -100,7 +100,7 @@ func TestMemory(t *testing.T) {
 			}
 		})
 	}
-	t.Run("an event that tells what we did ourselves is expected", func(t *testing.T) {
+	t.Run("an event of our own write is expected", func(t *testing.T) {
 		e := &Engine{memories: newMemories()}
 		e.memories.of("work").objects.settle(it, "100", left, nil, now)
 		for name, tc := range map[string]struct {
@@ -120,13 +120,13 @@ func TestMemory(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a watch that does not catch up is not waited for", func(t *testing.T) {
+	t.Run("a lagging watch is trusted for a limited time", func(t *testing.T) {
 		m := prepared()
 		if _, ok := m.unchanged(it, memberwatch.Sighting{Reached: "99"}, now.Add(time.Minute)); ok {
 			t.Error("it is taken for unchanged")
 		}
 	})
-	t.Run("only repairs of the same manifest have to wait", func(t *testing.T) {
+	t.Run("only corrections of the same manifest have to wait", func(t *testing.T) {
 		m := prepared()
 		for range freeRepairs {
 			m.settle(it, "101", left, &Contest{Manager: "other"}, now)

@@ -19,98 +19,96 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// Reasons of refusals, for which a manifest is not brought, or not compared, as they are
-// found: in the manifest, on the member before a write, by the write. Families report them by
-// reasons of their own, and have more.
+// Reasons of refusals, in the order in which the engine finds them: in the manifest, on the member
+// before the write, in the response to the write. Families map them to their own reasons and have
+// more.
 const (
-	Undecodable      = "Undecodable"      // it is not one object
-	GeneratedName    = "GeneratedName"    // it has no name of its own
+	Undecodable      = "Undecodable"      // the manifest is not one object
+	GeneratedName    = "GeneratedName"    // the manifest has generateName and no name
 	Duplicated       = "Duplicated"       // another manifest of the work is for the same object
-	Unserved         = "Unserved"         // the member has no such kind
-	NotAcceptable    = "NotAcceptable"    // the member has the kind in another scope
-	NotRecorded      = "NotRecorded"      // the ledger cannot be written, without which nothing is
-	Kept             = "Kept"             // no work may bring the object
-	NotFound         = "NotFound"         // the member did not let us see whether the object is there
-	NotTakenOver     = "NotTakenOver"     // the object was there before, and none is to be taken over
-	TakenByOthers    = "TakenByOthers"    // it was there before, and is not as it has to be to be taken over, or its owners do not share it
-	NotShared        = "NotShared"        // it is ours, and has other owners who do not share it
-	Drifted          = "Drifted"          // it was changed on the member, and that is not overwritten
-	DriftedSomewhere = "DriftedSomewhere" // the same, found by comparing all fields since the member does not accept the manifest
-	DriftUnknown     = "DriftUnknown"     // the member did not answer whether it was changed
-	NotCompared      = "NotCompared"      // the member did not answer how it differs
-	NotWritten       = "NotWritten"       // the member refused the write, or would
+	Unserved         = "Unserved"         // the member does not serve the kind
+	NotAcceptable    = "NotAcceptable"    // the member serves the kind in another scope
+	NotRecorded      = "NotRecorded"      // the agent cannot write the ledger and therefore writes nothing
+	Kept             = "Kept"             // no work can apply the object
+	NotFound         = "NotFound"         // the agent cannot read the object
+	NotTakenOver     = "NotTakenOver"     // the object existed before, and the work takes none over
+	TakenByOthers    = "TakenByOthers"    // it existed before, and it differs too much to be taken over or its owners do not share it
+	NotShared        = "NotShared"        // it is ours, and has other owners that do not share it
+	Drifted          = "Drifted"          // it was changed on the member, and the work keeps drift
+	DriftedSomewhere = "DriftedSomewhere" // as Drifted, but all fields were compared since the member does not accept the manifest
+	DriftUnknown     = "DriftUnknown"     // the comparison for drift failed
+	NotCompared      = "NotCompared"      // the comparison failed
+	NotWritten       = "NotWritten"       // the member rejected the write, or would reject it
 	FieldsNotApplied = "FieldsNotApplied" // the member accepted the write, and changed or dropped fields
 )
 
-// Outcome is what became of one manifest.
+// Outcome is the result for one manifest.
 type Outcome struct {
 	Ref manifest.Ref
-	// Refused is nil when the manifest is brought, or compared.
+	// Refused is nil if the manifest is applied, or compared.
 	Refused *refusal.Refusal
-	// Settled is set when another look brings nothing as long as nothing changes.
+	// Settled is set if a retry is useless until something changes.
 	Settled bool
-	// Availability is set when the manifest is brought.
+	// Availability is set if the manifest is applied.
 	Availability availability.Finding
-	// Drift is how the object of a manifest differs from it that is brought, Diff how one
-	// differs that is not.
+	// Drift is how the object of an applied manifest differs from it. Diff is the same for a
+	// manifest that is only compared or not applied.
 	Drift, Diff Differences
-	// Generation and UID are those of the object on the member, if there is one.
+	// Generation and UID are those of the object on the member, if it exists.
 	Generation int64
 	UID        types.UID
-	// Mirrored is the object with its status and little else, if that was asked for.
+	// Mirrored is the identity and status of the object, if the Way requests it.
 	Mirrored *unstructured.Unstructured
-	// Examined is what the way's Examine made of the object, if there is one.
+	// Examined is the result of the Way's Examine, if the object exists.
 	Examined any
-	// Left are JSON pointers of fields that the manifest sets and the member decides.
+	// Left are JSON pointers to fields that the manifest sets and the member decides.
 	Left []string
-	// Holds is set when the object carries, or may carry, our ownership.
+	// Holds is set if the object has, or may have, our owner reference.
 	Holds bool
-	// Err is set when it could not be found out what to do, or whether it worked.
+	// Err is set if the result is unknown.
 	Err error
-	// Postponed is how long a repair has to wait, because others undo each.
+	// Postponed is how long a correction has to wait, because another client reverts each one.
 	Postponed time.Duration
-	// Against is whom repairs are against, while that is contested, and QuietIn how long
-	// it still is if nothing else happens.
+	// Against is the contest over the object, if it is contested. QuietIn is how long the contest
+	// lasts if nothing else happens.
 	Against *Contest
 	QuietIn time.Duration
-	// AskIn is how long until the Pods of a workload that is not available are worth
-	// asking why.
+	// AskIn is when to read the Pods of an unavailable workload to find the cause.
 	AskIn time.Duration
-	// run is what the ledger is to know of an object that runs to completion.
+	// run is the state to record in the ledger of an object that runs to completion.
 	run Run
-	// pods selects those of a workload.
+	// pods selects the Pods of a workload.
 	pods availability.Pods
-	// lacksNamespace is set when the object's namespace is not on the member.
+	// lacksNamespace is set if the object's namespace does not exist on the member.
 	lacksNamespace bool
-	// unserved is set when the plan was made with a kind that the member has no longer.
+	// unserved is set if the member no longer serves the kind that the plan used.
 	unserved bool
 }
 
-// isOpen reports whether a refusal may be another one when the same is tried again.
+// isOpen reports whether a retry can change the refusal.
 func (o Outcome) isOpen() bool { return o.Refused != nil && !o.Settled }
 
-// Result is what came of bringing a work.
+// Result is the result of applying a work.
 type Result struct {
-	// Outcomes are those of the items, in their order; nil if it did not come to bringing.
+	// Outcomes are in the order of the items; nil if the engine did not get to them.
 	Outcomes []Outcome
-	// Denied says what the agent may not remove, a sentence for each object.
+	// Denied lists removals that the agent has no right to, one sentence per object.
 	Denied []string
-	// Retained are the objects that have left the work and stay on the member.
+	// Retained are the objects that left the work and stay on the member.
 	Retained []Retained
-	// Waits is set when a removal waits for something that no event tells of.
+	// Waits is set if a removal waits for something without an event.
 	Waits bool
-	// Unsure is set when it is not clear yet what may be removed.
+	// Unsure is set if the engine cannot decide yet which objects to remove.
 	Unsure bool
-	// Held is what has left the work and stays on the member all the same, since the work is
-	// Held.
+	// Held are the objects that left the work and are retained, because the work is Held.
 	Held []Entry
-	// HoldEnds is set when the work is Held, and nothing is left to hold.
+	// HoldEnds is set if the work is Held and no object is retained any more.
 	HoldEnds bool
-	// Err is what could not be found out.
+	// Err joins the errors of objects with an unknown result.
 	Err error
 }
 
-// RefuseAll refuses the items that are not refused already. None is touched.
+// RefuseAll refuses all items that are not refused already. It changes no object.
 func RefuseAll(items []Item, why *refusal.Refusal) Result {
 	outcomes := make([]Outcome, len(items))
 	for place, it := range items {
@@ -119,7 +117,7 @@ func RefuseAll(items []Item, why *refusal.Refusal) Result {
 	return Result{Outcomes: outcomes}
 }
 
-// failures is the error of what could not be found out.
+// failures joins the errors of outcomes.
 func failures(outcomes []Outcome) error {
 	var errs []error
 	for _, out := range outcomes {
@@ -130,18 +128,18 @@ func failures(outcomes []Outcome) error {
 	return errors.Join(errs...)
 }
 
-// seen is the outcome of an object that was looked at and not written.
+// seen returns the outcome of an object that was read and not written.
 func seen(it Item, live *unstructured.Unstructured, owner metav1.OwnerReference) Outcome {
 	return Outcome{
 		Ref:        it.Ref,
 		Generation: live.GetGeneration(),
 		UID:        live.GetUID(),
 		Examined:   it.Way.examine(live),
-		Holds:      StandingOf(live.GetOwnerReferences(), owner).Ours,
+		Holds:      OwnershipOf(live.GetOwnerReferences(), owner).Ours,
 	}
 }
 
-// failed is the outcome of an error, which may be an answer or the lack of one.
+// failed returns the outcome of an error: a refusal if the member answered, otherwise an error.
 func (e *Engine) failed(it Item, live *unstructured.Unstructured, reason string, err error) Outcome {
 	out := Outcome{Ref: it.Ref, Holds: true, Err: err}
 	if live != nil {
@@ -156,8 +154,8 @@ func (e *Engine) failed(it Item, live *unstructured.Unstructured, reason string,
 	return out
 }
 
-// Unrecorded is the refusal of all manifests of a work that the agent may not keep a
-// record of, which is an object of this kind: without one nothing would be removed again.
+// Unrecorded returns the refusal of all manifests of a work whose record the agent cannot write.
+// Without a record, the agent could not remove the objects again.
 func (d *Dialect) Unrecorded(err error, kind schema.GroupKind) *refusal.Refusal {
 	return &refusal.Refusal{Reason: NotRecorded, Message: d.Explain(err, kind)}
 }

@@ -13,19 +13,19 @@ const (
 	quietUntilPast = 10 * time.Minute
 )
 
-// patience holds back the repairs of one object, so that two controllers that undo
-// each other's changes do not keep an API server busy. After freeRepairs within
-// freeWithin the object is contested: each repair waits twice as long as the one
-// before. It is normal again after a quiet while.
+// patience delays corrections of one object, so that two controllers that revert each other's
+// changes do not overload an API server. After freeRepairs corrections within freeWithin the object
+// is contested, and the delay doubles with each correction. The contest ends after quietUntilPast
+// without a correction.
 type patience struct {
-	recent    []time.Time // repairs, while the object is not contested
+	recent    []time.Time // corrections, while the object is not contested
 	contested bool
-	waits     int       // repairs since it is contested
-	last      time.Time // repair
+	waits     int       // corrections since it is contested
+	last      time.Time // correction
 }
 
-// quietIn is how long the object counts as contested if nothing else happens; zero
-// or less: it does not.
+// quietIn is how long the object stays contested if nothing else happens; zero or less if it is not
+// contested.
 func (p patience) quietIn(now time.Time) time.Duration {
 	if !p.contested {
 		return 0
@@ -33,7 +33,7 @@ func (p patience) quietIn(now time.Time) time.Duration {
 	return p.last.Add(quietUntilPast).Sub(now)
 }
 
-// wait is how long the next repair has to wait; zero or less: it may go ahead.
+// wait is how long the next correction has to wait; zero or less if it can be done now.
 func (p patience) wait(now time.Time) time.Duration {
 	if p.quietIn(now) <= 0 {
 		return 0
@@ -45,7 +45,7 @@ func (p patience) wait(now time.Time) time.Duration {
 	return p.last.Add(pause).Sub(now)
 }
 
-// repaired is the patience after one more repair.
+// repaired returns the patience after one more correction.
 func (p patience) repaired(now time.Time) patience {
 	if p.quietIn(now) > 0 {
 		return patience{contested: true, waits: p.waits + 1, last: now}

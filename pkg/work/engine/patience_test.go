@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestPaceOfAWarThatNeverEnds(t *testing.T) {
+func TestPatience_LimitsRepairsOfAnEndlessContest(t *testing.T) {
 	var p patience
 	start := early.Time
 	var at []time.Duration
@@ -35,7 +35,7 @@ func TestPaceOfAWarThatNeverEnds(t *testing.T) {
 	}
 }
 
-func TestPace(t *testing.T) {
+func TestPatience_DelaysRepairsOfAContestedObject(t *testing.T) {
 	seconds := func(n int) time.Time { return early.Add(time.Duration(n) * time.Second) }
 	cases := map[string]struct {
 		repairs   []int

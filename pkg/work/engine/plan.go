@@ -21,46 +21,46 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// Item is one manifest of a work on its way to the member.
+// Item is one manifest of a work.
 type Item struct {
 	Ref manifest.Ref
-	// Way is how it is brought. Plans do not know it.
+	// Way is how it is applied. Plan does not set it.
 	Way Way
-	// Refused is set when it is clear without asking for the object that the
-	// manifest is not brought.
+	// Refused is set if the manifest is refused without reading the object.
 	Refused *refusal.Refusal
-	// UnknownKind is set when the member has no such kind.
+	// UnknownKind is set if the member does not serve the kind.
 	UnknownKind bool
-	// raw is the manifest as it stands in the work.
+	// raw is the manifest as the work contains it.
 	raw []byte
-	// object is what it decodes to, and text that as JSON. Both are nil if it cannot be
-	// decoded, and while nobody needs them (decoded).
+	// object is the decoded manifest and text its JSON. Both are nil if decoding failed, and in a
+	// cached plan until decoded is called.
 	object *unstructured.Unstructured
 	text   []byte
-	// hash is that of text.
+	// hash is the hash of text.
 	hash string
-	// takenOver is set when the object existed before, or is marked so: the write marks it.
+	// takenOver is set if the object existed before, or has the mark already; the write sets the
+	// mark.
 	takenOver bool
-	// left are the fields of the object that are left to the member, which object has as the
-	// member has them, and leaves the pointers of those that the manifest sets.
+	// left are the fields that the member decides; object has the member's values in them. leaves
+	// are the pointers of those that the manifest sets.
 	left   []fieldPath
 	leaves []string
-	// pinned is set if a server-side apply must not overwrite a later object.
+	// pinned is set if a server-side apply must not overwrite a later version of the object.
 	pinned bool
-	// run is the hash of what is run, of a manifest of something that runs to completion.
+	// run is the hash of the spec, if the object runs to completion.
 	run string
-	// expires is set if the cluster deletes the object after it ended.
+	// expires is set if the cluster deletes the object after completion.
 	expires bool
-	// resource is where objects of the kind are found on the member.
+	// resource is the resource of the kind on the member.
 	resource   schema.GroupVersionResource
 	namespaced bool
 }
 
-// isReadable reports whether the manifest can be decoded.
+// isReadable reports whether the manifest was decoded.
 func (i Item) isReadable() bool { return i.Ref.Kind != "" && i.Ref.Name != "" }
 
-// decoded is the item with its object. Of a plan that was kept there is only the raw
-// manifest, which was decoded before.
+// decoded returns the item with its object. A cached plan has only the raw manifest, which was
+// decoded before.
 func (e *Engine) decoded(it Item) (Item, error) {
 	if it.object != nil {
 		return it, nil
@@ -73,8 +73,8 @@ func (e *Engine) decoded(it Item) (Item, error) {
 	return it, err
 }
 
-// dropNamespace takes the namespace off a manifest whose kind lives in none, if the family
-// does not mind.
+// dropNamespace removes the namespace of a manifest whose kind is cluster-scoped, if the family
+// ignores it.
 func (e *Engine) dropNamespace(it *Item) {
 	if namespace := it.object.GetNamespace(); e.DropsNamespace && manifest.WrittenNamespace(namespace, it.namespaced) != namespace {
 		it.object.SetNamespace("")
@@ -91,9 +91,9 @@ func objectOf(resource schema.GroupVersionResource, ref manifest.Ref) memberwatc
 	return memberwatch.Object{Resource: resource, Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// Plan makes an item of every manifest of a work, anew only if it may be another than
-// the last time. The error is a member that could not be asked; what is wrong with a
-// manifest is in its item.
+// Plan returns one item per manifest of a work. It uses the cached plan if the manifests did not
+// change. The error means that discovery on the member failed; a problem of a manifest is in its
+// item.
 func (e *Engine) Plan(work string, manifests [][]byte) ([]Item, error) {
 	plans, sum := &e.memories.of(work).plans, sumOf(e.memories.seed, manifests)
 	if items, ok := plans.of(sum, manifests); ok {
@@ -107,7 +107,7 @@ func (e *Engine) Plan(work string, manifests [][]byte) ([]Item, error) {
 	return items, nil
 }
 
-// ForgetPlan has the next look at a work make its plan anew.
+// ForgetPlan discards the cached plan of a work.
 func (e *Engine) ForgetPlan(work string) { e.memories.of(work).plans.keep(0, nil) }
 
 func (e *Engine) plan(manifests [][]byte) ([]Item, error) {
@@ -159,8 +159,7 @@ func (e *Engine) planOne(ordinal int, raw []byte) (Item, error) {
 	return it, nil
 }
 
-// refuse is where a manifest is refused before anything is asked or written: for what
-// it says, whatever is on the member.
+// refuse returns the refusal of a manifest for its content, before any request to the member.
 func (e *Engine) refuse(it Item) *refusal.Refusal {
 	if reason := e.Reserved(it.object); reason != "" {
 		return &refusal.Refusal{Reason: Kept, Message: reason}
@@ -171,7 +170,7 @@ func (e *Engine) refuse(it Item) *refusal.Refusal {
 	return wrongNamespace(it)
 }
 
-// decode reads a manifest, and writes it again as it is compared and remembered.
+// decode decodes a manifest and encodes it in the form that is compared and cached.
 func (e *Engine) decode(raw []byte) (*unstructured.Unstructured, []byte, error) {
 	object, err := manifest.Decode(raw)
 	if err != nil {
@@ -203,8 +202,8 @@ func wrongNamespace(it Item) *refusal.Refusal {
 	return nil
 }
 
-// dropOwnAnnotations removes the annotations that we write: in a manifest they come
-// from an object that another hub placed.
+// dropOwnAnnotations removes annotations that only the engine writes. A manifest has them if its
+// object was itself placed by another hub.
 func (e *Engine) dropOwnAnnotations(object *unstructured.Unstructured) {
 	annotations := object.GetAnnotations()
 	if len(annotations) == 0 {
@@ -218,16 +217,16 @@ func (e *Engine) dropOwnAnnotations(object *unstructured.Unstructured) {
 	object.SetAnnotations(annotations)
 }
 
-// plans remembers the last plan of a work: reading manifests costs more than all else in
-// a look at a work of which nothing has changed, and is needed only for those whose
-// objects have. The objects themselves would take too much memory.
+// plans caches the last plan of a work. Decoding is the most expensive part of a reconcile without
+// changes, and only changed objects need it. Decoded objects are not cached, since they take too
+// much memory.
 type plans struct {
-	mu    sync.Mutex // guards what follows: the watch forgets plans
+	mu    sync.Mutex // guards what follows: the watch discards plans
 	sum   uint64     // of the raw manifests
-	items []Item     // without them, and without what they decode to; nil: there is none
+	items []Item     // without raw and decoded manifests; nil if there is no plan
 }
 
-// keep remembers a plan, unless it may become another without the manifests changing.
+// keep caches a plan, unless it can change without a change of the manifests.
 func (p *plans) keep(sum uint64, items []Item) {
 	kept := slices.Clone(items)
 	for place := range kept {
@@ -242,7 +241,7 @@ func (p *plans) keep(sum uint64, items []Item) {
 	p.sum, p.items = sum, kept
 }
 
-// of is the plan for the manifests if it is the one that was kept.
+// of returns the cached plan if it was made from these manifests.
 func (p *plans) of(sum uint64, manifests [][]byte) ([]Item, bool) {
 	p.mu.Lock()
 	kept, is := p.items, p.sum == sum
@@ -257,7 +256,7 @@ func (p *plans) of(sum uint64, manifests [][]byte) ([]Item, bool) {
 	return items, true
 }
 
-// sumOf tells lists of manifests apart.
+// sumOf hashes a list of manifests.
 func sumOf(seed maphash.Seed, manifests [][]byte) uint64 {
 	var sum maphash.Hash
 	sum.SetSeed(seed)
@@ -268,7 +267,7 @@ func sumOf(seed maphash.Seed, manifests [][]byte) uint64 {
 	return sum.Sum64()
 }
 
-// inWaves lists the places of the items that can be applied, wave by wave.
+// inWaves returns the indexes of applicable items, wave by wave.
 func (e *Engine) inWaves(items []Item) [][]int {
 	byWave := make([][]int, e.LastWave+1)
 	for place, it := range items {
@@ -281,8 +280,8 @@ func (e *Engine) inWaves(items []Item) [][]int {
 	return slices.DeleteFunc(byWave, func(places []int) bool { return len(places) == 0 })
 }
 
-// groupsOf lists the API groups of the items: when a kind of one of them is
-// installed on the member, it may be the one that an item lacks.
+// groupsOf lists the API groups of the items. A new kind in one of them may be the kind that an
+// item lacks.
 func groupsOf(items []Item) []string {
 	groups := sets.New[string]()
 	for _, it := range items {

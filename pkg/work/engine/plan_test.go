@@ -39,15 +39,15 @@ func TestPlan(t *testing.T) {
 		manifests [][]byte
 		want      []string // the reason of each refusal
 	}{
-		"good ones":                 {raw(configMapA, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"ns"}}`), []string{"", ""}},
-		"no JSON":                   {raw("x"), []string{"Undecodable"}},
-		"a generated name":          {raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"a"}}`), []string{"GeneratedName"}},
-		"one object twice":          {raw(configMapA, configMapA, configMapA), []string{"", "Duplicated", "Duplicated"}},
-		"two unreadable ones":       {raw("x", "x"), []string{"Undecodable", "Undecodable"}},
-		"an unknown kind":           {raw(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"}}`), []string{"Unserved"}},
-		"an unknown version":        {raw(`{"apiVersion":"apps/v9","kind":"Deployment","metadata":{"namespace":"ns","name":"a"}}`), []string{"Unserved"}},
-		"a missing namespace":       {raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`), []string{"NotAcceptable"}},
-		"a namespace where none is": {raw(`{"apiVersion":"v1","kind":"Namespace","metadata":{"namespace":"ns","name":"a"}}`), []string{"NotAcceptable"}},
+		"good ones":                            {raw(configMapA, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"ns"}}`), []string{"", ""}},
+		"no JSON":                              {raw("x"), []string{"Undecodable"}},
+		"a generated name":                     {raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"a"}}`), []string{"GeneratedName"}},
+		"one object twice":                     {raw(configMapA, configMapA, configMapA), []string{"", "Duplicated", "Duplicated"}},
+		"two unreadable ones":                  {raw("x", "x"), []string{"Undecodable", "Undecodable"}},
+		"an unknown kind":                      {raw(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"}}`), []string{"Unserved"}},
+		"an unknown version":                   {raw(`{"apiVersion":"apps/v9","kind":"Deployment","metadata":{"namespace":"ns","name":"a"}}`), []string{"Unserved"}},
+		"a missing namespace":                  {raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`), []string{"NotAcceptable"}},
+		"a namespace of a cluster-scoped kind": {raw(`{"apiVersion":"v1","kind":"Namespace","metadata":{"namespace":"ns","name":"a"}}`), []string{"NotAcceptable"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-func TestPlan_NamesWhatThereIsOfAManifestWithoutAName(t *testing.T) {
+func TestPlan_IdentifiesAManifestWithoutAName(t *testing.T) {
 	items, err := plan(raw(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"ns","generateName":"a-"}}`), kindsOfAMember())
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestPlan_NamesWhatThereIsOfAManifestWithoutAName(t *testing.T) {
 	}
 }
 
-func TestANamespaceWhereThereIsNoneDoesNotCountIfTheFamilySaysSo(t *testing.T) {
+func TestPlan_DropsTheNamespaceOfClusterScopedKindsIfTheDialectAllowsIt(t *testing.T) {
 	dialect := ours()
 	dialect.DropsNamespace = true
 	e := &Engine{Dialect: dialect, kinds: &servedKinds{current: kindsOfAMember()}, memories: newMemories()}
@@ -115,14 +115,14 @@ func (deafMember) RESTMapping(schema.GroupKind, ...string) (*apimeta.RESTMapping
 	return nil, errors.New("no answer")
 }
 
-func TestPlanBlamesNoManifestForAMemberThatDoesNotAnswer(t *testing.T) {
+func TestPlan_ReturnsAnErrorWhenTheMemberIsUnreachable(t *testing.T) {
 	_, err := plan(raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ns","name":"a"}}`), deafMember{})
 	if err == nil {
 		t.Error("there is no error")
 	}
 }
 
-func TestPlanDropsAnnotationsOfAnotherHub(t *testing.T) {
+func TestPlan_DropsAnnotationsOfAnotherHub(t *testing.T) {
 	items, err := plan(raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ns","name":"a","annotations":{
 		"mine":"1","kubernetes-fleet.io/spec-hash":"2","kubernetes-fleet.io/last-applied-configuration":"3"}}}`), kindsOfAMember())
 	if err != nil {
@@ -133,19 +133,19 @@ func TestPlanDropsAnnotationsOfAnotherHub(t *testing.T) {
 	}
 }
 
-func TestAPlanIsMadeAnewOnlyIfItMayBeAnother(t *testing.T) {
+func TestPlan_IsCachedWhileManifestsAndKindsAreUnchanged(t *testing.T) {
 	const a = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ns","name":"a"},"data":{"x":"1"}}`
 	const unknown = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"}}`
 	known, deaf := kindsOfAMember(), deafMember{}
 	cases := map[string]struct {
 		first, second [][]byte
 		forget        bool
-		anew          bool
+		recomputed    bool
 	}{
 		"the same manifests":                         {raw(a, "x"), raw(a, "x"), false, false},
 		"another manifest":                           {raw(a), raw(strings.Replace(a, "1", "2", 1)), false, true},
-		"one more":                                   {raw(a), raw(a, a), false, true},
-		"the same text, cut in another way":          {raw(a, "", "x"), raw(a, "x", ""), false, true},
+		"an additional manifest":                     {raw(a), raw(a, a), false, true},
+		"the same text, split differently":           {raw(a, "", "x"), raw(a, "x", ""), false, true},
 		"a kind that the member may have by now":     {raw(a, unknown), raw(a, unknown), false, true},
 		"kinds that the member may have changed now": {raw(a), raw(a), true, true},
 	}
@@ -161,8 +161,8 @@ func TestAPlanIsMadeAnewOnlyIfItMayBeAnother(t *testing.T) {
 			}
 			e.kinds.current = deaf
 			second, err := e.Plan("work", tc.second)
-			if anew := err != nil; anew != tc.anew {
-				t.Fatalf("it is made anew: %t", anew)
+			if recomputed := err != nil; recomputed != tc.recomputed {
+				t.Fatalf("it is recomputed: %t", recomputed)
 			}
 			for place, it := range second {
 				if it.isReadable() {

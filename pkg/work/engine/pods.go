@@ -18,33 +18,31 @@ import (
 )
 
 const (
-	// podsFirst is how long a workload may take to become available before its Pods are
-	// asked, and how long it is until they are asked again; then it is twice as long each
-	// time, up to podsLongest. Nobody is told of a Pod that changes: its workload does not
-	// change with it.
-	podsFirst   = 10 * time.Second
-	podsLongest = 5 * time.Minute
-	// podsAsked is how many Pods of a workload are looked at.
-	podsAsked = 100
+	// firstPodsDelay is how long a workload can be unavailable before its Pods are read, and the delay
+	// before they are read again. The delay doubles up to longestPodsDelay. Changes of Pods trigger
+	// nothing, because the workload does not change with them.
+	firstPodsDelay   = 10 * time.Second
+	longestPodsDelay = 5 * time.Minute
+	// maxPods limits the Pods that are read per workload.
+	maxPods = 100
 )
 
-// asked is what the Pods of the workloads of one work said, and when.
+// asked caches the causes that the Pods of one work's workloads showed.
 type asked struct {
 	mu sync.Mutex // guards of
 	of map[manifest.Key]answer
 }
 
-// answer is that of one workload's Pods.
+// answer is the cause that one workload's Pods showed.
 type answer struct {
 	why   string
 	due   time.Time
 	pause time.Duration
 }
 
-// AskPods has the workloads of a work that are not available say why, as their Pods tell it,
-// and says in the outcomes when to ask them again. Where the agent may not list Pods nothing
-// is added.
-func (e *Engine) AskPods(ctx context.Context, work string, r *Result) {
+// ReadPods adds to unavailable workloads the cause that their Pods show, and sets AskIn. If the
+// agent cannot list Pods, it adds nothing.
+func (e *Engine) ReadPods(ctx context.Context, work string, r *Result) {
 	asked := &e.memories.of(work).asked
 	asked.mu.Lock()
 	defer asked.mu.Unlock()
@@ -59,11 +57,11 @@ func (e *Engine) AskPods(ctx context.Context, work string, r *Result) {
 		key := manifest.KeyOf(out.Ref)
 		known, ok := before[key]
 		if !ok {
-			known = answer{due: now.Add(podsFirst), pause: podsFirst}
+			known = answer{due: now.Add(firstPodsDelay), pause: firstPodsDelay}
 		}
 		if !now.Before(known.due) {
-			known.why = e.askPods(ctx, *out)
-			known.pause = min(2*known.pause, podsLongest)
+			known.why = e.readPods(ctx, *out)
+			known.pause = min(2*known.pause, longestPodsDelay)
 			known.due = now.Add(known.pause)
 		}
 		asked.of[key], out.AskIn = known, known.due.Sub(now)
@@ -73,12 +71,12 @@ func (e *Engine) AskPods(ctx context.Context, work string, r *Result) {
 	}
 }
 
-// askPods is what the Pods say now; nothing if they cannot be read.
-func (e *Engine) askPods(ctx context.Context, out Outcome) string {
+// readPods returns the cause that the Pods show now; empty if they cannot be read.
+func (e *Engine) readPods(ctx context.Context, out Outcome) string {
 	list, err := e.member.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(out.Ref.Namespace).
-		List(ctx, metav1.ListOptions{LabelSelector: out.pods.Selector, Limit: podsAsked})
+		List(ctx, metav1.ListOptions{LabelSelector: out.pods.Selector, Limit: maxPods})
 	if err != nil {
-		log.FromContext(ctx).V(1).Info("Pods cannot be asked why their workload is not available", "workload", out.Ref, "reason", err.Error())
+		log.FromContext(ctx).V(1).Info("Could not list the Pods of an unavailable workload", "workload", out.Ref, "reason", err.Error())
 		return ""
 	}
 	var pods corev1.PodList

@@ -49,7 +49,7 @@ func lists(e *Engine) int {
 	return n
 }
 
-func TestPodsAreAskedLessAndLessOftenWhyTheirWorkloadIsNotAvailable(t *testing.T) {
+func TestReadPods_ReadsPodsWithGrowingDelays(t *testing.T) {
 	now := testingclock.NewFakePassiveClock(time.Unix(1e9, 0))
 	e, _ := engineOn(t, now, brokenPod("shop", "web-1", "web"), brokenPod("shop", "db-1", "db"), brokenPod("other", "web-0", "web"))
 	e.memories = newMemories()
@@ -71,7 +71,7 @@ func TestPodsAreAskedLessAndLessOftenWhyTheirWorkloadIsNotAvailable(t *testing.T
 	} {
 		now.SetTime(now.Now().Add(step.after))
 		r := unavailable()
-		e.AskPods(t.Context(), "work", &r)
+		e.ReadPods(t.Context(), "work", &r)
 		if out := r.Outcomes[0]; out.Availability.Message != step.want || out.AskIn != step.in || lists(e) != step.lists {
 			t.Errorf("%s later: got %q, asked again in %s, %d lists; want %q, %s, %d", step.after, out.Availability.Message, out.AskIn, lists(e), step.want, step.in, step.lists)
 		}
@@ -82,15 +82,15 @@ func TestPodsAreAskedLessAndLessOftenWhyTheirWorkloadIsNotAvailable(t *testing.T
 
 	well := unavailable()
 	well.Outcomes[0].Availability.State = availability.Available
-	e.AskPods(t.Context(), "work", &well)
+	e.ReadPods(t.Context(), "work", &well)
 	r := unavailable()
-	e.AskPods(t.Context(), "work", &r)
-	if r.Outcomes[0].Availability.Message != plain || r.Outcomes[0].AskIn != podsFirst {
-		t.Errorf("a workload that was available in between is told %q", r.Outcomes[0].Availability.Message)
+	e.ReadPods(t.Context(), "work", &r)
+	if r.Outcomes[0].Availability.Message != plain || r.Outcomes[0].AskIn != firstPodsDelay {
+		t.Errorf("a workload that was available in between has the message %q", r.Outcomes[0].Availability.Message)
 	}
 }
 
-func TestAnAgentThatMayNotListPodsSaysWhatItKnows(t *testing.T) {
+func TestReadPods_KeepsTheMessageWhenPodsAreForbidden(t *testing.T) {
 	now := testingclock.NewFakePassiveClock(time.Unix(1e9, 0))
 	e, _ := engineOn(t, now)
 	e.memories = newMemories()
@@ -100,9 +100,9 @@ func TestAnAgentThatMayNotListPodsSaysWhatItKnows(t *testing.T) {
 	var got []string
 	for range 2 {
 		r := unavailable()
-		e.AskPods(t.Context(), "work", &r)
+		e.ReadPods(t.Context(), "work", &r)
 		got = append(got, r.Outcomes[0].Availability.Message)
-		now.SetTime(now.Now().Add(podsFirst))
+		now.SetTime(now.Now().Add(firstPodsDelay))
 	}
 	if want := slices.Repeat([]string{"Not all replicas are available yet"}, 2); !slices.Equal(got, want) || lists(e) != 1 {
 		t.Errorf("got %q after %d lists", got, lists(e))

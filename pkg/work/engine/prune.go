@@ -26,7 +26,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// HeirFinder finds the owner that an object has next; nil if there is none.
+// HeirFinder returns the next owner of an object; nil if there is none.
 type HeirFinder func(context.Context, Entry) (*metav1.OwnerReference, error)
 
 func (f HeirFinder) find(ctx context.Context, entry Entry) (*metav1.OwnerReference, error) {
@@ -36,27 +36,27 @@ func (f HeirFinder) find(ctx context.Context, entry Entry) (*metav1.OwnerReferen
 	return f(ctx, entry)
 }
 
-// Removal is the result for objects that are no longer wanted.
+// Removal is the result of removing objects.
 type Removal struct {
-	mu sync.Mutex // guards what follows: a wave goes in parallel
-	// gone needs no entry in the ledger any more: it does not exist, or is not ours.
+	mu sync.Mutex // guards what follows: a wave runs in parallel
+	// gone are objects that need no ledger entry: they do not exist, or are not ours.
 	gone map[manifest.Key]bool
-	// released are the objects that exist and are not ours any more.
+	// released are objects that exist and are no longer ours.
 	released map[types.UID]bool
-	// retained says of each of them why.
+	// retained are the released objects with the reason why they stay.
 	retained []Retained
-	// remaining is still there: it is terminating.
+	// remaining are objects that are terminating.
 	remaining []*unstructured.Unstructured
-	// kept says of each container that is still ours what keeps it, in a sentence.
+	// kept has one sentence per container that is still ours: why it is kept.
 	kept []string
-	// denied says which right we lack for the rest, a sentence for each.
+	// denied has one sentence per object that the agent lacks a right to remove.
 	denied []string
-	// unreleased is set when an object was not released, or not looked at, that is to stay or may
-	// be: the member's garbage collector must not get it.
+	// unreleased is set if an object that stays, or may stay, could not be read or released. The
+	// record must not be deleted then, or the member's garbage collector deletes the object.
 	unreleased bool
-	// waits is set when waves wait, or something is awaited of which no event tells.
+	// waits is set if waves wait, or if the removal waits for something without an event.
 	waits bool
-	// patience is for how long waves wait.
+	// patience is how long waves wait.
 	patience time.Duration
 	errs     []error
 }
@@ -65,7 +65,7 @@ type Removal struct {
 type pruning struct {
 	work   Work
 	policy metav1.DeletionPropagation
-	// doomed are the objects that it is about, uids those of them that were there before.
+	// doomed are the objects to remove; uids are their UIDs, if known.
 	doomed map[manifest.Key]bool
 	uids   map[types.UID]bool
 	*Removal
@@ -81,16 +81,18 @@ func newPruning(w Work, left []Entry, policy metav1.DeletionPropagation) pruning
 	return p
 }
 
-// takesAlong reports whether an object goes that may own others.
-func (p pruning) takesAlong(uid types.UID) bool {
+// deletesDependents reports whether the removal deletes the object with this UID, so that its dependents
+// are deleted too.
+func (p pruning) deletesDependents(uid types.UID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.uids[uid] && !p.released[uid]
 }
 
-// prune removes what was applied and is no longer wanted, the last wave first. It does not wait
-// until objects are gone: the watch tells. The last wave, which has the custom resources, is an
-// exception: what serves them is needed until they are gone, to remove their finalizers.
+// prune removes objects that were applied and are no longer wanted, in reverse order of waves. It
+// does not wait for deletions to complete; the watch reports them. Only the last wave, with the
+// custom resources, must be gone first: the objects that serve them are needed to remove their
+// finalizers.
 func (e *Engine) prune(ctx context.Context, w Work, left []Entry, policy metav1.DeletionPropagation) (*Removal, error) {
 	p := newPruning(w, left, policy)
 	p.patience = e.effort.Removal
@@ -118,7 +120,8 @@ func (e *Engine) prune(ctx context.Context, w Work, left []Entry, policy metav1.
 	return p.Removal, errors.Join(p.errs...)
 }
 
-// mustWait reports whether custom resources have to end before what may serve them is removed.
+// mustWait reports whether custom resources have to be gone before the objects that may serve them
+// are removed.
 func (p pruning) mustWait(now time.Time) bool {
 	if len(p.errs) > 0 {
 		return p.work.Ending.IsZero() || now.Sub(p.work.Ending) < p.patience
@@ -131,19 +134,19 @@ func (p pruning) mustWait(now time.Time) bool {
 
 // ending is the result for one object.
 type ending struct {
-	// live is the object if it is still there and ours.
+	// live is the object if it still exists and is ours.
 	live *unstructured.Unstructured
-	// released is the object if it is there and not ours any more.
+	// released is the UID of the object if it exists and is no longer ours.
 	released types.UID
-	// retained says why it is not deleted, as the end of a sentence that begins with it.
+	// retained is why the object stays, as a predicate of which the object is the subject.
 	retained string
-	// kept says the same of an object that is still ours.
+	// kept is the same for an object that is still ours.
 	kept string
-	// waits is set if that may soon be otherwise.
+	// waits is set if this can change without an event.
 	waits bool
 }
 
-// unreleasedError is the error of an object that was not released, or not looked at.
+// unreleasedError is the error of an object that could not be read or released.
 type unreleasedError struct{ error }
 
 func (e unreleasedError) Unwrap() error { return e.error }
@@ -184,8 +187,8 @@ func (r *Removal) join(other *Removal) {
 	r.waits = r.waits || other.waits
 }
 
-// remove deletes the object of an entry, or takes our name off it if others keep it
-// too, or are to, or if it is to stay.
+// remove deletes the object of an entry. It only removes our owner reference if other owners keep
+// the object, an heir takes it, or it stays on the member.
 func (e *Engine) remove(ctx context.Context, p pruning, entry Entry) (ending, error) {
 	client := e.entryClient(entry)
 	var live *unstructured.Unstructured
@@ -209,11 +212,11 @@ func (e *Engine) remove(ctx context.Context, p pruning, entry Entry) (ending, er
 	return ending{live: live}, nil
 }
 
-// removeOnce does what is to be done about an object as it is. It is not done if the object has
-// to be looked at again.
+// removeOnce does one step for the object as read. It returns false if the object must be read
+// again.
 func (e *Engine) removeOnce(ctx context.Context, p pruning, client dynamic.ResourceInterface, entry Entry, live *unstructured.Unstructured) (end ending, done bool, err error) {
 	owner, free := p.work.Owner, ending{released: live.GetUID()}
-	s := StandingOf(live.GetOwnerReferences(), owner)
+	s := OwnershipOf(live.GetOwnerReferences(), owner)
 	switch {
 	case !s.Ours:
 		return free, true, nil
@@ -255,9 +258,9 @@ func unreleased(err error) error {
 	return unreleasedError{err}
 }
 
-// ownsNothing lists kinds that are gone as soon as they are deleted, and that nothing
-// is made for: deleting one in the foreground would only wait for the member's
-// garbage collector, which does about ten in a second on most clusters.
+// ownsNothing lists kinds without dependents and finalizers. A foreground deletion would only wait
+// for the member's garbage collector, which processes about ten objects per second on most
+// clusters.
 func ownsNothing(kind schema.GroupKind) bool {
 	switch kind {
 	case schema.GroupKind{Kind: "ConfigMap"},
@@ -284,8 +287,8 @@ func (e *Engine) entryClient(entry Entry) dynamic.ResourceInterface {
 	return e.member.Resource(entry.GroupVersionResource()).Namespace(entry.Namespace)
 }
 
-// leave takes our owner reference off an object, and puts that of an heir there, if it
-// has one. It sets annotations, or removes those that are nil.
+// leave removes our owner reference from an object and adds that of the heir, if there is one. It
+// sets annotations, or deletes those with a nil value.
 func (e *Engine) leave(ctx context.Context, client dynamic.ResourceInterface, live *unstructured.Unstructured, owner metav1.OwnerReference, heir *metav1.OwnerReference, annotations map[string]any) error {
 	owners := withoutOwner(live.GetOwnerReferences(), owner)
 	if heir != nil {
@@ -303,8 +306,8 @@ func (e *Engine) leave(ctx context.Context, client dynamic.ResourceInterface, li
 	return err
 }
 
-// deleteExactly deletes the object that was seen: not another of the same name,
-// nor one that got a second owner in the meantime.
+// deleteExactly deletes the object only in the version that was read: not a re-created one, nor one
+// with a new owner.
 func deleteExactly(ctx context.Context, client dynamic.ResourceInterface, live *unstructured.Unstructured, policy metav1.DeletionPropagation) error {
 	return client.Delete(ctx, live.GetName(), metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{
@@ -315,30 +318,30 @@ func deleteExactly(ctx context.Context, client dynamic.ResourceInterface, live *
 	})
 }
 
-// IsOver reports whether nothing is left that we may remove, nor that we may not.
+// IsOver reports whether no object remains, with or without the right to remove it.
 func (r *Removal) IsOver() bool { return r.IsGone() && len(r.denied) == 0 }
 
-// IsGone reports whether no object is still there of those that we may remove.
+// IsGone reports whether none of the objects that the agent has the right to remove remains.
 func (r *Removal) IsGone() bool { return len(r.remaining)+len(r.kept) == 0 && !r.waits }
 
-// MayEndRecord reports whether the owner of the objects may be deleted, with which the member's
-// garbage collector deletes all that it still owns.
+// MayEndRecord reports whether the record can be deleted. The member's garbage collector then
+// deletes all objects that the record still owns.
 func (r *Removal) MayEndRecord() bool { return len(r.kept) == 0 && !r.waits && !r.unreleased }
 
-// Waits reports whether the removal waits for something that no event tells of.
+// Waits reports whether the removal waits for something without an event.
 func (r *Removal) Waits() bool { return r.waits }
 
-// Retained says of each object that stays why.
+// Retained returns the objects that stay and why, sorted.
 func (r *Removal) Retained() []Retained {
 	return slices.SortedFunc(slices.Values(r.retained), func(a, b Retained) int { return strings.Compare(a.Why, b.Why) })
 }
 
-// Left are those of the entries whose objects are there and may be ours.
+// Left returns the entries whose objects exist and may be ours.
 func (r *Removal) Left(entries []Entry) []Entry {
 	return slices.DeleteFunc(slices.Clone(entries), func(entry Entry) bool { return r.gone[manifest.KeyOf(entry.Ref)] })
 }
 
-// against says what stands against the removal of objects from a work that stays.
+// against lists what blocks the removal of objects from a work that continues to exist.
 func (r *Removal) against() []string {
 	all := append(slices.Clone(r.denied), r.kept...)
 	if r.waits && len(r.remaining) > 0 {
@@ -347,8 +350,8 @@ func (r *Removal) against() []string {
 	return all
 }
 
-// Describe names the first object that is not gone and what holds it, or what we
-// may not do; empty if there is neither.
+// Describe names the first object that is not gone and what blocks it, or the right that the agent
+// lacks. It is empty if nothing blocks the removal.
 func (r *Removal) Describe() string {
 	if len(r.denied) > 0 {
 		return slices.Min(r.denied)
@@ -372,7 +375,7 @@ func (r *Removal) Describe() string {
 	return text + unfinished(first)
 }
 
-// unfinished says what to do about an object whose finalizers nobody removes.
+// unfinished returns the remedy for an object whose finalizers nobody removes.
 func unfinished(object *unstructured.Unstructured) string {
 	if !slices.ContainsFunc(object.GetFinalizers(), func(f string) bool {
 		return f != metav1.FinalizerDeleteDependents && f != metav1.FinalizerOrphanDependents && f != "kubernetes"

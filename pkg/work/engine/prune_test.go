@@ -34,7 +34,7 @@ func TestPrune(t *testing.T) {
 		heir    *metav1.OwnerReference
 		gone    bool
 		says    string
-		// left are the owners of what is left; nil: nothing is
+		// left are the owners of the remaining object; nil if it is deleted.
 		left []string
 	}{
 		"ours":                               {configMapOf(us), nil, metav1.DeletePropagationForeground, nil, true, "", nil},
@@ -42,16 +42,16 @@ func TestPrune(t *testing.T) {
 		"shared":                             {configMapOf(us, other), nil, metav1.DeletePropagationForeground, nil, true, "", []string{"other"}},
 		"shared, abandoned":                  {configMapOf(us, other), nil, metav1.DeletePropagationOrphan, nil, true, "", []string{"other"}},
 		"of another":                         {configMapOf(other), nil, metav1.DeletePropagationForeground, nil, true, "", []string{"other"}},
-		"of nobody":                          {configMapOf(), nil, metav1.DeletePropagationForeground, nil, true, "", []string{}},
-		"not there":                          {nil, nil, metav1.DeletePropagationForeground, nil, true, "", nil},
-		"going, and held":                    {held, nil, metav1.DeletePropagationForeground, nil, false, "example.com/held", []string{"us"}},
+		"without owners":                     {configMapOf(), nil, metav1.DeletePropagationForeground, nil, true, "", []string{}},
+		"missing":                            {nil, nil, metav1.DeletePropagationForeground, nil, true, "", nil},
+		"terminating with a finalizer":       {held, nil, metav1.DeletePropagationForeground, nil, false, "example.com/held", []string{"us"}},
 		"not for us to read":                 {configMapOf(us), forbiddenToRead(), metav1.DeletePropagationForeground, nil, false, "verbs: [get]", []string{"us"}},
 		"on a member that does not answer":   {configMapOf(us), errors.New("no answer"), metav1.DeletePropagationForeground, nil, false, "", []string{"us"}},
 		"left from an AppliedWork before us": {configMapOf(recordRef("us", "0")), nil, metav1.DeletePropagationForeground, nil, true, "", nil},
 		"ours, and another's from now on":    {configMapOf(us), nil, metav1.DeletePropagationForeground, &other, true, "", []string{"other"}},
 		"ours, abandoned with an heir":       {configMapOf(us), nil, metav1.DeletePropagationOrphan, &other, true, "", []string{}},
 		"shared with the heir already":       {configMapOf(us, other), nil, metav1.DeletePropagationForeground, &other, true, "", []string{"other"}},
-		"going, which an heir cannot stop":   {held, nil, metav1.DeletePropagationForeground, &other, false, "example.com/held", []string{"us"}},
+		"terminating, with an heir":          {held, nil, metav1.DeletePropagationForeground, &other, false, "example.com/held", []string{"us"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-func TestOwnersOfOtherKindsKeepAnObjectOrNotAsTheFamilySays(t *testing.T) {
+func TestPrune_KeepsObjectsOfOtherOwnersIfTheDialectDoes(t *testing.T) {
 	us, other := recordRef("us", "1"), recordRef("other", "2")
 	theirs := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: "3"}
 	keeper := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Keeper", Name: "keeper", UID: "4"}
@@ -89,10 +89,10 @@ func TestOwnersOfOtherKindsKeepAnObjectOrNotAsTheFamilySays(t *testing.T) {
 		owners []metav1.OwnerReference
 		left   []string // owners of what is left; nil: nothing is
 	}{
-		"nobody's but ours":            {[]metav1.OwnerReference{us}, nil},
-		"somebody's who does not keep": {[]metav1.OwnerReference{us, theirs}, nil},
-		"somebody's who does":          {[]metav1.OwnerReference{us, theirs, keeper}, []string{"theirs", "keeper"}},
-		"another work's":               {[]metav1.OwnerReference{us, theirs, other}, []string{"theirs", "other"}},
+		"only ours":                      {[]metav1.OwnerReference{us}, nil},
+		"an owner that does not keep it": {[]metav1.OwnerReference{us, theirs}, nil},
+		"an owner that keeps it":         {[]metav1.OwnerReference{us, theirs, keeper}, []string{"theirs", "keeper"}},
+		"another work's":                 {[]metav1.OwnerReference{us, theirs, other}, []string{"theirs", "other"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, _ := engineOn(t, testingclock.NewFakePassiveClock(early.Time), configMapOf(tc.owners...))
@@ -107,7 +107,7 @@ func TestOwnersOfOtherKindsKeepAnObjectOrNotAsTheFamilySays(t *testing.T) {
 	}
 }
 
-func TestWhatOwnsNothingIsNotDeletedInTheForeground(t *testing.T) {
+func TestPrune_DeletesKindsWithoutDependentsInTheBackground(t *testing.T) {
 	us := recordRef("us", "1")
 	held := configMapOf(us)
 	held.Finalizers = []string{"example.com/held"}
@@ -121,9 +121,9 @@ func TestWhatOwnsNothingIsNotDeletedInTheForeground(t *testing.T) {
 		policy metav1.DeletionPropagation
 		asked  []string
 	}{
-		"a ConfigMap is gone at once":                   {configMapOf(us), id("a"), metav1.DeletePropagationBackground, []string{"get", "delete"}},
-		"one with a finalizer is looked at again":       {held, id("a"), metav1.DeletePropagationBackground, []string{"get", "delete", "get"}},
-		"a Deployment takes along what was made for it": {deployment, deployments, metav1.DeletePropagationForeground, []string{"get", "delete", "get"}},
+		"a ConfigMap is gone immediately":             {configMapOf(us), id("a"), metav1.DeletePropagationBackground, []string{"get", "delete"}},
+		"an object with a finalizer is read again":    {held, id("a"), metav1.DeletePropagationBackground, []string{"get", "delete", "get"}},
+		"a Deployment is deleted with its dependents": {deployment, deployments, metav1.DeletePropagationForeground, []string{"get", "delete", "get"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestWhatOwnsNothingIsNotDeletedInTheForeground(t *testing.T) {
 	}
 }
 
-// always finds the same heir, or none.
+// always returns the same heir, or none.
 func always(found *metav1.OwnerReference) HeirFinder {
 	return func(context.Context, Entry) (*metav1.OwnerReference, error) { return found, nil }
 }
@@ -160,7 +160,7 @@ func forbiddenToRead() error {
 		errors.New(`User "agent" cannot get resource "configmaps" in API group "" in the namespace "ns"`))
 }
 
-// ownersLeft lists the owners of the object as the member has it.
+// ownersLeft returns the owners of the object on the member.
 func ownersLeft(t *testing.T, member *fake.FakeDynamicClient) []string {
 	t.Helper()
 	left, err := member.Tracker().Get(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "ns", "a")

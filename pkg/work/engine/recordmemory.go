@@ -13,9 +13,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 )
 
-// RecordMemory remembers the records of a dialect's works, the objects on the member that hold
-// their ledgers, as each was read or written last. With what the watch knows it spares
-// reading them. It is safe for concurrent use.
+// RecordMemory caches the records of a dialect's works: the objects on the member that contain the
+// ledgers. As long as the watch reports no change, no read is needed. It is safe for concurrent
+// use.
 type RecordMemory[T client.Object] struct {
 	saw   func(memberwatch.Object) memberwatch.Sighting
 	clock clock.PassiveClock
@@ -24,20 +24,20 @@ type RecordMemory[T client.Object] struct {
 	known map[string]keptRecord[T]
 }
 
-// keptRecord is a record, and when it was read or written.
+// keptRecord is a record and the time when it was read or written.
 type keptRecord[T client.Object] struct {
 	record T
 	at     time.Time
 }
 
-// NewRecordMemory returns an empty memory that looks at the watch by saw, which is [Engine.Saw].
+// NewRecordMemory returns an empty cache. saw is [Engine.Saw].
 func NewRecordMemory[T client.Object](saw func(memberwatch.Object) memberwatch.Sighting, clock clock.PassiveClock) *RecordMemory[T] {
 	return &RecordMemory[T]{saw: saw, clock: clock, known: map[string]keptRecord[T]{}}
 }
 
-// Current returns a copy of what is kept by a key, if the watch says that the object, the
-// record, is as it was left; absent is true if the watch says that there is none. Otherwise
-// the member has to be asked.
+// Current returns a copy of the cached record if the watch confirms that it is unchanged. absent is
+// true if the watch says that the record does not exist. Otherwise the caller has to read it from
+// the member.
 func (k *RecordMemory[T]) Current(key string, object memberwatch.Object) (record T, found, absent bool) {
 	saw := k.saw(object)
 	if kept, ok := k.of(key); ok && saw.IsAsLeft(kept.record.GetResourceVersion(), kept.at, k.clock.Now()) {
@@ -48,7 +48,7 @@ func (k *RecordMemory[T]) Current(key string, object memberwatch.Object) (record
 	return record, false, saw.Absent()
 }
 
-// Keep remembers a copy of a record by a key.
+// Keep caches a copy of a record.
 func (k *RecordMemory[T]) Keep(key string, record T) {
 	copied, ok := record.DeepCopyObject().(T)
 	if !ok {
@@ -59,15 +59,15 @@ func (k *RecordMemory[T]) Keep(key string, record T) {
 	k.known[key] = keptRecord[T]{copied, k.clock.Now()}
 }
 
-// Forget lets go of what is kept by a key.
+// Forget deletes the cached record.
 func (k *RecordMemory[T]) Forget(key string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.known, key)
 }
 
-// Expects reports whether a change of a record to a resourceVersion tells nothing but what
-// we did ourselves, now or earlier.
+// Expects reports whether a change of a record to a resourceVersion is our own write, the last or
+// an earlier one.
 func (k *RecordMemory[T]) Expects(key, version string) bool {
 	kept, ok := k.of(key)
 	if !ok || version == "" {

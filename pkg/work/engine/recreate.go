@@ -15,13 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// immutableWords are how API servers say that a field may not change: there is no
-// code for it.
+// immutableWords recognizes messages about immutable fields: API servers have no machine-readable
+// cause for them.
 var immutableWords = []string{"immutable", "may not be changed", "may not change", "cannot be changed", "cannot change",
 	"updates to", "pod updates may not", "may not be updated"}
 
-// isImmutable reports whether a write was refused because of a field that cannot
-// be changed on an object that exists.
+// isImmutable reports whether a write was rejected because it changes an immutable field.
 func isImmutable(err error) bool {
 	var answer apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &answer) || answer.Status().Details == nil {
@@ -32,8 +31,8 @@ func isImmutable(err error) bool {
 	})
 }
 
-// holdsOthers lists the kinds that are never deleted to be made again: what is in
-// them would go too, and nobody has it.
+// holdsOthers lists the kinds that are never deleted for re-creation: their contents would be
+// deleted too and could not be restored.
 func holdsOthers(kind schema.GroupKind) bool {
 	switch kind {
 	case schema.GroupKind{Kind: "Namespace"},
@@ -45,10 +44,10 @@ func holdsOthers(kind schema.GroupKind) bool {
 	return false
 }
 
-// mayRecreate decides whether an object that cannot be changed is deleted and made
-// again: empty, or what stands against it, for people.
+// mayRecreate returns why an object with an immutable field is not deleted and re-created; empty if
+// it is.
 func (e *Engine) mayRecreate(it Item, live *unstructured.Unstructured, owner metav1.OwnerReference) string {
-	s := StandingOf(live.GetOwnerReferences(), owner)
+	s := OwnershipOf(live.GetOwnerReferences(), owner)
 	switch {
 	case holdsOthers(it.object.GroupVersionKind().GroupKind()):
 		return fmt.Sprintf("A %s is never deleted for that, with all that it holds: delete it yourself", it.Ref.Kind)

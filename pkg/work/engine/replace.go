@@ -15,14 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// An object that is replaced is what its manifest says and no more: nothing has to be
-// remembered on it. What the API server fills in differs from the manifest all the same,
-// so that a difference is no reason to write by itself. The engine remembers how the
-// object looked when it had written it, and writes when it looks otherwise, or the first
-// time. That costs at most one write that changes nothing for each start of the agent.
+// A replaced object equals its manifest, so that nothing has to be recorded on it. The API server
+// defaults fields, however, so that a difference alone is no reason to write. The engine caches the
+// shape of the object after its write, and writes again if the shape differs or is unknown. That
+// costs at most one unnecessary write per start of the agent.
 
-// replace makes the object what the manifest says. Labels, annotations and owners that
-// others gave it stay, as do its finalizers and its status.
+// replace makes the object equal to the manifest. Labels, annotations and owners of others,
+// finalizers and status stay.
 func (e *Engine) replace(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if live == nil {
 		wanted := it.object.DeepCopy()
@@ -37,8 +36,8 @@ func (e *Engine) replace(ctx context.Context, t task, it Item, live *unstructure
 	if !apierrors.IsInvalid(err) || !covers(live.Object, it.object.Object) {
 		return written, err
 	}
-	// All that the manifest says is so, and what the server filled in cannot be taken away
-	// again: the selector of a Job, the volume of a claim.
+	// The object has all fields of the manifest, and fields that the server filled in cannot be
+	// removed: the selector of a Job, the volume of a claim.
 	kept := live.DeepCopy()
 	kept.Object["metadata"] = wanted.Object["metadata"]
 	if apiequality.Semantic.DeepEqual(kept.Object, live.Object) {
@@ -47,7 +46,7 @@ func (e *Engine) replace(ctx context.Context, t task, it Item, live *unstructure
 	return e.update(ctx, it, kept)
 }
 
-// createOnly makes the object if there is none, and sees to its owners only otherwise.
+// createOnly creates the object if there is none; otherwise it only updates the owners.
 func (e *Engine) createOnly(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if live == nil {
 		return e.replace(ctx, t, it, nil)
@@ -55,7 +54,7 @@ func (e *Engine) createOnly(ctx context.Context, t task, it Item, live *unstruct
 	return e.setOwners(ctx, t.owner, it, live)
 }
 
-// setOwners gives the object the owners that it is to have.
+// setOwners updates the owner references of the object.
 func (e *Engine) setOwners(ctx context.Context, owner metav1.OwnerReference, it Item, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	wanted := live.DeepCopy()
 	wanted.SetOwnerReferences(ownersOf(it, live, owner))
@@ -69,8 +68,8 @@ func (e *Engine) update(ctx context.Context, it Item, wanted *unstructured.Unstr
 	return e.at(it).Update(ctx, wanted, metav1.UpdateOptions{FieldManager: e.managerOf(it)})
 }
 
-// needsReplacing reports whether live lacks a label, an annotation or an owner, or is other
-// than it was left, and than it is wanted.
+// needsReplacing reports whether live lacks a label, an annotation or an owner, or differs both
+// from the manifest and from the shape that the last write left.
 func needsReplacing(t task, it Item, wanted, live *unstructured.Unstructured) bool {
 	if !apiequality.Semantic.DeepEqual(wanted.Object["metadata"], live.Object["metadata"]) {
 		return true
@@ -78,7 +77,7 @@ func needsReplacing(t task, it Item, wanted, live *unstructured.Unstructured) bo
 	return !apiequality.Semantic.DeepEqual(wanted.Object, live.Object) && !t.memory.hasShape(it, live)
 }
 
-// replacement is the manifest in place of live.
+// replacement returns the object to write in place of live.
 func replacement(it Item, live *unstructured.Unstructured, owner metav1.OwnerReference) *unstructured.Unstructured {
 	wanted := it.object.DeepCopy()
 	labels, annotations := wanted.GetLabels(), wanted.GetAnnotations()
@@ -94,7 +93,7 @@ func replacement(it Item, live *unstructured.Unstructured, owner metav1.OwnerRef
 	return wanted
 }
 
-// joined is both maps in one, nil if there is nothing in it.
+// joined merges two maps; nil if both are empty.
 func joined(theirs, ours map[string]string) map[string]string {
 	if len(theirs)+len(ours) == 0 {
 		return nil
@@ -105,7 +104,7 @@ func joined(theirs, ours map[string]string) map[string]string {
 	return all
 }
 
-// ownersOf are the owners that an object is to have; live is nil if there is none.
+// ownersOf returns the owner references that an object must have. live can be nil.
 func ownersOf(it Item, live *unstructured.Unstructured, owner metav1.OwnerReference) []metav1.OwnerReference {
 	var there []metav1.OwnerReference
 	if live != nil {
@@ -117,8 +116,8 @@ func ownersOf(it Item, live *unstructured.Unstructured, owner metav1.OwnerRefere
 	return withOwner(there, owner)
 }
 
-// covers reports whether all that a manifest says is so in an object. Lists are compared
-// as a whole, item by item.
+// covers reports whether an object has all values of a manifest. Lists must be equal in length and
+// order.
 func covers(object, manifest any) bool {
 	switch wanted := manifest.(type) {
 	case map[string]any:
@@ -144,8 +143,7 @@ func covers(object, manifest any) bool {
 	return apiequality.Semantic.DeepEqual(object, manifest)
 }
 
-// shapeOf sums up what of an object is its author's: all but metadata and status. Zero: it
-// cannot be told.
+// shapeOf hashes an object without metadata and status. Zero means that it cannot be hashed.
 func shapeOf(seed maphash.Seed, object *unstructured.Unstructured) uint64 {
 	shape := maps.Clone(object.Object)
 	delete(shape, "metadata")

@@ -19,7 +19,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 )
 
-// foundConfigMap is on the member, with something of everybody.
+// foundConfigMap returns a ConfigMap of the member with fields of several clients.
 func foundConfigMap(owners ...metav1.OwnerReference) *unstructured.Unstructured {
 	live := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
@@ -34,7 +34,7 @@ func foundConfigMap(owners ...metav1.OwnerReference) *unstructured.Unstructured 
 	return live
 }
 
-// verbs are what was asked of the member.
+// verbs returns the verbs of the requests to the member.
 func verbs(e *Engine) []string {
 	fake, ok := e.member.(*dynamicfake.FakeDynamicClient)
 	if !ok {
@@ -47,7 +47,7 @@ func verbs(e *Engine) []string {
 	return verbs
 }
 
-func TestReplacingLeavesOfOthersLabelsAnnotationsOwnersFinalizersAndStatus(t *testing.T) {
+func TestReplace_KeepsLabelsAnnotationsOwnersFinalizersAndStatusOfOthers(t *testing.T) {
 	other := recordRef("other", "2")
 	e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time), foundConfigMap(other))
 	it := InWay([]Item{configMapItem(t, "new")}, Way{By: Replace})[0]
@@ -66,7 +66,7 @@ func TestReplacingLeavesOfOthersLabelsAnnotationsOwnersFinalizersAndStatus(t *te
 	}
 }
 
-func TestAReplacedObjectIsWrittenOnlyWhenItLooksOtherwise(t *testing.T) {
+func TestReplace_WritesOnlyWhenTheShapeDiffers(t *testing.T) {
 	e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time), foundConfigMap())
 	it := InWay([]Item{configMapItem(t, "new")}, Way{By: Replace})[0]
 	work = withoutMay(work)
@@ -94,7 +94,7 @@ func TestAReplacedObjectIsWrittenOnlyWhenItLooksOtherwise(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatWasOnlyReadIsNotTakenForOneThatWasBrought(t *testing.T) {
+func TestRun_AppliesAnObjectThatWasOnlyRead(t *testing.T) {
 	e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time), foundConfigMap())
 	work = withoutMay(work)
 	work.saw = func(Item) memberwatch.Sighting { return memberwatch.Sighting{Version: "7", Reached: "7"} }
@@ -110,34 +110,34 @@ func TestAnObjectThatWasOnlyReadIsNotTakenForOneThatWasBrought(t *testing.T) {
 	}
 }
 
-func TestOtherWaysOfBringing(t *testing.T) {
+func TestRun_CreateOnlyReadOnlyAndDisown(t *testing.T) {
 	owned := func(e *Engine, work task) *unstructured.Unstructured { return foundConfigMap(work.owner) }
 	for name, tc := range map[string]struct {
 		way  Way
 		live func(*Engine, task) *unstructured.Unstructured
-		// What becomes of the object, and what is asked of the member.
+		// The resulting object and the requests to the member.
 		data   string
 		owners int
 		verbs  []string
 		holds  bool
 	}{
-		"only to create, what is not there": {
+		"CreateOnly, missing": {
 			way: Way{By: CreateOnly}, data: "new", owners: 1, verbs: []string{"get", "create"}, holds: true},
-		"only to create, what is there": {
+		"CreateOnly, existing": {
 			way: Way{By: CreateOnly}, live: func(*Engine, task) *unstructured.Unstructured { return foundConfigMap() },
 			data: "old", owners: 1, verbs: []string{"get", "update"}, holds: true},
-		"only to create, what is there and ours": {
+		"CreateOnly, existing and ours": {
 			way: Way{By: CreateOnly}, live: owned, data: "old", owners: 1, verbs: []string{"get"}, holds: true},
-		"only to read, what is not there": {
+		"ReadOnly, missing": {
 			way: Way{By: ReadOnly}, verbs: []string{"get"}},
-		"only to read, what is there": {
+		"ReadOnly, existing": {
 			way: Way{By: ReadOnly}, live: func(*Engine, task) *unstructured.Unstructured { return foundConfigMap() },
 			data: "old", verbs: []string{"get"}},
-		"to replace, and disown": {
+		"Replace with Disown": {
 			way: Way{By: Replace, Disown: true}, live: owned, data: "new", verbs: []string{"get", "update"}},
-		"to create, and disown": {
+		"CreateOnly with Disown": {
 			way: Way{By: Replace, Disown: true}, data: "new", verbs: []string{"get", "create"}},
-		"only to create, and disown": {
+		"CreateOnly with Disown, existing": {
 			way: Way{By: CreateOnly, Disown: true}, live: owned, data: "old", verbs: []string{"get", "update"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestOtherWaysOfBringing(t *testing.T) {
 	}
 }
 
-func TestAManifestIsCoveredByAnObjectThatHasMore(t *testing.T) {
+func TestCovers_AcceptsAdditionalFields(t *testing.T) {
 	for name, tc := range map[string]struct {
 		object, manifest any
 		want             bool
@@ -197,13 +197,13 @@ func TestAManifestIsCoveredByAnObjectThatHasMore(t *testing.T) {
 	}
 }
 
-// withoutMay lets anybody own everything.
+// withoutMay allows every owner.
 func withoutMay(work task) task {
-	work.may = func(Standing, *unstructured.Unstructured) *refusal.Refusal { return nil }
+	work.may = func(Ownership, *unstructured.Unstructured) *refusal.Refusal { return nil }
 	return work
 }
 
-// withUID has the member give what is made a UID, as API servers do.
+// withUID sets UIDs on created objects, as API servers do.
 func withUID(e *Engine) clienttesting.ReactionFunc {
 	return func(action clienttesting.Action) (bool, runtime.Object, error) {
 		made := action.(clienttesting.CreateAction).GetObject().(*unstructured.Unstructured)

@@ -9,27 +9,27 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// An object that existed before a work applied it is not the work's to delete. The first write
-// of the work marks it, in the same request that makes the work its owner: the mark is where the
-// object is, so it survives a restart of the agent, and passes with the object to another work,
-// another placement and another hub. Manifests cannot bring the mark. A ledger could not hold
-// it: an object that passes to another work leaves the ledger.
+// A work does not delete an object that existed before the work applied it. The first write marks
+// the object with an annotation, in the same request that makes the work an owner. The mark is on
+// the object, so that it survives a restart of the agent and passes to another work, placement or
+// hub. Manifests cannot contain it. A ledger cannot store it: an object that passes to another work
+// leaves the ledger.
 
-// takenOverValue is that of the TakenOverAnnotation.
+// takenOverValue is the value of the TakenOverAnnotation.
 const takenOverValue = "true"
 
 // Values of the DeletePolicyAnnotation on an object.
 const (
-	// PolicyDelete deletes the object with its work, even if it existed before or contains
-	// objects of others.
+	// PolicyDelete deletes the object with its work, even if it existed before or contains objects
+	// of others.
 	PolicyDelete = "Delete"
-	// PolicyAbandon never deletes it.
+	// PolicyAbandon never deletes the object.
 	PolicyAbandon = "Abandon"
 )
 
-// takesOver reports whether the next write of live has to mark it as taken over: it carries the
-// mark already, or exists and belongs to no work yet. An object that the ledger names by its UID
-// has only lost its owner.
+// takesOver reports whether the next write of live has to set the mark: live has it already, or
+// exists and belongs to no work yet. An object whose UID is in the ledger has only lost its owner
+// reference.
 func (e *Engine) takesOver(t task, live *unstructured.Unstructured) bool {
 	if e.TakenOverAnnotation == "" {
 		return false
@@ -40,7 +40,7 @@ func (e *Engine) takesOver(t task, live *unstructured.Unstructured) bool {
 	if e.returns(t, live) {
 		return false
 	}
-	s := StandingOf(live.GetOwnerReferences(), t.owner)
+	s := OwnershipOf(live.GetOwnerReferences(), t.owner)
 	return !s.Ours && len(s.Works) == 0 && (t.had == nil || !t.had(live.GetUID()))
 }
 
@@ -49,13 +49,14 @@ func (e *Engine) isTakenOver(w Work, live *unstructured.Unstructured) bool {
 	return e.TakenOverAnnotation != "" && live.GetAnnotations()[e.TakenOverAnnotation] != "" || e.isUnmarked(w, live)
 }
 
-// isUnmarked reports whether an object is older than what marks objects of the work.
+// isUnmarked reports whether an object is older than the version of the agent that introduced the
+// mark.
 func (e *Engine) isUnmarked(w Work, live *unstructured.Unstructured) bool {
 	return e.TakenOverAnnotation != "" && live.GetCreationTimestamp().Time.Before(w.UnmarkedBefore)
 }
 
-// staleMark is the mark that an object lacks which an earlier version of the agent may have
-// taken over. It gets it when it passes to another owner, who cannot know.
+// staleMark returns the mark for an object that an earlier version of the agent may have taken
+// over. The object gets it when it passes to another owner, which cannot know this.
 func (e *Engine) staleMark(w Work, live *unstructured.Unstructured) map[string]any {
 	if !e.isUnmarked(w, live) {
 		return nil
@@ -63,8 +64,8 @@ func (e *Engine) staleMark(w Work, live *unstructured.Unstructured) map[string]a
 	return map[string]any{e.TakenOverAnnotation: takenOverValue}
 }
 
-// unmarked removes all annotations of ours, and says on an object why it stays. One that stays for
-// its data says from where it is.
+// unmarked removes all annotations of the engine and sets why the object stays. An object that
+// stays for its data also gets the origin of its work.
 func (e *Engine) unmarked(w Work, why string) map[string]any {
 	annotations := map[string]any{}
 	for _, key := range []string{e.HashAnnotation, e.AppliedAnnotation, e.TakenOverAnnotation} {
@@ -81,17 +82,17 @@ func (e *Engine) unmarked(w Work, why string) map[string]any {
 	return annotations
 }
 
-// stay is why an object is not deleted. The zero value is that it is.
+// stay is why an object is not deleted. The zero value means that it is deleted.
 type stay struct {
-	// why is the end of a sentence that begins with the object.
+	// why is a predicate of which the object is the subject.
 	why string
-	// held is set when the object remains the work's, and waits when that may soon change.
+	// held is set if the work remains an owner, and waits if that can change without an event.
 	held, waits bool
-	// mark is what to say on the object itself.
+	// mark is the reason to write on the object.
 	mark string
 }
 
-// stays decides whether an object stays that has left its work and has no heir.
+// stays decides whether an object without an heir stays on the member when it leaves its work.
 func (e *Engine) stays(ctx context.Context, p pruning, live *unstructured.Unstructured) (stay, error) {
 	policy := ""
 	if e.DeletePolicyAnnotation != "" {
@@ -117,9 +118,9 @@ func (e *Engine) stays(ctx context.Context, p pruning, live *unstructured.Unstru
 	return e.spare(p.work, found), nil
 }
 
-// spare decides whether a container stays, by what is in it. A work that stays keeps it until
-// nothing keeps it any more. A deleted work waits for what may be about to go, and releases it:
-// its deletion has to end.
+// spare decides whether a container stays because of its contents. A work that continues to exist
+// keeps the container until it is empty. A deleted work waits for objects that may be deleted soon,
+// and then releases the container, so that its own deletion completes.
 func (e *Engine) spare(w Work, found contents) stay {
 	if found.isNothing() {
 		return stay{}
@@ -129,7 +130,7 @@ func (e *Engine) spare(w Work, found contents) stay {
 	awaited := len(found.going) > 0 || len(found.unknown) > 0
 	switch {
 	case len(found.others) == 0 && len(found.unknown) == 0 && ends && elapsed >= e.effort.Removal && !w.RetainsData:
-		return stay{} // all that is in it belongs to works that are being deleted
+		return stay{} // all its objects belong to works that are being deleted
 	case ends && len(found.others) == 0 && awaited && elapsed < e.effort.Removal:
 		return stay{why: "waits for " + found.text() + ", which it contains", held: true, waits: true}
 	case ends:

@@ -25,7 +25,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// careful is an engine whose family marks what it takes over and spares containers.
+// careful returns an engine whose dialect marks taken-over objects and retains containers.
 func careful(t *testing.T, objects ...runtime.Object) (*Engine, task) {
 	t.Helper()
 	e, work := engineOn(t, testingclock.NewFakePassiveClock(later.Time), objects...)
@@ -46,12 +46,12 @@ func TestTakesOver_MarksWhatNoWorkOwnedBefore(t *testing.T) {
 		had    types.UID
 		want   bool
 	}{
-		"nobody's":                             {configMapOf(), "", true},
-		"of an owner who is no work":           {configMapOf(foreign), "", true},
+		"without owners":                       {configMapOf(), "", true},
+		"of an owner that is no work":          {configMapOf(foreign), "", true},
 		"another work's":                       {configMapOf(other), "", false},
 		"ours":                                 {configMapOf(us), "", false},
 		"ours, and marked":                     {marked, "", true},
-		"ours, whose owner somebody removed":   {configMapOf(), "9", false},
+		"ours, with a removed owner reference": {configMapOf(), "9", false},
 		"another object of a name that we had": {configMapOf(), "8", true},
 	}
 	for name, tc := range cases {
@@ -101,7 +101,7 @@ func TestPlan_DropsOurMarksFromManifests(t *testing.T) {
 	}
 }
 
-func TestPrune_KeepsWhatExistedBefore(t *testing.T) {
+func TestPrune_KeepsTakenOverObjects(t *testing.T) {
 	us, other := recordRef("us", "1"), recordRef("other", "2")
 	with := func(created time.Time, annotations map[string]string) *corev1.ConfigMap {
 		object := configMapOf(us)
@@ -115,7 +115,7 @@ func TestPrune_KeepsWhatExistedBefore(t *testing.T) {
 	cases := map[string]struct {
 		object *corev1.ConfigMap
 		work   Work
-		// left are the annotations of what is left; nil: nothing is.
+		// left are the annotations of the remaining object; nil if it is deleted.
 		left   map[string]string
 		owners int
 		tells  bool
@@ -128,7 +128,7 @@ func TestPrune_KeepsWhatExistedBefore(t *testing.T) {
 		"older than an old record":         {with(early.Time, nil), Work{UnmarkedBefore: later.Time}, map[string]string{}, 0, true},
 		"younger than an old record":       {with(later.Time, nil), Work{UnmarkedBefore: early.Time}, nil, 0, false},
 		"marked, with an heir":             {with(early.Time, marked), Work{HeirOf: always(&other)}, marked, 1, false},
-		"older than an old record, with an heir who cannot know": {with(early.Time, nil),
+		"older than an old record, with an heir": {with(early.Time, nil),
 			Work{UnmarkedBefore: later.Time, HeirOf: always(&other)}, marked, 1, false},
 	}
 	for name, tc := range cases {
@@ -170,7 +170,7 @@ func TestRemoval_DoesNotEndTheRecordWhileSomethingIsNotReleased(t *testing.T) {
 	}
 }
 
-// stock is an inventory of a member.
+// stock is a fake inventory.
 type stock struct {
 	objects    map[string][]metav1.PartialObjectMetadata // by resource
 	unanswered []string
@@ -216,25 +216,25 @@ func TestPrune_KeepsANamespaceWithObjectsOfOthers(t *testing.T) {
 		"empty":                                {stock{}, Work{Ending: ending}, "goes"},
 		"a local object":                       {in("configmaps", metav1.ObjectMeta{Name: "local"}), Work{Ending: ending}, "stays"},
 		"a local object, of a work that stays": {in("configmaps", metav1.ObjectMeta{Name: "local"}), Work{}, "kept"},
-		"what Kubernetes makes in each namespace":                   {in("configmaps", metav1.ObjectMeta{Name: "kube-root-ca.crt"}), Work{Ending: ending}, "goes"},
-		"the default account":                                       {in("serviceaccounts", metav1.ObjectMeta{Name: "default"}), Work{Ending: ending}, "goes"},
-		"an account of somebody":                                    {in("serviceaccounts", metav1.ObjectMeta{Name: "robot"}), Work{Ending: ending}, "stays"},
+		"an object that Kubernetes creates in each namespace": {in("configmaps", metav1.ObjectMeta{Name: "kube-root-ca.crt"}), Work{Ending: ending}, "goes"},
+		"the default account": {in("serviceaccounts", metav1.ObjectMeta{Name: "default"}), Work{Ending: ending}, "goes"},
+		"another account":     {in("serviceaccounts", metav1.ObjectMeta{Name: "robot"}), Work{Ending: ending}, "stays"},
 		"a claim without data that a StatefulSet's controller made": {in("persistentvolumeclaims", metav1.ObjectMeta{Name: "data-0", ManagedFields: by("kube-controller-manager")}), Work{Ending: ending}, "goes"},
-		"a claim with data":                                         {in("persistentvolumeclaims", metav1.ObjectMeta{Name: "data-0", ManagedFields: by("kube-controller-manager"), Annotations: map[string]string{"pv.kubernetes.io/bind-completed": "yes"}}), Work{Ending: ending}, "stays"},
-		"an object that is going":                                   {in("configmaps", metav1.ObjectMeta{Name: "x", DeletionTimestamp: &early}), Work{Ending: ending}, "goes"},
-		"ours":                                                      {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{us}}), Work{Ending: ending}, "goes"},
-		"ours, which the work still asks for":                       {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{us}}), Work{}, "kept"},
-		"of an owner in the namespace":                              {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{deployment}}), Work{Ending: ending}, "goes"},
-		"of an owner elsewhere, for a moment":                       {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{outside}}), Work{Ending: ending}, "waits"},
-		"of an owner elsewhere":                                     {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{outside}}), Work{Ending: long}, "stays"},
-		"of another work":                                           {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{other}}), Work{Ending: long, Claims: says(Wanted)}, "stays"},
-		"of another work, for a moment":                             {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{other}}), Work{Ending: ending, Claims: says(Wanted)}, "waits"},
-		"of another work that is being deleted":                     {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{other}}), Work{Ending: ending, Claims: says(Going)}, "waits"},
-		"of another work whose deletion hangs":                      {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{other}}), Work{Ending: long, Claims: says(Going)}, "goes"},
-		"that no work asks for any more":                            {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{other}}), Work{Ending: ending, Claims: says(Unwanted)}, "goes"},
-		"kinds without the right to list":                           {stock{forbidden: "secrets"}, Work{Ending: ending}, "stays"},
-		"a group that does not answer":                              {stock{unanswered: []string{"down.example.com"}}, Work{Ending: ending}, "waits"},
-		"a group that never answers":                                {stock{unanswered: []string{"down.example.com"}}, Work{Ending: long}, "stays"},
+		"a claim with data":                     {in("persistentvolumeclaims", metav1.ObjectMeta{Name: "data-0", ManagedFields: by("kube-controller-manager"), Annotations: map[string]string{"pv.kubernetes.io/bind-completed": "yes"}}), Work{Ending: ending}, "stays"},
+		"a terminating object":                  {in("configmaps", metav1.ObjectMeta{Name: "x", DeletionTimestamp: &early}), Work{Ending: ending}, "goes"},
+		"ours":                                  {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{us}}), Work{Ending: ending}, "goes"},
+		"ours, and still in the work":           {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{us}}), Work{}, "kept"},
+		"of an owner in the namespace":          {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{deployment}}), Work{Ending: ending}, "goes"},
+		"of an owner elsewhere, for a moment":   {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{outside}}), Work{Ending: ending}, "waits"},
+		"of an owner elsewhere":                 {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{outside}}), Work{Ending: long}, "stays"},
+		"of another work":                       {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{other}}), Work{Ending: long, Claims: says(Wanted)}, "stays"},
+		"of another work, for a moment":         {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{other}}), Work{Ending: ending, Claims: says(Wanted)}, "waits"},
+		"of another work that is being deleted": {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{other}}), Work{Ending: ending, Claims: says(Going)}, "waits"},
+		"of another work whose deletion hangs":  {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{other}}), Work{Ending: long, Claims: says(Going)}, "goes"},
+		"in no work any more":                   {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{other}}), Work{Ending: ending, Claims: says(Unwanted)}, "goes"},
+		"kinds without the right to list":       {stock{forbidden: "secrets"}, Work{Ending: ending}, "stays"},
+		"a group that does not answer":          {stock{unanswered: []string{"down.example.com"}}, Work{Ending: ending}, "waits"},
+		"a group that never answers":            {stock{unanswered: []string{"down.example.com"}}, Work{Ending: long}, "stays"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestPrune_KeepsANamespaceWithObjectsOfOthers(t *testing.T) {
 	}
 }
 
-// leftOf is ConfigMap ns/a as the member has it, nil if it is gone.
+// leftOf returns ConfigMap ns/a of the member; nil if it is deleted.
 func leftOf(t *testing.T, e *Engine) metav1.Object {
 	t.Helper()
 	left, err := e.member.(*fake.FakeDynamicClient).Tracker().Get(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "ns", "a")
@@ -282,8 +282,8 @@ func leftOf(t *testing.T, e *Engine) metav1.Object {
 	return left.(metav1.Object)
 }
 
-// An operator was deleted at once with its custom resources, before it could remove their finalizers.
-func TestPrune_LetsCustomResourcesEndBeforeWhatServesThem(t *testing.T) {
+// An operator and its custom resources were deleted together, and their finalizers remained.
+func TestPrune_WaitsForCustomResourcesBeforeItDeletesTheirControllers(t *testing.T) {
 	us := recordRef("us", "1")
 	slice := func(deleted time.Time, finalizers ...string) *discoveryv1.EndpointSlice {
 		object := &discoveryv1.EndpointSlice{TypeMeta: metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"},
@@ -298,7 +298,7 @@ func TestPrune_LetsCustomResourcesEndBeforeWhatServesThem(t *testing.T) {
 		custom *discoveryv1.EndpointSlice
 		waits  bool
 	}{
-		"it goes at once":                        {slice(time.Time{}), false},
+		"it is deleted immediately":              {slice(time.Time{}), false},
 		"it waits for a finalizer":               {slice(later.Add(-time.Minute), "example.com/held"), true},
 		"it has waited for a finalizer too long": {slice(later.Add(-time.Hour), "example.com/held"), false},
 	}

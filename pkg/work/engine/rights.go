@@ -11,15 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// denial is the message of an API server's authorizer. An admission plugin that rejects an object
-// uses the same code and another message.
+// denial matches the message of an API server's authorizer. An admission plugin that rejects an
+// object returns the same status code with another message.
 var denial = regexp.MustCompile(`cannot ([a-z]+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)"| at the cluster scope)?`)
 
-// AgentCannot begins the sentence about a right that is missing.
+// AgentCannot is the start of a message about a missing right.
 const AgentCannot = "The agent cannot"
 
-// missingRule says which rule the agent lacks on the member, from the message of a
-// Forbidden error; empty if the error is not about rights.
+// missingRule returns the rule that the agent's role lacks, derived from the message of a Forbidden
+// error; empty if the error is not about rights.
 func missingRule(text string) string {
 	found := denial.FindStringSubmatch(text)
 	if found == nil {
@@ -34,7 +34,7 @@ func missingRule(text string) string {
 		AgentCannot, verb, schema.GroupResource{Group: group, Resource: resource}, where, Rule(group, resource, verb))
 }
 
-// Rule is a PolicyRule as it is written in YAML.
+// Rule formats a PolicyRule as YAML.
 func Rule(group, resource string, verbs ...string) string {
 	return fmt.Sprintf("{apiGroups: [%q], resources: [%q], verbs: [%s]}", group, resource, strings.Join(verbs, ", "))
 }

@@ -13,23 +13,23 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// Objects that run to completion, as Jobs do, are often deleted afterwards: by the cluster when
-// their time is over, or by hand. To make one again is to run it again, which nobody has asked
-// for. So the ledger remembers what each has run and how that ended, and with this an object that
-// is gone differs from one that never existed. To run it again, change its spec.
+// Objects that run to completion, such as Jobs, are often deleted afterwards, by the cluster or by
+// hand. Re-creating one would run it again without a request. The ledger therefore records what
+// each object ran and how it ended, which distinguishes a deleted object from one that never
+// existed. To run it again, a user changes its spec.
 
-// Run is what is known of an object that runs to completion. The zero value: nothing is.
+// Run is the state of an object that runs to completion. The zero value means unknown.
 type Run struct {
-	// ManifestHash is of what the manifest has run.
+	// ManifestHash is the hash of the spec that ran.
 	ManifestHash string
-	// Result is an [availability.Result]; empty: it was not seen to end.
+	// Result is an [availability.Result]; empty if no end was seen.
 	Result string
 	// Reason is why it ended.
 	Reason string
 }
 
-// then is what is known after a look. A run that ended stays so: an object that somebody made
-// again does not bring another run.
+// then returns the run after a reconcile. A completed run stays completed: an object that somebody
+// re-created is no second run.
 func (r Run) then(now Run) Run {
 	if now.ManifestHash == "" || r.ManifestHash == now.ManifestHash && r.Result != "" && now.Result == "" {
 		return r
@@ -41,8 +41,8 @@ func (r Run) completion() availability.Completion {
 	return availability.Completion{Result: availability.Result(r.Result), Reason: r.Reason}
 }
 
-// runHash tells runs apart; empty for what does not run to completion. What does not change what
-// is run does not count: metadata, and when the object is deleted afterwards.
+// runHash identifies a run; empty for objects that do not run to completion. It ignores fields that
+// do not change what runs: metadata and the TTL.
 func runHash(object *unstructured.Unstructured) string {
 	if !availability.RunsToCompletion(object) {
 		return ""
@@ -52,12 +52,12 @@ func runHash(object *unstructured.Unstructured) string {
 	delete(spec, "ttlSecondsAfterFinished")
 	text, err := manifest.Encode(&unstructured.Unstructured{Object: map[string]any{"kind": object.GetKind(), "spec": spec}})
 	if err != nil {
-		return "" // it was encoded before
+		return "" // cannot fail: it was encoded before
 	}
 	return manifest.Hash(text)
 }
 
-// runOf is what an object says of the run of its manifest.
+// runOf returns the state of an item's run as the object shows it.
 func (i Item) runOf(object *unstructured.Unstructured) Run {
 	if i.run == "" {
 		return Run{}
@@ -66,7 +66,7 @@ func (i Item) runOf(object *unstructured.Unstructured) Run {
 	return Run{ManifestHash: i.run, Result: string(ended.Result), Reason: ended.Reason}
 }
 
-// runsIn are the entries for items that run to completion.
+// runsIn returns the ledger entries of items that run to completion.
 func runsIn(entries []Entry, items []Item) map[manifest.Key]Entry {
 	wanted := map[manifest.Key]bool{}
 	for _, it := range items {
@@ -86,9 +86,10 @@ func runsIn(entries []Entry, items []Item) map[manifest.Key]Entry {
 	return runs
 }
 
-// ran is the outcome of a manifest that ran to completion and whose object is gone. One that
-// expires, and was there, counts as run although nobody saw it end: to run it twice does more harm
-// than to ask. So does one that an agent brought which did not remember runs.
+// ran returns the outcome of a manifest that ran to completion and whose object is gone. An
+// expiring object that existed counts as completed although nobody saw it end: running it twice
+// does more harm than asking a user. The same holds for an object applied by an agent that did not
+// record runs.
 func (t task) ran(ctx context.Context, it Item) (Outcome, bool) {
 	if it.run == "" {
 		return Outcome{}, false
@@ -112,8 +113,8 @@ func (t task) ran(ctx context.Context, it Item) (Outcome, bool) {
 	return out, true
 }
 
-// keepRuns keeps the entries of what ran to completion and now belongs to another work, which has
-// perhaps not asked yet: it finds there that it has run.
+// keepRuns keeps the ledger entries of completed objects that now belong to another work. That work
+// may still have to read them, to learn that the object has run.
 func (r *Removal) keepRuns(ctx context.Context, left []Entry, heirOf HeirFinder) {
 	for _, entry := range left {
 		key := manifest.KeyOf(entry.Ref)
@@ -121,18 +122,18 @@ func (r *Removal) keepRuns(ctx context.Context, left []Entry, heirOf HeirFinder)
 			continue
 		}
 		if heir, err := heirOf.find(ctx, entry); heir != nil || err != nil {
-			delete(r.gone, key) // an error is that of the next look too
+			delete(r.gone, key) // the next reconcile gets the same error
 		}
 	}
 }
 
-// endedAndGoes reports whether an object of ours that is being deleted has run its manifest to
-// completion: nothing is to be done about it.
+// endedAndGoes reports whether an object of ours is being deleted after it completed its run.
+// Nothing has to be done for it.
 func (t task) endedAndGoes(it Item, live *unstructured.Unstructured) bool {
 	if it.run == "" || live.GetDeletionTimestamp() == nil || !availability.CompletionOf(live).Ended() {
 		return false
 	}
-	standing, known := StandingOf(live.GetOwnerReferences(), t.owner), t.runs[it.key()]
+	standing, known := OwnershipOf(live.GetOwnerReferences(), t.owner), t.runs[it.key()]
 	ranThis := known.UID == live.GetUID() && (known.Run.ManifestHash == it.run || known.Run.ManifestHash == "")
 	return ranThis && standing.Ours && t.may(standing, it.object) == nil
 }

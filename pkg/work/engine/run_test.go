@@ -19,7 +19,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine/availability"
 )
 
-// job is a manifest of a Job, with a time to live if ttl is not empty.
+// job returns the manifest of a Job, with a TTL if it is not empty.
 func job(image, ttl string) string {
 	if ttl != "" {
 		ttl = `"ttlSecondsAfterFinished":` + ttl + `,`
@@ -38,7 +38,7 @@ func jobItem(t *testing.T, text string) Item {
 	return InWay(items, Way{By: Merge})[0]
 }
 
-// liveJob is a Job of ours on the member, with a condition if there is one.
+// liveJob returns our Job on the member, with a condition if it is not empty.
 func liveJob(t *testing.T, text, condition string, goes bool) *unstructured.Unstructured {
 	t.Helper()
 	live, _ := (&Engine{Dialect: ours()}).desire(recordRef("us", "1"), jobItem(t, text), nil)
@@ -56,7 +56,7 @@ func liveJob(t *testing.T, text, condition string, goes bool) *unstructured.Unst
 	return live
 }
 
-func TestRun_AJobThatEndedIsNotRunAgain(t *testing.T) {
+func TestRun_DoesNotRepeatACompletedJob(t *testing.T) {
 	short := job("migrate:1", "15")
 	plain := job("migrate:1", "")
 	hash := jobItem(t, short).run
@@ -76,17 +76,17 @@ func TestRun_AJobThatEndedIsNotRunAgain(t *testing.T) {
 		"failed and gone":                                 {manifest: short, known: &Entry{UID: "1", Run: ended("Failed")}, state: availability.Failed, learnt: ended("Failed")},
 		"complete and removed by hand":                    {manifest: plain, known: &Entry{UID: "1", Run: ended("Complete")}, state: availability.Completed, learnt: ended("Complete")},
 		"gone before anybody saw it end":                  {manifest: short, known: &Entry{UID: "1", Run: Run{ManifestHash: hash}}, state: availability.CompletionUnknown, learnt: Run{ManifestHash: hash}},
-		"gone, brought by an agent that remembers no run": {manifest: short, known: &Entry{UID: "1"}, state: availability.CompletionUnknown, learnt: Run{ManifestHash: hash}},
+		"gone, applied by an agent that recorded no runs": {manifest: short, known: &Entry{UID: "1"}, state: availability.CompletionUnknown, learnt: Run{ManifestHash: hash}},
 		"deleted while it ran, and it does not expire":    {manifest: plain, known: &Entry{UID: "1", Run: Run{ManifestHash: hash}}, made: true, state: availability.NotTrackable, learnt: Run{ManifestHash: hash}},
 		"another image": {manifest: job("migrate:2", "15"), known: &Entry{UID: "1", Run: ended("Complete")}, made: true, state: availability.NotTrackable,
 			learnt: Run{ManifestHash: jobItem(t, job("migrate:2", "15")).run}},
-		"another time to live":                {manifest: job("migrate:1", "30"), known: &Entry{UID: "1", Run: ended("Complete")}, state: availability.Completed, learnt: ended("Complete")},
-		"it is seen to be complete":           {manifest: short, live: liveJob(t, short, "Complete", false), known: &Entry{UID: "1"}, state: availability.Completed, learnt: ended("Complete")},
-		"it is seen to have failed":           {manifest: short, live: liveJob(t, short, "Failed", false), known: &Entry{UID: "1"}, state: availability.Failed, learnt: ended("Failed")},
-		"it is complete, and being removed":   {manifest: short, live: liveJob(t, short, "Complete", true), known: &Entry{UID: "1", Run: Run{ManifestHash: hash}}, state: availability.Completed, learnt: ended("Complete")},
-		"it is being removed while it runs":   {manifest: short, live: liveJob(t, short, "", true), known: &Entry{UID: "1", Run: Run{ManifestHash: hash}}, refused: true, learnt: Run{ManifestHash: hash}},
-		"an older run is complete, and goes":  {manifest: job("migrate:2", ""), live: liveJob(t, short, "Complete", true), known: &Entry{UID: "1", Run: ended("Complete")}, refused: true, learnt: ended("Complete")},
-		"somebody made it again, and it runs": {manifest: short, live: liveJob(t, short, "", false), known: &Entry{UID: "0", Run: ended("Complete")}, state: availability.NotTrackable, learnt: ended("Complete")},
+		"another time to live":                      {manifest: job("migrate:1", "30"), known: &Entry{UID: "1", Run: ended("Complete")}, state: availability.Completed, learnt: ended("Complete")},
+		"it is seen to be complete":                 {manifest: short, live: liveJob(t, short, "Complete", false), known: &Entry{UID: "1"}, state: availability.Completed, learnt: ended("Complete")},
+		"it is seen to have failed":                 {manifest: short, live: liveJob(t, short, "Failed", false), known: &Entry{UID: "1"}, state: availability.Failed, learnt: ended("Failed")},
+		"complete and terminating":                  {manifest: short, live: liveJob(t, short, "Complete", true), known: &Entry{UID: "1", Run: Run{ManifestHash: hash}}, state: availability.Completed, learnt: ended("Complete")},
+		"terminating while it runs":                 {manifest: short, live: liveJob(t, short, "", true), known: &Entry{UID: "1", Run: Run{ManifestHash: hash}}, refused: true, learnt: Run{ManifestHash: hash}},
+		"an older run is complete and terminating":  {manifest: job("migrate:2", ""), live: liveJob(t, short, "Complete", true), known: &Entry{UID: "1", Run: ended("Complete")}, refused: true, learnt: ended("Complete")},
+		"re-created by another client, and running": {manifest: short, live: liveJob(t, short, "", false), known: &Entry{UID: "0", Run: ended("Complete")}, state: availability.NotTrackable, learnt: ended("Complete")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestRun_AJobThatEndedIsNotRunAgain(t *testing.T) {
 				objects = append(objects, tc.live)
 			}
 			e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time), objects...)
-			work.may = func(Standing, *unstructured.Unstructured) *refusal.Refusal { return nil }
+			work.may = func(Ownership, *unstructured.Unstructured) *refusal.Refusal { return nil }
 			it := jobItem(t, tc.manifest)
 			var before []Entry
 			if tc.known != nil {

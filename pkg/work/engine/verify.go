@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// maxNotKept is how many fields a message about a write names.
+	// maxNotKept limits the fields that a message about a write names.
 	maxNotKept = 5
-	// maxNotKeptValue is how many bytes of a value it repeats.
+	// maxNotKeptValue limits the bytes of a value in that message.
 	maxNotKeptValue = 80
 )
 
-// verify compares the member's answer to a write with the manifest. The answer is there anyway:
-// that costs no request. A field that the member's version of the kind does not have, that a
-// webhook changed or that a merge lost is a refusal; it is tried again, since the kind or the
-// webhook may change, and nothing on the member says when.
+// verify compares the response to a write with the manifest, which costs no extra request. It
+// refuses a manifest with fields that the member's version of the kind lacks, that a webhook
+// changed, or that a merge lost. The agent retries it: the kind or the webhook can change without
+// an event.
 func (e *Engine) verify(it Item, written *unstructured.Unstructured) *refusal.Refusal {
 	wanted := it.object
 	switch {
@@ -39,7 +39,7 @@ func (e *Engine) verify(it Item, written *unstructured.Unstructured) *refusal.Re
 	return &refusal.Refusal{Reason: FieldsNotApplied, Message: Shorten(e.notKept(it, lost, written))}
 }
 
-// notKept says which fields are not as the manifest says, and who did it.
+// notKept says which fields differ from the manifest, and which client or webhook changed them.
 func (e *Engine) notKept(it Item, lost []compare.Detail, written *unstructured.Unstructured) string {
 	first := lost[0]
 	text := fmt.Sprintf("The member changed the object when it was written: %s is %s instead of %s",
@@ -61,8 +61,8 @@ func (e *Engine) notKept(it Item, lost []compare.Detail, written *unstructured.U
 	return text + ". " + e.whoChanged(it, first, written) + ". " + e.Remedies.FieldsNotApplied
 }
 
-// whoChanged says who changed a field, as far as the object tells: what a webhook changes in our
-// own request counts as ours.
+// whoChanged names the client that changed a field, if the object shows it. A webhook's change of
+// our own request is attributed to our field manager.
 func (e *Engine) whoChanged(it Item, field compare.Detail, written *unstructured.Unstructured) string {
 	manager := holderOf(written.GetManagedFields(), field.Path, e.managerOf(it))
 	switch {

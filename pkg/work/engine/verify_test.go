@@ -16,7 +16,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
-// changesWrites has the member change what it is given, as a mutating webhook does.
+// changesWrites lets the member change written objects, as a mutating webhook does.
 func changesWrites(t *testing.T, e *Engine, change func(*unstructured.Unstructured)) {
 	t.Helper()
 	member, ok := e.member.(*fake.FakeDynamicClient)
@@ -52,7 +52,7 @@ func TestVerify_NamesAFieldThatTheMemberChanged(t *testing.T) {
 	}
 }
 
-func TestVerify_AsksTheMemberForNothing(t *testing.T) {
+func TestVerify_SendsNoRequest(t *testing.T) {
 	e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time))
 	changesWrites(t, e, func(*unstructured.Unstructured) {})
 	out := e.run(t.Context(), work, []Item{configMapItem(t, "new")})[0]
@@ -85,7 +85,7 @@ func TestVerify_RepeatsNoValueOfASecret(t *testing.T) {
 	}
 }
 
-func TestVerify_LeavesAloneWhatIsOnlyReadOrCreated(t *testing.T) {
+func TestVerify_IgnoresReadOnlyAndCreateOnly(t *testing.T) {
 	e, _ := engineOn(t, testingclock.NewFakePassiveClock(early.Time))
 	for _, by := range []Means{ReadOnly, CreateOnly, Compare} {
 		if refused := e.verify(InWay([]Item{configMapItem(t, "new")}, Way{By: by})[0], foundConfigMap()); refused != nil {

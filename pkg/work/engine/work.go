@@ -22,61 +22,58 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// Work is what one work is brought for, and who may own it.
+// Work describes one work to apply.
 type Work struct {
-	// Name is that of the work, within its family.
+	// Name is the name of the work, unique within its family.
 	Name string
-	// Owner is the owner reference that every object of the work carries. Of a record that
-	// is lost only the kind and the name are needed.
+	// Owner is the owner reference of all objects of the work. If the record is lost, only kind and
+	// name are needed.
 	Owner metav1.OwnerReference
-	// May says why a manifest may not be written to an object that has these owners; nil if
-	// it may.
-	May func(Standing, *unstructured.Unstructured) *refusal.Refusal
-	// Under is all that outcomes depend on besides manifest and object: under anything
-	// else, all is looked at anew.
+	// May returns why a manifest must not be written to an object with these owners, or nil.
+	May func(Ownership, *unstructured.Unstructured) *refusal.Refusal
+	// Under identifies everything that outcomes depend on besides manifest and object. If it
+	// changes, the engine reads all objects again.
 	Under string
-	// As reads and writes objects with the rights that are the work's. Nil: with the
-	// agent's. Taking away what the work does not ask for any more remains the agent's: it
-	// never touches what it has not recorded.
+	// As reads and writes objects with the rights of the work. If nil, the agent's rights apply.
+	// Removal always uses the agent's rights; it never touches objects that are not in the ledger.
 	As dynamic.Interface
-	// Ledger is that of the work; nil of a work that is only compared, or whose record is
-	// lost.
+	// Ledger is nil if the work is only compared, or its record is lost.
 	Ledger Ledger
-	// Reported is what the work's status names: what was brought is in the ledger or here.
+	// Reported are the objects that the work's status names. Every applied object is in the ledger
+	// or in Reported.
 	Reported []manifest.Ref
-	// HeirOf finds who else wants what is removed. Nil: nobody does.
+	// HeirOf finds the next owner of a removed object. If nil, there is none.
 	HeirOf HeirFinder
-	// Claims finds out whether another work wants its object. Nil: it is not known.
+	// Claims finds out whether another work wants its object. If nil, every other work does.
 	Claims ClaimFinder
-	// UnmarkedBefore is set when objects that are older were applied by a version that did not
-	// mark what it took over: all of them count as taken over.
+	// UnmarkedBefore is set if an earlier version of the agent, which did not mark taken-over
+	// objects, applied the work. All objects created before this time count as taken over.
 	UnmarkedBefore time.Time
 	// DeletesTakenOver deletes objects that existed before the work applied them.
 	DeletesTakenOver bool
-	// Origin is what the work is part of, the same for works that come in the place of each
-	// other. An object that one of them left on the member to keep its data is theirs again.
+	// Origin identifies what the work is part of. Works that replace each other share it. Each can
+	// readmit objects that another one left on the member for their data.
 	Origin string
-	// RetainsData releases objects that hold data instead of deleting them: nobody has asked for
-	// the removal of the data.
+	// RetainsData releases objects that hold data instead of deleting them: no user asked to remove
+	// the data.
 	RetainsData bool
-	// Ending is when the deletion of the work was asked for. Zero: it is not being deleted.
+	// Ending is the deletion timestamp of the work. Zero if it is not being deleted.
 	Ending time.Time
-	// RanBefore is what is known of the run of an object that passes to this work from another.
-	// Nil: none does.
+	// RanBefore returns the run of an object that passes to this work from another. If nil, no
+	// object does.
 	RanBefore func(context.Context, manifest.Key) (Run, error)
-	// Keep reports whether an object stays on the member when it leaves the work, without
-	// its name. Nil: none does.
+	// Keep reports whether an object stays on the member, without our owner reference, when it
+	// leaves the work. If nil, none does.
 	Keep func(Entry) bool
-	// Unsure reports whether what has left the work may be about to join another. Nil: it
-	// never is.
+	// Unsure reports whether objects that left the work may be about to join another. If nil, they
+	// never are.
 	Unsure func(context.Context) (bool, error)
-	// Held is set when it is not known whether what has left the work was meant to: it stays
-	// on the member as it is, in the ledger too, until it is wanted again or another work
-	// wants it.
+	// Held is set if it is unknown whether objects were removed from the work on purpose. They stay
+	// on the member and in the ledger until this work or another one wants them.
 	Held bool
 }
 
-// Bring brings items to the member, and removes what is left of earlier ones.
+// Bring applies the items and removes objects of earlier ones.
 func (e *Engine) Bring(ctx context.Context, w Work, items []Item) Result {
 	before := known(w.Ledger.Entries(), w.Reported)
 	err := w.Ledger.Write(ctx, intended(w.Ledger.Entries(), before, items))
@@ -119,8 +116,7 @@ func (e *Engine) Bring(ctx context.Context, w Work, items []Item) Result {
 	}
 }
 
-// Compare says how objects differ from items that are only to be compared. It changes
-// nothing, nor the ledger.
+// Compare reports how objects differ from the items. It writes neither objects nor the ledger.
 func (e *Engine) Compare(ctx context.Context, w Work, items []Item) Result {
 	outcomes := e.look(ctx, w, w.Ledger.Entries(), items)
 	return Result{Outcomes: outcomes, Err: failures(outcomes)}
@@ -162,8 +158,8 @@ func (e *Engine) look(ctx context.Context, w Work, entries []Entry, items []Item
 	return outcomes
 }
 
-// Remove removes all that a work has brought: Foreground with what depends on it; with
-// Orphan it stays on the member, and loses our name.
+// Remove removes all objects of a work. Foreground also waits for dependents; Orphan keeps the
+// objects on the member without our owner reference.
 func (e *Engine) Remove(ctx context.Context, w Work, policy metav1.DeletionPropagation) (*Removal, error) {
 	var entries []Entry
 	if w.Ledger != nil {
@@ -174,7 +170,7 @@ func (e *Engine) Remove(ctx context.Context, w Work, policy metav1.DeletionPropa
 	return e.clear(ctx, w, left, policy)
 }
 
-// clear prunes what has left a work, but for what is to stay, which it lets go of.
+// clear removes objects that left a work, and releases those that Keep selects.
 func (e *Engine) clear(ctx context.Context, w Work, left []Entry, policy metav1.DeletionPropagation) (*Removal, error) {
 	var kept []Entry
 	if w.Keep != nil {
@@ -190,7 +186,7 @@ func (e *Engine) clear(ctx context.Context, w Work, left []Entry, policy metav1.
 	return removal, errors.Join(err, failure)
 }
 
-// Forget lets go of what is remembered of a work, and of the watch on its objects.
+// Forget discards the cache of a work and stops watching its objects.
 func (e *Engine) Forget(work string) {
 	e.watch.Follow(work, nil, nil)
 	e.memories.forget(work)
@@ -201,8 +197,8 @@ func kindOf(owner metav1.OwnerReference) schema.GroupKind {
 	return schema.GroupKind{Group: version.Group, Kind: owner.Kind}
 }
 
-// followed lists the objects whose changes matter to a work: what it brings
-// and what it has still to remove.
+// followed lists the objects whose changes trigger a reconcile of the work: those to apply and
+// those to remove.
 func followed(items []Item, entries []Entry) []memberwatch.Object {
 	seen := sets.Set[memberwatch.Object]{}
 	var objects []memberwatch.Object

@@ -20,17 +20,16 @@ import (
 )
 
 const (
-	// beforeFirstApply is the manager to whom the API server gives the fields of
-	// an object that was never applied on the server's side.
+	// beforeFirstApply is the manager to which API servers assign fields of an object before its
+	// first server-side apply.
 	beforeFirstApply = "before-first-apply"
 
-	// maxAnnotations is how many bytes the annotations of one object may have
-	// together; the API server refuses more.
+	// maxAnnotations is the limit of API servers for the total size of an object's annotations.
 	maxAnnotations = 256 << 10
 )
 
-// write sends what is needed to bring live, nil if there is no object, to what
-// the manifest asks for. It returns the object as it is afterwards.
+// write brings live (nil if there is no object) to the desired state and returns the object
+// afterwards.
 func (e *Engine) write(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	switch it.Way.By {
 	case Replace:
@@ -55,7 +54,7 @@ func (e *Engine) write(ctx context.Context, t task, it Item, live *unstructured.
 	return e.at(it).Patch(ctx, it.Ref.Name, patch.Type, patch.Data, metav1.PatchOptions{FieldManager: e.Manager})
 }
 
-// differs reports whether write would change live. It writes nothing.
+// differs reports whether write would change live. It changes nothing.
 func (e *Engine) differs(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (bool, error) {
 	switch it.Way.By {
 	case Replace:
@@ -75,7 +74,7 @@ func (e *Engine) differs(ctx context.Context, t task, it Item, live *unstructure
 	return len(found.Fields) > 0, err
 }
 
-// desire is the object to merge into live, or to apply on the server's side.
+// desire returns the object to merge into live, or to apply server-side.
 func (e *Engine) desire(owner metav1.OwnerReference, it Item, live *unstructured.Unstructured) (desired *unstructured.Unstructured, merging bool) {
 	desired, merging = it.object.DeepCopy(), e.merges(it, live)
 	if !merging && it.Way.Leave != nil {
@@ -95,14 +94,15 @@ func (e *Engine) desire(owner metav1.OwnerReference, it Item, live *unstructured
 	return desired, merging
 }
 
-// merges reports whether the manifest is merged into live on the client's side. One
-// that is too large has no place where the merge could remember what was applied: a
-// server-side apply needs none, and like the merge it overrides.
+// merges reports whether the manifest is merged on the client side. A manifest that is too large
+// for the last-applied annotation is applied server-side instead, with force, since a merge
+// overrides other managers too.
 func (e *Engine) merges(it Item, live *unstructured.Unstructured) bool {
 	return it.Way.By != ServerSide && annotationBytes(e.annotations(it, true), live) <= maxAnnotations
 }
 
-// annotations are those of the manifest and ours; a merge remembers what it applied.
+// annotations returns the annotations of the manifest and of the engine. A merge records what it
+// applied.
 func (e *Engine) annotations(it Item, merging bool) map[string]string {
 	all := it.object.GetAnnotations()
 	if all == nil {
@@ -137,8 +137,8 @@ func (e *Engine) merge(it Item, desired, live *unstructured.Unstructured) (merge
 	return patch, nil
 }
 
-// withoutManagers is an object without its managedFields, which no manifest has. It shares the
-// rest.
+// withoutManagers returns an object without managedFields, which no manifest has. The rest is
+// shared.
 func withoutManagers(object *unstructured.Unstructured) *unstructured.Unstructured {
 	metadata, _ := object.Object["metadata"].(map[string]any)
 	less := &unstructured.Unstructured{Object: maps.Clone(object.Object)}
@@ -152,30 +152,30 @@ func withoutManagers(object *unstructured.Unstructured) *unstructured.Unstructur
 func (e *Engine) managerOf(it Item) string { return cmp.Or(it.Way.Manager, e.Manager) }
 
 func (e *Engine) serverSide(ctx context.Context, t task, it Item, desired, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	force := it.Way.By == Merge || it.Way.Force // one that is too large to be merged overrides too
+	force := it.Way.By == Merge || it.Way.Force // a manifest too large for a merge overrides too
 	alone := false
 	if live != nil {
 		if err := e.moveFields(ctx, it, live); err != nil {
 			return nil, err
 		}
-		// It holds for this version of the object only: an autoscaler may write the next one.
+		// This holds for this version of the object only: an autoscaler may write the next one.
 		alone = !force && onlyHolds(e.managerOf(it), live.GetManagedFields())
 	}
-	carries := it.Way.OwnTogether && StandingOf(desired.GetOwnerReferences(), t.owner).Shared()
+	carries := it.Way.OwnTogether && OwnershipOf(desired.GetOwnerReferences(), t.owner).Shared()
 	if live != nil && (it.Way.KeepDrifts || carries || it.pinned || alone) {
-		// A drift since the comparison is not overwritten, nor what is left to the member, nor is
-		// an owner brought back.
+		// The resourceVersion protects later changes: drift since the comparison, fields that the
+		// member decides, and removed owners.
 		desired.SetResourceVersion(live.GetResourceVersion())
 	}
 	written, err := e.at(it).Apply(ctx, it.Ref.Name, desired, metav1.ApplyOptions{FieldManager: e.managerOf(it), Force: force || alone})
 	if err != nil || !it.Way.Disown {
 		return written, err
 	}
-	return e.setOwners(ctx, t.owner, it, written) // another manager may have carried us along
+	return e.setOwners(ctx, t.owner, it, written) // another manager may have applied our owner reference
 }
 
-// moveFields hands what we own by client-side writes to our server-side self.
-// Without it a field that left the manifest would stay on the object.
+// moveFields transfers fields that we own by client-side writes to our server-side apply. Otherwise
+// a field that left the manifest would stay on the object.
 func (e *Engine) moveFields(ctx context.Context, it Item, live *unstructured.Unstructured) error {
 	manager := e.managerOf(it)
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(manager), manager)
@@ -189,8 +189,8 @@ func (e *Engine) moveFields(ctx context.Context, it Item, live *unstructured.Uns
 	return err
 }
 
-// onlyHolds reports whether nobody but a manager, and whoever made the object before
-// anybody applied it, holds fields outside of subresources.
+// onlyHolds reports whether only this manager, and the writer before the first apply, own fields
+// outside subresources.
 func onlyHolds(manager string, entries []metav1.ManagedFieldsEntry) bool {
 	for _, entry := range entries {
 		if entry.Subresource == "" && entry.Manager != manager && entry.Manager != beforeFirstApply {
@@ -200,8 +200,8 @@ func onlyHolds(manager string, entries []metav1.ManagedFieldsEntry) bool {
 	return true
 }
 
-// annotationBytes is the size of the annotations that live would have with those
-// that are wanted, as the API server counts it.
+// annotationBytes returns the size, as API servers count it, of live's annotations after adding the
+// wanted ones.
 func annotationBytes(wanted map[string]string, live *unstructured.Unstructured) int {
 	size := 0
 	for key, value := range wanted {

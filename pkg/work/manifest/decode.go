@@ -13,26 +13,24 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// MaxBytes is the size of the largest manifest that is decoded: what an API
-// server accepts as one object with its default limits.
+// MaxBytes is the size limit of a manifest: the default request limit of an API server.
 const MaxBytes = 3 << 19
 
-// ErrGenerateName is returned for a manifest without a name of its own: applied
-// twice it would be two objects.
+// ErrGenerateName is returned for a manifest with generateName only: applied twice, it would create
+// two objects.
 var ErrGenerateName = errors.New("metadata.generateName is not accepted: give the manifest a metadata.name")
 
-// serverFields are the fields of metadata that an API server sets. A manifest
-// that was read from a cluster carries them; applied, they would name another
-// object's history.
+// serverFields are metadata fields that an API server sets. A manifest that was read from a cluster
+// contains them, but they describe another object.
 var serverFields = []string{
 	"uid", "resourceVersion", "generation", "selfLink",
 	"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
 	"managedFields", "ownerReferences",
 }
 
-// Decode reads the one object in raw, without its status and without the
-// metadata that only an API server sets. Errors tell the author of the manifest
-// what to change; errors.Is(err, ErrGenerateName) singles out that case.
+// Decode decodes one object, without its status and without metadata that only an API server sets.
+// Errors tell the author of the manifest what to change. ErrGenerateName can be tested with
+// errors.Is.
 func Decode(raw []byte) (*unstructured.Unstructured, error) {
 	if len(raw) == 0 {
 		return nil, errors.New("the manifest is empty")
@@ -112,9 +110,9 @@ func dropServerFields(object *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(object.Object, "status")
 }
 
-// DropUnsetTimes takes creation times that are null off all metadata within, which programs
-// write of templates and of objects in objects. An API server that is to apply such an object
-// takes each time for a change, and raises its generation.
+// DropUnsetTimes removes null creationTimestamps from all nested metadata. Programs write them into
+// templates. An API server treats each one as a change in a server-side apply, and raises the
+// generation.
 func DropUnsetTimes(fields map[string]any) {
 	for key, value := range fields {
 		switch value := value.(type) {

@@ -1,19 +1,15 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifest reads the manifests that a work carries. It is pure: bytes
-// and values in, values out, no client and no clock.
+// Package manifest reads the manifests in a work. It has no side effects, no client and no clock.
 //
-// A manifest passes through it in this order:
+// Functions, in the order of use:
 //
-//   - [Decode] turns the embedded JSON into one object, or says why it is not
-//     one. It bounds the size and drops what only an API server may set.
-//   - [Identify] and [KeyOf] say which object that is, for
-//     reports and for comparison across two versions of a work.
-//   - [Encode] and [Hash] tell whether two manifests ask for the same.
-//   - [Wave] says how early an object of a kind has to be there for others to
-//     work.
+//   - [Decode] decodes the embedded JSON into one object, or returns why it is invalid. It limits the size and
+//     drops fields that only an API server sets.
+//   - [Identify] and [KeyOf] identify the object, for reports and to compare two versions of a work.
+//   - [Encode] and [Hash] show whether two manifests are equal.
+//   - [Wave] orders kinds by their dependencies.
 //
-// It does not know clusters: whether a kind exists, and what it is called in a
-// URL, is handed in.
+// It knows no cluster: the caller passes the resource of a kind.
 package manifest

@@ -15,9 +15,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Key names an object for as long as it lives, in whichever version a manifest
-// writes it and wherever it stands in a Work. Two things that ask whether they mean the
-// same object compare their keys.
+// Key identifies an object, independent of the API version and of the position of its manifest in a
+// Work. Two manifests are for the same object if their keys are equal.
 type Key struct {
 	Group     string
 	Kind      string
@@ -25,14 +24,14 @@ type Key struct {
 	Name      string
 }
 
-// Of is the object itself.
+// Of returns the key of an object.
 func Of(object *unstructured.Unstructured) Key {
 	kind := object.GroupVersionKind()
 	return Key{Group: kind.Group, Kind: kind.Kind, Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
-// KeyIn is the object that a manifest is for, read without looking at the rest of it. It is
-// false for a manifest that is no object.
+// KeyIn returns the key of a manifest without decoding all of it; false if the manifest is no
+// object.
 func KeyIn(raw []byte) (Key, bool) {
 	var named struct {
 		metav1.TypeMeta `json:",inline"`
@@ -48,8 +47,8 @@ func KeyIn(raw []byte) (Key, bool) {
 	return Key{Group: kind.Group, Kind: kind.Kind, Namespace: named.Metadata.Namespace, Name: named.Metadata.Name}, true
 }
 
-// KeysIn returns the text of the key of each manifest that has one, as an index of works by
-// their objects wants it; raw is what a manifest says. One without a key nobody can apply.
+// KeysIn returns the keys of manifests as strings, for an index of works by object. raw returns the
+// JSON of a manifest. Manifests without a key are skipped, since they cannot be applied.
 func KeysIn[M any](manifests []M, raw func(M) []byte) []string {
 	keys := make([]string, 0, len(manifests))
 	for _, m := range manifests {
@@ -60,7 +59,7 @@ func KeysIn[M any](manifests []M, raw func(M) []byte) []string {
 	return keys
 }
 
-// String is for messages: "Deployment.apps web/frontend".
+// String formats the key for messages: "Deployment.apps web/frontend".
 func (k Key) String() string {
 	kind := schema.GroupKind{Group: k.Group, Kind: k.Kind}.String()
 	if k.Namespace == "" {
@@ -69,20 +68,20 @@ func (k Key) String() string {
 	return fmt.Sprintf("%s %s/%s", kind, k.Namespace, k.Name)
 }
 
-// Ref names the object of a manifest, and where it stands. Works of all families report
-// it under names of their own.
+// Ref identifies the object of a manifest and the position of the manifest. Each family reports it
+// in its own type.
 type Ref struct {
-	// Ordinal is the manifest's place in its work, from 0.
+	// Ordinal is the index of the manifest in its work.
 	Ordinal int
-	// What follows is empty if the manifest cannot be read.
+	// All further fields are empty if the manifest is unreadable.
 	Group, Version, Kind string
-	// Resource is the kind's name in URLs. Empty: the member does not know the kind.
+	// Resource is the plural name of the kind; empty if the member does not serve the kind.
 	Resource string
-	// Namespace is empty for an object that lives in none.
+	// Namespace is empty for cluster-scoped objects.
 	Namespace, Name string
 }
 
-// KeyOf is the object that a reference names.
+// KeyOf returns the key of the object.
 func KeyOf(ref Ref) Key {
 	return Key{Group: ref.Group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 }
@@ -90,12 +89,12 @@ func KeyOf(ref Ref) Key {
 // GroupKind is the kind of the object.
 func (r Ref) GroupKind() schema.GroupKind { return schema.GroupKind{Group: r.Group, Kind: r.Kind} }
 
-// GroupVersionResource is where objects of the kind are found.
+// GroupVersionResource is the resource of the object.
 func (r Ref) GroupVersionResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Resource}
 }
 
-// String is for messages: the object, or the manifest's place if it cannot be read.
+// String formats the object for messages, or the position of the manifest if it is unreadable.
 func (r Ref) String() string {
 	if r.Kind == "" {
 		return fmt.Sprintf("manifest %d", r.Ordinal)
@@ -103,8 +102,8 @@ func (r Ref) String() string {
 	return KeyOf(r).String()
 }
 
-// Identify names the object of the manifest at place ordinal. The object is nil when the
-// manifest could not be decoded, resource is empty when the member does not know the kind.
+// Identify returns the Ref of the manifest at index ordinal. object is nil if decoding failed;
+// resource is empty if the member does not serve the kind.
 func Identify(ordinal int, object *unstructured.Unstructured, resource string) Ref {
 	if object == nil {
 		return Ref{Ordinal: ordinal}
@@ -121,8 +120,7 @@ func Identify(ordinal int, object *unstructured.Unstructured, resource string) R
 	}
 }
 
-// IdentifyUnnamed names as much as there is of the object of a manifest without a name: its kind and
-// namespace.
+// IdentifyUnnamed returns the Ref of a manifest without a name: only its kind and namespace.
 func IdentifyUnnamed(ordinal int, raw []byte) Ref {
 	var named struct {
 		metav1.TypeMeta `json:",inline"`
@@ -137,8 +135,8 @@ func IdentifyUnnamed(ordinal int, raw []byte) Ref {
 	return Ref{Ordinal: ordinal, Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: named.Metadata.Namespace}
 }
 
-// Encode writes what the manifest asks for as JSON, the same text for the same
-// object: encoding/json writes the keys of maps in order.
+// Encode returns the JSON of a manifest. Equal objects give equal text, since encoding/json sorts
+// the keys of maps.
 func Encode(object *unstructured.Unstructured) ([]byte, error) {
 	text, err := json.Marshal(object.Object)
 	if err != nil {
@@ -147,15 +145,14 @@ func Encode(object *unstructured.Unstructured) ([]byte, error) {
 	return text, nil
 }
 
-// Hash is the sha256 of an encoded manifest, in hexadecimal. The order of keys and
-// white space in what was decoded do not count.
+// Hash is the hexadecimal SHA-256 of an encoded manifest. White space and key order of the original
+// do not matter.
 func Hash(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
-// IsSecret reports whether objects of this kind hold values that may not be
-// repeated in a status, an event or a log.
+// IsSecret reports whether values of this kind must not appear in a status, an event or a log.
 func IsSecret(kind schema.GroupKind) bool {
 	return kind == schema.GroupKind{Kind: "Secret"}
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestDecodeKeepsWhatTheAuthorWrote(t *testing.T) {
+func TestDecode_KeepsTheFieldsOfTheAuthor(t *testing.T) {
 	got, err := Decode([]byte(`{
 		"apiVersion": "apps/v1", "kind": "Deployment",
 		"metadata": {
@@ -40,7 +40,7 @@ func TestDecodeKeepsWhatTheAuthorWrote(t *testing.T) {
 	}
 }
 
-func TestUnsetTimesGoFromAllMetadata(t *testing.T) {
+func TestDropUnsetTimes_CoversAllMetadata(t *testing.T) {
 	got := map[string]any{
 		"creationTimestamp": nil, // which is no metadata
 		"metadata":          map[string]any{"name": "a", "creationTimestamp": nil},
@@ -66,7 +66,7 @@ func TestUnsetTimesGoFromAllMetadata(t *testing.T) {
 	}
 }
 
-func TestDecodeRefuses(t *testing.T) {
+func TestDecode_RejectsInvalidManifests(t *testing.T) {
 	cases := map[string]struct {
 		raw  string
 		want string // part of the message that names the remedy
@@ -106,7 +106,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-func TestDecodeRefusesGeneratedNames(t *testing.T) {
+func TestDecode_RejectsGenerateName(t *testing.T) {
 	_, err := Decode([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"generateName":"a-"}}`))
 	if !errors.Is(err, ErrGenerateName) {
 		t.Errorf("error is %v, want ErrGenerateName", err)
@@ -132,7 +132,7 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
-func TestKeyIsTheSameInEveryVersion(t *testing.T) {
+func TestKey_IgnoresTheVersion(t *testing.T) {
 	old := Ref{Ordinal: 1, Group: "batch", Version: "v1beta1", Kind: "CronJob", Resource: "cronjobs", Namespace: "a", Name: "b"}
 	now := old
 	now.Version, now.Ordinal, now.Resource = "v1", 7, ""
@@ -141,9 +141,9 @@ func TestKeyIsTheSameInEveryVersion(t *testing.T) {
 	}
 }
 
-// TestAKeyIsReadToTheLetter: fields that are only called almost like those of an object name
+// TestKeyIn_MatchesFieldNamesExactly: fields that are only called almost like those of an object name
 // another one to encoding/json, and none to an API server.
-func TestAKeyIsReadToTheLetter(t *testing.T) {
+func TestKeyIn_MatchesFieldNamesExactly(t *testing.T) {
 	key, is := KeyIn([]byte(`{"apiVersion":"v1","kind":"ConfigMap","\u212aind":"Secret","metadata":{"namespace":"a","name":"b","name\u017fpace":"c","NAME":"d"}}`))
 	if want := (Key{Kind: "ConfigMap", Namespace: "a", Name: "b"}); !is || key != want {
 		t.Errorf("key = %v, want %v", key, want)

@@ -3,9 +3,9 @@
 
 package manifest
 
-// WrittenNamespace is the namespace in which an agent writes an object whose manifest names this
-// one: none for a cluster-scoped kind, whatever the manifest says. The author check on the hub asks
-// for the same namespace, so both read it from here.
+// WrittenNamespace returns the namespace in which an agent writes an object: none for a
+// cluster-scoped kind, whatever the manifest says. The agent and the author check on the hub must
+// agree on it.
 func WrittenNamespace(namespace string, namespaced bool) string {
 	if !namespaced {
 		return ""

@@ -7,9 +7,9 @@ import (
 	"encoding/base64"
 )
 
-// FoldStringData writes the stringData of a Secret as its data, as the API server does when it
-// stores one. What compares two manifests, or a manifest with an object, would not see otherwise
-// that a key has left. Values that are no strings stay where they are: the API server refuses them.
+// FoldStringData moves the stringData of a Secret to data, as the API server does. Otherwise a
+// comparison of two manifests would not detect a removed key. Values that are no strings stay,
+// because the API server rejects them.
 func FoldStringData(secret map[string]any) {
 	given, has := secret["stringData"]
 	if !has {

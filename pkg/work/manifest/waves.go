@@ -5,13 +5,12 @@ package manifest
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// LastWave is the wave of everything that no other object is known to need:
-// custom resources and kinds of API groups that are not listed.
+// LastWave is the wave of resources that no other object depends on: custom resources and unlisted
+// API groups.
 const LastWave = 6
 
-// waves lists, wave by wave, what must have been written before what comes
-// later is of use: a namespace before what lives in it, a configuration before
-// the pods that mount it, the webhook configurations after the pods that serve
+// waves lists resources in the order of their dependencies: namespaces before their contents,
+// configuration before the Pods that mount it, webhook configurations after the Pods that serve
 // them.
 var waves = [LastWave][]schema.GroupResource{
 	{
@@ -61,8 +60,8 @@ var waves = [LastWave][]schema.GroupResource{
 	},
 }
 
-// Wave is the place of a resource in the order of writing: all of one wave is
-// written before any of the next. Removal goes the other way.
+// Wave returns the position of a resource in the order of writing: all objects of a wave are
+// written before any of the next one. Removal uses the reverse order.
 func Wave(resource schema.GroupResource) int {
 	for wave, resources := range waves {
 		for _, r := range resources {

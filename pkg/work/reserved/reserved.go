@@ -1,9 +1,9 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reserved says what is never brought to a member, whoever asks and in whichever
-// form: the hub asks it before it takes an envelope, renders a chart or selects, and the
-// agent before it writes.
+// Package reserved decides which objects no user can place on members, in any form. The hub
+// checks before it accepts an envelope, renders a chart or selects resources; the agent checks
+// before it writes.
 package reserved
 
 import (
@@ -19,11 +19,11 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// Namespace reports whether namespaces of that name on members hold accounts and
-// credentials of the fleet: those of agents, and of ManagedServiceAccounts, also of a
-// second hub (which puts a hyphen and its name behind), and those that a hub that is a
-// member keeps for its own members. A Pod in one of them would run as whom it likes. Own
-// are further names, of an agent that was given others.
+// Namespace reports whether namespaces of that name on members contain accounts and credentials of
+// the fleet. These are the namespaces of agents and of ManagedServiceAccounts, the same for further
+// hubs (with a hyphen and the hub's name), and the member namespaces of a hub that is itself a
+// member. A Pod there could run as any of those accounts. own are names that an agent uses instead
+// of the defaults.
 func Namespace(name string, own ...string) bool {
 	for _, usual := range []string{clusterv1beta1.SystemNamespace, authenticationv1beta1.AccountNamespace} {
 		if name == usual || strings.HasPrefix(name, usual+"-") {
@@ -33,14 +33,14 @@ func Namespace(name string, own ...string) bool {
 	return strings.HasPrefix(name, clusterv1beta1.MemberNamespacePrefix) || name != "" && slices.Contains(own, name)
 }
 
-// TokenSecret reports whether Secrets of that type are credentials that an API server
-// makes, or takes, whoever wrote them: of an account, or for joining a cluster.
+// TokenSecret reports whether API servers issue or accept Secrets of that type as credentials,
+// whichever client wrote them: for a ServiceAccount or to join a cluster.
 func TokenSecret(secretType string) bool {
 	return secretType == string(corev1.SecretTypeServiceAccountToken) || secretType == string(corev1.SecretTypeBootstrapToken)
 }
 
-// Why says why nobody may have the object placed on members, as the end of a
-// sentence that begins with it, or nothing. Own are as for [Namespace].
+// Why returns why the object must not be placed on members, as a predicate of which the object is
+// the subject, or "". own is as for [Namespace].
 func Why(object *unstructured.Unstructured, own ...string) string {
 	kind := object.GroupVersionKind().GroupKind()
 	switch {
@@ -49,7 +49,7 @@ func Why(object *unstructured.Unstructured, own ...string) string {
 	case Namespace(object.GetNamespace(), own...):
 		return fmt.Sprintf("is in namespace %q, in which the fleet keeps its accounts on members: use another", object.GetNamespace())
 	case kind == schema.GroupKind{Kind: "Secret"}:
-		// What cannot be read as a text is none of these types, and the API server refuses it.
+		// A type that is not a string is none of these types, and the API server rejects it.
 		if secretType, _, _ := unstructured.NestedString(object.Object, "type"); TokenSecret(secretType) {
 			return fmt.Sprintf("has type %s: such a token never expires; use a ManagedServiceAccount, or ask the member for one", secretType)
 		}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func TestWhatIsReservedOnMembers(t *testing.T) {
+func TestWhy_OfNamespacesAndTokenSecrets(t *testing.T) {
 	object := func(apiVersion, kind, namespace, name string) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{}
 		o.SetAPIVersion(apiVersion)
@@ -57,7 +57,7 @@ func TestWhatIsReservedOnMembers(t *testing.T) {
 	}
 }
 
-func TestReservedNamespace(t *testing.T) {
+func TestNamespace_OfReservedNames(t *testing.T) {
 	for name, want := range map[string]bool{
 		"": false, "shop": false, "kube-system": false, "fleet-monitoring": false, "fleet-systems": false, "my-fleet-system": false,
 		"open-cluster-management": false, "open-cluster-management-agent": false,
@@ -70,7 +70,7 @@ func TestReservedNamespace(t *testing.T) {
 	}
 }
 
-func TestReserved(t *testing.T) {
+func TestWhy_OfReservedObjects(t *testing.T) {
 	for name, tc := range map[string]struct{ object, want string }{
 		"an ordinary object":         {`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"shop"}}`, ""},
 		"an ordinary Secret":         {`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a","namespace":"shop"},"type":"Opaque"}`, ""},

@@ -13,49 +13,51 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// Recheck is how often what is held is looked at again: whether it is let go, or wanted.
+// Recheck is the interval at which retained objects are checked: whether they are released or
+// wanted.
 const Recheck = 30 * time.Second
 
-// together is for how long what is held gets one id: the works of a member are looked at one
-// after another.
+// together is how long newly retained objects share one id, because the works of a member are
+// reconciled one after another.
 const together = time.Minute
 
-// Kinds of what asked for things that are held, as people are told of them.
+// Kinds of works with retained objects, as reports name them.
 const (
 	Works           = "Works"
 	ManifestWorks   = "ManifestWorks"
 	ServiceAccounts = "ManagedServiceAccounts"
 )
 
-// Sum is how much is held on the member. The zero value is nothing.
+// Sum is the total of retained objects on the member. The zero value means none.
 type Sum struct {
-	// Works are those of which something is held, ManifestWorks and ManagedServiceAccounts
-	// among them, Objects how much that is.
+	// Works is the number of works with retained objects, including ManifestWorks and
+	// ManagedServiceAccounts. Objects is the number of these objects.
 	Works, Objects int
-	// Kinds says which kinds these are, such as "ManifestWorks and Works".
+	// Kinds names the kinds of these works, such as "ManifestWorks and Works".
 	Kinds string
-	// Example is the first of these by name.
+	// Example is the first of these works by name.
 	Example string
-	// IDs are the ids under which the objects are retained, sorted and separated by commas, as
-	// AnnotationRelease takes them. Empty if nothing is retained.
+	// IDs are the ids of the retained objects, sorted and comma-separated, as AnnotationRelease
+	// accepts them. Empty if nothing is retained.
 	IDs string
-	// HubRestored is set if objects are retained since the hub was restored, and not only since Works
-	// came in the place of others.
+	// HubRestored is set if objects are retained because the hub was restored, not only because
+	// Works were replaced.
 	HubRestored bool
 }
 
-// Book counts what is held, and gives it ids. It is safe for concurrent use.
+// Book counts retained objects and assigns ids to them. It is safe for concurrent use.
 type Book struct {
 	told  func(Sum)
 	newID func() string
 
-	// mu guards what follows, and is held while told is called, so that it hears the latest last.
+	// mu guards the following fields. It is held while told is called, so that the latest call
+	// comes last.
 	mu    sync.Mutex
 	works map[key]held
-	// id is what is held got since begun.
+	// id is the id for objects that are retained since begun.
 	id    string
 	begun time.Time
-	// released are the ids that Release got last.
+	// released are the ids of the last Release.
 	released []string
 }
 
@@ -66,33 +68,34 @@ type held struct {
 	objects int
 }
 
-// NewBook makes one. told, if set, hears of every change, and must not block.
+// NewBook returns an empty Book. told, if not nil, is called after every change and must not block.
 func NewBook(told func(Sum)) *Book { return NewBookWithIDs(told, randomID) }
 
-// NewBookWithIDs is NewBook with ids that the caller makes: each has to be one that nobody had.
+// NewBookWithIDs is NewBook with a generator of ids. Each id must be unique.
 func NewBookWithIDs(told func(Sum), newID func() string) *Book {
 	return &Book{told: told, newID: newID, works: map[key]held{}}
 }
 
-// randomID is random: a clock can say one time twice.
+// randomID does not use a clock, because clocks can repeat a time.
 func randomID() string { return string(uuid.NewUUID())[:8] }
 
-// New is the mark of what is held from now on. Its id was never told before, so that no word
-// of before lets it go.
+// New returns the mark of objects that are retained from now on. Its id is new, so that no earlier
+// release matches it.
 func (b *Book) New(now time.Time, released []string) Mark {
 	return Mark{Since: now.UTC().Format(time.RFC3339), ID: b.idAt(now, released)}
 }
 
-// GoesOn is a mark of what is not let go: one that an agent of before made gets an id.
-func (b *Book) GoesOn(m Mark, now time.Time, released []string) Mark {
+// Continue returns the mark of objects that remain retained. A mark of an earlier version of the
+// agent gets an id.
+func (b *Book) Continue(m Mark, now time.Time, released []string) Mark {
 	if m.Is() && m.ID == "" {
 		m.ID = b.idAt(now, released)
 	}
 	return m
 }
 
-// idAt is the id of what is held from now on: another one than what was let go has, and than
-// what was held a while ago, since that was told without this.
+// idAt returns the id for objects that are retained from now on. It differs from released ids, and
+// from ids that were reported some time ago without these objects.
 func (b *Book) idAt(now time.Time, released []string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,14 +112,14 @@ func (b *Book) Release(ids []string) {
 	b.released = ids
 }
 
-// Released returns the ids that Release got last.
+// Released returns the ids of the last Release.
 func (b *Book) Released() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.released
 }
 
-// Set enters how many objects of one work of a kind are held; none ends its entry.
+// Set records how many objects of a work are retained; zero deletes its entry.
 func (b *Book) Set(kind, name string, of Mark, objects int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -135,14 +138,14 @@ func (b *Book) Set(kind, name string, of Mark, objects int) {
 	}
 }
 
-// Sum is how much is held.
+// Sum returns the total.
 func (b *Book) Sum() Sum {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.sum()
 }
 
-// sum adds up what is held. The caller has the lock.
+// sum returns the total. The caller has the lock.
 func (b *Book) sum() Sum {
 	sum, ids, kinds := Sum{Works: len(b.works)}, sets.Set[string]{}, sets.Set[string]{}
 	for k, of := range b.works {
@@ -158,7 +161,7 @@ func (b *Book) sum() Sum {
 	return sum
 }
 
-// Names are the works of a kind of which something is held.
+// Names returns the works of a kind with retained objects.
 func (b *Book) Names(kind string) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestWhatIsHeldTogetherHasAnIDThatWasNotTold(t *testing.T) {
+func TestBook_SharesAnUnreportedIDAmongNewMarks(t *testing.T) {
 	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	made := 0
 	book := NewBookWithIDs(nil, func() string { made++; return fmt.Sprint(made) })
@@ -23,7 +23,7 @@ func TestWhatIsHeldTogetherHasAnIDThatWasNotTold(t *testing.T) {
 	}{
 		{of: "the first", want: "1"},
 		{of: "one of the same restore", after: 10 * time.Second, want: "1"},
-		{of: "one after that was let go", after: 20 * time.Second, released: []string{"1"}, want: "2"},
+		{of: "one after that was released", after: 20 * time.Second, released: []string{"1"}, want: "2"},
 		{of: "one a while later", after: 2 * time.Minute, released: []string{"1"}, want: "3"},
 		{of: "one after the clock was set back", after: -time.Hour, released: []string{"1"}, want: "4"},
 	} {
@@ -36,7 +36,7 @@ func TestWhatIsHeldTogetherHasAnIDThatWasNotTold(t *testing.T) {
 	}
 }
 
-func TestHoldsAreToldOnceAndTogether(t *testing.T) {
+func TestBook_ReportsEachChangeOnce(t *testing.T) {
 	var heard []Sum
 	book := NewBook(func(sum Sum) { heard = append(heard, sum) })
 	back, other := Mark{Since: "s", ID: "2"}, Mark{Since: "s", ID: "1", Another: true}

@@ -23,51 +23,49 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
-// Whether a ManifestWork or a ManagedServiceAccount that the hub has no more was deleted, or
-// is lost since the hub went back, nothing of it can tell: it is not there. So the agent
-// counts on the hub, in its own Lease. Before something is brought that was not on the member
-// before, it counts on there, and notes the number beside what it brings. A hub whose count
-// lacks a number went back behind what asked for that. Nobody else writes the count, so no
-// hub gets further by itself, however long the agent is away.
+// If a ManifestWork or ManagedServiceAccount no longer exists on the hub, the agent cannot tell
+// from it whether a user deleted it or a restore lost it. The agent therefore keeps a counter on
+// the hub, in its own Lease. Before it creates something new on the member, it increments the
+// counter and stores the number with the new object. A hub whose counter lacks a number was
+// restored to a state before the request for that object. Only this agent writes the counter, so it
+// cannot advance while the agent is disconnected.
 //
-// Numbers that a hub lost are not used again: an agent that finds that there are some skips
-// them, and has the Lease say which these are.
+// Lost numbers are not reused: the agent skips them and lists them in the Lease.
 
-// EpochAnnotation is on the agent's Lease: the count, and which numbers before it were lost,
-// such as "8,5-6"; and on what was brought to the member: the number that it has. The agent
-// writes it.
+// EpochAnnotation is set on the agent's Lease to the counter and the lost numbers before it, such
+// as "8,5-6". On objects that were created on the member it is their number. The agent writes it.
 const EpochAnnotation = "fleetgate.io/member-epoch"
 
-// maxSpans bounds how many spans of lost numbers are told apart. What lies between two of them
-// counts as lost, too, once there are more: more is held then.
+// maxSpans limits the number of lost ranges. Beyond it, the oldest ranges are merged, with all
+// numbers in between: then more objects are retained than necessary.
 const maxSpans = 16
 
-// Epochs count on the hub for one member. Nil is a hub where nobody counts. It is safe for
-// concurrent use.
+// Epochs counts on the hub for one member. A nil Epochs counts nothing. It is safe for concurrent
+// use.
 type Epochs struct {
 	hub   client.Client
 	lease client.ObjectKey
 
-	// calls counts those of Begin.
+	// calls counts the calls of Begin.
 	calls atomic.Int64
-	mu    sync.Mutex // guards what follows, and is held while the hub is asked
-	// covered is up to which call the last number was begun.
+	mu    sync.Mutex // guards what follows, and is held during requests to the hub
+	// covered is the number of the last call that the present number covers.
 	covered int64
 	last    int64
-	// brought are asked for the largest number on the member; nil once they were.
+	// brought return the largest number on the member; nil once they were called.
 	brought []func(context.Context) (int64, error)
-	// largest is that number, as far as it is known.
+	// largest is the largest known number.
 	largest int64
 }
 
-// NewEpochs counts in the Lease of a member's agent. The client needs to be allowed to patch
-// that, and nothing else.
+// NewEpochs counts in the Lease of a member's agent. The client only needs the right to patch that
+// Lease.
 func NewEpochs(hub client.Client, member string) *Epochs {
 	return &Epochs{hub: hub, lease: client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(member), Name: clusterv1beta1.AgentLease}}
 }
 
-// Brought has Begin ask first for the largest number among what is on the member already.
-func (e *Epochs) Brought(largest func(context.Context) (int64, error)) {
+// RegisterLargest makes Begin first read the largest number on the member.
+func (e *Epochs) RegisterLargest(largest func(context.Context) (int64, error)) {
 	if e == nil {
 		return
 	}
@@ -76,16 +74,16 @@ func (e *Epochs) Brought(largest func(context.Context) (int64, error)) {
 	e.brought = append(e.brought, largest)
 }
 
-// NumberOn is the number that something on the member has; 0 for what has none.
+// NumberOn returns the number of an object on the member; 0 if it has none.
 func NumberOn(object metav1.Object) int64 {
 	number, _, _ := strings.Cut(object.GetAnnotations()[EpochAnnotation], "/")
 	n, _ := strconv.ParseInt(number, 10, 64)
 	return n
 }
 
-// Begin counts on, and returns the number of what is brought from now on; 0 where the hub has
-// no Lease for this member. Calls that wait for each other share a number: what they bring
-// was asked for before.
+// Begin increments the counter and returns the number for objects that are created from now on; 0
+// if the hub has no Lease for this member. Calls that wait for each other share a number, because
+// all of them were made before it.
 func (e *Epochs) Begin(ctx context.Context) (int64, error) {
 	if e == nil {
 		return 0, nil
@@ -104,7 +102,7 @@ func (e *Epochs) Begin(ctx context.Context) (int64, error) {
 		}
 		e.largest, e.brought = max(e.largest, there), e.brought[1:]
 	}
-	begun, err := e.countOn(ctx)
+	begun, err := e.increment(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("beginning an epoch on the hub: %w", err)
 	}
@@ -112,8 +110,8 @@ func (e *Epochs) Begin(ctx context.Context) (int64, error) {
 	return begun, nil
 }
 
-// countOn writes the next number on the hub. The caller has the lock.
-func (e *Epochs) countOn(ctx context.Context) (int64, error) {
+// increment writes the next number to the hub. The caller has the lock.
+func (e *Epochs) increment(ctx context.Context) (int64, error) {
 	var next count
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		lease, err := e.read(ctx)
@@ -122,7 +120,7 @@ func (e *Epochs) countOn(ctx context.Context) (int64, error) {
 		}
 		next = countIn(lease.Annotations[EpochAnnotation])
 		if e.largest > next.current {
-			log.FromContext(ctx).Info("The hub has gone back to an earlier state: what was brought since is held where nobody asks for it any more",
+			log.FromContext(ctx).Info("The hub was restored to an earlier state; retaining newer objects that it no longer requests",
 				"epochs", fmt.Sprintf("%d-%d", next.current+1, e.largest))
 		}
 		next = next.after(e.largest)
@@ -136,36 +134,36 @@ func (e *Epochs) countOn(ctx context.Context) (int64, error) {
 	return next.current, err
 }
 
-// Lost reports whether the hub went back behind what asked for something with a number. What
-// has none was brought by an agent of before: of it that is not known.
+// Lost reports whether the hub was restored to a state before the request for an object with this
+// number. Objects of earlier versions of the agent have no number; for them it is unknown.
 func (e *Epochs) Lost(ctx context.Context, number int64) (bool, error) {
 	if e == nil || number == 0 {
 		return false, nil
 	}
 	lease, err := e.read(ctx)
 	if err != nil && !reconcileutil.IsGone(err) {
-		return false, fmt.Errorf("asking the hub whether it went back: %w", err)
+		return false, fmt.Errorf("reading the epoch on the hub: %w", err)
 	}
 	return countIn(lease.Annotations[EpochAnnotation]).lacks(number), nil
 }
 
-// read is the Lease as it is on the hub. A patch that changes nothing is no write, and needs
-// no other right than those that do.
+// read returns the Lease from the hub. It is an empty patch, which changes nothing and needs no
+// additional right.
 func (e *Epochs) read(ctx context.Context) (*coordinationv1.Lease, error) {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: e.lease.Namespace, Name: e.lease.Name}}
 	return lease, e.hub.Patch(ctx, lease, client.RawPatch(types.MergePatchType, []byte("{}")))
 }
 
-// count is what EpochAnnotation says of a hub.
+// count is the decoded EpochAnnotation of a Lease.
 type count struct {
 	current int64
 	lost    []span
 }
 
-// span are numbers, the first and the last included.
+// span is a range of numbers, inclusive.
 type span struct{ first, last int64 }
 
-// countIn reads a count; what cannot be read is none.
+// countIn decodes a count. An invalid one is zero.
 func countIn(text string) count {
 	parts := strings.Split(text, ",")
 	current, err := strconv.ParseInt(parts[0], 10, 64)
@@ -195,7 +193,7 @@ func (c count) text() string {
 	return text
 }
 
-// after is the count once it goes on where numbers up to the largest were used.
+// after returns the next count if numbers up to the largest were used.
 func (c count) after(largest int64) count {
 	if largest > c.current {
 		c.lost = append(c.lost, span{c.current + 1, largest})
@@ -209,7 +207,7 @@ func (c count) after(largest int64) count {
 	return c
 }
 
-// lacks reports whether the state of the hub in which a number was begun is lost.
+// lacks reports whether the hub has lost the state in which a number was written.
 func (c count) lacks(number int64) bool {
 	if number > c.current {
 		return true

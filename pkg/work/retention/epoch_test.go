@@ -104,7 +104,7 @@ func lostOf(t *testing.T, e *Epochs, numbers ...int64) (lost []int64) {
 	return lost
 }
 
-func TestWhatAHubLostIsKnownHoweverFarItHasCome(t *testing.T) {
+func TestEpochs_DetectLostNumbersAfterTheHubAdvanced(t *testing.T) {
 	hub := newCountingHub(t, leaseOf(""))
 	e := NewEpochs(hub, "m")
 	for want := int64(1); want <= 7; want++ {
@@ -124,7 +124,7 @@ func TestWhatAHubLostIsKnownHoweverFarItHasCome(t *testing.T) {
 	}
 	begin(t, e)
 	if diff := cmp.Diff([]int64{6, 7}, lostOf(t, e, 4, 5, 6, 7, 8, 9)); diff != "" {
-		t.Errorf("lost once it went on (-want +got):\n%s", diff)
+		t.Errorf("lost after the hub advanced (-want +got):\n%s", diff)
 	}
 	hub.restore("5") // the same backup again
 	if begin(t, e) != 10 || hub.counts() != "10,6-9" {
@@ -132,27 +132,27 @@ func TestWhatAHubLostIsKnownHoweverFarItHasCome(t *testing.T) {
 	}
 }
 
-func TestAnAgentThatWasStoppedKnowsByWhatIsOnTheMember(t *testing.T) {
+func TestEpochs_DetectLostNumbersFromTheMemberAfterARestart(t *testing.T) {
 	hub := newCountingHub(t, leaseOf("5"))
 	e := NewEpochs(hub, "m")
 	asked := 0
 	for _, largest := range []int64{7, 3} {
-		e.Brought(func(context.Context) (int64, error) { asked++; return largest, nil })
+		e.RegisterLargest(func(context.Context) (int64, error) { asked++; return largest, nil })
 	}
 	if begin(t, e) != 8 || hub.counts() != "8,6-7" {
 		t.Errorf("the hub counts %s", hub.counts())
 	}
 	begin(t, e)
 	if asked != 2 {
-		t.Errorf("the member is asked %d times", asked)
+		t.Errorf("the member is read %d times", asked)
 	}
-	e.Brought(func(context.Context) (int64, error) { return 0, errors.New("the member is away") })
+	e.RegisterLargest(func(context.Context) (int64, error) { return 0, errors.New("the member is unreachable") })
 	if _, err := e.Begin(t.Context()); err == nil || hub.counts() != "9,6-7" {
-		t.Errorf("an epoch is begun though it is not known what is on the member: %v", err)
+		t.Errorf("an epoch is begun although the numbers on the member are unknown: %v", err)
 	}
 }
 
-func TestAHubWithoutALeaseCountsNothingAndOneThatDoesNotAnswerIsNotBelieved(t *testing.T) {
+func TestEpochs_NeedALeaseAndAReachableHub(t *testing.T) {
 	hub := newCountingHub(t)
 	if number := begin(t, NewEpochs(hub, "m")); number != 0 {
 		t.Errorf("epoch %d without a Lease", number)
@@ -165,13 +165,13 @@ func TestAHubWithoutALeaseCountsNothingAndOneThatDoesNotAnswerIsNotBelieved(t *t
 		t.Errorf("a hub that does not answer lost it: %t, %v", lost, err)
 	}
 	var none *Epochs
-	none.Brought(nil)
+	none.RegisterLargest(nil)
 	if number := begin(t, none); number != 0 || lostOf(t, none, 3) != nil {
 		t.Errorf("where nobody counts: %d", number)
 	}
 }
 
-func TestEpochsThatBeginTogetherAreOne(t *testing.T) {
+func TestEpochs_ShareOneNumberAmongConcurrentCalls(t *testing.T) {
 	hub := newCountingHub(t, leaseOf(""))
 	e := NewEpochs(hub, "m")
 	e.mu.Lock() // as while another one is begun
@@ -189,11 +189,11 @@ func TestEpochsThatBeginTogetherAreOne(t *testing.T) {
 	e.mu.Unlock()
 	group.Wait()
 	if hub.writes != 1 {
-		t.Errorf("50 at the same time cost %d writes", hub.writes)
+		t.Errorf("50 concurrent calls cost %d writes", hub.writes)
 	}
 }
 
-func TestCountsAreReadAsTheyWereWritten(t *testing.T) {
+func TestCount_RoundTrips(t *testing.T) {
 	for text, want := range map[string]string{"": "0", "7": "7", "8,6-7": "8,6-7", "9,1-2,5-8": "9,1-2,5-8", "x": "0", "8,6": "0", "8,6-x": "0", "8,x-7": "0"} {
 		if got := countIn(text).text(); got != want {
 			t.Errorf("%q is read as %q, want %q", text, got, want)

@@ -13,30 +13,30 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// Annotation is on what is held on a member, or on its record there: since when, in RFC 3339,
-// by the member's clock, for people; the id by which it is let go; and "another-work" if the
-// hub did not go back as far as can be seen. There are slashes between. An agent of before
-// wrote the time alone. The agent writes it.
+// Annotation is set on retained objects of a member, or on their record. It consists of three
+// parts, separated by slashes: the start time in RFC 3339 by the member's clock, for people; the id
+// for the release; and "another-work" if a Work was replaced rather than the hub restored. Earlier
+// versions of the agent wrote only the time. The agent writes it.
 const Annotation = "fleetgate.io/held-since"
 
-// anotherWork is the last part of Annotation where a Work has come in the place of another, as
-// when a member leaves and joins again.
+// anotherWork is the last part of Annotation if a Work was replaced, for example because a member
+// left and rejoined.
 const anotherWork = "another-work"
 
-// Mark is what Annotation says. The zero value is nothing: it is not held.
+// Mark is the decoded Annotation. The zero value means that nothing is retained.
 type Mark struct {
 	Since, ID string
-	// Another is set when a Work has come in the place of another.
+	// Another is set if a Work was replaced.
 	Another bool
 }
 
-// MarkOn is what an object says.
+// MarkOn returns the mark of an object.
 func MarkOn(object metav1.Object) Mark {
 	parts := append(strings.SplitN(object.GetAnnotations()[Annotation], "/", 3), "", "")
 	return Mark{Since: parts[0], ID: parts[1], Another: parts[2] == anotherWork}
 }
 
-// Text is the value of Annotation; empty if nothing is held.
+// Text returns the value of Annotation; empty if nothing is retained.
 func (m Mark) Text() string {
 	switch {
 	case !m.Is():
@@ -47,12 +47,12 @@ func (m Mark) Text() string {
 	return m.Since + "/" + m.ID
 }
 
-// Is reports whether something is held.
+// Is reports whether something is retained.
 func (m Mark) Is() bool { return m != Mark{} }
 
-// IsReleased reports whether the ids that an administrator releases include that of the mark.
-// Marks of agents that do not support ids have none: a time in RFC 3339 releases those that are
-// not later.
+// IsReleased reports whether the ids that an administrator releases include that of the mark. Marks
+// of agents without support for ids have none: a time in RFC 3339 releases those that are not
+// later.
 func (m Mark) IsReleased(ids []string) bool {
 	if m.ID != "" {
 		return slices.Contains(ids, m.ID)
@@ -64,12 +64,12 @@ func (m Mark) IsReleased(ids []string) bool {
 	})
 }
 
-// ReleasedIDs are the ids that an InternalMemberCluster releases, of this member or of others.
+// ReleasedIDs returns the ids that an InternalMemberCluster releases, of this member or of others.
 func ReleasedIDs(member metav1.Object) []string {
 	return strings.Split(Released(member), ",")
 }
 
-// Released is ReleasedIDs as the annotation has them, separated by commas.
+// Released is ReleasedIDs as one comma-separated value.
 func Released(member metav1.Object) string {
 	if ids, ok := member.GetAnnotations()[clusterv1beta1.AnnotationRelease]; ok {
 		return ids

@@ -21,7 +21,7 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// requests counts what is asked of an API server, but for watches.
+// requests counts requests to an API server, except watches.
 type requests struct{ reads, writes atomic.Int64 }
 
 func (r *requests) count(next http.RoundTripper) http.RoundTripper {
@@ -39,9 +39,9 @@ func (r *requests) count(next http.RoundTripper) http.RoundTripper {
 func (r *requests) all() int64 { return r.reads.Load() + r.writes.Load() }
 
 var _ = Describe("Applying a ManifestWork", func() {
-	It("brings a namespace and what lives in it, under the name of OCM's agent", func(ctx SpecContext) {
+	It("applies a namespace and its contents with the field manager of OCM's agent", func(ctx SpecContext) {
 		createWork(ctx, "namespace", workv1.ManifestWorkSpec{},
-			build.DeploymentText("mw-namespace", "web", "web"), // before its namespace: ranks put it after
+			build.DeploymentText("mw-namespace", "web", "web"), // listed before its namespace; ranks reorder it
 			build.ConfigMapText("mw-namespace", "settings", "colour", "blue"),
 			`{apiVersion: v1, kind: Namespace, metadata: {name: mw-namespace}}`)
 		Eventually(conditions(ctx, "namespace")).Should(beDone())
@@ -50,11 +50,11 @@ var _ = Describe("Applying a ManifestWork", func() {
 		Expect(settings.OwnerReferences).To(HaveExactElements(metav1.OwnerReference{
 			APIVersion: "work.open-cluster-management.io/v1", Kind: "AppliedManifestWork", Name: noted.Name, UID: noted.UID}))
 		Expect(settings.ManagedFields).To(HaveEach(HaveField("Manager", "work-agent")))
-		Expect(settings.Annotations).To(BeEmpty(), "nothing is remembered on objects")
+		Expect(settings.Annotations).To(BeEmpty(), "objects get no annotations")
 		Expect(ledger(ctx, "namespace")()).To(HaveExactElements("settings", "mw-namespace", "web"), "sorted")
 	})
 
-	It("makes objects what their manifests say, and keeps labels, annotations and finalizers of others", func(ctx SpecContext) {
+	It("makes objects equal to their manifests and keeps labels, annotations and finalizers of others", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "replace", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1", "y", "2"))
 		Eventually(conditions(ctx, "replace")).Should(beDone())
@@ -71,7 +71,7 @@ var _ = Describe("Applying a ManifestWork", func() {
 		Expect(memberClient.Patch(ctx, object, expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
 	})
 
-	It("undoes what was changed, deleted or disowned by hand", func(ctx SpecContext) {
+	It("reverts changes and deletions on the cluster and restores the owner reference", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "repair", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"), build.DeploymentText(ns, "web", "web"))
 		Eventually(conditions(ctx, "repair")).Should(beDone())
@@ -95,7 +95,7 @@ var _ = Describe("Applying a ManifestWork", func() {
 		Eventually(conditions(ctx, "repair")).Should(beDone())
 	})
 
-	It("brings the good manifests beside the bad ones, and says what is wrong with those", func(ctx SpecContext) {
+	It("applies valid manifests and reports the problems of invalid ones", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "mixed", workv1.ManifestWorkSpec{},
 			`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: `+ns+`, generateName: a-}}`,
@@ -118,7 +118,7 @@ var _ = Describe("Applying a ManifestWork", func() {
 		}
 	})
 
-	It("brings a custom resource of a kind that the same ManifestWork defines", func(ctx SpecContext) {
+	It("applies a custom resource whose kind the same ManifestWork defines", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "own-kind", workv1.ManifestWorkSpec{},
 			`{apiVersion: mw.example.com/v1, kind: Gadget, metadata: {namespace: `+ns+`, name: a}, spec: {size: 1}}`,
@@ -128,7 +128,7 @@ var _ = Describe("Applying a ManifestWork", func() {
 		Eventually(conditions(ctx, "own-kind")).Should(beDone())
 	})
 
-	It("does not mind a namespace in a manifest whose kind lives in none", func(ctx SpecContext) {
+	It("ignores the namespace of a manifest of a cluster-scoped kind", func(ctx SpecContext) {
 		role := func(verb string) string {
 			return `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {namespace: default, name: mw-nowhere}, rules: [{apiGroups: [""], resources: [pods], verbs: [` + verb + `]}]}`
 		}
@@ -137,7 +137,7 @@ var _ = Describe("Applying a ManifestWork", func() {
 		Expect(getWork(ctx, "nowhere").Status.ResourceStatus.Manifests[0].ResourceMeta.Namespace).To(BeEmpty())
 		Expect(record(ctx, "nowhere").Status.AppliedResources).To(HaveExactElements(And(HaveField("Name", "mw-nowhere"), HaveField("Namespace", ""))))
 
-		By("putting back what is changed there")
+		By("reverting changes there")
 		found := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "mw-nowhere"}}
 		Expect(memberClient.Patch(ctx, found, expect.MergePatch(`{"rules":[]}`))).To(Succeed())
 		Eventually(func(g Gomega) {
@@ -148,7 +148,7 @@ var _ = Describe("Applying a ManifestWork", func() {
 		Expect(expect.Gone(ctx, memberClient, found)()).To(BeTrue())
 	})
 
-	It("says that the role of a binding cannot be changed, and that the binding is there", func(ctx SpecContext) {
+	It("reports that the role of a binding is immutable and that the binding exists", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		binding := func(name, role string) string {
 			return `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: ` + ns + `, name: ` + name + `}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: ` + role + `},
@@ -166,7 +166,7 @@ var _ = Describe("Applying a ManifestWork", func() {
 		}
 	})
 
-	It("says that its name is too long for a record, brings nothing, and can be deleted", func(ctx SpecContext) {
+	It("reports a name that is too long for a record, applies nothing, and can be deleted", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		long := strings.Repeat("long", 48) // 192
 		createWork(ctx, long, workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"))
@@ -176,7 +176,7 @@ var _ = Describe("Applying a ManifestWork", func() {
 		removeWork(ctx, long)
 	})
 
-	It("lists what left it until it is gone", func(ctx SpecContext) {
+	It("lists objects that left it until they are gone", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		held := `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: ` + ns + `, name: held, finalizers: [example.com/held]}}`
 		createWork(ctx, "leaving", workv1.ManifestWorkSpec{}, held, build.ConfigMapText(ns, "stays"))
@@ -190,11 +190,11 @@ var _ = Describe("Applying a ManifestWork", func() {
 		Eventually(ledger(ctx, "leaving")).Should(HaveExactElements("stays"))
 	})
 
-	It("costs two writes on the hub and three on the cluster beside its objects, and nothing while nothing changes", func(ctx SpecContext) {
+	It("costs two writes on the hub and three on the cluster beside its objects, and no request without changes", func(ctx SpecContext) {
 		var atHub, atCluster requests
 		insteadOfTheAgent(agentOptions{wrapHub: atHub.count, wrap: atCluster.count})
 		ns := expect.FreshNamespace(ctx, memberClient)
-		createWork(ctx, "first-counted", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "first")) // with which watches begin
+		createWork(ctx, "first-counted", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "first")) // starts the watches
 		Eventually(conditions(ctx, "first-counted")).Should(beDone())
 		settled := func() {
 			GinkgoHelper()
@@ -213,11 +213,11 @@ var _ = Describe("Applying a ManifestWork", func() {
 		Expect(atCluster.writes.Load()-clusterBefore).To(BeEquivalentTo(len(texts)+3), "the record, and its ledger before and after")
 
 		hubBefore, clusterBefore = atHub.all(), atCluster.all()
-		foreignConfigMap(ctx, expect.FreshNamespace(ctx, memberClient), nil) // which is seen, and nobody's
+		foreignConfigMap(ctx, expect.FreshNamespace(ctx, memberClient), nil) // seen by the watch, without an owner
 		Consistently(func() []int64 { return []int64{atHub.all() - hubBefore, atCluster.all() - clusterBefore} }).WithTimeout(5 * time.Second).Should(Equal([]int64{0, 0}))
 	})
 
-	It("removes what left it, and only that", func(ctx SpecContext) {
+	It("removes only the objects that left it", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "prune", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(conditions(ctx, "prune")).Should(beDone())
@@ -237,7 +237,7 @@ var _ = Describe("Applying a ManifestWork", func() {
 		Eventually(func() map[string]string { return record(ctx, "labels").Labels }).Should(Equal(map[string]string{"team": "blue"}))
 	})
 
-	It("makes everything again after the AppliedManifestWork was deleted by hand", func(ctx SpecContext) {
+	It("re-creates all objects after the AppliedManifestWork is deleted", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "record", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(conditions(ctx, "record")).Should(beDone())
@@ -253,14 +253,14 @@ var _ = Describe("Applying a ManifestWork", func() {
 		}).Should(Succeed())
 	})
 
-	It("brings what a Job's and a claim's controllers filled in no trouble", func(ctx SpecContext) {
+	It("keeps fields that the controllers of Jobs and claims fill in", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "filled", workv1.ManifestWorkSpec{},
 			`{apiVersion: batch/v1, kind: Job, metadata: {namespace: `+ns+`, name: once}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: "example.com/main:1"}]}}}}`,
 			`{apiVersion: v1, kind: Service, metadata: {namespace: `+ns+`, name: web}, spec: {selector: {app: web}, ports: [{port: 80}]}}`)
 		Eventually(conditions(ctx, "filled")).Should(beDone())
 		agent.Stop()
-		agent = startAgent(agentOptions{}) // remembers nothing
+		agent = startAgent(agentOptions{}) // has an empty cache
 		job, err := expect.Found(ctx, memberClient, "batch/v1", "Job", ns, "once")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(memberClient.Patch(ctx, job, expect.MergePatch(`{"metadata":{"ownerReferences":null}}`))).To(Succeed())

@@ -25,8 +25,8 @@ import (
 	"fleetgate.io/fleetgate/test/program"
 )
 
-// rollout is many ManifestWorkReplicaSets for one cluster, with a ManifestWork each: it has one
-// object that stays through all versions, and one of its version only.
+// rollout is a set of ManifestWorkReplicaSets for one cluster, with a ManifestWork each: one object
+// stays in all versions, and one exists in a single version.
 type rollout struct {
 	c               client.Client
 	team, namespace string
@@ -46,7 +46,7 @@ func (r rollout) set(work, version int) *workv1alpha1.ManifestWorkReplicaSet {
 	return setOf(r.team, fmt.Sprintf("set-%d", work), r.texts(work, version)...)
 }
 
-// each does something for every set, eight at a time.
+// each calls a function for every set, eight at a time.
 func (r rollout) each(do func(work int) error) error {
 	var group errgroup.Group
 	group.SetLimit(8)
@@ -56,7 +56,7 @@ func (r rollout) each(do func(work int) error) error {
 	return group.Wait()
 }
 
-// deliver writes all sets, beside what the spec does.
+// deliver writes all sets while the spec continues.
 func (r rollout) deliver(ctx context.Context, version int) {
 	GinkgoHelper()
 	sets := make([]*workv1alpha1.ManifestWorkReplicaSet, r.works)
@@ -75,7 +75,7 @@ func (r rollout) deliver(ctx context.Context, version int) {
 	DeferCleanup(func() { Eventually(done).Should(Receive(BeNil())) })
 }
 
-// found are the objects of the rollout on the cluster, with their UIDs.
+// found returns the objects of the rollout on the cluster, with their UIDs.
 func (r rollout) found(ctx context.Context) map[string]types.UID {
 	GinkgoHelper()
 	list := &corev1.ConfigMapList{}
@@ -105,7 +105,7 @@ func (r rollout) wanted(version int) []string {
 	return wanted
 }
 
-// arrived is how many sets have come to a version on the cluster.
+// arrived counts the sets that have reached a version on the cluster.
 func (r rollout) arrived(ctx context.Context, version int) func() int {
 	return func() int {
 		count := 0
@@ -118,15 +118,15 @@ func (r rollout) arrived(ctx context.Context, version int) func() int {
 	}
 }
 
-// amid waits until a version has come some way further.
+// amid waits until a version has made some progress.
 func (r rollout) amid(ctx context.Context, version int) {
 	GinkgoHelper()
 	before := r.arrived(ctx, version)()
 	Eventually(r.arrived(ctx, version)).WithTimeout(2 * time.Minute).Should(BeNumerically(">=", min(before+r.works/20, r.works)))
 }
 
-// wrongly lists what should not have been deleted, from all that was while the rollout went from
-// version 1 to 2.
+// wrongly lists objects that should not have been deleted, from all deletions during the rollout
+// from version 1 to 2.
 func (r rollout) wrongly(deleted []string) []string {
 	right := map[string]bool{}
 	for work := range r.works {
@@ -136,7 +136,7 @@ func (r rollout) wrongly(deleted []string) []string {
 }
 
 var _ = Describe("A rollout by the programs of agent and gateway", func() {
-	DescribeTable("ends well though both are killed and the cluster is cut off", func(ctx SpecContext, works int, cutOff time.Duration) {
+	DescribeTable("completes although both are killed and the cluster is disconnected", func(ctx SpecContext, works int, cutOff time.Duration) {
 		link, err := env.NewLink(strings.TrimPrefix(member.Config().Host, "https://"))
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(link.Close)
@@ -154,7 +154,7 @@ var _ = Describe("A rollout by the programs of agent and gateway", func() {
 		foreign := foreignConfigMap(ctx, r.namespace, map[string]string{"x": "theirs"})
 		seen := expect.DeletedConfigMaps(ctx, build.Unlimited(member.Config()), r.namespace)
 
-		By("killing both while the first version is on its way")
+		By("killing both during the rollout of the first version")
 		r.deliver(ctx, 1)
 		for _, which := range append(doomed, doomed...) {
 			r.amid(ctx, 1)
@@ -163,18 +163,18 @@ var _ = Describe("A rollout by the programs of agent and gateway", func() {
 		Eventually(r.names(ctx)).Should(ConsistOf(r.wanted(1)))
 		first := r.found(ctx)
 
-		By("cutting the cluster off while the second is")
+		By("disconnecting the cluster during the rollout of the second")
 		r.deliver(ctx, 2)
 		r.amid(ctx, 2)
 		link.Cut()
 		Consistently(func() int { return len(r.found(ctx)) }).WithTimeout(cutOff).WithPolling(time.Second).
-			Should(BeNumerically(">=", r.works), "what stays is there")
+			Should(BeNumerically(">=", r.works), "the permanent objects exist")
 		for _, which := range doomed {
 			kill(which)
 		}
 		link.Mend()
 
-		By("checking all that is there and all that is not")
+		By("checking which objects exist")
 		Eventually(r.names(ctx)).WithTimeout(2 * time.Minute).Should(ConsistOf(r.wanted(2)))
 		last := r.found(ctx)
 		for work := range r.works {
@@ -182,12 +182,12 @@ var _ = Describe("A rollout by the programs of agent and gateway", func() {
 			Expect(last[after]).To(Equal(first[before]), "object stays-%d was never deleted", work)
 			Eventually(conditionsOf(ctx, r.c, r.set(work, 2))).Should(HaveExactElements(setComplete()))
 		}
-		Expect(expect.ConfigMap(ctx, memberClient, r.namespace, "a").UID).To(Equal(foreign.UID), "what is not ours")
-		Expect(records(ctx, agentID, "")).To(HaveLen(r.works), "no set has two")
-		Eventually(seen.Names).Should(ContainElement(fmt.Sprintf("only-%d-in-1", r.works-1)), "the watch sees deletions")
+		Expect(expect.ConfigMap(ctx, memberClient, r.namespace, "a").UID).To(Equal(foreign.UID), "the object of another client")
+		Expect(records(ctx, agentID, "")).To(HaveLen(r.works), "no set has two ManifestWorks")
+		Eventually(seen.Names).Should(ContainElement(fmt.Sprintf("only-%d-in-1", r.works-1)), "the watch reports deletions")
 		Expect(r.wrongly(seen.Names())).To(BeEmpty())
 
-		By("removing all of it, under the same circumstances")
+		By("removing everything under the same conditions")
 		Expect(r.each(func(work int) error { return r.c.Delete(ctx, r.set(work, 2)) })).To(Succeed())
 		for _, which := range doomed {
 			kill(which)
@@ -197,13 +197,13 @@ var _ = Describe("A rollout by the programs of agent and gateway", func() {
 		for work := range r.works {
 			Eventually(expect.Gone(ctx, r.c, r.set(work, 2))).Should(BeTrue())
 		}
-		Expect(expect.ConfigMap(ctx, memberClient, r.namespace, "a").UID).To(Equal(foreign.UID), "what is not ours")
+		Expect(expect.ConfigMap(ctx, memberClient, r.namespace, "a").UID).To(Equal(foreign.UID), "the object of another client")
 	},
 		Entry("with 20 ManifestWorks, for a moment", 20, 3*time.Second),
 		Entry("with 200 ManifestWorks, for a minute", Label("matrix"), 200, time.Minute),
 	)
 
-	It("would not pass if an object had been deleted that should live", func() {
+	It("fails if an object was deleted that must stay", func() {
 		Expect(rollout{works: 200}.wrongly([]string{"only-7-in-1", "stays-7", "only-7-in-2", "only-200-in-1", "a"})).
 			To(HaveExactElements("stays-7", "only-7-in-2", "only-200-in-1", "a"))
 	})

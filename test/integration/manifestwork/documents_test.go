@@ -18,7 +18,7 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// examples are the pieces of YAML of docs/manifestworks.md, in their order.
+// examples returns the YAML blocks of docs/manifestworks.md, in order.
 func examples() []string {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "manifestworks.md"))
@@ -31,7 +31,7 @@ func examples() []string {
 }
 
 var _ = Describe("The examples of docs/manifestworks.md", func() {
-	It("are applied: the first as it stands, the others as what they add to it", func(ctx SpecContext) {
+	It("are applied, the first unchanged and the others as additions to it", func(ctx SpecContext) {
 		pieces := examples()
 		Expect(len(pieces)).To(BeNumerically(">=", 6))
 		atHub, err := hub.Kubeconfig("reader", "system:masters")
@@ -49,16 +49,16 @@ var _ = Describe("The examples of docs/manifestworks.md", func() {
 			By(piece)
 			add(piece)
 			if work := getWork(ctx, "my-first-work"); work.Spec.Executor != nil {
-				Eventually(conditions(ctx, "my-first-work")).Should(ContainElement(workFailed), "nobody gave the account its rights")
+				Eventually(conditions(ctx, "my-first-work")).Should(ContainElement(workFailed), "the account has no rights yet")
 				continue
 			}
 			Eventually(conditions(ctx, "my-first-work")).Should(ContainElements(workApplied, workAvailable))
 		}
-		add("spec: {}") // so that all of it goes
+		add("spec: {}") // removes all objects
 		Eventually(conditions(ctx, "my-first-work")).Should(beDone())
 	})
 
-	It("name each field of a ManifestWork, and each value of those that have a few", func() {
+	It("name each field of a ManifestWork and each value of an enumeration", func() {
 		var parsed []map[string]any
 		for _, piece := range examples() {
 			fields := map[string]any{}
@@ -70,7 +70,7 @@ var _ = Describe("The examples of docs/manifestworks.md", func() {
 	})
 })
 
-// specOf is the schema of a kind's spec.
+// specOf returns the schema of a kind's spec.
 func specOf(plural string) apiextensionsv1.JSONSchemaProps {
 	GinkgoHelper()
 	all, err := crds.ForHub(workv1.GroupName)

@@ -60,7 +60,7 @@ var _ = Describe("Works and ManifestWorks on one cluster", Ordered, func() {
 		}
 	}
 
-	It("are brought side by side, under one name, and repaired by one watch", func(ctx SpecContext) {
+	It("are applied side by side with one name and corrected by one watch", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		place(ctx, "same-name", build.ConfigMapText(ns, "a", "x", "1"))
 		createWork(ctx, "same-name", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "b", "x", "1"))
@@ -75,7 +75,7 @@ var _ = Describe("Works and ManifestWorks on one cluster", Ordered, func() {
 		Expect(expect.Data(ctx, memberClient, ns, "b")()).To(BeNil())
 	})
 
-	It("do not fight for the same object: the Work gives way and says so", func(ctx SpecContext) {
+	It("do not contest an object: the Work yields and reports it", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		place(ctx, "same-object", build.ConfigMapText(ns, "a", "x", "work"))
 		Eventually(placed(ctx, "same-object")).Should(HavePrefix("True"))
@@ -86,7 +86,7 @@ var _ = Describe("Works and ManifestWorks on one cluster", Ordered, func() {
 		settled := expect.ConfigMap(ctx, memberClient, ns, "a").ResourceVersion
 		Consistently(func() string { return expect.ConfigMap(ctx, memberClient, ns, "a").ResourceVersion }).Should(Equal(settled))
 
-		By("leaving it to the Work when the ManifestWork goes")
+		By("leaving it to the Work when the ManifestWork is deleted")
 		removeWork(ctx, "same-object")
 		Eventually(placed(ctx, "same-object")).Should(HavePrefix("True"))
 		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "work"}))

@@ -21,12 +21,12 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// roundTripper is a function as one.
+// roundTripper adapts a function to http.RoundTripper.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
-// wellKnown asks for what is known of a Deployment, which is at rest: no Pod is made.
+// wellKnown requests the well-known status of a Deployment without Pods.
 func wellKnown(namespace string) workv1.ManifestWorkSpec {
 	return configured("apps", "deployments", namespace, "*", func(o *workv1.ManifestConfigOption) {
 		o.FeedbackRules = []workv1.FeedbackRule{{Type: workv1.FeedbackWellKnownStatus}}
@@ -36,7 +36,7 @@ func wellKnown(namespace string) workv1.ManifestWorkSpec {
 const integer = `={"type":"Integer","integer":`
 
 var _ = Describe("Feedback", func() {
-	It("follows the object by watch, with the time of the last change", func(ctx SpecContext) {
+	It("follows the object by watch and has the time of the last change", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "well-known", wellKnown(ns), build.DeploymentText(ns, "web", "web"))
 		Eventually(values(ctx, "well-known", 0)).Should(HaveExactElements("ReadyReplicas"+integer+"2}", "Replicas"+integer+"2}", "AvailableReplicas"+integer+"2}"))
@@ -48,7 +48,7 @@ var _ = Describe("Feedback", func() {
 		Eventually(values(ctx, "well-known", 0)).Should(ContainElement("ReadyReplicas" + integer + "3}"))
 	})
 
-	It("knows values of DaemonSets and Jobs, and finds those of what lives in no namespace", func(ctx SpecContext) {
+	It("reports well-known values of DaemonSets and Jobs and values of cluster-scoped objects", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		spec := workv1.ManifestWorkSpec{}
 		for _, of := range []workv1.ResourceIdentifier{{Group: "apps", Resource: "daemonsets", Namespace: "*", Name: "ever*"}, {Group: "batch", Resource: "jobs", Namespace: ns, Name: "*"}} {
@@ -71,7 +71,7 @@ var _ = Describe("Feedback", func() {
 		Eventually(values(ctx, "known", 2)).Should(HaveExactElements(append(phaseAndName, `team={"type":"String","string":"blue"}`)...))
 	})
 
-	It("tells of each value that it cannot report, and reports the others", func(ctx SpecContext) {
+	It("names each value that it cannot report and reports the others", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		spec := configured("", "configmaps", ns, "a", func(o *workv1.ManifestConfigOption) {
 			o.FeedbackRules = []workv1.FeedbackRule{{Type: workv1.FeedbackWellKnownStatus}, {Type: workv1.FeedbackJSONPaths, JSONPaths: []workv1.JSONPath{
@@ -85,7 +85,7 @@ var _ = Describe("Feedback", func() {
 		Eventually(conditions(ctx, "some-fail")).Should(beDone())
 	})
 
-	It("reports other values as JSON if the agent is told to", func(ctx SpecContext) {
+	It("reports other values as JSON if the agent is configured to", func(ctx SpecContext) {
 		insteadOfTheAgent(agentOptions{raw: true})
 		ns := expect.FreshNamespace(ctx, memberClient)
 		spec := configured("", "configmaps", ns, "a", func(o *workv1.ManifestConfigOption) {
@@ -95,7 +95,7 @@ var _ = Describe("Feedback", func() {
 		Eventually(values(ctx, "raw", 0)).Should(HaveExactElements(`all={"type":"JsonRaw","jsonRaw":"{\"x\":\"1\"}"}`))
 	})
 
-	It("costs one read of an object that changes all the time in a second, and no write of it", func(ctx SpecContext) {
+	It("reads a constantly changing object once per second and never writes it", func(ctx SpecContext) {
 		var reads, writes atomic.Int32
 		insteadOfTheAgent(agentOptions{wrap: func(next http.RoundTripper) http.RoundTripper {
 			return roundTripper(func(request *http.Request) (*http.Response, error) {
@@ -123,14 +123,14 @@ var _ = Describe("Feedback", func() {
 	})
 })
 
-// jobOf is a Job of so many Pods. Of none it is Complete as soon as its controller has seen it; with
-// one it never is, as it is suspended.
+// jobOf returns a Job with a number of Pods. Without Pods it is Complete once its controller has
+// seen it; with one it never is, because it is suspended.
 func jobOf(namespace, name string, pods int) string {
 	return fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {namespace: %s, name: %s}, spec: {completions: %d, suspend: %t,
 		template: {spec: {restartPolicy: Never, containers: [{name: main, image: "example.com/main:1"}]}}}}`, namespace, name, pods, pods > 0)
 }
 
-// setObserved changes the status of a Deployment so that its controller need not care.
+// setObserved changes the status of a Deployment in a way that its controller ignores.
 func setObserved(ctx context.Context, namespace, name string, collisions int32) {
 	GinkgoHelper()
 	Eventually(func() error {

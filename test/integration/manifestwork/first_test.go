@@ -16,7 +16,7 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// firstWork is the work of Open Cluster Management's first scenario, as users have it.
+// firstWork is the ManifestWork of OCM's first scenario.
 const firstWork = `
 apiVersion: work.open-cluster-management.io/v1
 kind: ManifestWork
@@ -56,7 +56,7 @@ spec:
               - containerPort: 80
 `
 
-// kubectl runs it as a user would, at the hub or at the cluster.
+// kubectl runs kubectl on the hub or the cluster, as a user does.
 func kubectl(ctx SpecContext, kubeconfig, input string, args ...string) string {
 	GinkgoHelper()
 	command := exec.CommandContext(ctx, filepath.Join("..", "..", "..", ".fleetgate", "bin", "kubectl"), append([]string{"--kubeconfig=" + kubeconfig}, args...)...)
@@ -79,19 +79,19 @@ var _ = Describe("A user's first ManifestWork", Ordered, func() {
 		DeferCleanup(func(ctx SpecContext) { removeWork(ctx, "my-first-work") })
 	})
 
-	It("is listed, and its kinds are there", func(ctx SpecContext) {
+	It("is listed and its kinds exist", func(ctx SpecContext) {
 		Expect(kubectl(ctx, atHub, "", "get", "manifestwork", "-A")).To(MatchRegexp(`NAMESPACE +NAME +AGE\ncluster1 +my-first-work +\d`))
 		Expect(kubectl(ctx, atHub, "", "get", "crd", "manifestworks.work.open-cluster-management.io")).To(ContainSubstring("manifestworks.work"))
 		Expect(kubectl(ctx, atCluster, "", "get", "crd", "appliedmanifestworks.work.open-cluster-management.io")).To(ContainSubstring("appliedmanifestworks.work"))
 	})
 
-	It("brings the account and the Deployment, which runs", func(ctx SpecContext) {
+	It("applies the account and the Deployment, which becomes ready", func(ctx SpecContext) {
 		Eventually(func() string { return kubectl(ctx, atCluster, "", "get", "deployment") }).Should(MatchRegexp(`nginx-deployment +3/3 +3 +3`))
 		Expect(kubectl(ctx, atCluster, "", "get", "sa", "my-sa")).To(ContainSubstring("my-sa"))
 		Expect(kubectl(ctx, atCluster, "", "get", "pod")).To(ContainSubstring("nginx-deployment-"))
 	})
 
-	It("reports each manifest in the printed form", func(ctx SpecContext) {
+	It("reports each manifest as the documentation shows", func(ctx SpecContext) {
 		Eventually(conditions(ctx, "my-first-work")).Should(beDone())
 		status := &workv1.ManifestWork{}
 		Expect(yaml.Unmarshal([]byte(kubectl(ctx, atHub, "", "get", "manifestwork", "my-first-work", "-n", "cluster1", "-oyaml")), status)).To(Succeed())
@@ -106,7 +106,7 @@ var _ = Describe("A user's first ManifestWork", Ordered, func() {
 		}
 	})
 
-	It("is known on the cluster by the hash of the hub's URL", func(ctx SpecContext) {
+	It("is identified on the cluster by the hash of the hub's URL", func(ctx SpecContext) {
 		Expect(kubectl(ctx, atCluster, "", "get", "appliedmanifestwork")).To(MatchRegexp(`(?m)^[0-9a-f]{64}-my-first-work +\d`))
 		noted := record(ctx, "my-first-work")
 		Expect(noted.Spec).To(Equal(workv1.AppliedManifestWorkSpec{HubHash: hubHash, AgentID: agentID, ManifestWorkName: "my-first-work"}))
@@ -118,13 +118,13 @@ var _ = Describe("A user's first ManifestWork", Ordered, func() {
 		Expect(getWork(ctx, "my-first-work").Finalizers).To(HaveExactElements("cluster.open-cluster-management.io/manifest-work-cleanup"))
 	})
 
-	It("takes a change over", func(ctx SpecContext) {
+	It("applies a change", func(ctx SpecContext) {
 		kubectl(ctx, atHub, strings.Replace(firstWork, "replicas: 3", "replicas: 2", 1), "apply", "-f", "-")
 		Eventually(func() string { return kubectl(ctx, atCluster, "", "get", "deployment") }).Should(MatchRegexp(`nginx-deployment +2/2`))
 		Eventually(conditions(ctx, "my-first-work")).Should(beDone())
 	})
 
-	It("catches up after the agent was away", func(ctx SpecContext) {
+	It("catches up after the agent was stopped", func(ctx SpecContext) {
 		agent.Stop()
 		for _, replicas := range []string{"5", "4", "1"} {
 			kubectl(ctx, atHub, strings.Replace(firstWork, "replicas: 3", "replicas: "+replicas, 1), "apply", "-f", "-")
@@ -134,7 +134,7 @@ var _ = Describe("A user's first ManifestWork", Ordered, func() {
 		Eventually(conditions(ctx, "my-first-work")).Should(beDone())
 	})
 
-	It("stays with its record while something that it brought is terminating, and goes then", func(ctx SpecContext) {
+	It("stays with its record until its objects are gone", func(ctx SpecContext) {
 		kubectl(ctx, atCluster, "", "patch", "sa", "my-sa", "--type=merge", `-p={"metadata":{"finalizers":["example.com/slow"]}}`)
 		kubectl(ctx, atHub, "", "delete", "manifestwork", "my-first-work", "-n", "cluster1", "--wait=false")
 		Eventually(func(g Gomega) {

@@ -32,8 +32,8 @@ func selectively(namespace, name string) workv1.DeleteOption {
 		OrphaningRules: []workv1.OrphaningRule{{Resource: "configmaps", Namespace: namespace, Name: name}}}}
 }
 
-var _ = Describe("What a ManifestWork owns", func() {
-	It("is shared with others, and goes with the last", func(ctx SpecContext) {
+var _ = Describe("An object of a ManifestWork", func() {
+	It("is shared with others and removed with the last", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "shared-one", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(conditions(ctx, "shared-one")).Should(beDone())
@@ -49,7 +49,7 @@ var _ = Describe("What a ManifestWork owns", func() {
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(BeNil())
 	})
 
-	It("goes though somebody else has it who is no work", func(ctx SpecContext) {
+	It("is removed although an owner that is no work remains", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "no-obstacle", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(conditions(ctx, "no-obstacle")).Should(beDone())
@@ -66,7 +66,7 @@ var _ = Describe("What a ManifestWork owns", func() {
 		Expect(expect.Data(ctx, memberClient, ns, "b")()).To(BeNil())
 	})
 
-	It("stays with policy Orphan, owned by nobody", func(ctx SpecContext) {
+	It("stays without owners with policy Orphan", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "orphan", orphaning(workv1.DeleteOption{PropagationPolicy: "Orphan"}), build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(conditions(ctx, "orphan")).Should(beDone())
@@ -76,7 +76,7 @@ var _ = Describe("What a ManifestWork owns", func() {
 		Expect(record(ctx, "orphan")).To(BeNil())
 	})
 
-	It("is given up when it is to stay, and taken up again when not", func(ctx SpecContext) {
+	It("loses its owner reference while it is orphaned and regains it afterwards", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "selective", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(conditions(ctx, "selective")).Should(beDone())
@@ -104,7 +104,7 @@ var _ = Describe("What a ManifestWork owns", func() {
 		Expect(expect.Data(ctx, memberClient, ns, "b")()).To(BeNil())
 	})
 
-	It("stays although the wish for it came only with the deletion", func(ctx SpecContext) {
+	It("stays although the orphaning rule was set only with the deletion", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "late-orphan", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(conditions(ctx, "late-orphan")).Should(beDone())
@@ -121,8 +121,8 @@ var _ = Describe("What a ManifestWork owns", func() {
 	})
 })
 
-var _ = Describe("What moves from one ManifestWork to another", func() {
-	It("is not deleted in between, whichever of the two is looked at first", func(ctx SpecContext) {
+var _ = Describe("An object that moves from one ManifestWork to another", func() {
+	It("is not deleted in between, in either order of reconciles", func(ctx SpecContext) {
 		const pairs = 10
 		ns := expect.FreshNamespace(ctx, memberClient)
 		name := func(what string, n int) string { return fmt.Sprintf("%s-%d", what, n) }
@@ -155,7 +155,7 @@ var _ = Describe("What moves from one ManifestWork to another", func() {
 		}
 	})
 
-	It("goes if who asks for it would only look at it, or leave it there", func(ctx SpecContext) {
+	It("is removed if the other ManifestWork only reads or orphans it", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "no-heir", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(conditions(ctx, "no-heir")).Should(beDone())
@@ -169,7 +169,7 @@ var _ = Describe("What moves from one ManifestWork to another", func() {
 var _ = Describe("Two hubs", Ordered, func() {
 	var second *expect.Running
 
-	// The second is the cluster itself, as where a hub is one of its own clusters: another API
+	// The second hub is the cluster itself, as if a hub were one of its own clusters: another API
 	// server, with ManifestWorks, an agent and a URL of its own.
 	BeforeAll(func(ctx SpecContext) {
 		ours, err := crds.ForHub(workv1.GroupName)
@@ -185,7 +185,7 @@ var _ = Describe("Two hubs", Ordered, func() {
 		DeferCleanup(func() { second.Stop() })
 	})
 
-	It("share an object of ManifestWorks of one name, and the one that goes leaves it to the other", func(ctx SpecContext) {
+	It("share an object of equally named ManifestWorks, and a deletion on one leaves it to the other", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "both-hubs", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(conditions(ctx, "both-hubs")).Should(beDone())
@@ -199,7 +199,7 @@ var _ = Describe("Two hubs", Ordered, func() {
 		Consistently(func() string { return expect.ConfigMap(ctx, memberClient, ns, "a").ResourceVersion }).Should(Equal(settled))
 		for _, of := range []string{"agent-2", agentID} {
 			for _, noted := range records(ctx, of, "both-hubs") {
-				Expect(noted.Status.EvictionStartTime).To(BeNil(), "no agent looks after another's")
+				Expect(noted.Status.EvictionStartTime).To(BeNil(), "no agent evicts the records of another")
 			}
 		}
 		removeWork(ctx, "both-hubs")
@@ -211,7 +211,7 @@ var _ = Describe("Two hubs", Ordered, func() {
 })
 
 var _ = Describe("Eviction", func() {
-	It("removes what vanished from the hub after a grace, and not before", func(ctx SpecContext) {
+	It("removes the objects of a ManifestWork that disappeared after the grace period and not before", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "vanished", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(conditions(ctx, "vanished")).Should(beDone())
@@ -221,13 +221,13 @@ var _ = Describe("Eviction", func() {
 		Expect(hubClient.Delete(ctx, work)).To(Succeed())
 		agent = startAgent(agentOptions{})
 		Eventually(func() *metav1.Time { return record(ctx, "vanished").Status.EvictionStartTime }).ShouldNot(BeNil())
-		Consistently(expect.Data(ctx, memberClient, ns, "a")).ShouldNot(BeNil(), "the grace is an hour")
+		Consistently(expect.Data(ctx, memberClient, ns, "a")).ShouldNot(BeNil(), "the grace period is an hour")
 
-		By("forgetting it when the ManifestWork is back")
+		By("stopping it when the ManifestWork exists again")
 		createWork(ctx, "vanished", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(func() *metav1.Time { return record(ctx, "vanished").Status.EvictionStartTime }).Should(BeNil())
 
-		By("removing it when the grace is over")
+		By("removing it after the grace period")
 		agent.Stop()
 		work = getWork(ctx, "vanished")
 		Expect(hubClient.Patch(ctx, work, expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
@@ -238,7 +238,7 @@ var _ = Describe("Eviction", func() {
 		Eventually(func() *workv1.AppliedManifestWork { return record(ctx, "vanished") }).Should(BeNil())
 	})
 
-	It("removes a record that nobody's work is behind, if it is this agent's", func(ctx SpecContext) {
+	It("removes a record without a ManifestWork if it belongs to this agent", func(ctx SpecContext) {
 		insteadOfTheAgent(agentOptions{grace: time.Second})
 		note := func(work, id string) *workv1.AppliedManifestWork {
 			return &workv1.AppliedManifestWork{ObjectMeta: metav1.ObjectMeta{Name: recordName(work)},
@@ -251,7 +251,7 @@ var _ = Describe("Eviction", func() {
 		Expect(expect.Gone(ctx, memberClient, others)()).To(BeFalse())
 	})
 
-	It("does not begin because the hub does not answer", func(ctx SpecContext) {
+	It("does not begin while the hub is unreachable", func(ctx SpecContext) {
 		link, err := env.NewLink(strings.TrimPrefix(hub.Config().Host, "https://"))
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(link.Close)
@@ -262,9 +262,9 @@ var _ = Describe("Eviction", func() {
 		link.Cut()
 		DeferCleanup(link.Mend)
 		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"data":{"x":"2"}}`))).To(Succeed())
-		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "1"}), "what was brought is kept as it was wanted")
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "1"}), "the object stays up to date")
 
-		By("not even when the work goes meanwhile, until the hub says so")
+		By("waiting for the hub's answer even if the work was deleted meanwhile")
 		work := getWork(ctx, "hub-away")
 		Expect(hubClient.Patch(ctx, work, expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
 		Expect(hubClient.Delete(ctx, work)).To(Succeed())
@@ -276,20 +276,20 @@ var _ = Describe("Eviction", func() {
 		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(BeNil())
 	})
 
-	It("removes what the same agent brought from the hub's former URL", func(ctx SpecContext) {
+	It("removes objects that the same agent applied from the hub's former URL", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		insteadOfTheAgent(agentOptions{url: "https://former.example.com"})
 		createWork(ctx, "moved", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(conditions(ctx, "moved")).Should(beDone())
 		before := expect.ConfigMap(ctx, memberClient, ns, "a")
 		insteadOfTheAgent(agentOptions{grace: time.Second})
-		Eventually(owners(ctx, ns, "a")).Should(HaveExactElements(recordName("moved")), "the new one is left")
+		Eventually(owners(ctx, ns, "a")).Should(HaveExactElements(recordName("moved")), "the new owner remains")
 		Eventually(func() int { return len(records(ctx, agentID, "moved")) }).Should(Equal(1))
-		Expect(expect.ConfigMap(ctx, memberClient, ns, "a").UID).To(Equal(before.UID), "the object was there all the time")
+		Expect(expect.ConfigMap(ctx, memberClient, ns, "a").UID).To(Equal(before.UID), "the object was not re-created")
 	})
 })
 
-// records are the AppliedManifestWorks of an agent for ManifestWorks of a name.
+// records returns the AppliedManifestWorks of an agent for ManifestWorks of a name.
 func records(ctx context.Context, id, work string) []workv1.AppliedManifestWork {
 	GinkgoHelper()
 	list := &workv1.AppliedManifestWorkList{}

@@ -18,8 +18,8 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// startProgram runs the agent's program instead of the suite's agent, for ManifestWorks
-// and nothing else, outside of the cluster, which it reaches by a kubeconfig.
+// startProgram runs the agent's program in place of the suite's agent, for ManifestWorks only. It
+// runs outside the cluster and uses a kubeconfig.
 func startProgram(ctx context.Context, atCluster string) *env.Process {
 	GinkgoHelper()
 	agent.Stop()
@@ -41,7 +41,7 @@ func startProgram(ctx context.Context, atCluster string) *env.Process {
 }
 
 var _ = Describe("The agent's program with --components=works", func() {
-	It("applies ManifestWorks and makes nothing of a member of the cluster", func(ctx SpecContext) {
+	It("applies ManifestWorks and creates nothing else on the cluster", func(ctx SpecContext) {
 		before := namespaces(ctx)
 		atCluster, err := member.Kubeconfig("works-only", "system:masters")
 		Expect(err).NotTo(HaveOccurred())

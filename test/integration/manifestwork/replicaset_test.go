@@ -33,7 +33,7 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// servePlacements has the hub serve Placements, and returns a client that knows them and
+// servePlacements installs the Placement API on the hub and returns a client for it and for
 // ManifestWorkReplicaSets.
 func servePlacements() client.Client {
 	GinkgoHelper()
@@ -48,7 +48,7 @@ func hubScheme() *runtime.Scheme {
 	return build.Scheme(apiextensionsv1.AddToScheme, workv1.AddToScheme, workv1alpha1.AddToScheme, ocmclusterv1beta1.AddToScheme, clusterv1.AddToScheme, clusterv1beta2.AddToScheme)
 }
 
-// startGateway runs the hub's part for the rest of a spec.
+// startGateway runs the hub's controllers for the rest of a spec.
 func startGateway() {
 	GinkgoHelper()
 	mgr, err := ctrl.NewManager(build.Unlimited(hub.Config()), ctrl.Options{
@@ -62,7 +62,7 @@ func startGateway() {
 	DeferCleanup(gateway.Stop)
 }
 
-// decided makes a Placement "p" that is for the suite's cluster.
+// decided creates Placement "p" with a decision for the suite's cluster.
 func decided(ctx context.Context, c client.Client, namespace string) {
 	GinkgoHelper()
 	Expect(c.Create(ctx, &ocmclusterv1beta1.Placement{ObjectMeta: build.In(namespace, "p")})).To(Succeed())
@@ -73,8 +73,8 @@ func decided(ctx context.Context, c client.Client, namespace string) {
 	Expect(c.Status().Update(ctx, decision)).To(Succeed())
 }
 
-// bound makes the suite's cluster a member of a set that is bound to a namespace, which a gateway
-// asks for if the hub serves these kinds.
+// bound adds the suite's cluster to a set that is bound to a namespace. The gateway requires that
+// if the hub serves these kinds.
 func bound(ctx context.Context, c client.Client, namespace string) {
 	GinkgoHelper()
 	expect.CreatedForSpec(ctx, c, &clusterv1.ManagedCluster{ObjectMeta: build.Named(clusterName)})
@@ -86,7 +86,7 @@ func bound(ctx context.Context, c client.Client, namespace string) {
 	})
 }
 
-// setOf is a set for Placement "p" that waits for its ManifestWorks when it is deleted.
+// setOf returns a set for Placement "p" with foreground deletion.
 func setOf(namespace, name string, texts ...string) *workv1alpha1.ManifestWorkReplicaSet {
 	GinkgoHelper()
 	return &workv1alpha1.ManifestWorkReplicaSet{
@@ -101,12 +101,12 @@ func setOf(namespace, name string, texts ...string) *workv1alpha1.ManifestWorkRe
 	}
 }
 
-// setComplete are the conditions of a set that is rolled out.
+// setComplete are the conditions of a completed rollout.
 func setComplete() []string {
 	return []string{"PlacementVerified True AsExpected", "PlacementRolledOut True Complete", "ManifestworkApplied True AsExpected"}
 }
 
-// conditionsOf a set, as type status reason.
+// conditionsOf returns the conditions of a set as type status reason.
 func conditionsOf(ctx context.Context, c client.Client, set *workv1alpha1.ManifestWorkReplicaSet) func(Gomega) []string {
 	return func(g Gomega) []string {
 		g.Expect(c.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
@@ -119,7 +119,7 @@ func conditionsOf(ctx context.Context, c client.Client, set *workv1alpha1.Manife
 }
 
 var _ = Describe("A ManifestWorkReplicaSet and an agent", func() {
-	It("bring what is in the template to the cluster, say so without any rule, and take it away", func(ctx SpecContext) {
+	It("apply the template to the cluster, report it without rules, and remove it", func(ctx SpecContext) {
 		c, ns, team := servePlacements(), expect.FreshNamespace(ctx, memberClient), expect.FreshNamespace(ctx, hubClient)
 		startGateway()
 		decided(ctx, c, team)

@@ -21,7 +21,7 @@ import (
 )
 
 var _ = Describe("A ManifestWork", func() {
-	It("puts nothing into the namespaces of the house, and no token Secret anywhere", func(ctx SpecContext) {
+	It("places nothing in reserved namespaces and no token Secret anywhere", func(ctx SpecContext) {
 		ns, texts := expect.FreshNamespace(ctx, memberClient), []string{}
 		for _, house := range []string{authenticationv1beta1.AccountNamespace, clusterv1beta1.SystemNamespace} {
 			Expect(client.IgnoreAlreadyExists(memberClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: house}}))).To(Succeed())

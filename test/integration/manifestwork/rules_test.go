@@ -20,7 +20,7 @@ var _ = Describe("Condition rules", func() {
 		return configured("", "configmaps", namespace, "*", func(o *workv1.ManifestConfigOption) { o.ConditionRules = rules })
 	}
 
-	It("give conditions that follow the object, of each manifest and of the work", func(ctx SpecContext) {
+	It("set conditions of manifests and of the work that follow the object", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "rules", rules(ns,
 			workv1.ConditionRule{Condition: "Progressing", Type: "CEL", CELExpressions: []string{"object.data.x != 'done'"}, MessageExpression: "'x is ' + object.data.x + (result ? '' : ', at last')"},
@@ -40,7 +40,7 @@ var _ = Describe("Condition rules", func() {
 		Eventually(conditions(ctx, "rules")).Should(HaveExactElements(workApplied, workAvailable, "Progressing False ConditionRulesAggregated x is done, at last"))
 	})
 
-	It("know when a Job is Complete, and of what they do not know they are silent", func(ctx SpecContext) {
+	It("report a Complete Job and ignore unknown kinds", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		known := workv1.ConditionRule{Condition: "Complete", Type: "WellKnownConditions"}
 		spec := configured("batch", "jobs", "*", "job-*", func(o *workv1.ManifestConfigOption) {
@@ -61,7 +61,7 @@ var _ = Describe("Condition rules", func() {
 		Expect(conditions(ctx, "well-known-rules")(Default)).To(HaveExactElements(workApplied, workAvailable, "Complete False ConditionRulesAggregated Aggregated from 4 manifest conditions"))
 	})
 
-	It("let a work rest that is Complete, until the rule goes", func(ctx SpecContext) {
+	It("stop writes of a Complete work until the rule is removed", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "complete", rules(ns, workv1.ConditionRule{Condition: "Complete", Type: "CEL", CELExpressions: []string{"object.data.x == 'done'"}}),
 			build.ConfigMapText(ns, "a", "x", "begun"))
@@ -84,7 +84,7 @@ var _ = Describe("Condition rules", func() {
 	})
 })
 
-var _ = Describe("Fields that are left to others", func() {
+var _ = Describe("Ignored fields", func() {
 	leaving := func(namespace string, fields ...workv1.IgnoreField) workv1.ManifestWorkSpec {
 		return strategy(namespace, workv1.UpdateStrategy{Type: "ServerSideApply", ServerSideApply: &workv1.ServerSideApplyConfig{Force: true, IgnoreFields: fields}})
 	}
@@ -115,7 +115,7 @@ var _ = Describe("Fields that are left to others", func() {
 		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "2", "y": "1"}))
 	})
 
-	It("are found by jq, and one that cannot be is said", func(ctx SpecContext) {
+	It("are selected by jq, and invalid expressions are reported", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "jq", leaving(ns, workv1.IgnoreField{Condition: "OnSpokePresent", JQPathExpressions: []string{".data | .x"}}), build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(conditions(ctx, "jq")).Should(beDone())
@@ -127,7 +127,7 @@ var _ = Describe("Fields that are left to others", func() {
 			HavePrefix("Applied False AppliedManifestSSAIgnoreFieldError Failed to process ignoreFields: JQ expression error in '.data['"), available, noFeedback))
 	})
 
-	It("do not keep the object from being owned and disowned", func(ctx SpecContext) {
+	It("do not prevent changes of the owner reference", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "present-orphan", leaving(ns, workv1.IgnoreField{Condition: "OnSpokePresent", JSONPaths: []string{".data.x"}}), build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(conditions(ctx, "present-orphan")).Should(beDone())
@@ -158,14 +158,14 @@ var _ = Describe("An executor", func() {
 	}
 	const refused = "Applied False AppliedManifestFailed Failed to apply manifest: not allowed to apply the resource "
 
-	It("has to have every right that a manifest needs", func(ctx SpecContext) {
+	It("needs every right for a manifest", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "executor", account(ns, "deployer"), build.ConfigMapText(ns, "a", "x", "1"),
 			`{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: `+ns+`, name: b}}`)
 		Eventually(conditions(ctx, "executor")).Should(HaveExactElements(workFailed, "Available False ResourcesNotAvailable 2 of 2 resources are not available"))
 		Expect(of(ctx, "executor", 0)(Default)).To(HaveExactElements(refused+" configmaps, "+ns+" a, will try again in 1m0s", unavailable))
 
-		By("bringing what it may, all verbs of which it has")
+		By("applying the object for which it has all verbs")
 		allow(ctx, ns, "create, update, patch, get, delete", "configmaps")
 		updateWork(ctx, "executor", func(work *workv1.ManifestWork) {
 			work.Spec.Workload.Manifests[0] = manifests(build.ConfigMapText(ns, "a", "x", "2"))[0]
@@ -175,7 +175,7 @@ var _ = Describe("An executor", func() {
 		Expect(of(ctx, "executor", 1)(Default)).To(HaveExactElements(refused+" serviceaccounts, "+ns+" b, will try again in 1m0s", unavailable))
 	})
 
-	It("need not be allowed to delete what stays, and brings what was there before once it may", func(ctx SpecContext) {
+	It("needs no right to delete an orphaned object, and applies an existing object once allowed", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		foreignConfigMap(ctx, ns, map[string]string{"x": "theirs"})
 		allow(ctx, ns, "create, update, patch, get", "configmaps")
@@ -189,19 +189,19 @@ var _ = Describe("An executor", func() {
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1"}))
 	})
 
-	It("is bound by what its rights have become, without anybody writing the work", func(ctx SpecContext) {
+	It("follows changes of its rights without a change of the work", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		allow(ctx, ns, "create, update, patch, get, delete", "configmaps")
 		createWork(ctx, "executor-watched", account(ns, "deployer"), build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(conditions(ctx, "executor-watched")).Should(beDone())
 		kubectl(ctx, kubeconfigOfMember(), "", "delete", "rolebinding", "-n", ns, "deployer")
 		Eventually(of(ctx, "executor-watched", 0)).Should(HaveExactElements(refused+" configmaps, "+ns+" a, will try again in 1m0s", available, noFeedback))
-		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1"}), "what was brought stays")
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1"}), "the applied object stays")
 		allow(ctx, ns, "create, update, patch, get, delete", "configmaps")
 		Eventually(conditions(ctx, "executor-watched")).Should(beDone())
 	})
 
-	It("writes itself if the agent is told so, and the cluster decides", func(ctx SpecContext) {
+	It("writes the objects itself with impersonation, authorized by the cluster", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		insteadOfTheAgent(agentOptions{impersonate: true})
 		allow(ctx, ns, "create, update, patch, get, delete", "configmaps")
@@ -212,22 +212,22 @@ var _ = Describe("An executor", func() {
 		Expect(of(ctx, "impersonated", 0)(Default)).To(HaveExactElements(applied, available, noFeedback))
 		Expect(of(ctx, "impersonated", 1)(Default)).To(ContainElement(ContainSubstring(`ServiceAccount "deployer" of namespace "` + ns + `" cannot get serviceaccounts`)))
 
-		By("asking beforehand only whether it may delete what would go with the work")
+		By("checking only the right to delete in advance")
 		allow(ctx, ns, "create, update, patch, get", "configmaps, serviceaccounts, roles")
 		Eventually(of(ctx, "impersonated", 1)).Should(ContainElement(HavePrefix(refused + " serviceaccounts, " + ns + " b")))
 
-		By("letting it delete what it may not make")
+		By("granting the right to delete without the right to create")
 		allow(ctx, ns, "get, delete", "configmaps, serviceaccounts, roles")
 		Eventually(of(ctx, "impersonated", 1)).Should(ContainElement(HavePrefix(
 			`Applied False AppliedManifestFailed Failed to apply manifest: ServiceAccount "deployer" of namespace "` + ns + `" cannot create serviceaccounts`)))
 
-		By("letting it make what it wants, but not give rights that it has not")
+		By("granting the right to create without the right to escalate")
 		allow(ctx, ns, "create, update, patch, get, delete", "configmaps, serviceaccounts, roles")
 		Eventually(of(ctx, "impersonated", 1)).Should(HaveExactElements(applied, available, noFeedback))
 		Eventually(of(ctx, "impersonated", 2)).Should(ContainElement(And(HavePrefix("Applied False AppliedManifestFailed "), ContainSubstring("attempting to grant RBAC permissions not currently held"))))
 	})
 
-	It("gets what the same work gives it, if it may give it", func(ctx SpecContext) {
+	It("gets rights that the same work grants it if it can grant them", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		allow(ctx, ns, "create, update, patch, get, delete, escalate, bind", "roles, rolebindings")
 		createWork(ctx, "gives", account(ns, "deployer"), build.ConfigMapText(ns, "a", "x", "1"),
@@ -238,7 +238,7 @@ var _ = Describe("An executor", func() {
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1"}))
 	})
 
-	It("cannot give itself, or others, more than it has", func(ctx SpecContext) {
+	It("cannot grant more rights than it has", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		allow(ctx, ns, "create, update, patch, get, delete", "configmaps, roles, rolebindings")
 		role := func(resource string) string {
@@ -256,7 +256,7 @@ var _ = Describe("An executor", func() {
 	})
 })
 
-// kubeconfigOfMember is an administrator's of the cluster.
+// kubeconfigOfMember returns the kubeconfig of an administrator of the cluster.
 func kubeconfigOfMember() string {
 	GinkgoHelper()
 	path, err := member.Kubeconfig("admin-of-member", "system:masters")

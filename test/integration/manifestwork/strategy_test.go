@@ -20,7 +20,7 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// foreignConfigMap is one that somebody else made on the cluster.
+// foreignConfigMap creates a ConfigMap as another client.
 func foreignConfigMap(ctx context.Context, namespace string, data map[string]string) *corev1.ConfigMap {
 	GinkgoHelper()
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a"}, Data: data}
@@ -41,7 +41,7 @@ func owners(ctx context.Context, namespace, name string) func() []string {
 func recordName(work string) string { return hubHash + "-" + work }
 
 var _ = Describe("The strategy of a manifest", func() {
-	It("CreateOnly makes the object and never changes it, but owns it", func(ctx SpecContext) {
+	It("CreateOnly creates the object, owns it and never changes it", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "create-only", strategy(ns, workv1.UpdateStrategy{Type: "CreateOnly"}), build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(conditions(ctx, "create-only")).Should(beDone())
@@ -53,11 +53,11 @@ var _ = Describe("The strategy of a manifest", func() {
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "theirs"}))
 		Expect(expect.Data(ctx, memberClient, ns, "b")()).To(Equal(map[string]string{"x": "1"}))
 		Expect(memberClient.Delete(ctx, expect.ConfigMap(ctx, memberClient, ns, "b"))).To(Succeed())
-		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(Equal(map[string]string{"x": "2"}), "it is made again")
+		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(Equal(map[string]string{"x": "2"}), "it is re-created")
 		Expect(owners(ctx, ns, "a")()).To(HaveExactElements(recordName("create-only")))
 	})
 
-	It("ReadOnly writes nothing, and says whether the object is there", func(ctx SpecContext) {
+	It("ReadOnly writes nothing and reports whether the object exists", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		foreignConfigMap(ctx, ns, map[string]string{"x": "theirs"})
 		spec := strategy(ns, workv1.UpdateStrategy{Type: "ReadOnly"})
@@ -71,16 +71,16 @@ var _ = Describe("The strategy of a manifest", func() {
 		Expect(owners(ctx, ns, "a")()).To(BeEmpty())
 		Expect(ledger(ctx, "read-only")()).To(BeEmpty())
 
-		By("seeing it appear")
+		By("detecting its creation")
 		Expect(memberClient.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "absent"}})).To(Succeed())
 		Eventually(conditions(ctx, "read-only")).Should(beDone())
 
-		By("leaving it when the work goes")
+		By("keeping it when the work is deleted")
 		removeWork(ctx, "read-only")
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).NotTo(BeNil())
 	})
 
-	It("ServerSideApply says who holds a field, and takes it when forced", func(ctx SpecContext) {
+	It("ServerSideApply reports the manager that owns a field and takes the field with force", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		foreignConfigMap(ctx, ns, map[string]string{"x": "theirs"})
 		createWork(ctx, "ssa", strategy(ns, workv1.UpdateStrategy{Type: "ServerSideApply"}), build.ConfigMapText(ns, "a", "x", "ours", "y", "1"))
@@ -97,10 +97,10 @@ var _ = Describe("The strategy of a manifest", func() {
 		updateWork(ctx, "ssa", func(work *workv1.ManifestWork) {
 			work.Spec.Workload.Manifests = manifests(build.ConfigMapText(ns, "a", "x", "ours"))
 		})
-		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "ours"}), "what left the manifest goes")
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "ours"}), "keys that left the manifest are removed")
 	})
 
-	It("ServerSideApply is content when a field that another holds leaves the manifest", func(ctx SpecContext) {
+	It("ServerSideApply succeeds when a field of another manager leaves the manifest", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "ssa-yields", strategy(ns, workv1.UpdateStrategy{Type: "ServerSideApply"}), build.ConfigMapText(ns, "a", "x", "1", "y", "1"))
 		Eventually(conditions(ctx, "ssa-yields")).Should(beDone())
@@ -116,7 +116,7 @@ var _ = Describe("The strategy of a manifest", func() {
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "theirs", "y": "2"}))
 	})
 
-	It("ServerSideApply changes nothing of an object in which all is as it was, whatever times its manifest leaves unset", func(ctx SpecContext) {
+	It("ServerSideApply changes nothing in an unchanged object with unset times in the manifest", func(ctx SpecContext) {
 		ours, err := crds.ForHub(workv1.GroupName)
 		Expect(err).NotTo(HaveOccurred())
 		for _, crd := range ours {
@@ -132,7 +132,7 @@ var _ = Describe("The strategy of a manifest", func() {
 		Eventually(conditions(ctx, "nesting")).Should(beDone())
 		for range 2 {
 			agent.Stop()
-			agent = startAgent(agentOptions{}) // remembers nothing
+			agent = startAgent(agentOptions{}) // has an empty cache
 			updateWork(ctx, "nesting", func(work *workv1.ManifestWork) {
 				work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests, manifests(build.ConfigMapText(ns, fmt.Sprint("b", work.Generation)))...)
 			})
@@ -143,7 +143,7 @@ var _ = Describe("The strategy of a manifest", func() {
 		Expect(found.GetGeneration()).To(BeEquivalentTo(1))
 	})
 
-	It("ServerSideApply lets two works with different fields share an object, and an owner of each", func(ctx SpecContext) {
+	It("ServerSideApply lets two works with different fields share an object with both owners", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		ssa := func(manager string) workv1.ManifestWorkSpec {
 			return strategy(ns, workv1.UpdateStrategy{Type: "ServerSideApply", ServerSideApply: &workv1.ServerSideApplyConfig{FieldManager: manager}})
@@ -156,10 +156,10 @@ var _ = Describe("The strategy of a manifest", func() {
 		Eventually(conditions(ctx, "ssa-three")).Should(beDone())
 		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"one": "1", "two": "2"}))
 		Eventually(owners(ctx, ns, "a")).Should(ConsistOf(recordName("ssa-one"), recordName("ssa-two"), recordName("ssa-three")))
-		Eventually(func(g Gomega) { // each has still to see the others' names
+		Eventually(func(g Gomega) { // each has to see the other's fields first
 			settled := expect.ConfigMap(ctx, memberClient, ns, "a").ResourceVersion
 			g.Consistently(func() string { return expect.ConfigMap(ctx, memberClient, ns, "a").ResourceVersion }).WithTimeout(3 * time.Second).Should(Equal(settled))
-		}).Should(Succeed(), "nobody fights")
+		}).Should(Succeed(), "the object is not contested")
 		updateWork(ctx, "ssa-three", func(work *workv1.ManifestWork) {
 			work.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: "Orphan"}
 		})
@@ -168,7 +168,7 @@ var _ = Describe("The strategy of a manifest", func() {
 		Expect(owners(ctx, ns, "a")()).To(ConsistOf(recordName("ssa-two")))
 	})
 
-	It("is that of the first config that matches, with asterisks for any text", func(ctx SpecContext) {
+	It("is that of the first matching config, with asterisks as wildcards", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		foreignConfigMap(ctx, ns, map[string]string{"x": "theirs"})
 		spec := strategy("*", workv1.UpdateStrategy{Type: "ReadOnly"})
@@ -180,7 +180,7 @@ var _ = Describe("The strategy of a manifest", func() {
 		Expect(expect.Data(ctx, memberClient, ns, "b")()).To(Equal(map[string]string{"x": "1"}))
 	})
 
-	It("is that of the first config that has one, as rules are of the first that has some", func(ctx SpecContext) {
+	It("is that of the first config that sets it, like the rules", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		foreignConfigMap(ctx, ns, map[string]string{"x": "theirs"})
 		spec := strategy(ns, workv1.UpdateStrategy{Type: "ReadOnly"})

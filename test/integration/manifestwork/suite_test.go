@@ -88,8 +88,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(func() { agent.Stop() })
 })
 
-// prepareHub makes what joining makes: the kinds, the cluster's namespace, and in it the
-// agent's rights, which are this package's rules and no more.
+// prepareHub prepares the hub for a cluster: the kinds, the cluster's namespace, and the agent's
+// rights, which are exactly this package's rules.
 func prepareHub(ctx context.Context) {
 	GinkgoHelper()
 	ours, err := crds.ForHub(workv1.GroupName, placementv1beta1.GroupName, clusterv1beta1.GroupVersion.Group)
@@ -102,7 +102,7 @@ func prepareHub(ctx context.Context) {
 	Eventually(func() error { return hubClient.List(ctx, &workv1.ManifestWorkList{}) }).Should(Succeed())
 }
 
-// give lets the agent's user do something in a namespace of the hub.
+// give grants the agent's user rights in a namespace of the hub.
 func give(ctx context.Context, namespace string, rules []rbacv1.PolicyRule) {
 	GinkgoHelper()
 	role, binding := build.Grant(namespace, agentUser, agentUser, rules)
@@ -113,27 +113,27 @@ func testScheme() *runtime.Scheme {
 	return build.Scheme(scheme.AddToScheme, apiextensionsv1.AddToScheme, workv1.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme)
 }
 
-// agentOptions says which agent a spec wants. The zero value is the usual one.
+// agentOptions configures the agent of a spec.
 type agentOptions struct {
-	// url is where the agent believes that the hub is.
+	// url is the agent's URL of the hub.
 	url string
 	id  string
-	// of is the hub; nil for the suite's.
+	// of is the hub; if nil, the suite's.
 	of *env.Cluster
-	// grace is for how long what vanished stays.
+	// grace is the grace period of evictions.
 	grace time.Duration
 	raw   bool
-	// impersonate has executors write themselves.
+	// impersonate enables impersonation of executors.
 	impersonate bool
-	// wrap sees all requests to the cluster, wrapHub those to the hub.
+	// wrap observes all requests to the cluster, wrapHub those to the hub.
 	wrap, wrapHub func(http.RoundTripper) http.RoundTripper
-	// over is the link by which the hub is reached; nil: directly.
+	// over is the link to the hub; if nil, a direct connection.
 	over *env.Link
-	// works has the agent apply Works too.
+	// works also applies Works.
 	works bool
 }
 
-// startAgent starts it with no rights on the hub but its own rules.
+// startAgent starts an agent whose only rights on the hub are its rules.
 func startAgent(o agentOptions) *expect.Running {
 	GinkgoHelper()
 	if o.of == nil {
@@ -206,7 +206,7 @@ func newAgent(ctx context.Context, o agentOptions, hubConfig *rest.Config) (ctrl
 	return mgr, reconciler.SetupWithManager(ctx, mgr)
 }
 
-// insteadOfTheAgent runs another one for the rest of a spec.
+// insteadOfTheAgent replaces the suite's agent for the rest of a spec.
 func insteadOfTheAgent(o agentOptions) {
 	GinkgoHelper()
 	agent.Stop()

@@ -28,7 +28,7 @@ func manifests(texts ...string) []workv1.Manifest {
 	return list
 }
 
-// createWork makes a ManifestWork in the cluster's namespace.
+// createWork creates a ManifestWork in the cluster's namespace.
 func createWork(ctx context.Context, name string, spec workv1.ManifestWorkSpec, texts ...string) *workv1.ManifestWork {
 	GinkgoHelper()
 	spec.Workload.Manifests = manifests(texts...)
@@ -68,7 +68,7 @@ func getWork(ctx context.Context, name string) *workv1.ManifestWork {
 	return work
 }
 
-// record gets the AppliedManifestWork of a ManifestWork, nil if there is none.
+// record gets the AppliedManifestWork of a ManifestWork; nil if there is none.
 func record(ctx context.Context, work string) *workv1.AppliedManifestWork {
 	GinkgoHelper()
 	found := &workv1.AppliedManifestWork{}
@@ -80,7 +80,7 @@ func record(ctx context.Context, work string) *workv1.AppliedManifestWork {
 	return found
 }
 
-// ledger is what an AppliedManifestWork lists, by name.
+// ledger returns the names in an AppliedManifestWork.
 func ledger(ctx context.Context, work string) func() []string {
 	return func() []string {
 		found := record(ctx, work)
@@ -95,7 +95,7 @@ func ledger(ctx context.Context, work string) func() []string {
 	}
 }
 
-// conditions of the work that are about its generation, as type status reason message.
+// conditions returns the work's conditions for its generation, as type status reason message.
 func conditions(ctx context.Context, name string) func(Gomega) []string {
 	return func(g Gomega) []string {
 		work := &workv1.ManifestWork{}
@@ -110,7 +110,7 @@ func conditions(ctx context.Context, name string) func(Gomega) []string {
 	}
 }
 
-// of are the conditions of one manifest, as type status reason message.
+// of returns the conditions of one manifest, as type status reason message.
 func of(ctx context.Context, name string, ordinal int) func(Gomega) []string {
 	return func(g Gomega) []string {
 		work := &workv1.ManifestWork{}
@@ -127,7 +127,7 @@ func of(ctx context.Context, name string, ordinal int) func(Gomega) []string {
 	}
 }
 
-// values are those that feedback reports of one manifest, as name=value.
+// values returns the feedback values of one manifest, as name=value.
 func values(ctx context.Context, name string, ordinal int) func(Gomega) []string {
 	return func(g Gomega) []string {
 		work := &workv1.ManifestWork{}
@@ -155,17 +155,17 @@ const (
 	synced      = "StatusFeedbackSynced True StatusFeedbackSynced "
 )
 
-// beDone is for conditions of a work of which all is brought.
+// beDone matches the conditions of a fully applied work.
 func beDone() gomegatypes.GomegaMatcher { return HaveExactElements(workApplied, workAvailable) }
 
-// configured is a spec with one config, for the objects that it names.
+// configured returns a spec with one config, for the named objects.
 func configured(group, resource, namespace, name string, change func(*workv1.ManifestConfigOption)) workv1.ManifestWorkSpec {
 	option := workv1.ManifestConfigOption{ResourceIdentifier: workv1.ResourceIdentifier{Group: group, Resource: resource, Namespace: namespace, Name: name}}
 	change(&option)
 	return workv1.ManifestWorkSpec{ManifestConfigs: []workv1.ManifestConfigOption{option}}
 }
 
-// strategy has all ConfigMaps of a namespace written in one way.
+// strategy returns a spec with one update strategy for all ConfigMaps of a namespace.
 func strategy(namespace string, how workv1.UpdateStrategy) workv1.ManifestWorkSpec {
 	return configured("", "configmaps", namespace, "*", func(o *workv1.ManifestConfigOption) { o.UpdateStrategy = &how })
 }

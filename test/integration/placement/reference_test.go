@@ -212,7 +212,7 @@ var _ = Describe("The whole status, as clients compare it", func() {
 })
 
 // refusesInEnvelope has a member say of the one object in an envelope what its agent says of
-// such an object (test/integration/work: "applies the good manifests beside the bad ones"),
+// such an object (test/integration/work: "applies valid manifests beside invalid ones"),
 // and of all else that it is well.
 func refusesInEnvelope(ctx context.Context, member, placement string, failed placementv1beta1.FailedResourcePlacement) {
 	GinkgoHelper()

@@ -19,8 +19,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// uidsOf are the ManifestWorks of a set by cluster: one that was deleted and created again has
-// another UID.
+// uidsOf returns the UIDs of a set's ManifestWorks by cluster, to detect re-created ones.
 func uidsOf(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) func() map[string]types.UID {
 	return func() map[string]types.UID {
 		uids := map[string]types.UID{}
@@ -39,17 +38,17 @@ var _ = Describe("Absence of clusters from PlacementDecisions", func() {
 		Eventually(colours(ctx, set)).Should(Equal(have("blue", b.clusters...)))
 		before := uidsOf(ctx, set)()
 
-		By("the first PlacementDecision losing it before the second one has it")
+		By("removing it from the first PlacementDecision before the second one has it")
 		b.decide(ctx, "p-decision-1", b.clusters[0])
 		Eventually(message(ctx, set, workv1alpha1.ConditionPlacementVerified)).Should(And(ContainSubstring("2 clusters"), ContainSubstring("3 selected clusters"), ContainSubstring("retained")))
 		Consistently(uidsOf(ctx, set)).Should(Equal(before))
 
-		By("the second one having it")
+		By("adding it to the second one")
 		b.decide(ctx, "p-decision-2", b.clusters[1], b.clusters[2])
 		Eventually(said(ctx, set)).Should(ContainElement(verified))
 		Expect(uidsOf(ctx, set)()).To(Equal(before))
 
-		By("the Placement's status counting fewer clusters")
+		By("reducing the number of clusters in the Placement's status")
 		b.decide(ctx, "p-decision-1")
 		Eventually(message(ctx, set, workv1alpha1.ConditionPlacementVerified)).Should(ContainSubstring("retained"))
 		b.sum(ctx, "p")

@@ -27,7 +27,7 @@ import (
 	"fleetgate.io/fleetgate/test/program"
 )
 
-// as is a client of a hub with the name of a user who may do what rules say, everywhere.
+// as returns a client of a hub for a user with the rights of cluster-wide rules.
 func as(ctx context.Context, at *env.Cluster, admin client.Client, user string, rules ...rbacv1.PolicyRule) client.Client {
 	GinkgoHelper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}
@@ -47,7 +47,7 @@ func may(group, resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 }
 
-// workOf is a ManifestWork of these manifests in namespace cluster1.
+// workOf returns a ManifestWork with these manifests in namespace cluster1.
 func workOf(name string, manifests ...string) *workv1.ManifestWork {
 	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: name}}
 	for _, manifest := range manifests {
@@ -56,7 +56,7 @@ func workOf(name string, manifests ...string) *workv1.ManifestWork {
 	return work
 }
 
-// setOf is a set with the spec of a ManifestWork.
+// setOf returns a set with the spec of a ManifestWork.
 func setOf(name string, work *workv1.ManifestWork) *workv1alpha1.ManifestWorkReplicaSet {
 	return &workv1alpha1.ManifestWorkReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name}, Spec: workv1alpha1.ManifestWorkReplicaSetSpec{
 		ManifestWorkTemplate: work.Spec, PlacementRefs: []workv1alpha1.LocalPlacementReference{everywhere("p")},
@@ -65,7 +65,7 @@ func setOf(name string, work *workv1.ManifestWork) *workv1alpha1.ManifestWorkRep
 
 const settings = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"settings"}}`
 
-// executor names an account of a cluster.
+// executor returns an account of a cluster as executor.
 func executor(work *workv1.ManifestWork) *workv1.ManifestWork {
 	work.Spec.Executor = &workv1.ManifestWorkExecutor{Subject: workv1.ManifestWorkExecutorSubject{
 		Type: workv1.ExecutorSubjectTypeServiceAccount, ServiceAccount: &workv1.ManifestWorkSubjectServiceAccount{Namespace: "default", Name: "deployer"},
@@ -73,7 +73,7 @@ func executor(work *workv1.ManifestWork) *workv1.ManifestWork {
 	return work
 }
 
-var _ = Describe("A hub that has nothing else", Ordered, func() {
+var _ = Describe("A hub with works only", Ordered, func() {
 	var bare *env.Cluster
 	var admin client.Client
 	var process *env.Process
@@ -96,7 +96,7 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		}
 	})
 
-	It("gets the kinds of works, and no others", func(ctx SpecContext) {
+	It("gets the kinds of works and no others", func(ctx SpecContext) {
 		definitions := &apiextensionsv1.CustomResourceDefinitionList{}
 		Expect(admin.List(ctx, definitions)).To(Succeed())
 		var found []string
@@ -106,7 +106,7 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		Expect(found).To(ConsistOf("manifestworks.work.open-cluster-management.io", "manifestworkreplicasets.work.open-cluster-management.io"))
 	})
 
-	It("refuses ManifestWorks as Open Cluster Management's does: as bad requests, in its words", func(ctx SpecContext) {
+	It("rejects invalid ManifestWorks with the status and messages of OCM", func(ctx SpecContext) {
 		good := workOf("good", settings)
 		Eventually(func() error { return admin.Create(ctx, good.DeepCopy(), client.DryRunAll) }).Should(Succeed())
 		Expect(admin.Create(ctx, good)).To(Succeed())
@@ -125,7 +125,7 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		Expect(apierrors.IsBadRequest(admin.Update(ctx, good))).To(BeTrue(), "an update too")
 	})
 
-	It("lets an agent hold its ManifestWorks and report on them, and change nothing else", func(ctx SpecContext) {
+	It("lets an agent set finalizers and status of its ManifestWorks and nothing else", func(ctx SpecContext) {
 		rules := []rbacv1.PolicyRule{may(workv1.GroupName, "manifestworks", "get", "update", "patch"), may(workv1.GroupName, "manifestworks/status", "update", "patch")}
 		agent := as(ctx, bare, admin, "system:open-cluster-management:cluster1:agent", rules...)
 		work := executor(workOf("held", settings))
@@ -139,7 +139,7 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		steal := func(w *workv1.ManifestWork) { w.Spec.Executor = nil }
 		attempt := 0
 		Eventually(func() error {
-			attempt++ // One that the hub still let pass has changed it.
+			attempt++ // an earlier attempt may have been accepted
 			return change(func(w *workv1.ManifestWork) {
 				w.Spec.Workload.Manifests[0].Raw = []byte(strings.Replace(settings, `}}`, fmt.Sprintf(`},"data":{"attempt":"%d"}}`, attempt), 1))
 			})
@@ -164,7 +164,7 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		Expect(work.Status.Conditions).To(HaveLen(1))
 	})
 
-	It("asks whether who names an executor may have it", func(ctx SpecContext) {
+	It("authorizes the use of an executor", func(ctx SpecContext) {
 		works := may(workv1.GroupName, "manifestworks", "create", "get", "update")
 		mayNot := as(ctx, bare, admin, "writer", works)
 		err := mayNot.Create(ctx, executor(workOf("writers", settings)))
@@ -176,14 +176,14 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		deploys.ResourceNames = []string{"system:serviceaccount:default:deployer"}
 		Expect(as(ctx, bare, admin, "deployer", works, deploys).Create(ctx, executor(workOf("deployers", settings)))).To(Succeed())
 
-		By("who leaves it as it is")
+		By("an author who does not change it")
 		work := &workv1.ManifestWork{}
 		Expect(mayNot.Get(ctx, client.ObjectKey{Namespace: "cluster1", Name: "deployers"}, work)).To(Succeed())
 		work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests, workOf("", strings.Replace(settings, "settings", "more", 1)).Spec.Workload.Manifests...)
 		Expect(mayNot.Update(ctx, work)).To(Succeed())
 	})
 
-	It("refuses a template of which no ManifestWork could be made", func(ctx SpecContext) {
+	It("rejects a template that makes no valid ManifestWork", func(ctx SpecContext) {
 		for want, work := range map[string]*workv1.ManifestWork{
 			"Workload manifests should not be empty": workOf("a"),
 			"name must be set in manifest":           workOf("b", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default"}}`),
@@ -196,7 +196,7 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		Expect(admin.Create(ctx, setOf("good", workOf("good", settings)))).To(Succeed())
 	})
 
-	It("asks whether who writes a set may make what it brings to clusters, unless an executor bounds that", func(ctx SpecContext) {
+	It("authorizes the author of a set for its manifests unless it has an executor", func(ctx SpecContext) {
 		sets := may(workv1.GroupName, "manifestworkreplicasets", "create", "get", "update")
 		author := as(ctx, bare, admin, "author", sets)
 		err := author.Create(ctx, setOf("authors", workOf("", settings)))
@@ -204,7 +204,7 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		Expect(err).To(MatchError(And(ContainSubstring("spec.manifestWorkTemplate.workload.manifests[0]"),
 			ContainSubstring(`user "author" may not create configmaps "settings" in namespace "default" on the hub, and a ManifestWorkReplicaSet is no way around that`))))
 
-		By("one who may make ConfigMaps, but hand on no rights")
+		By("an author with the right to create ConfigMaps only")
 		maker := as(ctx, bare, admin, "maker", sets, may("", "configmaps", "create"), may(rbacv1.GroupName, "clusterrolebindings", "create"))
 		Expect(maker.Create(ctx, setOf("makers", workOf("", settings)))).To(Succeed())
 		err = maker.Create(ctx, setOf("escalating", workOf("", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"x"},
@@ -213,7 +213,7 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		err = maker.Create(ctx, setOf("unknown", workOf("", `{"apiVersion":"x.io/v1","kind":"Widget","metadata":{"name":"x"}}`)))
 		Expect(err).To(MatchError(ContainSubstring(`may not create *.x.io`)))
 
-		By("one who changes somebody else's set, and one who only labels it")
+		By("a user who changes the set of another, and one who only labels it")
 		set := &workv1alpha1.ManifestWorkReplicaSet{}
 		Expect(author.Get(ctx, client.ObjectKey{Namespace: "team-a", Name: "makers"}, set)).To(Succeed())
 		set.Labels = map[string]string{"seen": "true"}
@@ -221,7 +221,7 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		set.Spec.PlacementRefs = append(set.Spec.PlacementRefs, everywhere("q"))
 		Expect(apierrors.IsInvalid(author.Update(ctx, set))).To(BeTrue())
 
-		By("an executor, which its author has to be given for all clusters")
+		By("an executor, for which the author needs a right in all clusters")
 		bounded := setOf("bounded", executor(workOf("", settings)))
 		err = author.Create(ctx, bounded.DeepCopy())
 		Expect(err).To(MatchError(ContainSubstring(`may not execute-as manifestworks.work.open-cluster-management.io "system:serviceaccount:default:deployer"`)))
@@ -230,7 +230,7 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		Expect(as(ctx, bare, admin, "bounded", sets, deploys).Create(ctx, bounded)).To(Succeed())
 	})
 
-	It("refuses the owner of a namespace a cluster-scoped manifest that names this namespace, which agents ignore", func(ctx SpecContext) {
+	It("rejects a namespace owner's cluster-scoped manifest that names the namespace", func(ctx SpecContext) {
 		Expect(admin.Create(ctx, &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "owner"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "owner"}},
@@ -238,7 +238,7 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		owner := as(ctx, bare, admin, "owner")
 		Eventually(func() error {
 			return owner.Create(ctx, setOf("owned", workOf("", strings.Replace(settings, `"default"`, `"team-a"`, 1))))
-		}).Should(Succeed(), "what lives in the namespace")
+		}).Should(Succeed(), "objects in the namespace")
 		const ofCluster = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"x","namespace":"team-a"},
 			"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"}}`
 		Expect(owner.Create(ctx, setOf("whole-cluster", workOf("", ofCluster)))).To(MatchError(And(
@@ -248,7 +248,7 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 			To(MatchError(ContainSubstring(`may not create *.x.io on the hub`)))
 	})
 
-	It("does not ask itself about what it makes of a set", func(ctx SpecContext) {
+	It("does not authorize the ManifestWorks that the gateway creates", func(ctx SpecContext) {
 		serve(bare, ocmclusterv1beta1.GroupName)
 		makeSetOfAll(ctx, admin)
 		bindSetOfAll(ctx, admin, "team-a")
@@ -265,17 +265,17 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		Eventually(func(g Gomega) {
 			works := &workv1.ManifestWorkList{}
 			g.Expect(admin.List(ctx, works, made)).To(Succeed())
-			g.Expect(works.Items).To(HaveLen(1), "though the gateway itself lacks execute-as")
+			g.Expect(works.Items).To(HaveLen(1), "although the gateway lacks execute-as")
 		}).Should(Succeed())
 
-		By("somebody else giving a ManifestWork that label")
+		By("another user setting that label on a ManifestWork")
 		work := workOf("posing")
 		work.Labels = made
 		err := as(ctx, bare, admin, "poser", may(workv1.GroupName, "manifestworks", "create")).Create(ctx, work)
 		Expect(err).To(MatchError(ContainSubstring("manifests should not be empty")))
 	})
 
-	It("is bypassed by who has the right and says so, also while no gateway answers", func(ctx SpecContext) {
+	It("is bypassed by break-glass access, also while no gateway is available", func(ctx SpecContext) {
 		word := func(work *workv1.ManifestWork) *workv1.ManifestWork {
 			work.Annotations = map[string]string{webhook.AnnotationBypass: "no gateway"}
 			return work
@@ -283,7 +283,7 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		creates := may(workv1.GroupName, "manifestworks", "create")
 		Expect(process.Kill()).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(process.Restart(ctx)).To(Succeed()) })
-		Expect(as(ctx, bare, admin, "wordy", creates).Create(ctx, word(workOf("wordy", settings)))).NotTo(Succeed(), "the word alone")
+		Expect(as(ctx, bare, admin, "wordy", creates).Create(ctx, word(workOf("wordy", settings)))).NotTo(Succeed(), "the annotation alone")
 		Expect(admin.Create(ctx, workOf("rightful", settings))).NotTo(Succeed(), "the right alone")
 		breaks := may(webhook.BypassGroup, webhook.BypassWebhooks, webhook.BypassVerb)
 		breaks.ResourceNames = []string{webhook.ManifestWorkConfiguration}
@@ -291,11 +291,11 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		Expect(breaker.Create(ctx, word(workOf("broken-in", settings)))).To(Succeed())
 		set := setOf("broken-in", workOf("", settings))
 		set.Annotations = map[string]string{webhook.AnnotationBypass: "no gateway"}
-		Expect(breaker.Create(ctx, set)).NotTo(Succeed(), "the right is for the other kind")
+		Expect(breaker.Create(ctx, set)).NotTo(Succeed(), "the right is for another kind")
 	})
 
-	It("lets agents write what is not the spec while no gateway answers", func(ctx SpecContext) {
-		Eventually(func() error { return admin.Create(ctx, workOf("agents", settings)) }).Should(Succeed(), "the gateway that was started again answers")
+	It("lets agents write everything but the spec while no gateway is available", func(ctx SpecContext) {
+		Eventually(func() error { return admin.Create(ctx, workOf("agents", settings)) }).Should(Succeed(), "the restarted gateway answers")
 		Expect(process.Kill()).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(process.Restart(ctx)).To(Succeed()) })
 		work := &workv1.ManifestWork{}

@@ -21,8 +21,8 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// examples are the pieces of YAML of docs/manifestworkreplicasets.md,
-// the first as it stands and what others change of it.
+// examples returns the YAML blocks of docs/manifestworkreplicasets.md, the first unchanged and the
+// others as changes of it.
 func examples() []string {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "manifestworkreplicasets.md"))
@@ -38,7 +38,7 @@ func examples() []string {
 }
 
 var _ = Describe("The examples of docs/manifestworkreplicasets.md", func() {
-	It("are rolled out: the first, as it stands, to the canary first, and the others when that is done", func(ctx SpecContext) {
+	It("are rolled out, the first unchanged and to the canary first", func(ctx SpecContext) {
 		pieces := examples()
 		set := &workv1alpha1.ManifestWorkReplicaSet{}
 		Expect(yaml.UnmarshalStrict([]byte(pieces[0]), set)).To(Succeed())
@@ -59,7 +59,7 @@ var _ = Describe("The examples of docs/manifestworkreplicasets.md", func() {
 		}
 	})
 
-	It("name each field of a ManifestWorkReplicaSet, and each value of those that have a few", func() {
+	It("name each field of a ManifestWorkReplicaSet and each value of an enumeration", func() {
 		var parsed []map[string]any
 		for _, piece := range examples() {
 			fields := map[string]any{}

@@ -17,7 +17,7 @@ import (
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 )
 
-// complete reports that a ManifestWork is done, or is not.
+// complete sets condition Complete of a ManifestWork.
 func complete(ctx context.Context, work *workv1.ManifestWork, status metav1.ConditionStatus) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -33,7 +33,7 @@ var _ = Describe("A ManifestWork with ttlSecondsAfterFinished", func() {
 	spec := template("blue")
 	spec.DeleteOption = &workv1.DeleteOption{TTLSecondsAfterFinished: ptr.To[int64](2)}
 
-	It("is deleted when it has been Complete for so long, and not before", func(ctx SpecContext) {
+	It("is deleted after it has been Complete for its TTL and not before", func(ctx SpecContext) {
 		b := newBed(ctx, 1)
 		work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: b.clusters[0], Name: "job"}, Spec: spec}
 		stays := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: b.clusters[0], Name: "no-end"}, Spec: template("blue")}
@@ -47,7 +47,7 @@ var _ = Describe("A ManifestWork with ttlSecondsAfterFinished", func() {
 		Expect(gone(ctx, stays)()).To(BeFalse())
 	})
 
-	It("stays if a ManifestWorkReplicaSet made it", func(ctx SpecContext) {
+	It("stays if it belongs to a ManifestWorkReplicaSet", func(ctx SpecContext) {
 		b := newBed(ctx, 1)
 		b.place(ctx, "p", b.clusters)
 		now := *spec.DeepCopy()

@@ -14,7 +14,7 @@ import (
 	"fleetgate.io/fleetgate/test/program"
 )
 
-// names are those of the ManifestWorks of a set.
+// names returns the names of a set's ManifestWorks.
 func names(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) []string {
 	GinkgoHelper()
 	var all []string
@@ -25,7 +25,7 @@ func names(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) []stri
 }
 
 var _ = Describe("The gateway's program with --apis=ocm --ocm=works", func() {
-	It("makes no ManifestWork twice though it is killed again and again in a rollout", func(ctx SpecContext) {
+	It("creates no ManifestWork twice although it is killed repeatedly during a rollout", func(ctx SpecContext) {
 		const clusters = 60
 		gateway.stop()
 		DeferCleanup(func() { gateway = start() })
@@ -60,7 +60,7 @@ var _ = Describe("The gateway's program with --apis=ocm --ocm=works", func() {
 		made := names(ctx, set)
 		Expect(made).To(HaveLen(clusters))
 
-		By("another template, under the same circumstances")
+		By("another template under the same conditions")
 		update(ctx, set, func(set *workv1alpha1.ManifestWorkReplicaSet) { set.Spec.ManifestWorkTemplate = template("red") })
 		rollOut("red")
 		Eventually(said(ctx, set)).Should(HaveExactElements(verified, rolledOut, applied))

@@ -17,7 +17,7 @@ import (
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 )
 
-// fail reports, with a condition rule, that it went wrong in clusters.
+// fail reports a failure in clusters by a condition rule.
 func fail(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, clusters ...string) {
 	GinkgoHelper()
 	for _, cluster := range clusters {
@@ -28,7 +28,7 @@ func fail(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, cluster
 }
 
 var _ = Describe("A rollout", func() {
-	It("brings it to so many clusters at a time, first and again", func(ctx SpecContext) {
+	It("updates a limited number of clusters at a time, also for later templates", func(ctx SpecContext) {
 		b := newBed(ctx, 5)
 		b.place(ctx, "p", b.clusters)
 		set := b.set(ctx, "web", some("p", 2, nil))
@@ -40,7 +40,7 @@ var _ = Describe("A rollout", func() {
 		done(ctx, set, b.clusters[0])
 		Eventually(colours(ctx, set)).Should(Equal(have("blue", b.clusters[:3]...)))
 
-		By("a rule, which counts before these")
+		By("a rule, which takes precedence over these")
 		report(ctx, set, b.clusters[1], map[string]metav1.ConditionStatus{workv1.ConditionApplied: yes, workv1.ConditionAvailable: yes, workv1.ConditionProgressing: yes})
 		Consistently(colours(ctx, set)).Should(HaveLen(3))
 		report(ctx, set, b.clusters[1], map[string]metav1.ConditionStatus{workv1.ConditionProgressing: no})
@@ -64,7 +64,7 @@ var _ = Describe("A rollout", func() {
 		Eventually(said(ctx, set)).Should(HaveExactElements(verified, rolledOut, applied))
 	})
 
-	It("stops when more failed than may, and goes on when they come right", func(ctx SpecContext) {
+	It("stops when too many clusters failed and continues when they recover", func(ctx SpecContext) {
 		b := newBed(ctx, 4)
 		b.place(ctx, "p", b.clusters)
 		set := b.set(ctx, "web", some("p", 3, func(c *clusterv1alpha1.RolloutProgressiveConfig) { c.MaxFailures = intstr.FromInt32(1) }))
@@ -79,7 +79,7 @@ var _ = Describe("A rollout", func() {
 		Eventually(message(ctx, set, workv1alpha1.ConditionPlacementRolledOut)).Should(BeEmpty(), "the status is written after the works")
 	})
 
-	It("waits for success to last", func(ctx SpecContext) {
+	It("waits until success has lasted", func(ctx SpecContext) {
 		b := newBed(ctx, 2)
 		b.place(ctx, "p", b.clusters)
 		set := b.set(ctx, "web", some("p", 1, func(c *clusterv1alpha1.RolloutProgressiveConfig) {
@@ -91,7 +91,7 @@ var _ = Describe("A rollout", func() {
 		Eventually(colours(ctx, set)).Should(HaveLen(2))
 	})
 
-	It("goes on without who takes longer than the deadline", func(ctx SpecContext) {
+	It("continues without clusters that exceed the deadline", func(ctx SpecContext) {
 		b := newBed(ctx, 2)
 		b.place(ctx, "p", b.clusters)
 		set := b.set(ctx, "web", some("p", 1, func(c *clusterv1alpha1.RolloutProgressiveConfig) {
@@ -103,7 +103,7 @@ var _ = Describe("A rollout", func() {
 		Eventually(said(ctx, set)).Should(ContainElement(progressing))
 	})
 
-	It("comes to the mandatory group first, and then to group after group", func(ctx SpecContext) {
+	It("updates the mandatory group first and then group by group", func(ctx SpecContext) {
 		b := newBed(ctx, 5)
 		b.place(ctx, "p", b.clusters[:2], b.clusters[2:4], b.clusters[4:])
 		set := b.set(ctx, "web", workv1alpha1.LocalPlacementReference{Name: "p", RolloutStrategy: clusterv1alpha1.RolloutStrategy{

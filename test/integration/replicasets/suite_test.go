@@ -1,8 +1,8 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package replicasets_test runs the hub's side of ManifestWorks (pkg/placement/ocm/replicaset)
-// on a real hub. Clusters are specs that write what an agent would.
+// Package replicasets_test runs the hub's side of ManifestWorks (pkg/placement/ocm/replicaset) on a
+// real hub. Specs write the status in place of agents.
 package replicasets_test
 
 import (
@@ -61,7 +61,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	makeSetOfAll(ctx, hubClient)
 })
 
-// serve has a hub serve the kinds of a group.
+// serve installs the kinds of a group on a hub.
 func serve(at *env.Cluster, group string) {
 	GinkgoHelper()
 	ours, err := crds.ForHub(group)
@@ -85,7 +85,7 @@ func unlimited(config *rest.Config) *rest.Config {
 	return config
 }
 
-// running is the part of a gateway that this suite is about.
+// running is the part of a gateway under test.
 type running struct {
 	cancel context.CancelFunc
 	done   chan error

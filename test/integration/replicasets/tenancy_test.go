@@ -21,10 +21,10 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/ocm/replicaset"
 )
 
-// setOfAll is the ManagedClusterSet of all clusters that specs do not keep apart.
+// setOfAll is the ManagedClusterSet of all clusters, except those labelled apart.
 const setOfAll = "all"
 
-// apart is a label that keeps a cluster out of setOfAll.
+// apart is a label that excludes a cluster from setOfAll.
 const apart = "apart"
 
 func tenancyOf(mgr ctrl.Manager) replicaset.Tenancy {
@@ -47,14 +47,14 @@ func bindSetOfAll(ctx context.Context, on client.Client, namespace string) {
 	})).To(Succeed())
 }
 
-// makeCluster makes a ManagedCluster unless there is one.
+// makeCluster creates a ManagedCluster if it does not exist.
 func makeCluster(ctx context.Context, on client.Client, name string, labels map[string]string) {
 	GinkgoHelper()
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	Expect(client.IgnoreAlreadyExists(on.Create(ctx, cluster))).To(Succeed())
 }
 
-// decideUnknown makes a decision be for names of which some are no cluster.
+// decideUnknown sets a decision with names, some of which are no clusters.
 func (b *bed) decideUnknown(ctx context.Context, name string, clusters ...string) {
 	GinkgoHelper()
 	decision := &ocmclusterv1beta1.PlacementDecision{}
@@ -66,8 +66,8 @@ func (b *bed) decideUnknown(ctx context.Context, name string, clusters ...string
 	Expect(hubClient.Status().Update(ctx, decision)).To(Succeed())
 }
 
-var _ = Describe("A PlacementDecision that somebody wrote by hand", func() {
-	It("brings nothing to clusters of sets that nobody bound to its namespace, and the set names them", func(ctx SpecContext) {
+var _ = Describe("A PlacementDecision that a user wrote", func() {
+	It("delivers nothing to clusters of unbound sets, which the status names", func(ctx SpecContext) {
 		b := newBed(ctx, 2)
 		private := b.clusters[1]
 		makeCluster(ctx, hubClient, private, map[string]string{apart: "yes"})
@@ -78,7 +78,7 @@ var _ = Describe("A PlacementDecision that somebody wrote by hand", func() {
 		Eventually(colours(ctx, set)).Should(Equal(have("blue", b.clusters[0])))
 		Expect(said(ctx, set)(Default)).To(ContainElements("PlacementVerified False NotAsExpected", progressing))
 
-		By("a set with that cluster being bound")
+		By("binding a set with that cluster")
 		cluster := &clusterv1.ManagedCluster{}
 		Expect(hubClient.Get(ctx, client.ObjectKey{Name: private}, cluster)).To(Succeed())
 		cluster.Labels = nil
@@ -86,7 +86,7 @@ var _ = Describe("A PlacementDecision that somebody wrote by hand", func() {
 		Eventually(colours(ctx, set)).Should(Equal(have("blue", b.clusters...)))
 		Eventually(said(ctx, set)).Should(ContainElement(verified))
 
-		By("the cluster leaving the set: it gets nothing new, and keeps what it has")
+		By("removing the cluster from the set: it gets nothing new and keeps its objects")
 		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(cluster), cluster)).To(Succeed())
 		cluster.Labels = map[string]string{apart: "yes"}
 		Expect(hubClient.Update(ctx, cluster)).To(Succeed())
@@ -97,7 +97,7 @@ var _ = Describe("A PlacementDecision that somebody wrote by hand", func() {
 		Consistently(colours(ctx, set), "2s").Should(Equal(both))
 	})
 
-	It("brings nothing to a namespace of the hub that is no cluster's", func(ctx SpecContext) {
+	It("delivers nothing to a namespace of the hub without a cluster", func(ctx SpecContext) {
 		b := newBed(ctx, 1)
 		b.place(ctx, "p", b.clusters)
 		victim := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.namespace + "-victim"}}

@@ -26,13 +26,13 @@ import (
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 )
 
-// bed is what one spec works with: a namespace, and clusters of its own.
+// bed is the environment of one spec: a namespace and clusters.
 type bed struct {
 	namespace string
 	clusters  []string
 }
 
-// newBed makes a namespace, and one for each cluster, whose names have the order of their
+// newBed creates a namespace, and one for each cluster. The names of clusters sort like their
 // numbers.
 func newBed(ctx context.Context, clusters int) *bed {
 	GinkgoHelper()
@@ -53,7 +53,7 @@ func createNamespace(ctx context.Context, name string) {
 	Expect(hubClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
 }
 
-// place makes a Placement, and its decisions a group for each list.
+// place creates a Placement with one decision group per list.
 func (b *bed) place(ctx context.Context, name string, groups ...[]string) {
 	GinkgoHelper()
 	placement := &ocmclusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name}}
@@ -71,7 +71,7 @@ func (b *bed) place(ctx context.Context, name string, groups ...[]string) {
 	b.sum(ctx, name)
 }
 
-// decide makes a decision be for these clusters.
+// decide sets a decision for these clusters.
 func (b *bed) decide(ctx context.Context, name string, clusters ...string) {
 	GinkgoHelper()
 	decision := &ocmclusterv1beta1.PlacementDecision{}
@@ -84,7 +84,7 @@ func (b *bed) decide(ctx context.Context, name string, clusters ...string) {
 	Expect(hubClient.Status().Update(ctx, decision)).To(Succeed())
 }
 
-// name gives a decision's group another name.
+// name renames a decision's group.
 func (b *bed) name(ctx context.Context, decision, group string) {
 	GinkgoHelper()
 	object := &ocmclusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: decision}}
@@ -92,7 +92,7 @@ func (b *bed) name(ctx context.Context, decision, group string) {
 	Expect(hubClient.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
 }
 
-// sum writes into a Placement's status what its decisions say.
+// sum sets the Placement's status from its decisions.
 func (b *bed) sum(ctx context.Context, name string) {
 	GinkgoHelper()
 	list := &ocmclusterv1beta1.PlacementDecisionList{}
@@ -107,7 +107,7 @@ func (b *bed) sum(ctx context.Context, name string) {
 	Expect(hubClient.Status().Update(ctx, placement)).To(Succeed())
 }
 
-// set makes a ManifestWorkReplicaSet for Placements.
+// set creates a ManifestWorkReplicaSet for Placements.
 func (b *bed) set(ctx context.Context, name string, refs ...workv1alpha1.LocalPlacementReference) *workv1alpha1.ManifestWorkReplicaSet {
 	GinkgoHelper()
 	set := &workv1alpha1.ManifestWorkReplicaSet{
@@ -118,7 +118,7 @@ func (b *bed) set(ctx context.Context, name string, refs ...workv1alpha1.LocalPl
 	return set
 }
 
-// template is for a ConfigMap with a colour.
+// template returns a template with a ConfigMap of a colour.
 func template(colour string) workv1.ManifestWorkSpec {
 	raw := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"settings"},"data":{"colour":%q}}`, colour)
 	return workv1.ManifestWorkSpec{Workload: workv1.ManifestsTemplate{Manifests: []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(raw)}}}}}
@@ -128,7 +128,7 @@ func everywhere(placement string) workv1alpha1.LocalPlacementReference {
 	return workv1alpha1.LocalPlacementReference{Name: placement}
 }
 
-// some are brought to so many clusters of a Placement at a time.
+// some returns a reference to a Placement with limited concurrency.
 func some(placement string, concurrency int32, change func(*clusterv1alpha1.RolloutProgressiveConfig)) workv1alpha1.LocalPlacementReference {
 	progressive := &clusterv1alpha1.RolloutProgressiveConfig{MaxConcurrency: intstr.FromInt32(concurrency)}
 	if change != nil {
@@ -150,7 +150,7 @@ func update(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, chang
 	}).Should(Succeed())
 }
 
-// worksOf lists the ManifestWorks of a set by their label.
+// worksOf lists the ManifestWorks of a set by label.
 func worksOf(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) []workv1.ManifestWork {
 	GinkgoHelper()
 	list := &workv1.ManifestWorkList{}
@@ -158,7 +158,7 @@ func worksOf(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) []wo
 	return list.Items
 }
 
-// colours are what clusters are to have of a set: cluster=colour, by cluster.
+// colours returns the colours of a set's clusters, as cluster=colour.
 func colours(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) func() []string {
 	return func() []string {
 		all := []string{}
@@ -172,7 +172,7 @@ func colours(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) func
 	}
 }
 
-// have are such clusters, all with one colour.
+// have returns the same for clusters of one colour.
 func have(colour string, clusters ...string) []string {
 	all := []string{}
 	for _, cluster := range clusters {
@@ -181,7 +181,7 @@ func have(colour string, clusters ...string) []string {
 	return all
 }
 
-// workIn is the only ManifestWork of a set in a cluster's namespace.
+// workIn returns the only ManifestWork of a set in a cluster's namespace.
 func workIn(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, cluster string) *workv1.ManifestWork {
 	GinkgoHelper()
 	var found []workv1.ManifestWork
@@ -199,7 +199,7 @@ const (
 	no  = metav1.ConditionFalse
 )
 
-// report writes, as a cluster's agent does, what became of its ManifestWork now.
+// report sets the status of a cluster's ManifestWork, as its agent does.
 func report(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, cluster string, conditions map[string]metav1.ConditionStatus) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -211,7 +211,7 @@ func report(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, clust
 	}).Should(Succeed())
 }
 
-// done reports that all is well in clusters.
+// done reports success in clusters.
 func done(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, clusters ...string) {
 	GinkgoHelper()
 	for _, cluster := range clusters {
@@ -219,7 +219,7 @@ func done(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, cluster
 	}
 }
 
-// said are the conditions of a set, of its generation, as type status reason.
+// said returns the conditions of a set for its generation, as type status reason.
 func said(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) func(Gomega) []string {
 	return func(g Gomega) []string {
 		now := &workv1alpha1.ManifestWorkReplicaSet{}

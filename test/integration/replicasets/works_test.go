@@ -19,7 +19,7 @@ import (
 type counts = workv1alpha1.ManifestWorkReplicaSetSummary
 
 var _ = Describe("A ManifestWorkReplicaSet", func() {
-	It("makes a ManifestWork for each cluster and reports their status", func(ctx SpecContext) {
+	It("creates a ManifestWork for each cluster and reports their status", func(ctx SpecContext) {
 		b := newBed(ctx, 3)
 		b.place(ctx, "p", b.clusters)
 		set := b.set(ctx, "web", everywhere("p"))
@@ -39,14 +39,14 @@ var _ = Describe("A ManifestWorkReplicaSet", func() {
 			Name: "p", AvailableDecisionGroups: "1 (3 / 3 clusters applied)", Summary: counts{Total: 3},
 		}))
 
-		By("one of them going wrong")
+		By("a failure in one of them")
 		report(ctx, set, b.clusters[1], map[string]metav1.ConditionStatus{
 			workv1.ConditionAvailable: no, workv1.ConditionProgressing: yes, workv1.ConditionDegraded: yes,
 		})
 		Eventually(summary(ctx, set)).Should(Equal(counts{Total: 3, Applied: 3, Available: 2, Progressing: 1, Degraded: 1}))
 		Eventually(said(ctx, set)).Should(HaveExactElements(verified, progressing, notApplied))
 
-		By("it being under way again")
+		By("its retry")
 		report(ctx, set, b.clusters[1], map[string]metav1.ConditionStatus{workv1.ConditionDegraded: no})
 		Eventually(said(ctx, set)).Should(HaveExactElements(verified, progressing, "ManifestworkApplied False Processing"))
 	})
@@ -58,7 +58,7 @@ var _ = Describe("A ManifestWorkReplicaSet", func() {
 		set := b.set(ctx, "web", everywhere("p"))
 		Eventually(colours(ctx, set)).Should(Equal(have("blue", b.clusters[:2]...)))
 
-		By("another cluster being chosen instead of one")
+		By("replacing a cluster in the decision")
 		b.decide(ctx, "p-decision-1", b.clusters[1], b.clusters[2])
 		Eventually(colours(ctx, set)).Should(Equal(have("blue", b.clusters[1:3]...)))
 		Eventually(summary(ctx, set)).Should(Equal(counts{Total: 2}))
@@ -67,26 +67,26 @@ var _ = Describe("A ManifestWorkReplicaSet", func() {
 		before := workIn(ctx, set, b.clusters[1])
 		update(ctx, set, func(set *workv1alpha1.ManifestWorkReplicaSet) { set.Spec.ManifestWorkTemplate = template("red") })
 		Eventually(colours(ctx, set)).Should(Equal(have("red", b.clusters[1:3]...)))
-		Expect(workIn(ctx, set, b.clusters[1]).UID).To(Equal(before.UID), "it was changed, not made anew")
+		Expect(workIn(ctx, set, b.clusters[1]).UID).To(Equal(before.UID), "it was updated, not re-created")
 
-		By("other labels, which is no rollout")
+		By("changing labels, which starts no rollout")
 		generation := workIn(ctx, set, b.clusters[1]).Generation
 		update(ctx, set, func(set *workv1alpha1.ManifestWorkReplicaSet) { set.Labels["team"] = "b" })
 		Eventually(func() string { return workIn(ctx, set, b.clusters[1]).Labels["team"] }).Should(Equal("b"))
 		Expect(workIn(ctx, set, b.clusters[1]).Generation).To(Equal(generation))
 
-		By("another Placement beside the first, which has a cluster of it too")
+		By("adding a Placement that shares a cluster with the first")
 		update(ctx, set, func(set *workv1alpha1.ManifestWorkReplicaSet) {
 			set.Spec.PlacementRefs = append(set.Spec.PlacementRefs, everywhere("q"))
 		})
 		Eventually(colours(ctx, set)).Should(Equal(have("red", b.clusters[1], b.clusters[2], b.clusters[2], b.clusters[3])))
 
-		By("that one alone")
+		By("removing the first Placement")
 		update(ctx, set, func(set *workv1alpha1.ManifestWorkReplicaSet) { set.Spec.PlacementRefs = set.Spec.PlacementRefs[1:] })
 		Eventually(colours(ctx, set)).Should(Equal(have("red", b.clusters[2:]...)))
 	})
 
-	It("puts back what somebody changes or deletes", func(ctx SpecContext) {
+	It("restores changed and deleted ManifestWorks", func(ctx SpecContext) {
 		b := newBed(ctx, 2)
 		b.place(ctx, "p", b.clusters)
 		set := b.set(ctx, "web", everywhere("p"))
@@ -98,7 +98,7 @@ var _ = Describe("A ManifestWorkReplicaSet", func() {
 		Eventually(colours(ctx, set)).Should(Equal(have("blue", b.clusters...)))
 	})
 
-	It("says that a Placement is missing, and removes nothing because of that", func(ctx SpecContext) {
+	It("reports a missing Placement and removes nothing", func(ctx SpecContext) {
 		b := newBed(ctx, 2)
 		set := b.set(ctx, "web", everywhere("p"))
 		Eventually(said(ctx, set)).Should(HaveExactElements("PlacementVerified False PlacementDecisionNotFound", progressing, notApplied))
@@ -114,7 +114,7 @@ var _ = Describe("A ManifestWorkReplicaSet", func() {
 		Expect(colours(ctx, set)()).To(Equal(have("blue", b.clusters...)))
 	})
 
-	It("says what cannot be written, and writes the rest", func(ctx SpecContext) {
+	It("reports ManifestWorks that cannot be written and writes the others", func(ctx SpecContext) {
 		b := newBed(ctx, 1)
 		missing := b.namespace + "-not-there"
 		b.place(ctx, "p", []string{b.clusters[0], missing})
@@ -127,7 +127,7 @@ var _ = Describe("A ManifestWorkReplicaSet", func() {
 		Eventually(said(ctx, set)).Should(ContainElement(verified))
 	})
 
-	It("leaves alone what is not its own", func(ctx SpecContext) {
+	It("does not change ManifestWorks of others", func(ctx SpecContext) {
 		b := newBed(ctx, 1)
 		b.place(ctx, "p", b.clusters)
 		other := newBed(ctx, 0)
@@ -136,7 +136,7 @@ var _ = Describe("A ManifestWorkReplicaSet", func() {
 		Eventually(colours(ctx, set)).Should(Equal(have("blue", b.clusters...)))
 		Eventually(colours(ctx, second)).Should(Equal(have("blue", b.clusters...)))
 
-		By("one having the name of its ManifestWork")
+		By("a name conflict with its ManifestWork")
 		work := workIn(ctx, set, b.clusters[0])
 		delete(work.Labels, workv1alpha1.ReplicaSetLabel)
 		Expect(hubClient.Update(ctx, work)).To(Succeed())
@@ -145,7 +145,7 @@ var _ = Describe("A ManifestWorkReplicaSet", func() {
 		Eventually(said(ctx, set)).Should(ContainElement(verified))
 	})
 
-	It("goes on with ManifestWorks that were made before, whatever they are called", func(ctx SpecContext) {
+	It("adopts earlier ManifestWorks whatever their names are", func(ctx SpecContext) {
 		b := newBed(ctx, 1)
 		gateway.stop()
 		DeferCleanup(func() { gateway.stop(); gateway = start() })
@@ -159,14 +159,14 @@ var _ = Describe("A ManifestWorkReplicaSet", func() {
 		Expect(workIn(ctx, set, b.clusters[0]).UID).To(Equal(work.UID))
 	})
 
-	It("refuses a name that makes no label", func(ctx SpecContext) {
+	It("rejects a name that is not a label value", func(ctx SpecContext) {
 		b := newBed(ctx, 1)
 		b.place(ctx, "p", b.clusters)
 		set := b.set(ctx, "a-name-that-is-longer-than-a-label-can-be-with-its-namespace-before", everywhere("p"))
 		Eventually(said(ctx, set)).Should(HaveExactElements("ManifestworkApplied False InvalidManifestWorkName"))
 	})
 
-	It("takes its ManifestWorks along, and with Foreground waits for them", func(ctx SpecContext) {
+	It("deletes its ManifestWorks and waits for them with Foreground", func(ctx SpecContext) {
 		b := newBed(ctx, 2)
 		b.place(ctx, "p", b.clusters)
 		hold := func(set *workv1alpha1.ManifestWorkReplicaSet) *workv1.ManifestWork {
@@ -185,7 +185,7 @@ var _ = Describe("A ManifestWorkReplicaSet", func() {
 		work := hold(background)
 		Expect(hubClient.Delete(ctx, background)).To(Succeed())
 		Eventually(gone(ctx, background)).Should(BeTrue())
-		Expect(colours(ctx, background)()).To(Equal(have("blue", b.clusters[0])), "its agent still removes it")
+		Expect(colours(ctx, background)()).To(Equal(have("blue", b.clusters[0])), "its agent is still removing it")
 		release(work)
 		Eventually(colours(ctx, background)).Should(BeEmpty())
 
@@ -201,7 +201,7 @@ var _ = Describe("A ManifestWorkReplicaSet", func() {
 		Eventually(gone(ctx, foreground)).Should(BeTrue())
 	})
 
-	It("has what the schema fills in of both kinds, and so writes nothing twice", func(ctx SpecContext) {
+	It("has the defaults of both schemas and writes nothing twice", func(ctx SpecContext) {
 		b := newBed(ctx, 1)
 		b.place(ctx, "p", b.clusters)
 		spec := template("blue")
@@ -224,7 +224,7 @@ var _ = Describe("A ManifestWorkReplicaSet", func() {
 		Consistently(func() string { return workIn(ctx, set, b.clusters[0]).ResourceVersion }).Should(Equal(version))
 	})
 
-	It("ends well though a cluster's namespace is being deleted", func(ctx SpecContext) {
+	It("completes although a cluster's namespace is terminating", func(ctx SpecContext) {
 		b := newBed(ctx, 2)
 		b.place(ctx, "p", b.clusters)
 		set := b.set(ctx, "web", everywhere("p"))

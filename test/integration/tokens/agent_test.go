@@ -37,8 +37,8 @@ func hubConfigOfAgent(ctx context.Context) *rest.Config {
 	return first.hubConfigOfAgent(ctx)
 }
 
-// hubConfigOfAgent is the member's account on the hub: a ServiceAccount whose
-// Role holds the rules of this feature and nothing else.
+// hubConfigOfAgent is the member's account on the hub: a ServiceAccount whose Role has exactly the
+// rules of this feature.
 func (p *place) hubConfigOfAgent(ctx context.Context) *rest.Config {
 	GinkgoHelper()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](3600)}}
@@ -61,7 +61,7 @@ func (p *place) memberConfigOfAgent() *rest.Config {
 	return readable(config)
 }
 
-// readable makes clients speak JSON, and notes every token that is issued to them.
+// readable makes clients use JSON and records every token that is issued to them.
 func readable(config *rest.Config) *rest.Config {
 	config.ContentType = "application/json"
 	config.QPS = -1
@@ -69,10 +69,10 @@ func readable(config *rest.Config) *rest.Config {
 	return config
 }
 
-// runningAgent is the part of an agent that this suite is about.
+// runningAgent is the part of an agent under test.
 type runningAgent struct {
 	reconciler *rotator.Reconciler
-	// cache is what it knows of the hub.
+	// cache is the agent's cache of the hub.
 	cache  cache.Cache
 	cancel context.CancelFunc
 	done   chan error
@@ -83,7 +83,7 @@ func startAgent(ctx context.Context, clock clock.PassiveClock) *runningAgent {
 	return first.startAgent(ctx, first.hubConfigOfAgent(ctx), clock)
 }
 
-// startAgent starts the rotator as the agent's command does, with the changes.
+// startAgent starts the rotator as the agent's command does, with changes.
 func (p *place) startAgent(ctx context.Context, hubConfig *rest.Config, clock clock.PassiveClock, changes ...func(*rotator.Reconciler)) *runningAgent {
 	GinkgoHelper()
 	managed := labels.SelectorFromSet(labels.Set{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue})
@@ -139,8 +139,8 @@ func (a *runningAgent) stop() {
 	keepers.add(a.cache, a.reconciler)
 }
 
-// dyingAgent is a rotator whose process dies with the answer to its nth request:
-// what that request wrote stays, and nothing follows.
+// dyingAgent is a rotator that stops with the response to its nth request: that write persists, and
+// nothing follows.
 func dyingAgent(ctx context.Context, requests int32) (*rotator.Reconciler, func() bool) {
 	GinkgoHelper()
 	var sent atomic.Int32

@@ -30,7 +30,7 @@ import (
 )
 
 var _ = Describe("The gateway's account", func() {
-	It("is asked for on every member that has a namespace and has reported, and asked for again when it is deleted", func(ctx SpecContext) {
+	It("is requested on every member that has reported and re-created when deleted", func(ctx SpecContext) {
 		startController()
 		joining := makeMemberCluster(ctx, "joining")
 		key := client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace("joining"), Name: authenticationv1beta1.GatewayAccount}
@@ -99,7 +99,7 @@ var _ = Describe("The gateway's account", func() {
 		By("withdrawing")
 		agent.stop()
 		Expect(hubClient.Delete(ctx, account)).To(Succeed())
-		// The hub's garbage collector learns of new kinds every 30 seconds only.
+		// The hub's garbage collector discovers new kinds every 30 seconds only.
 		Eventually(func() error {
 			_, err := current.Credential(memberName)
 			return err
@@ -121,7 +121,7 @@ func startCredentials(current *credentials.Credentials) (stop func()) {
 	return stop
 }
 
-// startController runs the hub's part as the gateway does.
+// startController runs the hub's controller as the gateway does.
 func startController() {
 	GinkgoHelper()
 	manager, err := ctrl.NewManager(readable(hub.Config()), ctrl.Options{
@@ -138,7 +138,7 @@ func startController() {
 	})
 }
 
-// makeMemberCluster makes one that stays for a while when it is deleted.
+// makeMemberCluster creates a MemberCluster with a finalizer.
 func makeMemberCluster(ctx context.Context, name string) *clusterv1beta1.MemberCluster {
 	GinkgoHelper()
 	joining := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{clusterv1beta1.MemberClusterFinalizer}}}
@@ -147,7 +147,7 @@ func makeMemberCluster(ctx context.Context, name string) *clusterv1beta1.MemberC
 	return joining
 }
 
-// tryIssue reports whether the agent may still issue tokens on the member.
+// tryIssue reports whether the agent can still issue tokens on the member.
 func tryIssue(ctx context.Context, agent client.Client) error {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](600)}}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "default"}}

@@ -80,8 +80,7 @@ func startHub(clock clock.PassiveClock) {
 	})
 }
 
-// makeNamespace makes one that may stay: names are used once, but a second attempt
-// at a spec finds that of the first.
+// makeNamespace creates a namespace that may exist already, from an earlier attempt at the spec.
 func makeNamespace(ctx context.Context, name string, labels map[string]string) *corev1.Namespace {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
@@ -107,7 +106,7 @@ func existing(ctx context.Context, namespace, name string) *authenticationv1beta
 	return account
 }
 
-// apply makes what a manifest says, in another namespace.
+// apply applies a manifest in another namespace.
 func apply(ctx context.Context, manifest, namespace string) *authenticationv1beta1.ManagedServiceAccount {
 	GinkgoHelper()
 	account := &authenticationv1beta1.ManagedServiceAccount{}
@@ -117,8 +116,8 @@ func apply(ctx context.Context, manifest, namespace string) *authenticationv1bet
 	return account
 }
 
-// The public project's manifests, as its guides have them: its name for a cluster is
-// that of a namespace, its samples are named so, and some still use v1alpha1.
+// Manifests of OCM, as in its guides: the namespace has the name of the cluster, and some still use
+// v1alpha1.
 const (
 	sample = `
 apiVersion: authentication.open-cluster-management.io/v1beta1
@@ -153,7 +152,7 @@ spec:
 `
 )
 
-// kubectl runs it on the hub, as an administrator does.
+// kubectl runs kubectl on the hub as an administrator.
 func kubectl(ctx context.Context, input string, args ...string) string {
 	GinkgoHelper()
 	program, err := env.Program("kubectl")
@@ -207,7 +206,7 @@ func (p *place) expectCopy(ctx context.Context, account *authenticationv1beta1.M
 }
 
 var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster", func() {
-	It("is served as the public project documents it once an administrator gave the namespace to the member", func(ctx SpecContext) {
+	It("is served as OCM documents it once an administrator assigned the namespace to the member", func(ctx SpecContext) {
 		startHub(clock.RealClock{})
 		for _, p := range []*place{first, second} {
 			p.startAgent(ctx, p.hubConfigOfAgent(ctx), clock.RealClock{})
@@ -222,7 +221,7 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 		Consistently(func() []metav1.Condition {
 			Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(account), account)).To(Succeed())
 			return account.Status.Conditions
-		}).Should(BeEmpty(), "the namespace is somebody else's")
+		}).Should(BeEmpty(), "the namespace belongs to another product")
 
 		kubectl(ctx, "", "label", "namespace", "cluster1", clusterv1beta1.LabelMember+"="+first.name)
 		kubectl(ctx, "", "label", "namespace", "cluster2", clusterv1beta1.LabelMember+"="+second.name)
@@ -239,7 +238,7 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 		}
 		Expect(kubectl(ctx, "", "get", "managedserviceaccount", "my-sample", "-n", "cluster1", "-o", "jsonpath={.status.tokenSecretRef.name}")).To(Equal("my-sample"))
 
-		By("putting back a Secret that is deleted, or altered")
+		By("restoring a deleted or altered Secret")
 		Expect(hubClient.Delete(ctx, copied.DeepCopy())).To(Succeed())
 		copied = first.expectCopy(ctx, account)
 		copied.Data["token"] = []byte("something else")
@@ -266,7 +265,7 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 		}).Should(BeEmpty())
 		Eventually(reviewed).WithArguments(ctx, string(copied.Data["token"])).Should(BeFalse())
 
-		By("taking the namespace back")
+		By("unassigning the namespace")
 		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)).To(Succeed())
 		delete(namespace.Labels, clusterv1beta1.LabelMember)
 		Expect(hubClient.Update(ctx, namespace)).To(Succeed())
@@ -279,7 +278,7 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 			HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring("is not given to a member any more"))))
 	})
 
-	It("gives the member's agent no right there", func(ctx SpecContext) {
+	It("gives the member's agent no right in that namespace", func(ctx SpecContext) {
 		makeNamespace(ctx, "cluster-secrets", given())
 		for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete"} {
 			for _, resource := range []string{"secrets", "managedserviceaccounts", "configmaps"} {
@@ -297,7 +296,7 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 		}
 	})
 
-	It("writes Secrets of its own member's ManagedServiceAccounts only, also with more rights than it should have", func(ctx SpecContext) {
+	It("limits an agent to Secrets of its ManagedServiceAccounts, even with excess rights", func(ctx SpecContext) {
 		makeNamespace(ctx, "cluster-overgranted", given())
 		for _, namespace := range []string{hubNamespace, "cluster-overgranted"} {
 			objectMeta := metav1.ObjectMeta{Namespace: namespace, Name: "overgranted"}
@@ -324,13 +323,13 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 		Eventually(func() error { return write("cluster-overgranted", "owner") }).
 			Should(MatchError(Or(
 				ContainSubstring("writes Secrets in its own member's namespace only"),
-				ContainSubstring("writes in the namespace of that member only"), // The policy on identities, which may answer first.
+				ContainSubstring("writes in the namespace of that member only"), // the policy on identities may answer first
 			)))
 		Expect(write(hubNamespace, "not-the-owner")).To(MatchError(ContainSubstring("owned by the one of the same name")))
 		Expect(write(hubNamespace, "owner")).To(Succeed())
 	})
 
-	It("does not get the gateway's token by taking its account's name, not even before the gateway has it", func(ctx SpecContext) {
+	It("does not get the gateway's token by its name, not even before the gateway has it", func(ctx SpecContext) {
 		startHub(clock.RealClock{})
 		startAgent(ctx, clock.RealClock{})
 		makeNamespace(ctx, "greedy", given())
@@ -348,7 +347,7 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 		Expect(token).To(BeEmpty())
 	})
 
-	It("does not get the token of another's account by taking its name", func(ctx SpecContext) {
+	It("does not get the token of another account by its name", func(ctx SpecContext) {
 		startHub(clock.RealClock{})
 		startAgent(ctx, clock.RealClock{})
 		askFor(ctx, "anothers", time.Hour)
@@ -365,7 +364,7 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 		Expect(token).To(BeEmpty())
 	})
 
-	It("is not served in a namespace of Kubernetes, nor for a member that is not there", func(ctx SpecContext) {
+	It("is not served in a namespace of Kubernetes, nor for a missing member", func(ctx SpecContext) {
 		startHub(clock.RealClock{})
 		makeNamespace(ctx, "kube-given", given())
 		makeNamespace(ctx, "cluster-of-nobody", map[string]string{clusterv1beta1.LabelMember: "nobody"})
@@ -419,7 +418,7 @@ var _ = Describe("Argo CD", Ordered, func() {
 		makeMemberCluster(ctx, "not-for-argo")
 	})
 
-	It("gets a Secret with a way through the hub for a member that is labelled for it", func(ctx SpecContext) {
+	It("gets a Secret that leads through the hub for a labelled member", func(ctx SpecContext) {
 		startHub(clock.RealClock{})
 		base := asked.DeepCopy()
 		asked.Labels = map[string]string{authenticationv1beta1.LabelArgoCD: authenticationv1beta1.LabelArgoCDValue, "stage": "prod"}
@@ -434,7 +433,7 @@ var _ = Describe("Argo CD", Ordered, func() {
 		}
 		Expect(json.Unmarshal(secret.Data["config"], &config)).To(Succeed())
 
-		By("coming to the hub with it")
+		By("using it on the hub")
 		asArgo := expect.Client(&rest.Config{Host: hub.URL, BearerToken: config.BearerToken, TLSClientConfig: rest.TLSClientConfig{CAData: config.TLSClientConfig.CAData}}, scheme)
 		err := asArgo.Get(ctx, client.ObjectKey{Name: "default"}, &corev1.Namespace{})
 		Expect(err).To(And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("system:serviceaccount:argocd:fleetgate-argocd"))))
@@ -450,14 +449,14 @@ var _ = Describe("Argo CD", Ordered, func() {
 		Eventually(func() string { return string(secretNow(ctx).Data["server"]) }).Should(HavePrefix(hub.URL))
 	})
 
-	It("gets a new token in time", func(ctx SpecContext) {
+	It("gets a new token before the old one expires", func(ctx SpecContext) {
 		before := secretNow(ctx).Data["config"]
 		Expect(before).NotTo(BeEmpty())
 		startHub(testingclock.NewFakePassiveClock(time.Now().Add(23 * time.Hour)))
 		Eventually(func() []byte { return secretNow(ctx).Data["config"] }).ShouldNot(Or(BeEmpty(), Equal(before)))
 	})
 
-	It("loses Secret and right with the label", func(ctx SpecContext) {
+	It("loses Secret and right when the label is removed", func(ctx SpecContext) {
 		startHub(clock.RealClock{})
 		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(asked), asked)).To(Succeed())
 		base := asked.DeepCopy()

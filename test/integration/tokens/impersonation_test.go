@@ -32,8 +32,8 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// impersonates are the specs of a member whose API server has constrained impersonation,
-// or has not.
+// impersonates has the specs for a member whose API server supports constrained impersonation, or
+// does not.
 func impersonates(of func() *place, mode impersonation.Mode) {
 	var (
 		p      *place
@@ -46,7 +46,7 @@ func impersonates(of func() *place, mode impersonation.Mode) {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.accounts}}
 		Expect(client.IgnoreAlreadyExists(p.client.Create(ctx, namespace))).To(Succeed())
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.accounts, Name: authenticationv1beta1.GatewayAccount}}
-		// Specs run in any order, and another may have made it.
+		// Another spec may have created it, because specs run in any order.
 		Expect(client.IgnoreNotFound(p.client.Delete(ctx, account.DeepCopy()))).To(Succeed())
 		Expect(p.client.Create(ctx, account)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(p.client.Delete(ctx, account)).To(Succeed()) })
@@ -65,7 +65,7 @@ func impersonates(of func() *place, mode impersonation.Mode) {
 		return err
 	}
 
-	It("is nobody's before it is granted", func(ctx SpecContext) {
+	It("is forbidden before it is granted", func(ctx SpecContext) {
 		Expect(actAs(ctx, "jane")).To(Satisfy(apierrors.IsForbidden))
 	})
 
@@ -79,14 +79,14 @@ func impersonates(of func() *place, mode impersonation.Mode) {
 		Expect(actAs(ctx, "user-1", "group-that-nobody-has")).To(Satisfy(apierrors.IsForbidden))
 	})
 
-	It("costs no write for a pair that is known", func(ctx SpecContext) {
+	It("costs no write for known users and groups", func(ctx SpecContext) {
 		before := p.role(ctx).ResourceVersion
 		Expect(grants.Grant(ctx, impersonation.Request{User: "user-1", Groups: []string{"everyone", "group-2"}})).To(Succeed())
 		Expect(p.role(ctx).ResourceVersion).To(Equal(before))
 	})
 
-	It("is granted to many at once", func(ctx SpecContext) {
-		// Another agent, of the Pod before, may still be there.
+	It("is granted to many callers concurrently", func(ctx SpecContext) {
+		// Another agent, of the previous Pod, may still be running.
 		other, results := p.grants(), make(chan error)
 		for i := range 40 {
 			go func() {
@@ -107,7 +107,7 @@ func impersonates(of func() *place, mode impersonation.Mode) {
 		}
 	})
 
-	It("is asked for over HTTP, and refused there with a reason", func(ctx SpecContext) {
+	It("is requested over HTTP and refused with a reason", func(ctx SpecContext) {
 		before := p.role(ctx).ResourceVersion
 		ask := func(body string) (int, string) {
 			recorder := httptest.NewRecorder()
@@ -141,7 +141,7 @@ func impersonates(of func() *place, mode impersonation.Mode) {
 		Expect(actAs(ctx, "over-http", "devs")).To(Succeed())
 	})
 
-	It("takes back what somebody else wrote into the role", func(ctx SpecContext) {
+	It("reverts changes of the role by others", func(ctx SpecContext) {
 		changed := p.role(ctx)
 		for i := range changed.Rules {
 			if slices.Contains(changed.Rules[i].Resources, "groups") {
@@ -154,13 +154,13 @@ func impersonates(of func() *place, mode impersonation.Mode) {
 		Expect(p.client.Update(ctx, changed)).To(Succeed())
 		Eventually(func() error { return actAs(ctx, "anybody", "system:masters") }).Should(Succeed())
 
-		Expect(grants.Grant(ctx, impersonation.Request{User: "user-1"})).To(Succeed(), "a pair that is known")
+		Expect(grants.Grant(ctx, impersonation.Request{User: "user-1"})).To(Succeed(), "known user and groups")
 		Eventually(func() error { return actAs(ctx, "anybody") }).Should(Satisfy(apierrors.IsForbidden))
 		Expect(actAs(ctx, "user-1", "system:masters")).To(Satisfy(apierrors.IsForbidden))
 		Expect(actAs(ctx, "user-1", "everyone")).To(Succeed())
 	})
 
-	It("is bound to the gateway's account again when somebody changed or deleted that", func(ctx SpecContext) {
+	It("restores a changed or deleted binding", func(ctx SpecContext) {
 		binding := &rbacv1.ClusterRoleBinding{}
 		for _, change := range []func() error{
 			func() error {
@@ -183,7 +183,7 @@ func impersonates(of func() *place, mode impersonation.Mode) {
 		}
 	})
 
-	It("drops who was asked for longest ago when the role is full", func(ctx SpecContext) {
+	It("drops the least recently requested names when the role is full", func(ctx SpecContext) {
 		full := p.role(ctx)
 		users := make([]string, 1000)
 		for i := range users {
@@ -193,7 +193,7 @@ func impersonates(of func() *place, mode impersonation.Mode) {
 		Expect(p.client.Update(ctx, full)).To(Succeed())
 
 		fresh := p.grants()
-		Expect(fresh.Grant(ctx, impersonation.Request{User: "full-0"})).To(Succeed(), "asked for again")
+		Expect(fresh.Grant(ctx, impersonation.Request{User: "full-0"})).To(Succeed(), "requested again")
 		Expect(fresh.Grant(ctx, impersonation.Request{User: "one-more"})).To(Succeed())
 		names := p.role(ctx).Rules[0].ResourceNames
 		Expect(names).To(HaveLen(1000))
@@ -203,7 +203,7 @@ func impersonates(of func() *place, mode impersonation.Mode) {
 		Eventually(func() error { return actAs(ctx, "full-1") }).Should(Satisfy(apierrors.IsForbidden))
 	})
 
-	It("goes by the verbs that the member's API server has, and by no others", func(ctx SpecContext) {
+	It("uses only the verbs that the member's API server supports", func(ctx SpecContext) {
 		Expect(grants.Grant(ctx, impersonation.Request{User: "jane-of-the-hub", Groups: []string{"everyone"}})).To(Succeed())
 		Expect(actAs(ctx, "jane-of-the-hub", "everyone")).To(Succeed())
 		Expect(grants.Mode()).To(Equal(mode))
@@ -211,11 +211,11 @@ func impersonates(of func() *place, mode impersonation.Mode) {
 			impersonation.Constrained: "impersonate:user-info", impersonation.Plain: "impersonate",
 		}[mode]))
 		if mode == impersonation.Constrained {
-			Expect(allVerbs(p.role(ctx))).NotTo(ContainElement("impersonate"), "beside it the others are worth nothing")
+			Expect(allVerbs(p.role(ctx))).NotTo(ContainElement("impersonate"), "it would make the constrained verbs useless")
 		}
 	})
 
-	It("that an earlier version granted is written anew, before anybody asks", func(ctx SpecContext) {
+	It("that an earlier version granted is rewritten before any request", func(ctx SpecContext) {
 		changed := p.role(ctx)
 		changed.Rules = []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"users"}, Verbs: []string{"impersonate"}, ResourceNames: []string{"earlier"}},
@@ -232,7 +232,7 @@ func impersonates(of func() *place, mode impersonation.Mode) {
 		Eventually(func() error { return actAs(ctx, "earlier", "earlier-group") }).Should(Succeed())
 	})
 
-	It("that was written in the other mode is written anew", func(ctx SpecContext) {
+	It("that was written in the other mode is rewritten", func(ctx SpecContext) {
 		changed := p.role(ctx)
 		identity := rbacv1.PolicyRule{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"users"}, Verbs: []string{"impersonate:user-info"}, ResourceNames: []string{"swapped"}}
 		if mode == impersonation.Constrained {
@@ -245,7 +245,7 @@ func impersonates(of func() *place, mode impersonation.Mode) {
 		Expect(actAs(ctx, "swapped")).To(Succeed())
 	})
 
-	It("does what a service account of the hub may do here: each verb, long requests, subresources and paths", func(ctx SpecContext) {
+	It("allows all verbs, long-running requests, subresources and paths that RBAC allows", func(ctx SpecContext) {
 		const user = "hub:system:serviceaccount:argocd:fleetgate-argocd"
 		binding := &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{GenerateName: "argocd-"},
@@ -263,7 +263,7 @@ func impersonates(of func() *place, mode impersonation.Mode) {
 		clientset, err := kubernetes.NewForConfig(config)
 		Expect(err).NotTo(HaveOccurred())
 		maps := clientset.CoreV1().ConfigMaps(metav1.NamespaceDefault)
-		// The right to do anything here is in force a moment after it was written.
+		// The authorizer observes the right shortly after it was written.
 		Eventually(func() error { _, err := maps.List(ctx, metav1.ListOptions{}); return err }).Should(Succeed())
 
 		watched, err := maps.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=acted"})
@@ -306,7 +306,7 @@ var _ = Describe("Impersonation on a member whose API server does not constrain 
 	impersonates(func() *place { return second }, impersonation.Plain)
 })
 
-// grants is what an agent of the member has that has just started.
+// grants returns the Grants of an agent that has just started.
 func (p *place) grants() *impersonation.Grants {
 	GinkgoHelper()
 	return &impersonation.Grants{Client: expect.Client(p.memberConfigOfAgent(), scheme), Member: p.memberConfigOfAgent(), AccountNamespace: p.accounts}
@@ -326,7 +326,7 @@ func (p *place) role(ctx context.Context) *rbacv1.ClusterRole {
 	return current
 }
 
-// verbsFor are those of the rules that name somebody.
+// verbsFor returns the verbs of rules with names.
 func verbsFor(role *rbacv1.ClusterRole, name string) (verbs []string) {
 	for _, rule := range role.Rules {
 		if slices.Contains(rule.ResourceNames, name) {

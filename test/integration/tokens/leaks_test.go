@@ -36,17 +36,15 @@ import (
 )
 
 var (
-	// issued are the tokens that any API server has issued to any part, and those
-	// that specs made of them.
+	// issued are all tokens that any API server issued, and those that specs forged.
 	issued sync.Map
-	// failures are what API servers answered to what they refused, and what parts
-	// made of it.
+	// failures are the rejections of API servers, and the errors that components derive from them.
 	failures = &logBuffer{}
-	// keepers are what parts keep things in, by keys that are looked at in the end.
+	// keepers are caches whose keys are inspected at the end.
 	keepers keeperList
 )
 
-// ours are the packages that have caches in which tokens come near.
+// ours are the packages with caches that handle tokens.
 var ours = []string{"fleetgate.io/fleetgate/", "sigs.k8s.io/controller-runtime/pkg/cache", "k8s.io/client-go/tools/cache"}
 
 type keeperList struct {
@@ -66,7 +64,7 @@ func (k *keeperList) keys() string {
 	return leak.Keys(ours, k.all...)
 }
 
-// noted keeps an error for the search, and returns it.
+// noted records an error for the search and returns it.
 func noted(err error) error {
 	if err != nil {
 		fmt.Fprintln(failures, err)
@@ -74,7 +72,7 @@ func noted(err error) error {
 	return err
 }
 
-// noteTokens notes which tokens are issued, and what is refused.
+// noteTokens records issued tokens and rejected requests.
 func noteTokens(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(request)
@@ -103,7 +101,7 @@ func noteTokens(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// haystack is everything in which no token may be, by what it is.
+// haystack lists everything that must not contain a token.
 var haystack = map[string]func(context.Context) string{
 	"log":       func(context.Context) string { return written.String() },
 	"error":     func(context.Context) string { return failures.String() },
@@ -112,8 +110,8 @@ var haystack = map[string]func(context.Context) string{
 	"cache key": func(context.Context) string { return keepers.keys() },
 }
 
-// everythingButSecrets is all that the hub and the members store of the kinds that
-// any part writes, in JSON: status and events are in it.
+// everythingButSecrets returns all objects of the hub and the members of the kinds that any
+// component writes, as JSON, including status and events.
 func everythingButSecrets(ctx context.Context) string {
 	GinkgoHelper()
 	var all strings.Builder
@@ -124,7 +122,7 @@ func everythingButSecrets(ctx context.Context) string {
 			&corev1.ConfigMapList{}, &corev1.NamespaceList{}, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleList{},
 		} {
 			if err := c.List(ctx, list); meta.IsNoMatchError(err) {
-				continue // Members have no kinds of the hub.
+				continue // members lack the hub's kinds
 			} else {
 				Expect(err).NotTo(HaveOccurred())
 			}
@@ -136,7 +134,7 @@ func everythingButSecrets(ctx context.Context) string {
 	return all.String()
 }
 
-// everyMetric is what this process would answer at /metrics.
+// everyMetric returns this process' response to /metrics.
 func everyMetric(context.Context) string {
 	GinkgoHelper()
 	families, err := metrics.Registry.Gather()
@@ -148,11 +146,10 @@ func everyMetric(context.Context) string {
 	return all.String()
 }
 
-// AfterSuite looks for every token of the run, whatever specs ran, when all parts
-// have stopped.
+// AfterSuite searches for every token of the run, whatever specs ran, after all components stopped.
 var _ = AfterSuite(func(ctx SpecContext) {
 	if second == nil {
-		return // It did not start.
+		return // the suite did not start
 	}
 	var tokens []string
 	issued.Range(func(token, _ any) bool {
@@ -166,8 +163,8 @@ var _ = AfterSuite(func(ctx SpecContext) {
 	}
 })
 
-var _ = Describe("The search for tokens that got out", func() {
-	// planted looks like a token, and is in no one else's way.
+var _ = Describe("The search for leaked tokens", func() {
+	// planted has the form of a token and occurs nowhere else.
 	planted := func() string { return "header.payload." + rand.String(60) }
 
 	DescribeTable("finds one in", func(ctx SpecContext, kind string, plant func(ctx SpecContext, token string)) {

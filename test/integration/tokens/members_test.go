@@ -49,13 +49,13 @@ var _ = Describe("Two members of one hub", func() {
 			Namespace: second.namespace, Name: authenticationv1beta1.GatewayAccount,
 		}})).To(Succeed())
 		second.expectNoAccount(ctx, authenticationv1beta1.GatewayAccount)
-		// The member believes an answer about a token for some seconds.
+		// The member caches token reviews for some seconds.
 		Eventually(second.reviewed).WithArguments(ctx, tokens[second]).Should(BeFalse())
 		Expect(first.reviewed(ctx, tokens[first])).To(BeTrue())
 		Expect(current.Credential(first.name)).To(HaveField("Token", tokens[first]))
 	})
 
-	It("get at nothing of each other's", func(ctx SpecContext) {
+	It("cannot access objects of each other", func(ctx SpecContext) {
 		first.startAgent(ctx, first.hubConfigOfAgent(ctx), clock.RealClock{})
 		account := first.askFor(ctx, "of-the-first", time.Hour)
 		secret := first.expectToken(ctx, account.Name)
@@ -80,7 +80,7 @@ var _ = Describe("Two members of one hub", func() {
 		Expect(first.secretOf(ctx, account.Name)).To(HaveField("Data", secret.Data))
 	})
 
-	It("rotate when they are due, also one that was cut off from the hub meanwhile", func(ctx SpecContext) {
+	It("rotate when due, also after a disconnection from the hub", func(ctx SpecContext) {
 		start := time.Now()
 		jumping := testingclock.NewFakePassiveClock(start)
 		link, err := env.NewLink(strings.TrimPrefix(hub.URL, "https://"))
@@ -110,11 +110,11 @@ var _ = Describe("Two members of one hub", func() {
 		Eventually(rotated(first)).ShouldNot(Or(BeEmpty(), Equal(before[first])))
 		first.expectToken(ctx, "on-both")
 		Expect(rotated(second)()).To(Equal(before[second]))
-		Expect(second.reviewed(ctx, string(before[second]))).To(BeTrue(), "it lives on meanwhile")
+		Expect(second.reviewed(ctx, string(before[second]))).To(BeTrue(), "it is valid meanwhile")
 		_, err = second.accountOf(ctx, leaving.Name)
-		Expect(err).NotTo(HaveOccurred(), "nobody could tell it")
+		Expect(err).NotTo(HaveOccurred(), "the agent is disconnected")
 
-		By("coming back")
+		By("reconnecting")
 		link.Mend()
 		Eventually(rotated(second)).ShouldNot(Or(BeEmpty(), Equal(before[second])))
 		second.expectToken(ctx, "on-both")
@@ -124,18 +124,16 @@ var _ = Describe("Two members of one hub", func() {
 })
 
 var _ = Describe("A ManagedServiceAccount on each of two members", func() {
-	// leeway is for how long after its end an API server still takes a token, for
-	// clocks that differ.
+	// leeway is how long an API server accepts an expired token, because of differing clocks.
 	const leeway = time.Minute
 
-	// put has the Secret hold a token that lives from so long ago until so long from
-	// now, and returns it.
+	// put stores a token with this issue time and expiry in the Secret and returns it.
 	put := func(ctx context.Context, p *place, name string, ago, left time.Duration) string {
 		GinkgoHelper()
 		secret := p.expectToken(ctx, name)
 		now := time.Now()
 		token := p.with(string(secret.Data["token"]), now.Add(-ago), now.Add(left))
-		Expect(p.reviewed(ctx, token)).To(BeTrue(), "it is taken for what it is: a token of this account")
+		Expect(p.reviewed(ctx, token)).To(BeTrue(), "it is a valid token of this account")
 		secret.Data["token"] = []byte(token)
 		Expect(hubClient.Update(ctx, secret)).To(Succeed())
 		return token
@@ -152,7 +150,7 @@ var _ = Describe("A ManagedServiceAccount on each of two members", func() {
 		return token
 	}
 
-	It("rotates a short token by itself, and the earlier one ends", func(ctx SpecContext) {
+	It("rotates a short token, and the earlier one expires", func(ctx SpecContext) {
 		ending, current := map[*place]string{}, map[*place]string{}
 		for _, p := range []*place{first, second} {
 			p.startAgent(ctx, p.hubConfigOfAgent(ctx), clock.RealClock{})
@@ -160,20 +158,20 @@ var _ = Describe("A ManagedServiceAccount on each of two members", func() {
 			p.expectToken(ctx, "rotating")
 		}
 		for _, p := range []*place{first, second} {
-			// Three quarters of its life are over in half a second at the earliest.
+			// Three quarters of its lifetime are over after half a second at the earliest.
 			soon := put(ctx, p, "rotating", 7*time.Second, 3*time.Second)
 			expectAnother(ctx, p, "rotating", soon)
-			// An API server takes this one for some seconds yet.
+			// An API server accepts this one for some more seconds.
 			ending[p] = put(ctx, p, "rotating", leeway, 15*time.Second-leeway)
 			current[p] = expectAnother(ctx, p, "rotating", ending[p])
 		}
 		for _, p := range []*place{first, second} {
 			Eventually(p.reviewed).WithArguments(ctx, ending[p]).Should(BeFalse())
-			Expect(p.reviewed(ctx, current[p])).To(BeTrue(), "it was its end, not that of the account")
+			Expect(p.reviewed(ctx, current[p])).To(BeTrue(), "the token expired, and the account remains")
 		}
 	})
 
-	It("rotates within the life of a token, which the member takes to its very end", Label("matrix"), func(ctx SpecContext) {
+	It("rotates within the lifetime of a token, which the member accepts until it expires", Label("matrix"), func(ctx SpecContext) {
 		earlier, current := map[*place]string{}, map[*place]string{}
 		began := time.Now()
 		for _, p := range []*place{first, second} {

@@ -33,7 +33,7 @@ import (
 )
 
 var _ = Describe("A ManagedServiceAccount", func() {
-	It("gets an account, a token and a Secret, and says so", func(ctx SpecContext) {
+	It("gets an account, a token and a Secret, and reports them", func(ctx SpecContext) {
 		startAgent(ctx, clock.RealClock{})
 		account := askFor(ctx, "plain", time.Hour)
 		secret := expectToken(ctx, "plain")
@@ -44,9 +44,9 @@ var _ = Describe("A ManagedServiceAccount", func() {
 	})
 
 	altered := 0
-	DescribeTable("puts the Secret back at once when somebody alters", func(ctx SpecContext, alter func(*corev1.Secret)) {
+	DescribeTable("restores the Secret when a user alters", func(ctx SpecContext, alter func(*corev1.Secret)) {
 		startAgent(ctx, clock.RealClock{})
-		// A name of its own: the Secret of the entry before may still be collected.
+		// A unique name: the Secret of the previous entry may still exist.
 		altered++
 		name := fmt.Sprintf("altered-%d", altered)
 		askFor(ctx, name, time.Hour)
@@ -86,7 +86,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		Expect(expectToken(ctx, "labelled").Labels).To(HaveKeyWithValue("argocd.argoproj.io/secret-type", "cluster"))
 	})
 
-	It("puts a deleted Secret back at once", func(ctx SpecContext) {
+	It("restores a deleted Secret", func(ctx SpecContext) {
 		startAgent(ctx, clock.RealClock{})
 		askFor(ctx, "deleted", time.Hour)
 		secret := expectToken(ctx, "deleted")
@@ -112,7 +112,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		expectToken(ctx, "revoked")
 	})
 
-	It("takes account and Secret with it when it is deleted", func(ctx SpecContext) {
+	It("removes account and Secret when it is deleted", func(ctx SpecContext) {
 		startAgent(ctx, clock.RealClock{})
 		account := askFor(ctx, "leaving", time.Hour)
 		expectToken(ctx, "leaving")
@@ -121,7 +121,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		expectNoSecret(ctx, "leaving")
 	})
 
-	It("takes its account with it also when the agent was away, and no other", func(ctx SpecContext) {
+	It("removes only its account when it is deleted while the agent is stopped", func(ctx SpecContext) {
 		agent := startAgent(ctx, clock.RealClock{})
 		leaving := askFor(ctx, "leaving-unseen", time.Hour)
 		askFor(ctx, "staying", time.Hour)
@@ -134,23 +134,23 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		Expect(hubClient.Delete(ctx, leaving)).To(Succeed())
 		expectNoSecret(ctx, "leaving-unseen")
 		_, err := accountOf(ctx, "leaving-unseen")
-		Expect(err).NotTo(HaveOccurred(), "nobody is there to remove it")
+		Expect(err).NotTo(HaveOccurred(), "no agent is running")
 
 		startAgent(ctx, clock.RealClock{})
 		expectNoAccount(ctx, "leaving-unseen")
-		Expect(expectToken(ctx, "staying").ResourceVersion).To(Equal(stays.ResourceVersion), "a restart alone refreshes nothing")
+		Expect(expectToken(ctx, "staying").ResourceVersion).To(Equal(stays.ResourceVersion), "a restart refreshes no token")
 		_, err = accountOf(ctx, "foreign")
 		Expect(err).NotTo(HaveOccurred())
 	})
 
-	It("is refreshed when it is due, by the agent's clock, and not before", func(ctx SpecContext) {
+	It("is refreshed when due by the agent's clock and not before", func(ctx SpecContext) {
 		start := time.Now()
 		fake := testingclock.NewFakePassiveClock(start)
 		agent := startAgent(ctx, fake)
 		askFor(ctx, "short", 10*time.Minute)
 		first := expectToken(ctx, "short")
 
-		By("coming back when it is due")
+		By("starting again when it is due")
 		result, err := agent.reconciler.Reconcile(ctx, requestFor("short"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(result.RequeueAfter).To(And(BeNumerically(">", 7*time.Minute+29*time.Second-time.Since(start)), BeNumerically("<=", 8*time.Minute+31*time.Second)))
@@ -172,16 +172,16 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		second := expectToken(ctx, "short")
 		Expect(statusOf(ctx, "short").TokenSecretRef.LastRefreshTimestamp.Time).To(BeTemporally("~", due, time.Second))
 
-		By("not refreshing without end a token that the member's clock calls older")
+		By("refreshing once although the member's clock is behind")
 		Consistently(func() []byte {
 			secret, _ := secretOf(ctx, "short")
 			return secret.Data["token"]
 		}).Should(Equal(second.Data["token"]))
 		_, err = whoami(ctx, string(first.Data["token"]), member.CABundle)
-		Expect(err).NotTo(HaveOccurred(), "the earlier one lives on for who still has it")
+		Expect(err).NotTo(HaveOccurred(), "the earlier one stays valid")
 	})
 
-	It("is refreshed at the start of an agent that was away too long", func(ctx SpecContext) {
+	It("is refreshed at the start of an agent that was stopped too long", func(ctx SpecContext) {
 		agent := startAgent(ctx, clock.RealClock{})
 		askFor(ctx, "overdue", 10*time.Minute)
 		first := expectToken(ctx, "overdue")
@@ -194,7 +194,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		expectToken(ctx, "overdue")
 	})
 
-	It("keeps its token while a refresh fails, and says what is missing", Serial, func(ctx SpecContext) {
+	It("keeps its token while a refresh fails and reports the cause", Serial, func(ctx SpecContext) {
 		fake := testingclock.NewFakePassiveClock(time.Now())
 		startAgent(ctx, fake)
 		askFor(ctx, "stuck", 10*time.Minute)
@@ -226,11 +226,11 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		Eventually(func() []byte {
 			secret, _ := secretOf(ctx, "stuck")
 			return secret.Data["token"]
-		}).ShouldNot(Equal(first.Data["token"]), "without anybody asking again")
+		}).ShouldNot(Equal(first.Data["token"]), "without another change of the spec")
 		expectToken(ctx, "stuck")
 	})
 
-	It("says that no API server issues tokens for so short", func(ctx SpecContext) {
+	It("reports a validity that is too short for every API server", func(ctx SpecContext) {
 		startAgent(ctx, clock.RealClock{})
 		account := askFor(ctx, "brief", 5*time.Minute)
 		Eventually(func() metav1.Condition {
@@ -245,7 +245,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		expectToken(ctx, "brief")
 	})
 
-	It("says what the member's API server refuses, and that it is for the spec to change", func(ctx SpecContext) {
+	It("reports a validity that the member's API server rejects", func(ctx SpecContext) {
 		startAgent(ctx, clock.RealClock{})
 		askFor(ctx, "refused", 1_200_000*time.Hour)
 		Eventually(func() metav1.Condition {
@@ -256,7 +256,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		))
 	})
 
-	It("warns once while it goes on failing", Serial, func(ctx SpecContext) {
+	It("emits one event while it keeps failing", Serial, func(ctx SpecContext) {
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: agentOnMember + "-issue"}}
 		setRules(ctx, role)
 		DeferCleanup(func(ctx SpecContext) { setRules(ctx, role, issueRule) })
@@ -276,7 +276,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		}
 		Eventually(warnings).Should(ConsistOf(And(HavePrefix("Warning: "), ContainSubstring("requesting a token"))))
 		for range 3 {
-			// It is tried again, and fails again.
+			// The retry fails too.
 			touch(ctx, "warned")
 		}
 		Consistently(warnings).WithTimeout(4 * time.Second).Should(HaveLen(1))
@@ -284,7 +284,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		expectToken(ctx, "warned")
 	})
 
-	It("gets one token and never another when rotation is off, and says when it ends", func(ctx SpecContext) {
+	It("gets one token without rotation and reports its expiry", func(ctx SpecContext) {
 		fake := testingclock.NewFakePassiveClock(time.Now())
 		startAgent(ctx, fake)
 		account := askOnce(ctx, "once", 10*time.Minute)
@@ -299,7 +299,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 			return secret.Data["token"]
 		}).Should(Equal(first.Data["token"]), "80 % of its life are over")
 
-		By("putting back what stands around it")
+		By("restoring the rest of the Secret")
 		altered := first.DeepCopy()
 		altered.Data["ca.crt"], altered.Labels = hub.CABundle, map[string]string{}
 		Expect(hubClient.Update(ctx, altered)).To(Succeed())
@@ -318,7 +318,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		Expect(expectToken(ctx, "once").Data["token"]).NotTo(Equal(first.Data["token"]))
 	})
 
-	It("says what the member's API server granted of its validity", func(ctx SpecContext) {
+	It("reports the validity that the member's API server granted", func(ctx SpecContext) {
 		startAgent(ctx, clock.RealClock{})
 		askFor(ctx, "shortened", 48*time.Hour)
 		claims := claimsOf(expectToken(ctx, "shortened"))
@@ -327,7 +327,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 			To(ContainSubstring("of spec.rotation.validity 48h0m0s the member's API server granted 2h0m0s"))
 	})
 
-	It("gets a token of another life when its validity is changed", func(ctx SpecContext) {
+	It("gets a new token when its validity is changed", func(ctx SpecContext) {
 		startAgent(ctx, clock.RealClock{})
 		account := askFor(ctx, "changed", time.Hour)
 		expectToken(ctx, "changed")
@@ -340,7 +340,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		}).Should(Equal(20 * time.Minute))
 	})
 
-	It("puts back what was altered on its account", func(ctx SpecContext) {
+	It("restores altered metadata of its account", func(ctx SpecContext) {
 		startAgent(ctx, clock.RealClock{})
 		askFor(ctx, "marked", time.Hour)
 		before := expectToken(ctx, "marked")
@@ -355,7 +355,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		Expect(expectToken(ctx, "marked").Data).To(Equal(before.Data))
 	})
 
-	It("lets the tokens of a deleted one die also when the next one of its name came while the agent was away", func(ctx SpecContext) {
+	It("invalidates the tokens of a deleted one that was re-created while the agent was stopped", func(ctx SpecContext) {
 		agent := startAgent(ctx, clock.RealClock{})
 		account := askFor(ctx, "again", time.Hour)
 		first := expectToken(ctx, "again")
@@ -363,14 +363,14 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		Expect(hubClient.Delete(ctx, account)).To(Succeed())
 		expectNoSecret(ctx, "again")
 		askFor(ctx, "again", time.Hour)
-		Expect(reviewed(ctx, string(first.Data["token"]))).To(BeTrue(), "nobody was there to end it")
+		Expect(reviewed(ctx, string(first.Data["token"]))).To(BeTrue(), "no agent is running")
 		startAgent(ctx, clock.RealClock{})
 		Expect(expectToken(ctx, "again").Data["token"]).NotTo(Equal(first.Data["token"]))
-		// The member believes an answer about a token for some seconds.
+		// The member caches token reviews for some seconds.
 		Eventually(reviewed).WithArguments(ctx, string(first.Data["token"])).Should(BeFalse())
 	})
 
-	It("leaves the accounts of another hub's agent alone", func(ctx SpecContext) {
+	It("does not change the accounts of another hub's agent", func(ctx SpecContext) {
 		theirs := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
 			Namespace: authenticationv1beta1.AccountNamespace, Name: "theirs",
 			Labels:      map[string]string{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue},
@@ -389,7 +389,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		}).Should(Equal(theirs.UID))
 	})
 
-	It("goes with all others once the agent has left, and those of another hub's agent stay", func(ctx SpecContext) {
+	It("is removed once the agent has left, and those of another hub's agent stay", func(ctx SpecContext) {
 		agent := startAgent(ctx, clock.RealClock{})
 		for _, name := range []string{"withdrawn-1", "withdrawn-2"} {
 			askFor(ctx, name, time.Hour)
@@ -415,7 +415,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		}
 	})
 
-	It("leaves an account and a Secret alone that were not made for it", func(ctx SpecContext) {
+	It("does not change an account and a Secret of others", func(ctx SpecContext) {
 		startAgent(ctx, clock.RealClock{})
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: "taken"}, StringData: map[string]string{"a": "b"}}
 		expect.CreatedForSpec(ctx, hubClient, secret)
@@ -440,14 +440,14 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		}).Should(Succeed())
 	})
 
-	It("ends in the same state wherever the agent was killed", func(ctx SpecContext) {
+	It("reaches the same state wherever the agent is killed", func(ctx SpecContext) {
 		killed := 0
 		for requests := int32(1); ; requests++ {
 			name := fmt.Sprintf("killed-%d", requests)
 			askFor(ctx, name, time.Hour)
 			reconciler, died := dyingAgent(ctx, requests)
 			_, err := reconciler.Reconcile(ctx, requestFor(name))
-			_ = noted(err) // What it comes to is seen below.
+			_ = noted(err) // the result is checked below
 			if !died() {
 				break
 			}
@@ -460,7 +460,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		}
 	})
 
-	It("shows no token in a log, however verbose, nor in an event, an error, a status, a metric or a cache key", func(ctx SpecContext) {
+	It("exposes no token in a log, an event, an error, a status, a metric or a cache key", func(ctx SpecContext) {
 		clientset, err := kubernetes.NewForConfig(readable(hub.Config()))
 		Expect(err).NotTo(HaveOccurred())
 		startCredentials(credentials.NewCredentials(clientset))
@@ -469,7 +469,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		askFor(ctx, authenticationv1beta1.GatewayAccount, time.Hour)
 		tokens := []string{string(expectToken(ctx, "secretive").Data["token"]), string(expectToken(ctx, authenticationv1beta1.GatewayAccount).Data["token"])}
 
-		By("starting when there are tokens")
+		By("starting with existing tokens")
 		agent.stop()
 		late := credentials.NewCredentials(clientset)
 		stopLate := startCredentials(late)
@@ -484,7 +484,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		agent.stop()
 		stopLate()
 
-		Expect(haystack["log"](ctx)).To(And(ContainSubstring("headers="), ContainSubstring("Refreshed the token")), "the log is as verbose as it may be")
+		Expect(haystack["log"](ctx)).To(And(ContainSubstring("headers="), ContainSubstring("Refreshed the token")), "the log has the highest verbosity")
 		Expect(haystack["error"](ctx)).To(ContainSubstring("forbidden"))
 		Expect(haystack["object"](ctx)).To(ContainSubstring(`"name":"cluster-gateway"`))
 		Expect(haystack["metric"](ctx)).To(ContainSubstring("controller_runtime_reconcile_total"))

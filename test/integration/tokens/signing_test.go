@@ -21,8 +21,7 @@ import (
 	"fleetgate.io/fleetgate/test/env"
 )
 
-// signingKey is what the member's API server signs tokens with, and all that it takes them
-// for.
+// signingKey is the member's signing key, and the keys that it accepts.
 type signingKey struct{ private, public []byte }
 
 func (k signingKey) paths() (private, public string) {
@@ -30,7 +29,7 @@ func (k signingKey) paths() (private, public string) {
 	return filepath.Join(pki, "sa.key"), filepath.Join(pki, "sa.pub")
 }
 
-// currentKey is what the API server has now.
+// currentKey returns the present key of the API server.
 func currentKey() signingKey {
 	GinkgoHelper()
 	var k signingKey
@@ -59,7 +58,7 @@ func signWith(ctx context.Context, k signingKey) {
 	Expect(first.cluster.APIServer.Restart(ctx)).To(Succeed())
 }
 
-// signedBy names the key of a token.
+// signedBy returns the key ID of a token.
 func signedBy(token string) string {
 	header, _, _ := strings.Cut(token, ".")
 	return header
@@ -78,7 +77,7 @@ var _ = Describe("The key with which a member signs tokens", Serial, func() {
 		DeferCleanup(func(ctx SpecContext) { signWith(ctx, before) })
 	})
 
-	It("is replaced while the former one is still known, and no token ends before the next refresh", func(ctx SpecContext) {
+	It("is replaced while the former one is still accepted, and no token becomes invalid before its refresh", func(ctx SpecContext) {
 		startAgent(ctx, clock.RealClock{})
 		account := askFor(ctx, "signed", time.Hour)
 		former := string(expectToken(ctx, account.Name).Data[authenticationv1beta1.SecretKeyToken])
@@ -95,7 +94,7 @@ var _ = Describe("The key with which a member signs tokens", Serial, func() {
 		current, err := tokenIn(ctx, account.Name)()
 		Expect(err).NotTo(HaveOccurred())
 
-		By("the former one being forgotten")
+		By("removing the former key")
 		signWith(ctx, next)
 		Expect(reviewed(ctx, former)).To(BeFalse())
 		Expect(reviewed(ctx, current)).To(BeTrue())
@@ -103,7 +102,7 @@ var _ = Describe("The key with which a member signs tokens", Serial, func() {
 		Consistently(tokenIn(ctx, account.Name), "2s", "200ms").Should(Equal(current))
 	})
 
-	It("is replaced at once, and the agent gets another token as soon as it looks", func(ctx SpecContext) {
+	It("is replaced at once, and the agent gets another token with the next check", func(ctx SpecContext) {
 		startAgent(ctx, clock.RealClock{})
 		account := askFor(ctx, "signed-anew", time.Hour)
 		former := string(expectToken(ctx, account.Name).Data[authenticationv1beta1.SecretKeyToken])

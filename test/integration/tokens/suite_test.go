@@ -1,9 +1,8 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tokens_test keeps tokens of two real members' service accounts on a real
-// hub: the agent's rotator and grants with the rights that they get, and the
-// gateway's view of the result.
+// Package tokens_test tests tokens of the service accounts of two real members on a real hub: the
+// agent's rotator and grants with their actual rights, and the gateway's credentials.
 package tokens_test
 
 import (
@@ -46,16 +45,16 @@ import (
 const (
 	memberName   = "m1"
 	hubNamespace = clusterv1beta1.MemberNamespacePrefix + memberName
-	// longestOnMember is what the first member's API server grants at most.
+	// longestOnMember is the longest lifetime that the first member's API server grants.
 	longestOnMember = 2 * time.Hour
 )
 
-// place is a real member, with its part of the hub.
+// place is a real member and its namespace on the hub.
 type place struct {
 	name string
-	// namespace is the member's on the hub.
+	// namespace is the member's namespace on the hub.
 	namespace string
-	// accounts is the namespace on the member in which the agent makes accounts.
+	// accounts is the namespace on the member for the agent's accounts.
 	accounts string
 	cluster  *env.Cluster
 	client   client.Client
@@ -64,13 +63,13 @@ type place struct {
 var (
 	hub       *env.Cluster
 	hubClient client.Client
-	// first and second are the members. Most specs need the first only: member is
-	// its cluster, memberClient its client.
+	// first and second are the members. Most specs need only the first: member is its cluster,
+	// memberClient its client.
 	first, second *place
 	member        *env.Cluster
 	memberClient  client.Client
 	scheme        *runtime.Scheme
-	// written is what every part logs, at the highest verbosity that the programs have.
+	// written is the log of all components at the highest verbosity.
 	written = &logBuffer{}
 )
 
@@ -89,7 +88,7 @@ var _ = artifacts.Report()
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(logs.MaxVerbosity), textlogger.Output(written)))
-	// The client asks for the process's verbosity, not for its logger's.
+	// The client uses the process' verbosity, not its logger's.
 	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(flags)
 	Expect(flags.Set("v", strconv.Itoa(logs.MaxVerbosity))).To(Succeed())
@@ -141,7 +140,7 @@ func prepareHub(ctx context.Context) {
 	Expect(installer.InstallServing(ctx)).To(Succeed())
 }
 
-// prepareHub makes what joining makes.
+// prepareHub creates what joining creates.
 func (p *place) prepareHub(ctx context.Context) {
 	GinkgoHelper()
 	objectMeta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: p.namespace, Name: name} }
@@ -159,7 +158,7 @@ func (p *place) prepareHub(ctx context.Context) {
 	}
 }
 
-// awaitPolicies returns when the hub's API server holds agents to the policies.
+// awaitPolicies waits until the hub's API server enforces the policies for agents.
 func awaitPolicies(ctx context.Context) {
 	GinkgoHelper()
 	asAgent := expect.Client(hubConfigOfAgent(ctx), scheme)
@@ -170,7 +169,7 @@ func awaitPolicies(ctx context.Context) {
 	unlabelled.OwnerReferences = []metav1.OwnerReference{{APIVersion: authenticationv1beta1.GroupVersion.String(), Kind: "ManagedServiceAccount", Name: ownerless.Name, UID: "u"}}
 	for policy, secret := range map[string]*corev1.Secret{"fleetgate-member-secrets": unlabelled, "fleetgate-agent-secrets": ownerless} {
 		Eventually(func() error { return asAgent.Create(ctx, secret.DeepCopy(), client.DryRunAll) }).
-			Should(MatchError(ContainSubstring(policy)), "the policies hold")
+			Should(MatchError(ContainSubstring(policy)), "the policies are enforced")
 	}
 }
 
@@ -185,10 +184,10 @@ var memberRules = []rbacv1.PolicyRule{
 	{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get"}},
 }
 
-// lookRule stands apart too: it is for who may have an account that was another product's.
+// lookRule is separate: it is only needed to take over accounts of another product.
 var lookRule = rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterrolebindings", "rolebindings"}, Verbs: []string{"list"}}
 
-// issueRule stands apart: a spec takes it away.
+// issueRule is separate because a spec revokes it.
 var issueRule = rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}}
 
 // agentOnMember is the agent's user on a member.
@@ -206,7 +205,7 @@ func (p *place) prepareMember(ctx context.Context) {
 	}
 }
 
-// logBuffer takes lines from many goroutines.
+// logBuffer collects lines from several goroutines.
 type logBuffer struct {
 	lock   sync.Mutex
 	buffer bytes.Buffer

@@ -23,8 +23,8 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-var _ = Describe("Somebody's account on a member", func() {
-	It("with OCM's label and cluster-admin is not taken over by who may make ManagedServiceAccounts in a given namespace", func(ctx SpecContext) {
+var _ = Describe("An existing account on a member", func() {
+	It("with OCM's label and cluster-admin is not taken over by a ManagedServiceAccount in an assigned namespace", func(ctx SpecContext) {
 		startHub(clock.RealClock{})
 		startAgent(ctx, clock.RealClock{})
 		theirs := somebodysAccount(ctx, "platform-admin")
@@ -38,7 +38,7 @@ var _ = Describe("Somebody's account on a member", func() {
 		expectUntouched(ctx, theirs, "tenants", hubNamespace)
 	})
 
-	It("with OCM's label is not taken over by who may make ManagedServiceAccounts in the member's namespace", func(ctx SpecContext) {
+	It("with OCM's label is not taken over by a ManagedServiceAccount in the member's namespace", func(ctx SpecContext) {
 		startAgent(ctx, clock.RealClock{})
 		theirs := somebodysAccount(ctx, "platform")
 		askAsTenant(ctx, hubNamespace, theirs.Name)
@@ -46,17 +46,17 @@ var _ = Describe("Somebody's account on a member", func() {
 		expectUntouched(ctx, theirs, hubNamespace)
 	})
 
-	It("is taken over when an administrator of the member does what the refusal says", func(ctx SpecContext) {
+	It("is taken over when an administrator of the member follows the remedy", func(ctx SpecContext) {
 		startAgent(ctx, clock.RealClock{})
 		theirs := somebodysAccount(ctx, "handed-over")
 		bindToAdmin(ctx, theirs)
 		account := askFor(ctx, theirs.Name, time.Hour)
 		expectRefused(ctx, theirs.Name, fmt.Sprintf("annotate serviceaccount handed-over %s=%s", authenticationv1beta1.AnnotationAssignedTo, account.UID))
 		annotate(ctx, theirs, authenticationv1beta1.AnnotationAssignedTo, string(account.UID))
-		Expect(claimsOf(expectToken(ctx, theirs.Name)).Account).To(Equal(theirs.UID), "it is the same account")
+		Expect(claimsOf(expectToken(ctx, theirs.Name)).Account).To(Equal(theirs.UID), "the account is unchanged")
 	})
 
-	It("that was given to one ManagedServiceAccount is not the next one's of that name", func(ctx SpecContext) {
+	It("that was assigned to one ManagedServiceAccount is not used by the next one of that name", func(ctx SpecContext) {
 		startAgent(ctx, clock.RealClock{})
 		theirs := somebodysAccount(ctx, "given-once")
 		annotate(ctx, theirs, authenticationv1beta1.AnnotationAssignedTo, "uid-of-another")
@@ -65,7 +65,7 @@ var _ = Describe("Somebody's account on a member", func() {
 		expectUntouched(ctx, theirs, hubNamespace)
 	})
 
-	It("that another product held is taken over by an agent that adopts when that product is gone, and never without its record", func(ctx SpecContext) {
+	It("that another product held is taken over after that product stops and only with its record", func(ctx SpecContext) {
 		lease := holderRuns(ctx)
 		agent := first.startAgent(ctx, hubConfigOfAgent(ctx), clock.RealClock{}, adopt)
 		held := somebodysAccount(ctx, "held")
@@ -82,7 +82,7 @@ var _ = Describe("Somebody's account on a member", func() {
 		touch(ctx, held.Name)
 		Expect(claimsOf(expectToken(ctx, held.Name)).Account).To(Equal(held.UID))
 
-		By("asking for one that was not recorded while it ran")
+		By("requesting an account that was not recorded while it ran")
 		late := somebodysAccount(ctx, "asked-for-late")
 		askAsTenant(ctx, hubNamespace, late.Name)
 		expectRefused(ctx, late.Name, "was not made for this ManagedServiceAccount")
@@ -90,7 +90,7 @@ var _ = Describe("Somebody's account on a member", func() {
 		agent.stop()
 	})
 
-	It("that another product held is not taken over if it is bound to cluster-admin, also in a namespace only", func(ctx SpecContext) {
+	It("that another product held is not taken over if it is bound to cluster-admin, even in one namespace", func(ctx SpecContext) {
 		lease := holderRuns(ctx)
 		first.startAgent(ctx, hubConfigOfAgent(ctx), clock.RealClock{}, adopt)
 		everywhere, somewhere := somebodysAccount(ctx, "held-admin"), somebodysAccount(ctx, "held-namespace-admin")
@@ -112,7 +112,7 @@ var _ = Describe("Somebody's account on a member", func() {
 		}
 	})
 
-	It("that another product held is not taken over while the agent may not look at bindings", func(ctx SpecContext) {
+	It("that another product held is not taken over while the agent cannot list bindings", func(ctx SpecContext) {
 		look := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: agentOnMember + "-look"}}
 		setRules(ctx, look)
 		DeferCleanup(setRules, look, lookRule)
@@ -130,7 +130,7 @@ var _ = Describe("Somebody's account on a member", func() {
 
 func adopt(r *rotator.Reconciler) { r.Adopt = true }
 
-// somebodysAccount makes one with the label that other products write.
+// somebodysAccount creates an account with the label of other products.
 func somebodysAccount(ctx context.Context, name string) *corev1.ServiceAccount {
 	GinkgoHelper()
 	Expect(client.IgnoreAlreadyExists(memberClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: authenticationv1beta1.AccountNamespace}}))).To(Succeed())
@@ -138,7 +138,7 @@ func somebodysAccount(ctx context.Context, name string) *corev1.ServiceAccount {
 		Namespace: authenticationv1beta1.AccountNamespace, Name: name,
 		Labels: map[string]string{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue},
 	}}
-	// A second attempt at a spec finds that of the first.
+	// An earlier attempt at the spec may have created it.
 	Expect(client.IgnoreNotFound(memberClient.Delete(ctx, account.DeepCopy()))).To(Succeed())
 	Expect(memberClient.Create(ctx, account)).To(Succeed())
 	return account
@@ -153,7 +153,7 @@ func bindToAdmin(ctx context.Context, account *corev1.ServiceAccount) {
 	})).To(Succeed())
 }
 
-// holderRuns makes the Lease that OCM's agent renews while it runs.
+// holderRuns creates the Lease that OCM's agent renews.
 func holderRuns(ctx context.Context) *coordinationv1.Lease {
 	GinkgoHelper()
 	now := metav1.NowMicro()
@@ -167,7 +167,7 @@ func holderRuns(ctx context.Context) *coordinationv1.Lease {
 	return lease
 }
 
-// askAsTenant asks for an account as somebody who may do nothing but that, there.
+// askAsTenant requests an account as a user who can only create ManagedServiceAccounts there.
 func askAsTenant(ctx context.Context, namespace, name string) *authenticationv1beta1.ManagedServiceAccount {
 	GinkgoHelper()
 	const tenant = "tenant"
@@ -187,7 +187,7 @@ func askAsTenant(ctx context.Context, namespace, name string) *authenticationv1b
 	Expect(err).NotTo(HaveOccurred())
 	account := &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	asTenant := expect.Client(config, scheme)
-	// The right is in force a moment after it was written.
+	// The authorizer observes the right shortly after it was written.
 	Eventually(func() error { return asTenant.Create(ctx, account) }).Should(Or(Succeed(), Satisfy(apierrors.IsAlreadyExists)))
 	DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(hubClient.Delete(ctx, account))).To(Succeed()) })
 	return account
@@ -199,7 +199,7 @@ func expectRefused(ctx context.Context, name, message string) {
 		HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring(message))))
 }
 
-// expectUntouched looks for a token on the hub, and for a change of the account.
+// expectUntouched checks that the hub has no token and that the account is unchanged.
 func expectUntouched(ctx context.Context, account *corev1.ServiceAccount, namespaces ...string) {
 	GinkgoHelper()
 	for _, namespace := range namespaces {

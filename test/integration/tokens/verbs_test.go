@@ -39,7 +39,7 @@ func askFor(ctx context.Context, name string, validity time.Duration) *authentic
 	return first.askFor(ctx, name, validity)
 }
 
-// askFor makes a ManagedServiceAccount, which goes with the spec.
+// askFor creates a ManagedServiceAccount and removes it after the spec.
 func (p *place) askFor(ctx context.Context, name string, validity time.Duration) *authenticationv1beta1.ManagedServiceAccount {
 	GinkgoHelper()
 	account := &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: name}}
@@ -48,8 +48,8 @@ func (p *place) askFor(ctx context.Context, name string, validity time.Duration)
 	return account
 }
 
-// makeAccount takes the place of one of the same name that an earlier spec left: a
-// controller of that spec may have made it anew when the spec was over.
+// makeAccount replaces an account of the same name that a controller of an earlier spec may have
+// re-created.
 func makeAccount(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -64,7 +64,7 @@ func makeAccount(ctx context.Context, account *authenticationv1beta1.ManagedServ
 	})
 }
 
-// askOnce makes one whose token is never refreshed.
+// askOnce creates one without rotation.
 func askOnce(ctx context.Context, name string, validity time.Duration) *authenticationv1beta1.ManagedServiceAccount {
 	GinkgoHelper()
 	account := &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: name}}
@@ -78,7 +78,7 @@ func reviewed(ctx context.Context, token string) bool {
 	return first.reviewed(ctx, token)
 }
 
-// reviewed reports whether the member takes a token.
+// reviewed reports whether the member accepts a token.
 func (p *place) reviewed(ctx context.Context, token string) bool {
 	GinkgoHelper()
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
@@ -86,8 +86,8 @@ func (p *place) reviewed(ctx context.Context, token string) bool {
 	return review.Status.Authenticated
 }
 
-// with is the same token with another life, signed as the member's API server signs:
-// the API itself issues none for less than ten minutes.
+// with returns the same token with other times, signed by the member's key: the API issues none for
+// less than ten minutes.
 func (p *place) with(token string, from, until time.Time) string {
 	GinkgoHelper()
 	parts := strings.Split(token, ".")
@@ -150,7 +150,7 @@ func whoami(ctx context.Context, token string, ca []byte, as ...string) (authent
 	return first.whoami(ctx, token, ca, as...)
 }
 
-// whoami is the user that the member's API server takes the holder of a token for.
+// whoami returns the user that the member's API server derives from a token.
 func (p *place) whoami(ctx context.Context, token string, ca []byte, as ...string) (authenticationv1.UserInfo, error) {
 	config := &rest.Config{Host: p.cluster.URL, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
 	if len(as) > 0 {
@@ -170,8 +170,8 @@ func expectToken(ctx context.Context, name string) *corev1.Secret {
 	return first.expectToken(ctx, name)
 }
 
-// expectToken waits until the Secret holds a token of the account with which the
-// member can be reached, all is as the reference has it, and the status says so.
+// expectToken waits until the Secret has a working token of the account in the documented format,
+// and the status reports it.
 func (p *place) expectToken(ctx context.Context, name string) *corev1.Secret {
 	GinkgoHelper()
 	var secret *corev1.Secret
@@ -211,7 +211,7 @@ func touch(ctx context.Context, name string) {
 	first.touch(ctx, name)
 }
 
-// touch makes the rotator look at the account.
+// touch triggers a reconcile of the account.
 func (p *place) touch(ctx context.Context, name string) {
 	GinkgoHelper()
 	account, err := p.accountOf(ctx, name)
@@ -234,8 +234,7 @@ func (p *place) expectNoAccount(ctx context.Context, name string) {
 	}).Should(Satisfy(apierrors.IsNotFound))
 }
 
-// expectNoSecret waits for the garbage collector, which looks for new kinds every
-// half minute only.
+// expectNoSecret waits for the garbage collector, which discovers new kinds every 30 seconds only.
 func expectNoSecret(ctx context.Context, name string) {
 	GinkgoHelper()
 	Eventually(func() error {

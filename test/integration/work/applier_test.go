@@ -14,12 +14,11 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// namespacedApplier is the account as which the suite's agent applies what was placed in
-// a namespace.
+// namespacedApplier is the account with which the suite's agent applies placements of a namespace.
 const namespacedApplier = "deployer"
 
 var _ = Describe("A Work of a placement in a namespace", func() {
-	It("is applied with the rights of that namespace's account", func(ctx SpecContext) {
+	It("is applied with the rights of the namespace's account", func(ctx SpecContext) {
 		ns, foreign := expect.FreshNamespace(ctx, memberClient), expect.FreshNamespace(ctx, memberClient)
 		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: namespacedApplier}, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "patch"}},
@@ -39,14 +38,14 @@ var _ = Describe("A Work of a placement in a namespace", func() {
 			`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: `+ns+`}, rules: [{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}]}`)
 		Expect(hubClient.Create(ctx, work)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { removeWork(ctx, name) })
-		// A new object is made at once, or looked for first: the account may do neither.
+		// The account has neither the right to get nor to create objects.
 		denied := Or(Equal(refused("FailedToFindObjInMemberCluster")), Equal(refused("ManifestApplyFailed")))
 		Eventually(reportedOf(ctx, name)).Should(HaveExactElements(applied(), denied, denied))
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1"}))
 		Expect(expect.Data(ctx, memberClient, foreign, "a")()).To(BeNil())
 		Expect(message(ctx, name, 1, "Applied")).To(MatchRegexp(`ServiceAccount "deployer" of namespace "` + ns + `" cannot (get|create) configmaps in namespace "` + foreign + `"`))
 
-		By("following changes, and taking away what is not asked for any more")
+		By("applying changes and removing objects that left the Work")
 		changeWork(ctx, name, build.ConfigMapText(ns, "a", "x", "2"))
 		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "2"}))
 		changeWork(ctx, name)

@@ -23,9 +23,9 @@ import (
 )
 
 var _ = Describe("Applying a Work", func() {
-	It("brings a namespace and what lives in it, owned by the AppliedWork", func(ctx SpecContext) {
+	It("applies a namespace and its contents, owned by the AppliedWork", func(ctx SpecContext) {
 		createWork(ctx, "first", nil,
-			build.DeploymentText("first-spec", "web", "web"), // before its namespace: waves put it after
+			build.DeploymentText("first-spec", "web", "web"), // listed before its namespace; waves reorder it
 			`{apiVersion: v1, kind: Service, metadata: {namespace: first-spec, name: web}, spec: {selector: {app: web}, ports: [{port: 80}]}}`,
 			build.ConfigMapText("first-spec", "settings", "colour", "blue"),
 			`{apiVersion: v1, kind: Namespace, metadata: {name: first-spec}}`,
@@ -44,7 +44,7 @@ var _ = Describe("Applying a Work", func() {
 		Expect(settings.OwnerReferences).To(HaveLen(1))
 		Expect(settings.OwnerReferences[0].UID).To(Equal(record.UID))
 		Expect(*settings.OwnerReferences[0].BlockOwnerDeletion).To(BeTrue())
-		Expect(settings.Labels).To(Equal(map[string]string{"app": "spec"}), "labels are applied as they are")
+		Expect(settings.Labels).To(Equal(map[string]string{"app": "spec"}), "labels are applied unchanged")
 		Expect(settings.Annotations).To(HaveLen(2))
 		Expect(settings.Annotations).To(HaveKey(placementv1beta1.ManifestHashAnnotation))
 		Expect(settings.Annotations[placementv1beta1.LastAppliedConfigAnnotation]).To(ContainSubstring("blue"))
@@ -52,7 +52,7 @@ var _ = Describe("Applying a Work", func() {
 		Expect(record.Status.AppliedResources[2].UID).To(Equal(settings.UID))
 	})
 
-	It("changes values and removes keys that left the manifest, and keeps what others added", func(ctx SpecContext) {
+	It("changes values, removes keys that left the manifest and keeps keys of others", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "change", nil, build.ConfigMapText(ns, "a", "x", "1", "y", "2"))
 		Eventually(reported(ctx, "change")).Should(beDone())
@@ -63,7 +63,7 @@ var _ = Describe("Applying a Work", func() {
 		Eventually(reported(ctx, "change")).Should(beDone())
 	})
 
-	It("does the same on the server's side", func(ctx SpecContext) {
+	It("does the same with server-side apply", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		strategy := &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ServerSideApply}
 		createWork(ctx, "server-side", strategy, build.ConfigMapText(ns, "a", "x", "1", "y", "2"))
@@ -76,7 +76,7 @@ var _ = Describe("Applying a Work", func() {
 		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "3"}))
 	})
 
-	It("reports who holds a field, and takes it when forced", func(ctx SpecContext) {
+	It("reports the manager that owns a field and takes the field with force", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		Expect(memberClient.Create(ctx, &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "a"}, Data: map[string]string{"x": "theirs"},
@@ -93,7 +93,7 @@ var _ = Describe("Applying a Work", func() {
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(HaveKeyWithValue("x", "ours"))
 	})
 
-	It("removes a field that left the manifest together with the client side", func(ctx SpecContext) {
+	It("removes a field that left the manifest when the strategy changes from client-side apply", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "switch", nil, build.ConfigMapText(ns, "a", "x", "1", "y", "2"))
 		Eventually(reported(ctx, "switch")).Should(beDone())
@@ -105,7 +105,7 @@ var _ = Describe("Applying a Work", func() {
 		Expect(expect.ConfigMap(ctx, memberClient, ns, "a").Annotations).NotTo(HaveKey(placementv1beta1.LastAppliedConfigAnnotation))
 	})
 
-	It("applies a manifest that is too large to be remembered on the server's side", func(ctx SpecContext) {
+	It("uses server-side apply for a manifest that is too large for the annotation", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "large", nil, build.ConfigMapText(ns, "a", "x", "small", "y", "2"))
 		Eventually(reported(ctx, "large")).Should(beDone())
@@ -121,7 +121,7 @@ var _ = Describe("Applying a Work", func() {
 		Expect(expect.ConfigMap(ctx, memberClient, ns, "a").Annotations).To(HaveKey(placementv1beta1.LastAppliedConfigAnnotation))
 	})
 
-	It("names the field that cannot be changed", func(ctx SpecContext) {
+	It("names an immutable field", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "immutable", nil, build.DeploymentText(ns, "web", "one"), build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(reported(ctx, "immutable")).Should(beDone())
@@ -130,13 +130,13 @@ var _ = Describe("Applying a Work", func() {
 		Eventually(reported(ctx, "immutable")).Should(beRefused())
 		Expect(reportedOf(ctx, "immutable")(Default)).To(HaveExactElements(refused("ManifestApplyFailed"), applied()))
 		Expect(message(ctx, "immutable", 0, "Applied")).To(And(ContainSubstring("spec.selector"), ContainSubstring("immutable")))
-		Eventually(ledger(ctx, "immutable")).Should(HaveExactElements("web", "a"), "the refused object still is ours")
+		Eventually(ledger(ctx, "immutable")).Should(HaveExactElements("web", "a"), "the ledger keeps the refused object")
 
 		changeWork(ctx, "immutable", build.DeploymentText(ns, "web", "one"), build.ConfigMapText(ns, "a", "x", "2"))
 		Eventually(reported(ctx, "immutable")).Should(beDone())
 	})
 
-	It("does not repeat the values of a Secret that is refused", func(ctx SpecContext) {
+	It("does not repeat values of a rejected Secret", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "secret", nil,
 			`{apiVersion: v1, kind: Secret, metadata: {namespace: `+ns+`, name: a}, type: kubernetes.io/dockerconfigjson, stringData: {.dockerconfigjson: "hidden-value"}}`)
@@ -144,7 +144,7 @@ var _ = Describe("Applying a Work", func() {
 		Expect(message(ctx, "secret", 0, "Applied")).To(And(ContainSubstring("data"), Not(ContainSubstring("hidden"))))
 	})
 
-	It("keeps no value of a Secret in an annotation, and still removes the keys that leave it", func(ctx SpecContext) {
+	It("stores no value of a Secret in an annotation and still removes keys that left it", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		secret := func(data string) string {
 			return `{apiVersion: v1, kind: Secret, metadata: {namespace: ` + ns + `, name: a}, data: {` + data + `}}`
@@ -158,7 +158,7 @@ var _ = Describe("Applying a Work", func() {
 			Expect(value).NotTo(Or(ContainSubstring("aGlkZGVu"), ContainSubstring("hidden")), name)
 		}
 
-		// The agent of the version before kept the values there.
+		// The previous version of the agent stored values there.
 		applied.SetAnnotations(map[string]string{placementv1beta1.LastAppliedConfigAnnotation: `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"data":{"kept":"aGlkZGVu","left":"aGlkZGVu"}}`})
 		Expect(memberClient.Update(ctx, applied)).To(Succeed())
 		changeWork(ctx, "secret-base", secret(`kept: aGlkZGVu`))
@@ -170,7 +170,7 @@ var _ = Describe("Applying a Work", func() {
 		}).Should(Succeed())
 	})
 
-	It("applies the good manifests beside the bad ones", func(ctx SpecContext) {
+	It("applies valid manifests beside invalid ones", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "mixed", nil,
 			`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: `+ns+`, generateName: a-}}`,
@@ -196,7 +196,7 @@ var _ = Describe("Applying a Work", func() {
 		Eventually(ledger(ctx, "mixed")).Should(HaveExactElements("good"))
 	})
 
-	It("applies a custom resource as soon as its kind is installed", func(ctx SpecContext) {
+	It("applies a custom resource once its kind is installed", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "unknown-kind", nil,
 			`{apiVersion: spec.example.com/v1, kind: Widget, metadata: {namespace: `+ns+`, name: a}, spec: {size: 1, parts: [{name: x}]}}`)
@@ -210,7 +210,7 @@ var _ = Describe("Applying a Work", func() {
 		untracked := outcome{Applied: "True/AllManifestsApplied", Available: "True/WorkNotTrackable"}
 		Eventually(reported(ctx, "unknown-kind")).Should(Equal(untracked))
 
-		By("merging its lists as a whole")
+		By("replacing its lists")
 		changeWork(ctx, "unknown-kind",
 			`{apiVersion: spec.example.com/v1, kind: Widget, metadata: {namespace: `+ns+`, name: a}, spec: {parts: [{name: other}]}}`)
 		Eventually(func(g Gomega) {
@@ -224,7 +224,7 @@ var _ = Describe("Applying a Work", func() {
 		changeWork(ctx, "kind", build.ConfigMapText(ns, "instead", "x", "1"))
 		Eventually(expect.Data(ctx, memberClient, ns, "instead")).Should(HaveKey("x"))
 		kept := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "widgets.spec.example.com"}}
-		Expect(memberClient.Delete(ctx, kept)).To(Succeed(), "the kind has an object of another Work, so the agent keeps it")
+		Expect(memberClient.Delete(ctx, kept)).To(Succeed(), "the agent keeps the kind because of an object of another Work")
 		Eventually(reported(ctx, "unknown-kind")).Should(beRefused())
 		createWork(ctx, "kind-again", nil, widgets)
 		Eventually(reported(ctx, "unknown-kind")).Should(Equal(untracked))
@@ -232,7 +232,7 @@ var _ = Describe("Applying a Work", func() {
 })
 
 var _ = Describe("Availability", func() {
-	It("follows a Deployment until its replicas run, and when they stop", func(ctx SpecContext) {
+	It("follows the availability of a Deployment in both directions", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		waiting := `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: ` + ns + `, name: web}, spec: {replicas: 1,
 			selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}},
@@ -241,7 +241,7 @@ var _ = Describe("Availability", func() {
 		notYet := outcome{Applied: "True/AllManifestsApplied", Available: "False/SomeManifestsAreNotAvailable"}
 		Eventually(reported(ctx, "available")).Should(Equal(notYet))
 		Expect(reportedOf(ctx, "available")(Default)[0].Available).To(Equal("False/ManifestNotAvailableYet"))
-		By("saying why, when that takes a while")
+		By("reporting the cause after a while")
 		Eventually(func() string { return message(ctx, "available", 0, placementv1beta1.ConditionAvailable) }).WithTimeout(time.Minute).Should(
 			MatchRegexp(`^Not all replicas are available yet\. Pod web-[a-z0-9]+-[a-z0-9]+: Unschedulable: .*didn't match Pod's node affinity`))
 
@@ -258,8 +258,8 @@ var _ = Describe("Availability", func() {
 	})
 })
 
-var _ = Describe("A Deployment whose Pods a quota refuses", func() {
-	It("says so, as no Pod can", func(ctx SpecContext) {
+var _ = Describe("A Deployment whose Pods exceed a quota", func() {
+	It("reports the quota as the cause", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		none := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "none"}}
 		none.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
@@ -272,7 +272,7 @@ var _ = Describe("A Deployment whose Pods a quota refuses", func() {
 	})
 })
 
-// widgets is a CustomResourceDefinition.
+// widgets returns a CustomResourceDefinition.
 const widgets = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

@@ -32,8 +32,8 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// agentEnvironment makes the test's program an agent, for a test that has to kill
-// one: it holds the paths of the kubeconfigs of hub and member.
+// agentEnvironment turns the test binary into an agent that a spec can kill. Its value has the
+// paths of the kubeconfigs of hub and member.
 const agentEnvironment = "FLEETGATE_TEST_WORK_AGENT"
 
 func TestMain(m *testing.M) {
@@ -66,7 +66,7 @@ func beAgent(paths string) error {
 	return manager.Start(ctx)
 }
 
-// agentProcess is an agent that can be killed.
+// agentProcess is an agent in a process of its own.
 type agentProcess struct {
 	paths string
 	run   *exec.Cmd
@@ -80,15 +80,15 @@ func (a *agentProcess) start() {
 	Expect(a.run.Start()).To(Succeed())
 }
 
-// kill ends it as kill -9 does.
+// kill sends SIGKILL.
 func (a *agentProcess) kill() {
 	GinkgoHelper()
 	Expect(a.run.Process.Kill()).To(Succeed())
-	_ = a.run.Wait() // it says that it was killed
+	_ = a.run.Wait() // the error says that it was killed
 }
 
-// rollout is many Works at once: each has one object that stays through all
-// versions, one of its version only, and some of them share one more.
+// rollout is a set of Works. Each has one object that stays in all versions and one for each
+// version; some of them share another object.
 type rollout struct {
 	namespace string
 	works     int
@@ -108,10 +108,10 @@ func (r rollout) manifests(work, version int) []string {
 	return texts
 }
 
-// shares reports whether a work has the object that some of them share.
+// shares reports whether a Work contains the shared object.
 func (rollout) shares(work int) bool { return work%20 == 5 }
 
-// each does something for a range of works, eight at a time.
+// each calls a function for a range of Works, eight at a time.
 func (r rollout) each(from, to int, do func(work int) error) error {
 	var group errgroup.Group
 	group.SetLimit(8)
@@ -138,7 +138,7 @@ func (r rollout) deliver(ctx context.Context, version int) error {
 	})
 }
 
-// found are the objects of the rollout on the member, with their UIDs.
+// found returns the objects of the rollout on the member, with their UIDs.
 func (r rollout) found(ctx context.Context) map[string]types.UID {
 	GinkgoHelper()
 	list := &corev1.ConfigMapList{}
@@ -150,7 +150,7 @@ func (r rollout) found(ctx context.Context) map[string]types.UID {
 	return found
 }
 
-// wanted are the objects that have to be there when only works from on are left.
+// wanted returns the objects that must exist if only Works from an index on remain.
 func (r rollout) wanted(from, version int) []string {
 	wanted := []string{"shared=1"}
 	for work := from; work < r.works; work++ {
@@ -171,7 +171,7 @@ func (r rollout) arrived(ctx context.Context, version int) func() int {
 	}
 }
 
-// keys are the names of found objects.
+// keys returns the names of objects.
 func keys(found map[string]types.UID) []string {
 	names := []string{}
 	for name := range found {
@@ -181,7 +181,7 @@ func keys(found map[string]types.UID) []string {
 }
 
 var _ = Describe("A rollout of 200 Works", Label("matrix"), func() {
-	It("ends well though the agent is killed five times and the member is cut off for a minute", func(ctx SpecContext) {
+	It("completes although the agent is killed five times and the member is disconnected for a minute", func(ctx SpecContext) {
 		link, err := env.NewLink(strings.TrimPrefix(member.Config().Host, "https://"))
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(link.Close)
@@ -195,11 +195,11 @@ var _ = Describe("A rollout of 200 Works", Label("matrix"), func() {
 		foreign := foreignConfigMap(ctx, r.namespace, "x", "theirs")
 		seen := expect.DeletedConfigMaps(ctx, build.Unlimited(member.Config()), r.namespace)
 		DeferCleanup(func(ctx SpecContext) { r.removeAll(ctx) })
-		amid := func(version int) { // the agent has come some way since it was started, and not to the end
+		amid := func(version int) { // waits until the agent has applied some of the Works, but not all
 			GinkgoHelper()
 			before := r.arrived(ctx, version)()
 			Eventually(r.arrived(ctx, version)).WithTimeout(2 * time.Minute).Should(BeNumerically(">=", before+10))
-			Expect(r.arrived(ctx, version)()).To(BeNumerically("<", r.works), "the rollout is under way")
+			Expect(r.arrived(ctx, version)()).To(BeNumerically("<", r.works), "the rollout is in progress")
 		}
 		deliver := func(version int) {
 			done := make(chan error, 1)
@@ -220,12 +220,12 @@ var _ = Describe("A rollout of 200 Works", Label("matrix"), func() {
 		Eventually(func() []string { return keys(r.found(ctx)) }).Should(ConsistOf(r.wanted(0, 1)))
 		first := r.found(ctx)
 
-		By("cutting the member off while it applies the second")
+		By("disconnecting the member while it applies the second")
 		deliver(2)
 		amid(2)
 		link.Cut()
 		Consistently(func() int { return len(r.found(ctx)) }).WithTimeout(time.Minute).WithPolling(time.Second).
-			Should(BeNumerically(">=", r.works+1), "what stays is there")
+			Should(BeNumerically(">=", r.works+1), "the permanent objects exist")
 		link.Mend()
 
 		By("killing it twice more, with Works deleted and Works gone meanwhile")
@@ -238,19 +238,19 @@ var _ = Describe("A rollout of 200 Works", Label("matrix"), func() {
 		doomed.kill()
 		doomed.start()
 
-		By("letting go of what is held of the Works that are gone")
+		By("releasing the retained objects of deleted Works")
 		Eventually(func() int { return len(r.heldRecords(ctx)) }).WithTimeout(2 * time.Minute).Should(Equal(vanished - deleted))
 		release(ctx)
 
-		By("checking all that is there and all that is not")
+		By("checking which objects exist")
 		Eventually(func() []string { return keys(r.found(ctx)) }).WithTimeout(2 * time.Minute).Should(ConsistOf(r.wanted(vanished, 2)))
 		last := r.found(ctx)
-		Expect(last["shared=1"]).To(Equal(first["shared=1"]), "others needed it all the time")
+		Expect(last["shared=1"]).To(Equal(first["shared=1"]), "other Works needed it throughout")
 		for work := vanished; work < r.works; work++ {
 			before, after := fmt.Sprintf("stays-%d=1", work), fmt.Sprintf("stays-%d=2", work)
 			Expect(last[after]).To(Equal(first[before]), "object stays-%d was never deleted", work)
 		}
-		Expect(expect.ConfigMap(ctx, memberClient, r.namespace, "a").UID).To(Equal(foreign.UID), "what is not ours")
+		Expect(expect.ConfigMap(ctx, memberClient, r.namespace, "a").UID).To(Equal(foreign.UID), "the object of another client")
 		for work := vanished; work < r.works; work++ {
 			Eventually(reported(ctx, r.name(work))).Should(beDone())
 		}
@@ -260,12 +260,12 @@ var _ = Describe("A rollout of 200 Works", Label("matrix"), func() {
 			Expect(records).To(ContainElement(owner.Name))
 		}
 
-		By("checking all that was ever deleted")
+		By("checking which objects were ever deleted")
 		Eventually(seen.Names).Should(ContainElement(fmt.Sprintf("only-%d-in-1", r.works-1)), "the watch sees deletions")
 		Expect(r.wrongly(seen.Names(), vanished)).To(BeEmpty())
 	})
 
-	It("would not pass if an object had been deleted that should live", func() {
+	It("fails if an object was deleted that must stay", func() {
 		r := rollout{works: 200}
 		Expect(r.wrongly([]string{"only-7-in-1", "only-150-in-1", "stays-29", "only-29-in-2"}, 30)).To(BeEmpty())
 		for _, name := range []string{"stays-30", "only-150-in-2", "shared", "a", "kube-root-ca.crt"} {
@@ -274,8 +274,8 @@ var _ = Describe("A rollout of 200 Works", Label("matrix"), func() {
 	})
 })
 
-// wrongly lists what should not have been deleted, from all that was, in a rollout
-// that went from version 1 to 2 and whose works below from were removed then.
+// wrongly lists objects that should not have been deleted, from all deletions, in a rollout from
+// version 1 to 2 after which Works with an index below from were removed.
 func (r rollout) wrongly(deleted []string, from int) []string {
 	right := map[string]bool{}
 	for work := range r.works {
@@ -287,7 +287,7 @@ func (r rollout) wrongly(deleted []string, from int) []string {
 	return slices.DeleteFunc(slices.Clone(deleted), func(name string) bool { return right[name] })
 }
 
-// records are the names of the AppliedWorks of the rollout.
+// records returns the names of the rollout's AppliedWorks.
 func (r rollout) records(ctx context.Context) []string {
 	GinkgoHelper()
 	list := &placementv1beta1.AppliedWorkList{}
@@ -301,7 +301,7 @@ func (r rollout) records(ctx context.Context) []string {
 	return names
 }
 
-// heldRecords are those of Works of which something is held.
+// heldRecords returns those of Works with retained objects.
 func (r rollout) heldRecords(ctx context.Context) []string {
 	GinkgoHelper()
 	list := &placementv1beta1.AppliedWorkList{}
@@ -315,7 +315,7 @@ func (r rollout) heldRecords(ctx context.Context) []string {
 	return held
 }
 
-// remove deletes a Work, or has it vanish as if nobody had to clean up.
+// remove deletes a Work, or makes it disappear without its finalizer.
 func (r rollout) remove(ctx context.Context, work int, vanish bool) error {
 	object := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: r.name(work)}}
 	if vanish {
@@ -335,7 +335,7 @@ func (r rollout) removeAll(ctx context.Context) {
 	}
 }
 
-// agentKubeconfigs writes those of an agent that reaches its member over a link.
+// agentKubeconfigs writes the kubeconfigs of an agent that reaches its member over a link.
 func agentKubeconfigs(link *env.Link) string {
 	GinkgoHelper()
 	hubPath, err := hub.Kubeconfig(agentUser)

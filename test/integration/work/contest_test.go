@@ -22,8 +22,8 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-var _ = Describe("A controller on the member that undoes repairs", Label("matrix"), func() {
-	It("is given way to, named, and told of once", func(ctx SpecContext) {
+var _ = Describe("A controller on the member that reverts corrections", Label("matrix"), func() {
+	It("is named in the status and one event while corrections are delayed", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "war", nil, build.ConfigMapText(ns, "a", "x", "ours"), build.ConfigMapText(ns, "b", "x", "ours"))
 		Eventually(reported(ctx, "war")).Should(beDone())
@@ -32,12 +32,12 @@ var _ = Describe("A controller on the member that undoes repairs", Label("matrix
 		Eventually(conditionOf(ctx, "war", placementv1beta1.ConditionContested)).Should(Equal("True/CorrectionsReverted"))
 		Expect(message(ctx, "war", 0, placementv1beta1.ConditionContested)).To(And(
 			ContainSubstring(`"rival"`), ContainSubstring("/data/x")))
-		Expect(expect.Said(manifestOf(ctx, "war", 1).Conditions, placementv1beta1.ConditionContested)).To(BeEmpty(), "nobody fights for the other")
+		Expect(expect.Said(manifestOf(ctx, "war", 1).Conditions, placementv1beta1.ConditionContested)).To(BeEmpty(), "the other object is not contested")
 		Expect(expect.Data(ctx, memberClient, ns, "b")()).To(Equal(map[string]string{"x": "ours"}))
 
 		Consistently(enemy.repairs.Load).WithTimeout(time.Until(enemy.started.Add(time.Minute))).
-			Should(BeNumerically("<=", 10), "repairs in the first minute")
-		Expect(enemy.repairs.Load()).To(BeNumerically(">", 3), "it is not given up")
+			Should(BeNumerically("<=", 10), "corrections in the first minute")
+		Expect(enemy.repairs.Load()).To(BeNumerically(">", 3), "the agent continues")
 		Expect(contestsTold(ctx, "war")).To(Equal(1))
 
 		By("applying a manifest that changed at once")
@@ -46,7 +46,7 @@ var _ = Describe("A controller on the member that undoes repairs", Label("matrix
 		Eventually(conditionOf(ctx, "war", placementv1beta1.ConditionContested)).Should(BeEmpty())
 	})
 
-	It("is told of when it deletes", func(ctx SpecContext) {
+	It("is reported when it deletes the object", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "deletions", nil, build.ConfigMapText(ns, "a", "x", "ours"))
 		for range 3 {
@@ -63,7 +63,7 @@ var _ = Describe("A controller on the member that undoes repairs", Label("matrix
 	})
 })
 
-// rival changes a ConfigMap back as soon as it sees a repair.
+// rival reverts each correction of a ConfigMap.
 type rival struct {
 	started time.Time
 	repairs atomic.Int32
@@ -89,7 +89,7 @@ func startRival(ctx SpecContext, namespace, name string) *rival {
 			_ = memberClient.Patch(fight, object, expect.MergePatch(`{"data":{"x":"theirs"}}`), client.FieldOwner("rival"))
 		}
 	}()
-	r.repairs.Store(-1) // the first that it sees is no repair
+	r.repairs.Store(-1) // the first event is no correction
 	DeferCleanup(func() {
 		end()
 		watched.Stop()
@@ -98,7 +98,7 @@ func startRival(ctx SpecContext, namespace, name string) *rival {
 	return r
 }
 
-// contestsTold counts the events of a Work that tell of a contest.
+// contestsTold counts the events about a contest of a Work.
 func contestsTold(ctx context.Context, work string) int {
 	GinkgoHelper()
 	list := &eventsv1.EventList{}

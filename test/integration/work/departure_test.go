@@ -14,8 +14,8 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-var _ = Describe("The end of a Work", func() {
-	It("is held up by objects that are going, and says by which and why", func(ctx SpecContext) {
+var _ = Describe("The deletion of a Work", func() {
+	It("waits for terminating objects and names the first with the cause", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "held", nil, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(reported(ctx, "held")).Should(beDone())
@@ -25,16 +25,16 @@ var _ = Describe("The end of a Work", func() {
 		Eventually(func() string { return removal(ctx, "held") }).Should(And(
 			ContainSubstring("1 objects are not gone"), ContainSubstring("ConfigMap "+ns+"/a"), ContainSubstring("example.com/held")))
 		Expect(expect.Data(ctx, memberClient, ns, "b")()).To(BeNil())
-		Expect(getRecord(ctx, "held").DeletionTimestamp).NotTo(BeNil(), "the AppliedWork stays as well")
+		Expect(getRecord(ctx, "held").DeletionTimestamp).NotTo(BeNil(), "the AppliedWork stays too")
 
-		By("going on when the agent is another")
+		By("continuing after a restart of the agent")
 		restartAgent()
 		Consistently(expect.Gone(ctx, hubClient, work)).Should(BeFalse())
 		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
 		Eventually(expect.Gone(ctx, hubClient, work)).Should(BeTrue())
 	})
 
-	It("leaves everything in place, owned by nobody, when it is abandoned", func(ctx SpecContext) {
+	It("keeps all objects without owners when the Work is abandoned", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "abandoned", nil, build.ConfigMapText(ns, "a", "x", "1"), build.DeploymentText(ns, "web", "web"))
 		Eventually(reported(ctx, "abandoned")).Should(beDone())
@@ -52,14 +52,14 @@ var _ = Describe("The end of a Work", func() {
 		Expect(web.GetOwnerReferences()).To(BeEmpty())
 		Consistently(expect.Data(ctx, memberClient, ns, "a")).ShouldNot(BeNil(), "the garbage collector has no reason to take it")
 
-		By("being found again by a Work that comes back")
+		By("being adopted by a re-created Work")
 		createWork(ctx, "abandoned", nil, build.ConfigMapText(ns, "a", "x", "2"))
 		Eventually(reported(ctx, "abandoned")).Should(beDone())
 		Expect(expect.ConfigMap(ctx, memberClient, ns, "a").UID).To(Equal(before.UID))
 	})
 
-	// The garbage collector hears of a new kind within 30 seconds.
-	It("takes resources along whose kind the garbage collector has not heard of yet", Label("matrix"), func(ctx SpecContext) {
+	// The garbage collector discovers a new kind within 30 seconds.
+	It("removes resources of kinds that the garbage collector has not discovered", Label("matrix"), func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "young-kind", nil, gadgets("young"))
 		Eventually(reported(ctx, "young-kind")).Should(beDone())
@@ -68,10 +68,10 @@ var _ = Describe("The end of a Work", func() {
 		removeWork(ctx, "young")
 		_, err := expect.Found(ctx, memberClient, "young.sorts.example.com/v1", "Gadget", ns, "a")
 		Expect(client.IgnoreNotFound(err)).NotTo(HaveOccurred())
-		Expect(err).To(HaveOccurred(), "it is gone when its Work is")
+		Expect(err).To(HaveOccurred(), "it is gone when its Work is gone")
 	})
 
-	It("removes nothing that another owner needs", func(ctx SpecContext) {
+	It("removes nothing that has another owner", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		owner := foreignConfigMap(ctx, ns)
 		createWork(ctx, "co-owner", &placementv1beta1.ApplyStrategy{AllowCoOwnership: true}, build.ConfigMapText(ns, "shared", "x", "1"), build.ConfigMapText(ns, "own", "x", "1"))
@@ -87,7 +87,7 @@ var _ = Describe("The end of a Work", func() {
 	})
 })
 
-// removal is what a Work says of its end.
+// removal returns condition Removed of a Work.
 func removal(ctx SpecContext, name string) string {
 	for _, c := range getWork(ctx, name).Status.Conditions {
 		if c.Type == placementv1beta1.ConditionRemoved {

@@ -29,7 +29,7 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// requests keeps what a client asks a server for, watches and discovery apart.
+// requests counts the requests of a client, except watches and discovery.
 type requests struct {
 	next http.RoundTripper
 
@@ -37,7 +37,7 @@ type requests struct {
 	seen []string
 }
 
-// count has a configuration's requests counted.
+// count wraps a configuration.
 func count(config *rest.Config) (*rest.Config, *requests) {
 	r := &requests{}
 	counted := rest.CopyConfig(config)
@@ -59,7 +59,7 @@ func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
 	return r.next.RoundTrip(request)
 }
 
-// since lists the requests after the first n.
+// since returns the requests after the first n.
 func (r *requests) since(n int) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -73,7 +73,7 @@ func (r *requests) len() int {
 }
 
 var _ = Describe("Requests to the member", func() {
-	It("are none for a Work that has not changed, and two for a repair", func(ctx SpecContext) {
+	It("are none for an unchanged Work and two for a correction", func(ctx SpecContext) {
 		config, asked := count(member.Config())
 		agent.Stop()
 		agent = startAgent(config)
@@ -83,9 +83,9 @@ var _ = Describe("Requests to the member", func() {
 		Eventually(reported(ctx, "quiet")).Should(beDone())
 		path := "/api/v1/namespaces/" + ns + "/configmaps/a"
 
-		By("looking at it often, because of what is no part of a manifest")
+		By("reconciling it often for fields that no manifest has")
 		settled := 0
-		Eventually(func() bool { // until the watch has told of all that was written
+		Eventually(func() bool { // until the watch has delivered all writes
 			before := settled
 			settled = asked.len()
 			return before == settled
@@ -97,7 +97,7 @@ var _ = Describe("Requests to the member", func() {
 		}
 		Expect(asked.since(settled)).To(BeEmpty())
 
-		By("repairing it")
+		By("correcting it")
 		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"data":{"x":"2"}}`))).To(Succeed())
 		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "1"}))
 		Consistently(func() []string { return asked.since(settled) }).Should(HaveExactElements("GET "+path, "PATCH "+path))
@@ -105,7 +105,7 @@ var _ = Describe("Requests to the member", func() {
 })
 
 var _ = Describe("Works that fail", func() {
-	It("do not hold up the others, not even in a webhook that does not answer", func(ctx SpecContext) {
+	It("do not delay others, not even when a webhook does not answer", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		webhook := guard(ctx, ns)
 		const stuck = 24 // three times as many as the agent has workers
@@ -116,7 +116,7 @@ var _ = Describe("Works that fail", func() {
 			Eventually(reported(ctx, fmt.Sprintf("stuck-%d", i))).Should(beRefused())
 		}
 
-		By("answering none of those that are tried again")
+		By("answering none of the retries")
 		webhook.hold()
 		DeferCleanup(webhook.release)
 		Eventually(webhook.held.Load).Should(BeNumerically(">=", 4), "half of the workers wait")
@@ -126,24 +126,24 @@ var _ = Describe("Works that fail", func() {
 			createWork(ctx, name, nil, build.ConfigMapText(other, name))
 			Eventually(reported(ctx, name)).Should(beDone())
 		}
-		Expect(webhook.most.Load()).To(BeNumerically("<", 8), "there were always workers for the others")
+		Expect(webhook.most.Load()).To(BeNumerically("<", 8), "workers remained for the others")
 
-		By("keeping to that when the agent is another, which has not tried them yet")
+		By("doing the same after a restart of the agent")
 		agent.Stop()
 		Eventually(webhook.held.Load).Should(BeZero())
 		agent = startAgent(member.Config())
 		Eventually(webhook.held.Load).Should(BeNumerically(">=", 4), "half of the workers wait")
 		createWork(ctx, "not-stuck-again", nil, build.ConfigMapText(other, "again"))
 		Eventually(reported(ctx, "not-stuck-again")).Should(beDone())
-		Expect(webhook.most.Load()).To(BeNumerically("<", 8), "there were always workers for the others")
+		Expect(webhook.most.Load()).To(BeNumerically("<", 8), "workers remained for the others")
 	})
 })
 
-// webhook refuses all that it is asked, or does not answer.
+// webhook rejects all requests, or does not answer.
 type webhook struct {
-	held, most atomic.Int32  // requests that wait now, and at most
-	holding    chan struct{} // closed: answers wait
-	released   chan struct{} // closed: they do no more
+	held, most atomic.Int32  // waiting requests, present and maximum
+	holding    chan struct{} // closed while requests wait
+	released   chan struct{} // closed when they are released
 }
 
 func (w *webhook) hold()    { close(w.holding) }
@@ -176,8 +176,7 @@ func (w *webhook) wait(ctx context.Context) {
 	}
 }
 
-// guard has the member ask a webhook about every ConfigMap that is created in a
-// namespace.
+// guard registers a webhook for ConfigMaps that are created in a namespace.
 func guard(ctx context.Context, namespace string) *webhook {
 	GinkgoHelper()
 	w := &webhook{holding: make(chan struct{}), released: make(chan struct{})}
@@ -206,6 +205,6 @@ func guard(ctx context.Context, namespace string) *webhook {
 	DeferCleanup(func(ctx SpecContext) { Expect(memberClient.Delete(ctx, configuration)).To(Succeed()) })
 	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"}}
 	Eventually(func() error { return memberClient.Create(ctx, probe.DeepCopy(), client.DryRunAll) }).
-		Should(MatchError(ContainSubstring("not here")), "the member asks the webhook")
+		Should(MatchError(ContainSubstring("not here")), "the member calls the webhook")
 	return w
 }

@@ -12,8 +12,8 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-var _ = Describe("What passes from one Work to another", func() {
-	// of makes a Work a part of a placement as of a snapshot.
+var _ = Describe("An object that passes from one Work to another", func() {
+	// of makes a Work part of a placement, for a snapshot.
 	of := func(work *placementv1beta1.Work, binding, snapshot string) {
 		work.Labels = map[string]string{
 			placementv1beta1.ParentBindingLabel:               binding,
@@ -28,7 +28,7 @@ var _ = Describe("What passes from one Work to another", func() {
 		})
 	}
 
-	It("is never deleted when a placement is cut into Works anew", func(ctx SpecContext) {
+	It("is never deleted when a placement is split into other Works", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		first, second, third := "first-"+ns, "second-"+ns, "third-"+ns
 		careful := &placementv1beta1.ApplyStrategy{WhenToTakeOver: placementv1beta1.TakeOverNever}
@@ -57,18 +57,18 @@ var _ = Describe("What passes from one Work to another", func() {
 		Expect(expect.ConfigMap(ctx, memberClient, ns, "moves").DeletionTimestamp).To(BeNil())
 		becomePart(ctx, second, "cut-"+ns, "2", build.ConfigMapText(ns, "b"), build.ConfigMapText(ns, "moves"))
 		ownedBy(second)
-		Eventually(expect.Data(ctx, memberClient, ns, "left")).Should(BeNil(), "nobody wants it any more")
+		Eventually(expect.Data(ctx, memberClient, ns, "left")).Should(BeNil(), "no Work contains it any more")
 
 		By("leaving the second for a third, which is new, while that is deleted")
 		createWork(ctx, third, careful, build.ConfigMapText(ns, "moves"))
 		becomePart(ctx, third, "cut-"+ns, "2", build.ConfigMapText(ns, "moves"))
 		removeWork(ctx, second)
 		ownedBy(third)
-		Eventually(seen.Names).Should(ContainElement("b"), "the watch sees deletions")
+		Eventually(seen.Names).Should(ContainElement("b"), "the watch reports deletions")
 		Expect(seen.Names()).NotTo(ContainElement("moves"))
 	})
 
-	It("is never deleted when another placement that wants it takes its place", func(ctx SpecContext) {
+	It("is never deleted when another placement with the object replaces the first", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "goes-"+ns, nil, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b"))
 		Eventually(reported(ctx, "goes-"+ns)).Should(beDone())

@@ -19,12 +19,12 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// told is what the agent of the suite said last that it holds.
+// told is the last sum of retained objects that the suite's agent reported.
 var told atomic.Pointer[retention.Sum]
 
 func tellHeld(held retention.Sum) { told.Store(&held) }
 
-// holding is how much that is; release looks up the id by which it is released.
+// holding returns the number of retained objects; release looks up their id.
 func holding() retention.Sum {
 	if held := told.Load(); held != nil {
 		return retention.Sum{Works: held.Works, Objects: held.Objects, Example: held.Example}
@@ -32,8 +32,8 @@ func holding() retention.Sum {
 	return retention.Sum{}
 }
 
-var _ = Describe("A hub that went back to an earlier state", func() {
-	It("has a Work that comes back adopt what was held, which nobody touched meanwhile", func(ctx SpecContext) {
+var _ = Describe("A hub that was restored to an earlier state", func() {
+	It("lets a Work that reappears adopt its retained objects unchanged", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "hold-again", nil, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(reported(ctx, "hold-again")).Should(beDone())
@@ -42,14 +42,14 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		Eventually(heldSince(ctx, "hold-again")).ShouldNot(BeEmpty())
 		Eventually(holding).Should(Equal(retention.Sum{Works: 1, Objects: 2, Example: "hold-again"}))
 
-		By("coming back with less, which is not known to be meant")
+		By("re-creating it with fewer objects, possibly by mistake")
 		createWork(ctx, "hold-again", nil, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(reported(ctx, "hold-again")).Should(beDone())
 		Eventually(conditionOf(ctx, "hold-again", placementv1beta1.ConditionRetained)).Should(Equal("True/" + placementv1beta1.ReasonHubRestored))
 		Eventually(holding).Should(Equal(retention.Sum{Works: 1, Objects: 1, Example: "hold-again"}))
 		Expect(heldSince(ctx, "hold-again")()).NotTo(BeEmpty())
 
-		By("coming back with all")
+		By("re-creating it with all objects")
 		changeWork(ctx, "hold-again", build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(heldSince(ctx, "hold-again")).Should(BeEmpty())
 		Eventually(conditionOf(ctx, "hold-again", placementv1beta1.ConditionRetained)).Should(BeEmpty())
@@ -57,12 +57,12 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		Expect(expect.ConfigMap(ctx, memberClient, ns, "b").UID).To(Equal(before.UID))
 		Expect(expect.ConfigMap(ctx, memberClient, ns, "b").ResourceVersion).To(Equal(before.ResourceVersion))
 
-		By("removing what leaves it from then on")
+		By("removing objects that leave it afterwards")
 		changeWork(ctx, "hold-again", build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(BeNil())
 	})
 
-	It("takes nothing off the member that an earlier generation of a Work lacks", func(ctx SpecContext) {
+	It("removes nothing that an earlier generation of a Work lacks", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "hold-older", nil, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(reported(ctx, "hold-older")).Should(beDone())
@@ -70,7 +70,7 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		DeferCleanup(restartAgent)
 		work := getWork(ctx, "hold-older")
 		Expect(getRecord(ctx, "hold-older").Annotations[apply.ObservedWorkAnnotation]).To(Equal(fmt.Sprintf("%s/%d", work.UID, work.Generation)))
-		// As if the Work had been changed often, and all of that had been lost.
+		// As if the Work had been changed often, and a restore had lost these changes.
 		setObserved(ctx, work, 1000)
 		changeWork(ctx, "hold-older", build.ConfigMapText(ns, "a", "x", "1"))
 
@@ -78,7 +78,7 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		Eventually(conditionOf(ctx, "hold-older", placementv1beta1.ConditionRetained)).Should(Equal("True/" + placementv1beta1.ReasonHubRestored))
 		Expect(expect.Data(ctx, memberClient, ns, "b")()).NotTo(BeNil())
 
-		By("going on with what stays wanted")
+		By("continuing with the wanted objects")
 		changeWork(ctx, "hold-older", build.ConfigMapText(ns, "a", "x", "2"))
 		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "2"}))
 		Eventually(reported(ctx, "hold-older")).Should(beDone())
@@ -90,7 +90,7 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		Expect(heldSince(ctx, "hold-older")()).To(BeEmpty())
 	})
 
-	It("takes nothing off the member though the Work has come to the generation that was seen, and further", func(ctx SpecContext) {
+	It("removes nothing although the Work has passed the recorded generation", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "hold-same", nil, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(reported(ctx, "hold-same")).Should(beDone())
@@ -104,7 +104,7 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		DeferCleanup(restartAgent)
 		loseEpoch(ctx, "hold-same")
 		changeWork(ctx, "hold-same", build.ConfigMapText(ns, "a", "x", "2"))
-		// A real hub would have counted the generation from the backup on.
+		// A real hub would have continued the generation from the backup.
 		work := getWork(ctx, "hold-same")
 		setObserved(ctx, work, work.Generation)
 
@@ -113,7 +113,7 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		Eventually(conditionOf(ctx, "hold-same", placementv1beta1.ConditionRetained)).Should(Equal("True/" + placementv1beta1.ReasonHubRestored))
 		Expect(expect.Data(ctx, memberClient, ns, "b")()).NotTo(BeNil())
 
-		By("going on, with something new, and without it again")
+		By("adding a new object and removing it again")
 		changeWork(ctx, "hold-same", build.ConfigMapText(ns, "a", "x", "2"), build.ConfigMapText(ns, "c", "x", "1"))
 		Eventually(expect.Data(ctx, memberClient, ns, "c")).ShouldNot(BeNil())
 		release(ctx)
@@ -123,7 +123,7 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		Eventually(expect.Data(ctx, memberClient, ns, "c")).Should(BeNil())
 	})
 
-	It("has a Work that is deleted take with it what it names, and nothing that is held", func(ctx SpecContext) {
+	It("deletes the objects of a deleted Work and keeps retained ones", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "hold-deleted", nil, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(reported(ctx, "hold-deleted")).Should(beDone())
@@ -148,7 +148,7 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		Eventually(holding).Should(Equal(retention.Sum{}))
 	})
 
-	It("has another Work get what is held as soon as it wants it", func(ctx SpecContext) {
+	It("hands a retained object to another Work that wants it", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "hold-first", nil, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(reported(ctx, "hold-first")).Should(beDone())
@@ -166,8 +166,8 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 	})
 })
 
-var _ = Describe("A hub that was built anew in the place of one that is gone", func() {
-	It("has what that one placed when an administrator says so, and tells of what nobody places any more", func(ctx SpecContext) {
+var _ = Describe("A hub that replaces a lost hub", func() {
+	It("adopts the objects of the lost hub when an administrator says so, and reports the others as retained", func(ctx SpecContext) {
 		const gone, present = "uid-of-the-hub-that-is-gone", "uid-of-this-hub"
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "former", nil, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
@@ -192,7 +192,7 @@ var _ = Describe("A hub that was built anew in the place of one that is gone", f
 		Eventually(reported(ctx, "former")).Should(beDone())
 		after := expect.ConfigMap(ctx, memberClient, ns, "a")
 		Expect(after.UID).To(Equal(before.UID))
-		Expect(after.ResourceVersion).To(Equal(before.ResourceVersion), "it is right as it is")
+		Expect(after.ResourceVersion).To(Equal(before.ResourceVersion), "it needs no write")
 		Eventually(holding).Should(Equal(retention.Sum{Works: 2, Objects: 2, Example: "former"}))
 		Expect(getRecord(ctx, "former").Annotations).To(HaveKeyWithValue(apply.HubAnnotation, present))
 
@@ -201,15 +201,15 @@ var _ = Describe("A hub that was built anew in the place of one that is gone", f
 		Eventually(expect.Data(ctx, memberClient, ns, "c")).Should(BeNil())
 		Eventually(holding).Should(Equal(retention.Sum{}))
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).NotTo(BeNil())
-		removeWork(ctx, "former") // while the hub is still told to be another
+		removeWork(ctx, "former") // while the hub still has another UID
 	})
 })
 
-// vanish has a Work go as no hub that works lets it: nobody is told.
+// vanish deletes a Work without its finalizer, which no working hub does.
 func vanish(ctx SpecContext, name string) {
 	GinkgoHelper()
 	work := getWork(ctx, name)
-	// In this order the agent, if it runs, cannot take it for deleted.
+	// In this order a running agent cannot see a regular deletion.
 	Eventually(func() error {
 		if err := hubClient.Patch(ctx, work, expect.MergePatch(`{"metadata":{"finalizers":null}}`)); err != nil {
 			return err
@@ -219,32 +219,31 @@ func vanish(ctx SpecContext, name string) {
 	Eventually(expect.Gone(ctx, hubClient, work)).Should(BeTrue())
 }
 
-// loseEpoch has the hub lose what it knew of a Work when an object joined it last, as a
-// restore does.
+// loseEpoch removes the epoch of a Work on the hub, as a restore does.
 func loseEpoch(ctx SpecContext, name string) {
 	GinkgoHelper()
 	Expect(hubClient.Patch(ctx, getWork(ctx, name), expect.MergePatch(fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, placementv1beta1.EpochAnnotation)))).To(Succeed())
 }
 
-// setObserved changes the generation of a Work that the member observed last.
+// setObserved changes the generation of a Work that the member recorded.
 func setObserved(ctx SpecContext, work *placementv1beta1.Work, generation int64) {
 	GinkgoHelper()
 	Expect(memberClient.Patch(ctx, getRecord(ctx, work.Name), expect.MergePatch(fmt.Sprintf(
 		`{"metadata":{"annotations":{%q:"%s/%d","fleetgate.io/work-seen":null}}}`, apply.ObservedWorkAnnotation, work.UID, generation)))).To(Succeed())
 }
 
-// heldSince is since when something of a Work is held, empty if nothing is.
+// heldSince returns the start time of retention for a Work; empty if nothing is retained.
 func heldSince(ctx SpecContext, name string) func() string {
 	return func() string { return getRecord(ctx, name).Annotations[retention.Annotation] }
 }
 
-// release has the administrator release what is held.
+// release releases the retained objects as the administrator.
 func release(ctx SpecContext) {
 	GinkgoHelper()
 	tellMember(ctx, clusterv1beta1.AnnotationRelease, "of-another-member,"+told.Load().IDs)
 }
 
-// tellMember has the hub tell the member's agent something, as long as the spec lasts.
+// tellMember sets annotations on the InternalMemberCluster for the duration of the spec.
 func tellMember(ctx SpecContext, what, value string) {
 	GinkgoHelper()
 	object := &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: memberName}}

@@ -18,15 +18,14 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-var _ = Describe("Manifests of all sorts", func() {
+var _ = Describe("Manifests of various kinds", func() {
 	available := applied()
 	untracked := outcome{Applied: "True/Applied", Available: "True/NotTrackable"}
 	notYet := outcome{Applied: "True/Applied", Available: "False/ManifestNotAvailableYet"}
 	failed := refused("ManifestApplyFailed")
 
-	// They are made all at once, and looked at one by one: each takes a while until it is
-	// settled, and all together hardly longer.
-	Context("become what their kind can be", Ordered, ContinueOnFailure, func() {
+	// All objects are created at once and checked one by one, because each needs time to settle.
+	Context("reach the availability of their kind", Ordered, ContinueOnFailure, func() {
 		sorts := []*sort{
 			become("a Namespace", available, "", `{apiVersion: v1, kind: Namespace, metadata: {name: $ns-more}}`),
 			become("a ConfigMap", available, "", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns, name: a}, binaryData: {x: AAE=}}`),
@@ -136,7 +135,7 @@ var _ = Describe("Manifests of all sorts", func() {
 		}
 	})
 
-	It("keep their finalizers, and what is going is made again when it is gone", func(ctx SpecContext) {
+	It("keep their finalizers and are re-created after a deletion completes", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		held := `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: ` + ns + `, name: a, finalizers: [example.com/held]}}`
 		createWork(ctx, "finalizers", nil, held)
@@ -155,7 +154,7 @@ var _ = Describe("Manifests of all sorts", func() {
 		Eventually(func() []string { return expect.ConfigMap(ctx, memberClient, ns, "a").Finalizers }).Should(BeEmpty())
 	})
 
-	It("do not bring owners of theirs", func(ctx SpecContext) {
+	It("do not set owner references", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "owned", nil,
 			`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: `+ns+`, name: a, ownerReferences: [{apiVersion: v1, kind: Pod, name: gone, uid: gone}]}}`)
@@ -163,7 +162,7 @@ var _ = Describe("Manifests of all sorts", func() {
 		Expect(expect.ConfigMap(ctx, memberClient, ns, "a").OwnerReferences).To(HaveExactElements(HaveField("Kind", "AppliedWork")))
 	})
 
-	It("are written once, also when the member keeps them in another form", func(ctx SpecContext) {
+	It("are written once, also when the member normalizes them", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "other-form", nil,
 			`{apiVersion: v1, kind: Secret, metadata: {namespace: `+ns+`, name: a}, stringData: {x: "1"}}`,
@@ -186,7 +185,7 @@ var _ = Describe("Manifests of all sorts", func() {
 		Consistently(versions).Should(Equal(before))
 	})
 
-	It("arrive in one look, a definition and its resources, without a refusal in between", func(ctx SpecContext) {
+	It("are applied in one reconcile if they are a definition and its resources", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		watch, err := watchWorks(ctx)
 		Expect(err).NotTo(HaveOccurred())
@@ -212,7 +211,7 @@ var _ = Describe("Manifests of all sorts", func() {
 })
 
 var _ = Describe("A kind that was removed from the member", func() {
-	It("is told to a Work that comes later as one that was never there, and applied once it is back", func(ctx SpecContext) {
+	It("is reported as not installed to a later Work and applied once it is installed again", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		gadget := `{apiVersion: five.sorts.example.com/v1, kind: Gadget, metadata: {namespace: ` + ns + `, name: a}, spec: {size: 1}}`
 		createWork(ctx, "removed-kind", nil, gadgets("five"), gadget)
@@ -231,22 +230,22 @@ var _ = Describe("A kind that was removed from the member", func() {
 	})
 })
 
-// sort is a sort of manifest, and what has to become of it.
+// sort is a kind of manifest with its expected outcome.
 type sort struct {
 	name    string
 	want    outcome
-	mention string // what the message of a refusal has to say
+	mention string // part of the refusal's message
 	texts   []string
 	work    *placementv1beta1.Work
 }
 
-// become expects an outcome of the first manifest. Each text is one, with $ns for a
-// namespace that is there, whose name is good for naming what is in none too.
+// become expects an outcome of the first manifest. $ns stands for an existing namespace, whose name
+// is also used for cluster-scoped objects.
 func become(name string, want outcome, mention string, texts ...string) *sort {
 	return &sort{name: name, want: want, mention: mention, texts: texts}
 }
 
-// create makes the Work of a sort, in the way of createWork but for its removal.
+// create creates the Work of a sort, like createWork without cleanup.
 func (s *sort) create(ctx context.Context) {
 	GinkgoHelper()
 	ns := expect.FreshNamespace(ctx, memberClient)
@@ -259,7 +258,7 @@ func (s *sort) create(ctx context.Context) {
 	Expect(hubClient.Create(ctx, s.work)).To(Succeed())
 }
 
-// gadgets is a CustomResourceDefinition in a group of its own.
+// gadgets returns a CustomResourceDefinition in its own group.
 func gadgets(group string) string {
 	return `
 apiVersion: apiextensions.k8s.io/v1

@@ -22,7 +22,7 @@ import (
 )
 
 var _ = Describe("Keeping a Work applied", func() {
-	It("repairs what was changed, deleted or disowned by hand", func(ctx SpecContext) {
+	It("reverts changes and deletions on the member and restores the owner reference", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "drift", nil, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(reported(ctx, "drift")).Should(beDone())
@@ -38,7 +38,7 @@ var _ = Describe("Keeping a Work applied", func() {
 		Eventually(reported(ctx, "drift")).Should(beDone())
 	})
 
-	It("makes everything again after the AppliedWork was deleted", func(ctx SpecContext) {
+	It("re-creates all objects after the AppliedWork is deleted", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "record", nil, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(reported(ctx, "record")).Should(beDone())
@@ -54,7 +54,7 @@ var _ = Describe("Keeping a Work applied", func() {
 		}).Should(Succeed())
 	})
 
-	It("removes what left the Work, and only that", func(ctx SpecContext) {
+	It("removes only the objects that left the Work", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "prune", nil, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"), build.ConfigMapText(ns, "held", "x", "1"))
 		Eventually(reported(ctx, "prune")).Should(beDone())
@@ -65,13 +65,13 @@ var _ = Describe("Keeping a Work applied", func() {
 		Eventually(reported(ctx, "prune")).Should(beDone())
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).NotTo(BeNil())
 
-		By("remembering what is still going")
+		By("remembering terminating objects")
 		Eventually(ledger(ctx, "prune")).Should(HaveExactElements("a", "held"))
 		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "held"), expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
 		Eventually(ledger(ctx, "prune")).Should(HaveExactElements("a"))
 	})
 
-	It("removes nothing while a manifest cannot be read", func(ctx SpecContext) {
+	It("removes nothing while a manifest is unreadable", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "unreadable", nil, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(reported(ctx, "unreadable")).Should(beDone())
@@ -82,7 +82,7 @@ var _ = Describe("Keeping a Work applied", func() {
 	})
 })
 
-var _ = Describe("Objects that were there before", func() {
+var _ = Describe("Objects that exist before the Work", func() {
 	foreign := func(ctx SpecContext, ns string) *corev1.ConfigMap {
 		object := &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "a"}, Data: map[string]string{"x": "theirs", "y": "theirs"}}
@@ -90,7 +90,7 @@ var _ = Describe("Objects that were there before", func() {
 		return object
 	}
 
-	It("are taken over by default, with what the manifest does not mention", func(ctx SpecContext) {
+	It("are taken over by default and keep fields that the manifest lacks", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		foreign(ctx, ns)
 		createWork(ctx, "always", nil, build.ConfigMapText(ns, "a", "x", "ours"))
@@ -98,7 +98,7 @@ var _ = Describe("Objects that were there before", func() {
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "ours", "y": "theirs"}))
 	})
 
-	It("are left alone with whenToTakeOver Never, until they are gone", func(ctx SpecContext) {
+	It("stay unchanged with whenToTakeOver Never until they are deleted", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		object := foreign(ctx, ns)
 		never := &placementv1beta1.ApplyStrategy{WhenToTakeOver: placementv1beta1.TakeOverNever}
@@ -112,7 +112,7 @@ var _ = Describe("Objects that were there before", func() {
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "ours"}))
 	})
 
-	It("survive the Work that did not take them over", func(ctx SpecContext) {
+	It("survive the deletion of a Work that did not take them over", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		foreign(ctx, ns)
 		never := &placementv1beta1.ApplyStrategy{WhenToTakeOver: placementv1beta1.TakeOverNever}
@@ -131,13 +131,13 @@ var _ = Describe("Objects that were there before", func() {
 		Expect(message(ctx, "owner-2", 0, "Applied")).To(ContainSubstring(`"owner-1"`))
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1"}))
 
-		By("taking its place when it goes")
+		By("taking it over when the first Work is deleted")
 		removeWork(ctx, "owner-1")
 		Eventually(reported(ctx, "owner-2")).Should(beDone())
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "2"}))
 	})
 
-	It("are the first Work's though both allow co-ownership, until their author lets placements share them", func(ctx SpecContext) {
+	It("belong to the first Work until their author lets placements share them", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		sharing := &placementv1beta1.ApplyStrategy{AllowCoOwnership: true}
 		createWork(ctx, "first", sharing, build.ConfigMapText(ns, "a", "x", "1"))
@@ -151,14 +151,14 @@ var _ = Describe("Objects that were there before", func() {
 		changeWork(ctx, "second", shared(build.ConfigMapText(ns, "a", "x", "1")))
 		Eventually(reported(ctx, "second")).Should(beDone())
 
-		By("going on when the word of the author is taken back, as Works that shared before it was asked for")
+		By("continuing when the author's annotation is removed, like Works that shared before it existed")
 		changeWork(ctx, "second", build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(func() map[string]string { return expect.ConfigMap(ctx, memberClient, ns, "a").Annotations }).ShouldNot(HaveKey(placementv1beta1.SharedAnnotation))
 		Eventually(reported(ctx, "second")).Should(beDone())
 		Expect(expect.ConfigMap(ctx, memberClient, ns, "a").OwnerReferences).To(HaveLen(2))
 	})
 
-	It("are shared when both Works allow it, and stay until the last goes", func(ctx SpecContext) {
+	It("are shared if both Works allow it and stay until the last Work is deleted", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		sharing := &placementv1beta1.ApplyStrategy{AllowCoOwnership: true}
 		createWork(ctx, "shared-1", sharing, shared(build.ConfigMapText(ns, "a", "x", "1")), shared(build.ConfigMapText(ns, "b", "x", "1")))
@@ -181,7 +181,7 @@ var _ = Describe("Objects that were there before", func() {
 })
 
 var _ = Describe("Deleting a Work", func() {
-	It("removes what it applied, then the AppliedWork, then the Work", func(ctx SpecContext) {
+	It("removes the objects, then the AppliedWork, then the Work", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "deleted", nil, build.ConfigMapText(ns, "a", "x", "1"), build.DeploymentText(ns, "web", "web"))
 		Eventually(reported(ctx, "deleted")).Should(beDone())
@@ -192,14 +192,14 @@ var _ = Describe("Deleting a Work", func() {
 			_, err := expect.Found(ctx, memberClient, "apps/v1", "Deployment", ns, "web")
 			return err
 		}).Should(MatchError(ContainSubstring("not found")))
-		Consistently(expect.Gone(ctx, hubClient, work)).Should(BeFalse(), "an object still hangs on the member")
+		Consistently(expect.Gone(ctx, hubClient, work)).Should(BeFalse(), "an object is still terminating on the member")
 
 		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
 		Eventually(expect.Gone(ctx, hubClient, work)).Should(BeTrue())
 		Expect(expect.Gone(ctx, memberClient, &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "deleted"}})()).To(BeTrue())
 	})
 
-	It("leaves everything in place while the member leaves the fleet", func(ctx SpecContext) {
+	It("keeps all objects while the member leaves the fleet", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "leaving", nil, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(reported(ctx, "leaving")).Should(beDone())
@@ -209,7 +209,7 @@ var _ = Describe("Deleting a Work", func() {
 		Consistently(expect.Data(ctx, memberClient, ns, "a")).ShouldNot(BeNil())
 		Expect(getRecord(ctx, "leaving").DeletionTimestamp).To(BeNil())
 
-		By("keeping it when the member joins again, for the Work that comes back")
+		By("keeping it for the re-created Work when the member joins again")
 		member := &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: memberName}}
 		Expect(hubClient.Delete(ctx, member)).To(Succeed())
 		createMember(ctx)
@@ -220,7 +220,7 @@ var _ = Describe("Deleting a Work", func() {
 		Expect(expect.ConfigMap(ctx, memberClient, ns, "a").UID).To(Equal(before.UID))
 	})
 
-	It("lets go of a deletion that waits when the member leaves", func(ctx SpecContext) {
+	It("releases a waiting deletion when the member leaves", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "waiting", nil, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(reported(ctx, "waiting")).Should(beDone())
@@ -236,7 +236,7 @@ var _ = Describe("Deleting a Work", func() {
 })
 
 var _ = Describe("A restart of the agent", func() {
-	It("rewrites nothing when nothing changed", func(ctx SpecContext) {
+	It("writes nothing when nothing changed", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "idle", nil, build.ConfigMapText(ns, "a", "x", "1"), build.DeploymentText(ns, "web", "web"))
 		serverSide := &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ServerSideApply}
@@ -262,14 +262,14 @@ var _ = Describe("A restart of the agent", func() {
 		}
 		before := versions()
 		restartAgent()
-		By("waiting until the new agent has worked through all Works: it repairs the last")
+		By("waiting until the new agent has corrected the last Work")
 		Expect(memberClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "spec-"}})).To(Succeed())
 		createWork(ctx, "newcomer", nil, build.ConfigMapText(ns, "z", "x", "1"))
 		Eventually(reported(ctx, "newcomer")).Should(beDone())
 		Consistently(versions).Should(Equal(before))
 	})
 
-	It("goes on where the last was stopped in the middle", func(ctx SpecContext) {
+	It("continues where the previous agent was killed", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		const count = 60
 		var all, half []string
@@ -294,7 +294,7 @@ var _ = Describe("A restart of the agent", func() {
 		Eventually(ledger(ctx, "parts")).Should(HaveLen(count / 2))
 	})
 
-	It("holds what a Work applied that vanished in the meantime, until it is let go", func(ctx SpecContext) {
+	It("retains the objects of a Work that disappeared until they are released", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "vanished", nil, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(reported(ctx, "vanished")).Should(beDone())
@@ -317,15 +317,15 @@ var _ = Describe("A restart of the agent", func() {
 		Eventually(expect.Gone(ctx, memberClient, &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "vanished"}})).Should(BeTrue())
 		Expect(getRecord(ctx, "of-another-hub").DeletionTimestamp).To(BeNil())
 
-		By("not touching a record of another hub for a Work of the same name")
+		By("leaving the record of another hub for a Work of the same name unchanged")
 		createWork(ctx, "of-another-hub", nil, build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(reported(ctx, "of-another-hub")).Should(beRefused())
 		Expect(message(ctx, "of-another-hub", 0, "Applied")).To(ContainSubstring("fleet-member-elsewhere"))
 	})
 })
 
-var _ = Describe("A member that is out of reach", func() {
-	It("gets everything when it is back, and is not reported as broken meanwhile", func(ctx SpecContext) {
+var _ = Describe("A disconnected member", func() {
+	It("gets all objects when it reconnects and is not reported as failed meanwhile", func(ctx SpecContext) {
 		link, err := env.NewLink(strings.TrimPrefix(member.Config().Host, "https://"))
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(link.Close)
@@ -353,7 +353,7 @@ func setState(ctx SpecContext, state clusterv1beta1.ClusterState) {
 	Expect(hubClient.Patch(ctx, object, expect.MergePatch(fmt.Sprintf(`{"spec":{"state":%q}}`, state)))).To(Succeed())
 }
 
-// shared lets several placements own an object together, as the author of it does.
+// shared sets the annotation with which an author lets placements share the object.
 func shared(text string) string {
 	return withAnnotation(text, placementv1beta1.SharedAnnotation, placementv1beta1.SharedAmongPlacements)
 }

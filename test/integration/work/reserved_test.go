@@ -21,8 +21,8 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-var _ = Describe("A Work of somebody who may do nothing but make it", func() {
-	It("puts nothing into the namespaces of the house, and no token Secret anywhere", func(ctx SpecContext) {
+var _ = Describe("A Work of a user who can only create Works", func() {
+	It("places nothing in reserved namespaces and no token Secret anywhere", func(ctx SpecContext) {
 		const author = "author-of-works"
 		for _, object := range []client.Object{
 			&rbacv1.Role{

@@ -20,7 +20,7 @@ import (
 
 const limitedUser = "agent-with-few-rights"
 
-var _ = Describe("An agent that may not do everything on its member", func() {
+var _ = Describe("An agent with restricted rights on its member", func() {
 	BeforeEach(func(ctx SpecContext) {
 		allow(ctx, "records", rbacv1.PolicyRule{APIGroups: []string{placementv1beta1.GroupName}, Resources: []string{"appliedworks", "appliedworks/status"}, Verbs: []string{"*"}})
 		allow(ctx, "objects", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "patch", "delete"}})
@@ -29,9 +29,9 @@ var _ = Describe("An agent that may not do everything on its member", func() {
 		agent.Stop()
 		agent = startAgent(config)
 	})
-	AfterEach(restartAgent) // before the Works of the spec are removed, which takes rights too
+	AfterEach(restartAgent) // before cleanup, because removing Works needs rights
 
-	It("applies what it may, and names the rule that it lacks for the rest", func(ctx SpecContext) {
+	It("applies what its rights allow and names the missing rule for the rest", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "few-rights", nil, build.ConfigMapText(ns, "a", "x", "1"),
 			`{apiVersion: v1, kind: Secret, metadata: {namespace: `+ns+`, name: a}, stringData: {x: hidden}}`)
@@ -39,12 +39,12 @@ var _ = Describe("An agent that may not do everything on its member", func() {
 		Expect(message(ctx, "few-rights", 1, "Applied")).To(ContainSubstring(`{apiGroups: [""], resources: ["secrets"], verbs: [get]}`))
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1"}))
 
-		By("going on as soon as it has the right")
+		By("continuing once it has the right")
 		allow(ctx, "more", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}})
 		Eventually(reported(ctx, "few-rights")).Should(beDone())
 	})
 
-	It("says so when it may not watch, and looks itself", func(ctx SpecContext) {
+	It("reports a forbidden watch and polls instead", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "blind", nil, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(conditionOf(ctx, "blind", placementv1beta1.ConditionWatched)).Should(Equal("False/WatchForbidden"))
@@ -53,13 +53,13 @@ var _ = Describe("An agent that may not do everything on its member", func() {
 		Eventually(reported(ctx, "blind")).Should(beDone())
 
 		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"data":{"x":"2"}}`))).To(Succeed())
-		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "1"}), "found by looking")
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "1"}), "found by polling")
 
 		allow(ctx, "watching", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch"}})
 		Eventually(conditionOf(ctx, "blind", placementv1beta1.ConditionWatched)).Should(BeEmpty())
 	})
 
-	It("says what it may not remove, and removes it as soon as it may", func(ctx SpecContext) {
+	It("reports a forbidden removal and removes the object once allowed", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		allow(ctx, "secrets", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch", "create", "patch"}})
 		secret := `{apiVersion: v1, kind: Secret, metadata: {namespace: ` + ns + `, name: a}}`
@@ -68,7 +68,7 @@ var _ = Describe("An agent that may not do everything on its member", func() {
 		changeWork(ctx, "stuck-with-it", build.ConfigMapText(ns, "a"))
 		Eventually(conditionOf(ctx, "stuck-with-it", placementv1beta1.ConditionRemoved)).Should(Equal("False/ObjectsRemain"))
 		Expect(removal(ctx, "stuck-with-it")).To(ContainSubstring(`{apiGroups: [""], resources: ["secrets"], verbs: [delete]}`))
-		Expect(reported(ctx, "stuck-with-it")(Default)).To(beDone(), "what is in the Work is applied")
+		Expect(reported(ctx, "stuck-with-it")(Default)).To(beDone(), "the objects of the Work are applied")
 
 		allow(ctx, "removing", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"delete"}})
 		Eventually(conditionOf(ctx, "stuck-with-it", placementv1beta1.ConditionRemoved)).Should(BeEmpty())
@@ -76,7 +76,7 @@ var _ = Describe("An agent that may not do everything on its member", func() {
 		Expect(apierrors.IsNotFound(err)).To(BeTrue())
 	})
 
-	It("names rights that it may not give away", func(ctx SpecContext) {
+	It("names rights that it cannot grant", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		allow(ctx, "roles", rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}})
 		createWork(ctx, "escalation", nil, `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: `+ns+`, name: a},
@@ -86,10 +86,10 @@ var _ = Describe("An agent that may not do everything on its member", func() {
 	})
 })
 
-var _ = Describe("An agent that may not keep records on its member", func() {
+var _ = Describe("An agent without the right to write AppliedWorks", func() {
 	AfterEach(restartAgent)
 
-	It("applies nothing, and names the rule that it lacks", func(ctx SpecContext) {
+	It("applies nothing and names the missing rule", func(ctx SpecContext) {
 		allow(ctx, "configmaps", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}})
 		config, err := member.ConfigFor(limitedUser)
 		Expect(err).NotTo(HaveOccurred())
@@ -102,13 +102,13 @@ var _ = Describe("An agent that may not keep records on its member", func() {
 			`{apiGroups: ["placement.kubernetes-fleet.io"], resources: ["appliedworks"], verbs: [get]}`))
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(BeNil())
 
-		By("going on as soon as it has the right")
+		By("continuing once it has the right")
 		allow(ctx, "records", rbacv1.PolicyRule{APIGroups: []string{placementv1beta1.GroupName}, Resources: []string{"appliedworks", "appliedworks/status"}, Verbs: []string{"*"}})
 		Eventually(reported(ctx, "no-record")).Should(beDone())
 	})
 })
 
-// allow gives the limited agent a right on the member for the rest of the spec.
+// allow grants the limited agent a right on the member for the rest of the spec.
 func allow(ctx context.Context, name string, rule rbacv1.PolicyRule) {
 	GinkgoHelper()
 	meta := metav1.ObjectMeta{Name: "few-rights-" + name}

@@ -22,7 +22,7 @@ var _ = Describe("whenToTakeOver IfNoDiff", func() {
 		return &placementv1beta1.ApplyStrategy{WhenToTakeOver: placementv1beta1.TakeOverIfNoDiff, ComparisonOption: option}
 	}
 
-	It("leaves an object that differs, says in what, and takes it over once it does not", func(ctx SpecContext) {
+	It("reports how an object differs and takes it over once it is equal", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		before := foreignConfigMap(ctx, ns, "x", "theirs", "y", "theirs")
 		createWork(ctx, "if-no-diff", strategy(""), build.ConfigMapText(ns, "a", "x", "ours"))
@@ -42,7 +42,7 @@ var _ = Describe("whenToTakeOver IfNoDiff", func() {
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(HaveKeyWithValue("y", "theirs"))
 	})
 
-	It("looks at all fields with FullComparison", func(ctx SpecContext) {
+	It("compares all fields with FullComparison", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		foreignConfigMap(ctx, ns, "x", "ours", "y", "theirs")
 		createWork(ctx, "if-no-full-diff", strategy(placementv1beta1.FullComparison), build.ConfigMapText(ns, "a", "x", "ours"))
@@ -58,13 +58,13 @@ var _ = Describe("whenToApply IfNotDrifted", func() {
 	}
 
 	for _, kind := range []placementv1beta1.ApplyStrategyType{placementv1beta1.ClientSideApply, placementv1beta1.ServerSideApply} {
-		It("reports a drift instead of undoing it, with "+string(kind), func(ctx SpecContext) {
+		It("reports drift instead of reverting it, with "+string(kind), func(ctx SpecContext) {
 			ns := expect.FreshNamespace(ctx, memberClient)
 			name := "drifted-" + ns
 			createWork(ctx, name, ifNotDrifted(kind), build.ConfigMapText(ns, "a", "x", "1"))
 			Eventually(reported(ctx, name)).Should(beDone())
 
-			By("not minding what the manifest does not mention")
+			By("ignoring fields that the manifest lacks")
 			Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"data":{"theirs":"z"}}`))).To(Succeed())
 			Consistently(reported(ctx, name)).Should(beDone())
 
@@ -75,23 +75,23 @@ var _ = Describe("whenToApply IfNotDrifted", func() {
 				placementv1beta1.PatchDetail{Path: "/data/x", ValueInHub: "1", ValueInMember: "2"}))
 			Expect(drift.ObservedInMemberClusterGeneration).To(Equal(expect.ConfigMap(ctx, memberClient, ns, "a").Generation))
 			Expect(expect.Data(ctx, memberClient, ns, "a")()).To(HaveKeyWithValue("x", "2"))
-			Expect(ledger(ctx, name)()).To(HaveExactElements("a"), "it still is ours")
+			Expect(ledger(ctx, name)()).To(HaveExactElements("a"), "the ledger keeps it")
 
-			By("remembering since when")
+			By("keeping the time of the first drift")
 			Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"data":{"x":"3"}}`))).To(Succeed())
 			Eventually(func() string {
 				return manifestOf(ctx, name, 0).DriftDetails.ObservedDrifts[0].ValueInMember
 			}).Should(Equal("3"))
 			Expect(manifestOf(ctx, name, 0).DriftDetails.FirstDriftedObservedTime).To(Equal(drift.FirstDriftedObservedTime))
 
-			By("being content when the change is undone by hand")
+			By("reporting no drift after the change is reverted by hand")
 			Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"data":{"x":"1"}}`))).To(Succeed())
 			Eventually(reported(ctx, name)).Should(beDone())
 			Expect(manifestOf(ctx, name, 0).DriftDetails).To(BeNil())
 		})
 	}
 
-	It("writes a manifest that changed over a drift", func(ctx SpecContext) {
+	It("overwrites drift when the manifest changes", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "drift-over", ifNotDrifted(""), build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(reported(ctx, "drift-over")).Should(beDone())
@@ -102,7 +102,7 @@ var _ = Describe("whenToApply IfNotDrifted", func() {
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "4"}))
 	})
 
-	It("compares all fields when the manifest would not be accepted any more", func(ctx SpecContext) {
+	It("compares all fields when the member no longer accepts the manifest", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "degraded", ifNotDrifted(""), build.DeploymentText(ns, "web", "one"))
 		Eventually(reported(ctx, "degraded")).Should(beDone())
@@ -127,7 +127,7 @@ var _ = Describe("whenToApply IfNotDrifted", func() {
 })
 
 var _ = Describe("comparisonOption FullComparison", func() {
-	It("reports what others added, and counts the manifest as applied", func(ctx SpecContext) {
+	It("reports fields of others and counts the manifest as applied", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "full", &placementv1beta1.ApplyStrategy{ComparisonOption: placementv1beta1.FullComparison}, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(reported(ctx, "full")).Should(beDone())
@@ -139,13 +139,13 @@ var _ = Describe("comparisonOption FullComparison", func() {
 			}
 			return nil
 		}).Should(HaveExactElements(placementv1beta1.PatchDetail{Path: "/data/y", ValueInMember: "theirs"}))
-		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1", "y": "theirs"}), "what is ours was repaired")
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1", "y": "theirs"}), "our field was corrected")
 		Eventually(reported(ctx, "full")).Should(beDone())
 	})
 })
 
 var _ = Describe("Strategy type ReportDiff", func() {
-	It("writes nothing, says what differs, and applies when it is changed", func(ctx SpecContext) {
+	It("writes nothing, reports differences, and applies after a change of strategy", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		before := foreignConfigMap(ctx, ns, "x", "theirs")
 		secret := func(value string) string {
@@ -187,7 +187,7 @@ var _ = Describe("Strategy type ReportDiff", func() {
 		Expect(conditionOf(ctx, "diff", placementv1beta1.ConditionDiffReported)()).To(BeEmpty())
 	})
 
-	It("says what stands in the way", func(ctx SpecContext) {
+	It("reports why it cannot compare", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "no-diff", &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ReportDiff},
 			build.ConfigMapText(ns, "a"), `{apiVersion: nowhere.example.com/v1, kind: Nothing, metadata: {name: a}}`)
@@ -195,7 +195,7 @@ var _ = Describe("Strategy type ReportDiff", func() {
 		Expect(message(ctx, "no-diff", 1, placementv1beta1.ConditionDiffReported)).To(ContainSubstring("no kind Nothing"))
 	})
 
-	It("keeps what was applied before, and removes none of it", func(ctx SpecContext) {
+	It("keeps objects that were applied before", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "then-diff", nil, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(reported(ctx, "then-diff")).Should(beDone())
@@ -209,13 +209,13 @@ var _ = Describe("Strategy type ReportDiff", func() {
 	})
 })
 
-var _ = Describe("A field that cannot be changed", func() {
+var _ = Describe("An immutable field", func() {
 	recreate := func(text string) string {
 		object := manifests(text)[0]
 		return withAnnotation(string(object.Raw), placementv1beta1.ImmutableChangeAnnotation, placementv1beta1.ImmutableChangeRecreate)
 	}
 
-	It("has the object made again when its manifest asks for that", func(ctx SpecContext) {
+	It("leads to re-creation if the manifest requests it", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "recreated", nil, recreate(build.DeploymentText(ns, "web", "one")), build.ConfigMapText(ns, "a"))
 		Eventually(reported(ctx, "recreated")).Should(beDone())
@@ -231,13 +231,13 @@ var _ = Describe("A field that cannot be changed", func() {
 		Eventually(ledger(ctx, "recreated")).Should(HaveExactElements("web", "a"))
 	})
 
-	It("is named with the remedy, whatever the kind", func(ctx SpecContext) {
+	It("is named with the remedy for every kind", func(ctx SpecContext) {
 		const (
 			pod      = `{containers: [{name: main, image: "example.com/main:1"}]}`
 			roleRef  = `roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: `
 			template = `template: {metadata: {labels: {app: a}}, spec: ` + pod + `}`
 		)
-		// Each text has $v where it changes from one value to another.
+		// $v in a text is replaced by the old and the new value.
 		kinds := map[string]struct{ text, from, to, field string }{
 			"StatefulSet":              {`{apiVersion: apps/v1, kind: StatefulSet, metadata: {namespace: $ns, name: a}, spec: {replicas: 0, serviceName: $v, selector: {matchLabels: {app: a}}, ` + template + `}}`, "a", "b", "spec"},
 			"DaemonSet":                {`{apiVersion: apps/v1, kind: DaemonSet, metadata: {namespace: $ns, name: a}, spec: {selector: {matchLabels: {app: a$v}}, template: {metadata: {labels: {app: a$v}}, spec: ` + pod + `}}}`, "", "b", "spec.selector"},
@@ -275,7 +275,7 @@ var _ = Describe("A field that cannot be changed", func() {
 		}
 	})
 
-	It("is named for a Job too, with the remedy", func(ctx SpecContext) {
+	It("is named with the remedy for a Job too", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		job := func(image string) string {
 			return `{apiVersion: batch/v1, kind: Job, metadata: {namespace: ` + ns + `, name: once}, spec: {suspend: true,
@@ -293,7 +293,7 @@ var _ = Describe("A field that cannot be changed", func() {
 		Eventually(reported(ctx, "job")).Should(Equal(untracked))
 	})
 
-	It("leaves an object alone that another Work shares", func(ctx SpecContext) {
+	It("leads to no re-creation of an object that another Work shares", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		sharing := &placementv1beta1.ApplyStrategy{AllowCoOwnership: true}
 		createWork(ctx, "recreate-1", sharing, shared(recreate(build.DeploymentText(ns, "web", "one"))))
@@ -312,7 +312,7 @@ var _ = Describe("A field that cannot be changed", func() {
 })
 
 var _ = Describe("reportBackStrategy Mirror", func() {
-	It("brings the status of objects back", func(ctx SpecContext) {
+	It("reports the status of objects", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "mirror", nil, build.DeploymentText(ns, "web", "web"), build.ConfigMapText(ns, "a"))
 		updateWork(ctx, "mirror", func(work *placementv1beta1.Work) {

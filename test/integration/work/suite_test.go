@@ -40,7 +40,7 @@ import (
 const (
 	memberName = "member-1"
 	agentUser  = "agent-of-member-1"
-	// ownNamespace is that of an agent which was installed under another name than usual.
+	// ownNamespace is the namespace of an agent that was installed under another name.
 	ownNamespace = "agents-own"
 )
 
@@ -85,7 +85,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(func() { agent.Stop() })
 })
 
-// prepareHub makes what joining makes: the CRDs, the member's namespace with its
+// prepareHub prepares the hub for a joined member: the CRDs, the member's namespace with its
 // InternalMemberCluster, and the agent's Role with the rules of this package.
 func prepareHub(ctx context.Context) {
 	GinkgoHelper()
@@ -116,7 +116,7 @@ func testScheme() *runtime.Scheme {
 	return build.Scheme(scheme.AddToScheme, apiextensionsv1.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme)
 }
 
-// startAgent starts it with no rights on the hub but its own rules.
+// startAgent starts an agent whose only rights on the hub are its rules.
 func startAgent(memberConfig *rest.Config) *expect.Running {
 	GinkgoHelper()
 	hubConfig, err := hub.ConfigFor(agentUser)
@@ -130,7 +130,7 @@ func startAgent(memberConfig *rest.Config) *expect.Running {
 	})
 }
 
-// newAgent makes what startAgent starts.
+// newAgent returns the agent that startAgent starts.
 func newAgent(ctx context.Context, hubConfig, memberConfig *rest.Config) (ctrl.Manager, error) {
 	skip := true
 	mgr, err := ctrl.NewManager(build.Unlimited(hubConfig), ctrl.Options{

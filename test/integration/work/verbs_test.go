@@ -32,7 +32,7 @@ func manifests(texts ...string) []placementv1beta1.Manifest {
 	return list
 }
 
-// createWork delivers manifests in the name of the hub.
+// createWork creates a Work as the hub does.
 func createWork(ctx context.Context, name string, strategy *placementv1beta1.ApplyStrategy, texts ...string) *placementv1beta1.Work {
 	GinkgoHelper()
 	work := &placementv1beta1.Work{
@@ -74,9 +74,9 @@ func removeWork(ctx context.Context, name string) {
 	Eventually(expect.Gone(ctx, hubClient, work)).Should(BeTrue(), "Work %s is gone", name)
 }
 
-// collect removes a Work and what it applied of a kind that is new on the member. It
-// does what the member's garbage collector does with an object that is deleted in the
-// foreground, once it has heard of the kind: that takes it up to 30 seconds.
+// collect removes a Work and its objects of a kind that is new on the member. It acts as the
+// member's garbage collector for foreground deletions, which needs up to 30 seconds to discover the
+// kind.
 func collect(ctx context.Context, work, apiVersion, kind, namespace, name string) {
 	GinkgoHelper()
 	Expect(client.IgnoreNotFound(hubClient.Delete(ctx, &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: work}}))).To(Succeed())
@@ -110,7 +110,7 @@ func getRecord(ctx context.Context, name string) *placementv1beta1.AppliedWork {
 	return record
 }
 
-// ledger lists the names that the AppliedWork of a Work holds.
+// ledger returns the names in the ledger of a Work.
 func ledger(ctx context.Context, work string) func() []string {
 	return func() []string {
 		var names []string
@@ -121,7 +121,7 @@ func ledger(ctx context.Context, work string) func() []string {
 	}
 }
 
-// outcome is what a status says, for comparison.
+// outcome is the status of a Work or manifest, for comparisons.
 type outcome struct {
 	Applied, Available string // "<status>/<reason>", empty if the condition is absent
 }
@@ -133,7 +133,7 @@ func outcomeOf(conditions []metav1.Condition) outcome {
 	}
 }
 
-// reported is the outcome of a Work, once it is about the latest generation.
+// reported returns the outcome of a Work for its latest generation.
 func reported(ctx context.Context, name string) func(Gomega) outcome {
 	return func(g Gomega) outcome {
 		work := &placementv1beta1.Work{}
@@ -145,7 +145,7 @@ func reported(ctx context.Context, name string) func(Gomega) outcome {
 	}
 }
 
-// reportedOf lists the outcomes of the manifests of a Work.
+// reportedOf returns the outcomes of a Work's manifests.
 func reportedOf(ctx context.Context, name string) func(Gomega) []outcome {
 	return func(g Gomega) []outcome {
 		work := &placementv1beta1.Work{}
@@ -158,7 +158,7 @@ func reportedOf(ctx context.Context, name string) func(Gomega) []outcome {
 	}
 }
 
-// message is that of a condition of one manifest.
+// message returns the message of a condition of one manifest.
 func message(ctx context.Context, work string, place int, name string) string {
 	GinkgoHelper()
 	manifests := getWork(ctx, work).Status.ManifestConditions
@@ -180,7 +180,7 @@ func applied() outcome { return outcome{Applied: "True/Applied", Available: "Tru
 
 func refused(reason string) outcome { return outcome{Applied: "False/" + reason} }
 
-// foreignConfigMap makes ConfigMap a in the name of somebody else.
+// foreignConfigMap creates ConfigMap a as another client.
 func foreignConfigMap(ctx context.Context, namespace string, data ...string) *corev1.ConfigMap {
 	GinkgoHelper()
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a"}, Data: map[string]string{}}
@@ -191,7 +191,7 @@ func foreignConfigMap(ctx context.Context, namespace string, data ...string) *co
 	return object
 }
 
-// manifestOf is what is reported of the manifest at a place; empty while nothing is.
+// manifestOf returns the status of the manifest at an index; empty if there is none.
 func manifestOf(ctx context.Context, work string, place int) placementv1beta1.ManifestCondition {
 	GinkgoHelper()
 	reported := getWork(ctx, work).Status.ManifestConditions
@@ -201,7 +201,7 @@ func manifestOf(ctx context.Context, work string, place int) placementv1beta1.Ma
 	return reported[place]
 }
 
-// conditionOf is a condition of a Work, once it is about the latest generation.
+// conditionOf returns a condition of a Work for its latest generation.
 func conditionOf(ctx context.Context, name, kind string) func() string {
 	return func() string {
 		work := getWork(ctx, name)
@@ -213,7 +213,7 @@ func conditionOf(ctx context.Context, name, kind string) func() string {
 	}
 }
 
-// diffsOf lists the differences of all manifests of a Work.
+// diffsOf returns the differences of all manifests of a Work.
 func diffsOf(ctx context.Context, work string) [][]placementv1beta1.PatchDetail {
 	GinkgoHelper()
 	var all [][]placementv1beta1.PatchDetail
@@ -227,7 +227,7 @@ func diffsOf(ctx context.Context, work string) [][]placementv1beta1.PatchDetail 
 	return all
 }
 
-// withAnnotation adds one to a manifest in JSON.
+// withAnnotation adds an annotation to a JSON manifest.
 func withAnnotation(text, key, value string) string {
 	GinkgoHelper()
 	object := &unstructured.Unstructured{}
@@ -252,7 +252,7 @@ func watchWorks(ctx context.Context) (watch.Interface, error) {
 	return objects.Resource(placementv1beta1.GroupVersion.WithResource("works")).Namespace(hubNamespace).Watch(ctx, metav1.ListOptions{})
 }
 
-// statusOf is that of a condition of a Work, empty if it has none.
+// statusOf returns the status of a condition of a Work; empty if it does not exist.
 func statusOf(work *unstructured.Unstructured, kind string) string {
 	conditions, _, _ := unstructured.NestedSlice(work.Object, "status", "conditions")
 	for _, c := range conditions {

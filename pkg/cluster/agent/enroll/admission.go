@@ -19,32 +19,32 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// Admission is whether the hub has a place for the member: its InternalMemberCluster is
-// there, and the agent has not left by it. An agent works while there is one. Without one
-// the hub would refuse all that it asks, so it only asks for that, until a MemberCluster
-// is made again. Make it with NewAdmission.
+// Admission reports whether the hub has a MemberCluster for the agent: the member's
+// InternalMemberCluster exists, and the agent has not left by it. Without it the hub forbids all
+// requests of the agent, so the agent does nothing but wait until a MemberCluster is created again.
+// Create it with NewAdmission.
 type Admission struct {
 	path     string
 	hub      rest.Interface
 	enrolled func() error
 	clock    clock.Clock
-	// doubted has one place: the hub refused something that it grants its members.
+	// doubted has capacity one. It signals that the hub rejected a request that members are
+	// allowed.
 	doubted chan struct{}
 }
 
 const (
-	// firstAdmissionRetry and admissionRetry bound the wait until the hub is asked again.
-	// Mostly the place is about to be made, and whoever makes a MemberCluster waits for its
-	// agent.
+	// firstAdmissionRetry and admissionRetry bound the retry delay. In most cases a user is just
+	// creating the MemberCluster and waits for the agent.
 	firstAdmissionRetry = 100 * time.Millisecond
 	admissionRetry      = 3 * time.Second
-	// enrolledRetry is how often is looked whether the agent is enrolled: until then the
-	// hub need not be asked.
+	// enrolledRetry is the interval of checks until the agent is enrolled; the hub is not asked
+	// before.
 	enrolledRetry = time.Second
 )
 
-// NewAdmission asks the hub that config leads to. enrolled is nil while the hub accepts
-// the agent's identity, as the method Ready of those who keep it.
+// NewAdmission returns an Admission for the hub of config. enrolled returns nil while the hub
+// accepts the agent's identity, like the method Ready of Enroller and External.
 func NewAdmission(member string, config *rest.Config, enrolled func() error, clock clock.Clock) (*Admission, error) {
 	hub, err := restClient(config)
 	if err != nil {
@@ -53,18 +53,19 @@ func NewAdmission(member string, config *rest.Config, enrolled func() error, clo
 	return &Admission{path: internalPath(member), hub: hub, enrolled: enrolled, clock: clock, doubted: make(chan struct{}, 1)}, nil
 }
 
-// internalPath is where the one object is that only the member's identity may read.
+// internalPath is the path of the member's InternalMemberCluster, which only the member's identity
+// can read.
 func internalPath(member string) string {
 	return fmt.Sprintf("/apis/%s/namespaces/%s/internalmemberclusters/%s",
 		clusterv1beta1.GroupVersion, clusterv1beta1.MemberNamespace(member), member)
 }
 
-// Await returns nil once there is a place, or why the context ended.
+// Await returns nil once the member is admitted, or an error when the context ends.
 func (a *Admission) Await(ctx context.Context) error {
 	told, again := "", firstAdmissionRetry
 	for {
 		wait := enrolledRetry
-		if a.enrolled() == nil { // Else whoever enrolls says why not.
+		if a.enrolled() == nil { // Otherwise the enroller reports the reason.
 			wait, again = again, min(2*again, admissionRetry)
 			is, why := a.ask(ctx)
 			if is == admitted {
@@ -83,7 +84,7 @@ func (a *Admission) Await(ctx context.Context) error {
 	}
 }
 
-// Doubt has Hold look whether the place is still there. It never blocks.
+// Doubt makes Hold check the admission. It never blocks.
 func (a *Admission) Doubt() {
 	select {
 	case a.doubted <- struct{}{}:
@@ -91,7 +92,7 @@ func (a *Admission) Doubt() {
 	}
 }
 
-// Hold returns when the place is no more, or the context ends.
+// Hold returns when the member is no longer admitted, or when the context ends.
 func (a *Admission) Hold(ctx context.Context) {
 	for {
 		select {
@@ -100,7 +101,7 @@ func (a *Admission) Hold(ctx context.Context) {
 		case <-a.doubted:
 		}
 		if is, why := a.ask(ctx); is == dismissed {
-			log.FromContext(ctx).Info("The hub let this member go; what was placed on it stays", "reason", why)
+			log.FromContext(ctx).Info("The hub removed this member; placed resources stay", "reason", why)
 			return
 		}
 		select {
@@ -111,7 +112,7 @@ func (a *Admission) Hold(ctx context.Context) {
 	}
 }
 
-// answer is the hub's.
+// answer is the hub's answer.
 type answer int
 
 const (
@@ -120,7 +121,7 @@ const (
 	dismissed
 )
 
-// ask returns the answer and, unless it is a yes, why.
+// ask returns the answer and, unless it is admitted, the reason.
 func (a *Admission) ask(ctx context.Context) (answer, string) {
 	content, err := a.hub.Get().AbsPath(a.path).Do(ctx).Raw()
 	switch {
@@ -139,8 +140,8 @@ func (a *Admission) ask(ctx context.Context) (answer, string) {
 	return admitted, ""
 }
 
-// hasLeft tells whether the agent has done what the hub asked when it let the member go.
-// One that was started meanwhile has it still to say.
+// hasLeft reports whether the agent has left as the hub requested. After a
+// restart, the agent still has to report it.
 func hasLeft(internal *clusterv1beta1.InternalMemberCluster) bool {
 	agent := internal.Status.AgentStatusOf(clusterv1beta1.MemberAgent)
 	if internal.Spec.State != clusterv1beta1.ClusterStateLeave || agent == nil {

@@ -21,14 +21,14 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// placeHub is asked for one InternalMemberCluster, and gives the answer that it has now.
+// placeHub serves one InternalMemberCluster with the present answer.
 type placeHub struct {
 	server *httptest.Server
 	answer atomic.Pointer[placeAnswer]
 	asked  atomic.Int32
 }
 
-// placeAnswer is a code and, if that is 200, an object.
+// placeAnswer is a status code and, for 200, an object.
 type placeAnswer struct {
 	code     int
 	internal clusterv1beta1.InternalMemberCluster
@@ -69,12 +69,12 @@ func (h *placeHub) admission(t *testing.T, enrolled func() error, clock *clockte
 	return a
 }
 
-// waits returns when somebody waits for the clock.
+// waits returns when a goroutine waits for the clock.
 func waits(t *testing.T, clock *clocktesting.FakeClock) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !clock.HasWaiters(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("nobody waits")
+			t.Fatal("no goroutine waits for the clock")
 		}
 	}
 }
@@ -88,13 +88,13 @@ func internalIn(state clusterv1beta1.ClusterState, joined metav1.ConditionStatus
 	return internal
 }
 
-func TestAnAgentFindsOutWithinFiveSecondsThatItHasAPlaceHoweverLongItHasWaited(t *testing.T) {
+func TestAdmission_IsDetectedWithinFiveSecondsAfterALongWait(t *testing.T) {
 	const most = 5 * time.Second
 	for name, before := range map[string]placeAnswer{
-		"nobody has named it yet":     {code: http.StatusForbidden},
-		"the namespace is being made": {code: http.StatusNotFound},
-		"the hub does not answer":     {code: http.StatusInternalServerError},
-		"it has left":                 {http.StatusOK, internalIn(clusterv1beta1.ClusterStateLeave, metav1.ConditionFalse, 2)},
+		"no rights yet":           {code: http.StatusForbidden},
+		"no object yet":           {code: http.StatusNotFound},
+		"the hub does not answer": {code: http.StatusInternalServerError},
+		"it has left":             {http.StatusOK, internalIn(clusterv1beta1.ClusterStateLeave, metav1.ConditionFalse, 2)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hub, clock := startPlaceHub(t, before), clocktesting.NewFakeClock(time.Now())
@@ -116,7 +116,7 @@ func TestAnAgentFindsOutWithinFiveSecondsThatItHasAPlaceHoweverLongItHasWaited(t
 	}
 }
 
-func TestAHubIsNotAskedForAPlaceBeforeTheAgentIsEnrolled(t *testing.T) {
+func TestAdmission_SendsNoRequestBeforeTheAgentIsEnrolled(t *testing.T) {
 	hub, clock := startPlaceHub(t, placeAnswer{http.StatusOK, internalIn(clusterv1beta1.ClusterStateJoin, metav1.ConditionTrue, 2)}), clocktesting.NewFakeClock(time.Now())
 	var enrolled atomic.Bool
 	a := hub.admission(t, func() error {
@@ -142,19 +142,19 @@ func TestAHubIsNotAskedForAPlaceBeforeTheAgentIsEnrolled(t *testing.T) {
 	}
 }
 
-func TestAPlaceIsHeldUntilTheHubSaysThatThereIsNone(t *testing.T) {
+func TestAdmission_HoldsUntilTheHubDeniesIt(t *testing.T) {
 	tests := map[string]struct {
 		answer placeAnswer
 		ends   bool
 	}{
-		"it is as it was":                     {placeAnswer{http.StatusOK, internalIn(clusterv1beta1.ClusterStateJoin, metav1.ConditionTrue, 2)}, false},
-		"the agent is asked to leave":         {placeAnswer{http.StatusOK, internalIn(clusterv1beta1.ClusterStateLeave, metav1.ConditionTrue, 2)}, false},
-		"it had left another time":            {placeAnswer{http.StatusOK, internalIn(clusterv1beta1.ClusterStateLeave, metav1.ConditionFalse, 1)}, false},
-		"it has left":                         {placeAnswer{http.StatusOK, internalIn(clusterv1beta1.ClusterStateLeave, metav1.ConditionFalse, 2)}, true},
-		"its rights are gone":                 {placeAnswer{code: http.StatusForbidden}, true},
-		"the object is gone":                  {placeAnswer{code: http.StatusNotFound}, true},
-		"the hub does not take the token now": {placeAnswer{code: http.StatusUnauthorized}, false},
-		"the hub is in trouble":               {placeAnswer{code: http.StatusInternalServerError}, false},
+		"unchanged":                        {placeAnswer{http.StatusOK, internalIn(clusterv1beta1.ClusterStateJoin, metav1.ConditionTrue, 2)}, false},
+		"the hub requests Leave":           {placeAnswer{http.StatusOK, internalIn(clusterv1beta1.ClusterStateLeave, metav1.ConditionTrue, 2)}, false},
+		"it left in an earlier generation": {placeAnswer{http.StatusOK, internalIn(clusterv1beta1.ClusterStateLeave, metav1.ConditionFalse, 1)}, false},
+		"it has left":                      {placeAnswer{http.StatusOK, internalIn(clusterv1beta1.ClusterStateLeave, metav1.ConditionFalse, 2)}, true},
+		"its rights were revoked":          {placeAnswer{code: http.StatusForbidden}, true},
+		"the object was deleted":           {placeAnswer{code: http.StatusNotFound}, true},
+		"the hub rejects the token":        {placeAnswer{code: http.StatusUnauthorized}, false},
+		"the hub returns an error":         {placeAnswer{code: http.StatusInternalServerError}, false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

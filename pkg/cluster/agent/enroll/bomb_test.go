@@ -10,7 +10,7 @@ import (
 	"fleetgate.io/fleetgate/test/bomb"
 )
 
-func TestAgentsValuesThatStandForGigabytesAreRefused(t *testing.T) {
+func TestParseBootstrap_RejectsYAMLAliasBombs(t *testing.T) {
 	bomb.Check(t, func() {
 		_, err := ParseBootstrap([]byte("token: token\n" + bomb.Secret()))
 		if err == nil || !strings.Contains(err.Error(), "aliases") && !strings.Contains(err.Error(), "more than") {

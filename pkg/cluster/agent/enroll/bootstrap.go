@@ -19,29 +19,25 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
-// bootstrapKubeconfigKey is the key of the bootstrap Secret under which a kubeconfig may
-// stand instead of values.
+// bootstrapKubeconfigKey is the key of the bootstrap Secret for a kubeconfig instead of values.
 const bootstrapKubeconfigKey = "kubeconfig"
 
-// maxValuesLength bounds a values file, in bytes.
+// maxValuesLength limits the size of a values file in bytes.
 const maxValuesLength = 1 << 20
 
-// Bootstrap is what an agent needs to register: the hub's values, and what a user
-// adds to them. It holds a token: never log it.
+// Bootstrap is what an agent needs to register: the hub's values and additions of a user. It
+// contains a token: never log it.
 type Bootstrap struct {
 	registrationv1alpha1.AgentValues `json:",inline"`
-	// ClientID tells this cluster from every other. Empty means the UID of the
-	// member's namespace kube-system.
+	// ClientID identifies this cluster. If unset, the UID of the member's namespace kube-system.
 	ClientID string `json:"clientID,omitempty"`
-	// Labels are the labels that the Cluster gets if the hub makes it for this agent.
+	// Labels are set on the Cluster if the hub creates it for this agent.
 	Labels map[string]string `json:"labels,omitempty"`
-	// ProxyURL is the forward proxy, http or https, on the way to the hub. Empty means
-	// what the environment says.
+	// ProxyURL is the forward proxy (http or https) to the hub. If unset, the environment decides.
 	ProxyURL string `json:"proxyURL,omitempty"`
 }
 
-// ParseBootstrap reads a values.yaml. Its error names everything that is wrong with
-// it, and never the token.
+// ParseBootstrap parses a values.yaml. Its error names all problems and never contains the token.
 func ParseBootstrap(values []byte) (*Bootstrap, error) {
 	if len(values) > maxValuesLength {
 		return nil, fmt.Errorf("the values have more than %d bytes", maxValuesLength)
@@ -52,7 +48,7 @@ func ParseBootstrap(values []byte) (*Bootstrap, error) {
 	}
 	var b Bootstrap
 	if err := untrusted.Unmarshal(plain, untrusted.Object, &b); err != nil {
-		// The parser's own text may quote what it read, the token included.
+		// The parser's error may quote its input, including the token.
 		return nil, errors.New("the values are not the YAML that a registration Secret holds under the key \"values\"")
 	}
 	b.complete()
@@ -62,8 +58,8 @@ func ParseBootstrap(values []byte) (*Bootstrap, error) {
 	return &b, nil
 }
 
-// ParseBootstrapKubeconfig reads a kubeconfig whose user has a registration token and
-// whose context names the registration namespace.
+// ParseBootstrapKubeconfig parses a kubeconfig whose user has a registration token and whose
+// context has the registration namespace.
 func ParseBootstrapKubeconfig(raw []byte) (*Bootstrap, error) {
 	access, err := kubeconfig.Parse(raw)
 	if err != nil {
@@ -82,15 +78,15 @@ func ParseBootstrapKubeconfig(raw []byte) (*Bootstrap, error) {
 	return b, b.Validate()
 }
 
-// complete fills in what the token says of itself: a token alone is then enough, beside
-// the hub's URL.
+// complete fills in namespace and name from the token's claims, so that the hub's URL and the token
+// are sufficient.
 func (b *Bootstrap) complete() {
 	namespace, name := claimsOf(b.Token)
 	b.ClusterNamespace = cmp.Or(b.ClusterNamespace, namespace)
 	b.TokenName = cmp.Or(b.TokenName, name)
 }
 
-// Validate returns all that keeps an agent from registering with the bootstrap.
+// Validate returns all problems that prevent a registration with the bootstrap.
 func (b *Bootstrap) Validate() error {
 	var errs []error
 	if server, err := url.Parse(b.APIServerURL); err != nil || server.Scheme != "https" || server.Host == "" {
@@ -111,15 +107,15 @@ func (b *Bootstrap) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Source hands out the bootstrap, or nil if there is none (any more).
+// Source returns the bootstrap, or nil if there is none.
 type Source func(ctx context.Context) (*Bootstrap, error)
 
-// Given is the Source of a bootstrap that was handed in, for example from a file.
+// Given returns the Source of a fixed bootstrap, for example from a file.
 func Given(b *Bootstrap) Source {
 	return func(context.Context) (*Bootstrap, error) { return b, nil }
 }
 
-// bootstrapOf reads the Secret that a chart, or the hub, left for the agent.
+// bootstrapOf parses the Secret that a chart or the hub created for the agent.
 func bootstrapOf(secret *corev1.Secret) (*Bootstrap, error) {
 	if values, ok := secret.Data[registrationv1alpha1.RegistrationValuesKey]; ok {
 		return ParseBootstrap(values)

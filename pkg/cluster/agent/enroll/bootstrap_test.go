@@ -19,7 +19,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
-// caOf is the certificate of a test server, in PEM.
+// caOf returns the certificate of a test server, in PEM.
 func caOf(server *httptest.Server) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
 }
@@ -33,16 +33,16 @@ func TestParseBootstrap(t *testing.T) {
 		values string
 		names  []string
 	}{
-		"a registration Secret's":        {good, nil},
-		"with a user's additions":        {good + "clientID: mine\nlabels: {env: prod}\ndebug: true\n", nil},
-		"an empty file names all":        {"", []string{"apiServerURL", "token", "clusterNamespace"}},
-		"no https":                       {strings.Replace(good, "https://", "http://", 1), []string{"apiServerURL"}},
-		"no host":                        {strings.Replace(good, "https://hub:6443", "https://", 1), []string{"apiServerURL"}},
-		"a CA that is none":              {strings.Replace(good, "BEGIN CERTIFICATE", "BEGIN NOTHING", 1), []string{"apiServerCA"}},
-		"a namespace that cannot be one": {strings.Replace(good, ": clusters", ": ../kube-system", 1), []string{"clusterNamespace"}},
-		"no YAML":                        {"token: secret-token\n\t{", []string{"YAML"}},
-		"a wrong type":                   {"token: {secret-token: 1}", []string{"YAML"}},
-		"far too much":                   {good + strings.Repeat("#", maxValuesLength), []string{"bytes"}},
+		"a registration Secret's": {good, nil},
+		"with a user's additions": {good + "clientID: mine\nlabels: {env: prod}\ndebug: true\n", nil},
+		"an empty file names all": {"", []string{"apiServerURL", "token", "clusterNamespace"}},
+		"no https":                {strings.Replace(good, "https://", "http://", 1), []string{"apiServerURL"}},
+		"no host":                 {strings.Replace(good, "https://hub:6443", "https://", 1), []string{"apiServerURL"}},
+		"an invalid CA":           {strings.Replace(good, "BEGIN CERTIFICATE", "BEGIN NOTHING", 1), []string{"apiServerCA"}},
+		"an invalid namespace":    {strings.Replace(good, ": clusters", ": ../kube-system", 1), []string{"clusterNamespace"}},
+		"no YAML":                 {"token: secret-token\n\t{", []string{"YAML"}},
+		"a wrong type":            {"token: {secret-token: 1}", []string{"YAML"}},
+		"too large":               {good + strings.Repeat("#", maxValuesLength), []string{"bytes"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestParseBootstrap(t *testing.T) {
 	}
 }
 
-func TestTheBootstrapSecretHasEitherForm(t *testing.T) {
+func TestBootstrapOf_ReadsValuesOrAKubeconfig(t *testing.T) {
 	keys := map[string][]byte{
 		"clusterNamespace": []byte("clusters"), "apiServerURL": []byte("https://hub:6443"), "token": []byte("x"), "tokenName": []byte("t"),
 	}
@@ -85,22 +85,22 @@ func TestTheBootstrapSecretHasEitherForm(t *testing.T) {
 	}
 }
 
-// jwt is a token that says it is the account's; nobody has signed it.
+// jwt returns an unsigned token with the claims of an account.
 func jwt(subject string) string {
 	encode := base64.RawURLEncoding.EncodeToString
 	return encode([]byte(`{"alg":"none"}`)) + "." + encode([]byte(`{"sub":"`+subject+`"}`)) + ".x"
 }
 
-func TestATokenSaysWhereItIsFrom(t *testing.T) {
+func TestClaimsOf_ReadsNamespaceAndNameOfARegistrationToken(t *testing.T) {
 	const uid = "67cec7a4-3386-4fd5-9de2-20397e7b0029"
 	tests := map[string]struct{ token, namespace, name string }{
-		"a registration token":      {jwt("system:serviceaccount:clusters:new-token-" + uid), "clusters", "new-token"},
-		"another account's":         {jwt("system:serviceaccount:clusters:default"), "clusters", ""},
-		"a user's":                  {jwt("jane"), "", ""},
-		"no JSON Web Token":         {"abc", "", ""},
-		"one that is not encoded":   {"a.b!.c", "", ""},
-		"one that says nothing":     {"e30.e30.x", "", ""},
-		"one that is not of a JSON": {"e30." + base64.RawURLEncoding.EncodeToString([]byte("[")) + ".x", "", ""},
+		"a registration token": {jwt("system:serviceaccount:clusters:new-token-" + uid), "clusters", "new-token"},
+		"another account's":    {jwt("system:serviceaccount:clusters:default"), "clusters", ""},
+		"a user's":             {jwt("jane"), "", ""},
+		"no JSON Web Token":    {"abc", "", ""},
+		"invalid base64":       {"a.b!.c", "", ""},
+		"empty claims":         {"e30.e30.x", "", ""},
+		"invalid JSON":         {"e30." + base64.RawURLEncoding.EncodeToString([]byte("[")) + ".x", "", ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -136,11 +136,11 @@ func TestParseBootstrapKubeconfig(t *testing.T) {
 		t.Errorf("bootstrap (-want +got):\n%s", diff)
 	}
 	if _, err := ParseBootstrapKubeconfig([]byte(document("exec: {command: rm, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}"))); err == nil {
-		t.Error("took a command")
+		t.Error("an exec plugin was accepted")
 	}
 }
 
-func TestAnAgentWithoutATokenNamesTheFileThatIsNotThere(t *testing.T) {
+func TestEnroller_NamesTheMissingBootstrapFile(t *testing.T) {
 	e := New(Options{Member: fake.NewClientset(), Missing: "--bootstrap-file /etc/fleetgate/values.yaml is not there"})
 	err := e.enroll(t.Context())
 	if refusal.ReasonOf(err) != NeedsToken || !strings.Contains(err.Error(), "no registration token (--bootstrap-file /etc/fleetgate/values.yaml is not there): give it") {

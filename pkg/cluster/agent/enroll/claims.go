@@ -9,11 +9,11 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
-// uidLength is that of the UID which ends the name of a registration token's account.
+// uidLength is the length of the UID suffix in the name of a registration token's account.
 const uidLength = 36
 
-// claimsOf reads for which namespace, and from which ClusterRegistrationToken, a
-// registration token is, as far as it says so itself. It proves nothing: the hub does.
+// claimsOf reads the namespace and name of the ClusterRegistrationToken from a registration token.
+// The claims are not verified here; the hub verifies the token.
 func claimsOf(token string) (namespace, name string) {
 	var claims struct {
 		Subject string `json:"sub"`

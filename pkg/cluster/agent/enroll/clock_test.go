@@ -13,7 +13,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
-func TestAnAgentWhoseClockIsWrongByTenMinutesIsEnrolledAndRenews(t *testing.T) {
+func TestEnroller_ToleratesAClockThatIsTenMinutesOff(t *testing.T) {
 	for name, wrong := range map[string]time.Duration{"ahead": 10 * time.Minute, "behind": -10 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			tokens := newTokenHub()

@@ -13,13 +13,13 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 )
 
-// A hub that is gone and was built anew knows nothing of the agent's credential. If its CA is
-// the former one, the agent looks there, without any credential, for a token that the hub has
-// sealed to the agent's key: an administrator of the hub has asked for it.
+// A rebuilt hub does not know the agent's credential. If its CA is the former one, the agent looks,
+// without a credential, for a token that is encrypted with its key. An administrator of the hub
+// requests that token.
 
-// comeBack is the credential that the hub has left for this agent's key; nil if there is none.
-// The agent remains the member that it was.
-func (e *Enroller) comeBack(ctx context.Context, former *credential) (*credential, error) {
+// returnToHub returns the credential that the hub created for this agent's key; nil if there is none.
+// The member name must be unchanged.
+func (e *Enroller) returnToHub(ctx context.Context, former *credential) (*credential, error) {
 	id, err := e.store.identity(ctx)
 	if err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (e *Enroller) comeBack(ctx context.Context, former *credential) (*credentia
 		Namespace: registrationv1alpha1.ReturningNamespace, Name: registrationv1alpha1.RequestName(id.key.PublicKey())}, left)
 	switch {
 	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err), apierrors.IsNotFound(err):
-		return nil, nil // mostly the hub has no need of it
+		return nil, nil // usually the hub was not rebuilt
 	case err != nil:
 		return nil, explainHub(err, former.server)
 	case !left.Status.Granted:
@@ -45,7 +45,7 @@ func (e *Enroller) comeBack(ctx context.Context, former *credential) (*credentia
 			"what hub %s has left for this agent's key in ClusterRegistration %q is not for member %q: delete that object on the hub",
 			former.server, left.Name, former.member)
 	}
-	log.FromContext(ctx).Info("The hub lets this agent come back by its key", "member", former.member, "hub", former.server)
+	log.FromContext(ctx).Info("The rebuilt hub readmitted this agent by its key", "member", former.member, "hub", former.server)
 	back := *former
 	back.token, back.expires = opened.Token, opened.Expires
 	return &back, e.store.putCredential(ctx, &back)

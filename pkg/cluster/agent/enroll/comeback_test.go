@@ -18,8 +18,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
-// rebuiltHub knows nothing of a credential of before, and shows what it has left to who asks
-// without one.
+// rebuiltHub does not know earlier credentials, and serves the registration for the agent's key
+// without a credential.
 type rebuiltHub struct {
 	*tokenHub
 	t    *testing.T
@@ -40,23 +40,23 @@ func (h *rebuiltHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func TestAnAgentComesBackToAHubThatWasBuiltAnewByItsKey(t *testing.T) {
+func TestEnroller_ReturnsToARebuiltHubByItsKey(t *testing.T) {
 	for name, tc := range map[string]struct {
-		// leaves changes what the hub has left; nil: nothing is.
+		// leaves changes the registration on the hub; if nil, there is none.
 		leaves  func(left *registrationv1alpha1.ClusterRegistration, credential *sealing.Credential)
 		expired bool
 		want    string
 	}{
-		"which waits until somebody says so": {want: NeedsToken},
-		"at once":                            {leaves: func(*registrationv1alpha1.ClusterRegistration, *sealing.Credential) {}},
-		"though its credential has expired":  {leaves: func(*registrationv1alpha1.ClusterRegistration, *sealing.Credential) {}, expired: true},
+		"not without a registration on the hub": {want: NeedsToken},
+		"with a registration on the hub":        {leaves: func(*registrationv1alpha1.ClusterRegistration, *sealing.Credential) {}},
+		"with an expired credential":            {leaves: func(*registrationv1alpha1.ClusterRegistration, *sealing.Credential) {}, expired: true},
 		"not as another member": {want: NeedsToken, leaves: func(_ *registrationv1alpha1.ClusterRegistration, c *sealing.Credential) {
 			c.Member = "another"
 		}},
-		"not by what was sealed for another object": {want: NeedsToken, leaves: func(left *registrationv1alpha1.ClusterRegistration, _ *sealing.Credential) {
+		"not by a token sealed for another object": {want: NeedsToken, leaves: func(left *registrationv1alpha1.ClusterRegistration, _ *sealing.Credential) {
 			left.UID = "another"
 		}},
-		"not by a token that the hub does not take": {want: NeedsToken, leaves: func(_ *registrationv1alpha1.ClusterRegistration, c *sealing.Credential) {
+		"not by a token that the hub rejects": {want: NeedsToken, leaves: func(_ *registrationv1alpha1.ClusterRegistration, c *sealing.Credential) {
 			c.Token = "of another time"
 		}},
 	} {
@@ -73,7 +73,7 @@ func TestAnAgentComesBackToAHubThatWasBuiltAnewByItsKey(t *testing.T) {
 			if tc.expired {
 				expires = time.Now().Add(-time.Hour)
 			}
-			if err := e.store.putCredential(t.Context(), &credential{hubAddress: addressOf(server), member: "m", token: "of before", expires: expires}); err != nil {
+			if err := e.store.putCredential(t.Context(), &credential{hubAddress: addressOf(server), member: "m", token: "previous", expires: expires}); err != nil {
 				t.Fatal(err)
 			}
 			if tc.leaves != nil {

@@ -25,7 +25,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
-// statusServer answers everything with an API status of that code.
+// statusServer answers every request with an API status of this code.
 func statusServer(t *testing.T, code int) *httptest.Server {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -46,7 +46,7 @@ func writeJSON(w http.ResponseWriter, code int, value any) {
 	_ = json.NewEncoder(w).Encode(value)
 }
 
-func TestEachObstacleIsToldApart(t *testing.T) {
+func TestEnroll_DistinguishesProblems(t *testing.T) {
 	refusing, forbidding, failing := statusServer(t, 401), statusServer(t, 403), statusServer(t, 500)
 	missing := statusServer(t, 404)
 	plain := httptest.NewServer(http.NotFoundHandler())
@@ -57,14 +57,14 @@ func TestEachObstacleIsToldApart(t *testing.T) {
 		url, ca string
 		want    string
 	}{
-		"a token that the hub refuses":         {refusing.URL, caOf(refusing), TokenRefused},
-		"a namespace that the token is not of": {forbidding.URL, caOf(forbidding), NamespaceRefused},
-		"a hub without the API":                {missing.URL, caOf(missing), HubNotReady},
-		"a hub that fails":                     {failing.URL, caOf(failing), HubNotReady},
-		"a CA that did not sign":               {refusing.URL, otherCA, HubNotTrusted},
-		"a public CA that did not sign":        {refusing.URL, "", HubNotTrusted},
-		"nobody there":                         {gone.URL, caOf(gone), HubUnreachable},
-		"a port that speaks no TLS":            {strings.Replace(plain.URL, "http:", "https:", 1), "", HubUnreachable},
+		"a token that the hub rejects":  {refusing.URL, caOf(refusing), TokenRefused},
+		"a namespace of another token":  {forbidding.URL, caOf(forbidding), NamespaceRefused},
+		"a hub without the API":         {missing.URL, caOf(missing), HubNotReady},
+		"a hub that fails":              {failing.URL, caOf(failing), HubNotReady},
+		"a CA that did not sign":        {refusing.URL, otherCA, HubNotTrusted},
+		"a public CA that did not sign": {refusing.URL, "", HubNotTrusted},
+		"no server":                     {gone.URL, caOf(gone), HubUnreachable},
+		"a port that speaks no TLS":     {strings.Replace(plain.URL, "http:", "https:", 1), "", HubUnreachable},
 	}
 	key, err := sealing.NewKey()
 	if err != nil {
@@ -89,7 +89,7 @@ func TestEachObstacleIsToldApart(t *testing.T) {
 	}
 }
 
-// otherCA is a certificate that signed nothing here.
+// otherCA is a certificate that signed no server here.
 const otherCA = `-----BEGIN CERTIFICATE-----
 MIIBhTCCASugAwIBAgIQIRi6zePL6mKjOipn+dNuaTAKBggqhkjOPQQDAjASMRAw
 DgYDVQQKEwdBY21lIENvMB4XDTE3MTAyMDE5NDMwNloXDTE4MTAyMDE5NDMwNlow
@@ -103,7 +103,7 @@ Wf86aX6PepsntZv2GYlA5UpabfT2EZICICpJ5h/iI+i341gBmLiAFQOyTDT+/wQc
 -----END CERTIFICATE-----
 `
 
-func TestAKeyThatSomebodyMadeThePreviousOneSignsForTheNext(t *testing.T) {
+func TestStore_SignsWithThePreviousKeyWhenTheKeyIsReplaced(t *testing.T) {
 	old, err := sealing.NewKey()
 	if err != nil {
 		t.Fatal(err)
@@ -122,14 +122,14 @@ func TestAKeyThatSomebodyMadeThePreviousOneSignsForTheNext(t *testing.T) {
 		t.Fatal(err)
 	}
 	if id.previous == nil || string(id.key.PublicKey()) == string(old.PublicKey()) {
-		t.Fatal("There is no new key beside the previous one")
+		t.Fatal("there is no new key beside the previous one")
 	}
 	again, err := s.identity(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if string(again.key.PublicKey()) != string(id.key.PublicKey()) {
-		t.Error("The new key is made anew each time")
+		t.Error("the new key is replaced each time")
 	}
 
 	b := &Bootstrap{AgentValues: registrationv1alpha1.AgentValues{ClusterNamespace: "clusters", Token: "t"}}
@@ -196,8 +196,8 @@ func TestReadAnswer(t *testing.T) {
 		want    string
 	}{
 		"granted":                     {answer("client", seal("uid"), ""), key, ""},
-		"nobody has looked at it":     {answer("client", nil, ""), key, RegistrationPending},
-		"the member is being made":    {answer("client", nil, registrationv1alpha1.RegistrationReasonWaiting), key, RegistrationPending},
+		"not processed yet":           {answer("client", nil, ""), key, RegistrationPending},
+		"the member is being created": {answer("client", nil, registrationv1alpha1.RegistrationReasonWaiting), key, RegistrationPending},
 		"another key has the cluster": {answer("client", nil, registrationv1alpha1.RegistrationReasonConflict), key, RegistrationRefused},
 		"sealed for another request":  {answer("client", seal("uid-2"), ""), key, RegistrationRefused},
 		"sealed for another key":      {answer("client", seal("uid"), ""), other, RegistrationRefused},
@@ -218,9 +218,9 @@ func TestReadAnswer(t *testing.T) {
 
 func TestRenewIn(t *testing.T) {
 	tests := map[string]struct{ left, interval, most time.Duration }{
-		"a long life is renewed by the interval": {7 * 24 * time.Hour, time.Hour, time.Hour},
-		"a short one before it ends":             {15 * time.Minute, time.Hour, 10 * time.Minute},
-		"one that has ended at once":             {-time.Hour, time.Hour, time.Second},
+		"a long lifetime is renewed after the interval": {7 * 24 * time.Hour, time.Hour, time.Hour},
+		"a short lifetime is renewed after two thirds":  {15 * time.Minute, time.Hour, 10 * time.Minute},
+		"an expired token is renewed at once":           {-time.Hour, time.Hour, time.Second},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -234,7 +234,7 @@ func TestRenewIn(t *testing.T) {
 	}
 }
 
-func TestTheKeyIsMadeOnce(t *testing.T) {
+func TestStore_CreatesTheKeyOnce(t *testing.T) {
 	s := &store{member: fake.NewClientset(), namespace: "fleet-system"}
 	first, err := s.identity(t.Context())
 	if err != nil {
@@ -245,15 +245,15 @@ func TestTheKeyIsMadeOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(first.key.PublicKey()) != string(second.key.PublicKey()) || first.random != second.random || first.random == "" {
-		t.Error("a second start made another key")
+		t.Error("a second start created another key")
 	}
 }
 
-// tokenHub grants tokens to whoever shows the last one that it granted.
+// tokenHub grants a token in exchange for the last one that it granted.
 type tokenHub struct {
-	// valid has one place, for the token that is valid.
+	// valid has capacity one and contains the valid token.
 	valid chan string
-	// granted gets each token that is granted.
+	// granted receives each granted token.
 	granted chan string
 	expires time.Time
 }
@@ -284,7 +284,7 @@ func (h *tokenHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-func TestAStoredCredentialServesWithoutARegistrationTokenAndIsRenewedWhenRefused(t *testing.T) {
+func TestEnroller_UsesAStoredCredentialAndRenewsItWhenRejected(t *testing.T) {
 	tokens := newTokenHub()
 	server := httptest.NewTLSServer(tokens)
 	defer server.Close()
@@ -320,11 +320,11 @@ func TestAStoredCredentialServesWithoutARegistrationTokenAndIsRenewedWhenRefused
 		t.Errorf("the hub refuses the current token: %v", err)
 	}
 
-	// A token that the hub refuses is replaced although the hour is not over.
+	// A rejected token is replaced although the interval has not passed.
 	<-tokens.granted
 	e.current.Store(&credential{hubAddress: stored.hubAddress, member: "m", token: "stale", expires: stored.expires})
 	if _, err := hub.CoreV1().ConfigMaps("x").Get(t.Context(), "x", metav1.GetOptions{}); err == nil {
-		t.Error("the hub took a stale token")
+		t.Error("the hub accepted a stale token")
 	}
 	<-tokens.granted
 	for token := "stale"; token == "stale"; {
@@ -341,7 +341,7 @@ func TestAStoredCredentialServesWithoutARegistrationTokenAndIsRenewedWhenRefused
 	}
 }
 
-func TestAnotherMemberAfterReenrollingEndsTheRun(t *testing.T) {
+func TestEnroller_StopsWhenTheMemberNameChanges(t *testing.T) {
 	tokens := newTokenHub()
 	server := httptest.NewTLSServer(tokens)
 	defer server.Close()

@@ -25,71 +25,69 @@ import (
 
 // Defaults of Options.
 const (
-	// DefaultTokenLifetime is how long a renewed token is asked to live.
+	// DefaultTokenLifetime is the requested lifetime of a renewed token.
 	DefaultTokenLifetime = 7 * 24 * time.Hour
-	// DefaultRenewInterval is how often the token is renewed.
+	// DefaultRenewInterval is the interval of renewals.
 	DefaultRenewInterval = time.Hour
 )
 
-// ErrIdentityChanged is returned by Run when the hub gave the agent another name than
-// before: whatever was built on the former one must be built anew, which is easiest
-// done by starting the agent again.
+// ErrIdentityChanged is returned by Run if the hub knows the agent by another member name than
+// before. Everything that depends on the former name is invalid; the simplest remedy is to restart
+// the agent.
 var ErrIdentityChanged = errors.New("the hub knows this cluster as another member now: start the agent again")
 
-// Options are what an Enroller needs.
+// Options configures an Enroller.
 type Options struct {
 	// Member is a client of the member's own API server.
 	Member kubernetes.Interface
-	// Namespace is the agent's namespace on the member. Empty means
-	// clusterv1beta1.SystemNamespace.
+	// Namespace is the agent's namespace on the member. If unset, clusterv1beta1.SystemNamespace.
 	Namespace string
-	// Bootstrap hands out registration values. Nil, or a nil answer, means those in
-	// Secret BootstrapSecret, if it is there.
+	// Bootstrap returns registration values. If it is nil or returns nil, Secret BootstrapSecret is
+	// used, if it exists.
 	Bootstrap Source
-	// Missing, if set, says where registration values were looked for in vain, such as
+	// Missing, if set, describes an expected but missing source of registration values, such as
 	// "--bootstrap-file values.yaml is not there".
 	Missing string
-	// ClientID, if set, stands over the one in the bootstrap.
+	// ClientID, if set, overrides the one in the bootstrap.
 	ClientID string
-	// Labels, if set, stand over those in the bootstrap.
+	// Labels, if set, override those in the bootstrap.
 	Labels map[string]string
-	// TokenLifetime is how long a renewed token is asked to live; what the hub grants
-	// counts. Zero means DefaultTokenLifetime.
+	// TokenLifetime is the requested lifetime of a renewed token; the hub decides. If zero,
+	// DefaultTokenLifetime.
 	TokenLifetime time.Duration
-	// RenewInterval is how often the token is renewed. Zero means
-	// DefaultRenewInterval.
+	// RenewInterval is the interval of renewals. If zero, DefaultRenewInterval.
 	RenewInterval time.Duration
-	// Prove, if set, is what another way to the hub has to do beside taking the credential, before
-	// the agent leaves the present one. The configuration has a token.
+	// Prove, if set, tests another URL of the hub, beyond the renewal of the credential, before the
+	// agent leaves the present URL. The configuration has a token.
 	Prove func(ctx context.Context, hub *rest.Config, member string) error
-	// WrapHubTransport, if set, goes around every transport to the hub.
+	// WrapHubTransport, if set, wraps every transport to the hub.
 	WrapHubTransport func(http.RoundTripper) http.RoundTripper
-	// Clock tells the time. Nil means the real one.
+	// Clock is replaced in tests. If nil, the real clock.
 	Clock clock.Clock
 }
 
-// Enroller enrolls an agent with the hub and keeps it enrolled. Make it with New.
+// Enroller enrolls an agent with the hub and renews its credential. Create it with New.
 type Enroller struct {
 	options Options
 	store   *store
 
-	// current is the credential in use; nil until there is one.
+	// current is the credential in use; nil before the first one.
 	current atomic.Pointer[credential]
-	// enrolled is closed when the first credential has served.
+	// enrolled is closed after the first successful use of a credential.
 	enrolled chan struct{}
-	// trouble is what stands in the way now; nil if nothing does.
+	// trouble is the present problem; nil if there is none.
 	trouble atomic.Pointer[refusal.Refusal]
-	// doubted has one place: somebody saw the hub refuse the current token.
+	// doubted has capacity one. It signals that the hub rejected the current token.
 	doubted chan struct{}
 
-	// turn is held while the credential in use is made another.
+	// turn is held while the current credential is replaced.
 	turn sync.Mutex
 	mu   sync.Mutex // guards moved
-	// moved is closed when the way to the hub becomes another.
+	// moved is closed when the URL of the hub changes.
 	moved chan struct{}
 }
 
-// New makes an Enroller.
+// New returns an Enroller.
 func New(options Options) *Enroller {
 	if options.Namespace == "" {
 		options.Namespace = clusterv1beta1.SystemNamespace
@@ -114,8 +112,8 @@ func New(options Options) *Enroller {
 	return e
 }
 
-// Run enrolls, and renews until ctx is done. It returns nil then, and otherwise only
-// ErrIdentityChanged: everything else is retried.
+// Run enrolls the agent and renews the credential until ctx is done, and then returns nil. The only
+// error is ErrIdentityChanged; it retries everything else.
 func (e *Enroller) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := e.retry(ctx, e.enroll); err != nil {
@@ -128,8 +126,7 @@ func (e *Enroller) Run(ctx context.Context) error {
 	return nil
 }
 
-// Ready is nil while the agent is enrolled, and else the refusal that keeps it from
-// that: a readiness check.
+// Ready returns nil while the agent is enrolled, otherwise the refusal. It is a readiness check.
 func (e *Enroller) Ready() error {
 	if trouble := e.trouble.Load(); trouble != nil {
 		return trouble
@@ -137,7 +134,7 @@ func (e *Enroller) Ready() error {
 	return nil
 }
 
-// Member waits until the agent is enrolled, and returns its member's name.
+// Member waits until the agent is enrolled and returns the member's name.
 func (e *Enroller) Member(ctx context.Context) (string, error) {
 	current, err := e.await(ctx)
 	if err != nil {
@@ -146,7 +143,7 @@ func (e *Enroller) Member(ctx context.Context) (string, error) {
 	return current.member, nil
 }
 
-// Token waits until the agent is enrolled, and returns the token that is current now.
+// Token waits until the agent is enrolled and returns the current token.
 func (e *Enroller) Token(ctx context.Context) (string, error) {
 	current, err := e.await(ctx)
 	if err != nil {
@@ -155,7 +152,7 @@ func (e *Enroller) Token(ctx context.Context) (string, error) {
 	return current.token, nil
 }
 
-// HubConfig waits until the agent is enrolled, and returns how to reach the hub as
+// HubConfig waits until the agent is enrolled and returns the configuration to reach the hub as
 // this member. Its transport always uses the current token.
 func (e *Enroller) HubConfig(ctx context.Context) (*rest.Config, error) {
 	current, err := e.await(ctx)
@@ -168,7 +165,7 @@ func (e *Enroller) HubConfig(ctx context.Context) (*rest.Config, error) {
 	return config, nil
 }
 
-// hubConfig is how to reach the hub with a token.
+// hubConfig returns the configuration to reach the hub with a token.
 func (e *Enroller) hubConfig(hub hubAddress, token string) *rest.Config {
 	config := &rest.Config{
 		Host:            hub.server,
@@ -178,7 +175,7 @@ func (e *Enroller) hubConfig(hub hubAddress, token string) *rest.Config {
 		UserAgent:       "fleetgate-agent",
 		WrapTransport:   e.options.WrapHubTransport,
 	}
-	// What cannot be parsed was refused when it came in.
+	// An invalid proxy URL was rejected with the bootstrap.
 	if proxy, err := kubeconfig.ParseProxy("proxyURL", hub.proxy); err == nil && proxy != nil {
 		config.Proxy = http.ProxyURL(proxy)
 	}
@@ -194,7 +191,7 @@ func (e *Enroller) await(ctx context.Context) (*credential, error) {
 	}
 }
 
-// doubt makes keep renew at once.
+// doubt triggers an immediate renewal.
 func (e *Enroller) doubt() {
 	select {
 	case e.doubted <- struct{}{}:
@@ -202,14 +199,14 @@ func (e *Enroller) doubt() {
 	}
 }
 
-// retry tries until it works, ctx is done (nil) or the identity changed. What stands
-// in the way is logged when it changes.
+// retry calls try until it succeeds, ctx is done (nil) or the identity changed. It logs a problem
+// when it changes.
 func (e *Enroller) retry(ctx context.Context, try func(context.Context) error) error {
 	pause := pauses{}
 	for {
 		err := try(ctx)
 		if err == nil || ctx.Err() != nil {
-			//lint:ignore nilerr Whoever stops does not ask why the last try failed.
+			//lint:ignore nilerr The agent is stopping; the last error does not matter.
 			return nil
 		}
 		if errors.Is(err, ErrIdentityChanged) {
@@ -224,9 +221,8 @@ func (e *Enroller) retry(ctx context.Context, try func(context.Context) error) e
 	}
 }
 
-// pauses are how long to wait after each reason why something did not work. Every reason has a
-// back-off of its own: what is new is tried again soon, and a busy hub that says now this and now
-// that is not asked as if each were news.
+// pauses has one backoff per reason of failure. A new reason is retried soon. A busy hub that
+// alternates between two errors does not reset the backoff each time.
 type pauses map[string]*wait.Backoff
 
 func (p pauses) next(reason string) time.Duration {
@@ -245,8 +241,8 @@ func (p pauses) next(reason string) time.Duration {
 const (
 	firstRetry = 200 * time.Millisecond
 	lastRetry  = 30 * time.Second
-	// pendingCap is how long to wait at most for a request that the hub has: a thousand
-	// agents that ask more often keep the hub from answering any of them.
+	// pendingCap is the longest delay for a pending request. With shorter delays, a thousand agents
+	// would keep the hub from answering any of them.
 	pendingCap = 15 * time.Second
 )
 
@@ -265,7 +261,7 @@ func (e *Enroller) report(ctx context.Context, err error) {
 	}
 }
 
-// enroll ends with a credential that has served once.
+// enroll returns after the first successful use of a credential.
 func (e *Enroller) enroll(ctx context.Context) error {
 	bootstrap, err := e.bootstrap(ctx)
 	if err != nil {
@@ -300,8 +296,8 @@ func (e *Enroller) enroll(ctx context.Context) error {
 	return e.store.forgetPreviousKey(ctx)
 }
 
-// useStored uses a credential from before, by the way to the hub that was left last if need be,
-// or, where the hub does not know it any more, the one that it has left for the agent's key.
+// useStored uses the stored credential, at the previous URL of the hub if necessary. If the hub no
+// longer knows it, useStored uses the credential that the hub created for the agent's key.
 func (e *Enroller) useStored(ctx context.Context, stored *credential) error {
 	err := error(refuse(CredentialRefused, nil, "the credential of member %q has expired", stored.member))
 	if stored.expires.After(e.options.Clock.Now()) {
@@ -313,15 +309,16 @@ func (e *Enroller) useStored(ctx context.Context, stored *credential) error {
 	if refusal.ReasonOf(err) != CredentialRefused {
 		return err
 	}
-	returned, failure := e.comeBack(ctx, stored)
+	returned, failure := e.returnToHub(ctx, stored)
 	if failure != nil || returned == nil {
-		log.FromContext(ctx).V(1).Info("The hub has left nothing for the agent's key", "why", failure)
+		log.FromContext(ctx).V(1).Info("The hub has no credential for the agent's key", "reason", failure)
 		return err
 	}
 	return e.use(ctx, returned)
 }
 
-// reach takes the hub's address from the bootstrap, if there is one: that is the newer.
+// reach replaces the hub's address by that of the bootstrap, if there is one, because the bootstrap
+// is newer.
 func reach(stored *credential, bootstrap *Bootstrap) *credential {
 	c := *stored
 	if bootstrap != nil && (c.origin == nil || !c.origin.equal(addressIn(bootstrap))) {
@@ -355,8 +352,7 @@ func (e *Enroller) givenBootstrap(ctx context.Context) (*Bootstrap, error) {
 	return e.options.Bootstrap(ctx)
 }
 
-// register stores the key before anything is sent, and the credential before it is
-// used.
+// register stores the key before it sends anything, and the credential before it is used.
 func (e *Enroller) register(ctx context.Context, bootstrap *Bootstrap) (*credential, error) {
 	id, err := e.store.identity(ctx)
 	if err != nil {
@@ -375,8 +371,8 @@ func (e *Enroller) register(ctx context.Context, bootstrap *Bootstrap) (*credent
 	return granted, e.store.putCredential(ctx, granted)
 }
 
-// use renews the credential with itself, which proves that it works, makes the result
-// current, and only then forgets the registration token.
+// use renews the credential, which proves that it works, publishes the result, and only then
+// deletes the registration token.
 func (e *Enroller) use(ctx context.Context, c *credential) error {
 	renewed, err := e.renew(ctx, c)
 	if err != nil {

@@ -21,31 +21,29 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
-// External is an agent's identity on the hub that somebody else gives and refreshes, such
-// as a cloud identity whose token another program writes to a file. It registers nothing
-// and keeps nothing: it waits until a MemberCluster on the hub names that identity. Make
-// it with NewExternal.
+// External is an identity that another program issues and refreshes, such as a cloud identity with
+// a token file. It registers nothing and stores nothing: it waits until a MemberCluster on the hub
+// names the identity. Create it with NewExternal.
 type External struct {
 	member string
 	hub    *rest.Config
 	clock  clock.Clock
 
-	// admitted is closed when the hub has shown this identity the member's
-	// InternalMemberCluster.
+	// admitted is closed when this identity has read the member's InternalMemberCluster.
 	admitted chan struct{}
-	// trouble is what stands in the way now; nil if nothing does.
+	// trouble is the present problem; nil if there is none.
 	trouble atomic.Pointer[refusal.Refusal]
 }
 
 const (
-	// externalRetry is how often the hub is asked until it lets the identity in.
+	// externalRetry is the interval of requests until the hub admits the identity.
 	externalRetry = 2 * time.Second
-	// externalCheck is how often it is asked afterwards, for the readiness probe.
+	// externalCheck is the interval afterwards, for the readiness probe.
 	externalCheck = time.Minute
 )
 
-// NewExternal makes an External. hub says how to reach the hub; a token file in it is read
-// again and again, and a command in it is run whenever its credential has expired.
+// NewExternal returns an External. hub is the configuration to reach the hub; its token file is
+// re-read, and its exec plugin is run whenever the credential has expired.
 func NewExternal(member string, hub *rest.Config, clock clock.Clock) *External {
 	e := &External{member: member, hub: rest.CopyConfig(hub), clock: clock, admitted: make(chan struct{})}
 	e.hub.UserAgent = "fleetgate-agent"
@@ -53,7 +51,7 @@ func NewExternal(member string, hub *rest.Config, clock clock.Clock) *External {
 	return e
 }
 
-// Run asks until ctx is done. It returns nil then.
+// Run checks the identity until ctx is done, and then returns nil.
 func (e *External) Run(ctx context.Context) error {
 	hub, err := restClient(e.hub)
 	if err != nil {
@@ -68,7 +66,7 @@ func (e *External) Run(ctx context.Context) error {
 	return nil
 }
 
-// try asks once, and returns how long to wait until the next time.
+// try checks once and returns the delay until the next check.
 func (e *External) try(ctx context.Context, hub rest.Interface) time.Duration {
 	if trouble := e.ask(ctx, hub); trouble != nil {
 		e.report(ctx, trouble)
@@ -88,7 +86,7 @@ func restClient(hub *rest.Config) (rest.Interface, error) {
 	return client.RESTClient(), nil
 }
 
-// ask looks for the one object that only the member's identity may read.
+// ask reads the member's InternalMemberCluster, which only the member's identity can read.
 func (e *External) ask(ctx context.Context, hub rest.Interface) *refusal.Refusal {
 	err := hub.Get().AbsPath(internalPath(e.member)).Do(ctx).Error()
 	switch {
@@ -96,7 +94,7 @@ func (e *External) ask(ctx context.Context, hub rest.Interface) *refusal.Refusal
 		return nil
 	case apierrors.IsUnauthorized(err):
 		return refuse(CredentialRefused, err,
-			"hub %s does not accept the credential that this agent was given: see whether whoever refreshes it still does", e.hub.Host)
+			"hub %s does not accept the credential that this agent was given: check the program that refreshes it", e.hub.Host)
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
 		return refuse(RegistrationPending, err,
 			"hub %s does not let this agent act for member %q (%v): create MemberCluster %q there with this agent's user as spec.identity",
@@ -122,7 +120,7 @@ func (e *External) report(ctx context.Context, trouble *refusal.Refusal) {
 
 func (e *External) admit(ctx context.Context) {
 	if e.trouble.Swap(nil) != nil {
-		log.FromContext(ctx).Info("The hub knows this agent", "member", e.member, "hub", e.hub.Host)
+		log.FromContext(ctx).Info("The hub admitted this agent", "member", e.member, "hub", e.hub.Host)
 	}
 	select {
 	case <-e.admitted:
@@ -131,7 +129,8 @@ func (e *External) admit(ctx context.Context) {
 	}
 }
 
-// Ready is nil while the hub lets the identity in, and else the refusal: a readiness check.
+// Ready returns nil while the hub admits the identity, otherwise the refusal. It is a readiness
+// check.
 func (e *External) Ready() error {
 	if trouble := e.trouble.Load(); trouble != nil {
 		return trouble
@@ -139,20 +138,20 @@ func (e *External) Ready() error {
 	return nil
 }
 
-// Member waits until the hub lets the identity in, and returns the member's name.
+// Member waits until the hub admits the identity and returns the member's name.
 func (e *External) Member(ctx context.Context) (string, error) {
 	return e.member, e.await(ctx)
 }
 
-// HubConfig waits until the hub lets the identity in, and returns how to reach it.
+// HubConfig waits until the hub admits the identity and returns the configuration to reach it.
 func (e *External) HubConfig(ctx context.Context) (*rest.Config, error) {
 	return rest.CopyConfig(e.hub), e.await(ctx)
 }
 
-// Moved is nil: the way to the hub stays what it is.
+// Moved returns nil: the URL of the hub is fixed.
 func (e *External) Moved() <-chan struct{} { return nil }
 
-// Mover is nil: whoever gave this identity says where the hub is.
+// Mover returns nil: the issuer of the identity configures the URL of the hub.
 func (e *External) Mover() func(ctx context.Context, server string, ca []byte) error { return nil }
 
 // Origin is the URL of the hub.
@@ -169,8 +168,8 @@ func (e *External) await(ctx context.Context) error {
 
 var errNotSent = errors.New("not sent")
 
-// Token returns the bearer token that a request to the hub would carry now. It is empty
-// for an identity that is proved by a certificate.
+// Token returns the bearer token that a request to the hub would contain now. It is empty for a
+// client certificate.
 func (e *External) Token(ctx context.Context) (string, error) {
 	header := ""
 	wrapped, err := rest.HTTPWrappersForConfig(e.hub, roundTripper(func(request *http.Request) (*http.Response, error) {

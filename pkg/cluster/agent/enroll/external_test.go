@@ -21,7 +21,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
-// externalHub is a hub that knows one token, and whether a MemberCluster names its user.
+// externalHub knows one token, and whether a MemberCluster names its user.
 type externalHub struct {
 	server *httptest.Server
 	token  atomic.Value
@@ -55,7 +55,7 @@ func (h *externalHub) config(tokenFile string) *rest.Config {
 	return &rest.Config{Host: h.server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}, BearerTokenFile: tokenFile}
 }
 
-func TestAnExternalIdentityWaitsUntilAMemberClusterNamesIt(t *testing.T) {
+func TestExternal_WaitsUntilAMemberClusterNamesTheIdentity(t *testing.T) {
 	hub := startExternalHub(t)
 	file := filepath.Join(t.TempDir(), "token")
 	writeToken := func(token string) {
@@ -91,7 +91,7 @@ func TestAnExternalIdentityWaitsUntilAMemberClusterNamesIt(t *testing.T) {
 	}
 }
 
-func TestAnExternalIdentityNamesWhatIsWrong(t *testing.T) {
+func TestExternal_NamesTheProblem(t *testing.T) {
 	hub := startExternalHub(t)
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte("expired"), 0o600); err != nil {
@@ -105,9 +105,9 @@ func TestAnExternalIdentityNamesWhatIsWrong(t *testing.T) {
 		config *rest.Config
 		want   string
 	}{
-		"a token that the hub does not take": {hub.config(file), CredentialRefused},
-		"another CA":                         {untrusted, HubNotTrusted},
-		"nobody there":                       {away, HubUnreachable},
+		"a token that the hub rejects": {hub.config(file), CredentialRefused},
+		"another CA":                   {untrusted, HubNotTrusted},
+		"no server":                    {away, HubUnreachable},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -17,21 +17,20 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/sealing"
 )
 
-// Who administers a member can send its agent to another hub: the agent takes values that lie
-// in Secret BootstrapSecret once the hub that it has does not accept it any more.
+// An administrator of a member can move its agent to another hub: the agent uses the values in
+// Secret BootstrapSecret once its present hub no longer accepts it.
 
-// Standing is what an agent keeps on its member of who it is.
+// Standing is the identity that an agent stores on its member.
 type Standing struct {
-	// Member is how its hub calls the cluster.
+	// Member is the name of the cluster on its hub.
 	Member string
-	// PublicKey is that of the agent's key, by which hubs know it.
+	// PublicKey is the public part of the agent's key, which identifies it to hubs.
 	PublicKey []byte
-	// ProxyURL is the forward proxy on its way to the hub. Empty: there is none, or it is the
-	// environment's.
+	// ProxyURL is the forward proxy to the hub; empty if there is none or the environment sets it.
 	ProxyURL string
 }
 
-// StandingOf reads what the agent of a namespace of the member keeps, and writes nothing.
+// StandingOf reads the identity that the agent of a namespace stores. It writes nothing.
 func StandingOf(ctx context.Context, member kubernetes.Interface, namespace string) (*Standing, error) {
 	s := &store{member: member, namespace: namespace}
 	kept, err := s.credential(ctx)
@@ -52,8 +51,7 @@ func StandingOf(ctx context.Context, member kubernetes.Interface, namespace stri
 	return &Standing{Member: kept.member, PublicKey: key.PublicKey(), ProxyURL: kept.proxy}, nil
 }
 
-// LeaveValues leaves values for the agent of a namespace of the member, in the place of others
-// that may lie there.
+// LeaveValues writes registration values for the agent of a namespace and replaces existing ones.
 func LeaveValues(ctx context.Context, member kubernetes.Interface, namespace string, b *Bootstrap) error {
 	values, err := yaml.Marshal(b)
 	if err != nil {

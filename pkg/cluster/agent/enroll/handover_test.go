@@ -14,7 +14,7 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 )
 
-func TestAnAgentTakesTheValuesThatAreLeftForIt(t *testing.T) {
+func TestLeaveValues_AreUsedByTheAgent(t *testing.T) {
 	member := fake.NewClientset()
 	const namespace = "fleet-system-second"
 	agent := New(Options{Member: member, Namespace: namespace})

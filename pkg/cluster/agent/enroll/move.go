@@ -13,14 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// The hub's API server can get another URL, or a certificate of another CA. The hub says so
-// while the former way still holds. The agent tries the new one by renewing its token there,
-// and by what else it is asked to prove, and only then leaves the former, which it remembers: if
-// the new one fails before it has served another time, it goes back.
+// The hub's API server can get another URL or CA. The hub announces it while the former URL still
+// works. The agent tests the new URL by renewing its token there and by Options.Prove, and only
+// then switches. It remembers the former URL until the new one has worked again, and returns to
+// it if the new one fails first.
 
-// Move leads to the hub by another URL and CA from now on, if the hub accepts the agent's
-// credential there; a CA of nil means one that everybody trusts. Otherwise the error says why
-// not, and all stays as it is.
+// Move switches to another URL and CA of the hub if the hub accepts the agent's credential there. A
+// nil CA means the system's trusted CAs. On an error nothing changes.
 func (e *Enroller) Move(ctx context.Context, server string, ca []byte) error {
 	if parsed, err := url.Parse(server); err != nil || parsed.Scheme != "https" || parsed.Host == "" {
 		return fmt.Errorf("the hub's next URL %q is not one that begins with https://", server)
@@ -53,8 +52,8 @@ func (e *Enroller) Move(ctx context.Context, server string, ca []byte) error {
 		e.publish(ctx, &stays)
 		return errors.Join(fmt.Errorf("the agent stays with %s: %w", current.server, err), e.store.putCredential(ctx, &stays))
 	}
-	log.FromContext(ctx).Info("The hub has moved, and the agent with it", "from", current.server, "to", server)
-	e.goOver(ctx, renewed)
+	log.FromContext(ctx).Info("The agent switched to the new URL of the hub", "from", current.server, "to", server)
+	e.switchTo(ctx, renewed)
 	return nil
 }
 
@@ -65,18 +64,18 @@ func (e *Enroller) prove(ctx context.Context, c *credential) error {
 	return e.options.Prove(ctx, e.hubConfig(c.hubAddress, c.token), c.member)
 }
 
-// Mover is Move: an agent that registered itself goes where the hub says.
+// Mover returns Move: a registered agent follows the hub's announcements.
 func (e *Enroller) Mover() func(ctx context.Context, server string, ca []byte) error { return e.Move }
 
-// Moved is closed when the way to the hub becomes another one than it is now: whoever uses
-// the result of HubConfig asks for another.
+// Moved returns a channel that is closed when the URL of the hub changes. Users of HubConfig then
+// need a new one.
 func (e *Enroller) Moved() <-chan struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.moved
 }
 
-// Origin is the URL by which the agent knew the hub first, before it moved.
+// Origin is the URL of the hub at registration.
 func (e *Enroller) Origin() string {
 	current := e.current.Load()
 	if current == nil {
@@ -88,8 +87,8 @@ func (e *Enroller) Origin() string {
 	return current.server
 }
 
-// goOver uses a credential with another way to the hub.
-func (e *Enroller) goOver(ctx context.Context, c *credential) {
+// switchTo uses a credential with another URL of the hub.
+func (e *Enroller) switchTo(ctx context.Context, c *credential) {
 	e.publish(ctx, c)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -97,8 +96,8 @@ func (e *Enroller) goOver(ctx context.Context, c *credential) {
 	e.moved = make(chan struct{})
 }
 
-// renewCurrent renews the credential in use. The way by which that works has proved itself:
-// no other is remembered. One that the hub cannot be reached by is left for the former.
+// renewCurrent renews the current credential. A URL where that succeeds is proven, and the former
+// one is dropped. If it fails, renewCurrent tries the former URL.
 func (e *Enroller) renewCurrent(ctx context.Context) error {
 	e.turn.Lock()
 	defer e.turn.Unlock()
@@ -118,12 +117,12 @@ func (e *Enroller) renewCurrent(ctx context.Context) error {
 	if failure != nil {
 		return err
 	}
-	log.FromContext(ctx).Info("The hub is not where it said that it would be; the agent goes back", "from", current.server, "to", back.server, "why", err.Error())
-	e.goOver(ctx, renewed)
+	log.FromContext(ctx).Info("The new URL of the hub failed; the agent returned to the former one", "from", current.server, "to", back.server, "reason", err.Error())
+	e.switchTo(ctx, renewed)
 	return nil
 }
 
-// back is the credential with the way that was left last; nil if there is none.
+// back returns the credential with the former URL; nil if there is none.
 func (c *credential) back() *credential {
 	if c.previous == nil {
 		return nil
@@ -133,8 +132,8 @@ func (c *credential) back() *credential {
 	return &former
 }
 
-// mayGoBack reports whether the way to the hub has yet to prove itself.
-func (e *Enroller) mayGoBack() bool {
+// isUnproven reports whether the present URL is not proven yet.
+func (e *Enroller) isUnproven() bool {
 	current := e.current.Load()
 	return current != nil && current.previous != nil
 }

@@ -16,7 +16,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
-// mover is an enroller that is enrolled at a hub.
+// mover is an Enroller that is enrolled with a hub.
 type mover struct {
 	*Enroller
 	*testing.T
@@ -38,8 +38,8 @@ func addressOf(server *httptest.Server) hubAddress {
 	return hubAddress{server: server.URL, ca: []byte(caOf(server))}
 }
 
-// isAt fails the test if the credential in use, or the stored one, leads elsewhere, or comes from
-// elsewhere.
+// isAt fails the test if the credential in use or in the store has another address, or another
+// previous one.
 func (m *mover) isAt(server *httptest.Server, previous, origin *httptest.Server) {
 	m.Helper()
 	stored, err := m.store.credential(m.Context())
@@ -70,7 +70,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-func TestTheAgentMovesWithTheHubAndBackIfItIsNotThere(t *testing.T) {
+func TestMove_SwitchesURLsAndReturnsWhenTheNewOneFails(t *testing.T) {
 	tokens := newTokenHub()
 	first, second := httptest.NewTLSServer(tokens), httptest.NewTLSServer(tokens)
 	defer first.Close()
@@ -86,7 +86,7 @@ func TestTheAgentMovesWithTheHubAndBackIfItIsNotThere(t *testing.T) {
 	}
 	<-tokens.granted
 	if !isClosed(moved) || isClosed(m.Moved()) {
-		t.Error("nobody was told that it moved, or of the next time already")
+		t.Error("Moved was not closed, or the next one was closed too")
 	}
 	m.isAt(second, first, first)
 	if m.Origin() != first.URL {
@@ -100,12 +100,12 @@ func TestTheAgentMovesWithTheHubAndBackIfItIsNotThere(t *testing.T) {
 	}
 	<-tokens.granted
 	if !isClosed(moved) {
-		t.Error("nobody was told that it went back")
+		t.Error("Moved was not closed after the return")
 	}
 	m.isAt(first, nil, first)
 }
 
-func TestAWayThatServedAgainIsTheOnlyOne(t *testing.T) {
+func TestEnroller_DropsTheFormerURLOnceTheNewOneIsProven(t *testing.T) {
 	tokens := newTokenHub()
 	first, second := httptest.NewTLSServer(tokens), httptest.NewTLSServer(tokens)
 	defer first.Close()
@@ -126,7 +126,7 @@ func TestAWayThatServedAgainIsTheOnlyOne(t *testing.T) {
 	m.isAt(second, nil, first)
 }
 
-func TestTheAgentStaysWhereTheHubIsNotProven(t *testing.T) {
+func TestMove_StaysWhenTheNewURLIsNotTheHub(t *testing.T) {
 	tokens := newTokenHub()
 	first, second, closed := httptest.NewTLSServer(tokens), httptest.NewTLSServer(tokens), httptest.NewTLSServer(tokens)
 	defer first.Close()
@@ -134,11 +134,11 @@ func TestTheAgentStaysWhereTheHubIsNotProven(t *testing.T) {
 	closed.Close()
 	m := newMover(t, first, tokens)
 	for name, to := range map[string]hubAddress{
-		"plain HTTP":                {server: "http://hub"},
-		"no URL":                    {server: "hub:6443", ca: []byte(caOf(second))},
-		"no certificates":           {server: second.URL, ca: []byte("none")},
-		"a CA that is not that one": {server: second.URL},
-		"nobody there":              addressOf(closed),
+		"plain HTTP":    {server: "http://hub"},
+		"no URL":        {server: "hub:6443", ca: []byte(caOf(second))},
+		"an invalid CA": {server: second.URL, ca: []byte("none")},
+		"another CA":    {server: second.URL},
+		"no server":     addressOf(closed),
 	} {
 		moved := m.Moved()
 		if err := m.Move(t.Context(), to.server, to.ca); err == nil || isClosed(moved) {
@@ -148,7 +148,7 @@ func TestTheAgentStaysWhereTheHubIsNotProven(t *testing.T) {
 	}
 }
 
-func TestTheAgentStaysWhereTheNewWayDoesNotDoAllThatItNeeds(t *testing.T) {
+func TestMove_StaysWhenProveFails(t *testing.T) {
 	tokens := newTokenHub()
 	first, second := httptest.NewTLSServer(tokens), httptest.NewTLSServer(tokens)
 	defer first.Close()
@@ -177,7 +177,7 @@ func TestTheAgentStaysWhereTheNewWayDoesNotDoAllThatItNeeds(t *testing.T) {
 	m.isAt(second, first, first)
 }
 
-func TestValuesOfBeforeDoNotLeadBack(t *testing.T) {
+func TestReach_IgnoresTheValuesOfTheRegistration(t *testing.T) {
 	first, second, third := hubAddress{server: "https://first"}, hubAddress{server: "https://second"}, hubAddress{server: "https://third"}
 	stored := &credential{hubAddress: second, previous: &first, origin: &first}
 	values := func(h hubAddress) *Bootstrap {

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// A thousand agents that joined at once heard of a busy hub now that it had not answered yet and
-// now that it had too many requests. Each change had them ask again after 0.2 s, which kept the hub busy.
-func TestAHubThatSaysNowThisAndNowThatIsAskedLessAndLessOften(t *testing.T) {
+// A thousand agents that joined together got alternating errors from a busy hub: no answer yet, and
+// too many requests. Each change reset the delay to 0.2 s, which kept the hub busy.
+func TestPauses_GrowWhenTheReasonAlternates(t *testing.T) {
 	p, total := pauses{}, time.Duration(0)
 	for range 20 {
 		total += p.next(RegistrationPending) + p.next(HubUnreachable)
@@ -20,7 +20,7 @@ func TestAHubThatSaysNowThisAndNowThatIsAskedLessAndLessOften(t *testing.T) {
 	}
 }
 
-func TestWhatIsNewIsTriedAgainSoon(t *testing.T) {
+func TestPauses_AreShortForANewReason(t *testing.T) {
 	p := pauses{}
 	for range 20 {
 		p.next(HubUnreachable)
@@ -30,7 +30,7 @@ func TestWhatIsNewIsTriedAgainSoon(t *testing.T) {
 	}
 }
 
-func TestTheLongestPauseBeforeTheHubIsAskedForItsAnswer(t *testing.T) {
+func TestPauses_LimitTheDelayOfAPendingRegistration(t *testing.T) {
 	p, longest := pauses{}, time.Duration(0)
 	for range 50 {
 		longest = max(longest, p.next(RegistrationPending))

@@ -16,42 +16,43 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
-// Reasons of a refusal: why an agent is not, or no longer, enrolled.
+// Reasons why an agent is not enrolled.
 const (
-	// NotStarted: the agent has not tried yet.
+	// NotStarted means that the agent has not tried yet.
 	NotStarted = "NotStarted"
-	// NeedsToken: there is neither a credential that works nor a registration token.
+	// NeedsToken means that there is neither a valid credential nor a registration token.
 	NeedsToken = "NeedsToken"
-	// BadBootstrap: the registration values cannot be used.
+	// BadBootstrap means that the registration values are invalid.
 	BadBootstrap = "BadBootstrap"
-	// TokenRefused: the hub does not accept the registration token.
+	// TokenRefused means that the hub does not accept the registration token.
 	TokenRefused = "TokenRefused"
-	// NamespaceRefused: the registration token is for another namespace.
+	// NamespaceRefused means that the registration token is for another namespace.
 	NamespaceRefused = "NamespaceRefused"
-	// CredentialRefused: the hub does not accept this member's credential (any more).
+	// CredentialRefused means that the hub does not accept this member's credential, or no longer
+	// does.
 	CredentialRefused = "CredentialRefused"
-	// HubUnreachable: nothing answers at the hub's URL.
+	// HubUnreachable means that nothing answers at the hub's URL.
 	HubUnreachable = "HubUnreachable"
-	// HubNotTrusted: what answers there has a certificate that the CA did not sign.
+	// HubNotTrusted means that the server there has a certificate that the CA did not sign.
 	HubNotTrusted = "HubNotTrusted"
-	// HubNotReady: the hub answers, but not as a hub does.
+	// HubNotReady means that the server answers with an unexpected error.
 	HubNotReady = "HubNotReady"
-	// RegistrationRefused: the hub says no, and why.
+	// RegistrationRefused means that the hub rejected the registration, with a reason.
 	RegistrationRefused = "RegistrationRefused"
-	// RegistrationPending: the hub has not granted the request yet.
+	// RegistrationPending means that the hub has not granted the request yet.
 	RegistrationPending = "RegistrationPending"
-	// MemberFailed: the member's own API server does not do what the agent needs.
+	// MemberFailed means that a request to the member's own API server failed.
 	MemberFailed = "MemberFailed"
 )
 
-// refuse says in a sentence why an agent is not, or no longer, enrolled. err is the cause, or
-// nil: what it says is not told.
+// refuse returns a refusal with a message for people. err is the cause, or nil; its text is not
+// part of the message.
 func refuse(reason string, err error, format string, args ...any) *refusal.Refusal {
 	return &refusal.Refusal{Reason: reason, Message: fmt.Sprintf(format, args...), Err: err}
 }
 
-// explainHub turns a failed call to the hub into a refusal. The caller has dealt with
-// answers that mean something to it, such as 401.
+// explainHub converts a failed request to the hub into a refusal. The caller handles responses with
+// a special meaning, such as 401, itself.
 func explainHub(err error, hub string) *refusal.Refusal {
 	if isUntrusted(err) {
 		return refuse(HubNotTrusted, err,
@@ -67,7 +68,7 @@ func explainHub(err error, hub string) *refusal.Refusal {
 		hub, cause(err))
 }
 
-// cause leaves out the method and URL that net/http puts before it.
+// cause removes the method and URL that net/http adds to errors.
 func cause(err error) error {
 	var request *url.Error
 	if errors.As(err, &request) {
@@ -99,7 +100,7 @@ func isUnreachable(err error) bool {
 	return errors.As(err, &record) || errors.As(err, &network) || errors.As(err, &request)
 }
 
-// explainRegistration is explainHub for calls with the registration token.
+// explainRegistration is explainHub for requests with the registration token.
 func explainRegistration(err error, b *Bootstrap) *refusal.Refusal {
 	switch {
 	case apierrors.IsUnauthorized(err):
@@ -108,7 +109,7 @@ func explainRegistration(err error, b *Bootstrap) *refusal.Refusal {
 				"give the agent the values of a new ClusterRegistrationToken", b.APIServerURL)
 	case apierrors.IsForbidden(err):
 		return refuse(NamespaceRefused, err,
-			"the registration token may not register clusters in namespace %q of hub %s: "+
+			"the registration token is not allowed to register clusters in namespace %q of hub %s: "+
 				"clusterNamespace must be the namespace of the ClusterRegistrationToken", b.ClusterNamespace, b.APIServerURL)
 	default:
 		return explainHub(err, b.APIServerURL)

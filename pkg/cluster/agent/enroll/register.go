@@ -20,11 +20,11 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
-// hubCallTimeout bounds each call that enrolling makes.
+// hubCallTimeout is the timeout of each request of an enrollment.
 const hubCallTimeout = 15 * time.Second
 
-// registrationClient asks the hub for nothing but registrations: the mapping is
-// given, since discovery is one more thing that a hub may not allow.
+// registrationClient returns a client for ClusterRegistrations only. It has a fixed mapping,
+// because the hub may forbid discovery.
 func registrationClient(config *rest.Config) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	if err := registrationv1alpha1.AddToScheme(scheme); err != nil {
@@ -39,8 +39,8 @@ func registrationClient(config *rest.Config) (client.Client, error) {
 	return hub, nil
 }
 
-// desiredRequest is the registration of the agent with that key: the same object for
-// the same key, whenever it is sent.
+// desiredRequest returns the ClusterRegistration of an agent's key. It is the same object whenever
+// it is sent.
 func desiredRequest(b *Bootstrap, id *identity, clientID string) (*registrationv1alpha1.ClusterRegistration, error) {
 	verification, err := id.key.VerificationKey()
 	if err != nil {
@@ -72,7 +72,7 @@ func desiredRequest(b *Bootstrap, id *identity, clientID string) (*registrationv
 	return request, err
 }
 
-// signMove has the previous key hand the cluster on to the one in the request.
+// signMove signs the transfer of the cluster from the previous key to the key in the request.
 func signMove(request *registrationv1alpha1.ClusterRegistration, previous *sealing.Key) ([]byte, error) {
 	statement, err := registrationv1alpha1.MoveStatement(request)
 	if err != nil {
@@ -81,8 +81,8 @@ func signMove(request *registrationv1alpha1.ClusterRegistration, previous *seali
 	return previous.Sign(statement)
 }
 
-// exchange sends the registration, or finds the one that was sent before, and returns
-// the credential once it is granted; until then, a refusal.
+// exchange sends the registration, or gets the one sent before. It returns the credential once it
+// is granted, and a refusal until then.
 func (e *Enroller) exchange(ctx context.Context, b *Bootstrap, id *identity, clientID string) (*credential, error) {
 	hub, err := registrationClient(e.hubConfig(addressIn(b), b.Token))
 	if err != nil {
@@ -104,7 +104,7 @@ func (e *Enroller) exchange(ctx context.Context, b *Bootstrap, id *identity, cli
 	return readAnswer(request, b, id, clientID)
 }
 
-// readAnswer turns what the hub says to a request into a credential or a refusal.
+// readAnswer converts the status of a registration into a credential or a refusal.
 func readAnswer(request *registrationv1alpha1.ClusterRegistration, b *Bootstrap, id *identity, clientID string) (*credential, error) {
 	if request.Spec.ClientID != "" && request.Spec.ClientID != clientID {
 		return nil, refuse(RegistrationRefused, nil,

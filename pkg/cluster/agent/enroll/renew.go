@@ -18,7 +18,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
-// renew asks the hub for a new token and stores it.
+// renew requests a new token from the hub and stores it.
 func (e *Enroller) renew(ctx context.Context, c *credential) (*credential, error) {
 	hub, err := kubernetes.NewForConfig(e.hubConfig(c.hubAddress, c.token))
 	if err != nil {
@@ -39,8 +39,8 @@ func (e *Enroller) renew(ctx context.Context, c *credential) (*credential, error
 	return &renewed, e.store.putCredential(ctx, &renewed)
 }
 
-// lifetime is how long to ask for: what the hub says, or else what the options do.
-// The hub refuses tokens that would live longer than it says.
+// lifetime returns the lifetime to request: the hub's maximum, or Options.TokenLifetime. The hub
+// rejects requests above its maximum.
 func (e *Enroller) lifetime(ctx context.Context, hub kubernetes.Interface, member string) (time.Duration, error) {
 	secret, err := hub.CoreV1().Secrets(clusterv1beta1.MemberNamespace(member)).
 		Get(ctx, clusterv1beta1.AgentCredentialSecret, metav1.GetOptions{})
@@ -49,7 +49,7 @@ func (e *Enroller) lifetime(ctx context.Context, hub kubernetes.Interface, membe
 	}
 	said, err := time.ParseDuration(secret.Annotations[clusterv1beta1.AnnotationTokenLifetime])
 	if err != nil || said <= 0 {
-		//lint:ignore nilerr A hub of before says none.
+		//lint:ignore nilerr A hub of an earlier version sets none.
 		return e.options.TokenLifetime, nil
 	}
 	return said, nil
@@ -68,8 +68,8 @@ func explainRenewal(err error, c *credential) *refusal.Refusal {
 	}
 }
 
-// keep renews until ctx is done or the hub refuses the credential. A failed renewal
-// keeps the token, while that lives.
+// keep renews until ctx is done or the hub rejects the credential. A failed renewal keeps the token
+// until it expires.
 func (e *Enroller) keep(ctx context.Context) {
 	backoff := newBackoff()
 	next := e.nextRenewal()
@@ -91,8 +91,8 @@ func (e *Enroller) keep(ctx context.Context) {
 	}
 }
 
-// awaitRenewal returns true when it is time, or when somebody saw the current token
-// refused, though then not at once again; false when ctx is done.
+// awaitRenewal returns true when a renewal is due, or, after a minimum interval, when the hub
+// rejected the current token. It returns false when ctx is done.
 func (e *Enroller) awaitRenewal(ctx context.Context, next time.Time) bool {
 	soonest := e.options.Clock.After(doubtInterval)
 	due := e.options.Clock.After(next.Sub(e.options.Clock.Now()))
@@ -112,7 +112,7 @@ func (e *Enroller) awaitRenewal(ctx context.Context, next time.Time) bool {
 	return true
 }
 
-// doubtInterval is the least time between renewals that doubts cause.
+// doubtInterval is the minimum interval between renewals after rejected requests.
 const doubtInterval = time.Second
 
 func (e *Enroller) nextRenewal() time.Time {
@@ -120,16 +120,16 @@ func (e *Enroller) nextRenewal() time.Time {
 	return now.Add(renewIn(e.current.Load().expires.Sub(now), e.options.RenewInterval))
 }
 
-// renewIn is when to renew a token that lives that much longer: after the interval or
-// two thirds of its life, whichever is sooner, a little earlier for some than others.
+// renewIn is the delay before a token with this remaining lifetime is renewed: the interval or two
+// thirds of the lifetime, whichever is shorter, less some jitter.
 func renewIn(left, interval time.Duration) time.Duration {
 	const jitter = 0.1
 	next := max(min(interval, left*2/3), time.Second)
 	return next - time.Duration(float64(next)*jitter*rand.Float64())
 }
 
-// renewalRequest asks for a token like the one that the agent has, bound to the same
-// Secret: its deletion revokes them all.
+// renewalRequest requests a token bound to the same Secret as the present one: deleting the Secret
+// revokes all of them.
 func renewalRequest(secret string, lifetime time.Duration) *authenticationv1.TokenRequest {
 	seconds := int64(lifetime.Seconds())
 	return &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{

@@ -9,9 +9,9 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// HubRules are the rights that renewing needs in the member's namespace on the hub:
-// to request tokens of the member's own account, and of no other, and to read on the
-// Secret to which they are bound how long they may live.
+// HubRules returns the rights that renewals need in the member's namespace on the hub: to request
+// tokens of the member's own account only, and to read the maximum lifetime from the Secret that
+// tokens are bound to.
 func HubRules(string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{
 		APIGroups:     []string{""},

@@ -21,11 +21,11 @@ import (
 
 // Secrets on the member, in the agent's namespace.
 const (
-	// KeySecret holds the agent's key pair.
+	// KeySecret contains the agent's key pair.
 	KeySecret = "agent-key"
-	// CredentialSecret holds what the agent needs to speak to the hub.
+	// CredentialSecret contains the agent's credential on the hub.
 	CredentialSecret = "agent-credential"
-	// BootstrapSecret holds the registration values until they have served.
+	// BootstrapSecret contains the registration values until the agent is enrolled.
 	BootstrapSecret = "fleet-agent-bootstrap"
 )
 
@@ -33,8 +33,8 @@ const (
 const (
 	privateKeyKey   = "private-key"
 	clientRandomKey = "client-random"
-	// previousKeyKey is where somebody puts the key that has the cluster so far, if the
-	// agent is to have another one.
+	// previousKeyKey is the key of the Secret for the former private key, if the agent is to get a
+	// new one.
 	previousKeyKey = "previous-private-key"
 )
 
@@ -46,12 +46,12 @@ const (
 	memberKey  = "member"
 	tokenKey   = "token"
 	expiresKey = "expires"
-	// Where the hub was before it moved: last, and when the agent registered.
+	// Addresses of the hub before it moved: the last one, and the one at registration.
 	previousPrefix = "previous-"
 	originPrefix   = "origin-"
 )
 
-// hubAddress is how the agent gets to the hub.
+// hubAddress is the URL, CA and proxy of the hub.
 type hubAddress struct {
 	server string
 	ca     []byte
@@ -67,18 +67,18 @@ func (h hubAddress) equal(other hubAddress) bool {
 	return h.server == other.server && h.proxy == other.proxy && bytes.Equal(h.ca, other.ca)
 }
 
-// credential is who the agent is on the hub, and how it gets there.
+// credential is the agent's identity on the hub and the address of the hub.
 type credential struct {
 	hubAddress
 	member  string
 	token   string
 	expires time.Time
-	// previous is the way to the hub that was left last, until the present one has served
-	// twice; origin the first of all. Nil: the hub has not moved.
+	// previous is the last address of the hub, until the present one has worked twice. origin is
+	// the address at registration. Both are nil if the hub has not moved.
 	previous, origin *hubAddress
 }
 
-// write enters an address under keys with a prefix.
+// write sets the keys of an address, with a prefix.
 func (h hubAddress) write(data map[string][]byte, prefix string) {
 	data[prefix+serverKey], data[prefix+caKey] = []byte(h.server), h.ca
 	if h.proxy != "" {
@@ -86,7 +86,7 @@ func (h hubAddress) write(data map[string][]byte, prefix string) {
 	}
 }
 
-// readAddress is what write entered, nil if that is nothing.
+// readAddress reads the keys of an address; nil if there is none.
 func readAddress(data map[string][]byte, prefix string) *hubAddress {
 	if len(data[prefix+serverKey]) == 0 {
 		return nil
@@ -94,22 +94,22 @@ func readAddress(data map[string][]byte, prefix string) *hubAddress {
 	return &hubAddress{server: string(data[prefix+serverKey]), ca: data[prefix+caKey], proxy: string(data[prefix+proxyKey])}
 }
 
-// identity is the agent's key pair, and the random text that goes with it.
+// identity is the agent's key pair and its random nonce.
 type identity struct {
 	key    *sealing.Key
 	random string
-	// previous is the key that has the cluster so far; nil if that is key.
+	// previous is the former private key; nil if it was not replaced.
 	previous *sealing.Key
 }
 
-// store keeps the agent's secrets in its namespace on the member.
+// store reads and writes the agent's Secrets on the member.
 type store struct {
 	member    kubernetes.Interface
 	namespace string
 }
 
-// identity returns the stored key, making it the first time. Of two agents that make
-// one at the same time the first wins, and both use that.
+// identity returns the stored key and creates it the first time. If two agents create one
+// concurrently, both use the first.
 func (s *store) identity(ctx context.Context) (*identity, error) {
 	secrets := s.member.CoreV1().Secrets(s.namespace)
 	secret, err := secrets.Get(ctx, KeySecret, metav1.GetOptions{})
@@ -136,13 +136,13 @@ func (s *store) identity(ctx context.Context) (*identity, error) {
 	return id, nil
 }
 
-// isReplaced tells whether somebody has made the key the previous one.
+// isReplaced reports whether a user moved the key to the previous one.
 func isReplaced(secret *corev1.Secret) bool {
 	return len(secret.Data[privateKeyKey]) == 0 && len(secret.Data[previousKeyKey]) > 0
 }
 
-// putNewKey adds a new key to a Secret that is not there, or has none. Whoever is slower
-// than another agent that does the same uses what that has written.
+// putNewKey adds a new key to the Secret, or creates the Secret. If another agent was faster, its
+// key stays.
 func (s *store) putNewKey(ctx context.Context, secret *corev1.Secret) error {
 	key, err := sealing.NewKey()
 	if err != nil {
@@ -168,7 +168,7 @@ func (s *store) putNewKey(ctx context.Context, secret *corev1.Secret) error {
 	return nil
 }
 
-// forgetPreviousKey deletes a key that has nothing any more.
+// forgetPreviousKey deletes the previous key, which no longer owns a cluster.
 func (s *store) forgetPreviousKey(ctx context.Context) error {
 	secrets := s.member.CoreV1().Secrets(s.namespace)
 	secret, err := secrets.Get(ctx, KeySecret, metav1.GetOptions{})
@@ -185,7 +185,7 @@ func (s *store) forgetPreviousKey(ctx context.Context) error {
 	return nil
 }
 
-// credential returns the stored credential, or nil if there is none that can be read.
+// credential returns the stored credential, or nil if there is no readable one.
 func (s *store) credential(ctx context.Context) (*credential, error) {
 	secret, err := s.member.CoreV1().Secrets(s.namespace).Get(ctx, CredentialSecret, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -207,7 +207,7 @@ func (s *store) credential(ctx context.Context) (*credential, error) {
 		origin:   readAddress(secret.Data, originPrefix),
 	}
 	if err != nil || c.server == "" || c.member == "" || c.token == "" {
-		//lint:ignore nilerr What cannot be read is no credential: another is asked for.
+		//lint:ignore nilerr An unreadable credential is replaced.
 		return nil, nil
 	}
 	return c, nil
@@ -240,7 +240,7 @@ func (s *store) putCredential(ctx context.Context, c *credential) error {
 	return nil
 }
 
-// bootstrap reads the bootstrap Secret; nil if there is none.
+// bootstrap parses the bootstrap Secret; nil if there is none.
 func (s *store) bootstrap(ctx context.Context) (*Bootstrap, error) {
 	secret, err := s.member.CoreV1().Secrets(s.namespace).Get(ctx, BootstrapSecret, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -260,8 +260,8 @@ func (s *store) deleteBootstrap(ctx context.Context) error {
 	return nil
 }
 
-// defaultClientID is the UID of the member's namespace kube-system, which every
-// cluster has and no two share.
+// defaultClientID is the UID of the member's namespace kube-system, which is unique and exists in
+// every cluster.
 func (s *store) defaultClientID(ctx context.Context) (string, error) {
 	namespace, err := s.member.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {

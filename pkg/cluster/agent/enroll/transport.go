@@ -9,7 +9,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// bearer puts the current token on each request, and watches whether the hub takes it.
+// bearer adds the current token to each request and detects whether the hub rejects it.
 type bearer struct {
 	enroller *Enroller
 	next     http.RoundTripper
@@ -17,8 +17,7 @@ type bearer struct {
 
 var _ utilnet.RoundTripperWrapper = (*bearer)(nil)
 
-// RoundTrip implements http.RoundTripper. A request that has a token of its own keeps
-// it.
+// RoundTrip implements http.RoundTripper. A request with its own token keeps it.
 func (b *bearer) RoundTrip(request *http.Request) (*http.Response, error) {
 	own := request.Header.Get("Authorization") != ""
 	if current := b.enroller.current.Load(); current != nil && !own {
@@ -29,7 +28,7 @@ func (b *bearer) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err == nil && response.StatusCode == http.StatusUnauthorized && !own {
 		b.enroller.doubt()
 	}
-	if err != nil && request.Context().Err() == nil && b.enroller.mayGoBack() {
+	if err != nil && request.Context().Err() == nil && b.enroller.isUnproven() {
 		b.enroller.doubt()
 	}
 	return response, err

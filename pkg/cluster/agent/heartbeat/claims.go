@@ -23,27 +23,27 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 )
 
-// Bounds of what a member says of itself: what is beyond is left out.
+// Limits of a member's claims: excess claims are dropped.
 const (
 	maxClaims           = 100
 	maxClaimValueLength = 1024
-	// maxListed is how many objects of a kind are looked at.
+	// maxListed limits the objects read per kind.
 	maxListed = 1000
 )
 
 const (
-	// claimsSettle is how long changes of claims are gathered.
+	// claimsSettle is how long changes of claims are collected.
 	claimsSettle = 200 * time.Millisecond
-	// claimsPause is the least time between two reports that claims cause.
+	// claimsPause is the minimum interval between two reports because of claims.
 	claimsPause = 5 * time.Second
-	// claimsRetry is the wait before claims are watched again: most members have not all kinds.
+	// claimsRetry is the delay before a watch is retried: most members do not have all kinds.
 	claimsRetry = 30 * time.Second
 )
 
-// spokeOnlyLabel hides a claim from the hub, as Open Cluster Management's users know it.
+// spokeOnlyLabel hides a claim from the hub, as in OCM.
 const spokeOnlyLabel = "open-cluster-management.io/spoke-only"
 
-// claimKinds are where claims are, the ones that win last.
+// claimKinds are the resources of claims, in increasing priority.
 func claimKinds() []schema.GroupVersionResource {
 	return []schema.GroupVersionResource{
 		{Group: "cluster.open-cluster-management.io", Version: "v1alpha1", Resource: "clusterclaims"},
@@ -52,20 +52,19 @@ func claimKinds() []schema.GroupVersionResource {
 	}
 }
 
-// Claims has the member reported when what it says of itself changes. Make it with NewClaims, and
-// have it Run.
+// Claims triggers a report when the member's claims change. Create it with NewClaims, and call Run.
 type Claims struct {
 	*notice
 	member metadata.Interface
 }
 
-// NewClaims looks at the member that the client reaches.
+// NewClaims returns the Claims of the client's member.
 func NewClaims(member metadata.Interface, clock clock.WithDelayedExecution) *Claims {
 	return &Claims{member: member, notice: newNotice(clock, claimsSettle, claimsPause)}
 }
 
-// Run watches claims until ctx ends. Kinds that are not there yet, or may not be watched, are
-// tried again now and then; each heartbeat reads claims in any case.
+// Run watches claims until ctx ends. It retries kinds that do not exist or are forbidden. Each
+// heartbeat reads all claims in any case.
 func (c *Claims) Run(ctx context.Context) error {
 	var watching sync.WaitGroup
 	for _, kind := range claimKinds() {
@@ -75,8 +74,7 @@ func (c *Claims) Run(ctx context.Context) error {
 	return nil
 }
 
-// collectClaims reads the ClusterClaims and ClusterProperties of the member, whichever
-// of these kinds it has.
+// collectClaims reads the ClusterClaims and ClusterProperties of the member, if it has these kinds.
 func collectClaims(ctx context.Context, member kubernetes.Interface) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
 	defer cancel()
@@ -97,8 +95,8 @@ func collectClaims(ctx context.Context, member kubernetes.Interface) (map[string
 	return bounded(claims), nil
 }
 
-// bounded are so many claims as are told: the reserved ones, then of the others the first by name,
-// so that it is the same ones each time that are left out.
+// bounded limits the number of claims: reserved ones first, then the others by name. The order is
+// fixed so that the same claims are dropped each time.
 func bounded(claims map[string]string) map[string]string {
 	first := slices.DeleteFunc(clusterv1.ReservedClaims(), func(name string) bool { _, ok := claims[name]; return !ok })
 	others := slices.DeleteFunc(slices.Sorted(maps.Keys(claims)), func(name string) bool { return slices.Contains(first, name) })
@@ -108,7 +106,7 @@ func bounded(claims map[string]string) map[string]string {
 	return claims
 }
 
-// claim is what ClusterClaim and ClusterProperty have in common.
+// claim has the common fields of ClusterClaim and ClusterProperty.
 type claim struct {
 	Metadata struct {
 		Name   string            `json:"name"`
@@ -119,7 +117,7 @@ type claim struct {
 	} `json:"spec"`
 }
 
-// addClaims takes what a list in JSON has of claims that can be told.
+// addClaims adds the valid claims of a JSON list.
 func addClaims(claims map[string]string, list []byte) error {
 	var content struct {
 		Items []claim `json:"items"`

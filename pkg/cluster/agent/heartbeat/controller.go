@@ -26,15 +26,15 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
-// ControllerName is the name of the controller that Reconciler is.
+// ControllerName is the name of the controller.
 const ControllerName = "internalmembercluster.heartbeat"
 
 const (
-	// defaultPeriod stands for an InternalMemberCluster without a period.
+	// defaultPeriod applies if the InternalMemberCluster has no period.
 	defaultPeriod = time.Minute
 	// jitter spreads the heartbeats of many members.
 	jitter = 0.05
-	// firstRetry and lastRetry bound the wait after a report that did not get through.
+	// firstRetry and lastRetry bound the delay after a failed report.
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 15 * time.Second
 )
@@ -49,50 +49,49 @@ type Reconciler struct {
 	Name string
 	// Version is the agent's own.
 	Version string
-	// Server is the URL of the member's API server, as the agent reaches it.
+	// Server is the agent's URL of the member's API server.
 	Server string
-	// ServerCA returns the PEM certificates that verify that server. Nil means that it
-	// is not reported.
+	// ServerCA returns the PEM certificates that verify that server. If nil, they are not reported.
 	ServerCA func() ([]byte, error)
 	// Tunnel, if set, is reported too.
 	Tunnel *Tunnel
 	// Retained, if set, is reported too.
 	Retained *Retained
-	// Namespaces, if set, are reported too. Somebody has it Run.
+	// Namespaces, if set, are reported too. The caller runs it.
 	Namespaces *Namespaces
-	// Claims, if set, has the member reported when what it says of itself changes.
+	// Claims, if set, triggers a report when the member's claims change.
 	Claims *Claims
-	// Impersonation, if set, returns how the gateway acts as its callers on the member, or
-	// nothing while that is not known.
+	// Impersonation, if set, returns how the gateway impersonates its callers on the member; empty
+	// if unknown.
 	Impersonation func() string
-	// Move, if set, leads to the hub by another URL and CA if it is there, and says why not
-	// otherwise. It must be quick when nothing changes.
+	// Move, if set, switches to another URL and CA of the hub if they work, and returns the reason
+	// otherwise. It must be quick if nothing changes.
 	Move func(ctx context.Context, server string, ca []byte) error
 	// Clock tells the time.
 	Clock clock.PassiveClock
-	// Join, if set, begins the agent's work; it is called before each report of having
-	// joined and must be quick when there is nothing to begin.
+	// Join, if set, starts the agent's work. It is called before each report of Joined and must be
+	// quick if the work is running already.
 	Join func(ctx context.Context) error
-	// Leave, if set, ends the agent's work without undoing it: when it returns, nothing
-	// on the member may be deleted because the hub deletes the order for it.
+	// Leave, if set, stops the agent's work and removes nothing: after it returns, the agent must
+	// not delete objects because the hub deletes their Works.
 	Leave func(ctx context.Context) error
-	// HubRestored, if set, is called when the hub has lost writes, as after a restore: watches of the
-	// hub can then miss changes. It must not block.
+	// HubRestored, if set, is called when the hub has lost writes, as after a restore: watches of
+	// the hub can then miss changes. It must not block.
 	HubRestored func()
-	// Left, if set, is told that the agent has left and the hub knows it. It must not block.
+	// Left, if set, is called when the hub has recorded that the agent left. It must not block.
 	Left func()
 
 	// counted is when the member's resources were counted last.
 	counted time.Time
-	// renewals are the times that the Lease on the hub can have: that of the last write, and
-	// that of the last of which we know that it came there.
+	// renewals are the possible values of renewTime in the Lease: the last attempted and the last
+	// confirmed write.
 	renewals renewals
 }
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)
 
-// SetupWithManager watches the spec of the member's InternalMemberCluster, on a manager
-// of the hub's API server whose cache holds the member's namespace only.
+// SetupWithManager watches the spec of the member's InternalMemberCluster. The manager's cache
+// contains only the member's namespace on the hub.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	own := predicate.NewPredicateFuncs(func(obj client.Object) bool {
 		return obj.GetName() == r.Name && obj.GetNamespace() == clusterv1beta1.MemberNamespace(r.Name)
@@ -130,11 +129,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	result, err := r.reconcile(ctx, &imc)
 	if ctx.Err() != nil {
-		//lint:ignore nilerr The agent ends here, which is no failure.
+		//lint:ignore nilerr The agent is stopping; the error is a consequence.
 		return ctrl.Result{}, nil
 	}
 	if apierrors.IsConflict(err) {
-		// The cache of a hub that went back never comes right by itself: the Lease tells.
+		// After a restore of the hub the cache never becomes current by itself; renewing the Lease
+		// detects the restore.
 		if _, err := r.renewLease(ctx, imc.Spec.HeartbeatPeriodSeconds); err != nil {
 			return ctrl.Result{}, err
 		}
@@ -153,7 +153,7 @@ func (r *Reconciler) reconcile(ctx context.Context, imc *clusterv1beta1.Internal
 	case clusterv1beta1.ClusterStateLeave:
 		return ctrl.Result{}, r.leave(ctx, imc)
 	default:
-		log.FromContext(ctx).Info("The hub asks for a state that this agent does not know; doing nothing", "state", imc.Spec.State)
+		log.FromContext(ctx).Info("The hub requests an unknown state; ignoring it", "state", imc.Spec.State)
 		return ctrl.Result{}, nil
 	}
 }
@@ -187,15 +187,15 @@ func (r *Reconciler) leave(ctx context.Context, imc *clusterv1beta1.InternalMemb
 	if failed != nil {
 		return fmt.Errorf("leaving: %w", failed)
 	}
-	log.FromContext(ctx).Info("Left the hub; what was placed on this member stays", "member", r.Name)
+	log.FromContext(ctx).Info("Left the hub; placed resources stay on the member", "member", r.Name)
 	if r.Left != nil {
 		r.Left()
 	}
 	return nil
 }
 
-// look finds out what there is to report. What cannot be found out is left out: that
-// the member's API server is in trouble must still reach the hub.
+// look collects the facts for a report. Facts that cannot be determined are omitted: a report must
+// reach the hub even if the member's API server fails.
 func (r *Reconciler) look(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster) facts {
 	f := facts{health: probe(ctx, r.Member), tunnel: r.Tunnel.condition(), tunnelRight: r.Tunnel.right(), retained: r.Retained.condition(retention.Released(imc)), follows: r.follow(ctx, imc), agentVersion: r.Version, collects: r.Namespaces != nil}
 	if !f.health.ok {
@@ -210,7 +210,7 @@ func (r *Reconciler) look(ctx context.Context, imc *clusterv1beta1.InternalMembe
 	}
 	claims, err := collectClaims(ctx, r.Member)
 	if err != nil {
-		log.FromContext(ctx).Info("Reading the member's claims failed; the hub keeps the former ones", "error", err.Error())
+		log.FromContext(ctx).Info("Could not read the member's claims; the hub keeps the previous ones", "error", err.Error())
 	}
 	f.claims = claims
 	f.namespaces = r.collectNamespaces(ctx)
@@ -220,8 +220,8 @@ func (r *Reconciler) look(ctx context.Context, imc *clusterv1beta1.InternalMembe
 	return f
 }
 
-// isCountDue leaves out reports before their turn, as a change of the tunnel or of a
-// namespace causes: counting lists every pod of the member.
+// isCountDue skips the count for early reports, such as those for a change of the tunnel or of
+// namespaces: it lists all Pods of the member.
 func (r *Reconciler) isCountDue(imc *clusterv1beta1.InternalMemberCluster) bool {
 	return imc.Status.ResourceUsage.ObservationTime.IsZero() || r.Clock.Since(r.counted) >= period(imc.Spec.HeartbeatPeriodSeconds)/2
 }
@@ -229,7 +229,7 @@ func (r *Reconciler) isCountDue(imc *clusterv1beta1.InternalMemberCluster) bool 
 func (r *Reconciler) count(ctx context.Context) *usage {
 	usage, err := collect(ctx, r.Member)
 	if err != nil {
-		log.FromContext(ctx).Info("Counting the member's resources failed; the hub keeps the former figures", "error", err.Error())
+		log.FromContext(ctx).Info("Could not count the member's resources; the hub keeps the previous figures", "error", err.Error())
 		return nil
 	}
 	r.counted = r.Clock.Now()
@@ -242,7 +242,7 @@ func (r *Reconciler) collectNamespaces(ctx context.Context) *collection {
 	}
 	collection, err := r.Namespaces.collect(ctx)
 	if err != nil {
-		log.FromContext(ctx).Info("Collecting the member's namespaces failed; the hub keeps the former ones", "error", err.Error())
+		log.FromContext(ctx).Info("Could not collect the member's namespaces; the hub keeps the previous ones", "error", err.Error())
 		return nil
 	}
 	return collection
@@ -254,7 +254,7 @@ func (r *Reconciler) serverCA(ctx context.Context) []byte {
 	}
 	ca, err := r.ServerCA()
 	if err != nil {
-		log.FromContext(ctx).Info("Reading the CA of the member's API server failed; the hub keeps the former one", "error", err.Error())
+		log.FromContext(ctx).Info("Could not read the CA of the member's API server; the hub keeps the previous one", "error", err.Error())
 	}
 	return ca
 }
@@ -270,7 +270,7 @@ func call(ctx context.Context, f func(context.Context) error) error {
 	return f(ctx)
 }
 
-// nextHeartbeat is the period, up to jitter shorter or longer; fraction is from 0 to 1.
+// nextHeartbeat is the period with jitter; fraction is between 0 and 1.
 func nextHeartbeat(seconds int32, fraction float64) time.Duration {
 	return time.Duration(float64(period(seconds)) * (1 + jitter*(2*fraction-1)))
 }

@@ -20,7 +20,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-func TestWhatIsReported(t *testing.T) {
+func TestIsDue(t *testing.T) {
 	start := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	known := func() facts {
 		u := newUsage()
@@ -38,18 +38,18 @@ func TestWhatIsReported(t *testing.T) {
 		change     func(*facts)
 		want       bool
 	}{
-		"nothing new":              {time.Minute, 1, func(*facts) {}, false},
-		"nothing new, a while":     {reportInterval - time.Second, 1, func(*facts) {}, false},
-		"nothing new for too long": {reportInterval, 1, func(*facts) {}, true},
-		"the hub wants something":  {time.Second, 2, func(*facts) {}, true},
-		"not healthy any more":     {time.Minute, 1, func(f *facts) { f.health = health{message: "no"} }, true},
-		"another version":          {time.Minute, 1, func(f *facts) { f.version = "v1.37.0" }, true},
-		"another CA":               {time.Minute, 1, func(f *facts) { f.serverCA = []byte("new") }, true},
-		"a claim changed":          {time.Minute, 1, func(f *facts) { f.claims = map[string]string{"platform": "cloud"} }, true},
-		"a claim is gone":          {time.Minute, 1, func(f *facts) { f.claims = map[string]string{} }, true},
-		"less is left":             {time.Minute, 1, func(f *facts) { f.usage.requested[corev1.ResourceCPU] = resource.MustParse("1") }, true},
-		"the same in other words":  {time.Minute, 1, func(f *facts) { f.usage.allocatable[corev1.ResourceCPU] = resource.MustParse("4000m") }, false},
-		"nothing can be found out": {time.Minute, 1, func(f *facts) { *f = facts{health: health{ok: true}} }, false},
+		"nothing new":                           {time.Minute, 1, func(*facts) {}, false},
+		"nothing new, a while":                  {reportInterval - time.Second, 1, func(*facts) {}, false},
+		"nothing new for too long":              {reportInterval, 1, func(*facts) {}, true},
+		"a new generation":                      {time.Second, 2, func(*facts) {}, true},
+		"unhealthy":                             {time.Minute, 1, func(f *facts) { f.health = health{message: "no"} }, true},
+		"another version":                       {time.Minute, 1, func(f *facts) { f.version = "v1.37.0" }, true},
+		"another CA":                            {time.Minute, 1, func(f *facts) { f.serverCA = []byte("new") }, true},
+		"a claim changed":                       {time.Minute, 1, func(f *facts) { f.claims = map[string]string{"platform": "cloud"} }, true},
+		"a claim was removed":                   {time.Minute, 1, func(f *facts) { f.claims = map[string]string{} }, true},
+		"more requested resources":              {time.Minute, 1, func(f *facts) { f.usage.requested[corev1.ResourceCPU] = resource.MustParse("1") }, true},
+		"the same quantity in another notation": {time.Minute, 1, func(f *facts) { f.usage.allocatable[corev1.ResourceCPU] = resource.MustParse("4000m") }, false},
+		"unknown facts":                         {time.Minute, 1, func(f *facts) { *f = facts{health: health{ok: true}} }, false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestWhatIsReported(t *testing.T) {
 	}
 }
 
-func TestClaimsAreTakenWithinBounds(t *testing.T) {
+func TestCollectClaims_LimitsNumberAndSize(t *testing.T) {
 	item := func(name, value string, labels map[string]string) map[string]any {
 		return map[string]any{"metadata": map[string]any{"name": name, "labels": labels}, "spec": map[string]any{"value": value}}
 	}
@@ -106,11 +106,11 @@ func TestClaimsAreTakenWithinBounds(t *testing.T) {
 		t.Errorf("%d claims: %v", len(claims), slices.Sorted(maps.Keys(claims)))
 	}
 	if err := addClaims(claims, []byte("no JSON")); err == nil {
-		t.Error("took what is no list")
+		t.Error("invalid JSON was accepted")
 	}
 }
 
-func TestTheLeaseSaysWhoAndWhen(t *testing.T) {
+func TestLeaseSpec(t *testing.T) {
 	now := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	spec, err := json.Marshal(leaseSpec("edge", 30, now))
 	if err != nil {
@@ -122,7 +122,7 @@ func TestTheLeaseSaysWhoAndWhen(t *testing.T) {
 	}
 }
 
-func TestReadyNodesAndOneName(t *testing.T) {
+func TestUsage_CountsReadyNodesAndNamesOne(t *testing.T) {
 	u := newUsage()
 	for name, ready := range map[string]corev1.ConditionStatus{"b": corev1.ConditionTrue, "a": corev1.ConditionFalse, "c": corev1.ConditionTrue} {
 		u.addNode(&corev1.Node{

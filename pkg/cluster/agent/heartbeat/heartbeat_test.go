@@ -49,14 +49,14 @@ func TestRequestsOf(t *testing.T) {
 			corev1.PodSpec{Containers: []corev1.Container{container("1", "1Gi"), container("500m", "1Gi")}},
 			map[string]string{"cpu": "1500m", "memory": "2Gi"},
 		},
-		"a larger start counts": {
+		"larger init containers count": {
 			corev1.PodSpec{
 				InitContainers: []corev1.Container{container("3", "100Mi")},
 				Containers:     []corev1.Container{container("1", "1Gi")},
 			},
 			map[string]string{"cpu": "3", "memory": "1Gi"},
 		},
-		"a sidecar runs on": {
+		"a sidecar adds up": {
 			corev1.PodSpec{
 				InitContainers: []corev1.Container{sidecar("1", "1Gi"), container("2", "1Gi")},
 				Containers:     []corev1.Container{container("1", "1Gi")},
@@ -77,7 +77,7 @@ func TestRequestsOf(t *testing.T) {
 	}
 }
 
-func TestUsageCountsWhatRunsOnNodes(t *testing.T) {
+func TestUsage_CountsPodsOnNodes(t *testing.T) {
 	u := newUsage()
 	for range 2 {
 		u.addNode(&corev1.Node{Status: corev1.NodeStatus{
@@ -128,9 +128,9 @@ func TestReports(t *testing.T) {
 	}{
 		"joined and healthy": {joinedReport(imc, facts{health: health{ok: true}, usage: newUsage()}, now), "True/InternalMemberClusterJoined", "True/InternalMemberClusterHealthy"},
 		"joined, not ready":  {joinedReport(imc, facts{}, now), "True/InternalMemberClusterJoined", "False/InternalMemberClusterUnhealthy"},
-		"cannot begin":       {failedReport(imc, errors.New("x"), now), "Unknown/" + clusterv1beta1.ReasonInternalMemberClusterFailedToJoin, ""},
+		"failed to join":     {failedReport(imc, errors.New("x"), now), "Unknown/" + clusterv1beta1.ReasonInternalMemberClusterFailedToJoin, ""},
 		"left":               {leftReport(imc, nil, now), "False/InternalMemberClusterLeft", ""},
-		"cannot end":         {leftReport(imc, errors.New("x"), now), "Unknown/" + clusterv1beta1.ReasonInternalMemberClusterFailedToLeave, ""},
+		"failed to leave":    {leftReport(imc, errors.New("x"), now), "Unknown/" + clusterv1beta1.ReasonInternalMemberClusterFailedToLeave, ""},
 	}
 	say := func(agent *clusterv1beta1.AgentStatus, kind string) string {
 		condition := meta.FindStatusCondition(agent.Conditions, kind)
@@ -158,7 +158,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-func TestAReportSaysWhichAgentWroteItWhateverTheMemberAnswers(t *testing.T) {
+func TestJoinedReport_HasTheAgentVersionWhenTheMemberFails(t *testing.T) {
 	imc := &clusterv1beta1.InternalMemberCluster{}
 	for _, version := range []string{"v0.1.0", "v0.2.0"} {
 		imc.Status = joinedReport(imc, facts{agentVersion: version}, time.Now())
@@ -168,7 +168,7 @@ func TestAReportSaysWhichAgentWroteItWhateverTheMemberAnswers(t *testing.T) {
 	}
 }
 
-func TestAReportNamesTheFallBackOfImpersonation(t *testing.T) {
+func TestJoinedReport_HasTheImpersonationMode(t *testing.T) {
 	imc := &clusterv1beta1.InternalMemberCluster{}
 	for _, step := range []struct{ found, want string }{{"", ""}, {"plain", "plain"}, {"", "plain"}, {"constrained", "constrained"}} {
 		before := imc.Status
@@ -182,7 +182,7 @@ func TestAReportNamesTheFallBackOfImpersonation(t *testing.T) {
 	}
 }
 
-func TestAConditionThatStaysKeepsItsTime(t *testing.T) {
+func TestJoinedReport_KeepsTimesOfUnchangedConditions(t *testing.T) {
 	first := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	imc := &clusterv1beta1.InternalMemberCluster{}
 	imc.Status = joinedReport(imc, facts{health: health{ok: true}, usage: newUsage(), version: "v1"}, first)
@@ -201,7 +201,7 @@ func TestAConditionThatStaysKeepsItsTime(t *testing.T) {
 	}
 }
 
-func TestNextHeartbeatStaysWithinFivePercent(t *testing.T) {
+func TestNextHeartbeat_StaysWithinFivePercent(t *testing.T) {
 	tests := map[string]struct {
 		seconds  int32
 		fraction float64

@@ -21,12 +21,12 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// renewals are what a Lease can say on a hub that has lost nothing, by the times as JSON has
-// them. Empty: nothing is known.
+// renewals are the values of renewTime, as JSON, that the Lease can have on a hub that lost
+// nothing; empty if unknown.
 type renewals struct{ tried, done string }
 
-// renewLease says on the hub that the agent lives. It returns false where the hub has no
-// Lease for this member: an older gateway, or somebody deleted it.
+// renewLease renews the Lease on the hub. It returns false if the hub has no Lease for this member:
+// the gateway is older, or a user deleted it.
 func (r *Reconciler) renewLease(ctx context.Context, periodSeconds int32) (bool, error) {
 	spec := leaseSpec(r.Name, periodSeconds, r.Clock.Now())
 	stamp, err := json.Marshal(spec.RenewTime)
@@ -54,8 +54,8 @@ func leaseSpec(holder string, periodSeconds int32, now time.Time) coordinationv1
 	}
 }
 
-// patchLease writes a Lease that is as we left it. If it is not, the hub has lost our last
-// write, and with it others.
+// patchLease writes the Lease if it has a renewTime of ours. Otherwise the hub has lost our last
+// write, and others too.
 func (r *Reconciler) patchLease(ctx context.Context, spec coordinationv1.LeaseSpec, before renewals) error {
 	left := slices.DeleteFunc(slices.Compact([]string{before.tried, before.done}), func(at string) bool { return at == "" })
 	for _, at := range left {
@@ -74,7 +74,7 @@ func (r *Reconciler) patchLease(ctx context.Context, spec coordinationv1.LeaseSp
 	if err != nil {
 		return fmt.Errorf("encoding a Lease: %w", err)
 	}
-	// The whole spec, so that nothing has to be read before.
+	// The patch contains the whole spec, so that no read is needed.
 	if err := r.Hub.Patch(ctx, r.lease(), client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return err
 	}

@@ -13,16 +13,16 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Bounds of looking at the member.
+// Limits of requests to the member.
 const (
 	probeTimeout   = 10 * time.Second
 	collectTimeout = 30 * time.Second
 	pageSize       = 500
-	// maxPages bounds how many pods and nodes are counted: what is beyond is left out.
+	// maxPages limits the Pods and nodes that are counted.
 	maxPages = 100
 )
 
-// probe asks the member's API server whether it is ready.
+// probe checks the readiness of the member's API server.
 func probe(ctx context.Context, member kubernetes.Interface) health {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -32,7 +32,7 @@ func probe(ctx context.Context, member kubernetes.Interface) health {
 	return health{ok: true, message: "the member's API server is ready"}
 }
 
-// collect counts the member's nodes, and what the pods on them request.
+// collect counts the member's nodes and the requests of their Pods.
 func collect(ctx context.Context, member kubernetes.Interface) (*usage, error) {
 	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
 	defer cancel()

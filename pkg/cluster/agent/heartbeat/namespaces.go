@@ -21,26 +21,26 @@ import (
 )
 
 const (
-	// maxNamespaces is how many namespaces are told, the first by name; KubeFleet's agents
-	// tell as many.
+	// maxNamespaces limits the reported namespaces, the first by name. KubeFleet's agents have the
+	// same limit.
 	maxNamespaces = 200
-	// namespacesSettle is how long changes of the namespaces are gathered: whoever makes
-	// one mostly makes more.
+	// namespacesSettle is how long changes of namespaces are collected: namespaces are often
+	// created in groups.
 	namespacesSettle = time.Second
-	// namespacesPause is the least time between two reports that namespaces cause.
+	// namespacesPause is the minimum interval between two reports because of namespaces.
 	namespacesPause = 10 * time.Second
-	// namespacesRetry is the wait before namespaces are watched again.
+	// namespacesRetry is the delay before namespaces are watched again.
 	namespacesRetry = 5 * time.Second
 )
 
-// Namespaces finds out which namespaces the member has. Those that are being deleted do
-// not count: nothing can be placed there. Make it with NewNamespaces, and have it Run.
+// Namespaces collects the namespaces of the member. Terminating namespaces do not count, because
+// nothing can be placed there. Create it with NewNamespaces, and call Run.
 type Namespaces struct {
 	*notice
 	member metadata.Getter
 }
 
-// NewNamespaces looks at the member that the client reaches.
+// NewNamespaces returns the Namespaces of the client's member.
 func NewNamespaces(member metadata.Interface, clock clock.WithDelayedExecution) *Namespaces {
 	return &Namespaces{
 		member: member.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")),
@@ -48,15 +48,15 @@ func NewNamespaces(member metadata.Interface, clock clock.WithDelayedExecution) 
 	}
 }
 
-// collection is what is told of the member's namespaces.
+// collection is the report about the member's namespaces.
 type collection struct {
-	// owners has for each namespace the name of the AppliedWork that it belongs to, or "".
+	// owners maps each namespace to the name of its AppliedWork, or "".
 	owners map[string]string
-	// condition says whether these are all.
+	// condition reports whether the collection is complete.
 	condition metav1.Condition
 }
 
-// collect lists them. If the agent is not allowed to, the condition says so.
+// collect lists the namespaces. If the agent lacks the right to do so, the condition says so.
 func (n *Namespaces) collect(ctx context.Context) (*collection, error) {
 	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
 	defer cancel()
@@ -95,7 +95,7 @@ func namespacesCondition(status metav1.ConditionStatus, reason, message string) 
 	return metav1.Condition{Type: clusterv1beta1.ConditionNamespacesCollected, Status: status, Reason: reason, Message: message}
 }
 
-// ownerOf is the name of the AppliedWork that a namespace belongs to.
+// ownerOf returns the name of the AppliedWork that owns a namespace.
 func ownerOf(namespace *metav1.PartialObjectMetadata) string {
 	for _, owner := range namespace.OwnerReferences {
 		if owner.Kind == "AppliedWork" && strings.HasPrefix(owner.APIVersion, placementv1beta1.GroupName+"/") {
@@ -105,8 +105,7 @@ func ownerOf(namespace *metav1.PartialObjectMetadata) string {
 	return ""
 }
 
-// tell puts it into a status. Nil means that it could not be found out: then the former
-// stays.
+// tell sets the collection in a status. If it is nil, it is unknown and the previous one stays.
 func (c *collection) tell(status *clusterv1beta1.InternalMemberClusterStatus, generation int64, now time.Time) {
 	if c == nil {
 		return
@@ -115,14 +114,14 @@ func (c *collection) tell(status *clusterv1beta1.InternalMemberClusterStatus, ge
 	setCondition(&status.Conditions, generation, c.condition, now)
 }
 
-// untell is for an agent that does not collect namespaces, perhaps after one that did.
-func untell(status *clusterv1beta1.InternalMemberClusterStatus) {
+// removeNamespaces removes the collection if the agent no longer collects namespaces.
+func removeNamespaces(status *clusterv1beta1.InternalMemberClusterStatus) {
 	status.Namespaces = nil
 	meta.RemoveStatusCondition(&status.Conditions, clusterv1beta1.ConditionNamespacesCollected)
 }
 
-// Run has the member reported when its namespaces change, until ctx ends. That they
-// cannot be watched is not told: each heartbeat lists them, and tells that.
+// Run triggers a report when namespaces change, until ctx ends. It does not report a forbidden
+// watch; the list of each heartbeat does.
 func (n *Namespaces) Run(ctx context.Context) error {
 	n.follow(ctx, n.member, namespacesRetry)
 	return nil

@@ -24,7 +24,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// memberWith has these namespaces, and nothing else.
+// memberWith returns a member with these namespaces only.
 func memberWith(t *testing.T, namespaces ...*metav1.PartialObjectMetadata) *fake.FakeMetadataClient {
 	t.Helper()
 	scheme := fake.NewTestScheme()
@@ -43,7 +43,7 @@ func named(name string, owners ...metav1.OwnerReference) *metav1.PartialObjectMe
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: owners}}
 }
 
-func TestNamespacesAreCollectedWithinBounds(t *testing.T) {
+func TestNamespaces_CollectUpToTheLimit(t *testing.T) {
 	going := named("going")
 	going.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	work := metav1.OwnerReference{APIVersion: "placement.kubernetes-fleet.io/v1beta1", Kind: "AppliedWork", Name: "web-work"}
@@ -60,10 +60,10 @@ func TestNamespacesAreCollectedWithinBounds(t *testing.T) {
 		count      int
 		says       string
 	}{
-		"some, one of which is going": {some, nil, map[string]string{"default": "", "web": "web-work", "bank": ""}, 3, "True/Succeeded"},
-		"as many as are told":         {slices.Concat(many, []*metav1.PartialObjectMetadata{going}), nil, nil, maxNamespaces, "True/Succeeded"},
-		"too many":                    {slices.Concat(many, []*metav1.PartialObjectMetadata{named("z")}), nil, nil, maxNamespaces, "False/Degraded"},
-		"no right to list them":       {some, apierrors.NewForbidden(corev1.Resource("namespaces"), "", nil), nil, 0, "Unknown/NamespacesForbidden"},
+		"some, one of which is terminating": {some, nil, map[string]string{"default": "", "web": "web-work", "bank": ""}, 3, "True/Succeeded"},
+		"as many as the limit":              {slices.Concat(many, []*metav1.PartialObjectMetadata{going}), nil, nil, maxNamespaces, "True/Succeeded"},
+		"too many":                          {slices.Concat(many, []*metav1.PartialObjectMetadata{named("z")}), nil, nil, maxNamespaces, "False/Degraded"},
+		"no right to list them":             {some, apierrors.NewForbidden(corev1.Resource("namespaces"), "", nil), nil, 0, "Unknown/NamespacesForbidden"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -88,17 +88,17 @@ func TestNamespacesAreCollectedWithinBounds(t *testing.T) {
 	}
 }
 
-func TestNamespacesThatCannotBeListedAreNoAnswer(t *testing.T) {
+func TestNamespaces_ReturnAnErrorWhenTheListFails(t *testing.T) {
 	member := memberWith(t)
 	member.PrependReactor("list", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewServiceUnavailable("etcd is away")
+		return true, nil, apierrors.NewServiceUnavailable("etcd is unavailable")
 	})
 	if got, err := NewNamespaces(member, clock.RealClock{}).collect(t.Context()); err == nil {
 		t.Errorf("got %v", got)
 	}
 }
 
-func TestNamespacesAreToldWhenTheyChangeAndOnlyThen(t *testing.T) {
+func TestIsDue_WhenNamespacesChange(t *testing.T) {
 	imc := &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
 	at := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	told := func(owners map[string]string) *collection {
@@ -134,7 +134,7 @@ func TestNamespacesAreToldWhenTheyChangeAndOnlyThen(t *testing.T) {
 	}
 }
 
-func TestAChangeOfNamespacesIsReportedSoonButNotEachByItself(t *testing.T) {
+func TestNamespaces_CollectChangesIntoOneReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		member := memberWith(t)

@@ -14,20 +14,19 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// notice asks for a report when something on the member has changed, though not at once, and not
-// for each change: where objects come and go all the time, each would be a write on the hub.
+// notice triggers reports after changes on the member. It collects changes and limits the rate,
+// because each report is a write on the hub.
 type notice struct {
 	clock   clock.WithDelayedExecution
 	changed wakes
-	// settle is how long changes are gathered, pause the least time between two reports that
-	// they cause.
+	// settle is how long changes are collected; pause is the minimum interval between two reports.
 	settle, pause time.Duration
 
 	// mu guards the fields below it.
 	mu sync.Mutex
-	// due is set while a report is about to be asked for.
+	// due is set while a report is scheduled.
 	due bool
-	// asked is when the last one was.
+	// asked is when the last report was triggered.
 	asked time.Time
 }
 
@@ -35,8 +34,7 @@ func newNotice(clock clock.WithDelayedExecution, settle, pause time.Duration) *n
 	return &notice{clock: clock, changed: make(wakes, 1), settle: settle, pause: pause}
 }
 
-// follow watches objects until ctx ends. A watch that ends, as the API server ends each after some
-// time, or that cannot begin, begins again after a while.
+// follow watches objects until ctx ends. It restarts a watch that ended or failed after a delay.
 func (n *notice) follow(ctx context.Context, objects metadata.Getter, retry time.Duration) {
 	for {
 		n.watch(ctx, objects)
@@ -67,7 +65,7 @@ func (n *notice) watch(ctx context.Context, objects metadata.Getter) {
 	}
 }
 
-// note asks for a report once changes are gathered.
+// note schedules a report.
 func (n *notice) note() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

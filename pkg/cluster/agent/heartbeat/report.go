@@ -18,46 +18,44 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// health is what the member's API server answered to its readiness probe.
+// health is the result of the readiness probe of the member's API server.
 type health struct {
 	ok bool
 	// message is a sentence for people.
 	message string
 }
 
-// facts are what a report says beside the agent's own state.
+// facts are the contents of a report besides the agent's own state.
 type facts struct {
 	health health
-	// tunnel is a condition, or nil if nothing is known of the tunnel.
+	// tunnel is a condition; nil if the state of the tunnel is unknown.
 	tunnel *metav1.Condition
-	// follows says whether the agent is where the hub wants it to come, nil if the hub wants
-	// nothing.
+	// follows reports whether the agent uses the hub's announced URL; nil if the hub announced
+	// none.
 	follows *metav1.Condition
 	// retained is the condition about objects that the member retains; nil until it is known.
 	retained *metav1.Condition
-	// What is empty could not be found out: then the former value stays.
+	// An empty value is unknown; the previous one stays.
 	version, server, agentVersion, impersonation, tunnelRight string
 	serverCA                                                  []byte
-	// claims are what the member says of itself, by name; nil if they could not be
-	// found out.
+	// claims are the member's claims by name; nil if they are unknown.
 	claims map[string]string
-	// usage is nil if it could not be found out: then the former figures stay.
+	// usage is nil if it is unknown; the previous figures stay.
 	usage *usage
-	// collects is set where the member's namespaces are told; namespaces is nil if they
-	// could not be found out.
+	// collects is set if the agent reports namespaces. namespaces is nil if they are unknown.
 	collects   bool
 	namespaces *collection
 }
 
-// joinedReport is the status of a member that has joined. Conditions that do not change
-// keep their times.
+// joinedReport returns the status of a joined member. Unchanged conditions keep their times.
 func joinedReport(imc *clusterv1beta1.InternalMemberCluster, f facts, now time.Time) clusterv1beta1.InternalMemberClusterStatus {
 	status := *imc.Status.DeepCopy()
 	agent := agentOf(&status)
 	agent.LastReceivedHeartbeat = metav1.NewTime(now)
 	setCondition(&agent.Conditions, imc.Generation, joined(), now)
 	setCondition(&agent.Conditions, imc.Generation, healthy(f.health), now)
-	// Clients compare the agent's conditions as a whole, so that of the tunnel is the member's. The version before had it here.
+	// Clients compare the agent's conditions as a whole, so the tunnel's condition is on the member
+	// instead. The previous version wrote it here.
 	meta.RemoveStatusCondition(&agent.Conditions, clusterv1beta1.ConditionTunnelConnected)
 	if f.tunnel != nil {
 		setCondition(&status.Conditions, imc.Generation, *f.tunnel, now)
@@ -72,14 +70,14 @@ func joinedReport(imc *clusterv1beta1.InternalMemberCluster, f facts, now time.T
 	if f.collects {
 		f.namespaces.tell(&status, imc.Generation, now)
 	} else {
-		untell(&status)
+		removeNamespaces(&status)
 	}
 	observe(&status, f, now)
 	return status
 }
 
-// reportRetained writes the condition if it is True, or replaces an earlier one, which can be that
-// of the previous version.
+// reportRetained sets the condition if it is True, or replaces an earlier one, which can be that of
+// the previous version.
 func reportRetained(conditions *[]metav1.Condition, generation int64, retained *metav1.Condition, now time.Time) {
 	if retained == nil {
 		return
@@ -90,7 +88,7 @@ func reportRetained(conditions *[]metav1.Condition, generation int64, retained *
 	}
 }
 
-// leftReport says that the agent has left, or that it could not (then err is why).
+// leftReport reports that the agent has left, or failed to (err).
 func leftReport(imc *clusterv1beta1.InternalMemberCluster, err error, now time.Time) clusterv1beta1.InternalMemberClusterStatus {
 	status := *imc.Status.DeepCopy()
 	agent := agentOf(&status)
@@ -99,7 +97,7 @@ func leftReport(imc *clusterv1beta1.InternalMemberCluster, err error, now time.T
 	return status
 }
 
-// failedReport says that the agent could not begin its work.
+// failedReport reports that the agent failed to start its work.
 func failedReport(imc *clusterv1beta1.InternalMemberCluster, err error, now time.Time) clusterv1beta1.InternalMemberClusterStatus {
 	status := *imc.Status.DeepCopy()
 	agent := agentOf(&status)
@@ -169,7 +167,7 @@ func healthy(h health) metav1.Condition {
 	return condition
 }
 
-// observe writes the properties and figures that were found out.
+// observe sets the known properties and figures.
 func observe(status *clusterv1beta1.InternalMemberClusterStatus, f facts, now time.Time) {
 	at := metav1.NewTime(now)
 	properties := maps.Clone(status.Properties)
@@ -207,16 +205,15 @@ func observe(status *clusterv1beta1.InternalMemberClusterStatus, f facts, now ti
 	status.Properties = properties
 }
 
-// isClaim tells what a member says of itself from what the agent finds out: only the
-// names of the latter have a domain before a slash, which an object's name cannot.
+// isClaim distinguishes claims from properties that the agent determines: only the latter have a
+// domain prefix, which the name of an object cannot contain.
 func isClaim(name clusterv1beta1.PropertyName) bool { return !strings.Contains(string(name), "/") }
 
-// reportInterval is how old the last report may become before it is written again
-// though nothing has changed.
+// reportInterval is the age at which an unchanged report is written again.
 const reportInterval = 5 * time.Minute
 
-// isDue tells whether the hub has to hear of the report: something in it has changed, or
-// the last one is old. That the agent lives is what its Lease says.
+// isDue reports whether to write the status: it changed, or the last report is old. The Lease alone
+// shows that the agent is alive.
 func isDue(shown, report *clusterv1beta1.InternalMemberClusterStatus) bool {
 	before, now := shown.AgentStatusOf(clusterv1beta1.MemberAgent), report.AgentStatusOf(clusterv1beta1.MemberAgent)
 	if before == nil || now.LastReceivedHeartbeat.Sub(before.LastReceivedHeartbeat.Time) >= reportInterval {
@@ -225,7 +222,7 @@ func isDue(shown, report *clusterv1beta1.InternalMemberClusterStatus) bool {
 	return !equality.Semantic.DeepEqual(timeless(shown), timeless(report))
 }
 
-// timeless is the report without the times of observation.
+// timeless returns the report without observation times.
 func timeless(report *clusterv1beta1.InternalMemberClusterStatus) *clusterv1beta1.InternalMemberClusterStatus {
 	bare := report.DeepCopy()
 	for i := range bare.AgentStatus {
@@ -239,7 +236,7 @@ func timeless(report *clusterv1beta1.InternalMemberClusterStatus) *clusterv1beta
 	return bare
 }
 
-// reportedResources are those that a placement can choose members by.
+// reportedResources are the resources that a placement can select members by.
 func reportedResources() []corev1.ResourceName {
 	return []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 }

@@ -26,7 +26,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
-func TestWhatIsHeldIsReportedOnceItLastsAndItsEndOnlyIfItWas(t *testing.T) {
+func TestRetained_ReportsAStableStateAndItsEnd(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	retained := NewRetained("member-1", clock)
 	woken := func() bool {
@@ -53,7 +53,7 @@ func TestWhatIsHeldIsReportedOnceItLastsAndItsEndOnlyIfItWas(t *testing.T) {
 	}
 	retained.Set(retention.Sum{Works: 2, Objects: 3, Kinds: "Works", Example: "shop-work", IDs: "1f3a,9c2e", HubRestored: true})
 	if woken() {
-		t.Error("it is reported before it lasted")
+		t.Error("it is reported before it is stable")
 	}
 	clock.Step(retainedSettles)
 	if !woken() {
@@ -122,7 +122,7 @@ func TestReconciler_DetectsARestoredHubByTheLostRenewal(t *testing.T) {
 		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
 			err := c.Patch(ctx, object, patch, options...)
 			if err != nil && patch.Type() == types.JSONPatchType {
-				// As an API server says it.
+				// The response of an API server to a failed test operation.
 				return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", schema.GroupResource{}, "agent", err.Error(), 0, false)
 			}
 			if unheard {

@@ -10,8 +10,8 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// HubRules are the rights that reporting needs in the member's namespace on the hub.
-// The spec of the InternalMemberCluster is the hub's alone.
+// HubRules returns the rights that reports need in the member's namespace on the hub. Only the hub
+// writes the spec of the InternalMemberCluster.
 func HubRules(member string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{

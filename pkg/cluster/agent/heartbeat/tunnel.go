@@ -15,41 +15,39 @@ import (
 )
 
 const (
-	// tunnelSettles is how long a change of the tunnel has to last until it is reported
-	// before its turn: one that only moves, or comes and goes, is not worth a write.
+	// tunnelSettles is how long a change of the tunnel must last to be reported early: short
+	// changes are not worth a write on the hub.
 	tunnelSettles = 5 * time.Second
-	// maxTunnelReason bounds why there is no tunnel, in bytes.
+	// maxTunnelReason limits the reason for a missing tunnel, in bytes.
 	maxTunnelReason = 512
 )
 
-// Tunnel is what there is to report about the agent's tunnel. Set it as the tunnel
-// changes, from any goroutine.
+// Tunnel is the reported state of the agent's tunnel. Its methods can be called from any goroutine.
 type Tunnel struct {
 	clock   clock.WithDelayedExecution
 	changed wakes
 
 	// mu guards the fields below it.
 	mu sync.Mutex
-	// shown is nil until something is known.
+	// shown is nil until the state is known.
 	shown *metav1.Condition
 	// byNamespace is set once a tunnel was opened by the right in the member's namespace.
 	byNamespace bool
 	timer       clock.Timer
 }
 
-// NewTunnel returns one of which nothing is known yet.
+// NewTunnel returns a Tunnel with unknown state.
 func NewTunnel(clock clock.WithDelayedExecution) *Tunnel {
 	return &Tunnel{clock: clock, changed: make(wakes, 1)}
 }
 
-// Up says that the tunnel is there; reason is one of clusterv1beta1.ReasonTunnel* and
-// says which way it goes.
+// Up reports a connected tunnel. reason is one of clusterv1beta1.ReasonTunnel* and names its path.
 func (t *Tunnel) Up(reason string) {
 	t.set(metav1.Condition{Type: clusterv1beta1.ConditionTunnelConnected, Status: metav1.ConditionTrue, Reason: reason, Message: tunnelWays()[reason]})
 }
 
-// Down says why there is none. Texts that change from one attempt to the next wait for
-// the next heartbeat.
+// Down reports that there is no tunnel, and why. A change of the text alone waits for the next
+// heartbeat.
 func (t *Tunnel) Down(err error) {
 	message := "the agent has no tunnel"
 	if err != nil {
@@ -64,7 +62,7 @@ func (t *Tunnel) Down(err error) {
 	})
 }
 
-// Forget is for one that is not kept up any more: nothing is known of the next.
+// Forget resets the state to unknown, after the agent stopped the tunnel.
 func (t *Tunnel) Forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,15 +94,15 @@ func (t *Tunnel) set(condition metav1.Condition) {
 	t.timer = t.clock.AfterFunc(tunnelSettles, t.changed.wake)
 }
 
-// ByNamespace says that a tunnel was opened by the right in the member's namespace on the
-// hub, and that no other is needed.
+// ByNamespace reports that a tunnel was opened by the right in the member's namespace on the hub,
+// so that no other right is needed.
 func (t *Tunnel) ByNamespace() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.byNamespace = true
 }
 
-// right is by which right the tunnel is opened; empty without a tunnel.
+// right returns the right that opens the tunnel; empty without a Tunnel.
 func (t *Tunnel) right() string {
 	if t == nil {
 		return ""
@@ -117,7 +115,7 @@ func (t *Tunnel) right() string {
 	return clusterv1beta1.TunnelRightEither
 }
 
-// condition is what to report, or nil.
+// condition returns the condition to report, or nil.
 func (t *Tunnel) condition() *metav1.Condition {
 	if t == nil {
 		return nil

@@ -18,7 +18,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// reports counts how often the tunnel asked for a report.
+// reports counts the reports that the tunnel triggered.
 func reports(t *Tunnel) int {
 	n := 0
 	for {
@@ -31,11 +31,11 @@ func reports(t *Tunnel) int {
 	}
 }
 
-func TestTheTunnelIsReportedOnceItHasSettled(t *testing.T) {
+func TestTunnel_TriggersAReportOnceItIsStable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tunnel := NewTunnel(clock.RealClock{})
 		if tunnel.condition() != nil {
-			t.Error("there is something to report before anything is known")
+			t.Error("there is a condition before the state is known")
 		}
 		check := func(when string, wait time.Duration, want int) {
 			t.Helper()
@@ -67,7 +67,7 @@ func TestTheTunnelIsReportedOnceItHasSettled(t *testing.T) {
 	})
 }
 
-func TestTheTunnelsConditionStandsBesideTheOthers(t *testing.T) {
+func TestJoinedReport_KeepsTheTunnelOutOfTheAgentsConditions(t *testing.T) {
 	first := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	tunnel := NewTunnel(clock.RealClock{})
 	imc := &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
@@ -101,7 +101,7 @@ func TestTheTunnelsConditionStandsBesideTheOthers(t *testing.T) {
 		t.Errorf("through the hub: %+v", up)
 	}
 	if !isDue(shown, &imc.Status) {
-		t.Error("the hub would not hear that the tunnel is up")
+		t.Error("the report of a connected tunnel is not due")
 	}
 	tunnel.Up(clusterv1beta1.ReasonTunnelViaPort)
 	if moved := report(first.Add(time.Minute)); moved.Reason != clusterv1beta1.ReasonTunnelViaPort || !moved.LastTransitionTime.Time.Equal(first.Add(time.Second)) {
@@ -109,7 +109,7 @@ func TestTheTunnelsConditionStandsBesideTheOthers(t *testing.T) {
 	}
 }
 
-func TestAReportSaysByWhichRightTheTunnelIsOpened(t *testing.T) {
+func TestJoinedReport_HasTheRightThatOpensTheTunnel(t *testing.T) {
 	reported := func(tunnel *Tunnel) string {
 		status := joinedReport(&clusterv1beta1.InternalMemberCluster{}, facts{tunnelRight: tunnel.right()}, time.Now())
 		return status.Properties[clusterv1beta1.PropertyTunnelRight].Value

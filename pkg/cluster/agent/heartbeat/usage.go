@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// usage sums up nodes and the pods on them.
+// usage sums up nodes and the requests of their Pods.
 type usage struct {
 	nodes, readyNodes int
-	// sampleNode is the name of one of the nodes, the first.
+	// sampleNode is the first node by name.
 	sampleNode                       string
 	capacity, allocatable, requested corev1.ResourceList
 }
@@ -44,7 +44,7 @@ func isReady(node *corev1.Node) bool {
 	})
 }
 
-// addPod counts a pod that has a node and has not ended.
+// addPod counts a scheduled Pod that has not ended.
 func (u *usage) addPod(pod *corev1.Pod) {
 	ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 	if pod.Spec.NodeName == "" || ended {
@@ -53,7 +53,7 @@ func (u *usage) addPod(pod *corev1.Pod) {
 	add(u.requested, requestsOf(&pod.Spec))
 }
 
-// available is what pods may still request; never less than nothing.
+// available is the capacity that Pods can still request, at least zero.
 func (u *usage) available() corev1.ResourceList {
 	available := u.allocatable.DeepCopy()
 	for name, quantity := range available {
@@ -66,9 +66,9 @@ func (u *usage) available() corev1.ResourceList {
 	return available
 }
 
-// requestsOf is what the scheduler reserves for a pod: its containers together with the
-// init containers that keep running, or the largest moment of its start if that is
-// more, and the overhead of its runtime.
+// requestsOf returns the resources that the scheduler reserves for a Pod: the sum of containers and
+// sidecars, or the largest step of the init containers if that is more, and the overhead of the
+// RuntimeClass.
 func requestsOf(pod *corev1.PodSpec) corev1.ResourceList {
 	running, start := corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range pod.InitContainers {
@@ -88,7 +88,7 @@ func requestsOf(pod *corev1.PodSpec) corev1.ResourceList {
 	return running
 }
 
-// add adds to the resources that total has, and to no others.
+// add adds only the resources that total has.
 func add(total, more corev1.ResourceList) {
 	for name, quantity := range total {
 		quantity.Add(more[name])

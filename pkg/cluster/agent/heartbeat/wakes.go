@@ -13,18 +13,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// wakes ask for a report before its turn. It has room for one: whoever is about to look
-// sees all that has changed.
+// wakes triggers early reports. It has capacity one: the pending report includes all changes.
 type wakes chan event.TypedGenericEvent[struct{}]
 
 func (w wakes) wake() {
 	select {
 	case w <- event.TypedGenericEvent[struct{}]{}:
-	default: // Somebody is about to look already.
+	default: // a report is pending already
 	}
 }
 
-// source has the member of that InternalMemberCluster reported.
+// source triggers reports for the member of that InternalMemberCluster.
 func (w wakes) source(internal client.ObjectKey) source.Source {
 	toMember := func(context.Context, struct{}) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: internal}}

@@ -14,8 +14,8 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 )
 
-// asking is a client whose requests for certificates have the name and the label of a cluster's,
-// by which the hub finds them.
+// asking is a client that sets the name and label of a cluster on CertificateSigningRequests, by
+// which the hub recognizes them.
 type asking struct {
 	kubernetes.Interface
 	cluster string

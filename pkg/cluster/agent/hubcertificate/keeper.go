@@ -23,40 +23,40 @@ import (
 )
 
 const (
-	// lifetime is what is asked for: nobody can call a certificate back.
+	// lifetime is the requested lifetime: certificates cannot be revoked.
 	lifetime = 30 * 24 * time.Hour
-	// The hub is asked soon at first whether it gives certificates, then rarely.
+	// The agent checks with growing delays whether the hub issues certificates.
 	firstAsk  = time.Second
 	rarestAsk = 5 * time.Minute
 )
 
-// Keeper keeps a certificate. All of its fields are needed.
+// Keeper requests and renews the certificate. All fields are required.
 type Keeper struct {
 	// Member reaches the member, and Namespace is that of the agent there.
 	Member    kubernetes.Interface
 	Namespace string
 	// Hub reaches the hub as the account of the agent.
 	Hub kubernetes.Interface
-	// Origin tells hubs apart: the certificate of one is of no use on another.
+	// Origin identifies the hub: the certificate of one hub is invalid on another.
 	Origin string
 	// Cluster is the member's name.
 	Cluster string
 }
 
-// Run keeps the certificate until ctx ends, from when the hub lets the agent ask for one. What
-// stands against that is logged.
+// Run renews the certificate until ctx ends, once the hub allows the agent to request one. It logs
+// what prevents that.
 func (k *Keeper) Run(ctx context.Context) error {
 	told := ""
 	for pause := firstAsk; ; pause = min(2*pause, rarestAsk) {
 		manager, err := k.manager(ctx)
 		if err == nil {
-			manager.Start() // It ends with ctx.
+			manager.Start() // stops with ctx
 			<-ctx.Done()
 			return nil
 		}
 		if ctx.Err() == nil && err.Error() != told {
 			told = err.Error()
-			log.FromContext(ctx).V(1).Info("No certificate is kept: " + told)
+			log.FromContext(ctx).V(1).Info("No certificate on the hub: " + told)
 		}
 		select {
 		case <-ctx.Done():
@@ -66,7 +66,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// manager is what asks in time, if the hub lets it.
+// manager returns the certificate manager if the hub allows requests.
 func (k *Keeper) manager(ctx context.Context) (certificate.Manager, error) {
 	if err := k.mayAsk(ctx); err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (k *Keeper) manager(ctx context.Context) (certificate.Manager, error) {
 	})
 }
 
-// mayAsk is nil if the hub lets the agent ask for a certificate.
+// mayAsk returns nil if the hub allows the agent to request a certificate.
 func (k *Keeper) mayAsk(ctx context.Context) error {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests", Verb: "create"},

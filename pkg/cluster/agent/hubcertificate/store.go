@@ -16,22 +16,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Secret holds the certificate and its key, in the agent's namespace on the member.
+// Secret contains the certificate and its key, in the agent's namespace on the member.
 const Secret = "agent-certificate"
 
-// originKey in it is of which hub the certificate is.
+// originKey is its key for the hub that issued the certificate.
 const originKey = "hub"
 
-// store is the Secret, as what keeps certificates wants to have it.
+// store implements certificate.Store with the Secret.
 type store struct {
 	*Keeper
-	//lint:ignore containedctx It is that of the Keeper's run: the interface has no place for it.
+	//lint:ignore containedctx The interface passes no context; this is that of Keeper.Run.
 	ctx context.Context
 }
 
 var _ certificate.Store = (*store)(nil)
 
-// Current is the certificate that is kept, or an error that says that another one is to be asked for.
+// Current returns the stored certificate, or an error that triggers a request.
 func (s *store) Current() (*tls.Certificate, error) {
 	secret, err := s.Member.CoreV1().Secrets(s.Namespace).Get(s.ctx, Secret, metav1.GetOptions{})
 	if client.IgnoreNotFound(err) != nil {
@@ -43,13 +43,13 @@ func (s *store) Current() (*tls.Certificate, error) {
 	}
 	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
-		//lint:ignore nilerr What somebody broke is as good as none.
+		//lint:ignore nilerr An invalid certificate is replaced.
 		return nil, &none
 	}
 	return &pair, nil
 }
 
-// Update keeps another one.
+// Update stores a new certificate.
 func (s *store) Update(cert, key []byte) (*tls.Certificate, error) {
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *store) Update(cert, key []byte) (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// Forget removes what is kept, for a member that has left.
+// Forget deletes the certificate of a member that has left.
 func Forget(ctx context.Context, member kubernetes.Interface, namespace string) error {
 	err := member.CoreV1().Secrets(namespace).Delete(ctx, Secret, metav1.DeleteOptions{})
 	if client.IgnoreNotFound(err) != nil {

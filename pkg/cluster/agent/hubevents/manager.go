@@ -14,13 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 )
 
-// Manager is a manager whose recorders use the names that the hub takes from members.
+// Manager is a manager whose recorders use the event names that the hub accepts from members.
 type Manager struct {
 	ctrl.Manager
 	broadcaster events.EventBroadcaster
 }
 
-// Of returns the manager with recorders that write as long as it runs.
+// Of returns a Manager. Its recorders write while it runs.
 func Of(hub ctrl.Manager) (*Manager, error) {
 	writer, err := typedeventsv1.NewForConfigAndClient(hub.GetConfig(), hub.GetHTTPClient())
 	if err != nil {
@@ -30,10 +30,10 @@ func Of(hub ctrl.Manager) (*Manager, error) {
 	return m, hub.Add(manager.RunnableFunc(m.record))
 }
 
-// GetEventRecorder returns a recorder for a controller of that name.
+// GetEventRecorder returns a recorder for a controller.
 func (m *Manager) GetEventRecorder(name string) recorder.EventRecorder {
 	made := m.broadcaster.NewRecorder(m.GetScheme(), name)
-	annotating, _ := made.(events.AnnotatedEventRecorder) // Those of a broadcaster are both.
+	annotating, _ := made.(events.AnnotatedEventRecorder) // recorders of a broadcaster implement both
 	return both{made, annotating}
 }
 

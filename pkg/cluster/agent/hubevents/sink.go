@@ -16,20 +16,20 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// tries is how many names are tried for an event: an agent of before, or this one before it
-// was restarted, may have taken some.
+// tries is the number of names tried for an event: an agent of an earlier version, or this agent
+// before a restart, may use some.
 const tries = 8
 
-// sink writes events under the names that members have. Recorders go on to call an event
-// by the name that they gave it themselves.
+// sink writes events under the names that the hub accepts. Recorders keep using their own names for
+// events.
 type sink struct {
 	events.EventSink
 
-	// mu guards what follows.
+	// mu guards the following fields.
 	mu sync.Mutex
-	// next is the number that is tried next.
+	// next is the number to try next.
 	next int
-	// given are the recorders' names of the events that have a number.
+	// given maps numbers to the recorders' names of events.
 	given [clusterv1beta1.MaxAgentEvents]string
 }
 
@@ -37,8 +37,8 @@ func newSink(to events.EventSink) *sink {
 	return &sink{EventSink: to, next: rand.N(clusterv1beta1.MaxAgentEvents)}
 }
 
-// Create writes an event under a name that is free. The error is AlreadyExists if none was
-// found, for which a recorder drops the event.
+// Create writes an event under a free name. If it finds none, it returns AlreadyExists, and the
+// recorder drops the event.
 func (s *sink) Create(ctx context.Context, event *eventsv1.Event) (created *eventsv1.Event, err error) {
 	for range tries {
 		number := s.number()
@@ -53,8 +53,8 @@ func (s *sink) Create(ctx context.Context, event *eventsv1.Event) (created *even
 	return nil, err
 }
 
-// Patch says of an event that it happened again. The error is NotFound if it has no name
-// any more, for which a recorder makes it anew.
+// Patch updates an event that occurred again. If the event has no name any more, it returns
+// NotFound, and the recorder re-creates the event.
 func (s *sink) Patch(ctx context.Context, event *eventsv1.Event, patch []byte) (*eventsv1.Event, error) {
 	number := s.numberOf(event.Name)
 	if number < 0 {

@@ -16,7 +16,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// hub keeps events by their names, and counts how often one happened.
+// hub stores events by name and counts their occurrences.
 type hub struct {
 	events.EventSink
 	kept map[string]int
@@ -42,7 +42,7 @@ func event(i int) *eventsv1.Event {
 	return &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-a", Name: fmt.Sprintf("work.%x", i)}}
 }
 
-func TestEventsHaveTheNamesThatTheHubTakesAndAreDroppedWhenAllAreTaken(t *testing.T) {
+func TestSink_DropsEventsWhenAllNamesAreInUse(t *testing.T) {
 	to := hub{kept: map[string]int{}}
 	s := newSink(to)
 	for i := range clusterv1beta1.MaxAgentEvents {
@@ -59,14 +59,14 @@ func TestEventsHaveTheNamesThatTheHubTakesAndAreDroppedWhenAllAreTaken(t *testin
 		t.Errorf("one too many: %v, with %d there", err, len(to.kept))
 	}
 
-	// The hub has forgotten one of the next few.
+	// The hub has deleted one of the next names.
 	delete(to.kept, clusterv1beta1.AgentEventName((s.next+tries-1)%clusterv1beta1.MaxAgentEvents))
 	if _, err := s.Create(t.Context(), event(-1)); err != nil {
 		t.Errorf("with a free name: %v", err)
 	}
 }
 
-func TestAnEventThatHappensAgainIsTheSameOne(t *testing.T) {
+func TestSink_PatchesTheSameEventWhenItRecurs(t *testing.T) {
 	to := hub{kept: map[string]int{}}
 	s := newSink(to)
 	for i := range 3 {
@@ -83,6 +83,6 @@ func TestAnEventThatHappensAgainIsTheSameOne(t *testing.T) {
 		t.Errorf("one that the hub has forgotten: %v", err)
 	}
 	if _, err := newSink(to).Patch(t.Context(), event(2), nil); !apierrors.IsNotFound(err) {
-		t.Errorf("one of before a restart: %v", err)
+		t.Errorf("an event from before the restart: %v", err)
 	}
 }

@@ -29,29 +29,30 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
-// Name is the controller's name.
+// Name is the name of the controller.
 const Name = "managedcluster.namespaces"
 
 const (
-	// lookAgain is how often it is looked whether the namespaces are there while sets want some.
-	lookAgain = time.Minute
+	// recheckInterval is the interval of checks while sets request namespaces.
+	recheckInterval = time.Minute
 )
 
-// Reconciler makes the namespaces that sets want on a member. All of its fields are needed.
+// Reconciler creates the namespaces on a member that ManagedClusterSets request. All fields are
+// required.
 type Reconciler struct {
-	// Hub writes; it reads the member's ManagedCluster, from a cache if it has one.
+	// Hub writes to the hub, and reads the member's ManagedCluster, possibly from a cache.
 	Hub client.Client
-	// Member reads and writes the member itself.
+	// Member reads and writes the member.
 	Member client.Client
-	// HubHash tells the hub from others that the member may have.
+	// HubHash distinguishes the hub from other hubs of the member.
 	HubHash string
-	// House are the namespaces of the agent itself.
+	// House are the namespaces of the agent.
 	House []string
 }
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)
 
-// SetupWithManager watches the ManagedClusters that the manager sees: the member's alone.
+// SetupWithManager watches the ManagedClusters in the manager's cache: only the member's.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return reconcileutil.SetupError(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
@@ -59,8 +60,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r))
 }
 
-// somethingToDo tells of changes of what sets want, and of whether the cluster is let in: all
-// else that a ManagedCluster says is not for this controller.
+// somethingToDo selects changes of requested namespaces and of the acceptance of the cluster.
 func somethingToDo() predicate.Predicate {
 	return enqueue.Updates(func(before, now *clusterv1.ManagedCluster) bool {
 		return isAccepted(before) != isAccepted(now) || (before.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil) ||
@@ -68,13 +68,13 @@ func somethingToDo() predicate.Predicate {
 	})
 }
 
-// isAccepted is true while the agent has its rights on the hub.
+// isAccepted reports whether the agent has its rights on the hub.
 func isAccepted(cluster *clusterv1.ManagedCluster) bool {
 	return meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ConditionHubAccepted)
 }
 
-// Reconcile implements reconcile.Reconciler. A ManagedCluster that is not there says nothing: a
-// member that leaves its hub is released by who ends its agent.
+// Reconcile implements reconcile.Reconciler. If the ManagedCluster does not exist, it does nothing:
+// when a member leaves its hub, the agent's shutdown calls Release.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	cluster := &clusterv1.ManagedCluster{}
 	err := r.Hub.Get(ctx, req.NamespacedName, cluster)
@@ -95,23 +95,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := errors.Join(failure, err); err != nil || len(names) == 0 {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: lookAgain}, nil
+	return ctrl.Result{RequeueAfter: recheckInterval}, nil
 }
 
-// Release says of all of the hub's namespaces on the member that it does not want them any more.
+// Release marks all namespaces of the hub on the member as no longer requested.
 func (r *Reconciler) Release(ctx context.Context) error {
 	_, err := r.bring(ctx, nil)
 	return err
 }
 
-// bring has the named namespaces there, and labels those of before that are not among them. What
-// the member does not allow is told by what became of each; an error means that it could not be
-// found out, for those of which nothing is told.
+// bring ensures the named namespaces and marks others that the hub requested before as dropped. The
+// returned conditions include rejections by the member. An error means that the result is unknown
+// for names without a condition.
 func (r *Reconciler) bring(ctx context.Context, names []string) (map[string]metav1.Condition, error) {
 	became := map[string]metav1.Condition{}
 	labelled, err := r.labelled(ctx)
 	if isRefused(err) {
-		// None was made either, then, or it may not be touched any more.
+		// Without the right to list namespaces, none was created, or the right was revoked.
 		for _, name := range names {
 			became[name] = notAllowed(err)
 		}
@@ -137,7 +137,7 @@ func (r *Reconciler) bring(ctx context.Context, names []string) (map[string]meta
 	return became, errors.Join(failures...)
 }
 
-// labelled are the namespaces with the hub's label, by name.
+// labelled returns the namespaces with the hub's label, by name.
 func (r *Reconciler) labelled(ctx context.Context) (map[string]*corev1.Namespace, error) {
 	list := &corev1.NamespaceList{}
 	if err := r.Member.List(ctx, list, client.HasLabels{Label(r.HubHash)}); err != nil {
@@ -150,8 +150,8 @@ func (r *Reconciler) labelled(ctx context.Context) (map[string]*corev1.Namespace
 	return named, nil
 }
 
-// ensure has a namespace there, with the label. Known is what is known of it, nil for one without
-// the label.
+// ensure ensures a namespace with the label. known is the namespace if it has the label already,
+// otherwise nil.
 func (r *Reconciler) ensure(ctx context.Context, name string, known *corev1.Namespace) (metav1.Condition, error) {
 	if why := refuseName(name, r.House); why != "" {
 		return failed(why), nil
@@ -165,19 +165,19 @@ func (r *Reconciler) ensure(ctx context.Context, name string, known *corev1.Name
 		}
 	}
 	if known.DeletionTimestamp != nil {
-		return failed("it is being deleted, and made again when it is gone"), nil
+		return failed("it is being deleted; it is re-created when it is gone"), nil
 	}
 	return applied(), nil
 }
 
-// write labels a namespace, or makes it.
+// write labels a namespace, or creates it.
 func (r *Reconciler) write(ctx context.Context, name string) (*corev1.Namespace, error) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	err := r.Member.Patch(ctx, namespace, r.labelling(wanted))
 	if apierrors.IsNotFound(err) {
 		namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{Label(r.HubHash): wanted}}}
 		if err = r.Member.Create(ctx, namespace); err == nil {
-			log.FromContext(ctx).Info("Made a namespace that a ManagedClusterSet wants", "namespace", name)
+			log.FromContext(ctx).Info("Created a namespace that a ManagedClusterSet requests", "namespace", name)
 		}
 	}
 	if err != nil {
@@ -186,16 +186,16 @@ func (r *Reconciler) write(ctx context.Context, name string) (*corev1.Namespace,
 	return namespace, nil
 }
 
-// drop says of a namespace that it is wanted no more.
+// drop marks a namespace as no longer requested.
 func (r *Reconciler) drop(ctx context.Context, name string) error {
 	err := r.Member.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, r.labelling(dropped))
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
-		return fmt.Errorf("saying of namespace %q that it is not managed any more: %w", name, err)
+		return fmt.Errorf("labeling namespace %q as no longer managed: %w", name, err)
 	}
-	log.FromContext(ctx).Info("No ManagedClusterSet wants a namespace any more; it stays", "namespace", name)
+	log.FromContext(ctx).Info("No ManagedClusterSet requests the namespace any more; it stays", "namespace", name)
 	return nil
 }
 
@@ -203,14 +203,14 @@ func (r *Reconciler) labelling(value string) client.Patch {
 	return client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, Label(r.HubHash), value))
 }
 
-// report tells the hub, if it is news.
+// report writes changed conditions to the hub.
 func (r *Reconciler) report(ctx context.Context, cluster *clusterv1.ManagedCluster, became map[string]metav1.Condition) error {
 	return client.IgnoreNotFound(reconcileutil.PatchStatus(ctx, r.Hub, cluster, func() {
 		tell(cluster, became)
-	}, "saying what became of the namespaces that sets want on ManagedCluster %q", cluster.Name))
+	}, "reporting managed namespaces on ManagedCluster %q", cluster.Name))
 }
 
-// isRefused is true if it is the member's decision, which trying again does not change.
+// isRefused reports whether the member rejected the request permanently.
 func isRefused(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }

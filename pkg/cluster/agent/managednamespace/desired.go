@@ -21,23 +21,23 @@ const (
 	dropped = "false"
 )
 
-// maxMessage is how much of what the member answers is told, in bytes.
+// maxMessage limits the bytes of a member's error in a condition.
 const maxMessage = 1024
 
-// Label is the key of the label that a hub's managed namespaces have. It holds what tells the hub
-// from others, as far as a key has room for it: several may want the same namespace.
+// Label returns the label key of a hub's managed namespaces. It contains the hub's hash, shortened
+// to the size of a key, because several hubs can request the same namespace.
 func Label(hubHash string) string {
 	return clusterv1.ManagedNamespaceLabelPrefix + hubHash[:min(len(hubHash), validation.LabelValueMaxLength)]
 }
 
-// MemberRules are the rights on the member that it takes. The API server cannot limit them to
-// the namespaces that are meant: it does not look at labels.
+// MemberRules returns the rights that are needed on the member. RBAC cannot restrict them to
+// labelled namespaces.
 func MemberRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "create", "patch"}}}
 }
 
-// refuseName says why no set gets a namespace of the name, and is empty if one may. House are the
-// agent's own.
+// refuseName returns why no set can request a namespace of this name; empty if it can. house are
+// the agent's own namespaces.
 func refuseName(name string, house []string) string {
 	standing := name == metav1.NamespaceDefault || slices.Contains(house, name)
 	if standing || slices.ContainsFunc([]string{"kube-", "fleet-", "open-cluster-management"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
@@ -46,7 +46,7 @@ func refuseName(name string, house []string) string {
 	return ""
 }
 
-// wantedOn are the names of the namespaces that sets want on a cluster, each once.
+// wantedOn returns the requested namespaces of a cluster, without duplicates.
 func wantedOn(cluster *clusterv1.ManagedCluster) []string {
 	var names []string
 	for _, one := range cluster.Status.ManagedNamespaces {
@@ -56,8 +56,8 @@ func wantedOn(cluster *clusterv1.ManagedCluster) []string {
 	return slices.Compact(names)
 }
 
-// tell puts what became of namespaces, by name, to all sets that want them. What is not known of
-// stays as it was.
+// tell sets the conditions, by name, for all sets that request the namespace. Without a condition,
+// the previous one stays.
 func tell(cluster *clusterv1.ManagedCluster, became map[string]metav1.Condition) {
 	for i := range cluster.Status.ManagedNamespaces {
 		one := &cluster.Status.ManagedNamespaces[i]

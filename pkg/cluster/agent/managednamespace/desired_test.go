@@ -16,8 +16,8 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 )
 
-// Other programs look for this label, to the letter.
-func TestTheLabelHoldsAsMuchOfTheHashAsAKeyHasRoomFor(t *testing.T) {
+// Other programs select this exact label.
+func TestLabel_ShortensTheHashToTheSizeOfAKey(t *testing.T) {
 	hash := strings.Repeat("0123456789abcdef", 4)
 	if got, want := Label(hash), "clusterset.open-cluster-management.io/"+hash[:63]; got != want || len(validation.IsQualifiedName(got)) > 0 {
 		t.Errorf("got %s, want %s, which has to be the key of a label", got, want)
@@ -27,7 +27,7 @@ func TestTheLabelHoldsAsMuchOfTheHashAsAKeyHasRoomFor(t *testing.T) {
 	}
 }
 
-func TestNamespacesOfTheHouseAreNobodysToWant(t *testing.T) {
+func TestRefuseName_OfReservedNamespaces(t *testing.T) {
 	for name, refused := range map[string]bool{
 		"team-a": false, "kubernetes": false, "fleet": false, "defaults": false, "open-cluster": false,
 		"default": true, "kube-system": true, "kube-node-lease": true, "fleet-system": true, "fleet-system-two": true, "fleet-member-a": true,
@@ -43,7 +43,7 @@ func clusterWith(of ...clusterv1.ClusterSetManagedNamespaceStatus) *clusterv1.Ma
 	return &clusterv1.ManagedCluster{Status: clusterv1.ManagedClusterStatus{ManagedNamespaces: of}}
 }
 
-func TestWhatIsWantedBySeveralSetsIsMadeOnce(t *testing.T) {
+func TestWantedOn_HasNoDuplicates(t *testing.T) {
 	got := wantedOn(clusterWith(
 		clusterv1.ClusterSetManagedNamespaceStatus{ClusterSet: "a", Name: "y"}, clusterv1.ClusterSetManagedNamespaceStatus{ClusterSet: "a", Name: "x"},
 		clusterv1.ClusterSetManagedNamespaceStatus{ClusterSet: "b", Name: "x"}))
@@ -52,7 +52,7 @@ func TestWhatIsWantedBySeveralSetsIsMadeOnce(t *testing.T) {
 	}
 }
 
-func TestEachSetIsToldAndWhatIsNotKnownStays(t *testing.T) {
+func TestTell_SetsConditionsForEachSetAndKeepsUnknownOnes(t *testing.T) {
 	said := metav1.Condition{Type: clusterv1.ConditionNamespaceAvailable, Status: metav1.ConditionTrue, Reason: "Before"}
 	others := metav1.Condition{Type: "Others", Status: metav1.ConditionTrue, Reason: "Theirs"}
 	cluster := clusterWith(
@@ -72,15 +72,15 @@ func TestEachSetIsToldAndWhatIsNotKnownStays(t *testing.T) {
 	}
 }
 
-func TestWhatAMemberAnswersIsBounded(t *testing.T) {
+func TestFailed_LimitsTheMessage(t *testing.T) {
 	message := failed(strings.Repeat("é", maxMessage)).Message
 	if len(message) > maxMessage || strings.ContainsRune(message, '�') || !strings.HasSuffix(message, "é") {
 		t.Errorf("%d bytes, ending with %q", len(message), message[len(message)-4:])
 	}
 }
 
-// A ManagedCluster says much, and often; what is not about namespaces has the member asked nothing.
-func TestWhatHasTheMemberLookedAt(t *testing.T) {
+// ManagedClusters change often; changes of other fields must not cause requests to the member.
+func TestSomethingToDo(t *testing.T) {
 	with := func(change func(*clusterv1.ManagedCluster)) *clusterv1.ManagedCluster {
 		cluster := clusterWith(clusterv1.ClusterSetManagedNamespaceStatus{ClusterSet: "a", Name: "x"})
 		change(cluster)
@@ -93,12 +93,12 @@ func TestWhatHasTheMemberLookedAt(t *testing.T) {
 		"nothing":           {func(*clusterv1.ManagedCluster) {}, false},
 		"a label":           {func(c *clusterv1.ManagedCluster) { c.Labels = map[string]string{"a": "b"} }, false},
 		"another condition": {func(c *clusterv1.ManagedCluster) { c.Status.Conditions = []metav1.Condition{{Type: "A"}} }, false},
-		"that it is let in": {func(c *clusterv1.ManagedCluster) {
+		"acceptance": {func(c *clusterv1.ManagedCluster) {
 			c.Status.Conditions = []metav1.Condition{{Type: clusterv1.ConditionHubAccepted, Status: metav1.ConditionTrue}}
 		}, true},
-		"that it goes":     {func(c *clusterv1.ManagedCluster) { c.DeletionTimestamp = new(metav1.Now()) }, true},
-		"a namespace less": {func(c *clusterv1.ManagedCluster) { c.Status.ManagedNamespaces = nil }, true},
-		"what is said of one": {func(c *clusterv1.ManagedCluster) {
+		"deletion":            {func(c *clusterv1.ManagedCluster) { c.DeletionTimestamp = new(metav1.Now()) }, true},
+		"a removed namespace": {func(c *clusterv1.ManagedCluster) { c.Status.ManagedNamespaces = nil }, true},
+		"a condition of a namespace": {func(c *clusterv1.ManagedCluster) {
 			c.Status.ManagedNamespaces[0].Conditions = []metav1.Condition{{Type: "A"}}
 		}, true},
 	} {

@@ -29,10 +29,10 @@ import (
 )
 
 const (
-	// RoleName is the ClusterRole, and the ClusterRoleBinding, that hold the grants.
-	// For accounts in another namespace than usual, that namespace follows it.
+	// RoleName is the name of the ClusterRole and ClusterRoleBinding with the grants. For accounts
+	// outside the default namespace, the namespace is appended.
 	RoleName = "fleetgate-impersonate"
-	// Path is where the gateway asks, on the agent's own target of the tunnel.
+	// Path is the URL path for grant requests, on target agent of the tunnel.
 	Path = "/v1/impersonations"
 
 	maxRequestBytes = 1 << 20
@@ -40,39 +40,39 @@ const (
 	effectiveWithin = 10 * time.Second
 )
 
-// The role with all of its names has to fit into one object, which may have 1.5 MiB.
+// The role with all names must fit into one object, whose limit is 1.5 MiB.
 var (
 	userBound  = bound{names: 1000, bytes: 256 << 10}
 	groupBound = bound{names: 2000, bytes: 256 << 10}
 )
 
-// ErrRefused is returned for a pair that is never granted. Its text says which
-// name, and what to do.
+// ErrRefused is returned for identities that are never granted. Its text has the name and the
+// remedy.
 var ErrRefused = errors.New("impersonation refused")
 
-// Grants adds users and groups to what the gateway's account may impersonate.
+// Grants adds users and groups to those that the gateway's account may impersonate.
 type Grants struct {
-	// Client reads and writes the member's API server itself: nobody else writes
-	// the role, and a cache would be behind.
+	// Client accesses the member's API server without a cache: a cache could lag behind the agent's
+	// own writes.
 	Client client.Client
-	// Member reaches the member's API server. Its credentials are not used: the probe
-	// has the gateway's account's.
+	// Member is the configuration to reach the member's API server. The probe replaces its
+	// credentials by those of the gateway's account.
 	Member *rest.Config
 	// AccountNamespace is the namespace of the gateway's account.
 	AccountNamespace string
 
-	// told is the Mode, for everybody to read.
+	// told is the present Mode, for lock-free reads.
 	told atomic.Value
-	// lock serializes writes of the role, and guards what follows.
+	// lock serializes writes of the role, and guards the following fields.
 	lock sync.Mutex
-	// asked is when the mode was found out.
+	// asked is when the mode was last detected.
 	asked time.Time
-	// users and groups are the names of the role in the order in which they were
-	// asked for last. After a restart the role's own order has to do.
+	// users and groups are the names in the role, in the order of their last request. After a
+	// restart it is the order in the role.
 	users, groups []string
 }
 
-// roleName tells the grants of one hub's gateway from those of another's.
+// roleName distinguishes the grants for the gateways of several hubs.
 func (g *Grants) roleName() string {
 	if g.AccountNamespace == authenticationv1beta1.AccountNamespace {
 		return RoleName
@@ -80,8 +80,8 @@ func (g *Grants) roleName() string {
 	return RoleName + "-" + g.AccountNamespace
 }
 
-// Handler serves Path: 204 when the grant is effective, 403 with {"message"} when
-// the agent refuses, 400 for what is not a request.
+// Handler serves Path: 204 when the grant is effective, 403 with {"message"} if the agent refuses
+// it, 400 for an invalid request.
 func (g *Grants) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+Path, func(w http.ResponseWriter, r *http.Request) {
@@ -108,11 +108,11 @@ func (g *Grants) Handler() http.Handler {
 func answer(w http.ResponseWriter, code int, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	// The gateway is gone if this fails, and asks again.
+	// If this fails, the gateway has disconnected and will retry.
 	_ = json.NewEncoder(w).Encode(map[string]string{"message": message})
 }
 
-// Grant returns when the gateway's account may impersonate the pair, or ErrRefused.
+// Grant returns nil once the gateway's account can impersonate user and groups, or ErrRefused.
 func (g *Grants) Grant(ctx context.Context, request Request) error {
 	if reason := request.refusal(); reason != "" {
 		return fmt.Errorf("%w: %s", ErrRefused, reason)
@@ -124,8 +124,8 @@ func (g *Grants) Grant(ctx context.Context, request Request) error {
 	return g.waitEffective(ctx, mode, request)
 }
 
-// write makes binding and role right, with what is asked for if anything is, and returns
-// the role's mode.
+// write updates binding and role, adds the requested names if request is not nil, and returns the
+// mode of the role.
 func (g *Grants) write(ctx context.Context, request *Request) (Mode, error) {
 	g.lock.Lock()
 	defer g.lock.Unlock()
@@ -142,16 +142,16 @@ func (g *Grants) write(ctx context.Context, request *Request) (Mode, error) {
 	return mode, nil
 }
 
-// overtaken is how often and when to try again, about a second in all.
+// overtaken is the backoff after a conflict, about a second in total.
 func overtaken() wait.Backoff {
 	return wait.Backoff{Steps: 10, Duration: 10 * time.Millisecond, Factor: 1.5, Jitter: 0.5}
 }
 
-// isOvertaken is true for what another agent's write, in a change of pods, causes.
+// isOvertaken recognizes errors from concurrent writes of another agent Pod, as during a rollout.
 func isOvertaken(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 
-// prepareRole makes sure that the role holds the rules of the probe, and returns in which
-// mode the rest of it is written.
+// prepareRole ensures that the role contains the rules of the probe, and returns the mode of its
+// other rules.
 func (g *Grants) prepareRole(ctx context.Context) (Mode, error) {
 	role := &rbacv1.ClusterRole{}
 	err := g.Client.Get(ctx, client.ObjectKey{Name: g.roleName()}, role)
@@ -174,8 +174,7 @@ func (g *Grants) writeRole(ctx context.Context, role *rbacv1.ClusterRole, isNew 
 	return g.Client.Update(ctx, role)
 }
 
-// ensureRole writes the role if a name is new, if it is of another mode, or if somebody
-// else changed it.
+// ensureRole writes the role if a name is new, its mode differs, or another client changed it.
 func (g *Grants) ensureRole(ctx context.Context, mode Mode, request *Request) error {
 	role := &rbacv1.ClusterRole{}
 	err := g.Client.Get(ctx, client.ObjectKey{Name: g.roleName()}, role)
@@ -197,13 +196,13 @@ func (g *Grants) ensureRole(ctx context.Context, mode Mode, request *Request) er
 	return g.writeRole(ctx, role, err != nil)
 }
 
-// grantable drops the names that are never granted: somebody else wrote them
-// into the role, or an agent with fewer scruples.
+// grantable removes names that are never granted. Another client, or an earlier version of the
+// agent, wrote them.
 func grantable(kind string, names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return refuseName(kind, name) != "" })
 }
 
-// namesOf returns what the role's rule on a resource lists, oldest first.
+// namesOf returns the names in the role's rule for a resource, oldest first.
 func namesOf(role *rbacv1.ClusterRole, resource string) []string {
 	for _, rule := range role.Rules {
 		if slices.Contains(rule.Resources, resource) {
@@ -213,7 +212,7 @@ func namesOf(role *rbacv1.ClusterRole, resource string) []string {
 	return nil
 }
 
-// ensureBinding binds the role to the gateway's account and to nobody else.
+// ensureBinding binds the role to the gateway's account only.
 func (g *Grants) ensureBinding(ctx context.Context) error {
 	wanted := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: g.roleName()},
@@ -230,7 +229,7 @@ func (g *Grants) ensureBinding(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if current.RoleRef != wanted.RoleRef { // It cannot be changed, only made anew.
+	if current.RoleRef != wanted.RoleRef { // roleRef is immutable; re-create the binding
 		if err := g.Client.Delete(ctx, current, client.Preconditions{UID: &current.UID}); client.IgnoreNotFound(err) != nil {
 			return err
 		}
@@ -243,8 +242,8 @@ func (g *Grants) ensureBinding(ctx context.Context) error {
 	return g.Client.Update(ctx, current)
 }
 
-// waitEffective returns when the member's authorizer, which follows the roles
-// with a little delay, allows the whole pair.
+// waitEffective returns when the member's authorizer, which lags behind roles, allows user and
+// groups.
 func (g *Grants) waitEffective(ctx context.Context, mode Mode, request Request) error {
 	ctx, cancel := context.WithTimeout(ctx, effectiveWithin)
 	defer cancel()

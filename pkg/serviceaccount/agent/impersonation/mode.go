@@ -26,36 +26,36 @@ import (
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 )
 
-// A Mode is by which verbs the gateway's account acts as others on a member. Its text is
-// what the member's property says.
+// A Mode names the verbs by which the gateway's account impersonates on a member. Its text is the
+// value of the member's property.
 type Mode string
 
 const (
-	// Constrained are those of KEP-5284: identity and request are allowed apart, and with
-	// them nobody acts as a node, as an account of the member or as system:masters,
-	// whatever the role says. API servers have them from Kubernetes 1.36 on.
+	// Constrained uses the verbs of KEP-5284, which authorize identity and request separately. They
+	// never allow the identity of a node, an account of the member or system:masters, whatever the
+	// role says. API servers support them from Kubernetes 1.36.
 	Constrained Mode = "constrained"
-	// Plain is the verb impersonate, for API servers that know no other.
+	// Plain is the verb impersonate, for older API servers.
 	Plain Mode = "plain"
 
 	legacyVerb   = "impersonate"
 	identityVerb = "impersonate:user-info"
 	actionPrefix = "impersonate-on:user-info:"
 
-	// canary is a user whom the account may act as with the constrained verbs only, in
-	// either mode: if it can, the API server knows them. Nothing else tells.
+	// canary is a user that the account can impersonate only with the constrained verbs, in either
+	// mode. If that succeeds, the API server supports them. There is no other way to detect it.
 	canary = "fleetgate:impersonation-probe"
 
-	// askAgain is how old an answer may be: the API server may be exchanged for one of
-	// another version, or with other feature gates.
-	askAgain = time.Minute
-	// lookAgain is how often the role is looked after though nobody asks for a grant.
-	lookAgain = 10 * time.Minute
-	// probeTokenSeconds is the shortest life of a token that API servers grant.
+	// retryInterval is the maximum age of a detected mode: the API server can be upgraded or get other
+	// feature gates.
+	retryInterval = time.Minute
+	// recheckInterval is the interval at which the role is checked without requests.
+	recheckInterval = 10 * time.Minute
+	// probeTokenSeconds is the minimum lifetime of a token.
 	probeTokenSeconds = 600
 )
 
-// attributes are what the member's authorizer is asked about one name.
+// attributes returns the attributes of an access review for one name.
 func (m Mode) attributes(resource, name string) *authorizationv1.ResourceAttributes {
 	if m == Constrained {
 		return &authorizationv1.ResourceAttributes{Verb: identityVerb, Group: authenticationv1.GroupName, Resource: resource, Name: name}
@@ -63,8 +63,8 @@ func (m Mode) attributes(resource, name string) *authorizationv1.ResourceAttribu
 	return &authorizationv1.ResourceAttributes{Verb: legacyVerb, Resource: resource, Name: name}
 }
 
-// rules let act as the users and groups, and as nobody else. There is no rule without
-// names: it would allow them all.
+// rules allow impersonating only these users and groups. A rule without names is omitted, because
+// it would allow all.
 func (m Mode) rules(users, groups []string) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	add := func(resource string, names []string) {
@@ -82,8 +82,8 @@ func (m Mode) rules(users, groups []string) []rbacv1.PolicyRule {
 	return append(rules, probeRules()...)
 }
 
-// actionRules let whatever those users and groups may do be done as them. Which of it
-// each may is asked of the member's own rules afterwards.
+// actionRules allow all requests as those users and groups. The member's RBAC then authorizes each
+// request for the impersonated user.
 func actionRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: actionVerbs("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")},
@@ -105,7 +105,7 @@ func probeRules() []rbacv1.PolicyRule {
 	}
 }
 
-// modeOf is the mode in which a role was written, or empty if it lets act as nobody.
+// modeOf returns the mode in which a role was written, or "" if it allows no identity.
 func modeOf(rules []rbacv1.PolicyRule) Mode {
 	verbs := map[string]bool{}
 	for _, rule := range rules {
@@ -124,28 +124,27 @@ func modeOf(rules []rbacv1.PolicyRule) Mode {
 	return ""
 }
 
-// Mode returns how the gateway's account acts as others, or nothing while that is not
-// known.
+// Mode returns the verbs by which the gateway's account impersonates, or "" while unknown.
 func (g *Grants) Mode() Mode {
 	mode, _ := g.told.Load().(Mode)
 	return mode
 }
 
-// Run keeps the role in the mode that the member's API server has, also while nobody asks
-// for a grant: what was granted in another one, by an agent of an earlier version too, is
-// written anew. It returns when the context ends.
+// Run keeps the role in the mode of the member's API server, also without requests. Grants in
+// another mode, also of an earlier version of the agent, are rewritten. It returns when the context
+// ends.
 func (g *Grants) Run(ctx context.Context) {
 	wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
 		if _, err := g.write(ctx, nil); err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Info("Could not look after what the gateway may impersonate; it is tried again", "error", err.Error(), "after", lookAgain)
+			log.FromContext(ctx).Info("Could not update the impersonation role; retrying", "error", err.Error(), "after", recheckInterval)
 		}
-	}, lookAgain, 0.2, true)
+	}, recheckInterval, 0.2, true)
 }
 
-// settle finds out in which mode the role is to be, if the answer is old. Call it with
-// the lock, when the binding is there. If nothing can be found out it stays as it is.
+// settle detects the mode if the last detection is too old. The caller holds the lock, and the
+// binding exists. If the detection fails, the mode stays.
 func (g *Grants) settle(ctx context.Context) (Mode, error) {
-	if g.Mode() != "" && time.Since(g.asked) < askAgain {
+	if g.Mode() != "" && time.Since(g.asked) < retryInterval {
 		return g.Mode(), nil
 	}
 	var written Mode
@@ -157,27 +156,26 @@ func (g *Grants) settle(ctx context.Context) (Mode, error) {
 		return "", fmt.Errorf("preparing ClusterRole %s: %w", g.roleName(), err)
 	}
 	knows, err := g.probe(ctx)
-	if apierrors.IsNotFound(err) { // There is no account yet that could act as anybody.
+	if apierrors.IsNotFound(err) { // the gateway's account does not exist yet
 		return cmp.Or(g.Mode(), written, Plain), nil
 	}
 	mode := Plain
 	switch {
 	case err != nil:
 		mode = cmp.Or(written, Plain)
-		log.FromContext(ctx).Info("Could not find out whether the member's API server constrains impersonation", "goesOn", mode, "error", err.Error())
+		log.FromContext(ctx).Info("Could not detect whether the member's API server supports constrained impersonation", "mode", mode, "error", err.Error())
 	case knows:
 		mode, g.asked = Constrained, time.Now()
 	default:
 		g.asked = time.Now()
 	}
 	if before := g.told.Swap(mode); before != mode {
-		log.FromContext(ctx).Info("The gateway acts as others on this member with the verbs of this mode", "mode", mode)
+		log.FromContext(ctx).Info("Detected the impersonation mode of the member", "mode", mode)
 	}
 	return mode, nil
 }
 
-// probe acts as the canary with a token of the gateway's own account, which has no other
-// right to.
+// probe impersonates the canary with a token of the gateway's account.
 func (g *Grants) probe(ctx context.Context) (knows bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, effectiveWithin)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-func TestARoleNeverHoldsTheVerbsOfBothModes(t *testing.T) {
+func TestRules_NeverContainTheVerbsOfBothModes(t *testing.T) {
 	for mode, never := range map[Mode]string{Constrained: legacyVerb, Plain: actionPrefix + "get"} {
 		for _, rule := range mode.rules([]string{"jane"}, []string{"devs"}) {
 			if slices.Contains(rule.Verbs, never) || slices.Contains(rule.Verbs, "*") {
@@ -20,7 +20,7 @@ func TestARoleNeverHoldsTheVerbsOfBothModes(t *testing.T) {
 	}
 }
 
-func TestNobodyMayDoAnythingAsNobody(t *testing.T) {
+func TestRules_AllowNoActionWithoutNames(t *testing.T) {
 	for _, rule := range Constrained.rules(nil, nil) {
 		if slices.Contains(rule.Resources, "*") || len(rule.NonResourceURLs) > 0 {
 			t.Errorf("without names there is the rule %v", rule)
@@ -28,19 +28,19 @@ func TestNobodyMayDoAnythingAsNobody(t *testing.T) {
 	}
 }
 
-func TestInWhichModeARoleIsWritten(t *testing.T) {
+func TestModeOf(t *testing.T) {
 	earlier := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"users"}, Verbs: []string{"impersonate"}, ResourceNames: []string{"jane"}}}
 	tests := map[string]struct {
 		rules []rbacv1.PolicyRule
 		want  Mode
 	}{
-		"a new one":                     {nil, ""},
-		"with the probe only":           {probeRules(), ""},
-		"by an earlier version":         {earlier, Plain},
-		"by an earlier one, probed now": {append(slices.Clone(earlier), probeRules()...), Plain},
-		"plain":                         {Plain.rules([]string{"jane"}, nil), Plain},
-		"constrained":                   {Constrained.rules([]string{"jane"}, []string{"devs"}), Constrained},
-		"constrained, and somebody else added a plain rule": {append(Constrained.rules([]string{"jane"}, nil), earlier...), Plain},
+		"a new one":                             {nil, ""},
+		"with the probe only":                   {probeRules(), ""},
+		"by an earlier version":                 {earlier, Plain},
+		"by an earlier version, with the probe": {append(slices.Clone(earlier), probeRules()...), Plain},
+		"plain":                                 {Plain.rules([]string{"jane"}, nil), Plain},
+		"constrained":                           {Constrained.rules([]string{"jane"}, []string{"devs"}), Constrained},
+		"constrained, with a plain rule of another client": {append(Constrained.rules([]string{"jane"}, nil), earlier...), Plain},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestInWhichModeARoleIsWritten(t *testing.T) {
 	}
 }
 
-func TestNamesSurviveAChangeOfMode(t *testing.T) {
+func TestNamesOf_ReadsRolesOfBothModes(t *testing.T) {
 	for _, mode := range []Mode{Plain, Constrained} {
 		role := &rbacv1.ClusterRole{Rules: mode.rules([]string{"jane"}, []string{"devs"})}
 		users, groups := grantable("user", namesOf(role, "users")), grantable("group", namesOf(role, "groups"))

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// A Request is what the gateway asks for: the pair that it is about to send in
-// impersonation headers.
+// A Request contains the user and groups that the gateway is about to send in impersonation
+// headers.
 type Request struct {
 	User   string   `json:"user"`
 	Groups []string `json:"groups,omitempty"`
@@ -20,12 +20,12 @@ type Request struct {
 const (
 	maxGroups    = 512
 	maxNameBytes = 1024
-	// maxGroupBytes bounds the groups of one request together: more do not fit
-	// into the headers of a request to the member either.
+	// maxGroupBytes limits the total size of the groups in a request: the headers of a request to
+	// the member have the same limit.
 	maxGroupBytes = 128 << 10
 )
 
-// refusal says why a request is refused, or is empty.
+// refusal returns why a request is refused, or "".
 func (r Request) refusal() string {
 	switch {
 	case r.User == "":
@@ -49,8 +49,8 @@ func (r Request) refusal() string {
 	return ""
 }
 
-// refuseName keeps the identities that Kubernetes itself gives meaning to out of
-// reach: they would make the hub an administrator of the member.
+// refuseName refuses identities with a built-in meaning in Kubernetes: they would make the hub an
+// administrator of the member.
 func refuseName(kind, name string) string {
 	switch {
 	case name == "" || len(name) > maxNameBytes:
@@ -63,12 +63,11 @@ func refuseName(kind, name string) string {
 	return ""
 }
 
-// A bound is how many names a list may hold, and how many bytes they may have.
+// A bound limits the number of names in a list and their total size.
 type bound struct{ names, bytes int }
 
-// remember moves the wanted names to the end of the list, which is its most
-// recent end, and cuts the list to its bound from the other end. It reports
-// whether a name is new in the list.
+// remember moves the wanted names to the end of the list, which is the most recent one, and removes
+// names from the start until the list is within its bound. It reports whether a name is new.
 func remember(names, wanted []string, limit bound) (kept []string, added bool) {
 	total := 0
 	add := func(name string) {
@@ -91,8 +90,7 @@ func remember(names, wanted []string, limit bound) (kept []string, added bool) {
 	return kept, added
 }
 
-// byRecency sorts names as they stand in recent; those that it does not hold were
-// asked for longer ago, and come first.
+// byRecency sorts names by their order in recent. Names that recent lacks come first.
 func byRecency(names, recent []string) []string {
 	rank := make(map[string]int, len(recent))
 	for i, name := range recent {

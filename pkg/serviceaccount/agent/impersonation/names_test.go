@@ -12,7 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-func TestSystemIdentitiesAreNeverGranted(t *testing.T) {
+func TestRefusal_OfSystemIdentities(t *testing.T) {
 	tests := map[string]struct {
 		request Request
 		refused bool
@@ -40,18 +40,18 @@ func TestSystemIdentitiesAreNeverGranted(t *testing.T) {
 	}
 }
 
-func TestRememberDropsTheLeastRecent(t *testing.T) {
+func TestRemember_DropsTheLeastRecentNames(t *testing.T) {
 	tests := map[string]struct {
 		names, wanted []string
 		want          []string
 		added         bool
 	}{
-		"first":            {nil, []string{"a"}, []string{"a"}, true},
-		"known moves up":   {[]string{"a", "b"}, []string{"a"}, []string{"b", "a"}, false},
-		"oldest goes":      {[]string{"a", "b", "c"}, []string{"d"}, []string{"b", "c", "d"}, true},
-		"twice is once":    {[]string{"a"}, []string{"b", "b"}, []string{"a", "b"}, true},
-		"nothing is asked": {[]string{"a"}, nil, []string{"a"}, false},
-		"too many bytes":   {[]string{"aaaa", "bbbb"}, []string{"cccc"}, []string{"bbbb", "cccc"}, true},
+		"first":                                {nil, []string{"a"}, []string{"a"}, true},
+		"a known name becomes the most recent": {[]string{"a", "b"}, []string{"a"}, []string{"b", "a"}, false},
+		"the oldest name is removed":           {[]string{"a", "b", "c"}, []string{"d"}, []string{"b", "c", "d"}, true},
+		"a duplicate counts once":              {[]string{"a"}, []string{"b", "b"}, []string{"a", "b"}, true},
+		"no name":                              {[]string{"a"}, nil, []string{"a"}, false},
+		"too many bytes":                       {[]string{"aaaa", "bbbb"}, []string{"cccc"}, []string{"bbbb", "cccc"}, true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -63,20 +63,20 @@ func TestRememberDropsTheLeastRecent(t *testing.T) {
 	}
 }
 
-func TestWhatARequestMayCarryFitsIntoTheRole(t *testing.T) {
+func TestRefusal_LimitsRequestsToTheSizeOfTheRole(t *testing.T) {
 	if maxGroups > groupBound.names || maxGroupBytes > groupBound.bytes || maxNameBytes > userBound.bytes {
-		t.Error("a request that is granted could push its own names out of the role")
+		t.Error("a granted request can remove its own names from the role")
 	}
 }
 
-func TestNamesAskedForLongerAgoComeFirst(t *testing.T) {
+func TestByRecency_SortsUnknownNamesFirst(t *testing.T) {
 	got := byRecency([]string{"a", "b", "c", "d"}, []string{"c", "gone", "a"})
 	if diff := cmp.Diff([]string{"b", "d", "c", "a"}, got); diff != "" {
 		t.Errorf("order differs (-want +got):\n%s", diff)
 	}
 }
 
-func TestNoNamesMakeNoRule(t *testing.T) {
+func TestRules_HaveNoRuleWithoutNames(t *testing.T) {
 	for _, mode := range []Mode{Plain, Constrained} {
 		for _, rules := range [][]rbacv1.PolicyRule{mode.rules([]string{"a"}, nil), mode.rules(nil, []string{"g"}), mode.rules(nil, nil)} {
 			for _, rule := range rules {

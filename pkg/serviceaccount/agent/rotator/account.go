@@ -20,7 +20,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
-// ensureAccount returns the ServiceAccount on the member, as it should be.
+// ensureAccount ensures the ServiceAccount on the member and returns it.
 func (r *Reconciler) ensureAccount(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount) (*corev1.ServiceAccount, error) {
 	onMember := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: r.AccountNamespace, Name: account.Name}}
 	err := r.Member.Get(ctx, client.ObjectKeyFromObject(onMember), onMember)
@@ -57,8 +57,8 @@ func (r *Reconciler) ensureAccount(ctx context.Context, account *authenticationv
 	return onMember, nil
 }
 
-// mark says on the account for whom it was made, and returns whether that changed it. One that
-// was held is so no more.
+// mark sets the label and the annotation with the owner on the account, and reports whether they
+// changed. It also removes the mark of a retained account.
 func (r *Reconciler) mark(ctx context.Context, onMember *corev1.ServiceAccount, uid types.UID) (changed bool, err error) {
 	madeFor := r.AgentNamespace + "/" + string(uid)
 	if isManaged(onMember) && onMember.Annotations[authenticationv1beta1.AnnotationMadeFor] == madeFor && !retention.MarkOn(onMember).Is() {
@@ -72,8 +72,8 @@ func (r *Reconciler) mark(ctx context.Context, onMember *corev1.ServiceAccount, 
 	return true, nil
 }
 
-// replaceAccount makes a new account in place of an earlier one of the same
-// name, so that the earlier one's tokens die.
+// replaceAccount deletes an earlier account of the same name and creates a new one, which
+// invalidates the earlier tokens.
 func (r *Reconciler) replaceAccount(ctx context.Context, earlier *corev1.ServiceAccount, account *authenticationv1beta1.ManagedServiceAccount) (*corev1.ServiceAccount, error) {
 	if err := r.deleteAccount(ctx, earlier); err != nil {
 		return nil, err
@@ -82,8 +82,8 @@ func (r *Reconciler) replaceAccount(ctx context.Context, earlier *corev1.Service
 	return onMember, r.makeAccount(ctx, onMember, account.UID)
 }
 
-// makeAccount makes the account for a ManagedServiceAccount of that UID, and the namespace
-// too if it is missing.
+// makeAccount creates the account for the ManagedServiceAccount with this UID, and the namespace if
+// it does not exist.
 func (r *Reconciler) makeAccount(ctx context.Context, account *corev1.ServiceAccount, uid types.UID) error {
 	if _, err := r.mark(ctx, account, uid); err != nil {
 		return err
@@ -99,12 +99,11 @@ func (r *Reconciler) makeAccount(ctx context.Context, account *corev1.ServiceAcc
 	if err != nil {
 		return fmt.Errorf("making ServiceAccount %s/%s on the member: %w", account.Namespace, account.Name, err)
 	}
-	log.FromContext(ctx).Info("Made the account on the member", "account", account.Name)
+	log.FromContext(ctx).Info("Created the account on the member", "account", account.Name)
 	return nil
 }
 
-// removeAccount takes the account off the member if this agent made it; its
-// tokens die with it.
+// removeAccount deletes the account if this agent created it. That invalidates its tokens.
 func (r *Reconciler) removeAccount(ctx context.Context, name string) error {
 	account := &corev1.ServiceAccount{}
 	key := client.ObjectKey{Namespace: r.AccountNamespace, Name: name}
@@ -121,13 +120,13 @@ func (r *Reconciler) deleteAccount(ctx context.Context, account *corev1.ServiceA
 	if err := r.Member.Delete(ctx, account, client.Preconditions{UID: &account.UID}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing ServiceAccount %s/%s from the member: %w", account.Namespace, account.Name, err)
 	}
-	log.FromContext(ctx).Info("Removed the account from the member", "account", account.Name)
+	log.FromContext(ctx).Info("Deleted the account from the member", "account", account.Name)
 	return nil
 }
 
-// Withdraw removes from the member all accounts that the agent has made for
-// ManagedServiceAccounts: the hub has let the member go, and nobody tells of each one any
-// more. It must be called when nothing reconciles. Only Member and the namespaces are used.
+// Withdraw deletes all accounts on the member that the agent created for ManagedServiceAccounts,
+// after the hub removed the member. It must not run concurrently with reconciles. It uses only
+// Member and the namespaces.
 func (r *Reconciler) Withdraw(ctx context.Context) error {
 	var accounts corev1.ServiceAccountList
 	labelled := client.MatchingLabels{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue}

@@ -47,8 +47,8 @@ func BenchmarkTokens(b *testing.B) {
 	}
 }
 
-// TestAFleetRotatesInItsWindow is the benchmark's claim, on a smaller fleet.
-func TestAFleetRotatesInItsWindow(t *testing.T) {
+// TestReconciler_RotatesAFleetWithinTheRefreshWindow is the benchmark's claim, on a smaller fleet.
+func TestReconciler_RotatesAFleetWithinTheRefreshWindow(t *testing.T) {
 	const members, accounts, validity = 5, 40, time.Hour
 	s := newSimulation(t, members, accounts, validity)
 	s.runUntil(validity)
@@ -63,7 +63,7 @@ func TestAFleetRotatesInItsWindow(t *testing.T) {
 	}
 }
 
-// simulation is a fleet whose time is that of its next event.
+// simulation is a fleet whose clock jumps to the next event.
 type simulation struct {
 	tb       testing.TB
 	start    time.Time
@@ -71,9 +71,9 @@ type simulation struct {
 	agents   []*Reconciler
 	queue    appointments
 	validity time.Duration
-	// tokens counts those that were issued.
+	// tokens counts the issued tokens.
 	tokens int
-	// writes are those on the hub, by second since the start.
+	// writes counts writes on the hub, by second since the start.
 	writes map[time.Duration]int
 }
 
@@ -108,14 +108,13 @@ func newSimulation(tb testing.TB, members, accounts int, validity time.Duration)
 	return s
 }
 
-// memory is an API server as far as the reconciler needs one. What it is not told
-// to do it cannot.
+// memory is a fake API server with the operations that the reconciler needs.
 type memory struct {
 	client.Client
 	scheme  *runtime.Scheme
 	objects map[string]client.Object
 	wrote   func()
-	// created fills in what an API server does.
+	// created sets the fields that an API server sets.
 	created func(client.Object)
 	issue   func(account client.Object, request *authenticationv1.TokenRequest)
 }
@@ -183,13 +182,13 @@ func (s *memoryToken) Create(_ context.Context, account client.Object, request c
 	return nil
 }
 
-// hub counts what is written to it.
+// hub counts writes.
 func (s *simulation) hub(scheme *runtime.Scheme) *memory {
 	return &memory{scheme: scheme, objects: map[string]client.Object{}, created: func(client.Object) {},
 		wrote: func() { s.writes[s.clock.Now().Sub(s.start).Truncate(time.Second)]++ }}
 }
 
-// member is an API server as far as tokens go.
+// member is a fake API server that issues tokens.
 func (s *simulation) member(scheme *runtime.Scheme, number int) *memory {
 	return &memory{
 		scheme: scheme, objects: map[string]client.Object{}, wrote: func() {},
@@ -220,7 +219,7 @@ func uidIn(token string) string {
 	return string(claims.Account)
 }
 
-// runUntil lets every account be reconciled when it is due, for so long.
+// runUntil reconciles every account when it is due, for a duration.
 func (s *simulation) runUntil(after time.Duration) {
 	s.tb.Helper()
 	for end := s.start.Add(after); len(s.queue) > 0 && s.queue[0].at.Before(end); {
@@ -235,7 +234,7 @@ func (s *simulation) runUntil(after time.Duration) {
 	}
 }
 
-// window is from when to when the fleet rotated.
+// window returns the time of the first and the last rotation.
 func (s *simulation) window() (first, last time.Duration) {
 	first = s.validity
 	for second := range s.writes {
@@ -246,7 +245,7 @@ func (s *simulation) window() (first, last time.Duration) {
 	return first, last
 }
 
-// writesPerSecond are the most in one second of the window, and the mean.
+// writesPerSecond returns the maximum and the mean of one second in the window.
 func (s *simulation) writesPerSecond() (peak int, mean float64) {
 	total := 0
 	for second, n := range s.writes {
@@ -268,7 +267,7 @@ func (s *simulation) report(b *testing.B) {
 	b.ReportMetric(100*last.Seconds()/s.validity.Seconds(), "last-%")
 }
 
-// appointment is when an account wants to be looked at.
+// appointment is when an account is due.
 type appointment struct {
 	at    time.Time
 	agent int

@@ -13,35 +13,35 @@ import (
 	"fleetgate.io/fleetgate/pkg/serviceaccount/boundtoken"
 )
 
-// noticeable is how far the life that was granted may be from the one that was
-// asked for without being told: API servers round.
+// noticeable is the minimum difference between granted and requested lifetime that is reported,
+// because API servers round.
 const noticeable = time.Minute
 
-// step is what is to be done about a token.
+// step is the action for a token.
 type step int
 
 const (
 	// keep leaves everything as it is.
 	keep step = iota
-	// restore writes the same token again: what stands around it was altered.
+	// restore writes the same token again, because the Secret was altered.
 	restore
-	// request asks for a new token.
+	// request requests a new token.
 	request
-	// spent is for an account that does not rotate and whose one token is gone.
+	// spent means that the account does not rotate and its only token is gone.
 	spent
 )
 
-// present is what there is of a token.
+// present is the state of a token.
 type present struct {
-	// claims are those of the token, if it is one.
+	// claims are the claims of the token, if it is one.
 	claims boundtoken.Claims
-	// works is whether the member takes it for the account.
+	// works is set if the member accepts the token for the account.
 	works bool
-	// whole is whether the Secret around it is as it should be.
+	// whole is set if the Secret is unaltered.
 	whole bool
 }
 
-// decide says what is to be done, and until when that holds.
+// decide returns the action, and until when it is valid.
 func decide(account *authenticationv1beta1.ManagedServiceAccount, onMember types.UID, found present, now time.Time) (step, time.Time) {
 	rotates := account.Spec.Rotation.Rotates()
 	if !found.works {
@@ -53,7 +53,7 @@ func decide(account *authenticationv1beta1.ManagedServiceAccount, onMember types
 	due := found.claims.Expires
 	if rotates {
 		due = dueAt(&account.Status, found.claims, onMember, now)
-		if !now.Before(due) || asksForAnother(account, found.claims) {
+		if !now.Before(due) || requestsOtherValidity(account, found.claims) {
 			return request, time.Time{}
 		}
 	}
@@ -63,10 +63,10 @@ func decide(account *authenticationv1beta1.ManagedServiceAccount, onMember types
 	return keep, due
 }
 
-// asksForAnother reports whether the spec was changed since the token was looked
-// at last, and asks for another life than it has. An API server that always
-// grants another one is asked once.
-func asksForAnother(account *authenticationv1beta1.ManagedServiceAccount, claims boundtoken.Claims) bool {
+// requestsOtherValidity reports whether the spec was changed since the last status and requests another
+// lifetime than the token has. If an API server always grants another lifetime, it is asked only
+// once.
+func requestsOtherValidity(account *authenticationv1beta1.ManagedServiceAccount, claims boundtoken.Claims) bool {
 	told := meta.FindStatusCondition(account.Status.Conditions, authenticationv1beta1.ConditionTokenReported)
 	if told == nil || told.ObservedGeneration >= account.Generation {
 		return false
@@ -76,9 +76,9 @@ func asksForAnother(account *authenticationv1beta1.ManagedServiceAccount, claims
 
 func differs(granted, asked time.Duration) bool { return (granted - asked).Abs() > noticeable }
 
-// dueAt is when to refresh a token. It reckons from the agent's own clock if the
-// status tells when this token was written. Claims go by the member's clock: by
-// them, tokens of a member whose clock is behind would be due as soon as issued.
+// dueAt returns when to refresh a token. If the status has the time of this token's refresh, that
+// time counts, because it is by the agent's clock. Claims are by the member's clock: if that lags,
+// each token would be due as soon as it is issued.
 func dueAt(status *authenticationv1beta1.ManagedServiceAccountStatus, claims boundtoken.Claims, account types.UID, now time.Time) time.Time {
 	issued := claims.Issued
 	if isAbout(status, claims) && !status.TokenSecretRef.LastRefreshTimestamp.After(now) {
@@ -87,8 +87,8 @@ func dueAt(status *authenticationv1beta1.ManagedServiceAccountStatus, claims bou
 	return boundtoken.RefreshAt(issued, issued.Add(claims.Expires.Sub(claims.Issued)), boundtoken.Jitter(account, claims.Issued))
 }
 
-// retryAfter is when to try again what has failed for so long: after half of
-// that time again, so that tries become fewer.
+// retryAfter is the retry delay: half of the time since the first failure, so that retries become
+// rarer.
 func retryAfter(failing time.Duration) time.Duration {
 	return min(max(failing/2, firstRetry), lastRetry)
 }

@@ -43,20 +43,20 @@ func TestDecide(t *testing.T) {
 		after   time.Duration
 		want    step
 	}{
-		"nothing there yet": {rotating, dead, early, request},
-		"all is well":       {rotating, good, early, keep},
-		"due":               {rotating, good, late, request},
-		"the Secret was altered around the token":       {rotating, altered, early, restore},
-		"altered and due":                               {rotating, altered, late, request},
-		"validity was changed":                          {told(rotating, 2, 24*time.Hour), good, early, request},
-		"validity was changed by less than it shows":    {told(rotating, 2, time.Hour+time.Second), good, early, keep},
-		"granted another validity, and told so":         {told(rotating, 1, 24*time.Hour), good, early, keep},
-		"no rotation, nothing there yet":                {once, dead, early, request},
-		"no rotation, near its end":                     {onceIssued, good, late, keep},
-		"no rotation, altered around the token":         {onceIssued, altered, late, restore},
-		"no rotation, the token is gone":                {onceIssued, dead, early, spent},
-		"no rotation, validity was changed":             {told(onceIssued, 2, 24*time.Hour), good, early, keep},
-		"no rotation, killed before the status told it": {once, good, early, keep},
+		"no token yet":  {rotating, dead, early, request},
+		"a valid token": {rotating, good, early, keep},
+		"due":           {rotating, good, late, request},
+		"the Secret was altered around the token":           {rotating, altered, early, restore},
+		"altered and due":                                   {rotating, altered, late, request},
+		"validity was changed":                              {told(rotating, 2, 24*time.Hour), good, early, request},
+		"validity was changed by less than it shows":        {told(rotating, 2, time.Hour+time.Second), good, early, keep},
+		"another granted validity, reported":                {told(rotating, 1, 24*time.Hour), good, early, keep},
+		"no rotation, no token yet":                         {once, dead, early, request},
+		"no rotation, near its expiry":                      {onceIssued, good, late, keep},
+		"no rotation, altered around the token":             {onceIssued, altered, late, restore},
+		"no rotation, the token is gone":                    {onceIssued, dead, early, spent},
+		"no rotation, validity was changed":                 {told(onceIssued, 2, 24*time.Hour), good, early, keep},
+		"no rotation, killed before the status was written": {once, good, early, keep},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func TestDueGoesByTheAgentsClock(t *testing.T) {
+func TestDueAt_UsesTheAgentsClock(t *testing.T) {
 	issued := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	claims := boundtoken.Claims{Account: "u1", Issued: issued, Expires: issued.Add(time.Hour)}
 	status := func(written time.Time, expires time.Time) *authenticationv1beta1.ManagedServiceAccountStatus {
@@ -85,12 +85,12 @@ func TestDueGoesByTheAgentsClock(t *testing.T) {
 		status *authenticationv1beta1.ManagedServiceAccountStatus
 		from   time.Time
 	}{
-		"member two hours behind":     {status(issued.Add(2*time.Hour), claims.Expires), issued.Add(2 * time.Hour)},
-		"no status yet":               {&authenticationv1beta1.ManagedServiceAccountStatus{}, issued},
-		"status of the token before":  {status(issued.Add(-time.Hour), issued), issued},
-		"status from the future":      {status(now.Add(time.Minute), claims.Expires), issued},
-		"status without an expiry":    {&authenticationv1beta1.ManagedServiceAccountStatus{TokenSecretRef: &authenticationv1beta1.SecretRef{}}, issued},
-		"status without a Secret yet": {&authenticationv1beta1.ManagedServiceAccountStatus{ExpirationTimestamp: ptr.To(metav1.NewTime(claims.Expires))}, issued},
+		"member two hours behind":      {status(issued.Add(2*time.Hour), claims.Expires), issued.Add(2 * time.Hour)},
+		"no status yet":                {&authenticationv1beta1.ManagedServiceAccountStatus{}, issued},
+		"status of the previous token": {status(issued.Add(-time.Hour), issued), issued},
+		"status from the future":       {status(now.Add(time.Minute), claims.Expires), issued},
+		"status without an expiry":     {&authenticationv1beta1.ManagedServiceAccountStatus{TokenSecretRef: &authenticationv1beta1.SecretRef{}}, issued},
+		"status without a Secret yet":  {&authenticationv1beta1.ManagedServiceAccountStatus{ExpirationTimestamp: ptr.To(metav1.NewTime(claims.Expires))}, issued},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestDueGoesByTheAgentsClock(t *testing.T) {
 	}
 }
 
-func TestTriesBecomeFewer(t *testing.T) {
+func TestRetryAfter_GrowsWithTheFailure(t *testing.T) {
 	for failing, want := range map[time.Duration]time.Duration{
 		0: time.Second, 3 * time.Second: 1500 * time.Millisecond, 20 * time.Second: 10 * time.Second,
 		time.Hour: 30 * time.Second, -time.Minute: time.Second,
@@ -113,7 +113,7 @@ func TestTriesBecomeFewer(t *testing.T) {
 	}
 }
 
-func TestWhatTheAPIServerDecidedOtherwiseIsTold(t *testing.T) {
+func TestDescribe_ReportsAnotherGrantedLifetime(t *testing.T) {
 	issued := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	claims := boundtoken.Claims{Issued: issued, Expires: issued.Add(time.Hour)}
 	hour := authenticationv1beta1.ManagedServiceAccountRotation{Validity: metav1.Duration{Duration: time.Hour}}
@@ -131,15 +131,15 @@ func TestWhatTheAPIServerDecidedOtherwiseIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := describe(tt.rotation, claims)
 			if !strings.Contains(got, tt.want) || strings.Contains(got, tt.lacks) {
-				t.Errorf("told: %q", got)
+				t.Errorf("message: %q", got)
 			}
 		})
 	}
 }
 
-// TestRefreshesAreSpread is the fleet's first day: tokens of a day for 200
-// accounts on each of 50 members, all issued in the same second.
-func TestRefreshesAreSpread(t *testing.T) {
+// The first day of a fleet: tokens of one day for 200 accounts on each of 50 members, all issued in
+// the same second.
+func TestDecide_SpreadsRefreshes(t *testing.T) {
 	issued := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	const members, accounts = 50, 200
 	window := time.Duration(float64(authenticationv1beta1.GatewayValidity) * 0.10)

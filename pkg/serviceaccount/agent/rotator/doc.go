@@ -1,23 +1,21 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rotator runs in the agent: it makes the service accounts that
-// ManagedServiceAccounts in the member's namespace on the hub ask for, and keeps
-// a token of each in a Secret on the hub.
+// Package rotator runs in the agent. It creates the ServiceAccounts that ManagedServiceAccounts in
+// the member's namespace on the hub request, and stores a token of each in a Secret on the hub.
 //
-// How the parts fit: rotator.go says what is watched and what happens when;
-// decide.go is what to do about a token, a pure function; account.go is about the
-// ServiceAccount on the member, ownership.go whose one is that is there already, and
-// takeover.go what is to be known before it is taken over; token.go about the token and its Secret on the hub,
-// status.go about what is reported.
+// Files: rotator.go has watches and the reconcile loop; decide.go decides about a token, without
+// side effects; account.go handles the ServiceAccount on the member, ownership.go determines the
+// owner of an existing one and takeover.go reads the facts for taking it over; token.go handles the
+// token and its Secret on the hub, status.go the status.
 //
-// It touches no ServiceAccount and no Secret that was not made for a
-// ManagedServiceAccount, unless another product's agent held the account for this
-// very one while ours looked, or an administrator of the member assigns it. An account whose ManagedServiceAccount went away, also
-// while the agent did not run, is removed from the member; its Secret goes by its
-// owner. What needs somebody to act becomes a condition with the remedy. A
-// refresh that fails leaves the older token alone, and is tried again.
+// The agent changes no ServiceAccount or Secret that was not created for a ManagedServiceAccount.
+// The exceptions are an account that another product's agent held for the same
+// ManagedServiceAccount, and an account that an administrator of the member assigned. If a
+// ManagedServiceAccount is deleted, also while the agent is stopped, the agent deletes the account
+// on the member; garbage collection deletes the Secret. A problem that a user has to solve becomes
+// a condition with the remedy. A failed refresh keeps the older token and is retried.
 //
-// No token goes into a log, an event, an error or a status; package logs keeps the
-// bodies of requests out of the log.
+// Tokens never appear in logs, events, errors or statuses; package logs removes request bodies from
+// the log.
 package rotator

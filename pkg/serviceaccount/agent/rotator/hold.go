@@ -18,12 +18,12 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
-// A hub that went back to an earlier state lacks ManagedServiceAccounts that were made since,
-// and nobody has said that they are to go: their accounts are held, with the tokens that
-// somebody works with. One that is made again on the hub gets its account as it is.
+// A hub that was restored to an earlier state lacks newer ManagedServiceAccounts. No user asked to
+// remove them, so the agent retains their accounts, whose tokens are in use. A
+// ManagedServiceAccount that is re-created on the hub adopts its account unchanged.
 
-// holdAccount reports whether the account of a ManagedServiceAccount that the hub has no more
-// stays, and says so on it.
+// holdAccount decides whether the account of a ManagedServiceAccount that no longer exists is
+// retained, and marks it.
 func (r *Reconciler) holdAccount(ctx context.Context, name string) (bool, error) {
 	if r.Epochs == nil {
 		return false, nil
@@ -34,7 +34,7 @@ func (r *Reconciler) holdAccount(ctx context.Context, name string) (bool, error)
 		return false, fmt.Errorf("reading ServiceAccount %s/%s on the member: %w", r.AccountNamespace, name, err)
 	}
 	if apierrors.IsNotFound(err) || ownershipOf(account, r.AgentNamespace, "") != former {
-		r.isHeld(name, retention.Mark{})
+		r.setRetained(name, retention.Mark{})
 		return false, nil
 	}
 	lost, err := r.isLost(ctx, account)
@@ -43,7 +43,7 @@ func (r *Reconciler) holdAccount(ctx context.Context, name string) (bool, error)
 	}
 	mark := retention.MarkOn(account)
 	if !lost || mark.IsReleased(r.Holds.Released()) {
-		r.isHeld(name, retention.Mark{})
+		r.setRetained(name, retention.Mark{})
 		return false, nil
 	}
 	if !mark.Is() {
@@ -52,13 +52,13 @@ func (r *Reconciler) holdAccount(ctx context.Context, name string) (bool, error)
 		if err := r.Member.Update(ctx, account); err != nil {
 			return false, fmt.Errorf("marking ServiceAccount %s/%s on the member as held: %w", account.Namespace, name, err)
 		}
-		log.FromContext(ctx).Info("The hub has gone back and does not know a ManagedServiceAccount any more: its account is held", "account", name)
+		log.FromContext(ctx).Info("The hub was restored and lacks a ManagedServiceAccount; retaining its account", "account", name)
 	}
-	r.isHeld(name, mark)
+	r.setRetained(name, mark)
 	return true, nil
 }
 
-func (r *Reconciler) isHeld(name string, mark retention.Mark) {
+func (r *Reconciler) setRetained(name string, mark retention.Mark) {
 	objects := 0
 	if mark.Is() {
 		objects = 1
@@ -66,7 +66,7 @@ func (r *Reconciler) isHeld(name string, mark retention.Mark) {
 	r.Holds.Set(retention.ServiceAccounts, name, mark, objects)
 }
 
-// isLost reports whether the hub went back behind what asked for an account.
+// isLost reports whether the hub was restored to a state before the request for the account.
 func (r *Reconciler) isLost(ctx context.Context, account *corev1.ServiceAccount) (bool, error) {
 	if retention.MarkOn(account).Is() {
 		return true, nil
@@ -74,8 +74,8 @@ func (r *Reconciler) isLost(ctx context.Context, account *corev1.ServiceAccount)
 	return r.Epochs.Lost(ctx, retention.NumberOn(account))
 }
 
-// beginEpoch has the hub count before an account is made, or made for another
-// ManagedServiceAccount than before.
+// beginEpoch increments the hub's counter before an account is created or assigned to another
+// ManagedServiceAccount.
 func (r *Reconciler) beginEpoch(ctx context.Context, account *corev1.ServiceAccount) error {
 	number, err := r.Epochs.Begin(ctx)
 	if err != nil {
@@ -86,12 +86,12 @@ func (r *Reconciler) beginEpoch(ctx context.Context, account *corev1.ServiceAcco
 		metav1.SetMetaDataAnnotation(&account.ObjectMeta, retention.EpochAnnotation, strconv.FormatInt(number, 10))
 	}
 	if r.Holds != nil {
-		r.isHeld(account.Name, retention.Mark{})
+		r.setRetained(account.Name, retention.Mark{})
 	}
 	return nil
 }
 
-// largestEpoch is the largest number that an account on the member has.
+// largestEpoch returns the largest number on the accounts of the member.
 func (r *Reconciler) largestEpoch(ctx context.Context) (int64, error) {
 	var accounts corev1.ServiceAccountList
 	labelled := client.MatchingLabels{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue}

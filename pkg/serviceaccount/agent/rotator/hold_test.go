@@ -21,7 +21,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
-// keeper is a rotator whose hub counts, and has no ManagedServiceAccount.
+// keeper is a rotator whose hub counts epochs and has no ManagedServiceAccount.
 type keeper struct {
 	*Reconciler
 	*testing.T
@@ -44,7 +44,7 @@ func newKeeper(t *testing.T, count string) *keeper {
 	}}
 }
 
-// has gives the member an account of an epoch, for a ManagedServiceAccount of before.
+// has creates an account with an epoch for a previous ManagedServiceAccount on the member.
 func (k *keeper) has(epoch string) {
 	k.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "accounts", Name: "a", UID: "account", Annotations: map[string]string{
@@ -54,7 +54,7 @@ func (k *keeper) has(epoch string) {
 	}
 }
 
-// is what the member has of it; nil if it is gone.
+// is returns the account on the member; nil if it is deleted.
 func (k *keeper) is() *corev1.ServiceAccount {
 	k.Helper()
 	account := &corev1.ServiceAccount{}
@@ -68,7 +68,7 @@ func (k *keeper) is() *corev1.ServiceAccount {
 	return account
 }
 
-// vanish looks after an account whose ManagedServiceAccount the hub has no more.
+// vanish reconciles an account whose ManagedServiceAccount does not exist.
 func (k *keeper) vanish() {
 	k.Helper()
 	if _, err := k.vanished(k.Context(), client.ObjectKey{Namespace: "fleet-member-m", Name: "a"}); err != nil {
@@ -76,7 +76,7 @@ func (k *keeper) vanish() {
 	}
 }
 
-// ensure has one of a UID ask for the account.
+// ensure requests the account for a ManagedServiceAccount with this UID.
 func (k *keeper) ensure(uid types.UID) *corev1.ServiceAccount {
 	k.Helper()
 	account, err := k.ensureAccount(k.Context(), &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: uid}})
@@ -86,7 +86,7 @@ func (k *keeper) ensure(uid types.UID) *corev1.ServiceAccount {
 	return account
 }
 
-func TestAnAccountThatItsHubForgotStaysUntilItIsReleased(t *testing.T) {
+func TestHoldAccount_RetainsTheAccountUntilItIsReleased(t *testing.T) {
 	k := newKeeper(t, "2")
 	k.has("3")
 	for range 2 {
@@ -99,12 +99,12 @@ func TestAnAccountThatItsHubForgotStaysUntilItIsReleased(t *testing.T) {
 	k.Holds.Release([]string{"another", retention.MarkOn(held).ID})
 	k.vanish()
 	if k.is() != nil || k.Holds.Sum() != (retention.Sum{}) {
-		t.Errorf("it is not gone, or told: %v", k.Holds.Sum())
+		t.Errorf("it is not deleted, or still counted: %v", k.Holds.Sum())
 	}
 }
 
-func TestAnAccountWhoseManagedServiceAccountWasDeletedGoes(t *testing.T) {
-	for epoch, why := range map[string]string{"3": "the hub has counted so far", "": "it is of an agent of before"} {
+func TestVanished_DeletesTheAccountOfADeletedManagedServiceAccount(t *testing.T) {
+	for epoch, why := range map[string]string{"3": "the hub has counted so far", "": "it belongs to an earlier version of the agent"} {
 		k := newKeeper(t, "3")
 		k.has(epoch)
 		k.vanish()
@@ -114,11 +114,11 @@ func TestAnAccountWhoseManagedServiceAccountWasDeletedGoes(t *testing.T) {
 	}
 }
 
-func TestAnAccountThatIsAskedForAgainGoesOnWithItsTokens(t *testing.T) {
-	for name, looked := range map[string]bool{"after the agent has seen that it vanished": true, "while the agent was away": false} {
+func TestEnsureAccount_AdoptsARetainedAccountWithItsTokens(t *testing.T) {
+	for name, looked := range map[string]bool{"after the agent saw the deletion": true, "while the agent was stopped": false} {
 		t.Run(name, func(t *testing.T) {
 			k := newKeeper(t, "2")
-			k.Epochs.Brought(k.largestEpoch)
+			k.Epochs.RegisterLargest(k.largestEpoch)
 			k.has("3")
 			if looked {
 				k.vanish()
@@ -129,16 +129,16 @@ func TestAnAccountThatIsAskedForAgainGoesOnWithItsTokens(t *testing.T) {
 			}
 			k.vanish()
 			if k.is() != nil {
-				t.Error("it stays though it was deleted in order now")
+				t.Error("it stays after a regular deletion")
 			}
 		})
 	}
 }
 
-func TestAnAccountIsMadeAnewWhereTheHubForgotNothing(t *testing.T) {
+func TestEnsureAccount_ReplacesTheAccountOfADeletedManagedServiceAccount(t *testing.T) {
 	k := newKeeper(t, "3")
 	k.has("3")
 	if again := k.ensure("another"); again.UID == "account" {
-		t.Error("tokens of the former ManagedServiceAccount hold for another of its name")
+		t.Error("tokens of the former ManagedServiceAccount are valid for another one of its name")
 	}
 }

@@ -14,36 +14,35 @@ import (
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 )
 
-// ownership is whose a ServiceAccount on the member is. Only what is written on the
-// member tells: whoever makes a ManagedServiceAccount on the hub chooses its name.
+// ownership says to whom a ServiceAccount on the member belongs. Only data on the member counts:
+// any user who can create a ManagedServiceAccount on the hub can choose its name.
 type ownership int
 
 const (
-	// foreign was not made for a ManagedServiceAccount.
+	// foreign means not created for a ManagedServiceAccount.
 	foreign ownership = iota
-	// another agent's: this member belongs to a second hub.
+	// another means created by the agent of a second hub.
 	another
-	// former is this agent's, for a ManagedServiceAccount that is gone.
+	// former means created by this agent for a ManagedServiceAccount that no longer exists.
 	former
-	// unmarked has the label only, as other products write it, or a mark that a Work
-	// has brought.
+	// unmarked means that only the label is set, as by other products, or that a Work set the mark.
 	unmarked
-	// held was held by another product's agent for this very ManagedServiceAccount when
-	// this agent looked.
+	// held means that another product's agent held the account for this ManagedServiceAccount when
+	// this agent recorded it.
 	held
-	// given is this very ManagedServiceAccount's because an administrator of the member
-	// says so.
+	// given means that an administrator of the member assigned the account to this
+	// ManagedServiceAccount.
 	given
-	// own was made for this very ManagedServiceAccount.
+	// own means created for this ManagedServiceAccount.
 	own
 )
 
-// ownershipOf reads what a ServiceAccount says of itself. Label or annotation may
-// have been taken off by somebody: either one is enough to know it again.
+// ownershipOf determines the owner of a ServiceAccount from its metadata. Label or annotation alone
+// is enough, because a user may have removed the other.
 func ownershipOf(account *corev1.ServiceAccount, agent string, uid types.UID) ownership {
 	madeFor, marked := account.Annotations[authenticationv1beta1.AnnotationMadeFor]
 	by, of, _ := strings.Cut(madeFor, "/")
-	// Nothing owns what the agent makes: what a Work brings has an owner.
+	// Accounts that the agent creates have no owner reference; those of a Work do.
 	placed := len(account.OwnerReferences) > 0
 	switch {
 	case marked && by == agent && types.UID(of) == uid && !placed:
@@ -62,8 +61,8 @@ func ownershipOf(account *corev1.ServiceAccount, agent string, uid types.UID) ow
 	return foreign
 }
 
-// annotationOf returns an annotation, or that with its previous key if the account has none with
-// the new one. Remove after the next release.
+// annotationOf returns an annotation, or the one with the previous key if the account lacks the new
+// key. Remove after the next release.
 func annotationOf(account *corev1.ServiceAccount, key, previous string) string {
 	if value, ok := account.Annotations[key]; ok {
 		return value
@@ -77,34 +76,34 @@ func pendingAdoption(account *corev1.ServiceAccount, agent string, uid types.UID
 	return agent + "/" + string(uid) + "/" + string(account.UID)
 }
 
-// rights is what the member allows an account, as far as a takeover has to know.
+// rights are the rights of an account on the member, as far as they matter for a takeover.
 type rights int
 
 const (
-	// unknown is what the agent may not look at.
+	// unknown means that the agent has no right to find out.
 	unknown rights = iota
 	ordinary
-	// administrator is cluster-admin, on the cluster or in a namespace of it.
+	// administrator means cluster-admin, for the cluster or for a namespace.
 	administrator
 )
 
-// takeover is what is done about an account that was not made for the
-// ManagedServiceAccount that asks for it.
+// takeover is the decision about an account that was not created for the requesting
+// ManagedServiceAccount.
 type takeover int
 
 const (
-	// refuse leaves the account alone until somebody acts on the member.
+	// refuse leaves the account unchanged until a user acts on the member.
 	refuse takeover = iota
-	// record notes that the former agent holds the account, and waits for its end.
+	// record records that the former agent holds the account, and waits until that agent stops.
 	record
-	// await is for the end of the former agent.
+	// await waits until the former agent stops.
 	await
-	// take makes the account this agent's.
+	// take makes this agent the owner of the account.
 	take
 )
 
-// decideTakeover says whether an account may be taken over. adopt is whether the agent
-// was asked to, holderRuns whether the agent of the other product runs.
+// decideTakeover decides whether to take over an account. adopt is the agent's configuration;
+// holderRuns reports whether the other product's agent runs.
 func decideTakeover(whose ownership, adopt, holderRuns bool, may rights) takeover {
 	switch {
 	case whose == held && holderRuns:
@@ -117,11 +116,11 @@ func decideTakeover(whose ownership, adopt, holderRuns bool, may rights) takeove
 	return refuse
 }
 
-// clusterAdmin is the ClusterRole that Kubernetes itself makes.
+// clusterAdmin is the ClusterRole that Kubernetes creates.
 const clusterAdmin = "cluster-admin"
 
-// bindsAdministrator reports whether a binding gives an account all rights, on the
-// cluster or in a namespace, by its name or by a group that it is in.
+// bindsAdministrator reports whether a binding grants an account all rights, for the cluster or a
+// namespace, directly or by a group.
 func bindsAdministrator(role rbacv1.RoleRef, subjects []rbacv1.Subject, namespace, name string) bool {
 	if role.Kind != "ClusterRole" || role.Name != clusterAdmin {
 		return false
@@ -139,7 +138,7 @@ func bindsAdministrator(role rbacv1.RoleRef, subjects []rbacv1.Subject, namespac
 	})
 }
 
-// groupsOf are the groups of every account in a namespace.
+// groupsOf returns the groups of all accounts in a namespace.
 func groupsOf(namespace string) []string {
 	return []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}
 }

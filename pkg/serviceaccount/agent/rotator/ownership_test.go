@@ -14,7 +14,7 @@ import (
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 )
 
-func TestWhoseAnAccountIs(t *testing.T) {
+func TestOwnershipOf(t *testing.T) {
 	managedLabel := map[string]string{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue}
 	annotated := func(key, text string) map[string]string { return map[string]string{key: text} }
 	madeFor := func(text string) map[string]string { return annotated(authenticationv1beta1.AnnotationMadeFor, text) }
@@ -24,24 +24,24 @@ func TestWhoseAnAccountIs(t *testing.T) {
 		owners              []metav1.OwnerReference
 		want                ownership
 	}{
-		"somebody's":                                     {nil, nil, nil, foreign},
-		"another product's":                              {managedLabel, nil, nil, unmarked},
-		"ours, as earlier versions mark it":              {managedLabel, madeFor("fleet-system/u1"), nil, own},
-		"ours, without its label":                        {nil, madeFor("fleet-system/u1"), nil, own},
-		"marked as ours by a Work":                       {managedLabel, madeFor("fleet-system/u1"), byAWork, unmarked},
-		"of one that was deleted":                        {managedLabel, madeFor("fleet-system/u0"), nil, former},
-		"of one that was deleted, and a Work has it too": {managedLabel, madeFor("fleet-system/u0"), byAWork, former},
-		"of an agent for another hub":                    {managedLabel, madeFor("fleet-two/u1"), nil, another},
-		"with an annotation of nonsense":                 {managedLabel, madeFor("u1"), nil, another},
-		"assigned by an administrator":                   {nil, annotated(authenticationv1beta1.AnnotationAssignedTo, "u1"), nil, given},
-		"assigned with the previous annotation":          {nil, annotated(authenticationv1beta1.DeprecatedAnnotationGivenTo, "u1"), nil, given},
-		"given to another one":                           {managedLabel, annotated(authenticationv1beta1.AnnotationAssignedTo, "u2"), nil, unmarked},
-		"given to nobody":                                {managedLabel, annotated(authenticationv1beta1.AnnotationAssignedTo, ""), nil, unmarked},
-		"held for it by another product":                 {managedLabel, annotated(authenticationv1beta1.AnnotationPendingAdoption, "fleet-system/u1/a1"), nil, held},
-		"held, with the previous annotation":             {managedLabel, annotated(authenticationv1beta1.DeprecatedAnnotationHeldFor, "fleet-system/u1/a1"), nil, held},
-		"held for another one":                           {managedLabel, annotated(authenticationv1beta1.AnnotationPendingAdoption, "fleet-system/u2/a1"), nil, unmarked},
-		"made again with the record of an earlier one":   {managedLabel, annotated(authenticationv1beta1.AnnotationPendingAdoption, "fleet-system/u1/a0"), nil, unmarked},
-		"held, as another hub's agent saw":               {managedLabel, annotated(authenticationv1beta1.AnnotationPendingAdoption, "fleet-two/u1/a1"), nil, unmarked},
+		"foreign":                                                {nil, nil, nil, foreign},
+		"another product's":                                      {managedLabel, nil, nil, unmarked},
+		"ours, as earlier versions mark it":                      {managedLabel, madeFor("fleet-system/u1"), nil, own},
+		"ours, without its label":                                {nil, madeFor("fleet-system/u1"), nil, own},
+		"marked as ours by a Work":                               {managedLabel, madeFor("fleet-system/u1"), byAWork, unmarked},
+		"of a deleted ManagedServiceAccount":                     {managedLabel, madeFor("fleet-system/u0"), nil, former},
+		"of a deleted ManagedServiceAccount, and also of a Work": {managedLabel, madeFor("fleet-system/u0"), byAWork, former},
+		"of an agent for another hub":                            {managedLabel, madeFor("fleet-two/u1"), nil, another},
+		"with an invalid annotation":                             {managedLabel, madeFor("u1"), nil, another},
+		"assigned by an administrator":                           {nil, annotated(authenticationv1beta1.AnnotationAssignedTo, "u1"), nil, given},
+		"assigned with the previous annotation":                  {nil, annotated(authenticationv1beta1.DeprecatedAnnotationGivenTo, "u1"), nil, given},
+		"assigned to another one":                                {managedLabel, annotated(authenticationv1beta1.AnnotationAssignedTo, "u2"), nil, unmarked},
+		"assigned to none":                                       {managedLabel, annotated(authenticationv1beta1.AnnotationAssignedTo, ""), nil, unmarked},
+		"held for it by another product":                         {managedLabel, annotated(authenticationv1beta1.AnnotationPendingAdoption, "fleet-system/u1/a1"), nil, held},
+		"held, with the previous annotation":                     {managedLabel, annotated(authenticationv1beta1.DeprecatedAnnotationHeldFor, "fleet-system/u1/a1"), nil, held},
+		"held for another one":                                   {managedLabel, annotated(authenticationv1beta1.AnnotationPendingAdoption, "fleet-system/u2/a1"), nil, unmarked},
+		"re-created with the record of an earlier one":           {managedLabel, annotated(authenticationv1beta1.AnnotationPendingAdoption, "fleet-system/u1/a0"), nil, unmarked},
+		"held, as recorded by another hub's agent":               {managedLabel, annotated(authenticationv1beta1.AnnotationPendingAdoption, "fleet-two/u1/a1"), nil, unmarked},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -55,14 +55,14 @@ func TestWhoseAnAccountIs(t *testing.T) {
 	}
 }
 
-func TestWhatIsNobodysIsNotRemoved(t *testing.T) {
+func TestOwnershipOf_IsNotFormerWithoutAMark(t *testing.T) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{UID: "a1", Annotations: map[string]string{authenticationv1beta1.AnnotationAssignedTo: ""}}}
 	if got := ownershipOf(account, "fleet-system", ""); got != foreign {
 		t.Errorf("an account that was given to no ManagedServiceAccount counts as %d when there is none of its name", got)
 	}
 }
 
-func TestWhatIsTakenOver(t *testing.T) {
+func TestDecideTakeover(t *testing.T) {
 	tests := map[string]struct {
 		whose      ownership
 		adopt      bool
@@ -70,18 +70,18 @@ func TestWhatIsTakenOver(t *testing.T) {
 		may        rights
 		want       takeover
 	}{
-		"somebody's":                                  {foreign, true, true, ordinary, refuse},
-		"labelled, and nobody is asked to adopt":      {unmarked, false, true, ordinary, refuse},
-		"labelled, and nobody holds it":               {unmarked, true, false, ordinary, refuse},
-		"labelled, while its holder runs":             {unmarked, true, true, ordinary, record},
-		"recorded, while its holder runs":             {held, true, true, ordinary, await},
-		"recorded, and its holder is gone":            {held, true, false, ordinary, take},
-		"recorded, when nobody is asked any more":     {held, false, false, ordinary, take},
-		"recorded, but an administrator":              {held, true, false, administrator, refuse},
-		"recorded, but nobody knows what it may do":   {held, true, false, unknown, refuse},
-		"of an agent for another hub, all the same":   {another, true, true, ordinary, refuse},
-		"labelled, an administrator, nobody adopts":   {unmarked, false, false, administrator, refuse},
-		"somebody's, and nobody knows what it may do": {foreign, false, false, unknown, refuse},
+		"foreign":                                      {foreign, true, true, ordinary, refuse},
+		"labelled, without adoption":                   {unmarked, false, true, ordinary, refuse},
+		"labelled, without a holder":                   {unmarked, true, false, ordinary, refuse},
+		"labelled, while its holder runs":              {unmarked, true, true, ordinary, record},
+		"recorded, while its holder runs":              {held, true, true, ordinary, await},
+		"recorded, and its holder is gone":             {held, true, false, ordinary, take},
+		"recorded, without adoption":                   {held, false, false, ordinary, take},
+		"recorded, but an administrator":               {held, true, false, administrator, refuse},
+		"recorded, with unknown rights":                {held, true, false, unknown, refuse},
+		"of an agent for another hub, with adoption":   {another, true, true, ordinary, refuse},
+		"labelled, an administrator, without adoption": {unmarked, false, false, administrator, refuse},
+		"foreign, with unknown rights":                 {foreign, false, false, unknown, refuse},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestWhatIsTakenOver(t *testing.T) {
 	}
 }
 
-func TestWhoIsBoundToClusterAdmin(t *testing.T) {
+func TestBindsAdministrator(t *testing.T) {
 	admin := rbacv1.RoleRef{Kind: "ClusterRole", Name: "cluster-admin"}
 	account := func(namespace, name string) rbacv1.Subject {
 		return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
@@ -124,7 +124,7 @@ func TestWhoIsBoundToClusterAdmin(t *testing.T) {
 	}
 }
 
-func TestARefusalNamesTheRemedy(t *testing.T) {
+func TestRefusal_NamesTheRemedy(t *testing.T) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "accounts", Name: "a"}}
 	for whose, may := range map[ownership]rights{foreign: unknown, unmarked: unknown, held: administrator} {
 		got := refusal(account, "u1", whose, may)
@@ -133,9 +133,9 @@ func TestARefusalNamesTheRemedy(t *testing.T) {
 		}
 	}
 	if got := refusal(account, "u1", held, administrator); !strings.Contains(got, "bound to cluster-admin") {
-		t.Errorf("what stands in the way is not said: %s", got)
+		t.Errorf("the problem is missing: %s", got)
 	}
 	if got := refusal(account, "u1", held, unknown); !strings.Contains(got, "lacks list on clusterrolebindings") {
-		t.Errorf("the right that is missing is not said: %s", got)
+		t.Errorf("the missing right is not named: %s", got)
 	}
 }

@@ -33,58 +33,56 @@ import (
 )
 
 const (
-	// firstRetry and lastRetry bound the time between two tries of what failed: a
-	// token of ten minutes leaves two of them to mend it.
+	// firstRetry and lastRetry bound the retry delay. The shortest token, of ten minutes, leaves
+	// two minutes for retries.
 	firstRetry, lastRetry = time.Second, 30 * time.Second
-	// firstUntold is for what fails so early that nobody can be told.
-	firstUntold = 200 * time.Millisecond
-	// lookAgain is how long an account is left alone at most: clocks jump, and
-	// members change the keys that their tokens are signed with.
-	lookAgain = time.Hour
-	// askAgain is how often is looked whether a mistake was mended.
-	askAgain = time.Minute
+	// firstErrorRetry is the first delay after an error that cannot be reported in a status.
+	firstErrorRetry = 200 * time.Millisecond
+	// recheckInterval is the longest interval between checks: clocks can jump, and members can change
+	// their signing keys.
+	recheckInterval = time.Hour
+	// retryInterval is the interval of checks whether a user has solved a problem.
+	retryInterval = time.Minute
 )
 
-// Reconciler keeps the tokens of one member's accounts fresh.
+// Reconciler refreshes the tokens of one member's accounts.
 type Reconciler struct {
-	// Hub reads and writes the member's namespace on the hub. It must not read
-	// Secrets from a cache: one that lost its label is still to be seen.
+	// Hub accesses the member's namespace on the hub. It must not read Secrets from a cache,
+	// because the cache lacks a Secret that lost its label.
 	Hub client.Client
-	// Live reads ManagedServiceAccounts from the hub itself.
+	// Live reads ManagedServiceAccounts from the hub without a cache.
 	Live client.Reader
-	// Member reads and writes service accounts on the member, without a cache.
+	// Member accesses ServiceAccounts on the member without a cache.
 	Member client.Client
-	// MemberCache watches the managed service accounts on the member. It should
-	// hold nothing else.
+	// MemberCache watches the managed ServiceAccounts on the member, and should contain nothing
+	// else.
 	MemberCache cache.Cache
 	// HubNamespace is the member's namespace on the hub.
 	HubNamespace string
-	// AccountNamespace is the namespace on the member in which accounts are made.
-	// MemberCache watches accounts there.
+	// AccountNamespace is the namespace of the accounts on the member, which MemberCache watches.
 	AccountNamespace string
-	// AgentNamespace is the agent's own on the member. It tells the accounts of
-	// this agent from those of an agent for another hub.
+	// AgentNamespace is the agent's namespace on the member. It distinguishes the accounts of
+	// agents for different hubs.
 	AgentNamespace string
-	// Adopt has the agent note which accounts another product's agent holds for
-	// ManagedServiceAccounts, and take them over when that agent is gone.
+	// Adopt records accounts that another product's agent holds for ManagedServiceAccounts, and
+	// takes them over when that agent is gone.
 	Adopt bool
 	// MemberCA returns the PEM certificates that verify the member's API server.
 	MemberCA func() ([]byte, error)
 	Clock    clock.PassiveClock
-	// Epochs tell whether the hub went back behind a ManagedServiceAccount that it has no
-	// more. Nil: nobody counts them, and its account is removed.
+	// Epochs detect whether a restored hub lost a ManagedServiceAccount. If nil, accounts are never
+	// retained.
 	Epochs *retention.Epochs
-	// Holds counts the accounts that stay since the hub went back. It is there if Epochs are.
+	// Holds counts the retained accounts. It must be set if Epochs is.
 	Holds *retention.Book
 	// Recorder writes events on ManagedServiceAccounts.
 	Recorder events.EventRecorder
 }
 
-// SetupWithManager watches ManagedServiceAccounts and their Secrets on the hub,
-// and the accounts on the member: what was deleted or altered is put back. Of
-// Secrets it holds the metadata only.
+// SetupWithManager watches ManagedServiceAccounts and their Secrets on the hub, and the accounts on
+// the member, to restore deleted or altered ones. The cache has only the metadata of Secrets.
 func (r *Reconciler) SetupWithManager(hub ctrl.Manager) error {
-	r.Epochs.Brought(r.largestEpoch)
+	r.Epochs.RegisterLargest(r.largestEpoch)
 	byName := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []ctrl.Request {
 		return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: r.HubNamespace, Name: object.GetName()}}}
 	})
@@ -95,12 +93,12 @@ func (r *Reconciler) SetupWithManager(hub ctrl.Manager) error {
 		WatchesMetadata(&corev1.Secret{}, byName, builder.WithPredicates(managed())).
 		WatchesRawSource(accounts).
 		WithOptions(controller.Options{
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstUntold, lastRetry),
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstErrorRetry, lastRetry),
 		}).
 		Complete(r)
 }
 
-// managed lets pass what carries the label, or carried it until now.
+// managed selects objects that have, or had until now, the label.
 func managed() predicate.Predicate {
 	carries := predicate.NewPredicateFuncs(isManaged)
 	carries.UpdateFunc = func(e event.UpdateEvent) bool { return isManaged(e.ObjectOld) || isManaged(e.ObjectNew) }
@@ -111,19 +109,18 @@ func isManaged(object client.Object) bool {
 	return object.GetLabels()[authenticationv1beta1.LabelManagedServiceAccount] == authenticationv1beta1.LabelManagedServiceAccountValue
 }
 
-// A mistake is a failure that needs somebody to act: trying again does not mend
-// it. It becomes a condition, which names the remedy, and no error.
+// A mistake is a failure that a user has to solve; retries do not help. It becomes a condition with
+// the remedy, and no error of the reconcile.
 type mistake string
 
 // Error is the condition's message.
 func (m mistake) Error() string { return string(m) }
 
-// Reconcile brings one account and its token up to date, and comes back when the
-// token is due.
+// Reconcile updates one account and its token, and requeues it for the next refresh.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	result, err := r.reconcile(ctx, request)
 	if ctx.Err() != nil {
-		//lint:ignore nilerr The agent ends here, which is no failure.
+		//lint:ignore nilerr The agent is stopping; the error is a consequence.
 		return ctrl.Result{}, nil
 	}
 	return result, err
@@ -146,7 +143,7 @@ func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if apierrors.IsConflict(failure) || apierrors.IsAlreadyExists(failure) {
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
-	next, news := min(max(due.Sub(r.Clock.Now()), time.Second), lookAgain), false
+	next, news := min(max(due.Sub(r.Clock.Now()), time.Second), recheckInterval), false
 	if failure != nil {
 		var failing time.Duration
 		failing, news = reportFailure(&account, failure, r.Clock.Now())
@@ -164,12 +161,12 @@ func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: next}, nil
 }
 
-// vanished removes the account of a ManagedServiceAccount that the hub has no more, unless it
-// is held. All tokens die with it, so the hub itself is asked: a cache may be behind.
+// vanished deletes the account of a ManagedServiceAccount that no longer exists, unless it is
+// retained. That invalidates all tokens, so the hub is asked without a cache.
 func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
 	err := r.Live.Get(ctx, key, &authenticationv1beta1.ManagedServiceAccount{})
 	if err == nil {
-		return ctrl.Result{}, nil // The cache brings it here.
+		return ctrl.Result{}, nil // the cache will enqueue it
 	}
 	if !reconcileutil.IsGone(err) {
 		return ctrl.Result{}, fmt.Errorf("asking the hub whether ManagedServiceAccount %s still exists: %w", key.Name, err)
@@ -184,22 +181,21 @@ func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.R
 	return ctrl.Result{}, r.removeAccount(ctx, key.Name)
 }
 
-// warn comes after the status was written: what the status says already is no news.
+// warn runs after the status was written, so that it reports only changes.
 func (r *Reconciler) warn(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, message string) {
-	log.FromContext(ctx).Info("Could not keep the token fresh: "+message, "account", account.Name)
+	log.FromContext(ctx).Info("Could not refresh the token: "+message, "account", account.Name)
 	r.Recorder.Eventf(account, nil, corev1.EventTypeWarning, authenticationv1beta1.ReasonTokenReportFailed, "RefreshToken", "%s", untrusted.Truncate(message, maxNoteBytes))
 }
 
 func tryAgain(failure error, failing time.Duration) time.Duration {
 	var needsHelp mistake
 	if errors.As(failure, &needsHelp) {
-		return askAgain
+		return retryInterval
 	}
 	return retryAfter(failing)
 }
 
-// reconcileToken makes account and Secret right, fills in the status, and
-// returns until when that holds.
+// reconcileToken updates account, Secret and status, and returns until when they are valid.
 func (r *Reconciler) reconcileToken(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount) (due time.Time, err error) {
 	onMember, err := r.ensureAccount(ctx, account)
 	if err != nil {
@@ -224,7 +220,7 @@ func (r *Reconciler) reconcileToken(ctx context.Context, account *authentication
 	next, due := decide(account, onMember.UID, found, r.Clock.Now())
 	switch next {
 	case spent:
-		return time.Time{}, mistake("The one token was issued and is gone, and spec.rotation.enabled is false: set it to true, or make the ManagedServiceAccount anew")
+		return time.Time{}, mistake("The one token was issued and is gone, and spec.rotation.enabled is false: set it to true, or re-create the ManagedServiceAccount")
 	case restore:
 		err = r.storeToken(ctx, account, secret, string(secret.Data[authenticationv1beta1.SecretKeyToken]), ca)
 	case request:
@@ -240,9 +236,9 @@ func (r *Reconciler) reconcileToken(ctx context.Context, account *authentication
 	return due, nil
 }
 
-// isNewest returns a conflict for an account that the cache has of old: when its token
-// was refreshed last is in the status, and where the member's clock differs from
-// ours nothing else tells.
+// isNewest returns a conflict if the cache has an old version of the ManagedServiceAccount. Its
+// status has the time of the last refresh, which nothing else shows if the clocks of member and
+// agent differ.
 func (r *Reconciler) isNewest(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount) error {
 	var newest authenticationv1beta1.ManagedServiceAccount
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(account), &newest); client.IgnoreNotFound(err) != nil {
@@ -255,8 +251,8 @@ func (r *Reconciler) isNewest(ctx context.Context, account *authenticationv1beta
 	return apierrors.NewConflict(resource, account.Name, errors.New("the cache is behind"))
 }
 
-// renew puts a new token in place. If it fails, the Secret is as it was: an older
-// token serves while it lives.
+// renew stores a new token. If it fails, the Secret is unchanged, and the older token serves until
+// it expires.
 func (r *Reconciler) renew(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, onMember *corev1.ServiceAccount,
 	secret *corev1.Secret, ca []byte) (due time.Time, err error) {
 	claims, err := r.refresh(ctx, account, onMember, secret, ca)

@@ -23,19 +23,19 @@ import (
 )
 
 const (
-	// maxMessageBytes bounds what an API server's answer puts into a condition.
+	// maxMessageBytes limits the text of an API server in a condition.
 	maxMessageBytes = 2 << 10
-	// maxNoteBytes bounds the same in an event: the hub takes 1 KiB.
+	// maxNoteBytes limits the same text in an event; the hub accepts 1 KiB.
 	maxNoteBytes = 1000
 )
 
-// isAbout reports whether the status was written for the token with these claims.
+// isAbout reports whether the status describes the token with these claims.
 func isAbout(status *authenticationv1beta1.ManagedServiceAccountStatus, claims boundtoken.Claims) bool {
 	return status.TokenSecretRef != nil && status.ExpirationTimestamp != nil && status.ExpirationTimestamp.Time.Equal(claims.Expires)
 }
 
-// reportToken says that the token with these claims is in place, since refreshed
-// unless the status tells already.
+// reportToken reports a stored token with these claims. The refresh time is set unless the status
+// describes the token already.
 func reportToken(account *authenticationv1beta1.ManagedServiceAccount, claims boundtoken.Claims, refreshed, now time.Time) {
 	if !isAbout(&account.Status, claims) {
 		account.Status.TokenSecretRef = &authenticationv1beta1.SecretRef{Name: account.Name, LastRefreshTimestamp: metav1.NewTime(refreshed.Truncate(time.Second))}
@@ -45,9 +45,9 @@ func reportToken(account *authenticationv1beta1.ManagedServiceAccount, claims bo
 		describe(account.Spec.Rotation, claims), now)
 }
 
-// describe tells what becomes of the token, and where the API server that issued
-// it decided otherwise than was asked. Only a token that is not refreshed is told
-// with its end: the text of another one stays the same from token to token.
+// describe says whether the token is refreshed, and how the granted lifetime differs from the
+// requested one. It has the expiry only for a token that is not refreshed, so that the text does
+// not change with each token.
 func describe(rotation authenticationv1beta1.ManagedServiceAccountRotation, claims boundtoken.Claims) string {
 	text := "The token is refreshed before it expires"
 	if !rotation.Rotates() {
@@ -60,7 +60,7 @@ func describe(rotation authenticationv1beta1.ManagedServiceAccountRotation, clai
 	return text
 }
 
-// reportSecret says whether the Secret is there.
+// reportSecret reports whether the Secret exists.
 func reportSecret(account *authenticationv1beta1.ManagedServiceAccount, secret *corev1.Secret, now time.Time) {
 	if secret.ResourceVersion == "" {
 		setCondition(account, authenticationv1beta1.ConditionSecretCreated, metav1.ConditionFalse, authenticationv1beta1.ReasonTokenReportFailed,
@@ -71,9 +71,8 @@ func reportSecret(account *authenticationv1beta1.ManagedServiceAccount, secret *
 		"Secret "+account.Name+" is on the hub", now)
 }
 
-// reportFailure says that the token could not be refreshed, and why. The older
-// token, if it lives, is still in the Secret. It returns for how long this has
-// been failing, and whether that is told for the first time.
+// reportFailure reports that the token could not be refreshed. A valid older token stays in the
+// Secret. It returns how long refreshes have been failing, and whether this is the first failure.
 func reportFailure(account *authenticationv1beta1.ManagedServiceAccount, failure error, now time.Time) (failing time.Duration, first bool) {
 	first = !meta.IsStatusConditionFalse(account.Status.Conditions, authenticationv1beta1.ConditionTokenReported)
 	setCondition(account, authenticationv1beta1.ConditionTokenReported, metav1.ConditionFalse, authenticationv1beta1.ReasonTokenReportFailed, messageOf(failure), now)
@@ -96,8 +95,7 @@ func setCondition(account *authenticationv1beta1.ManagedServiceAccount, kind str
 	})
 }
 
-// writeStatus writes the status if it changed. It returns a conflict if before is
-// not the newest any more.
+// writeStatus writes the status if it changed. It returns a conflict if before is outdated.
 func (r *Reconciler) writeStatus(ctx context.Context, before, account *authenticationv1beta1.ManagedServiceAccount) error {
 	if equality.Semantic.DeepEqual(before.Status, account.Status) {
 		return nil

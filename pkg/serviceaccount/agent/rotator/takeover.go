@@ -23,16 +23,14 @@ import (
 )
 
 const (
-	// holderLease is the Lease in the accounts' namespace that OCM's agent renews while it
-	// runs.
+	// holderLease is the Lease that OCM's agent renews in the namespace of the accounts.
 	holderLease = "managed-serviceaccount"
-	// holderGone is how long it is not renewed until that agent counts as gone, as for
-	// OCM itself.
+	// holderGone is the age of the Lease from which that agent counts as stopped, as in OCM.
 	holderGone = 5 * time.Minute
 )
 
-// mayTakeOver returns nil for an account that the ManagedServiceAccount may have though
-// it was not made for it, and a mistake with the remedy for any other.
+// mayTakeOver returns nil if the ManagedServiceAccount can use an account that was not created for
+// it, otherwise a mistake with the remedy.
 func (r *Reconciler) mayTakeOver(ctx context.Context, onMember *corev1.ServiceAccount, account *authenticationv1beta1.ManagedServiceAccount, whose ownership) error {
 	if whose == another {
 		return mistake(fmt.Sprintf("ServiceAccount %s/%s on the member belongs to an agent in another namespace: give each agent of a member its own --account-namespace",
@@ -44,7 +42,7 @@ func (r *Reconciler) mayTakeOver(ctx context.Context, onMember *corev1.ServiceAc
 	}
 	switch decideTakeover(whose, r.Adopt, holderRuns, may) {
 	case take:
-		log.FromContext(ctx).Info("Took over the account that another product held", "account", onMember.Name)
+		log.FromContext(ctx).Info("Took over the account of another product", "account", onMember.Name)
 		return nil
 	case record:
 		metav1.SetMetaDataAnnotation(&onMember.ObjectMeta, authenticationv1beta1.AnnotationPendingAdoption, pendingAdoption(onMember, r.AgentNamespace, account.UID))
@@ -59,15 +57,15 @@ func (r *Reconciler) mayTakeOver(ctx context.Context, onMember *corev1.ServiceAc
 	return mistake(refusal(onMember, account.UID, whose, may))
 }
 
-// refusal says why an account is not taken over, and what an administrator of the
-// member can do who wants it to be.
+// refusal says why an account is not taken over, and how an administrator of the member can assign
+// it.
 func refusal(account *corev1.ServiceAccount, uid types.UID, whose ownership, may rights) string {
 	why := "was not made for this ManagedServiceAccount"
 	switch {
 	case whose == held && may == administrator:
 		why = "was another product's, and is bound to cluster-admin"
 	case whose == held && may == unknown:
-		why = "was another product's, and the agent may not look whether it is bound to cluster-admin (it lacks list on clusterrolebindings and rolebindings)"
+		why = "was another product's, and the agent cannot check whether it is bound to cluster-admin (it lacks list on clusterrolebindings and rolebindings)"
 	case whose == foreign:
 		why = fmt.Sprintf("is on the member without the label %s=%s, so it was not made for a ManagedServiceAccount",
 			authenticationv1beta1.LabelManagedServiceAccount, authenticationv1beta1.LabelManagedServiceAccountValue)
@@ -76,7 +74,7 @@ func refusal(account *corev1.ServiceAccount, uid types.UID, whose ownership, may
 		account.Namespace, account.Name, why, account.Namespace, account.Name, authenticationv1beta1.AnnotationAssignedTo, uid)
 }
 
-// circumstances asks the member for what the decision about this account depends on.
+// circumstances reads the facts for the decision from the member.
 func (r *Reconciler) circumstances(ctx context.Context, onMember *corev1.ServiceAccount, whose ownership) (holderRuns bool, may rights, err error) {
 	if whose == held || whose == unmarked && r.Adopt {
 		if holderRuns, err = r.holderRuns(ctx); err != nil {
@@ -89,7 +87,7 @@ func (r *Reconciler) circumstances(ctx context.Context, onMember *corev1.Service
 	return holderRuns, may, err
 }
 
-// holderRuns reports whether another product's agent holds the accounts.
+// holderRuns reports whether the other product's agent is running.
 func (r *Reconciler) holderRuns(ctx context.Context) (bool, error) {
 	lease := &coordinationv1.Lease{}
 	key := client.ObjectKey{Namespace: r.AccountNamespace, Name: holderLease}
@@ -100,8 +98,7 @@ func (r *Reconciler) holderRuns(ctx context.Context) (bool, error) {
 	return renewed != nil && r.Clock.Since(renewed.Time) < holderGone, nil
 }
 
-// rightsOf finds out whether the account is an administrator of the member, or of a
-// namespace there.
+// rightsOf determines whether the account is an administrator of the member, or of a namespace.
 func (r *Reconciler) rightsOf(ctx context.Context, account *corev1.ServiceAccount) (rights, error) {
 	everything := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: authenticationv1beta1.UsernameIn(account.Namespace, account.Name), Groups: groupsOf(account.Namespace),

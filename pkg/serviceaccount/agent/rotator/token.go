@@ -22,8 +22,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/serviceaccount/boundtoken"
 )
 
-// readSecret returns the Secret on the hub, without a resource version if there
-// is none yet.
+// readSecret returns the Secret on the hub, or an empty one without a resourceVersion.
 func (r *Reconciler) readSecret(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount) (*corev1.Secret, error) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name}}
 	err := r.Hub.Get(ctx, client.ObjectKeyFromObject(secret), secret)
@@ -44,10 +43,9 @@ func isOwned(secret *corev1.Secret, account *authenticationv1beta1.ManagedServic
 	return slices.ContainsFunc(secret.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.UID == account.UID })
 }
 
-// inspect reads a Secret's token: does it say that it is of this very account,
-// and is all around it as storeToken left it, beside the right CA and bound to
-// go with its ManagedServiceAccount. Whether the token works is for the member
-// to say.
+// inspect parses a Secret's token. ours reports whether the claims name this account. found.whole
+// reports whether the Secret is as storeToken wrote it, with the present CA and owner. The member
+// decides whether the token works.
 func inspect(secret *corev1.Secret, account *authenticationv1beta1.ManagedServiceAccount, onMember *corev1.ServiceAccount, ca []byte) (found present, ours bool) {
 	claims, err := boundtoken.ParseClaims(string(secret.Data[authenticationv1beta1.SecretKeyToken]))
 	if err != nil {
@@ -58,8 +56,8 @@ func inspect(secret *corev1.Secret, account *authenticationv1beta1.ManagedServic
 	return present{claims: claims, whole: whole && isManaged(secret) && isOwned(secret, account)}, ours
 }
 
-// accepted asks the member's API server whether it takes the token for the
-// account: what a token says of itself anybody can write.
+// accepted reports whether the member's API server accepts the token for the account, because
+// claims can be forged.
 func (r *Reconciler) accepted(ctx context.Context, secret *corev1.Secret, onMember *corev1.ServiceAccount) (bool, error) {
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: string(secret.Data[authenticationv1beta1.SecretKeyToken])}}
 	if err := r.Member.Create(ctx, review); err != nil {
@@ -68,7 +66,7 @@ func (r *Reconciler) accepted(ctx context.Context, secret *corev1.Secret, onMemb
 	return review.Status.Authenticated && review.Status.User.UID == string(onMember.UID), nil
 }
 
-// refresh requests a token and stores it. The Secret is as stored afterwards.
+// refresh requests a token and stores it. secret is updated.
 func (r *Reconciler) refresh(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, onMember *corev1.ServiceAccount, secret *corev1.Secret, ca []byte) (boundtoken.Claims, error) {
 	token, err := r.requestToken(ctx, account, onMember)
 	if err != nil {
@@ -101,8 +99,8 @@ func (r *Reconciler) requestToken(ctx context.Context, account *authenticationv1
 	return request.Status.Token, nil
 }
 
-// storeToken writes the Secret on the hub, owned by the ManagedServiceAccount so
-// that it goes with it. Labels and annotations of others stay.
+// storeToken writes the Secret on the hub, with the ManagedServiceAccount as owner for garbage
+// collection. Labels and annotations of others stay.
 func (r *Reconciler) storeToken(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, secret *corev1.Secret, token string, ca []byte) error {
 	kind, err := apiutil.GVKForObject(account, r.Hub.Scheme())
 	if err != nil {

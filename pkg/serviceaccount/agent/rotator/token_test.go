@@ -30,7 +30,7 @@ func token(subject, uid string) []byte {
 	return []byte("e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".c2ln")
 }
 
-func TestWhatWasAlteredInTheSecretIsSeen(t *testing.T) {
+func TestInspect_DetectsAlteredSecrets(t *testing.T) {
 	onMember := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: authenticationv1beta1.AccountNamespace, Name: "a", UID: "u1"}}
 	account := &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "owner"}}
 	tests := map[string]struct {
@@ -39,7 +39,7 @@ func TestWhatWasAlteredInTheSecretIsSeen(t *testing.T) {
 		whole bool
 	}{
 		"nothing":                    {func(*corev1.Secret) {}, true, true},
-		"a label of somebody's":      {func(s *corev1.Secret) { s.Labels["team"] = "x" }, true, true},
+		"a label of another client":  {func(s *corev1.Secret) { s.Labels["team"] = "x" }, true, true},
 		"our label":                  {func(s *corev1.Secret) { s.Labels = nil }, true, false},
 		"the owner":                  {func(s *corev1.Secret) { s.OwnerReferences = nil }, true, false},
 		"an owner of the same name":  {func(s *corev1.Secret) { s.OwnerReferences[0].UID = "earlier" }, true, false},
@@ -69,7 +69,7 @@ func TestWhatWasAlteredInTheSecretIsSeen(t *testing.T) {
 	}
 }
 
-func TestFailureIsToldWithItsRemedy(t *testing.T) {
+func TestReportFailure_NamesTheRemedy(t *testing.T) {
 	resource := schema.GroupResource{Resource: "serviceaccounts"}
 	terminating := apierrors.NewForbidden(resource, "a", errors.New("namespace is being terminated"))
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
@@ -98,7 +98,7 @@ func TestFailureIsToldWithItsRemedy(t *testing.T) {
 	}
 }
 
-// changed is an API server whose objects are newer than the cache's.
+// changed is an API server with newer objects than the cache.
 type changed struct{ client.Reader }
 
 func (c changed) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
@@ -107,7 +107,7 @@ func (c changed) Get(ctx context.Context, key client.ObjectKey, into client.Obje
 	return err
 }
 
-func TestATokenIsNotRefreshedTwiceForAStatusThatTheCacheHasOfOld(t *testing.T) {
+func TestReconciler_RefreshesATokenOnceWhenTheCacheLags(t *testing.T) {
 	s := newSimulation(t, 1, 1, time.Hour)
 	agent := s.agents[0]
 	live, request := agent.Live, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: agent.HubNamespace, Name: "a0"}}
@@ -132,7 +132,7 @@ func (a answering) Get(context.Context, client.ObjectKey, client.Object, ...clie
 	return a.err
 }
 
-// removing is a member of which service accounts can be removed.
+// removing is a member on which ServiceAccounts can be deleted.
 type removing struct{ *memory }
 
 func (r removing) Delete(_ context.Context, object client.Object, _ ...client.DeleteOption) error {
@@ -140,7 +140,7 @@ func (r removing) Delete(_ context.Context, object client.Object, _ ...client.De
 	return nil
 }
 
-func TestAnAccountStaysUntilTheHubItselfSaysThatItIsNotWanted(t *testing.T) {
+func TestVanished_KeepsTheAccountUntilTheHubConfirmsTheDeletion(t *testing.T) {
 	resource := schema.GroupResource{Resource: "managedserviceaccounts"}
 	gone := apierrors.NewNotFound(resource, "a0")
 	for name, tc := range map[string]struct {

@@ -21,7 +21,7 @@ func member(labels map[string]string) *clusterv1beta1.MemberCluster {
 	return &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m1", Labels: labels}}
 }
 
-func TestSecretIsWhatArgoCDReads(t *testing.T) {
+func TestDesiredSecret_HasTheFormatOfArgoCD(t *testing.T) {
 	r := &Reconciler{Namespace: "argocd", HubURL: "https://hub:6443/", HubCA: []byte("pem")}
 	secret, err := r.desiredSecret(member(map[string]string{
 		"stage": "prod", "fleetgate.io/argocd": "true", "argocd.argoproj.io/secret-type": "repository", "app.kubernetes.io/managed-by": "x",
@@ -51,7 +51,7 @@ func TestSecretIsWhatArgoCDReads(t *testing.T) {
 	}
 }
 
-func TestARoleForNobodyAllowsNothing(t *testing.T) {
+func TestDesiredRules_AllowNothingWithoutMembers(t *testing.T) {
 	if rules := desiredRules(nil); rules != nil {
 		t.Errorf("no member is labelled, and the rules are %+v", rules)
 	}
@@ -60,7 +60,7 @@ func TestARoleForNobodyAllowsNothing(t *testing.T) {
 	}
 }
 
-func TestTokenInASecretIsKeptWhileItIsGood(t *testing.T) {
+func TestTokenIn_ReturnsTheTokenUntilItIsDue(t *testing.T) {
 	issued := time.Unix(1_800_000_000, 0)
 	token := func(uid string) string {
 		payload := fmt.Sprintf(`{"sub":"s","iat":%d,"exp":%d,"kubernetes.io":{"serviceaccount":{"uid":%q}}}`, issued.Unix(), issued.Add(time.Hour).Unix(), uid)
@@ -71,11 +71,11 @@ func TestTokenInASecretIsKeptWhileItIsGood(t *testing.T) {
 		config string
 		good   bool
 	}{
-		"good":                        {`{"bearerToken":"` + token("u1") + `"}`, true},
-		"of an account made anew":     {`{"bearerToken":"` + token("u0") + `"}`, false},
-		"not a token":                 {`{"bearerToken":"abc"}`, false},
-		"no configuration":            {``, false},
-		"a configuration of nonsense": {`[1]`, false},
+		"good":                     {`{"bearerToken":"` + token("u1") + `"}`, true},
+		"of a re-created account":  {`{"bearerToken":"` + token("u0") + `"}`, false},
+		"not a token":              {`{"bearerToken":"abc"}`, false},
+		"no configuration":         {``, false},
+		"an invalid configuration": {`[1]`, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

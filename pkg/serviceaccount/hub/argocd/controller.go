@@ -30,33 +30,33 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
-// askAgain is how often is looked whether what was in the way is gone.
-const askAgain = time.Minute
+// retryInterval is the interval of checks whether a problem is solved.
+const retryInterval = time.Minute
 
 // EventNotWritten is the reason of the event on a MemberCluster whose Secret
 // cannot be written.
 const EventNotWritten = "ArgoCDSecretNotWritten"
 
-// Reconciler keeps the Secrets of labelled members. It works on one member at a
-// time: they share a role.
+// Reconciler writes the Secrets of labelled members. It processes one member at a time, because
+// they share a role.
 type Reconciler struct {
-	// Client reads MemberClusters from a cache; what it writes it reads live.
+	// Client reads MemberClusters from a cache; Live reads the objects that the Reconciler writes.
 	Client client.Client
 	Live   client.Reader
-	// Secrets holds the metadata of Secrets with the label fleetgate.io/member.
+	// Secrets caches the metadata of Secrets with the label fleetgate.io/member.
 	Secrets  cache.Cache
 	Recorder events.EventRecorder
 	Clock    clock.PassiveClock
-	// Namespace is Argo CD's.
+	// Namespace is the namespace of Argo CD.
 	Namespace string
-	// HubURL is where Argo CD reaches the hub, and HubCA (PEM) verifies it; without
-	// it the hub's certificate is publicly trusted.
+	// HubURL is Argo CD's URL of the hub, and HubCA (PEM) verifies it. If unset, the hub's
+	// certificate must be publicly trusted.
 	HubURL string
 	HubCA  []byte
 }
 
-// SetupWithManager watches MemberClusters' labels, and the Secrets: a deleted or
-// altered one is put back.
+// SetupWithManager watches labels of MemberClusters, and the Secrets, to restore deleted or altered
+// ones.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
@@ -75,8 +75,7 @@ func (r *Reconciler) memberOf(_ context.Context, secret client.Object) []ctrl.Re
 	return []ctrl.Request{{NamespacedName: types.NamespacedName{Name: secret.GetLabels()[clusterv1beta1.LabelMember]}}}
 }
 
-// Reconcile brings the Secret of one member up to date, and comes back when its
-// token is due.
+// Reconcile updates the Secret of one member, and requeues it for the next refresh of its token.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	member := &clusterv1beta1.MemberCluster{}
 	err := r.Client.Get(ctx, request.NamespacedName, member)
@@ -92,7 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	if why != "" {
 		r.Recorder.Eventf(member, nil, corev1.EventTypeWarning, EventNotWritten, "WriteSecret", "%s", why)
-		return ctrl.Result{RequeueAfter: askAgain}, nil
+		return ctrl.Result{RequeueAfter: retryInterval}, nil
 	}
 	return ctrl.Result{RequeueAfter: max(due.Sub(r.Clock.Now()), time.Second)}, nil
 }
@@ -101,7 +100,7 @@ func asks(member *clusterv1beta1.MemberCluster) bool {
 	return member.DeletionTimestamp.IsZero() && member.Labels[authenticationv1beta1.LabelArgoCD] == authenticationv1beta1.LabelArgoCDValue
 }
 
-// ignoreConflict drops an error after which an event brings the member back.
+// ignoreConflict drops errors after which a watch event enqueues the member again.
 func ignoreConflict(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		return nil
@@ -109,8 +108,8 @@ func ignoreConflict(err error) error {
 	return err
 }
 
-// provide makes account, role and Secret right, and returns when the token is
-// due, or why that cannot be.
+// provide updates account, role and Secret. It returns when the token is due, or why there can be
+// none.
 func (r *Reconciler) provide(ctx context.Context, member *clusterv1beta1.MemberCluster) (due time.Time, why string, err error) {
 	account, err := r.ensureAccount(ctx)
 	if apierrors.IsNotFound(err) {
@@ -165,7 +164,7 @@ func (r *Reconciler) writeSecret(ctx context.Context, member *clusterv1beta1.Mem
 
 func isOurs(object client.Object) bool { return object.GetLabels()[labelManagedBy] == manager }
 
-// ensureAccount makes the account. Its UID is what tokens are matched by.
+// ensureAccount creates the account. Tokens are matched by its UID.
 func (r *Reconciler) ensureAccount(ctx context.Context) (*corev1.ServiceAccount, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
 		Namespace: r.Namespace, Name: Account, Labels: map[string]string{labelManagedBy: manager},
@@ -180,7 +179,7 @@ func (r *Reconciler) ensureAccount(ctx context.Context) (*corev1.ServiceAccount,
 	return account, nil
 }
 
-// ensureRole lets the account through to the members that are labelled now.
+// ensureRole allows the account to use the gateways of labelled members.
 func (r *Reconciler) ensureRole(ctx context.Context) error {
 	var members clusterv1beta1.MemberClusterList
 	if err := r.Client.List(ctx, &members, client.MatchingLabels{authenticationv1beta1.LabelArgoCD: authenticationv1beta1.LabelArgoCDValue}); err != nil {
@@ -211,7 +210,7 @@ func (r *Reconciler) ensureRole(ctx context.Context) error {
 	return r.ensureBinding(ctx)
 }
 
-// ensureBinding binds the role to the account and to nobody else.
+// ensureBinding binds the role to the account only.
 func (r *Reconciler) ensureBinding(ctx context.Context) error {
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: Account, Labels: map[string]string{labelManagedBy: manager}},
@@ -233,8 +232,8 @@ func (r *Reconciler) ensureBinding(ctx context.Context) error {
 	return nil
 }
 
-// withdraw removes the Secret of a member that does not ask for one, and closes
-// the way. Where there never was one, nothing is made.
+// withdraw deletes the Secret of a member without the label, and revokes the right. If there was no
+// Secret, it creates nothing.
 func (r *Reconciler) withdraw(ctx context.Context, member string) error {
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
@@ -242,7 +241,7 @@ func (r *Reconciler) withdraw(ctx context.Context, member string) error {
 	if found, err := reconcileutil.GetIfExists(ctx, r.Secrets, key, secret, "reading Secret %s/%s", r.Namespace, SecretName(member)); !found || !isOurs(secret) {
 		return err
 	}
-	// The right goes first: should the rest fail, the Secret is looked at again.
+	// The right is revoked first: if the rest fails, the existing Secret triggers a retry.
 	if err := r.ensureRole(ctx); err != nil {
 		return ignoreConflict(err)
 	}

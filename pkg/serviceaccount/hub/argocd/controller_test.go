@@ -28,7 +28,7 @@ import (
 	"fleetgate.io/fleetgate/test/build"
 )
 
-// newReconciler has a hub in memory that issues tokens.
+// newReconciler returns a Reconciler with an in-memory hub that issues tokens.
 func newReconciler(t *testing.T, clock *testingclock.FakePassiveClock, objects ...client.Object) *Reconciler {
 	t.Helper()
 	scheme := build.Scheme(clientgoscheme.AddToScheme, clusterv1beta1.AddToScheme)
@@ -78,7 +78,7 @@ func allowedMembers(t *testing.T, r *Reconciler) []string {
 	return role.Rules[0].ResourceNames
 }
 
-func TestSecretComesIsKeptFreshAndGoes(t *testing.T) {
+func TestReconcile_WritesRefreshesAndDeletesTheSecret(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
 	labelled := member(map[string]string{"fleetgate.io/argocd": "true"})
 	other := labelled.DeepCopy()
@@ -98,7 +98,7 @@ func TestSecretComesIsKeptFreshAndGoes(t *testing.T) {
 	clock.SetTime(clock.Now().Add(time.Hour))
 	reconcile(t, r)
 	if bearer(t, r) != first {
-		t.Error("a token that is good was replaced")
+		t.Error("a valid token was replaced")
 	}
 	clock.SetTime(clock.Now().Add(20 * time.Hour))
 	reconcile(t, r)
@@ -119,11 +119,11 @@ func TestSecretComesIsKeptFreshAndGoes(t *testing.T) {
 	}
 }
 
-func TestSecretOfSomebodyElseStays(t *testing.T) {
+func TestReconcile_KeepsTheSecretOfAnotherClient(t *testing.T) {
 	theirs := &corev1.Secret{Data: map[string][]byte{"server": []byte("https://theirs")}}
 	theirs.Namespace, theirs.Name = "argocd", "fleetgate-m1"
 	r := newReconciler(t, testingclock.NewFakePassiveClock(time.Unix(1_800_000_000, 0)), member(map[string]string{"fleetgate.io/argocd": "true"}), theirs)
-	if again := reconcile(t, r).RequeueAfter; again != askAgain {
+	if again := reconcile(t, r).RequeueAfter; again != retryInterval {
 		t.Errorf("looked at again in %s", again)
 	}
 	got := &corev1.Secret{}
@@ -136,6 +136,6 @@ func TestSecretOfSomebodyElseStays(t *testing.T) {
 			t.Error("the event is empty")
 		}
 	default:
-		t.Error("nobody is told")
+		t.Error("there is no event")
 	}
 }

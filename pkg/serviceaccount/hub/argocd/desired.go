@@ -16,11 +16,11 @@ import (
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
 )
 
-// Account is the ServiceAccount on the hub as which Argo CD comes, and the name of
-// its ClusterRole and ClusterRoleBinding.
+// Account is the ServiceAccount of Argo CD on the hub, and the name of its ClusterRole and
+// ClusterRoleBinding.
 const Account = "fleetgate-argocd"
 
-// What Argo CD knows a cluster by.
+// Labels and keys by which Argo CD recognizes a cluster.
 const (
 	labelSecretType   = "argocd.argoproj.io/secret-type"
 	secretTypeCluster = "cluster"
@@ -40,14 +40,13 @@ const (
 // SecretName is the name of a member's Secret in Argo CD's namespace.
 func SecretName(member string) string { return "fleetgate-" + member }
 
-// ServerURL is where Argo CD finds a member.
+// ServerURL returns the URL of a member for Argo CD.
 func ServerURL(hub, member string) string {
 	return fmt.Sprintf("%s/apis/%s/%s/%s/%s", strings.TrimSuffix(hub, "/"), gatewayv1alpha1.GroupVersion,
 		gatewayv1alpha1.Resource, member, gatewayv1alpha1.SubresourceProxy)
 }
 
-// clusterConfig is the part of Argo CD's configuration of a cluster that is
-// needed here.
+// clusterConfig is the required part of Argo CD's cluster configuration.
 type clusterConfig struct {
 	BearerToken     string          `json:"bearerToken"`
 	TLSClientConfig tlsClientConfig `json:"tlsClientConfig"`
@@ -58,8 +57,8 @@ type tlsClientConfig struct {
 	CAData   []byte `json:"caData,omitempty"`
 }
 
-// desiredSecret is a member's, with a token. It is ours as a whole: a label that
-// the member lost is lost here too.
+// desiredSecret returns the Secret of a member with a token. The hub owns all of it: labels that
+// the member lost are removed.
 func (r *Reconciler) desiredSecret(member *clusterv1beta1.MemberCluster, token string) (*corev1.Secret, error) {
 	config, err := json.Marshal(clusterConfig{BearerToken: token, TLSClientConfig: tlsClientConfig{CAData: r.HubCA}})
 	if err != nil {
@@ -76,8 +75,7 @@ func (r *Reconciler) desiredSecret(member *clusterv1beta1.MemberCluster, token s
 	}, nil
 }
 
-// labelsOf carries the member's labels over, but those by which Argo CD or the
-// hub steer.
+// labelsOf copies the member's labels, except those that configure Argo CD or the hub.
 func labelsOf(member *clusterv1beta1.MemberCluster) map[string]string {
 	labels := map[string]string{}
 	for key, value := range member.Labels {
@@ -91,8 +89,8 @@ func labelsOf(member *clusterv1beta1.MemberCluster) map[string]string {
 	return labels
 }
 
-// desiredRules let Argo CD through to the named members. Without names there is no
-// rule: one without names would mean all members.
+// desiredRules allow the gateways of the named members. Without names there must be no rule,
+// because a rule without names allows all members.
 func desiredRules(members []string) []rbacv1.PolicyRule {
 	if len(members) == 0 {
 		return nil

@@ -17,11 +17,11 @@ import (
 	"fleetgate.io/fleetgate/pkg/serviceaccount/boundtoken"
 )
 
-// validity is how long tokens are asked to live.
+// validity is the requested lifetime of tokens.
 const validity = 24 * time.Hour
 
-// tokenIn reads the token of a Secret, and until when it is good enough for the
-// account. The time is zero if there is no such token.
+// tokenIn returns the token of a Secret and when it is due for a refresh; zero if the Secret has no
+// token of the account.
 func tokenIn(secret *corev1.Secret, account *corev1.ServiceAccount) (token string, due time.Time) {
 	var config clusterConfig
 	if err := untrusted.UnmarshalJSON(secret.Data[keyConfig], untrusted.Object, &config); err != nil {
@@ -31,7 +31,8 @@ func tokenIn(secret *corev1.Secret, account *corev1.ServiceAccount) (token strin
 	if err != nil || claims.Account != account.UID {
 		return "", time.Time{}
 	}
-	// By the Secret's own identity, or all Secrets of the account would be due at once.
+	// The jitter depends on the Secret's name; otherwise all Secrets of the account would be due at
+	// once.
 	jitter := boundtoken.Jitter(types.UID(secret.Name), claims.Issued)
 	return config.BearerToken, boundtoken.RefreshAt(claims.Issued, claims.Expires, jitter)
 }

@@ -23,15 +23,15 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/enqueue"
 )
 
-// Reconciler asks every member for the gateway's own account there, by a
-// ManagedServiceAccount in the member's namespace.
+// Reconciler requests the gateway's account on each member, by a ManagedServiceAccount in the
+// member's namespace.
 type Reconciler struct {
 	Client client.Client
 }
 
-// HubRules is what a member's agent needs in its namespace on the hub to report
-// tokens. What RBAC cannot say, that only Secrets of ManagedServiceAccounts may
-// be written, is held by the policy fleetgate-member-secrets.
+// HubRules returns the rights that a member's agent needs in its namespace on the hub to report
+// tokens. RBAC cannot restrict writes to Secrets of ManagedServiceAccounts; policy
+// fleetgate-member-secrets does.
 func HubRules(string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{authenticationv1beta1.GroupVersion.Group}, Resources: []string{"managedserviceaccounts"}, Verbs: []string{"get", "list", "watch"}},
@@ -41,8 +41,8 @@ func HubRules(string) []rbacv1.PolicyRule {
 	}
 }
 
-// SetupWithManager watches members, the namespaces in which their accounts
-// live, and the accounts themselves: a deleted one is put back.
+// SetupWithManager watches members, their namespaces, and the gateway's ManagedServiceAccounts, to
+// restore deleted ones.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	ownAccount := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetName() == authenticationv1beta1.GatewayAccount })
 	memberOf := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []ctrl.Request {
@@ -64,14 +64,14 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Reconcile makes the gateway's ManagedServiceAccount of one member.
+// Reconcile creates the gateway's ManagedServiceAccount of one member.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var member clusterv1beta1.MemberCluster
 	if err := r.Client.Get(ctx, request.NamespacedName, &member); err != nil || !member.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !hasReported(&member) {
-		return ctrl.Result{}, nil // Until then nobody could make a token, and the hub has enough to write.
+		return ctrl.Result{}, nil // no agent can create a token before; spare the hub the write
 	}
 	account := &authenticationv1beta1.ManagedServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{
@@ -89,7 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	err = r.Client.Create(ctx, account)
 	if apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return ctrl.Result{}, nil // The namespace's own event brings it back.
+		return ctrl.Result{}, nil // the namespace's event will enqueue it
 	}
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("asking for the gateway's account on member %q: %w", member.Name, err)
@@ -97,12 +97,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// hasReported tells whether a member's agent has been heard of.
+// hasReported reports whether a member's agent has ever reported.
 func hasReported(member *clusterv1beta1.MemberCluster) bool {
 	return member.Status.AgentStatusOf(clusterv1beta1.MemberAgent) != nil
 }
 
-// reported tells of the first time.
+// reported selects the first report.
 func reported() predicate.Predicate {
 	return enqueue.OnUpdate(func(before, after *clusterv1beta1.MemberCluster) bool {
 		return hasReported(before) != hasReported(after)

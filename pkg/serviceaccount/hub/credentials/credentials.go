@@ -20,25 +20,23 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// A Credential is how the gateway is known on a member.
+// A Credential authenticates the gateway on a member.
 type Credential struct {
-	// Token is a bearer token. It never goes into a log, an error or a key.
+	// Token is a bearer token. It must never appear in a log, an error or a key.
 	Token string
 	// CA verifies the member's API server (PEM).
 	CA []byte
 }
 
-// ErrNoCredential is returned for a member whose agent has not reported a token
-// of the gateway's account yet.
+// ErrNoCredential is returned if the member's agent has not reported a token of the gateway's
+// account yet.
 var ErrNoCredential = errors.New("no token of the gateway's account on this member yet")
 
-// Credentials holds the gateway's current credential on every member. It
-// watches no Secrets but those of the gateway's own account. A Secret that is
-// deleted or emptied is a credential that is withdrawn.
+// Credentials stores the gateway's current credential for every member. It watches only Secrets of
+// the gateway's account. Deleting or emptying such a Secret withdraws the credential.
 type Credentials struct {
-	// Changed, if set before Start, is told of each Secret: is there a credential
-	// for the member in it, at which resourceVersion, and was it there at the start.
-	// It must not block.
+	// Changed, if set before Start, is called for each Secret: whether it contains a credential of
+	// the member, its resourceVersion, and whether it existed at the start. It must not block.
 	Changed func(member string, present bool, resourceVersion string, initial bool)
 
 	client kubernetes.Interface
@@ -54,10 +52,10 @@ func NewCredentials(client kubernetes.Interface) *Credentials {
 	return &Credentials{client: client, byMember: map[string]Credential{}, synced: make(chan struct{})}
 }
 
-// NeedLeaderElection is false: every replica proxies.
+// NeedLeaderElection is false: every replica proxies requests.
 func (c *Credentials) NeedLeaderElection() bool { return false }
 
-// Start follows the Secrets until the context ends.
+// Start watches the Secrets until the context ends.
 func (c *Credentials) Start(ctx context.Context) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(c.client, 0, informers.WithTweakListOptions(func(options *metav1.ListOptions) {
 		options.LabelSelector = authenticationv1beta1.LabelManagedServiceAccount + "=" + authenticationv1beta1.LabelManagedServiceAccountValue
@@ -81,10 +79,10 @@ func (c *Credentials) Start(ctx context.Context) error {
 	return nil
 }
 
-// Synced is closed when every credential that was on the hub at the start is known.
+// Synced is closed when all credentials that existed at the start are known.
 func (c *Credentials) Synced() <-chan struct{} { return c.synced }
 
-// Credential returns the current credential on a member, or ErrNoCredential.
+// Credential returns the current credential for a member, or ErrNoCredential.
 func (c *Credentials) Credential(member string) (Credential, error) {
 	c.lock.RLock()
 	defer c.lock.RUnlock()

@@ -13,8 +13,8 @@ import (
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 )
 
-// NewSecretCache makes a cache for the metadata, never the content, of the
-// Secrets of ManagedServiceAccounts. The caller adds it to its manager.
+// NewSecretCache returns a cache for the metadata of the Secrets of ManagedServiceAccounts. The
+// caller adds it to its manager.
 func NewSecretCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
 	options.DefaultLabelSelector = labels.SelectorFromSet(labels.Set{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue})
 	secrets, err := cache.New(config, options)

@@ -1,9 +1,8 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package expiry deletes ManagedServiceAccounts that were asked for a limited
-// time, by spec.ttlSecondsAfterCreation. It runs on the hub. Account and tokens go
-// with them as with any that somebody deletes.
+// Package expiry deletes ManagedServiceAccounts after spec.ttlSecondsAfterCreation. It runs on the
+// hub. Account and tokens are removed as after any deletion.
 package expiry
 
 import (
@@ -24,16 +23,16 @@ import (
 	"fleetgate.io/fleetgate/pkg/serviceaccount/hub/mirror"
 )
 
-// lookAgain is how long one is left alone at most: clocks jump, and a namespace
-// may be given to a member meanwhile.
-const lookAgain = time.Hour
+// recheckInterval is the longest interval between checks: clocks can jump, and a namespace can be
+// assigned to a member meanwhile.
+const recheckInterval = time.Hour
 
-// Reconciler deletes what has lived long enough, in the namespaces of members and
-// those given to them: what is elsewhere belongs to others.
+// Reconciler deletes expired ManagedServiceAccounts in the namespaces of members and those assigned
+// to members. Other namespaces belong to other products.
 type Reconciler struct {
 	Client client.Client
 	Clock  clock.PassiveClock
-	// GatewayNamespace is the gateway's own.
+	// GatewayNamespace is the namespace of the gateway.
 	GatewayNamespace string
 }
 
@@ -45,7 +44,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Reconcile deletes one, or comes back when it is time.
+// Reconcile deletes a ManagedServiceAccount, or requeues it for the time when it expires.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var account authenticationv1beta1.ManagedServiceAccount
 	if err := r.Client.Get(ctx, request.NamespacedName, &account); err != nil || !account.DeletionTimestamp.IsZero() {
@@ -56,19 +55,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil
 	}
 	if left > 0 {
-		return ctrl.Result{RequeueAfter: min(left, lookAgain)}, nil
+		return ctrl.Result{RequeueAfter: min(left, recheckInterval)}, nil
 	}
 	if served, err := r.served(ctx, account.Namespace); err != nil || !served {
-		return ctrl.Result{RequeueAfter: lookAgain}, err
+		return ctrl.Result{RequeueAfter: recheckInterval}, err
 	}
 	if err := r.Client.Delete(ctx, &account, client.Preconditions{UID: &account.UID}); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("deleting ManagedServiceAccount %s at its end: %w", request, err)
 	}
-	ctrl.LoggerFrom(ctx).Info("Deleted a ManagedServiceAccount at the end of its spec.ttlSecondsAfterCreation")
+	ctrl.LoggerFrom(ctx).Info("Deleted a ManagedServiceAccount after its spec.ttlSecondsAfterCreation")
 	return ctrl.Result{}, nil
 }
 
-// remaining is how long one is still to live, if that is limited.
+// remaining returns the remaining lifetime, if it is limited.
 func remaining(account *authenticationv1beta1.ManagedServiceAccount, now time.Time) (left time.Duration, limited bool) {
 	ttl := account.Spec.TTLSecondsAfterCreation
 	if ttl == nil {

@@ -30,13 +30,13 @@ func TestExpiry(t *testing.T) {
 		gone      bool
 		again     time.Duration
 	}{
-		"without a limit":                      {"fleet-member-m1", nil, 1000 * time.Hour, false, 0},
-		"young":                                {"fleet-member-m1", ptr.To[int32](60), 50 * time.Second, false, 10 * time.Second},
-		"young, with long to live":             {"fleet-member-m1", ptr.To[int32](86400), 0, false, time.Hour},
-		"at its end":                           {"fleet-member-m1", ptr.To[int32](60), time.Minute, true, 0},
-		"at its end in a given namespace":      {"cluster1", ptr.To[int32](60), time.Minute, true, 0},
-		"at its end in somebody's namespace":   {"elsewhere", ptr.To[int32](60), time.Minute, false, time.Hour},
-		"at its end in a namespace that is no": {"nowhere", ptr.To[int32](60), time.Minute, false, time.Hour},
+		"without a limit":                     {"fleet-member-m1", nil, 1000 * time.Hour, false, 0},
+		"young":                               {"fleet-member-m1", ptr.To[int32](60), 50 * time.Second, false, 10 * time.Second},
+		"young, with long to live":            {"fleet-member-m1", ptr.To[int32](86400), 0, false, time.Hour},
+		"at its end":                          {"fleet-member-m1", ptr.To[int32](60), time.Minute, true, 0},
+		"at its end in an assigned namespace": {"cluster1", ptr.To[int32](60), time.Minute, true, 0},
+		"at its end in another namespace":     {"elsewhere", ptr.To[int32](60), time.Minute, false, time.Hour},
+		"at its end in a missing namespace":   {"nowhere", ptr.To[int32](60), time.Minute, false, time.Hour},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestExpiry(t *testing.T) {
 				t.Fatal(err)
 			}
 			if result.RequeueAfter != tt.again {
-				t.Errorf("comes back in %s, want %s", result.RequeueAfter, tt.again)
+				t.Errorf("requeued after %s, want %s", result.RequeueAfter, tt.again)
 			}
 			if gone := apierrors.IsNotFound(hub.Get(t.Context(), key, account)); gone != tt.gone {
 				t.Errorf("gone: %v, want %v", gone, tt.gone)

@@ -27,24 +27,24 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/enqueue"
 )
 
-// Reconciler keeps a twin of each ManagedServiceAccount in a namespace that is
-// given to a member, and a copy of its token beside it.
+// Reconciler maintains a twin of each ManagedServiceAccount in a namespace that is assigned to a
+// member, and a copy of its token.
 type Reconciler struct {
-	// Client reads ManagedServiceAccounts and the metadata of namespaces from a
-	// cache, and Secrets from the hub.
+	// Client reads ManagedServiceAccounts and metadata of namespaces from a cache, and Secrets from
+	// the hub.
 	Client client.Client
-	// Secrets holds the metadata of the Secrets of ManagedServiceAccounts, see
-	// serviceaccount.NewSecretCache.
+	// Secrets caches the metadata of the Secrets of ManagedServiceAccounts; see
+	// credentials.NewSecretCache.
 	Secrets cache.Cache
-	// GatewayNamespace is the gateway's own.
+	// GatewayNamespace is the namespace of the gateway.
 	GatewayNamespace string
-	// Concurrency is how many are worked on at a time. Zero means one.
+	// Concurrency is the number of parallel reconciles. If zero, one.
 	Concurrency int
 }
 
-// SetupWithManager watches ManagedServiceAccounts, given ones and twins,
-// namespaces, and the Secrets with their tokens: a twin's status counts in seconds,
-// and does not tell of a token that came right after another.
+// SetupWithManager watches ManagedServiceAccounts, namespaces and the Secrets with tokens. The
+// status of a twin is not enough: its times are in seconds, so that a second token right after the
+// first one does not change it.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
@@ -58,7 +58,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// outside is the request for an object, unless it is in a member's namespace.
+// outside returns the request for an object, unless it is in a member's namespace.
 func outside(object client.Object) []ctrl.Request {
 	if _, ofMember := clusterv1beta1.MemberOfNamespace(object.GetNamespace()); ofMember {
 		return nil
@@ -66,19 +66,19 @@ func outside(object client.Object) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(object)}}
 }
 
-// ofSecret is the request for a copy, or for what a twin's token is brought back to.
+// ofSecret returns the request for a copy, or for the source of a twin's token.
 func (r *Reconciler) ofSecret(ctx context.Context, secret client.Object) []ctrl.Request {
 	if requests := outside(secret); requests != nil {
 		return requests
 	}
 	twin := &authenticationv1beta1.ManagedServiceAccount{}
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(secret), twin); err != nil {
-		return nil // Without a twin there is nothing to bring back; its own event comes when there is.
+		return nil // without a twin there is nothing to copy; the twin's event enqueues it
 	}
 	return sourceOf(ctx, twin)
 }
 
-// sourceOf is the ManagedServiceAccount itself, or the one whose twin it is.
+// sourceOf returns the request for a ManagedServiceAccount, or for the source of a twin.
 func sourceOf(_ context.Context, account client.Object) []ctrl.Request {
 	if from := sourceNamespace(account); from != "" {
 		return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: from, Name: account.GetName()}}}
@@ -86,8 +86,8 @@ func sourceOf(_ context.Context, account client.Object) []ctrl.Request {
 	return outside(account)
 }
 
-// inNamespace are the ManagedServiceAccounts in a namespace. For a member's own,
-// which has come or gone, those are meant that wait for it.
+// inNamespace returns requests for the ManagedServiceAccounts in a namespace. For a member's
+// namespace, it returns those in namespaces that are assigned to the member.
 func (r *Reconciler) inNamespace(ctx context.Context, namespace client.Object) []ctrl.Request {
 	names := []string{namespace.GetName()}
 	if member, ok := clusterv1beta1.MemberOfNamespace(namespace.GetName()); ok {
@@ -114,8 +114,7 @@ func (r *Reconciler) givenTo(ctx context.Context, member string) (names []string
 	return names
 }
 
-// Reconcile brings the twin of one ManagedServiceAccount up to date, and what
-// comes back from it.
+// Reconcile updates the twin of one ManagedServiceAccount, and copies token and status from it.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	member, why, err := r.given(ctx, request.Namespace)
 	if err != nil {
@@ -130,7 +129,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		account = nil
 	}
 	if member != "" && request.Name == authenticationv1beta1.GatewayAccount {
-		// Whoever is first would get the gateway's rights on the member.
+		// Otherwise this account would get the gateway's rights on the member.
 		member, why = "", fmt.Sprintf("%s is the gateway's own account on member %s: choose another name", request.Name, member)
 	}
 	withdrawn, err := r.withdraw(ctx, request.NamespacedName, member, account)
@@ -140,15 +139,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	case member != "":
 		return ctrl.Result{}, ignoreRoutine(r.serve(ctx, account, member))
 	case why == "" && !withdrawn:
-		return ctrl.Result{}, nil // Nobody ever asked us to serve it.
+		return ctrl.Result{}, nil // it was never served
 	case why == "":
 		why = fmt.Sprintf("namespace %s is not given to a member any more: label it %s=<name>", account.Namespace, clusterv1beta1.LabelMember)
 	}
 	return ctrl.Result{}, ignoreRoutine(r.refuse(ctx, account, why))
 }
 
-// ignoreRoutine drops errors that say that an event is on its way which brings
-// the request back.
+// ignoreRoutine drops errors after which a watch event enqueues the request again.
 func ignoreRoutine(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil
@@ -166,9 +164,8 @@ func (r *Reconciler) given(ctx context.Context, name string) (member, why string
 	return member, why, nil
 }
 
-// withdraw removes twins that are not wanted: of a ManagedServiceAccount that is
-// gone, that another of the same name has replaced, or whose namespace is now
-// another member's or nobody's. With the twin the copy goes too.
+// withdraw deletes unwanted twins: the source was deleted or re-created, or its namespace is no
+// longer assigned to that member. The copy is deleted with the twin.
 func (r *Reconciler) withdraw(ctx context.Context, key types.NamespacedName, member string, account *authenticationv1beta1.ManagedServiceAccount) (withdrawn bool, err error) {
 	twins, err := r.twinsOf(ctx, key.Namespace)
 	if err != nil {
@@ -205,7 +202,7 @@ func (r *Reconciler) twinsOf(ctx context.Context, namespace string) (all []authe
 	return all, nil
 }
 
-// sourceNamespace is the namespace of the ManagedServiceAccount whose twin it is, or empty.
+// sourceNamespace is the namespace of a twin's source, or empty.
 func sourceNamespace(twin client.Object) string {
 	if namespace, ok := twin.GetLabels()[authenticationv1beta1.LabelSourceNamespace]; ok {
 		return namespace
@@ -213,8 +210,8 @@ func sourceNamespace(twin client.Object) string {
 	return twin.GetLabels()[authenticationv1beta1.DeprecatedLabelAskedFrom] // Remove after the next release.
 }
 
-// hasLabels reports whether a twin has all labels that it should have. One that a gateway of the
-// previous version created lacks LabelSourceNamespace.
+// hasLabels reports whether a twin has all desired labels. A gateway of the previous version did
+// not set LabelSourceNamespace.
 func hasLabels(twin, desired *authenticationv1beta1.ManagedServiceAccount) bool {
 	for key, value := range desired.Labels {
 		if twin.Labels[key] != value {
@@ -224,13 +221,13 @@ func hasLabels(twin, desired *authenticationv1beta1.ManagedServiceAccount) bool 
 	return true
 }
 
-// isTwin reports whether one was made for that very other.
+// isTwin reports whether twin is the twin of this ManagedServiceAccount, by UID.
 func isTwin(twin, account *authenticationv1beta1.ManagedServiceAccount, member string) bool {
 	return twin.Namespace == clusterv1beta1.MemberNamespace(member) && sourceNamespace(twin) == account.Namespace &&
 		twin.Annotations[authenticationv1beta1.AnnotationMadeFor] == string(account.UID)
 }
 
-// serve keeps the twin, and brings back what came of it.
+// serve updates the twin, and copies token and status from it.
 func (r *Reconciler) serve(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, member string) error {
 	desired := desiredTwin(account, member)
 	twin := desired.DeepCopy()
@@ -239,22 +236,22 @@ func (r *Reconciler) serve(ctx context.Context, account *authenticationv1beta1.M
 	case apierrors.IsNotFound(err):
 		err := r.Client.Create(ctx, twin)
 		if apierrors.IsNotFound(err) {
-			return r.endWithout(ctx, account, member)
+			return r.reportMissingMember(ctx, account, member)
 		}
-		return err // Its own event brings this one back.
+		return err // the twin's event will enqueue the source
 	case err != nil:
 		return fmt.Errorf("reading twin %s/%s: %w", twin.Namespace, twin.Name, err)
 	case sourceNamespace(twin) != account.Namespace:
 		return r.refuse(ctx, account, fmt.Sprintf("member %s has an account of that name already, for ManagedServiceAccount %s/%s: choose another name", member, twin.Namespace, twin.Name))
 	case !isTwin(twin, account, member) || !twin.DeletionTimestamp.IsZero():
-		return nil // It is being replaced.
+		return nil // the twin is being replaced
 	case !equality.Semantic.DeepEqual(twin.Spec, desired.Spec) || !hasLabels(twin, desired):
 		twin = twin.DeepCopy()
 		twin.Spec = desired.Spec
 		maps.Copy(twin.Labels, desired.Labels)
 		return r.Client.Update(ctx, twin)
 	}
-	if why, err := r.bringBack(ctx, twin, account); err != nil || why != "" {
+	if why, err := r.copyToken(ctx, twin, account); err != nil || why != "" {
 		if err != nil {
 			return err
 		}
@@ -263,15 +260,15 @@ func (r *Reconciler) serve(ctx context.Context, account *authenticationv1beta1.M
 	return r.writeStatus(ctx, account, desiredStatus(twin, account))
 }
 
-// endWithout takes the copy away: with the member its tokens have no use.
-func (r *Reconciler) endWithout(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, member string) error {
+// reportMissingMember deletes the copy, because the member and its tokens no longer exist.
+func (r *Reconciler) reportMissingMember(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, member string) error {
 	if err := r.removeCopy(ctx, account); err != nil {
 		return err
 	}
 	return r.refuse(ctx, account, fmt.Sprintf("there is no member %s: correct the label %s of namespace %s", member, clusterv1beta1.LabelMember, account.Namespace))
 }
 
-// refuse says in the status why there is no token.
+// refuse reports in the status why there is no token.
 func (r *Reconciler) refuse(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, why string) error {
 	return r.writeStatus(ctx, account, refusedStatus(account, why))
 }

@@ -26,7 +26,7 @@ var (
 	keyOfTwin   = client.ObjectKey{Namespace: "fleet-member-m1", Name: "a"}
 )
 
-// bench is a reconciler with a hub in memory.
+// bench is a Reconciler with an in-memory hub.
 type bench struct {
 	t   *testing.T
 	hub client.Client
@@ -45,7 +45,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	return &bench{t: t, hub: hub, r: &Reconciler{Client: hub, GatewayNamespace: "fleet-system"}}
 }
 
-// reconcile goes on until nothing more comes of it.
+// reconcile reconciles until nothing changes.
 func (b *bench) reconcile() {
 	b.t.Helper()
 	b.reconcileOf(keyOfSource)
@@ -72,7 +72,7 @@ func (b *bench) account(key client.ObjectKey) *authenticationv1beta1.ManagedServ
 	return found
 }
 
-// token is what a Secret holds, or nothing.
+// token returns the token in a Secret, or "".
 func (b *bench) token(key client.ObjectKey) string {
 	b.t.Helper()
 	found := &corev1.Secret{}
@@ -89,7 +89,7 @@ func (b *bench) must(err error) {
 	}
 }
 
-// told is the message of a condition that is False.
+// told returns the message of a condition that is False.
 func (b *bench) told() string {
 	b.t.Helper()
 	condition := meta.FindStatusCondition(b.account(keyOfSource).Status.Conditions, authenticationv1beta1.ConditionTokenReported)
@@ -111,7 +111,7 @@ func given(uid types.UID) *authenticationv1beta1.ManagedServiceAccount {
 	return &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "a", UID: uid}}
 }
 
-// agentReports is what the member's agent does with the twin.
+// agentReports sets token and status of the twin, as the member's agent does.
 func (b *bench) agentReports(token string) {
 	b.t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: keyOfTwin.Namespace, Name: keyOfTwin.Name}}
@@ -125,7 +125,7 @@ func (b *bench) agentReports(token string) {
 	b.must(b.hub.Status().Update(b.t.Context(), twin))
 }
 
-func TestTokenComesBackFromTheTwin(t *testing.T) {
+func TestReconcile_CopiesTheTokenOfTheTwin(t *testing.T) {
 	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), given("u1"))
 	b.reconcile()
 	if b.account(keyOfTwin) == nil {
@@ -139,7 +139,7 @@ func TestTokenComesBackFromTheTwin(t *testing.T) {
 		}
 	}
 	if b.account(keyOfSource).Status.TokenSecretRef == nil {
-		t.Error("the status does not tell of the token")
+		t.Error("the status does not have the token")
 	}
 
 	t.Log("somebody alters the copy")
@@ -152,20 +152,20 @@ func TestTokenComesBackFromTheTwin(t *testing.T) {
 		t.Errorf("the copy holds %q", got)
 	}
 
-	t.Log("the namespace is taken back")
+	t.Log("the namespace is unassigned")
 	b.must(b.hub.Update(t.Context(), namespace("cluster1", "")))
 	b.reconcile()
 	if b.account(keyOfTwin) != nil || b.token(keyOfSource) != "" {
-		t.Error("twin or copy are still there")
+		t.Error("twin or copy remain")
 	}
 	if told := b.told(); !strings.Contains(told, "is not given to a member any more") {
 		t.Errorf("told %q", told)
 	}
 }
 
-// A ManagedServiceAccount named like any Secret in the member's namespace got
-// that Secret's data.
-func TestSecretOfTheTwinsNameIsNotCopiedUnlessItIsTheTwins(t *testing.T) {
+// A ManagedServiceAccount with the name of any Secret in the member's namespace got that Secret's
+// data.
+func TestCopyToken_CopiesOnlyTheSecretOfTheTwin(t *testing.T) {
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-m1", Name: "a"}, Data: map[string][]byte{"token": []byte("theirs")}}
 	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), given("u1"), theirs)
 	b.reconcile()
@@ -177,17 +177,17 @@ func TestSecretOfTheTwinsNameIsNotCopiedUnlessItIsTheTwins(t *testing.T) {
 	}
 }
 
-func TestTwinGoesWithTheOther(t *testing.T) {
+func TestReconcile_DeletesTheTwinWithItsSource(t *testing.T) {
 	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), given("u1"))
 	b.reconcile()
 	b.must(b.hub.Delete(t.Context(), given("u1")))
 	b.reconcile()
 	if b.account(keyOfTwin) != nil {
-		t.Error("the twin is still there")
+		t.Error("the twin remains")
 	}
 }
 
-func TestTwinOfAPreviousGateway_GetsTheNewLabelAndIsRemovedWithItsSource(t *testing.T) {
+func TestReconcile_LabelsAndDeletesTheTwinOfAPreviousGateway(t *testing.T) {
 	previous := desiredTwin(given("u1"), "m1")
 	delete(previous.Labels, authenticationv1beta1.LabelSourceNamespace)
 	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), given("u1"), previous.DeepCopy())
@@ -203,7 +203,7 @@ func TestTwinOfAPreviousGateway_GetsTheNewLabelAndIsRemovedWithItsSource(t *test
 	}
 }
 
-func TestTwinOfADeletedOneIsReplaced(t *testing.T) {
+func TestReconcile_ReplacesTheTwinOfADeletedSource(t *testing.T) {
 	earlier := desiredTwin(given("u1"), "m1")
 	earlier.Annotations[authenticationv1beta1.AnnotationMadeFor] = "u0"
 	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), given("u1"), earlier)
@@ -213,8 +213,8 @@ func TestTwinOfADeletedOneIsReplaced(t *testing.T) {
 	}
 }
 
-// Whoever took the name before the gateway had its account got the gateway's rights.
-func TestGatewaysAccountCannotBeTakenBeforeTheGatewayHasIt(t *testing.T) {
+// A user who took the name before the gateway got the gateway's rights.
+func TestReconcile_RefusesTheNameOfTheGatewaysAccount(t *testing.T) {
 	reserved := given("u1")
 	reserved.Name = authenticationv1beta1.GatewayAccount
 	earlier := desiredTwin(reserved, "m1")
@@ -229,7 +229,7 @@ func TestGatewaysAccountCannotBeTakenBeforeTheGatewayHasIt(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeServedIsToldAndMakesNothing(t *testing.T) {
+func TestReconcile_ReportsConflictsAndCreatesNothing(t *testing.T) {
 	taken := &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-m1", Name: "a"}}
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-m1", Name: "a"}, Data: map[string][]byte{"token": []byte("theirs")}}
 	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), given("u1"), taken, theirs)

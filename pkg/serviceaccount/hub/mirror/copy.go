@@ -16,15 +16,15 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
-// bringBack makes the copy of the twin's token. As long as the twin has none, an
-// earlier copy stays. A Secret that is in the way is the reason why not.
-func (r *Reconciler) bringBack(ctx context.Context, twin, account *authenticationv1beta1.ManagedServiceAccount) (why string, err error) {
+// copyToken writes the copy of the twin's token. While the twin has none, an earlier copy stays. It
+// returns why if another Secret has the name.
+func (r *Reconciler) copyToken(ctx context.Context, twin, account *authenticationv1beta1.ManagedServiceAccount) (why string, err error) {
 	token := &corev1.Secret{}
 	if found, err := reconcileutil.GetIfExists(ctx, r.Client, client.ObjectKeyFromObject(twin), token, "reading Secret %s/%s", twin.Namespace, twin.Name); !found {
-		return "", err // The twin's status tells when there is one.
+		return "", err // the twin's status will change
 	}
 	if !isOf(token, twin) {
-		return "", nil // Another's Secret has the name: the twin's status tells, and nothing of it is copied.
+		return "", nil // another client's Secret has the name and must not be copied; the twin's status reports it
 	}
 	present, err := r.presentCopy(ctx, account)
 	if err != nil {
@@ -48,7 +48,7 @@ func (r *Reconciler) bringBack(ctx context.Context, twin, account *authenticatio
 	return "", nil
 }
 
-// presentCopy returns a Secret without a resource version if there is none.
+// presentCopy returns the copy, or an empty Secret without a resourceVersion.
 func (r *Reconciler) presentCopy(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount) (*corev1.Secret, error) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name}}
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(secret), secret); client.IgnoreNotFound(err) != nil {
@@ -57,7 +57,7 @@ func (r *Reconciler) presentCopy(ctx context.Context, account *authenticationv1b
 	return secret, nil
 }
 
-// removeCopy removes the Secret if it is the copy.
+// removeCopy deletes the Secret if it is the copy.
 func (r *Reconciler) removeCopy(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount) error {
 	secret, err := r.presentCopy(ctx, account)
 	if err != nil {

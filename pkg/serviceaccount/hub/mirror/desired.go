@@ -14,8 +14,8 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// desiredTwin is what the member's agent sees. How long the ManagedServiceAccount
-// itself lives is not its business.
+// desiredTwin returns the twin that the member's agent serves. It has no TTL: the source is deleted
+// instead.
 func desiredTwin(account *authenticationv1beta1.ManagedServiceAccount, member string) *authenticationv1beta1.ManagedServiceAccount {
 	return &authenticationv1beta1.ManagedServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{
@@ -32,8 +32,8 @@ func desiredTwin(account *authenticationv1beta1.ManagedServiceAccount, member st
 	}
 }
 
-// desiredCopy is the Secret beside the ManagedServiceAccount. It goes with it.
-// Labels and annotations of others stay.
+// desiredCopy returns the Secret with the copied token, owned by the ManagedServiceAccount. Labels
+// and annotations of others stay.
 func desiredCopy(present *corev1.Secret, account *authenticationv1beta1.ManagedServiceAccount, token map[string][]byte) *corev1.Secret {
 	secret := present.DeepCopy()
 	secret.Type = corev1.SecretTypeOpaque
@@ -45,18 +45,18 @@ func desiredCopy(present *corev1.Secret, account *authenticationv1beta1.ManagedS
 	return secret
 }
 
-// mayWrite reports whether a Secret is a copy, or none at all. A label alone is
-// not enough: the Secret of another product carries it too.
+// mayWrite reports whether a Secret is our copy, or does not exist. The label is not enough,
+// because other products set it too.
 func mayWrite(secret *corev1.Secret, account *authenticationv1beta1.ManagedServiceAccount) bool {
 	return secret.ResourceVersion == "" || isOf(secret, account)
 }
 
-// isOf reports whether a Secret was made for that very ManagedServiceAccount.
+// isOf reports whether a Secret belongs to this ManagedServiceAccount, by UID.
 func isOf(secret *corev1.Secret, account *authenticationv1beta1.ManagedServiceAccount) bool {
 	return slices.ContainsFunc(secret.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.UID == account.UID })
 }
 
-// desiredStatus is the twin's, told of this one.
+// desiredStatus returns the twin's status for the source.
 func desiredStatus(twin, account *authenticationv1beta1.ManagedServiceAccount) authenticationv1beta1.ManagedServiceAccountStatus {
 	status := *account.Status.DeepCopy()
 	status.TokenSecretRef = twin.Status.TokenSecretRef.DeepCopy()
@@ -72,7 +72,7 @@ func desiredStatus(twin, account *authenticationv1beta1.ManagedServiceAccount) a
 	return status
 }
 
-// refusedStatus says why there is no token, and that there is none.
+// refusedStatus returns a status without a token, with the reason.
 func refusedStatus(account *authenticationv1beta1.ManagedServiceAccount, why string) authenticationv1beta1.ManagedServiceAccountStatus {
 	status := *account.Status.DeepCopy()
 	status.TokenSecretRef, status.ExpirationTimestamp = nil, nil

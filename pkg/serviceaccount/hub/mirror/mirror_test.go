@@ -41,7 +41,7 @@ func TestGiven(t *testing.T) {
 	}
 }
 
-func TestStatusOfTheTwinIsToldOfTheOther(t *testing.T) {
+func TestDesiredStatus_CopiesTheStatusOfTheTwin(t *testing.T) {
 	expires := metav1.NewTime(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 	twin := &authenticationv1beta1.ManagedServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{Generation: 7},
@@ -63,19 +63,19 @@ func TestStatusOfTheTwinIsToldOfTheOther(t *testing.T) {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
 
-	refused := refusedStatus(&authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Generation: 3}, Status: got}, "taken back")
+	refused := refusedStatus(&authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Generation: 3}, Status: got}, "unassigned")
 	if refused.TokenSecretRef != nil || refused.ExpirationTimestamp != nil {
 		t.Errorf("a refused one still tells of a token: %+v", refused)
 	}
 	for _, kind := range []string{authenticationv1beta1.ConditionSecretCreated, authenticationv1beta1.ConditionTokenReported} {
 		condition := meta.FindStatusCondition(refused.Conditions, kind)
-		if condition.Status != metav1.ConditionFalse || condition.Message != "taken back" || condition.ObservedGeneration != 3 {
+		if condition.Status != metav1.ConditionFalse || condition.Message != "unassigned" || condition.ObservedGeneration != 3 {
 			t.Errorf("condition is %+v", condition)
 		}
 	}
 }
 
-func TestTwinAsksForTheSameTokenAndNoMore(t *testing.T) {
+func TestDesiredTwin_RequestsTheSameTokenOnly(t *testing.T) {
 	account := &authenticationv1beta1.ManagedServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "a", UID: "u1", Labels: map[string]string{"team": "x"}, Finalizers: []string{"x/y"}},
 		Spec: authenticationv1beta1.ManagedServiceAccountSpec{
@@ -96,15 +96,15 @@ func TestTwinAsksForTheSameTokenAndNoMore(t *testing.T) {
 		t.Errorf("twin (-want +got):\n%s", diff)
 	}
 	if !isTwin(twin, account, "m1") || isTwin(twin, account, "m2") {
-		t.Error("a twin is its member's only")
+		t.Error("a twin of another member is accepted")
 	}
 	account.UID = "u2"
 	if isTwin(twin, account, "m1") {
-		t.Error("the twin of one that was deleted passes for that of the next")
+		t.Error("the twin of a deleted source is accepted")
 	}
 }
 
-func TestASecretOfSomebodyElseIsNotOverwritten(t *testing.T) {
+func TestMayWrite(t *testing.T) {
 	account := &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "a", UID: "u1"}}
 	labelled := map[string]string{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue}
 	tests := map[string]struct {

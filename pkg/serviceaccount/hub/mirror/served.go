@@ -10,12 +10,12 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// reservedPrefixes begin names of namespaces that are never given to a member:
-// who administers them is not who administers one member.
+// reservedPrefixes are prefixes of namespaces that cannot be assigned to a member, because the
+// administrators of one member do not administer them.
 var reservedPrefixes = []string{"kube-", "fleet-"}
 
-// Given says to which member an administrator gave a namespace. It is empty if
-// the namespace is given to none; why is not empty if that is against a label.
+// Given returns the member that an administrator assigned a namespace to, or "". why is not empty
+// if the label is refused.
 func Given(namespace string, labels map[string]string, gatewayNamespace string) (member, why string) {
 	member = labels[clusterv1beta1.LabelMember]
 	if member == "" {

@@ -10,20 +10,20 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
-// appliers apply what ResourcePlacements place with the rights that their namespace has on
-// the member, instead of the agent's: who may make placements in a namespace of the hub
-// would be an administrator of members otherwise.
+// appliers choose the account that applies a Work. Works of ResourcePlacements use the rights of
+// their namespace's account on the member, not the agent's. Otherwise a user who can create
+// placements in one namespace of the hub would be an administrator of members.
 //
-// What is applied is also read so. Records, watches, and taking away what a Work does not
-// ask for any more remain the agent's: it never touches what it has not recorded.
+// The account also reads the objects. Records, watches and removal use the agent's rights: removal
+// touches only recorded objects.
 type appliers struct {
-	// account is the ServiceAccount's name; empty if all is applied by the agent.
+	// account is the name of the ServiceAccount; if empty, the agent applies everything itself.
 	account string
 	member  *engine.Member
 }
 
-// of is the client with the rights that are a Work's, and the beginning of the sentence about
-// one that is missing; nil and empty if they are the agent's.
+// of returns the client with the rights of a Work and the start of messages about missing rights.
+// Both are empty if the agent's rights apply.
 func (a appliers) of(work *placementv1beta1.Work) (dynamic.Interface, string, error) {
 	namespace := work.Labels[placementv1beta1.ParentPlacementNamespaceLabel]
 	if a.account == "" || namespace == "" {

@@ -19,7 +19,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
-func TestWhatANamespacePlacesIsAppliedWithItsRights(t *testing.T) {
+func TestAppliers_UseTheRightsOfThePlacementsNamespace(t *testing.T) {
 	var mu sync.Mutex
 	var asked []http.Header
 	kinds := newStandIn()
@@ -48,7 +48,7 @@ func TestWhatANamespacePlacesIsAppliedWithItsRights(t *testing.T) {
 			`ServiceAccount "deployer" of namespace "shop" cannot get configmaps in namespace "ns" of the member: its role lacks the rule {apiGroups: [""], resources: ["configmaps"], verbs: [get]}`},
 		"one without": {"deployer", "", "", nil,
 			`The agent cannot get configmaps in namespace "ns" of the member: its role lacks the rule {apiGroups: [""], resources: ["configmaps"], verbs: [get]}`},
-		"nobody asked for it": {"", "shop", "", nil,
+		"not configured": {"", "shop", "", nil,
 			`The agent cannot get configmaps in namespace "ns" of the member: its role lacks the rule {apiGroups: [""], resources: ["configmaps"], verbs: [get]}`},
 	}
 	for name, tc := range cases {
@@ -66,7 +66,7 @@ func TestWhatANamespacePlacesIsAppliedWithItsRights(t *testing.T) {
 			}
 			for _, header := range asked {
 				if got := header.Get("Impersonate-User"); got != tc.user {
-					t.Errorf("it was %q who asked, want %q", got, tc.user)
+					t.Errorf("the request is from %q, want %q", got, tc.user)
 				}
 				if diff := cmp.Diff(tc.groups, header.Values("Impersonate-Group"), cmpopts.EquateEmpty()); diff != "" {
 					t.Errorf("groups (-want +got):\n%s", diff)
@@ -79,7 +79,7 @@ func TestWhatANamespacePlacesIsAppliedWithItsRights(t *testing.T) {
 	}
 }
 
-// written is what comes of writing the one manifest of a Work.
+// written returns the outcome of the one manifest of a Work.
 func written(t *testing.T, r *Reconciler, work *placementv1beta1.Work) engine.Outcome {
 	t.Helper()
 	var err error
@@ -98,7 +98,7 @@ func written(t *testing.T, r *Reconciler, work *placementv1beta1.Work) engine.Ou
 	return result.Outcomes[0]
 }
 
-// noLedger is empty, whatever is written.
+// noLedger is always empty.
 type noLedger struct{}
 
 func (noLedger) Entries() []engine.Entry                     { return nil }

@@ -41,7 +41,7 @@ type Reconciler struct {
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)
 
-// New makes a Reconciler. It does not talk to the member yet.
+// New returns a Reconciler. It sends no request to the member yet.
 func New(options Options) (*Reconciler, error) {
 	o, err := options.complete()
 	if err != nil {
@@ -63,8 +63,8 @@ func New(options Options) (*Reconciler, error) {
 	return r, nil
 }
 
-// SetupWithManager adds the controller to the hub's manager, whose cache has to
-// hold the Works of the member's namespace and need not hold more.
+// SetupWithManager adds the controller to the hub's manager. Its cache only needs the Works of the
+// member's namespace.
 func (r *Reconciler) SetupWithManager(ctx context.Context, hub ctrl.Manager) error {
 	r.connect(hub.GetClient(), hub.GetAPIReader(), hub.GetEventRecorder(ControllerName))
 	if err := hub.GetFieldIndexer().IndexField(ctx, &placementv1beta1.Work{}, worksByObject, objectsOf); err != nil {
@@ -72,10 +72,10 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, hub ctrl.Manager) err
 	}
 	return ctrl.NewControllerManagedBy(hub).
 		Named(ControllerName).
-		// Only the spec and the deletion matter of a Work: its status is ours.
+		// The status is written by the agent alone, so only spec and deletion trigger a reconcile.
 		Watches(&placementv1beta1.Work{}, enqueueWorks(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		// A member that leaves lets go of Works whose deletion waits, an administrator of what
-		// is held.
+		// When the member leaves, Works with a waiting deletion are released; an administrator can
+		// release retained objects by an annotation.
 		Watches(&clusterv1beta1.InternalMemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.waitingWorks),
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		WatchesRawSource(source.Channel(r.engine.Touched(), handler.Funcs{GenericFunc: enqueueTouched})).
@@ -87,15 +87,15 @@ func (r *Reconciler) connect(hub client.Client, reader client.Reader, recorder e
 	r.hub, r.hubReader, r.events, r.records.hub = hub, reader, recorder, hub
 }
 
-// Reconcile brings one Work to the member.
+// Reconcile applies one Work to the member.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	result, err := r.reconcile(ctx, request)
 	if ctx.Err() != nil {
-		//lint:ignore nilerr The agent ends here, which is no failure.
+		//lint:ignore nilerr The agent is stopping; the error is a consequence.
 		return reconcile.Result{}, nil
 	}
 	if apierrors.IsConflict(err) || errors.Is(err, errBehind) {
-		return reconcile.Result{RequeueAfter: engine.FirstErrorRetry}, nil // routine: somebody else wrote first
+		return reconcile.Result{RequeueAfter: engine.FirstErrorRetry}, nil // expected: another client wrote first
 	}
 	if err != nil && result.Priority == nil {
 		result.Priority = ptr.To(retryPriority)
@@ -118,7 +118,7 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	defer leave()
 	if work.DeletionTimestamp != nil {
-		progress := r.turns.of(work.Name) // with the Work, it is forgotten
+		progress := r.turns.of(work.Name) // finalize may delete the entry
 		result, err := r.finalize(ctx, work)
 		progress.ended(work.Generation, err == nil)
 		return result, err
@@ -134,7 +134,7 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := r.settleHold(ctx, p, result); err != nil {
+	if err := r.settleRetention(ctx, p, result); err != nil {
 		return reconcile.Result{}, err
 	}
 	return r.report(ctx, p, result)
@@ -152,7 +152,7 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, work *placementv1beta1
 	return nil
 }
 
-// forget lets go of all that is remembered of a Work.
+// forget discards everything that is cached for a Work.
 func (r *Reconciler) forget(work string) {
 	r.engine.Forget(work)
 	r.records.kept.Forget(work)

@@ -12,8 +12,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/agent/definitions"
 )
 
-// EnsureCRD installs the kinds that this package stores on the member, as
-// [definitions.Ensure] says.
+// EnsureCRD installs the CustomResourceDefinitions of this package on the member; see
+// [definitions.Ensure].
 func EnsureCRD(ctx context.Context, member client.Client) error {
 	return definitions.Ensure(ctx, member, placementv1beta1.GroupName)
 }

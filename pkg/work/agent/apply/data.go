@@ -16,8 +16,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// retainsData reports whether data stays on the member when a Work goes: nobody is known to have
-// asked for its removal. Gateways of previous versions do not say why they delete a Work.
+// retainsData reports whether objects with data stay on the member when a Work is deleted, because
+// no user asked for their removal. Gateways of previous versions do not record why they delete a
+// Work, so data stays.
 func retainsData(work metav1.Object) bool {
 	annotations := work.GetAnnotations()
 	if annotations[placementv1beta1.DeletePolicyAnnotation] == placementv1beta1.DeletePolicyDelete {
@@ -30,8 +31,8 @@ func retainsData(work metav1.Object) bool {
 	return true
 }
 
-// originOf names the placement that a Work is of, for people too. A placement of another hub, and a
-// Work of no placement, have names of their own. It is "" if the Work is gone.
+// originOf returns a readable name for the placement of a Work. It is unique across hubs, and also
+// for Works without a placement. It is "" if the Work no longer exists.
 func (o Options) originOf(work metav1.Object) string {
 	if work.GetUID() == "" {
 		return ""
@@ -51,13 +52,13 @@ func (o Options) originOf(work metav1.Object) string {
 	return origin
 }
 
-// maxRetainedEvents is how many events one look at a Work makes of what it released.
+// maxRetainedEvents limits the events about released objects per reconcile.
 const maxRetainedEvents = 10
 
-// tellRetained makes events of the objects that a Work has released and that stay on the member.
-// The log has all of them. Each event is related to its object: events that differ only in their
-// text are one series, which keeps the text of the first.
-func (r *Reconciler) tellRetained(ctx context.Context, of metav1.Object, retained []engine.Retained) {
+// recordRetained emits events for objects that a Work released and that stay on the member; the log
+// has all of them. Each event has the object as related: the API server aggregates events that
+// differ only in their note and keeps only the first note.
+func (r *Reconciler) recordRetained(ctx context.Context, of metav1.Object, retained []engine.Retained) {
 	work, _ := of.(*placementv1beta1.Work)
 	for i, object := range retained {
 		log.FromContext(ctx).Info("Released an object that stays on the member", "Work", of.GetName(), "reason", object.Why)
@@ -70,7 +71,7 @@ func (r *Reconciler) tellRetained(ctx context.Context, of metav1.Object, retaine
 	}
 }
 
-// related names an object of the member in an event.
+// related returns a reference to an object of the member for an event.
 func related(ref manifest.Ref) *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name}}
 	object.SetGroupVersionKind(schema.GroupVersionKind{Group: ref.Group, Version: ref.Version, Kind: ref.Kind})

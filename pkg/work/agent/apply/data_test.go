@@ -56,12 +56,12 @@ func TestOriginOf_IsTheSameForAllWorksOfAPlacement(t *testing.T) {
 }
 
 // What the Work of a placement left on the member is not taken over when the placement returns.
-func TestMayOwn_AllowsWhatReturnsWhateverWhenToTakeOverSays(t *testing.T) {
+func TestMayOwn_AllowsReturningObjectsWhateverWhenToTakeOverIs(t *testing.T) {
 	never := placementv1beta1.ApplyStrategy{WhenToTakeOver: placementv1beta1.TakeOverNever}
-	if refused := mayOwn(engine.Standing{Returns: true}, never, false, nil); refused != nil {
+	if refused := mayOwn(engine.Ownership{Returns: true}, never, false, nil); refused != nil {
 		t.Error(refused.Message)
 	}
-	if mayOwn(engine.Standing{}, never, false, nil) == nil {
+	if mayOwn(engine.Ownership{}, never, false, nil) == nil {
 		t.Error("any other object is taken over")
 	}
 }

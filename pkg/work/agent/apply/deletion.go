@@ -21,12 +21,10 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
-// recheckDeletion is after what time a deletion is looked at again although the
-// watch said nothing.
+// recheckDeletion is the interval between checks of a deletion if the watch reports nothing.
 const recheckDeletion = 30 * time.Second
 
-// finalize removes from the member what a deleted Work applied, and then lets
-// the Work go.
+// finalize removes the objects of a deleted Work from the member and then removes the finalizer.
 func (r *Reconciler) finalize(ctx context.Context, work *placementv1beta1.Work) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(work, placementv1beta1.WorkCleanupFinalizer) {
 		return ctrl.Result{}, nil
@@ -49,9 +47,8 @@ func (r *Reconciler) finalize(ctx context.Context, work *placementv1beta1.Work) 
 	return ctrl.Result{}, r.removeFinalizer(ctx, work)
 }
 
-// end removes what a deleted Work applied, and returns what is left to wait for, nil if nothing
-// is. Who deletes a Work while something of it is held does not know of that: it stays, and
-// its AppliedWork with it, as if the Work had never had it.
+// end removes the objects of a deleted Work. It returns the remaining ones, or nil. The user who
+// deleted the Work does not know of its retained objects, so these stay, with the AppliedWork.
 func (r *Reconciler) end(ctx context.Context, work *placementv1beta1.Work, m membership) (*engine.Removal, error) {
 	record, err := r.records.find(ctx, work.Name)
 	if err != nil {
@@ -79,35 +76,35 @@ func (r *Reconciler) end(ctx context.Context, work *placementv1beta1.Work, m mem
 	return r.departHeld(ctx, d, held)
 }
 
-// departure is the end of what one Work applied.
+// departure describes the removal of one Work's objects.
 type departure struct {
-	// work is the Work; if it is gone already, it has a name and no more.
+	// work is the Work. If it no longer exists, only the name is set.
 	work metav1.Object
-	// record is its AppliedWork, nil if there is none.
+	// record is the AppliedWork; nil if there is none.
 	record     *placementv1beta1.AppliedWork
 	membership membership
-	// reported are the manifests that the Work's status names, if there still is a
-	// Work: what was applied is in the ledger or here.
+	// reported are the manifests in the Work's status, if the Work still exists. Each applied
+	// object is in the ledger or in reported.
 	reported []placementv1beta1.ManifestCondition
-	// policy is Foreground to delete all with what depends on it, or Orphan to leave
-	// it on the member.
+	// policy is Foreground to delete the objects with their dependents, or Orphan to leave them on
+	// the member.
 	policy metav1.DeletionPropagation
-	// retainsData is set when objects that hold data stay on the member.
+	// retainsData is set if objects that hold data stay on the member.
 	retainsData bool
 }
 
-// depart removes or releases what a Work applied, and its AppliedWork. It returns
-// what is left to wait for, nil if nothing is. Objects come first and the
-// AppliedWork last: the member's garbage collector would remove them too, but not
-// those of a kind that it has not heard of yet. What we may not remove is left to
-// it, but not what is to stay, or has to end before the rest.
+// depart removes or releases the objects of a Work, and its AppliedWork. It returns the remaining
+// objects, or nil. The AppliedWork is deleted last: the member's garbage collector would also
+// delete the objects, but not those of kinds that it has not discovered yet. The garbage collector
+// deletes objects for which the agent lacks a right, but must not get objects that stay or that
+// have to be deleted in order.
 func (r *Reconciler) depart(ctx context.Context, d departure) (*engine.Removal, error) {
 	record := d.record
 	if record != nil && !r.records.isOurs(record, d.membership) {
 		return nil, nil
 	}
 	removed, err := r.engine.Remove(ctx, r.removalOf(d), d.policy)
-	r.tellRetained(ctx, d.work, removed.Retained())
+	r.recordRetained(ctx, d.work, removed.Retained())
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +118,7 @@ func (r *Reconciler) depart(ctx context.Context, d departure) (*engine.Removal, 
 		policy := d.policy
 		finished := policy == metav1.DeletePropagationForeground && removed.IsOver()
 		if finished {
-			policy = metav1.DeletePropagationBackground // there is nothing left to wait for
+			policy = metav1.DeletePropagationBackground // all objects are gone
 		}
 		err := r.records.member.Delete(ctx, record, client.PropagationPolicy(policy), client.Preconditions{UID: ptr.To(record.UID)})
 		if client.IgnoreNotFound(err) != nil {
@@ -131,10 +128,10 @@ func (r *Reconciler) depart(ctx context.Context, d departure) (*engine.Removal, 
 			return nil, nil
 		}
 	}
-	return removed, nil // the watch tells when the AppliedWork is gone
+	return removed, nil // the watch reports the deletion of the AppliedWork
 }
 
-// removalOf is the removal of what a deleted Work applied, or one that is gone.
+// removalOf returns the engine's Work for the removal.
 func (r *Reconciler) removalOf(d departure) engine.Work {
 	others := siblings{r.records}
 	w := engine.Work{
@@ -160,7 +157,7 @@ func (r *Reconciler) removalOf(d departure) engine.Work {
 	return w
 }
 
-// nextRemoval is when to look again at a removal of which something is left.
+// nextRemoval returns when to check an unfinished removal.
 func nextRemoval(left *engine.Removal) time.Duration {
 	if left.Waits() {
 		return engine.WaitPause
@@ -168,7 +165,7 @@ func nextRemoval(left *engine.Removal) time.Duration {
 	return recheckDeletion
 }
 
-// reportRemaining says in the Work's status what its deletion waits for.
+// reportRemaining reports in the Work's status what blocks its deletion.
 func (r *Reconciler) reportRemaining(ctx context.Context, work *placementv1beta1.Work, left *engine.Removal) error {
 	text := left.Describe()
 	if text == "" {
@@ -179,16 +176,15 @@ func (r *Reconciler) reportRemaining(ctx context.Context, work *placementv1beta1
 	return r.writeStatus(ctx, work, status)
 }
 
-// vanished looks after what a Work applied that is no longer on the hub: it went away
-// without its finalizer being honoured. That is held, until an administrator lets it go.
-// Only a hub that says so is believed, and only about what was applied under the
-// present membership: what a member kept when it left the fleet stays when it
-// joins again, until a Work of that name comes back for it.
+// vanished handles a Work that disappeared from the hub without its finalizer: its objects are
+// retained until an administrator releases them. The hub itself is asked, not only the cache. Only
+// objects of the present membership count: objects that stayed when the member left the fleet also
+// stay when it rejoins, until a Work of the same name adopts them.
 func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
 	r.forget(key.Name)
 	if r.engine.Saw(r.records.object(key.Name)).Absent() {
-		r.isHeld(key.Name, retention.Mark{}, 0)
-		return ctrl.Result{}, nil // mostly the end of a Work that was deleted in order
+		r.setRetained(key.Name, retention.Mark{}, 0)
+		return ctrl.Result{}, nil // usually the regular end of a deleted Work
 	}
 	record, err := r.records.find(ctx, key.Name)
 	if record == nil || err != nil {
@@ -196,7 +192,7 @@ func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.R
 	}
 	err = r.hubReader.Get(ctx, key, &placementv1beta1.Work{})
 	if err == nil {
-		return ctrl.Result{}, nil // the cache was behind, it brings the Work here
+		return ctrl.Result{}, nil // the cache lags and will enqueue the Work
 	}
 	if !reconcileutil.IsGone(err) {
 		return ctrl.Result{}, fmt.Errorf("asking the hub whether Work %q still exists: %w", key.Name, err)
@@ -206,14 +202,14 @@ func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.R
 		return ctrl.Result{}, err
 	}
 	if !m.isOfPresent(record) || !r.records.isOurs(record, m) {
-		r.isHeld(key.Name, retention.Mark{}, 0)
+		r.setRetained(key.Name, retention.Mark{}, 0)
 		return ctrl.Result{}, nil
 	}
 	if record.DeletionTimestamp == nil && !holdOf(record).IsReleased(m.released) {
 		return r.holdVanished(ctx, record, m)
 	}
-	r.isHeld(key.Name, retention.Mark{}, 0)
-	log.FromContext(ctx).Info("Removing what a Work applied that is no longer on the hub", "Work", key.Name)
+	r.setRetained(key.Name, retention.Mark{}, 0)
+	log.FromContext(ctx).Info("Removing released objects of a Work that no longer exists on the hub", "Work", key.Name)
 	_, err = r.depart(ctx, departure{work: &metav1.ObjectMeta{Name: key.Name}, record: record, membership: m, policy: metav1.DeletePropagationForeground,
 		retainsData: !holdOf(record).IsReleased(m.released)})
 	return ctrl.Result{RequeueAfter: recheckDeletion}, err
@@ -224,7 +220,7 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, work *placementv1beta1
 	if err != nil {
 		return err
 	}
-	// The cache has the Work for a moment yet: it is not removed once more.
+	// The cache still returns the Work for a moment; a second removal would be wasted.
 	r.turns.wrote(work)
 	return nil
 }

@@ -17,8 +17,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
-// driftDetails say how the object of an applied manifest differs. When they have
-// not changed they keep their times: a look that finds nothing new writes nothing.
+// driftDetails reports how the object of an applied manifest differs. Times change only with the
+// details, so that a reconcile without news writes nothing.
 func driftDetails(before *placementv1beta1.DriftDetails, out engine.Outcome, now metav1.Time) *placementv1beta1.DriftDetails {
 	if len(out.Drift.Fields) == 0 {
 		return nil
@@ -39,7 +39,7 @@ func driftDetails(before *placementv1beta1.DriftDetails, out engine.Outcome, now
 	return details
 }
 
-// diffDetails say how an object differs that is not applied, in the same way.
+// diffDetails is the same for the object of a manifest that is not applied.
 func diffDetails(before *placementv1beta1.DiffDetails, out engine.Outcome, now metav1.Time) *placementv1beta1.DiffDetails {
 	if len(out.Diff.Fields) == 0 {
 		return nil
@@ -63,7 +63,7 @@ func diffDetails(before *placementv1beta1.DiffDetails, out engine.Outcome, now m
 	return details
 }
 
-// fieldsOf is what differs in the words of the API.
+// fieldsOf converts differences to the API type.
 func fieldsOf(found engine.Differences) []placementv1beta1.PatchDetail {
 	fields := make([]placementv1beta1.PatchDetail, 0, len(found.Fields))
 	for _, field := range found.Fields {
@@ -72,20 +72,19 @@ func fieldsOf(found engine.Differences) []placementv1beta1.PatchDetail {
 	return fields
 }
 
-// sameFields compares with fields that were reported, which may have been left out
-// of a status that became too large.
+// sameFields compares with reported fields, which are empty if the status was trimmed.
 func sameFields(before, now []placementv1beta1.PatchDetail) bool {
 	return len(before) == 0 || slices.Equal(before, now)
 }
 
-// backReported is the status of the object, if it was asked for.
+// backReported returns the status of the object, if requested.
 func backReported(before *placementv1beta1.BackReportedStatus, out engine.Outcome, now metav1.Time) *placementv1beta1.BackReportedStatus {
 	if out.Mirrored == nil {
 		return nil
 	}
 	text, err := json.Marshal(out.Mirrored.Object)
 	if err != nil {
-		return nil // it came as JSON
+		return nil // cannot fail: it was decoded from JSON
 	}
 	report := &placementv1beta1.BackReportedStatus{
 		ObservedStatus:  placementv1beta1.Manifest{RawExtension: runtime.RawExtension{Raw: text}},
@@ -97,8 +96,8 @@ func backReported(before *placementv1beta1.BackReportedStatus, out engine.Outcom
 	return report
 }
 
-// sameJSON compares what a hub has stored, in an order of keys of its own, with
-// what json.Marshal has sorted.
+// sameJSON compares JSON that the hub stored, possibly with another order of keys, with sorted
+// JSON.
 func sameJSON(stored, sorted []byte) bool {
 	var value any
 	if json.Unmarshal(stored, &value) != nil {
@@ -108,12 +107,12 @@ func sameJSON(stored, sorted []byte) bool {
 	return err == nil && string(text) == string(sorted)
 }
 
-// maxWork is how large a Work may become by its status: what an API server stores
-// by default, less some for the rest of the object.
+// maxWork is the size limit of a Work with its status: the default request limit of etcd, less a
+// reserve for the rest of the object.
 const maxWork = 1415578
 
-// trimmed keeps a status from becoming too large to be written: it drops first what
-// is long and can be looked up on the member, and then the end of long messages.
+// trimmed reduces a status that is too large to be written. It first drops details that can be read
+// on the member, then cuts long messages.
 func (s summary) trimmed(work *placementv1beta1.Work, status *placementv1beta1.WorkStatus) {
 	raw := 0
 	for _, m := range work.Spec.Workload.Manifests {
@@ -142,10 +141,11 @@ func (s summary) trimmed(work *placementv1beta1.Work, status *placementv1beta1.W
 		"The status was too large to be written in full: "+left)
 }
 
-// trimmedMessage is how many bytes of a message are left when all of them together are too long.
+// trimmedMessage is the length of messages when all of them together are too long.
 const trimmedMessage = 64
 
-// shortenMessages cuts what is said of each manifest. The conditions of the Work say the first in full.
+// shortenMessages cuts the messages of manifests. The Work's conditions contain the first one in
+// full.
 func shortenMessages(status *placementv1beta1.WorkStatus) {
 	for i := range status.ManifestConditions {
 		conditions := status.ManifestConditions[i].Conditions
@@ -155,8 +155,8 @@ func shortenMessages(status *placementv1beta1.WorkStatus) {
 	}
 }
 
-// statusBytes estimates the size of a status as JSON, rather too much than too
-// little: writing it to measure it would cost as much as all else in a look.
+// statusBytes estimates the JSON size of a status and rather overestimates it. Encoding the status
+// would cost as much as the rest of a reconcile.
 func statusBytes(status *placementv1beta1.WorkStatus) int {
 	const perManifest, perCondition, perDetail = 144, 144, 64
 	size := 0
@@ -177,7 +177,7 @@ func statusBytes(status *placementv1beta1.WorkStatus) int {
 			size += perDetail + len(field.Path) + len(field.ValueInHub) + len(field.ValueInMember)
 		}
 		if m.DriftDetails != nil || m.DiffDetails != nil {
-			size += 2 * perManifest // their times
+			size += 2 * perManifest // the timestamps
 		}
 		if m.BackReportedStatus != nil {
 			size += perManifest + len(m.BackReportedStatus.ObservedStatus.Raw)

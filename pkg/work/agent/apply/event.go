@@ -21,10 +21,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 )
 
-// What is looked at first when more waits than can be done: a Work that is new or
-// was changed, then one whose objects changed on the member, then one that was
-// refused and is tried again, then all that is looked at only because the agent has
-// started or a while has passed.
+// Priorities of the queue. New and changed Works come first, then Works whose objects changed on
+// the member, then retries after a refusal. Reconciles for an agent start or a resync come last.
 const (
 	changedPriority = 0
 	touchedPriority = -10
@@ -32,13 +30,13 @@ const (
 	resyncPriority  = handler.LowPriority
 )
 
-// deletedWorks are those whose deletion is not finished.
+// deletedWorks returns the Works with an unfinished deletion.
 func (r *Reconciler) deletedWorks(ctx context.Context, _ client.Object) []reconcile.Request {
 	deleted := func(work *placementv1beta1.Work) bool { return work.DeletionTimestamp != nil }
 	return enqueue.Those(ctx, r.hub, &placementv1beta1.WorkList{}, deleted, client.InNamespace(r.options.HubNamespace))
 }
 
-// about is the Work that something on the member is about.
+// about returns the Work that a change on the member concerns.
 func (r *Reconciler) about(e memberwatch.Event) (client.Object, bool) {
 	work := &placementv1beta1.Work{}
 	work.Namespace, work.Name = r.options.HubNamespace, e.Work
@@ -50,8 +48,8 @@ func (r *Reconciler) about(e memberwatch.Event) (client.Object, bool) {
 	return work, !may || r.records.kept.Expects(name, e.Version)
 }
 
-// enqueueWorks queues Works that appear, change or go. When the agent starts they all
-// appear; most of them it has brought to the member before.
+// enqueueWorks enqueues Works that are created, changed or deleted. At the start of the agent all
+// Works are created events, although most are applied already.
 func enqueueWorks() handler.EventHandler {
 	each := handler.EnqueueRequestForObject{}
 	return handler.Funcs{
@@ -70,8 +68,8 @@ func enqueueWorks() handler.EventHandler {
 	}
 }
 
-// startPriority is that of a Work when the agent starts: one that was changed or
-// deleted while there was no agent has nothing reported about its generation.
+// startPriority is the priority of a Work when the agent starts. A Work that was changed or deleted
+// while no agent ran has no condition with its generation.
 func startPriority(work *placementv1beta1.Work) int {
 	switch {
 	case !slices.ContainsFunc(work.Status.Conditions, isAbout(work)):
@@ -82,8 +80,8 @@ func startPriority(work *placementv1beta1.Work) int {
 	return resyncPriority
 }
 
-// wasRefused reports whether the last look at the present generation of a Work came to
-// no good end, as far as its status tells.
+// wasRefused reports whether the status shows that the last reconcile of the present generation
+// failed.
 func wasRefused(work *placementv1beta1.Work) bool {
 	return slices.ContainsFunc(work.Status.Conditions, func(c metav1.Condition) bool {
 		switch c.Type {
@@ -94,12 +92,12 @@ func wasRefused(work *placementv1beta1.Work) bool {
 	})
 }
 
-// isAbout tells conditions about the present generation of a Work from older ones.
+// isAbout selects conditions of the present generation of a Work.
 func isAbout(work *placementv1beta1.Work) func(metav1.Condition) bool {
 	return func(c metav1.Condition) bool { return c.ObservedGeneration == work.Generation }
 }
 
-// enqueueTouched queues a Work because of a change on the member.
+// enqueueTouched enqueues a Work after a change on the member.
 func enqueueTouched(_ context.Context, e event.GenericEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)}
 	if byPriority, ok := queue.(priorityqueue.PriorityQueue[reconcile.Request]); ok {

@@ -17,7 +17,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-func TestChangedWorksComeFirstAndLookedAtOnesLast(t *testing.T) {
+func TestQueue_PrefersChangedWorksToResyncs(t *testing.T) {
 	queue := priorityqueue.New[reconcile.Request]("test")
 	defer queue.ShutDown()
 	request := func(name string) reconcile.Request {
@@ -41,7 +41,7 @@ func TestChangedWorksComeFirstAndLookedAtOnesLast(t *testing.T) {
 	}
 }
 
-func TestWorksThatWereBroughtBeforeComeLastWhenTheAgentStarts(t *testing.T) {
+func TestEnqueueWorks_PutsAppliedWorksLastAtTheStart(t *testing.T) {
 	queue := priorityqueue.New[reconcile.Request]("test")
 	defer queue.ShutDown()
 	says := func(name, condition string, status metav1.ConditionStatus, generation int64) *placementv1beta1.Work {
@@ -69,7 +69,7 @@ func TestWorksThatWereBroughtBeforeComeLastWhenTheAgentStarts(t *testing.T) {
 	}
 }
 
-func TestThereAreAsManySeatsAsThereAre(t *testing.T) {
+func TestGate_LimitsConcurrentWorks(t *testing.T) {
 	l := newGate(2)
 	for range 2 {
 		if !l.enter() {

@@ -32,7 +32,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
-var update = flag.Bool("update", false, "write the golden looks anew")
+var update = flag.Bool("update", false, "write the golden file")
 
 // bed is a Reconciler between a hub and the stand-in of a member. All that it sends is
 // in the log, in order.
@@ -70,7 +70,7 @@ func newBed(t *testing.T, options Options, objects ...client.Object) *bed {
 	return b
 }
 
-// start begins anew, as an agent does that was restarted.
+// start replaces the Reconciler, like a restart of the agent.
 func (b *bed) start(options Options) {
 	b.Helper()
 	var err error
@@ -102,7 +102,7 @@ func (b *bed) write(verb string, object client.Object, patch client.Patch) {
 	b.member.log = append(b.member.log, fmt.Sprintf("%s Work %s on the hub %s", verb, object.GetName(), hashOf(data)))
 }
 
-// look has the Reconciler look at a Work, and writes down what it did.
+// look reconciles a Work and records the requests.
 func (b *bed) look(name string) {
 	b.Helper()
 	fmt.Fprintf(b.log, "- look at %s\n", name)
@@ -128,8 +128,8 @@ func (b *bed) look(name string) {
 	fmt.Fprintf(b.log, "  next look after %s, priority %s\n", next, priority)
 }
 
-// said writes down what the Work's status and its ledger say: the conditions for
-// whoever has to find out what changed, the rest as a sum.
+// said records the conditions and the ledger of a Work: conditions as text, to show a change, and
+// the rest as a hash.
 func (b *bed) said(name string) {
 	b.Helper()
 	status := b.work(name).Status
@@ -175,7 +175,7 @@ func (b *bed) work(name string) *placementv1beta1.Work {
 	return work
 }
 
-// change is a change of a Work by the hub.
+// change changes a Work as the hub.
 func (b *bed) change(name string, change func(*placementv1beta1.Work)) {
 	b.Helper()
 	work := b.work(name)
@@ -186,8 +186,7 @@ func (b *bed) change(name string, change func(*placementv1beta1.Work)) {
 	}
 }
 
-// meddle is a change of an object by somebody on the member; one that is not there is
-// made.
+// meddle changes an object as another client on the member, and creates it if it does not exist.
 func (b *bed) meddle(path, text string) {
 	b.Helper()
 	b.member.mu.Lock()
@@ -221,7 +220,7 @@ func newWork(name string, strategy *placementv1beta1.ApplyStrategy, manifests ..
 // The file was written by the agent as it was before the engine was cut out of this
 // package: the cut changed no request, no answer and no word. Since then epochs of Works
 // added a request to the hub where an object joins one.
-func TestLooksAreAsTheyWere(t *testing.T) {
+func TestReconcile_MatchesTheGoldenFile(t *testing.T) {
 	for name, run := range goldenLooks {
 		t.Run(name, func(t *testing.T) {
 			log := run(t)

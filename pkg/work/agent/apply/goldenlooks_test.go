@@ -44,7 +44,7 @@ func manifestA(value string) string {
 	return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ns","name":"a"},"data":{"a":"` + value + `"}}`
 }
 
-// objectA is ConfigMap ns/a as somebody made it on the member, with owners.
+// objectA returns ConfigMap ns/a as another client creates it, with owners.
 func objectA(value string, owners ...string) string {
 	return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ns","name":"a","ownerReferences":[` +
 		strings.Join(owners, ",") + `]},"data":{"a":"` + value + `"}}`
@@ -56,7 +56,7 @@ func ownerNamed(name string) string {
 
 const strangerOwner = `{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"set","uid":"v"}`
 
-// refuse has the member answer requests for a path, by its end.
+// refuse makes the member reject requests to paths with this suffix.
 func (b *bed) refuse(verb, path string, answer *apierrors.StatusError) {
 	b.member.answer = func(got, at string) *apierrors.StatusError {
 		if got == verb && strings.HasSuffix(at, path) {
@@ -85,7 +85,7 @@ func told(s any) string {
 
 var serverSide = strategy{Type: placementv1beta1.ServerSideApply}
 
-// looked is what one look at a Work with one strategy does to ConfigMap ns/a as it is.
+// looked returns the effect of one reconcile of a Work, for several strategies, on ConfigMap ns/a.
 func looked(strategies []strategy, values ...string) func(*testing.T) string {
 	return func(t *testing.T) string {
 		var log strings.Builder
@@ -133,7 +133,7 @@ var goldenLooks = map[string]func(*testing.T) string{
 }
 
 func allSorts(t *testing.T) string {
-	large := strings.Repeat("x", 256<<10) // too large to be remembered in an annotation
+	large := strings.Repeat("x", 256<<10) // too large for the last-applied annotation
 	b := newBed(t, Options{}, newWork("work", nil, manifestDeployment, manifestA("1"), manifestWidget, manifestUnreadable, manifestA("2"), manifestSecret,
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"a"}}`, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"}}`,
 		`{"apiVersion":"v1","kind":"Namespace","metadata":{"namespace":"ns","name":"b"}}`, manifestRole, manifestNamespace,
@@ -306,7 +306,7 @@ func ending(t *testing.T) string {
 	return log.String()
 }
 
-// end has the Reconciler look at a deleted Work until it is gone, or does not go.
+// end reconciles a deleted Work until it is gone or blocked.
 func (b *bed) end(name string) {
 	b.Helper()
 	if err := b.hub.Get(b.Context(), client.ObjectKey{Namespace: heirsNamespace, Name: name}, &placementv1beta1.Work{}); err == nil {
@@ -322,7 +322,7 @@ func (b *bed) end(name string) {
 	}
 }
 
-// join has the hub say in which state the member is.
+// join sets the state of the member on the hub.
 func (b *bed) join(state clusterv1beta1.ClusterState) {
 	b.Helper()
 	member := &clusterv1beta1.InternalMemberCluster{}

@@ -17,27 +17,27 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// A resource can pass from one Work to another: a placement that outgrows one Work
-// is cut anew, or two placements want the same and one of them goes. If the first
-// deleted it and the second made it again, a Deployment would stop and a volume
-// lose its data. So what another Work wants becomes its own, in one write: an object
-// that nobody owns for a moment would stay for ever if the other went then too.
+// An object can pass from one Work to another: a placement is split into more Works, or two
+// placements contain the same object and one of them is deleted. If the first Work deleted the
+// object and the second re-created it, a Deployment would stop and a volume lose its data. One
+// write therefore makes the other Work the owner. Two writes could leave the object without an
+// owner indefinitely if the other Work is deleted in between.
 
-// worksByObject finds the Works that have a manifest for an object.
+// worksByObject is the index of Works by the objects of their manifests.
 const worksByObject = "object"
 
-// siblingPause is after what time a Work looks again whether its siblings have come to
-// its snapshot. They are written one right after the other.
-const siblingPause = time.Second
+// siblingInterval is the interval at which a Work checks whether its siblings have reached its
+// snapshot. The hub writes siblings in quick succession.
+const siblingInterval = time.Second
 
-// siblings are the Works beside one: who shares its objects, and who inherits them.
+// siblings finds the other Works that share or inherit the objects of a Work.
 type siblings struct {
 	*records
 }
 
-// heirsOf finds the heirs of what a Work leaves, which may be gone from the hub. A
-// Work of the same placement is one in any case, since to it the object is not one
-// that was there before; a Work of another placement if it may take objects over.
+// heirsOf finds the heirs of a Work's objects. The Work may no longer exist. A Work of the same
+// placement always inherits, because for it the object does not count as existing before. A Work of
+// another placement inherits if it is allowed to take objects over.
 func (r siblings) heirsOf(work metav1.Object) engine.HeirFinder {
 	return func(ctx context.Context, e engine.Entry) (*metav1.OwnerReference, error) {
 		list := &placementv1beta1.WorkList{}
@@ -65,16 +65,16 @@ func (r siblings) heirsOf(work metav1.Object) engine.HeirFinder {
 	}
 }
 
-// mayInherit reports whether a Work could have made for itself what another one leaves:
-// one that is applied with the rights of a namespace must not get more than those reach
-// by naming it, nor keep it from being removed.
+// mayInherit reports whether the heir could have created the object with its own rights. A Work
+// that is applied with the rights of a namespace must not gain more by naming an object, nor
+// prevent its removal.
 func (r siblings) mayInherit(from, heir metav1.Object) bool {
 	namespace := heir.GetLabels()[placementv1beta1.ParentPlacementNamespaceLabel]
 	return r.options.NamespacedApplier == "" || namespace == "" ||
 		namespace == from.GetLabels()[placementv1beta1.ParentPlacementNamespaceLabel]
 }
 
-// ownerFor is what a Work owns objects by. It is nil if the Work cannot own any.
+// ownerFor returns the owner reference of a Work; nil if the Work cannot own objects.
 func (r siblings) ownerFor(ctx context.Context, work string) (*metav1.OwnerReference, error) {
 	m, err := r.membership(ctx, r.hub)
 	if err != nil {
@@ -88,9 +88,9 @@ func (r siblings) ownerFor(ctx context.Context, work string) (*metav1.OwnerRefer
 	return &owner, nil
 }
 
-// shares reports whether the Work of another AppliedWork lets its objects have a second
-// owner that writes them the same way. One that is gone has no say, and another hub's
-// cannot be asked.
+// shares reports whether the Work of another AppliedWork agrees to a second owner with the same
+// apply strategy type. A Work that no longer exists always agrees. A Work of another hub cannot be
+// read and never does.
 func (r siblings) shares(ctx context.Context, other string, ours placementv1beta1.ApplyStrategy) bool {
 	foreign, err := r.isOfAnotherHub(ctx, other)
 	if foreign || err != nil {
@@ -106,8 +106,8 @@ func (r siblings) shares(ctx context.Context, other string, ours placementv1beta
 	return err == nil && theirs.AllowCoOwnership && theirs.Type == ours.Type
 }
 
-// claimOn finds out whether a Work wants an object that belongs to another AppliedWork. Of another
-// hub's it is not known: that one may want it.
+// claimOn reports whether a Work wants an object that belongs to another AppliedWork. A Work of
+// another hub may want it.
 func (r siblings) claimOn(ctx context.Context, record string, object manifest.Key) (engine.Claim, error) {
 	if foreign, err := r.isOfAnotherHub(ctx, record); foreign || err != nil {
 		return engine.Wanted, err
@@ -128,7 +128,7 @@ func (r siblings) claimOn(ctx context.Context, record string, object manifest.Ke
 	err = r.hub.Get(ctx, client.ObjectKey{Namespace: r.options.HubNamespace, Name: name}, work)
 	switch {
 	case apierrors.IsNotFound(err):
-		return engine.Wanted, nil // it is held, or about to be adopted
+		return engine.Wanted, nil // its objects are retained, or about to be adopted
 	case err != nil:
 		return engine.Wanted, fmt.Errorf("getting Work %q: %w", name, err)
 	case work.DeletionTimestamp != nil:
@@ -137,7 +137,7 @@ func (r siblings) claimOn(ctx context.Context, record string, object manifest.Ke
 	return engine.Unwanted, nil
 }
 
-// areSiblings reports whether two Works carry parts of the same placement.
+// areSiblings reports whether two Works belong to the same placement.
 func areSiblings(a, b metav1.Object) bool {
 	binding := a.GetLabels()[placementv1beta1.ParentBindingLabel]
 	namespace := a.GetLabels()[placementv1beta1.ParentPlacementNamespaceLabel]
@@ -145,8 +145,8 @@ func areSiblings(a, b metav1.Object) bool {
 		namespace == b.GetLabels()[placementv1beta1.ParentPlacementNamespaceLabel]
 }
 
-// isAhead reports whether a sibling of a Work is still of another snapshot, or is being deleted
-// and may be made again: what has left the one may be about to join the other.
+// isAhead reports whether a sibling still has another snapshot, or is being deleted and may be
+// re-created. An object that left this Work may be about to join that sibling.
 func (r siblings) isAhead(ctx context.Context, work *placementv1beta1.Work) (bool, error) {
 	list := &placementv1beta1.WorkList{}
 	labels := client.MatchingLabels{placementv1beta1.ParentBindingLabel: work.Labels[placementv1beta1.ParentBindingLabel]}
@@ -162,7 +162,7 @@ func (r siblings) isAhead(ctx context.Context, work *placementv1beta1.Work) (boo
 	return false, nil
 }
 
-// ranIn is what the siblings of a Work know of the run of an object, which passes to it from one of them.
+// ranIn returns the run of an object that passes to this Work from a sibling.
 func (r siblings) ranIn(ctx context.Context, work *placementv1beta1.Work, key manifest.Key) (engine.Run, error) {
 	list := &placementv1beta1.WorkList{}
 	labels := client.MatchingLabels{placementv1beta1.ParentBindingLabel: work.Labels[placementv1beta1.ParentBindingLabel]}
@@ -194,7 +194,7 @@ func snapshotOf(work *placementv1beta1.Work) string {
 	return work.Labels[placementv1beta1.ParentResourceSnapshotIndexLabel]
 }
 
-// objectsOf lists what the manifests of a Work are for, as an index wants it.
+// objectsOf returns the index keys of a Work: the objects of its manifests.
 func objectsOf(object client.Object) []string {
 	work, ok := object.(*placementv1beta1.Work)
 	if !ok {

@@ -21,7 +21,7 @@ import (
 
 const heirsNamespace = "fleet-member-m"
 
-// workNaming is a Work of a binding with a manifest for ConfigMap ns/a, and more.
+// workNaming returns a Work of a binding with a manifest for ConfigMap ns/a, and changes.
 func workNaming(name, binding, snapshot string, change func(*placementv1beta1.Work)) *placementv1beta1.Work {
 	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: heirsNamespace, Name: name, Labels: map[string]string{
 		placementv1beta1.ParentBindingLabel: binding, placementv1beta1.ParentResourceSnapshotIndexLabel: snapshot}}}
@@ -32,7 +32,7 @@ func workNaming(name, binding, snapshot string, change func(*placementv1beta1.Wo
 	return work
 }
 
-// reconcilerWith is one on a hub with Works, and on a member with their AppliedWorks.
+// reconcilerWith returns a Reconciler with Works on the hub and their AppliedWorks on the member.
 func reconcilerWith(t *testing.T, works ...*placementv1beta1.Work) *Reconciler {
 	t.Helper()
 	known := runtime.NewScheme()
@@ -59,7 +59,7 @@ func reconcilerWith(t *testing.T, works ...*placementv1beta1.Work) *Reconciler {
 	return r
 }
 
-func TestWhoGetsWhatAWorkLeaves(t *testing.T) {
+func TestHeirsOf(t *testing.T) {
 	leaving := workNaming("leaving", "b", "1", nil)
 	strategy := func(s placementv1beta1.ApplyStrategy) func(*placementv1beta1.Work) {
 		return func(work *placementv1beta1.Work) { work.Spec.ApplyStrategy = &s }
@@ -78,14 +78,14 @@ func TestWhoGetsWhatAWorkLeaves(t *testing.T) {
 		other *placementv1beta1.Work
 		want  string
 	}{
-		"nobody, when the other is of other objects":           {workNaming("other", "b", "1", others), nobody},
+		"no heir if the other Work has other objects":          {workNaming("other", "b", "1", others), nobody},
 		"a Work of the same placement":                         {workNaming("other", "b", "1", nil), "other"},
-		"one of the same placement, which takes nothing over":  {workNaming("other", "b", "1", strategy(never)), "other"},
-		"nobody, when that goes too":                           {workNaming("other", "b", "1", deleted), nobody},
-		"nobody, when that only compares":                      {workNaming("other", "b", "1", strategy(report)), nobody},
-		"a Work of another placement, which takes things over": {workNaming("other", "c", "1", nil), "other"},
-		"nobody, when the other placement takes nothing over":  {workNaming("other", "c", "1", strategy(never)), nobody},
-		"a Work that somebody made by hand, like any other":    {workNaming("other", "", "", nil), "other"},
+		"a Work of the same placement that takes nothing over": {workNaming("other", "b", "1", strategy(never)), "other"},
+		"no heir if the other Work is being deleted":           {workNaming("other", "b", "1", deleted), nobody},
+		"no heir if the other Work only compares":              {workNaming("other", "b", "1", strategy(report)), nobody},
+		"a Work of another placement that takes objects over":  {workNaming("other", "c", "1", nil), "other"},
+		"no heir if the other placement takes nothing over":    {workNaming("other", "c", "1", strategy(never)), nobody},
+		"a Work without a placement":                           {workNaming("other", "", "", nil), "other"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestWhoGetsWhatAWorkLeaves(t *testing.T) {
 	}
 }
 
-func TestAWorkWithTheRightsOfANamespaceInheritsOnlyFromItsLike(t *testing.T) {
+func TestMayInherit_OnlyWithinTheNamespaceOfThePlacement(t *testing.T) {
 	of := func(name, namespace string) *placementv1beta1.Work {
 		return workNaming(name, name, "1", func(work *placementv1beta1.Work) {
 			if namespace != "" {
@@ -137,7 +137,7 @@ func TestAWorkWithTheRightsOfANamespaceInheritsOnlyFromItsLike(t *testing.T) {
 	}
 }
 
-func TestAWorkIsAheadWhileASiblingIsOfAnotherSnapshot(t *testing.T) {
+func TestIsAhead_WhileASiblingHasAnotherSnapshot(t *testing.T) {
 	work := workNaming("work", "b", "2", nil)
 	cases := map[string]struct {
 		other *placementv1beta1.Work
@@ -163,7 +163,7 @@ func TestAWorkIsAheadWhileASiblingIsOfAnotherSnapshot(t *testing.T) {
 	}
 }
 
-func TestAnObjectIsSharedOnlyWithAWorkThatAgrees(t *testing.T) {
+func TestShares_OnlyWithAWorkThatAgrees(t *testing.T) {
 	sharing := (&placementv1beta1.ApplyStrategy{AllowCoOwnership: true}).WithDefaults()
 	agrees := workNaming("agrees", "b", "1", func(work *placementv1beta1.Work) { work.Spec.ApplyStrategy = &sharing })
 	r := reconcilerWith(t, agrees, workNaming("refuses", "b", "1", nil))
@@ -190,7 +190,7 @@ func reached(t testing.TB, config *rest.Config) *engine.Member {
 	return member
 }
 
-func TestWhatBecomesOfAnObjectOfAnotherWork(t *testing.T) {
+func TestClaimOn(t *testing.T) {
 	key := manifest.Key{Kind: "ConfigMap", Namespace: "ns", Name: "a"}
 	nothing := func(work *placementv1beta1.Work) { work.Spec.Workload.Manifests = nil }
 	deleted := func(work *placementv1beta1.Work) {
@@ -200,11 +200,11 @@ func TestWhatBecomesOfAnObjectOfAnotherWork(t *testing.T) {
 		works []*placementv1beta1.Work
 		want  engine.Claim
 	}{
-		"it asks for it":                          {[]*placementv1beta1.Work{workNaming("other", "b", "1", nil)}, engine.Wanted},
-		"it is being deleted":                     {[]*placementv1beta1.Work{workNaming("other", "b", "1", deleted)}, engine.Going},
-		"it does not ask for it any more":         {[]*placementv1beta1.Work{workNaming("other", "b", "1", nothing)}, engine.Unwanted},
-		"it does not, and a third does":           {[]*placementv1beta1.Work{workNaming("other", "b", "1", nothing), workNaming("third", "c", "1", nil)}, engine.Wanted},
-		"it is not on the hub, which may be held": {nil, engine.Wanted},
+		"the Work contains it":                                   {[]*placementv1beta1.Work{workNaming("other", "b", "1", nil)}, engine.Wanted},
+		"it is being deleted":                                    {[]*placementv1beta1.Work{workNaming("other", "b", "1", deleted)}, engine.Going},
+		"the Work no longer contains it":                         {[]*placementv1beta1.Work{workNaming("other", "b", "1", nothing)}, engine.Unwanted},
+		"a third Work contains it":                               {[]*placementv1beta1.Work{workNaming("other", "b", "1", nothing), workNaming("third", "c", "1", nil)}, engine.Wanted},
+		"the Work does not exist, and may have retained objects": {nil, engine.Wanted},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

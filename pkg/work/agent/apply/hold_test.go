@@ -13,14 +13,14 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
-func TestADeletedWorkTakesNothingWithItThatIsHeld(t *testing.T) {
+func TestFinalize_KeepsRetainedObjectsOfADeletedWork(t *testing.T) {
 	b := newBed(t, Options{}, newWork("work", nil, manifestNamespace, manifestA("1")))
 	b.look("work")
 	b.change("work", func(work *placementv1beta1.Work) {
 		work.Spec.Workload.Manifests = raw(manifestNamespace, manifestA("1"), manifestSecret)
 	})
 	b.look("work")
-	b.change("work", func(work *placementv1beta1.Work) { // as a restore and somebody quick leave it
+	b.change("work", func(work *placementv1beta1.Work) { // as after a restore and an immediate deletion
 		delete(work.Annotations, placementv1beta1.EpochAnnotation)
 		work.Spec.Workload.Manifests = raw(manifestNamespace, manifestA("1"))
 	})
@@ -31,16 +31,16 @@ func TestADeletedWorkTakesNothingWithItThatIsHeld(t *testing.T) {
 		b.look("work")
 	}
 	if b.member.objects[pathA] != nil {
-		t.Error("what the Work names is still there")
+		t.Error("objects of the Work remain")
 	}
 	if b.member.objects[pathSecret] == nil || b.member.objects["/api/v1/namespaces/ns"] == nil {
-		t.Error("what is held is gone, or its namespace")
+		t.Error("the retained object or its namespace is gone")
 	}
 	if err := b.hub.Get(t.Context(), client.ObjectKey{Namespace: heirsNamespace, Name: "work"}, &placementv1beta1.Work{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the Work is still there: %v", err)
 	}
 	if record := b.member.objects[recordPath("work")]; record == nil || record.GetAnnotations()[retention.Annotation] == "" {
-		t.Error("the AppliedWork does not say that something is held")
+		t.Error("the AppliedWork has no mark of retention")
 	}
 	if held := b.reconciler.options.Holds.Sum(); held.Objects != 2 {
 		t.Errorf("held is %v", held)

@@ -19,28 +19,27 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
-// Two hubs can place on one member, and their placements can have the same names. The
-// agent of each keeps AppliedWorks of its own, told apart by the hub's name if it has
-// one, and in any case by the hub's UID: what was made for another hub is not touched.
+// Two hubs can place objects on one member, with placements of the same name. The agent of each hub
+// has its own AppliedWorks. Their names contain the hub's name, if it has one, and an annotation
+// has the hub's UID. An agent does not touch the AppliedWorks of another hub.
 
-// HubAnnotation is on an AppliedWork and says for which hub its Work was applied, as the
-// hub's InternalMemberCluster tells it. The agent writes it.
+// HubAnnotation is set on an AppliedWork to the UID of the hub of its Work, as the
+// InternalMemberCluster states it. The agent writes it.
 const HubAnnotation = clusterv1beta1.AnnotationHub
 
-// membership is the member's place in a fleet; the zero value while it has none.
+// membership is the member's membership in a fleet; zero if it has none.
 type membership struct {
-	// id is another one each time that the member joins.
+	// id changes each time the member joins.
 	id string
-	// hub is the UID of the hub. Empty: the hub does not tell.
+	// hub is the UID of the hub; empty if the hub does not state it.
 	hub string
-	// former is the UID of a hub that is gone, and whose place this one has. Empty: there is
-	// none.
+	// former is the UID of a lost hub that this one replaces; empty if there is none.
 	former string
 	// released are the ids of retained objects that an administrator releases.
 	released []string
 }
 
-// mark writes on a record under which membership its Work is applied.
+// mark sets the annotations with the membership of a Work.
 func (m membership) mark(record *placementv1beta1.AppliedWork) {
 	metav1.SetMetaDataAnnotation(&record.ObjectMeta, MembershipAnnotation, m.id)
 	if m.hub != "" {
@@ -52,7 +51,7 @@ func (m membership) isMarkedOn(record *placementv1beta1.AppliedWork) bool {
 	return record.Annotations[MembershipAnnotation] == m.id && record.Annotations[HubAnnotation] == m.hub
 }
 
-// membership asks the hub for the member's present membership.
+// membership reads the member's present membership from the hub.
 func (r *records) membership(ctx context.Context, hub client.Reader) (membership, error) {
 	member := &clusterv1beta1.InternalMemberCluster{}
 	key := client.ObjectKey{Namespace: r.options.HubNamespace, Name: r.options.Member}
@@ -67,7 +66,7 @@ func (r *records) membership(ctx context.Context, hub client.Reader) (membership
 	return found, nil
 }
 
-// recordName is the name of the AppliedWork of a Work.
+// recordName returns the name of a Work's AppliedWork.
 func (o Options) recordName(work string) string {
 	if o.HubName == "" {
 		return work
@@ -75,8 +74,8 @@ func (o Options) recordName(work string) string {
 	return work + "." + o.HubName
 }
 
-// workOf is the name of the Work that an AppliedWork of this name is of; false if it can
-// only be another hub's.
+// workOf returns the name of the Work for the name of an AppliedWork; false if it can only belong
+// to another hub.
 func (o Options) workOf(record string) (string, bool) {
 	if o.HubName == "" {
 		return record, true
@@ -84,22 +83,21 @@ func (o Options) workOf(record string) (string, bool) {
 	return strings.CutSuffix(record, "."+o.HubName)
 }
 
-// isOurs reports whether the record is of a Work in our namespace of our hub.
+// isOurs reports whether the record belongs to a Work in our namespace of our hub.
 func (r *records) isOurs(record *placementv1beta1.AppliedWork, m membership) bool {
 	madeFor := record.Annotations[HubAnnotation]
 	return record.Spec.WorkNamespace == r.options.HubNamespace && record.Name == r.options.recordName(record.Spec.WorkName) &&
 		(madeFor == "" || madeFor == m.hub || madeFor == m.former)
 }
 
-// isOfPresent reports whether a record is of the present membership, or of one in the hub whose
-// place this one has.
+// isOfPresent reports whether a record belongs to the present membership, or to a former hub that
+// this hub replaces.
 func (m membership) isOfPresent(record *placementv1beta1.AppliedWork) bool {
 	return m.id != "" && (record.Annotations[MembershipAnnotation] == m.id ||
 		m.former != "" && record.Annotations[HubAnnotation] == m.former)
 }
 
-// isOfAnotherHub reports whether an AppliedWork, by its name, is there for a Work of
-// another hub.
+// isOfAnotherHub reports whether the AppliedWork of this name exists and belongs to another hub.
 func (r *records) isOfAnotherHub(ctx context.Context, record string) (bool, error) {
 	found, err := r.get(ctx, record)
 	if found == nil || err != nil {

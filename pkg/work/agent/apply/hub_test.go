@@ -11,8 +11,8 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// Two hubs that know the member by one name place Works of one name.
-func TestRecordsOfTwoHubs(t *testing.T) {
+// Two hubs use the same name for the member and for Works.
+func TestIsOurs_DistinguishesRecordsOfTwoHubs(t *testing.T) {
 	const namespace = "fleet-member-m"
 	record := func(name, work, hub string) *placementv1beta1.AppliedWork {
 		r := &placementv1beta1.AppliedWork{
@@ -30,12 +30,12 @@ func TestRecordsOfTwoHubs(t *testing.T) {
 	}{
 		"of the only hub":                         {"", "one", record("shop-work", "shop-work", "one"), true},
 		"of another hub, none has a name":         {"", "two", record("shop-work", "shop-work", "one"), false},
-		"of another hub, while ours is not known": {"", "", record("shop-work", "shop-work", "one"), false},
-		"of a time before hubs were told apart":   {"", "one", record("shop-work", "shop-work", ""), true},
+		"of another hub, while ours is unknown":   {"", "", record("shop-work", "shop-work", "one"), false},
+		"of an agent that did not record the hub": {"", "one", record("shop-work", "shop-work", ""), true},
 		"of a hub with a name":                    {"two", "two", record("shop-work.two", "shop-work", "two"), true},
 		"of one with a name, seen by the first":   {"", "one", record("shop-work.two", "shop-work", "two"), false},
 		"of the first, seen by one with a name":   {"two", "two", record("shop-work", "shop-work", "one"), false},
-		"of a Work that only looks so":            {"two", "two", record("shop-work.two", "shop-work.two", "one"), false},
+		"of a Work whose name ends like a hub's":  {"two", "two", record("shop-work.two", "shop-work.two", "one"), false},
 		"of another member's Work": {"", "one", func() *placementv1beta1.AppliedWork {
 			r := record("shop-work", "shop-work", "one")
 			r.Spec.WorkNamespace = "fleet-member-n"
@@ -52,7 +52,7 @@ func TestRecordsOfTwoHubs(t *testing.T) {
 	}
 }
 
-func TestNamesOfRecordsLeadBack(t *testing.T) {
+func TestWorkOf_InvertsRecordName(t *testing.T) {
 	for _, hub := range []string{"", "two"} {
 		o := Options{HubName: hub}
 		for _, work := range []string{"shop-work", "ns.shop-work", "x.two"} {

@@ -18,33 +18,32 @@ import (
 // ControllerName is the name of the controller in logs, metrics and events.
 const ControllerName = "work.apply"
 
-// Options says for which member Works are applied, and how.
+// Options configures how Works are applied to one member.
 type Options struct {
-	// Member is the member's name.
+	// Member is the name of the member.
 	Member string
-	// HubNamespace is the member's namespace on the hub. Empty: the one that
-	// follows from the name.
+	// HubNamespace is the member's namespace on the hub. If unset, it is derived from the member's
+	// name.
 	HubNamespace string
-	// HubName tells what is made on the member for this hub from what another hub's
-	// agent makes there; it is part of the names of AppliedWorks. Empty for the only hub,
-	// or the first.
+	// HubName distinguishes objects on the member from those of another hub; it is part of the
+	// names of AppliedWorks. It is empty for the only hub, or the first.
 	HubName string
-	// Reached is the member as works of other families share it, and whose watch somebody
-	// else runs.
+	// Reached is the member's API server, which works of all families share. The caller runs its
+	// Watcher.
 	Reached *engine.Member
-	// NamespacedApplier is the name of the ServiceAccount as which Works of a
-	// ResourcePlacement are applied: the account of that name in the placement's
-	// namespace, on the member. Empty: the agent applies them as itself.
+	// NamespacedApplier is the name of the ServiceAccount that applies Works of a
+	// ResourcePlacement: the account of that name in the placement's namespace on the member. If
+	// unset, the agent applies them with its own rights.
 	NamespacedApplier string
-	// DeletesTakenOver deletes objects that existed before a Work applied them when they leave
-	// it, as KubeFleet does.
+	// DeletesTakenOver deletes taken-over objects when they leave a Work, as KubeFleet does.
 	DeletesTakenOver bool
-	// House are the namespaces of the agent and of its accounts on the member, if they
-	// have other names than usual: nothing is brought there.
+	// House are the namespaces of the agent and its accounts on the member, if they differ from the
+	// defaults. Works cannot place objects there.
 	House []string
-	// Holds counts what is held on the member since the hub went back. Nil: one of its own.
+	// Holds counts the objects that are retained after a restore of the hub. If nil, New creates
+	// one.
 	Holds *retention.Book
-	// Effort is how many Works are looked at in parallel, and how often.
+	// Effort limits concurrency and intervals.
 	engine.Effort
 }
 
@@ -65,9 +64,8 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// HubRules is what the agent of a member has to be allowed in the member's
-// namespace on the hub for this package. All that is in the namespace is the
-// member's, so no rule names it.
+// HubRules returns the rights that this package needs in the member's namespace on the hub.
+// Everything in that namespace belongs to the member, so that no rule needs resource names.
 func HubRules(string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{

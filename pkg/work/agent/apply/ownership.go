@@ -15,7 +15,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
-// ownerOf is the owner reference that every object of a Work carries.
+// ownerOf returns the owner reference of all objects of a Work.
 func ownerOf(record *placementv1beta1.AppliedWork) metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion:         placementv1beta1.GroupVersion.String(),
@@ -26,15 +26,15 @@ func ownerOf(record *placementv1beta1.AppliedWork) metav1.OwnerReference {
 	}
 }
 
-// lostOwner is the owner of a Work's objects whose AppliedWork is lost.
+// lostOwner returns the owner reference if the AppliedWork was lost.
 func lostOwner(record string) metav1.OwnerReference {
 	return ownerOf(&placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: record}})
 }
 
-// mayOwn decides whether a Work may write an object that exists, by who owns it: nil, or
-// why not. shared says that the author of the object lets Works share it, compatible whether
-// the Work of another AppliedWork agrees to.
-func mayOwn(s engine.Standing, strategy placementv1beta1.ApplyStrategy, shared bool, compatible func(work string) bool) *refusal.Refusal {
+// mayOwn returns why a Work must not write an existing object with these owners, or nil. shared is
+// set if the author of the object lets Works share it. compatible reports whether the Work of
+// another AppliedWork agrees.
+func mayOwn(s engine.Ownership, strategy placementv1beta1.ApplyStrategy, shared bool, compatible func(work string) bool) *refusal.Refusal {
 	if !s.Ours && !s.Returns && strategy.WhenToTakeOver == placementv1beta1.TakeOverNever {
 		return &refusal.Refusal{Reason: engine.NotTakenOver,
 			Message: "The object was on the member before, and whenToTakeOver is Never: delete the object, or choose another whenToTakeOver"}
@@ -49,19 +49,20 @@ func mayOwn(s engine.Standing, strategy placementv1beta1.ApplyStrategy, shared b
 	return nil
 }
 
-// isShared reports whether a manifest is of an object that Works may share.
+// isShared reports whether the author of a manifest lets Works share its object.
 func isShared(manifest *unstructured.Unstructured) bool {
 	return manifest.GetAnnotations()[placementv1beta1.SharedAnnotation] == placementv1beta1.SharedAmongPlacements
 }
 
-// shareRemedy is how two Works come to share an object.
+// shareRemedy explains how two Works can share an object.
 const shareRemedy = "remove it from one of the placements, or set allowCoOwnership in both and annotate the object on the hub with " +
 	placementv1beta1.SharedAnnotation + "=" + placementv1beta1.SharedAmongPlacements
 
-// mayShare is "" or why not. Clients of the reference's API expect that of two placements
-// the first has the object, whatever both allow: more takes a word of the object's author.
-// Works that share it already go on, as versions before let them without.
-func mayShare(s engine.Standing, strategy placementv1beta1.ApplyStrategy, shared bool, compatible func(work string) bool) string {
+// mayShare returns why the object must not be shared, or "". Clients of KubeFleet's API expect that
+// the first of two placements owns the object, whatever both allow, so sharing also needs the
+// annotation of the object's author. Works that share an object already keep it, because previous
+// versions did not require the annotation.
+func mayShare(s engine.Ownership, strategy placementv1beta1.ApplyStrategy, shared bool, compatible func(work string) bool) string {
 	if !s.Shared() {
 		return ""
 	}

@@ -20,22 +20,23 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// planned is what a Work asks for.
+// planned is a Work that was read and is ready to be applied.
 type planned struct {
 	work   *placementv1beta1.Work
 	record *placementv1beta1.AppliedWork
 	items  []engine.Item
-	// way is how all items are brought.
+	// way is the Way of all items.
 	way engine.Way
 	job engine.Work
-	// refused is why nothing of the Work is brought; nil if something may be.
+	// refused is why the whole Work is refused; nil if it is not.
 	refused *refusal.Refusal
-	// cannot begins the sentence about a missing right of another account than the agent's.
+	// cannot is the start of messages about missing rights, if another account than the agent
+	// applies the Work.
 	cannot string
 }
 
-// plan finds out what a Work asks for, and makes its AppliedWork if it has none. Without a
-// plan it says when to look again.
+// plan reads the manifests of a Work and ensures its AppliedWork. Without a plan it returns when to
+// retry.
 func (r *Reconciler) plan(ctx context.Context, work *placementv1beta1.Work) (*planned, reconcile.Result, error) {
 	m, err := r.records.membership(ctx, r.hub)
 	if err != nil {
@@ -46,7 +47,7 @@ func (r *Reconciler) plan(ctx context.Context, work *placementv1beta1.Work) (*pl
 		return nil, reconcile.Result{}, denied
 	}
 	if record != nil && record.DeletionTimestamp != nil {
-		return nil, reconcile.Result{RequeueAfter: recheckDeletion}, nil // made again when it is gone
+		return nil, reconcile.Result{RequeueAfter: recheckDeletion}, nil // re-created when it is gone
 	}
 	strategy := work.Spec.ApplyStrategy.WithDefaults()
 	p := &planned{work: work, record: record, way: wayOf(strategy, work.Spec.ReportBackStrategy)}
@@ -73,7 +74,7 @@ func (r *Reconciler) plan(ctx context.Context, work *placementv1beta1.Work) (*pl
 	return p, reconcile.Result{}, nil
 }
 
-// items are those of the Work's manifests.
+// items returns the items of the Work's manifests.
 func (r *Reconciler) items(work *placementv1beta1.Work, way engine.Way) ([]engine.Item, error) {
 	raw := make([][]byte, 0, len(work.Spec.Workload.Manifests))
 	for _, m := range work.Spec.Workload.Manifests {
@@ -102,14 +103,14 @@ func ignored(rules []placementv1beta1.IgnoreFieldsRule, ref manifest.Ref) []engi
 	return fields
 }
 
-// jobOf says for whom a Work's objects are brought, and who may own them with it.
+// jobOf returns the engine's Work.
 func (r *Reconciler) jobOf(ctx context.Context, work *placementv1beta1.Work, record *placementv1beta1.AppliedWork, strategy placementv1beta1.ApplyStrategy) engine.Work {
 	owner, others := ownerOf(record), siblings{r.records}
 	return engine.Work{
 		Name:   work.Name,
 		Owner:  owner,
 		Origin: r.options.originOf(work),
-		May: func(s engine.Standing, wanted *unstructured.Unstructured) *refusal.Refusal {
+		May: func(s engine.Ownership, wanted *unstructured.Unstructured) *refusal.Refusal {
 			return mayOwn(s, strategy, isShared(wanted), func(other string) bool { return others.shares(ctx, other, strategy) })
 		},
 		Under:     under(strategy, owner, mirrors(work.Spec.ReportBackStrategy)),
@@ -135,7 +136,7 @@ func referred(manifests []placementv1beta1.ManifestCondition) []manifest.Ref {
 	return refs
 }
 
-// wayOf is how a strategy without gaps has objects brought.
+// wayOf converts a strategy with defaults to a Way.
 func wayOf(strategy placementv1beta1.ApplyStrategy, back *placementv1beta1.ReportBackStrategy) engine.Way {
 	means := map[placementv1beta1.ApplyStrategyType]engine.Means{
 		placementv1beta1.ClientSideApply: engine.Merge,
@@ -157,7 +158,7 @@ func mirrors(back *placementv1beta1.ReportBackStrategy) bool {
 	return back != nil && back.Type == placementv1beta1.ReportBackMirror
 }
 
-// under is all that outcomes depend on besides manifest and object.
+// under identifies everything that outcomes depend on besides manifest and object.
 func under(strategy placementv1beta1.ApplyStrategy, owner metav1.OwnerReference, mirror bool) string {
 	text, err := json.Marshal(strategy)
 	if err != nil {

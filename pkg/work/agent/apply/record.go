@@ -20,15 +20,16 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// MembershipAnnotation is on an AppliedWork and says under which membership in
-// the fleet its Work was applied last. The agent writes it.
+// MembershipAnnotation is set on an AppliedWork to the membership under which its Work was applied
+// last. The agent writes it.
 const MembershipAnnotation = "fleetgate.io/membership"
 
 // marksObjects is the value of TakenOverAnnotation on an AppliedWork.
 const marksObjects = "marked"
 
-// unmarkedBefore is until when objects of an AppliedWork were not marked that existed before it:
-// of one that an older agent created, what is older than itself was perhaps taken over.
+// unmarkedBefore returns the time until which taken-over objects were not marked. If an older
+// version of the agent created the AppliedWork, objects older than the AppliedWork may have been
+// taken over.
 func unmarkedBefore(record *placementv1beta1.AppliedWork) time.Time {
 	if record == nil || record.Annotations[placementv1beta1.TakenOverAnnotation] == marksObjects {
 		return time.Time{}
@@ -36,16 +37,16 @@ func unmarkedBefore(record *placementv1beta1.AppliedWork) time.Time {
 	return record.CreationTimestamp.Time
 }
 
-// records keeps the AppliedWorks of our Works on the member.
+// records reads and writes the AppliedWorks on the member.
 type records struct {
 	options Options
 	hub     client.Reader
 	member  client.Client // not cached
-	// kept are the AppliedWorks as they were read or written last, by Work.
+	// kept caches AppliedWorks by Work.
 	kept *engine.RecordMemory[*placementv1beta1.AppliedWork]
 }
 
-// find gets the AppliedWork of a Work, nil if there is none.
+// find gets the AppliedWork of a Work; nil if there is none.
 func (r *records) find(ctx context.Context, work string) (*placementv1beta1.AppliedWork, error) {
 	return r.get(ctx, r.options.recordName(work))
 }
@@ -58,8 +59,8 @@ func (r *records) get(ctx context.Context, name string) (*placementv1beta1.Appli
 	return record, nil
 }
 
-// ensure gets or makes the AppliedWork of a Work, under the present membership and with
-// what is seen of the Work, if see is not nil.
+// ensure gets or creates the AppliedWork of a Work, and updates its membership. If see is not nil,
+// it also records the state of the Work.
 func (r *records) ensure(ctx context.Context, work string, m membership, see sight) (*placementv1beta1.AppliedWork, error) {
 	record, err := r.current(ctx, work)
 	if err != nil {
@@ -79,7 +80,7 @@ func (r *records) ensure(ctx context.Context, work string, m membership, see sig
 	return record, r.renew(ctx, record, m, s)
 }
 
-// create makes the AppliedWork of a Work, or gets it if somebody else just did.
+// create creates the AppliedWork of a Work, or gets it if another client just created it.
 func (r *records) create(ctx context.Context, work string, m membership, s seen) (*placementv1beta1.AppliedWork, error) {
 	record := &placementv1beta1.AppliedWork{
 		ObjectMeta: metav1.ObjectMeta{Name: r.options.recordName(work)},
@@ -101,9 +102,9 @@ func (r *records) create(ctx context.Context, work string, m membership, s seen)
 	return record, nil
 }
 
-// current is find without asking the member, if the watch says that the record is as it
-// was left, or that there is none. The latter is for who is about to make one, and is
-// refused if there is one after all.
+// current is find without a request, if the watch confirms that the cached record is unchanged or
+// that none exists. A caller that then creates the record gets an AlreadyExists error if the watch
+// was behind.
 func (r *records) current(ctx context.Context, work string) (*placementv1beta1.AppliedWork, error) {
 	record, found, absent := r.kept.Current(work, r.object(work))
 	if found || absent {
@@ -120,8 +121,8 @@ func (r *records) object(work string) memberwatch.Object {
 	return memberwatch.Object{Resource: appliedWorks(), Name: r.options.recordName(work)}
 }
 
-// renew takes a record of an earlier membership into the present one, and remembers what is
-// seen of its Work.
+// renew moves a record of an earlier membership to the present one and records the state of its
+// Work.
 func (r *records) renew(ctx context.Context, record *placementv1beta1.AppliedWork, m membership, s seen) error {
 	if !r.isOurs(record, m) || record.DeletionTimestamp != nil || m.isMarkedOn(record) && s.isMarkedOn(record) {
 		return nil
@@ -132,7 +133,7 @@ func (r *records) renew(ctx context.Context, record *placementv1beta1.AppliedWor
 	})
 }
 
-// annotate writes what mark changes of a record's annotations.
+// annotate writes the annotations that mark changes.
 func (r *records) annotate(ctx context.Context, record *placementv1beta1.AppliedWork, mark func()) error {
 	before := record.DeepCopy()
 	mark()
@@ -143,7 +144,7 @@ func (r *records) annotate(ctx context.Context, record *placementv1beta1.Applied
 	return nil
 }
 
-// ledger is that of one Work, in the status of its AppliedWork.
+// ledger is the ledger of one Work, in the status of its AppliedWork.
 type ledger struct {
 	*records
 	record *placementv1beta1.AppliedWork
@@ -151,7 +152,7 @@ type ledger struct {
 
 var _ engine.Ledger = ledger{}
 
-// Entries is the ledger as it was read or written last.
+// Entries returns the ledger as last read or written.
 func (l ledger) Entries() []engine.Entry {
 	entries := make([]engine.Entry, 0, len(l.record.Status.AppliedResources))
 	for _, of := range l.record.Status.AppliedResources {
@@ -162,7 +163,7 @@ func (l ledger) Entries() []engine.Entry {
 
 // Write writes the ledger if it differs.
 func (l ledger) Write(ctx context.Context, entries []engine.Entry) error {
-	resources := slices.Grow([]placementv1beta1.AppliedResourceMeta(nil), len(entries)) // none are nil
+	resources := slices.Grow([]placementv1beta1.AppliedResourceMeta(nil), len(entries)) // nil if there are no entries
 	for _, e := range entries {
 		resources = append(resources, placementv1beta1.AppliedResourceMeta{
 			WorkResourceIdentifier: placementv1beta1.WorkResourceIdentifier(e.Ref), UID: e.UID, Run: placementv1beta1.AppliedResourceRun(e.Run)})

@@ -21,24 +21,22 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// EventContested is the reason of the event that a Work gets when one of its
-// objects becomes contested, once for each time.
+// EventContested is the reason of the event for a Work when one of its objects becomes contested.
 const EventContested = "Contested"
 
-// EventRetained is the reason of the event that a Work gets for each object that it released and
-// that stays on the member.
+// EventRetained is the reason of the event for each object that a Work released and that stays on
+// the member.
 const EventRetained = "Retained"
 
-// report writes the status that follows from what was brought, and says when to
-// look again.
+// report writes the status of the Work and returns when to reconcile it again.
 func (r *Reconciler) report(ctx context.Context, p *planned, b engine.Result) (reconcile.Result, error) {
 	work, failure := p.work, b.Err
 	if b.Outcomes == nil && failure != nil {
 		r.turns.of(work.Name).ended(work.Generation, false)
 		return reconcile.Result{Priority: ptr.To(retryPriority)}, failure
 	}
-	r.tellRetained(ctx, work, b.Retained)
-	r.engine.AskPods(ctx, work.Name, &b)
+	r.recordRetained(ctx, work, b.Retained)
+	r.engine.ReadPods(ctx, work.Name, &b)
 	before := work.Status.DeepCopy()
 	now := metav1.NewTime(r.options.Clock.Now())
 	status := desiredStatus(work, b.Outcomes, now)
@@ -49,9 +47,9 @@ func (r *Reconciler) report(ctx context.Context, p *planned, b engine.Result) (r
 	says.retained(holdOf(p.record), b.Held)
 	failure = errors.Join(failure, r.writeStatus(ctx, work, status))
 	if failure == nil {
-		r.tellOfContests(work, before.ManifestConditions, status.ManifestConditions)
+		r.recordContests(work, before.ManifestConditions, status.ManifestConditions)
 	}
-	next := r.nextLook(work, b, failure == nil)
+	next := r.nextReconcile(work, b, failure == nil)
 	if failure != nil {
 		return reconcile.Result{Priority: next.Priority}, failure
 	}
@@ -71,9 +69,8 @@ func (r *Reconciler) writeStatus(ctx context.Context, work *placementv1beta1.Wor
 	return nil
 }
 
-// tellOfContests makes an event for each manifest that is contested and was not
-// said to be before.
-func (r *Reconciler) tellOfContests(work *placementv1beta1.Work, before, after []placementv1beta1.ManifestCondition) {
+// recordContests emits an event for each manifest that became contested.
+func (r *Reconciler) recordContests(work *placementv1beta1.Work, before, after []placementv1beta1.ManifestCondition) {
 	for _, m := range after {
 		c := apimeta.FindStatusCondition(m.Conditions, placementv1beta1.ConditionContested)
 		previous := reported(before, m.Identifier)
@@ -84,12 +81,12 @@ func (r *Reconciler) tellOfContests(work *placementv1beta1.Work, before, after [
 	}
 }
 
-// nextLook is soon for what was refused or postponed, and late otherwise. Whatever
-// it is for, it comes after Works that changed.
-func (r *Reconciler) nextLook(work *placementv1beta1.Work, b engine.Result, well bool) reconcile.Result {
-	next, refused := r.engine.NextLook(work.Name, b, nil)
+// nextReconcile is soon after a refusal or postponement, and late otherwise. Changed Works always have a
+// higher priority.
+func (r *Reconciler) nextReconcile(work *placementv1beta1.Work, b engine.Result, well bool) reconcile.Result {
+	next, refused := r.engine.NextReconcile(work.Name, b, nil)
 	if b.Unsure {
-		next = min(next, siblingPause)
+		next = min(next, siblingInterval)
 	}
 	if first := r.turns.of(work.Name).ended(work.Generation, well && !refused); first || !refused {
 		r.turns.retries.Forget(work.Name)

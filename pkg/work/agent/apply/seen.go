@@ -24,48 +24,48 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
-// What the member has of a Work must have been asked for by a state of the hub from which the
-// present one follows. UID and generation of a Work do not tell that alone: one that a restore
-// put back goes on, and is soon of a generation that was seen before, with other contents. Nor
-// do resourceVersions, which a restore moves on as it should, nor memory, which an agent loses.
+// The agent must detect whether the present state of the hub follows from the state that placed the
+// objects on the member. UID and generation of a Work are not enough: after a restore the Work
+// continues to change and soon reaches a recorded generation again, with other contents.
+// ResourceVersions do not help, because a proper restore raises them; neither does memory, because
+// agents restart.
 //
-// So a Work has an epoch, which the agent writes on the hub first, and only then on the member,
-// before something new of the Work is applied. A hub that lacks the member's epoch has lost
-// the state that asked for what is there, however far it has come since. It costs a request
-// to the hub when an object joins a Work that is on the member, and none at other times: the
-// first generation of a Work needs none, since nothing was before it.
+// A Work therefore has an epoch. Before the agent applies a new object of the Work, it writes the
+// epoch first on the hub and then on the member. A hub without the member's epoch has lost the
+// state that placed the objects, however often the Work changed since. This costs one request to
+// the hub when an object joins an applied Work, and none otherwise. The first generation of a Work
+// needs no epoch.
 
-// ObservedWorkAnnotation is on an AppliedWork: UID and generation of its Work when an object was
-// last added to the ledger, separated by a slash. The agent writes it.
+// ObservedWorkAnnotation is set on an AppliedWork to UID and generation of its Work, separated by a
+// slash, when an object is added to the ledger. The agent writes it.
 const ObservedWorkAnnotation = "fleetgate.io/observed-work"
 
 // deprecatedObservedWorkAnnotation is the previous key of ObservedWorkAnnotation. The agent writes
-// both: one of the previous version that runs again after a rollback would otherwise take its
-// Works for new ones, and not notice that the hub was restored meanwhile.
-// Remove after the next release.
+// both. Otherwise an agent of the previous version, after a rollback, would treat its Works as new
+// and miss a restore of the hub. Remove after the next release.
 const deprecatedObservedWorkAnnotation = "fleetgate.io/work-seen"
 
-// errBehind is returned when the cache shows a Work as it was before we last saw it, though
-// the hub has it as it should be.
+// errBehind is returned if the cache has an older version of a Work than the agent recorded and the
+// hub does not.
 var errBehind = errors.New("the cache is behind what was seen of the Work")
 
-// seen is what is remembered of a Work beside its ledger. The zero value is nothing.
+// seen is the state of a Work that its record stores besides the ledger. Zero if there is none.
 type seen struct {
-	// work is the value of ObservedWorkAnnotation, epoch that of EpochAnnotation, held that of
-	// hold.Annotation.
+	// work, epoch and held are the values of ObservedWorkAnnotation, EpochAnnotation and
+	// retention.Annotation.
 	work, epoch string
 	held        retention.Mark
 }
 
-// sight says what is seen of a Work whose record is given, nil if it has none.
+// sight returns the state of a Work for its record, which is nil if there is none.
 type sight func(record *placementv1beta1.AppliedWork) (seen, error)
 
 func seenOn(record *placementv1beta1.AppliedWork) seen {
 	return seen{work: observedOn(record), epoch: record.Annotations[placementv1beta1.EpochAnnotation], held: holdOf(record)}
 }
 
-// observedOn returns the value of ObservedWorkAnnotation. Where the previous key differs from it,
-// an agent of the previous version wrote last.
+// observedOn returns the value of ObservedWorkAnnotation. If the previous key has another value, an
+// agent of the previous version wrote last, and that value counts.
 func observedOn(record *placementv1beta1.AppliedWork) string {
 	if observed, ok := record.Annotations[deprecatedObservedWorkAnnotation]; ok {
 		return observed
@@ -93,37 +93,37 @@ func (s seen) isMarkedOn(record *placementv1beta1.AppliedWork) bool {
 	return s.work == "" || s == seenOn(record) && s.work == record.Annotations[ObservedWorkAnnotation]
 }
 
-// mark is what ObservedWorkAnnotation says of a Work.
+// mark returns the value of ObservedWorkAnnotation for a Work.
 func mark(work *placementv1beta1.Work) string {
 	return string(work.UID) + "/" + strconv.FormatInt(work.Generation, 10)
 }
 
-// follows reports whether a Work may be what became of it as it was seen last.
+// follows reports whether a Work can be a later version of the recorded one.
 func (s seen) follows(work *placementv1beta1.Work) bool {
 	uid, number, found := strings.Cut(s.work, "/")
 	generation, err := strconv.ParseInt(number, 10, 64)
 	if !found || err != nil {
-		return true // it was never seen, or by an agent that did not remember
+		return true // nothing was recorded, or by an agent without this annotation
 	}
 	return types.UID(uid) == work.UID && generation <= work.Generation && hasEpoch(work, s.epoch)
 }
 
-// hasEpoch reports whether the hub has an epoch of a Work, or a later one. What agents of
-// before brought has none.
+// hasEpoch reports whether the Work has this epoch or a later one. Agents of earlier versions
+// recorded no epoch.
 func hasEpoch(work *placementv1beta1.Work, epoch string) bool {
 	there := work.Annotations[placementv1beta1.EpochAnnotation]
 	return epoch == "" || there == epoch || generationIn(there) > generationIn(epoch)
 }
 
-// generationIn is 0 for what is no epoch.
+// generationIn returns the generation of an epoch; 0 if it is invalid.
 func generationIn(epoch string) int64 {
 	number, _, _ := strings.Cut(epoch, "/")
 	generation, _ := strconv.ParseInt(number, 10, 64)
 	return generation
 }
 
-// see compares a Work with how it was seen last. The hub itself is asked before it is said to
-// have gone back: one of several API servers can show what was.
+// see compares a Work with its recorded state. Before it concludes that the hub was restored, it
+// reads the Work from the hub, since the cache may follow an API server with an older state.
 func (r *Reconciler) see(ctx context.Context, work *placementv1beta1.Work, m membership) sight {
 	return func(record *placementv1beta1.AppliedWork) (seen, error) {
 		if record == nil {
@@ -137,22 +137,22 @@ func (r *Reconciler) see(ctx context.Context, work *placementv1beta1.Work, m mem
 			last.work = mark(work)
 		}
 		if last.follows(work) {
-			last.held = r.goesOn(last.held, m)
+			last.held = r.continueMark(last.held, m)
 			return last, nil
 		}
 		if err := r.confirm(ctx, work); err != nil {
 			return seen{}, err
 		}
-		now := seen{work: mark(work), epoch: work.Annotations[placementv1beta1.EpochAnnotation], held: r.newHold(m)}
+		now := seen{work: mark(work), epoch: work.Annotations[placementv1beta1.EpochAnnotation], held: r.newMark(m)}
 		uid, _, _ := strings.Cut(last.work, "/")
 		now.held.Another = types.UID(uid) != work.UID && (!last.held.Is() || last.held.Another)
-		log.FromContext(ctx).Info("The hub has gone back, or has another Work of that name: what is on the member and not in the Work is held",
+		log.FromContext(ctx).Info("The hub was restored or the Work was replaced; retaining objects that are not in the Work",
 			"Work", work.Name, "seen", last.work, "now", now.work, "epoch", last.epoch, "epochNow", now.epoch)
 		return now, nil
 	}
 }
 
-// confirm asks the hub itself whether a Work is as the cache has it.
+// confirm reads the Work from the hub and returns errBehind if the cache differs.
 func (r *Reconciler) confirm(ctx context.Context, work *placementv1beta1.Work) error {
 	live := &placementv1beta1.Work{}
 	if err := r.hubReader.Get(ctx, client.ObjectKeyFromObject(work), live); err != nil {
@@ -164,8 +164,9 @@ func (r *Reconciler) confirm(ctx context.Context, work *placementv1beta1.Work) e
 	return nil
 }
 
-// noteGrowth remembers the generation of a Work that has an object which is not in the ledger
-// yet, on the hub and then on the member: an earlier one lacks it. Others cost no request.
+// noteGrowth records the generation of a Work that contains an object without a ledger entry, first
+// on the hub and then on the member. An earlier generation lacks that object. Other changes cost no
+// request.
 func (r *Reconciler) noteGrowth(ctx context.Context, p *planned) error {
 	s := seenOn(p.record)
 	if p.way.By == engine.Compare || s.work == mark(p.work) && (!needsEpoch(p.work) || generationIn(s.epoch) == p.work.Generation) {
@@ -188,11 +189,11 @@ func (r *Reconciler) noteGrowth(ctx context.Context, p *planned) error {
 	return r.records.annotate(ctx, p.record, func() { s.mark(p.record) })
 }
 
-// needsEpoch reports whether a Work was of another generation before.
+// needsEpoch reports whether a Work had an earlier generation.
 func needsEpoch(work *placementv1beta1.Work) bool { return work.Generation > 1 }
 
-// ensureEpoch begins an epoch of a Work on the hub at its present generation. A gateway of
-// before lets no agent write it: then the generation has to do.
+// ensureEpoch writes an epoch for the present generation of a Work to the hub. A gateway of an
+// earlier version does not allow agents to write it; then only the generation is recorded.
 func (r *Reconciler) ensureEpoch(ctx context.Context, work *placementv1beta1.Work) error {
 	if !needsEpoch(work) || generationIn(work.Annotations[placementv1beta1.EpochAnnotation]) == work.Generation {
 		return nil

@@ -28,61 +28,61 @@ func workAt(uid types.UID, generation int64) *placementv1beta1.Work {
 	return workNaming("w", "b", "1", func(work *placementv1beta1.Work) { work.UID, work.Generation = uid, generation })
 }
 
-// inEpoch is a Work whose agent began an epoch of it on the hub.
+// inEpoch returns a Work with an epoch on the hub.
 func inEpoch(work *placementv1beta1.Work, epoch string) *placementv1beta1.Work {
 	metav1.SetMetaDataAnnotation(&work.ObjectMeta, placementv1beta1.EpochAnnotation, epoch)
 	return work
 }
 
-func TestWhatIsSeenOfAWork(t *testing.T) {
+func TestSee(t *testing.T) {
 	at := time.Date(2026, 1, 1, 11, 55, 0, 0, time.UTC)
 	const early, late = "2026-01-01T10:00:00Z", "2026-01-01T11:00:00Z"
 	now := retention.Mark{Since: at.Format(time.RFC3339), ID: "new"}
 	another := retention.Mark{Since: now.Since, ID: "new", Another: true}
 	cases := map[string]struct {
 		cached, live *placementv1beta1.Work
-		// record is what its annotations say: of the Work, its epoch, and what is held.
+		// record has the annotations of the record: observed Work, epoch and mark of retention.
 		record   []string
 		released []string
 		want     seen
 		behind   bool
 	}{
-		"one without a record":                       {cached: workAt("u", 3), want: seen{work: "u/3"}},
-		"one whose record is of an agent of before":  {cached: workAt("u", 3), record: []string{"", "", ""}, want: seen{work: "u/3"}},
-		"one as it was":                              {cached: workAt("u", 3), record: []string{"u/3", "", ""}, want: seen{work: "u/3"}},
-		"one that went on, which costs no write":     {cached: workAt("u", 5), record: []string{"u/3", "", ""}, want: seen{work: "u/3"}},
-		"one that went back":                         {cached: workAt("u", 2), live: workAt("u", 2), record: []string{"u/3", "", ""}, want: seen{"u/2", "", now}},
-		"one that a cache shows as it was":           {cached: workAt("u", 2), live: workAt("u", 3), record: []string{"u/3", "", ""}, behind: true},
-		"another in its place":                       {cached: workAt("v", 9), live: workAt("v", 9), record: []string{"u/3", "", ""}, want: seen{"v/9", "", another}},
-		"another in the place of one that vanished":  {cached: workAt("v", 9), live: workAt("v", 9), record: []string{"u/3", "", late + "/id"}, want: seen{"v/9", "", now}},
-		"another that a cache shows, and it is gone": {cached: workAt("v", 9), live: workAt("u", 3), record: []string{"u/3", "", ""}, behind: true},
+		"no record":                                {cached: workAt("u", 3), want: seen{work: "u/3"}},
+		"a record of an earlier agent":             {cached: workAt("u", 3), record: []string{"", "", ""}, want: seen{work: "u/3"}},
+		"an unchanged Work":                        {cached: workAt("u", 3), record: []string{"u/3", "", ""}, want: seen{work: "u/3"}},
+		"a later generation, which costs no write": {cached: workAt("u", 5), record: []string{"u/3", "", ""}, want: seen{work: "u/3"}},
+		"an earlier generation":                    {cached: workAt("u", 2), live: workAt("u", 2), record: []string{"u/3", "", ""}, want: seen{"u/2", "", now}},
+		"an earlier generation in the cache only":  {cached: workAt("u", 2), live: workAt("u", 3), record: []string{"u/3", "", ""}, behind: true},
+		"another UID":                              {cached: workAt("v", 9), live: workAt("v", 9), record: []string{"u/3", "", ""}, want: seen{"v/9", "", another}},
+		"another UID after the Work disappeared":   {cached: workAt("v", 9), live: workAt("v", 9), record: []string{"u/3", "", late + "/id"}, want: seen{"v/9", "", now}},
+		"another UID in the cache only":            {cached: workAt("v", 9), live: workAt("u", 3), record: []string{"u/3", "", ""}, behind: true},
 
-		"one in its epoch": {cached: inEpoch(workAt("u", 6), "6/1"), record: []string{"u/6", "6/1", ""}, want: seen{work: "u/6", epoch: "6/1"}},
-		"one in an epoch that did not come to the member": {cached: inEpoch(workAt("u", 7), "7/3"), record: []string{"u/6", "6/1", ""}, want: seen{work: "u/6", epoch: "6/1"}},
-		"one that went back and came to the generation that was seen, with other contents": {
+		"the recorded epoch":                     {cached: inEpoch(workAt("u", 6), "6/1"), record: []string{"u/6", "6/1", ""}, want: seen{work: "u/6", epoch: "6/1"}},
+		"an epoch that is not on the member yet": {cached: inEpoch(workAt("u", 7), "7/3"), record: []string{"u/6", "6/1", ""}, want: seen{work: "u/6", epoch: "6/1"}},
+		"a restored Work that reached the recorded generation again": {
 			cached: inEpoch(workAt("u", 6), "4/1"), live: inEpoch(workAt("u", 6), "4/1"), record: []string{"u/6", "6/2", ""}, want: seen{"u/6", "4/1", now}},
-		"one that went back and came further than what was seen": {
+		"a restored Work beyond the recorded generation": {
 			cached: workAt("u", 9), live: workAt("u", 9), record: []string{"u/6", "6/2", ""}, want: seen{"u/9", "", now}},
-		"one that went back and forth between two backups": {
+		"a Work restored from two backups in turn": {
 			cached: inEpoch(workAt("u", 6), "6/9"), live: inEpoch(workAt("u", 6), "6/9"), record: []string{"u/6", "6/2", ""}, want: seen{"u/6", "6/9", now}},
-		"one whose epoch a cache does not show yet": {cached: workAt("u", 6), live: inEpoch(workAt("u", 6), "6/2"), record: []string{"u/6", "6/2", ""}, behind: true},
+		"an epoch that the cache lacks": {cached: workAt("u", 6), live: inEpoch(workAt("u", 6), "6/2"), record: []string{"u/6", "6/2", ""}, behind: true},
 
-		"one of which something is held":                                             {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "id"}}},
-		"one of which something is held since it is another":                         {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id/another-work"}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "id", Another: true}}},
-		"one of which something was let go":                                          {cached: workAt("u", 5), record: []string{"u/3", "", early + "/id"}, released: []string{"other", "id"}, want: seen{work: "u/3"}},
-		"one whose hold is not the one that was let go":                              {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, released: []string{"other"}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "id"}}},
-		"one that is held later than a time that somebody lets go, by another clock": {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, released: []string{"2026-01-01T12:00:00Z"}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "id"}}},
-		"one that went back again, after it was let go":                              {cached: workAt("u", 1), live: workAt("u", 1), record: []string{"u/3", "", early + "/id"}, released: []string{"id"}, want: seen{"u/1", "", now}},
-		"one that went back while the clock of the member is behind that of who let go before": {
+		"retained objects":                           {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "id"}}},
+		"retained objects of a replaced Work":        {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id/another-work"}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "id", Another: true}}},
+		"released objects":                           {cached: workAt("u", 5), record: []string{"u/3", "", early + "/id"}, released: []string{"other", "id"}, want: seen{work: "u/3"}},
+		"a release of another id":                    {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, released: []string{"other"}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "id"}}},
+		"a release by a time, for a mark with an id": {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, released: []string{"2026-01-01T12:00:00Z"}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "id"}}},
+		"another restore after a release":            {cached: workAt("u", 1), live: workAt("u", 1), record: []string{"u/3", "", early + "/id"}, released: []string{"id"}, want: seen{"u/1", "", now}},
+		"a restore while the member's clock is behind the last release": {
 			cached: workAt("u", 1), live: workAt("u", 1), record: []string{"u/3", "", ""}, released: []string{"2026-01-01T12:00:00Z"}, want: seen{"u/1", "", now}},
 
-		"one that an agent of before holds":                                         {cached: workAt("u", 5), record: []string{"u/3", "", late}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "new"}}},
-		"one that an agent of before holds, and was let go by a time":               {cached: workAt("u", 5), record: []string{"u/3", "", early}, released: []string{late}, want: seen{work: "u/3"}},
-		"one that an agent of before holds, and was let go by a time before it was": {cached: workAt("u", 5), record: []string{"u/3", "", late}, released: []string{early}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "new"}}},
-		"one that is held since nobody can say when":                                {cached: workAt("u", 3), record: []string{"u/3", "", "long ago"}, released: []string{late}, want: seen{"u/3", "", retention.Mark{Since: "long ago", ID: "new"}}},
+		"a mark of an earlier agent":                              {cached: workAt("u", 5), record: []string{"u/3", "", late}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "new"}}},
+		"a mark of an earlier agent, released by a later time":    {cached: workAt("u", 5), record: []string{"u/3", "", early}, released: []string{late}, want: seen{work: "u/3"}},
+		"a mark of an earlier agent, released by an earlier time": {cached: workAt("u", 5), record: []string{"u/3", "", late}, released: []string{early}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "new"}}},
+		"a mark of an earlier agent with an invalid time":         {cached: workAt("u", 3), record: []string{"u/3", "", "long ago"}, released: []string{late}, want: seen{"u/3", "", retention.Mark{Since: "long ago", ID: "new"}}},
 
-		"one whose record says what nobody can understand":  {cached: workAt("u", 1), record: []string{"nonsense", "", ""}, want: seen{work: "nonsense"}},
-		"one whose record has no number for the generation": {cached: workAt("u", 1), record: []string{"u/x", "", ""}, want: seen{work: "u/x"}},
+		"a record with an invalid annotation": {cached: workAt("u", 1), record: []string{"nonsense", "", ""}, want: seen{work: "nonsense"}},
+		"a record with an invalid generation": {cached: workAt("u", 1), record: []string{"u/x", "", ""}, want: seen{work: "u/x"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestWhatIsSeenOfAWork(t *testing.T) {
 			if tc.live != nil {
 				r = reconcilerWith(t, tc.live)
 			} else {
-				r = reconcilerWith(t) // and whoever asks it fails
+				r = reconcilerWith(t) // so that a request to the hub fails
 			}
 			r.options.Clock = testingclock.NewFakePassiveClock(at)
 			r.options.Holds = retention.NewBookWithIDs(nil, func() string { return "new" })
@@ -112,13 +112,13 @@ func TestWhatIsSeenOfAWork(t *testing.T) {
 				t.Errorf("what is seen (-want +got):\n%s", diff)
 			}
 			if got.held.IsReleased(m.released) {
-				t.Error("what is held is let go with a word that does not name it")
+				t.Error("a release of another id releases the objects")
 			}
 		})
 	}
 }
 
-// grown is a Work that an object joined after it was on the member.
+// grown returns a bed with a Work that got another object after it was applied.
 func grown(t *testing.T, refuse error) *bed {
 	t.Helper()
 	b := newBed(t, Options{}, newWork("work", nil, manifestA("1")))
@@ -140,7 +140,7 @@ func grown(t *testing.T, refuse error) *bed {
 	return b
 }
 
-func TestAnEpochIsOnTheHubBeforeItIsOnTheMemberAndBeforeWhatJoins(t *testing.T) {
+func TestNoteGrowth_WritesTheEpochOnTheHubFirstAndObjectsLast(t *testing.T) {
 	b := grown(t, nil)
 	hub, member := b.work("work").Annotations[placementv1beta1.EpochAnnotation], b.member.objects[recordPath("work")].GetAnnotations()
 	if !strings.HasPrefix(hub, "2/") || member[placementv1beta1.EpochAnnotation] != hub || member[ObservedWorkAnnotation] != "of-work/2" {
@@ -151,29 +151,29 @@ func TestAnEpochIsOnTheHubBeforeItIsOnTheMemberAndBeforeWhatJoins(t *testing.T) 
 		return slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, what) })
 	}
 	if first, second, third := at("PATCH Work work on the hub"), at("PATCH "+recordPath("work")), at("POST /api/v1/namespaces/ns/secrets"); first < 0 || first > second || second > third {
-		t.Errorf("not in this order:\n%s", b.log)
+		t.Errorf("wrong order:\n%s", b.log)
 	}
 	b.log.Reset()
 	b.look("work")
 	if strings.Contains(b.log.String(), "PATCH Work") {
-		t.Errorf("an epoch was begun for nothing:\n%s", b.log)
+		t.Errorf("an unnecessary epoch was begun:\n%s", b.log)
 	}
 }
 
-func TestAHubThatRefusesAnEpochGetsWhatJoinsWithoutOne(t *testing.T) {
+func TestNoteGrowth_AppliesNewObjectsWithoutAnEpochWhenTheHubForbidsIt(t *testing.T) {
 	b := grown(t, apierrors.NewForbidden(schema.GroupResource{Resource: "works"}, "work", errors.New("only the hub writes them")))
 	if b.member.objects[pathSecret] == nil {
-		t.Errorf("what joined is not there:\n%s", b.log)
+		t.Errorf("the new object does not exist:\n%s", b.log)
 	}
 	if member := b.member.objects[recordPath("work")].GetAnnotations(); member[placementv1beta1.EpochAnnotation] != "" || member[ObservedWorkAnnotation] != "of-work/2" {
 		t.Errorf("the member has %v", member)
 	}
 }
 
-func TestAHubThatDoesNotAnswerGetsNothingThatJoins(t *testing.T) {
+func TestNoteGrowth_AppliesNoNewObjectWhenTheHubIsUnreachable(t *testing.T) {
 	b := grown(t, apierrors.NewServiceUnavailable("restoring"))
 	if b.member.objects[pathSecret] != nil {
-		t.Errorf("what joined is there, and the hub has no epoch of it:\n%s", b.log)
+		t.Errorf("the new object exists without an epoch on the hub:\n%s", b.log)
 	}
 }
 

@@ -35,7 +35,7 @@ type standIn struct {
 	versions int
 	uids     int
 	log      []string
-	// answer refuses a request; nil: it does not.
+	// answer rejects a request unless it returns nil.
 	answer func(verb, path string) *apierrors.StatusError
 }
 
@@ -43,7 +43,7 @@ func newStandIn() *standIn {
 	return &standIn{objects: map[string]*unstructured.Unstructured{}, versions: 100}
 }
 
-// served are the resources of the member besides those that its objects define.
+// served lists the resources of the member besides those that its objects define.
 var served = map[string][]metav1.APIResource{
 	"v1": {
 		{Name: "namespaces", Kind: "Namespace"}, {Name: "configmaps", Kind: "ConfigMap", Namespaced: true},
@@ -79,7 +79,7 @@ func reply(w http.ResponseWriter, code int, answer any) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// note writes a request down: who asked, what for, with which body.
+// note records a request: client, path and body.
 func (s *standIn) note(request *http.Request, body []byte, code int) {
 	line := request.Method + " " + request.URL.Path
 	if query := request.URL.Query().Encode(); query != "" {
@@ -102,8 +102,7 @@ func hashOf(body []byte) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// discovery answers what a mapper of kinds asks. A CustomResourceDefinition is served as
-// soon as it is there.
+// discovery answers discovery requests. A CustomResourceDefinition is served as soon as it exists.
 func (s *standIn) discovery(segments []string) (any, bool) {
 	lists := maps.Clone(served)
 	for path, object := range s.objects {
@@ -177,7 +176,7 @@ func (s *standIn) serve(request *http.Request, segments []string, body []byte) (
 	return live, nil
 }
 
-// isCollection tells /apis/<group>/<version>/<resource> from the path of one object.
+// isCollection distinguishes /apis/<group>/<version>/<resource> from the path of one object.
 func isCollection(segments []string) bool {
 	if segments[0] == "api" {
 		return len(segments)%2 == 1
@@ -197,7 +196,7 @@ func (s *standIn) create(path string, body []byte) (any, *apierrors.StatusError)
 	return s.put(path, object), nil
 }
 
-// put keeps an object as one that was just made.
+// put stores a new object.
 func (s *standIn) put(path string, object *unstructured.Unstructured) *unstructured.Unstructured {
 	s.uids++
 	s.versions++
@@ -208,7 +207,7 @@ func (s *standIn) put(path string, object *unstructured.Unstructured) *unstructu
 	return object
 }
 
-// store keeps an object that was changed; what has not changed keeps its version.
+// store stores a changed object. An unchanged one keeps its resourceVersion.
 func (s *standIn) store(path string, live, after *unstructured.Unstructured, pinned string, dry bool) (any, *apierrors.StatusError) {
 	if pinned != "" && pinned != live.GetResourceVersion() {
 		return nil, apierrors.NewConflict(schema.GroupResource{}, live.GetName(), fmt.Errorf("it was changed"))
@@ -244,7 +243,7 @@ func specOf(object *unstructured.Unstructured) string {
 	return jsonOf(copied)
 }
 
-// apply is a server-side apply without managers: what is applied is merged.
+// apply is a server-side apply without managers: it merges.
 func (s *standIn) apply(request *http.Request, path string, body []byte) (any, *apierrors.StatusError) {
 	live := s.objects[path]
 	if live == nil {
@@ -287,7 +286,7 @@ func (s *standIn) merge(path string, live *unstructured.Unstructured, body []byt
 	return s.store(path, live, after, after.GetResourceVersion(), dry)
 }
 
-// remove deletes: in the foreground an object stays until somebody collects it.
+// remove deletes an object. With foreground deletion it stays until the test collects it.
 func (s *standIn) remove(path string, live *unstructured.Unstructured, body []byte) (any, *apierrors.StatusError) {
 	options := &metav1.DeleteOptions{}
 	if err := json.Unmarshal(body, options); err != nil {

@@ -23,9 +23,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
-// desiredStatus is the status of a work after its manifests had these outcomes.
-// What could not be found out stays as it was reported before. What does not
-// change keeps its times.
+// desiredStatus returns the status of a Work for these outcomes. If an outcome is unknown, the
+// reported state stays. Times of unchanged parts stay.
 func desiredStatus(work *placementv1beta1.Work, outcomes []engine.Outcome, now metav1.Time) placementv1beta1.WorkStatus {
 	before := work.Status.DeepCopy()
 	comparing := work.Spec.ApplyStrategy.WithDefaults().Type == placementv1beta1.ReportDiff
@@ -45,7 +44,7 @@ func desiredStatus(work *placementv1beta1.Work, outcomes []engine.Outcome, now m
 	return status
 }
 
-// reported is what was said before of a manifest, wherever it stood.
+// reported returns the last reported status of a manifest, whatever its ordinal was.
 func reported(before []placementv1beta1.ManifestCondition, id placementv1beta1.WorkResourceIdentifier) placementv1beta1.ManifestCondition {
 	at := slices.IndexFunc(before, func(m placementv1beta1.ManifestCondition) bool { return m.Identifier == id })
 	if at < 0 && id.Kind != "" {
@@ -59,8 +58,7 @@ func reported(before []placementv1beta1.ManifestCondition, id placementv1beta1.W
 	return *before[at].DeepCopy()
 }
 
-// manifestStatus is what is said of one manifest. Comparing says that it was not to
-// be applied.
+// manifestStatus returns the status of one manifest. comparing is set for strategy ReportDiff.
 func manifestStatus(previous placementv1beta1.ManifestCondition, out engine.Outcome, comparing bool, now metav1.Time) placementv1beta1.ManifestCondition {
 	next := previous
 	next.Identifier = placementv1beta1.WorkResourceIdentifier(out.Ref)
@@ -87,9 +85,8 @@ func manifestStatus(previous placementv1beta1.ManifestCondition, out engine.Outc
 	return next
 }
 
-// sameStatus reports whether two statuses say the same. Every look asks, mostly of a
-// hundred manifests that are as they were: comparing them by reflection would cost
-// more than the rest of the look.
+// sameStatus compares two statuses. It runs in every reconcile, mostly for a hundred unchanged
+// manifests; reflection would cost more than the rest of the reconcile.
 func sameStatus(a, b *placementv1beta1.WorkStatus) bool {
 	return slices.EqualFunc(a.Conditions, b.Conditions, sameCondition) &&
 		slices.EqualFunc(a.ManifestConditions, b.ManifestConditions, func(a, b placementv1beta1.ManifestCondition) bool {
@@ -105,12 +102,12 @@ func sameCondition(a, b metav1.Condition) bool {
 	return sameTime && a == b
 }
 
-// same compares what few manifests have.
+// same compares optional parts, which few manifests have.
 func same[T any](a, b *T) bool {
 	return a == nil && b == nil || apiequality.Semantic.DeepEqual(a, b)
 }
 
-// conditions writes those of a manifest, or of a Work.
+// conditions sets the conditions of a manifest or a Work.
 type conditions struct{ engine.Conditions }
 
 func conditionsOf(of *[]metav1.Condition, generation int64, now metav1.Time) conditions {
@@ -145,7 +142,7 @@ func (c conditions) applied(out engine.Outcome) {
 	c.Set(placementv1beta1.ConditionAvailable, status, string(out.Availability.State), out.Availability.Message)
 }
 
-// appliedMessage says that a manifest is applied, and which of its fields the member decides.
+// appliedMessage is the message of condition Applied, with the fields that the member decides.
 func appliedMessage(out engine.Outcome) string {
 	if len(out.Left) == 0 {
 		return "The manifest is applied"
@@ -171,13 +168,13 @@ func (c conditions) compared(out engine.Outcome) {
 	}
 }
 
-// removed says what stands against removing objects.
+// removed reports what blocks the removal of objects.
 func (c conditions) removed(against []string) {
 	c.Removed(placementv1beta1.ConditionRemoved, placementv1beta1.ReasonObjectsRemain, against)
 }
 
-// held says what has left a Work and stays on the member, since nobody is known to have taken
-// it out.
+// retained reports the objects that are no longer in the Work and stay on the member because no
+// user removed them.
 func (c conditions) retained(of retention.Mark, entries []engine.Entry) {
 	c.Remove(placementv1beta1.PreviousRetained)
 	if len(entries) == 0 {
@@ -194,8 +191,8 @@ func (c conditions) retained(of retention.Mark, entries []engine.Entry) {
 		why, len(entries), manifest.KeyOf(entries[0].Ref), clusterv1beta1.AnnotationRelease, of.ID))
 }
 
-// watched names the first of a Work's resources that the agent is not allowed to watch, and the
-// interval at which it reads them instead.
+// watched names the first resource that the agent cannot watch, and the interval at which it reads
+// it instead.
 func (c conditions) watched(blind []schema.GroupVersionResource, every time.Duration) {
 	if len(blind) == 0 {
 		c.Remove(placementv1beta1.ConditionWatched)
@@ -212,14 +209,14 @@ func whyUnknown(out engine.Outcome) string {
 	return words.WhyUnknown(out)
 }
 
-// summary writes the conditions of the whole Work from those of its manifests.
+// summary derives the conditions of a Work from those of its manifests.
 type summary struct {
 	conditions
 	manifests []placementv1beta1.ManifestCondition
 }
 
-// all says whether all manifests have a condition, with a reason and a message if they do
-// and another reason otherwise.
+// all sets a condition to True, with reason and message, if all manifests have it; otherwise to
+// False with the reason otherwise.
 func (s summary) all(kind, word, reason, message, otherwise string) bool {
 	if text := firstOther(s.manifests, kind, word); text != "" {
 		s.no(kind, otherwise, text)
@@ -243,9 +240,9 @@ func (s summary) applied() {
 	s.all(placementv1beta1.ConditionAvailable, "available", reason, message, placementv1beta1.ReasonSomeManifestsAreNotAvailable)
 }
 
-// isNotTracked reports whether it is not waited for a manifest to become available. Clients of
-// KubeFleet read WorkNotTrackable of a Work with a Job, at whatever time they look: that the Job
-// is complete does not change it.
+// isNotTracked reports whether the Work does not wait for a manifest to become available. Clients
+// of KubeFleet expect WorkNotTrackable for a Work with a Job at any time, also after the Job
+// completed.
 func isNotTracked(m placementv1beta1.ManifestCondition) bool {
 	c := apimeta.FindStatusCondition(m.Conditions, placementv1beta1.ConditionAvailable)
 	return c != nil && (c.Reason == placementv1beta1.ReasonNotTrackable || c.Reason == placementv1beta1.ReasonCompleted)
@@ -267,8 +264,7 @@ func (s summary) contested() {
 	s.Remove(placementv1beta1.ConditionContested)
 }
 
-// firstOther tells how many manifests lack a condition and names the first;
-// empty if none does.
+// firstOther counts the manifests without a condition and names the first; empty if there is none.
 func firstOther(manifests []placementv1beta1.ManifestCondition, condition, word string) string {
 	count, first := 0, ""
 	for _, m := range manifests {

@@ -56,7 +56,7 @@ func said(conditions []metav1.Condition, name string) string {
 	return string(c.Status) + "/" + c.Reason
 }
 
-func TestDesiredStatusOfTheWork(t *testing.T) {
+func TestDesiredStatus_OfTheWork(t *testing.T) {
 	cases := map[string]struct {
 		outcomes           []engine.Outcome
 		applied, available string
@@ -76,7 +76,7 @@ func TestDesiredStatusOfTheWork(t *testing.T) {
 			"True/AllManifestsApplied", "False/SomeManifestsAreNotAvailable"},
 		"one is refused": {[]engine.Outcome{done("a", availability.Available), not("b", engine.NotTakenOver)},
 			"False/SomeManifestsAreNotApplied", ""},
-		"of one nothing is known": {[]engine.Outcome{{Ref: id("a"), Err: errors.New("no answer")}},
+		"one is unknown": {[]engine.Outcome{{Ref: id("a"), Err: errors.New("no answer")}},
 			"False/SomeManifestsAreNotApplied", ""},
 	}
 	for name, tc := range cases {
@@ -101,7 +101,7 @@ func TestDesiredStatusOfTheWork(t *testing.T) {
 	}
 }
 
-func TestDesiredStatusOfAManifest(t *testing.T) {
+func TestDesiredStatus_OfAManifest(t *testing.T) {
 	before := &placementv1beta1.Work{}
 	before.Status = desiredStatus(before, []engine.Outcome{done("a", availability.Available)}, early)
 	fresh := &placementv1beta1.Work{}
@@ -140,7 +140,7 @@ func TestDesiredStatusOfAManifest(t *testing.T) {
 	}
 }
 
-func TestDesiredStatusIsTheSameWhenNothingChanged(t *testing.T) {
+func TestDesiredStatus_IsStableWithoutChanges(t *testing.T) {
 	outcomes := []engine.Outcome{done("a", availability.Available), not("b", engine.NotTakenOver), {Ref: manifest.Ref{Ordinal: 2}, Refused: &refusal.Refusal{Reason: engine.Undecodable, Message: "why"}}}
 	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
 	work.Status = desiredStatus(work, outcomes, early)
@@ -149,7 +149,7 @@ func TestDesiredStatusIsTheSameWhenNothingChanged(t *testing.T) {
 	}
 }
 
-func TestDesiredStatusFollowsAManifestToAnotherPlace(t *testing.T) {
+func TestDesiredStatus_KeepsConditionsWhenTheOrdinalChanges(t *testing.T) {
 	work := &placementv1beta1.Work{}
 	work.Status = desiredStatus(work, []engine.Outcome{done("a", availability.Available)}, early)
 	moved := done("a", availability.Available)
@@ -172,7 +172,7 @@ func fieldsAt(paths ...string) engine.Differences {
 	return found
 }
 
-func TestDesiredStatusOfAComparison(t *testing.T) {
+func TestDesiredStatus_OfAComparison(t *testing.T) {
 	reporting := &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ReportDiff}
 	degraded := fieldsAt("/data/a")
 	degraded.Degraded = true
@@ -195,7 +195,7 @@ func TestDesiredStatusOfAComparison(t *testing.T) {
 			status := desiredStatus(work, []engine.Outcome{tc.outcome}, later)
 			for _, conditions := range [][]metav1.Condition{status.Conditions, status.ManifestConditions[0].Conditions} {
 				if said(conditions, "Applied") != "" || said(conditions, "Available") != "" {
-					t.Errorf("it still says that it is applied: %v", conditions)
+					t.Errorf("condition Applied remains: %v", conditions)
 				}
 			}
 			if got := said(status.Conditions, "DiffReported"); got != tc.work {
@@ -210,13 +210,13 @@ func TestDesiredStatusOfAComparison(t *testing.T) {
 				t.Errorf("DiffReported is %q after the strategy was changed back", got)
 			}
 			if back.ManifestConditions[0].DiffDetails != nil {
-				t.Error("differences are told after the strategy was changed back")
+				t.Error("differences are reported after the strategy was changed back")
 			}
 		})
 	}
 }
 
-func TestDesiredStatusSaysSinceWhenAnObjectDrifts(t *testing.T) {
+func TestDesiredStatus_KeepsTheTimeOfTheFirstDrift(t *testing.T) {
 	drifted := func(found engine.Differences) engine.Outcome {
 		out := not("a", engine.Drifted)
 		out.Drift, out.Generation, out.UID = found, 2, "1"
@@ -238,14 +238,14 @@ func TestDesiredStatusSaysSinceWhenAnObjectDrifts(t *testing.T) {
 	}
 	unreached := desiredStatus(work, []engine.Outcome{{Ref: id("a"), Err: errors.New("no answer")}}, later)
 	if diff := cmp.Diff(work.Status.ManifestConditions, unreached.ManifestConditions); diff != "" {
-		t.Errorf("a member that is not reached changes what was said (-before +after):\n%s", diff)
+		t.Errorf("an unreachable member changes the status (-before +after):\n%s", diff)
 	}
 	if over := desiredStatus(work, []engine.Outcome{done("a", availability.Available)}, later); over.ManifestConditions[0].DriftDetails != nil {
-		t.Error("the drift is told after it was undone")
+		t.Error("drift is reported after it was reverted")
 	}
 }
 
-func TestDesiredStatusOfAnObjectThatIsNotThere(t *testing.T) {
+func TestDesiredStatus_OfAMissingObject(t *testing.T) {
 	work := &placementv1beta1.Work{Spec: placementv1beta1.WorkSpec{ApplyStrategy: &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ReportDiff}}}
 	missing := comparedTo("a", engine.Differences{Fields: compare.Missing()})
 	missing.UID, missing.Generation = "", 0
@@ -257,7 +257,7 @@ func TestDesiredStatusOfAnObjectThatIsNotThere(t *testing.T) {
 	}
 }
 
-func TestDesiredStatusTellsOfAContestWhileItLasts(t *testing.T) {
+func TestDesiredStatus_ReportsAContestWhileItLasts(t *testing.T) {
 	work := &placementv1beta1.Work{}
 	out := done("a", availability.Available)
 	out.Against = &engine.Contest{Manager: "other", Fields: []string{"/data/a"}}
@@ -275,11 +275,11 @@ func TestDesiredStatusTellsOfAContestWhileItLasts(t *testing.T) {
 	}
 	over := desiredStatus(work, []engine.Outcome{done("b", availability.Available), done("a", availability.Available)}, later)
 	if said(over.Conditions, "Contested")+said(over.ManifestConditions[1].Conditions, "Contested") != "" {
-		t.Error("it is contested after the contest")
+		t.Error("condition Contested remains after the contest")
 	}
 }
 
-func TestDesiredStatusIsTrimmedWhenTheWorkWouldBeTooLarge(t *testing.T) {
+func TestDesiredStatus_IsTrimmedWhenTheWorkIsTooLarge(t *testing.T) {
 	work := &placementv1beta1.Work{}
 	work.Spec.Workload.Manifests = raw(strings.Repeat("x", maxWork-2000))
 	out := not("a", engine.Drifted)
@@ -297,11 +297,11 @@ func TestDesiredStatusIsTrimmedWhenTheWorkWouldBeTooLarge(t *testing.T) {
 	work.Spec.Workload.Manifests = nil
 	full := desiredStatus(work, []engine.Outcome{out}, later)
 	if said(full.Conditions, "StatusTrimmed") != "" || len(full.ManifestConditions[0].DriftDetails.ObservedDrifts) != 1 {
-		t.Error("it is trimmed for ever")
+		t.Error("it stays trimmed")
 	}
 }
 
-func TestDesiredStatusBringsBackTheStatusOfAnObject(t *testing.T) {
+func TestDesiredStatus_ReportsTheStatusOfAnObject(t *testing.T) {
 	work := &placementv1beta1.Work{}
 	out := done("a", availability.Available)
 	out.Mirrored = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service",
@@ -318,7 +318,7 @@ func TestDesiredStatusBringsBackTheStatusOfAnObject(t *testing.T) {
 	}
 }
 
-func TestSameStatusSeesWhatDiffers(t *testing.T) {
+func TestSameStatus_DetectsEveryDifference(t *testing.T) {
 	out := done("a", availability.Available)
 	out.Drift, out.Diff = fieldsAt("/data/a"), fieldsAt("/data/b")
 	out.Mirrored = &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"x": "1"}}}

@@ -18,11 +18,11 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-var store = flag.Bool("store", false, "write the objects anew that an agent leaves: only for the version before a change that must not touch them")
+var store = flag.Bool("store", false, "write the objects that an agent leaves; run it only with the version preceding a change that must not write them")
 
 const storedObjects = "testdata/stored.json"
 
-// stored is what an agent leaves on a hub and a member.
+// stored is the state that an agent leaves on a hub and a member.
 type stored struct {
 	Works   []*placementv1beta1.Work              `json:"works"`
 	Objects map[string]*unstructured.Unstructured `json:"objects"` // by path
@@ -32,7 +32,7 @@ type stored struct {
 // package. That one put values of Secrets into annotations: taking them out is the one
 // write that a Secret which was merged needs, once. Nor did it remember what it saw of a Work,
 // which takes a write of each record.
-func TestWhatAnEarlierAgentLeftIsTakenOverWithoutAWrite(t *testing.T) {
+func TestReconcile_AdoptsObjectsOfAnEarlierAgentWithoutWrites(t *testing.T) {
 	if *store {
 		leaveObjects(t)
 	}

@@ -16,30 +16,30 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
-// firstTurn is after what time a Work that fails asks again whether it is its turn.
-// It asks less and less often: all Works fail while a member is away.
+// firstTurn is the first delay before a failing Work tries again to get a turn. The delay grows,
+// because all Works fail while a member is unreachable.
 const (
 	firstTurn   = 500 * time.Millisecond
 	longestTurn = 10 * time.Second
 )
 
-// turns says whether it is a Work's turn, and when next.
+// turns decides which Works are reconciled now.
 type turns struct {
 	clock   clock.PassiveClock
-	retries workqueue.TypedRateLimiter[string] // of refused manifests, by Work
-	waits   workqueue.TypedRateLimiter[string] // of Works that wait at the gate
-	slow    gate                               // for Works that fail
+	retries workqueue.TypedRateLimiter[string] // by Work, after refused manifests
+	waits   workqueue.TypedRateLimiter[string] // by Work, while the gate is full
+	slow    gate                               // for failing Works
 
 	mu    sync.Mutex // guards works
 	works map[string]*progress
 }
 
-// progress is how far we are with a Work. Nobody looks at a Work twice at a time, so that
-// it needs no lock.
+// progress is the state of one Work. A Work is never reconciled twice at the same time, so it needs
+// no lock.
 type progress struct {
-	// generation is that of the Work at the last look.
+	// generation is the generation of the last reconcile.
 	generation int64
-	// failed is set when the last look at this generation came to no good end.
+	// failed is set if the last reconcile of this generation failed.
 	failed bool
 	// own is our last write of the Work.
 	own engine.OwnWrite
@@ -55,7 +55,7 @@ func newTurns(o Options) *turns {
 	}
 }
 
-// of is the progress of a Work, none if there is none.
+// of returns the progress of a Work.
 func (t *turns) of(work string) *progress {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,8 +73,8 @@ func (t *turns) forget(work string) {
 	t.waits.Forget(work)
 }
 
-// take says when to come again, if it is not the Work's turn, or nil. Then leave has to
-// be called in the end.
+// take returns when to retry if it is not the Work's turn. Otherwise wait is nil and the caller
+// must call leave at the end.
 func (t *turns) take(work *placementv1beta1.Work) (wait *reconcile.Result, leave func()) {
 	p := t.of(work.Name)
 	if p.own.IsBehind(work.ResourceVersion, t.clock.Now()) {
@@ -90,29 +90,26 @@ func (t *turns) take(work *placementv1beta1.Work) (wait *reconcile.Result, leave
 	return nil, t.slow.leave
 }
 
-// wrote remembers our write of a Work: the cache may not have seen it for a moment.
+// wrote records our write of a Work, which the cache may lack for a moment.
 func (t *turns) wrote(work *placementv1beta1.Work) {
 	t.of(work.Name).own.Note(work.ResourceVersion, t.clock.Now())
 }
 
-// ended remembers how a look at a generation of the Work ended, and reports whether
-// it was the first look at that generation.
+// ended records the result of a reconcile, and reports whether it was the first of that generation.
 func (p *progress) ended(generation int64, well bool) (first bool) {
 	first = p.generation != generation
 	p.generation, p.failed = generation, !well
 	return first
 }
 
-// isNew reports whether no look at this generation of the Work has ended yet.
+// isNew reports whether no reconcile of this generation has ended yet.
 func (p *progress) isNew(generation int64) bool { return p.generation != generation }
 
-// fails reports whether the last look at this generation of the Work came to no
-// good end.
+// fails reports whether the last reconcile of this generation failed.
 func (p *progress) fails(generation int64) bool { return p.failed && p.generation == generation }
 
-// gate bounds how many workers are at the same time with Works that failed the last
-// time: such a look can take long, for example in a webhook that does not answer,
-// and the others shall not wait for it.
+// gate limits the workers for Works that failed the last time. Such a reconcile can take long, for
+// example because a webhook does not answer, and must not delay the others.
 type gate chan struct{}
 
 func newGate(width int) gate { return make(gate, max(width, 1)) }

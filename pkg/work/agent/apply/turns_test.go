@@ -28,12 +28,12 @@ func TestProgress(t *testing.T) {
 			}
 		}
 		if m.own.IsBehind("9", now.Add(time.Minute)) {
-			t.Error("it is behind for ever")
+			t.Error("it stays behind indefinitely")
 		}
 	})
 }
 
-func TestARecordThatWeWroteOurselvesIsExpected(t *testing.T) {
+func TestAbout_ExpectsOwnWritesOfRecords(t *testing.T) {
 	kept := engine.NewRecordMemory[*placementv1beta1.AppliedWork](nil, testingclock.NewFakePassiveClock(early.Time))
 	kept.Keep("work", &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "work", ResourceVersion: "90"}})
 	for name, tc := range map[string]struct {

@@ -15,7 +15,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/reserved"
 )
 
-// FieldManager is under which name the agent writes objects on the member.
+// FieldManager is the field manager of the agent's writes on the member.
 const FieldManager = "work-api-agent"
 
 const appliedWorkKind = "AppliedWork"
@@ -24,8 +24,7 @@ func appliedWorks() schema.GroupVersionResource {
 	return placementv1beta1.GroupVersion.WithResource("appliedworks")
 }
 
-// dialect is how Works do on a member what all works do there. The house are namespaces
-// there that are reserved besides the usual ones.
+// dialect returns the dialect of Works. house are reserved namespaces besides the usual ones.
 func dialect(house ...string) engine.Dialect {
 	return engine.Dialect{
 		Manager:           FieldManager,
@@ -63,7 +62,8 @@ func dialect(house ...string) engine.Dialect {
 	}
 }
 
-// reasons are how a Work's status names the reasons of refusals; all others are of applying.
+// reasons maps the engine's refusals to reasons of a Work's status. All others are
+// ManifestApplyFailed.
 var reasons = map[string]string{
 	engine.Undecodable:      placementv1beta1.ReasonDecodingErred,
 	engine.Unserved:         placementv1beta1.ReasonDecodingErred,

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestWorksBringNothingIntoTheHouse: neither into the usual namespaces nor into those that
+// TestDialect_RefusesReservedNamespaces: neither into the usual namespaces nor into those that
 // an agent was given instead.
-func TestWorksBringNothingIntoTheHouse(t *testing.T) {
+func TestDialect_RefusesReservedNamespaces(t *testing.T) {
 	works := dialect("accounts")
 	for namespace, refused := range map[string]bool{"shop": false, "fleet-system": true, "open-cluster-management-managed-serviceaccount": true, "accounts": true} {
 		pod := &unstructured.Unstructured{}

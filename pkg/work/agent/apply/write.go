@@ -9,11 +9,11 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
-// write brings what was planned to the member, or compares it. If a kind is defined by the
-// same Work, it waits for it once for each generation and goes on.
+// write applies or compares the planned manifests. If the Work also defines a kind, it waits once
+// per generation until the member serves that kind, and applies again.
 func (r *Reconciler) write(ctx context.Context, p *planned) (engine.Result, error) {
 	if p.refused != nil {
-		//lint:ignore nilerr It is told of each item.
+		//lint:ignore nilerr Each item reports the refusal.
 		return engine.RefuseAll(p.items, p.refused), nil
 	}
 	if p.way.By == engine.Compare {

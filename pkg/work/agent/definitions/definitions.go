@@ -1,8 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package definitions puts the kinds on a member in which agents keep what they have
-// brought there.
+// Package definitions installs the CustomResourceDefinitions of the agent's records on a member.
 package definitions
 
 import (
@@ -20,23 +19,23 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine/availability"
 )
 
-// InstalledByLabel is on what the agent installs on the member itself, with the
-// value InstalledByAgent. The agent writes it, and changes nothing that lacks it.
+// InstalledByLabel has the value InstalledByAgent on objects that the agent installed on the
+// member. The agent does not change definitions without it.
 const (
 	InstalledByLabel = "fleetgate.io/installed-by"
 	InstalledByAgent = "agent"
 )
 
-// manager is under which name definitions are written: the one that agents always had.
+// manager is the field manager of definitions. It must not change, or fields of older agents would
+// stay.
 const manager = "work-api-agent"
 
-// established is how often Ensure looks whether a kind is served.
+// established is the interval at which Ensure checks whether a kind is served.
 const established = 100 * time.Millisecond
 
-// Ensure installs the kinds of the API groups that belong on a member, or brings those
-// that an agent installed earlier up to date, and waits until they are served or the
-// context is done. A definition that somebody else installed is used as it is. The
-// client's scheme has to know apiextensions.k8s.io/v1.
+// Ensure installs or updates the kinds of the API groups on a member, and waits until they are
+// served or the context is done. It does not change definitions that others installed. The client's
+// scheme must contain apiextensions.k8s.io/v1.
 func Ensure(ctx context.Context, member client.Client, groups ...string) error {
 	wanted, err := crds.ForMember(groups...)
 	if err != nil {

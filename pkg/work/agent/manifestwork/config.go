@@ -12,8 +12,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// configOf is what the configs say of a manifest: of each, how it is written, what is reported of
-// it and which conditions it makes, the first that is for the manifest and says it counts.
+// configOf merges the configs that match a manifest. For each of update strategy, feedback rules
+// and condition rules, the first config that sets it wins.
 func configOf(spec *workv1.ManifestWorkSpec, ref manifest.Ref) workv1.ManifestConfigOption {
 	said := workv1.ManifestConfigOption{}
 	if ref.Resource == "" {
@@ -40,7 +40,7 @@ func isFor(id workv1.ResourceIdentifier, ref manifest.Ref) bool {
 	return id.Group == ref.Group && id.Resource == ref.Resource && matches(id.Namespace, ref.Namespace) && matches(id.Name, ref.Name)
 }
 
-// matches reports whether a text is as a pattern says, in which an asterisk is any text.
+// matches reports whether text matches a pattern, in which an asterisk stands for any text.
 func matches(pattern, text string) bool {
 	first, rest, more := strings.Cut(pattern, "*")
 	if !more {
@@ -63,7 +63,7 @@ func matches(pattern, text string) bool {
 	}
 }
 
-// strategyOf is how a config has its manifests written, without gaps.
+// strategyOf returns the update strategy of a config, with defaults.
 func strategyOf(config workv1.ManifestConfigOption) workv1.UpdateStrategy {
 	strategy := workv1.UpdateStrategy{Type: workv1.UpdateStrategyUpdate}
 	if config.UpdateStrategy != nil {
@@ -75,7 +75,7 @@ func strategyOf(config workv1.ManifestConfigOption) workv1.UpdateStrategy {
 	return strategy
 }
 
-// wayOf is how a strategy has an object brought, and whether it is one that there is.
+// wayOf converts an update strategy to a Way; false if this agent does not know the strategy.
 func wayOf(strategy workv1.UpdateStrategy) (engine.Way, bool) {
 	switch strategy.Type {
 	case workv1.UpdateStrategyUpdate, "":

@@ -14,7 +14,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-func TestAnAsteriskIsAnyText(t *testing.T) {
+func TestMatches_TreatsAnAsteriskAsAnyText(t *testing.T) {
 	for _, tc := range []struct {
 		pattern, text string
 		want          bool
@@ -42,7 +42,7 @@ func TestAnAsteriskIsAnyText(t *testing.T) {
 	}
 }
 
-func TestTheFirstConfigForAManifestCounts(t *testing.T) {
+func TestConfigOf_TakesTheFirstMatchingConfig(t *testing.T) {
 	config := func(group, resource, namespace, name, strategy string) workv1.ManifestConfigOption {
 		return workv1.ManifestConfigOption{
 			ResourceIdentifier: workv1.ResourceIdentifier{Group: group, Resource: resource, Namespace: namespace, Name: name},
@@ -71,7 +71,7 @@ func TestTheFirstConfigForAManifestCounts(t *testing.T) {
 	}
 }
 
-func TestOfSeveralConfigsTheFirstThatSaysSomethingOfItCounts(t *testing.T) {
+func TestConfigOf_TakesEachFieldFromTheFirstConfigThatSetsIt(t *testing.T) {
 	id := func(namespace, name string) workv1.ResourceIdentifier {
 		return workv1.ResourceIdentifier{Resource: "configmaps", Namespace: namespace, Name: name}
 	}
@@ -95,7 +95,7 @@ func TestOfSeveralConfigsTheFirstThatSaysSomethingOfItCounts(t *testing.T) {
 	}
 }
 
-func TestStrategiesAreWays(t *testing.T) {
+func TestWayOf(t *testing.T) {
 	type way struct {
 		By      engine.Means
 		Force   bool
@@ -123,7 +123,7 @@ func TestStrategiesAreWays(t *testing.T) {
 	}
 }
 
-func TestWhatStaysIsWhatTheDeleteOptionSays(t *testing.T) {
+func TestStays_FollowsTheDeleteOption(t *testing.T) {
 	one := manifest.Ref{Group: "apps", Resource: "deployments", Namespace: "default", Name: "web"}
 	rule := workv1.OrphaningRule{Group: "apps", Resource: "deployments", Namespace: "default", Name: "web"}
 	other := rule
@@ -149,7 +149,7 @@ func TestWhatStaysIsWhatTheDeleteOptionSays(t *testing.T) {
 	}
 }
 
-func TestRanksAreThoseOfOpenClusterManagement(t *testing.T) {
+func TestRank_EqualsThatOfOCM(t *testing.T) {
 	for rank, resources := range [][]schema.GroupResource{
 		{{Resource: "namespaces"}, {Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}},
 		{{Group: "rbac.authorization.k8s.io", Resource: "rolebindings"}},
@@ -168,7 +168,7 @@ func TestRanksAreThoseOfOpenClusterManagement(t *testing.T) {
 	}
 }
 
-func TestTheHubIsKnownByTheHashOfItsURL(t *testing.T) {
+func TestHubHash(t *testing.T) {
 	const want = "100680ad546ce6a577f42f52df33b4cfdca756859e664b8d7de329b150d09ce9"
 	if got := HubHash("https://example.com"); got != want {
 		t.Errorf("the hash is %s, want %s", got, want)

@@ -40,7 +40,7 @@ type Reconciler struct {
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)
 
-// New makes a Reconciler. It does not talk to the cluster yet.
+// New returns a Reconciler. It sends no request to the cluster yet.
 func New(options Options) (*Reconciler, error) {
 	o, err := options.complete()
 	if err != nil {
@@ -67,11 +67,11 @@ func New(options Options) (*Reconciler, error) {
 	return r, nil
 }
 
-// SetupWithManager adds the controller to the hub's manager, whose cache has to hold the
-// ManifestWorks of the cluster's namespace and need not hold more.
+// SetupWithManager adds the controller to the hub's manager. Its cache only needs the ManifestWorks
+// of the cluster's namespace.
 func (r *Reconciler) SetupWithManager(ctx context.Context, hub ctrl.Manager) error {
 	r.hub, r.hubReader = hub.GetClient(), hub.GetAPIReader()
-	r.options.Epochs.Brought(r.records.largestEpoch)
+	r.options.Epochs.RegisterLargest(r.records.largestEpoch)
 	if err := hub.GetFieldIndexer().IndexField(ctx, &workv1.ManifestWork{}, worksByObject, objectsOf); err != nil {
 		return fmt.Errorf("indexing ManifestWorks by their objects: %w", err)
 	}
@@ -81,8 +81,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, hub ctrl.Manager) err
 	}
 	return ctrl.NewControllerManagedBy(hub).
 		Named(ControllerName).
-		// Only the spec, the labels and the deletion matter of a ManifestWork: its status
-		// is ours.
+		// The status is written by the agent alone, so only spec, labels and deletion trigger a
+		// reconcile.
 		Watches(&workv1.ManifestWork{}, &handler.EnqueueRequestForObject{},
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		WatchesRawSource(source.Channel(r.engine.Touched(), &handler.EnqueueRequestForObject{})).
@@ -91,26 +91,26 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, hub ctrl.Manager) err
 		Complete(r)
 }
 
-// bounded are requests for all ManifestWorks that an executor bounds.
+// bounded returns requests for all ManifestWorks with an executor.
 func (r *Reconciler) bounded(ctx context.Context, _ client.Object) []reconcile.Request {
 	return enqueue.Those(ctx, r.hub, &workv1.ManifestWorkList{}, func(work *workv1.ManifestWork) bool {
 		return work.Spec.Executor != nil
 	}, client.InNamespace(r.options.Cluster))
 }
 
-// Reconcile brings one ManifestWork to the cluster. A request without a namespace is for an
-// AppliedManifestWork of that name, which is of no ManifestWork of this hub.
+// Reconcile applies one ManifestWork to the cluster. A request without a namespace is for the
+// AppliedManifestWork of that name, which belongs to no ManifestWork of this hub.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	result, err := r.reconcile(ctx, request)
 	if apierrors.IsConflict(err) {
-		return reconcile.Result{RequeueAfter: engine.FirstErrorRetry}, nil // routine: somebody else wrote first
+		return reconcile.Result{RequeueAfter: engine.FirstErrorRetry}, nil // expected: another client wrote first
 	}
 	return result, err
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if request.Namespace == "" {
-		return r.lookAfter(ctx, request.Name)
+		return r.reconcileForeignRecord(ctx, request.Name)
 	}
 	work := &workv1.ManifestWork{}
 	err := r.hub.Get(ctx, request.NamespacedName, work)
@@ -137,7 +137,7 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := r.settleHold(ctx, p, result); err != nil {
+	if err := r.settleRetention(ctx, p, result); err != nil {
 		return reconcile.Result{}, err
 	}
 	return r.report(ctx, p, result)
@@ -155,11 +155,11 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, work *workv1.ManifestW
 	return nil
 }
 
-// bring has the engine bring what is planned. If a kind is defined by the same
-// ManifestWork, it waits for it once for each generation and goes on.
+// bring applies the planned manifests. If the ManifestWork also defines a kind, it waits once per
+// generation until the cluster serves that kind, and applies again.
 func (r *Reconciler) bring(ctx context.Context, p *planned) (engine.Result, error) {
 	if p.refused != nil {
-		//lint:ignore nilerr It is told of each item.
+		//lint:ignore nilerr Each item reports the refusal.
 		return engine.RefuseAll(p.items, p.refused), nil
 	}
 	if isResting(p.work) {
@@ -181,13 +181,12 @@ func (r *Reconciler) bring(ctx context.Context, p *planned) (engine.Result, erro
 	return result, nil
 }
 
-// resting is how the manifests of a ManifestWork that is Complete are brought: they are
-// only looked at.
+// resting is the Way of manifests of a Complete ManifestWork: they are only read.
 func resting(way engine.Way) engine.Way {
 	return engine.Way{By: engine.ReadOnly, Examine: way.Examine}
 }
 
-// forget lets go of all that is remembered of a ManifestWork.
+// forget discards everything that is cached for a ManifestWork.
 func (r *Reconciler) forget(work string) {
 	r.engine.Forget(work)
 	r.records.kept.Forget(r.records.nameOf(work))

@@ -20,12 +20,11 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// recheckDeletion is after what time a deletion is looked at again although the watch said
-// nothing.
+// recheckDeletion is the interval between checks of a deletion if the watch reports nothing.
 const recheckDeletion = 30 * time.Second
 
-// finalize removes from the cluster what a deleted ManifestWork brought, and then lets it
-// go.
+// finalize removes the objects of a deleted ManifestWork from the cluster and then removes the
+// finalizer.
 func (r *Reconciler) finalize(ctx context.Context, work *workv1.ManifestWork) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(work, workv1.ManifestWorkFinalizer) {
 		return reconcile.Result{}, nil
@@ -40,15 +39,15 @@ func (r *Reconciler) finalize(ctx context.Context, work *workv1.ManifestWork) (r
 			return reconcile.Result{}, err
 		}
 		if waits != "" {
-			return reconcile.Result{RequeueAfter: recheckDeletion}, r.tellDeleting(ctx, work, waits)
+			return reconcile.Result{RequeueAfter: recheckDeletion}, r.reportDeleting(ctx, work, waits)
 		}
 	}
 	r.forget(work.Name)
-	return reconcile.Result{}, r.letGo(ctx, work)
+	return reconcile.Result{}, r.removeFinalizer(ctx, work)
 }
 
-// end removes what a deleted ManifestWork brought, but for what is held: who deletes it does not
-// know of that. It says what that waits for, as clear does.
+// end removes the objects of a deleted ManifestWork, except retained ones, which the user who
+// deleted it does not know of. It returns what blocks the removal, as clear does.
 func (r *Reconciler) end(ctx context.Context, record *workv1.AppliedManifestWork, work *workv1.ManifestWork) (string, error) {
 	if record.DeletionTimestamp != nil || r.options.Epochs == nil {
 		return r.clear(ctx, record, r.removalOf(work))
@@ -80,21 +79,21 @@ func (r *Reconciler) end(ctx context.Context, record *workv1.AppliedManifestWork
 	return removed.Describe(), nil
 }
 
-// job is what is to be cleared with a record.
+// job describes what to remove together with a record.
 type job struct {
-	// name is the engine's for the ManifestWork.
+	// name is the engine's name of the ManifestWork.
 	name string
-	// keep is what stays on the cluster. Nil: nothing does.
+	// keep selects the objects that stay on the cluster; if nil, none does.
 	keep func(engine.Entry) bool
-	// heirOf finds who else wants it. Nil: nobody does.
+	// heirOf finds the next owner of an object; if nil, there is none.
 	heirOf engine.HeirFinder
-	// reported is what the ManifestWork's status names, if there still is one.
+	// reported are the objects in the ManifestWork's status, if it still exists.
 	reported []manifest.Ref
-	// ending is when its deletion was asked for, if it was.
+	// ending is the deletion timestamp, if there is one.
 	ending time.Time
 }
 
-// removalOf is what is to be cleared with the record of a ManifestWork.
+// removalOf returns the job for a ManifestWork.
 func (r *Reconciler) removalOf(work *workv1.ManifestWork) job {
 	j := job{name: work.Name, keep: keeps(work), heirOf: r.heirsOf(work), reported: referred(work)}
 	if work.DeletionTimestamp != nil {
@@ -103,9 +102,8 @@ func (r *Reconciler) removalOf(work *workv1.ManifestWork) job {
 	return j
 }
 
-// clear deletes an AppliedManifestWork with what it owns: first the objects, then the
-// record. It says what that waits for, in words, empty if it is done: the watch tells when
-// that is gone.
+// clear deletes an AppliedManifestWork and its objects: first the objects, then the record. It
+// returns what blocks that, for people, or "" if it is done. The watch reports progress.
 func (r *Reconciler) clear(ctx context.Context, record *workv1.AppliedManifestWork, j job) (string, error) {
 	if record.DeletionTimestamp == nil {
 		options := []client.DeleteOption{client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: ptr.To(record.UID)}}
@@ -136,19 +134,19 @@ func (r *Reconciler) clear(ctx context.Context, record *workv1.AppliedManifestWo
 	return "", nil
 }
 
-// clearNow goes on with a record that was just deleted.
+// clearNow continues with a record that was just deleted.
 func (r *Reconciler) clearNow(ctx context.Context, name string, j job) (string, error) {
 	record, err := r.records.find(ctx, name)
 	if record == nil || err != nil {
 		return "", err
 	}
 	if record.DeletionTimestamp == nil {
-		return fmt.Sprintf("AppliedManifestWork %s was made again", name), nil
+		return fmt.Sprintf("AppliedManifestWork %s was re-created", name), nil
 	}
 	return r.clear(ctx, record, j)
 }
 
-// releaseRecord takes our finalizer off a record.
+// releaseRecord removes our finalizer from a record.
 func (r *Reconciler) releaseRecord(ctx context.Context, record *workv1.AppliedManifestWork) error {
 	before := record.DeepCopy()
 	if !controllerutil.RemoveFinalizer(record, workv1.AppliedManifestWorkFinalizer) {
@@ -161,20 +159,19 @@ func (r *Reconciler) releaseRecord(ctx context.Context, record *workv1.AppliedMa
 	return nil
 }
 
-// tellDeleting says in the ManifestWork's status that it is being deleted, and what that
-// waits for.
-func (r *Reconciler) tellDeleting(ctx context.Context, work *workv1.ManifestWork, waits string) error {
+// reportDeleting reports in the ManifestWork's status that it is being deleted, and what blocks that.
+func (r *Reconciler) reportDeleting(ctx context.Context, work *workv1.ManifestWork, waits string) error {
 	status := *work.Status.DeepCopy()
 	conditionsOf(&status.Conditions, work.Generation, metav1.NewTime(r.options.Clock.Now())).deleting(waits)
 	return r.writeStatus(ctx, work, status)
 }
 
-// letGo takes our finalizer off a ManifestWork.
-func (r *Reconciler) letGo(ctx context.Context, work *workv1.ManifestWork) error {
+// removeFinalizer removes our finalizer from a ManifestWork.
+func (r *Reconciler) removeFinalizer(ctx context.Context, work *workv1.ManifestWork) error {
 	err := reconcileutil.RemoveFinalizer(ctx, r.hub, work, workv1.ManifestWorkFinalizer, "removing the finalizer of ManifestWork %q", work.Name)
 	if err != nil {
 		return err
 	}
-	r.progress.wrote(work, r.options.Clock.Now()) // the cache has it for a moment yet
+	r.progress.wrote(work, r.options.Clock.Now()) // the cache still has it for a moment
 	return nil
 }

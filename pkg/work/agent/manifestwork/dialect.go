@@ -16,13 +16,13 @@ import (
 
 const recordKind = "AppliedManifestWork"
 
-// records is the resource of what ManifestWorks own objects by.
+// records is the resource of AppliedManifestWorks, which own the objects of ManifestWorks.
 func records() schema.GroupVersionResource {
 	return workv1.GroupVersion.WithResource("appliedmanifestworks")
 }
 
-// dialect is how ManifestWorks do on a cluster what all works do there. The house are
-// namespaces there that are reserved besides the usual ones.
+// dialect returns the dialect of ManifestWorks. house are reserved namespaces besides the usual
+// ones.
 func dialect(house ...string) engine.Dialect {
 	return engine.Dialect{
 		Manager:         workv1.DefaultFieldManager,
@@ -49,24 +49,23 @@ func dialect(house ...string) engine.Dialect {
 	}
 }
 
-// isAppliedWork reports whether an owner is what Works of fleetgate's own kinds own objects by.
-// Others, as Open Cluster Management has it, do not keep an object when its last ManifestWork
-// goes.
+// isAppliedWork reports whether an owner is an AppliedWork. As in OCM, other owners do not keep an
+// object when its last ManifestWork is deleted.
 func isAppliedWork(owner metav1.OwnerReference) bool {
 	version, err := schema.ParseGroupVersion(owner.APIVersion)
 	return err == nil && version.Group == placementv1beta1.GroupName && owner.Kind == "AppliedWork"
 }
 
-// ownerOf is the owner reference that every object of a ManifestWork carries.
+// ownerOf returns the owner reference of all objects of a ManifestWork.
 func ownerOf(record *workv1.AppliedManifestWork) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: workv1.GroupVersion.String(), Kind: recordKind, Name: record.Name, UID: record.UID}
 }
 
-// lastRank is that of all resources that are in no other.
+// lastRank is the rank of all unlisted resources.
 const lastRank = 7
 
-// rank is how early a resource is written: what others need comes first. The order is that
-// of Open Cluster Management, but that manifests of one rank are written at the same time.
+// rank orders resources for writing by their dependencies. The order is that of OCM, except that
+// manifests of one rank are written in parallel.
 func rank(resource schema.GroupResource) int {
 	for rank, resources := range ranks() {
 		for _, r := range resources {

@@ -12,12 +12,12 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 )
 
-// foreign begins the engine's name for an AppliedManifestWork that is of no ManifestWork of
-// this hub. No ManifestWork has a slash in its name.
+// foreign is the prefix of the engine's name for an AppliedManifestWork without a ManifestWork of
+// this hub. Names of ManifestWorks contain no slash.
 const foreign = "record/"
 
-// about is the ManifestWork, or the record of none of this hub, that something on the cluster
-// is about.
+// about returns the ManifestWork that a change on the cluster concerns, or the record if it belongs
+// to none of this hub.
 func (r *Reconciler) about(e memberwatch.Event) (client.Object, bool) {
 	about := &workv1.ManifestWork{}
 	about.Namespace, about.Name = r.options.Cluster, e.Work

@@ -18,14 +18,14 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
-// A ManifestWork can be gone from the hub without its deletion having come here: somebody
-// took its finalizer off, the hub was restored from a backup of before it, or is another
-// one behind the same or another URL. What it brought stays for a grace, within which it
-// may come back, and is removed then. Only a hub that says that there is no such
-// ManifestWork is believed: while it does not answer, no time passes. Of a hub that is known
-// to have gone back it is held (hold.go).
+// A ManifestWork can disappear from the hub without the agent seeing its deletion: a user removed
+// its finalizer, the hub was restored from an older backup, or another hub is behind the URL. Its
+// objects stay for a grace period, within which the ManifestWork can reappear, and are removed
+// then. Only an explicit NotFound of the hub counts: while the hub does not answer, the grace
+// period does not start. If the hub is known to be restored, the objects are retained instead
+// (hold.go).
 
-// vanished looks after what a ManifestWork brought that is no longer on the hub.
+// vanished handles a ManifestWork that no longer exists on the hub.
 func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (reconcile.Result, error) {
 	r.forget(key.Name)
 	record, err := r.records.current(ctx, r.records.nameOf(key.Name))
@@ -37,7 +37,7 @@ func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (reconc
 	}
 	err = r.hubReader.Get(ctx, key, &workv1.ManifestWork{})
 	if err == nil {
-		return reconcile.Result{}, nil // the cache was behind, it brings the ManifestWork here
+		return reconcile.Result{}, nil // the cache lags and will enqueue the ManifestWork
 	}
 	if !reconcileutil.IsGone(err) {
 		return reconcile.Result{}, fmt.Errorf("asking the hub whether ManifestWork %q still exists: %w", key.Name, err)
@@ -48,8 +48,8 @@ func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (reconc
 	return r.evict(ctx, record, key.Name)
 }
 
-// lookAfter looks after a record that this agent made for a hub with another URL.
-func (r *Reconciler) lookAfter(ctx context.Context, name string) (reconcile.Result, error) {
+// reconcileForeignRecord handles a record that this agent created for a hub with another URL.
+func (r *Reconciler) reconcileForeignRecord(ctx context.Context, name string) (reconcile.Result, error) {
 	record, err := r.records.current(ctx, name)
 	if record == nil || err != nil || record.Spec.AgentID != r.options.AgentID {
 		return reconcile.Result{}, err
@@ -60,7 +60,7 @@ func (r *Reconciler) lookAfter(ctx context.Context, name string) (reconcile.Resu
 	return r.evict(ctx, record, foreign+name)
 }
 
-// evict removes what a record owns once its grace has passed.
+// evict removes a record with its objects once the grace period has passed.
 func (r *Reconciler) evict(ctx context.Context, record *workv1.AppliedManifestWork, name string) (reconcile.Result, error) {
 	if record.Spec.AgentID != r.options.AgentID {
 		return reconcile.Result{}, nil
@@ -77,12 +77,12 @@ func (r *Reconciler) evict(ctx context.Context, record *workv1.AppliedManifestWo
 	if left := record.Status.EvictionStartTime.Add(r.options.EvictionGrace).Sub(now); left > 0 {
 		return reconcile.Result{RequeueAfter: min(left+time.Second, r.options.EvictionGrace)}, nil
 	}
-	log.FromContext(ctx).Info("Removing what a ManifestWork brought that is no longer on the hub",
+	log.FromContext(ctx).Info("Removing the objects of a ManifestWork that no longer exists on the hub",
 		"ManifestWork", record.Spec.ManifestWorkName, "AppliedManifestWork", record.Name)
 	return r.finish(ctx, record, name)
 }
 
-// finish removes a record with what it owns.
+// finish removes a record with its objects.
 func (r *Reconciler) finish(ctx context.Context, record *workv1.AppliedManifestWork, name string) (reconcile.Result, error) {
 	waits, err := r.clear(ctx, record, job{name: name})
 	if err != nil {

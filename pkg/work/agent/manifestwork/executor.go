@@ -23,40 +23,40 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// The executor of a ManifestWork is an account of the cluster that has to have the right
-// to do what the work asks for. The cluster is asked for that before each look, so that
-// nothing is written for an account that has lost it; the object itself is written by the
-// agent. An account could give itself more by writing roles: whether it may write those is
-// found out by having it write them without effect.
+// The executor of a ManifestWork is an account of the cluster that needs the rights for what the
+// work does. The agent checks these rights before each reconcile, so that nothing is written for an
+// account that lost them; the agent itself writes the objects. An account that can write roles
+// could escalate its rights. Whether it can write such a role is tested by a dry run as the
+// account.
 //
-// With Options.Impersonate the agent writes as the account, and the cluster's API server
-// decides about each request. Only whether the account may delete what would go with the
-// work is asked beforehand, since the agent removes it.
+// With Options.Impersonate the agent writes as the account, and the cluster's API server authorizes
+// each request. Only the right to delete objects that are removed with the work is checked in
+// advance, because the agent removes them.
 
-// notAllowed is of what the executor may not do.
+// notAllowed is the reason of refusals because the executor lacks a right.
 const notAllowed = "NotAllowed"
 
 const (
-	// askAgain is after what time a refusal for want of a right is looked at again.
-	askAgain = time.Minute
-	// answersLast is for how long the cluster's answer is good: a look at a large work, and
-	// those that follow at once, ask once.
+	// retryInterval is the delay before such a refusal is retried.
+	retryInterval = time.Minute
+	// answersLast is how long a review is cached: a large work and its immediate reconciles send
+	// one.
 	answersLast = 5 * time.Second
-	// yesLasts is for how long a yes is good while rights are watched.
+	// yesLasts is how long a positive review is cached while rights are watched.
 	yesLasts = time.Minute
-	// maxAnswers is how many are kept.
+	// maxAnswers limits the cached reviews.
 	maxAnswers = 10_000
 )
 
-// executors asks the cluster what accounts may do.
+// executors reviews what accounts can do on the cluster.
 type executors struct {
 	member kubernetes.Interface
-	// as is a client of the cluster that acts as an account.
+	// as returns a client that impersonates an account.
 	as    func(engine.Account) (dynamic.Interface, error)
 	clock clock.PassiveClock
-	// impersonate is whether objects are written as the account.
+	// impersonate is set if objects are written as the account.
 	impersonate bool
-	// rights is the watch on who may do what; nil if there is none.
+	// rights watches roles and bindings; nil if there is no watch.
 	rights *rightsWatch
 
 	mu      sync.Mutex // guards answers
@@ -87,7 +87,7 @@ func newExecutors(o Options) (*executors, error) {
 	return e, nil
 }
 
-// accountOf is the executor's; false if it has none that can be served.
+// accountOf returns the account of an executor; false if it has none or another subject type.
 func accountOf(executor *workv1.ManifestWorkExecutor) (engine.Account, bool) {
 	if executor == nil || executor.Subject.Type != workv1.ExecutorSubjectTypeServiceAccount || executor.Subject.ServiceAccount == nil {
 		return engine.Account{}, false
@@ -96,8 +96,8 @@ func accountOf(executor *workv1.ManifestWorkExecutor) (engine.Account, bool) {
 	return engine.Account{Namespace: of.Namespace, Name: of.Name}, true
 }
 
-// writer is the client that objects are written with, and the beginning of the sentence about a
-// right that it lacks; nil and empty if the agent writes them.
+// writer returns the client that writes objects, and the start of messages about missing rights.
+// Both are empty if the agent writes.
 func (e *executors) writer(executor *workv1.ManifestWorkExecutor) (dynamic.Interface, string, error) {
 	account, is := accountOf(executor)
 	if !e.impersonate || !is {
@@ -107,15 +107,15 @@ func (e *executors) writer(executor *workv1.ManifestWorkExecutor) (dynamic.Inter
 	return client, account.Cannot(), err
 }
 
-// forget lets go of all answers.
+// forget discards all cached reviews.
 func (e *executors) forget() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	clear(e.answers)
 }
 
-// refuse says why a manifest is not brought for an executor; nil if it may be, or if there
-// is none. Owned is whether its object goes with the work. The error is a cluster that
+// refuse returns why a manifest is not applied for an executor; nil if it can be, or if there is no
+// executor. owned is set if the object is removed with the work. The error means that the cluster
 // could not be asked.
 func (e *executors) refuse(ctx context.Context, executor *workv1.ManifestWorkExecutor, raw []byte, ref manifest.Ref, owned bool) (*refusal.Refusal, error) {
 	if executor == nil {
@@ -145,8 +145,8 @@ func (e *executors) refuse(ctx context.Context, executor *workv1.ManifestWorkExe
 	return e.refuseEscalation(ctx, account, raw, ref)
 }
 
-// verbs are what an executor has to be allowed before anything is written. Owned is whether
-// the object goes with the work.
+// verbs returns the verbs that an executor needs before anything is written. owned is set if the
+// object is removed with the work.
 func (e *executors) verbs(owned bool) []string {
 	var verbs []string
 	if !e.impersonate {
@@ -160,10 +160,10 @@ func (e *executors) verbs(owned bool) []string {
 
 func denied(ref manifest.Ref, why string) *refusal.Refusal {
 	return &refusal.Refusal{Reason: notAllowed, Message: fmt.Sprintf("not allowed to apply the resource %s %s, %s %s%s, will try again in %s",
-		ref.Group, ref.Resource, ref.Namespace, ref.Name, why, askAgain)}
+		ref.Group, ref.Resource, ref.Namespace, ref.Name, why, retryInterval)}
 }
 
-// may asks, or remembers.
+// may sends a review or returns the cached one.
 func (e *executors) may(ctx context.Context, account engine.Account, object authorizationv1.ResourceAttributes) (bool, error) {
 	asked, now := question{account, object}, e.clock.Now()
 	e.mu.Lock()
@@ -187,8 +187,8 @@ func (e *executors) may(ctx context.Context, account engine.Account, object auth
 	return review.Status.Allowed, nil
 }
 
-// lasts is for how long an answer is good. A no is never good for long: its right may be on
-// its way through the cluster.
+// lasts is how long a review is cached. A negative one is never cached for long: the missing right
+// may be granted at any moment.
 func (e *executors) lasts(a answer) time.Duration {
 	if a.allowed && e.rights.sees() {
 		return yesLasts
@@ -196,15 +196,14 @@ func (e *executors) lasts(a answer) time.Duration {
 	return answersLast
 }
 
-// refuseEscalation refuses roles and bindings that would give the account, or others, what
-// it does not have itself.
+// refuseEscalation refuses roles and bindings that grant rights which the account itself lacks.
 func (e *executors) refuseEscalation(ctx context.Context, account engine.Account, raw []byte, ref manifest.Ref) (*refusal.Refusal, error) {
 	if !givesRights(ref.GroupVersionResource().GroupResource()) {
 		return nil, nil
 	}
 	object, err := manifest.Decode(raw)
 	if err != nil {
-		//lint:ignore nilerr The plan has refused it.
+		//lint:ignore nilerr The plan has refused the manifest.
 		return nil, nil
 	}
 	client, err := e.as(account)
@@ -213,12 +212,12 @@ func (e *executors) refuseEscalation(ctx context.Context, account engine.Account
 	}
 	_, err = client.Resource(ref.GroupVersionResource()).Namespace(ref.Namespace).Create(ctx, object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	switch {
-	case err == nil, apierrors.IsAlreadyExists(err): // rights are looked at first
+	case err == nil, apierrors.IsAlreadyExists(err): // the API server checks rights before existence
 		return nil, nil
 	case apierrors.IsForbidden(err):
 		return denied(ref, ", error: permission escalation"), nil
 	case apierrors.IsNotFound(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		// It cannot be told which rights a binding gives whose role is not there.
+		// If the bound role does not exist, the rights of the binding are unknown.
 		return denied(ref, ", error: "+err.Error()), nil
 	}
 	return nil, fmt.Errorf("asking the cluster whether the executor may give rights: %w", err)

@@ -26,7 +26,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// executorsWho may do these verbs, and of whom the cluster says this when they write roles.
+// executorsWho returns executors with these verbs; says is the cluster's error for roles that they
+// write.
 func executorsWho(t *testing.T, says error, may ...string) (e *executors, asked *[]string, clock *testingclock.FakePassiveClock) {
 	t.Helper()
 	asked, clock = &[]string{}, testingclock.NewFakePassiveClock(early.Time)
@@ -53,7 +54,7 @@ func deployer() *workv1.ManifestWorkExecutor {
 		ServiceAccount: &workv1.ManifestWorkSubjectServiceAccount{Namespace: "ns", Name: "deployer"}}}
 }
 
-func TestAnExecutorHasToHaveEveryRight(t *testing.T) {
+func TestExecutors_RefuseAnExecutorWithoutEveryRight(t *testing.T) {
 	roles := schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "roles"}
 	role := manifest.Ref{Group: roles.Group, Version: "v1", Kind: "Role", Resource: "roles", Namespace: "ns", Name: "r"}
 	all := []string{"create", "update", "patch", "get", "delete"}
@@ -65,20 +66,20 @@ func TestAnExecutorHasToHaveEveryRight(t *testing.T) {
 		stays    bool
 		want     string // the refusal; "ok": none, "error": it cannot be told
 	}{
-		"nobody":                        {nil, nil, nil, refTo("a"), false, "ok"},
-		"who may all":                   {deployer(), all, nil, refTo("a"), false, "ok"},
-		"who may not get":               {deployer(), []string{"create", "update", "patch", "delete"}, nil, refTo("a"), false, "not allowed to apply the resource  configmaps, default a, will try again in 1m0s"},
-		"who may not delete what goes":  {deployer(), all[:4], nil, refTo("a"), false, "not allowed to apply the resource  configmaps, default a, will try again in 1m0s"},
-		"who may not delete what stays": {deployer(), all[:4], nil, refTo("a"), true, "ok"},
-		"who may write the role":        {deployer(), all, nil, role, false, "ok"},
-		"where the role is there":       {deployer(), all, apierrors.NewAlreadyExists(roles, "r"), role, false, "ok"},
-		"who would get more": {deployer(), all, apierrors.NewForbidden(roles, "r", errors.New("escalation")), role, false,
+		"no executor":                           {nil, nil, nil, refTo("a"), false, "ok"},
+		"all rights":                            {deployer(), all, nil, refTo("a"), false, "ok"},
+		"no right to get":                       {deployer(), []string{"create", "update", "patch", "delete"}, nil, refTo("a"), false, "not allowed to apply the resource  configmaps, default a, will try again in 1m0s"},
+		"no right to delete a removed object":   {deployer(), all[:4], nil, refTo("a"), false, "not allowed to apply the resource  configmaps, default a, will try again in 1m0s"},
+		"no right to delete an orphaned object": {deployer(), all[:4], nil, refTo("a"), true, "ok"},
+		"a role without escalation":             {deployer(), all, nil, role, false, "ok"},
+		"an existing role":                      {deployer(), all, apierrors.NewAlreadyExists(roles, "r"), role, false, "ok"},
+		"a role with escalation": {deployer(), all, apierrors.NewForbidden(roles, "r", errors.New("escalation")), role, false,
 			"not allowed to apply the resource rbac.authorization.k8s.io roles, ns r, error: permission escalation, will try again in 1m0s"},
-		"where the role to bind is not there": {deployer(), all, apierrors.NewNotFound(roles, "x"), role, false,
+		"a binding of a missing role": {deployer(), all, apierrors.NewNotFound(roles, "x"), role, false,
 			`not allowed to apply the resource rbac.authorization.k8s.io roles, ns r, error: roles.rbac.authorization.k8s.io "x" not found, will try again in 1m0s`},
-		"where the cluster does not answer": {deployer(), all, errors.New("no route"), role, false, "error"},
-		"who is none":                       {&workv1.ManifestWorkExecutor{Subject: workv1.ManifestWorkExecutorSubject{Type: "ServiceAccount"}}, all, nil, refTo("a"), false, "the executor service account is nil"},
-		"of another type":                   {&workv1.ManifestWorkExecutor{Subject: workv1.ManifestWorkExecutorSubject{Type: "User"}}, all, nil, refTo("a"), false, "only support ServiceAccount type for the executor"},
+		"no answer from the cluster": {deployer(), all, errors.New("no route"), role, false, "error"},
+		"no service account":         {&workv1.ManifestWorkExecutor{Subject: workv1.ManifestWorkExecutorSubject{Type: "ServiceAccount"}}, all, nil, refTo("a"), false, "the executor service account is nil"},
+		"another type":               {&workv1.ManifestWorkExecutor{Subject: workv1.ManifestWorkExecutorSubject{Type: "User"}}, all, nil, refTo("a"), false, "only support ServiceAccount type for the executor"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, _, _ := executorsWho(t, tc.says, tc.may...)
@@ -98,7 +99,7 @@ func TestAnExecutorHasToHaveEveryRight(t *testing.T) {
 	}
 }
 
-func TestAnAnswerAboutRightsIsGoodForAWhile(t *testing.T) {
+func TestExecutors_CacheAccessReviews(t *testing.T) {
 	e, asked, clock := executorsWho(t, nil, "create", "update", "patch", "get", "delete")
 	for range 3 {
 		if refused, err := e.refuse(t.Context(), deployer(), nil, refTo("a"), true); refused != nil || err != nil {

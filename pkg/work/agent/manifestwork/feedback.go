@@ -16,11 +16,10 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// maxRaw is how many bytes a value may have that is reported as JSON; the hub stores no
-// more.
+// maxRaw limits the bytes of a value that is reported as JSON; the hub accepts no more.
 const maxRaw = 1024
 
-// wellKnown are the values that are known of a kind. Some kinds have none.
+// wellKnown returns the well-known status fields of a kind. Some kinds have none.
 func wellKnown(kind schema.GroupVersionKind) []workv1.JSONPath {
 	switch kind {
 	case schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}:
@@ -49,9 +48,8 @@ func wellKnown(kind schema.GroupVersionKind) []workv1.JSONPath {
 	return nil
 }
 
-// feedbackOf looks up the values that rules ask for. Values that the object does not have
-// are left out; the error tells of all that could not be looked up. Of a Secret what it
-// holds is not told. Raw lets other values through than texts, numbers and truth values.
+// feedbackOf returns the values that rules select. Missing values are omitted; the error joins all
+// failures. Data of a Secret is never reported. raw also reports lists and maps, as JSON.
 func feedbackOf(object *unstructured.Unstructured, rules []workv1.FeedbackRule, raw bool) ([]workv1.FeedbackValue, error) {
 	if manifest.IsSecret(object.GroupVersionKind().GroupKind()) {
 		object = withoutSecrets(object)
@@ -69,7 +67,7 @@ func feedbackOf(object *unstructured.Unstructured, rules []workv1.FeedbackRule, 
 			if err != nil {
 				errs = append(errs, err)
 			}
-			if value != nil && !given[path.Name] { // the hub takes one of each name
+			if value != nil && !given[path.Name] { // the hub rejects duplicate names
 				given[path.Name] = true
 				values = append(values, workv1.FeedbackValue{Name: path.Name, Value: *value})
 			}
@@ -91,7 +89,7 @@ func pathsOf(rule workv1.FeedbackRule, kind schema.GroupVersionKind) ([]workv1.J
 	return nil, fmt.Errorf("feedback rules of type %q are not known to this agent", rule.Type)
 }
 
-// valueAt is the value at a path, nil if there is none.
+// valueAt returns the value at a path; nil if there is none.
 func valueAt(object *unstructured.Unstructured, path workv1.JSONPath, raw bool) (*workv1.FieldValue, error) {
 	if path.Version != "" && path.Version != object.GroupVersionKind().Version {
 		return nil, fmt.Errorf("version set in the path %s is not matched for the related resource", path.Name)
@@ -122,8 +120,8 @@ func valueAt(object *unstructured.Unstructured, path workv1.JSONPath, raw bool) 
 	return &workv1.FieldValue{Type: workv1.ValueJSONRaw, JSONRaw: &value}, nil
 }
 
-// rawText is a value as JSON. Of a list of what is inside each other the whole text could be
-// thousands of times as long as the object: it ends where it is too long to be reported.
+// rawText returns a value as JSON. A list of nested values could be thousands of times as large as
+// the object, so encoding stops once the text is too long to be reported.
 func rawText(found any) ([]byte, error) {
 	list, ok := found.([]any)
 	if !ok {
@@ -145,9 +143,9 @@ func rawText(found any) ([]byte, error) {
 	return append(text, ']'), nil
 }
 
-// find is what a path leads to: one value, or a list if it leads to several.
+// find returns the value at a path, or a list of values if the path matches several.
 func find(object *unstructured.Unstructured, path workv1.JSONPath) (found any, err error) {
-	// What others wrote is evaluated here: a panic in it must not end the agent.
+	// The path comes from a user: a panic in the evaluation must not stop the agent.
 	defer func() {
 		if caught := recover(); caught != nil {
 			found, err = nil, fmt.Errorf("failed to find value for %s with error: %v", path.Name, caught)
@@ -177,7 +175,7 @@ func find(object *unstructured.Unstructured, path workv1.JSONPath) (found any, e
 	return list, nil
 }
 
-// withoutSecrets is a Secret without all that can hold its values.
+// withoutSecrets returns a Secret without the fields that can contain its values.
 func withoutSecrets(object *unstructured.Unstructured) *unstructured.Unstructured {
 	bare := &unstructured.Unstructured{Object: make(map[string]any, len(object.Object))}
 	for key, value := range object.Object {
@@ -188,7 +186,7 @@ func withoutSecrets(object *unstructured.Unstructured) *unstructured.Unstructure
 	if metadata, ok := bare.Object["metadata"].(map[string]any); ok {
 		kept := make(map[string]any, len(metadata))
 		for key, value := range metadata {
-			if key != "annotations" && key != "managedFields" { // kubectl keeps a copy in an annotation
+			if key != "annotations" && key != "managedFields" { // kubectl copies data into an annotation
 				kept[key] = value
 			}
 		}

@@ -28,7 +28,7 @@ func object(t testing.TB, text string) *unstructured.Unstructured {
 	return object
 }
 
-// said is values as a test reads them.
+// said formats feedback values.
 func said(values []workv1.FeedbackValue) []string {
 	var texts []string
 	for _, v := range values {
@@ -51,7 +51,7 @@ func said(values []workv1.FeedbackValue) []string {
 const deploymentText = `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: default, name: web, labels: {app: web}},
 spec: {paused: false, replicas: 3}, status: {readyReplicas: 2, replicas: 3, conditions: [{type: Available, status: "True"}, {type: Progressing, status: "False"}]}}`
 
-func TestFeedbackReportsWhatRulesAskFor(t *testing.T) {
+func TestFeedback_ReportsTheValuesOfRules(t *testing.T) {
 	paths := func(paths ...workv1.JSONPath) []workv1.FeedbackRule {
 		return []workv1.FeedbackRule{{Type: workv1.FeedbackJSONPaths, JSONPaths: paths}}
 	}
@@ -64,19 +64,19 @@ func TestFeedbackReportsWhatRulesAskFor(t *testing.T) {
 		failure string
 	}{
 		"nothing": {object: deploymentText},
-		"what is known of Deployments, but what this one lacks": {
+		"well-known values of a Deployment, except missing ones": {
 			object: deploymentText, rules: wellKnown,
 			want: []string{"ReadyReplicas Integer 2", "Replicas Integer 3"}},
-		"what is known of DaemonSets": {
+		"well-known values of a DaemonSet": {
 			object: `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: a}, status: {numberReady: 1, desiredNumberScheduled: 2, numberAvailable: 0}}`, rules: wellKnown,
 			want: []string{"NumberReady Integer 1", "DesiredNumberScheduled Integer 2", "NumberAvailable Integer 0"}},
-		"what is known of Jobs": {
+		"well-known values of a Job": {
 			object: `{apiVersion: batch/v1, kind: Job, metadata: {name: a}, status: {succeeded: 1, conditions: [{type: Complete, status: "True"}]}}`, rules: wellKnown,
 			want: []string{"JobComplete String True", "JobSucceeded Integer 1"}},
-		"what is known of Pods": {
+		"well-known values of a Pod": {
 			object: `{apiVersion: v1, kind: Pod, metadata: {name: a}, status: {phase: Running, conditions: [{type: Ready, status: "False"}]}}`, rules: wellKnown,
 			want: []string{"PodReady String False", "PodPhase String Running"}},
-		"what is known of a kind of which nothing is": {
+		"a kind without well-known values": {
 			object: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`, rules: wellKnown,
 			failure: "cannot find the wellknown statuses for resource with gvk /v1, Kind=ConfigMap"},
 		"paths to values of all types": {
@@ -103,21 +103,21 @@ func TestFeedbackReportsWhatRulesAskFor(t *testing.T) {
 			object: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {long: ` + strings.Repeat("x", 1024) + `}}`, raw: true,
 			rules:   paths(workv1.JSONPath{Name: "data", Path: ".data"}),
 			failure: "the length of returned json raw string for name data is larger than the maximum length 1024"},
-		"everywhere below": {
+		"recursive descent": {
 			object: deploymentText, raw: true, rules: paths(workv1.JSONPath{Name: "replicas", Path: "..replicas"}),
 			want: []string{"replicas JsonRaw [3,3]"}},
 		"two of the fields": {
 			object: deploymentText, raw: true, rules: paths(workv1.JSONPath{Name: "two", Path: ".status['replicas','readyReplicas']"}),
 			want: []string{"two JsonRaw [3,2]"}},
-		"everywhere below what is everywhere below": {
+		"recursive descent twice": {
 			object: nested(60), raw: true, rules: paths(workv1.JSONPath{Name: "bomb", Path: strings.Repeat("..x", 9)}),
-			failure: "of bomb with error: it may go into all that is below (..) once only"},
+			failure: "of bomb with error: recursive descent (..) is allowed only once"},
 		"the same again and again": {
 			object: nested(60), raw: true, rules: paths(workv1.JSONPath{Name: "bomb", Path: strings.Repeat("['x','x']", 60)}),
-			failure: "of bomb with error: it may have 64 alternatives"},
+			failure: "of bomb with error: the product of all alternatives must not exceed 64"},
 		"a comparison with all that is below": {
 			object: nested(60), raw: true, rules: paths(workv1.JSONPath{Name: "bomb", Path: "..x[?(@..x==1)]"}),
-			failure: "of bomb with error: it may go into all that is below (..) once only"},
+			failure: "of bomb with error: recursive descent (..) is allowed only once"},
 		"loops": {
 			object: nested(60), raw: true, rules: paths(workv1.JSONPath{Name: "bomb", Path: ".x}{range .*}{.*"}),
 			failure: "of bomb with error: loops (range) are not evaluated"},
@@ -143,12 +143,12 @@ func TestFeedbackReportsWhatRulesAskFor(t *testing.T) {
 	}
 }
 
-// nested is an object with so many maps inside each other.
+// nested returns an object with nested maps.
 func nested(levels int) string {
 	return `{apiVersion: example.org/v1, kind: Nested, metadata: {name: a}, x: ` + strings.Repeat("{x: ", levels) + "1" + strings.Repeat("}", levels) + "}"
 }
 
-func TestOfASecretFeedbackDoesNotTellWhatItHolds(t *testing.T) {
+func TestFeedback_HidesDataOfASecret(t *testing.T) {
 	secret := object(t, `{apiVersion: v1, kind: Secret, type: Opaque, metadata: {name: a, annotations: {last: hidden}}, data: {password: hidden}, stringData: {more: hidden}}`)
 	before := secret.DeepCopy()
 	for _, path := range []string{".data.password", ".data", ".stringData.more", ".metadata.annotations", "..password", "['data']", ".", "..*"} {

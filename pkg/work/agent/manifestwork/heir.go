@@ -16,15 +16,14 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// A manifest can move from one ManifestWork to another. If the first deleted the object before
-// the second has brought it, a Deployment would stop and a volume lose its data. So what
-// another ManifestWork asks for becomes its own, in one write. Open Cluster Management's agent
-// leaves it to chance which of the two comes first.
+// A manifest can move from one ManifestWork to another. If the first deleted the object before the
+// second applied it, a Deployment would stop and a volume lose its data. One write therefore makes
+// the other ManifestWork the owner. In OCM's agent the order of the two is undefined.
 
-// worksByObject finds the ManifestWorks that have a manifest for an object.
+// worksByObject is the index of ManifestWorks by the objects of their manifests.
 const worksByObject = "object"
 
-// heirsOf finds the heirs of what a ManifestWork leaves, which may be gone from the hub.
+// heirsOf finds the heirs of a ManifestWork's objects. The ManifestWork may no longer exist.
 func (r *Reconciler) heirsOf(work *workv1.ManifestWork) engine.HeirFinder {
 	return func(ctx context.Context, e engine.Entry) (*metav1.OwnerReference, error) {
 		list := &workv1.ManifestWorkList{}
@@ -42,9 +41,9 @@ func (r *Reconciler) heirsOf(work *workv1.ManifestWork) engine.HeirFinder {
 	}
 }
 
-// inherits reports whether a ManifestWork is to own what another one leaves: if it writes it, it
-// would take it with it, and nobody else has to agree. One with another executor could keep
-// the object from being removed by naming it.
+// inherits reports whether another ManifestWork becomes the owner of a removed object. It must
+// write the object and remove it later. A ManifestWork with another executor does not inherit: it
+// could prevent the removal of an object by naming it.
 func inherits(from, heir *workv1.ManifestWork, ref manifest.Ref) bool {
 	way, known := wayOf(strategyOf(configOf(&heir.Spec, ref)))
 	return heir.Name != from.Name && heir.DeletionTimestamp == nil && known && way.By != engine.ReadOnly &&
@@ -52,7 +51,7 @@ func inherits(from, heir *workv1.ManifestWork, ref manifest.Ref) bool {
 		(heir.Spec.Executor == nil || apiequality.Semantic.DeepEqual(from.Spec.Executor, heir.Spec.Executor))
 }
 
-// ownerFor is what a ManifestWork owns objects by. It is nil if it cannot own any.
+// ownerFor returns the owner reference of a ManifestWork; nil if it cannot own objects.
 func (r *Reconciler) ownerFor(ctx context.Context, work *workv1.ManifestWork) (*metav1.OwnerReference, error) {
 	record, err := r.records.ensure(ctx, work)
 	if err != nil || record.DeletionTimestamp != nil {
@@ -62,7 +61,7 @@ func (r *Reconciler) ownerFor(ctx context.Context, work *workv1.ManifestWork) (*
 	return &owner, nil
 }
 
-// objectsOf lists what the manifests of a ManifestWork are for, as an index wants it.
+// objectsOf returns the index keys of a ManifestWork: the objects of its manifests.
 func objectsOf(object client.Object) []string {
 	work, is := object.(*workv1.ManifestWork)
 	if !is {

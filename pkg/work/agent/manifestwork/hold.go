@@ -22,15 +22,14 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
-// A hub can go back to an earlier state, in which a ManifestWork is not there, or asks for
-// less. Nobody has said then that what is on the cluster and not in the ManifestWork is to
-// go: it is held, as what Works brought. Whether the hub went back tells the epoch (package
-// hold) that the record has since something was entered in its ledger last: the hub is asked
-// before something would go, and at no other time.
+// A hub can be restored to an earlier state, in which a ManifestWork does not exist or contains
+// less. No user asked then to remove the objects on the cluster that are not in the ManifestWork,
+// and the agent retains them, as for Works. The epoch in the record (package retention) shows
+// whether the hub was restored. The agent asks the hub only before it would remove something.
 
-// mindEpoch finds out whether something of a ManifestWork is held, and has its record say so,
-// and which epoch its ledger is of, before anything is brought or removed.
-func (r *Reconciler) mindEpoch(ctx context.Context, p *planned, entries []engine.Entry) error {
+// updateEpoch decides whether objects of a ManifestWork are retained. It writes the mark and the
+// epoch of the ledger to the record before anything is applied or removed.
+func (r *Reconciler) updateEpoch(ctx context.Context, p *planned, entries []engine.Entry) error {
 	if r.options.Epochs == nil {
 		return nil
 	}
@@ -52,8 +51,8 @@ func (r *Reconciler) mindEpoch(ctx context.Context, p *planned, entries []engine
 	})
 }
 
-// markOf is what a record is to say of what is held. The hub is asked if something of the
-// ledger is not wanted any more, and nothing is held yet.
+// markOf returns the mark of a record. It asks the hub only if the ledger has unwanted objects and
+// no mark is set yet.
 func (r *Reconciler) markOf(ctx context.Context, record *workv1.AppliedManifestWork, unwanted []engine.Entry) (retention.Mark, error) {
 	mark := retention.MarkOn(record)
 	switch {
@@ -66,18 +65,17 @@ func (r *Reconciler) markOf(ctx context.Context, record *workv1.AppliedManifestW
 	if !lost || err != nil {
 		return retention.Mark{}, err
 	}
-	return r.newHold(ctx, record), nil
+	return r.newMark(ctx, record), nil
 }
 
-// grows reports whether something is to be brought that is not in the ledger, or the
-// ManifestWork is another one than that of the record's epoch. One that an agent of before
-// brought gets its first epoch when it grows.
+// grows reports whether an item is not in the ledger, or the ManifestWork was replaced since the
+// record's epoch. A record of an earlier version of the agent gets its first epoch when it grows.
 func grows(p *planned, entries []engine.Entry) bool {
 	_, uid, has := strings.Cut(p.record.Annotations[retention.EpochAnnotation], "/")
 	return has && uid != string(p.work.UID) || engine.Grows(entries, p.items)
 }
 
-// conditionRetained is on a ManifestWork while it is True. OCM does not have it.
+// conditionRetained is set on a ManifestWork while objects are retained. OCM does not have it.
 const (
 	conditionRetained = "Retained"
 	reasonHubRestored = "HubRestored"
@@ -86,8 +84,8 @@ const (
 	previousRetained = "Held"
 )
 
-// retained reports the objects that are no longer in a ManifestWork and stay on the cluster, because
-// the agent has seen nobody remove them from it.
+// retained reports the objects that are no longer in a ManifestWork and stay on the cluster,
+// because the agent has seen no user remove them.
 func (c conditions) retained(by retention.Mark, entries []engine.Entry) {
 	c.Remove(previousRetained)
 	if len(entries) == 0 {
@@ -100,34 +98,36 @@ func (c conditions) retained(by retention.Mark, entries []engine.Entry) {
 		len(entries), manifest.KeyOf(entries[0].Ref), clusterv1beta1.AnnotationRelease, by.ID))
 }
 
-// newHold is one that begins now.
-func (r *Reconciler) newHold(ctx context.Context, record *workv1.AppliedManifestWork) retention.Mark {
-	log.FromContext(ctx).Info("The hub has gone back to an earlier state: what is on the cluster and not in the ManifestWork is held",
+// newMark returns the mark for objects that are retained from now on.
+func (r *Reconciler) newMark(ctx context.Context, record *workv1.AppliedManifestWork) retention.Mark {
+	log.FromContext(ctx).Info("The hub was restored to an earlier state; retaining objects that are not in the ManifestWork",
 		"ManifestWork", record.Spec.ManifestWorkName, "epoch", record.Annotations[retention.EpochAnnotation])
 	return r.options.Holds.New(r.options.Clock.Now(), r.options.Holds.Released())
 }
 
-// isHeld enters how much is held of a ManifestWork.
-func (r *Reconciler) isHeld(work string, mark retention.Mark, objects int) {
+// setRetained records how many objects of a ManifestWork are retained.
+func (r *Reconciler) setRetained(work string, mark retention.Mark, objects int) {
 	if r.options.Holds != nil {
 		r.options.Holds.Set(retention.ManifestWorks, work, mark, objects)
 	}
 }
 
-// settleHold counts what is held of a ManifestWork, and ends the hold once there is nothing.
-func (r *Reconciler) settleHold(ctx context.Context, p *planned, result engine.Result) error {
+// settleRetention counts the retained objects of a ManifestWork and removes the mark when there are
+// none.
+func (r *Reconciler) settleRetention(ctx context.Context, p *planned, result engine.Result) error {
 	switch {
-	case isResting(p.work): // nothing was asked of the ledger
+	case isResting(p.work): // the ledger was not used
 		return nil
 	case result.HoldEnds:
-		r.isHeld(p.work.Name, retention.Mark{}, 0)
+		r.setRetained(p.work.Name, retention.Mark{}, 0)
 		return r.endHold(ctx, p)
 	}
-	r.isHeld(p.work.Name, p.mark, len(result.Held))
+	r.setRetained(p.work.Name, p.mark, len(result.Held))
 	return nil
 }
 
-// holdVanished reports whether what a ManifestWork brought that is gone from the hub is held.
+// holdVanished retains the objects of a ManifestWork that no longer exists, and reports whether
+// there are any.
 func (r *Reconciler) holdVanished(ctx context.Context, record *workv1.AppliedManifestWork, name string) (bool, error) {
 	if r.options.Epochs == nil {
 		return false, nil
@@ -138,13 +138,13 @@ func (r *Reconciler) holdVanished(ctx context.Context, record *workv1.AppliedMan
 		if !lost || err != nil {
 			return false, err
 		}
-		mark = r.newHold(ctx, record)
+		mark = r.newMark(ctx, record)
 		if err := r.records.annotate(ctx, record, func() error { setMark(record, mark); return nil }); err != nil {
 			return false, err
 		}
 	}
 	if mark.IsReleased(r.options.Holds.Released()) {
-		r.isHeld(name, retention.Mark{}, 0)
+		r.setRetained(name, retention.Mark{}, 0)
 		_, err := r.finish(ctx, record, name)
 		return true, err
 	}
@@ -157,14 +157,14 @@ func (r *Reconciler) holdVanished(ctx context.Context, record *workv1.AppliedMan
 	if err != nil {
 		return false, err
 	}
-	r.isHeld(name, mark, len(held))
-	if len(held) == 0 { // all that it had is another's now, or nobody's
+	r.setRetained(name, mark, len(held))
+	if len(held) == 0 { // all objects now belong to another ManifestWork, or to none
 		_, err = r.finish(ctx, record, name)
 	}
 	return true, err
 }
 
-// endHold takes the mark off a record, whose ledger is of the present epoch from then on.
+// endHold removes the mark from a record and begins a new epoch for its ledger.
 func (r *Reconciler) endHold(ctx context.Context, p *planned) error {
 	return r.records.annotate(ctx, p.record, func() error {
 		setMark(p.record, retention.Mark{})
@@ -180,7 +180,8 @@ func setMark(record *workv1.AppliedManifestWork, mark retention.Mark) {
 	delete(record.Annotations, retention.Annotation)
 }
 
-// beginEpoch has the hub count, and the record say so when it is written.
+// beginEpoch increments the hub's counter and sets the number on the record, which the caller
+// writes.
 func (k *recordKeeper) beginEpoch(ctx context.Context, record *workv1.AppliedManifestWork, work *workv1.ManifestWork) error {
 	number, err := k.options.Epochs.Begin(ctx)
 	if number > 0 {
@@ -189,7 +190,7 @@ func (k *recordKeeper) beginEpoch(ctx context.Context, record *workv1.AppliedMan
 	return err
 }
 
-// annotate changes the annotations of a record.
+// annotate writes the annotations of a record that change changes.
 func (k *recordKeeper) annotate(ctx context.Context, record *workv1.AppliedManifestWork, change func() error) error {
 	before := record.DeepCopy()
 	if err := change(); err != nil {
@@ -202,7 +203,7 @@ func (k *recordKeeper) annotate(ctx context.Context, record *workv1.AppliedManif
 	return nil
 }
 
-// largestEpoch is the largest number that a record of this agent has.
+// largestEpoch returns the largest number on the records of this agent.
 func (k *recordKeeper) largestEpoch(ctx context.Context) (int64, error) {
 	list := &workv1.AppliedManifestWorkList{}
 	if err := k.member.List(ctx, list); err != nil {

@@ -20,16 +20,15 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// longestPath is in bytes, of a path of any language.
+// longestPath limits the bytes of a path in any language.
 const longestPath = 4 << 10
 
-// leaving is how a manifest is applied of which fields are left to others: those of
-// OnSpokePresent are only written when the object is made, those of OnSpokeChange only when
-// the manifest has changed otherwise, or they have.
+// leaving returns how to apply a manifest with ignored fields. Fields with OnSpokePresent are
+// written only at creation. Fields with OnSpokeChange are written only if the manifest changes.
 func leaving(ctx context.Context, raw []byte, fields []workv1.IgnoreField) (*engine.Leaving, error) {
 	wanted := &unstructured.Unstructured{}
 	if err := json.Unmarshal(raw, &wanted.Object); err != nil {
-		//lint:ignore nilerr The plan has refused it.
+		//lint:ignore nilerr The plan has refused the manifest.
 		return nil, nil
 	}
 	wanted.SetUID("")
@@ -37,7 +36,7 @@ func leaving(ctx context.Context, raw []byte, fields []workv1.IgnoreField) (*eng
 	for _, field := range fields {
 		on := wanted
 		if field.Condition == workv1.IgnoreFieldsOnSpokeChange {
-			on = wanted.DeepCopy() // only to see whether the paths are right
+			on = wanted.DeepCopy() // only to validate the paths
 		}
 		if err := without(ctx, on, field); err != nil {
 			return nil, err
@@ -54,16 +53,15 @@ func leaving(ctx context.Context, raw []byte, fields []workv1.IgnoreField) (*eng
 	return &engine.Leaving{Annotation: workv1.ConfigSpecHashAnnotation, Hash: specHash(wanted), Lean: lean}, nil
 }
 
-// specHash is by what an object says which manifest was applied. Open Cluster Management's
-// agent makes it the same way, of the manifest as it was written but for what it leaves to
-// others, a UID and times that are not set: nothing is written when one takes over from the
-// other.
+// specHash identifies the manifest that was applied last. OCM's agent computes the same hash, of
+// the original manifest without ignored fields, UID and unset times. If one agent replaces the
+// other, nothing is written.
 func specHash(object *unstructured.Unstructured) string {
 	sum := md5.Sum(fmt.Appendf(nil, "%v", object))
 	return hex.EncodeToString(sum[:])
 }
 
-// without takes the named fields off an object. It says which path is wrong.
+// without removes the named fields from an object. The error names an invalid path.
 func without(ctx context.Context, object *unstructured.Unstructured, field workv1.IgnoreField) error {
 	for _, path := range field.JSONPaths {
 		if err := removeAtPath(object, path); err != nil {
@@ -83,7 +81,7 @@ func without(ctx context.Context, object *unstructured.Unstructured, field workv
 	return nil
 }
 
-// removeAtPath removes a key of maps that a JSONPath leads to: what is after the last dot.
+// removeAtPath removes the map key after the last dot of a JSONPath.
 func removeAtPath(object *unstructured.Unstructured, path string) (err error) {
 	defer func() {
 		if caught := recover(); caught != nil {
@@ -125,7 +123,7 @@ func removeAtPath(object *unstructured.Unstructured, path string) (err error) {
 	return nil
 }
 
-// removeAtPointer removes what a JSON pointer leads to, if it is there.
+// removeAtPointer removes the value at a JSON pointer, if it exists.
 func removeAtPointer(object *unstructured.Unstructured, pointer string) error {
 	if len(pointer) > longestPath {
 		return fmt.Errorf("it has more than %d bytes", longestPath)

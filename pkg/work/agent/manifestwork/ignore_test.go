@@ -17,7 +17,7 @@ import (
 
 const scaled = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"default","labels":{"a":"1","b":"2"}},"spec":{"replicas":3,"template":{"spec":{"containers":[{"name":"main","image":"m:1"},{"name":"proxy","image":"p:1"}]}}}}`
 
-func TestFieldsAreLeftToOthers(t *testing.T) {
+func TestLeaving_RemovesIgnoredFields(t *testing.T) {
 	present := func(f workv1.IgnoreField) []workv1.IgnoreField {
 		f.Condition = workv1.IgnoreFieldsOnSpokePresent
 		return []workv1.IgnoreField{f}
@@ -26,7 +26,7 @@ func TestFieldsAreLeftToOthers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fields []workv1.IgnoreField
 		want   string // the lean manifest
-		wrong  string // or what is wrong
+		wrong  string // part of the error
 	}{
 		"nothing":                                   {nil, scaled, ""},
 		"a JSONPath":                                {present(workv1.IgnoreField{JSONPaths: []string{".spec.replicas"}}), without(`"replicas":3,`), ""},
@@ -34,7 +34,7 @@ func TestFieldsAreLeftToOthers(t *testing.T) {
 		"a JSONPath to nothing":                     {present(workv1.IgnoreField{JSONPaths: []string{".spec.none.at"}}), scaled, ""},
 		"a JSONPath that is none":                   {present(workv1.IgnoreField{JSONPaths: []string{".spec[.replicas"}}), "", "JSONPath error in '.spec[.replicas'"},
 		"a JSONPath to a list":                      {present(workv1.IgnoreField{JSONPaths: []string{".spec.template.spec.containers[0]"}}), "", "it has to end with a dot"},
-		"a JSONPath to everything below everything": {present(workv1.IgnoreField{JSONPaths: []string{"..a..b..c"}}), "", "once only"},
+		"a JSONPath to everything below everything": {present(workv1.IgnoreField{JSONPaths: []string{"..a..b..c"}}), "", "only once"},
 		"a pointer":                                 {present(workv1.IgnoreField{JSONPointers: []string{"/metadata/labels/b"}}), without(`,"b":"2"`), ""},
 		"a pointer to nothing":                      {present(workv1.IgnoreField{JSONPointers: []string{"/metadata/none/b"}}), scaled, ""},
 		"a pointer without a slash":                 {present(workv1.IgnoreField{JSONPointers: []string{"metadata"}}), "", "JSON Pointer error in 'metadata'"},
@@ -72,7 +72,7 @@ func TestFieldsAreLeftToOthers(t *testing.T) {
 	}
 }
 
-func TestTheHashIsThatOfWhatIsNotLeftOnceItIsThere(t *testing.T) {
+func TestSpecHash_IgnoresFieldsWithOnSpokePresent(t *testing.T) {
 	hash := func(manifest string, condition workv1.IgnoreFieldsCondition) string {
 		t.Helper()
 		got, err := leaving(t.Context(), []byte(manifest), []workv1.IgnoreField{{Condition: condition, JSONPaths: []string{".spec.replicas"}}})
@@ -90,7 +90,7 @@ func TestTheHashIsThatOfWhatIsNotLeftOnceItIsThere(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatOpenClusterManagementAppliedHasTheHashThatWeMake(t *testing.T) {
+func TestSpecHash_EqualsTheHashOfOCM(t *testing.T) {
 	const written = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"creationTimestamp":null,"name":"web","namespace":"default","uid":"1","generation":2},
 		"spec":{"replicas":3,"template":{"metadata":{"creationTimestamp":null,"labels":{"app":"web"}}}},"status":{}}`
 	got, err := leaving(t.Context(), []byte(written), []workv1.IgnoreField{{Condition: workv1.IgnoreFieldsOnSpokePresent, JSONPaths: []string{".spec.replicas"}}})

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// jqTakes is how long an expression of jq may take.
+	// jqTakes limits the run time of a jq expression.
 	jqTakes = time.Second
-	// mostPlaces is how many places of an object one expression may lead to.
+	// mostPlaces limits the places of an object that one expression can match.
 	mostPlaces = 1000
 )
 
-// removeByJQ removes what an expression of jq leads to.
+// removeByJQ removes the fields that a jq expression matches.
 func removeByJQ(ctx context.Context, object *unstructured.Unstructured, expression string) (err error) {
 	defer func() {
 		if caught := recover(); caught != nil {
@@ -61,8 +61,8 @@ func call(function string, arguments ...*gojq.Query) *gojq.Query {
 	return &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeFunc, Func: &gojq.Func{Name: function, Args: arguments}}}
 }
 
-// runJQ returns all that a query yields of a value; places is its variable of that name.
-// Without a loader and an environment it reads nothing else.
+// runJQ returns all results of a query. places is the value of its variable $places. Without a
+// loader and an environment the query cannot read anything else.
 func runJQ(ctx context.Context, query *gojq.Query, value any, places []any) (yields []any, err error) {
 	code, err := gojq.Compile(query, gojq.WithVariables([]string{"$places"}))
 	if err != nil {
@@ -86,15 +86,15 @@ func runJQ(ctx context.Context, query *gojq.Query, value any, places []any) (yie
 	}
 }
 
-// findsOnly says what of an expression is not for finding fields. jq can make any value of a
-// few bytes, and a program that is stopped after a second has taken gigabytes by then: what
-// is left of it here cannot make one that is larger than the object.
+// findsOnly rejects expressions that do more than select fields. A few bytes of jq can build a
+// value of any size, and a program that is stopped after a second may have used gigabytes. The
+// allowed subset builds no value larger than the object.
 func findsOnly(query *gojq.Query) error {
 	if query == nil {
 		return nil
 	}
 	if len(query.Imports) > 0 || len(query.FuncDefs) > 0 || len(query.Patterns) > 0 || query.Meta != nil {
-		return errors.New("it may not import or define anything")
+		return errors.New("imports and definitions are not allowed")
 	}
 	if query.Term != nil {
 		return termFindsOnly(query.Term)
@@ -103,7 +103,7 @@ func findsOnly(query *gojq.Query) error {
 	case gojq.OpPipe, gojq.OpComma, gojq.OpAlt, gojq.OpOr, gojq.OpAnd, gojq.OpEq, gojq.OpNe, gojq.OpGt, gojq.OpLt, gojq.OpGe, gojq.OpLe:
 		return allFindOnly(query.Left, query.Right)
 	}
-	return fmt.Errorf("it may not compute: %q", query.Op.String())
+	return fmt.Errorf("operator %q is not allowed", query.Op.String())
 }
 
 func allFindOnly(queries ...*gojq.Query) error {
@@ -133,12 +133,12 @@ func termFindsOnly(term *gojq.Term) error {
 			err = errors.Join(err, allFindOnly(other.Cond, other.Then))
 		}
 	case gojq.TermTypeArray:
-		// A list is for arguments, as of getpath.
+		// Lists are allowed as arguments, such as of getpath.
 		if !literal(term.Array.Query) {
-			err = fmt.Errorf("it may not make a list but of texts and numbers: %q", term.String())
+			err = fmt.Errorf("list %q is not allowed: only lists of strings and numbers are", term.String())
 		}
 	default:
-		err = fmt.Errorf("it may only lead to fields, and %q does more", term.String())
+		err = fmt.Errorf("%q is not allowed: an expression can only select fields", term.String())
 	}
 	for _, suffix := range term.SuffixList {
 		err = errors.Join(err, indexFindsOnly(suffix.Index))
@@ -146,7 +146,7 @@ func termFindsOnly(term *gojq.Term) error {
 	return err
 }
 
-// literal reports whether a query is a list of texts and numbers.
+// literal reports whether a query is a list of strings and numbers.
 func literal(query *gojq.Query) bool {
 	switch {
 	case query == nil:
@@ -161,7 +161,7 @@ func literal(query *gojq.Query) bool {
 
 func stringFindsOnly(text *gojq.String) error {
 	if text != nil && len(text.Queries) > 0 {
-		return fmt.Errorf("it may not make a text: %q", text.String())
+		return fmt.Errorf("string interpolation is not allowed: %q", text.String())
 	}
 	return nil
 }
@@ -173,8 +173,8 @@ func indexFindsOnly(index *gojq.Index) error {
 	return errors.Join(stringFindsOnly(index.Str), allFindOnly(index.Start, index.End))
 }
 
-// functionFindsOnly goes by jq's manual: what is listed finds, compares or tells, and what it
-// returns is no larger than what it is given.
+// functionFindsOnly allows functions that, by jq's manual, only select, compare or inspect values,
+// and whose result is no larger than their input.
 func functionFindsOnly(function *gojq.Func) error {
 	if !slices.Contains([]string{
 		"select", "empty", "recurse", "first", "last", "nth", "limit", "getpath",
@@ -183,12 +183,12 @@ func functionFindsOnly(function *gojq.Func) error {
 		"length", "type", "tostring", "tonumber",
 		"arrays", "objects", "iterables", "booleans", "numbers", "strings", "nulls", "values", "scalars",
 	}, function.Name) || function.Name == "recurse" && len(function.Args) > 0 {
-		return fmt.Errorf("it may not call %q with %d arguments", function.Name, len(function.Args))
+		return fmt.Errorf("function %q with %d arguments is not allowed", function.Name, len(function.Args))
 	}
 	return allFindOnly(function.Args...)
 }
 
-// plain is a value in the types that jq knows: it has whole numbers as int.
+// plain converts a value to the types of gojq, which represents integers as int.
 func plain(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

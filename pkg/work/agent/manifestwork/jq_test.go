@@ -20,7 +20,7 @@ func scaledObject(t *testing.T) *unstructured.Unstructured {
 	return object
 }
 
-func TestWhatFindsFieldsIsTaken(t *testing.T) {
+func TestRemoveByJQ_AcceptsExpressionsThatSelectFields(t *testing.T) {
 	for expression, gone := range map[string]string{
 		`.spec.template.spec.containers[] | select(.name | IN("proxy", "other")) | .image`:    `,"image":"p:1"`,
 		`.spec.template.spec.containers[] | select(any(.name, .image; test("^p:"))) | .image`: `,"image":"p:1"`,
@@ -48,8 +48,8 @@ func TestWhatFindsFieldsIsTaken(t *testing.T) {
 	}
 }
 
-// Each of them took gigabytes of the agent within the second that an expression may take.
-func TestAnExpressionThatMakesLargeValuesIsNotRun(t *testing.T) {
+// Each of these expressions used gigabytes of memory within its time limit.
+func TestRemoveByJQ_RejectsExpressionsThatBuildLargeValues(t *testing.T) {
 	for _, expression := range []string{
 		`.a | select([range(1e18)])`,
 		`select("x" * 1e9 == .kind)`,
@@ -74,7 +74,7 @@ func TestAnExpressionThatMakesLargeValuesIsNotRun(t *testing.T) {
 			t.Errorf("%s is run", expression)
 		}
 	}
-	// A comma and a pipe are enough for more places than fit anywhere.
+	// Commas and pipes are enough to match more places than fit in memory.
 	everywhere := strings.TrimSuffix(strings.Repeat("(.,.)|", 600), "|") + "|.spec.replicas"
 	if err := removeByJQ(t.Context(), scaledObject(t), everywhere); err == nil || !strings.Contains(err.Error(), "more than 1000 places") {
 		t.Errorf("many places: %v", err)

@@ -19,38 +19,35 @@ import (
 // ControllerName is the name of the controller in logs and metrics.
 const ControllerName = "manifestwork.apply"
 
-// NeverEvict is from which grace on nothing is evicted.
+// NeverEvict is the grace period from which on nothing is evicted.
 const NeverEvict = 100 * 365 * 24 * time.Hour
 
-// Options says for which cluster ManifestWorks are applied, and how.
+// Options configures how ManifestWorks are applied to one cluster.
 type Options struct {
-	// Cluster is the cluster's name, and that of its namespace on the hub.
+	// Cluster is the name of the cluster and of its namespace on the hub.
 	Cluster string
-	// HubURL is where the agent reaches the hub. Its hash is in the names of
-	// AppliedManifestWorks.
+	// HubURL is the agent's URL of the hub. Names of AppliedManifestWorks contain its hash.
 	HubURL string
-	// AgentID tells the agents of one cluster apart. Empty: the hash of HubURL.
+	// AgentID distinguishes the agents of one cluster. If unset, it is the hash of HubURL.
 	AgentID string
-	// Reached is the cluster, whose watch somebody else runs.
+	// Reached is the API server of the cluster. The caller runs its Watcher.
 	Reached *engine.Member
-	// House are the namespaces of the agent and of its accounts on the cluster, if they
-	// have other names than usual: nothing is brought there.
+	// House are the namespaces of the agent and its accounts on the cluster, if they differ from
+	// the defaults. ManifestWorks cannot place objects there.
 	House []string
-	// RawFeedback has feedback rules report values that are no text, number or truth
-	// value, as JSON.
+	// RawFeedback lets feedback rules report lists and maps, as JSON.
 	RawFeedback bool
-	// Impersonate has the objects of a ManifestWork with an executor written as that account.
+	// Impersonate writes the objects of a ManifestWork with an executor as that account.
 	Impersonate bool
-	// EvictionGrace is for how long what was brought stays when its ManifestWork has
-	// vanished from the hub. Zero: an hour. From NeverEvict on it stays for ever.
+	// EvictionGrace is how long objects stay after their ManifestWork disappeared from the hub. If
+	// unset, an hour. From NeverEvict on they stay indefinitely.
 	EvictionGrace time.Duration
-	// Epochs tell whether the hub went back behind what it ordered. Nil: nobody counts them,
-	// and nothing is held.
+	// Epochs detect a restored hub. If nil, nothing is retained.
 	Epochs *retention.Epochs
-	// Holds counts what is held on the cluster since the hub went back. It is there if Epochs
-	// are.
+	// Holds counts the objects that are retained after a restore of the hub. It must be set if
+	// Epochs is.
 	Holds *retention.Book
-	// Effort is how many ManifestWorks are looked at in parallel, and how often.
+	// Effort limits concurrency and intervals.
 	engine.Effort
 }
 
@@ -73,15 +70,14 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// HubHash is by which name AppliedManifestWorks know a hub: the SHA-256 of its URL as the
-// agent is given it, as 64 hexadecimal digits. A hub behind another URL is another hub.
+// HubHash identifies a hub in the names of AppliedManifestWorks: the hexadecimal SHA-256 of its URL
+// as configured. A hub with another URL is another hub.
 func HubHash(url string) string {
 	sum := sha256.Sum256([]byte(url))
 	return hex.EncodeToString(sum[:])
 }
 
-// HubRules is what the agent of a cluster has to be allowed in the cluster's namespace on
-// the hub for this package.
+// HubRules returns the rights that this package needs in the cluster's namespace on the hub.
 func HubRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{

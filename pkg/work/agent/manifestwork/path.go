@@ -10,12 +10,12 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// mostAlternatives is how many alternatives (['a','b']) a path may have, multiplied: each
-// finds all of what is behind it, also if two are the same.
+// mostAlternatives limits the product of the alternatives (['a','b']) in a path. Each of them
+// evaluates the rest of the path, even if two are equal.
 const mostAlternatives = 64
 
-// parsePath reads a JSONPath that costs no more than a few looks at each part of an object:
-// nothing ends one that is being evaluated. It may panic, as what evaluates it may.
+// parsePath parses a JSONPath and rejects expensive ones, because an evaluation cannot be
+// cancelled. It can panic, as the evaluation can.
 func parsePath(name, path string) (*jsonpath.JSONPath, error) {
 	if len(path) > longestPath {
 		return nil, fmt.Errorf("it has more than %d bytes", longestPath)
@@ -33,10 +33,10 @@ func parsePath(name, path string) (*jsonpath.JSONPath, error) {
 	return parsed, parsed.Parse(text)
 }
 
-// pathEffort is how often a path has what finds values more than once.
+// pathEffort counts the operators of a path that evaluate the rest of the path repeatedly.
 type pathEffort struct{ descents, alternatives int }
 
-// add returns an error for what is too much.
+// add returns an error if the path is too expensive.
 func (e *pathEffort) add(list *jsonpath.ListNode) error {
 	for _, node := range list.Nodes {
 		below := []*jsonpath.ListNode{}
@@ -54,11 +54,11 @@ func (e *pathEffort) add(list *jsonpath.ListNode) error {
 			return errors.New("loops (range) are not evaluated")
 		}
 		switch {
-		// Of sixty maps inside each other six of them find fifty million values.
+		// In sixty nested maps, six of these operators match fifty million values.
 		case e.descents > 1:
-			return errors.New("it may go into all that is below (..) once only")
+			return errors.New("recursive descent (..) is allowed only once")
 		case e.alternatives > mostAlternatives:
-			return fmt.Errorf("it may have %d alternatives in all, those of each place multiplied", mostAlternatives)
+			return fmt.Errorf("the product of all alternatives must not exceed %d", mostAlternatives)
 		}
 		for _, list := range below {
 			if err := e.add(list); err != nil {

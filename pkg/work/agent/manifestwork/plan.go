@@ -22,44 +22,44 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
-// Causes of refusals that are a ManifestWork's own.
+// Reasons of refusals that only ManifestWorks have.
 const (
-	// notServed is of what a ManifestWork asks for and this agent does not do.
+	// notServed means that this agent does not support a feature.
 	notServed = "NotServed"
-	// ignoreFields is of fields to ignore that cannot be found.
+	// ignoreFields means that ignoreFields is invalid.
 	ignoreFields = "IgnoreFields"
 )
 
-// planned is what a ManifestWork asks for.
+// planned is a ManifestWork that was read and is ready to be applied.
 type planned struct {
 	work   *workv1.ManifestWork
 	record *workv1.AppliedManifestWork
 	items  []engine.Item
 	job    engine.Work
-	// mark is of what is held, nothing if nothing is.
+	// mark is the mark of retained objects, if there are any.
 	mark retention.Mark
-	// withheld are refusals of manifests whose objects are only looked at, by place.
+	// withheld are refusals, by index, of manifests whose objects are only read.
 	withheld map[int]*refusal.Refusal
-	// cannot begins the sentence about a right that the executor lacks who writes the objects.
-	// Empty: the agent writes them.
+	// cannot is the start of messages about missing rights, if the executor writes the objects. If
+	// empty, the agent writes them.
 	cannot string
-	// refused is why nothing at all is brought; nil if something may be.
+	// refused is why the whole ManifestWork is refused; nil if it is not.
 	refused *refusal.Refusal
 }
 
-// examined is what is told of an object.
+// examined is the information about an object for the status.
 type examined struct {
-	// asked is set if there are feedback rules. Values are what they ask for, failure what
-	// could not be looked up.
+	// asked is set if there are feedback rules. values are their results and failure joins their
+	// errors.
 	asked   bool
 	values  []workv1.FeedbackValue
 	failure error
-	// rules are the conditions that rules make.
+	// rules are the conditions from condition rules.
 	rules []metav1.Condition
 }
 
-// plan finds out what a ManifestWork asks for, and makes its AppliedManifestWork if it has
-// none. Without a plan it says when to look again.
+// plan reads the manifests of a ManifestWork and ensures its AppliedManifestWork. Without a plan it
+// returns when to retry.
 func (r *Reconciler) plan(ctx context.Context, work *workv1.ManifestWork) (*planned, reconcile.Result, error) {
 	record, unrecorded, err := r.recordFor(ctx, work)
 	if err != nil {
@@ -70,11 +70,12 @@ func (r *Reconciler) plan(ctx context.Context, work *workv1.ManifestWork) (*plan
 		return nil, reconcile.Result{}, err
 	}
 	if p.refused != nil {
-		//lint:ignore nilerr It is what the ManifestWork says of itself.
+		//lint:ignore nilerr The status reports the refusal.
 		return p, reconcile.Result{}, nil
 	}
 	if record.DeletionTimestamp != nil {
-		// Somebody deleted it, and with it what it owns. It is made again when it is gone.
+		// Another client deleted the record, and with it the objects. It is re-created when it is
+		// gone.
 		_, err := r.clear(ctx, record, r.removalOf(work))
 		return nil, reconcile.Result{RequeueAfter: recheckDeletion}, err
 	}
@@ -87,13 +88,13 @@ func (r *Reconciler) plan(ctx context.Context, work *workv1.ManifestWork) (*plan
 		return nil, reconcile.Result{}, err
 	}
 	p.record, p.cannot = record, cannot
-	if err := r.mindEpoch(ctx, p, ledger.Entries()); err != nil {
+	if err := r.updateEpoch(ctx, p, ledger.Entries()); err != nil {
 		return nil, reconcile.Result{}, err
 	}
 	p.job = engine.Work{
 		Name:     work.Name,
 		Owner:    ownerOf(record),
-		May:      func(engine.Standing, *unstructured.Unstructured) *refusal.Refusal { return nil }, // any number may own an object
+		May:      func(engine.Ownership, *unstructured.Unstructured) *refusal.Refusal { return nil }, // an object can have any number of owners
 		Under:    under(work, string(record.UID)),
 		Ledger:   ledger,
 		Reported: referred(work),
@@ -105,11 +106,11 @@ func (r *Reconciler) plan(ctx context.Context, work *workv1.ManifestWork) (*plan
 	return p, reconcile.Result{}, nil
 }
 
-// recordFor is the AppliedManifestWork of a ManifestWork, or why it can have none.
+// recordFor returns the AppliedManifestWork of a ManifestWork, or why it has none.
 func (r *Reconciler) recordFor(ctx context.Context, work *workv1.ManifestWork) (*workv1.AppliedManifestWork, *refusal.Refusal, error) {
 	if over := len(r.records.nameOf(work.Name)) - validation.DNS1123SubdomainMaxLength; over > 0 {
 		return nil, &refusal.Refusal{Reason: engine.NotRecorded, Message: fmt.Sprintf(
-			"the name of the ManifestWork has %d characters, and its AppliedManifestWork, which is named after it, can have at most %d of them: make it anew with a shorter name",
+			"the name of the ManifestWork has %d characters, and its AppliedManifestWork, which is named after it, can have at most %d of them: re-create it with a shorter name",
 			len(work.Name), len(work.Name)-over)}, nil
 	}
 	record, err := r.records.ensure(ctx, work)
@@ -119,7 +120,7 @@ func (r *Reconciler) recordFor(ctx context.Context, work *workv1.ManifestWork) (
 	return record, nil, err
 }
 
-// arrange makes the items of the ManifestWork's manifests, each in its way.
+// arrange creates the items of the ManifestWork's manifests and sets their Ways.
 func (r *Reconciler) arrange(ctx context.Context, p *planned) error {
 	raw := rawOf(p.work)
 	var err error
@@ -144,7 +145,7 @@ func (r *Reconciler) arrange(ctx context.Context, p *planned) error {
 	return nil
 }
 
-// rawOf are the manifests of a ManifestWork, as they stand there.
+// rawOf returns the manifests of a ManifestWork as JSON.
 func rawOf(work *workv1.ManifestWork) [][]byte {
 	raw := make([][]byte, 0, len(work.Spec.Workload.Manifests))
 	for _, m := range work.Spec.Workload.Manifests {
@@ -153,19 +154,19 @@ func rawOf(work *workv1.ManifestWork) [][]byte {
 	return raw
 }
 
-// wayFor is how a manifest is brought, or why it is not.
+// wayFor returns the Way of a manifest, or why it is not applied.
 func (r *Reconciler) wayFor(ctx context.Context, work *workv1.ManifestWork, config workv1.ManifestConfigOption, ref manifest.Ref, raw []byte) (engine.Way, *refusal.Refusal, error) {
 	strategy := strategyOf(config)
 	way, known := wayOf(strategy)
 	way.Disown = stays(work.Spec.DeleteOption, ref)
 	switch {
 	case isComplete(work, ref):
-		return engine.Way{By: engine.ReadOnly}, nil, nil // it is done, and not written any more
+		return engine.Way{By: engine.ReadOnly}, nil, nil // Complete manifests are no longer written
 	case !known:
 		return way, &refusal.Refusal{Reason: notServed,
 			Message: fmt.Sprintf("This agent does not know updateStrategy %q: use another, or a newer agent", strategy.Type)}, nil
 	case ref.Resource == "":
-		return way, nil, nil // the plan has refused it
+		return way, nil, nil // the plan has refused the manifest
 	}
 	if refused, err := r.executors.refuse(ctx, work.Spec.Executor, raw, ref, !way.Disown); refused != nil || err != nil {
 		return way, refused, err
@@ -183,7 +184,7 @@ func (r *Reconciler) wayFor(ctx context.Context, work *workv1.ManifestWork, conf
 	return way, nil, nil
 }
 
-// examine is what is looked into of the object of a manifest.
+// examine returns the function that evaluates feedback and condition rules on an object.
 func (r *Reconciler) examine(config workv1.ManifestConfigOption) func(*unstructured.Unstructured) any {
 	return func(object *unstructured.Unstructured) any {
 		values, err := feedbackOf(object, config.FeedbackRules, r.options.RawFeedback)
@@ -191,18 +192,18 @@ func (r *Reconciler) examine(config workv1.ManifestConfigOption) func(*unstructu
 	}
 }
 
-// isComplete reports whether the status says that a manifest is done.
+// isComplete reports whether the status has condition Complete for a manifest.
 func isComplete(work *workv1.ManifestWork, ref manifest.Ref) bool {
 	return apimeta.IsStatusConditionTrue(reported(work.Status.ResourceStatus.Manifests, ref).Conditions, workv1.ConditionComplete)
 }
 
-// keeps is what stays on the cluster when it leaves the ManifestWork.
+// keeps selects the objects that stay on the cluster when they leave the ManifestWork.
 func keeps(work *workv1.ManifestWork) func(engine.Entry) bool {
 	option := work.Spec.DeleteOption
 	return func(entry engine.Entry) bool { return stays(option, entry.Ref) }
 }
 
-// referred is what the ManifestWork's status names.
+// referred returns the objects in the ManifestWork's status.
 func referred(work *workv1.ManifestWork) []manifest.Ref {
 	refs := make([]manifest.Ref, 0, len(work.Status.ResourceStatus.Manifests))
 	for _, m := range work.Status.ResourceStatus.Manifests {
@@ -211,7 +212,7 @@ func referred(work *workv1.ManifestWork) []manifest.Ref {
 	return refs
 }
 
-// under is all that outcomes depend on besides manifest and object.
+// under identifies everything that outcomes depend on besides manifest and object.
 func under(work *workv1.ManifestWork, owner string) string {
 	text, err := json.Marshal(struct {
 		Configs  []workv1.ManifestConfigOption

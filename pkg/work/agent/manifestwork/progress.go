@@ -16,31 +16,29 @@ import (
 )
 
 const (
-	// betweenLooks is how long a ManifestWork that has not changed is let be after a look for
-	// the sake of the same object: one whose status changes all the time is read once in that
-	// time.
+	// betweenLooks is the minimum interval between two reconciles of an unchanged ManifestWork for
+	// the same object. An object whose status changes constantly is read once per interval.
 	betweenLooks = time.Second
-	// betweenOthers is how long it is let be after a look for the sake of other objects.
+	// betweenOthers is the minimum interval if another object changed.
 	betweenOthers = 50 * time.Millisecond
 )
 
-// progress is how far we are with each ManifestWork. All of it can be lost: the next look
-// is only slower.
+// progress is the state of all ManifestWorks. Losing it only makes the next reconcile slower.
 type progress struct {
-	retries workqueue.TypedRateLimiter[string] // of refused manifests, by ManifestWork
+	retries workqueue.TypedRateLimiter[string] // by ManifestWork, after refused manifests
 
 	mu    sync.Mutex // guards works
 	works map[string]step
 }
 
-// step is how far we are with one.
+// step is the state of one ManifestWork.
 type step struct {
-	// generation and begun are those of the last look that began, ended is the generation
-	// of the last that came to its end.
+	// generation and begun describe the last reconcile that began; ended is the generation of the
+	// last that completed.
 	generation, ended int64
 	begun             time.Time
-	// touched are the objects that have changed since the last look began, looked is when a
-	// look began for the sake of an object.
+	// touched are the objects that changed since the last reconcile began. looked is when a
+	// reconcile last began for an object.
 	touched map[memberwatch.Object]struct{}
 	looked  map[memberwatch.Object]time.Time
 	// own is our last write of the ManifestWork.
@@ -54,7 +52,7 @@ func newProgress() *progress {
 	}
 }
 
-// begin says how long a look has to wait; zero: it may begin, and has begun.
+// begin returns how long a reconcile has to wait. If zero, it has begun.
 func (p *progress) begin(work *workv1.ManifestWork, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,7 +74,7 @@ func (p *progress) begin(work *workv1.ManifestWork, now time.Time) time.Duration
 	return 0
 }
 
-// touch remembers that an object of a ManifestWork has changed.
+// touch records that an object of a ManifestWork has changed.
 func (p *progress) touch(work string, object memberwatch.Object) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +86,7 @@ func (p *progress) touch(work string, object memberwatch.Object) {
 	p.works[work] = s
 }
 
-// wait is how long the next look at the same generation has to wait.
+// wait returns how long the next reconcile of the same generation has to wait.
 func (s step) wait(now time.Time) time.Duration {
 	since := now.Sub(s.begun)
 	if since < 0 || since >= betweenLooks {
@@ -102,7 +100,7 @@ func (s step) wait(now time.Time) time.Duration {
 	return betweenLooks - since
 }
 
-// account notes for the sake of which objects a look begins.
+// account records for which objects a reconcile begins.
 func (s *step) account(now time.Time) {
 	maps.DeleteFunc(s.looked, func(_ memberwatch.Object, last time.Time) bool { return now.Sub(last) >= betweenLooks })
 	if len(s.touched) > 0 && s.looked == nil {
@@ -114,7 +112,7 @@ func (s *step) account(now time.Time) {
 	clear(s.touched)
 }
 
-// wrote remembers our write of a ManifestWork: the cache may not have seen it for a moment.
+// wrote records our write of a ManifestWork, which the cache may lack for a moment.
 func (p *progress) wrote(work *workv1.ManifestWork, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,7 +121,7 @@ func (p *progress) wrote(work *workv1.ManifestWork, now time.Time) {
 	p.works[work.Name] = s
 }
 
-// end remembers that a look at a generation came to its end.
+// end records that a reconcile of a generation completed.
 func (p *progress) end(work *workv1.ManifestWork) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,7 +130,7 @@ func (p *progress) end(work *workv1.ManifestWork) {
 	p.works[work.Name] = s
 }
 
-// isNew reports whether no look at this generation has come to its end yet.
+// isNew reports whether no reconcile of this generation has completed yet.
 func (p *progress) isNew(work *workv1.ManifestWork) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -18,7 +18,7 @@ func workAt(generation int64, version string) *workv1.ManifestWork {
 	return &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Name: "w", Generation: generation, ResourceVersion: version}}
 }
 
-func TestAWorkThatHasNotChangedIsLookedAtOnceASecond(t *testing.T) {
+func TestProgress_LimitsReconcilesOfAnUnchangedWorkToOnePerSecond(t *testing.T) {
 	p, now := newProgress(), early.Time
 	if wait := p.begin(workAt(1, "10"), now); wait != 0 {
 		t.Errorf("the first look waits %s", wait)
@@ -41,7 +41,7 @@ func TestAWorkThatHasNotChangedIsLookedAtOnceASecond(t *testing.T) {
 	}
 }
 
-func TestALookForTheSakeOfAnotherObjectNeedNotWaitForThat(t *testing.T) {
+func TestProgress_DoesNotDelayAReconcileForAnotherObject(t *testing.T) {
 	p, now := newProgress(), early.Time
 	a, b := memberwatch.Object{Name: "a"}, memberwatch.Object{Name: "b"}
 	look := func(after time.Duration) time.Duration {
@@ -76,7 +76,7 @@ func TestALookForTheSakeOfAnotherObjectNeedNotWaitForThat(t *testing.T) {
 	}
 }
 
-func TestAWorkThatTheCacheHasFromBeforeOurWriteWaits(t *testing.T) {
+func TestProgress_WaitsForTheCacheAfterOwnWrites(t *testing.T) {
 	p, now := newProgress(), early.Time
 	p.wrote(workAt(1, "20"), now)
 	if wait := p.begin(workAt(1, "19"), now.Add(time.Second)); wait != engine.CacheDelay {
@@ -86,11 +86,11 @@ func TestAWorkThatTheCacheHasFromBeforeOurWriteWaits(t *testing.T) {
 		t.Errorf("our write waits %s", wait)
 	}
 	if wait := p.begin(workAt(1, "3"), now.Add(time.Hour)); wait != 0 {
-		t.Errorf("on a hub that counts anew it waits %s", wait)
+		t.Errorf("on a hub with lower versions it waits %s", wait)
 	}
 }
 
-func TestAChangeIsTriedAtOnceAfterManyFailures(t *testing.T) {
+func TestProgress_ForgetsBackoffWhenTheSpecChanges(t *testing.T) {
 	p := newProgress()
 	p.begin(workAt(1, "1"), early.Time)
 	for range 5 {

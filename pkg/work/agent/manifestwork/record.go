@@ -23,20 +23,20 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// recordKeeper keeps the AppliedManifestWorks of our ManifestWorks on the cluster.
+// recordKeeper reads and writes the AppliedManifestWorks on the cluster.
 type recordKeeper struct {
 	options Options
 	hash    string        // of the hub
 	member  client.Client // not cached
 	kinds   apimeta.RESTMapper
-	// kept are the AppliedManifestWorks as they were read or written last, by name.
+	// kept caches AppliedManifestWorks by name.
 	kept *engine.RecordMemory[*workv1.AppliedManifestWork]
 }
 
-// nameOf is the name of the AppliedManifestWork of a ManifestWork.
+// nameOf returns the name of a ManifestWork's AppliedManifestWork.
 func (k *recordKeeper) nameOf(work string) string { return k.hash + "-" + work }
 
-// find gets the AppliedManifestWork of a name, nil if there is none.
+// find gets an AppliedManifestWork; nil if there is none.
 func (k *recordKeeper) find(ctx context.Context, name string) (*workv1.AppliedManifestWork, error) {
 	record := &workv1.AppliedManifestWork{}
 	if found, err := reconcileutil.GetIfExists(ctx, k.member, client.ObjectKey{Name: name}, record, "getting AppliedManifestWork %q on the cluster", name); !found {
@@ -46,8 +46,8 @@ func (k *recordKeeper) find(ctx context.Context, name string) (*workv1.AppliedMa
 	return record, nil
 }
 
-// current is find without asking the cluster, if the watch says that the record is as it
-// was left, or that there is none.
+// current is find without a request, if the watch confirms that the cached record is unchanged or
+// that none exists.
 func (k *recordKeeper) current(ctx context.Context, name string) (*workv1.AppliedManifestWork, error) {
 	record, found, absent := k.kept.Current(name, memberwatch.Object{Resource: records(), Name: name})
 	if found || absent {
@@ -56,7 +56,7 @@ func (k *recordKeeper) current(ctx context.Context, name string) (*workv1.Applie
 	return k.find(ctx, name)
 }
 
-// ensure gets or makes the AppliedManifestWork of a ManifestWork, as it is to be.
+// ensure gets or creates the AppliedManifestWork of a ManifestWork and updates it.
 func (k *recordKeeper) ensure(ctx context.Context, work *workv1.ManifestWork) (*workv1.AppliedManifestWork, error) {
 	name := k.nameOf(work.Name)
 	record, err := k.current(ctx, name)
@@ -78,7 +78,7 @@ func (k *recordKeeper) ensure(ctx context.Context, work *workv1.ManifestWork) (*
 	return record, k.stopEviction(ctx, record)
 }
 
-// create makes the record, or gets it if somebody else just did.
+// create creates the record, or gets it if another client just created it.
 func (k *recordKeeper) create(ctx context.Context, name string, work *workv1.ManifestWork) (*workv1.AppliedManifestWork, error) {
 	record := &workv1.AppliedManifestWork{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	k.fill(record, work)
@@ -98,7 +98,7 @@ func (k *recordKeeper) create(ctx context.Context, name string, work *workv1.Man
 	return record, nil
 }
 
-// fill makes the record what it is to be for a ManifestWork, whose labels it gets.
+// fill sets the labels, finalizer and spec of the record.
 func (k *recordKeeper) fill(record *workv1.AppliedManifestWork, work *workv1.ManifestWork) {
 	if len(work.Labels) > 0 {
 		labels := maps.Clone(record.Labels)
@@ -116,7 +116,7 @@ func sameRecord(a, b *workv1.AppliedManifestWork) bool {
 	return a.Spec == b.Spec && maps.Equal(a.Labels, b.Labels) && slices.Equal(a.Finalizers, b.Finalizers)
 }
 
-// stopEviction forgets that there was no ManifestWork for a record.
+// stopEviction clears the start time of an eviction, because the ManifestWork exists again.
 func (k *recordKeeper) stopEviction(ctx context.Context, record *workv1.AppliedManifestWork) error {
 	if record.Status.EvictionStartTime == nil {
 		return nil
@@ -133,7 +133,7 @@ func (k *recordKeeper) writeStatus(ctx context.Context, record *workv1.AppliedMa
 	return nil
 }
 
-// ledger is that of one ManifestWork, in the status of its AppliedManifestWork.
+// ledger is the ledger of one ManifestWork, in the status of its AppliedManifestWork.
 type ledger struct {
 	*recordKeeper
 	record  *workv1.AppliedManifestWork
@@ -142,8 +142,8 @@ type ledger struct {
 
 var _ engine.Ledger = (*ledger)(nil)
 
-// ledgerOf reads the ledger in a record, which does not name kinds: the cluster is asked
-// for those.
+// ledgerOf reads the ledger of a record. The record stores resources but no kinds, which discovery
+// provides.
 func (k *recordKeeper) ledgerOf(record *workv1.AppliedManifestWork) (*ledger, error) {
 	l := &ledger{recordKeeper: k, record: record}
 	for _, of := range record.Status.AppliedResources {
@@ -152,7 +152,7 @@ func (k *recordKeeper) ledgerOf(record *workv1.AppliedManifestWork) (*ledger, er
 		kind, err := k.kinds.KindFor(entry.GroupVersionResource())
 		switch {
 		case apimeta.IsNoMatchError(err):
-			entry.Kind = of.Resource // it is gone, with its objects: any name does
+			entry.Kind = of.Resource // the kind and its objects are gone: any name will do
 		case err != nil:
 			return nil, fmt.Errorf("asking the cluster which kind %s are: %w", entry.GroupVersionResource(), err)
 		default:
@@ -163,7 +163,7 @@ func (k *recordKeeper) ledgerOf(record *workv1.AppliedManifestWork) (*ledger, er
 	return l, nil
 }
 
-// Entries is the ledger as it was read or written last.
+// Entries returns the ledger as last read or written.
 func (l *ledger) Entries() []engine.Entry { return l.entries }
 
 // Write writes the ledger if it differs.

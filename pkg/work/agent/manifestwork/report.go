@@ -21,8 +21,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
-// report writes the status that follows from what was brought, and says when to look
-// again.
+// report writes the status of the ManifestWork and returns when to reconcile it again.
 func (r *Reconciler) report(ctx context.Context, p *planned, b engine.Result) (reconcile.Result, error) {
 	if b.Outcomes == nil && b.Err != nil {
 		return reconcile.Result{}, b.Err
@@ -41,20 +40,20 @@ func (r *Reconciler) report(ctx context.Context, p *planned, b engine.Result) (r
 	if woken {
 		return reconcile.Result{RequeueAfter: engine.CacheDelay}, nil
 	}
-	next := r.nextLook(p.work.Name, b)
+	next := r.nextReconcile(p.work.Name, b)
 	if p.job.Held {
 		next = min(next, retention.Recheck)
 	}
 	return reconcile.Result{RequeueAfter: next}, nil
 }
 
-// wakes reports whether something that was Complete is not any more: it was only looked at,
-// and is to be brought again.
+// wakes reports whether something is no longer Complete. It was only read, and has to be applied
+// again.
 func wakes(before, after workv1.ManifestWorkStatus) bool {
 	return completed(before) > completed(after)
 }
 
-// completed is how much of a ManifestWork is Complete, itself included.
+// completed counts the Complete conditions of a ManifestWork and its manifests.
 func completed(status workv1.ManifestWorkStatus) int {
 	count := 0
 	if apimeta.IsStatusConditionTrue(status.Conditions, workv1.ConditionComplete) {
@@ -81,9 +80,9 @@ func (r *Reconciler) writeStatus(ctx context.Context, work *workv1.ManifestWork,
 	return nil
 }
 
-// nextLook is soon for what was refused or postponed, and late otherwise.
-func (r *Reconciler) nextLook(work string, b engine.Result) time.Duration {
-	next, refused := r.engine.NextLook(work, b, again)
+// nextReconcile is soon after a refusal or postponement, and late otherwise.
+func (r *Reconciler) nextReconcile(work string, b engine.Result) time.Duration {
+	next, refused := r.engine.NextReconcile(work, b, again)
 	if !refused {
 		r.progress.retries.Forget(work)
 		return next
@@ -91,11 +90,11 @@ func (r *Reconciler) nextLook(work string, b engine.Result) time.Duration {
 	return min(next, r.progress.retries.When(work))
 }
 
-// again is after what time what the executor may not do is looked at again: nothing tells
-// that it may now.
+// again is the delay before a refusal for a missing right of the executor is retried: a new right
+// triggers no event.
 func again(out engine.Outcome) time.Duration {
 	if out.Refused != nil && out.Refused.Reason == notAllowed {
-		return askAgain
+		return retryInterval
 	}
 	return 0
 }

@@ -22,28 +22,28 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
-// gatherRights is how long after a change of rights it is acted upon: with it come others, and
-// the cluster's API servers have to hear of it themselves.
+// gatherRights delays the reaction to a change of rights: more changes may follow, and the
+// cluster's API servers have to observe it themselves first.
 const gatherRights = time.Second
 
-// rightsWatch watches roles and bindings on the cluster, from when an executor is asked for.
-// An agent that may not watch them asks more often instead.
+// rightsWatch watches roles and bindings on the cluster once an executor is used. If the agent
+// lacks the right to watch them, it sends reviews more often instead.
 type rightsWatch struct {
 	client metadata.Interface
 	// forget is called when rights have changed, before told.
 	forget func()
-	// told gets an event when rights have changed.
+	// told receives an event when rights have changed.
 	told chan event.GenericEvent
 
 	needed  chan struct{}
 	changed chan struct{}
-	// watches are nil before they are needed.
+	// watches is nil until needed.
 	watches atomic.Pointer[metainformer.Set]
 }
 
 func newRightsWatch(member *engine.Member) (*rightsWatch, error) {
 	lasting := *member.Client
-	lasting.Timeout = 0 // watches are meant to last
+	lasting.Timeout = 0 // watches are long-running requests
 	client, err := metadata.NewForConfigAndClient(metadata.ConfigFor(member.Config), &lasting)
 	if err != nil {
 		return nil, fmt.Errorf("making the cluster's client: %w", err)
@@ -60,15 +60,15 @@ func rightsResources() map[schema.GroupVersionResource]struct{} {
 	return all
 }
 
-// need has rights watched from now on.
+// need starts the watch of rights.
 func (w *rightsWatch) need() {
 	if w != nil {
 		signal(w.needed)
 	}
 }
 
-// sees reports whether changes of rights are heard of. It is a little behind when a right to
-// watch is taken away.
+// sees reports whether the watch delivers changes of rights. It reacts late if the right to watch
+// is revoked.
 func (w *rightsWatch) sees() bool {
 	if w == nil {
 		return false
@@ -88,11 +88,11 @@ func (w *rightsWatch) sees() bool {
 func signal(to chan<- struct{}) {
 	select {
 	case to <- struct{}{}:
-	default: // it was not seen yet that it was said before
+	default: // a signal is pending already
 	}
 }
 
-// Run watches from when it is needed until the context ends.
+// Run watches from the first need until the context ends.
 func (w *rightsWatch) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -125,7 +125,7 @@ func (w *rightsWatch) Run(ctx context.Context) error {
 	}
 }
 
-// handler hears of every change. What was there when the watch began is none.
+// handler signals every change except the initial list.
 func (w *rightsWatch) handler(context.Context, schema.GroupVersionResource) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(_ any, initial bool) {
@@ -149,7 +149,7 @@ func versionIn(object any) string {
 	return ""
 }
 
-// onlyVersion is all that is remembered of a role or binding.
+// onlyVersion keeps only the name and version of a role or binding.
 func onlyVersion(object any) (any, error) {
 	seen, is := object.(*metav1.PartialObjectMetadata)
 	if !is {
@@ -158,7 +158,7 @@ func onlyVersion(object any) (any, error) {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: seen.Namespace, Name: seen.Name, ResourceVersion: seen.ResourceVersion}}, nil
 }
 
-// failed says why rights are not watched, which an agent of few rights need not be able to.
+// failed logs why rights are not watched. An agent with few rights does not need to watch them.
 func failed(ctx context.Context, watch *metainformer.Watch, _ *cache.Reflector, err error) {
-	klog.FromContext(ctx).V(1).Info("Watching rights on the cluster failed, trying again", "resource", watch.Resource, "err", err)
+	klog.FromContext(ctx).V(1).Info("Watch of roles and bindings failed; retrying", "resource", watch.Resource, "err", err)
 }

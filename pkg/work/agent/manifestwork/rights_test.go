@@ -24,7 +24,7 @@ func role(name string) *metav1.PartialObjectMetadata {
 	}
 }
 
-func TestRightsAreWatchedFromWhenTheyAreNeeded(t *testing.T) {
+func TestRightsWatch_StartsWhenNeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		known := runtime.NewScheme()
 		if err := metav1.AddMetaToScheme(known); err != nil {
@@ -71,7 +71,7 @@ func TestRightsAreWatchedFromWhenTheyAreNeeded(t *testing.T) {
 	})
 }
 
-func TestWhereNobodyWatchesRightsAnswersEndSoon(t *testing.T) {
+func TestExecutors_CacheBrieflyWithoutAWatch(t *testing.T) {
 	var none *rightsWatch
 	none.need()
 	if none.sees() {

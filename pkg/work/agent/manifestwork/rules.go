@@ -22,9 +22,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// ruler makes conditions from objects by rules. It is safe for concurrent use.
+// ruler evaluates condition rules on objects. It is safe for concurrent use.
 type ruler struct {
-	// rules has the variable object, messages result too.
+	// rules has the variable object; messages also has result.
 	rules, messages *boundedcel.Compiler
 }
 
@@ -54,11 +54,11 @@ func hasConditions(status ref.Val) ref.Val {
 	return types.Bool(found && ok && conditions.Size() != types.IntZero)
 }
 
-// evaluate makes a condition for each rule that is for the object, in their order. Rules
-// of what is known of kinds are silent about others.
+// evaluate returns a condition for each rule that applies to the object, in order. Well-known rules
+// apply to known kinds only.
 func (r *ruler) evaluate(object *unstructured.Unstructured, rules []workv1.ConditionRule) []metav1.Condition {
 	if len(rules) > 0 && manifest.IsSecret(object.GroupVersionKind().GroupKind()) {
-		object = withoutSecrets(object) // messages could tell what it holds
+		object = withoutSecrets(object) // messages could contain its values
 	}
 	var all []metav1.Condition
 	budget := uint64(boundedcel.TotalCost)
@@ -78,7 +78,7 @@ func (r *ruler) evaluate(object *unstructured.Unstructured, rules []workv1.Condi
 	return all
 }
 
-// wellKnownRule is what is known of a kind, in the words of the rule that asks for it.
+// wellKnownRule returns the well-known rule for a kind, with the messages of the requested rule.
 func wellKnownRule(kind schema.GroupVersionKind, asked workv1.ConditionRule) (workv1.ConditionRule, bool) {
 	rule := workv1.ConditionRule{Type: workv1.ConditionCEL, Condition: asked.Condition, Message: asked.Message}
 	switch {
@@ -100,7 +100,7 @@ func wellKnownRule(kind schema.GroupVersionKind, asked workv1.ConditionRule) (wo
 	return rule, true
 }
 
-// condition is what one rule makes of an object.
+// condition evaluates one rule on an object.
 func (r *ruler) condition(object *unstructured.Unstructured, rule workv1.ConditionRule, budget *uint64) metav1.Condition {
 	c := metav1.Condition{Type: rule.Condition, Status: metav1.ConditionTrue, Reason: workv1.ReasonRuleEvaluated}
 	for _, text := range rule.CELExpressions {
@@ -122,14 +122,14 @@ func (r *ruler) condition(object *unstructured.Unstructured, rule workv1.Conditi
 	return c
 }
 
-// message is that of a condition; what is wrong with its expression, if that is.
+// message returns the message of a condition, or the error of its expression.
 func (r *ruler) message(object *unstructured.Unstructured, rule workv1.ConditionRule, result bool, budget *uint64) string {
 	if rule.MessageExpression != "" {
 		value, err := run(r.messages, rule.MessageExpression, map[string]any{"object": object.Object, "result": result}, budget)
 		text, isText := value.(string)
 		switch {
 		case err != nil:
-			text, _, _ = strings.Cut(err.Error(), "\n | ") // without the expression
+			text, _, _ = strings.Cut(err.Error(), "\n | ") // cuts off the expression
 			return text
 		case !isText:
 			return fmt.Sprintf("expected message expression to have a string result, got %T", value)
@@ -146,7 +146,7 @@ func (r *ruler) message(object *unstructured.Unstructured, rule workv1.Condition
 	return "Manifest is not " + rule.Condition
 }
 
-// run evaluates one expression within the budget, of which it takes what that cost.
+// run evaluates one expression and subtracts its cost from the budget.
 func run(compiler *boundedcel.Compiler, text string, input map[string]any, budget *uint64) (any, error) {
 	program, err := compiler.Compile(text)
 	if err != nil {
@@ -155,11 +155,11 @@ func run(compiler *boundedcel.Compiler, text string, input map[string]any, budge
 	return program.Run(input, budget)
 }
 
-// byRule reports whether a condition was made by a rule.
+// byRule reports whether a condition is the result of a rule.
 func byRule(c metav1.Condition) bool { return strings.HasPrefix(c.Reason, "ConditionRule") }
 
-// aggregated are the conditions of the work that follow from those which rules made of its
-// manifests, by name.
+// aggregated derives the conditions of the work from rule conditions of its manifests, sorted by
+// type.
 func aggregated(manifests []workv1.ManifestCondition) []metav1.Condition {
 	found := map[string][]metav1.Condition{}
 	var kinds []string
@@ -187,8 +187,8 @@ func aggregated(manifests []workv1.ManifestCondition) []metav1.Condition {
 	return all
 }
 
-// together is the status of conditions of one type: False counts before Unknown before
-// True, but that a work is Progressing if anything in it is.
+// together aggregates conditions of one type: False before Unknown before True. Progressing is the
+// exception: the work is Progressing if any manifest is.
 func together(kind string, conditions []metav1.Condition) metav1.ConditionStatus {
 	order := []metav1.ConditionStatus{metav1.ConditionFalse, metav1.ConditionUnknown, metav1.ConditionTrue}
 	if kind == workv1.ConditionProgressing {

@@ -27,7 +27,7 @@ func celRule(condition string, expressions ...string) workv1.ConditionRule {
 	return workv1.ConditionRule{Type: workv1.ConditionCEL, Condition: condition, CELExpressions: expressions}
 }
 
-func TestRulesMakeConditions(t *testing.T) {
+func TestRuler_EvaluatesConditions(t *testing.T) {
 	const widget = `{apiVersion: example.com/v1, kind: Widget, metadata: {name: a}, spec: {size: "10Gi", at: "10.0.0.1", url: "https://example.com:80/x"}, status: {phase: Ready}}`
 	message := func(rule workv1.ConditionRule, text, expression string) workv1.ConditionRule {
 		rule.Message, rule.MessageExpression = text, expression
@@ -52,12 +52,12 @@ func TestRulesMakeConditions(t *testing.T) {
 		"a wrong message":   {widget, message(celRule("Ready", "true"), "", "object.no.such"), []string{"Ready True ConditionRuleEvaluated 0: no such key: no"}},
 		"a message of no text": {widget, message(celRule("Ready", "true"), "", "1"),
 			[]string{"expected message expression to have a string result, got int64"}},
-		"what does not compile": {widget, celRule("Ready", "object.status.phase ="), []string{"Ready False ConditionRuleExpressionError", "Syntax error"}},
-		"a missing field":       {widget, celRule("Ready", "object.status.none == 1"), []string{"Ready False ConditionRuleExpressionError 0: no such key: none"}},
-		"no truth value":        {widget, celRule("Ready", "1"), []string{"Ready False ConditionRuleExpressionError 0: expected bool result, got int64"}},
-		"result, in a rule":     {widget, celRule("Ready", "result"), []string{"ConditionRuleExpressionError", "undeclared reference to 'result'"}},
-		"too long":              {widget, celRule("Ready", strings.Repeat(" ", 20<<10)+"true"), []string{"ConditionRuleExpressionError", "the limit is 16384"}},
-		"too expensive":         {widget, celRule("Ready", "[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, [1,2,3,4,5,6,7,8,9,10].all(e, [1,2,3,4,5,6,7,8,9,10].all(f, [1,2,3,4,5,6,7,8,9,10].all(g, a+b+c+d+e+f+g > 0)))))))"), []string{"ConditionRuleExpressionError", "cost"}},
+		"a syntax error":    {widget, celRule("Ready", "object.status.phase ="), []string{"Ready False ConditionRuleExpressionError", "Syntax error"}},
+		"a missing field":   {widget, celRule("Ready", "object.status.none == 1"), []string{"Ready False ConditionRuleExpressionError 0: no such key: none"}},
+		"no truth value":    {widget, celRule("Ready", "1"), []string{"Ready False ConditionRuleExpressionError 0: expected bool result, got int64"}},
+		"result, in a rule": {widget, celRule("Ready", "result"), []string{"ConditionRuleExpressionError", "undeclared reference to 'result'"}},
+		"too long":          {widget, celRule("Ready", strings.Repeat(" ", 20<<10)+"true"), []string{"ConditionRuleExpressionError", "the limit is 16384"}},
+		"too expensive":     {widget, celRule("Ready", "[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, [1,2,3,4,5,6,7,8,9,10].all(e, [1,2,3,4,5,6,7,8,9,10].all(f, [1,2,3,4,5,6,7,8,9,10].all(g, a+b+c+d+e+f+g > 0)))))))"), []string{"ConditionRuleExpressionError", "cost"}},
 		"functions of upstream": {widget, celRule("Ready", "quantity(object.spec.size).isGreaterThan(quantity('1Gi'))", "ip(object.spec.at).family() == 4",
 			"cidr('10.0.0.0/8').containsIP(object.spec.at)", "url(object.spec.url).getHost() == 'example.com:80'", "[1,2].isSorted()", "'a1'.find('[0-9]') == '1'",
 			"semver('1.2.3').major() == 1", "!format.dns1123Label().validate('a').hasValue()", "hasConditions(object.status) == false"), []string{"Ready True ConditionRuleEvaluated"}},
@@ -70,7 +70,7 @@ func TestRulesMakeConditions(t *testing.T) {
 		"a Pod that is done":       {`{apiVersion: v1, kind: Pod, metadata: {name: a}, status: {phase: Succeeded}}`, known, []string{"Complete True ConditionRuleEvaluated 0: Pod is in phase Succeeded"}},
 		"a Pod that is new":        {`{apiVersion: v1, kind: Pod, metadata: {name: a}}`, known, []string{"Complete False ConditionRuleEvaluated 0: Pod is in phase Unknown"}},
 		"a Job, in own words":      {job(`{active: 1}`), message(known, "", "'wait'"), []string{": wait"}},
-		"what is not known":        {widget, known, nil},
+		"no well-known rule":       {widget, known, nil},
 		"another condition of one": {job(`{}`), workv1.ConditionRule{Type: workv1.ConditionWellKnown, Condition: "Progressing"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestRulesMakeConditions(t *testing.T) {
 	}
 }
 
-func TestRulesDoNotTellWhatASecretHolds(t *testing.T) {
+func TestRuler_HidesDataOfASecret(t *testing.T) {
 	secret := object(t, `{apiVersion: v1, kind: Secret, type: Opaque, metadata: {name: a}, data: {password: hidden}}`)
 	rule := celRule("Ready", "true")
 	rule.MessageExpression = "string(object.data.password)"
@@ -96,7 +96,7 @@ func TestRulesDoNotTellWhatASecretHolds(t *testing.T) {
 	}
 }
 
-func TestAllRulesOfAnObjectShareABudget(t *testing.T) {
+func TestRuler_SharesOneBudgetAmongAllRulesOfAnObject(t *testing.T) {
 	expensive := "[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, a+b+c+d > 0))))"
 	var rules []workv1.ConditionRule
 	for range 300 {
@@ -111,7 +111,7 @@ func TestAllRulesOfAnObjectShareABudget(t *testing.T) {
 	}
 }
 
-func TestConditionsOfManifestsAreOneOfTheWork(t *testing.T) {
+func TestAggregated_CombinesConditionsOfManifests(t *testing.T) {
 	said := func(conditions ...metav1.Condition) workv1.ManifestCondition {
 		return workv1.ManifestCondition{Conditions: conditions}
 	}
@@ -139,7 +139,7 @@ func TestConditionsOfManifestsAreOneOfTheWork(t *testing.T) {
 	}
 }
 
-func TestConditionsOfRulesThatAreGoneGo(t *testing.T) {
+func TestDesiredStatus_RemovesConditionsOfDeletedRules(t *testing.T) {
 	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
 	found := &examined{rules: []metav1.Condition{{Type: "Complete", Status: metav1.ConditionTrue, Reason: workv1.ReasonRuleEvaluated, Message: "done"}}}
 	work.Status = desiredStatus(work, []engine.Outcome{{Ref: refTo("a"), UID: "1", Examined: found}}, early)

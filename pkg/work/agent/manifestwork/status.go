@@ -17,8 +17,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// desiredStatus is the status of a ManifestWork after its manifests had these outcomes.
-// What does not change keeps its times.
+// desiredStatus returns the status of a ManifestWork for these outcomes. Times of unchanged parts
+// stay.
 func desiredStatus(work *workv1.ManifestWork, outcomes []engine.Outcome, now metav1.Time) workv1.ManifestWorkStatus {
 	before := work.Status.DeepCopy()
 	t := telling{isResting(work), apimeta.IsStatusConditionTrue(before.Conditions, conditionTrimmed), work.Generation, now}
@@ -38,12 +38,13 @@ func desiredStatus(work *workv1.ManifestWork, outcomes []engine.Outcome, now met
 	return status
 }
 
-// isResting reports whether a ManifestWork is Complete: nothing of it is written any more.
+// isResting reports whether a ManifestWork is Complete; the agent no longer writes its objects
+// then.
 func isResting(work *workv1.ManifestWork) bool {
 	return apimeta.IsStatusConditionTrue(work.Status.Conditions, workv1.ConditionComplete)
 }
 
-// reported is what was said before of a manifest, wherever it stood.
+// reported returns the last reported status of a manifest, whatever its ordinal was.
 func reported(before []workv1.ManifestCondition, ref manifest.Ref) workv1.ManifestCondition {
 	id := metaOf(ref)
 	at := slices.IndexFunc(before, func(m workv1.ManifestCondition) bool { return m.ResourceMeta == id })
@@ -68,17 +69,17 @@ func refOf(meta workv1.ManifestResourceMeta) manifest.Ref {
 		Resource: meta.Resource, Name: meta.Name, Namespace: meta.Namespace}
 }
 
-// telling is what holds for all manifests of a ManifestWork.
+// telling holds what all manifests of a ManifestWork share.
 type telling struct {
-	// rests is set if they were only looked at, since the ManifestWork is Complete.
+	// rests is set if the objects were only read, because the ManifestWork is Complete.
 	rests bool
-	// trimmed is set if values were left out the last time.
+	// trimmed is set if the last status omitted values.
 	trimmed    bool
 	generation int64
 	now        metav1.Time
 }
 
-// manifestStatus is what is said of one manifest.
+// manifestStatus returns the status of one manifest.
 func manifestStatus(previous workv1.ManifestCondition, out engine.Outcome, t telling) workv1.ManifestCondition {
 	next := previous
 	next.ResourceMeta = metaOf(out.Ref)
@@ -86,7 +87,7 @@ func manifestStatus(previous workv1.ManifestCondition, out engine.Outcome, t tel
 	if !t.rests || apimeta.FindStatusCondition(next.Conditions, workv1.ConditionApplied) == nil {
 		applied.manifestApplied(out)
 	}
-	// What is said of the object does not depend on the ManifestWork's generation.
+	// Conditions about the object do not depend on the ManifestWork's generation.
 	object := conditionsOf(&next.Conditions, 0, t.now)
 	object.manifestAvailable(out)
 	if found, ok := out.Examined.(*examined); ok {
@@ -102,21 +103,20 @@ func manifestStatus(previous workv1.ManifestCondition, out engine.Outcome, t tel
 	return next
 }
 
-// conditions writes those of a manifest, or of a ManifestWork.
+// conditions sets the conditions of a manifest or a ManifestWork.
 type conditions struct{ engine.Conditions }
 
 func conditionsOf(of *[]metav1.Condition, generation int64, now metav1.Time) conditions {
 	return conditions{engine.Conditions{Of: of, Generation: generation, Now: now}}
 }
 
-// prune removes conditions of rules that are not there any more: those that are were set
-// for this generation.
+// prune removes conditions of deleted rules. Those of existing rules were set for this generation.
 func (c conditions) prune() {
 	*c.Of = slices.DeleteFunc(*c.Of, func(said metav1.Condition) bool { return byRule(said) && said.ObservedGeneration != c.Generation })
 }
 
-// manifestApplied says whether the manifest is brought. What could not be found out stays
-// as it was said before, but for the generation.
+// manifestApplied sets condition Applied. If the result is unknown, the previous condition stays,
+// except for its generation.
 func (c conditions) manifestApplied(out engine.Outcome) {
 	before := apimeta.FindStatusCondition(*c.Of, workv1.ConditionApplied)
 	switch {
@@ -144,11 +144,11 @@ func whyUnknown(out engine.Outcome) string {
 	return words.WhyUnknown(out)
 }
 
-// reasonCompleted is of an object that ran to completion and is gone, which is ours.
+// reasonCompleted is set on an object that ran to completion and is gone. OCM does not have it.
 const reasonCompleted = "Completed"
 
-// manifestAvailable says whether the object exists. One that ran to completion and is gone is
-// what it has to be.
+// manifestAvailable sets condition Available: whether the object exists. An object that ran to
+// completion and is gone counts as available.
 func (c conditions) manifestAvailable(out engine.Outcome) {
 	const kind = workv1.ConditionAvailable
 	switch {
@@ -162,15 +162,15 @@ func (c conditions) manifestAvailable(out engine.Outcome) {
 		c.Set(kind, metav1.ConditionUnknown, workv1.ReasonIncompleteMeta, "Resource meta is incomplete")
 	case out.Err != nil:
 		c.Set(kind, metav1.ConditionUnknown, workv1.ReasonFetchingFailed, "Failed to fetch resource: "+whyUnknown(out))
-	case out.Refused != nil && notLookedFor(out.Refused.Reason):
+	case out.Refused != nil && isWithoutRead(out.Refused.Reason):
 		c.Set(kind, metav1.ConditionUnknown, workv1.ReasonFetchingFailed, "Failed to fetch resource: "+out.Refused.Message)
 	default:
 		c.Set(kind, metav1.ConditionFalse, workv1.ReasonResourceNotAvailable, "Resource is not available")
 	}
 }
 
-// notLookedFor reports whether a refusal says nothing of whether there is an object.
-func notLookedFor(reason string) bool {
+// isWithoutRead reports whether the engine refused a manifest without reading its object.
+func isWithoutRead(reason string) bool {
 	switch reason {
 	case engine.NotFound, engine.Kept, engine.Duplicated, engine.Unserved, engine.NotAcceptable, engine.NotRecorded:
 		return true
@@ -178,8 +178,7 @@ func notLookedFor(reason string) bool {
 	return false
 }
 
-// feedback says whether the values that rules ask for were looked up. The time tells when
-// they changed last.
+// feedback sets condition StatusFeedbackSynced. Its time is that of the last change of a value.
 func (c conditions) feedback(found *examined, changed bool) {
 	const kind = workv1.ConditionStatusFeedbackSynced
 	if changed {
@@ -210,7 +209,7 @@ func (c conditions) contested(against *engine.Contest) {
 	c.Contested(conditionContested, reasonCorrectionsReverted, against, dialect().Remedies.Contested)
 }
 
-// workApplied says whether all manifests are brought.
+// workApplied sets condition Applied of the work.
 func (c conditions) workApplied(manifests []workv1.ManifestCondition) {
 	for _, m := range manifests {
 		if !apimeta.IsStatusConditionTrue(m.Conditions, workv1.ConditionApplied) {
@@ -221,7 +220,7 @@ func (c conditions) workApplied(manifests []workv1.ManifestCondition) {
 	c.Set(workv1.ConditionApplied, metav1.ConditionTrue, workv1.ReasonWorkApplied, "Apply manifest work complete")
 }
 
-// workAvailable says whether all objects exist.
+// workAvailable sets condition Available of the work.
 func (c conditions) workAvailable(manifests []workv1.ManifestCondition) {
 	count := map[metav1.ConditionStatus]int{}
 	for _, m := range manifests {
@@ -244,11 +243,11 @@ func (c conditions) workAvailable(manifests []workv1.ManifestCondition) {
 	}
 }
 
-// removed says what stands against removing objects that left the ManifestWork. The
-// condition is ours.
+// removed reports what blocks the removal of objects that left the ManifestWork. OCM does not have
+// the condition.
 func (c conditions) removed(against []string) { c.Removed("Removed", "ObjectsRemain", against) }
 
-// deleting says that the ManifestWork is being deleted, and what that waits for.
+// deleting reports that the ManifestWork is being deleted, and what blocks that.
 func (c conditions) deleting(waits string) {
 	c.Set(workv1.ConditionDeleting, metav1.ConditionTrue, workv1.ReasonWorkDeleting, engine.Shorten("ManifestWork is being deleted. "+waits))
 }

@@ -28,7 +28,7 @@ func refTo(name string) manifest.Ref {
 	return manifest.Ref{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespace: "default", Name: name}
 }
 
-// lines are conditions as a test reads them: type status reason generation: message.
+// lines formats conditions as type status reason generation: message.
 func lines(conditions []metav1.Condition) []string {
 	var all []string
 	for _, c := range conditions {
@@ -37,7 +37,7 @@ func lines(conditions []metav1.Condition) []string {
 	return all
 }
 
-func TestAManifestHasTheReasonsThatClientsCompare(t *testing.T) {
+func TestManifestStatus_HasTheReasonsOfOCM(t *testing.T) {
 	const noFeedback = "StatusFeedbackSynced True NoStatusFeedbackSynced 0: "
 	there := &examined{}
 	for name, tc := range map[string]struct {
@@ -47,13 +47,13 @@ func TestAManifestHasTheReasonsThatClientsCompare(t *testing.T) {
 		"brought": {
 			engine.Outcome{Ref: refTo("a"), UID: "1", Examined: there},
 			[]string{"Applied True AppliedManifestComplete 3: Apply manifest complete", "Available True ResourceAvailable 0: Resource is available", noFeedback}},
-		"only read, and not there": {
+		"only read, missing": {
 			engine.Outcome{Ref: refTo("a"), Settled: true},
 			[]string{"Applied True AppliedManifestComplete 3: Apply manifest complete", "Available False ResourceNotAvailable 0: Resource is not available"}},
-		"refused, and not there": {
+		"refused, missing": {
 			engine.Outcome{Ref: refTo("a"), Refused: &refusal.Refusal{Reason: engine.NotWritten, Message: "no"}},
 			[]string{"Applied False AppliedManifestFailed 3: Failed to apply manifest: no", "Available False ResourceNotAvailable 0: Resource is not available"}},
-		"refused, and there": {
+		"refused, existing": {
 			engine.Outcome{Ref: refTo("a"), UID: "1", Examined: there, Refused: &refusal.Refusal{Reason: engine.NotWritten, Message: "conflict"}},
 			[]string{"Applied False AppliedManifestFailed 3: Failed to apply manifest: conflict", "Available True ResourceAvailable 0: Resource is available", noFeedback}},
 		"unreadable": {
@@ -67,9 +67,9 @@ func TestAManifestHasTheReasonsThatClientsCompare(t *testing.T) {
 			[]string{"Applied False AppliedManifestFailed 3: Failed to apply manifest: The member was not reached: no route",
 				"Available Unknown FetchingResourceFailed 0: Failed to fetch resource: The member was not reached: no route"}},
 		"not to be seen": {
-			engine.Outcome{Ref: refTo("a"), Refused: &refusal.Refusal{Reason: engine.NotFound, Message: "may not get"}},
-			[]string{"Applied False AppliedManifestFailed 3: Failed to apply manifest: may not get",
-				"Available Unknown FetchingResourceFailed 0: Failed to fetch resource: may not get"}},
+			engine.Outcome{Ref: refTo("a"), Refused: &refusal.Refusal{Reason: engine.NotFound, Message: "cannot get"}},
+			[]string{"Applied False AppliedManifestFailed 3: Failed to apply manifest: cannot get",
+				"Available Unknown FetchingResourceFailed 0: Failed to fetch resource: cannot get"}},
 		"with fields to ignore that cannot be found": {
 			engine.Outcome{Ref: refTo("a"), UID: "1", Examined: there, Refused: &refusal.Refusal{Reason: ignoreFields, Message: "jq"}},
 			[]string{"Applied False AppliedManifestSSAIgnoreFieldError 3: Failed to process ignoreFields: jq", "Available True ResourceAvailable 0: Resource is available", noFeedback}},
@@ -91,7 +91,7 @@ func TestAManifestHasTheReasonsThatClientsCompare(t *testing.T) {
 	}
 }
 
-func TestAWorkHasTheReasonsThatClientsCompare(t *testing.T) {
+func TestDesiredStatus_HasTheReasonsOfOCM(t *testing.T) {
 	brought := engine.Outcome{Ref: refTo("a"), UID: "1"}
 	missing := engine.Outcome{Ref: refTo("b"), Refused: &refusal.Refusal{Reason: engine.NotWritten, Message: "no"}}
 	unreadable := engine.Outcome{Ref: manifest.Ref{Ordinal: 2}, Refused: &refusal.Refusal{Reason: engine.Undecodable, Message: "bad"}}
@@ -101,7 +101,7 @@ func TestAWorkHasTheReasonsThatClientsCompare(t *testing.T) {
 		outcomes []engine.Outcome
 		want     []string
 	}{
-		"all is there":         {[]engine.Outcome{brought, brought}, []string{complete, "Available True ResourcesAvailable 5: All resources are available"}},
+		"all exist":            {[]engine.Outcome{brought, brought}, []string{complete, "Available True ResourcesAvailable 5: All resources are available"}},
 		"one is missing":       {[]engine.Outcome{brought, missing}, []string{failed, "Available False ResourcesNotAvailable 5: 1 of 2 resources are not available"}},
 		"one is unreadable":    {[]engine.Outcome{brought, unreadable}, []string{failed, "Available Unknown ResourcesStatusUnknown 5: 1 of 2 resources have unknown status"}},
 		"both":                 {[]engine.Outcome{missing, unreadable}, []string{failed, "Available False ResourcesNotAvailable 5: 1 of 2 resources are not available"}},
@@ -117,7 +117,7 @@ func TestAWorkHasTheReasonsThatClientsCompare(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotChangeKeepsItsTimes(t *testing.T) {
+func TestDesiredStatus_KeepsTimesOfUnchangedParts(t *testing.T) {
 	value := func(n int64) *examined {
 		return &examined{asked: true, values: []workv1.FeedbackValue{{Name: "n", Value: workv1.FieldValue{Type: workv1.ValueInteger, Integer: ptr.To(n)}}}}
 	}
@@ -142,7 +142,7 @@ func TestWhatDoesNotChangeKeepsItsTimes(t *testing.T) {
 	}
 }
 
-func TestValuesStayWhileTheObjectIsAway(t *testing.T) {
+func TestManifestStatus_KeepsValuesWhileTheObjectIsUnreadable(t *testing.T) {
 	work := &workv1.ManifestWork{}
 	found := &examined{asked: true, values: []workv1.FeedbackValue{{Name: "n", Value: workv1.FieldValue{Type: workv1.ValueString, String: ptr.To("x")}}}}
 	work.Status = desiredStatus(work, []engine.Outcome{{Ref: refTo("a"), UID: "1", Examined: found}}, early)
@@ -155,7 +155,7 @@ func TestValuesStayWhileTheObjectIsAway(t *testing.T) {
 	}
 }
 
-func TestAContestIsToldWhileItLasts(t *testing.T) {
+func TestDesiredStatus_ReportsAContestWhileItLasts(t *testing.T) {
 	out := engine.Outcome{Ref: refTo("a"), UID: "1", Postponed: time.Second, Against: &engine.Contest{Manager: "other", Fields: []string{"/data/a"}}}
 	first := manifestStatus(workv1.ManifestCondition{}, engine.Outcome{Ref: refTo("a"), UID: "1"}, telling{generation: 1, now: early})
 	contested := manifestStatus(first, out, telling{generation: 1, now: later})
@@ -168,7 +168,7 @@ func TestAContestIsToldWhileItLasts(t *testing.T) {
 	}
 }
 
-func TestAManifestIsFoundAgainWhereverItStands(t *testing.T) {
+func TestReported_FindsAManifestAtAnotherOrdinal(t *testing.T) {
 	before := []workv1.ManifestCondition{{ResourceMeta: metaOf(refTo("a")), Conditions: []metav1.Condition{{Type: "x"}}}}
 	moved := refTo("a")
 	moved.Ordinal, moved.Version = 4, "v2"

@@ -10,18 +10,18 @@ import (
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 )
 
-// maxWork is how large a ManifestWork may become by its status, in bytes: what an API
-// server stores by default, less some for the rest of the object.
+// maxWork is the size limit of a ManifestWork with its status: the default request limit of etcd,
+// less a reserve for the rest of the object.
 const maxWork = 1415578
 
-// conditionTrimmed is on a ManifestWork whose values were left out, which is ours.
+// conditionTrimmed is set on a ManifestWork if values were omitted. OCM does not have it.
 const (
 	conditionTrimmed = "StatusTrimmed"
 	reasonOversized  = "StatusOversized"
 )
 
-// trimmed keeps a status from becoming too large to be written: it drops the values of
-// feedback rules, which can be looked up on the cluster.
+// trimmed reduces a status that is too large to be written. It omits the values of feedback rules,
+// which can be read on the cluster.
 func (c conditions) trimmed(work *workv1.ManifestWork, status *workv1.ManifestWorkStatus) {
 	size := statusBytes(status)
 	for _, m := range work.Spec.Workload.Manifests {
@@ -37,7 +37,7 @@ func (c conditions) trimmed(work *workv1.ManifestWork, status *workv1.ManifestWo
 	c.Set(conditionTrimmed, metav1.ConditionTrue, reasonOversized, "The status was too large to be written in full: values of feedback rules are left out")
 }
 
-// statusBytes estimates the size of a status as JSON, rather too much than too little.
+// statusBytes estimates the JSON size of a status and rather overestimates it.
 func statusBytes(status *workv1.ManifestWorkStatus) int {
 	const perManifest, perCondition, perValue = 512, 256, 128
 	size := 0
@@ -52,7 +52,7 @@ func statusBytes(status *workv1.ManifestWorkStatus) int {
 				size += len(*v.Value.String)
 			}
 			if v.Value.JSONRaw != nil {
-				size += 2 * len(*v.Value.JSONRaw) // its quotes are escaped
+				size += 2 * len(*v.Value.JSONRaw) // quotes are escaped
 			}
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
-func TestAStatusThatIsTooLargeLosesItsValuesAndSaysSo(t *testing.T) {
+func TestTrimmed_DropsFeedbackValuesOfALargeStatus(t *testing.T) {
 	outcomes := func(bytes int) []engine.Outcome {
 		value := workv1.FeedbackValue{Name: "x", Value: workv1.FieldValue{Type: workv1.ValueString, String: ptr.To(strings.Repeat("x", bytes))}}
 		return []engine.Outcome{{Ref: refTo("a"), UID: "1", Examined: &examined{asked: true, values: []workv1.FeedbackValue{value}}}}

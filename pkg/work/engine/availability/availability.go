@@ -1,19 +1,16 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package availability judges whether an object on a member does what it is
-// there for. It is pure: [Of] looks at one object as the API server returned
-// it, and nowhere else.
+// Package availability evaluates whether an object on a member is available. It has no side
+// effects: [Of] uses only the object as the API server returned it.
 //
-// The rules per kind are those of the placement API's reference, so that a
-// placement becomes Available at the same moment: workloads when every wanted
-// replica runs the latest template, Services when they can be reached, data
-// when it exists. Update strategies that leave replicas as they are, what ran to completion,
+// Rules per kind follow the reference of the placement API, so that a placement becomes Available
+// at the same moment: workloads when every replica runs the latest template, Services when they can
+// be reached, data when it exists. Update strategies that keep old replicas, completed runs,
 // volumes and custom resources have rules of our own. Kinds without a rule are NotTrackable.
 //
-// Messages never hold counts: a rollout of a hundred replicas is one change of
-// state, not a hundred. What a controller says of a failure is kept in its words: it says
-// them once, and not again for each try.
+// Messages contain no counts, so that a rollout of a hundred replicas is one change of state.
+// Messages of controllers are copied as they are: controllers do not repeat them for each retry.
 package availability
 
 import (
@@ -30,32 +27,33 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// State is the answer. Its text is that of the placement API's reasons, which other
-// families of works put into words of their own.
+// State is the result of an evaluation. Its values are the reasons of the placement API; other
+// families map them.
 type State string
 
 const (
-	// Available: the object does what it is there for.
+	// Available means that the object is available.
 	Available State = "Available"
-	// NotYet: it does not, but may still.
+	// NotYet means that the object is not available yet.
 	NotYet State = "ManifestNotAvailableYet"
-	// NotTrackable: there is no rule for it; it counts as available, later.
+	// NotTrackable means that there is no rule for the object. It counts as available after a
+	// delay.
 	NotTrackable State = "NotTrackable"
-	// Failed: the object could not be read in the shape its kind promises, or what it ran failed.
+	// Failed means that the object does not match the schema of its kind, or that its run failed.
 	Failed State = "Failed"
-	// Completed: the object ran to completion, and is not run again.
+	// Completed means that the object ran to completion and is not run again.
 	Completed State = "Completed"
-	// CompletionUnknown: the object is gone, and may have run to completion.
+	// CompletionUnknown means that the object is gone and may have run to completion.
 	CompletionUnknown State = "CompletionUnknown"
 )
 
-// Finding is a state and what is missing, for people.
+// Finding is a state and a message for people.
 type Finding struct {
 	State   State
 	Message string
 }
 
-// Of judges an object of any kind.
+// Of evaluates an object of any kind.
 func Of(object *unstructured.Unstructured) Finding {
 	kind := object.GroupVersionKind().GroupKind()
 	if isData(kind) {
@@ -90,7 +88,7 @@ func Of(object *unstructured.Unstructured) Finding {
 
 func untracked() Finding { return Finding{NotTrackable, "Availability of this kind is not tracked"} }
 
-// isData lists the kinds that are available by existing.
+// isData lists the kinds that are available once they exist.
 func isData(kind schema.GroupKind) bool {
 	switch kind {
 	case schema.GroupKind{Kind: "Namespace"},
@@ -124,9 +122,8 @@ func judge[T any](object *unstructured.Unstructured, rule func(*T) Finding) Find
 	return rule(typed)
 }
 
-// deployment is available when every replica runs the latest template and is
-// available, and none is left over. One that is paused is not updated: its replicas
-// are available whatever they run.
+// deployment is available when all replicas run the latest template and are available, and no old
+// one remains. A paused Deployment is not updated, so its replicas can run any template.
 func deployment(d *appsv1.Deployment) Finding {
 	wanted := ptr.Deref(d.Spec.Replicas, 1)
 	switch {
@@ -144,8 +141,8 @@ func deployment(d *appsv1.Deployment) Finding {
 	return Finding{Available, "All replicas run the latest template and are available"}
 }
 
-// replicaFailure is why Pods cannot be made, as a sentence that follows another: of a quota or
-// an admission that refuses them no Pod can tell. The Deployment has it from its ReplicaSet.
+// replicaFailure returns why Pods cannot be created, as a following sentence. If a quota or
+// admission rejects Pods, no Pod shows the cause; the Deployment copies it from its ReplicaSet.
 func replicaFailure(d *appsv1.Deployment) string {
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
@@ -155,8 +152,8 @@ func replicaFailure(d *appsv1.Deployment) string {
 	return ""
 }
 
-// statefulSet is available when every replica is, and those that its strategy updates run
-// the latest template.
+// statefulSet is available when all replicas are, and those that its strategy updates run the
+// latest template.
 func statefulSet(s *appsv1.StatefulSet) Finding {
 	wanted := ptr.Deref(s.Spec.Replicas, 1)
 	onDelete := s.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
@@ -175,8 +172,8 @@ func statefulSet(s *appsv1.StatefulSet) Finding {
 	return Finding{Available, "All replicas are available, and those that the partition of the update strategy lets be updated run the latest template"}
 }
 
-// isUpdated reports whether the replicas that a rolling update reaches run the latest template:
-// those with an ordinal that is not below the partition.
+// isUpdated reports whether the replicas that a rolling update covers run the latest template:
+// those with an ordinal at or above the partition.
 func isUpdated(s *appsv1.StatefulSet, wanted int32) bool {
 	partition := int32(0)
 	if rolling := s.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
@@ -191,8 +188,9 @@ func isUpdated(s *appsv1.StatefulSet, wanted int32) bool {
 	return s.Status.UpdatedReplicas >= max(wanted-partition, 0)
 }
 
-// daemonSet is available when the pod is available on every node that should run it, and is
-// the latest one, unless its strategy updates a Pod only after somebody deletes it.
+// daemonSet is available when a Pod of the latest template is available on every selected node.
+// With OnDelete the template does not matter, because a Pod is updated only after somebody deletes
+// it.
 func daemonSet(d *appsv1.DaemonSet) Finding {
 	wanted := d.Status.DesiredNumberScheduled
 	onDelete := d.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
@@ -209,7 +207,7 @@ func daemonSet(d *appsv1.DaemonSet) Finding {
 	return Finding{Available, "All nodes run the latest template and its pods are available"}
 }
 
-// service is available when it has the address that its type promises.
+// service is available when it has the address that its type provides.
 func service(s *corev1.Service) Finding {
 	switch s.Spec.Type {
 	case corev1.ServiceTypeExternalName:
@@ -228,8 +226,8 @@ func service(s *corev1.Service) Finding {
 	return Finding{Available, "The Service has its cluster IP"}
 }
 
-// OfCustomResourceDefinition judges a CustomResourceDefinition, which is available
-// when its kind is served.
+// OfCustomResourceDefinition evaluates a CustomResourceDefinition. It is available when its kind is
+// served.
 func OfCustomResourceDefinition(c *apiextensionsv1.CustomResourceDefinition) Finding {
 	for _, wanted := range []apiextensionsv1.CustomResourceDefinitionConditionType{
 		apiextensionsv1.NamesAccepted, apiextensionsv1.Established,
@@ -250,8 +248,8 @@ func hasTrue(conditions []apiextensionsv1.CustomResourceDefinitionCondition, wan
 	return false
 }
 
-// podDisruptionBudget is available when its controller has computed it for the
-// latest specification, whatever the result.
+// podDisruptionBudget is available when its controller has processed the latest specification,
+// whatever the result.
 func podDisruptionBudget(b *policyv1.PodDisruptionBudget) Finding {
 	computed := apimeta.FindStatusCondition(b.Status.Conditions, policyv1.DisruptionAllowedCondition)
 	if computed == nil || b.Status.ObservedGeneration != b.Generation {

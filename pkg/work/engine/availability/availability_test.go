@@ -271,7 +271,7 @@ func integers(object *unstructured.Unstructured) *unstructured.Unstructured {
 	return read
 }
 
-func TestADeploymentWhosePodsAreRefusedSaysWhy(t *testing.T) {
+func TestOf_ReportsTheReplicaFailureOfADeployment(t *testing.T) {
 	object := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(`{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 1}, spec: {replicas: 1}, status: {observedGeneration: 1, conditions: [
 		{type: Available, status: "False", reason: MinimumReplicasUnavailable, message: "Deployment does not have minimum availability."},

@@ -12,11 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Completion is how an object that runs to completion ended. The zero value: it has not ended.
+// Completion is how an object that runs to completion ended. The zero value means that it has not
+// ended.
 type Completion struct {
 	// Result is Complete or RunFailed.
 	Result Result
-	// Reason is the controller's word for it, as BackoffLimitExceeded.
+	// Reason is the controller's reason, such as BackoffLimitExceeded.
 	Reason string
 }
 
@@ -24,29 +25,30 @@ type Completion struct {
 type Result string
 
 const (
-	// Complete is the result of a run that did what it was made for.
+	// Complete is the result of a successful run.
 	Complete Result = "Complete"
-	// RunFailed is the result of one that did not, and is not retried by its controller.
+	// RunFailed is the result of a failed run that its controller does not retry.
 	RunFailed Result = "Failed"
 )
 
 // Ended reports whether the run is over.
 func (c Completion) Ended() bool { return c.Result != "" }
 
-// runKind is how objects of a kind that runs to completion say that they ended.
+// runKind describes how objects of a kind show that their run ended.
 type runKind struct {
-	// conditions are the types of conditions by result. A negative result may be the same
-	// type with status False.
+	// complete and failed are condition types by result. Some kinds use one type, with status False
+	// for a failure.
 	complete, failed []string
 	falseIsFailure   bool
-	// phase is the path of a word in the status, and what it says.
+	// phase is the path of the phase in the status; the other two list its values by result.
 	phase                        []string
 	completePhases, failedPhases []string
-	// expires are paths of fields with which an object is deleted after it ended.
+	// expires are paths of the fields that make the cluster delete the object after its run.
 	expires [][]string
 }
 
-// kindsThatRun are the kinds whose objects run to completion and are not to run again, other than Pods.
+// kindsThatRun returns the kinds, other than Pods, whose objects run to completion and must not run
+// again.
 func kindsThatRun(kind schema.GroupKind) (runKind, bool) {
 	ttl := []string{"spec", "ttlSecondsAfterFinished"}
 	switch kind.Group {
@@ -74,8 +76,8 @@ func kindsThatRun(kind schema.GroupKind) (runKind, bool) {
 	return runKind{}, false
 }
 
-// RunsToCompletion reports whether a manifest is of something that runs once, ends, and is not
-// to run again because its object is gone.
+// RunsToCompletion reports whether a manifest describes a run that ends and must not be repeated
+// because its object is gone.
 func RunsToCompletion(manifest *unstructured.Unstructured) bool {
 	kind := manifest.GroupVersionKind().GroupKind()
 	if isPod(kind) {
@@ -86,7 +88,7 @@ func RunsToCompletion(manifest *unstructured.Unstructured) bool {
 	return is
 }
 
-// Expires reports whether the cluster deletes the object of a manifest some time after it ended.
+// Expires reports whether the cluster deletes the object some time after its run.
 func Expires(manifest *unstructured.Unstructured) bool {
 	of, _ := kindsThatRun(manifest.GroupVersionKind().GroupKind())
 	return slices.ContainsFunc(of.expires, func(path []string) bool {
@@ -95,7 +97,7 @@ func Expires(manifest *unstructured.Unstructured) bool {
 	})
 }
 
-// CompletionOf is how an object ended.
+// CompletionOf returns how the run of an object ended.
 func CompletionOf(object *unstructured.Unstructured) Completion {
 	kind := object.GroupVersionKind().GroupKind()
 	if isPod(kind) {
@@ -138,7 +140,7 @@ func isPod(kind schema.GroupKind) bool { return kind == schema.GroupKind{Kind: "
 
 func ofPod(pod *unstructured.Unstructured) Completion {
 	if !RunsToCompletion(pod) {
-		return Completion{} // the kubelet starts its containers again
+		return Completion{} // the kubelet restarts its containers
 	}
 	phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase")
 	reason, _, _ := unstructured.NestedString(pod.Object, "status", "reason")
@@ -151,7 +153,7 @@ func ofPod(pod *unstructured.Unstructured) Completion {
 	return Completion{}
 }
 
-// run is the finding of an object that runs to completion.
+// run evaluates an object that runs to completion.
 func run(object *unstructured.Unstructured) Finding {
 	ended := CompletionOf(object)
 	if !ended.Ended() {
@@ -160,7 +162,7 @@ func run(object *unstructured.Unstructured) Finding {
 	return ended.Finding(object.GetKind())
 }
 
-// Finding is that of an object which ended so.
+// Finding is the evaluation of an object whose run ended this way.
 func (c Completion) Finding(kind string) Finding {
 	why := ""
 	if c.Reason != "" {
@@ -172,15 +174,15 @@ func (c Completion) Finding(kind string) Finding {
 	return Finding{Failed, fmt.Sprintf("The %s failed%s", kind, why)}
 }
 
-// Gone is the finding of an object that ended so and is gone. It is not run again.
+// Gone is the evaluation of an object whose run ended this way and that is gone. It is not run
+// again.
 func (c Completion) Gone(kind string) Finding {
 	found := c.Finding(kind)
 	found.Message += ". It is gone from the member and is not run again. To run it again, change its spec"
 	return found
 }
 
-// GoneUnseen is the finding of an object that expires after it ended, and is gone without having
-// been seen to end.
+// GoneUnseen is the evaluation of an expiring object that is gone before anybody saw its run end.
 func GoneUnseen(kind string) Finding {
 	return Finding{CompletionUnknown, fmt.Sprintf("The %s is gone from the member, and the agent has not seen how it ended. "+
 		"It expires after it ended and may have run, so it is not run again. To run it again, change its spec", kind)}

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// isBuiltIn reports whether an API group is one of Kubernetes itself. Kinds that projects of Kubernetes
-// define, for example the Gateway API, are custom resources.
+// isBuiltIn reports whether an API group is part of Kubernetes. Kinds of Kubernetes subprojects,
+// such as the Gateway API, are custom resources.
 func isBuiltIn(group string) bool {
 	name, protected := strings.CutSuffix(group, ".k8s.io")
 	if !protected {
@@ -26,10 +26,10 @@ func isBuiltIn(group string) bool {
 	return false
 }
 
-// custom judges a custom resource by what controllers agreed to say in its status, as kstatus of
-// cli-utils reads it: observedGeneration, and the conditions Stalled, Reconciling and Ready. The library
-// itself is not used: most of it are rules for built-in kinds, which are others than those of the
-// placement API, and it brings packages of kubectl into the agent.
+// custom evaluates a custom resource by the kstatus conventions of cli-utils: observedGeneration
+// and the conditions Stalled, Reconciling and Ready. The library is not used: most of it are rules
+// for built-in kinds that differ from those of the placement API, and it would link packages of
+// kubectl into the agent.
 func custom(object *unstructured.Unstructured) Finding {
 	generation := object.GetGeneration()
 	kind := object.GetKind()
@@ -61,7 +61,7 @@ type said struct {
 	generation              int64
 }
 
-// sentence is text with why.
+// sentence appends the reason and message of the condition to text.
 func (s said) sentence(text string) string {
 	why := s.reason
 	if s.message != "" {

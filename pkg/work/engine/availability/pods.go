@@ -17,21 +17,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Pods says which Pods are those of a workload.
+// Pods selects the Pods of a workload.
 type Pods struct {
-	// Selector is their label selector; "" if the object is none of the workloads that [Of]
-	// judges, or selects nothing.
+	// Selector is their label selector; "" if the object is not a supported workload or selects
+	// nothing.
 	Selector string
-	// Newest is the label of those of the latest template; the zero value if the workload
-	// does not tell.
+	// Newest is the label of Pods of the latest template; zero if the workload does not show it.
 	Newest Label
 }
 
-// Label is one of an object's labels.
+// Label is one label of an object.
 type Label struct{ Key, Value string }
 
-// Latest are those of the latest template, or all if there is none of them: Pods of an older
-// one are on their way out, mostly for what holds them up.
+// Latest returns the Pods of the latest template, or all if there are none. Pods of an older
+// template are being replaced, mostly because of the problem that the new template fixes.
 func (p Pods) Latest(pods []corev1.Pod) []corev1.Pod {
 	older := func(pod corev1.Pod) bool { return pod.Labels[p.Newest.Key] != p.Newest.Value }
 	if latest := slices.DeleteFunc(slices.Clone(pods), older); len(latest) > 0 {
@@ -40,7 +39,7 @@ func (p Pods) Latest(pods []corev1.Pod) []corev1.Pod {
 	return pods
 }
 
-// PodsOf is found in the workload alone.
+// PodsOf returns the selector that the workload contains.
 func PodsOf(object *unstructured.Unstructured) Pods {
 	selector := selectorOf(object)
 	if selector == "" {
@@ -49,11 +48,11 @@ func PodsOf(object *unstructured.Unstructured) Pods {
 	return Pods{Selector: selector, Newest: newestOf(object)}
 }
 
-// progressing finds the ReplicaSet of the latest template in what the Deployment controller
-// says of its progress. There is no field for it.
+// progressing finds the ReplicaSet of the latest template in the message of condition Progressing.
+// There is no field for it.
 var progressing = regexp.MustCompile(`(?i)\breplica ?set "([^"]+)"`)
 
-// newestOf is the label that the workload's controller gives to Pods of the latest template.
+// newestOf returns the label that the workload's controller sets on Pods of the latest template.
 func newestOf(object *unstructured.Unstructured) Label {
 	switch object.GetKind() {
 	case "Deployment":
@@ -79,7 +78,7 @@ func newestOf(object *unstructured.Unstructured) Label {
 	return Label{}
 }
 
-// templateGeneration is the label that the DaemonSet controller gives to Pods.
+// templateGeneration is the label that the DaemonSet controller sets on Pods.
 const templateGeneration = "pod-template-generation"
 
 func selectorOf(object *unstructured.Unstructured) string {
@@ -106,7 +105,7 @@ func selectorOf(object *unstructured.Unstructured) string {
 	return selector.String()
 }
 
-// severity of what holds a Pod up: what passes by itself last is the worst.
+// severity orders the problems of Pods. The least likely to resolve itself is the highest.
 type severity int
 
 const (
@@ -118,9 +117,9 @@ const (
 	unstartable
 )
 
-// WhyNot is what holds up the worst of a workload's Pods, as a sentence that begins with the
-// Pod's name; "" if none says more than that it is starting. It has no counts and no times,
-// so that it stays as it is while nothing changes.
+// WhyNot describes the most severe problem of a workload's Pods, starting with the Pod's name. It
+// is "" if all Pods are only starting. The text has no counts or times, so that it changes only
+// with the problem.
 func WhyNot(pods []corev1.Pod) string {
 	var worst severity
 	var told, of string
@@ -160,8 +159,8 @@ func holdsUp(pod *corev1.Pod) (severity, string) {
 	return worst, told
 }
 
-// holdsUpContainer leaves out what every container goes through. One that ends again and again
-// waits to be started for a part of the time only.
+// holdsUpContainer ignores states that every container passes. A crashing container is in state
+// Waiting only part of the time, so it also checks the last termination.
 func holdsUpContainer(c *corev1.ContainerStatus) (severity, string) {
 	waiting, ended := c.State.Waiting, c.LastTerminationState.Terminated
 	if c.State.Terminated != nil {
@@ -175,7 +174,8 @@ func holdsUpContainer(c *corev1.ContainerStatus) (severity, string) {
 	case waiting.Reason != "CrashLoopBackOff":
 		return unstartable, fmt.Sprintf("container %s: %s", c.Name, sentence(waiting.Reason, waiting.Message))
 	}
-	// Its own message says how long the kubelet waits this time.
+	// The message of CrashLoopBackOff contains the present back-off, which changes with each
+	// restart.
 	if ended == nil {
 		return ending, fmt.Sprintf("container %s: CrashLoopBackOff", c.Name)
 	}

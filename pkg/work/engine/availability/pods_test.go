@@ -26,12 +26,12 @@ func crashes(container string, code int32, reason string) corev1.ContainerStatus
 	return c
 }
 
-// ended is a container that ended just now.
+// ended returns a container that has just terminated.
 func ended(container string, code int32) corev1.ContainerStatus {
 	return corev1.ContainerStatus{Name: container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error"}}}
 }
 
-// again is a container that runs again after it ended.
+// again returns a container that was restarted after it terminated.
 func again(container string, code int32) corev1.ContainerStatus {
 	c := ended(container, code)
 	c.LastTerminationState, c.State = c.State, corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
@@ -42,7 +42,7 @@ func of(containers ...corev1.ContainerStatus) corev1.PodStatus {
 	return corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: containers}
 }
 
-func TestTheWorstPodSaysWhyAWorkloadIsNotAvailable(t *testing.T) {
+func TestWhyNot_DescribesTheMostSevereProblem(t *testing.T) {
 	unschedulable := corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
 		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Insufficient cpu."}}}
 	running := corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
@@ -84,7 +84,7 @@ func TestTheWorstPodSaysWhyAWorkloadIsNotAvailable(t *testing.T) {
 				ContainerStatuses:     []corev1.ContainerStatus{waits("web", "PodInitializing", "")}})},
 			want: "Pod a: container migrate: CrashLoopBackOff: it ends with code 1 (Error)",
 		},
-		"what will not pass before what may": {
+		"permanent problems before transient ones": {
 			pods: []corev1.Pod{pod("a", running), pod("b", unschedulable), pod("c", of(crashes("web", 1, "Error"))), pod("e", image), pod("d", image)},
 			want: `Pod d: container web: ImagePullBackOff: Back-off pulling image "web:2"`,
 		},
@@ -95,18 +95,18 @@ func TestTheWorstPodSaysWhyAWorkloadIsNotAvailable(t *testing.T) {
 	}
 }
 
-func TestOnlyWorkloadsHavePods(t *testing.T) {
+func TestPodsOf_SelectsPodsOfWorkloadsOnly(t *testing.T) {
 	selector := map[string]any{"matchLabels": map[string]any{"app": "web"}, "matchExpressions": []any{map[string]any{"key": "tier", "operator": "Exists"}}}
 	for name, test := range map[string]struct {
 		object map[string]any
 		want   string
 	}{
-		"a Deployment":      {map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{"selector": selector}}, "app=web,tier"},
-		"without selector":  {map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{}}, ""},
-		"that selects all":  {map[string]any{"apiVersion": "apps/v1", "kind": "DaemonSet", "spec": map[string]any{"selector": map[string]any{}}}, ""},
-		"that is malformed": {map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "spec": map[string]any{"selector": map[string]any{"matchLabels": "x"}}}, ""},
-		"somebody's own":    {map[string]any{"apiVersion": "example.com/v1", "kind": "Deployment", "spec": map[string]any{"selector": selector}}, ""},
-		"a ReplicaSet":      {map[string]any{"apiVersion": "apps/v1", "kind": "ReplicaSet", "spec": map[string]any{"selector": selector}}, ""},
+		"a Deployment":            {map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{"selector": selector}}, "app=web,tier"},
+		"without selector":        {map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{}}, ""},
+		"that selects all":        {map[string]any{"apiVersion": "apps/v1", "kind": "DaemonSet", "spec": map[string]any{"selector": map[string]any{}}}, ""},
+		"that is malformed":       {map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "spec": map[string]any{"selector": map[string]any{"matchLabels": "x"}}}, ""},
+		"a kind of another group": {map[string]any{"apiVersion": "example.com/v1", "kind": "Deployment", "spec": map[string]any{"selector": selector}}, ""},
+		"a ReplicaSet":            {map[string]any{"apiVersion": "apps/v1", "kind": "ReplicaSet", "spec": map[string]any{"selector": selector}}, ""},
 	} {
 		if got := PodsOf(&unstructured.Unstructured{Object: test.object}).Selector; got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
@@ -114,7 +114,7 @@ func TestOnlyWorkloadsHavePods(t *testing.T) {
 	}
 }
 
-func TestPodsOfAnOlderTemplateAreNotBlamedForTheLatest(t *testing.T) {
+func TestLatest_IgnoresPodsOfAnOlderTemplate(t *testing.T) {
 	at := func(label Label, p corev1.Pod) corev1.Pod {
 		p.Labels = map[string]string{label.Key: label.Value}
 		return p
@@ -132,10 +132,10 @@ func TestPodsOfAnOlderTemplateAreNotBlamedForTheLatest(t *testing.T) {
 		of           *unstructured.Unstructured
 		older, newer Label
 	}{
-		"a Deployment that goes on":     {workload("Deployment", map[string]any{}, says("Progressing", `ReplicaSet "web-2" is progressing.`)), Label{"pod-template-hash", "1"}, Label{"pod-template-hash", "2"}},
-		"a Deployment that has begun":   {workload("Deployment", map[string]any{}, says("Progressing", `Created new replica set "web-2"`)), Label{"pod-template-hash", "1"}, Label{"pod-template-hash", "2"}},
-		"a Deployment that got no more": {workload("Deployment", map[string]any{}, says("Progressing", `ReplicaSet "web-2" has timed out progressing.`)), Label{"pod-template-hash", "1"}, Label{"pod-template-hash", "2"}},
-		"a StatefulSet":                 {workload("StatefulSet", map[string]any{}, map[string]any{"updateRevision": "web-2"}), Label{"controller-revision-hash", "web-1"}, Label{"controller-revision-hash", "web-2"}},
+		"a progressing Deployment":                {workload("Deployment", map[string]any{}, says("Progressing", `ReplicaSet "web-2" is progressing.`)), Label{"pod-template-hash", "1"}, Label{"pod-template-hash", "2"}},
+		"a Deployment that has just started":      {workload("Deployment", map[string]any{}, says("Progressing", `Created new replica set "web-2"`)), Label{"pod-template-hash", "1"}, Label{"pod-template-hash", "2"}},
+		"a Deployment that exceeded its deadline": {workload("Deployment", map[string]any{}, says("Progressing", `ReplicaSet "web-2" has timed out progressing.`)), Label{"pod-template-hash", "1"}, Label{"pod-template-hash", "2"}},
+		"a StatefulSet":                           {workload("StatefulSet", map[string]any{}, map[string]any{"updateRevision": "web-2"}), Label{"controller-revision-hash", "web-1"}, Label{"controller-revision-hash", "web-2"}},
 		"a DaemonSet": {workload("DaemonSet", map[string]any{"annotations": map[string]any{"deprecated.daemonset.template.generation": "2"}}, nil),
 			Label{"pod-template-generation", "1"}, Label{"pod-template-generation", "2"}},
 	} {
@@ -161,7 +161,7 @@ func TestPodsOfAnOlderTemplateAreNotBlamedForTheLatest(t *testing.T) {
 	for name, unknown := range map[string]map[string]any{
 		"a Deployment without deadline":       nil,
 		"a Deployment that says nothing else": says("Progressing", "Deployment is paused"),
-		"somebody else's ReplicaSet":          says("Progressing", `ReplicaSet "db-2" is progressing.`),
+		"another ReplicaSet":                  says("Progressing", `ReplicaSet "db-2" is progressing.`),
 	} {
 		if got := PodsOf(workload("Deployment", map[string]any{}, unknown)).Newest; got != (Label{}) {
 			t.Errorf("%s: the latest template is that of Pods with %+v", name, got)

@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// selectedNode is the annotation by which the scheduler says that a Pod needs a claim.
+// selectedNode is the annotation that the scheduler sets when a Pod needs the claim.
 const selectedNode = "volume.kubernetes.io/selected-node"
 
-// claim is not available while it is not bound. That it is bound is not waited for elsewhere:
-// clients of the placement API read that claims are not tracked.
+// claim is unavailable until it is bound. Once bound it is NotTrackable and not Available, as
+// clients of the placement API expect.
 func claim(c *corev1.PersistentVolumeClaim) Finding {
 	switch c.Status.Phase {
 	case corev1.ClaimBound:
@@ -25,7 +25,7 @@ func claim(c *corev1.PersistentVolumeClaim) Finding {
 	return Finding{NotYet, "The claim is not bound to a PersistentVolume yet"}
 }
 
-// volume is not available when no claim can be bound to it.
+// volume is unavailable if no claim can be bound to it.
 func volume(v *corev1.PersistentVolume) Finding {
 	switch v.Status.Phase {
 	case corev1.VolumeReleased:
@@ -36,8 +36,8 @@ func volume(v *corev1.PersistentVolume) Finding {
 	return untracked()
 }
 
-// ClassOf is the StorageClass on which it depends whether an object that is not available has to be
-// waited for: that of a claim which is not bound and which no Pod needs. Empty: there is none.
+// ClassOf returns the StorageClass that decides whether to wait for an unbound claim that no Pod
+// needs yet; empty if there is none.
 func ClassOf(object *unstructured.Unstructured) string {
 	if object.GroupVersionKind().GroupKind() != (schema.GroupKind{Kind: "PersistentVolumeClaim"}) || object.GetAnnotations()[selectedNode] != "" {
 		return ""
@@ -51,8 +51,8 @@ func ClassOf(object *unstructured.Unstructured) string {
 	return class
 }
 
-// WithClass is the finding of a claim with its StorageClass. Of a class that waits for its first
-// consumer, a claim without one stays as it is.
+// WithClass returns the finding for a claim with this StorageClass. With WaitForFirstConsumer, a
+// claim without a consumer stays unbound and must not be waited for.
 func WithClass(found Finding, class *unstructured.Unstructured) Finding {
 	mode, _, _ := unstructured.NestedString(class.Object, "volumeBindingMode")
 	if mode == string(storagev1.VolumeBindingWaitForFirstConsumer) {

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// MaxDetails is how many fields of one object are reported at most.
+	// MaxDetails limits the reported fields of one object.
 	MaxDetails = 100
-	// maxValue is how many bytes of one value are reported.
+	// maxValue limits the bytes of a reported value.
 	maxValue = 1024
 
 	redacted    = "(redacted for security reasons)"
@@ -28,39 +28,39 @@ const (
 	rootPath    = "/"
 )
 
-// reservedDomains are those whose labels and annotations are not for users to
-// write: clusters differ in them by nature.
+// reservedDomains are label and annotation domains that clusters set themselves, with different
+// values.
 var reservedDomains = []string{"kubernetes.io", "k8s.io", "kubernetes-fleet.io", "fleetgate.io"}
 
 // Detail is a field in which two objects differ.
 type Detail struct {
 	// Path is the JSON pointer of the field.
 	Path string
-	// ValueInMember is the member's value. Empty: the member does not have the field.
+	// ValueInMember is empty if the member does not have the field.
 	ValueInMember string
-	// ValueInHub is the hub's value. Empty: the hub does not have the field.
+	// ValueInHub is empty if the hub does not have the field.
 	ValueInHub string
 }
 
-// Missing is the difference of an object that is not on the member.
+// Missing is the difference for an object that does not exist on the member.
 func Missing() []Detail {
 	return []Detail{{Path: rootPath, ValueInHub: wholeObject}}
 }
 
-// Objects lists the fields in which the member's object differs from the hub's, in
-// the order of their paths, at most MaxDetails. Lists are compared place by place.
+// Objects lists the fields in which the member's object differs from the hub's, sorted by path, at
+// most MaxDetails. List items are compared by index.
 func Objects(hub, member *unstructured.Unstructured) []Detail {
 	f := finder{secret: manifest.IsSecret(hub.GroupVersionKind().GroupKind())}
 	f.maps("", relevant(hub.Object), relevant(member.Object))
 	return f.found
 }
 
-// relevant is what of an object counts. It shares its values with the object.
+// relevant returns the fields to compare. Values are shared with the object.
 func relevant(object map[string]any) map[string]any {
 	kept := maps.Clone(object)
 	delete(kept, "status")
 	metadata, _ := object["metadata"].(map[string]any)
-	// Both are there even if empty, so that each key of them is reported by itself.
+	// Both maps are set even if empty, so that each of their keys is reported separately.
 	kept["metadata"] = map[string]any{
 		"labels":      ownKeys(metadata["labels"]),
 		"annotations": ownKeys(metadata["annotations"]),
@@ -79,7 +79,7 @@ func ownKeys(field any) map[string]any {
 	return own
 }
 
-// finder gathers differences of one pair of objects.
+// finder collects the differences of two objects.
 type finder struct {
 	secret bool
 	found  []Detail
@@ -113,8 +113,7 @@ func (f *finder) maps(path string, hub, member map[string]any) {
 	}
 }
 
-// either compares what one key has, which may be missing on a side. A null is
-// as good as nothing.
+// either compares the values of one key. A null value equals a missing one.
 func (f *finder) either(path string, hub, member map[string]any, key string) {
 	h, m := hub[key], member[key]
 	switch {
@@ -151,8 +150,8 @@ func (f *finder) add(path, hub, member string) {
 	}
 }
 
-// text is a value as it is reported: the reference prints maps and lists the way
-// Go does, and its clients compare that.
+// text formats a value. Maps and lists use Go's format, as upstream does, because clients compare
+// the text.
 func (f *finder) text(path string, value any) string {
 	if f.secret && (strings.HasPrefix(path, "/data") || strings.HasPrefix(path, "/stringData")) {
 		return redacted
@@ -164,7 +163,7 @@ func (f *finder) text(path string, value any) string {
 	return strings.ToValidUTF8(text[:maxValue], "") + " ..."
 }
 
-// equal takes 1 and 1.0 for the same: JSON does not tell them apart.
+// equal treats 1 and 1.0 as equal, as JSON does.
 func equal(a, b any) bool {
 	if x, ok := number(a); ok {
 		y, ok := number(b)
@@ -183,7 +182,7 @@ func number(value any) (float64, bool) {
 	return 0, false
 }
 
-// escape writes a key as a segment of a JSON pointer.
+// escape encodes a key as a segment of a JSON pointer.
 func escape(key string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }

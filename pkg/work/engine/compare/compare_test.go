@@ -78,7 +78,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-func TestObjectsIsBounded(t *testing.T) {
+func TestObjects_IsBounded(t *testing.T) {
 	hub, member := object(t, "{apiVersion: v1, kind: ConfigMap, data: {}}"), object(t, "{apiVersion: v1, kind: ConfigMap, data: {}}")
 	data := map[string]any{}
 	for i := range 2 * MaxDetails {
@@ -96,7 +96,7 @@ func TestObjectsIsBounded(t *testing.T) {
 	}
 }
 
-func TestObjectsLeavesBothAsTheyAre(t *testing.T) {
+func TestObjects_ChangesNeitherObject(t *testing.T) {
 	const text = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {kubernetes.io/x: y}}, data: {a: b}, status: {}}"
 	hub, member := object(t, text), object(t, text)
 	Objects(hub, member)

@@ -1,11 +1,10 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compare finds the fields in which an object on a member differs from
-// what the hub wants. It is pure.
+// Package compare finds the fields in which an object on a member differs from the object on the
+// hub. It has no side effects.
 //
-// It looks at what people write: not at the status, nor at what an API server
-// keeps in the metadata, nor at finalizers, nor at labels and annotations of Kubernetes and of the
-// fleet itself. A path is a JSON pointer, a value its plain text. What is reported
-// is bounded, and never repeats the data of a Secret.
+// It compares what users write. It ignores the status, metadata that an API server maintains,
+// finalizers, and labels and annotations of Kubernetes and of fleetgate. A path is a JSON pointer
+// and a value is plain text. The report is bounded and never contains data of a Secret.
 package compare

@@ -18,13 +18,12 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// NotKept lists the fields of a manifest that an object does not have as the manifest says. What
-// the object has besides is no matter: the member's API server and others fill in fields. Kinds
-// that known has are read by their Go types, so that 0.5 and 500m are one quantity, and an empty
-// value that the API server replaces by a default is none that was lost.
+// NotKept lists the fields of a manifest that the object does not have with the same value.
+// Additional fields of the object are ignored, because API servers and controllers fill in fields.
+// Kinds in the scheme are compared by their Go types: 0.5 and 500m are the same quantity, and a
+// defaulted empty value is no loss.
 //
-// It is asked after each write and has to be right when it finds something: in doubt it finds
-// nothing.
+// It runs after each write and must not report false positives: in doubt it reports nothing.
 func NotKept(known *runtime.Scheme, wanted, object *unstructured.Unstructured) []Detail {
 	k := &keeper{
 		finder: finder{secret: manifest.IsSecret(wanted.GroupVersionKind().GroupKind())},
@@ -43,26 +42,27 @@ func NotKept(known *runtime.Scheme, wanted, object *unstructured.Unstructured) [
 	return k.found
 }
 
-// isUnsettled tells fields that an API server writes in a form of its own: it packs the subsets
-// of Endpoints again.
+// isUnsettled recognizes fields that an API server rewrites in its own form, such as the subsets of
+// Endpoints.
 func isUnsettled(of *unstructured.Unstructured, field string) bool {
 	return field == "subsets" && of.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Endpoints"}
 }
 
-// isConverted tells annotations that API servers make of fields, or of the status, of another
-// version of the kind.
+// isConverted recognizes annotations that API servers derive from fields or status of another API
+// version.
 func isConverted(annotation string) bool {
 	return annotation == "deprecated.daemonset.template.generation" || strings.HasPrefix(annotation, "autoscaling.alpha.kubernetes.io/")
 }
 
-// keeper gathers the fields of a manifest that were not kept.
+// keeper collects the fields of a manifest that the object did not keep.
 type keeper struct {
 	finder
-	// typed is the manifest as its Go type writes it, nil if it has none. Few manifests need it.
+	// typed returns the manifest after a round trip through its Go type; nil if it has none. It is
+	// lazy, because few manifests need it.
 	typed func() map[string]any
 }
 
-// metadata compares what of it is the manifest's.
+// metadata compares labels, annotations and finalizers.
 func (k *keeper) metadata(wanted, is map[string]any) {
 	for _, field := range []string{"annotations", "labels"} {
 		values, there := asFields(wanted[field]), asFields(is[field])
@@ -82,7 +82,7 @@ func (k *keeper) metadata(wanted, is map[string]any) {
 	}
 }
 
-// field compares one field of a map. A null is as good as nothing, and so is an empty value that
+// field compares one field of a map. A null equals a missing value, and so does an empty value that
 // the object does not have.
 func (k *keeper) field(meta strategicpatch.LookupPatchMeta, path []string, wanted, is map[string]any, field string) {
 	value, there := wanted[field], is[field]
@@ -118,10 +118,10 @@ func (k *keeper) value(meta strategicpatch.LookupPatchMeta, at []string, value, 
 	}
 }
 
-// list compares a list. Of one that is merged by a key, and of tolerations, which admission adds
-// to, the items of the manifest have to be there. Of others nothing may be added, and items that
-// are no maps have to be in the same order. Lists of kinds without a Go type may be of either
-// sort. The second of two equal items is no loss.
+// list compares a list. If it is merged by key, or holds tolerations (which admission extends), the
+// object must contain the manifest's items. Other lists must have no additional items, and their
+// scalars must be in the same order. Lists of kinds without a Go type may be of either sort. The
+// loss of a duplicate item is ignored.
 func (k *keeper) list(meta strategicpatch.LookupPatchMeta, mayGrow bool, path []string, wanted []any, there any) {
 	is, ok := there.([]any)
 	if !ok {
@@ -144,8 +144,8 @@ func (k *keeper) list(meta strategicpatch.LookupPatchMeta, mayGrow bool, path []
 	}
 }
 
-// find is the place of an item that has all that the wanted one says, -1 if there is none. The
-// same place comes first.
+// find returns the index of an item that has all fields of the wanted one, or -1. It tries the same
+// index first.
 func (k *keeper) find(meta strategicpatch.LookupPatchMeta, path []string, place int, wanted any, is []any, used []bool, anyOrder bool) int {
 	at := append(slices.Clone(path), strconv.Itoa(place))
 	if place < len(is) && !used[place] && k.keeps(meta, at, wanted, is[place]) {
@@ -162,14 +162,14 @@ func (k *keeper) find(meta strategicpatch.LookupPatchMeta, path []string, place 
 	return -1
 }
 
-// keeps reports whether an item has all that the wanted one says.
+// keeps reports whether an item has all fields of the wanted one.
 func (k *keeper) keeps(meta strategicpatch.LookupPatchMeta, at []string, wanted, is any) bool {
 	try := &keeper{finder: finder{secret: k.secret}, typed: k.typed}
 	try.value(meta, at, wanted, is)
 	return len(try.found) == 0
 }
 
-// item reports what an item lacks: against the one of the same name, or in the same place.
+// item reports the missing fields of an item, compared with the item of the same name or index.
 func (k *keeper) item(meta strategicpatch.LookupPatchMeta, path []string, place int, wanted any, is []any) {
 	var there any
 	if place < len(is) {
@@ -188,7 +188,7 @@ func (k *keeper) item(meta strategicpatch.LookupPatchMeta, path []string, place 
 	}
 }
 
-// miss reports a field, unless the API server only writes the same value in another way.
+// miss reports a field, unless the API server only encodes the same value differently.
 func (k *keeper) miss(path []string, wanted, is any) {
 	if k.isTyped(path, wanted, is) {
 		return
@@ -200,8 +200,8 @@ func (k *keeper) miss(path []string, wanted, is any) {
 	k.add(at, k.text(at, wanted), text)
 }
 
-// isTyped reports whether a value is what the kind's Go type makes of the manifest's at a path.
-// An empty value that the type leaves out asks for the default.
+// isTyped reports whether the value equals the manifest's value after the round trip through the Go
+// type. An empty value that the type omits requests the default.
 func (k *keeper) isTyped(path []string, wanted, is any) bool {
 	at := any(k.typed())
 	for _, segment := range path {
@@ -224,7 +224,7 @@ func (k *keeper) isTyped(path []string, wanted, is any) bool {
 	return equal(at, is)
 }
 
-// normalised is a manifest as its Go type writes it, nil if it has none or does not fit.
+// normalised returns the manifest after a round trip through its Go type; nil if that fails.
 func normalised(known *runtime.Scheme, wanted *unstructured.Unstructured) map[string]any {
 	object, err := known.New(wanted.GroupVersionKind())
 	if err != nil {
@@ -240,7 +240,7 @@ func normalised(known *runtime.Scheme, wanted *unstructured.Unstructured) map[st
 	return fields
 }
 
-// lookupOf tells how lists of a kind are merged, nil if it has no Go type.
+// lookupOf returns the merge rules of a kind's lists; nil if it has no Go type.
 func lookupOf(known *runtime.Scheme, kind schema.GroupVersionKind) strategicpatch.LookupPatchMeta {
 	object, err := known.New(kind)
 	if err != nil {
@@ -275,7 +275,7 @@ func belowItems(meta strategicpatch.LookupPatchMeta, field string) (strategicpat
 	return inner, how.GetPatchMergeKey() != "" || slices.Contains(how.GetPatchStrategies(), "merge")
 }
 
-// isEmpty reports whether a value says nothing: what an API server leaves out.
+// isEmpty reports whether a value is one that an API server omits.
 func isEmpty(value any) bool {
 	switch value := value.(type) {
 	case nil:

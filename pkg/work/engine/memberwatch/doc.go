@@ -1,23 +1,19 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memberwatch tells which works are touched by a change on the member,
-// within a moment of it and without polling.
+// Package memberwatch reports which works a change on the member concerns, without polling.
 //
-// There is one for each agent: every family of works has a [View] of it and names the
-// objects that a work is interested in with [View.Follow]. The watcher keeps one
-// metadata watch for each resource that at least one work of any family
-// is interested in, starts it when the first asks and stops it when the last no
-// longer does. Of every object it keeps only the key, UID, resourceVersion and
-// generation, so that watching a resource with many foreign objects stays
-// cheap.
+// An agent has one watcher. Every family has a [View] of it and registers with [View.Follow] the
+// objects that a work is interested in. The watcher keeps one metadata watch per resource that any
+// work follows. It starts the watch for the first follower and stops it after the last one. It
+// caches only key, UID, resourceVersion and generation, so that resources with many other objects
+// stay cheap.
 //
-// Interest goes by name and not by owner reference. It covers what a work owns
-// and also what it does not own and waits for: an object that another owner
-// holds and may release, one that does not exist yet, one from which somebody
-// removed the owner reference.
+// Interest is by name, not by owner reference. It therefore includes objects that a work does not
+// own but waits for: an object of another owner that may release it, an object that does not exist
+// yet, and an object from which somebody removed the owner reference.
 //
-// The records that families keep of their works are always watched, because one without
-// a work has to go, and CustomResourceDefinitions, because a new kind may be what a
-// work waits for.
+// The watcher always watches the records of all families, because a record without a work must be
+// deleted. It also always watches CustomResourceDefinitions, because a work may wait for a new
+// kind.
 package memberwatch

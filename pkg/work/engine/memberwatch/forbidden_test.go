@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestAResourceThatMayNotBeWatchedIsToldToItsWorksOnce(t *testing.T) {
+func TestWatcher_NotifiesWorksOnceOfAForbiddenResource(t *testing.T) {
 	var told []Event
 	w := New(nil).For(records, func(_ context.Context, e Event) { told = append(told, e) })
 	w.Follow("one", []Object{a, secret}, nil)
@@ -23,14 +23,14 @@ func TestAResourceThatMayNotBeWatchedIsToldToItsWorksOnce(t *testing.T) {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]schema.GroupVersionResource{secrets}, w.Blind("one")); diff != "" {
-		t.Errorf("resources that Work one may not watch (-want +got):\n%s", diff)
+		t.Errorf("forbidden resources of Work one (-want +got):\n%s", diff)
 	}
 	if blind := w.Blind("two"); blind != nil {
-		t.Errorf("Work two may not watch %v", blind)
+		t.Errorf("forbidden resources of Work two: %v", blind)
 	}
 
 	w.setForbidden(t.Context(), secrets, false)
 	if len(told) != 2 || w.Blind("one") != nil {
-		t.Errorf("after the right was given the events are %v, and the Work may not watch %v", told, w.Blind("one"))
+		t.Errorf("after the right was granted the events are %v and the forbidden resources %v", told, w.Blind("one"))
 	}
 }

@@ -10,20 +10,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Object names one object on the member; Namespace is empty for a
-// cluster-scoped one.
+// Object identifies an object on the member. Namespace is empty for a cluster-scoped one.
 type Object struct {
 	Resource  schema.GroupVersionResource
 	Namespace string
 	Name      string
 }
 
-// interest is who wants to know about what. It is not safe for concurrent use.
+// interest maps works to the objects that they follow. It is not safe for concurrent use.
 type interest struct {
 	objects map[string][]Object                 // by work
 	works   map[Object]map[string]struct{}      // the inverse
-	counted map[schema.GroupVersionResource]int // in objects: whoever follows asks for the resources
-	kinds   map[string][]string                 // by work: API groups of kinds it waits for
+	counted map[schema.GroupVersionResource]int // references in objects; its keys are the resources to watch
+	kinds   map[string][]string                 // API groups of kinds that a work waits for
 	waiting map[string]map[string]struct{}      // the inverse
 }
 
@@ -37,7 +36,7 @@ func newInterest() *interest {
 	}
 }
 
-// set replaces what a work is interested in. Empty lists forget the work.
+// set replaces the interest of a work. Empty lists delete it.
 func (i *interest) set(work string, objects []Object, groups []string) {
 	i.count(i.objects[work], -1)
 	i.count(objects, 1)
@@ -54,7 +53,7 @@ func (i *interest) count(objects []Object, by int) {
 	}
 }
 
-// replace sets what work points to, in both directions.
+// replace sets the targets of a work in both directions.
 func replace[K comparable](forward map[string][]K, inverse map[K]map[string]struct{}, work string, to []K) {
 	for _, k := range forward[work] {
 		delete(inverse[k], work)
@@ -75,12 +74,12 @@ func replace[K comparable](forward map[string][]K, inverse map[K]map[string]stru
 	}
 }
 
-// in lists the works that are interested in an object.
+// in lists the works that follow an object.
 func (i *interest) in(object Object) []string {
 	return slices.Sorted(maps.Keys(i.works[object]))
 }
 
-// inResource lists the works that are interested in an object of a resource.
+// inResource lists the works that follow any object of a resource.
 func (i *interest) inResource(resource schema.GroupVersionResource) []string {
 	found := map[string]struct{}{}
 	for object, works := range i.works {
@@ -96,7 +95,7 @@ func (i *interest) waitingFor(group string) []string {
 	return slices.Sorted(maps.Keys(i.waiting[group]))
 }
 
-// resources is the set of resources of all objects.
+// resources is the set of resources of all followed objects.
 func (i *interest) resources() map[schema.GroupVersionResource]struct{} {
 	found := make(map[schema.GroupVersionResource]struct{}, len(i.counted))
 	for resource := range i.counted {

@@ -9,27 +9,25 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Grace is how long a cache, or a watch, that has not seen one of our writes yet is
-// taken for late. After that it is believed: who was restored from a backup counts from
-// an earlier number.
+// Grace is how long a cache or watch that lacks one of our writes is assumed to lag. After that its
+// state counts as current: a cluster restored from a backup has lower resourceVersions.
 const Grace = 10 * time.Second
 
-// Sighting is what the watch knows of an object.
+// Sighting is the state of an object according to the watch.
 type Sighting struct {
-	// Version is the resourceVersion of the object as the watch saw it last; empty if
-	// it was not there.
+	// Version is the last seen resourceVersion of the object; empty if the object does not exist.
 	Version string
-	// Reached is a resourceVersion up to which the watch has seen every change of the
-	// resource. Empty: it knows nothing, for it has not begun or may not watch.
+	// Reached is the resourceVersion up to which the watch has seen all changes of the resource. It
+	// is empty if the watch has not started or is forbidden; then nothing is known.
 	Reached string
 }
 
-// Absent reports whether the watch knows that the object is not there.
+// Absent reports whether the watch knows that the object does not exist.
 func (s Sighting) Absent() bool { return s.Reached != "" && s.Version == "" }
 
-// IsAsLeft reports whether an object is, by the watch, as it was when it had a
-// resourceVersion, which was at a time: the watch shows just that, or has not come as far
-// and will tell of all that happened afterwards. The latter is believed only for [Grace].
+// IsAsLeft reports whether an object is unchanged since it had this resourceVersion, at a time.
+// Either the watch shows that version, or the watch lags and will report later changes. A lag is
+// assumed only for [Grace].
 func (s Sighting) IsAsLeft(resourceVersion string, at, now time.Time) bool {
 	if resourceVersion == "" {
 		return false
@@ -41,8 +39,7 @@ func (s Sighting) IsAsLeft(resourceVersion string, at, now time.Time) bool {
 		(s.Version == "" || IsOlder(s.Version, resourceVersion))
 }
 
-// IsOlder compares two resourceVersions of one resource; false if they cannot be
-// compared.
+// IsOlder compares two resourceVersions of one resource. It is false if they are not comparable.
 func IsOlder(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && order < 0

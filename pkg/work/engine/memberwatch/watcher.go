@@ -24,41 +24,40 @@ func customResourceDefinitions() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 }
 
-// Event says that something changed that a work is interested in.
+// Event reports a change that concerns a work.
 type Event struct {
 	Work string
-	// NewKind is set when a kind for which the work waits may have appeared.
+	// NewKind is set if a kind that the work waits for may be served now.
 	NewKind bool
-	// Object is what has changed, if it was one object.
+	// Object is the changed object, if there is exactly one.
 	Object Object
-	// Version is the resourceVersion that it has now; empty if it is gone.
+	// Version is the new resourceVersion; empty if the object was deleted.
 	Version string
 }
 
-// Watcher watches a member, for all families of works on it. The zero value is not
-// usable, see New.
+// Watcher watches a member for all families of works. Create it with New.
 type Watcher struct {
 	client metadata.Interface
-	// changed wakes Run when the set of resources may have changed.
+	// changed wakes Run after the set of resources may have changed.
 	changed chan struct{}
 
 	mu     sync.Mutex // guards what follows, and the interests of all views
 	views  []*View
 	stores map[schema.GroupVersionResource]cache.Store
-	// forbidden are the resources that we may not watch, as far as we know.
+	// forbidden are the resources that the agent has no right to watch.
 	forbidden map[schema.GroupVersionResource]bool
 }
 
-// View is the watch of one family of works. Works are named within their family.
+// View is the watch of one family. Works are named within their family.
 type View struct {
 	*Watcher
-	// records is the resource of the record that the family keeps of a work on the member.
+	// records is the resource of the family's records on the member.
 	records  schema.GroupVersionResource
 	notify   func(context.Context, Event)
 	interest *interest
 }
 
-// New returns a watcher that nobody has asked for anything yet.
+// New returns a watcher without interests.
 func New(client metadata.Interface) *Watcher {
 	return &Watcher{
 		client:    client,
@@ -68,9 +67,9 @@ func New(client metadata.Interface) *Watcher {
 	}
 }
 
-// For is the watch of one more family. It calls notify, from several goroutines, for
-// every work of the family that a change touches; notify may block until its context is
-// done. A change of a record touches the work of the record's name.
+// For adds the view of a family. The watcher calls notify, from several goroutines, for each work
+// that a change concerns; notify may block until its context is done. A change of a record concerns
+// the work of the same name.
 func (w *Watcher) For(records schema.GroupVersionResource, notify func(context.Context, Event)) *View {
 	view := &View{Watcher: w, records: records, notify: notify, interest: newInterest()}
 	w.mu.Lock()
@@ -80,8 +79,8 @@ func (w *Watcher) For(records schema.GroupVersionResource, notify func(context.C
 	return view
 }
 
-// Follow replaces what a work is interested in: these objects, and the
-// appearance of kinds in these API groups. Both empty: the work is forgotten.
+// Follow replaces the interest of a work: objects, and API groups in which it waits for a kind. If
+// both are empty, the work is removed.
 func (v *View) Follow(work string, objects []Object, groups []string) {
 	v.mu.Lock()
 	v.interest.set(work, objects, groups)
@@ -96,7 +95,7 @@ func (w *Watcher) wake() {
 	}
 }
 
-// Saw is what the watch knows of an object.
+// Saw returns the state of an object according to the watch.
 func (w *Watcher) Saw(object Object) Sighting {
 	w.mu.Lock()
 	store, blind := w.stores[object.Resource], w.forbidden[object.Resource]
@@ -104,7 +103,7 @@ func (w *Watcher) Saw(object Object) Sighting {
 	if store == nil || blind {
 		return Sighting{}
 	}
-	// In this order: the object is as of Reached or later.
+	// Read Reached first: the object is then at that version or later.
 	sighting := Sighting{Reached: store.LastStoreSyncResourceVersion()}
 	found, exists, err := store.GetByKey(cache.NewObjectName(object.Namespace, object.Name).String())
 	if err != nil {
@@ -116,7 +115,7 @@ func (w *Watcher) Saw(object Object) Sighting {
 	return sighting
 }
 
-// Blind lists the resources of a work's objects that we may not watch, in order.
+// Blind lists the resources of a work's objects that the agent cannot watch, sorted.
 func (v *View) Blind(work string) []schema.GroupVersionResource {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -134,8 +133,8 @@ func (v *View) Blind(work string) []schema.GroupVersionResource {
 	})
 }
 
-// setForbidden notes whether we may watch a resource, and tells all works that are
-// interested in it when that has changed.
+// setForbidden records whether a resource can be watched. If that changed, it notifies all works
+// that follow the resource.
 func (w *Watcher) setForbidden(ctx context.Context, resource schema.GroupVersionResource, forbidden bool) {
 	w.mu.Lock()
 	changed := w.forbidden[resource] != forbidden
@@ -187,7 +186,7 @@ func (w *Watcher) wanted() map[schema.GroupVersionResource]struct{} {
 	return wanted
 }
 
-// look has Saw look at what is watched now.
+// look points Saw at the stores of the present watches.
 func (w *Watcher) look(watches *metainformer.Set, wanted map[schema.GroupVersionResource]struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -198,13 +197,13 @@ func (w *Watcher) look(watches *metainformer.Set, wanted map[schema.GroupVersion
 	maps.DeleteFunc(w.forbidden, func(resource schema.GroupVersionResource, _ bool) bool { return w.stores[resource] == nil })
 }
 
-// failed notes what we may not watch. That is tried again all the same: who runs a member
-// may give the right at any time.
+// failed records a forbidden watch. The reflector retries, because the administrator of a member
+// can grant the right at any time.
 func (w *Watcher) failed(ctx context.Context, watch *metainformer.Watch, _ *cache.Reflector, err error) {
 	if apierrors.IsForbidden(err) {
 		w.setForbidden(ctx, watch.Resource, true)
 	}
-	klog.FromContext(ctx).V(1).Info("Watching a resource of the member failed, trying again", "resource", watch.Resource, "err", err)
+	klog.FromContext(ctx).V(1).Info("Watch of a member's resource failed; retrying", "resource", watch.Resource, "err", err)
 }
 
 func (w *Watcher) handler(ctx context.Context, resource schema.GroupVersionResource) cache.ResourceEventHandler {
@@ -219,7 +218,7 @@ func (w *Watcher) handler(ctx context.Context, resource schema.GroupVersionResou
 	}
 }
 
-// slim drops what no decision needs from a cached object.
+// slim drops fields of a cached object that no decision needs.
 func slim(object any) (any, error) {
 	full, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -235,8 +234,8 @@ func slim(object any) (any, error) {
 	}}, nil
 }
 
-// differ reports whether an update matters. Of a record the status does not: the
-// agent itself writes it.
+// differ reports whether an update matters. Status updates of a record do not: only the agent
+// writes them.
 func (w *Watcher) differ(resource schema.GroupVersionResource, before, after any) bool {
 	old, okOld := before.(*metav1.PartialObjectMetadata)
 	now, okNow := after.(*metav1.PartialObjectMetadata)
@@ -258,12 +257,12 @@ func versionOf(object any) string {
 	return metadata.ResourceVersion
 }
 
-// handle notifies of a change. version is that of the object; empty if it is gone.
+// handle notifies works of a change. version is empty if the object was deleted.
 func (w *Watcher) handle(ctx context.Context, resource schema.GroupVersionResource, object any, version string) {
 	w.setForbidden(ctx, resource, false)
 	key, err := cache.DeletionHandlingObjectToName(object)
 	if err != nil {
-		return // not an object: nothing can be interested in it
+		return // no object, so that no work follows it
 	}
 	changed := Object{Resource: resource, Namespace: key.Namespace, Name: key.Name}
 	w.mu.Lock()
@@ -283,7 +282,7 @@ func (w *Watcher) isRecord(resource schema.GroupVersionResource) bool {
 	return slices.ContainsFunc(w.views, func(v *View) bool { return v.records == resource })
 }
 
-// touched lists the events that a change of an object makes.
+// touched returns the events for a change of an object.
 func (v *View) touched(object Object) []Event {
 	if object.Resource == v.records {
 		return []Event{{Work: object.Name}}

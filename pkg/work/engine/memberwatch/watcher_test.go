@@ -57,7 +57,7 @@ func TestTouched(t *testing.T) {
 	}
 }
 
-func TestAResourceIsWatchedAsLongAsSomebodyFollowsAnObjectOfIt(t *testing.T) {
+func TestWatcher_WatchesAResourceWhileAnObjectIsFollowed(t *testing.T) {
 	w := New(nil).For(records, nil)
 	w.Follow("one", []Object{a, secret}, nil)
 	w.Follow("two", []Object{a, secret}, nil)
@@ -67,7 +67,7 @@ func TestAResourceIsWatchedAsLongAsSomebodyFollowsAnObjectOfIt(t *testing.T) {
 	}
 	w.Follow("two", nil, nil)
 	if _, still := w.wanted()[secrets]; still {
-		t.Error("Secrets are watched for nobody")
+		t.Error("Secrets are watched without a follower")
 	}
 	if _, still := w.wanted()[configMaps]; !still {
 		t.Error("ConfigMaps are not watched, although Work one follows one")
@@ -96,7 +96,7 @@ func TestSaw(t *testing.T) {
 	}
 	w.setForbidden(t.Context(), configMaps, true)
 	if saw := w.Saw(b); saw != (Sighting{}) {
-		t.Errorf("of what it may not watch it saw %+v", saw)
+		t.Errorf("of a forbidden resource it saw %+v", saw)
 	}
 }
 
@@ -109,10 +109,10 @@ func TestDiffer(t *testing.T) {
 		before, after *metav1.PartialObjectMetadata
 		want          bool
 	}{
-		"a relist":                          {configMaps, metadata("1", 0), metadata("1", 0), false},
-		"any change of an object":           {configMaps, metadata("1", 0), metadata("2", 0), true},
-		"a status written to a record":      {records, metadata("1", 1), metadata("2", 1), false},
-		"a record that somebody else wrote": {records, metadata("1", 1), metadata("2", 2), true},
+		"a relist":                           {configMaps, metadata("1", 0), metadata("1", 0), false},
+		"any change of an object":            {configMaps, metadata("1", 0), metadata("2", 0), true},
+		"a status written to a record":       {records, metadata("1", 1), metadata("2", 1), false},
+		"a record written by another client": {records, metadata("1", 1), metadata("2", 2), true},
 	}
 	w := New(nil).For(records, nil)
 	for name, tc := range cases {
@@ -124,7 +124,7 @@ func TestDiffer(t *testing.T) {
 	}
 }
 
-func TestSlimKeepsOnlyWhatIsNeeded(t *testing.T) {
+func TestSlim_KeepsOnlyRequiredFields(t *testing.T) {
 	full := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: "a", UID: "1", ResourceVersion: "2", Generation: 3,
 		Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"large": "text"},
@@ -141,7 +141,7 @@ func TestSlimKeepsOnlyWhatIsNeeded(t *testing.T) {
 	}
 }
 
-func TestOneWatchServesAllFamilies(t *testing.T) {
+func TestWatcher_ServesAllFamiliesWithOneWatch(t *testing.T) {
 	w := New(nil)
 	ones, others := w.For(records, nil), w.For(b.Resource.GroupVersion().WithResource("others"), nil)
 	ones.Follow("work", []Object{a}, []string{"example.com"})
@@ -152,10 +152,10 @@ func TestOneWatchServesAllFamilies(t *testing.T) {
 	}
 	others.Follow("work", nil, nil)
 	if touched := ones.touched(a); len(touched) != 1 {
-		t.Errorf("a work is not told of its object since one of another family with its name is gone: %v", touched)
+		t.Errorf("a work gets no event after an equally named work of another family was removed: %v", touched)
 	}
 	if touched := others.touched(a); touched != nil {
-		t.Errorf("a work that is gone is told: %v", touched)
+		t.Errorf("a removed work gets an event: %v", touched)
 	}
 	if touched := others.touched(Object{Resource: records, Name: "work"}); touched != nil {
 		t.Errorf("a record is taken for another family's: %v", touched)

@@ -18,30 +18,30 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// A strategic merge takes items of a list with the same merge key for one item. API servers
-// accept several: a Service with port 53 for TCP and for UDP, variables of one name. The second
-// would never arrive. Such a list is taken out of the documents before the strategic merge,
-// merged item by item as a whole, and put into the result.
+// A strategic merge treats list items with equal merge keys as one item, but API servers accept
+// several: port 53 for TCP and for UDP, or two variables of one name. The second item would be
+// lost. Such a list is removed from the documents before the strategic merge, merged item by item,
+// and put into the result.
 
-// documents are the three that are merged.
+// documents are the three documents of a three-way merge.
 type documents struct{ original, modified, current map[string]any }
 
-// step leads from a value to one within: the field of a map, then, if by is not "", the item of
-// the list there whose field by has a value.
+// step leads to a field of a map and then, if by is not "", to the list item whose field by has the
+// value.
 type step struct {
 	field string
 	by    string
 	value any
 }
 
-// merged is what a list that was taken out is to be.
+// merged is the result for a list that was removed from the documents.
 type merged struct {
 	path  []step
 	items []any
 }
 
-// ambiguous merges a kind that has lists whose items the merge key does not tell apart. It is
-// false if there are none.
+// ambiguous merges a kind that has lists with duplicate merge keys. It returns false if there are
+// none.
 func ambiguous(keys strategicpatch.LookupPatchMeta, original, modified, current []byte, unchanged []mergepatch.PreconditionFunc) (Patch, bool, error) {
 	docs, err := readDocuments(original, modified, current)
 	if err != nil {
@@ -107,12 +107,12 @@ func (d documents) write() ([3][]byte, error) {
 	return texts, nil
 }
 
-// takeLists removes ambiguous lists from the documents and says what each is to be.
+// takeLists removes ambiguous lists from the documents and returns their merged items.
 func takeLists(keys strategicpatch.LookupPatchMeta, d documents, path []step) []merged {
 	var lists []merged
 	for _, field := range sets.List(sets.KeySet(d.modified).Union(sets.KeySet(d.current))) {
 		if field == "metadata" && path == nil {
-			continue // owners are wanted with those that are there
+			continue // the wanted owners include the present ones
 		}
 		wanted, is := d.modified[field], d.current[field]
 		if asItems(wanted) != nil || asItems(is) != nil {
@@ -130,11 +130,11 @@ func takeLists(keys strategicpatch.LookupPatchMeta, d documents, path []step) []
 	return lists
 }
 
-// takeList does so with one list, or with what is in its items.
+// takeList does the same for one list, or for the lists in its items.
 func takeList(keys strategicpatch.LookupPatchMeta, d documents, path []step, field string) []merged {
 	inner, meta, err := keys.LookupPatchMetadataForSlice(field)
 	if err != nil || meta.GetPatchMergeKey() == "" || !slices.Contains(meta.GetPatchStrategies(), "merge") {
-		return nil // such a list is replaced as a whole
+		return nil // this list is atomic
 	}
 	key := meta.GetPatchMergeKey()
 	original, wanted, is := asItems(d.original[field]), asItems(d.modified[field]), asItems(d.current[field])
@@ -157,8 +157,9 @@ func takeList(keys strategicpatch.LookupPatchMeta, d documents, path []step, fie
 	return []merged{{append(slices.Clone(path), step{field: field}), items}}
 }
 
-// mergeItems is what a list becomes: the wanted items, each with what others added to it on the
-// member, and the items of others. Items with a merge key that the manifest has or had are ours.
+// mergeItems returns the merged list: the wanted items, each with fields that others added on the
+// member, and the items of others. Items whose merge key is in the manifest or in the last manifest
+// are ours.
 func mergeItems(key string, original, wanted, is []map[string]any) []any {
 	used := make([]bool, len(is))
 	var result []any
@@ -190,18 +191,19 @@ func mergeItems(key string, original, wanted, is []map[string]any) []any {
 		}
 		result = append(result, there)
 	}
-	if sameOrder { // it is as it is wanted, whatever others put in between
+	if sameOrder { // only items of others are in between
 		return asAny(is)
 	}
 	return result
 }
 
-// hasLost reports whether an item is one that an earlier manifest wanted with more than this one.
+// hasLost reports whether the item is one of an earlier manifest that had more fields than this
+// one.
 func hasLost(there, wanted map[string]any, original []map[string]any) bool {
 	return slices.ContainsFunc(original, func(before map[string]any) bool { return covers(there, before) && !covers(wanted, before) })
 }
 
-// put writes a list into a document from which it was taken.
+// put sets a list in a document from which it was removed.
 func put(document map[string]any, list merged) error {
 	at := document
 	for _, step := range list.path[:len(list.path)-1] {
@@ -227,7 +229,7 @@ func put(document map[string]any, list merged) error {
 	return nil
 }
 
-// covers reports whether an object has all that another says. Lists are compared item by item.
+// covers reports whether an object has all fields of another. Lists are compared item by item.
 func covers(object, said any) bool {
 	switch said := said.(type) {
 	case map[string]any:
@@ -258,7 +260,7 @@ func asMap(value any) map[string]any {
 	return fields
 }
 
-// asItems are the items of a list of maps, nil of anything else.
+// asItems returns the items of a list of maps; nil for other values.
 func asItems(value any) []map[string]any {
 	list, _ := value.([]any)
 	var items []map[string]any
@@ -286,7 +288,7 @@ func isUnique(key string, items []map[string]any) bool {
 		value := item[key]
 		switch value.(type) {
 		case map[string]any, []any:
-			return true // no key: the API server refuses it
+			return true // not a valid key; the API server rejects it
 		}
 		if seen[value] {
 			return false

@@ -1,15 +1,13 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package merge computes the patch of a client-side apply: what has to be sent
-// so that an object has all that its manifest asks for, loses what the manifest
-// asked for last time and no longer does, and keeps everything that others
-// added. It is pure.
+// Package merge computes the patch of a client-side apply: the object gets all fields of its
+// manifest, loses fields that left the manifest, and keeps fields that others added. It has no side
+// effects.
 //
-// Kinds that Kubernetes ships are patched the strategic way, which knows that
-// containers are told apart by name; all others by JSON merge patch, which
-// replaces lists whole. A list of the former whose items the merge key does not
-// tell apart, as ports for TCP and UDP of one number, is replaced whole too.
+// Built-in kinds use a strategic merge patch, which merges containers by name. All others use a
+// JSON merge patch, which replaces lists. A list of a built-in kind is also replaced if its merge
+// key is not unique, such as ports for TCP and UDP with one number.
 package merge
 
 import (
@@ -25,26 +23,23 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// Patch is a request body and how the API server has to read it. A patch
-// without data changes nothing and need not be sent.
+// Patch is a request body and its type. A patch without data changes nothing and must not be sent.
 type Patch struct {
 	Type types.PatchType
 	Data []byte
 }
 
-// IsEmpty reports whether the object already is as it should be.
+// IsEmpty reports whether the object is up to date.
 func (p Patch) IsEmpty() bool { return len(p.Data) == 0 }
 
-// Merger makes patches. Its Known scheme decides which kinds have Go types with
-// merge keys.
+// Merger creates patches. Kinds in the Known scheme have Go types with merge keys.
 type Merger struct {
 	Known *runtime.Scheme
 }
 
-// ThreeWay compares three JSON documents: original, the manifest as it was
-// applied last (empty if never); modified, what is wanted now; current, what
-// the API server has. A non-empty patch carries current's resourceVersion, so
-// that it fails with a conflict if the object has changed since.
+// ThreeWay merges three JSON documents: original is the last applied manifest (empty if there is
+// none), modified the desired object, current the object in the API server. A non-empty patch
+// contains current's resourceVersion, so that it fails with a conflict if the object has changed.
 func (m Merger) ThreeWay(kind schema.GroupVersionKind, original, modified, current []byte) (Patch, error) {
 	patch, err := m.diff(kind, original, modified, current)
 	if err != nil {

@@ -91,7 +91,7 @@ func TestThreeWay(t *testing.T) {
 	}
 }
 
-func TestThreeWayRefusesToRename(t *testing.T) {
+func TestThreeWay_RejectsAnotherName(t *testing.T) {
 	merger := Merger{Known: scheme.Scheme}
 	_, err := merger.ThreeWay(configMap, nil,
 		[]byte(`{"metadata":{"name":"a"}}`), []byte(`{"metadata":{"name":"b"}}`))

@@ -22,10 +22,10 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine/merge"
 )
 
-// TestThreeWay_BringsAnySequenceOfManifests merges random manifests, one after the other, into one
+// TestThreeWay_AppliesAnySequenceOfManifests merges random manifests, one after the other, into one
 // object, to which somebody else adds fields in between. The object has to be the last manifest
 // and those fields, and nothing of an earlier manifest.
-func TestThreeWay_BringsAnySequenceOfManifests(t *testing.T) {
+func TestThreeWay_AppliesAnySequenceOfManifests(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		sequence := kinds[int(seed)%len(kinds)]
@@ -54,7 +54,7 @@ func TestThreeWay_BringsAnySequenceOfManifests(t *testing.T) {
 	}
 }
 
-// sequences are of manifests of one kind.
+// sequences generates manifests of one kind.
 type sequences struct {
 	kind   schema.GroupVersionKind
 	next   func(*rand.Rand) map[string]any
@@ -90,7 +90,7 @@ func has(object map[string]any, key string) bool {
 	return labels[key] != nil
 }
 
-// add appends an item to a list that is there.
+// add appends an item to an existing list.
 func add(object map[string]any, item any, path ...string) {
 	for _, key := range path[:len(path)-1] {
 		object, _ = object[key].(map[string]any)
@@ -104,7 +104,7 @@ func base(random *rand.Rand) map[string]any {
 	return map[string]any{"metadata": map[string]any{"name": "a", "labels": some(random, "l", 3)}}
 }
 
-// some is a map of some of n keys, with values that change.
+// some returns a map with some of n keys and changing values.
 func some(random *rand.Rand, prefix string, n int) map[string]any {
 	values := map[string]any{prefix + "0": "always"}
 	for i := range n {
@@ -163,7 +163,7 @@ func someWidget(random *rand.Rand) map[string]any {
 	return object
 }
 
-// merged is what an API server makes of the patch.
+// merged returns the object after an API server applied the patch.
 func merged(t *testing.T, kind schema.GroupVersionKind, original, manifest, live map[string]any) map[string]any {
 	t.Helper()
 	current := text(t, live)
@@ -212,7 +212,7 @@ func clone(t *testing.T, object map[string]any) map[string]any {
 	return cloned
 }
 
-// sorted has named items in an order that does not depend on where somebody else's are.
+// sorted sorts named items, because the position of other clients' items varies.
 func sorted(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Base is what has to be remembered of a manifest, so that ThreeWay knows at the next one
-// what has left it. Of a Secret that is the names of its keys: values are not needed, and
-// annotations are shown where values are hidden, as by kubectl describe.
+// Base is the part of a manifest that ThreeWay needs as original for the next one. For a Secret it
+// has only the keys of the data. Values are not needed, and tools such as kubectl describe hide
+// data but show annotations.
 func Base(kind schema.GroupVersionKind, manifest []byte) []byte {
 	if kind.Group != "" || kind.Kind != "Secret" {
 		return manifest

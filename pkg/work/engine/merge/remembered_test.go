@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-func TestBaseOfASecretHasNoValue(t *testing.T) {
+func TestBase_OfASecretHasNoValues(t *testing.T) {
 	secret := schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 	manifest := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","labels":{"a":"b"}},"data":{"kept":"aGlkZGVu","left":"aGlkZGVu"},"stringData":{"plain":"hidden"},"type":"Opaque"}`
 	base := Base(secret, []byte(manifest))
@@ -31,7 +31,7 @@ func TestBaseOfASecretHasNoValue(t *testing.T) {
 	}
 }
 
-func TestBaseOfOthersIsTheManifest(t *testing.T) {
+func TestBase_OfOtherKindsIsTheManifest(t *testing.T) {
 	for _, kind := range []schema.GroupVersionKind{configMap, {Group: "example.com", Version: "v1", Kind: "Secret"}} {
 		if got := string(Base(kind, []byte(`{"data":{"a":"b"}}`))); got != `{"data":{"a":"b"}}` {
 			t.Errorf("%s: %s", kind, got)

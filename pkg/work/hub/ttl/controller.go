@@ -1,10 +1,9 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ttl deletes ManifestWorks that are done, by
-// spec.deleteOption.ttlSecondsAfterFinished. It runs on the hub. What they brought goes with
-// them as with any that somebody deletes. Those of a ManifestWorkReplicaSet stay: it would
-// make them again.
+// Package ttl deletes completed ManifestWorks after spec.deleteOption.ttlSecondsAfterFinished. It
+// runs on the hub. The agent then removes their objects as after any deletion. ManifestWorks of a
+// ManifestWorkReplicaSet stay, because their controller would re-create them.
 package ttl
 
 import (
@@ -26,22 +25,21 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
-// Name is the controller's name.
+// Name is the name of the controller.
 const Name = "manifestwork.expiry"
 
-// lookAgain is how long one is left alone at most: clocks jump.
-const lookAgain = time.Hour
+// recheckInterval is the longest interval between checks, because clocks can jump.
+const recheckInterval = time.Hour
 
-// Reconciler deletes ManifestWorks whose time is over. It reads no manifests: a cache may
-// hold them without.
+// Reconciler deletes expired ManifestWorks. It reads no manifests, so that the cache can omit them.
 type Reconciler struct {
 	Client client.Client
 	Clock  clock.PassiveClock
-	// Workers is how many ManifestWorks are looked at at a time.
+	// Workers is the number of ManifestWorks reconciled in parallel.
 	Workers int
 }
 
-// SetupWithManager watches ManifestWorks that have a time and are done.
+// SetupWithManager watches completed ManifestWorks with a TTL.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	limited := predicate.NewPredicateFuncs(func(object client.Object) bool {
 		work, ok := object.(*workv1.ManifestWork)
@@ -58,7 +56,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r))
 }
 
-// Reconcile deletes one, or comes back when it is time.
+// Reconcile deletes a ManifestWork, or requeues it for the time when it expires.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	work := &workv1.ManifestWork{}
 	if err := r.Client.Get(ctx, req.NamespacedName, work); err != nil {
@@ -69,19 +67,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	if left := end.Sub(r.Clock.Now()); left > 0 {
-		return ctrl.Result{RequeueAfter: min(left, lookAgain)}, nil
+		return ctrl.Result{RequeueAfter: min(left, recheckInterval)}, nil
 	}
 	if err := r.Client.Delete(ctx, work, client.Preconditions{UID: &work.UID}); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("deleting ManifestWork %s, which is done: %w", req, err)
 	}
-	ctrl.LoggerFrom(ctx).Info("Deleted a ManifestWork that is Complete, by its ttlSecondsAfterFinished")
+	ctrl.LoggerFrom(ctx).Info("Deleted a completed ManifestWork after its ttlSecondsAfterFinished")
 	return ctrl.Result{}, nil
 }
 
-// maxSeconds is more than anybody waits for, and no more than a time.Duration holds.
+// maxSeconds keeps the TTL within the range of time.Duration.
 const maxSeconds = int64(100 * 365 * 24 * 60 * 60)
 
-// endOf is when a ManifestWork is to be deleted, and false if nobody knows, or it never is.
+// endOf returns when a ManifestWork is to be deleted; false if never or not yet known.
 func endOf(work *workv1.ManifestWork) (time.Time, bool) {
 	if work.DeletionTimestamp != nil || work.Spec.DeleteOption == nil || work.Spec.DeleteOption.TTLSecondsAfterFinished == nil {
 		return time.Time{}, false

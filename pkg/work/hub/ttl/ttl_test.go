@@ -15,7 +15,7 @@ import (
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 )
 
-func TestWhenAWorkEnds(t *testing.T) {
+func TestEndOf(t *testing.T) {
 	finished := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	after := func(seconds int64) *time.Time { return ptr.To(finished.Add(time.Duration(seconds) * time.Second)) }
 	for name, tc := range map[string]struct {
@@ -27,12 +27,12 @@ func TestWhenAWorkEnds(t *testing.T) {
 		"a number that no time holds": {func(w *workv1.ManifestWork) {
 			w.Spec.DeleteOption.TTLSecondsAfterFinished = ptr.To[int64](math.MaxInt64)
 		}, after(maxSeconds)},
-		"nobody asked for an end":     {func(w *workv1.ManifestWork) { w.Spec.DeleteOption.TTLSecondsAfterFinished = nil }, nil},
-		"there is no deleteOption":    {func(w *workv1.ManifestWork) { w.Spec.DeleteOption = nil }, nil},
-		"it is not done":              {func(w *workv1.ManifestWork) { w.Status.Conditions[0].Status = metav1.ConditionFalse }, nil},
-		"nobody says that it is done": {func(w *workv1.ManifestWork) { w.Status.Conditions = nil }, nil},
-		"it is being deleted":         {func(w *workv1.ManifestWork) { w.DeletionTimestamp = ptr.To(metav1.NewTime(finished)) }, nil},
-		"a set made it":               {func(w *workv1.ManifestWork) { w.Labels = map[string]string{workv1alpha1.ReplicaSetLabel: "a.b"} }, nil},
+		"no TTL":                   {func(w *workv1.ManifestWork) { w.Spec.DeleteOption.TTLSecondsAfterFinished = nil }, nil},
+		"there is no deleteOption": {func(w *workv1.ManifestWork) { w.Spec.DeleteOption = nil }, nil},
+		"it is not done":           {func(w *workv1.ManifestWork) { w.Status.Conditions[0].Status = metav1.ConditionFalse }, nil},
+		"no condition":             {func(w *workv1.ManifestWork) { w.Status.Conditions = nil }, nil},
+		"it is being deleted":      {func(w *workv1.ManifestWork) { w.DeletionTimestamp = ptr.To(metav1.NewTime(finished)) }, nil},
+		"created by a set":         {func(w *workv1.ManifestWork) { w.Labels = map[string]string{workv1alpha1.ReplicaSetLabel: "a.b"} }, nil},
 	} {
 		work := &workv1.ManifestWork{
 			Spec: workv1.ManifestWorkSpec{DeleteOption: &workv1.DeleteOption{TTLSecondsAfterFinished: ptr.To[int64](60)}},
