@@ -18,7 +18,7 @@ import (
 // Kind is an API type that can be listed and watched.
 type Kind struct {
 	schema.GroupVersionKind
-	// Resource is the plural name in its path.
+	// Resource is the plural name in URL paths.
 	Resource   string
 	Namespaced bool
 }

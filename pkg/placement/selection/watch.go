@@ -64,9 +64,9 @@ type Watcher struct {
 	interests  map[types.NamespacedName]interest
 	// faults are the faults of unreadable types.
 	faults map[schema.GroupVersionResource]*fault
-	// begun is since when a type is watched.
+	// begun is the start of each type's watch.
 	begun map[schema.GroupVersionResource]time.Time
-	// counted is how many interests have each type: placements are many, types are not.
+	// counted is the number of interests per type, because there are many placements and few types.
 	counted map[schema.GroupVersionResource]int
 }
 
