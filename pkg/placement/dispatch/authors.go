@@ -42,8 +42,8 @@ func (a *Authors) mayHave(placement placementv1beta1.PlacementObject, master str
 			return err
 		}
 		if !covered {
-			return unsent("nothing of resource snapshot %q is sent, as it holds %s %q: user %q, who wrote the placement as it is now, was not found to be allowed to have that delivered. "+
-				"Roll out what is selected now, or have somebody who may get or place it ask again: kubectl annotate --overwrite <placement> %s=ask",
+			return unsent("nothing of resource snapshot %q is sent, because it holds %s %q: user %q, who last changed the placement, is not known to be allowed to deliver it. "+
+				"Roll out the current selection, or have a user who can get or place it repeat the check: kubectl annotate --overwrite <placement> %s=ask",
 				master, schema.GroupKind{Group: id.Group, Kind: id.Kind}, id.Name, bound.Author, placementv1beta1.AuthorMayAnnotation)
 		}
 	}

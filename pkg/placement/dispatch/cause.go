@@ -67,7 +67,7 @@ func causeOf(placement placementv1beta1.PlacementObject) map[string]string {
 }
 
 // livePlacement reads a placement from the API server; nil if it or its namespace is deleted. The cache
-// may not know of the deletion yet.
+// can lag behind the deletion.
 func (r *Reconciler) livePlacement(ctx context.Context, key types.NamespacedName) (placementv1beta1.PlacementObject, error) {
 	placement, err := objects.Placement(ctx, r.Live, key)
 	if apierrors.IsNotFound(err) {

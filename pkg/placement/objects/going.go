@@ -34,7 +34,7 @@ func NamespaceGoing(ctx context.Context, reader client.Reader, name string) (boo
 }
 
 // RefusedAsGoing reports whether a write was rejected because its namespace is being deleted, which a
-// cache may not have known.
+// cache could not know.
 func RefusedAsGoing(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }

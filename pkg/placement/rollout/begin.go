@@ -17,7 +17,7 @@ import (
 // rollout of the placement would start at once, and leaves the others Scheduled. bindings are all
 // existing ones. Under strategy External it binds none, because update runs do.
 //
-// The pace is kept if the bound ones are stored before the others: whoever sees a waiting binding then
+// The pace is kept if the bound ones are stored before the others: a reader of a waiting binding then
 // sees all started ones. While some binding already waits, Begin binds none, because the controller may
 // be about to start it.
 func (r *Reconciler) Begin(ctx context.Context, placement placementv1beta1.PlacementObject, bindings, fresh []placementv1beta1.BindingObject) error {

@@ -61,7 +61,7 @@ func bindRemedy(namespace string) string {
 func explainOutside(decision *framework.Decision, namespace string) {
 	for i := range decision.Unselected {
 		if choice := &decision.Unselected[i]; choice.Outcome == framework.Outside {
-			choice.Reason = fmt.Sprintf("namespace %q may not place on member %q: %s", namespace, choice.Cluster, bindRemedy(namespace))
+			choice.Reason = fmt.Sprintf("placement on member %[2]q is forbidden for namespace %[1]q: %[3]s", namespace, choice.Cluster, bindRemedy(namespace))
 		}
 	}
 }

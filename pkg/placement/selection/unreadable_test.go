@@ -115,7 +115,7 @@ func TestSelect_UnreadableKindDoesNotBlockOthers(t *testing.T) {
 	tests := map[string]struct {
 		reason    string
 		spoil     func(*someHub)
-		mend      func(*someHub)
+		repair    func(*someHub)
 		selectors []placementv1beta1.ResourceSelectorTerm
 		namespace string
 		want      string
@@ -154,10 +154,10 @@ func TestSelect_UnreadableKindDoesNotBlockOthers(t *testing.T) {
 				if said(got) != tc.want {
 					t.Errorf("%s: got %s, want %s", tc.reason, said(got), tc.want)
 				}
-				if tc.mend == nil {
+				if tc.repair == nil {
 					return
 				}
-				tc.mend(hub)
+				tc.repair(hub)
 				time.Sleep(3 * time.Minute) // Of the fake clock: a watch waits up to one minute between two attempts.
 				if got, err = selector.Select(t.Context(), placement, tc.selectors, nil); err != nil || said(got) != tc.later {
 					t.Errorf("later: got %s, %v, want %s", said(got), err, tc.later)

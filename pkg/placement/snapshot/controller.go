@@ -112,7 +112,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	reader := client.Reader(r.Client)
 	if placement.GetDeletionTimestamp() != nil {
-		reader = r.Live // It was deleted with its namespace, which a cache may not know yet.
+		reader = r.Live // It was deleted with its namespace, which the cache does not know yet.
 	}
 	var wait time.Duration
 	going, err := objects.NamespaceGoing(ctx, reader, req.Namespace)

@@ -253,7 +253,7 @@ func TestCompute(t *testing.T) {
 			members: map[string][]string{"a": {"Scheduled=True/Scheduled", "RolloutStarted=False/RolloutNotStartedYet"}},
 		},
 		"rollout has not reached a member": {
-			reason: "that all is well with an older snapshot says nothing of the latest",
+			reason: "conditions of an older snapshot do not apply to the latest",
 			policy: decided("a"),
 			bindings: []*placementv1beta1.ClusterResourceBinding{func() *placementv1beta1.ClusterResourceBinding {
 				b := bound("a", wellOff...)

@@ -16,7 +16,7 @@ func TestBeginsToStick_ReportsEachMemberOnce(t *testing.T) {
 		return &placementv1beta1.UpdateRunStatus{Conditions: []metav1.Condition{
 			{Type: placementv1beta1.ConditionUpdateRunProgressing, Reason: reason, Message: message}}}
 	}
-	well, sticks := progressing(placementv1beta1.ReasonUpdateRunProgressing, "goes on"), progressing(placementv1beta1.ReasonUpdateRunStuck, "waits for a")
+	well, sticks := progressing(placementv1beta1.ReasonUpdateRunProgressing, "continues"), progressing(placementv1beta1.ReasonUpdateRunStuck, "waits for a")
 	others := progressing(placementv1beta1.ReasonUpdateRunStuck, "waits for a, b")
 	for name, tc := range map[string]struct {
 		before, after *placementv1beta1.UpdateRunStatus

@@ -160,7 +160,7 @@ var _ = Describe("A snapshot that was made for another author", func() {
 			b := bindings[name+"-2"]
 			g.Expect(b.Spec.ResourceSnapshotName).To(Equal(name + "-0-snapshot"))
 			g.Expect(b.Status.Conditions).To(ContainElement(And(HaveField("Type", placementv1beta1.ConditionWorkSynchronized), HaveField("Status", metav1.ConditionFalse),
-				HaveField("Message", ContainSubstring(`user "ada", who wrote the placement as it is now, was not found to be allowed`)))))
+				HaveField("Message", ContainSubstring(`user "ada", who last changed the placement, is not known to be allowed`)))))
 		}).WithTimeout(soon).WithPolling(often).Should(Succeed())
 		_, err := workOf(ctx, name+"-2", name)
 		Expect(err).To(MatchError(ContainSubstring("not found")))

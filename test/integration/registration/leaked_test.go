@@ -164,7 +164,7 @@ var _ = Describe("The holder of a leaked registration token", Label("hostile"), 
 		mc := getMember(ctx, name)
 		Expect(mc.IsApproved()).To(BeFalse())
 		expectLabel(ctx, name, "", "")
-		expectToken(ctx, namespace, "leaked", registrationv1alpha1.TokenConditionRestricted, registrationv1alpha1.TokenReasonRestricted, "somebody approves")
+		expectToken(ctx, namespace, "leaked", registrationv1alpha1.TokenConditionRestricted, registrationv1alpha1.TokenReasonRestricted, "needs an approval")
 	})
 })
 
