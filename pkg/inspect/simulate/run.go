@@ -66,8 +66,8 @@ const (
 type Options struct {
 	// Now is the time of the decision.
 	Now time.Time
-	// PolicyChanged treats the bindings as those of an earlier policy, as if the placement replaced the
-	// one that created them.
+	// PolicyChanged treats the bindings as results of an earlier policy, as if the placement replaced
+	// the one that created them.
 	PolicyChanged bool
 }
 

@@ -80,7 +80,7 @@ func stillApplicable(before, after []byte, id placementv1beta1.ResourceIdentifie
 		return refusal.New(placementv1beta1.ReasonSyncWorkFailed, invalid+": %w", err)
 	}
 	if is != id {
-		return fmt.Errorf("the overrides make it %s: they may not change apiVersion, kind, name or namespace", nameOf(is))
+		return fmt.Errorf("the overrides make it %s: they must not change apiVersion, kind, name or namespace", nameOf(is))
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func trim(placement placementv1beta1.PlacementObject, status *placementv1beta1.P
 	condition := metav1.Condition{
 		Type: placementv1beta1.ConditionStatusTrimmed, Status: metav1.ConditionTrue, ObservedGeneration: placement.GetGeneration(),
 		Reason:  placementv1beta1.ReasonStatusOversized,
-		Message: fmt.Sprintf("All is well on %d of %d members. The status is too large to tell everything: look at the bindings and the Works of a member for what is missing", wellOf(status), members),
+		Message: fmt.Sprintf("The placement is ready on %d of %d members. The status is too large for all details; see the bindings and the Works of a member for the rest", wellOf(status), members),
 	}
 	meta.SetStatusCondition(&status.Conditions, condition)
 	each(status, withoutDetails)

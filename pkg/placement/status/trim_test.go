@@ -84,7 +84,7 @@ func TestTrim_FitsAnyNumberOfFailures(t *testing.T) {
 			if (told != nil) != c.trimmed {
 				t.Errorf("StatusTrimmed is %+v", told)
 			}
-			if want := fmt.Sprintf("All is well on %d of %d members", c.members-c.failing, c.members); told != nil && !strings.HasPrefix(told.Message, want) {
+			if want := fmt.Sprintf("The placement is ready on %d of %d members", c.members-c.failing, c.members); told != nil && !strings.HasPrefix(told.Message, want) {
 				t.Errorf("StatusTrimmed says %q, want %q", told.Message, want)
 			}
 			applied := meta.FindStatusCondition(status.Conditions, "ClusterResourcePlacementApplied")

@@ -253,7 +253,7 @@ func deletionRemoved(member, placement string) func(context.Context) (string, er
 	}
 }
 
-// deletionApplyFile applies a file with objects of a kind that may not be installed yet.
+// deletionApplyFile applies a file with objects of a kind that is possibly not installed yet.
 func deletionApplyFile(ctx context.Context, at *env.Cluster, file string) {
 	GinkgoHelper()
 	Eventually(func(ctx context.Context) error {
