@@ -30,7 +30,7 @@ func asksForApproval() []client.Object {
 	return []client.Object{run, approval}
 }
 
-// sent collects the bodies of what is sent to the hub.
+// sent collects the bodies of requests to the hub.
 func sent(t *testing.T, bodies *[]string) interceptor.Funcs {
 	note := func(object client.Object, patch client.Patch) {
 		body, err := patch.Data(object)
@@ -66,7 +66,7 @@ func confirmation(t *testing.T, handler http.Handler, what string) (request, bod
 	shown := regexp.MustCompile(`(?s)<pre[^>]*>(.*?)</pre>`).FindStringSubmatch(page)
 	id := regexp.MustCompile(`name="shown" value="([^"]+)"`).FindStringSubmatch(page)
 	if shown == nil || id == nil {
-		t.Fatalf("%s shows\n%s", what, page)
+		t.Fatalf("%s page:\n%s", what, page)
 	}
 	request = html.UnescapeString(shown[1])
 	_, body, _ = strings.Cut(request, "\n\n")
@@ -80,19 +80,19 @@ func TestConfirm_SendsExactlyTheShownRequestOnce(t *testing.T) {
 			handler := overHub(t, noTable, sent(t, &bodies), asksForApproval()...)
 			request, body, form := confirmation(t, handler, what)
 			if want := "PATCH /apis/placement.kubernetes-fleet.io/v1beta1/" + path + "\nContent-Type: application/merge-patch+json\n\n{"; !strings.HasPrefix(request, want) {
-				t.Errorf("it shows\n%s", request)
+				t.Errorf("request:\n%s", request)
 			}
 			if strings.ContainsAny(request, "\u202e\u2066") {
-				t.Errorf("letters that turn others are in it as they are:\n%q", request)
+				t.Errorf("bidirectional characters are not removed:\n%q", request)
 			}
 			if w := post(handler, "/runs/"+what, url.Values{"shown": {"guessed"}}); w.Code == http.StatusSeeOther || len(bodies) != 0 {
-				t.Errorf("what was never shown is sent: %q", bodies)
+				t.Errorf("sent without a confirmation: %q", bodies)
 			}
 			if w := post(handler, "/runs/"+what, form); w.Code != http.StatusSeeOther || len(bodies) != 1 || bodies[0] != body {
-				t.Errorf("%d: shown is\n%s\nsent is\n%q", w.Code, body, bodies)
+				t.Errorf("%d: shown\n%s\nsent\n%q", w.Code, body, bodies)
 			}
 			if w := post(handler, "/runs/"+what, form); w.Code == http.StatusSeeOther || len(bodies) != 1 {
-				t.Errorf("one yes sends it twice: %q", bodies)
+				t.Errorf("one confirmation sent it twice: %q", bodies)
 			}
 		})
 	}
@@ -110,7 +110,7 @@ func TestApprove_FailsIfRequestChangedSinceShown(t *testing.T) {
 	handler := overHub(t, noTable, functions, objects...)
 	_, body, form := confirmation(t, handler, "approve")
 	if !strings.Contains(body, `by \u202enobody\u2066`) || !strings.Contains(body, `"resourceVersion":`) {
-		t.Errorf("shown is %s", body)
+		t.Errorf("shown: %s", body)
 	}
 	approval := &placementv1beta1.ClusterApprovalRequest{}
 	if err := hubOf.Get(t.Context(), client.ObjectKey{Name: "r-canary"}, approval); err != nil {
@@ -127,7 +127,7 @@ func TestApprove_FailsIfRequestChangedSinceShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !meta.IsStatusConditionTrue(approval.Status.Conditions, "Rejected") || meta.IsStatusConditionTrue(approval.Status.Conditions, placementv1beta1.ConditionApprovalRequestApproved) {
-		t.Errorf("it has %+v", approval.Status.Conditions)
+		t.Errorf("conditions = %+v", approval.Status.Conditions)
 	}
 }
 
@@ -139,10 +139,10 @@ func TestConfirmations_Expire(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.take("approve", first, now); err == nil {
-		t.Error("a yes to one button is one to another")
+		t.Error("confirmation of one action is valid for another")
 	}
 	if _, err := s.take("stop", first, now.Add(confirmWithin)); err == nil {
-		t.Error("it does not expire")
+		t.Error("confirmation does not expire")
 	}
 	for range maxPending {
 		if _, err := s.keep("stop", nil, now); err != nil {
@@ -150,6 +150,6 @@ func TestConfirmations_Expire(t *testing.T) {
 		}
 	}
 	if _, err := s.take("stop", first, now); err == nil || len(s.all) != maxPending {
-		t.Errorf("%d are kept", len(s.all))
+		t.Errorf("%d confirmations are stored", len(s.all))
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// asked is a request as a browser makes it, with changes.
+// asked is a request as a browser sends it, with changes.
 func asked(g *guard, method, target string, change func(*http.Request)) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, "http://"+g.host+target, nil)
 	if change != nil {
@@ -46,7 +46,7 @@ func TestGuard_OpensOnce(t *testing.T) {
 		r.Header.Set("Sec-Fetch-Mode", "navigate")
 	}
 	if w := asked(g, http.MethodGet, openPath+"?key=wrong", fromAFile); w.Code != http.StatusForbidden {
-		t.Errorf("a wrong key gets %d", w.Code)
+		t.Errorf("wrong key: %d", w.Code)
 	}
 	w := asked(g, http.MethodGet, open.RequestURI(), fromAFile)
 	cookies := w.Result().Cookies()
@@ -54,10 +54,10 @@ func TestGuard_OpensOnce(t *testing.T) {
 		t.Fatalf("got %d, %v", w.Code, cookies)
 	}
 	if again := asked(g, http.MethodGet, open.RequestURI(), fromAFile); again.Code != http.StatusForbidden || len(again.Result().Cookies()) != 0 {
-		t.Errorf("the second time it is %d", again.Code)
+		t.Errorf("second use of the key: %d", again.Code)
 	}
 	if w := asked(g, http.MethodGet, "/", func(r *http.Request) { r.AddCookie(cookies[0]) }); w.Body.String() != "the fleet" {
-		t.Errorf("with the cookie it is %d %s", w.Code, w.Body)
+		t.Errorf("with the cookie: %d %s", w.Code, w.Body)
 	}
 }
 
@@ -68,19 +68,19 @@ func TestGuard_RejectsOtherClients(t *testing.T) {
 		change         func(*http.Request)
 		want           int
 	}{
-		"who has the cookie":      {http.MethodGet, "/", g.cookie, http.StatusOK},
-		"who has none":            {http.MethodGet, "/", nil, http.StatusForbidden},
-		"who has another":         {http.MethodGet, "/", func(r *http.Request) { r.AddCookie(&http.Cookie{Name: cookieName, Value: "x"}) }, http.StatusForbidden},
-		"localhost":               {http.MethodGet, "/", func(r *http.Request) { g.cookie(r); r.Host = "localhost:1234" }, http.StatusMisdirectedRequest},
-		"an address":              {http.MethodGet, "/", func(r *http.Request) { g.cookie(r); r.Host = "127.0.0.1:1234" }, http.StatusMisdirectedRequest},
-		"another port":            {http.MethodGet, "/", func(r *http.Request) { g.cookie(r); r.Host = strings.Replace(g.host, "1234", "1235", 1) }, http.StatusMisdirectedRequest},
-		"a name that was rebound": {http.MethodGet, "/", func(r *http.Request) { g.cookie(r); r.Host = "evil.example.com" }, http.StatusMisdirectedRequest},
-		"a page of others":        {http.MethodGet, "/", func(r *http.Request) { g.cookie(r); r.Header.Set("Sec-Fetch-Site", "cross-site") }, http.StatusForbidden},
-		"a neighbour":             {http.MethodGet, "/", func(r *http.Request) { g.cookie(r); r.Header.Set("Sec-Fetch-Site", "same-site") }, http.StatusForbidden},
-		"an origin of others":     {http.MethodGet, "/", func(r *http.Request) { g.cookie(r); r.Header.Set("Origin", "http://evil.example.com") }, http.StatusForbidden},
-		"no origin at all":        {http.MethodGet, "/", func(r *http.Request) { g.cookie(r); r.Header.Set("Origin", "null") }, http.StatusForbidden},
-		"a write without a form":  {http.MethodPost, "/runs", func(r *http.Request) { g.cookie(r); r.Header.Set("Origin", "http://"+g.host) }, http.StatusForbidden},
-		"a delete":                {http.MethodDelete, "/", g.cookie, http.StatusMethodNotAllowed},
+		"valid cookie":         {http.MethodGet, "/", g.cookie, http.StatusOK},
+		"no cookie":            {http.MethodGet, "/", nil, http.StatusForbidden},
+		"wrong cookie":         {http.MethodGet, "/", func(r *http.Request) { r.AddCookie(&http.Cookie{Name: cookieName, Value: "x"}) }, http.StatusForbidden},
+		"localhost":            {http.MethodGet, "/", func(r *http.Request) { g.cookie(r); r.Host = "localhost:1234" }, http.StatusMisdirectedRequest},
+		"IP address as host":   {http.MethodGet, "/", func(r *http.Request) { g.cookie(r); r.Host = "127.0.0.1:1234" }, http.StatusMisdirectedRequest},
+		"other port":           {http.MethodGet, "/", func(r *http.Request) { g.cookie(r); r.Host = strings.Replace(g.host, "1234", "1235", 1) }, http.StatusMisdirectedRequest},
+		"DNS rebinding":        {http.MethodGet, "/", func(r *http.Request) { g.cookie(r); r.Host = "evil.example.com" }, http.StatusMisdirectedRequest},
+		"cross-site":           {http.MethodGet, "/", func(r *http.Request) { g.cookie(r); r.Header.Set("Sec-Fetch-Site", "cross-site") }, http.StatusForbidden},
+		"same-site":            {http.MethodGet, "/", func(r *http.Request) { g.cookie(r); r.Header.Set("Sec-Fetch-Site", "same-site") }, http.StatusForbidden},
+		"foreign origin":       {http.MethodGet, "/", func(r *http.Request) { g.cookie(r); r.Header.Set("Origin", "http://evil.example.com") }, http.StatusForbidden},
+		"null origin":          {http.MethodGet, "/", func(r *http.Request) { g.cookie(r); r.Header.Set("Origin", "null") }, http.StatusForbidden},
+		"write without a form": {http.MethodPost, "/runs", func(r *http.Request) { g.cookie(r); r.Header.Set("Origin", "http://"+g.host) }, http.StatusForbidden},
+		"delete":               {http.MethodDelete, "/", g.cookie, http.StatusMethodNotAllowed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := asked(g, test.method, test.target, test.change)
@@ -89,7 +89,7 @@ func TestGuard_RejectsOtherClients(t *testing.T) {
 			}
 			for header, want := range map[string]string{"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store"} {
 				if got := w.Header().Get(header); !strings.Contains(got, want) || strings.Contains(got, "unsafe") {
-					t.Errorf("%s is %q", header, got)
+					t.Errorf("header %s = %q", header, got)
 				}
 			}
 		})
@@ -108,12 +108,12 @@ func TestGuard_AcceptsOnlyOwnForms(t *testing.T) {
 		return w.Code
 	}
 	if got := post(g.form, "http://"+g.host); got != http.StatusOK {
-		t.Errorf("ours gets %d", got)
+		t.Errorf("own form: %d", got)
 	}
 	if got := post("guessed", "http://"+g.host); got != http.StatusForbidden {
-		t.Errorf("a guess gets %d", got)
+		t.Errorf("wrong token: %d", got)
 	}
 	if got := post(g.form, ""); got != http.StatusForbidden {
-		t.Errorf("one without an origin gets %d", got)
+		t.Errorf("no origin: %d", got)
 	}
 }

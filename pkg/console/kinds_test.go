@@ -16,8 +16,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/inspect/overview"
 )
 
-// fleetOf answers as the view of a fleet that has widgets, besides Deployments. Asked is how often
-// it was asked for its groups; down is true while it does not answer.
+// fleetOf is the fleet view of a fleet that has widgets besides Deployments. asked counts the requests
+// for its groups; down is true while it is unavailable.
 type fleetOf struct {
 	asked int
 	down  bool
@@ -61,20 +61,20 @@ func TestSearch_OffersKindsOfFleet(t *testing.T) {
 	page := get(handler, "/search?kind=widgets.example.com&namespace=shop").Body.String()
 	for _, want := range []string{"<option>deployments</option>", "<option>secrets</option>", "<option selected>widgets.example.com</option>", "<caption>widgets.example.com"} {
 		if !strings.Contains(page, want) {
-			t.Errorf("there is no %s in\n%s", want, page)
+			t.Errorf("missing %s in\n%s", want, page)
 		}
 	}
 	if strings.Contains(page, "deployments.apps") || strings.Contains(page, "scale") {
-		t.Errorf("a kind is there twice, or one that cannot be listed:\n%s", page)
+		t.Errorf("duplicate kind, or one that cannot be listed:\n%s", page)
 	}
 	if want := "/apis/example.com/v1/widgets"; len(fleet.lists) != 1 || fleet.lists[0] != want {
-		t.Errorf("asked for %v, want %s: it has no namespaces", fleet.lists, want)
+		t.Errorf("requested %v, want %s without a namespace", fleet.lists, want)
 	}
 	if page := get(handler, "/search?kind=gadgets").Body.String(); !strings.Contains(page, "Unknown kind &#34;gadgets&#34;") || len(fleet.lists) != 1 {
-		t.Errorf("of a kind that nobody has it says\n%s", page)
+		t.Errorf("page for an unknown kind:\n%s", page)
 	}
 	if fleet.asked != 1 {
-		t.Errorf("the fleet was asked %d times within a moment", fleet.asked)
+		t.Errorf("%d requests for the fleet's groups within the TTL", fleet.asked)
 	}
 	clock.Step(kindsTTL)
 	fleet.down = true
@@ -82,11 +82,11 @@ func TestSearch_OffersKindsOfFleet(t *testing.T) {
 		page := get(handler, "/search?kind=deployments").Body.String()
 		for _, want := range []string{"The list of kinds may be out of date", "<option selected>deployments</option>", "<option>widgets.example.com</option>"} {
 			if !strings.Contains(page, want) {
-				t.Errorf("of a fleet that does not answer it does not say %s:\n%s", want, page)
+				t.Errorf("page of an unavailable fleet lacks %s:\n%s", want, page)
 			}
 		}
 	}
 	if fleet.asked != 2 {
-		t.Errorf("a fleet that does not answer was asked %d times within a moment", fleet.asked-1)
+		t.Errorf("%d requests to an unavailable fleet within the TTL", fleet.asked-1)
 	}
 }

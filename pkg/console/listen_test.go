@@ -54,7 +54,7 @@ func ran(t *testing.T, listen listenFunc) string {
 		return of.Port()
 	case err := <-ended:
 		ended <- err
-		t.Fatal("it ended")
+		t.Fatal("console ended")
 	}
 	return ""
 }
@@ -64,7 +64,7 @@ func TestListenOnLoopback_BindsAllAddresses(t *testing.T) {
 	port := ran(t, nil)
 	for _, host := range []string{"127.0.0.1", "::1"} {
 		if other, err := net.Listen("tcp", net.JoinHostPort(host, port)); err == nil {
-			t.Errorf("another listens on %s", other.Addr())
+			t.Errorf("another process can listen on %s", other.Addr())
 			_ = other.Close()
 		}
 		response, err := http.Get("http://" + net.JoinHostPort(host, port) + "/")
@@ -74,7 +74,7 @@ func TestListenOnLoopback_BindsAllAddresses(t *testing.T) {
 		}
 		_ = response.Body.Close()
 		if response.StatusCode != http.StatusMisdirectedRequest {
-			t.Errorf("%s answers %d", host, response.StatusCode)
+			t.Errorf("%s: status %d", host, response.StatusCode)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestListenOnLoopback_SkipsPortTakenOnOtherAddress(t *testing.T) {
 		if err != nil || taken != "" || strings.HasPrefix(address, "[") {
 			return listener, err
 		}
-		// Somebody was there before, at ::1.
+		// Another user already listens on ::1.
 		_, taken, _ = net.SplitHostPort(listener.Addr().String())
 		other, err := (&net.ListenConfig{}).Listen(ctx, network, net.JoinHostPort("::1", taken))
 		if err == nil {
@@ -96,11 +96,11 @@ func TestListenOnLoopback_SkipsPortTakenOnOtherAddress(t *testing.T) {
 		return listener, err
 	})
 	if port == taken || taken == "" {
-		t.Errorf("it is at port %s, which is another's at ::1", port)
+		t.Errorf("port = %s, which is taken on ::1", port)
 	}
 	free, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", taken))
 	if err != nil {
-		t.Fatalf("the port that it did not use it did not give back: %v", err)
+		t.Fatalf("unused port was not released: %v", err)
 	}
 	_ = free.Close()
 }

@@ -82,8 +82,8 @@ func (c *Console) watch(ctx context.Context) {
 	group.Wait()
 }
 
-// follow notifies pages of changes until the watch ends. A kind that the user may not watch is not
-// live; its page shows errors of reading it.
+// follow notifies pages of changes until the watch ends. A kind that the user is not allowed to watch
+// is not live; its page shows errors of reading it.
 func (c *Console) follow(ctx context.Context, list client.ObjectList) {
 	watched, err := c.Hub.Watch(ctx, list)
 	if err != nil {

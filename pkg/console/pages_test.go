@@ -27,16 +27,16 @@ import (
 	"fleetgate.io/fleetgate/pkg/inspect/overview"
 )
 
-// hostile is what a member or a user may write.
+// hostile is text that a member or a user can write.
 const hostile = "<script>alert(1)</script>\"'>\u202eevil\x1b[2J&amp;"
 
-// over is a console over objects; tables of placements and of members are answered with text.
+// over is a console with objects; tables of placements and of members are answered with text.
 func over(t *testing.T, table string, objects ...client.Object) http.Handler {
 	t.Helper()
 	return overHub(t, table, interceptor.Funcs{}, objects...)
 }
 
-// overHub is over with functions that see what is asked of the hub.
+// overHub is over with functions that intercept requests to the hub.
 func overHub(t *testing.T, table string, functions interceptor.Funcs, objects ...client.Object) http.Handler {
 	t.Helper()
 	scheme, err := overview.Scheme()
@@ -56,7 +56,7 @@ func overHub(t *testing.T, table string, functions interceptor.Funcs, objects ..
 	return handler
 }
 
-// kindsOf knows the kinds as a hub tells them.
+// kindsOf knows the kinds that a hub serves.
 func kindsOf(scheme *runtime.Scheme) meta.RESTMapper {
 	kinds := meta.NewDefaultRESTMapper(nil)
 	for kind := range scheme.AllKnownTypes() {
@@ -105,11 +105,11 @@ func TestPages_EscapeUntrustedText(t *testing.T) {
 			t.Errorf("%s: %d, %d bytes:\n%s", path, w.Code, len(body), body[:min(len(body), 3000)])
 		}
 		if !strings.Contains(body, `<html lang="en">`) || !strings.Contains(body, "</html>") || !strings.Contains(body, "<h1>") {
-			t.Errorf("%s is no whole page:\n%s", path, body[:min(len(body), 3000)])
+			t.Errorf("%s is incomplete:\n%s", path, body[:min(len(body), 3000)])
 		}
 	}
 	if body := get(handler, "/placement?name=shop").Body.String(); !strings.Contains(body, "&lt;script&gt;alert(1)") {
-		t.Errorf("a drift is not shown:\n%s", body)
+		t.Errorf("drift is missing:\n%s", body)
 	}
 }
 
@@ -125,12 +125,12 @@ func TestProblems_ListsMembersWithOwnProblems(t *testing.T) {
 	body := get(over(t, tableOf("shop"), sick, lent, placement), "/problems").Body.String()
 	for text, want := range map[string]bool{"Member sick": true, "etcd is slow": true, "Member lent": false, "Placement shop": true} {
 		if strings.Contains(body, text) != want {
-			t.Errorf("%q is there: %v, in\n%s", text, !want, body)
+			t.Errorf("%q is on the page: %v\n%s", text, !want, body)
 		}
 	}
 }
 
-// tableOf is the hub's columns of a placement that is scheduled and not known to be available.
+// tableOf has the hub's columns of a placement that is scheduled and not known to be available.
 func tableOf(name string) string {
 	return fmt.Sprintf(`{"kind":"Table","apiVersion":"meta.k8s.io/v1","columnDefinitions":[{"name":"Scheduled"},{"name":"Available"}],"rows":[{"cells":["True",null],"object":{"metadata":{"name":%q}}}]}`, name)
 }
@@ -145,22 +145,22 @@ func TestPlacements_ReadyWithoutConditionAvailable(t *testing.T) {
 		status   placementv1beta1.PlacementStatus
 		ready    bool
 	}{
-		"ReportDiff that has compared":                              {reports, placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{scheduled, compared}, PlacementStatuses: members}, true},
-		"ReportDiff that has yet to compare":                        {reports, placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{scheduled}, PlacementStatuses: members}, false},
-		"PickAll of no member":                                      {nil, placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{scheduled}}, true},
-		"one that is applied, not available":                        {nil, placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{scheduled}, PlacementStatuses: members}, false},
-		"one that nobody has decided so far":                        {nil, placementv1beta1.PlacementStatus{}, false},
-		"one that is scheduled and compared, but was to be applied": {nil, placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{scheduled, compared}, PlacementStatuses: members}, false},
+		"ReportDiff, compared":                          {reports, placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{scheduled, compared}, PlacementStatuses: members}, true},
+		"ReportDiff, not compared yet":                  {reports, placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{scheduled}, PlacementStatuses: members}, false},
+		"PickAll without members":                       {nil, placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{scheduled}}, true},
+		"applied, not available":                        {nil, placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{scheduled}, PlacementStatuses: members}, false},
+		"not decided yet":                               {nil, placementv1beta1.PlacementStatus{}, false},
+		"scheduled and compared, but should be applied": {nil, placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{scheduled, compared}, PlacementStatuses: members}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Status: test.status}
 			placement.Spec.Strategy.ApplyStrategy = test.strategy
 			handler := over(t, tableOf("shop"), placement)
 			if wrong := get(handler, "/problems").Body.String(); strings.Contains(wrong, "Placement shop") == test.ready {
-				t.Errorf("the problems page has\n%s", wrong)
+				t.Errorf("problems page:\n%s", wrong)
 			}
 			if all := get(handler, "/placements").Body.String(); strings.Contains(all, "not ready") == test.ready {
-				t.Errorf("the placements are\n%s", all)
+				t.Errorf("placements page:\n%s", all)
 			}
 		})
 	}
@@ -174,7 +174,7 @@ func TestIsVisible_IgnoresHeartbeats(t *testing.T) {
 		return isVisible(shown, watch.Event{Type: kind, Object: m})
 	}
 	if !news(watch.Added, func(*clusterv1beta1.MemberCluster) {}) {
-		t.Error("a member that comes is no news")
+		t.Error("new member is not visible")
 	}
 	if news(watch.Modified, func(m *clusterv1beta1.MemberCluster) {
 		m.ResourceVersion = "2"
@@ -182,19 +182,19 @@ func TestIsVisible_IgnoresHeartbeats(t *testing.T) {
 		m.Status.ResourceUsage.ObservationTime = metav1.Now()
 		m.Status.Properties[clusterv1beta1.PropertyNodeCount] = clusterv1beta1.PropertyValue{Value: "5", ObservationTime: metav1.Now()}
 	}) {
-		t.Error("a heartbeat is news")
+		t.Error("heartbeat is visible")
 	}
 	if !news(watch.Modified, func(m *clusterv1beta1.MemberCluster) { m.Labels = map[string]string{"region": "eu"} }) {
-		t.Error("a label is no news")
+		t.Error("label is not visible")
 	}
 	if !news(watch.Modified, func(m *clusterv1beta1.MemberCluster) { m.Status.Conditions[1].Status = metav1.ConditionUnknown }) {
-		t.Error("a member that falls silent is no news")
+		t.Error("disconnected member is not visible")
 	}
 	if !news(watch.Deleted, func(*clusterv1beta1.MemberCluster) {}) || len(shown) != 0 {
-		t.Error("a member that goes is no news, or is kept")
+		t.Error("deleted member is not visible, or is still stored")
 	}
 	if !isVisible(shown, watch.Event{Type: watch.Modified, Object: &metav1.PartialObjectMetadata{}}) {
-		t.Error("a placement that changes is no news")
+		t.Error("changed placement is not visible")
 	}
 }
 
@@ -203,7 +203,7 @@ func TestFleet_ShowsTilePerMember(t *testing.T) {
 	body := get(handler, "/?by=region").Body.String()
 	for _, want := range []string{">eu</text>", ">us</text>", ">no region</text>", `<a href="/member?name=a" aria-label="a: healthy">`, `<rect class="healthy"`, "3 members, 0 not ready"} {
 		if !strings.Contains(body, want) {
-			t.Errorf("%q is missing in\n%s", want, body)
+			t.Errorf("missing %q in\n%s", want, body)
 		}
 	}
 }
@@ -219,7 +219,7 @@ func TestDrawn_FitsThousandMembers(t *testing.T) {
 		for _, tile := range b.Tiles {
 			at := [2]int{tile.X / place, tile.Y / place}
 			if tile.X < 0 || tile.X+tile.Side > p.Width || tile.Y+tile.Side > p.Height || seen[[2]int{tile.X, tile.Y}] {
-				t.Errorf("%+v at %v is not in the picture, or on another", tile, at)
+				t.Errorf("%+v at %v is outside of the picture, or overlaps another", tile, at)
 			}
 			seen[[2]int{tile.X, tile.Y}] = true
 		}

@@ -13,7 +13,8 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// availableSince is a binding that has been available for a time; negative: it is not.
+// availableSince is a binding that has been available for a duration; a negative duration means
+// unavailable.
 func availableSince(now time.Time, ago time.Duration) placementv1beta1.BindingObject {
 	b := &placementv1beta1.ClusterResourceBinding{}
 	status := metav1.ConditionTrue

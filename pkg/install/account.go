@@ -12,16 +12,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Account is whom the hub's API server takes the gateway for. Policies name it.
+// Account is the gateway's identity at the hub's API server. Policies name it.
 type Account struct {
-	// Name is that of the user.
+	// Name is the user name.
 	Name string
-	// Administrator is true if it may do everything: then it is not the gateway's own,
-	// and to limit it would limit a person.
+	// Administrator is true if it has all rights. Then it is not a dedicated account, and policies for
+	// it would limit a person.
 	Administrator bool
 }
 
-// WhoAmI asks the hub for the account that a client has there.
+// WhoAmI reads a client's account from the hub.
 func WhoAmI(ctx context.Context, hub client.Writer) (Account, error) {
 	self := &authenticationv1.SelfSubjectReview{}
 	if err := hub.Create(ctx, self); err != nil {

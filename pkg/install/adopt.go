@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// mayAdopt returns a *ForeignObjectError if to take over the object was not asked
-// for, or if its owner still runs.
+// mayAdopt returns a *ForeignObjectError if adoption is not enabled, or if the object's owner is still
+// running.
 func (i *Installer) mayAdopt(ctx context.Context, current *unstructured.Unstructured) error {
 	foreign := &ForeignObjectError{Kind: current.GetKind(), Name: current.GetName(), Owner: ownerOf(current)}
 	if !i.Adopt {
@@ -38,9 +38,9 @@ func (i *Installer) mayAdopt(ctx context.Context, current *unstructured.Unstruct
 	return nil
 }
 
-// adopt makes a foreign object ours as a whole, if it may. To apply over it would
-// not do: what the other product set and we do not would stay, such as a
-// conversion webhook or a switch that skips the verification of certificates.
+// adopt replaces a foreign object completely, if that is allowed. Applying it instead would keep fields
+// that the other product set and we do not, such as a conversion webhook or a switch that disables the
+// verification of certificates.
 func (i *Installer) adopt(ctx context.Context, current, desired *unstructured.Unstructured) error {
 	if err := i.mayAdopt(ctx, current); err != nil {
 		return err
@@ -53,21 +53,21 @@ func (i *Installer) adopt(ctx context.Context, current, desired *unstructured.Un
 	if err := i.Client.Patch(ctx, current, client.RawPatch(types.JSONPatchType, patch), FieldOwner); err != nil {
 		return fmt.Errorf("adopting %s %s: %w", kind, name, err)
 	}
-	log.FromContext(ctx).Info("Adopted an object of a product that does not run any more", "kind", kind, "name", name, "owner", owner)
+	log.FromContext(ctx).Info("Adopted an object of a product that is no longer running", "kind", kind, "name", name, "owner", owner)
 	return nil
 }
 
-// An operation is one of a JSON patch.
+// operation is one operation of a JSON patch.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
 }
 
-// replacement turns the current object into the desired one, and is refused with
-// a conflict if the object has changed since. Finalizers stay: the API server
-// sets those of CustomResourceDefinitions. Owners go, or the garbage collector
-// would take the object away together with the other product.
+// replacement turns the current object into the desired one. It fails with a conflict if the object has
+// changed since. Finalizers stay, because the API server sets those of CustomResourceDefinitions. Owner
+// references are removed: otherwise the garbage collector would delete the object with the other
+// product.
 func replacement(current, desired *unstructured.Unstructured) []operation {
 	operations := []operation{
 		{Op: "add", Path: "/metadata/resourceVersion", Value: current.GetResourceVersion()},

@@ -1,21 +1,19 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package install puts on the hub what the gateway needs there beside itself:
-// its namespace, CustomResourceDefinitions, APIServices, the Service that leads
-// to them, admission policies and webhook configurations. The leader does it at
-// start, and again when the serving authority changes.
+// Package install puts the gateway's dependencies on the hub: its namespace, CustomResourceDefinitions,
+// APIServices, the Service behind them, admission policies and webhook configurations. The leader
+// installs them at its start, and again when the serving authority changes.
 //
-// The hub may already serve these public APIs from another product. So nothing
-// is touched that does not carry the label of ours: the object, its owner and
-// the remedy are named instead, nothing is installed beside it, and the gateway
-// does not start on half an API. With Adopt such objects are taken over as a
-// whole, but only when the other product's leader Lease has gone stale. A
-// CustomResourceDefinition that a newer gateway installed is left as it is: an old
-// replica never takes fields away. What leads to the gateway follows its leader.
+// The hub may already serve these public APIs from another product. So the installer does not touch
+// objects without our label. It names the object, its owner and the remedy, installs nothing, and the
+// gateway does not start with a part of an API. With Adopt it replaces such objects completely, but
+// only when the other product's leader Lease has expired. It does not change a CustomResourceDefinition
+// that a newer gateway installed, so that an old replica never removes fields. Objects that route
+// requests to the gateway follow the leader's version.
 //
-// An installer may be killed at any moment: the next one ends in the same state,
-// after the Lease of the first has run out.
+// An installer can be killed at any time: the next one reaches the same state, after the first one's
+// Lease has expired.
 //
-// It does not grant rights. The roles of the gateway come with its chart.
+// It does not grant rights. The chart contains the gateway's roles.
 package install

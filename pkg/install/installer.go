@@ -23,50 +23,48 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
-// FieldOwner is the field manager under which the gateway installs.
+// FieldOwner is the field manager of the installer.
 const FieldOwner = client.FieldOwner("fleetgate-install")
 
 const (
-	// establishTimeout is for an API server that starts on a machine with other work to do: it
-	// took 45 s to establish dozens of definitions. The chart's startupProbe waits for longer.
+	// establishTimeout is for an API server that starts on a busy machine: it took 45 s to establish
+	// dozens of definitions. The chart's startupProbe waits longer.
 	establishTimeout = 2 * time.Minute
-	// definitionsAtOnce is how many definitions are looked at at a time: a gateway needs dozens
-	// before it does anything else, and a hub may take seconds for each answer.
+	// definitionsAtOnce is the number of definitions that are processed at a time. A gateway needs
+	// dozens before it does anything else, and a hub may take seconds per response.
 	definitionsAtOnce = 10
 )
 
-// establishPolls is how often a definition is read until it is served: less and less often, for
-// each is large, and an API server that takes long has enough to do.
+// establishPolls is the interval at which a definition is read until it is served. It grows, because
+// definitions are large and a slow API server is busy.
 func establishPolls() wait.DelayFunc {
 	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 1.5, Cap: 2 * time.Second, Steps: 10}.DelayFunc()
 }
 
-// Installer writes to the hub what the gateway needs there.
+// Installer installs the gateway's dependencies on the hub.
 type Installer struct {
-	// Client reads from the API server itself: no cache is there yet when
-	// CustomResourceDefinitions are installed.
+	// Client reads from the API server, because there is no cache yet when CustomResourceDefinitions
+	// are installed.
 	Client client.Client
 	// Definitions are the CustomResourceDefinitions that the gateway needs.
 	Definitions []*apiextensionsv1.CustomResourceDefinition
 	// APIs are the aggregated APIs that this gateway serves.
 	APIs []GroupVersion
-	// Hub says how the API server reaches the gateway.
+	// Hub describes how the API server reaches the gateway.
 	Hub Hub
 	// Extra are admission policies and webhook configurations, ready to apply.
 	Extra []client.Object
-	// Obsolete are those that another configuration of the gateway had and this one
-	// has not.
+	// Obsolete are those of another configuration of the gateway that this one does not have.
 	Obsolete []client.Object
-	// Version is the gateway's own, semantic; a definition that a newer one installed
-	// is left alone.
+	// Version is the gateway's semantic version. A definition that a newer one installed is not
+	// changed.
 	Version string
-	// Adopt allows to take over objects of a product that no longer runs.
+	// Adopt allows to adopt objects of a product that is no longer running.
 	Adopt bool
 	Clock clock.PassiveClock
 }
 
-// InstallDefinitions installs the CustomResourceDefinitions and returns when all
-// of them are served.
+// InstallDefinitions installs the CustomResourceDefinitions and returns when all of them are served.
 func (i *Installer) InstallDefinitions(ctx context.Context) error {
 	objects := make([]client.Object, 0, len(i.Definitions))
 	for _, definition := range i.Definitions {
@@ -78,8 +76,8 @@ func (i *Installer) InstallDefinitions(ctx context.Context) error {
 	return i.WaitForDefinitions(ctx)
 }
 
-// WaitForDefinitions returns when all CustomResourceDefinitions are served: a
-// gateway that does not install waits for the one that does.
+// WaitForDefinitions returns when all CustomResourceDefinitions are served: a gateway that does not
+// install waits for the one that does.
 func (i *Installer) WaitForDefinitions(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(definitionsAtOnce)
@@ -89,8 +87,8 @@ func (i *Installer) WaitForDefinitions(ctx context.Context) error {
 	return group.Wait()
 }
 
-// InstallBase installs the namespace, and the Service of a gateway outside the hub.
-// While the namespace is being deleted it waits, up to the context's end, for a new one.
+// InstallBase installs the namespace, and the Service of a gateway outside the hub. If the namespace is
+// being deleted, it waits for its deletion until the context ends.
 func (i *Installer) InstallBase(ctx context.Context) error {
 	if err := i.outliveNamespace(ctx); err != nil {
 		return err
@@ -98,8 +96,8 @@ func (i *Installer) InstallBase(ctx context.Context) error {
 	return i.install(ctx, i.Hub.base(), 1)
 }
 
-// InstallServing installs what leads requests to the gateway: APIServices,
-// policies and webhook configurations. Call it when the gateway can answer.
+// InstallServing installs the objects that route requests to the gateway: APIServices, policies and
+// webhook configurations. Call it when the gateway is ready to serve.
 func (i *Installer) InstallServing(ctx context.Context) error {
 	if err := i.install(ctx, append(i.Hub.apiServices(i.APIs), i.Extra...), 1); err != nil {
 		return err
@@ -107,10 +105,9 @@ func (i *Installer) InstallServing(ctx context.Context) error {
 	return i.removeObsolete(ctx)
 }
 
-// install writes all of the objects, or none if one belongs to somebody else:
-// half of an API of ours beside half of theirs would be worse than either. Every
-// foreign object is reported, not only the first. That many are worked on at a time; one
-// at a time, they are written in their order.
+// install writes all objects, or none if one has a foreign owner, because a mixture of two products'
+// APIs would be worse than either. It reports every foreign object, not only the first. atOnce is the
+// number of objects that are processed at a time; with 1, they are written in order.
 func (i *Installer) install(ctx context.Context, objects []client.Object, atOnce int) error {
 	for _, step := range []func(context.Context, client.Object) error{i.look, i.apply} {
 		failures := make([]error, len(objects))
@@ -119,7 +116,7 @@ func (i *Installer) install(ctx context.Context, objects []client.Object, atOnce
 		for n, object := range objects {
 			group.Go(func() error {
 				failures[n] = step(ctx, object)
-				return nil // All are tried, whatever becomes of one.
+				return nil // All are tried, even if one fails.
 			})
 		}
 		_ = group.Wait()
@@ -130,7 +127,7 @@ func (i *Installer) install(ctx context.Context, objects []client.Object, atOnce
 	return nil
 }
 
-// look returns an error if apply would refuse.
+// look returns an error if apply would fail.
 func (i *Installer) look(ctx context.Context, wanted client.Object) error {
 	current, err := i.get(ctx, wanted)
 	if err != nil || current == nil || isLeftAlone(current) || ours(current) {
@@ -139,7 +136,7 @@ func (i *Installer) look(ctx context.Context, wanted client.Object) error {
 	return i.mayAdopt(ctx, current)
 }
 
-// get returns what is on the hub in the place of an object, or nil.
+// get returns the existing object, or nil.
 func (i *Installer) get(ctx context.Context, wanted client.Object) (*unstructured.Unstructured, error) {
 	current := &unstructured.Unstructured{}
 	current.SetGroupVersionKind(wanted.GetObjectKind().GroupVersionKind())
@@ -149,13 +146,12 @@ func (i *Installer) get(ctx context.Context, wanted client.Object) (*unstructure
 	return current, nil
 }
 
-// isLeftAlone is true for namespaces: they are made once and never taken over,
-// the chart or an administrator may own them.
+// isLeftAlone is true for namespaces. They are created once and never adopted, because the chart or an
+// administrator may own them.
 func isLeftAlone(current client.Object) bool { return kindOf(current) == "Namespace" }
 
-// apply writes one object, unless it stands as it should, belongs to somebody else, or is
-// a definition of a newer gateway. What it decides holds for the object that it looked at: if another
-// one took its place meanwhile, it looks again.
+// apply writes one object, unless it is up to date, has a foreign owner, or is a definition of a newer
+// gateway. Its decision is for the object that it read: after a conflict it reads the object again.
 func (i *Installer) apply(ctx context.Context, wanted client.Object) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(wanted)
 	if err != nil {
@@ -178,7 +174,7 @@ func (i *Installer) applyOnce(ctx context.Context, desired *unstructured.Unstruc
 				return err
 			}
 		} else if installed := current.GetAnnotations()[AnnotationVersion]; holdsState(current) && newer(installed, i.Version) {
-			log.FromContext(ctx).Info("Left an object alone that a newer gateway installed", "kind", kind, "name", name, "installed", installed)
+			log.FromContext(ctx).Info("Kept an object that a newer gateway installed", "kind", kind, "name", name, "installed", installed)
 			return nil
 		} else if err := i.putRight(ctx, current, desired); err != nil {
 			return err
@@ -194,14 +190,14 @@ func (i *Installer) applyOnce(ctx context.Context, desired *unstructured.Unstruc
 	return nil
 }
 
-// holdsState is true for definitions: their fields are stored in other objects.
-// What leads to a gateway has to fit the one that runs, also after a rollback: a
-// webhook that it does not serve would refuse every write.
+// holdsState is true for definitions, because other objects store their fields. Objects that route
+// requests to a gateway must match the running one, also after a rollback: a webhook that it does not
+// serve would reject every write.
 func holdsState(current client.Object) bool { return kindOf(current) == "CustomResourceDefinition" }
 
 func kindOf(object client.Object) string { return object.GetObjectKind().GroupVersionKind().Kind }
 
-// mark labels the object as ours and drops what only the server may set.
+// mark labels the object as ours and removes fields that only the server can set.
 func mark(object *unstructured.Unstructured, version string) {
 	labels := object.GetLabels()
 	if labels == nil {
@@ -227,7 +223,7 @@ func (i *Installer) waitEstablished(ctx context.Context, name string) error {
 		var definition apiextensionsv1.CustomResourceDefinition
 		err := i.Client.Get(ctx, client.ObjectKey{Name: name}, &definition)
 		if apierrors.IsNotFound(err) {
-			missing = "it is not on the hub, one gateway has to run with --install"
+			missing = "it does not exist on the hub; run one gateway with --install"
 			return false, nil
 		}
 		if err != nil {
@@ -245,7 +241,7 @@ func (i *Installer) waitEstablished(ctx context.Context, name string) error {
 	return nil
 }
 
-// established reports whether the kind is served; the error says that it never will be.
+// established reports whether the kind is served. An error means that it never will be.
 func established(definition *apiextensionsv1.CustomResourceDefinition) (bool, error) {
 	served := false
 	for _, condition := range definition.Status.Conditions {

@@ -15,29 +15,30 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// keptEvery is how often a Keeper looks whether what leads to the gateway is still right.
+// keptEvery is the interval at which a Keeper checks the objects.
 const keptEvery = 30 * time.Second
 
-// Serving is what leads to the gateway at a moment, and is not known when it starts.
+// Serving is the current content of the objects that route requests to the gateway. It is not known at
+// the start.
 type Serving struct {
 	// CABundle verifies the gateway's serving certificate (PEM).
 	CABundle []byte
-	// Extra and Obsolete are those of an Installer, which has more of the latter.
+	// Extra and Obsolete are as in Installer, which has additional obsolete objects.
 	Extra, Obsolete []client.Object
 }
 
-// Keeper installs what leads to the gateway, and puts it right again, in the leader.
+// Keeper installs these objects and reverts changes of them. It runs in the leader.
 type Keeper struct {
 	Installer *Installer
-	// Wanted says what is to lead to the gateway now, given the account that it runs as. It
-	// is asked before each look.
+	// Wanted returns the desired content for the account of the gateway. It is called before each
+	// check.
 	Wanted func(ctx context.Context, self Account) (Serving, error)
-	// Changed yields when Wanted may say something else than before.
+	// Changed receives a value when Wanted may return something else.
 	Changed <-chan struct{}
 }
 
-// Start keeps until the context ends. It fails if it cannot find out who the gateway is, or
-// finds, before it has installed anything, that the hub is another product's.
+// Start runs until the context ends. It fails if the gateway's account cannot be read, or if the first
+// installation finds another product on the hub.
 func (k *Keeper) Start(ctx context.Context) error {
 	self, err := WhoAmI(ctx, k.Installer.Client)
 	if ctx.Err() != nil {
@@ -48,7 +49,7 @@ func (k *Keeper) Start(ctx context.Context) error {
 		return err
 	}
 	if self.Administrator {
-		log.FromContext(ctx).Info("The gateway runs as an administrator: no policy limits its account; give it one of its own", "user", self.Name)
+		log.FromContext(ctx).Info("The gateway runs as an administrator, so no policy limits its account; configure a dedicated account", "user", self.Name)
 	}
 	retries, installed := keeperRetries(), false
 	for {
@@ -61,12 +62,12 @@ func (k *Keeper) Start(ctx context.Context) error {
 		case err == nil:
 			retries, installed = keeperRetries(), true
 		case errors.As(err, &foreign) && !installed:
-			// The hub is another product's: nothing has been written, and nothing will be.
+			// The hub has another product: nothing was written.
 			return err
 		default:
-			// What people have done to our objects does not end what works.
+			// Changes of our objects by users must not stop a working gateway.
 			next = retries.Step()
-			log.FromContext(ctx).Error(err, "What leads to the gateway is not as it should be; trying again", "in", next)
+			log.FromContext(ctx).Error(err, "Could not install the gateway's APIServices, policies and webhook configurations; retrying", "in", next)
 		}
 		select {
 		case <-ctx.Done():
@@ -77,8 +78,7 @@ func (k *Keeper) Start(ctx context.Context) error {
 	}
 }
 
-// keeperRetries is how long to wait after each failure: at most about as long as between two
-// looks.
+// keeperRetries is the delay after each failure, at most about the interval between checks.
 func keeperRetries() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 5, Cap: keptEvery}
 }
@@ -94,7 +94,7 @@ func (k *Keeper) install(ctx context.Context, self Account) error {
 	return nil
 }
 
-// serving is an Installer of that, and of all else that this one installs.
+// serving is an Installer with the current content, including the constant objects.
 func (i *Installer) serving(wanted Serving) *Installer {
 	now := *i
 	now.Hub.CABundle = wanted.CABundle

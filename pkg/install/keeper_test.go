@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// knownHub says who asks, as an API server does.
+// knownHub returns the user of a request, like an API server.
 func knownHub(objects ...client.Object) client.Client {
 	return fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithReturnManagedFields().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, hub client.WithWatch, object client.Object, options ...client.CreateOption) error {
@@ -58,16 +58,16 @@ func read(t *testing.T, hub client.Client) string {
 	return found.Data["text"]
 }
 
-func TestAKeeperInstallsWhatIsWantedNowAndTriesAgain(t *testing.T) {
+func TestKeeper_InstallsCurrentContentAndRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hub, changed := knownHub(), make(chan struct{})
-		var text atomic.Value // Empty, it cannot be said yet.
+		var text atomic.Value // Empty while it is unknown.
 		text.Store("")
 		keeper := &Keeper{
 			Installer: &Installer{Client: hub, Version: "v0.1.0", Clock: clock.RealClock{}},
 			Wanted: func(_ context.Context, self Account) (Serving, error) {
 				if self != (Account{Name: "gateway"}) {
-					t.Errorf("it runs as %+v", self)
+					t.Errorf("account = %+v", self)
 				}
 				if text.Load() == "" {
 					return Serving{}, errors.New("no certificate yet")
@@ -84,31 +84,31 @@ func TestAKeeperInstallsWhatIsWantedNowAndTriesAgain(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if got := read(t, hub); got != "first" {
-			t.Errorf("after a failure it installed %q", got)
+			t.Errorf("installed after a failure: %q", got)
 		}
 		text.Store("second")
 		changed <- struct{}{}
 		synctest.Wait()
 		if got := read(t, hub); got != "second" {
-			t.Errorf("after a change it left %q", got)
+			t.Errorf("after a change: %q", got)
 		}
 		text.Store("third")
 		time.Sleep(keptEvery)
 		synctest.Wait()
 		if got := read(t, hub); got != "third" {
-			t.Errorf("after a while it left %q", got)
+			t.Errorf("after the interval: %q", got)
 		}
 		if len(keeper.Installer.Extra) != 0 {
-			t.Errorf("what was wanted once is wanted for ever: %v", keeper.Installer.Extra)
+			t.Errorf("previous content is still wanted: %v", keeper.Installer.Extra)
 		}
 		stop()
 		if err := <-ended; err != nil {
-			t.Errorf("it ended with %v", err)
+			t.Errorf("Start() = %v", err)
 		}
 	})
 }
 
-func TestAKeeperAppliesWhatStandsAsItShouldNoMore(t *testing.T) {
+func TestKeeper_DoesNotApplyUpToDateObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var (
 			applied atomic.Int64
@@ -117,7 +117,7 @@ func TestAKeeperAppliesWhatStandsAsItShouldNoMore(t *testing.T) {
 		hub := interceptor.NewClient(knownHub().(client.WithWatch), interceptor.Funcs{
 			Apply: func(ctx context.Context, hub client.WithWatch, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
 				if failing.Load() {
-					return errors.New("the hub is away")
+					return errors.New("the hub is unreachable")
 				}
 				applied.Add(1)
 				return hub.Apply(ctx, object, options...)
@@ -140,7 +140,7 @@ func TestAKeeperAppliesWhatStandsAsItShouldNoMore(t *testing.T) {
 		}
 		after(4)
 		if n := after(10); n > 0 {
-			t.Errorf("it applied %d times what nobody had changed", n)
+			t.Errorf("%d applies without a change", n)
 		}
 		var ours corev1.ConfigMap
 		if err := hub.Get(ctx, client.ObjectKeyFromObject(settings("")), &ours); err != nil {
@@ -152,20 +152,20 @@ func TestAKeeperAppliesWhatStandsAsItShouldNoMore(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := after(3); n > 0 || read(t, hub) != "somebody's" {
-			t.Errorf("it applied %d times through a hub that is away", n)
+			t.Errorf("%d applies to an unreachable hub", n)
 		}
 		failing.Store(false)
 		if n := after(5); n == 0 || read(t, hub) != "ours" {
-			t.Errorf("after a change by somebody it applied %d times and left %q", n, read(t, hub))
+			t.Errorf("after a foreign change: %d applies, content %q", n, read(t, hub))
 		}
 		stop()
 		if err := <-ended; err != nil {
-			t.Errorf("it ended with %v", err)
+			t.Errorf("Start() = %v", err)
 		}
 	})
 }
 
-func TestAKeeperEndsOnAHubOfAnotherProduct(t *testing.T) {
+func TestKeeper_FailsOnHubOfAnotherProduct(t *testing.T) {
 	keeper := &Keeper{
 		Installer: &Installer{Client: knownHub(settings("theirs")), Version: "v0.1.0", Clock: clock.RealClock{}},
 		Wanted: func(context.Context, Account) (Serving, error) {
@@ -175,9 +175,9 @@ func TestAKeeperEndsOnAHubOfAnotherProduct(t *testing.T) {
 	err := keeper.Start(t.Context())
 	var foreign *ForeignObjectError
 	if !errors.As(err, &foreign) || !strings.Contains(err.Error(), "settings") {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("Start() = %v", err)
 	}
 	if got := read(t, keeper.Installer.Client); got != "theirs" {
-		t.Errorf("it wrote %q", got)
+		t.Errorf("content = %q", got)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// LeaseName is the Lease that a gateway holds while it installs.
+// LeaseName is the Lease of an installing gateway.
 const LeaseName = "fleetgate-install"
 
 const (
@@ -27,15 +27,14 @@ const (
 
 var errLeaseLost = errors.New("the Lease could not be renewed in time")
 
-// Exclusively runs do while no other replica installs, and waits for its turn
-// until the context ends. The context that do gets ends with the Lease; do has
-// returned when Exclusively returns. The Lease of an installer that was killed
-// is waited for, 15 seconds at most.
+// Exclusively runs do while no other replica installs, and waits for its turn until the context ends.
+// The context of do ends with the Lease; do has returned when Exclusively returns. It waits for the
+// Lease of a killed installer, at most 15 seconds.
 func Exclusively(ctx context.Context, client kubernetes.Interface, namespace, identity string, do func(context.Context) error) error {
 	electing, stop := context.WithCancel(ctx)
 	defer stop()
-	// The turn is taken once: by do as soon as the Lease is held, or by us when
-	// nothing holds it any more. The elector itself does not wait for do.
+	// The turn is taken once: by do as soon as the Lease is acquired, or by this function when do can
+	// no longer start. The elector itself does not wait for do.
 	turn, result := make(chan struct{}, 1), make(chan error, 1)
 	turn <- struct{}{}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{

@@ -15,9 +15,9 @@ import (
 
 var errWork = errors.New("work failed")
 
-// What is done releases the elector, and which of the two is noticed first must
-// not matter: so it is done many times.
-func TestExclusivelyReturnsWhatWasDone(t *testing.T) {
+// The end of do releases the elector. The order in which the two are noticed must not matter, so the
+// test repeats it many times.
+func TestExclusively_ReturnsResult(t *testing.T) {
 	for name, want := range map[string]error{"done": nil, "failed": errWork} {
 		t.Run(name, func(t *testing.T) {
 			client := fake.NewClientset()
@@ -31,7 +31,7 @@ func TestExclusivelyReturnsWhatWasDone(t *testing.T) {
 	}
 }
 
-func TestExclusivelyWaitsForWhatItStarted(t *testing.T) {
+func TestExclusively_WaitsForDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := false
@@ -43,12 +43,12 @@ func TestExclusivelyWaitsForWhatItStarted(t *testing.T) {
 			return ctx.Err()
 		})
 		if !ended || !errors.Is(err, context.Canceled) {
-			t.Errorf("returned %v while the work had ended: %v", err, ended)
+			t.Errorf("returned %v, work ended: %v", err, ended)
 		}
 	})
 }
 
-func TestExclusivelyLetsOneInAtATime(t *testing.T) {
+func TestExclusively_RunsOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, inside, most, done := fake.NewClientset(), make(chan struct{}, 10), 0, make(chan error)
 		for _, identity := range []string{"a", "b", "c"} {
@@ -68,12 +68,12 @@ func TestExclusivelyLetsOneInAtATime(t *testing.T) {
 			}
 		}
 		if most != 1 {
-			t.Errorf("%d installed at once", most)
+			t.Errorf("%d ran concurrently", most)
 		}
 	})
 }
 
-func TestExclusivelyGivesUpWithItsContext(t *testing.T) {
+func TestExclusively_EndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, holding, release, ended := fake.NewClientset(), make(chan struct{}), make(chan struct{}), make(chan error)
 		go func() {
@@ -87,11 +87,11 @@ func TestExclusivelyGivesUpWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		err := Exclusively(ctx, client, "ns", "other", func(context.Context) error {
-			t.Error("installs while another one does")
+			t.Error("ran while another one did")
 			return nil
 		})
 		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v, want the end of the context", err)
+			t.Errorf("got %v, want the context's error", err)
 		}
 		close(release)
 		if err := <-ended; err != nil {

@@ -15,13 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// goingPoll is how often a namespace is looked at that is being deleted.
+// goingPoll is the interval at which a terminating namespace is checked.
 const goingPoll = time.Second
 
-// outliveNamespace returns when the gateway's namespace is not being deleted. The
-// Service in it is among the first that go, and with it every APIService that leads
-// there; but the API server asks all APIServices what is in a namespace before it
-// lets it go. So they go first; InstallServing makes them again.
+// outliveNamespace returns when the gateway's namespace is not being deleted. The Service in it is
+// deleted early, and every APIService behind it fails then. But the API server lists a namespace's
+// contents in all APIServices before it completes the deletion. So this function deletes the
+// APIServices first; InstallServing re-creates them.
 func (i *Installer) outliveNamespace(ctx context.Context) error {
 	said := false
 	err := wait.PollUntilContextCancel(ctx, goingPoll, true, func(ctx context.Context) (bool, error) {
@@ -34,7 +34,7 @@ func (i *Installer) outliveNamespace(ctx context.Context) error {
 			return err == nil, err
 		}
 		if !said {
-			log.FromContext(ctx).Info("The gateway's namespace is being deleted: removing its APIServices, which would hold that up, and waiting until it is gone", "namespace", i.Hub.Namespace)
+			log.FromContext(ctx).Info("The gateway's namespace is being deleted: removing its APIServices, which would block the deletion, and waiting", "namespace", i.Hub.Namespace)
 			said = true
 		}
 		return false, i.removeAllOurs(ctx, i.Hub.apiServices(i.APIs))

@@ -13,35 +13,34 @@ import (
 )
 
 const (
-	// LabelManagedBy is on everything that this package writes, with the value
-	// ManagedBy; an object without it belongs to somebody else.
+	// LabelManagedBy is on everything that this package writes, with the value ManagedBy. An object
+	// without it has a foreign owner.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
-	// ManagedBy is the value of LabelManagedBy.
-	ManagedBy = "fleetgate"
+	ManagedBy      = "fleetgate"
 	// AnnotationVersion is the version of the gateway that wrote the object.
 	AnnotationVersion = "fleetgate.io/installed-version"
 
-	// portName names the API's port in the Service.
+	// portName is the name of the API's port in the Service.
 	portName = "api"
-	// Aggregated groups rank below everything built in. Each has one version.
+	// Aggregated groups rank below all built-in ones. Each has one version.
 	groupPriority, versionPriority = 2000, 100
 )
 
-// GroupVersion names one aggregated API.
+// GroupVersion is one aggregated API.
 type GroupVersion struct {
 	Group, Version string
-	// Port is the Service's port for it, if that is not Hub.APIPort.
+	// Port is the Service's port for it, if it is not Hub.APIPort.
 	Port int32
 }
 
 // Hub describes how the hub's API server reaches the gateway.
 type Hub struct {
-	// Namespace is the gateway's own.
+	// Namespace is the gateway's namespace.
 	Namespace string
-	// Service is the name of the Service that leads to the gateway.
+	// Service is the name of the gateway's Service.
 	Service string
-	// ExternalName is a DNS name or address of a gateway that runs outside the
-	// hub; empty when it runs in a Pod and the chart made the Service.
+	// ExternalName is a DNS name or address of a gateway outside the hub. It is empty if the gateway
+	// runs in a Pod and the chart created the Service.
 	ExternalName string
 	// APIPort is the port of the aggregated API.
 	APIPort int32
@@ -49,7 +48,7 @@ type Hub struct {
 	CABundle []byte
 }
 
-// base returns the namespace, and the Service of a gateway that runs elsewhere.
+// base returns the namespace, and the Service of a gateway outside the hub.
 func (h Hub) base() []client.Object {
 	objects := []client.Object{&corev1.Namespace{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
@@ -69,7 +68,7 @@ func (h Hub) base() []client.Object {
 	})
 }
 
-// APIService is an aggregated API as it can be removed: by its name.
+// APIService is an aggregated API for its removal, with only its name.
 func (v GroupVersion) APIService() client.Object {
 	return &apiregistrationv1.APIService{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apiregistration.k8s.io/v1", Kind: "APIService"},
@@ -77,7 +76,6 @@ func (v GroupVersion) APIService() client.Object {
 	}
 }
 
-// apiServices returns one APIService for each aggregated API.
 func (h Hub) apiServices(apis []GroupVersion) []client.Object {
 	var objects []client.Object
 	for _, api := range apis {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-func TestARoleThatDoesNotNameWhatIsObsoleteDoesNotStopAGateway(t *testing.T) {
+func TestRemoveObsolete_IgnoresForbiddenObjects(t *testing.T) {
 	object := func(name string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},

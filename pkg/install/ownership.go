@@ -16,18 +16,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// A ForeignObjectError says that an object of the wanted name is on the hub and
-// belongs to somebody else.
+// ForeignObjectError reports that an object with the wanted name exists on the hub and has a foreign
+// owner.
 type ForeignObjectError struct {
-	// Kind and Name are the object's.
 	Kind, Name string
-	// Owner is who wrote it, as far as the object tells.
+	// Owner is the object's author, as far as the object shows it.
 	Owner string
-	// Running names a Lease that shows that the owner still runs; empty if none does.
+	// Running is the Lease of an owner that is still running; empty if there is none.
 	Running string
 }
 
-// Error names the object, its owner and the remedy.
 func (e *ForeignObjectError) Error() string {
 	if e.Running != "" {
 		return fmt.Sprintf("%s %s belongs to %s, which is running (Lease %s): stop it before the gateway adopts its objects", e.Kind, e.Name, e.Owner, e.Running)
@@ -35,10 +33,10 @@ func (e *ForeignObjectError) Error() string {
 	return fmt.Sprintf("%s %s is on this hub already and belongs to %s: remove that product, or stop it and start the gateway with --adopt", e.Kind, e.Name, e.Owner)
 }
 
-// ours reports whether the object was written by a gateway.
+// ours reports whether a gateway wrote the object.
 func ours(object metav1.Object) bool { return object.GetLabels()[LabelManagedBy] == ManagedBy }
 
-// ownerOf says who an object belongs to, in the words of the object itself.
+// ownerOf describes the owner of an object from its metadata.
 func ownerOf(object metav1.Object) string {
 	if release := object.GetAnnotations()["meta.helm.sh/release-name"]; release != "" {
 		return fmt.Sprintf("Helm release %s/%s", object.GetAnnotations()["meta.helm.sh/release-namespace"], release)
@@ -48,14 +46,14 @@ func ownerOf(object metav1.Object) string {
 	}
 	for _, fields := range object.GetManagedFields() {
 		if fields.Subresource == "" { // The API server itself writes the status.
-			return fmt.Sprintf("whoever writes as %q", fields.Manager)
+			return fmt.Sprintf("field manager %q", fields.Manager)
 		}
 	}
 	return "somebody else"
 }
 
-// newer reports whether the installed version is above ours. Versions that
-// cannot be read count as older: they are not of a released gateway.
+// newer reports whether the installed version is above ours. Unreadable versions count as older,
+// because they are not of a released gateway.
 func newer(installed, our string) bool {
 	theirs, err := version.ParseSemantic(installed)
 	if err != nil {
@@ -65,17 +63,16 @@ func newer(installed, our string) bool {
 	return err == nil && mine.LessThan(theirs)
 }
 
-// A product is another one that has objects of the names that a gateway installs, or a part of
-// it that runs by itself.
+// product is another product with objects that a gateway installs too, or a part of it that runs
+// separately.
 type product struct {
-	// groups are its APIs. Names are those of its webhook configurations, and of its definitions
-	// where it shares a group with others.
+	// groups are its APIs. names are its webhook configurations, and its definitions in shared groups.
 	groups, names []string
-	// leases show that it runs.
+	// leases show that it is running.
 	leases []types.NamespacedName
 }
 
-// otherProducts are those whose APIs the gateway serves, as their charts install them.
+// otherProducts are the products whose APIs the gateway serves, as their charts install them.
 var otherProducts = []product{
 	{
 		groups: []string{"cluster.kubernetes-fleet.io", "placement.kubernetes-fleet.io"},
@@ -120,8 +117,8 @@ var otherProducts = []product{
 	},
 }
 
-// ocmLeases are those of a controller of Open Cluster Management, and of the operator that would
-// write what it needs anew.
+// ocmLeases are the Leases of a controller of Open Cluster Management, and of the operator that would
+// re-create its objects.
 func ocmLeases(controller string) []types.NamespacedName {
 	return []types.NamespacedName{
 		{Namespace: "open-cluster-management-hub", Name: controller},
@@ -129,9 +126,9 @@ func ocmLeases(controller string) []types.NamespacedName {
 	}
 }
 
-// leasesOf returns the Leases to look at before an object named name (a
-// CustomResourceDefinition's `plural.group`, an APIService's `version.group`, a
-// webhook configuration's own) is adopted.
+// leasesOf returns the Leases to check before an object with that name is adopted. The name is a
+// CustomResourceDefinition's `plural.group`, an APIService's `version.group`, or a webhook
+// configuration's own.
 func leasesOf(name string) []types.NamespacedName {
 	var found []types.NamespacedName
 	for _, other := range otherProducts {
@@ -143,8 +140,7 @@ func leasesOf(name string) []types.NamespacedName {
 	return found
 }
 
-// held reports whether a Lease is held now: it has a holder who renewed it
-// within its duration.
+// held reports whether a Lease has a holder that renewed it within its duration.
 func held(lease *coordinationv1.Lease, now time.Time) bool {
 	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" || lease.Spec.RenewTime == nil {
 		return false

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-func TestOwnerIsNamedInTheWordsOfTheObject(t *testing.T) {
+func TestOwnerOf(t *testing.T) {
 	tests := map[string]struct {
 		object metav1.ObjectMeta
 		want   string
@@ -26,43 +26,43 @@ func TestOwnerIsNamedInTheWordsOfTheObject(t *testing.T) {
 		"label": {metav1.ObjectMeta{Labels: map[string]string{LabelManagedBy: "clusteradm"}}, "clusteradm"},
 		"field manager, not the one of the status": {metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
 			{Manager: "kube-apiserver", Subresource: "status"}, {Manager: "kubectl"},
-		}}, `whoever writes as "kubectl"`},
+		}}, `field manager "kubectl"`},
 		"nothing": {metav1.ObjectMeta{}, "somebody else"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			if got := ownerOf(&tt.object); got != tt.want {
-				t.Errorf("owner is %q, want %q", got, tt.want)
+				t.Errorf("ownerOf() = %q, want %q", got, tt.want)
 			}
 		})
 	}
 }
 
-func TestOnlyAReadableHigherVersionIsNewer(t *testing.T) {
+func TestNewer(t *testing.T) {
 	tests := map[string]struct {
 		installed, our string
 		want           bool
 	}{
-		"higher":               {"v0.2.0", "v0.1.9", true},
-		"higher by ten":        {"v0.10.0", "v0.9.0", true},
-		"equal":                {"v0.1.0", "v0.1.0", false},
-		"lower":                {"v0.1.0", "v0.2.0", false},
-		"candidate of ours":    {"v0.2.0-rc.1", "v0.2.0", false},
-		"without one":          {"", "v0.1.0", false},
-		"something else":       {"latest", "v0.1.0", false},
-		"ours cannot be read":  {"v0.1.0", "devel", false},
-		"release of candidate": {"v0.2.0", "v0.2.0-rc.1", true},
+		"higher":                      {"v0.2.0", "v0.1.9", true},
+		"two-digit version":           {"v0.10.0", "v0.9.0", true},
+		"equal":                       {"v0.1.0", "v0.1.0", false},
+		"lower":                       {"v0.1.0", "v0.2.0", false},
+		"release candidate of ours":   {"v0.2.0-rc.1", "v0.2.0", false},
+		"no version":                  {"", "v0.1.0", false},
+		"invalid version":             {"latest", "v0.1.0", false},
+		"our version is invalid":      {"v0.1.0", "devel", false},
+		"release after our candidate": {"v0.2.0", "v0.2.0-rc.1", true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			if got := newer(tt.installed, tt.our); got != tt.want {
-				t.Errorf("newer(%q, %q) is %v, want %v", tt.installed, tt.our, got, tt.want)
+				t.Errorf("newer(%q, %q) = %v, want %v", tt.installed, tt.our, got, tt.want)
 			}
 		})
 	}
 }
 
-func TestLeasesOfTheOwnerAreKnown(t *testing.T) {
+func TestLeasesOf(t *testing.T) {
 	const operator = "open-cluster-management/clustermanager-lock"
 	const kubefleet = "fleet-system/136224848560.hub.fleet.azure.com"
 	tests := map[string][]string{
@@ -93,7 +93,7 @@ func TestLeasesOfTheOwnerAreKnown(t *testing.T) {
 	}
 }
 
-func TestLeaseIsHeldUntilItIsNotRenewedInTime(t *testing.T) {
+func TestHeld(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	spec := func(holder string, age time.Duration, seconds *int32) coordinationv1.LeaseSpec {
 		return coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: ptr.To(metav1.NewMicroTime(now.Add(-age))), LeaseDurationSeconds: seconds}
@@ -102,25 +102,25 @@ func TestLeaseIsHeldUntilItIsNotRenewedInTime(t *testing.T) {
 		spec coordinationv1.LeaseSpec
 		want bool
 	}{
-		"renewed":             {spec("a", 10*time.Second, ptr.To[int32](60)), true},
-		"stale":               {spec("a", 60*time.Second, ptr.To[int32](60)), false},
-		"released":            {spec("", time.Second, ptr.To[int32](60)), false},
-		"without a duration":  {spec("a", 14*time.Second, nil), true},
-		"with a zero one":     {spec("a", 16*time.Second, ptr.To[int32](0)), false},
-		"never renewed":       {coordinationv1.LeaseSpec{HolderIdentity: ptr.To("a")}, false},
-		"never held":          {coordinationv1.LeaseSpec{}, false},
-		"renewed in a moment": {spec("a", -time.Second, ptr.To[int32](60)), true},
+		"renewed":               {spec("a", 10*time.Second, ptr.To[int32](60)), true},
+		"stale":                 {spec("a", 60*time.Second, ptr.To[int32](60)), false},
+		"released":              {spec("", time.Second, ptr.To[int32](60)), false},
+		"no duration":           {spec("a", 14*time.Second, nil), true},
+		"zero duration":         {spec("a", 16*time.Second, ptr.To[int32](0)), false},
+		"never renewed":         {coordinationv1.LeaseSpec{HolderIdentity: ptr.To("a")}, false},
+		"never held":            {coordinationv1.LeaseSpec{}, false},
+		"renewed in the future": {spec("a", -time.Second, ptr.To[int32](60)), true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			if got := held(&coordinationv1.Lease{Spec: tt.spec}, now); got != tt.want {
-				t.Errorf("held is %v, want %v", got, tt.want)
+				t.Errorf("held() = %v, want %v", got, tt.want)
 			}
 		})
 	}
 }
 
-func TestForeignObjectErrorSaysWhatToDo(t *testing.T) {
+func TestForeignObjectError_NamesRemedy(t *testing.T) {
 	foreign := ForeignObjectError{Kind: "CustomResourceDefinition", Name: "a.b", Owner: "Helm release x/y"}
 	running := foreign
 	running.Running = "ns/lease"
@@ -133,7 +133,7 @@ func TestForeignObjectErrorSaysWhatToDo(t *testing.T) {
 	} {
 		for _, part := range want.parts {
 			if !strings.Contains(want.err.Error(), part) {
-				t.Errorf("%q does not name %q", want.err, part)
+				t.Errorf("%q lacks %q", want.err, part)
 			}
 		}
 	}

@@ -17,12 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// putRight takes out of a policy of ours, or its binding, what somebody else has written
-// into its spec. A server-side apply leaves what it does not name: a condition that
-// exempts a friend, or an action beside ours, with which the API server refuses the whole
-// (Deny and Warn exclude each other). The content decides and not who wrote it, since anybody may write in the
-// name of our field manager. Webhook configurations are left to apply: platforms
-// add selectors of their own to them, and would do so again.
+// putRight removes foreign content from the spec of our policies and bindings. A server-side apply
+// keeps fields that it does not name: a condition that exempts somebody, or an action beside ours with
+// which the API server rejects the whole (Deny and Warn exclude each other). The content decides and
+// not its author, because anybody can use the name of our field manager. Webhook configurations are
+// only applied: platforms add their own selectors to them, and would do so again.
 func (i *Installer) putRight(ctx context.Context, current, desired *unstructured.Unstructured) error {
 	if !isPolicy(current) || !saysMore(current, desired) {
 		return nil
@@ -37,7 +36,7 @@ func (i *Installer) putRight(ctx context.Context, current, desired *unstructured
 		return fmt.Errorf("putting %s %s right, which %s changed: %w", kindOf(current), current.GetName(), strings.Join(by, ", "), err)
 	}
 	if current.GetResourceVersion() != before {
-		log.FromContext(ctx).Info("Put a policy of ours right that somebody had changed: configure the gateway instead", "kind", kindOf(current), "name", current.GetName(), "managers", by)
+		log.FromContext(ctx).Info("Reverted a change of the gateway's policy; configure the gateway instead", "kind", kindOf(current), "name", current.GetName(), "managers", by)
 	}
 	return nil
 }
@@ -47,14 +46,13 @@ func isPolicy(current client.Object) bool {
 	return kind == "ValidatingAdmissionPolicy" || kind == "ValidatingAdmissionPolicyBinding"
 }
 
-// saysMore reports whether the spec of a policy has something that is not desired, apart from what
-// the API server fills in. What it fills in beyond that costs a patch that changes nothing.
+// saysMore reports whether the spec of a policy has undesired content, except for defaults. An unknown
+// default costs a patch that changes nothing.
 func saysMore(current, desired *unstructured.Unstructured) bool {
 	return !hasAll(desired.Object["spec"], withoutDefaults(current.Object["spec"], desired.Object["spec"]))
 }
 
-// withoutDefaults is the value of current without the fields that are not desired and have the
-// value that the API server gives them.
+// withoutDefaults returns current without undesired fields that have the API server's default value.
 func withoutDefaults(current, desired any) any {
 	switch current := current.(type) {
 	case map[string]any:
@@ -97,8 +95,7 @@ func isDefault(field string, is any) bool {
 	return false
 }
 
-// writersOfSpec are the field managers that hold a field of the spec, but for what we have
-// applied.
+// writersOfSpec are the field managers of the spec, except for our applied fields.
 func writersOfSpec(current *unstructured.Unstructured) []string {
 	var managers []string
 	for _, entry := range current.GetManagedFields() {
@@ -114,9 +111,8 @@ func writersOfSpec(current *unstructured.Unstructured) []string {
 	return slices.Compact(managers)
 }
 
-// specPatch is the merge patch that leaves of the spec what is desired. What it takes
-// away of the API server's own defaults comes back by itself. It holds for the object
-// that was looked at.
+// specPatch is the merge patch that reduces the spec to its desired content. The API server adds its
+// defaults again. The patch is only valid for the object that was read.
 func specPatch(current, desired *unstructured.Unstructured) ([]byte, error) {
 	is, err := json.Marshal(map[string]any{"spec": current.Object["spec"]})
 	if err != nil {

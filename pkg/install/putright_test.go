@@ -42,7 +42,7 @@ func TestWritersOfSpec(t *testing.T) {
 	}
 }
 
-func TestSpecPatchLeavesWhatIsDesired(t *testing.T) {
+func TestSpecPatch_KeepsDesiredContent(t *testing.T) {
 	desired := map[string]any{"policyName": "b", "validationActions": []any{"Deny"}}
 	current := bindingWith(map[string]any{
 		"policyName": "b", "validationActions": []any{"Warn"}, "matchResources": map[string]any{"objectSelector": map[string]any{"matchLabels": map[string]any{"a": "b"}}},
@@ -70,13 +70,12 @@ func TestSpecPatchLeavesWhatIsDesired(t *testing.T) {
 		Metadata map[string]any `json:"metadata"`
 	}
 	if err := json.Unmarshal(patch, &sent); err != nil || sent.Metadata["resourceVersion"] != "7" {
-		t.Errorf("patch %s holds for any version: %v", patch, err)
+		t.Errorf("patch %s is valid for any version: %v", patch, err)
 	}
 }
 
-// TestSaysMore_AsksNobodyWhoWroteIt: a condition that exempts a friend stayed when it was written in
-// the name of our field manager.
-func TestSaysMore_AsksNobodyWhoWroteIt(t *testing.T) {
+// A condition that exempts somebody stayed when it was written with the name of our field manager.
+func TestSaysMore_IgnoresFieldManagers(t *testing.T) {
 	desired := func() map[string]any {
 		return map[string]any{"policyName": "b", "validationActions": []any{"Deny"}, "matchConstraints": map[string]any{
 			"resourceRules": []any{map[string]any{"resources": []any{"pods"}}},
@@ -87,22 +86,22 @@ func TestSaysMore_AsksNobodyWhoWroteIt(t *testing.T) {
 		want   bool
 	}{
 		"nothing": {change: func(map[string]any) {}},
-		"what the API server fills in": {change: func(spec map[string]any) {
+		"defaults": {change: func(spec map[string]any) {
 			constraints := spec["matchConstraints"].(map[string]any)
 			constraints["matchPolicy"], constraints["namespaceSelector"], constraints["objectSelector"] = "Equivalent", map[string]any{}, map[string]any{}
 			constraints["resourceRules"].([]any)[0].(map[string]any)["scope"] = "*"
 		}},
-		"a condition": {want: true, change: func(spec map[string]any) {
+		"condition": {want: true, change: func(spec map[string]any) {
 			spec["matchConditions"] = []any{map[string]any{"name": "not-me", "expression": "false"}}
 		}},
-		"a selector": {want: true, change: func(spec map[string]any) {
+		"selector": {want: true, change: func(spec map[string]any) {
 			spec["matchConstraints"].(map[string]any)["objectSelector"] = map[string]any{"matchLabels": map[string]any{"a": "b"}}
 		}},
-		"another action": {want: true, change: func(spec map[string]any) { spec["validationActions"] = []any{"Deny", "Warn"} }},
-		"a weaker scope": {want: true, change: func(spec map[string]any) {
+		"other action": {want: true, change: func(spec map[string]any) { spec["validationActions"] = []any{"Deny", "Warn"} }},
+		"weaker scope": {want: true, change: func(spec map[string]any) {
 			spec["matchConstraints"].(map[string]any)["resourceRules"].([]any)[0].(map[string]any)["scope"] = "Cluster"
 		}},
-		"less, which applying restores": {change: func(spec map[string]any) { delete(spec, "validationActions") }},
+		"missing field, which applying restores": {change: func(spec map[string]any) { delete(spec, "validationActions") }},
 	} {
 		spec := desired()
 		tc.change(spec)

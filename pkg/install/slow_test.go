@@ -21,9 +21,9 @@ import (
 	"fleetgate.io/fleetgate/test/build"
 )
 
-// A gateway looked at its definitions four times, one after the other: on a hub that answered
-// after half a second it was not ready when those who waited for it gave up.
-func TestDefinitionsAreInstalledOnASlowHubBeforeAnybodyLosesPatience(t *testing.T) {
+// A gateway read its definitions four times, one after the other. On a hub with response times of half
+// a second it was not ready before its clients timed out.
+func TestInstallDefinitions_OnSlowHub(t *testing.T) {
 	const late, many, patience = 500 * time.Millisecond, 50, 30 * time.Second
 	synctest.Test(t, func(t *testing.T) {
 		kinds := build.Scheme(apiextensionsv1.AddToScheme)

@@ -12,15 +12,15 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// stands reports whether applying what is wanted would change nothing: the object has all of
-// it, and what was applied to it before has no field that is not wanted any more. Then nothing
-// is written, by a gateway that starts where all is installed, or that looks again.
+// stands reports whether applying the wanted object would change nothing: the current object has all of
+// it, and no previously applied field is unwanted. Then nothing is written when a gateway starts on an
+// up-to-date hub, or checks it again.
 func stands(current, wanted *unstructured.Unstructured) bool {
 	return hasAll(current.Object, wanted.Object) && ownsNoMore(current, wanted)
 }
 
-// hasAll reports whether a value has all that is wanted of it. A list has as many items, and
-// objects may have more fields: defaults, and what others have added.
+// hasAll reports whether a value has everything that is wanted. Lists must have the same length;
+// objects can have more fields: defaults, and additions of others.
 func hasAll(current, wanted any) bool {
 	switch wanted := wanted.(type) {
 	case nil:
@@ -45,13 +45,13 @@ func hasAll(current, wanted any) bool {
 		}
 		return true
 	default:
-		// What was decoded from JSON, and what from an object, have numbers of different types.
+		// Numbers decoded from JSON, and numbers of an object, have different types.
 		return value.Equals(value.NewValueInterface(current), value.NewValueInterface(wanted))
 	}
 }
 
-// ownsNoMore reports whether every field that was applied before is wanted. An object to which
-// nothing was applied, or of which one cannot read what was, has to be applied to.
+// ownsNoMore reports whether every previously applied field is wanted. It is false for an object that
+// was never applied, or whose applied fields are unreadable.
 func ownsNoMore(current, wanted *unstructured.Unstructured) bool {
 	for _, entry := range current.GetManagedFields() {
 		if !isOurs(entry) {
@@ -68,13 +68,12 @@ func ownsNoMore(current, wanted *unstructured.Unstructured) bool {
 	return false
 }
 
-// isOurs is true for what this package has applied, and not for what somebody else has
-// written in its name.
+// isOurs is true for fields that this package has applied, and not for updates by others with its name.
 func isOurs(entry metav1.ManagedFieldsEntry) bool {
 	return entry.Manager == string(FieldOwner) && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == ""
 }
 
-// hasPath reports whether there is something at a path.
+// hasPath reports whether a value exists at a path.
 func hasPath(at any, path fieldpath.Path) bool {
 	for _, element := range path {
 		found := false
@@ -93,8 +92,8 @@ func hasPath(at any, path fieldpath.Path) bool {
 	return true
 }
 
-// itemOf finds an item of a list by its key or its value. A key may have fields that are
-// defaults, and not there.
+// itemOf finds an item of a list by its key or its value. Fields of a key that are defaults can be
+// missing in the item.
 func itemOf(list any, element fieldpath.PathElement) (any, bool) {
 	items, _ := list.([]any)
 	for _, item := range items {

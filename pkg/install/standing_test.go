@@ -17,7 +17,7 @@ func TestStands(t *testing.T) {
 			"spec": map[string]any{"type": "ExternalName", "ports": []any{map[string]any{"name": "api", "port": int64(1)}}, "sets": []any{"x"}, "none": nil},
 		}
 	}
-	// What the API server keeps of it, with its defaults.
+	// The object as the API server stores it, with its defaults.
 	current := func() map[string]any {
 		return map[string]any{
 			"kind": "Service", "metadata": map[string]any{"name": "s", "uid": "1", "labels": map[string]any{"a": "b", "others": "c"}},
@@ -27,35 +27,35 @@ func TestStands(t *testing.T) {
 	const applied = `{"f:metadata":{"f:labels":{"f:a":{}}},"f:spec":{"f:type":{},"f:sets":{"v:\"x\"":{}},"f:ports":{"k:{\"port\":1,\"protocol\":\"TCP\"}":{".":{},"f:name":{},"f:port":{}}}}}`
 	spec := func(object map[string]any) map[string]any { return object["spec"].(map[string]any) }
 	for name, test := range map[string]struct {
-		// change makes another object of what is there, or is wanted.
+		// change modifies the current or the wanted object.
 		change func(current, wanted map[string]any)
 		fields string
 		by     string
 		as     metav1.ManagedFieldsOperationType
 		want   bool
 	}{
-		"as it was applied":             {want: true},
-		"a value that somebody changed": {change: func(current, _ map[string]any) { spec(current)["type"] = "ClusterIP" }},
-		"a value that is new":           {change: func(_, wanted map[string]any) { spec(wanted)["more"] = "1" }},
-		"an item that somebody added":   {change: func(current, _ map[string]any) { spec(current)["sets"] = []any{"x", "y"} }},
-		"an item that is not wanted any more": {
+		"unchanged":     {want: true},
+		"changed value": {change: func(current, _ map[string]any) { spec(current)["type"] = "ClusterIP" }},
+		"new value":     {change: func(_, wanted map[string]any) { spec(wanted)["more"] = "1" }},
+		"added item":    {change: func(current, _ map[string]any) { spec(current)["sets"] = []any{"x", "y"} }},
+		"unwanted item": {
 			change: func(current, wanted map[string]any) {
 				spec(current)["sets"], spec(wanted)["sets"] = []any{"x"}, []any{}
 			},
 		},
-		"a field that is not wanted any more": {
+		"unwanted field": {
 			change: func(_, wanted map[string]any) { delete(spec(wanted), "type") },
 		},
-		"a field that somebody applied as us": {
+		"field applied with our name": {
 			change: func(current, _ map[string]any) { spec(current)["exempt"] = "friend" },
 			fields: `{"f:spec":{"f:exempt":{},"f:type":{}}}`,
 		},
-		"a key that is not wanted any more": {
+		"unwanted key": {
 			fields: `{"f:spec":{"f:ports":{"k:{\"port\":2,\"protocol\":\"TCP\"}":{".":{}}}}}`,
 		},
-		"never applied":                  {by: "kubectl"},
-		"written by us, and not applied": {as: metav1.ManagedFieldsOperationUpdate},
-		"what nobody can read":           {fields: `{"f:spec":1}`},
+		"never applied":              {by: "kubectl"},
+		"updated by us, not applied": {as: metav1.ManagedFieldsOperationUpdate},
+		"unreadable managed fields":  {fields: `{"f:spec":1}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			is, desired := &unstructured.Unstructured{Object: current()}, &unstructured.Unstructured{Object: wanted()}
@@ -77,7 +77,7 @@ func TestStands(t *testing.T) {
 				entry,
 			})
 			if got := stands(is, desired); got != test.want {
-				t.Errorf("stands = %v", got)
+				t.Errorf("stands() = %v", got)
 			}
 		})
 	}

@@ -15,12 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// stopPoll is how often Stop looks whether the gateways have ended.
+// stopPoll is the interval at which Stop checks whether the gateways have ended.
 const stopPoll = time.Second
 
-// Stop scales a Deployment of gateways to none, and returns when their Pods are gone and
-// their Leases free, so that Uninstall may begin, or when the context is done. A
-// Deployment that is not there is stopped already.
+// Stop scales a Deployment of gateways to zero. It returns when their Pods are deleted and their Leases
+// are free, so that Uninstall can start, or when the context is done. A missing Deployment counts as
+// stopped.
 func (u *Uninstaller) Stop(ctx context.Context, name string) error {
 	deployment := &appsv1.Deployment{}
 	key := client.ObjectKey{Namespace: u.Namespace, Name: name}
@@ -30,9 +30,9 @@ func (u *Uninstaller) Stop(ctx context.Context, name string) error {
 	before := client.MergeFrom(deployment.DeepCopy())
 	deployment.Spec.Replicas = ptr.To[int32](0)
 	if err := u.Client.Patch(ctx, deployment, before); err != nil {
-		return wrapUnlessGone(err, "scaling the gateways' Deployment "+key.String()+" to none")
+		return wrapUnlessGone(err, "scaling the gateways' Deployment "+key.String()+" to zero")
 	}
-	in := "they have not been looked at"
+	in := "not checked yet"
 	err := wait.PollUntilContextCancel(ctx, stopPoll, true, func(ctx context.Context) (bool, error) {
 		var err error
 		in, err = u.inTheWay(ctx, key)
@@ -44,7 +44,7 @@ func (u *Uninstaller) Stop(ctx context.Context, name string) error {
 	return nil
 }
 
-// inTheWay says what is left of the gateways, or is empty.
+// inTheWay describes the remaining gateways, or is empty.
 func (u *Uninstaller) inTheWay(ctx context.Context, key client.ObjectKey) (string, error) {
 	deployment := &appsv1.Deployment{}
 	err := u.Client.Get(ctx, key, deployment)

@@ -20,18 +20,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-func TestGatewaysAreStoppedBeforeAnythingIsRemoved(t *testing.T) {
+func TestStop_WaitsForPodsAndLeases(t *testing.T) {
 	const namespace = "fleet-system"
 	tests := map[string]struct {
 		replicas int32
-		lease    time.Duration // how long it is still held
+		lease    time.Duration // Remaining time until it expires.
 		within   time.Duration
-		want     string // what the error says; empty: it is stopped
+		want     string // Part of the error; empty means stopped.
 	}{
-		"all have ended":                       {within: time.Second},
-		"a Pod does not end":                   {replicas: 1, within: time.Minute, want: "1 are there"},
-		"the Lease of one that was lost ends":  {lease: 10 * time.Second, within: time.Minute},
-		"the Lease of another one stays there": {lease: time.Hour, within: time.Minute, want: "Lease fleet-system/" + LeaderLease + " is held"},
+		"all have ended":                  {within: time.Second},
+		"Pod does not end":                {replicas: 1, within: time.Minute, want: "1 are there"},
+		"Lease of a lost gateway expires": {lease: 10 * time.Second, within: time.Minute},
+		"Lease of another gateway stays":  {lease: time.Hour, within: time.Minute, want: "Lease fleet-system/" + LeaderLease + " is held"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -60,20 +60,20 @@ func TestGatewaysAreStoppedBeforeAnythingIsRemoved(t *testing.T) {
 					t.Errorf("stopping: %v", err)
 				}
 				if tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
-					t.Errorf("error is %v, want one that says %q", err, tt.want)
+					t.Errorf("error = %v, want %q", err, tt.want)
 				}
 				if err := hub.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment); err != nil {
 					t.Fatal(err)
 				}
 				if got := ptr.Deref(deployment.Spec.Replicas, 1); got != 0 {
-					t.Errorf("the Deployment has %d replicas, want none", got)
+					t.Errorf("the Deployment has %d replicas, want 0", got)
 				}
 			})
 		})
 	}
 }
 
-func TestADeploymentThatIsNotThereIsStopped(t *testing.T) {
+func TestStop_AcceptsMissingDeployment(t *testing.T) {
 	hub := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build()
 	if err := (&Uninstaller{Client: hub, Namespace: "fleet-system", Clock: clock.RealClock{}}).Stop(t.Context(), "gateway"); err != nil {
 		t.Errorf("stopping: %v", err)

@@ -21,35 +21,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// LeaderLease begins the name of the Lease that a running gateway's leader holds.
+// LeaderLease is the prefix of the name of the Lease of a gateway's leader.
 const LeaderLease = "fleetgate-gateway"
 
-// A RunningError says that a gateway still runs, which would write again what is
-// removed.
+// RunningError reports that a gateway is still running, which would re-create removed objects.
 type RunningError struct{ Lease, Holder string }
 
-// Error names the Lease and the remedy.
 func (e *RunningError) Error() string {
 	return fmt.Sprintf("a gateway runs (Lease %s is held by %s) and would write everything again: stop it first", e.Lease, e.Holder)
 }
 
-// Uninstaller removes what leads the hub's API server to a gateway. It needs no
-// gateway, and runs from anywhere.
+// Uninstaller removes the objects that route requests to a gateway. It needs no running gateway.
 type Uninstaller struct {
-	// Client reads from the API server itself.
+	// Client reads from the API server.
 	Client client.Client
-	// Namespace is the gateway's.
+	// Namespace is the gateway's namespace.
 	Namespace string
-	// Clock tells whether a Lease is still held.
+	// Clock is for the expiry of Leases.
 	Clock clock.PassiveClock
-	// Removed is told of each object that was removed.
+	// Removed is called for each removed object.
 	Removed func(kind, name string)
 }
 
-// Uninstall removes what refuses first: webhook configurations, then APIServices,
-// which hold up the deletion of every namespace while nobody answers, then policies.
-// CustomResourceDefinitions and everything in them stay. A *RunningError says that
-// nothing was done.
+// Uninstall first removes objects that reject requests: webhook configurations, then APIServices, which
+// block the deletion of every namespace while nobody serves them, then policies.
+// CustomResourceDefinitions and their objects stay. After a *RunningError nothing was done.
 func (u *Uninstaller) Uninstall(ctx context.Context) error {
 	if err := u.refuseIfRunning(ctx); err != nil {
 		return err
@@ -82,8 +78,7 @@ func (u *Uninstaller) refuseIfRunning(ctx context.Context) error {
 	return nil
 }
 
-// removeAll removes every object of a kind that is labelled as ours; one that
-// cannot be removed keeps none of the others.
+// removeAll removes every object of a kind with our label. A failure for one does not stop the others.
 func (u *Uninstaller) removeAll(ctx context.Context, list client.ObjectList) error {
 	if err := u.Client.List(ctx, list, client.MatchingLabels{LabelManagedBy: ManagedBy}); err != nil {
 		return fmt.Errorf("looking for what to remove: %w", err)
@@ -111,13 +106,13 @@ func (u *Uninstaller) removeAll(ctx context.Context, list client.ObjectList) err
 	return errors.Join(failures...)
 }
 
-// removeObsolete removes what this configuration does not want any more. A role of the
-// version before does not name what that version could not have made: it is left alone.
+// removeObsolete removes objects that this configuration does not need. If the role of the previous
+// version does not include an object, that version did not create it, so it is skipped.
 func (i *Installer) removeObsolete(ctx context.Context) error {
 	for _, object := range i.Obsolete {
 		current, err := i.get(ctx, object)
 		if apierrors.IsForbidden(err) {
-			log.FromContext(ctx).V(2).Info("Left alone what the role does not name", "object", object.GetName(), "reason", err.Error())
+			log.FromContext(ctx).V(2).Info("Skipped an object that the role does not include", "object", object.GetName(), "reason", err.Error())
 			continue
 		}
 		if err != nil {
@@ -130,7 +125,7 @@ func (i *Installer) removeObsolete(ctx context.Context) error {
 	return nil
 }
 
-// removeAllOurs removes objects of ours; what somebody else made under the name stays.
+// removeAllOurs removes our objects; foreign objects with the same name stay.
 func (i *Installer) removeAllOurs(ctx context.Context, objects []client.Object) error {
 	for _, object := range objects {
 		current, err := i.get(ctx, object)
@@ -144,7 +139,7 @@ func (i *Installer) removeAllOurs(ctx context.Context, objects []client.Object) 
 	return nil
 }
 
-// removeOurs removes an object, unless it is not there or is somebody else's.
+// removeOurs removes an object, unless it does not exist or has a foreign owner.
 func (i *Installer) removeOurs(ctx context.Context, current *unstructured.Unstructured) error {
 	if current == nil || !ours(current) {
 		return nil

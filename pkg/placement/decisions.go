@@ -11,9 +11,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/ocm/scheduler"
 )
 
-// SetupDecisions registers the controller that decides for Open Cluster Management's
-// Placements, which needs none of the others. The manager's scheme must know that group.
-// Workers is how many Placements it decides for at a time; metrics may be nil.
+// SetupDecisions registers the scheduler for Open Cluster Management's Placements, which is independent
+// of the other controllers. The manager's scheme must include that group. Workers is the number of
+// Placements that are scheduled at a time; metrics may be nil.
 func SetupDecisions(mgr ctrl.Manager, clock clock.PassiveClock, workers int, metrics prometheus.Registerer) error {
 	cached, live, err := clients(mgr)
 	if err != nil {

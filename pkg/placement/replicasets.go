@@ -12,10 +12,10 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/ocm/replicaset"
 )
 
-// SetupReplicaSets registers the controller of ManifestWorkReplicaSets, which needs none of
-// the others. The manager's scheme must know the groups of Open Cluster Management; its cache
-// should be made with replicaset.CacheOptions. Workers is how many sets it looks at at a
-// time; tenancy limits the clusters that they deliver to, and is nil if nothing does.
+// SetupReplicaSets registers the controller of ManifestWorkReplicaSets, which is independent of the
+// others. The manager's scheme must include the groups of Open Cluster Management; its cache should
+// have replicaset.CacheOptions. Workers is the number of sets that are reconciled at a time. tenancy
+// limits the clusters that they deliver to; nil means no limit.
 func SetupReplicaSets(ctx context.Context, mgr ctrl.Manager, workers int, tenancy replicaset.Tenancy) error {
 	cached, live, err := clients(mgr)
 	if err != nil {

@@ -41,41 +41,40 @@ import (
 // recorderName is the source of the events; clients look for it.
 const recorderName = "placement-controller"
 
-// Options tune the controllers. Their zero values are sane.
+// Options configure the controllers. The zero values are defaults.
 type Options struct {
-	// Workers is how many placements each controller looks at at a time; 0
-	// means 8.
+	// Workers is the number of placements that each controller reconciles at a time; 0 means 8.
 	Workers int
-	// DispatchWorkers is how many bindings are turned into Works at a time; 0
-	// means 64: they wait for the hub most of the time.
+	// DispatchWorkers is the number of bindings that are turned into Works at a time; 0 means 64,
+	// because they mostly wait for the hub.
 	DispatchWorkers int
-	// Settle is how long changes of selected resources, or of bindings, are
-	// gathered before they are acted upon; 0 means 50 ms.
+	// Settle is how long changes of selected resources, or of bindings, are gathered; 0 means 50 ms.
 	Settle time.Duration
-	// ConfigMapEnvelopes takes annotated ConfigMaps for envelopes.
+	// ConfigMapEnvelopes treats annotated ConfigMaps as envelopes.
 	ConfigMapEnvelopes bool
-	// Charts renders ConfigMaps and Secrets with the annotation
-	// placementv1beta1.HelmChartAnnotation; nil leaves them what they are.
+	// Charts renders ConfigMaps and Secrets with the annotation placementv1beta1.HelmChartAnnotation;
+	// nil places them unchanged.
 	Charts helmchart.Engine
-	// ChartPackages fetches charts that are elsewhere; nil if they may not be.
+	// ChartPackages fetches charts from registries; nil forbids it.
 	ChartPackages helmchart.Packages
 	// CheckAuthors limits placements to the resources that their authors were allowed to place at
 	// admission (selection.Bound).
 	CheckAuthors bool
-	// Tenancy limits which members ResourcePlacements choose from; nil: nothing does.
+	// Tenancy limits the members that ResourcePlacements choose from; nil means no limit.
 	Tenancy scheduler.Tenancy
-	// Marks are what people put on the ManagedClusters of members; nil: there are none.
+	// Marks are the labels and taints of members' ManagedClusters; nil means none.
 	Marks scheduler.Marks
-	// SnapshotIntervals say for how long changes of what placements select are gathered
-	// into one resource snapshot.
+	// SnapshotIntervals are the durations for which changes of selected resources are gathered into one
+	// resource snapshot.
 	SnapshotIntervals snapshot.Intervals
-	// Filter leaves kinds and namespaces out of all placements.
+	// Filter excludes kinds and namespaces from all placements.
 	Filter selection.Filter
-	// Clock tells the time; nil is the real one.
+	// Clock is the clock; nil means the real one.
 	Clock clock.PassiveClock
-	// Order has writes yield to more urgent ones, of others too; nil is one of its own.
+	// Order makes writes wait for more urgent ones, including those of other packages; nil means a
+	// separate order.
 	Order *writepriority.Order
-	// Metrics export how long changes of placements take; nil if nobody reads them.
+	// Metrics export how long changes of placements take; nil disables them.
 	Metrics prometheus.Registerer
 }
 
@@ -94,8 +93,7 @@ func (o *Options) complete() {
 	}
 }
 
-// urgency is how urgent it is to write an object of placement: what is decided comes first,
-// then Works, then what is told of both.
+// urgency is the priority of a write: decisions first, then Works, then statuses of both.
 func urgency(object client.Object, status bool) writepriority.Urgency {
 	if status {
 		return writepriority.Account
@@ -106,9 +104,9 @@ func urgency(object client.Object, status bool) writepriority.Urgency {
 	return writepriority.Decision
 }
 
-// SetupWithManager registers all controllers of placement, that of package
-// dispatch included. The manager's scheme must know the groups placement and
-// cluster; its cache should be made with dispatch.CacheOptions.
+// SetupWithManager registers all controllers of placement, including that of package dispatch. The
+// manager's scheme must include the groups placement and cluster; its cache should have
+// dispatch.CacheOptions.
 func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	o.complete()
 	if err := objects.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
@@ -169,7 +167,6 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return dispatch.SetupWithManager(ctx, mgr, works)
 }
 
-// controller is one that adds itself to a manager.
 type controller interface {
 	SetupWithManager(mgr ctrl.Manager) error
 }
@@ -183,7 +180,7 @@ func setUpAll(mgr ctrl.Manager, controllers []controller) error {
 	return nil
 }
 
-// authors confine what is sent; nil confines nothing.
+// authors limit deliveries; nil means no limit.
 func (o *Options) authors(mapper meta.RESTMapper) *dispatch.Authors {
 	if !o.CheckAuthors {
 		return nil
@@ -197,7 +194,7 @@ func (o *Options) authors(mapper meta.RESTMapper) *dispatch.Authors {
 	}}
 }
 
-// addArrival measures how long placements take, and tells it where somebody reads it.
+// addArrival measures how long placements take, and exports it if there is a registerer.
 func addArrival(mgr ctrl.Manager, o Options) (*status.Arrival, error) {
 	arrival := status.NewArrival(o.Clock.Now())
 	if o.Metrics == nil {
@@ -209,8 +206,8 @@ func addArrival(mgr ctrl.Manager, o Options) (*status.Arrival, error) {
 	return arrival, nil
 }
 
-// scopesOf asks the hub's own discovery. A kind that the hub serves in another version only
-// has the same scope.
+// scopesOf uses the hub's discovery. A kind that the hub serves only in another version has the same
+// scope.
 func scopesOf(mapper meta.RESTMapper) helmchart.Scopes {
 	return func(kind schema.GroupVersionKind) (namespaced, known bool, err error) {
 		mapping, known, err := mappingOf(mapper, kind.GroupKind())
@@ -230,9 +227,8 @@ func mappingOf(mapper meta.RESTMapper, kind schema.GroupKind) (*meta.RESTMapping
 	return mapping, err == nil, err
 }
 
-// clients returns one client that reads from the manager's cache and sees there
-// what it wrote before, which the arithmetic of rollouts relies on, and one that
-// does not use the cache.
+// clients returns a client that reads from the manager's cache and sees its own writes there, which the
+// arithmetic of rollouts needs, and a client without the cache.
 func clients(mgr ctrl.Manager) (cached, live client.Client, err error) {
 	config := unthrottled(mgr)
 	if live, err = client.New(config, client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}); err != nil {
@@ -251,8 +247,8 @@ func unthrottled(mgr ctrl.Manager) *rest.Config {
 
 func selectorFor(mgr ctrl.Manager, rights client.Writer, settle time.Duration, filter selection.Filter) (*selection.Selector, *selection.Watcher, error) {
 	config, httpClient := unthrottled(mgr), mgr.GetHTTPClient()
-	// These read whatever is selected. That a version of it is deprecated is told with each list
-	// and watch, and nothing that whoever runs the gateway could change.
+	// These clients read any selected kind. Each list and watch of a deprecated version returns a
+	// warning, which the gateway's operator cannot act on.
 	config.WarningHandlerWithContext = rest.NoWarnings{}
 	discoverer, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
 	if err != nil {

@@ -11,22 +11,23 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/standard"
 )
 
-// StandardOptions say which decisions are published as PlacementDecisions of
+// StandardOptions configure which decisions are published as PlacementDecisions of
 // multicluster.x-k8s.io.
 type StandardOptions struct {
-	// Fleet publishes ClusterResourcePlacements and ResourcePlacements that ask for it, All
-	// those too that do not say. SetupWithManager must have been called for the same manager.
+	// Fleet publishes ClusterResourcePlacements and ResourcePlacements that request it; All includes
+	// those without a request. SetupWithManager must have been called for the same manager.
 	Fleet, All bool
 	// OCM publishes Open Cluster Management's Placements.
 	OCM bool
-	// Namespace is where ClusterProfiles are, and Manager whose are named; empty means ours.
+	// Namespace is the namespace of ClusterProfiles, Manager the name of their cluster manager; if
+	// unset, ours.
 	Namespace, Manager string
-	// Workers is how many placements each controller looks at at a time.
+	// Workers is the number of placements that each controller reconciles at a time.
 	Workers int
 }
 
-// SetupStandardDecisions registers the controllers that publish decisions. The manager's scheme
-// must know multicluster.x-k8s.io and the groups of the chosen placements.
+// SetupStandardDecisions registers the controllers that publish decisions. The manager's scheme must
+// include multicluster.x-k8s.io and the groups of the chosen placements.
 func SetupStandardDecisions(ctx context.Context, mgr ctrl.Manager, o StandardOptions) error {
 	cached, _, err := clients(mgr)
 	if err != nil {

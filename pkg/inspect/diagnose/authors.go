@@ -17,7 +17,7 @@ import (
 )
 
 // authors lists the placements whose author was not checked, and those with resources that were left
-// out because the author or the gateway may not access them.
+// out because the author or the gateway has no access to them.
 func (r *Reporter) authors(ctx context.Context) (section, error) {
 	s := section{title: "Placements without a complete author check", head: []string{"PLACEMENT", "CONDITION", "REASON"}}
 	var clusterScoped placementv1beta1.ClusterResourcePlacementList

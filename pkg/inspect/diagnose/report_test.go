@@ -101,7 +101,7 @@ func fleetOf() []client.Object {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "new-token", Annotations: planting},
 			Status: registrationv1alpha1.ClusterRegistrationTokenStatus{Expires: ptr.To(at(23 * time.Hour)), Conditions: []metav1.Condition{
 				condition(registrationv1alpha1.TokenConditionReady, metav1.ConditionTrue, "Issued", ""),
-				condition(registrationv1alpha1.TokenConditionRestricted, metav1.ConditionFalse, "Permissive", "whoever holds it lets in any number of clusters")}},
+				condition(registrationv1alpha1.TokenConditionRestricted, metav1.ConditionFalse, "Permissive", "its holder can register any number of clusters")}},
 		},
 		&registrationv1alpha1.ClusterRegistrationToken{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "once"},
@@ -199,7 +199,7 @@ PERMISSIVE SETTINGS
 SETTING                                RISK
 guard rails                            off: placed workloads can also run on the hub; start the gateway with --install and --guard-rails=selected or reference
 registration policy                    open: 1 tokens without annotation fleetgate.io/approval approve clusters automatically; start the gateway with --registration-policy=strict
-registration token clusters/new-token  whoever holds it lets in any number of clusters
+registration token clusters/new-token  its holder can register any number of clusters
 
 APIS SERVED BY THE GATEWAY
 APISERVICE                     AVAILABLE  REASON
@@ -290,11 +290,11 @@ func TestWrite_OmitsEnabledGuardRails(t *testing.T) {
 func TestWrite_HeartbeatsOfReportsWithoutLeases(t *testing.T) {
 	got := page(t, interceptor.Funcs{List: func(ctx context.Context, hub client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
 		if _, ok := into.(*coordinationv1.LeaseList); ok {
-			return errors.New("you may not")
+			return errors.New("forbidden")
 		}
 		return hub.List(ctx, into, options...)
 	}})
-	for _, want := range []string{"member-a  True     True     4m ago", "heartbeats are from status reports and may be minutes old: listing the Leases of agents: you may not"} {
+	for _, want := range []string{"member-a  True     True     4m ago", "heartbeats are from status reports and may be minutes old: listing the Leases of agents: forbidden"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the page lacks %q:\n%s", want, got)
 		}
@@ -303,10 +303,10 @@ func TestWrite_HeartbeatsOfReportsWithoutLeases(t *testing.T) {
 
 func TestWrite_ReportsUnreadableSections(t *testing.T) {
 	got := page(t, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
-		return errors.New("you may not, Bearer " + jwt)
+		return errors.New("forbidden, Bearer " + jwt)
 	}})
 	const sections = 11
-	if n := strings.Count(got, "could not be read: you may not, Bearer [removed]"); n != sections || strings.Contains(got, planted) {
+	if n := strings.Count(got, "could not be read: forbidden, Bearer [removed]"); n != sections || strings.Contains(got, planted) {
 		t.Errorf("%d sections say that they could not be read, want %d:\n%s", n, sections, got)
 	}
 }

@@ -17,7 +17,7 @@ type Answer struct {
 	Object string `json:"object"`
 	// Member is the member that has the problem; empty if the problem is not on a member.
 	Member string `json:"member,omitempty"`
-	// Reason says what is wrong, in the words of the component that reported it.
+	// Reason is the problem, in the words of the component that reported it.
 	Reason string `json:"reason"`
 	// Remedy says how to fix it: an imperative, or a command.
 	Remedy string `json:"remedy,omitempty"`

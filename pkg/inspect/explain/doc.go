@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain explains what is wrong with something in a fleet: one answer that names the
+// Package explain explains the problem of something in a fleet: one answer that names the
 // object, the member, the reason and the remedy. It consists of functions over objects that
 // were read from the hub; cmd/kubectl-fleetgate/app reads them.
 //

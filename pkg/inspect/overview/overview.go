@@ -31,8 +31,8 @@ type Overview struct {
 	// Tunnels is nil and TunnelsUnknown is the error.
 	Tunnels        map[string]Tunnel
 	TunnelsUnknown error
-	// Renewed is when the agent of each member last renewed its Lease; nil if the user may not
-	// read Leases. Agents renew Leases more often than they update the MemberCluster.
+	// Renewed is when the agent of each member last renewed its Lease; nil if the user cannot read
+	// Leases. Agents renew Leases more often than they update the MemberCluster.
 	Renewed map[string]metav1.Time
 	// NotReady are the placements that are not ready, Failing the names of placements by the
 	// members on which they fail.
@@ -83,8 +83,8 @@ func (h *Hub) tunnels(ctx context.Context) (map[string]Tunnel, error) {
 	return all, nil
 }
 
-// RenewedBy is when the agent of one member last renewed its Lease; zero if it has not, or if the
-// user may not read the Lease.
+// RenewedBy is when the agent of one member last renewed its Lease; zero if it has not, or if the user
+// cannot read the Lease.
 func (h *Hub) RenewedBy(ctx context.Context, member string) metav1.Time {
 	renewed, _ := identity.FleetSeats().Renewal(ctx, h, member)
 	return renewed

@@ -83,12 +83,12 @@ func TestReader_GetsPlacementFromList(t *testing.T) {
 	}
 	c, _, _ = answering(t, http.StatusOK, `{"kind":"ClusterResourcePlacementList","items":[]}`)
 	if err := c.Get(t.Context(), client.ObjectKey{Name: "none"}, &placementv1beta1.ClusterResourcePlacement{}); !apierrors.IsNotFound(err) {
-		t.Errorf("of an empty list it says %v", err)
+		t.Errorf("empty list: %v", err)
 	}
 	c, _, asked = answering(t, http.StatusForbidden, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"cannot"}`)
 	err := c.Get(t.Context(), client.ObjectKey{Name: "shop"}, &placementv1beta1.ClusterResourcePlacement{})
 	if !apierrors.IsForbidden(err) || *asked != "/apis/placement.kubernetes-fleet.io/v1beta1/clusterresourceplacements/shop" {
-		t.Errorf("who may not list was asked %s at the end, and told %v", *asked, err)
+		t.Errorf("without the right to list: last request %s, error %v", *asked, err)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestReadUnavailable_UsesVersionOfTable(t *testing.T) {
 	c, _, asked := answering(t, http.StatusOK, `{"kind":"ClusterResourcePlacement","metadata":{"name":"shop"}}`)
 	read, err := (&Hub{WithWatch: c}).ReadUnavailable(t.Context(), []PlacementRow{{Name: "other", Available: true, version: "41"}, {Name: "shop", version: "42"}})
 	if err != nil || len(read) != 1 || read[0].GetName() != "shop" || *asked != "/apis/placement.kubernetes-fleet.io/v1beta1/clusterresourceplacements/shop?resourceVersion=42" {
-		t.Errorf("asked %s, and read %v: %v", *asked, read, err)
+		t.Errorf("request %s, result %v: %v", *asked, read, err)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestReader_ReportsClusterWithoutFleetKinds(t *testing.T) {
 	_, byPlacement := h.Placement(t.Context(), "shop")
 	for _, err := range []error{byMember, byPlacement} {
 		if err == nil || !strings.Contains(err.Error(), "check that your context points to the hub of a fleet") {
-			t.Errorf("asked for one it says %v", err)
+			t.Errorf("getting one object: %v", err)
 		}
 	}
 }

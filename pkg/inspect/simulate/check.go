@@ -14,8 +14,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/webhook/validation"
 )
 
-// Check applies the hub's defaults and rules, so that a placement which the hub
-// would refuse is not simulated.
+// Check applies the hub's defaults and rules, so that a placement that the hub would reject is not
+// simulated.
 func Check(input *Input) error {
 	if len(input.Placements) == 0 && len(input.Chosen) == 0 {
 		return errors.New("the files have no ClusterResourcePlacement, no ResourcePlacement and no Placement")
@@ -29,7 +29,7 @@ func Check(input *Input) error {
 	for _, placement := range input.Placements {
 		_, clusterScoped := placement.(*placementv1beta1.ClusterResourcePlacement)
 		validation.DefaultPlacement(placement.GetSpec())
-		// Which kinds there are only a hub knows.
+		// Only a hub knows which kinds exist.
 		scopes := func(schema.GroupVersionKind) (bool, error) { return !clusterScoped, nil }
 		meta := metav1.ObjectMeta{Name: placement.GetName(), Namespace: placement.GetNamespace()}
 		if faults := validation.ValidatePlacement(&meta, placement.GetSpec(), clusterScoped, scopes); len(faults) > 0 {

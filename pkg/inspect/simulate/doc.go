@@ -1,16 +1,14 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package simulate answers "where would this placement go, and why not there"
-// from files, without a hub: Parse reads manifests as kubectl writes them, Run
-// has the scheduler's own framework decide, Print writes what came out.
+// Package simulate shows where a placement would go, and why other members are rejected, from files and
+// without a hub. Parse reads manifests as kubectl writes them, Run calls the scheduler's own framework,
+// and Print writes the result.
 //
-// It reads placements, MemberClusters and, to take into account what is placed
-// already, bindings. It decides as of the moment when the members were written
-// to the files, so that a file of yesterday does not consist of silent members;
-// a member that was written by hand, without a status, counts as joined and
-// healthy.
+// It reads placements, MemberClusters and, for existing placements, bindings. The time of the decision
+// is when the members were written to the files, so that members in an old file do not count as
+// disconnected. A handwritten member without a status counts as joined and healthy.
 //
-// Of Open Cluster Management it reads Placements, ManagedClusters, their sets and
-// bindings, AddOnPlacementScores and PlacementDecisions, and has package decision decide.
+// Of Open Cluster Management it reads Placements, ManagedClusters, their sets and bindings,
+// AddOnPlacementScores and PlacementDecisions, and calls package placement/ocm/scheduler.
 package simulate

@@ -17,10 +17,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/scheduler"
 )
 
-// TestExamplesOfTheDocumentDecideAsItSays: docs/placement.md, and pages that use its fleet,
-// mark each example with a comment, "# simulate:" with the members that it gets in
-// that fleet, or "# apply".
-func TestExamplesOfTheDocumentDecideAsItSays(t *testing.T) {
+// docs/placement.md, and pages that use its fleet, mark each example with a comment: "# simulate:" with
+// the members that it selects in that fleet, or "# apply".
+func TestRun_ExamplesOfDocumentation(t *testing.T) {
 	var text []byte
 	for _, page := range []string{"placement.md", "rollout.md", "eviction.md", "overrides.md", "placed-resources.md", "coming-from.md"} {
 		content, err := os.ReadFile("../../../docs/" + page)
@@ -60,10 +59,10 @@ func TestExamplesOfTheDocumentDecideAsItSays(t *testing.T) {
 			}
 		case "apply":
 		default:
-			t.Errorf("an example is marked %q, which nobody knows", mark)
+			t.Errorf("unknown mark %q of an example", mark)
 		}
 	}
 	if simulated < 12 {
-		t.Errorf("only %d examples are found: this test reads the document wrongly", simulated)
+		t.Errorf("found only %d examples: this test does not read the document correctly", simulated)
 	}
 }

@@ -13,12 +13,11 @@ import (
 	"slices"
 )
 
-// maxSimulatedBytes is how large the files of a simulation may be together;
-// 10,000 members are about 30 MB.
+// maxSimulatedBytes limits the total size of the files of a simulation; 10,000 members are about 30 MB.
 const maxSimulatedBytes = 256 << 20
 
-// ReadFiles reads files and folders as people name them, - for standard input. Of a folder
-// all .yaml, .yml and .json files are read.
+// ReadFiles reads files and folders; - is standard input. Of a folder, all .yaml, .yml and .json files
+// are read.
 func ReadFiles(names []string, stdin io.Reader) (*Input, error) {
 	if len(names) == 0 {
 		return nil, errors.New("nothing to simulate: name files or folders with --filename")
@@ -36,7 +35,7 @@ func ReadFiles(names []string, stdin io.Reader) (*Input, error) {
 	return input, nil
 }
 
-// parse adds one file as far as the limit, which is that of all files, goes.
+// parse adds one file, within the limit of all files.
 func parse(input *Input, path string, stdin io.Reader, left *io.LimitedReader) error {
 	left.R = stdin
 	if path != "-" {

@@ -19,7 +19,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/ocm/scheduler"
 )
 
-// typePlacement is the type of a result about a Placement of Open Cluster Management.
+// typePlacement is the type of a result for a Placement of Open Cluster Management.
 const typePlacement = "Placement"
 
 // addOCM adds an object of Open Cluster Management's kinds, and reports whether it is one.
@@ -52,8 +52,7 @@ func addItem[T clusterv1.ManagedCluster | clusterv1beta2.ManagedClusterSet | clu
 	return nil
 }
 
-// lastChange is the latest time that clusters tell of themselves: that they were tainted, or
-// a condition of theirs changed.
+// lastChange is the latest time in clusters: of a taint, or of a condition's change.
 func (in *Input) lastChange() time.Time {
 	var latest time.Time
 	note := func(at metav1.Time) {
@@ -72,7 +71,6 @@ func (in *Input) lastChange() time.Time {
 	return latest
 }
 
-// runOCM decides about Placements of Open Cluster Management.
 func runOCM(in *Input, now time.Time) ([]Result, error) {
 	results := make([]Result, 0, len(in.Chosen))
 	for i := range in.Chosen {
@@ -119,7 +117,7 @@ func resultOf(name string, why *scheduler.Explanation) Result {
 		others = append(others, drop(Cluster{Name: refusal.Cluster, Rule: refusal.Rule, Reason: refusal.Reason}))
 	}
 	for _, name := range left.UnsortedList() {
-		others = append(others, Cluster{Name: name, Change: Drop, Reason: "it is in no set that the Placement chooses from"})
+		others = append(others, Cluster{Name: name, Change: Drop, Reason: "the cluster is in no set of the Placement"})
 	}
 	slices.SortStableFunc(others, func(a, b Cluster) int {
 		return cmp.Or(cmp.Compare(dropFirst(a), dropFirst(b)), cmp.Compare(ruleLast(a), ruleLast(b)))

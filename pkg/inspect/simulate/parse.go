@@ -22,21 +22,19 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/ocm/scheduler"
 )
 
-// Input is what is simulated.
 type Input struct {
 	Placements []placementv1beta1.PlacementObject
 	Members    []clusterv1beta1.MemberCluster
 	Bindings   []placementv1beta1.BindingObject
-	// Chosen are Placements of Open Cluster Management, World is what they are decided from.
+	// Chosen are Placements of Open Cluster Management; World is the input of their decisions.
 	Chosen []ocmclusterv1beta1.Placement
 	World  scheduler.World
 	// Ignored counts the objects of other kinds, by kind.
 	Ignored map[string]int
 }
 
-// Parse adds the objects of one file, YAML documents or JSON, lists included.
-// Unknown fields are errors, as for a server that is asked to be strict; name
-// stands in front of every error.
+// Parse adds the objects of one file: YAML documents or JSON, including lists. Unknown fields are
+// errors, as in strict field validation. name is the prefix of every error.
 func (in *Input) Parse(name string, file io.Reader) error {
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(file))
 	for n := 1; ; n++ {
@@ -126,8 +124,8 @@ func (in *Input) addMember(text []byte) error {
 	return nil
 }
 
-// Moment is when the members were seen last: the latest heartbeat, or change of a
-// ManagedCluster; zero if there is none.
+// Moment is when the members were last seen: the latest heartbeat, or change of a ManagedCluster; zero
+// if there is none.
 func (in *Input) Moment() time.Time {
 	latest := in.lastChange()
 	for i := range in.Members {

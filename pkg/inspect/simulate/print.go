@@ -14,17 +14,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The ways in which results are written.
+// The output formats.
 const (
 	Table = "table"
 	YAML  = "yaml"
 	JSON  = "json"
 )
 
-// Formats are the ways in which results are written.
 func Formats() []string { return []string{Table, YAML, JSON} }
 
-// Write writes results in one of Formats.
 func Write(out io.Writer, format string, results []Result) error {
 	if format == Table {
 		return Print(out, results)

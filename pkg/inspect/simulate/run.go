@@ -17,33 +17,32 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/scheduler"
 )
 
-// Result is the decision about one placement, for people and programs.
 type Result struct {
-	// Placement is its name, with its namespace in front if it has one.
+	// Placement is its name, with the namespace as a prefix if it has one.
 	Placement string `json:"placement"`
 	// Type is the placement type.
 	Type string `json:"type"`
-	// Fulfilled is false if the policy asks for more than there is.
+	// Fulfilled is false if the policy asks for more members than are eligible.
 	Fulfilled bool `json:"fulfilled"`
 	// Summary counts the clusters by reason.
 	Summary string `json:"summary"`
-	// Clusters are those that are selected, then those that lose the placement,
-	// then the others of which the decision says something.
+	// Clusters are the selected ones, then those that lose the placement, then others with a reason in
+	// the decision.
 	Clusters []Cluster `json:"clusters"`
 }
 
-// Cluster is what a decision says of one cluster.
+// Cluster is the decision for one cluster.
 type Cluster struct {
 	Name     string `json:"name"`
 	Selected bool   `json:"selected"`
-	// Change is what happens there: Add, Adopt, Keep, Wait, Drop, or nothing.
+	// Change is the change there: Add, Adopt, Keep, Wait, Drop, or nothing.
 	Change Change `json:"change,omitempty"`
-	// AffinityScore and TopologySpreadScore are empty where nobody was ranked.
+	// AffinityScore and TopologySpreadScore are empty without a ranking.
 	AffinityScore       *int32 `json:"affinityScore,omitempty"`
 	TopologySpreadScore *int32 `json:"topologySpreadScore,omitempty"`
-	// Score is the sum of what scorers give, in Placements of Open Cluster Management.
+	// Score is the sum of the scorers, for Placements of Open Cluster Management.
 	Score *int64 `json:"score,omitempty"`
-	// Rule is who refused the cluster.
+	// Rule is the plugin that rejected the cluster.
 	Rule   string `json:"rule,omitempty"`
 	Reason string `json:"reason,omitempty"`
 }
@@ -52,28 +51,27 @@ type Cluster struct {
 type Change string
 
 const (
-	// Add places where nothing was placed.
+	// Add places resources for the first time.
 	Add Change = "Add"
-	// Adopt keeps what an earlier policy placed, or what was about to go.
+	// Adopt keeps resources of an earlier policy, or those that were about to be removed.
 	Adopt Change = "Adopt"
-	// Keep leaves it as it is.
-	Keep Change = "Keep"
-	// Wait places once what was there before is gone.
+	Keep  Change = "Keep"
+	// Wait places resources once the previous ones are removed.
 	Wait Change = "Wait"
-	// Drop takes the placement away.
+	// Drop removes the placement.
 	Drop Change = "Drop"
 )
 
-// Options say under which circumstances is decided.
+// Options are the circumstances of the decision.
 type Options struct {
 	// Now is the time of the decision.
 	Now time.Time
-	// PolicyChanged takes the bindings for those of an earlier policy: what would
-	// happen if the placement replaced the one that made them.
+	// PolicyChanged treats the bindings as results of an earlier policy, as if the placement replaced
+	// the one that created them.
 	PolicyChanged bool
 }
 
-// Run decides about each placement. It changes nothing in the input.
+// Run decides for each placement. It changes nothing in the input.
 func Run(profile framework.Profile, in *Input, o Options) ([]Result, error) {
 	fleet := &framework.Fleet{Now: o.Now, Clusters: make([]framework.Cluster, 0, len(in.Members))}
 	for i := range in.Members {
@@ -100,7 +98,7 @@ func Run(profile framework.Profile, in *Input, o Options) ([]Result, error) {
 	return append(results, chosen...), err
 }
 
-// clusterOf translates a member; one without any status is taken for healthy.
+// clusterOf translates a member; one without a status counts as healthy.
 func clusterOf(member *clusterv1beta1.MemberCluster, now time.Time) framework.Cluster {
 	cluster := scheduler.ClusterOf(member)
 	if equality.Semantic.DeepEqual(member.Status, clusterv1beta1.MemberClusterStatus{}) {
@@ -139,7 +137,7 @@ func clustersOf(decision *framework.Decision) []Cluster {
 	told := map[string]int{}
 	for _, name := range decision.Drop {
 		told[name] = len(all)
-		all = append(all, Cluster{Name: name, Change: Drop, Reason: "the policy does not pick it any more"})
+		all = append(all, Cluster{Name: name, Change: Drop, Reason: "the policy no longer picks it"})
 	}
 	tell := func(c Cluster) {
 		if i, seen := told[c.Name]; seen {

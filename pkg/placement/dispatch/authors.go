@@ -14,18 +14,17 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
-// Authors confines what is sent to what the authors of placements may have delivered. A
-// snapshot was made under the answer of its time: rolled out again after somebody else has
-// changed the placement, or before another follows, it would bring to members of their
-// choice what they may not have. nil confines nothing.
+// Authors limits deliveries to what the placement's current author is allowed to deliver. A snapshot
+// was taken under the author check of its time. Without this limit, a later author could roll an old
+// snapshot out to members of their choice. nil disables the limit.
 type Authors struct {
 	// Resource finds the resource of a kind of the hub, and false if the hub does not serve it.
 	Resource func(schema.GroupKind) (schema.GroupResource, bool, error)
 }
 
-// mayHave refuses to send the group of a snapshot if the placement's answer does not
-// cover it. A member whose Works, those of have, are of that snapshot has it already and
-// keeps it until its turn.
+// mayHave rejects the group of a snapshot that the placement's author check does not cover. A member
+// whose Works (have) are from that snapshot already has it, and keeps it until the rollout reaches the
+// member.
 func (a *Authors) mayHave(placement placementv1beta1.PlacementObject, master string, group *snapshot.Group, have []*placementv1beta1.Work) error {
 	if a == nil || placement == nil {
 		return nil
@@ -43,16 +42,16 @@ func (a *Authors) mayHave(placement placementv1beta1.PlacementObject, master str
 			return err
 		}
 		if !covered {
-			return unsent("nothing of resource snapshot %q is sent, as it holds %s %q: user %q, who wrote the placement as it is now, was not found to be allowed to have that delivered. "+
-				"Roll out what is selected now, or have somebody who may get or place it ask again: kubectl annotate --overwrite <placement> %s=ask",
+			return unsent("nothing of resource snapshot %q is sent, because it holds %s %q: user %q, who last changed the placement, is not known to be allowed to deliver it. "+
+				"Roll out the current selection, or have a user who can get or place it repeat the check: kubectl annotate --overwrite <placement> %s=ask",
 				master, schema.GroupKind{Group: id.Group, Kind: id.Kind}, id.Name, bound.Author, placementv1beta1.AuthorMayAnnotation)
 		}
 	}
 	return nil
 }
 
-// covers reports whether an answer covers an object. One of a kind that the hub does not
-// serve is covered where everything is, only.
+// covers reports whether an author check covers an object. A kind that the hub does not serve is
+// covered only if the check covers everything.
 func (a *Authors) covers(bound *selection.Bound, id placementv1beta1.ResourceIdentifier) (bool, error) {
 	if bound.Covers(schema.GroupResource{}, id.Namespace, id.Name) {
 		return true, nil

@@ -15,10 +15,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
-// TestAnOldSnapshotBringsNothingThatItsPresentAuthorMayNotHave: who may change a placement
-// took a Secret off its selectors, chose another member, and rolled the snapshot before
-// that out to it.
-func TestAnOldSnapshotBringsNothingThatItsPresentAuthorMayNotHave(t *testing.T) {
+// A user who could change a placement removed a Secret from its selectors, chose another member, and
+// rolled the previous snapshot out to it.
+func TestMayHave_LimitsOldSnapshotToCurrentAuthor(t *testing.T) {
 	asking := &Authors{Resource: func(kind schema.GroupKind) (schema.GroupResource, bool, error) {
 		switch kind.Kind {
 		case "Secret":
@@ -50,18 +49,18 @@ func TestAnOldSnapshotBringsNothingThatItsPresentAuthorMayNotHave(t *testing.T) 
 		have    []*placementv1beta1.Work
 		want    string
 	}{
-		"what the author may have":                  {asking, configMaps, holding("ConfigMap"), nil, ""},
-		"what the author may not have":              {asking, configMaps, holding("ConfigMap", "Secret"), nil, `it holds Secret "x": user "alice"`},
-		"to a member that has an older snapshot":    {asking, configMaps, holding("Secret"), []*placementv1beta1.Work{from("p-1-snapshot")}, `it holds Secret "x"`},
-		"to a member that has it":                   {asking, configMaps, holding("Secret"), []*placementv1beta1.Work{from("p-2-snapshot")}, ""},
-		"for who may have everything":               {asking, everything, holding("Secret", "Gone"), nil, ""},
-		"a kind that the hub does not serve":        {asking, configMaps, holding("Gone"), nil, `it holds Gone "x"`},
-		"a kind that cannot be looked up":           {asking, configMaps, holding("Broken"), nil, "no answer"},
-		"by an answer that cannot be read":          {asking, "ask", holding("ConfigMap"), nil, `it holds ConfigMap "x"`},
-		"of a placement from before the question":   {asking, "", holding("Secret"), nil, ""},
-		"where nobody is asked":                     {nil, configMaps, holding("Secret"), nil, ""},
-		"nothing, by who may have nothing":          {asking, "ask", holding(), nil, ""},
-		"what is in a namespace that is not theirs": {asking, `{"author":"alice","may":{"other":["*"]}}`, holding("ConfigMap"), nil, `it holds ConfigMap "x"`},
+		"allowed kind":                                {asking, configMaps, holding("ConfigMap"), nil, ""},
+		"forbidden kind is rejected":                  {asking, configMaps, holding("ConfigMap", "Secret"), nil, `it holds Secret "x": user "alice"`},
+		"member with an older snapshot is rejected":   {asking, configMaps, holding("Secret"), []*placementv1beta1.Work{from("p-1-snapshot")}, `it holds Secret "x"`},
+		"member that has the snapshot keeps it":       {asking, configMaps, holding("Secret"), []*placementv1beta1.Work{from("p-2-snapshot")}, ""},
+		"author with all rights":                      {asking, everything, holding("Secret", "Gone"), nil, ""},
+		"unknown kind is rejected":                    {asking, configMaps, holding("Gone"), nil, `it holds Gone "x"`},
+		"failed lookup of a kind":                     {asking, configMaps, holding("Broken"), nil, "no answer"},
+		"unreadable author check is rejected":         {asking, "ask", holding("ConfigMap"), nil, `it holds ConfigMap "x"`},
+		"placement without an author check":           {asking, "", holding("Secret"), nil, ""},
+		"author check disabled":                       {nil, configMaps, holding("Secret"), nil, ""},
+		"author without rights and an empty snapshot": {asking, "ask", holding(), nil, ""},
+		"foreign namespace is rejected":               {asking, `{"author":"alice","may":{"other":["*"]}}`, holding("ConfigMap"), nil, `it holds ConfigMap "x"`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -76,6 +75,6 @@ func TestAnOldSnapshotBringsNothingThatItsPresentAuthorMayNotHave(t *testing.T) 
 		})
 	}
 	if err := asking.mayHave(nil, "p-2-snapshot", holding("Secret"), nil); err != nil {
-		t.Errorf("of a placement that is gone: %v", err)
+		t.Errorf("deleted placement: %v", err)
 	}
 }

@@ -5,12 +5,12 @@ package dispatch
 
 import placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 
-// detailBytes is how large what a binding says of single objects may become. An API server stores
-// objects of 1.5 MiB, and the Works of one binding can have more to say than that.
+// detailBytes limits what a binding's status says about single objects. An API server stores objects of
+// at most 1.5 MiB, and the Works of one binding can report more than that.
 const detailBytes = 1 << 20
 
-// withinBudget drops the values of fields that drifted or differ when they take too much: which objects
-// did stays, and the Works have the rest.
+// withinBudget drops the values of drifted or differing fields when they exceed detailBytes. The names
+// of the objects stay; the Works have the rest.
 func withinBudget(s *placementv1beta1.ResourceBindingStatus) {
 	size := 0
 	for i := range s.FailedPlacements {

@@ -24,14 +24,14 @@ func TestWithinBudget_DropsValuesWhenTheyTakeTooMuch(t *testing.T) {
 	small := status(100, 1000)
 	withinBudget(small)
 	if len(small.DriftedPlacements[99].ObservedDrifts) != 1 || len(small.DiffedPlacements[99].ObservedDiffs) != 1 {
-		t.Error("values are dropped that fit")
+		t.Error("dropped values that fit")
 	}
 	large := status(100, 20000)
 	withinBudget(large)
 	if len(large.DriftedPlacements) != 100 || len(large.DiffedPlacements) != 100 || len(large.FailedPlacements) != 100 {
-		t.Error("objects are not named any more")
+		t.Error("dropped the names of objects")
 	}
 	if len(large.DriftedPlacements[0].ObservedDrifts)+len(large.DiffedPlacements[0].ObservedDiffs) != 0 {
-		t.Error("values are kept that do not fit")
+		t.Error("kept values that do not fit")
 	}
 }

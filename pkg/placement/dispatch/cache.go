@@ -14,26 +14,22 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
-// manifestsHashKey is an annotation that Works have in the cache, and nowhere
-// else. An API server stores no annotation of such a name: a hash that comes from the API
-// would hide that somebody changed the manifests.
+// manifestsHashKey is an annotation that Works have only in the cache. An API server stores no
+// annotation with such a name: a hash from the API would hide changed manifests.
 const manifestsHashKey = "//manifests-hash"
 
 const (
-	// worksByBinding finds the Works of a binding.
-	worksByBinding = "binding"
-	// bindingsByMember finds the bindings to a member.
+	worksByBinding   = "binding"
 	bindingsByMember = "member"
 )
 
-// CacheOptions says how the manager's cache has to keep Works: without their
-// manifests, which only members need. Without it the package works too, and
-// takes more memory.
+// CacheOptions makes the manager's cache drop the manifests of Works, which only members need. The
+// package works without it, but needs more memory.
 func CacheOptions() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{&placementv1beta1.Work{}: {Transform: forget}}
 }
 
-// forget leaves of a Work's manifests their hash.
+// forget replaces a Work's manifests by their hash.
 func forget(object any) (any, error) {
 	w, ok := object.(*placementv1beta1.Work)
 	if !ok {
@@ -41,7 +37,7 @@ func forget(object any) (any, error) {
 	}
 	hash, err := manifestsHash(w)
 	if err != nil {
-		hash = "" // Then it differs from what is desired, and is written anew.
+		hash = "" // Then it differs from the desired one, and is written again.
 	}
 	if w.Annotations == nil {
 		w.Annotations = map[string]string{}
@@ -52,8 +48,7 @@ func forget(object any) (any, error) {
 	return w, nil
 }
 
-// manifestsHash tells the manifests of Works apart, of one from the cache or a
-// whole one.
+// manifestsHash is the hash of a Work's manifests, whether the object is from the cache or complete.
 func manifestsHash(w *placementv1beta1.Work) (string, error) {
 	if hash, ok := w.Annotations[manifestsHashKey]; ok {
 		return hash, nil

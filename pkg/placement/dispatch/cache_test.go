@@ -12,9 +12,8 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// TestForget_BelievesNoHashFromTheAPI: an annotation with the hash of what was wanted hid that
-// somebody had changed the object.
-func TestForget_BelievesNoHashFromTheAPI(t *testing.T) {
+// An annotation with the hash of the desired manifests hid that somebody had changed the object.
+func TestForget_IgnoresHashFromTheAPI(t *testing.T) {
 	template := &placementv1beta1.Work{}
 	template.Spec.Workload.Manifests = []placementv1beta1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`{"a":"b"}`)}}}
 	wanted, err := manifestsHash(template)
@@ -24,16 +23,16 @@ func TestForget_BelievesNoHashFromTheAPI(t *testing.T) {
 	changed := template.DeepCopy()
 	changed.Spec.Workload.Manifests[0].Raw = []byte(`{"a":"changed"}`)
 	changed.Annotations = map[string]string{"fleetgate.io/manifests-hash": wanted}
-	for range 2 { // A cache may hand on what it has handed on before.
+	for range 2 { // A cache may transform an object twice.
 		kept, err := forget(changed)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got, err := manifestsHash(kept.(*placementv1beta1.Work)); err != nil || got == wanted || got == "" {
-			t.Fatalf("the hash is %q, %v: that of the annotation is %q", got, err, wanted)
+			t.Fatalf("hash = %q, %v; the annotation has %q", got, err, wanted)
 		}
 	}
 	if len(validation.IsQualifiedName(manifestsHashKey)) == 0 {
-		t.Errorf("an API server would store annotation %s, and anybody could write it", manifestsHashKey)
+		t.Errorf("annotation %s is valid for an API server: anybody could write it", manifestsHashKey)
 	}
 }

@@ -19,12 +19,12 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
-// The agent of a member cannot see why a Work is deleted, and what it does depends on that: nobody
-// asks for the removal of data by a change of placement. So a Work is annotated before its deletion.
+// A member's agent cannot see why a Work is deleted, and its action depends on that: a change of a
+// placement is no request to remove data. So a Work is annotated before its deletion.
 
-// tellWhy annotates the Works of a binding that is being deleted. A member that leaves keeps what
-// was placed. Its Works go with its namespace, or after their binding by the hub's garbage
-// collector: its agent has to know before.
+// tellWhy annotates the Works of a binding that is being deleted. A leaving member keeps its placed
+// resources. Its Works are deleted with its namespace, or by the hub's garbage collector after their
+// binding, so its agent has to know the cause before.
 func (r *Reconciler) tellWhy(ctx context.Context, b placementv1beta1.BindingObject, works []*metav1.PartialObjectMetadata, stays bool) error {
 	if len(works) == 0 {
 		return nil
@@ -46,13 +46,14 @@ func (r *Reconciler) tellWhy(ctx context.Context, b placementv1beta1.BindingObje
 	return r.annotate(ctx, works, causeOf(placement))
 }
 
-// mayChange reports whether the cause on a Work is missing or not the last one: a placement that is
-// deleted stays so, and each Work that goes is an event for its binding.
+// mayChange reports whether a Work has no cause yet, or one that can still change. "Placement deleted"
+// is final. The deletion of each Work triggers its binding, so without this check it would be annotated
+// repeatedly.
 func mayChange(work *metav1.PartialObjectMetadata) bool {
 	return work.Annotations[placementv1beta1.DeletionCauseAnnotation] != placementv1beta1.DeletionPlacementDeleted
 }
 
-// causeOf is what the Works of a binding say that is being deleted. The placement is nil if it is
+// causeOf returns the annotations for the Works of a binding that is being deleted. A nil placement was
 // deleted.
 func causeOf(placement placementv1beta1.PlacementObject) map[string]string {
 	if placement == nil {
@@ -65,8 +66,8 @@ func causeOf(placement placementv1beta1.PlacementObject) map[string]string {
 	return says
 }
 
-// livePlacement is a placement as the API server has it, nil if it or its namespace is deleted. The
-// cache could say of a placement that is deleted that it is not.
+// livePlacement reads a placement from the API server; nil if it or its namespace is deleted. The cache
+// can lag behind the deletion.
 func (r *Reconciler) livePlacement(ctx context.Context, key types.NamespacedName) (placementv1beta1.PlacementObject, error) {
 	placement, err := objects.Placement(ctx, r.Live, key)
 	if apierrors.IsNotFound(err) {
@@ -89,8 +90,8 @@ func (r *Reconciler) livePlacement(ctx context.Context, key types.NamespacedName
 	return placement, nil
 }
 
-// annotate tells the agent, before Works are deleted, what to do about their objects. What a Work
-// says already stays, unless a user has deleted the placement since.
+// annotate tells the agent what to do with a Work's objects before the Work is deleted. Existing
+// annotations stay, unless a user has deleted the placement since.
 func (r *Reconciler) annotate(ctx context.Context, works []*metav1.PartialObjectMetadata, says map[string]string) error {
 	for _, work := range works {
 		missing := missingIn(work.Annotations, says)
@@ -108,7 +109,6 @@ func (r *Reconciler) annotate(ctx context.Context, works []*metav1.PartialObject
 	return nil
 }
 
-// missingIn are the annotations that a Work lacks.
 func missingIn(has, says map[string]string) map[string]string {
 	missing := map[string]string{}
 	for key, value := range says {

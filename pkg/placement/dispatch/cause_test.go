@@ -22,7 +22,7 @@ const (
 	policyKey = placementv1beta1.DeletePolicyAnnotation
 )
 
-func TestFinalize_TellsTheAgentWhyAWorkIsDeleted(t *testing.T) {
+func TestFinalize_AnnotatesWorksWithDeletionCause(t *testing.T) {
 	deleted := metav1.ObjectMeta{Name: "p", Finalizers: []string{"x/y"}, DeletionTimestamp: new(metav1.Now())}
 	changed := map[string]string{causeKey: placementv1beta1.DeletionPlacementChanged}
 	gone := map[string]string{causeKey: placementv1beta1.DeletionPlacementDeleted}
@@ -35,14 +35,14 @@ func TestFinalize_TellsTheAgentWhyAWorkIsDeleted(t *testing.T) {
 		placement client.Object
 		has, want map[string]string
 	}{
-		"the placement is there":            {&placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, nil, changed},
-		"the placement is being deleted":    {&placementv1beta1.ClusterResourcePlacement{ObjectMeta: deleted}, nil, gone},
-		"the placement is gone":             {nil, nil, gone},
-		"the placement abandons, and stays": {strategy(placementv1beta1.AbandonPlaced), nil, changed},
-		"the placement deletes, and stays": {strategy(placementv1beta1.DeletePlaced), nil,
+		"placement exists":                     {&placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, nil, changed},
+		"placement is being deleted":           {&placementv1beta1.ClusterResourcePlacement{ObjectMeta: deleted}, nil, gone},
+		"placement is deleted":                 {nil, nil, gone},
+		"placement with policy Abandon exists": {strategy(placementv1beta1.AbandonPlaced), nil, changed},
+		"placement with policy Delete exists": {strategy(placementv1beta1.DeletePlaced), nil,
 			map[string]string{causeKey: placementv1beta1.DeletionPlacementChanged, policyKey: placementv1beta1.DeletePolicyDelete}},
-		"it is deleted after it changed": {nil, changed, gone},
-		"it changes after a resource left": {&placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "p"}},
+		"deletion after a change": {nil, changed, gone},
+		"change after a resource left": {&placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "p"}},
 			map[string]string{causeKey: placementv1beta1.DeletionResourceRemoved}, map[string]string{causeKey: placementv1beta1.DeletionResourceRemoved}},
 	}
 	for name, tc := range cases {
@@ -71,7 +71,7 @@ func TestFinalize_TellsTheAgentWhyAWorkIsDeleted(t *testing.T) {
 	}
 }
 
-// The namespace controller deletes bindings before it deletes their placement.
+// The namespace controller deletes bindings before their placement.
 func TestLivePlacement_IsDeletedWithItsNamespace(t *testing.T) {
 	scheme := hubScheme(t)
 	if err := corev1.AddToScheme(scheme); err != nil {

@@ -22,25 +22,24 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
-// Charts renders charts; *helmchart.Renderer is one.
 type Charts interface {
-	// Manifests returns what a chart renders to, or helmchart.ErrRendering, and queues
-	// who waits at the Source when that is known.
+	// Manifests returns the rendered manifests of a chart. While the chart is being rendered it returns
+	// helmchart.ErrRendering, and queues the waiting request at the Source afterwards.
 	Manifests(release *helmchart.Release, waiting reconcile.Request) ([]placementv1beta1.Manifest, error)
 	Source() source.Source
 }
 
-// renderings are the charts of a binding by the names of their Works.
+// renderings are the rendered charts of a binding by Work name.
 type renderings map[string]rendering
 
 type rendering struct {
-	// from is RenderedFromAnnotation.
+	// from is the value of RenderedFromAnnotation.
 	from string
-	// kept says that the Work has what the chart renders to already.
+	// kept is true if the Work already has the chart's rendered manifests.
 	kept bool
 }
 
-// annotate writes into Works from what they were rendered.
+// annotate records in Works what their manifests were rendered from.
 func (c renderings) annotate(works []*placementv1beta1.Work) {
 	for _, w := range works {
 		if of, ok := c[w.Name]; ok {
@@ -52,9 +51,8 @@ func (c renderings) annotate(works []*placementv1beta1.Work) {
 
 func (c renderings) kept(work string) bool { return c[work].kept }
 
-// rendered returns the group with what its charts render to for the member. A part of which
-// the Work has that already comes without manifests: a gateway that has just started has
-// nothing to render.
+// rendered returns the group with its charts rendered for the member. A part whose Work is already up
+// to date comes without manifests, so that a gateway has nothing to render after a start.
 func (r *Reconciler) rendered(b placementv1beta1.BindingObject, member *clusterv1beta1.MemberCluster, group *snapshot.Group, have []*placementv1beta1.Work) (*snapshot.Group, renderings, error) {
 	charts := renderings{}
 	if !slices.ContainsFunc(group.Parts, func(p snapshot.Part) bool { return p.Chart }) {
@@ -65,7 +63,7 @@ func (r *Reconciler) rendered(b placementv1beta1.BindingObject, member *clusterv
 	for i := range changed.Parts {
 		part := &changed.Parts[i]
 		if !part.Chart || len(part.Manifests) == 0 {
-			continue // An override may keep a chart off the member.
+			continue // An override can keep a chart off the member.
 		}
 		name := placementv1beta1.EnvelopeWorkName(b.GetNamespace(), b.GetLabels()[placementv1beta1.ParentPlacementLabel], *part.Envelope)
 		of, err := r.render(b, member, part, workNamed(have, name))
@@ -81,7 +79,7 @@ func (r *Reconciler) rendered(b placementv1beta1.BindingObject, member *clusterv
 	return changed, charts, waiting
 }
 
-// ofChart says of which chart an error is, and whether its author has to do something.
+// ofChart adds the chart to an error, and marks errors that only the chart's author can fix.
 func ofChart(e *placementv1beta1.EnvelopeIdentifier, err error) error {
 	err = fmt.Errorf("%s %q: %w", e.Type, klog.KRef(e.Namespace, e.Name), err)
 	var problem *helmchart.Problem
@@ -91,7 +89,7 @@ func ofChart(e *placementv1beta1.EnvelopeIdentifier, err error) error {
 	return fmt.Errorf("rendering %w", err)
 }
 
-// render replaces the manifest of a part, which describes a chart, by what that renders to.
+// render replaces the manifest of a part, which describes a chart, by the rendered manifests.
 func (r *Reconciler) render(b placementv1beta1.BindingObject, member *clusterv1beta1.MemberCluster, part *snapshot.Part, have *placementv1beta1.Work) (rendering, error) {
 	release, err := helmchart.Read(part.Manifests[0].Raw, override.MemberOf(member), b.GetNamespace())
 	if err != nil {
@@ -112,8 +110,8 @@ func (r *Reconciler) render(b placementv1beta1.BindingObject, member *clusterv1b
 	return rendering{from: hash + "." + part.Hash}, err
 }
 
-// alreadyRendered returns the hash of a Work's manifests if they came of what is to be
-// rendered, and nobody has changed them since.
+// alreadyRendered returns the hash of a Work's manifests if they were rendered from this release and
+// nobody has changed them since.
 func alreadyRendered(w *placementv1beta1.Work, release string) (string, bool) {
 	if w == nil || w.DeletionTimestamp != nil {
 		return "", false
@@ -132,7 +130,7 @@ func workNamed(works []*placementv1beta1.Work, name string) *placementv1beta1.Wo
 	return nil
 }
 
-// sameChart refuses overrides of a part that make another chart of it.
+// sameChart rejects overrides that turn a part into a different chart.
 func sameChart(part snapshot.Part, before []placementv1beta1.Manifest) error {
 	if !part.Chart || len(part.Manifests) == 0 {
 		return nil

@@ -22,7 +22,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
-// rendersTo is what every chart renders to.
+// rendersTo renders every chart to the same manifests.
 type rendersTo struct {
 	manifests []placementv1beta1.Manifest
 	err       error
@@ -48,8 +48,7 @@ func memberNamed(name string) *clusterv1beta1.MemberCluster {
 	return &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// renderedWorks renders a group and returns its desired Works, and how often something was
-// rendered.
+// renderedWorks renders a group and returns its desired Works and the number of renderings.
 func renderedWorks(t *testing.T, charts rendersTo, member string, have ...*placementv1beta1.Work) ([]*placementv1beta1.Work, renderings, int) {
 	t.Helper()
 	charts.asked = new(int)
@@ -66,7 +65,7 @@ func renderedWorks(t *testing.T, charts rendersTo, member string, have ...*place
 	return works, of, *charts.asked
 }
 
-func TestAChartIsRenderedOnceWhileNothingChanges(t *testing.T) {
+func TestRendered_RendersOnceWhileNothingChanges(t *testing.T) {
 	charts := rendersTo{manifests: manifests(`{"kind":"ConfigMap"}`)}
 	works, _, asked := renderedWorks(t, charts, "m")
 	if diff := cmp.Diff(charts.manifests, works[1].Spec.Workload.Manifests); diff != "" || asked != 1 {
@@ -78,7 +77,7 @@ func TestAChartIsRenderedOnceWhileNothingChanges(t *testing.T) {
 	have := works[1]
 	again, of, asked := renderedWorks(t, charts, "m", have)
 	if asked != 0 || !of.kept(have.Name) || of.kept(again[0].Name) || again[1].Annotations[placementv1beta1.RenderedFromAnnotation] != have.Annotations[placementv1beta1.RenderedFromAnnotation] {
-		t.Errorf("rendered %d times for a Work that has it: %v", asked, of)
+		t.Errorf("rendered %d times for an up-to-date Work: %v", asked, of)
 	}
 	if _, of, asked = renderedWorks(t, charts, "other", have); asked != 1 || of.kept(have.Name) {
 		t.Errorf("rendered %d times for another member", asked)
@@ -86,16 +85,16 @@ func TestAChartIsRenderedOnceWhileNothingChanges(t *testing.T) {
 	changed := have.DeepCopy()
 	changed.Spec.Workload.Manifests = manifests(`{"kind":"Secret"}`)
 	if _, of, asked = renderedWorks(t, charts, "m", changed); asked != 1 || of.kept(have.Name) {
-		t.Errorf("rendered %d times for a Work that somebody has changed", asked)
+		t.Errorf("rendered %d times for an edited Work", asked)
 	}
 	going := have.DeepCopy()
 	going.DeletionTimestamp = &metav1.Time{}
 	if _, _, asked = renderedWorks(t, charts, "m", going); asked != 1 {
-		t.Errorf("rendered %d times for a Work that goes", asked)
+		t.Errorf("rendered %d times for a terminating Work", asked)
 	}
 }
 
-func TestErrorsOfChartsNameThem(t *testing.T) {
+func TestRendered_ErrorsNameTheChart(t *testing.T) {
 	cases := map[string]struct {
 		carrier string
 		err     error
@@ -103,19 +102,19 @@ func TestErrorsOfChartsNameThem(t *testing.T) {
 		refused bool
 		want    string
 	}{
-		"one that its author has to mend": {
+		"invalid chart": {
 			carrier: chartCarrier, err: &helmchart.Problem{Chart: "cni 1.0.0", Where: "cni/a.yaml:3", What: "no"}, refused: true,
 			want: `a chart cannot be rendered: ConfigMap "addons/cni": chart cni 1.0.0: cni/a.yaml:3: no`,
 		},
-		"one that is not there": {
+		"missing chart": {
 			carrier: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"addons","name":"cni","annotations":{"fleetgate.io/helm-chart":"cni"}}}`,
 			refused: true,
 			want:    `a chart cannot be rendered: ConfigMap "addons/cni": key chart.tgz is missing: it holds the chart as helm package writes it; or chart and version, for one in a registry`,
 		},
-		"one that takes too much": {
+		"chart over the limits": {
 			carrier: chartCarrier, err: helmchart.ErrExhausted, is: helmchart.ErrExhausted, want: `rendering ConfigMap "addons/cni": the chart takes more than it may`,
 		},
-		"one that is under way": {carrier: chartCarrier, err: helmchart.ErrRendering, is: helmchart.ErrRendering, want: "the chart is being rendered"},
+		"rendering in progress": {carrier: chartCarrier, err: helmchart.ErrRendering, is: helmchart.ErrRendering, want: "the chart is being rendered"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +127,7 @@ func TestErrorsOfChartsNameThem(t *testing.T) {
 	}
 }
 
-func TestAChartThatAnOverrideDeletesLeavesAnEmptyWork(t *testing.T) {
+func TestOverridden_DeletedChartLeavesEmptyWork(t *testing.T) {
 	r := &Reconciler{Charts: rendersTo{asked: new(int)}}
 	group, _, err := r.rendered(binding(), memberNamed("m"), chartGroup(), nil)
 	if err != nil || len(group.Parts[1].Manifests) > 0 {
@@ -136,7 +135,7 @@ func TestAChartThatAnOverrideDeletesLeavesAnEmptyWork(t *testing.T) {
 	}
 }
 
-// storedOverride is a hub with one snapshot of an override.
+// storedOverride is a client with one override snapshot.
 type storedOverride struct {
 	client.Client
 	of *placementv1beta1.ResourceOverrideSnapshot
@@ -147,7 +146,7 @@ func (s storedOverride) Get(_ context.Context, _ client.ObjectKey, into client.O
 	return nil
 }
 
-func TestAnOverrideChangesTheValuesOfAChartAndMakesNoOther(t *testing.T) {
+func TestOverridden_ChangesChartValuesButNotTheChart(t *testing.T) {
 	for path, taken := range map[string]bool{
 		"/data/values.yaml": true, "/metadata/labels": true,
 		"/binaryData/chart.tgz": false, "/data/namespace": false, "/metadata/annotations/fleetgate.io~1helm-chart": false,

@@ -34,40 +34,39 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
-// Name is the controller's name.
 const Name = "binding.works"
 
-// Snapshots reads what a binding is bound to; *snapshot.Contents is one.
+// Snapshots reads the snapshots that bindings name; *snapshot.Contents implements it.
 type Snapshots interface {
 	Group(ctx context.Context, master types.NamespacedName) (*snapshot.Group, error)
 }
 
-// Reconciler dispatches bindings.
+// Reconciler writes the Works of bindings and reports their status.
 type Reconciler struct {
-	// Client reads through the cache.
 	Client client.Client
-	// Live reads without it, where nothing may be missed.
+	// Live reads without the cache, where nothing may be missed.
 	Live      client.Reader
 	Snapshots Snapshots
-	// Charts renders charts; nil if snapshots have none.
+	// Charts renders charts; nil if snapshots contain none.
 	Charts Charts
-	// Scopes tells whether a kind of the hub lives in namespaces.
+	// Scopes reports whether a kind of the hub is namespaced.
 	Scopes helmchart.Scopes
-	// Authors confines what is sent; nil confines nothing.
+	// Authors limits what is sent; nil means no limit.
 	Authors *Authors
 	Clock   clock.PassiveClock
-	// Workers is how many bindings are looked at at a time.
+	// Workers is the number of bindings that are reconciled at a time.
 	Workers int
 
 	underway underway
 }
 
-// SetupWithManager registers the controller. It looks at a binding when its spec
-// changes or it is being deleted, when one of its Works, or one that is in its way,
-// changes, when its placement wants status reported back otherwise or its author was asked
-// again, when placement or
-// member are paused or not any more, when its member comes, or goes, for its overrides and
-// charts when its member changes in what they look at, and when a chart has been rendered.
+// SetupWithManager registers the controller. It reconciles a binding when
+// - its spec changes or it is being deleted;
+// - one of its Works changes, or a Work that blocks one of its names;
+// - its placement changes reportBackStrategy, requests another author check, or is paused or resumed;
+// - its member joins, leaves, is paused or resumed, or stops or resumes its heartbeat;
+// - its member changes in a property that overrides or charts use;
+// - a chart has been rendered.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	respecified := builder.WithPredicates(predicate.Or(reportBackChanges(), objects.AskedAnew(), objects.Repaused()))
 	b := ctrl.NewControllerManagedBy(mgr).
@@ -81,14 +80,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&placementv1beta1.ResourcePlacement{}, r.bindingsFor(), respecified).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers})
 	if r.Charts != nil {
-		// Which bindings have a chart their snapshots know only.
+		// Only snapshots know which bindings have a chart.
 		b = b.WatchesRawSource(r.Charts.Source()).
 			Watches(&clusterv1beta1.MemberCluster{}, r.bindingsTo(every), builder.WithPredicates(helmchart.MemberChanges()))
 	}
 	return reconcileutil.SetupError(Name, b.Complete(r))
 }
 
-// Reconcile dispatches one binding.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	b := objects.NewBinding(req.Namespace)
 	err := r.Client.Get(ctx, req.NamespacedName, b)
@@ -102,7 +100,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case b.GetDeletionTimestamp() != nil:
 		err = r.finalize(ctx, b)
 	case b.GetSpec().ResourceSnapshotName == "":
-		return ctrl.Result{}, nil // The rollout has not come to it.
+		return ctrl.Result{}, nil // The rollout has not reached it yet.
 	default:
 		again, err = r.dispatch(ctx, b)
 	}
@@ -130,7 +128,7 @@ func (r *Reconciler) dispatch(ctx context.Context, b placementv1beta1.BindingObj
 		return r.writeStatus(ctx, b, dropped(b, member, works))
 	}
 	if member == nil {
-		return 0, nil // The scheduler drops the binding of a member that leaves.
+		return 0, nil // The scheduler deletes the binding of a leaving member.
 	}
 	if err := r.ensureFinalizer(ctx, b); err != nil {
 		return 0, err
@@ -140,7 +138,7 @@ func (r *Reconciler) dispatch(ctx context.Context, b placementv1beta1.BindingObj
 		return 0, err
 	}
 	if errors.Is(err, helmchart.ErrRendering) {
-		return 0, nil // That it is done is an event.
+		return 0, nil // The completed deletion triggers the binding again.
 	}
 	refused := refusal.Of(err)
 	s := synced{works: works, silent: silence(member)}
@@ -152,14 +150,13 @@ func (r *Reconciler) dispatch(ctx context.Context, b placementv1beta1.BindingObj
 	}
 	again, statusErr := r.writeStatus(ctx, b, s)
 	if statusErr != nil || refused != nil {
-		return again, statusErr // Nothing helps but what a user changes, which is an event.
+		return again, statusErr // Only a user's change helps, which triggers the binding again.
 	}
 	return again, err
 }
 
-// dropped tells how the Works of a binding stand that is to go. If there is nothing on
-// the member, or nobody to tell of it, that is a failure: a rollout waits for what
-// may become available, and this never will.
+// dropped returns the state of a binding that waits for its removal. A member that is gone or never got
+// anything is a problem: the rollout waits for Works that can still become available, and these cannot.
 func dropped(b placementv1beta1.BindingObject, member *clusterv1beta1.MemberCluster, works []*placementv1beta1.Work) synced {
 	s := synced{works: works, silent: silence(member)}
 	switch {
@@ -171,7 +168,7 @@ func dropped(b placementv1beta1.BindingObject, member *clusterv1beta1.MemberClus
 	return s
 }
 
-// worksOf lists the binding's Works from the cache, in the order of their names.
+// worksOf lists the binding's Works from the cache, sorted by name.
 func (r *Reconciler) worksOf(ctx context.Context, b placementv1beta1.BindingObject) ([]*placementv1beta1.Work, error) {
 	var list placementv1beta1.WorkList
 	err := r.Client.List(ctx, &list, client.MatchingFields{worksByBinding: b.GetName()},
@@ -189,8 +186,8 @@ func (r *Reconciler) worksOf(ctx context.Context, b placementv1beta1.BindingObje
 	return works, nil
 }
 
-// silence says since when nothing is heard of a member that is expected to answer, in words
-// that follow a sentence; "" if it is heard. The time is the hub's.
+// silence says since when an expected member has had no heartbeat, as the end of a sentence; "" if it
+// is connected. The time is the hub's.
 func silence(member *clusterv1beta1.MemberCluster) string {
 	if member == nil {
 		return ""
@@ -202,7 +199,7 @@ func silence(member *clusterv1beta1.MemberCluster) string {
 	return fmt.Sprintf("nothing is heard of member %q since %s: see its condition Joined", member.Name, since.UTC().Format(time.RFC3339))
 }
 
-// member reads a member; nil if it is gone, or going.
+// member reads a member; nil if it is deleted or being deleted.
 func (r *Reconciler) member(ctx context.Context, name string) (*clusterv1beta1.MemberCluster, error) {
 	var member clusterv1beta1.MemberCluster
 	err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &member)
@@ -232,7 +229,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, b placementv1beta1.Binding
 		}
 	}
 	*b.GetStatus() = status
-	// An update, as the whole object is at hand: a patch would be merged and pruned there first.
+	// Update instead of patch: the whole object is at hand, and the API server would merge and prune a patch first.
 	if err := r.Client.Status().Update(ctx, b); err != nil {
 		return 0, fmt.Errorf("writing the status of binding %q: %w", b.GetName(), err)
 	}
@@ -240,8 +237,8 @@ func (r *Reconciler) writeStatus(ctx context.Context, b placementv1beta1.Binding
 	return 0, nil
 }
 
-// finalize deletes the binding's Works, and lets it go once they are gone: the
-// last of them to go is an event.
+// finalize deletes the binding's Works and removes the finalizer once they are deleted. The deletion of
+// the last Work triggers the binding again.
 func (r *Reconciler) finalize(ctx context.Context, b placementv1beta1.BindingObject) error {
 	if !controllerutil.ContainsFinalizer(b, placementv1beta1.WorkCleanupFinalizer) {
 		return nil
@@ -252,7 +249,7 @@ func (r *Reconciler) finalize(ctx context.Context, b placementv1beta1.BindingObj
 	}
 	stays := member != nil
 	if stays && placementv1beta1.Paused(member) {
-		return nil // What is on it stays. That it goes on is an event.
+		return nil // The resources on the member stay. Resuming triggers the binding again.
 	}
 	works, err := r.liveWorksOf(ctx, b)
 	if err != nil {
@@ -275,8 +272,8 @@ func (r *Reconciler) finalize(ctx context.Context, b placementv1beta1.BindingObj
 	return nil
 }
 
-// liveWorksOf lists the metadata of the binding's Works from the API server: none may
-// be missed.
+// liveWorksOf lists the metadata of the binding's Works from the API server, because none may be
+// missed.
 func (r *Reconciler) liveWorksOf(ctx context.Context, b placementv1beta1.BindingObject) ([]*metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("WorkList"))
@@ -294,7 +291,7 @@ func (r *Reconciler) liveWorksOf(ctx context.Context, b placementv1beta1.Binding
 	return works, nil
 }
 
-// whole names a Work for a write.
+// whole returns a Work with the name of a metadata object, for writes.
 func whole(work *metav1.PartialObjectMetadata) *placementv1beta1.Work {
 	return &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}}
 }

@@ -64,7 +64,7 @@ func TestDesiredWorks(t *testing.T) {
 	}
 }
 
-func TestEnvelopesHaveWorksOfTheirOwn(t *testing.T) {
+func TestDesiredWorks_OneWorkPerEnvelope(t *testing.T) {
 	e := &placementv1beta1.EnvelopeIdentifier{Type: placementv1beta1.ResourceEnvelopeType, Namespace: "shop", Name: "quotas"}
 	group := &snapshot.Group{Parts: []snapshot.Part{{Manifests: manifests("{}")}, {Envelope: e, Manifests: manifests("{}")}, {Manifests: manifests("{}")}}}
 	works, err := desiredWorks(binding(), group, nil)
@@ -82,11 +82,11 @@ func TestEnvelopesHaveWorksOfTheirOwn(t *testing.T) {
 		t.Errorf("the Work names another envelope (-want +got):\n%s", diff)
 	}
 	if envelopeOf(works[0]) != nil {
-		t.Errorf("a Work without an envelope names one: %v", works[0].Labels)
+		t.Errorf("Work without an envelope has envelope labels: %v", works[0].Labels)
 	}
 }
 
-func TestWorksThatAreNotThereYetAreWrittenFirst(t *testing.T) {
+func TestNewFirst_WritesMissingWorksFirst(t *testing.T) {
 	have := []*placementv1beta1.Work{work("p-work"), work("p-1")}
 	desired := []*placementv1beta1.Work{work("p-work"), work("p-0"), work("p-1"), work("p-2")}
 	if diff := cmp.Diff([]int{1, 3, 0, 2}, newFirst(have, desired)); diff != "" {
@@ -94,7 +94,7 @@ func TestWorksThatAreNotThereYetAreWrittenFirst(t *testing.T) {
 	}
 }
 
-func TestWorkNamesItsNamespacedPlacement(t *testing.T) {
+func TestDesiredWorks_NameNamespacedPlacement(t *testing.T) {
 	b := &placementv1beta1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "b", Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "p"}}}
 	b.Spec.TargetCluster = "m"
 	works, err := desiredWorks(b, &snapshot.Group{Parts: []snapshot.Part{{}}}, nil)
@@ -104,12 +104,12 @@ func TestWorkNamesItsNamespacedPlacement(t *testing.T) {
 	if w := works[0]; w.Name != "shop.p-work" || w.Labels[placementv1beta1.ParentPlacementNamespaceLabel] != "shop" || !belongs(w, b) {
 		t.Errorf("work = %q with labels %v", w.Name, w.Labels)
 	}
-	// The hub's garbage collector deleted such Works again and again.
+	// The hub's garbage collector deleted such Works repeatedly.
 	if owners := works[0].OwnerReferences; len(owners) > 0 {
-		t.Errorf("a binding of another namespace owns the Work: %v", owners)
+		t.Errorf("binding of another namespace owns the Work: %v", owners)
 	}
 	if belongs(works[0], binding()) {
-		t.Error("a Work of a namespaced placement is taken for that of a cluster-scoped one")
+		t.Error("Work of a namespaced placement belongs to a cluster-scoped one")
 	}
 }
 
@@ -123,14 +123,14 @@ func TestUpToDate(t *testing.T) {
 		change func(*placementv1beta1.Work)
 		want   bool
 	}{
-		"untouched":                     {func(*placementv1beta1.Work) {}, true},
-		"written in another way":        {func(w *placementv1beta1.Work) { w.Spec.Workload.Manifests = manifests(`{ "a": "\u003cb\u003e" }`) }, true},
-		"labels of others":              {func(w *placementv1beta1.Work) { w.Labels["x"] = "y" }, true},
-		"another snapshot":              {func(w *placementv1beta1.Work) { w.Labels[placementv1beta1.ParentResourceSnapshotIndexLabel] = "2" }, false},
-		"manifests edited by somebody":  {func(w *placementv1beta1.Work) { w.Spec.Workload.Manifests = nil }, false},
-		"another apply strategy":        {func(w *placementv1beta1.Work) { w.Spec.ApplyStrategy = nil }, false},
-		"manifests that cannot be read": {func(w *placementv1beta1.Work) { w.Spec.Workload.Manifests = manifests("{") }, false},
-		"other overrides than it was of": {func(w *placementv1beta1.Work) {
+		"untouched":                          {func(*placementv1beta1.Work) {}, true},
+		"same manifests in another encoding": {func(w *placementv1beta1.Work) { w.Spec.Workload.Manifests = manifests(`{ "a": "\u003cb\u003e" }`) }, true},
+		"additional labels":                  {func(w *placementv1beta1.Work) { w.Labels["x"] = "y" }, true},
+		"another snapshot":                   {func(w *placementv1beta1.Work) { w.Labels[placementv1beta1.ParentResourceSnapshotIndexLabel] = "2" }, false},
+		"edited manifests":                   {func(w *placementv1beta1.Work) { w.Spec.Workload.Manifests = nil }, false},
+		"another apply strategy":             {func(w *placementv1beta1.Work) { w.Spec.ApplyStrategy = nil }, false},
+		"unreadable manifests":               {func(w *placementv1beta1.Work) { w.Spec.Workload.Manifests = manifests("{") }, false},
+		"other overrides": {func(w *placementv1beta1.Work) {
 			w.Annotations[placementv1beta1.ParentResourceOverrideSnapshotHashAnnotation] = "x"
 		}, false},
 	}
@@ -148,21 +148,21 @@ func TestUpToDate(t *testing.T) {
 			}
 			w := cached.(*placementv1beta1.Work)
 			if w.Spec.Workload.Manifests != nil {
-				t.Error("the cache keeps manifests")
+				t.Error("the cache stores manifests")
 			}
 			got, err := upToDate(w, works[0], part.Hash)
 			if err != nil || got != tc.want {
 				t.Errorf("upToDate() = %t, %v, want %t", got, err, tc.want)
 			}
 			if changed := overwrite(w, works[0]); changed.Annotations[manifestsHashKey] != "" || len(changed.Spec.Workload.Manifests) != 1 {
-				t.Error("what only the cache knows would be written, or manifests are lost")
+				t.Error("the hash of the cache would be written, or manifests are lost")
 			}
 		})
 	}
 }
 
-// work is one with conditions as "Type=Status/Reason"; one that begins with "old "
-// is about an older spec.
+// work is a Work with conditions as "Type=Status/Reason". One with the prefix "old " is about an older
+// spec.
 func work(name string, conditions ...string) *placementv1beta1.Work {
 	w := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 4}}
 	for _, text := range conditions {
@@ -187,18 +187,18 @@ func TestDesiredStatus(t *testing.T) {
 		diff    bool
 		want    []string
 	}{
-		"all well":                    {works: []*placementv1beta1.Work{work("a", applied, available)}, want: append(begin[:2:2], "Applied=True/AllWorkHaveBeenApplied", "Available=True/AllWorkAreAvailable")},
-		"nothing said yet":            {works: []*placementv1beta1.Work{work("a")}, want: append(begin[:2:2], "Applied=False/ApplyInProgress")},
-		"said of an older spec":       {works: []*placementv1beta1.Work{work("a", "old "+applied, "old "+available)}, want: append(begin[:2:2], "Applied=False/ApplyInProgress")},
+		"applied and available":       {works: []*placementv1beta1.Work{work("a", applied, available)}, want: append(begin[:2:2], "Applied=True/AllWorkHaveBeenApplied", "Available=True/AllWorkAreAvailable")},
+		"no conditions yet":           {works: []*placementv1beta1.Work{work("a")}, want: append(begin[:2:2], "Applied=False/ApplyInProgress")},
+		"conditions of an older spec": {works: []*placementv1beta1.Work{work("a", "old "+applied, "old "+available)}, want: append(begin[:2:2], "Applied=False/ApplyInProgress")},
 		"one of two failed":           {works: []*placementv1beta1.Work{work("a", applied, available), work("b", "Applied=False/x")}, want: append(begin[:2:2], "Applied=False/NotAllWorkHaveBeenApplied")},
 		"failed outweighs pending":    {works: []*placementv1beta1.Work{work("a"), work("b", "Applied=False/x")}, want: append(begin[:2:2], "Applied=False/NotAllWorkHaveBeenApplied")},
 		"applied, not available":      {works: []*placementv1beta1.Work{work("a", applied, "Available=False/x")}, want: append(begin[:2:2], "Applied=True/AllWorkHaveBeenApplied", "Available=False/NotAllWorkAreAvailable")},
-		"availability not said yet":   {works: []*placementv1beta1.Work{work("a", applied)}, want: append(begin[:2:2], "Applied=True/AllWorkHaveBeenApplied", "Available=False/NotAllWorkAreAvailable")},
+		"availability unknown":        {works: []*placementv1beta1.Work{work("a", applied)}, want: append(begin[:2:2], "Applied=True/AllWorkHaveBeenApplied", "Available=False/NotAllWorkAreAvailable")},
 		"availability not trackable":  {works: []*placementv1beta1.Work{work("a", applied, available), work("b", applied, "Available=True/WorkNotTrackable")}, want: append(begin[:2:2], "Applied=True/AllWorkHaveBeenApplied", "Available=True/NotAllWorkAreAvailabilityTrackable")},
 		"works could not be written":  {problem: "no", want: []string{"Overridden=True/NoOverrideSpecified", "WorkSynchronized=False/SyncWorkFailed"}},
 		"differences reported":        {diff: true, works: []*placementv1beta1.Work{work("a", "DiffReported=True/x")}, want: append(begin[:2:2], "DiffReported=True/AllWorkHaveDiffReported")},
 		"differences not reported":    {diff: true, works: []*placementv1beta1.Work{work("a", "DiffReported=False/x")}, want: append(begin[:2:2], "DiffReported=False/NotAllWorkHaveDiffReported")},
-		"differences are being found": {diff: true, works: []*placementv1beta1.Work{work("a")}, want: append(begin[:2:2], "DiffReported=False/DiffReportInProgress")},
+		"differences pending":         {diff: true, works: []*placementv1beta1.Work{work("a")}, want: append(begin[:2:2], "DiffReported=False/DiffReportInProgress")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -210,10 +210,10 @@ func TestDesiredStatus(t *testing.T) {
 			var got []string
 			for _, c := range status.Conditions {
 				if c.ObservedGeneration != b.Generation {
-					t.Errorf("%s is about generation %d", c.Type, c.ObservedGeneration)
+					t.Errorf("%s has generation %d", c.Type, c.ObservedGeneration)
 				}
 				if c.Type == placementv1beta1.ConditionRolloutStarted {
-					continue // It has a test of its own.
+					continue // It has its own test.
 				}
 				got = append(got, fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason))
 			}
@@ -224,14 +224,14 @@ func TestDesiredStatus(t *testing.T) {
 	}
 }
 
-func TestASilentMemberIsNotSaidToBeAtWork(t *testing.T) {
+func TestDesiredStatus_NamesMemberWithoutHeartbeat(t *testing.T) {
 	member := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge"}}
 	member.Status.Conditions = []metav1.Condition{{
 		Type: clusterv1beta1.ConditionJoined, Status: metav1.ConditionUnknown, Reason: clusterv1beta1.ReasonMemberClusterJoinStateUnknown,
-		LastTransitionTime: metav1.NewTime(time.Date(2026, 1, 31, 12, 3, 0, 0, time.UTC)), // When the hub gave up waiting.
+		LastTransitionTime: metav1.NewTime(time.Date(2026, 1, 31, 12, 3, 0, 0, time.UTC)), // When the hub stopped waiting.
 	}}
 	if got := silence(member); got != "" {
-		t.Errorf("a member that has yet to join is silent: %s", got)
+		t.Errorf("joining member is reported without heartbeat: %s", got)
 	}
 	member.Status.AgentStatus = []clusterv1beta1.AgentStatus{{
 		Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: metav1.NewTime(time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)),
@@ -262,11 +262,11 @@ func TestASilentMemberIsNotSaidToBeAtWork(t *testing.T) {
 	}
 	member.Status.Conditions[0].Status = metav1.ConditionTrue
 	if got := silence(member); got != "" {
-		t.Errorf("a member that is heard is silent: %s", got)
+		t.Errorf("connected member is reported without heartbeat: %s", got)
 	}
 }
 
-func TestBeingBoundMeansThatTheRolloutHasStarted(t *testing.T) {
+func TestDesiredStatus_BoundMeansRolloutStarted(t *testing.T) {
 	b := binding()
 	of := func(generation int64, status metav1.ConditionStatus) []metav1.Condition {
 		return []metav1.Condition{{Type: placementv1beta1.ConditionRolloutStarted, Status: status, Reason: "R", ObservedGeneration: generation}}
@@ -276,12 +276,12 @@ func TestBeingBoundMeansThatTheRolloutHasStarted(t *testing.T) {
 		before []metav1.Condition
 		want   string
 	}{
-		"nothing said yet":                       {placementv1beta1.BindingBound, nil, "RolloutStarted=True/RolloutStarted"},
-		"something said of an older spec":        {placementv1beta1.BindingBound, of(b.Generation-1, metav1.ConditionFalse), "RolloutStarted=True/RolloutStarted"},
-		"the rollout makes it wait":              {placementv1beta1.BindingBound, of(b.Generation, metav1.ConditionFalse), "RolloutStarted=False/R"},
-		"said already":                           {placementv1beta1.BindingBound, of(b.Generation, metav1.ConditionTrue), "RolloutStarted=True/R"},
-		"being withdrawn is not a rollout":       {placementv1beta1.BindingUnscheduled, nil, "Overridden=True/NoOverrideSpecified"},
-		"what was said before it is to withdraw": {placementv1beta1.BindingUnscheduled, of(b.Generation-1, metav1.ConditionTrue), "RolloutStarted=True/R"},
+		"no condition yet":                        {placementv1beta1.BindingBound, nil, "RolloutStarted=True/RolloutStarted"},
+		"condition of an older spec":              {placementv1beta1.BindingBound, of(b.Generation-1, metav1.ConditionFalse), "RolloutStarted=True/RolloutStarted"},
+		"rollout waits":                           {placementv1beta1.BindingBound, of(b.Generation, metav1.ConditionFalse), "RolloutStarted=False/R"},
+		"rollout started":                         {placementv1beta1.BindingBound, of(b.Generation, metav1.ConditionTrue), "RolloutStarted=True/R"},
+		"unscheduled binding":                     {placementv1beta1.BindingUnscheduled, nil, "Overridden=True/NoOverrideSpecified"},
+		"unscheduled binding keeps the condition": {placementv1beta1.BindingUnscheduled, of(b.Generation-1, metav1.ConditionTrue), "RolloutStarted=True/R"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -295,7 +295,7 @@ func TestBeingBoundMeansThatTheRolloutHasStarted(t *testing.T) {
 	}
 }
 
-func TestDesiredStatusNamesAtMostAHundredObjects(t *testing.T) {
+func TestDesiredStatus_NamesAtMostHundredObjects(t *testing.T) {
 	w := work("a", "Applied=False/x")
 	for i := range maxDetails + 20 {
 		w.Status.ManifestConditions = append(w.Status.ManifestConditions, placementv1beta1.ManifestCondition{
@@ -310,7 +310,7 @@ func TestDesiredStatusNamesAtMostAHundredObjects(t *testing.T) {
 	}
 }
 
-func TestPausedIsHeldAndSaysWhatToDo(t *testing.T) {
+func TestHeld_PausedNamesTheRemedy(t *testing.T) {
 	paused := map[string]string{"fleetgate.io/paused": "true"}
 	cases := map[string]struct {
 		placement, member map[string]string
@@ -333,7 +333,7 @@ func TestPausedIsHeldAndSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestWhatIsAsItShouldBeIsNotHeld(t *testing.T) {
+func TestUnchanged_AcceptsUpToDateWorks(t *testing.T) {
 	part := snapshot.Part{Manifests: manifests("{}")}
 	part.Hash, _ = snapshot.Hash(part.Manifests)
 	group := &snapshot.Group{Parts: []snapshot.Part{part}}
@@ -343,20 +343,20 @@ func TestWhatIsAsItShouldBeIsNotHeld(t *testing.T) {
 	}
 	paused := unsent("paused")
 	if _, err := unchanged(works, works, group, paused); err != nil {
-		t.Errorf("nothing has to change, and yet: %v", err)
+		t.Errorf("up-to-date Works: %v", err)
 	}
 	other := works[0].DeepCopy()
 	other.Spec.ApplyStrategy = nil
 	for name, have := range map[string][]*placementv1beta1.Work{"no Work": nil, "another Work": {other}} {
 		if _, err := unchanged(have, works, group, paused); !errors.Is(err, paused) {
-			t.Errorf("%s is to be written: %v", name, err)
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-// Only the reason of Available tells that nobody can track the resources, and a rollout waits for
-// unavailablePeriodSeconds from the condition's time on. From the second rollout on that was the
-// time of the first.
+// Only the reason of Available shows that resources are not trackable. The rollout then waits for
+// unavailablePeriodSeconds from the condition's time. From the second rollout on, that was the time of
+// the first.
 func TestDesiredStatus_TimesBelongToTheGeneration(t *testing.T) {
 	long := metav1.NewTime(time.Now().Add(-time.Hour))
 	said := func(generation, observed int64) metav1.Condition {
@@ -372,9 +372,9 @@ func TestDesiredStatus_TimesBelongToTheGeneration(t *testing.T) {
 		return *meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionAvailable)
 	}
 	if c := said(3, 2); !c.LastTransitionTime.After(long.Time) || c.ObservedGeneration != 3 || c.Status != metav1.ConditionTrue {
-		t.Errorf("Available of another generation: %+v, want it to begin now", c)
+		t.Errorf("Available of another generation: %+v, want a new transition time", c)
 	}
 	if c := said(2, 2); !c.LastTransitionTime.Equal(&long) {
-		t.Errorf("Available of the same generation: %+v, want its time to stay", c)
+		t.Errorf("Available of the same generation: %+v, want the same transition time", c)
 	}
 }

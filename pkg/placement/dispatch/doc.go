@@ -1,37 +1,33 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dispatch is the controller binding.works: it turns bindings into Works
-// in the namespaces of members, and what members say about their Works into the
-// conditions of bindings.
+// Package dispatch is the controller binding.works. It turns bindings into Works in the members'
+// namespaces, and the status of Works into conditions of bindings.
 //
-// A bound binding has one Work for each part of its resource snapshot and one for
-// each envelope in it, always at least one, even if nothing is selected: an empty
-// Work is what takes things off a member again. Works that a binding no longer needs are deleted. A Work that
-// belongs to another binding is never touched; the binding waits until it is
-// gone and says so.
+// A bound binding has one Work for each part of its resource snapshot and one for each envelope in it.
+// It has at least one Work even if nothing is selected, because an empty Work removes resources from a
+// member. Works that a binding no longer needs are deleted. The controller never touches a Work of
+// another binding: the binding waits until that Work is deleted, and its status says so.
 //
-// The cache holds Works without their manifests, but with a hash of them
-// (CacheOptions), so a Work is written only when it differs, and whoever edits
-// one on the hub finds it put right.
+// The cache stores a hash instead of the manifests of Works (CacheOptions). So the controller writes a
+// Work only when it differs, and reverts changes that somebody makes to a Work on the hub.
 //
-// A binding that is being deleted is held by a finalizer until its Works are
-// gone, which the members' agents hold until they have cleaned up: the finalizer with
-// which they do is on the Works of members that have joined from the start.
+// A finalizer keeps a deleted binding until its Works are deleted. The members' agents keep those with
+// a finalizer of their own until they have cleaned up. Works of joined members have that finalizer from
+// the start.
 //
-// That Works are on their way a binding's status says only after a while without an answer
-// (underway.go): mostly one write tells all.
+// A binding's status reports Works as in flight only after a while without an answer of the agent
+// (underway.go), so that mostly one write is enough.
 //
-// The overrides that a binding lists are applied on the way; if they do not fit,
-// the Works stay as they are and the condition Overridden says why.
+// The overrides that a binding lists are applied here. If they do not fit, the Works stay as they are
+// and the condition Overridden gives the reason.
 //
-// A placement that is deleted with the policy Abandon has marked its bindings so;
-// their Works are marked before they are deleted, and the agents leave what they
-// applied.
+// A placement that is deleted with the policy Abandon has annotated its bindings. Their Works are
+// annotated before they are deleted, and the agents keep what they applied.
 //
-// For a placement of a namespace nothing is sent but objects of that namespace
-// (foreign.go), whatever a snapshot says.
+// A namespaced placement delivers only objects of its namespace (foreign.go), whatever a snapshot
+// contains.
 //
-// How the status of objects is reported back stands in the placement, and is passed on
-// to its Works; what comes of it is package placement/reportback's.
+// The placement's reportBackStrategy is copied to its Works; package placement/statusback copies the
+// statuses.
 package dispatch

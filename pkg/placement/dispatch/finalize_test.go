@@ -30,9 +30,9 @@ func hubScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-// A rollout waited for ever for a member that had left, or to which nothing had been sent,
-// to become available, before it removed the binding.
-func TestADroppedBindingSaysThatThereIsNothingToWaitFor(t *testing.T) {
+// A rollout waited indefinitely for a member that had left, or to which nothing had been sent, to
+// become available, before it removed the binding.
+func TestReconcile_DroppedBindingFailsWithoutMemberOrWorks(t *testing.T) {
 	member := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
 	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{
 		Namespace: clusterv1beta1.MemberNamespace("m"), Name: "p-work", Labels: map[string]string{placementv1beta1.ParentBindingLabel: "p-m-0"},
@@ -45,9 +45,9 @@ func TestADroppedBindingSaysThatThereIsNothingToWaitFor(t *testing.T) {
 		there  []client.Object
 		failed bool
 	}{
-		"the member has left":         {[]client.Object{settledWork}, true},
-		"nothing was sent":            {[]client.Object{member}, true},
-		"it is there, and to be left": {[]client.Object{member, settledWork}, false},
+		"member has left":  {[]client.Object{settledWork}, true},
+		"nothing was sent": {[]client.Object{member}, true},
+		"member has Works": {[]client.Object{member, settledWork}, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -69,9 +69,9 @@ func TestADroppedBindingSaysThatThereIsNothingToWaitFor(t *testing.T) {
 	}
 }
 
-// What was placed on a member that left was removed there, when the hub's garbage
-// collector deleted the Work before the agent had heard that it was to leave.
-func TestWorksOfAMemberThatLeavesAreAbandonedBeforeTheirBindingGoes(t *testing.T) {
+// Placed resources of a member that left were removed there if the hub's garbage collector deleted the
+// Work before the agent knew that the member was leaving.
+func TestFinalize_AnnotatesWorksOfLeavingMember(t *testing.T) {
 	scheme := hubScheme(t)
 	b := binding()
 	b.Finalizers, b.DeletionTimestamp = []string{placementv1beta1.WorkCleanupFinalizer}, new(metav1.Now())
@@ -84,12 +84,12 @@ func TestWorksOfAMemberThatLeavesAreAbandonedBeforeTheirBindingGoes(t *testing.T
 		t.Fatal(err)
 	}
 	if err := hub.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
-		t.Fatalf("the Work goes with its member's namespace only: %v", err)
+		t.Fatalf("the Work was deleted before its namespace: %v", err)
 	}
 	if got := work.Annotations[placementv1beta1.DeletePolicyAnnotation]; got != placementv1beta1.DeletePolicyAbandon {
-		t.Errorf("the agent is told %q", got)
+		t.Errorf("annotation = %q", got)
 	}
 	if err := hub.Get(t.Context(), client.ObjectKeyFromObject(b), b); !apierrors.IsNotFound(err) {
-		t.Errorf("the binding is still there: %v", err)
+		t.Errorf("the binding still exists: %v", err)
 	}
 }

@@ -13,14 +13,13 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
-// foreign is why nothing is sent of what no gateway selects: somebody wrote the snapshot or
-// the binding.
+// foreign is the error for objects that no gateway selects: somebody wrote the snapshot or the binding
+// by hand.
 const foreign = "nothing is sent, as a placement of a namespace brings objects of that namespace only"
 
-// belongsTo refuses to bring to members, for a placement of a namespace, anything but
-// objects of that namespace. The scope of a kind is what the hub says, not the
-// object: with a namespace in its metadata, one of the whole cluster is still that. What
-// is in an envelope may be of a kind that only members know.
+// belongsTo rejects objects outside the namespace of a namespaced placement. The hub decides the scope
+// of a kind, not the object: a namespace in the metadata of a cluster-scoped object means nothing. An
+// envelope may contain kinds that only members serve.
 func belongsTo(namespace string, group *snapshot.Group, scopes helmchart.Scopes) error {
 	if namespace == "" {
 		return nil
@@ -39,7 +38,7 @@ func belongsTo(namespace string, group *snapshot.Group, scopes helmchart.Scopes)
 	return nil
 }
 
-// identities names what a part brings: of a chart, what it has been rendered to.
+// identities returns the objects of a part; for a chart, those in its rendered manifests.
 func identities(part snapshot.Part) ([]placementv1beta1.ResourceIdentifier, error) {
 	if !part.Chart {
 		return part.Resources, nil

@@ -14,7 +14,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
-func TestAPlacementOfANamespaceBringsNothingElse(t *testing.T) {
+func TestBelongsTo_LimitsNamespacedPlacement(t *testing.T) {
 	scopes := func(kind schema.GroupVersionKind) (namespaced, known bool, err error) {
 		switch kind.Kind {
 		case "ConfigMap":
@@ -44,19 +44,19 @@ func TestAPlacementOfANamespaceBringsNothingElse(t *testing.T) {
 		part      snapshot.Part
 		want      string
 	}{
-		"what is of its namespace":                        {"shop", plain("ConfigMap", "shop"), ""},
-		"what is of another":                              {"shop", plain("ConfigMap", "kube-system"), `is of namespace "kube-system"`},
-		"what is of none":                                 {"shop", plain("ClusterRole", ""), `is of namespace ""`},
-		"what is of the whole cluster and denies it":      {"shop", plain("ClusterRole", "shop"), "is of the whole cluster"},
-		"the same in an envelope":                         {"shop", enveloped("ClusterRole", "shop"), "is of the whole cluster"},
-		"a kind that only members know":                   {"shop", enveloped("Gadget", "shop"), ""},
-		"a kind that nobody can have selected":            {"shop", plain("Gadget", "shop"), "does not serve the kind"},
-		"a kind that cannot be looked up":                 {"shop", plain("Broken", "shop"), "no answer"},
-		"what a chart renders to":                         {"shop", chart(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"shop"}}`), ""},
-		"what a chart renders to elsewhere":               {"shop", chart(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"other"}}`), `is of namespace "other"`},
-		"a chart of which the Work has everything":        {"shop", snapshot.Part{Chart: true}, ""},
-		"a placement of the whole cluster brings all":     {"", plain("ClusterRole", ""), ""},
-		"a placement of the whole cluster also elsewhere": {"", plain("ConfigMap", "kube-system"), ""},
+		"own namespace":                                   {"shop", plain("ConfigMap", "shop"), ""},
+		"other namespace":                                 {"shop", plain("ConfigMap", "kube-system"), `is of namespace "kube-system"`},
+		"cluster-scoped object":                           {"shop", plain("ClusterRole", ""), `is of namespace ""`},
+		"cluster-scoped object with a namespace":          {"shop", plain("ClusterRole", "shop"), "is of the whole cluster"},
+		"cluster-scoped object in an envelope":            {"shop", enveloped("ClusterRole", "shop"), "is of the whole cluster"},
+		"unknown kind in an envelope":                     {"shop", enveloped("Gadget", "shop"), ""},
+		"unknown kind outside of an envelope":             {"shop", plain("Gadget", "shop"), "does not serve the kind"},
+		"failed lookup of a kind":                         {"shop", plain("Broken", "shop"), "no answer"},
+		"rendered object in the own namespace":            {"shop", chart(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"shop"}}`), ""},
+		"rendered object in another namespace":            {"shop", chart(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"other"}}`), `is of namespace "other"`},
+		"chart that is not rendered again":                {"shop", snapshot.Part{Chart: true}, ""},
+		"cluster-scoped placement, cluster-scoped object": {"", plain("ClusterRole", ""), ""},
+		"cluster-scoped placement, namespaced object":     {"", plain("ConfigMap", "kube-system"), ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -13,14 +13,13 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
-// misfit refuses overrides that a binding lists and that do not fit what it is bound to.
+// misfit is the error for a binding's overrides that do not fit its resources.
 func misfit(err error) error {
 	return refusal.New(placementv1beta1.ReasonOverriddenFailed, "the overrides cannot be applied: %w", err)
 }
 
-// overridden returns the group as the binding's member gets it. It keeps its
-// parts, also those of which nothing is left: a Work that becomes empty takes
-// things off the member, one that goes may let another take its name.
+// overridden returns the group with the overrides for the binding's member. It keeps empty parts: an
+// empty Work removes resources from the member, and without the part another Work could take its name.
 func (r *Reconciler) overridden(ctx context.Context, b placementv1beta1.BindingObject, member *clusterv1beta1.MemberCluster, group *snapshot.Group) (*snapshot.Group, error) {
 	if !hasOverrides(b) {
 		return group, nil
@@ -36,7 +35,7 @@ func (r *Reconciler) overridden(ctx context.Context, b placementv1beta1.BindingO
 			err = sameChart(part, before)
 		}
 		if refusal.Of(err) != nil {
-			return nil, err // The rules fit, their outcome does not: that is the Work's trouble.
+			return nil, err // The rules fit and their result does not: the Work reports it.
 		}
 		if err != nil {
 			return nil, misfit(err)
@@ -49,8 +48,7 @@ func (r *Reconciler) overridden(ctx context.Context, b placementv1beta1.BindingO
 	return changed, nil
 }
 
-// hasOverrides reports whether a binding has overrides: their variables may stand for
-// something of the member.
+// hasOverrides reports whether a binding has overrides. Their variables may depend on the member.
 func hasOverrides(b placementv1beta1.BindingObject) bool {
 	return len(b.GetSpec().ClusterResourceOverrideSnapshots)+len(b.GetSpec().ResourceOverrideSnapshots) > 0
 }

@@ -18,8 +18,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
-// reportBack is how a placement wants the status of objects reported back. It is not in
-// the binding, as it changes nothing on the member.
+// reportBack is a placement's reportBackStrategy. It is not part of the binding, because it changes
+// nothing on the member.
 func reportBack(placement placementv1beta1.PlacementObject) *placementv1beta1.ReportBackStrategy {
 	if placement == nil {
 		return nil
@@ -27,8 +27,8 @@ func reportBack(placement placementv1beta1.PlacementObject) *placementv1beta1.Re
 	return placement.GetSpec().Strategy.ReportBackStrategy
 }
 
-// placement reads a binding's placement, which must not be changed; nil if it is gone. It is
-// not copied: its status has something of each member, and each of them asks.
+// placement reads a binding's placement, which callers must not change; nil if it is deleted. It is not
+// copied: its status grows with the members, and each binding reads it.
 func (r *Reconciler) placement(ctx context.Context, b placementv1beta1.BindingObject) (placementv1beta1.PlacementObject, error) {
 	key, ok := objects.KeyOf(b)
 	if !ok {
@@ -45,19 +45,18 @@ func (r *Reconciler) placement(ctx context.Context, b placementv1beta1.BindingOb
 	return placement, nil
 }
 
-// reportBackChanges lets pass that a placement wants status reported back otherwise.
+// reportBackChanges passes changes of a placement's reportBackStrategy.
 func reportBackChanges() predicate.Predicate {
 	return enqueue.OnUpdate(func(before, after placementv1beta1.PlacementObject) bool {
 		return !equality.Semantic.DeepEqual(before.GetSpec().Strategy.ReportBackStrategy, after.GetSpec().Strategy.ReportBackStrategy)
 	})
 }
 
-// bindingsFor queues the bindings of a placement.
 func (r *Reconciler) bindingsFor() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, placement client.Object) []reconcile.Request {
 		bindings, err := objects.Bindings(ctx, r.Client, client.ObjectKeyFromObject(placement))
 		if err != nil {
-			// The list comes from memory: it fails when the gateway stops, only.
+			// The list is from memory, so it fails only when the gateway stops.
 			ctrl.LoggerFrom(ctx).Error(err, "Could not list the bindings of a placement", "placement", placement.GetName())
 		}
 		return enqueue.Each(bindings)

@@ -13,26 +13,24 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
 )
 
-// Options are what the package needs to run.
 type Options struct {
 	// Client reads through the manager's cache.
 	Client client.Client
-	// Snapshots reads what bindings are bound to.
+	// Snapshots reads the snapshots that bindings name.
 	Snapshots Snapshots
-	// Charts renders charts; nil if there are none.
-	Charts Charts
-	// Scopes tells whether a kind of the hub lives in namespaces.
+	Charts    Charts
+	// Scopes reports whether a kind of the hub is namespaced.
 	Scopes helmchart.Scopes
-	// Authors confines what is sent; nil confines nothing.
+	// Authors limits what is sent; nil means no limit.
 	Authors *Authors
-	// Clock tells the time; nil is the real one.
+	// Clock is the clock; nil means the real one.
 	Clock clock.PassiveClock
-	// Workers is how many bindings are looked at at a time; 0 means 64.
+	// Workers is the number of bindings that are reconciled at a time; 0 means 64.
 	Workers int
 }
 
-// SetupWithManager registers the controller binding.works. The manager's cache
-// should be made with CacheOptions.
+// SetupWithManager registers the controller binding.works. The manager's cache should have
+// CacheOptions.
 func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err

@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// workBytes is how large a Work may become: what etcd takes in one request by default, less
-	// some for its metadata.
+	// workBytes limits the size of a Work: the default limit of a request to etcd, minus some space for
+	// metadata.
 	workBytes = 1_500_000
-	// statusBytes is what the status of a Work says of one manifest: its identity and two conditions
+	// statusBytes is the size of one manifest's entry in a Work's status: identity and two conditions
 	// with short messages have 600 to 750 bytes.
 	statusBytes = 768
 )
 
-// split cuts parts whose Works could not hold their status, which has an entry for each manifest. A
-// snapshot is limited in bytes only, so 800 KiB of small objects would have a status of several
-// megabytes, which no member could write. What fits stays as it is: another cut would move objects
-// from Work to Work.
+// split divides parts whose Works would be too large for their status, which has an entry for each
+// manifest. Snapshots are limited in bytes only: 800 KiB of small objects would have a status of
+// several megabytes, which no agent could write. Parts that fit stay undivided, because another
+// division would move objects between Works.
 func split(group *snapshot.Group) (*snapshot.Group, error) {
 	cut := &snapshot.Group{Index: group.Index, Resources: group.Resources}
 	for _, part := range group.Parts {
@@ -45,7 +45,7 @@ func split(group *snapshot.Group) (*snapshot.Group, error) {
 	return cut, nil
 }
 
-// piecesOf are manifests in as few lists as can have Works of their own, in order.
+// piecesOf divides manifests, in order, into as few lists as fit into Works.
 func piecesOf(manifests []placementv1beta1.Manifest) [][]placementv1beta1.Manifest {
 	var pieces [][]placementv1beta1.Manifest
 	size, from := 0, 0

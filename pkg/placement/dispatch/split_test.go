@@ -16,7 +16,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
-// numbered are as many manifests, each of a number of bytes at least.
+// numbered returns count manifests, each with at least that many bytes.
 func numbered(count, bytes int) []placementv1beta1.Manifest {
 	all := make([]placementv1beta1.Manifest, 0, count)
 	for i := range count {
@@ -25,7 +25,7 @@ func numbered(count, bytes int) []placementv1beta1.Manifest {
 	return all
 }
 
-func TestSplit_CutsPartsWhoseStatusWouldNotFit(t *testing.T) {
+func TestSplit_DividesPartsWhoseStatusWouldNotFit(t *testing.T) {
 	envelope := &placementv1beta1.EnvelopeIdentifier{Type: placementv1beta1.ResourceEnvelopeType, Namespace: "ns", Name: "e"}
 	many := numbered(4000, 150)
 	group := &snapshot.Group{Index: "3", Parts: []snapshot.Part{
@@ -47,7 +47,7 @@ func TestSplit_CutsPartsWhoseStatusWouldNotFit(t *testing.T) {
 			size += len(m.Raw) + statusBytes
 		}
 		if size > workBytes {
-			t.Errorf("work %s would have %d bytes", w.Name, size)
+			t.Errorf("work %s has %d bytes", w.Name, size)
 		}
 		if hash, err := snapshot.Hash(w.Spec.Workload.Manifests); cut.Parts[i].Hash != hash && cut.Parts[i].Hash != "small" && len(w.Spec.Workload.Manifests) > 0 || err != nil {
 			t.Errorf("work %s has hash %q, want %q, %v", w.Name, cut.Parts[i].Hash, hash, err)
@@ -65,12 +65,12 @@ func TestSplit_CutsPartsWhoseStatusWouldNotFit(t *testing.T) {
 	}
 }
 
-func TestSplit_LeavesWhatFits(t *testing.T) {
+func TestSplit_KeepsPartsThatFit(t *testing.T) {
 	for name, manifests := range map[string][]placementv1beta1.Manifest{
-		"the largest snapshot of common objects": numbered(800, 1000),
-		"many small objects":                     numbered(1500, 150),
-		"one object that is too large":           numbered(1, workBytes),
-		"none":                                   nil,
+		"largest snapshot of common objects": numbered(800, 1000),
+		"many small objects":                 numbered(1500, 150),
+		"one object over the limit":          numbered(1, workBytes),
+		"none":                               nil,
 	} {
 		group := &snapshot.Group{Parts: []snapshot.Part{{Manifests: manifests}}}
 		if cut, err := split(group); err != nil || cut != group {
@@ -79,7 +79,7 @@ func TestSplit_LeavesWhatFits(t *testing.T) {
 	}
 }
 
-func TestDesiredWorks_FitEnvelopesWithNamesOfEveryLength(t *testing.T) {
+func TestDesiredWorks_EnvelopeNamesOfEveryLengthFit(t *testing.T) {
 	for length := 1; length <= validation.DNS1123SubdomainMaxLength; length++ {
 		envelope := &placementv1beta1.EnvelopeIdentifier{Type: placementv1beta1.ResourceEnvelopeType, Namespace: "ns", Name: strings.Repeat("e", length)}
 		works, err := desiredWorks(binding(), &snapshot.Group{Parts: []snapshot.Part{{Envelope: envelope}, {Envelope: envelope, Piece: 1}}}, nil)

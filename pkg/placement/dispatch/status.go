@@ -15,23 +15,23 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/naming"
 )
 
-// maxDetails is how many objects of one kind of trouble a binding names.
+// maxDetails limits the objects that a binding's status names per kind of problem.
 const maxDetails = 100
 
-// synced is how the Works of a binding stand.
+// synced is the state of a binding's Works.
 type synced struct {
 	works []*placementv1beta1.Work
-	// misfit is why the overrides could not be applied, or "".
+	// misfit is the reason why the overrides could not be applied, or "".
 	misfit string
-	// problem is why the Works are not as they should be, or "".
+	// problem is the reason why the Works are not up to date, or "".
 	problem string
-	// silent says that nothing is heard of the member, or "".
+	// silent says that the member has no heartbeat, or "".
 	silent string
 }
 
-// desiredStatus is the binding's status for the Works as they are. The condition
-// RolloutStarted stays as it is if the rollout has said something about the
-// present spec; else being bound means that it has started.
+// desiredStatus is the binding's status for its Works. The condition RolloutStarted stays if the
+// rollout has set it for the current spec. Otherwise a bound binding means that the rollout has
+// started.
 func desiredStatus(b placementv1beta1.BindingObject, s synced) placementv1beta1.ResourceBindingStatus {
 	status := b.GetStatus().DeepCopy()
 	d := dispatched{generation: b.GetGeneration(), status: status, works: s.works, silent: s.silent}
@@ -65,7 +65,6 @@ func desiredStatus(b placementv1beta1.BindingObject, s synced) placementv1beta1.
 	return *status
 }
 
-// dispatched writes one binding's status.
 type dispatched struct {
 	generation int64
 	status     *placementv1beta1.ResourceBindingStatus
@@ -73,7 +72,8 @@ type dispatched struct {
 	silent     string
 }
 
-// awaited is a sentence on what a member is expected to tell, with why it does not.
+// awaited returns a sentence about a Work that waits for its member, with the reason if the member has
+// no heartbeat.
 func (d *dispatched) awaited(format, work string) string {
 	sentence := fmt.Sprintf(format, work)
 	if d.silent == "" {
@@ -82,12 +82,12 @@ func (d *dispatched) awaited(format, work string) string {
 	return sentence + ", and " + d.silent
 }
 
-// set writes a condition. Its time is when it came true of this generation: a rollout waits from
-// there for resources whose availability nobody can track, and the next generation may be a bad
-// one though the condition stays what it was.
+// set writes a condition. Its transition time is when it became true for this generation. A rollout
+// waits from that time for resources whose availability is not trackable, and a new generation may be
+// bad although the condition does not change.
 func (d *dispatched) set(kind string, status metav1.ConditionStatus, reason, message string) {
 	if c := meta.FindStatusCondition(d.status.Conditions, kind); c != nil && c.ObservedGeneration != d.generation {
-		c.Status = "" // Any status is a transition now.
+		c.Status = "" // Then any status is a transition.
 	}
 	meta.SetStatusCondition(&d.status.Conditions, metav1.Condition{
 		Type: kind, Status: status, ObservedGeneration: d.generation, Reason: reason, Message: message,
@@ -150,8 +150,8 @@ func (d *dispatched) diffReported() {
 	}
 }
 
-// split names the first Work of which the member has not said anything yet for
-// its present spec, and the first of which it said no.
+// split names the first Work without a condition for its current spec, and the first whose condition is
+// False.
 func (d *dispatched) split(kind string) (pending, failed string) {
 	for _, w := range d.works {
 		switch c := current(w, kind); {
@@ -164,7 +164,7 @@ func (d *dispatched) split(kind string) (pending, failed string) {
 	return pending, failed
 }
 
-// current returns the condition if it is about the Work's present spec, or nil.
+// current returns the condition if it is about the Work's current spec, or nil.
 func current(w *placementv1beta1.Work, kind string) *metav1.Condition {
 	c := meta.FindStatusCondition(w.Status.Conditions, kind)
 	if c == nil || c.ObservedGeneration != w.Generation {
@@ -173,7 +173,7 @@ func current(w *placementv1beta1.Work, kind string) *metav1.Condition {
 	return c
 }
 
-// details names the objects that are in trouble.
+// details names the objects with problems.
 func (d *dispatched) details() {
 	d.status.FailedPlacements, d.status.DriftedPlacements, d.status.DiffedPlacements = nil, nil, nil
 	for _, w := range d.works {
@@ -185,7 +185,7 @@ func (d *dispatched) details() {
 	withinBudget(d.status)
 }
 
-// envelopeOf is the envelope that a Work was made from, or nil.
+// envelopeOf is the envelope of a Work, or nil.
 func envelopeOf(w *placementv1beta1.Work) *placementv1beta1.EnvelopeIdentifier {
 	if w.Labels[placementv1beta1.EnvelopeNameLabel] == "" {
 		return nil
@@ -221,8 +221,7 @@ func (d *dispatched) detail(m *placementv1beta1.ManifestCondition, envelope *pla
 	}
 }
 
-// trouble is the first condition of an object that is False, in the order in
-// which they come true.
+// trouble is the first condition of an object that is False, in the order in which they become True.
 func trouble(m *placementv1beta1.ManifestCondition) *metav1.Condition {
 	kinds := []string{placementv1beta1.ConditionApplied, placementv1beta1.ConditionAvailable, placementv1beta1.ConditionDiffReported}
 	for _, kind := range kinds {

@@ -20,13 +20,12 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
-// unsent refuses to send what a binding asks for, until a user changes something.
+// unsent is an error that lasts until a user changes something.
 func unsent(format string, args ...any) error {
 	return refusal.New(placementv1beta1.ReasonSyncWorkFailed, format, args...)
 }
 
-// sync brings the binding's Works up to date and returns them. have are its
-// Works now.
+// sync brings the binding's current Works (have) up to date and returns them.
 func (r *Reconciler) sync(ctx context.Context, b placementv1beta1.BindingObject, member *clusterv1beta1.MemberCluster, have []*placementv1beta1.Work) ([]*placementv1beta1.Work, error) {
 	key := types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetSpec().ResourceSnapshotName}
 	group, err := r.Snapshots.Group(ctx, key)
@@ -80,10 +79,9 @@ func (r *Reconciler) sync(ctx context.Context, b placementv1beta1.BindingObject,
 	return works, r.deleteStale(ctx, have, desired)
 }
 
-// mayWrite refuses to write any Work while one of the desired names belongs to a Work that is being
-// removed from the member. A resource that moves into that Work would leave another one first, and
-// the member would delete it. The cache may not know yet that a Work is being removed, so the API
-// server is asked before one of several Works changes.
+// mayWrite rejects all writes while the member is still removing a Work with one of the desired names.
+// A resource that moves into that Work would leave its old Work first, and the member would delete it.
+// The cache may lag, so the API server is read before one of several Works changes.
 func (r *Reconciler) mayWrite(ctx context.Context, b placementv1beta1.BindingObject, have, desired []*placementv1beta1.Work, group *snapshot.Group) error {
 	for _, d := range desired {
 		if w := workNamed(have, d.Name); w != nil && w.DeletionTimestamp != nil {
@@ -115,10 +113,9 @@ func terminating(work string, b placementv1beta1.BindingObject) error {
 	return unsent("work %q of member %q: the name is taken: it is still being removed from the member", work, b.GetSpec().TargetCluster)
 }
 
-// newFirst is the order in which desired Works are written: those that are not there
-// yet before the others, as those that are not needed any more are deleted last. So
-// the member sees where a resource goes before it sees that it left a Work, and
-// does not delete it.
+// newFirst is the order in which desired Works are written: new ones before existing ones. Stale ones
+// are deleted last. So the agent sees a resource in its new Work before it leaves the old one, and does
+// not delete it.
 func newFirst(have, desired []*placementv1beta1.Work) []int {
 	var missing, there []int
 	for i, d := range desired {
@@ -131,7 +128,7 @@ func newFirst(have, desired []*placementv1beta1.Work) []int {
 	return append(missing, there...)
 }
 
-// held refuses to change Works while their placement or member is paused.
+// held rejects changes of Works while their placement or member is paused.
 func held(placement placementv1beta1.PlacementObject, member *clusterv1beta1.MemberCluster) error {
 	const remedy = "take annotation " + placementv1beta1.PausedAnnotation + " off it to continue"
 	switch {
@@ -143,7 +140,7 @@ func held(placement placementv1beta1.PlacementObject, member *clusterv1beta1.Mem
 	return nil
 }
 
-// unchanged returns the Works as they are, and an error if they should be others.
+// unchanged returns the Works if they are up to date, and otherwise an error.
 func unchanged(have, desired []*placementv1beta1.Work, group *snapshot.Group, err error) ([]*placementv1beta1.Work, error) {
 	if len(have) != len(desired) {
 		return have, err
@@ -160,7 +157,7 @@ func unchanged(have, desired []*placementv1beta1.Work, group *snapshot.Group, er
 	return have, nil
 }
 
-// withoutSnapshot keeps Works that were made from the snapshot before it went.
+// withoutSnapshot keeps Works that were created from a snapshot before it was deleted.
 func (r *Reconciler) withoutSnapshot(key types.NamespacedName, have []*placementv1beta1.Work) ([]*placementv1beta1.Work, error) {
 	for _, w := range have {
 		if w.Annotations[placementv1beta1.ParentResourceSnapshotNameAnnotation] != key.Name {
@@ -173,8 +170,8 @@ func (r *Reconciler) withoutSnapshot(key types.NamespacedName, have []*placement
 	return nil, unsent("resource snapshot %q: master resource snapshot is not found", key.Name)
 }
 
-// ensure creates or changes one Work and returns it as it then is. One whose manifests are
-// kept gets none, as they have not been rendered again.
+// ensure creates or updates one Work and returns the stored one. If kept is true, the manifests have
+// not been rendered again and stay.
 func (r *Reconciler) ensure(ctx context.Context, b placementv1beta1.BindingObject, have []*placementv1beta1.Work, desired *placementv1beta1.Work, hash string, kept bool) (*placementv1beta1.Work, error) {
 	w := workNamed(have, desired.Name)
 	if w == nil {

@@ -18,9 +18,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
-// A resource that moved into a Work whose name was still terminating was deleted on the member:
-// the Work that it left was written first.
-func TestNoWorkIsWrittenWhileAnotherIsBeingRemoved(t *testing.T) {
+// The member deleted a resource that moved into a Work whose name was still terminating, because the
+// Work that it left was written first.
+func TestMayWrite_RejectsWhileDesiredWorkTerminates(t *testing.T) {
 	going := func(w *placementv1beta1.Work) *placementv1beta1.Work {
 		w.DeletionTimestamp, w.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{placementv1beta1.WorkCleanupFinalizer}
 		return w
@@ -33,14 +33,14 @@ func TestNoWorkIsWrittenWhileAnotherIsBeingRemoved(t *testing.T) {
 	}
 	cases := map[string]struct {
 		have, live []*placementv1beta1.Work
-		refused    bool // until something changes
-		behind     bool // until the cache knows
+		refused    bool // rejected until something changes
+		behind     bool // retried until the cache is up to date
 	}{
-		"both are there":                           {[]*placementv1beta1.Work{of("p-work"), of("p-0")}, []*placementv1beta1.Work{of("p-work"), of("p-0")}, false, false},
-		"the second is being removed":              {[]*placementv1beta1.Work{of("p-work"), going(of("p-0"))}, nil, true, false},
-		"which the cache does not know yet":        {[]*placementv1beta1.Work{of("p-work"), of("p-0")}, []*placementv1beta1.Work{of("p-work"), going(of("p-0"))}, false, true},
-		"one that is not desired is being removed": {[]*placementv1beta1.Work{of("p-work"), of("p-0"), going(of("p-7"))}, []*placementv1beta1.Work{of("p-work"), of("p-0"), going(of("p-7"))}, false, false},
-		"nothing is there yet":                     {nil, nil, false, false},
+		"both exist":            {[]*placementv1beta1.Work{of("p-work"), of("p-0")}, []*placementv1beta1.Work{of("p-work"), of("p-0")}, false, false},
+		"second is terminating": {[]*placementv1beta1.Work{of("p-work"), going(of("p-0"))}, nil, true, false},
+		"second is terminating, unknown to the cache": {[]*placementv1beta1.Work{of("p-work"), of("p-0")}, []*placementv1beta1.Work{of("p-work"), going(of("p-0"))}, false, true},
+		"stale Work is terminating":                   {[]*placementv1beta1.Work{of("p-work"), of("p-0"), going(of("p-7"))}, []*placementv1beta1.Work{of("p-work"), of("p-0"), going(of("p-7"))}, false, false},
+		"no Works yet":                                {nil, nil, false, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -55,10 +55,10 @@ func TestNoWorkIsWrittenWhileAnotherIsBeingRemoved(t *testing.T) {
 			}
 			err = (&Reconciler{Live: hub.Build()}).mayWrite(t.Context(), binding(), tc.have, desired, group)
 			if refused := refusal.Of(err) != nil; refused != tc.refused {
-				t.Errorf("it is refused: %t, %v", refused, err)
+				t.Errorf("refused = %t, %v", refused, err)
 			}
 			if behind := apierrors.IsConflict(err); behind != tc.behind {
-				t.Errorf("the cache is behind: %t, %v", behind, err)
+				t.Errorf("behind = %t, %v", behind, err)
 			}
 		})
 	}

@@ -14,19 +14,19 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// journey is how long a binding's status waits that could only say that its Works are on
-// their way: most members answer before, and then it is written once and not twice. What
-// people wait for is told within two seconds all the same.
+// journey delays a binding status that would only say that Works are in flight. Most members answer
+// earlier, and then one write is enough instead of two. Statuses that people wait for still appear
+// within two seconds.
 const journey = 1500 * time.Millisecond
 
-// underway remembers since when the Works of bindings are on their way and nothing has
-// been told of it. A gateway that starts begins anew.
+// underway stores since when the Works of bindings are in flight without a report. It is empty after a
+// start.
 type underway struct {
 	mu    sync.Mutex
 	since map[types.NamespacedName]time.Time
 }
 
-// wait is for how long a status that only says so has to wait yet.
+// wait is the remaining delay of a status that only reports Works in flight.
 func (u *underway) wait(binding types.NamespacedName, now time.Time) time.Duration {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -40,15 +40,15 @@ func (u *underway) wait(binding types.NamespacedName, now time.Time) time.Durati
 	return max(0, since.Add(journey).Sub(now))
 }
 
-// told notes that the status of a binding says how its Works are, or is not wanted any more.
+// told records that a binding's status was reported or is no longer needed.
 func (u *underway) told(binding types.NamespacedName) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(u.since, binding)
 }
 
-// isUnderway reports whether a status says of the present spec that members have not
-// answered yet, and nothing worse.
+// isUnderway reports whether a status only says that members have not answered yet for the current
+// spec.
 func isUnderway(status *placementv1beta1.ResourceBindingStatus, generation int64) bool {
 	for kind, reason := range map[string]string{
 		placementv1beta1.ConditionApplied:      placementv1beta1.ReasonApplyInProgress,

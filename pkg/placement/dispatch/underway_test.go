@@ -29,9 +29,9 @@ func answered(status metav1.ConditionStatus) *placementv1beta1.Work {
 	return w
 }
 
-// A binding was told of twice for each Work: that it was sent, and a moment later that it
-// was applied.
-func TestTheStatusOfABindingIsWrittenOnceIfItsMemberAnswersInTime(t *testing.T) {
+// A binding's status was written twice for each Work: when it was sent, and a moment later when it was
+// applied.
+func TestWriteStatus_OnceIfMemberAnswersInTime(t *testing.T) {
 	type look struct {
 		after  time.Duration
 		synced synced
@@ -41,12 +41,12 @@ func TestTheStatusOfABindingIsWrittenOnceIfItsMemberAnswersInTime(t *testing.T) 
 	sent := synced{works: []*placementv1beta1.Work{work("p-work")}}
 	well, failed := synced{works: []*placementv1beta1.Work{answered(metav1.ConditionTrue)}}, synced{works: []*placementv1beta1.Work{answered(metav1.ConditionFalse)}}
 	for name, looks := range map[string][]look{
-		"it answers soon":          {{0, sent, journey, 0}, {300 * time.Millisecond, well, 0, 1}, {0, well, 0, 1}},
-		"it answers late":          {{0, sent, journey, 0}, {400 * time.Millisecond, sent, journey - 400*time.Millisecond, 0}, {journey - 400*time.Millisecond, sent, 0, 1}, {time.Minute, well, 0, 2}},
-		"it refuses":               {{0, sent, journey, 0}, {0, failed, 0, 1}},
-		"the Works cannot be sent": {{0, synced{problem: "no"}, 0, 1}},
-		"an override is misfit":    {{0, synced{misfit: "no"}, 0, 1}},
-		"what was sent changes": {
+		"early answer":          {{0, sent, journey, 0}, {300 * time.Millisecond, well, 0, 1}, {0, well, 0, 1}},
+		"late answer":           {{0, sent, journey, 0}, {400 * time.Millisecond, sent, journey - 400*time.Millisecond, 0}, {journey - 400*time.Millisecond, sent, 0, 1}, {time.Minute, well, 0, 2}},
+		"it refuses":            {{0, sent, journey, 0}, {0, failed, 0, 1}},
+		"Works cannot be sent":  {{0, synced{problem: "no"}, 0, 1}},
+		"override does not fit": {{0, synced{misfit: "no"}, 0, 1}},
+		"Works change": {
 			{0, sent, journey, 0}, {0, well, 0, 1}, {time.Hour, sent, journey, 1}, {journey, sent, 0, 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestTheStatusOfABindingIsWrittenOnceIfItsMemberAnswersInTime(t *testing.T) 
 	}
 }
 
-func TestAWorkIsMadeWithItsAgentsFinalizerWhereThereIsAnAgent(t *testing.T) {
+func TestHold_AddsAgentFinalizerForJoinedMember(t *testing.T) {
 	for status, want := range map[metav1.ConditionStatus][]string{
 		metav1.ConditionTrue:    {placementv1beta1.WorkCleanupFinalizer},
 		metav1.ConditionUnknown: nil,

@@ -23,8 +23,8 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// bindingsOf queues the binding of a Work; when a Work is gone also those to
-// the same member that may have waited for its name.
+// bindingsOf queues the binding of a Work. When a Work is deleted, it also queues the bindings to the
+// same member that may have waited for its name.
 func (r *Reconciler) bindingsOf() handler.EventHandler {
 	owner := func(object client.Object, q queue) {
 		name := object.GetLabels()[placementv1beta1.ParentBindingLabel]
@@ -58,7 +58,6 @@ func (r *Reconciler) waiting(ctx context.Context, work client.Object, q queue) {
 	}
 }
 
-// mayWaitFor reports whether a binding could have a Work of that name.
 func mayWaitFor(b, work client.Object) bool {
 	base := b.GetLabels()[placementv1beta1.ParentPlacementLabel]
 	if b.GetNamespace() != "" {
@@ -67,14 +66,13 @@ func mayWaitFor(b, work client.Object) bool {
 	return strings.HasPrefix(work.GetName(), base+"-")
 }
 
-// bindingsTo queues the bindings to a member that are wanted.
+// bindingsTo queues the wanted bindings to a member.
 func (r *Reconciler) bindingsTo(wanted func(placementv1beta1.BindingObject) bool) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, member client.Object) []reconcile.Request {
 		return r.bindingsAt(ctx, member.GetName(), wanted)
 	})
 }
 
-// every wants all bindings.
 func every(placementv1beta1.BindingObject) bool { return true }
 
 func (r *Reconciler) bindingsAt(ctx context.Context, member string, wanted func(placementv1beta1.BindingObject) bool) []reconcile.Request {
@@ -83,7 +81,7 @@ func (r *Reconciler) bindingsAt(ctx context.Context, member string, wanted func(
 		enqueue.Those(ctx, r.Client, &placementv1beta1.ResourceBindingList{}, wanted, at)...)
 }
 
-// workChanges leaves out updates that change nothing which dispatch looks at.
+// workChanges drops updates that change nothing that dispatch uses.
 func workChanges() predicate.Predicate {
 	return enqueue.Updates(func(before, after *placementv1beta1.Work) bool {
 		return before.Generation != after.Generation ||
@@ -93,15 +91,15 @@ func workChanges() predicate.Predicate {
 	})
 }
 
-// comeOrGone lets pass that a member came, also one that had left just before, begins to
-// go, or is gone.
+// comeOrGone passes that a member was created, also after another of the same name, or is being
+// deleted, or is deleted.
 func comeOrGone() predicate.Predicate {
 	return enqueue.Updates(func(before, after client.Object) bool {
 		return (before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) || before.GetUID() != after.GetUID()
 	})
 }
 
-// fallsSilent lets pass that nothing is heard of a member any more, or something again.
+// fallsSilent passes that a member loses or resumes its heartbeat.
 func fallsSilent() predicate.Predicate {
 	said := func(object client.Object) string {
 		member, _ := object.(*clusterv1beta1.MemberCluster)

@@ -21,10 +21,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
-// desiredWorks builds the Works of a binding from the group of snapshots that it
-// is bound to, one for each part and envelope. They share the group's manifests
-// and must not be written into. back is how their objects' status is reported back,
-// or nil.
+// desiredWorks builds the Works of a binding from its group of snapshots, one for each part and
+// envelope. They share the group's manifests and must not be written into. back is the placement's
+// reportBackStrategy, or nil.
 func desiredWorks(b placementv1beta1.BindingObject, group *snapshot.Group, back *placementv1beta1.ReportBackStrategy) ([]*placementv1beta1.Work, error) {
 	spec := b.GetSpec()
 	placement := b.GetLabels()[placementv1beta1.ParentPlacementLabel]
@@ -101,11 +100,10 @@ func hashOf(value any) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// ownersOf lets the hub's garbage collector delete Works whose binding went without
-// its finalizer. A namespaced binding cannot own a Work, which is in another
-// namespace: the collector would take it for an orphan. The version is the one that the
-// collector reads, which is the first that the hub serves: for any other it would read
-// both objects once more.
+// ownersOf lets the hub's garbage collector delete Works whose binding was deleted without its
+// finalizer. A namespaced binding cannot own a Work in another namespace: the collector would treat the
+// Work as an orphan. The version is the first that the hub serves, because the collector reads that
+// one. For any other it would read both objects a second time.
 func ownersOf(b placementv1beta1.BindingObject) []metav1.OwnerReference {
 	if b.GetNamespace() != "" {
 		return nil
@@ -116,14 +114,13 @@ func ownersOf(b placementv1beta1.BindingObject) []metav1.OwnerReference {
 	}}
 }
 
-// belongs reports whether the Work is the binding's.
 func belongs(w *placementv1beta1.Work, b placementv1beta1.BindingObject) bool {
 	return w.Labels[placementv1beta1.ParentBindingLabel] == b.GetName() &&
 		w.Labels[placementv1beta1.ParentPlacementNamespaceLabel] == b.GetNamespace()
 }
 
-// upToDate reports whether the Work, as the cache has it, says what is desired;
-// hash is that of the desired manifests.
+// upToDate reports whether the cached Work has the desired content. hash is the hash of the desired
+// manifests.
 func upToDate(have, desired *placementv1beta1.Work, hash string) (bool, error) {
 	if !contains(have.Labels, desired.Labels) || !contains(have.Annotations, desired.Annotations) ||
 		!equality.Semantic.DeepEqual(have.Spec.ApplyStrategy, desired.Spec.ApplyStrategy) ||
@@ -143,8 +140,7 @@ func contains(have, wanted map[string]string) bool {
 	return true
 }
 
-// overwrite returns the Work, as the cache has it, with what is desired; what
-// others put into its metadata stays.
+// overwrite returns the cached Work with the desired content. Other metadata stays.
 func overwrite(have, desired *placementv1beta1.Work) *placementv1beta1.Work {
 	w := have.DeepCopy()
 	if w.Labels == nil {
@@ -160,9 +156,9 @@ func overwrite(have, desired *placementv1beta1.Work) *placementv1beta1.Work {
 	return w
 }
 
-// hold gives new Works of a member that has joined the finalizer that its agent would
-// write first of all. A member that leaves, or is removed, loses it with its seat on the
-// hub (membership.Reconciler); one that never joined has no agent that could take it off.
+// hold adds the finalizer that the agent would write first to new Works of a joined member. A member
+// that leaves or is removed loses the finalizer with its namespace on the hub (membership.Reconciler).
+// A member that never joined has no agent to remove it.
 func hold(desired []*placementv1beta1.Work, member *clusterv1beta1.MemberCluster) {
 	if !member.IsJoined() {
 		return

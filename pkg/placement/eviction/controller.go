@@ -20,18 +20,17 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
-// Name is the controller's name.
 const Name = "placement.evictions"
 
-// Reconciler answers evictions.
+// Reconciler executes or blocks evictions.
 type Reconciler struct {
 	Client client.Client
 	// Live reads without the cache, where nothing may be missed.
 	Live client.Reader
 }
 
-// SetupWithManager registers the controller. It looks at an eviction once; there
-// is one worker, so that a budget is spent by one eviction at a time.
+// SetupWithManager registers the controller. It handles an eviction once. There is one worker, so that
+// concurrent evictions cannot spend the same budget.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return reconcileutil.SetupError(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
@@ -40,7 +39,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r))
 }
 
-// Reconcile answers one eviction.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	eviction := &placementv1beta1.ClusterResourcePlacementEviction{}
 	if found, err := reconcileutil.GetIfExists(ctx, r.Client, req.NamespacedName, eviction, "reading eviction %q", req.Name); !found {
@@ -49,7 +47,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if eviction.DeletionTimestamp != nil || answered(eviction) {
 		return ctrl.Result{}, nil
 	}
-	// If the binding changes meanwhile, it is judged again.
+	// If the binding changes meanwhile, the eviction is judged again.
 	return objects.Again(ctrl.Result{}, r.answer(ctx, eviction))
 }
 
@@ -72,8 +70,8 @@ func (r *Reconciler) answer(ctx context.Context, eviction *placementv1beta1.Clus
 	if err := r.Client.Status().Patch(ctx, eviction, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of eviction %q: %w", eviction.Name, err)
 	}
-	ctrl.LoggerFrom(ctx).Info("Answered an eviction", "placement", eviction.Spec.PlacementName, "member", eviction.Spec.ClusterName,
-		"executed", answer.Executed, "why", answer.Message)
+	ctrl.LoggerFrom(ctx).Info("Decided on an eviction", "placement", eviction.Spec.PlacementName, "member", eviction.Spec.ClusterName,
+		"executed", answer.Executed, "reason", answer.Message)
 	return nil
 }
 
@@ -92,7 +90,7 @@ func (r *Reconciler) gather(ctx context.Context, spec *placementv1beta1.Placemen
 	return c, err
 }
 
-// found reads an object; nil if it is not there.
+// found reads an object; nil if it does not exist.
 func found[O client.Object](ctx context.Context, reader client.Reader, key client.ObjectKey, object O) (O, error) {
 	var none O
 	if found, err := reconcileutil.GetIfExists(ctx, reader, key, object, "reading %T %q", object, key.Name); !found {

@@ -15,7 +15,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/rollout"
 )
 
-// Clients compare these sentences.
+// Clients compare these messages.
 const (
 	messageValid = "Eviction is valid"
 
@@ -34,31 +34,31 @@ const (
 	messageOverBudget    = "Eviction is blocked by specified ClusterResourcePlacementDisruptionBudget, availablePlacements: %d, totalPlacements: %d"
 )
 
-// Case is what an answer is about.
+// Case is the input of a decision.
 type Case struct {
-	// Member is from where the placement shall go.
+	// Member is the member to remove the placement from.
 	Member string
-	// Placement is nil if there is none of that name.
+	// Placement is nil if it does not exist.
 	Placement *placementv1beta1.ClusterResourcePlacement
-	// Bindings are all of the placement.
+	// Bindings are all bindings of the placement.
 	Bindings []placementv1beta1.BindingObject
 	// Budget is nil if the placement has none.
 	Budget *placementv1beta1.ClusterResourcePlacementDisruptionBudget
 }
 
-// Answer is the answer to an eviction.
+// Answer is the decision on an eviction.
 type Answer struct {
-	// Valid is false if there is nothing that could be evicted.
+	// Valid is false if there is nothing to evict.
 	Valid bool
-	// Executed tells whether the placement may go, or goes already.
+	// Executed is true if the placement can be removed, or is already being removed.
 	Executed bool
-	// Message says why, or why not.
+	// Message is the reason.
 	Message string
 	// Delete is the binding to delete; nil if that is not needed.
 	Delete placementv1beta1.BindingObject
 }
 
-// Judge answers an eviction.
+// Judge decides on an eviction.
 func Judge(c *Case) Answer {
 	switch {
 	case c.Placement == nil:
@@ -124,15 +124,14 @@ func placed(b placementv1beta1.BindingObject) bool {
 	return false
 }
 
-// fitsPickAll reports whether a budget makes sense for a placement of which
-// nobody knows how many members it should have: only a number of available ones
-// does.
+// fitsPickAll reports whether a budget is valid for a placement without a desired number of members.
+// Only an absolute number of available ones is.
 func fitsPickAll(budget *placementv1beta1.PlacementDisruptionBudgetSpec) bool {
 	return budget.MaxUnavailable == nil && (budget.MinAvailable == nil || budget.MinAvailable.Type == intstr.Int)
 }
 
-// available counts the members on which the placement works. Where it is about
-// to go, it does not.
+// available counts the members on which the placement is available. Members that are about to lose it
+// do not count.
 func (c *Case) available() int {
 	n := 0
 	for _, b := range c.Bindings {
@@ -143,8 +142,8 @@ func (c *Case) available() int {
 	return n
 }
 
-// disruptions is how many members may lose the placement now. A percentage is of
-// the wanted number, rounded up. A budget without any limit allows none.
+// disruptions is the number of members that can lose the placement now. A percentage is of the wanted
+// number, rounded up. A budget without any limit allows none.
 func (c *Case) disruptions(available int) int {
 	wanted := 0
 	if policy := c.Placement.Spec.Policy; policy != nil {
@@ -159,7 +158,7 @@ func (c *Case) disruptions(available int) int {
 	return 0
 }
 
-// scaled works a number or percentage out; the schema lets nothing else pass.
+// scaled evaluates a number or percentage; the schema allows nothing else.
 func scaled(value *intstr.IntOrString, wanted int) int {
 	n, err := intstr.GetScaledValueFromIntOrPercent(value, wanted, true)
 	if err != nil {
@@ -173,7 +172,7 @@ func isTrue(b placementv1beta1.BindingObject, kind string) bool {
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == b.GetGeneration()
 }
 
-// conditions are the answer as an eviction shows it.
+// conditions are the conditions of the eviction for the answer.
 func (v Answer) conditions(generation int64) []metav1.Condition {
 	valid := metav1.Condition{
 		Type: placementv1beta1.ConditionEvictionValid, Status: metav1.ConditionTrue, ObservedGeneration: generation,
@@ -193,7 +192,7 @@ func (v Answer) conditions(generation int64) []metav1.Condition {
 	return []metav1.Condition{valid, executed}
 }
 
-// answered reports whether an eviction has its answer.
+// answered reports whether an eviction was decided.
 func answered(e *placementv1beta1.ClusterResourcePlacementEviction) bool {
 	return meta.IsStatusConditionFalse(e.Status.Conditions, placementv1beta1.ConditionEvictionValid) ||
 		meta.FindStatusCondition(e.Status.Conditions, placementv1beta1.ConditionEvictionExecuted) != nil

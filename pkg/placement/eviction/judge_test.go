@@ -13,7 +13,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// binding makes one in a state; available of generation 1 unless changed.
+// binding builds a binding in a state; it is available in generation 1 unless changed.
 func binding(member string, state placementv1beta1.BindingState, change func(*placementv1beta1.ClusterResourceBinding)) placementv1beta1.BindingObject {
 	b := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "shop-" + member, Generation: 1}}
 	b.Spec.TargetCluster, b.Spec.State = member, state
@@ -86,26 +86,26 @@ func TestJudge(t *testing.T) {
 		want want
 	}{
 		"no such placement":           {Case{}, want{refused, messageNoPlacement}},
-		"the placement is going":      {Case{Placement: deleting}, want{refused, messagePlacementDeleting}},
+		"placement is being deleted":  {Case{Placement: deleting}, want{refused, messagePlacementDeleting}},
 		"PickFixed":                   {Case{Placement: placement(placementv1beta1.PickFixed, 0)}, want{refused, messagePickFixed}},
-		"nothing on the member":       {Case{Placement: all, Bindings: bound("b")}, want{refused, messageNoBinding}},
+		"no binding to the member":    {Case{Placement: all, Bindings: bound("b")}, want{refused, messageNoBinding}},
 		"two bindings for the member": {Case{Placement: all, Bindings: bound("a", "a")}, want{refused, messageManyBindings}},
 		"no policy picks all":         {Case{Placement: &placementv1beta1.ClusterResourcePlacement{}, Bindings: bound("a")}, want{yes, messageNoBudget}},
 		"no budget":                   {Case{Placement: two, Bindings: bound("a", "b")}, want{yes, messageNoBudget}},
-		"it is being removed": {Case{Placement: two, Bindings: with(nil, binding("a", placementv1beta1.BindingBound, going))},
+		"binding is being deleted": {Case{Placement: two, Bindings: with(nil, binding("a", placementv1beta1.BindingBound, going))},
 			want{goes, messageBeingRemoved}},
 		"nothing was sent yet": {Case{Placement: two, Bindings: with(nil, binding("a", placementv1beta1.BindingScheduled, nil))},
 			want{no, messageNothingPlaced}},
-		"withdrawn before anything was sent": {Case{Placement: two, Bindings: with(nil, binding("a", placementv1beta1.BindingUnscheduled, func(b *placementv1beta1.ClusterResourceBinding) {
+		"unscheduled before anything was sent": {Case{Placement: two, Bindings: with(nil, binding("a", placementv1beta1.BindingUnscheduled, func(b *placementv1beta1.ClusterResourceBinding) {
 			b.Annotations = map[string]string{placementv1beta1.PreviousBindingStateAnnotation: "Scheduled"}
 		}))}, want{no, messageNothingPlaced}},
-		"withdrawn, but still there": {Case{Placement: two, Bindings: with(nil, binding("a", placementv1beta1.BindingUnscheduled, func(b *placementv1beta1.ClusterResourceBinding) {
+		"unscheduled with Works": {Case{Placement: two, Bindings: with(nil, binding("a", placementv1beta1.BindingUnscheduled, func(b *placementv1beta1.ClusterResourceBinding) {
 			b.Annotations = map[string]string{placementv1beta1.PreviousBindingStateAnnotation: "Bound"}
 		}))}, want{yes, messageNoBudget}},
-		"what has failed needs no budget": {Case{Placement: two, Budget: minAvailable(intstr.FromInt32(2)),
+		"failed binding needs no budget": {Case{Placement: two, Budget: minAvailable(intstr.FromInt32(2)),
 			Bindings: with(bound("b"), binding("a", placementv1beta1.BindingBound, withCondition(placementv1beta1.ConditionApplied, metav1.ConditionFalse, "NotAllWorkHaveBeenApplied")))},
 			want{yes, messageFailed}},
-		"what only reports differences needs no budget": {Case{Placement: two, Budget: minAvailable(intstr.FromInt32(2)),
+		"ReportDiff needs no budget": {Case{Placement: two, Budget: minAvailable(intstr.FromInt32(2)),
 			Bindings: with(bound("b"), binding("a", placementv1beta1.BindingBound, withCondition(placementv1beta1.ConditionDiffReported, metav1.ConditionTrue, "AllWorkHaveDiffReported")))},
 			want{yes, messageFailed}},
 
@@ -114,14 +114,14 @@ func TestJudge(t *testing.T) {
 		"PickAll and a percentage":          {Case{Placement: all, Bindings: bound("a", "b"), Budget: minAvailable(intstr.FromString("50%"))}, want{no, messageBadBudget}},
 		"PickAll and unavailable":           {Case{Placement: all, Bindings: bound("a", "b"), Budget: maxUnavailable(intstr.FromInt32(1))}, want{no, messageBadBudget}},
 
-		"a percentage is rounded up": {Case{Placement: three, Bindings: bound("a", "b"), Budget: minAvailable(intstr.FromString("50%"))}, want{no, over("2", "2")}},
-		"one more may be down":       {Case{Placement: two, Bindings: bound("a", "b"), Budget: maxUnavailable(intstr.FromInt32(1))}, want{yes, within("2", "2")}},
-		"as many are down as may": {Case{Placement: two, Bindings: with(bound("a"), binding("b", placementv1beta1.BindingBound, down)), Budget: maxUnavailable(intstr.FromInt32(1))},
+		"percentage is rounded up":    {Case{Placement: three, Bindings: bound("a", "b"), Budget: minAvailable(intstr.FromString("50%"))}, want{no, over("2", "2")}},
+		"one more can be unavailable": {Case{Placement: two, Bindings: bound("a", "b"), Budget: maxUnavailable(intstr.FromInt32(1))}, want{yes, within("2", "2")}},
+		"maxUnavailable is reached": {Case{Placement: two, Bindings: with(bound("a"), binding("b", placementv1beta1.BindingBound, down)), Budget: maxUnavailable(intstr.FromInt32(1))},
 			want{no, over("1", "2")}},
-		"what is going is down": {Case{Placement: two, Bindings: with(bound("a"), binding("b", placementv1beta1.BindingBound, going)), Budget: maxUnavailable(intstr.FromInt32(1))},
+		"terminating binding is unavailable": {Case{Placement: two, Bindings: with(bound("a"), binding("b", placementv1beta1.BindingBound, going)), Budget: maxUnavailable(intstr.FromInt32(1))},
 			want{no, over("1", "2")}},
-		"none may be down":       {Case{Placement: two, Bindings: bound("a", "b"), Budget: maxUnavailable(intstr.FromInt32(0))}, want{no, over("2", "2")}},
-		"a budget without limit": {Case{Placement: two, Bindings: bound("a", "b"), Budget: &placementv1beta1.ClusterResourcePlacementDisruptionBudget{}}, want{no, over("2", "2")}},
+		"maxUnavailable is zero": {Case{Placement: two, Bindings: bound("a", "b"), Budget: maxUnavailable(intstr.FromInt32(0))}, want{no, over("2", "2")}},
+		"budget without a limit": {Case{Placement: two, Bindings: bound("a", "b"), Budget: &placementv1beta1.ClusterResourcePlacementDisruptionBudget{}}, want{no, over("2", "2")}},
 		"availability of an older spec does not count": {Case{Placement: two, Budget: minAvailable(intstr.FromInt32(1)),
 			Bindings: with(bound("a"), binding("b", placementv1beta1.BindingBound, func(b *placementv1beta1.ClusterResourceBinding) { b.Generation = 2 }))}, want{no, over("1", "2")}},
 	}
@@ -142,13 +142,13 @@ func TestJudge(t *testing.T) {
 				t.Errorf("Judge() (-want +got):\n%s", diff)
 			}
 			if !answer.Executed && answer.Delete != nil {
-				t.Error("a binding would be deleted although the eviction is blocked")
+				t.Error("blocked eviction deletes a binding")
 			}
 		})
 	}
 }
 
-func TestConditionsOfAnAnswer(t *testing.T) {
+func TestAnswer_Conditions(t *testing.T) {
 	type brief struct{ Type, Status, Reason, Message string }
 	cases := map[string]struct {
 		answer Answer
@@ -178,7 +178,7 @@ func TestConditionsOfAnAnswer(t *testing.T) {
 				t.Errorf("conditions() (-want +got):\n%s", diff)
 			}
 			if !answered(eviction) {
-				t.Error("an eviction with an answer would be answered again")
+				t.Error("decided eviction would be decided again")
 			}
 		})
 	}

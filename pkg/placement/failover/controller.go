@@ -34,7 +34,6 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
-// Name is the controller's name.
 const Name = "placement.failover"
 
 // The reasons of events on placements.
@@ -44,38 +43,38 @@ const (
 	eventSuspended       = "PlacementFailoverSuspended"
 )
 
-// Label is on evictions that failover asks for: the placement's name.
+// Label is on evictions that failover creates; its value is the placement's name.
 const Label = "fleetgate.io/failover-of"
 
 const (
-	// retry is when an eviction that was blocked is asked for again.
+	// retry is the delay after which a blocked eviction is requested again.
 	retry = 15 * time.Second
-	// record is for how long an eviction that was carried out is kept.
+	// record is how long an executed eviction is kept.
 	record = time.Hour
 )
 
-// Reconciler asks for the evictions of placements that have terms.
+// Reconciler requests evictions for placements with failover terms.
 type Reconciler struct {
 	Client   client.Client
 	Recorder events.EventRecorder
 	Clock    clock.PassiveClock
-	// Scheduler says whether another member can take over.
+	// Scheduler decides whether another member can take over.
 	Scheduler Scheduler
-	// Workers is how many placements are looked at at a time.
+	// Workers is the number of placements that are reconciled at a time.
 	Workers int
 
 	watch watch
 }
 
-// Scheduler knows where else a placement could be; *scheduler.Reconciler is one.
+// Scheduler finds replacements for a placement's members; *scheduler.Reconciler implements it.
 type Scheduler interface {
-	// TakeOver returns why no other member can take what a placement has on one, or "".
+	// TakeOver returns why no other member can replace one of a placement's members, or "".
 	TakeOver(ctx context.Context, placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject, member string) (why string, err error)
 }
 
-// SetupWithManager registers the controller. It looks at a placement when its
-// annotations, its bindings or the taints of a member change, when a member falls silent, and
-// when its time may have come.
+// SetupWithManager registers the controller. It reconciles a placement when its annotations, its
+// bindings or the taints of a member change, when a member loses its heartbeat, and when an eviction
+// may be due.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return reconcileutil.SetupError(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
@@ -87,15 +86,14 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r))
 }
 
-// reasonsToLeave are a taint that changes, and a member of which the hub hears no more.
+// reasonsToLeave passes changed taints and lost heartbeats.
 func reasonsToLeave() predicate.Predicate {
-	// With a member that comes, the placements come too.
+	// When a member is created, its placements are reconciled anyway.
 	return enqueue.OnUpdate(func(before, after *clusterv1beta1.MemberCluster) bool {
 		return !slices.Equal(before.Spec.Taints, after.Spec.Taints) || before.IsJoined() && !after.IsJoined()
 	})
 }
 
-// withTerms lists the placements that have terms.
 func (r *Reconciler) withTerms(ctx context.Context, _ client.Object) []reconcile.Request {
 	return enqueue.Those(ctx, r.Client, &placementv1beta1.ClusterResourcePlacementList{}, func(placement *placementv1beta1.ClusterResourcePlacement) bool {
 		terms, _ := TermsOf(placement.Annotations)
@@ -103,7 +101,6 @@ func (r *Reconciler) withTerms(ctx context.Context, _ client.Object) []reconcile
 	})
 }
 
-// Reconcile looks at the members of one placement.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	placement := &placementv1beta1.ClusterResourcePlacement{}
 	if found, err := reconcileutil.GetIfExists(ctx, r.Client, req.NamespacedName, placement, "reading placement %q", req.Name); !found {
@@ -125,11 +122,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 type due struct {
 	binding placementv1beta1.BindingObject
 	reason  string
-	// ordered is set if a person has said so, by a taint.
+	// ordered is true if a user requested it with a taint.
 	ordered bool
 }
 
-// move asks for the evictions that are due, and returns when to look again.
+// move requests the evictions that are due, and returns when to reconcile again.
 func (r *Reconciler) move(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, terms Terms) (again time.Duration, err error) {
 	bindings, err := objects.Bindings(ctx, r.Client, client.ObjectKeyFromObject(placement))
 	if err != nil {
@@ -157,14 +154,14 @@ func (r *Reconciler) move(ctx context.Context, placement *placementv1beta1.Clust
 	return again, r.suspend(ctx, placement, suspended)
 }
 
-// dueOf are the bindings that have to leave their members, and when others may have to.
+// dueOf are the bindings that have to leave their members, and when further ones may have to.
 func dueOf(bindings []placementv1beta1.BindingObject, members []clusterv1beta1.MemberCluster, terms Terms, heard, now time.Time) (leaving []due, again time.Duration) {
 	byName := make(map[string]*clusterv1beta1.MemberCluster, len(members))
 	for i := range members {
 		byName[members[i].Name] = &members[i]
 	}
 	for _, b := range bindings {
-		member := byName[b.GetSpec().TargetCluster] // The scheduler drops what is on members that left.
+		member := byName[b.GetSpec().TargetCluster] // The scheduler drops bindings to members that left.
 		if member == nil || b.GetDeletionTimestamp() != nil || b.GetSpec().State != placementv1beta1.BindingBound {
 			continue
 		}
@@ -179,9 +176,9 @@ func dueOf(bindings []placementv1beta1.BindingObject, members []clusterv1beta1.M
 	return leaving, again
 }
 
-// evictOne asks for one eviction of those that are due: what the next one leads to can only be
-// told when the placement has its new member. It returns why nothing is evicted, if that is
-// nothing that passes by itself, and when to look again.
+// evictOne requests one of the due evictions. The effect of the next one is known only after the
+// placement has its new member. It returns a condition if nothing is evicted for a lasting reason, and
+// when to reconcile again.
 func (r *Reconciler) evictOne(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, bindings []placementv1beta1.BindingObject, leaving []due, census census) (*metav1.Condition, time.Duration, error) {
 	var suspended *metav1.Condition
 	for _, d := range leaving {
@@ -206,14 +203,13 @@ func (r *Reconciler) evictOne(ctx context.Context, placement *placementv1beta1.C
 	return suspended, retry, nil
 }
 
-// picksAll reports whether the placement is on all members that fit: none of them takes over from
-// another.
+// picksAll reports whether the placement is on all eligible members, so that none can replace another.
 func picksAll(placement *placementv1beta1.ClusterResourcePlacement) bool {
 	policy := placement.Spec.Policy
 	return policy == nil || policy.PlacementType == "" || policy.PlacementType == placementv1beta1.PickAll
 }
 
-// suspend says on the placement why it is not moved though it should be; nil is nothing.
+// suspend reports on the placement why a due eviction is suspended; nil removes the condition.
 func (r *Reconciler) suspend(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, c *metav1.Condition) error {
 	before := placement.DeepCopy()
 	if c == nil {
@@ -235,7 +231,7 @@ func (r *Reconciler) suspend(ctx context.Context, placement *placementv1beta1.Cl
 	return nil
 }
 
-// evict asks for the eviction of a binding, and says when to look at it again.
+// evict requests the eviction of a binding, and returns when to check it again.
 func (r *Reconciler) evict(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, b placementv1beta1.BindingObject, reason string) (time.Duration, error) {
 	eviction := &placementv1beta1.ClusterResourcePlacementEviction{}
 	name := evictionName(placement.Name, b.GetSpec().TargetCluster, b.GetUID())
@@ -251,7 +247,7 @@ func (r *Reconciler) evict(ctx context.Context, placement *placementv1beta1.Clus
 	case len(eviction.Status.Conditions) == 0 || meta.IsStatusConditionTrue(eviction.Status.Conditions, placementv1beta1.ConditionEvictionExecuted):
 		return retry, nil
 	}
-	// It was blocked, which is an answer for good: only another one helps.
+	// A blocked eviction is final: only a new one helps.
 	if err := r.Client.Delete(ctx, eviction); client.IgnoreNotFound(err) != nil {
 		return 0, fmt.Errorf("deleting eviction %q: %w", name, err)
 	}
@@ -276,7 +272,7 @@ func (r *Reconciler) create(ctx context.Context, placement *placementv1beta1.Clu
 	return nil
 }
 
-// forget deletes old evictions of bindings that are gone.
+// forget deletes old evictions of deleted bindings.
 func (r *Reconciler) forget(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, bindings []placementv1beta1.BindingObject) error {
 	var list placementv1beta1.ClusterResourcePlacementEvictionList
 	if err := r.Client.List(ctx, &list, client.MatchingLabels{Label: placement.Name}); err != nil {
@@ -298,8 +294,8 @@ func (r *Reconciler) forget(ctx context.Context, placement *placementv1beta1.Clu
 	return nil
 }
 
-// evictionName is the one name of the eviction of a binding, so that two looks
-// never ask twice.
+// evictionName is the only possible name of a binding's eviction, so that two reconciliations never
+// request two.
 func evictionName(placement, member string, binding types.UID) string {
 	sum := sha256.Sum256([]byte(binding))
 	return "failover-" + placementv1beta1.BindingName(placement, member, hex.EncodeToString(sum[:]))

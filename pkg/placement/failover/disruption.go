@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// disruptedPercent is the share of unreachable members at which the hub is taken for the one
-	// that lost its connection, as Kubernetes takes 55 % of a zone's nodes.
+	// disruptedPercent is the share of unreachable members at which the hub itself counts as
+	// disconnected. Kubernetes uses 55 % of a zone's nodes.
 	disruptedPercent = 55
-	// disruptedLeast is how many members have to be unreachable at least: of two members one may
-	// be the culprit, and of three two.
+	// disruptedLeast is the minimum number of unreachable members: of two members one can be the failed
+	// one, and of three two.
 	disruptedLeast = 2
-	// evictionInterval is how long after an eviction the next one follows, of all placements: half
-	// an eviction a second, so that people see it and can pause before a fleet has moved.
+	// evictionInterval is the minimum interval between evictions of all placements. With half an
+	// eviction a second, people can see them and pause before a whole fleet has moved.
 	evictionInterval = 2 * time.Second
-	// taintGrace is for how long after a disruption the taint of unreachable members does not count.
+	// taintGrace is how long after a disruption the taint of unreachable members does not count.
 	taintGrace = 5 * time.Minute
 )
 
-// census counts the members of which the hub has heard.
+// census counts the members that have reported.
 type census struct{ heard, unreachable int }
 
 func censusOf(members []clusterv1beta1.MemberCluster) census {
@@ -44,29 +44,29 @@ func censusOf(members []clusterv1beta1.MemberCluster) census {
 	return c
 }
 
-// disrupted reports whether so many members are unreachable that it is rather the hub, or the way
-// to it, that has failed: then nothing is known of any of them.
+// disrupted reports whether so many members are unreachable that the hub or its network has probably
+// failed. Then the state of all members is unknown.
 func (c census) disrupted() bool {
 	return c.unreachable >= disruptedLeast && c.unreachable*100 >= disruptedPercent*(c.heard+c.unreachable)
 }
 
-// why is a sentence for the placement.
+// why is the message for the placement.
 func (c census) why() string {
 	return fmt.Sprintf("Nothing is evicted while most members are unreachable (%d of %d): the hub may have lost its connection. Evictions resume when fewer than %d %% are, and the time of silence counts from then",
 		c.unreachable, c.heard+c.unreachable, disruptedPercent)
 }
 
-// watch knows what all placements together have seen of the fleet and have evicted.
+// watch is the state of the fleet and the evictions, shared by all placements.
 type watch struct {
-	mu sync.Mutex // guards what follows
-	// disrupted is set while most members are unreachable, ended is when that was over last.
+	mu sync.Mutex // Guards the fields below.
+	// disrupted is true while most members are unreachable; ended is the end of the last disruption.
 	disrupted bool
 	ended     time.Time
-	// next is when the next eviction may follow.
+	// next is the earliest time of the next eviction.
 	next time.Time
 }
 
-// see takes up how many members are unreachable, and returns since when silence counts.
+// see records the number of unreachable members, and returns since when missing heartbeats count.
 func (w *watch) see(c census, now time.Time) (since time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,7 +77,7 @@ func (w *watch) see(c census, now time.Time) (since time.Time) {
 	return w.ended
 }
 
-// turn takes the turn of an eviction, or says how long it has to wait.
+// turn reserves the turn of an eviction, or returns how long it has to wait.
 func (w *watch) turn(now time.Time) (wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// fleet has so many members, the first of which are unreachable since noon.
+// fleet has that many members; the first ones are unreachable since noon.
 func fleet(members, unreachable int) []clusterv1beta1.MemberCluster {
 	all := make([]clusterv1beta1.MemberCluster, members)
 	for i := range all {
@@ -37,13 +37,13 @@ func on(member string) []placementv1beta1.BindingObject {
 	return []placementv1beta1.BindingObject{b}
 }
 
-func TestCensus_TellsAHubThatLostItsConnection(t *testing.T) {
+func TestCensus_DetectsDisconnectedHub(t *testing.T) {
 	for _, tc := range []struct {
 		members, unreachable int
 		want                 bool
 	}{
 		{1, 0, false},
-		{1, 1, false}, // Nobody could take over anyway.
+		{1, 1, false}, // No other member could take over.
 		{2, 1, false},
 		{2, 2, true},
 		{3, 1, false},
@@ -63,9 +63,8 @@ func TestCensus_TellsAHubThatLostItsConnection(t *testing.T) {
 	}
 }
 
-// TestNothingIsDueAfterAnOutageOfTheHub: its load balancer is down for half an hour, and members
-// reconnect one by one.
-func TestNothingIsDueAfterAnOutageOfTheHub(t *testing.T) {
+// The hub's load balancer is down for half an hour, and members reconnect one by one.
+func TestDueOf_NothingAfterOutageOfTheHub(t *testing.T) {
 	terms, w := Terms{After: 5 * time.Minute, Taints: []string{clusterv1beta1.TaintUnreachable}}, &watch{}
 	down := fleet(10, 10)
 	w.see(censusOf(down), noon.Add(3*time.Minute))
@@ -78,22 +77,22 @@ func TestNothingIsDueAfterAnOutageOfTheHub(t *testing.T) {
 		c := censusOf(members)
 		leaving, _ := dueOf(on("m-0"), members, terms, w.see(c, now), now)
 		if len(leaving) > 0 && !c.disrupted() {
-			t.Errorf("%d members unreachable after the outage: %d bindings are due", unreachable, len(leaving))
+			t.Errorf("%d unreachable members after the outage: %d bindings are due", unreachable, len(leaving))
 		}
 	}
-	// One that does not reconnect is left after the time.
+	// A member that does not reconnect is left after its time.
 	members, now := fleet(10, 1), noon.Add(40*time.Minute)
 	if leaving, _ := dueOf(on("m-0"), members, terms, w.see(censusOf(members), now), now); len(leaving) != 1 || leaving[0].ordered {
-		t.Errorf("a member that stays silent after the outage: %+v", leaving)
+		t.Errorf("member that stays disconnected after the outage: %+v", leaving)
 	}
 }
 
-func TestDueOf_TellsWhatPeopleOrdered(t *testing.T) {
+func TestDueOf_MarksEvictionsThatUsersOrdered(t *testing.T) {
 	members := fleet(2, 0)
 	members[0].Spec.Taints = []clusterv1beta1.Taint{{Key: clusterv1beta1.TaintUnreachable}, {Key: "maintenance"}}
 	terms := Terms{Taints: []string{clusterv1beta1.TaintUnreachable, "maintenance"}}
 	if leaving, _ := dueOf(on("m-0"), members, terms, noon, noon); len(leaving) != 1 || !leaving[0].ordered {
-		t.Errorf("under a taint that somebody set: %+v", leaving)
+		t.Errorf("user's taint: %+v", leaving)
 	}
 }
 

@@ -1,17 +1,14 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package failover moves placements away from members that are silent or
-// tainted, for placements that ask for it by annotation; nothing moves by itself
-// otherwise.
+// Package failover moves placements from disconnected or tainted members to others, if their
+// annotations request it. Otherwise nothing moves by itself.
 //
-// Terms are what a placement asks for. The Reconciler is the controller
-// placement.failover: where the terms are met it asks for an eviction, as a
-// person would, so disruption budgets hold (package eviction). An eviction that
-// a budget blocks is asked for again after a while. The scheduler knows the
-// terms too: a member from which a placement would be moved is not picked for
-// it.
+// Terms are the request of a placement. The Reconciler is the controller placement.failover. When the
+// terms are met it creates an eviction, as a user would, so disruption budgets apply (package
+// eviction). An eviction that a budget blocks is requested again after a while. The scheduler also
+// knows the terms: it does not pick a member that a placement would have to leave.
 //
-// A silent member cannot remove what it has. It does when it comes back: the
-// Works in its namespace are gone by then, or going.
+// A disconnected member cannot remove its resources. It removes them after it reconnects, because the
+// Works in its namespace are deleted or being deleted by then.
 package failover

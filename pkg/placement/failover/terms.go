@@ -15,35 +15,35 @@ import (
 )
 
 const (
-	// AfterAnnotation is on a placement: the number of seconds of silence after
-	// which the placement leaves a member.
+	// AfterAnnotation is on a placement: the number of seconds without a heartbeat after which the
+	// placement leaves a member.
 	AfterAnnotation = "fleetgate.io/failover-after-seconds"
-	// TaintsAnnotation is on a placement: the keys of taints, separated by commas,
-	// under which the placement leaves a member, tolerated or not.
+	// TaintsAnnotation is on a placement: the keys of taints, separated by commas, for which the
+	// placement leaves a member, tolerated or not.
 	TaintsAnnotation = "fleetgate.io/failover-taints"
 )
 
 const (
-	// minAfter is the shortest silence that may count: agents report every minute
-	// unless told otherwise, at least every second.
+	// minAfter is the shortest allowed time: agents report every minute by default, and at most every
+	// second.
 	minAfter = 2 * time.Second
-	// maxAfter is the longest.
+	// maxAfter is the longest allowed time.
 	maxAfter = 7 * 24 * time.Hour
-	// maxTaints is how many keys a placement may name.
+	// maxTaints is the number of keys that a placement can name.
 	maxTaints = 20
 )
 
-// Terms say when a placement leaves a member. The zero value is never.
+// Terms say when a placement leaves a member. The zero value means never.
 type Terms struct {
-	// After is how long a member may be silent, from when it was heard of last, once the hub
-	// takes it for silent; 0 is for ever.
+	// After is how long a member can be without a heartbeat, counted from the last one, once the hub
+	// considers it disconnected; 0 means indefinitely.
 	After time.Duration
-	// Taints are the keys of taints that drive the placement away.
+	// Taints are the keys of taints for which the placement leaves.
 	Taints []string
 }
 
-// TermsOf reads the annotations of a placement. The error is for the user; what
-// can be understood is returned with it.
+// TermsOf reads the annotations of a placement. The error is for the user; valid parts are returned
+// with it.
 func TermsOf(annotations map[string]string) (Terms, error) {
 	var terms Terms
 	for key := range strings.SplitSeq(annotations[TaintsAnnotation], ",") {
@@ -68,13 +68,13 @@ func TermsOf(annotations map[string]string) (Terms, error) {
 	return terms, nil
 }
 
-// Never reports whether the placement stays whatever happens.
+// Never reports whether the placement never leaves a member.
 func (t Terms) Never() bool { return t.After == 0 && len(t.Taints) == 0 }
 
-// Met returns why the placement has to leave the member, or "" and, unless it is
-// 0, after how long to ask again though nothing happens. A member is not silent as long as
-// the hub says that it hears of it, however old the heartbeat is that it shows. What members did
-// not say before heard does not count: most of them were unreachable then.
+// Met returns why the placement has to leave the member, or "". Then it also returns after how long to
+// check again without a change, or 0. A member counts as connected while its condition says so, however
+// old its recorded heartbeat is. Missing heartbeats before heard do not count, because most members
+// were unreachable then.
 func (t Terms) Met(member *clusterv1beta1.MemberCluster, heard, now time.Time) (reason string, again time.Duration) {
 	if key := t.taintOf(member); key != "" {
 		if wait := heard.Add(taintGrace).Sub(now); wait > 0 && automatic(key) {
@@ -87,7 +87,7 @@ func (t Terms) Met(member *clusterv1beta1.MemberCluster, heard, now time.Time) (
 	}
 	agent := member.Status.AgentStatusOf(clusterv1beta1.MemberAgent)
 	if agent == nil {
-		return "", 0 // It never came; nothing can be on it.
+		return "", 0 // It never reported, so nothing can be on it.
 	}
 	since := agent.LastReceivedHeartbeat.Time
 	if heard.After(since) {
@@ -100,7 +100,7 @@ func (t Terms) Met(member *clusterv1beta1.MemberCluster, heard, now time.Time) (
 	return "", left
 }
 
-// taintOf is the key of a taint of the member under which the placement leaves, or "".
+// taintOf is the key of a member's taint for which the placement leaves, or "".
 func (t Terms) taintOf(member *clusterv1beta1.MemberCluster) string {
 	key := ""
 	for _, taint := range member.Spec.Taints {
@@ -111,14 +111,14 @@ func (t Terms) taintOf(member *clusterv1beta1.MemberCluster) string {
 	return key
 }
 
-// ordered reports whether the member has a taint of the terms that only people set.
+// ordered reports whether the member has a taint of the terms that only users set.
 func (t Terms) ordered(member *clusterv1beta1.MemberCluster) bool {
 	return slices.ContainsFunc(member.Spec.Taints, func(taint clusterv1beta1.Taint) bool {
 		return slices.Contains(t.Taints, taint.Key) && !automatic(taint.Key)
 	})
 }
 
-// automatic reports whether a taint is set by the hub where it does not hear of a member.
+// automatic reports whether the hub sets a taint on unreachable members.
 func automatic(key string) bool {
 	return key == clusterv1beta1.TaintUnreachable || key == clusterv1.TaintUnreachable || key == clusterv1.TaintUnavailable
 }

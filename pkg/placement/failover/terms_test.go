@@ -42,9 +42,9 @@ func TestTermsOf(t *testing.T) {
 	}
 }
 
-// TestAMemberThatIsHeardIsNotLeftForAnOldHeartbeat: a MemberCluster shows a heartbeat every few
-// minutes, and placements that were to leave after one minute left members that were well.
-func TestAMemberThatIsHeardIsNotLeftForAnOldHeartbeat(t *testing.T) {
+// A MemberCluster shows a new heartbeat only every few minutes. Placements with a limit of one minute
+// left healthy members.
+func TestTerms_OldHeartbeatOfConnectedMember(t *testing.T) {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	member := &clusterv1beta1.MemberCluster{}
 	member.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: metav1.NewTime(noon)}}
@@ -53,7 +53,7 @@ func TestAMemberThatIsHeardIsNotLeftForAnOldHeartbeat(t *testing.T) {
 
 	for _, later := range []time.Duration{0, 3 * time.Minute, time.Hour} {
 		if reason, again := terms.Met(member, time.Time{}, noon.Add(later)); reason != "" || again != 0 {
-			t.Errorf("Joined, with a heartbeat of %s ago: %q, again after %s; want to stay until the hub hears nothing", later, reason, again)
+			t.Errorf("Joined, with a heartbeat of %s ago: %q, again after %s; want to stay while the member is connected", later, reason, again)
 		}
 	}
 	member.Status.Conditions[0].Status = metav1.ConditionUnknown
@@ -66,12 +66,12 @@ func TestAMemberThatIsHeardIsNotLeftForAnOldHeartbeat(t *testing.T) {
 	member.Status.Conditions[0].Status = metav1.ConditionTrue
 	member.Spec.Taints = []clusterv1beta1.Taint{{Key: "maintenance"}}
 	if reason, _ := terms.Met(member, time.Time{}, noon); !strings.Contains(reason, "maintenance") {
-		t.Errorf("heard, under the taint: %q, want to leave", reason)
+		t.Errorf("connected, with the taint: %q, want to leave", reason)
 	}
 }
 
-// TestMembersAreLeftAfterTheTimeAndNotBefore: one second decides.
-func TestMembersAreLeftAfterTheTimeAndNotBefore(t *testing.T) {
+// One second decides.
+func TestTerms_LeavesAfterTheTimeAndNotBefore(t *testing.T) {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	member := &clusterv1beta1.MemberCluster{}
 	member.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: metav1.NewTime(noon)}}
@@ -85,16 +85,16 @@ func TestMembersAreLeftAfterTheTimeAndNotBefore(t *testing.T) {
 	}
 	member.Spec.Taints = []clusterv1beta1.Taint{{Key: "other"}}
 	if reason, _ := terms.Met(member, time.Time{}, noon); reason != "" {
-		t.Errorf("under another taint: %q, want to stay", reason)
+		t.Errorf("other taint: %q, want to stay", reason)
 	}
 	member.Spec.Taints = []clusterv1beta1.Taint{{Key: "maintenance"}}
 	if reason, _ := terms.Met(member, time.Time{}, noon); !strings.Contains(reason, "maintenance") {
-		t.Errorf("under the taint: %q, want to leave", reason)
+		t.Errorf("tainted: %q, want to leave", reason)
 	}
 	if reason, again := (Terms{}).Met(member, time.Time{}, noon.Add(time.Hour)); reason != "" || again != 0 {
 		t.Errorf("without terms: %q, again after %s", reason, again)
 	}
 	if reason, again := terms.Met(&clusterv1beta1.MemberCluster{}, time.Time{}, noon); reason != "" || again != 0 {
-		t.Errorf("a member that never came: %q, again after %s", reason, again)
+		t.Errorf("member that never reported: %q, again after %s", reason, again)
 	}
 }

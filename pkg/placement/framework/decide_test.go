@@ -82,7 +82,7 @@ func TestDecide(t *testing.T) {
 			want:     Decision{Adopt: []string{"a"}, Drop: []string{"b"}, Selected: choices("a"), Fulfilled: true},
 		},
 		"PickAll resumes what is being withdrawn": {
-			reason:   "an unscheduled holding whose cluster passes comes back",
+			reason:   "an unscheduled holding whose cluster passes is adopted again",
 			policy:   Policy{Kind: PickAll},
 			clusters: []Cluster{cluster("a", "ok"), cluster("b")},
 			holdings: []Holding{{Cluster: "a", State: Unscheduled, Current: true}, {Cluster: "b", State: Unscheduled}},

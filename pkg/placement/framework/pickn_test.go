@@ -96,7 +96,7 @@ func TestPickN_SelectsBest(t *testing.T) {
 			}},
 		},
 		"too few clusters": {
-			why:   "what there is is taken, and the rest is told",
+			why:   "eligible clusters are selected, and the missing number is reported",
 			count: 4, clusters: all,
 			want: Decision{Add: []string{"a", "b", "c"}, Selected: []Choice{scored("a", 0, 0), scored("b", 0, 0), scored("c", 0, 0)},
 				Unselected: []Choice{{Cluster: "d", Reason: "ClusterUnschedulable, lacks label ok"}}},
@@ -148,7 +148,7 @@ func TestPickN_SelectsBest(t *testing.T) {
 			count: 1, clusters: all, holdings: []Holding{held("a", Bound, false, zero), held("b", Bound, true, zero)},
 			want: Decision{Drop: []string{"a"}, Selected: []Choice{scored("b", 0, 0)}, Fulfilled: true, Settled: true},
 		},
-		"what is being withdrawn comes back": {
+		"withdrawn holding is adopted again": {
 			count: 1, clusters: all[2:], holdings: []Holding{held("c", Unscheduled, true, zero)},
 			want: Decision{Adopt: []string{"c"}, Selected: []Choice{scored("c", 0, 0)}, Fulfilled: true,
 				Unselected: []Choice{{Cluster: "d", Reason: "ClusterUnschedulable, lacks label ok"}}},

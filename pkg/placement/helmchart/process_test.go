@@ -20,10 +20,10 @@ func TestDied_QuotesNothing(t *testing.T) {
 	} {
 		err := died(&exec.ExitError{}, complaint)
 		if !errors.Is(err, ErrExhausted) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%q is told as %q, want %q", complaint, err, want)
+			t.Errorf("error of %q = %q, want %q", complaint, err, want)
 		}
 	}
 	if err := died(exec.ErrNotFound, ""); errors.Is(err, ErrExhausted) {
-		t.Errorf("a program that is not there is told as %q", err)
+		t.Errorf("error of a missing program = %q", err)
 	}
 }

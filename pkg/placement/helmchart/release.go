@@ -194,7 +194,7 @@ func (r *Release) validate(c *carrier) error {
 }
 
 // errNotTold replaces an error about confidential values.
-var errNotTold = errors.New("it cannot be used, and what is wrong is not told, as it comes from a Secret")
+var errNotTold = errors.New("it is invalid; the details are withheld because the value comes from a Secret")
 
 // valuesOf decodes values, nil if there are none. Variables are filled in afterwards, so that a
 // member's own data always remains a string.

@@ -130,7 +130,7 @@ func TestRead_RefusesInvalidObjects(t *testing.T) {
 		"values that are no YAML":     {object: configMap(map[string]string{KeyValues: "a: ["}), want: "values.yaml: "},
 		"a label that is not there":   {object: configMap(map[string]string{KeyValues: "a: ${MEMBER-CLUSTER-LABEL-KEY-zone}"}), want: `has no label "zone"`},
 		"a label, in a Secret":        {object: secret(map[string][]byte{KeyValues: []byte("a: ${MEMBER-CLUSTER-LABEL-KEY-zone}")}), want: `has no label "zone"`},
-		"no YAML in a Secret":         {object: secret(map[string][]byte{KeyValues: []byte("hunter2: hunter2: 1")}), want: "not told, as it comes from a Secret"},
+		"no YAML in a Secret":         {object: secret(map[string][]byte{KeyValues: []byte("hunter2: hunter2: 1")}), want: "withheld because the value comes from a Secret"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -79,7 +79,7 @@ func (f *fixture) ask(t *testing.T, member string) (string, error) {
 		told, _ := f.queue.Get()
 		f.queue.Done(told)
 		if told != waiting(member) {
-			t.Errorf("%s is told, not %s", told, waiting(member))
+			t.Errorf("queued %s, want %s", told, waiting(member))
 		}
 		manifests, err = f.Manifests(r, waiting(member))
 	}

@@ -1,15 +1,14 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package objects finds a placement and what was derived from it: policy
-// snapshots, resource snapshots and bindings, of either scope.
+// Package objects finds a placement and its policy snapshots, resource snapshots and bindings, of
+// either scope.
 //
-// A placement is known by its namespace and name; without a namespace it is a
-// ClusterResourcePlacement and its family is cluster-scoped, with one it is a
-// ResourcePlacement and its family lives beside it. Controllers work with the
-// interfaces that both scopes share, so this is the only package that tells the
-// scopes apart.
+// A placement is identified by its namespace and name. Without a namespace it is a
+// ClusterResourcePlacement and its children are cluster-scoped. With one it is a ResourcePlacement and
+// its children are in the same namespace. Controllers use the interfaces that both scopes share, so
+// only this package distinguishes them.
 //
-// Lists go through an index of the cache (AddIndexes) and never scan. Resource
-// snapshots, which hold everything that is placed, are read as metadata only.
+// Lists use an index of the cache (AddIndexes). Resource snapshots, which contain everything that is
+// placed, are read as metadata only.
 package objects

@@ -22,14 +22,13 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// placementIndex is the cache's index of objects by the label of their
-// placement.
+// placementIndex is the cache's index of objects by the label of their placement.
 const placementIndex = "placement"
 
 // pausedIndex is the cache's index of members by whether they are paused.
 const pausedIndex = "paused"
 
-// AddIndexes makes the cache ready for the lists below.
+// AddIndexes adds the indexes that the lists below need.
 func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, kind := range derived() {
 		err := indexer.IndexField(ctx, kind, placementIndex, func(object client.Object) []string {
@@ -48,7 +47,7 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// PausedMembers are the members on which nothing may change now, from the cache.
+// PausedMembers are the paused members, from the cache.
 func PausedMembers(ctx context.Context, reader client.Reader) (map[string]bool, error) {
 	var list clusterv1beta1.MemberClusterList
 	if err := reader.List(ctx, &list, client.MatchingFields{pausedIndex: strconv.FormatBool(true)}); err != nil {
@@ -61,14 +60,13 @@ func PausedMembers(ctx context.Context, reader client.Reader) (map[string]bool, 
 	return paused, nil
 }
 
-// KeyOf returns the placement that an object of the family belongs to, and false
-// if it carries no such label.
+// KeyOf returns the placement of an object, and false if it has no such label.
 func KeyOf(object client.Object) (types.NamespacedName, bool) {
 	name := object.GetLabels()[placementv1beta1.ParentPlacementLabel]
 	return types.NamespacedName{Namespace: object.GetNamespace(), Name: name}, name != ""
 }
 
-// Placement reads the placement itself; its error may be NotFound.
+// Placement reads a placement; the error can be NotFound.
 func Placement(ctx context.Context, reader client.Reader, key types.NamespacedName, options ...client.GetOption) (placementv1beta1.PlacementObject, error) {
 	placement := NewPlacement(key.Namespace)
 	if err := reader.Get(ctx, key, placement, options...); err != nil {
@@ -77,8 +75,8 @@ func Placement(ctx context.Context, reader client.Reader, key types.NamespacedNa
 	return placement, nil
 }
 
-// EachPlacement does something with every placement in the cache, of both scopes. They
-// are not copied: do must not change them.
+// EachPlacement calls do with every placement in the cache, of both scopes. They are not copied: do
+// must not change them.
 func EachPlacement(ctx context.Context, cache client.Reader, do func(placementv1beta1.PlacementObject)) {
 	for _, list := range []client.ObjectList{&placementv1beta1.ClusterResourcePlacementList{}, &placementv1beta1.ResourcePlacementList{}} {
 		err := cache.List(ctx, list, client.UnsafeDisableDeepCopy)
@@ -91,19 +89,17 @@ func EachPlacement(ctx context.Context, cache client.Reader, do func(placementv1
 			})
 		}
 		if err != nil {
-			// The list comes from memory: it fails when the gateway stops, only.
+			// The list is from memory, so it fails only when the gateway stops.
 			ctrl.LoggerFrom(ctx).Error(err, "Could not list placements after a change of something else")
 		}
 	}
 }
 
-// Bindings lists the placement's bindings from the cache, in the order of their
-// names.
+// Bindings lists the placement's bindings from the cache, sorted by name.
 func Bindings(ctx context.Context, reader client.Reader, key types.NamespacedName) ([]placementv1beta1.BindingObject, error) {
 	return bindings(ctx, reader, key, client.MatchingFields{placementIndex: key.Name})
 }
 
-// LiveBindings lists them from the API server.
 func LiveBindings(ctx context.Context, reader client.Reader, key types.NamespacedName) ([]placementv1beta1.BindingObject, error) {
 	return bindings(ctx, reader, key, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: key.Name})
 }
@@ -131,13 +127,11 @@ func bindings(ctx context.Context, reader client.Reader, key types.NamespacedNam
 	return found, nil
 }
 
-// PolicySnapshots lists the placement's policy snapshots from the cache, the
-// oldest first.
+// PolicySnapshots lists the placement's policy snapshots from the cache, the oldest first.
 func PolicySnapshots(ctx context.Context, reader client.Reader, key types.NamespacedName) ([]placementv1beta1.PolicySnapshotObject, error) {
 	return policySnapshots(ctx, reader, key, client.MatchingFields{placementIndex: key.Name})
 }
 
-// LivePolicySnapshots lists them from the API server.
 func LivePolicySnapshots(ctx context.Context, reader client.Reader, key types.NamespacedName) ([]placementv1beta1.PolicySnapshotObject, error) {
 	return policySnapshots(ctx, reader, key, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: key.Name})
 }
@@ -167,8 +161,8 @@ func policySnapshots(ctx context.Context, reader client.Reader, key types.Namesp
 	return found, nil
 }
 
-// ResourceSnapshots lists the metadata of the placement's resource snapshots
-// from the cache: the oldest group first.
+// ResourceSnapshots lists the metadata of the placement's resource snapshots from the cache, the oldest
+// group first.
 func ResourceSnapshots(ctx context.Context, reader client.Reader, key types.NamespacedName) ([]*metav1.PartialObjectMetadata, error) {
 	list := resourceSnapshotMetadataList(key.Namespace)
 	if err := reader.List(ctx, list, client.MatchingFields{placementIndex: key.Name}, client.InNamespace(key.Namespace)); err != nil {
@@ -182,8 +176,8 @@ func ResourceSnapshots(ctx context.Context, reader client.Reader, key types.Name
 	return found, nil
 }
 
-// LatestPolicySnapshot is the one with the highest index of those labelled as
-// latest (while one takes over from another, both are), or nil.
+// LatestPolicySnapshot is the one with the highest index of those with the latest label, or nil. While
+// a new snapshot replaces another, both have the label.
 func LatestPolicySnapshot(snapshots []placementv1beta1.PolicySnapshotObject) placementv1beta1.PolicySnapshotObject {
 	for _, s := range slices.Backward(snapshots) {
 		if IsLatest(s) {
@@ -193,8 +187,8 @@ func LatestPolicySnapshot(snapshots []placementv1beta1.PolicySnapshotObject) pla
 	return nil
 }
 
-// LatestResourceSnapshot is the master of the group with the highest index of
-// those labelled as latest, or nil.
+// LatestResourceSnapshot is the master of the group with the highest index of those with the latest
+// label, or nil.
 func LatestResourceSnapshot(snapshots []*metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	for _, s := range slices.Backward(snapshots) {
 		if IsLatest(s) && IsMaster(s) {
@@ -204,15 +198,13 @@ func LatestResourceSnapshot(snapshots []*metav1.PartialObjectMetadata) *metav1.P
 	return nil
 }
 
-// OwnedBy leaves out what the cache still has of an earlier placement of that name, and what is
-// left of one that was re-created after its finalizers were removed: its snapshots say what the
-// earlier one wanted.
+// OwnedBy removes snapshots of an earlier placement of the same name. The cache may still have them,
+// and they remain if that placement was re-created after its finalizers were removed.
 func OwnedBy[T metav1.Object](placement metav1.Object, existing []T) []T {
 	return slices.DeleteFunc(slices.Clone(existing), func(s T) bool { return !metav1.IsControlledBy(s, placement) })
 }
 
-// IsLatest reports whether a snapshot is labelled as the latest of its placement
-// or override.
+// IsLatest reports whether a snapshot has the latest label.
 func IsLatest(object metav1.Object) bool {
 	return object.GetLabels()[placementv1beta1.IsLatestSnapshotLabel] == strconv.FormatBool(true)
 }
@@ -223,16 +215,15 @@ func IsMaster(object metav1.Object) bool {
 	return ok
 }
 
-// PolicyIndex is the index of a policy snapshot; -1 if it carries none.
+// PolicyIndex is the index of a policy snapshot; -1 if it has none.
 func PolicyIndex(object metav1.Object) int { return index(object, placementv1beta1.PolicyIndexLabel) }
 
-// ResourceIndex is the index of a resource snapshot's group; -1 if it carries
-// none.
+// ResourceIndex is the index of a resource snapshot's group; -1 if it has none.
 func ResourceIndex(object metav1.Object) int {
 	return index(object, placementv1beta1.ResourceIndexLabel)
 }
 
-// OverrideIndex is the index of an override's snapshot; -1 if it carries none.
+// OverrideIndex is the index of an override's snapshot; -1 if it has none.
 func OverrideIndex(object metav1.Object) int {
 	return index(object, placementv1beta1.OverrideIndexLabel)
 }

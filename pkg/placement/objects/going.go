@@ -15,12 +15,12 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
-// GoingDelay is after what time to look again at what was refused because its namespace
-// is being deleted: it may be made again under the same name.
+// GoingDelay is the delay before a retry after a write was rejected because its namespace is being
+// deleted: a namespace of the same name can follow.
 const GoingDelay = 5 * time.Second
 
-// NamespaceGoing reports whether a namespace is being deleted, or is gone: whatever is made
-// there is refused, events too, and what is there goes by itself. Without a name it is false.
+// NamespaceGoing reports whether a namespace is being deleted, or is deleted. Then the API server
+// rejects new objects, including events, and deletes existing ones. Without a name it is false.
 func NamespaceGoing(ctx context.Context, reader client.Reader, name string) (bool, error) {
 	if name == "" {
 		return false, nil
@@ -33,8 +33,8 @@ func NamespaceGoing(ctx context.Context, reader client.Reader, name string) (boo
 	return namespace.DeletionTimestamp != nil, nil
 }
 
-// RefusedAsGoing reports whether a write was refused because its namespace is being
-// deleted, which a cache may not have known.
+// RefusedAsGoing reports whether a write was rejected because its namespace is being deleted, which a
+// cache could not know.
 func RefusedAsGoing(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestAWriteIntoANamespaceThatIsBeingDeletedIsToldFromOneThatIsForbidden(t *testing.T) {
+func TestRefusedAsGoing(t *testing.T) {
 	secrets := schema.GroupResource{Resource: "secrets"}
 	going := apierrors.NewForbidden(secrets, "s", errors.New("unable to create new content in namespace n because it is being terminated"))
 	going.ErrStatus.Details.Causes = append(going.ErrStatus.Details.Causes, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
@@ -22,12 +22,12 @@ func TestAWriteIntoANamespaceThatIsBeingDeletedIsToldFromOneThatIsForbidden(t *t
 		err  error
 		want bool
 	}{
-		"its namespace is being deleted":       {going, true},
+		"terminating namespace":                {going, true},
 		"the same, and somebody has told more": {fmt.Errorf("creating Secret: %w", going), true},
-		"nobody may write there":               {apierrors.NewForbidden(secrets, "s", errors.New("no")), false},
-		"there is no such namespace":           {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "n"), false},
-		"it is no answer of the hub":           {errors.New("because it is being terminated"), false},
-		"all is well":                          {nil, false},
+		"forbidden":                            {apierrors.NewForbidden(secrets, "s", errors.New("no")), false},
+		"missing namespace":                    {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "n"), false},
+		"other error":                          {errors.New("because it is being terminated"), false},
+		"no error":                             {nil, false},
 	} {
 		if got := RefusedAsGoing(tc.err); got != tc.want {
 			t.Errorf("%s: got %t", name, got)

@@ -43,8 +43,7 @@ func NewBinding(namespace string) placementv1beta1.BindingObject {
 	return &placementv1beta1.ResourceBinding{}
 }
 
-// ResourceSnapshotMetadata returns an empty resource snapshot of which only the
-// metadata is read.
+// ResourceSnapshotMetadata returns an empty resource snapshot for reading only its metadata.
 func ResourceSnapshotMetadata(namespace string) *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind(resourceSnapshotKind(namespace)))
@@ -64,11 +63,10 @@ func resourceSnapshotKind(namespace string) string {
 	return "ResourceSnapshot"
 }
 
-// anyNamespace stands for the namespaced scope where no namespace is meant.
+// anyNamespace is any namespace, to select the namespaced scope.
 const anyNamespace = "any"
 
-// derived are the kinds that carry the label of their placement and that
-// controllers list by it.
+// derived are the kinds with the label of their placement, by which controllers list them.
 func derived() []client.Object {
 	return []client.Object{
 		&placementv1beta1.ClusterSchedulingPolicySnapshot{},
@@ -80,12 +78,11 @@ func derived() []client.Object {
 	}
 }
 
-// MaxDecisions is how many members a policy snapshot names at most; its schema takes no
-// more.
+// MaxDecisions is the number of members that the schema of a policy snapshot allows.
 const MaxDecisions = 1000
 
-// Wanted is how many members a policy asks for; known is false if it takes all that
-// fit.
+// Wanted is the number of members that a policy asks for; known is false if it selects all eligible
+// ones.
 func Wanted(policy *placementv1beta1.PlacementPolicy) (n int, known bool) {
 	switch {
 	case policy == nil:
@@ -97,7 +94,7 @@ func Wanted(policy *placementv1beta1.PlacementPolicy) (n int, known bool) {
 	return 0, false
 }
 
-// SelectedNamespace is the first Namespace that a placement selects by its name, or "".
+// SelectedNamespace is the first Namespace that a placement selects by name, or "".
 func SelectedNamespace(spec *placementv1beta1.PlacementSpec) string {
 	for _, term := range spec.ResourceSelectors {
 		if term.Group == "" && term.Version == "v1" && term.Kind == "Namespace" {

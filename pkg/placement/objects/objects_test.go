@@ -25,16 +25,16 @@ func resourceSnapshot(name string, labels, annotations map[string]string) *metav
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Annotations: annotations}}
 }
 
-func TestTheLatestPolicySnapshotIsTheLastThatSaysSo(t *testing.T) {
+func TestLatestPolicySnapshot(t *testing.T) {
 	latest, not := map[string]string{placementv1beta1.IsLatestSnapshotLabel: "true"}, map[string]string{placementv1beta1.IsLatestSnapshotLabel: "false"}
 	cases := map[string]struct {
 		snapshots []placementv1beta1.PolicySnapshotObject
 		want      string
 	}{
-		"none":                               {},
-		"none says so":                       {snapshots: []placementv1beta1.PolicySnapshotObject{policySnapshot("a", not), policySnapshot("b", nil)}},
-		"one takes over: both do":            {[]placementv1beta1.PolicySnapshotObject{policySnapshot("a", latest), policySnapshot("b", latest)}, "b"},
-		"the next was made but not labelled": {[]placementv1beta1.PolicySnapshotObject{policySnapshot("a", latest), policySnapshot("b", not)}, "a"},
+		"none":                            {},
+		"no label":                        {snapshots: []placementv1beta1.PolicySnapshotObject{policySnapshot("a", not), policySnapshot("b", nil)}},
+		"two labels during a replacement": {[]placementv1beta1.PolicySnapshotObject{policySnapshot("a", latest), policySnapshot("b", latest)}, "b"},
+		"next snapshot without the label": {[]placementv1beta1.PolicySnapshotObject{policySnapshot("a", latest), policySnapshot("b", not)}, "a"},
 	}
 	for name, tc := range cases {
 		got := ""
@@ -47,7 +47,7 @@ func TestTheLatestPolicySnapshotIsTheLastThatSaysSo(t *testing.T) {
 	}
 }
 
-func TestTheLatestResourceSnapshotIsTheMasterOfItsGroup(t *testing.T) {
+func TestLatestResourceSnapshot_IsMasterOfItsGroup(t *testing.T) {
 	latest, master := map[string]string{placementv1beta1.IsLatestSnapshotLabel: "true"}, map[string]string{placementv1beta1.ResourceHashAnnotation: "x"}
 	snapshots := []*metav1.PartialObjectMetadata{
 		resourceSnapshot("old", nil, master), resourceSnapshot("master", latest, master), resourceSnapshot("second", latest, nil),
@@ -56,26 +56,26 @@ func TestTheLatestResourceSnapshotIsTheMasterOfItsGroup(t *testing.T) {
 		t.Errorf("LatestResourceSnapshot() = %v", got)
 	}
 	if got := LatestResourceSnapshot(snapshots[2:]); got != nil {
-		t.Errorf("a group without its master is not there yet, and %v is taken", got)
+		t.Errorf("LatestResourceSnapshot() = %v, want none for a group without a master", got)
 	}
 }
 
-func TestAnIndexThatIsNoneIsMinusOne(t *testing.T) {
+func TestIndex_InvalidIsMinusOne(t *testing.T) {
 	for label, want := range map[string]int{"0": 0, "12": 12, "": -1, "-1": -1, "x": -1, "99999999999999999999": -1} {
 		if got := PolicyIndex(policySnapshot("a", map[string]string{placementv1beta1.PolicyIndexLabel: label})); got != want {
 			t.Errorf("index %q is %d, want %d", label, got, want)
 		}
 	}
 	if got := ResourceIndex(resourceSnapshot("a", nil, nil)); got != -1 {
-		t.Errorf("an index that is not there is %d", got)
+		t.Errorf("missing index = %d", got)
 	}
 }
 
-func TestWhatAPlacementMadeNamesIt(t *testing.T) {
+func TestKeyOf(t *testing.T) {
 	b := NewBinding("team")
 	b.SetNamespace("team")
 	if key, ok := KeyOf(b); ok {
-		t.Errorf("a binding without label is taken for one of %v", key)
+		t.Errorf("KeyOf() of a binding without a label = %v", key)
 	}
 	b.SetLabels(map[string]string{placementv1beta1.ParentPlacementLabel: "app"})
 	if key, ok := KeyOf(b); !ok || key != (types.NamespacedName{Namespace: "team", Name: "app"}) {
@@ -89,11 +89,11 @@ func TestWanted(t *testing.T) {
 		n      int
 		known  bool
 	}{
-		"no policy takes all":     {},
-		"PickAll takes all":       {policy: &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAll}},
-		"PickFixed counts names":  {&placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixed, ClusterNames: []string{"a", "b"}}, 2, true},
-		"PickN says it":           {&placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickN, NumberOfClusters: ptr.To(int32(3))}, 3, true},
-		"PickN that does not say": {policy: &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickN}},
+		"no policy selects all":  {},
+		"PickAll selects all":    {policy: &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAll}},
+		"PickFixed counts names": {&placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixed, ClusterNames: []string{"a", "b"}}, 2, true},
+		"PickN with a number":    {&placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickN, NumberOfClusters: ptr.To(int32(3))}, 3, true},
+		"PickN without a number": {policy: &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickN}},
 	}
 	for name, tc := range cases {
 		if n, known := Wanted(tc.policy); n != tc.n || known != tc.known {
@@ -102,7 +102,7 @@ func TestWanted(t *testing.T) {
 	}
 }
 
-func TestOnlyItsOwnChangeWakesAnybody(t *testing.T) {
+func TestPredicates_PassOnlyTheirChange(t *testing.T) {
 	object := func(label, paused string) client.Object {
 		return resourceSnapshot("a", map[string]string{"x": label}, map[string]string{placementv1beta1.PausedAnnotation: paused})
 	}
@@ -111,22 +111,22 @@ func TestOnlyItsOwnChangeWakesAnybody(t *testing.T) {
 		is                   client.Object
 		relabelled, repaused bool
 	}{
-		"nothing":      {is: object("1", "")},
-		"a label":      {object("2", ""), true, false},
-		"a pause":      {object("1", "true"), false, true},
-		"not so named": {is: object("1", "yes")},
+		"nothing":       {is: object("1", "")},
+		"changed label": {object("2", ""), true, false},
+		"paused":        {object("1", "true"), false, true},
+		"other value":   {is: object("1", "yes")},
 	} {
 		e := event.UpdateEvent{ObjectOld: was, ObjectNew: tc.is}
 		if got := Relabelled().Update(e); got != tc.relabelled {
-			t.Errorf("%s: relabelled %t", name, got)
+			t.Errorf("%s: Relabelled() = %t", name, got)
 		}
 		if got := Repaused().Update(e); got != tc.repaused {
-			t.Errorf("%s: paused or not %t", name, got)
+			t.Errorf("%s: Repaused() = %t", name, got)
 		}
 	}
 }
 
-// lists answers with one placement of each scope.
+// lists returns one placement of each scope.
 type lists struct{ client.Reader }
 
 func (lists) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
@@ -139,10 +139,10 @@ func (lists) List(_ context.Context, list client.ObjectList, _ ...client.ListOpt
 	return nil
 }
 
-func TestEachPlacementIsOfBothScopes(t *testing.T) {
+func TestEachPlacement_HasBothScopes(t *testing.T) {
 	var names []string
 	EachPlacement(t.Context(), lists{}, func(p placementv1beta1.PlacementObject) { names = append(names, p.GetNamespace()+"/"+p.GetName()) })
 	if want := []string{"/wide", "team/narrow"}; !slices.Equal(names, want) {
-		t.Errorf("EachPlacement() goes through %v, want %v", names, want)
+		t.Errorf("EachPlacement() calls %v, want %v", names, want)
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
-// EnqueuePlacement queues the placement that an object of the family belongs to.
+// EnqueuePlacement queues the placement of an object.
 func EnqueuePlacement() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 		key, ok := KeyOf(object)
@@ -31,20 +31,19 @@ func EnqueuePlacement() handler.EventHandler {
 	})
 }
 
-// Relabelled lets through objects whose labels changed, and nothing else.
+// Relabelled passes only objects whose labels changed.
 func Relabelled() predicate.Predicate {
 	return enqueue.OnUpdate(func(before, after client.Object) bool { return !maps.Equal(before.GetLabels(), after.GetLabels()) })
 }
 
-// Repaused lets through objects that were paused, or are not any more, and nothing else.
+// Repaused passes only objects that were paused or resumed.
 func Repaused() predicate.Predicate {
 	return enqueue.OnUpdate(func(before, after client.Object) bool {
 		return placementv1beta1.Paused(before) != placementv1beta1.Paused(after)
 	})
 }
 
-// AskedAnew lets through placements of which the answer about their author is another
-// than it was, and nothing else.
+// AskedAnew passes only placements whose author check changed.
 func AskedAnew() predicate.Predicate {
 	return enqueue.OnUpdate(func(before, after client.Object) bool {
 		const answer = placementv1beta1.AuthorMayAnnotation
@@ -52,7 +51,7 @@ func AskedAnew() predicate.Predicate {
 	})
 }
 
-// Confirmed lets through placements of which somebody has confirmed a removal, and nothing else.
+// Confirmed passes only placements for which somebody has confirmed a removal.
 func Confirmed() predicate.Predicate {
 	return enqueue.OnUpdate(func(before, after client.Object) bool {
 		const confirmed = placementv1beta1.ConfirmRemovalAnnotation
@@ -60,12 +59,12 @@ func Confirmed() predicate.Predicate {
 	})
 }
 
-// RetryDelay is when a reconciler tries again after somebody else wrote first:
-// the cache needs a moment to learn of it.
+// RetryDelay is the delay before a reconciler retries after a conflict: the cache needs a moment to get
+// the other write.
 const RetryDelay = 10 * time.Millisecond
 
-// Again is what a reconciler returns for a result. That somebody else wrote first, and that the
-// namespace goes in which something is to be made, is routine: it tries again, and tells nobody.
+// Again is a reconciler's result. Conflicts, and writes to a terminating namespace, are routine: they
+// are retried and not logged.
 func Again(result reconcile.Result, err error) (reconcile.Result, error) {
 	if RefusedAsGoing(err) {
 		return reconcile.Result{RequeueAfter: GoingDelay}, nil
@@ -73,8 +72,8 @@ func Again(result reconcile.Result, err error) (reconcile.Result, error) {
 	return reconcileutil.RequeueAfter(RetryDelay).OnConflict(result, err)
 }
 
-// EnqueuePlacementAfter does so after a delay, so that changes which come
-// together are looked at together.
+// EnqueuePlacementAfter queues the placement after a delay, so that concurrent changes are handled
+// together.
 func EnqueuePlacementAfter(delay time.Duration) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	enqueue := func(object client.Object, q queue) {

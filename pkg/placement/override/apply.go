@@ -18,11 +18,10 @@ import (
 
 const invalid = "the overrides make it an object that no API server takes"
 
-// Apply returns the manifests as the member gets them, in their order; those that
-// a rule deletes are left out. What it is given stays as it is. An error tells
-// the author of the override what does not fit; it is a refusal if every rule could be
-// carried out and what comes of them is an object that no API server takes, which clients
-// tell from a rule that does not fit.
+// Apply returns the member's manifests, in order, without those that a rule deletes. It does not change
+// its input. An error tells the author of the override what does not fit. It is a refusal if every rule
+// could be applied but the result is an object that no API server accepts; clients distinguish this
+// from a rule that does not fit.
 func (s Set) Apply(manifests []placementv1beta1.Manifest, member Member) ([]placementv1beta1.Manifest, error) {
 	if len(s) == 0 {
 		return manifests, nil
@@ -69,9 +68,9 @@ func (s Set) applyTo(raw []byte, id placementv1beta1.ResourceIdentifier, member 
 	return raw, stillApplicable(before, raw, id)
 }
 
-// stillApplicable refuses what admission does not let through but an override of
-// before may hold: one that makes another object of it would escape the rules by
-// which the resource was selected.
+// stillApplicable rejects changes that admission rejects too, but that an older override may contain.
+// An override that changes the identity of an object would escape the rules by which the resource was
+// selected.
 func stillApplicable(before, after []byte, id placementv1beta1.ResourceIdentifier) error {
 	if len(after) > manifest.MaxBytes && len(after) > len(before) {
 		return refusal.New(placementv1beta1.ReasonSyncWorkFailed, invalid+": %d bytes long, the limit is %d", len(after), manifest.MaxBytes)
@@ -81,12 +80,12 @@ func stillApplicable(before, after []byte, id placementv1beta1.ResourceIdentifie
 		return refusal.New(placementv1beta1.ReasonSyncWorkFailed, invalid+": %w", err)
 	}
 	if is != id {
-		return fmt.Errorf("the overrides make it %s: they may not change apiVersion, kind, name or namespace", nameOf(is))
+		return fmt.Errorf("the overrides make it %s: they must not change apiVersion, kind, name or namespace", nameOf(is))
 	}
 	return nil
 }
 
-// patch carries out one rule.
+// patch applies one rule.
 func patch(raw []byte, operations []placementv1beta1.JSONPatchOverride, member Member) ([]byte, error) {
 	for _, operation := range operations {
 		one, err := operationOf(operation, member)

@@ -59,35 +59,35 @@ func TestApply(t *testing.T) {
 			))),
 			[]string{`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"labels":{"x":"y"},"name":"web","namespace":"shop"},"spec":{"replicas":5}}`, service},
 		},
-		"the later of two wins, by name": {
+		"later override by name wins": {
 			NewSet(ofWeb("b-0", patching(operation("replace", "/spec/replicas", "7"))), ofWeb("a-0", patching(operation("replace", "/spec/replicas", "5")))),
 			[]string{strings.ReplaceAll(web, `:2`, `:7`), service},
 		},
-		"one of the namespace comes after one of the cluster": {
+		"namespaced override comes after cluster-scoped one": {
 			NewSet(ofCluster("z-0", "shop", deletesNothing), ofWeb("a-0", patching(operation("replace", "/spec/replicas", "5")))),
 			[]string{strings.ReplaceAll(web, `:2`, `:5`), service},
 		},
-		"a deleted resource is left out":      {NewSet(ofWeb("a-0", deletes)), []string{service}},
-		"a namespace takes all that is in it": {NewSet(ofCluster("a-0", "shop", deletes)), nil},
-		"a rule for other members": {
+		"deleted resource":                        {NewSet(ofWeb("a-0", deletes)), []string{service}},
+		"deleted namespace includes its contents": {NewSet(ofCluster("a-0", "shop", deletes)), nil},
+		"rule for other members": {
 			NewSet(ofWeb("a-0", placementv1beta1.OverrideRule{ClusterSelector: where("region", "us"), OverrideType: placementv1beta1.DeleteOverrideType})),
 			[]string{web, service},
 		},
-		"variables, in texts only": {
+		"variables in strings only": {
 			NewSet(ofWeb("a-0", patching(operation("add", "/metadata/annotations",
 				`{"${MEMBER-CLUSTER-NAME}":"${MEMBER-CLUSTER-NAME}.${MEMBER-CLUSTER-LABEL-KEY-example.com/tier}-${MEMBER-CLUSTER-LABEL-KEY-region}","n":"${OTHER} $"}`)))),
 			[]string{`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"annotations":{"${MEMBER-CLUSTER-NAME}":"member-1.gold-eu","n":"${OTHER} $"},"name":"web","namespace":"shop"},"spec":{"replicas":2}}`, service},
 		},
-		"a cloud provider's networks and proxy, from properties and annotations": {
+		"variables from properties and annotations": {
 			NewSet(ofWeb("a-0", patching(operation("replace", "/spec",
 				`{"args":["--cluster-cidr=${MEMBER-CLUSTER-PROPERTY-infrastructure.fleetgate.io/pod-cidrs}"],"proxy":"${MEMBER-CLUSTER-ANNOTATION-KEY-proxy.example.com/https}"}`)))),
 			[]string{`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"},"spec":{"args":["--cluster-cidr=10.244.0.0/16,fd00:244::/48"],"proxy":"http://10.0.109.153:3129"}}`, service},
 		},
-		"what a member says is not read for variables again": {
+		"values of members are not expanded again": {
 			NewSet(ofWeb("a-0", patching(operation("replace", "/spec", `"${MEMBER-CLUSTER-PROPERTY-sly}, ${MEMBER-CLUSTER-OTHER}"`)))),
 			[]string{`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"},"spec":"${MEMBER-CLUSTER-ANNOTATION-KEY-proxy.example.com/https}, ${MEMBER-CLUSTER-OTHER}"}`, service},
 		},
-		"a number beside a variable keeps its digits": {
+		"numbers keep their digits": {
 			NewSet(ofWeb("a-0", patching(operation("replace", "/spec", `{"n":12345678901234567890,"of":["${MEMBER-CLUSTER-NAME}"]}`)))),
 			[]string{`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"},"spec":{"n":12345678901234567890,"of":["member-1"]}}`, service},
 		},
@@ -103,16 +103,16 @@ func TestApply(t *testing.T) {
 				t.Errorf("manifests (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(manifestsOf(web, service), given); diff != "" {
-				t.Errorf("what was given changed (-want +got):\n%s", diff)
+				t.Errorf("the input changed (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// deletesNothing chooses the member and has no operation.
+// deletesNothing selects the member and has no operation.
 var deletesNothing = placementv1beta1.OverrideRule{ClusterSelector: everywhere}
 
-// decoded reads manifests, since the order of keys says nothing.
+// decoded decodes manifests, because the order of keys does not matter.
 func decoded(t *testing.T, manifests []placementv1beta1.Manifest) []any {
 	t.Helper()
 	var all []any
@@ -128,29 +128,29 @@ func decoded(t *testing.T, manifests []placementv1beta1.Manifest) []any {
 	return all
 }
 
-func TestApplyRefuses(t *testing.T) {
+func TestApply_Refuses(t *testing.T) {
 	cases := map[string]struct {
 		operation placementv1beta1.JSONPatchOverride
 		want      string
 	}{
-		"a path that leads nowhere":     {operation("replace", "/spec/paused", "true"), `Deployment.apps shop/web: override snapshot "shop/a-0": replace /spec/paused: `},
-		"a label that the member lacks": {operation("add", "/spec/x", `"${MEMBER-CLUSTER-LABEL-KEY-zone}"`), `member "member-1" has no label "zone"`},
-		"a property that it lacks":      {operation("add", "/spec/x", `"${MEMBER-CLUSTER-PROPERTY-zone}"`), `member "member-1" has no property "zone"`},
-		"an annotation that it lacks":   {operation("add", "/spec/x", `"${MEMBER-CLUSTER-ANNOTATION-KEY-zone}"`), `member "member-1" has no annotation "zone"`},
-		"a variable without its end":    {operation("add", "/spec/x", `"${MEMBER-CLUSTER-LABEL-KEY-zone"`), "has no closing brace"},
-		"a value that is missing":       {operation("add", "/spec/x", ""), "value is missing"},
-		"another name":                  {operation("replace", "/metadata/name", `"evil"`), "may not change apiVersion, kind, name or namespace"},
-		"another namespace":             {operation("replace", "/metadata/namespace", `"kube-system"`), "may not change apiVersion, kind, name or namespace"},
-		"another kind":                  {operation("replace", "/kind", `"ClusterRoleBinding"`), "may not change apiVersion, kind, name or namespace"},
-		"more than an API server takes": {operation("add", "/spec/x", `"`+strings.Repeat("x", 2<<20)+`"`), "bytes long, the limit is"},
-		"annotations that are none":     {operation("add", "/metadata/annotations", `"x"`), "Deployment.apps shop/web: " + invalid},
-		"no operation of RFC 6902":      {operation("merge", "/spec/x", "1"), "merge /spec/x"},
+		"missing path":                {operation("replace", "/spec/paused", "true"), `Deployment.apps shop/web: override snapshot "shop/a-0": replace /spec/paused: `},
+		"missing label":               {operation("add", "/spec/x", `"${MEMBER-CLUSTER-LABEL-KEY-zone}"`), `member "member-1" has no label "zone"`},
+		"missing property":            {operation("add", "/spec/x", `"${MEMBER-CLUSTER-PROPERTY-zone}"`), `member "member-1" has no property "zone"`},
+		"missing annotation":          {operation("add", "/spec/x", `"${MEMBER-CLUSTER-ANNOTATION-KEY-zone}"`), `member "member-1" has no annotation "zone"`},
+		"unterminated variable":       {operation("add", "/spec/x", `"${MEMBER-CLUSTER-LABEL-KEY-zone"`), "has no closing brace"},
+		"missing value":               {operation("add", "/spec/x", ""), "value is missing"},
+		"another name":                {operation("replace", "/metadata/name", `"evil"`), "must not change apiVersion, kind, name or namespace"},
+		"another namespace":           {operation("replace", "/metadata/namespace", `"kube-system"`), "must not change apiVersion, kind, name or namespace"},
+		"another kind":                {operation("replace", "/kind", `"ClusterRoleBinding"`), "must not change apiVersion, kind, name or namespace"},
+		"too large for an API server": {operation("add", "/spec/x", `"`+strings.Repeat("x", 2<<20)+`"`), "bytes long, the limit is"},
+		"invalid annotations":         {operation("add", "/metadata/annotations", `"x"`), "Deployment.apps shop/web: " + invalid},
+		"no operation of RFC 6902":    {operation("merge", "/spec/x", "1"), "merge /spec/x"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, err := NewSet(ofWeb("a-0", patching(tc.operation))).Apply(manifestsOf(web), member)
 			if err == nil {
-				t.Fatalf("it was taken: %s", got[0].Raw)
+				t.Fatalf("accepted: %s", got[0].Raw)
 			}
 			if !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error = %q, want %q in it", err, tc.want)

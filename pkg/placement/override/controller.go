@@ -27,37 +27,35 @@ import (
 )
 
 const (
-	// history is how many snapshots of an override are kept.
+	// history is the number of snapshots that are kept of an override.
 	history = 10
-	// recheck is when snapshots that were in use are looked at again.
+	// recheck is the interval at which used snapshots are checked again.
 	recheck = 30 * time.Second
 )
 
-// Users knows who needs override snapshots besides bindings; updaterun.Users is one.
+// Users knows who needs override snapshots besides bindings; updaterun.Users implements it.
 type Users interface {
 	// NeededOverrides names the snapshots that unfinished update runs will apply.
 	NeededOverrides(ctx context.Context) ([]types.NamespacedName, error)
 }
 
-// Reconciler keeps the snapshots of the overrides of one kind.
+// Reconciler manages the snapshots of the overrides of one kind.
 type Reconciler struct {
-	// Client reads through a cache that knows what was written through the client
-	// before: else a snapshot would be made twice.
+	// Client reads through a cache that sees the client's own writes: otherwise a snapshot could be
+	// created twice.
 	Client client.Client
-	// Users keep snapshots from being removed.
+	// Users are the other users of snapshots; a used snapshot is not removed.
 	Users Users
 	kind  kind
 }
 
-// NewReconcilers returns one for ClusterResourceOverrides and one for
-// ResourceOverrides.
+// NewReconcilers returns one for ClusterResourceOverrides and one for ResourceOverrides.
 func NewReconcilers(c client.Client, users Users) []*Reconciler {
 	return []*Reconciler{{Client: c, Users: users, kind: clusterScoped()}, {Client: c, Users: users, kind: namespaced()}}
 }
 
-// SetupWithManager registers the controller. It looks at an override when its
-// spec changes or it is being deleted, and at what is left of one that is gone when the
-// gateway starts.
+// SetupWithManager registers the controller. It reconciles an override when its spec changes or it is
+// being deleted. After a start it also handles remaining snapshots of deleted overrides.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return reconcileutil.SetupError(r.kind.controller, ctrl.NewControllerManagedBy(mgr).
 		Named(r.kind.controller).
@@ -69,7 +67,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r))
 }
 
-// overrideOf queues the override of a snapshot.
 func overrideOf(_ context.Context, snapshot client.Object) []reconcile.Request {
 	name := snapshot.GetLabels()[placementv1beta1.ParentOverrideLabel]
 	if name == "" {
@@ -78,7 +75,6 @@ func overrideOf(_ context.Context, snapshot client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: snapshot.GetNamespace(), Name: name}}}
 }
 
-// Reconcile brings the snapshots of one override up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	override := r.kind.empty()
 	found, err := reconcileutil.GetIfExists(ctx, r.Client, req.NamespacedName, override, "reading override %q", req.NamespacedName)
@@ -101,8 +97,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return objects.Again(result, err)
 }
 
-// keep makes a snapshot if the override differs from the newest one, and leaves
-// one label of the latest and no more than the history, besides those that are in use.
+// keep creates a snapshot if the override differs from the newest one. It leaves one latest label, and
+// at most history snapshots besides the used ones.
 func (r *Reconciler) keep(ctx context.Context, override client.Object) (retained bool, err error) {
 	if err := r.ensureFinalizer(ctx, override); err != nil {
 		return false, err
@@ -130,8 +126,8 @@ func (r *Reconciler) keep(ctx context.Context, override client.Object) (retained
 	return r.retire(ctx, append(snapshots, made), made.GetName())
 }
 
-// retire takes snapshots in order, and the name of the latest; without one the override is
-// gone, and so are its snapshots once nobody uses them. It reports whether some have to wait.
+// retire takes snapshots in order, and the name of the latest. Without a latest one the override is
+// deleted, and its snapshots are deleted once nobody uses them. It reports whether some have to wait.
 func (r *Reconciler) retire(ctx context.Context, snapshots []client.Object, latest string) (retained bool, err error) {
 	surplus := len(snapshots) - history
 	if latest == "" {
@@ -148,7 +144,7 @@ func (r *Reconciler) retire(ctx context.Context, snapshots []client.Object, late
 		var err error
 		switch {
 		case objects.IsLatest(s) != current:
-			// A rollout that read the label before may be about to use it.
+			// A rollout that has read the label may be about to use it.
 			retained = retained || i < surplus
 			err = r.Client.Patch(ctx, s, labelLatest(current))
 		case i >= surplus:
@@ -173,8 +169,8 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, override client.Object
 	return reconcileutil.AddFinalizer(ctx, r.Client, override, placementv1beta1.OverrideCleanupFinalizer, "adding the finalizer to override %q", klog.KObj(override))
 }
 
-// finalize withdraws the override's snapshots and removes the finalizer. Snapshots that members
-// still have stay longer than the override: a rollout may need its time.
+// finalize withdraws the override's snapshots and removes the finalizer. Used snapshots outlive the
+// override, because a rollout may need time.
 func (r *Reconciler) finalize(ctx context.Context, override client.Object) (retained bool, err error) {
 	if !controllerutil.ContainsFinalizer(override, placementv1beta1.OverrideCleanupFinalizer) {
 		return false, nil
@@ -185,7 +181,6 @@ func (r *Reconciler) finalize(ctx context.Context, override client.Object) (reta
 	return retained, reconcileutil.RemoveFinalizer(ctx, r.Client, override, placementv1beta1.OverrideCleanupFinalizer, "removing the finalizer of override %q", klog.KObj(override))
 }
 
-// withdraw lets rollouts continue without the override: none of its snapshots is the latest.
 func (r *Reconciler) withdraw(ctx context.Context, override client.Object) (retained bool, err error) {
 	snapshots, err := r.kind.snapshots(ctx, r.Client, override)
 	if err != nil {

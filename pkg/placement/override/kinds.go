@@ -21,21 +21,17 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
-// kind is one of the two kinds of overrides: the only place that tells them
-// apart for the controller.
+// kind abstracts the two kinds of overrides for the controller.
 type kind struct {
-	// controller is the controller's name.
-	controller string
-	empty      func() client.Object
-	// emptySnapshot is an empty snapshot of that kind.
+	controller    string
+	empty         func() client.Object
 	emptySnapshot func() client.Object
-	// list returns the override's snapshots as the reader has them.
+	// list returns the override's snapshots from the reader.
 	list func(ctx context.Context, reader client.Reader, override client.Object) ([]client.Object, error)
-	// spec is what a snapshot keeps, for its hash.
+	// spec is the part of the override that a snapshot stores and that is hashed.
 	spec func(override client.Object) any
-	// hash is what a snapshot says it is the snapshot of.
+	// hash is the stored hash of a snapshot.
 	hash func(snapshot client.Object) []byte
-	// fill puts spec and hash into a new snapshot.
 	fill func(snapshot, override client.Object, hash []byte)
 }
 
@@ -100,7 +96,6 @@ func (k kind) snapshots(ctx context.Context, reader client.Reader, override clie
 	return all, nil
 }
 
-// hashOf tells specs apart.
 func (k kind) hashOf(override client.Object) ([]byte, error) {
 	text, err := json.Marshal(k.spec(override))
 	if err != nil {
@@ -110,11 +105,11 @@ func (k kind) hashOf(override client.Object) ([]byte, error) {
 	return []byte(hex.EncodeToString(sum[:])), nil
 }
 
-// maxOverride is how much of an override's name is in those of its snapshots, which end with a
-// number and are 253 characters long at most.
+// maxOverride is the length of an override's name in its snapshots' names, which end with a number and
+// have at most 253 characters.
 const maxOverride = 240
 
-// desired is the snapshot of the override as it is now.
+// desired is a snapshot of the current override.
 func (k kind) desired(override client.Object, hash []byte, index int) client.Object {
 	s := k.emptySnapshot()
 	s.SetNamespace(override.GetNamespace())

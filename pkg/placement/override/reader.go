@@ -21,8 +21,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
-// Latest reads the latest snapshot of every override. While one snapshot takes
-// over from another both are labelled so: the one with the higher index counts.
+// Latest reads the latest snapshot of every override. While a new snapshot replaces another, both have
+// the label: the one with the higher index counts.
 func Latest(ctx context.Context, reader client.Reader) (Set, error) {
 	latest := client.MatchingLabels{placementv1beta1.IsLatestSnapshotLabel: strconv.FormatBool(true)}
 	var cluster placementv1beta1.ClusterResourceOverrideSnapshotList
@@ -43,7 +43,7 @@ func Latest(ctx context.Context, reader client.Reader) (Set, error) {
 	return n.set(), nil
 }
 
-// newest holds the newest snapshot of each override.
+// newest is the newest snapshot of each override.
 type newest map[types.NamespacedName]struct {
 	index    int
 	override Override
@@ -67,9 +67,8 @@ func (n newest) set() Set {
 	return NewSet(all...)
 }
 
-// PerMember finds the overrides of what a placement selects for each of its members
-// that has any. What it selects is asked for only if there are overrides at all. A
-// member that is gone has none: its binding goes too.
+// PerMember finds the overrides for a placement's selected resources on each member. It calls selected
+// only if there are overrides at all. A deleted member has none: its binding will be deleted too.
 func PerMember(ctx context.Context, reader client.Reader, placement types.NamespacedName, members []string,
 	selected func() ([]placementv1beta1.ResourceIdentifier, error),
 ) (map[string]Set, error) {
@@ -101,8 +100,7 @@ func PerMember(ctx context.Context, reader client.Reader, placement types.Namesp
 	return found, nil
 }
 
-// Named reads the snapshots that a binding lists. The error is NotFound if one is
-// gone.
+// Named reads the snapshots that a binding lists. The error is NotFound if one is deleted.
 func Named(ctx context.Context, reader client.Reader, cluster []string, within []placementv1beta1.NamespacedName) (Set, error) {
 	all := make([]Override, 0, len(cluster)+len(within))
 	for _, name := range cluster {
@@ -123,7 +121,7 @@ func Named(ctx context.Context, reader client.Reader, cluster []string, within [
 	return NewSet(all...), nil
 }
 
-// MemberOf is what rules and variables look at of a member.
+// MemberOf is the part of a member that rules and variables use.
 func MemberOf(m *clusterv1beta1.MemberCluster) Member {
 	properties := make(map[string]string, len(m.Status.Properties))
 	for name, property := range m.Status.Properties {
@@ -132,8 +130,7 @@ func MemberOf(m *clusterv1beta1.MemberCluster) Member {
 	return Member{Name: m.Name, Labels: m.Labels, Annotations: m.Annotations, Properties: properties}
 }
 
-// MemberChanges lets through members of which MemberOf returns something else than before,
-// and nothing else.
+// MemberChanges passes only members for which MemberOf changed.
 func MemberChanges() predicate.Predicate {
 	return enqueue.OnUpdate(func(before, after *clusterv1beta1.MemberCluster) bool {
 		return !equality.Semantic.DeepEqual(MemberOf(before), MemberOf(after))

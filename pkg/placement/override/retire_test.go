@@ -25,7 +25,7 @@ type runs []types.NamespacedName
 
 func (r runs) NeededOverrides(context.Context) ([]types.NamespacedName, error) { return r, nil }
 
-func TestRetire_KeepsSnapshotsThatAreInUse(t *testing.T) {
+func TestRetire_KeepsUsedSnapshots(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := placementv1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -84,10 +84,10 @@ func TestRetire_KeepsSnapshotsThatAreInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	if look().RequeueAfter == 0 {
-		t.Error("nobody looks at the snapshots of the deleted override again")
+		t.Error("the snapshots of the deleted override are not checked again")
 	}
 	if err := hub.Get(t.Context(), client.ObjectKeyFromObject(o), o); client.IgnoreNotFound(err) != nil || err == nil {
-		t.Errorf("the override stays: %v", err)
+		t.Errorf("the override still exists: %v", err)
 	}
 	look()
 	expect("the override is deleted", "o-0 false", "o-1 false")
@@ -97,7 +97,7 @@ func TestRetire_KeepsSnapshotsThatAreInUse(t *testing.T) {
 	}
 	r.Users = runs{}
 	if result := look(); result.RequeueAfter != 0 {
-		t.Errorf("it looks again after %s though nothing is left", result.RequeueAfter)
+		t.Errorf("RequeueAfter = %s without remaining snapshots", result.RequeueAfter)
 	}
 	expect("nobody uses them")
 }

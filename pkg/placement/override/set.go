@@ -17,7 +17,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/naming"
 )
 
-// Member is what rules and variables look at.
+// Member is the input of rules and variables.
 type Member struct {
 	Name   string
 	Labels map[string]string
@@ -27,11 +27,11 @@ type Member struct {
 
 // Override is one snapshot of an override of either kind.
 type Override struct {
-	// Snapshot names it; without a namespace it is of a ClusterResourceOverride.
+	// Snapshot is the snapshot's name; without a namespace it is of a ClusterResourceOverride.
 	Snapshot types.NamespacedName
-	// name is the override's own.
+	// name is the override's name.
 	name string
-	// placement is the only one that it is for, or nil.
+	// placement is the only placement that it applies to, or nil.
 	placement *placementv1beta1.PlacementRef
 	targets   []placementv1beta1.ResourceIdentifier
 	rules     []placementv1beta1.OverrideRule
@@ -74,11 +74,10 @@ func rulesOf(policy *placementv1beta1.OverridePolicy) []placementv1beta1.Overrid
 	return policy.OverrideRules
 }
 
-// Set is overrides in the order in which they are applied.
+// Set is a list of overrides in the order in which they are applied.
 type Set []Override
 
-// NewSet orders overrides: those of cluster-scoped resources first, each kind by
-// the overrides' names.
+// NewSet sorts overrides: cluster-scoped ones first, then by the overrides' names.
 func NewSet(overrides ...Override) Set {
 	s := Set(slices.Clone(overrides))
 	slices.SortFunc(s, func(a, b Override) int {
@@ -91,7 +90,7 @@ func NewSet(overrides ...Override) Set {
 	return s
 }
 
-// For leaves the overrides that may change one of a placement's resources.
+// For returns the overrides that can change one of a placement's resources.
 func (s Set) For(placement types.NamespacedName, resources []placementv1beta1.ResourceIdentifier) Set {
 	var chosen Set
 	for _, o := range s {
@@ -102,8 +101,7 @@ func (s Set) For(placement types.NamespacedName, resources []placementv1beta1.Re
 	return chosen
 }
 
-// isFor reports whether the override is meant for this placement; one that names
-// none is for all.
+// isFor reports whether the override applies to this placement; without a placement it applies to all.
 func (o Override) isFor(placement types.NamespacedName) bool {
 	if o.placement == nil {
 		return true
@@ -117,8 +115,7 @@ func (o Override) isFor(placement types.NamespacedName) bool {
 	return placement.Namespace == ""
 }
 
-// concerns reports whether the override is about this resource: by itself, or as
-// one in a namespace that the override is about.
+// concerns reports whether the override targets this resource, directly or through its namespace.
 func (o Override) concerns(resource placementv1beta1.ResourceIdentifier) bool {
 	resource.Envelope = nil
 	return slices.ContainsFunc(o.targets, func(target placementv1beta1.ResourceIdentifier) bool {
@@ -129,8 +126,8 @@ func (o Override) concerns(resource placementv1beta1.ResourceIdentifier) bool {
 	})
 }
 
-// On leaves the overrides of which a rule chooses the member. An error is a
-// selector that cannot be read; it names the snapshot.
+// On returns the overrides with a rule that selects the member. The error is about an invalid selector;
+// it names the snapshot.
 func (s Set) On(member Member) (Set, error) {
 	var chosen Set
 	for _, o := range s {
@@ -145,7 +142,7 @@ func (s Set) On(member Member) (Set, error) {
 	return chosen, nil
 }
 
-// Names are the snapshots as bindings list them.
+// Names are the snapshots in the form that bindings list.
 func (s Set) Names() (cluster []string, namespaced []placementv1beta1.NamespacedName) {
 	for _, o := range s {
 		if o.Snapshot.Namespace == "" {
@@ -157,7 +154,7 @@ func (s Set) Names() (cluster []string, namespaced []placementv1beta1.Namespaced
 	return cluster, namespaced
 }
 
-// rulesFor are the rules that choose the member, in their order.
+// rulesFor are the rules that select the member, in order.
 func (o Override) rulesFor(member Member) ([]placementv1beta1.OverrideRule, error) {
 	var chosen []placementv1beta1.OverrideRule
 	for i, rule := range o.rules {
@@ -172,15 +169,15 @@ func (o Override) rulesFor(member Member) ([]placementv1beta1.OverrideRule, erro
 	return chosen, nil
 }
 
-// choosesMember: no selector chooses no member, one without terms every member,
-// else one term has to fit.
+// choosesMember evaluates a selector: nil selects no member, a selector without terms every member.
+// Otherwise one term has to match.
 func choosesMember(selector *placementv1beta1.ClusterSelector, member Member) (bool, error) {
 	if selector == nil {
 		return false, nil
 	}
 	for _, term := range selector.ClusterSelectorTerms {
 		if term.LabelSelector == nil {
-			continue // Admission asks for one; without it a term would say nothing.
+			continue // Admission requires one; without it a term has no meaning.
 		}
 		s, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
 		if err != nil {

@@ -37,7 +37,7 @@ func ofCluster(name, namespace string, rules ...placementv1beta1.OverrideRule) O
 	return OfCluster(s)
 }
 
-// ofWeb overrides the Deployment web of namespace shop.
+// ofWeb overrides the Deployment web in namespace shop.
 func ofWeb(name string, rules ...placementv1beta1.OverrideRule) Override {
 	s := &placementv1beta1.ResourceOverrideSnapshot{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
 	s.Spec.OverrideSpec.Policy = policy(rules...)
@@ -53,7 +53,7 @@ func names(s Set) []string {
 	return all
 }
 
-func TestForAPlacement(t *testing.T) {
+func TestSet_For(t *testing.T) {
 	web := placementv1beta1.ResourceIdentifier{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
 	onlyCluster, onlyNamespaced := ofWeb("only-0"), ofWeb("own-0")
 	onlyCluster.placement = &placementv1beta1.PlacementRef{Name: "p", Scope: "Cluster"}
@@ -65,21 +65,21 @@ func TestForAPlacement(t *testing.T) {
 		resources []placementv1beta1.ResourceIdentifier
 		want      []string
 	}{
-		"nothing is selected": {types.NamespacedName{Name: "p"}, nil, nil},
-		"a cluster-scoped placement takes what names it or nobody, and that of the resource's namespace": {
+		"empty selection": {types.NamespacedName{Name: "p"}, nil, nil},
+		"cluster-scoped placement: overrides for it, for all placements, and of the resource's namespace": {
 			types.NamespacedName{Name: "p"}, []placementv1beta1.ResourceIdentifier{web}, []string{"/shop-0", "shop/any-0", "shop/only-0"},
 		},
-		"a namespaced placement of that name": {
+		"namespaced placement of that name": {
 			types.NamespacedName{Namespace: "shop", Name: "p"}, []placementv1beta1.ResourceIdentifier{web}, []string{"/shop-0", "shop/any-0", "shop/own-0"},
 		},
-		"a namespaced placement of that name elsewhere": {
+		"namespaced placement of that name in another namespace": {
 			types.NamespacedName{Namespace: "else", Name: "p"}, []placementv1beta1.ResourceIdentifier{web}, []string{"/shop-0", "shop/any-0"},
 		},
-		"another version of the kind is another resource": {
+		"other version is another resource": {
 			types.NamespacedName{Name: "p"},
 			[]placementv1beta1.ResourceIdentifier{{Group: "apps", Version: "v1beta1", Kind: "Deployment", Namespace: "web", Name: "web"}}, nil,
 		},
-		"a resource in an envelope": {
+		"resource in an envelope": {
 			types.NamespacedName{Name: "q"},
 			[]placementv1beta1.ResourceIdentifier{{
 				Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web",
@@ -97,7 +97,7 @@ func TestForAPlacement(t *testing.T) {
 	}
 }
 
-func TestOnAMember(t *testing.T) {
+func TestSet_On(t *testing.T) {
 	rule := func(s *placementv1beta1.ClusterSelector) placementv1beta1.OverrideRule {
 		return placementv1beta1.OverrideRule{ClusterSelector: s}
 	}
@@ -120,13 +120,13 @@ func TestOnAMember(t *testing.T) {
 	}
 }
 
-func TestASelectorThatCannotBeReadNamesTheSnapshot(t *testing.T) {
+func TestSet_OnNamesSnapshotWithInvalidSelector(t *testing.T) {
 	broken := &placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{
 		{LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}}},
 	}}
 	_, err := NewSet(ofWeb("w-0", placementv1beta1.OverrideRule{ClusterSelector: broken})).On(Member{Name: "m"})
 	if err == nil {
-		t.Fatal("the selector was taken")
+		t.Fatal("accepted an invalid selector")
 	}
 	if diff := cmp.Diff(`override snapshot "shop/w-0", rule 0: reading clusterSelector: "Like" is not a valid label selector operator`, err.Error()); diff != "" {
 		t.Errorf("error (-want +got):\n%s", diff)

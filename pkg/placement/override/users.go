@@ -14,8 +14,8 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// used are the snapshots that members have, or that are about to be applied. Without its
-// snapshot a binding cannot be dispatched any more.
+// used are the snapshots that members have or are about to get. A binding cannot be dispatched without
+// its snapshots.
 func (r *Reconciler) used(ctx context.Context) (sets.Set[types.NamespacedName], error) {
 	used := sets.New[types.NamespacedName]()
 	add := func(spec *placementv1beta1.ResourceBindingSpec) {

@@ -12,14 +12,13 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// maxValueBytes is how long one text may become by its variables: a value of a
-// patch is bounded by the override's own size, and this keeps it from growing
-// out of it.
+// maxValueBytes limits the length of one string after expansion. The override's own size limits the
+// value of a patch, and variables must not multiply it.
 const maxValueBytes = 256 << 10
 
-// Expand replaces the variables in all texts of a JSON value, not in the keys of
-// its objects. Other texts, also "${...}" of somebody else's, stay as they are. An error
-// tells the author of the value what the member lacks.
+// Expand replaces the variables in all strings of a JSON value, but not in the keys of its objects.
+// Other strings, including foreign "${...}", stay. An error tells the author of the value what the
+// member lacks.
 func Expand(raw []byte, member Member) ([]byte, error) {
 	if len(raw) == 0 {
 		return nil, errors.New("value is missing")
@@ -29,7 +28,7 @@ func Expand(raw []byte, member Member) ([]byte, error) {
 	}
 	var value any
 	decoder := json.NewDecoder(strings.NewReader(string(raw)))
-	decoder.UseNumber() // Numbers are not ours to round.
+	decoder.UseNumber() // Numbers must not be rounded.
 	if err := decoder.Decode(&value); err != nil {
 		return nil, fmt.Errorf("reading value: %w", err)
 	}
@@ -61,8 +60,8 @@ func expandAll(value any, member Member) (any, error) {
 	return value, nil
 }
 
-// expandText reads a text once: what a variable stands for is not read again, or a
-// member could ask for more than was written.
+// expandText expands a text once. Values are not expanded again, because otherwise a member could
+// inject variables.
 func expandText(text string, member Member) (string, error) {
 	var out strings.Builder
 	for {
@@ -85,8 +84,8 @@ func expandText(text string, member Member) (string, error) {
 
 const variableStart = "${MEMBER-CLUSTER-"
 
-// variable is what the variable at the beginning of a text stands for, and what follows
-// it. If it is none of ours, that is how it begins.
+// variable returns the value of the variable at the beginning of a text, and the rest of the text. An
+// unknown variable is its own value.
 func (m Member) variable(text string) (value, after string, err error) {
 	if after, ok := strings.CutPrefix(text, placementv1beta1.MemberNameVariable); ok {
 		return m.Name, after, nil

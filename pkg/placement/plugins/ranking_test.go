@@ -153,7 +153,7 @@ func TestProperty_EachClusterIsReportedOnceAndBestArePicked(t *testing.T) {
 		policy, fleet, scorers := roll(seed).rankedCase()
 		ranked := rank(t, policy, fleet, scorers...)
 		if got := len(ranked.Picked) + len(ranked.Outscored) + len(ranked.Refusals); got != ranked.Total {
-			t.Fatalf("seed %d: %d clusters are told of %d", seed, got, ranked.Total)
+			t.Fatalf("seed %d: %d clusters are reported of %d", seed, got, ranked.Total)
 		}
 		if len(policy.Spread) > 0 || len(ranked.Picked) == 0 {
 			continue

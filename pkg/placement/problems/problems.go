@@ -1,9 +1,9 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package problems reads in a placement's status why it is not where it is wanted: the
-// member, the object and the sentence that the status has somewhere in its lists. Events,
-// `gateway diagnose` and people who are called at night start from there.
+// Package problems reads a placement's problems from its status: the member, the object and the
+// message, which the status has in different lists. Events, `gateway diagnose` and people on call use
+// them.
 package problems
 
 import (
@@ -15,29 +15,28 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// Trouble is one kind of it, told by the first member that has it.
+// Trouble is one kind of problem, described by the first member that has it.
 type Trouble struct {
-	// Condition is the type of the condition that is not True, as members have it; Drifted
-	// if objects were changed on the member.
+	// Condition is the type of the condition that is not True, as on members, or Drifted if objects
+	// were changed on the member.
 	Condition string
-	// Member is the first member that has it; empty if no member has, but the placement.
+	// Member is the first member with the problem; empty if only the placement has it.
 	Member string
-	// Object is the first object that has it there, such as "Deployment shop/web"; empty if
-	// it is none's.
+	// Object is the first object with the problem there, such as "Deployment shop/web"; empty if no
+	// object has it.
 	Object string
-	// Message is the sentence about it.
+	// Message describes the problem.
 	Message string
-	// Others is how many more members have the same, and wait likewise or not.
+	// Others is the number of further members with the same problem and the same value of Waits.
 	Others int
-	// Waits is true for what may well pass by itself, such as a rollout that goes on.
+	// Waits is true for states that can pass without an action, such as a rollout in progress.
 	Waits bool
 }
 
-// Drifted is the Condition of objects that were changed on a member.
 const Drifted = "Drifted"
 
-// NothingSelected is the sentence about a placement that places nothing: its conditions are
-// as good as those of one that works.
+// NothingSelected is the message for a placement without resources. Its conditions are the same as
+// those of one that works.
 const NothingSelected = "spec.resourceSelectors match nothing on the hub, so nothing is placed: create what they name, or correct them"
 
 // String is a sentence: on member "a", Deployment shop/web: it was refused (and on 3 more members).
@@ -58,19 +57,19 @@ func (t Trouble) String() string {
 	return text
 }
 
-// worst is the order in which a person looks at conditions of members: what will not pass
-// by itself before what may.
+// worst is the order in which people look at conditions of members: lasting problems before those that
+// can pass.
 var worst = [...]string{
 	placementv1beta1.ConditionOverridden, placementv1beta1.ConditionWorkSynchronized, placementv1beta1.ConditionApplied,
 	placementv1beta1.ConditionDiffReported, placementv1beta1.ConditionAvailable, placementv1beta1.ConditionRolloutStarted,
 }
 
-// Of returns the troubles of a placement, the worst first, at most one of each condition.
+// Of returns the problems of a placement, the worst first, at most one for each condition.
 func Of(placement placementv1beta1.PlacementObject) []Trouble {
 	return OfStatus(placement, placement.GetStatus())
 }
 
-// OfStatus is Of for a status that the placement is to have.
+// OfStatus is Of for a status that is not written yet.
 func OfStatus(placement placementv1beta1.PlacementObject, status *placementv1beta1.PlacementStatus) []Trouble {
 	var lasting, waiting []Trouble
 	if c := meta.FindStatusCondition(status.Conditions, placement.ConditionType(placementv1beta1.ConditionScheduled)); c != nil && c.Status == metav1.ConditionFalse {
@@ -92,9 +91,8 @@ func OfStatus(placement placementv1beta1.PlacementObject, status *placementv1bet
 	return append(lasting, waiting...)
 }
 
-// ofMembers is the trouble of the members whose condition is False; a member where it will
-// not pass by itself is told before one where it may, and those of the other sort are not
-// counted to it.
+// ofMembers is the problem of the members whose condition is False. A lasting problem takes precedence
+// over one that can pass, and members with the other kind do not count.
 func ofMembers(members []placementv1beta1.PerClusterPlacementStatus, condition string) (Trouble, bool) {
 	var found Trouble
 	count := 0
@@ -115,8 +113,7 @@ func ofMembers(members []placementv1beta1.PerClusterPlacementStatus, condition s
 	return found, count > 0
 }
 
-// OfMember is the trouble of one member whose condition is not True, with the first object
-// that has it.
+// OfMember is the problem of one member whose condition is not True, with the first object that has it.
 func OfMember(member *placementv1beta1.PerClusterPlacementStatus, c *metav1.Condition) Trouble {
 	t := Trouble{Condition: c.Type, Member: member.ClusterName, Message: c.Message, Waits: mayPass(c)}
 	for i := range member.FailedPlacements {
@@ -128,7 +125,7 @@ func OfMember(member *placementv1beta1.PerClusterPlacementStatus, c *metav1.Cond
 	return t
 }
 
-// mayPass is true for a condition that a rollout goes through.
+// mayPass is true for a condition that a rollout passes through.
 func mayPass(c *metav1.Condition) bool {
 	switch c.Type {
 	case placementv1beta1.ConditionAvailable, placementv1beta1.ConditionRolloutStarted:

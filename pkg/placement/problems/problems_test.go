@@ -12,7 +12,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// on is what became of a placement on a member: one condition that is False.
+// on is a placement's status on a member: one condition that is False.
 func on(member, condition, reason, message string, failed ...placementv1beta1.FailedResourcePlacement) placementv1beta1.PerClusterPlacementStatus {
 	return placementv1beta1.PerClusterPlacementStatus{
 		ClusterName: member, FailedPlacements: failed,
@@ -30,7 +30,7 @@ func failed(kind, namespace, name, condition, message string) placementv1beta1.F
 	}
 }
 
-func TestAPlacementOfNothingIsNotWell(t *testing.T) {
+func TestOf_ReportsEmptySelection(t *testing.T) {
 	placement := &placementv1beta1.ClusterResourcePlacement{}
 	scheduled := metav1.Condition{Type: placement.ConditionType(placementv1beta1.ConditionScheduled), Status: metav1.ConditionTrue}
 	placement.Status = placementv1beta1.PlacementStatus{ObservedResourceIndex: "0", Conditions: []metav1.Condition{scheduled}}
@@ -40,15 +40,15 @@ func TestAPlacementOfNothingIsNotWell(t *testing.T) {
 	}
 	placement.Status.SelectedResources = []placementv1beta1.ResourceIdentifier{{Kind: "Namespace", Name: "shop"}}
 	if got := Of(placement); len(got) > 0 {
-		t.Errorf("one that places something has trouble: %+v", got)
+		t.Errorf("placement with resources has problems: %+v", got)
 	}
 	placement.Status = placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{scheduled}}
 	if got := Of(placement); len(got) > 0 {
-		t.Errorf("one of which nobody knows yet what it selects has trouble: %+v", got)
+		t.Errorf("placement without a selection yet has problems: %+v", got)
 	}
 }
 
-func TestTheWorstIsToldFirstWithMemberObjectAndSentence(t *testing.T) {
+func TestOf_WorstFirstWithMemberObjectAndMessage(t *testing.T) {
 	const applied, available = placementv1beta1.ConditionApplied, placementv1beta1.ConditionAvailable
 	drifted := on("d", available, "NotAllWorkAreAvailable", "Work \"w\" is not available yet")
 	drifted.DriftedPlacements = []placementv1beta1.DriftedResourcePlacement{{
@@ -60,10 +60,10 @@ func TestTheWorstIsToldFirstWithMemberObjectAndSentence(t *testing.T) {
 		members   []placementv1beta1.PerClusterPlacementStatus
 		want      []string
 	}{
-		"nothing is wrong": {
+		"no problems": {
 			members: []placementv1beta1.PerClusterPlacementStatus{{ClusterName: "a", Conditions: []metav1.Condition{{Type: applied, Status: metav1.ConditionTrue}}}},
 		},
-		"too few members hide no object that was refused": {
+		"missing members do not hide a rejected object": {
 			scheduled: &metav1.Condition{Status: metav1.ConditionFalse, Message: "1 of 3 members were found"},
 			members: []placementv1beta1.PerClusterPlacementStatus{
 				on("a", available, "NotAllWorkAreAvailable", "Work \"w\" is not available yet", failed("Deployment", "shop", "web", available, "0 of 3 replicas are ready")),
@@ -75,7 +75,7 @@ func TestTheWorstIsToldFirstWithMemberObjectAndSentence(t *testing.T) {
 				`on member "a", Deployment shop/web: 0 of 3 replicas are ready`,
 			},
 		},
-		"a member that was refused is told before those that are on their way": {
+		"rejection comes before members in flight": {
 			members: []placementv1beta1.PerClusterPlacementStatus{
 				on("a", applied, placementv1beta1.ReasonApplyInProgress, "Work \"w\" is being applied"),
 				on("b", applied, placementv1beta1.ReasonApplyInProgress, "Work \"w\" is being applied"),
@@ -83,7 +83,7 @@ func TestTheWorstIsToldFirstWithMemberObjectAndSentence(t *testing.T) {
 			},
 			want: []string{`on member "c", Work "w" is not applied`},
 		},
-		"those that are on their way are no more members of that which was refused": {
+		"members in flight do not count as rejected": {
 			members: []placementv1beta1.PerClusterPlacementStatus{
 				on("a", applied, "NotAllWorkHaveBeenApplied", "Work \"w\" is not applied"),
 				on("b", applied, placementv1beta1.ReasonApplyInProgress, "Work \"w\" is being applied"),
@@ -91,13 +91,13 @@ func TestTheWorstIsToldFirstWithMemberObjectAndSentence(t *testing.T) {
 			},
 			want: []string{`on member "a", Work "w" is not applied (and on 1 more member)`},
 		},
-		"a failure of another condition is not mistaken for it": {
+		"failure of another condition is distinguished": {
 			members: []placementv1beta1.PerClusterPlacementStatus{
 				on("a", applied, "NotAllWorkHaveBeenApplied", "Work \"w\" is not applied", failed("ConfigMap", "shop", "settings", available, "not there yet")),
 			},
 			want: []string{`on member "a", Work "w" is not applied`},
 		},
-		"drift comes before what a rollout waits for": {
+		"drift comes before a waiting rollout": {
 			members: []placementv1beta1.PerClusterPlacementStatus{drifted, on("e", available, "NotAllWorkAreAvailable", "not yet")},
 			want: []string{
 				`on member "d", ClusterRole reader: it was changed there, first in /rules/0`,

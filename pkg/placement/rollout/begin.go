@@ -13,14 +13,13 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// Begin is for who makes bindings: it binds those of fresh, which are not stored yet, with
-// which the rollout of the placement would begin at once, and leaves the others Scheduled.
-// bindings are all that there are. Under strategy External it binds none: that is for
-// update runs.
+// Begin is for creators of bindings. It binds those of fresh, which are not stored yet, that the
+// rollout of the placement would start at once, and leaves the others Scheduled. bindings are all
+// existing ones. Under strategy External it binds none, because update runs do.
 //
-// The pace holds if those that are bound are stored before any of the others: who sees one
-// that waits then sees all that have begun. While some wait already it binds none, since
-// the controller may be about to begin with these.
+// The pace is kept if the bound ones are stored before the others: a reader of a waiting binding then
+// sees all started ones. While some binding already waits, Begin binds none, because the controller may
+// be about to start it.
 func (r *Reconciler) Begin(ctx context.Context, placement placementv1beta1.PlacementObject, bindings, fresh []placementv1beta1.BindingObject) error {
 	if len(fresh) == 0 || placement.GetSpec().Strategy.Type == placementv1beta1.ExternalStrategy {
 		return nil
@@ -51,7 +50,7 @@ func (s *situation) begin(bindings, fresh []placementv1beta1.BindingObject) erro
 	return nil
 }
 
-// waits reports whether a binding is there that the rollout has not begun with.
+// waits reports whether the rollout has not started with an existing binding.
 func waits(b placementv1beta1.BindingObject) bool {
 	return b.GetDeletionTimestamp() == nil && b.GetSpec().State == placementv1beta1.BindingScheduled
 }

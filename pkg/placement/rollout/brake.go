@@ -11,7 +11,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
-// brake is what people have paused.
+// brake is what users have paused.
 type brake struct {
 	placement bool
 	members   map[string]bool
@@ -24,7 +24,7 @@ func (r *Reconciler) brake(ctx context.Context, placement placementv1beta1.Place
 
 func (b brake) holds(binding placementv1beta1.BindingObject) bool { return b.why(binding) != "" }
 
-// why is what holds a binding, or "".
+// why is the reason why a binding is paused, or "".
 func (b brake) why(binding placementv1beta1.BindingObject) string {
 	const remedy = "is paused: take annotation " + placementv1beta1.PausedAnnotation + " off it to continue"
 	member := binding.GetSpec().TargetCluster

@@ -12,8 +12,8 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// candidateOf is a binding as Plan looks at it. wanted is the version that its member
-// shall have, held whether somebody has paused it.
+// candidateOf translates a binding for Plan. wanted is the desired version of its member; held is true
+// while it is paused.
 func candidateOf(b placementv1beta1.BindingObject, wanted string, held bool) Candidate {
 	spec := b.GetSpec()
 	c := Candidate{
@@ -22,7 +22,7 @@ func candidateOf(b placementv1beta1.BindingObject, wanted string, held bool) Can
 	}
 	switch {
 	case spec.State == placementv1beta1.BindingScheduled:
-		c.Current = "" // What it may have had, it is given anew.
+		c.Current = "" // It may have had a version, but gets one again.
 	case spec.State == placementv1beta1.BindingUnscheduled:
 		c.Wanted = ""
 		if spec.ResourceSnapshotName == "" {
@@ -40,7 +40,7 @@ func candidateOf(b placementv1beta1.BindingObject, wanted string, held bool) Can
 	return c
 }
 
-// version is what a binding is bound to, in one text that is never empty.
+// version is a text for what a binding is bound to; it is never empty.
 func version(snapshot string, cluster []string, namespaced []placementv1beta1.NamespacedName) string {
 	text := snapshot + "\n" + strings.Join(cluster, " ") + "\n"
 	for _, o := range namespaced {
@@ -54,9 +54,9 @@ func diffReported(b placementv1beta1.BindingObject) bool {
 	return reported != nil && reported.Status == metav1.ConditionTrue
 }
 
-// servingBefore is the last condition Available of a binding whose present version could not be
-// sent to its member, as an override does not fit or a Work cannot be written: the member still
-// has the version before. Nil if nothing was available there, or what is bound was sent.
+// servingBefore is the last condition Available of a binding whose current version could not be sent to
+// its member, because an override does not fit or a Work cannot be written. The member still has the
+// previous version. It is nil if nothing was available there, or the current version was sent.
 func servingBefore(b placementv1beta1.BindingObject) *metav1.Condition {
 	if b.GetSpec().State != placementv1beta1.BindingBound || !undispatched(b) {
 		return nil
@@ -68,7 +68,7 @@ func servingBefore(b placementv1beta1.BindingObject) *metav1.Condition {
 	return c
 }
 
-// undispatched reports whether what a binding is bound to could not be sent.
+// undispatched reports whether a binding's current version could not be sent.
 func undispatched(b placementv1beta1.BindingObject) bool {
 	for _, kind := range []string{placementv1beta1.ConditionOverridden, placementv1beta1.ConditionWorkSynchronized} {
 		if c := current(b, kind); c != nil && c.Status == metav1.ConditionFalse && !pending(c.Reason) {
@@ -78,9 +78,8 @@ func undispatched(b placementv1beta1.BindingObject) bool {
 	return false
 }
 
-// Failed reports whether something went wrong on the way to the member. What is
-// merely not done yet has not failed, nor has a member that still serves the previous version
-// because nothing could be sent to it.
+// Failed reports whether a binding has a failure. Unfinished steps are no failures. Neither is a member
+// that still serves the previous version because nothing could be sent to it.
 func Failed(b placementv1beta1.BindingObject) bool {
 	if servingBefore(b) != nil {
 		return false
@@ -105,7 +104,7 @@ func pending(reason string) bool {
 	return false
 }
 
-// current returns a condition that is about the binding's present spec, or nil.
+// current returns a condition about the binding's current spec, or nil.
 func current(b placementv1beta1.BindingObject, kind string) *metav1.Condition {
 	c := meta.FindStatusCondition(b.GetStatus().Conditions, kind)
 	if c == nil || c.ObservedGeneration != b.GetGeneration() {

@@ -35,33 +35,30 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
-// Name is the controller's name.
 const Name = "placement.rollout"
 
-// writers is how many bindings of one placement are written at a time.
+// writers is the number of bindings of one placement that are written at a time.
 const writers = 16
 
-// Snapshots reads what a placement selects; *snapshot.Contents is one.
+// Snapshots reads the contents of resource snapshots; *snapshot.Contents implements it.
 type Snapshots interface {
 	Group(ctx context.Context, master types.NamespacedName) (*snapshot.Group, error)
 }
 
-// Reconciler rolls placements out.
 type Reconciler struct {
-	// Client reads through the cache, which must know what was written through
-	// the client before: a binding that still looks ready would be counted so.
+	// Client reads through the cache, which must know the client's previous writes: otherwise a binding
+	// that still looks ready would count as ready.
 	Client client.Client
 	Clock  clock.PassiveClock
-	// Snapshots reads what placements select, for their overrides.
+	// Snapshots reads selected resources, to find their overrides.
 	Snapshots Snapshots
-	// Workers is how many placements are looked at at a time.
+	// Workers is the number of placements that are reconciled at a time.
 	Workers int
 }
 
-// SetupWithManager registers the controller. It looks at a placement when its
-// strategy changes, when it gets a resource snapshot, and when one of its
-// bindings changes in a way that Plan can see; at every placement when an
-// override changes, or the labels of a member.
+// SetupWithManager registers the controller. It reconciles a placement when its strategy changes, when
+// it gets a resource snapshot, and when one of its bindings changes in a way that Plan uses. It
+// reconciles all placements when an override or the labels of a member change.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	respecified := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, objects.Repaused()))
 	relabelled := builder.WithPredicates(predicate.LabelChangedPredicate{})
@@ -87,7 +84,6 @@ func bindingChanges() predicate.Predicate {
 	})
 }
 
-// Reconcile takes the next steps of one placement's rollout.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	placement, err := objects.Placement(ctx, r.Client, req.NamespacedName)
 	if err != nil {
@@ -108,7 +104,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 type bindingSteps = Steps[placementv1beta1.BindingObject]
 
-// rollOut does what may be done now.
+// rollOut takes the possible steps.
 func (r *Reconciler) rollOut(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) (bindingSteps, error) {
 	bindings, err := objects.Bindings(ctx, r.Client, key)
 	if err != nil {
@@ -116,10 +112,10 @@ func (r *Reconciler) rollOut(ctx context.Context, key types.NamespacedName, plac
 	}
 	now, err := r.look(ctx, key, placement, bindings)
 	if now == nil || err != nil {
-		return bindingSteps{}, err // A snapshot comes with an event.
+		return bindingSteps{}, err // A snapshot triggers the placement.
 	}
 	if pushed, err := r.pushStrategy(ctx, bindings, now.strategy, now.brake); pushed || err != nil {
-		return bindingSteps{}, err // What was written comes back as an event.
+		return bindingSteps{}, err // The written bindings trigger the placement again.
 	}
 	steps, err := now.plan(bindings)
 	if err != nil {
@@ -128,7 +124,7 @@ func (r *Reconciler) rollOut(ctx context.Context, key types.NamespacedName, plac
 	return steps, r.take(ctx, steps, now)
 }
 
-// situation is what a placement's rollout goes by at one time.
+// situation is the input of a placement's rollout at one time.
 type situation struct {
 	spec     *placementv1beta1.PlacementSpec
 	goal     goal
@@ -139,8 +135,8 @@ type situation struct {
 	at    time.Time
 }
 
-// look finds out what the rollout of a placement goes by, with these bindings; nil while
-// there is no snapshot to roll out.
+// look reads the input for the rollout of a placement with these bindings; nil while there is no
+// snapshot to roll out.
 func (r *Reconciler) look(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject) (*situation, error) {
 	snapshots, err := objects.ResourceSnapshots(ctx, r.Client, key)
 	if err != nil {
@@ -150,7 +146,7 @@ func (r *Reconciler) look(ctx context.Context, key types.NamespacedName, placeme
 	if latest == nil {
 		return nil, nil
 	}
-	terms, _ := failover.TermsOf(placement.GetAnnotations()) // What is wrong with them is failover's to tell.
+	terms, _ := failover.TermsOf(placement.GetAnnotations()) // Package failover reports invalid terms.
 	now := &situation{spec: placement.GetSpec(), strategy: ApplyStrategyOf(placement.GetSpec()), moves: !terms.Never(), at: r.Clock.Now()}
 	if now.goal, err = r.goal(ctx, key, latest.Name, bindings); err != nil {
 		return nil, err
@@ -170,9 +166,9 @@ func (s *situation) plan(bindings []placementv1beta1.BindingObject) (bindingStep
 	return Plan(bindings, s.goal.look(s.brake), pace, s.at), nil
 }
 
-// bind binds to the latest snapshot and overrides. The dispatcher's finalizer comes
-// along, which saves it a write; it tells with its own conditions that the rollout has
-// started, which saves one here.
+// bind binds to the latest snapshot and overrides. It also adds the dispatcher's finalizer, which saves
+// that controller a write. The dispatcher's conditions include RolloutStarted, which saves a write
+// here.
 func (s *situation) bind(b placementv1beta1.BindingObject) {
 	spec := b.GetSpec()
 	spec.State = placementv1beta1.BindingBound
@@ -181,8 +177,8 @@ func (s *situation) bind(b placementv1beta1.BindingObject) {
 	controllerutil.AddFinalizer(b, placementv1beta1.WorkCleanupFinalizer)
 }
 
-// pushStrategy gives a changed apply strategy to all bound bindings at once: it
-// is not subject to the pace.
+// pushStrategy copies a changed apply strategy to all bound bindings at once: the pace does not apply
+// to it.
 func (r *Reconciler) pushStrategy(ctx context.Context, bindings []placementv1beta1.BindingObject, strategy *placementv1beta1.ApplyStrategy, brake brake) (pushed bool, err error) {
 	var group errgroup.Group
 	group.SetLimit(writers)
@@ -199,9 +195,9 @@ func (r *Reconciler) pushStrategy(ctx context.Context, bindings []placementv1bet
 	return pushed, group.Wait()
 }
 
-// take carries the steps out.
+// take carries out the steps.
 func (r *Reconciler) take(ctx context.Context, steps bindingSteps, now *situation) error {
-	var group errgroup.Group // One conflict shall not keep the others from being written.
+	var group errgroup.Group // A conflict must not stop the other writes.
 	group.SetLimit(writers)
 	for _, b := range steps.Update {
 		group.Go(func() error { return r.change(ctx, b, func() { now.bind(b) }) })
@@ -211,7 +207,7 @@ func (r *Reconciler) take(ctx context.Context, steps bindingSteps, now *situatio
 	}
 	for _, b := range steps.Settled {
 		if c := current(b, placementv1beta1.ConditionRolloutStarted); c != nil && c.Status == metav1.ConditionFalse {
-			group.Go(func() error { return r.started(ctx, b) }) // It was to move, and need not any more.
+			group.Go(func() error { return r.started(ctx, b) }) // It was to move, and no longer has to.
 		}
 	}
 	for _, b := range steps.Blocked {
@@ -253,8 +249,8 @@ func (r *Reconciler) setCondition(ctx context.Context, b placementv1beta1.Bindin
 	return nil
 }
 
-// change writes a binding of which it changes something. It is an update, as the whole
-// object is at hand: a patch would be merged and pruned there first.
+// change updates a binding. It uses an update, because the whole object is at hand and the API server
+// would merge and prune a patch first.
 func (r *Reconciler) change(ctx context.Context, b placementv1beta1.BindingObject, change func()) error {
 	change()
 	if err := r.Client.Update(ctx, b); err != nil {

@@ -10,8 +10,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/rollout"
 )
 
-// Whatever is rolled out, the caller says how each of its things looks as a
-// candidate. One of three may be unavailable, and one has failed already.
+// The caller describes each target of its rollout as a candidate. One of three can be unavailable, and
+// one has already failed.
 func ExamplePlan() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	look := func(site string) rollout.Candidate {

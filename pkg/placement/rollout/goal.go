@@ -17,15 +17,15 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/override"
 )
 
-// goal is what a placement's bindings shall be bound to.
+// goal is what a placement's bindings should be bound to.
 type goal struct {
 	// snapshot is the latest resource snapshot.
 	snapshot string
-	// overrides of each member that has any.
+	// overrides are those of each member that has any.
 	overrides map[string]override.Set
 }
 
-// goal finds out what the bindings shall be bound to.
+// goal finds what the bindings should be bound to.
 func (r *Reconciler) goal(ctx context.Context, key types.NamespacedName, latest string, bindings []placementv1beta1.BindingObject) (goal, error) {
 	members := make([]string, 0, len(bindings))
 	for _, b := range bindings {
@@ -41,13 +41,13 @@ func (r *Reconciler) goal(ctx context.Context, key types.NamespacedName, latest 
 	return goal{snapshot: latest, overrides: overrides}, err
 }
 
-// version is what a member shall have.
+// version is the desired version of a member.
 func (g goal) version(member string) string {
 	cluster, namespaced := g.overrides[member].Names()
 	return version(g.snapshot, cluster, namespaced)
 }
 
-// look shows bindings to Plan.
+// look translates bindings for Plan.
 func (g goal) look(brake brake) func(placementv1beta1.BindingObject) Candidate {
 	return func(b placementv1beta1.BindingObject) Candidate {
 		return candidateOf(b, g.version(b.GetSpec().TargetCluster), brake.holds(b))
@@ -59,8 +59,8 @@ func (g goal) write(spec *placementv1beta1.ResourceBindingSpec) {
 	spec.ClusterResourceOverrideSnapshots, spec.ResourceOverrideSnapshots = g.overrides[spec.TargetCluster].Names()
 }
 
-// everyPlacement queues all placements: an override is for whichever selects what
-// it names, which only the placement's snapshot tells.
+// everyPlacement queues all placements. An override applies to every placement that selects its
+// resources, and only the placement's snapshot shows which ones.
 func (r *Reconciler) everyPlacement() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
 		return append(enqueue.All(ctx, r.Client, &placementv1beta1.ClusterResourcePlacementList{}),

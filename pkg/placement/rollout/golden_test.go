@@ -19,9 +19,8 @@ import (
 	"fleetgate.io/fleetgate/test/golden"
 )
 
-// TestStepsAreThoseOfBefore begins and ends at bindings, so that whatever lies
-// between them may be built anew.
-func TestStepsAreThoseOfBefore(t *testing.T) {
+// The input and output are bindings, so that the implementation between them can change.
+func TestSteps_MatchGoldenFile(t *testing.T) {
 	golden.Seeds(t, "steps", 10000, func(seed uint64) string {
 		d := dice{rand.New(rand.NewPCG(seed, 3))}
 		spec, bindings := d.spec(), d.bindings()
@@ -47,7 +46,7 @@ func written(what string, bindings []placementv1beta1.BindingObject) string {
 	return what + ": " + strings.Join(names, " ") + "\n"
 }
 
-// dice makes random cases; the same seed makes the same ones.
+// dice generates random cases; the same seed gives the same cases.
 type dice struct{ *rand.Rand }
 
 func (d dice) chance(percent int) bool { return d.IntN(100) < percent }

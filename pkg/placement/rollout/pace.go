@@ -13,12 +13,11 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
-// standardPeriod is what unavailablePeriodSeconds is if nobody says otherwise;
-// the schema says the same, but may not have seen the object.
+// standardPeriod is the default of unavailablePeriodSeconds. The schema has the same default, but may
+// not have been applied to the object.
 const standardPeriod = 60 * time.Second
 
-// PaceOf works the strategy out for a placement; percentages are of the target,
-// rounded up.
+// PaceOf computes the pace of a placement. Percentages are of the target, rounded up.
 func PaceOf(spec *placementv1beta1.PlacementSpec, bindings []placementv1beta1.BindingObject) (Pace, error) {
 	pace := Pace{Target: target(spec.Policy, bindings), UnavailablePeriod: standardPeriod}
 	unavailable, surge := intstr.FromString("25%"), intstr.FromString("25%")
@@ -43,8 +42,8 @@ func PaceOf(spec *placementv1beta1.PlacementSpec, bindings []placementv1beta1.Bi
 	return pace, nil
 }
 
-// target is how many members the placement shall have. One that is evicted counts as
-// long as its binding is there: another may take its place.
+// target is the desired number of members. An evicted member counts as long as its binding exists,
+// because another one may replace it.
 func target(policy *placementv1beta1.PlacementPolicy, bindings []placementv1beta1.BindingObject) int {
 	if n, known := objects.Wanted(policy); known {
 		return n
@@ -58,7 +57,7 @@ func target(policy *placementv1beta1.PlacementPolicy, bindings []placementv1beta
 	return n
 }
 
-// ApplyStrategyOf is the placement's apply strategy with nothing left open.
+// ApplyStrategyOf is the placement's apply strategy with all defaults.
 func ApplyStrategyOf(spec *placementv1beta1.PlacementSpec) *placementv1beta1.ApplyStrategy {
 	strategy := spec.Strategy.ApplyStrategy.WithDefaults()
 	return &strategy

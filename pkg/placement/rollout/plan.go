@@ -8,75 +8,73 @@ import (
 	"time"
 )
 
-// Candidate is what Plan knows of one place to which something is rolled out: a
-// binding, or whatever another kind of rollout has instead.
+// Candidate describes one target of a rollout for Plan: a binding, or its equivalent in another kind of
+// rollout.
 type Candidate struct {
-	// Wanted is the version that it shall have; empty if it shall have none any more.
+	// Wanted is the desired version; empty if the target should be removed.
 	Wanted string
-	// Current is the version that it was given last; empty if it was given none yet.
-	// Versions are only compared.
+	// Current is the last assigned version; empty if there is none. Versions are only compared.
 	Current string
 	// Available is since when Current is available there; zero if it is not.
 	Available time.Time
-	// Untracked is set if nobody can tell whether it really is: it counts as available
-	// after Pace.UnavailablePeriod.
+	// Untracked is true if the availability is not trackable: the target counts as available after
+	// Pace.UnavailablePeriod.
 	Untracked bool
-	// Observed is set if nothing is changed there, only compared: it counts as
-	// available, and for nobody's surge.
+	// Observed is true if nothing is changed there, only compared: it counts as available, and not for
+	// the surge.
 	Observed bool
-	// Failed is set if something has gone wrong there with Current.
+	// Failed is true if Current has failed there.
 	Failed bool
-	// Undispatched is set if Current could not be sent there: it still has the previous version,
-	// which is available since Available. That is no failure, as a move would end it.
+	// Undispatched is true if Current could not be sent there. The target still has the previous
+	// version, which is available since Available. That is no failure, because a move would end it.
 	Undispatched bool
-	// Going is set if it is being taken away already.
+	// Going is true if it is already being removed.
 	Going bool
-	// Held is set if nothing may change there now. It counts for what it is, and takes
-	// nobody's turn.
+	// Held is true if nothing there can change now. It counts in its current state, and does not take a
+	// turn.
 	Held bool
 }
 
-// Pace is how fast a rollout may go, in absolute numbers.
+// Pace is the allowed speed of a rollout, in absolute numbers.
 type Pace struct {
-	// Target is how many members the placement shall have.
+	// Target is the desired number of members.
 	Target int
-	// MaxUnavailable is by how many fewer may be available meanwhile.
+	// MaxUnavailable is how many fewer can be available meanwhile.
 	MaxUnavailable int
-	// MaxSurge is by how many more may have the placement meanwhile.
+	// MaxSurge is how many more can have the placement meanwhile.
 	MaxSurge int
-	// UnavailablePeriod is how long resources whose availability cannot be
-	// tracked count as unavailable.
+	// UnavailablePeriod is how long resources without trackable availability count as unavailable.
 	UnavailablePeriod time.Duration
-	// Moves is set for a placement that leaves silent members. What is being taken off
-	// one does not count for the surge then: it may take for ever.
+	// Moves is true for a placement that leaves disconnected members. Removals then do not count for
+	// the surge, because they may take indefinitely.
 	Moves bool
 }
 
-// Steps are what may be done now with what was planned for.
+// Steps are the possible steps for the planned targets.
 type Steps[T any] struct {
-	// Update are to be moved to the version that they shall have: those that have
-	// another, and those that have none yet.
+	// Update are the targets to move to their desired version: those that have another one, and those
+	// that have none yet.
 	Update []T
-	// Remove are to be taken away.
+	// Remove are the targets to remove.
 	Remove []T
-	// Blocked should move and may not yet.
+	// Blocked are the targets that should move and have to wait.
 	Blocked []T
-	// Settled are where they should be.
+	// Settled are the targets with their desired version.
 	Settled []T
-	// Again is after how long to plan anew though nothing happens; 0 is never.
+	// Again is the delay after which to plan again without a change; 0 means never.
 	Again time.Duration
 }
 
-// Plan says what may be done now. look says what it has to know of each of all, which
-// are taken in the order in which they are given. With N as target:
+// Plan returns the possible steps. look describes each element of all, which are handled in the given
+// order. With N as target:
 //
 //	may become unavailable = (ready - ready but going) - (N - maxUnavailable)
 //	may be added           = N + maxSurge - those that are, or may become, ready
 //
-// One that has failed is unavailable already, so moving or removing it costs nothing
-// and is never held back. One to which Current could not be sent still serves the version
-// before. It counts as ready for its own kind only, which so gets out of a bad override within
-// maxUnavailable, and is no reserve for others.
+// A failed target is already unavailable, so moving or removing it costs nothing and is never delayed.
+// A target to which Current could not be sent still serves the previous version. It counts as ready
+// only for moves of such targets, so that they leave a bad override within maxUnavailable, and is no
+// reserve for others.
 func Plan[T any](all []T, look func(T) Candidate, pace Pace, now time.Time) Steps[T] {
 	p := sort(all, look, pace, now)
 	mayRemove := max(0, (p.ready-p.readyButGoing)-(pace.Target-pace.MaxUnavailable))
@@ -95,7 +93,7 @@ func Plan[T any](all []T, look func(T) Candidate, pace Pace, now time.Time) Step
 	return steps
 }
 
-// take cuts as many off the front as the budget allows.
+// take removes as many elements from the front as the budget allows.
 func take[T any](from *[]T, budget *int) []T {
 	n := min(len(*from), *budget)
 	taken := (*from)[:n]
@@ -103,7 +101,7 @@ func take[T any](from *[]T, budget *int) []T {
 	return taken
 }
 
-// sorted is all by what may have to be done with them.
+// sorted is the input by kind of step.
 type sorted[T any] struct {
 	removals, failedRemovals []T
 	stale, failedStale       []T
@@ -111,7 +109,7 @@ type sorted[T any] struct {
 	held                     []T
 	undispatched             []T
 	ready, readyButGoing     int
-	// serving are those that are Undispatched and available.
+	// serving is the number of Undispatched and available targets.
 	serving    int
 	canBeReady int
 	again      time.Duration
@@ -164,19 +162,19 @@ func (p *sorted[T]) add(one T, c Candidate) {
 	}
 }
 
-// isNew reports whether the candidate is still to get anything.
+// isNew reports whether the candidate has not got any version yet.
 func (c Candidate) isNew() bool { return c.Wanted != "" && c.Current == "" }
 
 func (c Candidate) settled() bool { return c.Wanted != "" && c.Wanted == c.Current }
 
-// canBeReady reports whether the candidate is, or may become, one more that is ready.
-// One on its way out is still there, for as long as that takes.
+// canBeReady reports whether the candidate is ready or may become ready. A candidate that is being
+// removed still exists until that is complete.
 func (c Candidate) canBeReady(pace Pace) bool {
 	return !c.isNew() && !c.Failed && !c.Observed && !(c.Going && pace.Moves)
 }
 
-// readiness reports whether the candidate counts as available, and if it only needs
-// time to, how much.
+// readiness reports whether the candidate counts as available, and otherwise how long it still has to
+// wait if only time is missing.
 func (c Candidate) readiness(period time.Duration, now time.Time) (ready bool, wait time.Duration) {
 	switch {
 	case c.Observed:

@@ -14,19 +14,18 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// TestARolloutNeverTakesMoreDownThanItMay plays random rollouts to their end:
-// from all members available on the old snapshot, some of them to be replaced by
-// others, to all that are wanted on the new one.
-func TestARolloutNeverTakesMoreDownThanItMay(t *testing.T) {
+// The test plays random rollouts to their end: from all members available on the old snapshot, some of
+// them to be replaced by others, to all wanted members on the new snapshot.
+func TestPlan_NeverExceedsMaxUnavailable(t *testing.T) {
 	for seed := range uint64(500) {
 		dice := rand.New(rand.NewPCG(seed, 1))
 		pace := Pace{Target: 1 + dice.IntN(12), MaxUnavailable: dice.IntN(4), MaxSurge: dice.IntN(3)}
 		if pace.MaxUnavailable == 0 && pace.MaxSurge == 0 {
-			pace.MaxUnavailable = 1 // Else nothing could ever move.
+			pace.MaxUnavailable = 1 // Otherwise nothing could move.
 		}
 		replaced := dice.IntN(pace.Target + 1)
 		if pace.MaxUnavailable == 0 {
-			replaced = pace.Target // An update in place needs somebody to be unavailable.
+			replaced = pace.Target // An update in place makes a member unavailable.
 		}
 		all := join(
 			several(pace.Target-replaced, bound, "old", maker.ready),
@@ -37,9 +36,9 @@ func TestARolloutNeverTakesMoreDownThanItMay(t *testing.T) {
 	}
 }
 
-// New members' bindings may be bound when they are made: they take the turns of those that
-// the rollout would begin with, by name, and everything after it holds.
-func TestARolloutThatBeginsAsBindingsAreMadeNeverTakesMoreDownThanItMay(t *testing.T) {
+// Bindings of new members can be bound at creation. They take the turns of those that the rollout would
+// start with, by name, and the limits hold afterwards.
+func TestBegin_NeverExceedsMaxUnavailable(t *testing.T) {
 	begun, left := 0, 0
 	for seed := range uint64(500) {
 		dice := rand.New(rand.NewPCG(seed, 2))
@@ -76,11 +75,11 @@ func TestARolloutThatBeginsAsBindingsAreMadeNeverTakesMoreDownThanItMay(t *testi
 		play(t, seed, dice, pace, join(there, fresh))
 	}
 	if begun == 0 || left == 0 {
-		t.Errorf("%d were bound and %d waited: the seeds try one of them only", begun, left)
+		t.Errorf("%d were bound and %d waited: the seeds cover only one case", begun, left)
 	}
 }
 
-// specOf asks for a pace.
+// specOf is a spec with a pace.
 func specOf(pace Pace) *placementv1beta1.PlacementSpec {
 	spec := &placementv1beta1.PlacementSpec{Policy: &placementv1beta1.PlacementPolicy{
 		PlacementType: placementv1beta1.PickN, NumberOfClusters: new(int32(pace.Target))}}
@@ -89,7 +88,7 @@ func specOf(pace Pace) *placementv1beta1.PlacementSpec {
 	return spec
 }
 
-func TestNoBindingIsBoundAsItIsMadeWhileOthersWait(t *testing.T) {
+func TestBegin_BindsNoneWhileOthersWait(t *testing.T) {
 	fresh := several(2, scheduled, "", plain)
 	now := &situation{spec: specOf(Pace{Target: 3}), strategy: &placementv1beta1.ApplyStrategy{}, goal: goal{snapshot: "new"}, at: now}
 	if err := now.begin(bindingsOf(several(1, scheduled, "", plain)), bindingsOf(fresh)); err != nil {
@@ -102,7 +101,7 @@ func TestNoBindingIsBoundAsItIsMadeWhileOthersWait(t *testing.T) {
 	}
 }
 
-func TestNoBindingIsBoundAsItIsMadeWhenUpdateRunsRollOut(t *testing.T) {
+func TestBegin_BindsNoneUnderExternalRollout(t *testing.T) {
 	fresh := several(1, scheduled, "", plain)
 	placement := &placementv1beta1.ClusterResourcePlacement{Spec: *specOf(Pace{Target: 1})}
 	placement.Spec.Strategy.Type = placementv1beta1.ExternalStrategy
@@ -118,7 +117,7 @@ func play(t *testing.T, seed uint64, dice *rand.Rand, pace Pace, all []maker) {
 	t.Helper()
 	for round := 0; ; round++ {
 		if round > 200 {
-			t.Fatalf("seed %d: the rollout does not end: %+v", seed, pace)
+			t.Fatalf("seed %d: rollout does not end: %+v", seed, pace)
 		}
 		steps := Plan(bindingsOf(all), goal{snapshot: "new"}.look(brake{}), pace, now)
 		for _, b := range steps.Update {
@@ -134,7 +133,7 @@ func play(t *testing.T, seed uint64, dice *rand.Rand, pace Pace, all []maker) {
 			}
 		}
 		if ready < pace.Target-pace.MaxUnavailable {
-			t.Fatalf("seed %d, round %d: %d of %d are available, %d may be missing", seed, round, ready, pace.Target, pace.MaxUnavailable)
+			t.Fatalf("seed %d, round %d: %d of %d available, maxUnavailable %d", seed, round, ready, pace.Target, pace.MaxUnavailable)
 		}
 		placed := 0
 		for _, m := range all {
@@ -143,7 +142,7 @@ func play(t *testing.T, seed uint64, dice *rand.Rand, pace Pace, all []maker) {
 			}
 		}
 		if placed > pace.Target+pace.MaxSurge {
-			t.Fatalf("seed %d, round %d: %d members have it, %d and %d more may", seed, round, placed, pace.Target, pace.MaxSurge)
+			t.Fatalf("seed %d, round %d: %d members have it, target %d, maxSurge %d", seed, round, placed, pace.Target, pace.MaxSurge)
 		}
 		if ready == pace.Target && len(all) == pace.Target && done(all) {
 			return

@@ -48,7 +48,7 @@ func (m maker) failed() maker {
 	return m.with(placementv1beta1.ConditionApplied, metav1.ConditionFalse, placementv1beta1.ReasonNotAllWorkHaveBeenApplied, 0)
 }
 
-// undispatched still has what it had before, as an override does not fit.
+// undispatched still has the previous version, because an override does not fit.
 func (m maker) undispatched() maker {
 	m = m.ready()
 	m.Generation++
@@ -94,56 +94,56 @@ func TestPlan(t *testing.T) {
 		want     counts
 		again    time.Duration
 	}{
-		"the first rollout binds all at once": {
+		"first rollout binds all at once": {
 			reason:   "nothing is available yet that could become unavailable",
 			bindings: several(4, scheduled, "", plain),
 			pace:     Pace{Target: 4, MaxUnavailable: 1, MaxSurge: 1},
 			want:     counts{Update: 4},
 		},
-		"an update takes as many as may be unavailable": {
+		"update moves maxUnavailable members": {
 			bindings: several(4, bound, "old", maker.ready),
 			pace:     Pace{Target: 4, MaxUnavailable: 2},
 			want:     counts{Update: 2, Blocked: 2},
 		},
-		"an update in flight counts": {
+		"update in flight counts": {
 			reason:   "what is bound to the latest and not ready is unavailable already",
 			bindings: join(several(1, bound, "new", plain), several(3, bound, "old", maker.ready)),
 			pace:     Pace{Target: 4, MaxUnavailable: 1},
 			want:     counts{Blocked: 3, Settled: 1},
 		},
-		"what failed is always updated": {
+		"failed members are always updated": {
 			reason:   "a fix must reach the members that the mistake broke",
 			bindings: join(several(2, bound, "old", maker.failed), several(2, scheduled, "", plain)),
 			pace:     Pace{Target: 4, MaxUnavailable: 0},
 			want:     counts{Update: 4},
 		},
-		"members that still serve the previous version are moved within the budget": {
+		"members on the previous version are moved within the budget": {
 			reason:   "a mistake in an override reached nobody, and its remedy may be a worse one",
 			bindings: several(4, bound, "old", maker.undispatched),
 			pace:     Pace{Target: 4, MaxUnavailable: 1},
 			want:     counts{Update: 1, Blocked: 3},
 		},
-		"a member that still serves the previous version is no reserve for others": {
+		"member on the previous version is no reserve for others": {
 			bindings: join(several(3, bound, "old", maker.ready), several(1, bound, "new", maker.undispatched)),
 			pace:     Pace{Target: 4, MaxUnavailable: 1},
 			want:     counts{Blocked: 3, Settled: 1},
 		},
-		"a member that cannot be sent anything goes first": {
+		"undispatched member goes first": {
 			bindings: join(several(3, bound, "old", maker.ready), several(1, bound, "old", maker.undispatched)),
 			pace:     Pace{Target: 4, MaxUnavailable: 1},
 			want:     counts{Update: 1, Blocked: 3},
 		},
-		"members that serve the previous version wait while another one is unavailable": {
+		"members on the previous version wait while another one is unavailable": {
 			bindings: join(several(1, bound, "new", plain), several(3, bound, "old", maker.undispatched)),
 			pace:     Pace{Target: 4, MaxUnavailable: 1},
 			want:     counts{Blocked: 3, Settled: 1},
 		},
-		"the budget is spent once": {
+		"budget is spent once": {
 			bindings: join(several(2, bound, "old", maker.ready), several(2, bound, "old", maker.undispatched)),
 			pace:     Pace{Target: 4, MaxUnavailable: 3},
 			want:     counts{Update: 3, Blocked: 1},
 		},
-		"nothing may be unavailable": {
+		"maxUnavailable is zero": {
 			bindings: several(2, bound, "old", maker.ready),
 			pace:     Pace{Target: 2},
 			want:     counts{Blocked: 2},
@@ -153,49 +153,49 @@ func TestPlan(t *testing.T) {
 			pace:     Pace{Target: 2, MaxUnavailable: 1},
 			want:     counts{Update: 1, Remove: 2, Blocked: 1},
 		},
-		"a removal waits for its replacement": {
+		"removal waits for its replacement": {
 			bindings: join(several(1, unscheduled, "new", maker.ready), several(1, bound, "new", plain)),
 			pace:     Pace{Target: 1},
 			want:     counts{Settled: 1},
 		},
-		"what was never sent is removed at once": {
+		"binding without Works is removed at once": {
 			bindings: join(several(1, unscheduled, "", plain), several(1, bound, "new", plain)),
 			pace:     Pace{Target: 1},
 			want:     counts{Remove: 1, Settled: 1},
 		},
-		"additions stay within the surge": {
+		"additions stay within maxSurge": {
 			reason:   "two hold the placement, one may be added to the target of two",
 			bindings: join(several(2, unscheduled, "new", plain), several(2, scheduled, "", plain)),
 			pace:     Pace{Target: 2, MaxSurge: 1},
 			want:     counts{Update: 1, Blocked: 1},
 		},
-		"a binding on its way out is not available any more": {
+		"terminating binding is not available": {
 			bindings: join(several(1, bound, "new", func(m maker) maker { return m.ready().going() }), several(2, bound, "old", maker.ready)),
 			pace:     Pace{Target: 2, MaxUnavailable: 1},
 			want:     counts{Update: 1, Blocked: 1},
 		},
-		"what is still being taken off a member counts for the surge": {
+		"terminating binding counts for the surge": {
 			bindings: join(several(1, bound, "new", func(m maker) maker { return m.ready().going() }), several(1, bound, "new", maker.ready), several(1, scheduled, "", plain)),
 			pace:     Pace{Target: 2},
 			want:     counts{Blocked: 1, Settled: 1},
 		},
-		"but not for a placement that leaves silent members": {
+		"terminating binding does not count if the placement moves": {
 			bindings: join(several(2, bound, "new", func(m maker) maker { return m.ready().going() }), several(2, scheduled, "", plain)),
 			pace:     Pace{Target: 2, Moves: true},
 			want:     counts{Update: 2},
 		},
-		"what has failed there does not": {
+		"failed terminating binding does not count": {
 			bindings: join(several(1, bound, "new", func(m maker) maker { return m.failed().going() }), several(1, bound, "new", maker.ready), several(1, scheduled, "", plain)),
 			pace:     Pace{Target: 2},
 			want:     counts{Update: 1, Settled: 1},
 		},
-		"what cannot be tracked is ready after a while": {
+		"untracked member is ready after a while": {
 			bindings: join(several(1, bound, "new", func(m maker) maker { return m.untracked(20 * time.Second) }), several(1, bound, "old", maker.ready)),
 			pace:     Pace{Target: 2, MaxUnavailable: 1, UnavailablePeriod: time.Minute},
 			want:     counts{Blocked: 1, Settled: 1},
 			again:    40 * time.Second,
 		},
-		"what cannot be tracked has waited long enough": {
+		"untracked member has waited long enough": {
 			bindings: join(several(1, bound, "new", func(m maker) maker { return m.untracked(time.Minute) }), several(1, bound, "old", maker.ready)),
 			pace:     Pace{Target: 2, MaxUnavailable: 1, UnavailablePeriod: time.Minute},
 			want:     counts{Update: 1, Settled: 1},
@@ -219,19 +219,19 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-func TestFailedIgnoresWhatIsOnlyNotDone(t *testing.T) {
+func TestFailed_IgnoresUnfinishedSteps(t *testing.T) {
 	cases := map[string]struct {
 		binding maker
 		want    bool
 	}{
-		"nothing known":             {binding("a", bound, "x"), false},
-		"not applied":               {binding("a", bound, "x").failed(), true},
-		"pending":                   {binding("a", bound, "x").with(placementv1beta1.ConditionApplied, metav1.ConditionFalse, placementv1beta1.ReasonApplyPending, 0), false},
-		"said of an older spec":     {func() maker { m := binding("a", bound, "x").failed(); m.Generation++; return m }(), false},
-		"works could not be synced": {binding("a", bound, "x").with(placementv1beta1.ConditionWorkSynchronized, metav1.ConditionFalse, placementv1beta1.ReasonSyncWorkFailed, 0), true},
-		"overrides do not fit":      {binding("a", bound, "x").with(placementv1beta1.ConditionOverridden, metav1.ConditionFalse, placementv1beta1.ReasonOverriddenFailed, 0), true},
-		"overrides do not fit, the previous version serves":   {binding("a", bound, "x").undispatched(), false},
-		"the previous version serves where nothing is wanted": {binding("a", unscheduled, "x").undispatched(), true},
+		"no conditions":              {binding("a", bound, "x"), false},
+		"not applied":                {binding("a", bound, "x").failed(), true},
+		"pending":                    {binding("a", bound, "x").with(placementv1beta1.ConditionApplied, metav1.ConditionFalse, placementv1beta1.ReasonApplyPending, 0), false},
+		"condition of an older spec": {func() maker { m := binding("a", bound, "x").failed(); m.Generation++; return m }(), false},
+		"works could not be synced":  {binding("a", bound, "x").with(placementv1beta1.ConditionWorkSynchronized, metav1.ConditionFalse, placementv1beta1.ReasonSyncWorkFailed, 0), true},
+		"overrides do not fit":       {binding("a", bound, "x").with(placementv1beta1.ConditionOverridden, metav1.ConditionFalse, placementv1beta1.ReasonOverriddenFailed, 0), true},
+		"overrides do not fit, previous version serves":  {binding("a", bound, "x").undispatched(), false},
+		"previous version serves an unscheduled binding": {binding("a", unscheduled, "x").undispatched(), true},
 	}
 	for name, tc := range cases {
 		if got := Failed(tc.binding.ClusterResourceBinding); got != tc.want {
@@ -250,7 +250,7 @@ func TestPaceOf(t *testing.T) {
 		spec placementv1beta1.PlacementSpec
 		want Pace
 	}{
-		"nothing said": {want: Pace{Target: 5, MaxUnavailable: 2, MaxSurge: 2, UnavailablePeriod: time.Minute}},
+		"defaults": {want: Pace{Target: 5, MaxUnavailable: 2, MaxSurge: 2, UnavailablePeriod: time.Minute}},
 		"percentages are rounded up": {
 			spec: placementv1beta1.PlacementSpec{Strategy: placementv1beta1.RolloutStrategy{RollingUpdate: &placementv1beta1.RollingUpdateConfig{
 				MaxUnavailable: &percent, MaxSurge: &two, UnavailablePeriodSeconds: &zero}}},
@@ -274,7 +274,7 @@ func TestPaceOf(t *testing.T) {
 	}
 }
 
-func TestApplyStrategyLeavesNothingOpen(t *testing.T) {
+func TestApplyStrategyOf_SetsAllDefaults(t *testing.T) {
 	spec := &placementv1beta1.PlacementSpec{Strategy: placementv1beta1.RolloutStrategy{ApplyStrategy: &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ServerSideApply}}}
 	want := &placementv1beta1.ApplyStrategy{
 		Type: placementv1beta1.ServerSideApply, ComparisonOption: placementv1beta1.PartialComparison, WhenToApply: placementv1beta1.ApplyAlways,
@@ -285,7 +285,7 @@ func TestApplyStrategyLeavesNothingOpen(t *testing.T) {
 	}
 }
 
-func TestWhatIsHeldStaysAndTakesNobodysTurn(t *testing.T) {
+func TestPlan_HeldStaysAndTakesNoTurn(t *testing.T) {
 	all := join(several(1, bound, "old", maker.ready), several(1, scheduled, "", plain), several(1, unscheduled, "old", maker.ready))
 	all = append(all, binding("free", bound, "old").ready())
 	var bindings []placementv1beta1.BindingObject

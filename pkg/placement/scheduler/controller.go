@@ -32,43 +32,39 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
-// Name is the controller's name.
 const Name = "placement.scheduler"
 
-// writers is how many bindings of one placement are written at a time.
+// writers is the number of bindings of one placement that are written at a time.
 const writers = 16
 
-// Rollout says with which bindings of a placement it begins at once.
+// Rollout decides which new bindings of a placement it starts at once.
 type Rollout interface {
-	// Begin binds those of fresh, which are not stored yet, that need not wait for others.
-	// They have to be stored before the rest of fresh.
+	// Begin binds those of fresh, which are not stored yet, that need not wait. The caller must store
+	// them before the rest of fresh.
 	Begin(ctx context.Context, placement placementv1beta1.PlacementObject, bindings, fresh []placementv1beta1.BindingObject) error
 }
 
-// Reconciler schedules placements.
 type Reconciler struct {
-	// Client reads through the cache.
 	Client client.Client
-	// Live reads without it, where nothing may be missed.
+	// Live reads without the cache, where nothing may be missed.
 	Live    client.Reader
 	Profile framework.Profile
-	// Rollout begins with new bindings; nil if somebody else rolls out.
+	// Rollout starts new bindings; nil if another component rolls out.
 	Rollout Rollout
-	// Tenancy limits ResourcePlacements; nil if nothing does.
+	// Tenancy limits ResourcePlacements; nil means no limit.
 	Tenancy Tenancy
-	// Marks are what people put on the ManagedClusters of members; nil if there are none.
+	// Marks are the labels and taints of members' ManagedClusters; nil means none.
 	Marks Marks
 	Clock clock.PassiveClock
-	// Workers is how many placements are scheduled at a time.
+	// Workers is the number of placements that are scheduled at a time.
 	Workers int
 
 	members roster
 }
 
-// SetupWithManager registers the controller. It looks at a placement when it is
-// being deleted, when its policy snapshot or its terms of failover change, when a
-// binding goes, and when a member changes so that it could be picked or has to be
-// dropped.
+// SetupWithManager registers the controller. It reconciles a placement when it is being deleted, when
+// its policy snapshot or its failover terms change, when a binding is deleted, and when a member
+// changes so that it could be picked or has to be dropped.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	changed := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
 	members := &memberHandler{reader: r.Client, now: r.Clock, size: r.members.size}
@@ -85,7 +81,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return reconcileutil.SetupError(Name, r.watchMarks(r.watchTenancy(b), members).Complete(r))
 }
 
-// Reconcile schedules one placement.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	placement, err := objects.Placement(ctx, r.Client, req.NamespacedName)
 	switch {
@@ -99,8 +94,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return objects.Again(ctrl.Result{}, err)
 }
 
-// scheduleUnlessGoing leaves a placement alone whose namespace is being deleted: its own
-// deletion comes next.
+// scheduleUnlessGoing skips a placement whose namespace is being deleted, because its own deletion
+// follows.
 func (r *Reconciler) scheduleUnlessGoing(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) error {
 	if going, err := objects.NamespaceGoing(ctx, r.Client, key.Namespace); going || err != nil {
 		return err
@@ -115,7 +110,7 @@ func (r *Reconciler) schedule(ctx context.Context, key types.NamespacedName, pla
 	}
 	policySnapshot := objects.LatestPolicySnapshot(objects.OwnedBy(placement, snapshots))
 	if policySnapshot == nil {
-		return nil // It comes with an event.
+		return nil // The missing object triggers the placement again.
 	}
 	if err := r.ensureFinalizer(ctx, placement); err != nil {
 		return err
@@ -141,8 +136,8 @@ func (r *Reconciler) schedule(ctx context.Context, key types.NamespacedName, pla
 	return r.writeStatus(ctx, policySnapshot, func() { setStatus(policySnapshot, generation, &decision, why) })
 }
 
-// decide makes the decision; why is what to add to the sentence about it: its diagnosis if a
-// PickN policy is not fulfilled, and what its namespace is limited to.
+// decide makes the decision. why is an addition to its message: the diagnosis of an unfulfilled PickN
+// policy, and the limits of the namespace.
 func (r *Reconciler) decide(ctx context.Context, placement placementv1beta1.PlacementObject, policySnapshot placementv1beta1.PolicySnapshotObject, bindings []placementv1beta1.BindingObject) (decision framework.Decision, why string, err error) {
 	policy, err := policyOf(policySnapshot)
 	if err != nil {
@@ -174,7 +169,7 @@ func (r *Reconciler) decide(ctx context.Context, placement placementv1beta1.Plac
 	return decision, why, nil
 }
 
-// carryOut writes the bindings as decided.
+// carryOut writes the bindings of the decision.
 func (r *Reconciler) carryOut(ctx context.Context, placement placementv1beta1.PlacementObject, policySnapshot string, bindings []placementv1beta1.BindingObject, decision *framework.Decision) error {
 	held := make(map[string]placementv1beta1.BindingObject, len(bindings))
 	for _, b := range bindings {
@@ -186,7 +181,7 @@ func (r *Reconciler) carryOut(ctx context.Context, placement placementv1beta1.Pl
 	for _, choice := range decision.Selected {
 		choices[choice.Cluster] = choice
 	}
-	var group errgroup.Group // One conflict shall not keep the others from being written.
+	var group errgroup.Group // A conflict must not stop the other writes.
 	group.SetLimit(writers)
 	for _, member := range decision.Adopt {
 		group.Go(func() error {
@@ -202,13 +197,13 @@ func (r *Reconciler) carryOut(ctx context.Context, placement placementv1beta1.Pl
 		fresh = append(fresh, desiredBinding(placement, policySnapshot, choices[member]))
 	}
 	if err == nil && r.Rollout != nil {
-		err = r.Rollout.Begin(ctx, placement, bindings, fresh) // Those that it leaves, it comes to later.
+		err = r.Rollout.Begin(ctx, placement, bindings, fresh) // The rollout starts the others later.
 	}
 	return errors.Join(err, r.createAll(ctx, fresh))
 }
 
-// createAll makes bindings, those with which the rollout has begun first: it counts them
-// as soon as it sees one of the others.
+// createAll creates bindings, the started ones first: the rollout counts them as soon as it sees one of
+// the others.
 func (r *Reconciler) createAll(ctx context.Context, fresh []placementv1beta1.BindingObject) error {
 	var failures []error
 	for _, state := range []placementv1beta1.BindingState{placementv1beta1.BindingBound, placementv1beta1.BindingScheduled} {
@@ -231,8 +226,8 @@ func (r *Reconciler) create(ctx context.Context, b placementv1beta1.BindingObjec
 	return nil
 }
 
-// change writes a binding of which it changes something. It is an update, as the whole
-// object is at hand: a patch would be merged and pruned there first.
+// change updates a binding. It uses an update, because the whole object is at hand and the API server
+// would merge and prune a patch first.
 func (r *Reconciler) change(ctx context.Context, b placementv1beta1.BindingObject, change func(placementv1beta1.BindingObject)) error {
 	change(b)
 	if err := r.Client.Update(ctx, b); err != nil {
@@ -241,7 +236,7 @@ func (r *Reconciler) change(ctx context.Context, b placementv1beta1.BindingObjec
 	return nil
 }
 
-// release lets go of bindings that are being deleted: they have been counted.
+// release removes the finalizer of bindings that are being deleted: they have been counted.
 func (r *Reconciler) release(ctx context.Context, bindings []placementv1beta1.BindingObject) error {
 	for _, b := range bindings {
 		if b.GetDeletionTimestamp() == nil || !controllerutil.ContainsFinalizer(b, placementv1beta1.SchedulerBindingFinalizer) {
@@ -267,7 +262,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, s placementv1beta1.PolicyS
 	if equality.Semantic.DeepEqual(before.GetStatus(), s.GetStatus()) {
 		return nil
 	}
-	// An update, as the whole object is at hand: a patch would be merged and pruned there first.
+	// Update instead of patch: the whole object is at hand, and the API server would merge and prune a patch first.
 	if err := r.Client.Status().Update(ctx, s); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of policy snapshot %q: %w", s.GetName(), err)
 	}
@@ -278,8 +273,8 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, placement placementv1b
 	return reconcileutil.AddFinalizer(ctx, r.Client, placement, placementv1beta1.SchedulerCleanupFinalizer, "adding the scheduler's finalizer to placement %q", placement.GetName())
 }
 
-// finalize deletes all bindings of a placement that is being deleted, and lets
-// it go. Their Works go after it, with the bindings' own finalizer.
+// finalize deletes all bindings of a placement that is being deleted, and removes the finalizer. The
+// bindings' own finalizer keeps them until their Works are deleted.
 func (r *Reconciler) finalize(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) error {
 	if !controllerutil.ContainsFinalizer(placement, placementv1beta1.SchedulerCleanupFinalizer) {
 		return nil
@@ -300,15 +295,14 @@ func (r *Reconciler) finalize(ctx context.Context, key types.NamespacedName, pla
 	return reconcileutil.RemoveFinalizer(ctx, r.Client, placement, placementv1beta1.SchedulerCleanupFinalizer, "removing the scheduler's finalizer of placement %q", klog.KRef(key.Namespace, key.Name))
 }
 
-// abandons says that a placement which is deleted leaves what it placed.
+// abandons reports whether a deleted placement keeps its placed resources on members.
 func abandons(spec *placementv1beta1.PlacementSpec) bool {
 	strategy := spec.Strategy.DeleteStrategy
 	return strategy != nil && strategy.PropagationPolicy == placementv1beta1.AbandonPlaced
 }
 
-// releaseBinding deletes a binding of a placement that goes. What becomes of what was
-// placed is written into the binding first: the placement may be gone before the
-// dispatcher looks.
+// releaseBinding deletes a binding of a deleted placement. It first records in the binding whether
+// placed resources stay, because the placement may be deleted before the dispatcher reads it.
 func (r *Reconciler) releaseBinding(ctx context.Context, b placementv1beta1.BindingObject, abandon bool) error {
 	if abandon && b.GetDeletionTimestamp() == nil {
 		before := b.DeepCopyObject().(client.Object)

@@ -15,7 +15,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// storing notes in which order bindings are stored.
+// storing records the order in which bindings are stored.
 type storing struct {
 	client.Client
 	mu     sync.Mutex
@@ -29,9 +29,8 @@ func (s *storing) Create(_ context.Context, object client.Object, _ ...client.Cr
 	return nil
 }
 
-// A rollout that saw a binding that waits, and not yet those with which it has begun, would
-// begin with too many.
-func TestBindingsThatAreBoundAreStoredBeforeAnyThatWaits(t *testing.T) {
+// A rollout that saw a waiting binding, but not yet the started ones, would start too many.
+func TestCreateAll_StoresBoundBindingsFirst(t *testing.T) {
 	var fresh []placementv1beta1.BindingObject
 	for i := range 100 {
 		b := &placementv1beta1.ClusterResourceBinding{}
@@ -46,9 +45,9 @@ func TestBindingsThatAreBoundAreStoredBeforeAnyThatWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(hub.states) != len(fresh) {
-		t.Errorf("%d bindings were stored, not %d", len(hub.states), len(fresh))
+		t.Errorf("%d bindings were stored, want %d", len(hub.states), len(fresh))
 	}
 	if slices.Contains(hub.states[slices.Index(hub.states, placementv1beta1.BindingScheduled):], placementv1beta1.BindingBound) {
-		t.Errorf("the order was %v", hub.states)
+		t.Errorf("order = %v", hub.states)
 	}
 }

@@ -19,16 +19,16 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
-// maxUnselected is how many unselected clusters a status names.
+// maxUnselected is the number of unselected clusters that a status names.
 const maxUnselected = 20
 
-// Telling makes a profile tell no more than a policy snapshot's status takes.
+// Telling limits a profile's report to what fits into a policy snapshot's status.
 func Telling(profile framework.Profile) framework.Profile {
 	profile.MaxUnselected = maxUnselected
 	return profile
 }
 
-// bindingName is the one name that a placement's binding to a member can have.
+// bindingName is the only possible name of a placement's binding to a member.
 func bindingName(placement string, uid types.UID, member string) string {
 	sum := sha256.Sum256([]byte(string(uid) + "/" + member))
 	return placementv1beta1.BindingName(placement, member, hex.EncodeToString(sum[:]))
@@ -56,8 +56,8 @@ func decisionOf(choice framework.Choice, selected bool) placementv1beta1.Cluster
 	return d
 }
 
-// adopt makes a binding serve the policy snapshot; one that was to be withdrawn
-// returns to where it was.
+// adopt makes a binding serve the policy snapshot. A binding that was to be withdrawn returns to its
+// previous state.
 func adopt(b placementv1beta1.BindingObject, policySnapshot string, choice framework.Choice) {
 	spec := b.GetSpec()
 	spec.SchedulingPolicySnapshotName = policySnapshot
@@ -85,8 +85,8 @@ func drop(b placementv1beta1.BindingObject) {
 	b.GetSpec().State = placementv1beta1.BindingUnscheduled
 }
 
-// setStatus writes the decision into a policy snapshot's status. Why is the
-// diagnosis of a decision that leaves something to be desired, or "".
+// setStatus writes the decision into a policy snapshot's status. why is the diagnosis of an unfulfilled
+// decision, or "".
 func setStatus(s placementv1beta1.PolicySnapshotObject, placementGeneration int64, decision *framework.Decision, why string) {
 	status := s.GetStatus()
 	status.ObservedCRPGeneration = placementGeneration
@@ -104,7 +104,7 @@ func setStatus(s placementv1beta1.PolicySnapshotObject, placementGeneration int6
 	meta.SetStatusCondition(&status.Conditions, condition)
 }
 
-// setUnserved says in a policy snapshot's status that nothing can be decided.
+// setUnserved reports in a policy snapshot's status that no decision is possible.
 func setUnserved(s placementv1beta1.PolicySnapshotObject, placementGeneration int64, refused *refusal.Refusal) {
 	s.GetStatus().ObservedCRPGeneration = placementGeneration
 	meta.SetStatusCondition(&s.GetStatus().Conditions, metav1.Condition{
@@ -113,9 +113,8 @@ func setUnserved(s placementv1beta1.PolicySnapshotObject, placementGeneration in
 	})
 }
 
-// decisions lists the selected members, then some of the others. If no other was
-// looked at, and the same are selected as before, what was told of the others
-// stands.
+// decisions lists the selected members, then some of the others. If no other member was examined and
+// the same ones are selected, the previous entries of the others stay.
 func decisions(before []placementv1beta1.ClusterDecision, decision *framework.Decision) []placementv1beta1.ClusterDecision {
 	var all []placementv1beta1.ClusterDecision
 	for _, choice := range decision.Selected[:min(len(decision.Selected), objects.MaxDecisions)] {

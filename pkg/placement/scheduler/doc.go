@@ -1,15 +1,14 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scheduler is the controller placement.scheduler: it answers each
-// policy snapshot with bindings.
+// Package scheduler is the controller placement.scheduler: it turns each policy snapshot into bindings.
 //
-// It translates MemberClusters, policy and bindings into the terms of package
-// framework, has the decision made there, and carries it out: bindings are
-// created (bound already, where the rollout says that they need not wait), adopted for a new policy, or marked Unscheduled for the rollout to
-// withdraw. At last the policy snapshot's status tells the decision.
+// It translates MemberClusters, policy and bindings for package framework, which makes the decision,
+// and carries the decision out. Bindings are created, adopted for a new policy, or marked Unscheduled
+// for the rollout to withdraw. New bindings are bound already if the rollout does not make them wait.
+// Afterwards the policy snapshot's status reports the decision.
 //
-// Nothing is remembered between two looks. A binding's name follows from the
-// placement's UID and the member, so a scheduler that was killed half way, or
-// whose cache is behind, can never make two bindings for one member.
+// The controller stores nothing between two reconciliations. A binding's name follows from the
+// placement's UID and the member, so a scheduler that was killed, or whose cache lags, cannot create
+// two bindings for one member.
 package scheduler

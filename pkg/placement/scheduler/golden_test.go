@@ -23,9 +23,8 @@ import (
 	"fleetgate.io/fleetgate/test/golden"
 )
 
-// TestDecisionsAreThoseOfBefore begins and ends at objects, so that whatever lies
-// between them may be built anew.
-func TestDecisionsAreThoseOfBefore(t *testing.T) {
+// The input and output are objects, so that the implementation between them can change.
+func TestDecisions_MatchGoldenFile(t *testing.T) {
 	golden.Seeds(t, "decisions", 10000, func(seed uint64) string {
 		d := dice{rand.New(rand.NewPCG(seed, 2))}
 		members := d.members()
@@ -34,7 +33,7 @@ func TestDecisionsAreThoseOfBefore(t *testing.T) {
 	})
 }
 
-// answer is what is decided, in full and as a policy snapshot's status tells it.
+// answer is the decision, in full and as in a policy snapshot's status.
 func answer(members []clusterv1beta1.MemberCluster, placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject) string {
 	policy, err := PolicyOf(placement.GetSpec().Policy, placement.GetNamespace())
 	if err != nil {
@@ -79,7 +78,7 @@ func write(text *strings.Builder, d *framework.Decision) {
 	}
 }
 
-// dice makes random cases; the same seed makes the same ones.
+// dice generates random cases; the same seed gives the same cases.
 type dice struct{ *rand.Rand }
 
 func (d dice) chance(percent int) bool { return d.IntN(100) < percent }
@@ -135,7 +134,7 @@ func (d dice) member(m *clusterv1beta1.MemberCluster, name string) {
 	d.report(m)
 }
 
-// report makes most agents well, and the others so in one way or another.
+// report makes most agents healthy, and the others unhealthy in different ways.
 func (d dice) report(m *clusterv1beta1.MemberCluster) {
 	ago := func(t time.Duration) metav1.Time { return metav1.NewTime(noon.Add(-t)) }
 	agent := clusterv1beta1.AgentStatus{Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: ago(time.Duration(d.IntN(60)) * time.Second), Conditions: []metav1.Condition{

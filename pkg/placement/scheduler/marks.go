@@ -22,18 +22,18 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
-// Marks are the labels and taints that people put on the ManagedCluster of a member. The UID is
-// that of the MemberCluster, and empty if the ManagedCluster shows none.
+// Marks are the labels and taints that users set on the ManagedCluster of a member. The UID is the
+// MemberCluster's; it is empty if the ManagedCluster mirrors no member.
 type Marks func(*clusterv1.ManagedCluster) (member types.UID, labels map[string]string, taints []clusterv1.Taint)
 
-// mark is what counts of one ManagedCluster.
+// mark is the relevant content of one ManagedCluster.
 type mark struct {
 	member types.UID
 	labels map[string]string
 	taints []framework.Taint
 }
 
-// markOf translates: such taints are for new picks only, as all of a MemberCluster's are.
+// markOf translates the taints to NoSchedule taints, like all taints of a MemberCluster.
 func (m Marks) markOf(cluster *clusterv1.ManagedCluster) mark {
 	var marked mark
 	var taints []clusterv1.Taint
@@ -46,13 +46,13 @@ func (m Marks) markOf(cluster *clusterv1.ManagedCluster) mark {
 	return marked
 }
 
-// list has all ManagedClusters by their names; none if nothing is asked for.
+// list returns all ManagedClusters by name; none if Marks is nil.
 func (m Marks) list(ctx context.Context, reader client.Reader) (map[string]*clusterv1.ManagedCluster, error) {
 	if m == nil {
 		return nil, nil
 	}
 	clusters := &clusterv1.ManagedClusterList{}
-	// Nothing below changes what it reads.
+	// Nothing below changes the objects.
 	if err := reader.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing ManagedClusters: %w", err)
 	}
@@ -63,8 +63,8 @@ func (m Marks) list(ctx context.Context, reader client.Reader) (map[string]*clus
 	return named, nil
 }
 
-// clusterOf translates a member with what counts of the ManagedCluster of its name, if there is
-// one. What the member says itself wins.
+// clusterOf translates a member with the marks of its ManagedCluster, if it exists. The member's own
+// values take precedence.
 func (m Marks) clusterOf(member *clusterv1beta1.MemberCluster, managed *clusterv1.ManagedCluster) framework.Cluster {
 	cluster := ClusterOf(member)
 	if managed == nil {
@@ -83,7 +83,7 @@ func (m Marks) clusterOf(member *clusterv1beta1.MemberCluster, managed *clusterv
 	return cluster
 }
 
-// watchMarks has all placements looked at again when what counts of a ManagedCluster changes.
+// watchMarks queues all placements when the marks of a ManagedCluster change.
 func (r *Reconciler) watchMarks(b *builder.Builder, all *memberHandler) *builder.Builder {
 	if r.Marks == nil {
 		return b

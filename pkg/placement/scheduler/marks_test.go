@@ -18,7 +18,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
-func TestWhatPeoplePutOnAManagedClusterCounts(t *testing.T) {
+func TestRoster_IncludesMarksOfManagedClusters(t *testing.T) {
 	member := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", Labels: map[string]string{"env": "prod"}}}
 	member.Spec.Taints = []clusterv1beta1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoSchedule}}
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"env": "test", "tier": "1"}}}
@@ -44,13 +44,13 @@ func TestWhatPeoplePutOnAManagedClusterCounts(t *testing.T) {
 		labels map[string]string
 		taints []framework.Taint
 	}{
-		"nobody asks":      {nil, alone, []framework.Taint{own}},
-		"it shows another": {of("other"), alone, []framework.Taint{own}},
-		"it shows it": {of("u"), map[string]string{"env": "prod", "tier": "1"},
+		"no Marks":                         {nil, alone, []framework.Taint{own}},
+		"ManagedCluster of another member": {of("other"), alone, []framework.Taint{own}},
+		"ManagedCluster of the member": {of("u"), map[string]string{"env": "prod", "tier": "1"},
 			[]framework.Taint{own, {Key: "gpu", Value: "yes", Effect: "NoSchedule"}, {Key: "new", Effect: "NoSchedule"}}},
 	} {
 		members := roster{}
-		for range 2 { // the second time it is known
+		for range 2 { // The second time it is cached.
 			clusters, err := members.clusters(t.Context(), hub, tc.marks)
 			if err != nil {
 				t.Fatal(err)

@@ -18,11 +18,10 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
-// roster has the members in the terms of the framework. It translates again only
-// what has changed since it was asked before: a large fleet is mostly the same.
-// The zero value is ready for use.
+// roster has the members in the framework's types. It translates only members that changed since the
+// last call, because most members of a large fleet did not. The zero value is ready for use.
 type roster struct {
-	mu sync.Mutex // guards known
+	mu sync.Mutex // Guards known.
 	// known is the last translation of each member, by name.
 	known map[string]translation
 }
@@ -32,14 +31,14 @@ type translation struct {
 	cluster framework.Cluster
 }
 
-// clusters lists all members, with what counts of their ManagedClusters.
+// clusters lists all members, with the marks of their ManagedClusters.
 func (r *roster) clusters(ctx context.Context, reader client.Reader, marks Marks) ([]framework.Cluster, error) {
 	managed, err := marks.list(ctx, reader)
 	if err != nil {
 		return nil, err
 	}
 	var members clusterv1beta1.MemberClusterList
-	// Nothing below changes what it reads.
+	// Nothing below changes the objects.
 	if err := reader.List(ctx, &members, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing members: %w", err)
 	}
@@ -64,14 +63,13 @@ func (r *roster) clusters(ctx context.Context, reader client.Reader, marks Marks
 	return clusters, nil
 }
 
-// size is how many members there were when they were listed last.
+// size is the number of members in the last list.
 func (r *roster) size() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.known)
 }
 
-// ClusterOf translates a member.
 func ClusterOf(member *clusterv1beta1.MemberCluster) framework.Cluster {
 	cluster := framework.Cluster{
 		Name: member.Name, Labels: member.Labels,
@@ -111,8 +109,7 @@ func agentOf(member *clusterv1beta1.MemberCluster) framework.Agent {
 	return agent
 }
 
-// propertiesOf puts reported properties and those that stand for resources into
-// one map.
+// propertiesOf merges reported properties and resource properties into one map.
 func propertiesOf(status *clusterv1beta1.MemberClusterStatus) map[string]string {
 	properties := make(map[string]string, len(status.Properties))
 	for name, property := range status.Properties {

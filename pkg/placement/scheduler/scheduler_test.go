@@ -35,10 +35,10 @@ func property(name, operator string, values ...string) placementv1beta1.ClusterS
 	}}
 }
 
-func TestPolicyOfRefusesWhatItCannotJudge(t *testing.T) {
+func TestPolicyOf_RejectsInvalidPolicies(t *testing.T) {
 	cases := map[string]struct {
 		policy *placementv1beta1.PlacementPolicy
-		want   string // "" is fine
+		want   string // "" means valid.
 	}{
 		"none":             {nil, ""},
 		"no type":          {&placementv1beta1.PlacementPolicy{}, ""},
@@ -91,7 +91,7 @@ func TestClusterOf(t *testing.T) {
 	}
 }
 
-func TestPolicyOfPickN(t *testing.T) {
+func TestPolicyOf_PickN(t *testing.T) {
 	policy := required(property("nodes", "Ge", "3"))
 	policy.PlacementType, policy.NumberOfClusters = placementv1beta1.PickN, new(int32(3))
 	policy.TopologySpreadConstraints = []placementv1beta1.TopologySpreadConstraint{
@@ -115,12 +115,12 @@ func TestPolicyOfPickN(t *testing.T) {
 	}
 }
 
-func TestScalingStandsInTheAnnotation(t *testing.T) {
+func TestPolicyOf_ReadsNumberFromAnnotation(t *testing.T) {
 	s := &placementv1beta1.ClusterSchedulingPolicySnapshot{}
 	s.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickN, NumberOfClusters: new(int32(3))}
 	for text, want := range map[string]int{"5": 5, "0": 0, "-1": -1, "many": -1} {
 		if want == 0 {
-			s.Spec.Policy.NumberOfClusters = nil // as in snapshots of another product
+			s.Spec.Policy.NumberOfClusters = nil // Like snapshots of another product.
 		}
 		s.Annotations = map[string]string{placementv1beta1.NumberOfClustersAnnotation: text}
 		policy, err := policyOf(s)
@@ -136,7 +136,7 @@ func TestScalingStandsInTheAnnotation(t *testing.T) {
 	}
 }
 
-func TestChangesOfMembers(t *testing.T) {
+func TestChangeOf(t *testing.T) {
 	type edit = func(*clusterv1beta1.MemberCluster)
 	taint := func(m *clusterv1beta1.MemberCluster) { m.Spec.Taints = []clusterv1beta1.Taint{{Key: "a"}} }
 	namespaces := func(names ...string) edit {
@@ -152,25 +152,25 @@ func TestChangesOfMembers(t *testing.T) {
 		before, after edit
 		want          change
 	}{
-		"a heartbeat": {nil, func(m *clusterv1beta1.MemberCluster) {
+		"heartbeat": {nil, func(m *clusterv1beta1.MemberCluster) {
 			m.Status.AgentStatus[0].LastReceivedHeartbeat = metav1.NewTime(noon.Add(time.Minute))
 		}, irrelevant},
 		"a label": {nil, func(m *clusterv1beta1.MemberCluster) { m.Labels["env"] = "dev" }, decisive},
 		"a property": {nil, func(m *clusterv1beta1.MemberCluster) {
 			m.Status.Properties["x"] = clusterv1beta1.PropertyValue{Value: "1"}
 		}, measured},
-		"a property seen again": {nil, func(m *clusterv1beta1.MemberCluster) {
+		"property observed again": {nil, func(m *clusterv1beta1.MemberCluster) {
 			m.Status.Properties[clusterv1beta1.PropertyNodeCount] = clusterv1beta1.PropertyValue{Value: "3", ObservationTime: metav1.NewTime(noon)}
 		}, irrelevant},
-		"it leaves":              {nil, func(m *clusterv1beta1.MemberCluster) { m.DeletionTimestamp = &metav1.Time{Time: noon} }, decisive},
-		"it comes online":        {func(m *clusterv1beta1.MemberCluster) { m.Status.AgentStatus = nil }, nil, decisive},
-		"it goes offline":        {nil, func(m *clusterv1beta1.MemberCluster) { m.Status.AgentStatus = nil }, irrelevant},
-		"a taint goes":           {taint, nil, decisive},
-		"a taint comes":          {nil, taint, irrelevant},
-		"it gets a namespace":    {namespaces("shop"), namespaces("shop", "bank"), decisive},
-		"the same namespaces":    {namespaces("shop"), namespaces("shop"), irrelevant},
-		"another namespace":      {namespaces("shop"), namespaces("bank"), decisive},
-		"namespaces are counted": {nil, namespaces("shop"), decisive},
+		"member leaves":              {nil, func(m *clusterv1beta1.MemberCluster) { m.DeletionTimestamp = &metav1.Time{Time: noon} }, decisive},
+		"member goes online":         {func(m *clusterv1beta1.MemberCluster) { m.Status.AgentStatus = nil }, nil, decisive},
+		"member goes offline":        {nil, func(m *clusterv1beta1.MemberCluster) { m.Status.AgentStatus = nil }, irrelevant},
+		"removed taint":              {taint, nil, decisive},
+		"added taint":                {nil, taint, irrelevant},
+		"new namespace":              {namespaces("shop"), namespaces("shop", "bank"), decisive},
+		"same namespaces":            {namespaces("shop"), namespaces("shop"), irrelevant},
+		"other namespace":            {namespaces("shop"), namespaces("bank"), decisive},
+		"first report of namespaces": {nil, namespaces("shop"), decisive},
 	}
 	for name, tc := range cases {
 		if got := changeOf(member(tc.before), member(tc.after), noon); got != tc.want {
@@ -179,7 +179,7 @@ func TestChangesOfMembers(t *testing.T) {
 	}
 }
 
-func TestWhatCountsAsSilence(t *testing.T) {
+func TestSilence(t *testing.T) {
 	joined := func(status metav1.ConditionStatus, after time.Duration) *clusterv1beta1.MemberCluster {
 		return member(func(m *clusterv1beta1.MemberCluster) {
 			m.Status.AgentStatus[0].LastReceivedHeartbeat = metav1.NewTime(noon.Add(after))
@@ -190,11 +190,11 @@ func TestWhatCountsAsSilence(t *testing.T) {
 		before, after *clusterv1beta1.MemberCluster
 		want          time.Duration
 	}{
-		"a heartbeat that was due":     {joined(metav1.ConditionTrue, 0), joined(metav1.ConditionTrue, 5*time.Minute), 0},
-		"it falls silent":              {joined(metav1.ConditionTrue, 0), joined(metav1.ConditionUnknown, 2*time.Minute), 0},
-		"it speaks again":              {joined(metav1.ConditionUnknown, 0), joined(metav1.ConditionTrue, time.Hour), time.Hour},
-		"nobody says whether it joins": {member(nil), joined(metav1.ConditionTrue, time.Minute), time.Minute},
-		"it never came":                {member(func(m *clusterv1beta1.MemberCluster) { m.Status.AgentStatus = nil }), member(nil), 0},
+		"regular heartbeat":          {joined(metav1.ConditionTrue, 0), joined(metav1.ConditionTrue, 5*time.Minute), 0},
+		"member loses its heartbeat": {joined(metav1.ConditionTrue, 0), joined(metav1.ConditionUnknown, 2*time.Minute), 0},
+		"member recovers":            {joined(metav1.ConditionUnknown, 0), joined(metav1.ConditionTrue, time.Hour), time.Hour},
+		"no condition Joined":        {member(nil), joined(metav1.ConditionTrue, time.Minute), time.Minute},
+		"member that never reported": {member(func(m *clusterv1beta1.MemberCluster) { m.Status.AgentStatus = nil }), member(nil), 0},
 	}
 	for name, tc := range cases {
 		if got := silence(tc.before, tc.after); got != tc.want {
@@ -203,7 +203,7 @@ func TestWhatCountsAsSilence(t *testing.T) {
 	}
 }
 
-func TestWhichPoliciesMeasure(t *testing.T) {
+func TestMeasures(t *testing.T) {
 	sorter := &placementv1beta1.PlacementPolicy{Affinity: &placementv1beta1.Affinity{ClusterAffinity: &placementv1beta1.ClusterAffinity{
 		PreferredDuringSchedulingIgnoredDuringExecution: []placementv1beta1.PreferredClusterSelector{
 			{Preference: placementv1beta1.ClusterSelectorTerm{PropertySorter: &placementv1beta1.PropertySorter{Name: "cost"}}},
@@ -236,7 +236,7 @@ func (f *fleet) List(_ context.Context, list client.ObjectList, _ ...client.List
 	return nil
 }
 
-func TestRosterTranslatesWhatChanged(t *testing.T) {
+func TestRoster_TranslatesOnlyChangedMembers(t *testing.T) {
 	reader := &fleet{members: []clusterv1beta1.MemberCluster{*member(nil), *member(nil)}}
 	reader.members[1].Name = "n"
 	var r roster
@@ -256,31 +256,31 @@ func TestRosterTranslatesWhatChanged(t *testing.T) {
 	}
 	look("m prod", "n prod")
 	reader.members[1].Labels = map[string]string{"env": "dev"}
-	look("m prod", "n prod") // The version says that nothing changed.
+	look("m prod", "n prod") // The version did not change.
 	reader.members[1].ResourceVersion = "2"
 	look("m prod", "n dev")
 	reader.members = reader.members[1:]
 	look("n dev")
 	if len(r.known) != 1 {
-		t.Errorf("%d members are remembered after one left", len(r.known))
+		t.Errorf("%d members are stored after one left", len(r.known))
 	}
 }
 
-func TestBindingsAreNamedAfterPlacementAndMember(t *testing.T) {
+func TestBindingName_FollowsFromPlacementAndMember(t *testing.T) {
 	placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "1"}}
 	m := framework.Choice{Cluster: "m"}
 	b := desiredBinding(placement, "p-0", m)
 	if again := desiredBinding(placement, "p-1", m); again.GetName() != b.GetName() {
-		t.Errorf("names %q and %q: a restarted scheduler would make two bindings for one member", b.GetName(), again.GetName())
+		t.Errorf("names %q and %q: a restarted scheduler would create two bindings for one member", b.GetName(), again.GetName())
 	}
 	reborn := placement.DeepCopy()
 	reborn.UID = "2"
 	if other := desiredBinding(reborn, "p-0", m); other.GetName() == b.GetName() {
-		t.Error("a placement that was made again takes the binding of its predecessor for its own")
+		t.Error("a re-created placement adopts its predecessor's binding")
 	}
 }
 
-func TestDroppedBindingsComeBackAsTheyWere(t *testing.T) {
+func TestAdopt_RestoresDroppedBindings(t *testing.T) {
 	for _, state := range []placementv1beta1.BindingState{placementv1beta1.BindingScheduled, placementv1beta1.BindingBound} {
 		m := framework.Choice{Cluster: "m", Score: &framework.Score{Affinity: 5}}
 		b := desiredBinding(&placementv1beta1.ClusterResourcePlacement{}, "p-0", m)
@@ -298,7 +298,7 @@ func TestDroppedBindingsComeBackAsTheyWere(t *testing.T) {
 	}
 }
 
-func TestStatusNamesSelectedFirstAndNotTooMany(t *testing.T) {
+func TestSetStatus_SelectedFirstWithinLimit(t *testing.T) {
 	decision := &framework.Decision{Selected: []framework.Choice{{Cluster: "z"}}}
 	for range maxUnselected + 5 {
 		decision.Unselected = append(decision.Unselected, framework.Choice{Cluster: "a", Reason: "no", Score: &framework.Score{Affinity: 3, Spread: -1}})
@@ -317,13 +317,13 @@ func TestStatusNamesSelectedFirstAndNotTooMany(t *testing.T) {
 	}
 }
 
-func TestASettledDecisionKeepsWhatWasToldOfTheOthers(t *testing.T) {
+func TestSetStatus_KeepsEntriesOfOthersIfUnchanged(t *testing.T) {
 	z := framework.Choice{Cluster: "z", Score: &framework.Score{}}
 	first := &framework.Decision{Selected: []framework.Choice{z}, Unselected: []framework.Choice{{Cluster: "a", Reason: "no"}}, Fulfilled: true}
 	told := decisions(nil, first)
 	again := decisions(told, &framework.Decision{Selected: first.Selected, Fulfilled: true, Settled: true})
 	if diff := cmp.Diff(told, again); diff != "" {
-		t.Errorf("a second look changes the status (-first +second):\n%s", diff)
+		t.Errorf("second call changes the status (-first +second):\n%s", diff)
 	}
 	fewer := decisions(told, &framework.Decision{Fulfilled: true, Settled: true})
 	if len(fewer) != 0 {
@@ -331,12 +331,12 @@ func TestASettledDecisionKeepsWhatWasToldOfTheOthers(t *testing.T) {
 	}
 }
 
-func TestStatusTakesNoMoreThanTheSchema(t *testing.T) {
+func TestSetStatus_StaysWithinSchema(t *testing.T) {
 	decision := &framework.Decision{Fulfilled: true, Unselected: []framework.Choice{{Cluster: "x"}}}
 	for range objects.MaxDecisions + 1 {
 		decision.Selected = append(decision.Selected, framework.Choice{Cluster: "a"})
 	}
 	if n := len(decisions(nil, decision)); n != objects.MaxDecisions {
-		t.Errorf("%d decisions, the schema takes %d", n, objects.MaxDecisions)
+		t.Errorf("%d decisions, the schema allows %d", n, objects.MaxDecisions)
 	}
 }

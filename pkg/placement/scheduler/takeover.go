@@ -16,8 +16,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
-// TakeOver returns why no other member can take what a placement has on one, or "". It decides
-// twice, with and without the member: one that takes over makes up for it.
+// TakeOver returns why no other member can replace one of a placement's members, or "". It decides
+// twice, with and without the member: a replacement compensates for the member.
 func (r *Reconciler) TakeOver(ctx context.Context, placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject, member string) (why string, err error) {
 	snapshots, err := objects.PolicySnapshots(ctx, r.Client, client.ObjectKeyFromObject(placement))
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
-func TestTakeOver_NeedsAMemberThatIsHeardAndHasNotThePlacement(t *testing.T) {
+func TestTakeOver_NeedsConnectedMemberWithoutThePlacement(t *testing.T) {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	// fleet has members with so old heartbeats, in minutes.
+	// fleet has members with heartbeats of that age, in minutes.
 	fleet := func(heartbeats ...int) *framework.Fleet {
 		f := &framework.Fleet{Now: noon}
 		for i, minutes := range heartbeats {
@@ -36,19 +36,19 @@ func TestTakeOver_NeedsAMemberThatIsHeardAndHasNotThePlacement(t *testing.T) {
 		holdings []framework.Holding
 		want     bool
 	}{
-		"another member is free":                {two, fleet(10, 0, 0), has(0, 1), true},
-		"all have it":                           {two, fleet(10, 0), has(0, 1), false},
-		"the free one is silent too":            {two, fleet(10, 0, 10), has(0, 1), false},
-		"one is free, and another is awaited":   {&framework.Policy{Kind: framework.PickN, Count: 3, Silence: time.Minute}, fleet(10, 10, 0), has(0, 1), false},
-		"the free one leaves":                   {two, func() *framework.Fleet { f := fleet(10, 0, 0); f.Clusters[2].Leaving = true; return f }(), has(0, 1), false},
-		"the placement is on all that fit":      {&framework.Policy{Kind: framework.PickAll}, fleet(10, 0, 0), has(0, 1, 2), false},
-		"the free one still has to lose it":     {two, fleet(10, 0, 0), append(has(0, 1), framework.Holding{Cluster: "m-2", State: framework.Terminating}), true},
-		"fewer are there than wanted, one free": {two, fleet(10, 0), has(0), false},
+		"free member":                                 {two, fleet(10, 0, 0), has(0, 1), true},
+		"placement on all members":                    {two, fleet(10, 0), has(0, 1), false},
+		"free member without heartbeat":               {two, fleet(10, 0, 10), has(0, 1), false},
+		"free member that is needed anyway":           {&framework.Policy{Kind: framework.PickN, Count: 3, Silence: time.Minute}, fleet(10, 10, 0), has(0, 1), false},
+		"free member leaves":                          {two, func() *framework.Fleet { f := fleet(10, 0, 0); f.Clusters[2].Leaving = true; return f }(), has(0, 1), false},
+		"placement on all eligible members":           {&framework.Policy{Kind: framework.PickAll}, fleet(10, 0, 0), has(0, 1, 2), false},
+		"free member still has a terminating binding": {two, fleet(10, 0, 0), append(has(0, 1), framework.Holding{Cluster: "m-2", State: framework.Terminating}), true},
+		"fewer members than wanted, one free":         {two, fleet(10, 0), has(0), false},
 	} {
 		profile := Profile()
 		why, err := takeOver(&profile, tc.policy, tc.fleet, tc.holdings, "m-0")
 		if err != nil || (why == "") != tc.want {
-			t.Errorf("%s: %q, %v, want somebody to take over: %v", name, why, err, tc.want)
+			t.Errorf("%s: %q, %v, want a replacement: %v", name, why, err, tc.want)
 		}
 	}
 }

@@ -21,15 +21,15 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
-// Tenancy limits who may place where. ResourcePlacements belong to the tenants of their
-// namespace; ClusterResourcePlacements are the fleet administrator's, and not limited.
+// Tenancy limits placements to members. ResourcePlacements belong to the tenants of their namespace.
+// ClusterResourcePlacements belong to the fleet administrator, and are not limited.
 type Tenancy interface {
-	// Within are the names of the members that placements of a namespace may choose from.
+	// Within are the names of the members that placements of a namespace can choose from.
 	Within(ctx context.Context, namespace string) (sets.Set[string], error)
 }
 
-// confine limits a policy to what its namespace may choose from, and says so in words; empty
-// if it is not limited.
+// confine limits a policy to the members that its namespace can choose from, and returns a message
+// about the limit; empty if there is none.
 func (r *Reconciler) confine(ctx context.Context, policy *framework.Policy, fleet *framework.Fleet) (string, error) {
 	if r.Tenancy == nil || policy.Namespace == "" {
 		return "", nil
@@ -52,22 +52,21 @@ func (r *Reconciler) confine(ctx context.Context, policy *framework.Policy, flee
 		policy.Namespace, count, len(fleet.Clusters), bindRemedy(policy.Namespace)), nil
 }
 
-// bindRemedy is what to do about a member that a namespace may not place on.
+// bindRemedy is the remedy for a member that is forbidden for a namespace.
 func bindRemedy(namespace string) string {
 	return fmt.Sprintf(`to place on others, bind a set that has them ("clusteradm clusterset bind SET --namespace %s")`, namespace)
 }
 
-// explainOutside says of members that a policy names why they are out of bounds.
+// explainOutside adds the reason to members of a policy that are forbidden for its namespace.
 func explainOutside(decision *framework.Decision, namespace string) {
 	for i := range decision.Unselected {
 		if choice := &decision.Unselected[i]; choice.Outcome == framework.Outside {
-			choice.Reason = fmt.Sprintf("namespace %q may not place on member %q: %s", namespace, choice.Cluster, bindRemedy(namespace))
+			choice.Reason = fmt.Sprintf("placement on member %[2]q is forbidden for namespace %[1]q: %[3]s", namespace, choice.Cluster, bindRemedy(namespace))
 		}
 	}
 }
 
-// watchTenancy has placements looked at again when what their namespaces may choose from
-// changes.
+// watchTenancy queues placements when the members that their namespaces can choose from change.
 func (r *Reconciler) watchTenancy(b *builder.Builder) *builder.Builder {
 	if r.Tenancy == nil {
 		return b

@@ -19,14 +19,14 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
-// unserved refuses a policy that cannot be carried out as it is. Its text is for the
-// policy snapshot's condition.
+// unserved is the error for a policy that cannot be carried out. Its text is for the policy snapshot's
+// condition.
 func unserved(format string, args ...any) error {
 	return refusal.New(placementv1beta1.ReasonSchedulingPolicyUnfulfilled, format, args...)
 }
 
-// PolicyOf translates the policy of a placement in a namespace, or in none; a nil
-// policy picks all. The error is a refusal.
+// PolicyOf translates the policy of a placement; a nil policy picks all. The namespace is empty for a
+// cluster-scoped placement. The error is a refusal.
 func PolicyOf(policy *placementv1beta1.PlacementPolicy, namespace string) (*framework.Policy, error) {
 	if policy == nil {
 		return &framework.Policy{Kind: framework.PickAll, Namespace: namespace}, nil
@@ -54,9 +54,8 @@ func PolicyOf(policy *placementv1beta1.PlacementPolicy, namespace string) (*fram
 	return translated, affinity(policy.Affinity.ClusterAffinity, translated)
 }
 
-// policyOf translates the policy of a snapshot. How many clusters PickN wants
-// stands in its annotation, since scaling makes no new snapshot; what another product
-// made has it nowhere else.
+// policyOf translates the policy of a snapshot. PickN's number of clusters is in an annotation, because
+// scaling creates no new snapshot. Snapshots of another product have the number only there.
 func policyOf(s placementv1beta1.PolicySnapshotObject) (*framework.Policy, error) {
 	policy := s.GetSpec().Policy
 	text, counted := s.GetAnnotations()[placementv1beta1.NumberOfClustersAnnotation]
@@ -71,14 +70,13 @@ func policyOf(s placementv1beta1.PolicySnapshotObject) (*framework.Policy, error
 	return PolicyOf(policy, s.GetNamespace())
 }
 
-// AddTerms makes a policy keep off members that the placement's terms of failover
-// would make it leave. What is wrong with the terms, failover tells.
+// AddTerms excludes members that the placement's failover terms would make it leave. Package failover
+// reports invalid terms.
 func AddTerms(policy *framework.Policy, placement metav1.Object) {
 	terms, _ := failover.TermsOf(placement.GetAnnotations())
 	policy.Silence, policy.Avoid = terms.After, terms.Taints
 }
 
-// affinity translates terms into the policy.
 func affinity(affinity *placementv1beta1.ClusterAffinity, policy *framework.Policy) error {
 	if required := affinity.RequiredDuringSchedulingIgnoredDuringExecution; required != nil {
 		for i, term := range required.ClusterSelectorTerms {
@@ -171,9 +169,9 @@ func tolerationsOf(tolerations []placementv1beta1.Toleration) []framework.Tolera
 	return translated
 }
 
-// holdingsOf translates the placement's bindings. policySnapshot is the name of
-// the current one. What is left of an earlier placement of the same name is in
-// nobody's way: the new binding has another name.
+// holdingsOf translates the placement's bindings. policySnapshot is the name of the current one.
+// Bindings of an earlier placement of the same name do not conflict, because new bindings have other
+// names.
 func holdingsOf(placement metav1.Object, bindings []placementv1beta1.BindingObject, policySnapshot string) []framework.Holding {
 	mine := slices.DeleteFunc(slices.Clone(bindings), func(b placementv1beta1.BindingObject) bool {
 		return b.GetDeletionTimestamp() != nil && b.GetName() != bindingName(placement.GetName(), placement.GetUID(), b.GetSpec().TargetCluster)
@@ -185,8 +183,7 @@ func holdingsOf(placement metav1.Object, bindings []placementv1beta1.BindingObje
 	return holdings
 }
 
-// HoldingsOf translates bindings one by one; whether they are of the current
-// policy is left open.
+// HoldingsOf translates bindings one by one, without deciding whether they are of the current policy.
 func HoldingsOf(bindings []placementv1beta1.BindingObject) []framework.Holding {
 	holdings := make([]framework.Holding, 0, len(bindings))
 	for _, b := range bindings {

@@ -25,29 +25,29 @@ import (
 )
 
 const (
-	// measurementDelay is how long changes of members' properties are gathered: each
-	// heartbeat can bring some.
+	// measurementDelay is how long changes of members' properties are gathered, because each heartbeat
+	// can bring some.
 	measurementDelay = 200 * time.Millisecond
-	// memberDelay is how long each member of the fleet has decisive changes of others
-	// gathered. What a decision costs grows with the fleet, and many members of a large
-	// one join or change at a time: a thousand are decided about once a second.
+	// memberDelay is how long decisive changes are gathered for each member of the fleet. The cost of a
+	// decision grows with the fleet, and many members of a large fleet join or change at the same time.
+	// With a thousand members, placements are scheduled about once a second.
 	memberDelay = time.Millisecond
 )
 
-// change is what a change of a member can mean for decisions.
+// change is the effect that a change of a member can have on decisions.
 type change int
 
 const (
-	// irrelevant can change none. Most updates are heartbeats.
+	// irrelevant changes none. Most updates are heartbeats.
 	irrelevant change = iota
-	// measured can change those that ask for properties.
+	// measured can change decisions of policies that use properties.
 	measured
-	// decisive can change any.
+	// decisive can change any decision.
 	decisive
 )
 
-// changeOf compares two states of a member. A new taint, or a cluster that falls
-// silent, never takes a placement away and so changes nothing.
+// changeOf compares two states of a member. A new taint, or a lost heartbeat, never removes a placement
+// and so changes nothing.
 func changeOf(before, after *clusterv1beta1.MemberCluster, now time.Time) change {
 	was, is := ClusterOf(before), ClusterOf(after)
 	switch {
@@ -61,7 +61,7 @@ func changeOf(before, after *clusterv1beta1.MemberCluster, now time.Time) change
 	return irrelevant
 }
 
-// lost reports whether a taint is gone.
+// lost reports whether a taint was removed.
 func lost(was, is []framework.Taint) bool {
 	return slices.ContainsFunc(was, func(t framework.Taint) bool { return !slices.Contains(is, t) })
 }
@@ -82,7 +82,7 @@ func sameNamespaces(was, is *framework.Cluster) bool {
 type memberHandler struct {
 	reader client.Reader
 	now    clock.PassiveClock
-	// size is how many members there are, more or less.
+	// size is the approximate number of members.
 	size func() int
 }
 
@@ -90,16 +90,12 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 var _ handler.EventHandler = (*memberHandler)(nil)
 
-// Create implements handler.EventHandler.
 func (h *memberHandler) Create(ctx context.Context, _ event.CreateEvent, q queue) { h.all(ctx, q) }
 
-// Delete implements handler.EventHandler.
 func (h *memberHandler) Delete(ctx context.Context, _ event.DeleteEvent, q queue) { h.all(ctx, q) }
 
-// Generic implements handler.EventHandler.
 func (h *memberHandler) Generic(context.Context, event.GenericEvent, queue) {}
 
-// Update implements handler.EventHandler.
 func (h *memberHandler) Update(ctx context.Context, e event.UpdateEvent, q queue) {
 	before, ok := e.ObjectOld.(*clusterv1beta1.MemberCluster)
 	after, also := e.ObjectNew.(*clusterv1beta1.MemberCluster)
@@ -120,16 +116,16 @@ func (h *memberHandler) Update(ctx context.Context, e event.UpdateEvent, q queue
 			q.AddAfter(request, measurementDelay)
 		}
 		if terms, _ := failover.TermsOf(p.GetAnnotations()); terms.After > 0 && pause >= terms.After {
-			q.Add(request) // It would not have been picked until now.
+			q.Add(request) // It could not have been picked until now.
 		}
 	})
 }
 
-// noticedSilence is the pause between two heartbeats from which on placements
-// are asked whether it was too long for them.
+// noticedSilence is the minimum pause between two heartbeats for which the failover terms of placements
+// are checked.
 const noticedSilence = time.Second
 
-// silence is the pause between the last two heartbeats of a member that was not heard of
+// silence is the pause between the last two heartbeats of a member that was reported as disconnected
 // between them.
 func silence(before, after *clusterv1beta1.MemberCluster) time.Duration {
 	was, is := agentOf(before), agentOf(after)
@@ -146,7 +142,7 @@ func (h *memberHandler) all(ctx context.Context, q queue) {
 	})
 }
 
-// measures reports whether a policy asks for properties.
+// measures reports whether a policy uses properties.
 func measures(policy *placementv1beta1.PlacementPolicy) bool {
 	if policy == nil || policy.Affinity == nil || policy.Affinity.ClusterAffinity == nil {
 		return false
@@ -160,13 +156,13 @@ func measures(policy *placementv1beta1.PlacementPolicy) bool {
 		func(p placementv1beta1.PreferredClusterSelector) bool { return p.Preference.PropertySorter != nil })
 }
 
-// policyChanges lets everything about a policy snapshot pass but its status.
+// policyChanges passes all changes of a policy snapshot except those of its status.
 func policyChanges() predicate.Predicate {
 	return predicate.Or[client.Object](
 		predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 }
 
-// bindingDeletions lets pass that a binding begins to go, or is gone.
+// bindingDeletions passes that a binding is being deleted, or is deleted.
 func bindingDeletions() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return e.Object.GetDeletionTimestamp() != nil },

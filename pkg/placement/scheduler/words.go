@@ -12,7 +12,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/plugins/clustereligibility"
 )
 
-// Profile is how placements of this family are decided about.
+// Profile decides for placements of this API family.
 func Profile() framework.Profile { return plugins.Profile(eligible()) }
 
 func eligible() clustereligibility.Rule {
@@ -29,7 +29,7 @@ const (
 	refusedPrefix        = "ClusterUnschedulable, "
 )
 
-// ReasonOf words what became of a cluster.
+// ReasonOf is the message for a cluster's outcome.
 func ReasonOf(c framework.Choice) string {
 	switch c.Outcome {
 	case framework.Outscored:

@@ -10,28 +10,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Everything is the entry of a Bound that stands for all resources of its scope.
+// Everything is the entry of a Bound that covers all resources of its scope.
 const Everything = "*"
 
-// Bound is what a placement may select: what its author was found to be allowed. It
-// stands on the placement, in placementv1beta1.AuthorMayAnnotation. None (nil) covers
-// everything.
+// Bound limits what a placement can select to what its author is allowed to deliver. It is stored on
+// the placement, in placementv1beta1.AuthorMayAnnotation. A nil Bound covers everything.
 type Bound struct {
-	// Author is the user who was asked, for whoever reads the placement.
+	// Author is the user whose rights were checked, for people who read the placement.
 	Author string `json:"author"`
-	// May holds, by namespace, what the author may have delivered, sorted: Everything,
-	// a resource with its group behind a dot ("deployments.apps"), or one object of it
-	// ("secrets/token"). The namespace "" stands for resources of the whole cluster, and
-	// for those of all namespaces.
+	// May has, by namespace and sorted, what the author is allowed to deliver: Everything, a resource
+	// with its group behind a dot ("deployments.apps"), or one object of it ("secrets/token"). The
+	// namespace "" is for cluster-scoped resources, and for those of all namespaces.
 	May map[string][]string `json:"may"`
 }
 
-// Add puts a resource into the bound; without a name all of them.
+// Add adds a resource; without a name, all objects of it.
 func (b *Bound) Add(namespace string, resource schema.GroupResource, name string) {
 	b.add(namespace, entryOf(resource, name))
 }
 
-// AddAll puts all resources of a namespace into the bound.
+// AddAll adds all resources of a namespace.
 func (b *Bound) AddAll(namespace string) { b.add(namespace, Everything) }
 
 func (b *Bound) add(namespace, entry string) {
@@ -51,8 +49,8 @@ func entryOf(resource schema.GroupResource, name string) string {
 	return resource.String() + "/" + name
 }
 
-// Covers reports whether an object may be selected. The namespace is empty for
-// cluster-scoped resources.
+// Covers reports whether an object can be selected. The namespace is empty for cluster-scoped
+// resources.
 func (b *Bound) Covers(resource schema.GroupResource, namespace, name string) bool {
 	if b == nil {
 		return true
@@ -67,16 +65,16 @@ func (b *Bound) Covers(resource schema.GroupResource, namespace, name string) bo
 	return false
 }
 
-// String is the bound as an annotation holds it: equal bounds are equal texts.
+// String is the value of the annotation: equal bounds have equal texts.
 func (b *Bound) String() string {
 	text, err := json.Marshal(b)
 	if err != nil {
-		return "" // Texts and lists of texts can always be encoded.
+		return "" // Strings and lists of strings can always be encoded.
 	}
 	return string(text)
 }
 
-// ParseBound reads an annotation. One that cannot be read covers nothing.
+// ParseBound reads an annotation. An unreadable one covers nothing.
 func ParseBound(text string) *Bound {
 	b := &Bound{}
 	if err := json.Unmarshal([]byte(text), b); err != nil {

@@ -16,17 +16,17 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-var update = flag.Bool("update", false, "write testdata/fields.txt; classify what is new in it")
+var update = flag.Bool("update", false, "write testdata/fields.txt; classify its new fields")
 
-// fieldsFile has every field of every built-in kind that can be placed, two levels deep, with who
-// decides it: the author, or the hub. "author" also stands for fields that only the API server
-// defaults, which is harmless.
+// fieldsFile lists every field of every built-in kind that can be placed, two levels deep, with its
+// owner: the author, or the hub. "author" includes fields that only the API server defaults, which is
+// harmless.
 const fieldsFile = "testdata/fields.txt"
 
-// A field that a new version of Kubernetes brings fails here until somebody has found out whether a
-// controller or the API server writes it. The test does not know who writes a field: it makes
-// somebody look. It does not see what is deeper than two levels, and annotations.
-func TestEveryFieldOfBuiltInKindsIsClassified(t *testing.T) {
+// A new field of a new Kubernetes version fails here until somebody has found out whether a controller
+// or the API server writes it. The test does not know the writer. It does not cover annotations and
+// fields below the second level.
+func TestRules_ClassifyEveryFieldOfBuiltInKinds(t *testing.T) {
 	written, err := os.ReadFile(fieldsFile)
 	if err != nil && !*update {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestEveryFieldOfBuiltInKindsIsClassified(t *testing.T) {
 		case !known && !*update:
 			t.Errorf("%s is new: find out whether a controller or the API server sets it, give it a rule if so, and run go test -update", field)
 		case known && class != want:
-			t.Errorf("%s is classified as %s, and by the rules it is decided by the %s", field, class, want)
+			t.Errorf("%s is classified as %s, but by the rules the owner is %s", field, class, want)
 		}
 		lines = append(lines, field+" = "+want)
 	}
@@ -60,12 +60,12 @@ func TestEveryFieldOfBuiltInKindsIsClassified(t *testing.T) {
 	}
 	for field := range classes {
 		if !slices.Contains(fields, field) {
-			t.Errorf("%s does not exist any more: run go test -update", field)
+			t.Errorf("%s no longer exists: run go test -update", field)
 		}
 	}
 }
 
-// builtInFields are written as "group/Kind: field" and "group/Kind: spec.field".
+// builtInFields have the form "group/Kind: field" or "group/Kind: spec.field".
 func builtInFields() []string {
 	scheme := clientgoscheme.Scheme
 	object := reflect.TypeFor[metav1.Object]()
@@ -114,7 +114,7 @@ func jsonFields(of reflect.Type) []jsonField {
 	return fields
 }
 
-// alsoCut are fields that a rule cuts which is named after another field.
+// alsoCut are fields that a rule for another field removes.
 var alsoCut = map[string]string{"spec.clusterIPs": "spec.clusterIP", "spec.healthCheckNodePort": "spec.ports[].nodePort", "spec.ipFamilyPolicy": "spec.ipFamilies", "spec.ports": "spec.ports[].nodePort"}
 
 func ofTheHub(field string) bool {
@@ -127,7 +127,7 @@ func ofTheHub(field string) bool {
 	})
 }
 
-func TestTheTableOfRulesIsDocumented(t *testing.T) {
+func TestRules_AreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/placed-resources.md")
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func TestTheTableOfRulesIsDocumented(t *testing.T) {
 			return strings.HasPrefix(row, of) && strings.Contains(row, r.field)
 		})
 		if !named {
-			t.Errorf("no row of the table is about %s of %v", r.field, r.kinds)
+			t.Errorf("the table has no row for %s of %v", r.field, r.kinds)
 		}
 	}
 }

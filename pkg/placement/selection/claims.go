@@ -24,8 +24,8 @@ var (
 	statefulSets = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"}
 )
 
-// ofStatefulSet reports whether an object is a claim of a StatefulSet of its namespace. Such claims
-// have no owner reference, and the members' StatefulSets make their own.
+// ofStatefulSet reports whether an object is a claim of a StatefulSet in its namespace. Such claims
+// have no owner reference, and StatefulSets on members create their own.
 func (l *look) ofStatefulSet(ctx context.Context, claim *unstructured.Unstructured) (bool, error) {
 	if claim.GroupVersionKind().GroupKind() != claimKind || claim.GetAnnotations()[placementv1beta1.PlaceAnnotation] == placementv1beta1.PlaceAlways {
 		return false, nil
@@ -33,7 +33,7 @@ func (l *look) ofStatefulSet(ctx context.Context, claim *unstructured.Unstructur
 	kind := Kind{GroupVersionKind: statefulSets, Resource: "statefulsets", Namespaced: true}
 	sets, err := l.watcher.list(kind, claim.GetNamespace())
 	if errors.Is(err, errUnlisted) {
-		l.miss(claimsOf(claim)) // Nobody knows whose it is.
+		l.miss(claimsOf(claim)) // The owner is unknown.
 		return true, nil
 	}
 	if err != nil {
@@ -64,7 +64,7 @@ func claimsOf(claim *unstructured.Unstructured) Unreadable {
 	return Unreadable{Kind: Kind{GroupVersionKind: claim.GroupVersionKind(), Resource: "persistentvolumeclaims", Namespaced: true}, Fault: "the StatefulSets that they may be of cannot be read"}
 }
 
-// fromTemplate reports whether a claim has the name of one that the StatefulSet makes.
+// fromTemplate reports whether a claim has a name that the StatefulSet generates.
 func fromTemplate(name string, set *unstructured.Unstructured) bool {
 	templates, _, _ := unstructured.NestedSlice(set.Object, "spec", "volumeClaimTemplates")
 	for _, template := range templates {

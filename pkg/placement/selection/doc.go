@@ -1,20 +1,19 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package selection finds what a placement selects on the hub, and makes of it
-// what members can be sent.
+// Package selection finds the resources that a placement selects on the hub, and turns them into
+// manifests for members.
 //
-// A Selector answers one question: given the selectors of a placement, which
-// manifests, in which order? Types come from discovery (Kinds), candidates from
-// watches of metadata that a Watcher keeps for exactly the types that
-// placements select, and full objects are read one by one, by name, when they are
-// needed, so the hub's memory holds names and labels, never contents.
+// A Selector returns the manifests, in order, for a placement's selectors. Types come from discovery
+// (Kinds). Candidates come from metadata watches, which a Watcher runs for exactly the types that
+// placements select. Full objects are read one by one, by name, when they are needed. So the gateway's
+// memory has names and labels, and no contents.
 //
-// The same Watcher tells which placements a changed object concerns; it queues
-// them within milliseconds.
+// The same Watcher knows which placements a changed object concerns, and queues them within
+// milliseconds.
 //
-// What is never sent (refuse.go), what is cut off an object because a server
-// made it (strip.go) and the order (order.go) are pure functions.
+// Pure functions decide what is never sent (refuse.go), which fields of an object are dropped because a
+// server set them (strip.go), and the order (order.go).
 //
 // Envelopes are selected like other objects; package snapshot opens them.
 package selection

@@ -17,28 +17,28 @@ import (
 )
 
 const (
-	// retryFaultsAfter is how often kinds that could not be read are tried again.
+	// retryFaultsAfter is the interval at which unreadable kinds are retried.
 	retryFaultsAfter = 10 * time.Second
-	// probeTimeout is how long such a try may take.
+	// probeTimeout limits one retry.
 	probeTimeout = 10 * time.Second
-	// probed is how many objects a try lists if no single one is known to be unreadable.
+	// probed is the number of objects that a retry lists if no single object is known to be unreadable.
 	probed = 100
 )
 
-// fault is why a kind perhaps cannot be read.
+// fault is the reason why a kind is perhaps unreadable.
 type fault struct {
-	// text is the first answer. Later ones may differ in an address only.
+	// text is the first error. Later ones may differ only in an address.
 	text string
-	// object is one that could not be read; empty if the kind could not be listed.
+	// object is the unreadable object; empty if the kind could not be listed.
 	object types.NamespacedName
-	// confirmed says that a second try failed too. Before, an API server may just be restarting.
+	// confirmed is true if a second attempt failed too. Until then, an API server may just be
+	// restarting.
 	confirmed bool
-	// told says that a placement's status depends on it.
+	// told is true if a placement's status depends on the fault.
 	told bool
 }
 
-// suspect notes that a kind could not be read. The next retry confirms it or finds that it has
-// passed.
+// suspect records that a kind could not be read. The next retry confirms or removes the fault.
 func (w *Watcher) suspect(gvr schema.GroupVersionResource, f fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -49,12 +49,12 @@ func (w *Watcher) suspect(gvr schema.GroupVersionResource, f fault) {
 	}
 	known.told = known.told || f.told
 	if known.object.Name == "" {
-		known.object = f.object // A kind whose list succeeds again may have an object that cannot be read.
+		known.object = f.object // A kind that can be listed again may still have an unreadable object.
 	}
 }
 
-// retryFaults tries kinds that could not be read. Placements that depend on one that can be read
-// now, or that is found to be unreadable, look again and tell it in their status.
+// retryFaults retries unreadable kinds. It queues the placements that depend on a kind which is
+// readable again, or whose fault is confirmed, so that their status reports it.
 func (w *Watcher) retryFaults(ctx context.Context) {
 	w.mu.Lock()
 	faults := maps.Clone(w.faults)
@@ -62,11 +62,11 @@ func (w *Watcher) retryFaults(ctx context.Context) {
 	for gvr, f := range faults {
 		watch := w.watches.Of(gvr)
 		if watch == nil || watch.GivenUp() {
-			w.passed(gvr, f) // Nobody selects it any more, or the gateway lost the right, which has a reason of its own.
+			w.passed(gvr, f) // Nobody selects it any more, or the gateway lost the right, which is reported separately.
 			continue
 		}
 		if !watch.HasSynced() {
-			continue // The watch itself tries again.
+			continue // The watch retries by itself.
 		}
 		switch err := w.probe(ctx, gvr, f.object); {
 		case err == nil:
@@ -100,7 +100,7 @@ func (w *Watcher) confirm(ctx context.Context, gvr schema.GroupVersionResource, 
 	w.queueInterested(gvr)
 }
 
-// probe reads the object that could not be read, or some of the kind.
+// probe reads the unreadable object, or some objects of the kind.
 func (w *Watcher) probe(ctx context.Context, gvr schema.GroupVersionResource, object types.NamespacedName) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -110,7 +110,7 @@ func (w *Watcher) probe(ctx context.Context, gvr schema.GroupVersionResource, ob
 	}
 	_, err := w.client.Resource(gvr).Namespace(object.Namespace).List(ctx, options)
 	if apierrors.IsForbidden(err) {
-		return nil // A missing right has a reason of its own.
+		return nil // A missing right is reported separately.
 	}
 	return err
 }

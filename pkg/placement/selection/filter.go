@@ -11,15 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Filter is what an operator leaves out of all placements, beside what is never placed. The zero
-// value leaves nothing out.
+// Filter is what an operator excludes from all placements, in addition to what is never placed. The
+// zero value excludes nothing.
 type Filter struct {
 	skipped, allowed []pattern
 	namespaces       map[string]bool
 }
 
-// pattern stands for the kinds of a group, of one version of it if there is a version, and for one kind
-// if there is a kind.
+// pattern matches the kinds of a group; with a version, only those of that version; with a kind, only
+// that kind.
 type pattern struct {
 	gv   schema.GroupVersion
 	kind string
@@ -29,9 +29,9 @@ func (p pattern) matches(gvk schema.GroupVersionKind) bool {
 	return p.gv.Group == gvk.Group && (p.gv.Version == "" || p.gv.Version == gvk.Version) && (p.kind == "" || strings.EqualFold(p.kind, gvk.Kind))
 }
 
-// ParseFilter reads lists as KubeFleet's flags have them. Entries end with a semicolon. Those of APIs are
-// group, group/version, or group/version/Kind with further kinds behind commas; kinds of the core
-// group are v1/Kind. Namespaces may be separated by commas, too.
+// ParseFilter reads lists in the format of KubeFleet's flags. Entries end with a semicolon. API entries
+// are group, group/version, or group/version/Kind with further kinds behind commas; kinds of the core
+// group are v1/Kind. Commas can separate namespaces, too.
 func ParseFilter(skippedAPIs, allowedAPIs, skippedNamespaces string) (Filter, error) {
 	if skippedAPIs != "" && allowedAPIs != "" {
 		return Filter{}, errors.New("--skipped-propagating-apis and --allowed-propagating-apis exclude each other")
@@ -84,15 +84,15 @@ func parseEntry(entry string) ([]pattern, error) {
 	}
 	all := []pattern{first}
 	for _, name := range names[1:] {
-		// Every kind may name its group and version again.
+		// Every kind can repeat its group and version.
 		name = strings.TrimSpace(name)
 		all = append(all, pattern{gv: first.gv, kind: name[strings.LastIndex(name, "/")+1:]})
 	}
 	return all, nil
 }
 
-// leavesOut reports whether objects of the kind stay on the hub. Namespaces and envelopes are not
-// theirs to leave out: placements are made of them.
+// leavesOut reports whether objects of the kind stay on the hub. A filter cannot exclude namespaces and
+// envelopes, because placements are built on them.
 func (f Filter) leavesOut(gvk schema.GroupVersionKind) bool {
 	if gvk.GroupKind() == namespaceKind || envelopes[gvk.GroupKind()] {
 		return false

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestFilterLeavesOut(t *testing.T) {
+func TestFilter_LeavesOutKinds(t *testing.T) {
 	secret, configMap := schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 	ingress, class := schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"}, schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1beta1", Kind: "IngressClass"}
 	namespace := schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
@@ -45,11 +45,11 @@ func TestFilterLeavesOut(t *testing.T) {
 	}
 	for _, wrong := range [][2]string{{"a/b/c/d", ""}, {"a/b,c", ""}, {"a", "b"}} {
 		if _, err := ParseFilter(wrong[0], wrong[1], ""); err == nil {
-			t.Errorf("%v is taken", wrong)
+			t.Errorf("%v is accepted", wrong)
 		}
 	}
 	f, err := ParseFilter("", "", "a,b;c")
 	if err != nil || !f.namespaces["a"] || !f.namespaces["b"] || !f.namespaces["c"] {
-		t.Errorf("namespaces are %v, %v", f.namespaces, err)
+		t.Errorf("namespaces = %v, %v", f.namespaces, err)
 	}
 }

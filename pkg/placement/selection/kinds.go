@@ -18,49 +18,47 @@ import (
 // Kind is an API type that can be listed and watched.
 type Kind struct {
 	schema.GroupVersionKind
-	// Resource is the plural name in its path.
+	// Resource is the plural name in URL paths.
 	Resource   string
 	Namespaced bool
 }
 
-// GVR is what clients need to reach the kind.
+// GVR is the resource that clients use for the kind.
 func (k Kind) GVR() schema.GroupVersionResource { return k.GroupVersion().WithResource(k.Resource) }
 
-// Kinds knows the types that the hub serves. It asks the hub once and again
-// after Invalidate; use it from any goroutine.
+// Kinds knows the types that the hub serves. It reads discovery once, and again after Invalidate. It is
+// safe for concurrent use.
 type Kinds struct {
 	discovery discovery.DiscoveryInterface
 	filter    Filter
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu sync.Mutex
-	// known is nil while the hub has to be asked.
+	// known is nil while discovery has to be read.
 	known *catalog
-	// before is the last catalog, for groups that cannot be read for a moment.
+	// before is the last catalog, for groups that are temporarily unreadable.
 	before *catalog
 }
 
-// catalog is one answer of discovery.
+// catalog is one result of discovery.
 type catalog struct {
 	byKind map[schema.GroupVersionKind]Kind
-	// contents are the namespaced kinds that a namespace carries, in the version
-	// that the hub prefers.
+	// contents are the namespaced kinds that are placed with a namespace, in the hub's preferred
+	// version.
 	contents []Kind
-	// served are the versions that the hub answered for. Whatever is in another one is not
-	// known to be gone.
+	// served are the versions in the result. A kind of any other version is not known to be removed.
 	served map[schema.GroupVersion]bool
-	// failed are the versions that the hub could not answer for, with its answers.
+	// failed are the versions that discovery could not read, with its errors.
 	failed map[schema.GroupVersion]error
 }
 
-// NewKinds returns Kinds that ask through this client. What the filter leaves out is no content of
-// namespaces.
+// NewKinds returns Kinds that read discovery with this client. Kinds that the filter excludes are not
+// placed with namespaces.
 func NewKinds(client discovery.DiscoveryInterface, filter Filter) *Kinds {
 	return &Kinds{discovery: client, filter: filter}
 }
 
-// Find returns the kind, and false if the hub does not serve it or it cannot be
-// listed and watched.
+// Find returns the kind, and false if the hub does not serve it or it cannot be listed and watched.
 func (k *Kinds) Find(gvk schema.GroupVersionKind) (Kind, bool, error) {
 	c, err := k.catalog()
 	if err != nil {
@@ -70,7 +68,7 @@ func (k *Kinds) Find(gvk schema.GroupVersionKind) (Kind, bool, error) {
 	return kind, ok, nil
 }
 
-// Contents returns the kinds that a namespace carries with it.
+// Contents returns the kinds that are placed with a namespace.
 func (k *Kinds) Contents() ([]Kind, error) {
 	c, err := k.catalog()
 	if err != nil {
@@ -79,9 +77,9 @@ func (k *Kinds) Contents() ([]Kind, error) {
 	return c.contents, nil
 }
 
-// Unanswered returns the versions for which the hub has no answer, sorted: those of which
-// discovery failed, and those that are registered and not in its answer. An API server that has
-// just started knows an APIService before it knows what is behind it.
+// Unanswered returns the versions without a result, sorted: those for which discovery failed, and those
+// that are registered but not in the result. An API server that has just started knows an APIService
+// before it knows its resources.
 func (k *Kinds) Unanswered(registered []schema.GroupVersion) ([]Unreadable, error) {
 	c, err := k.catalog()
 	if err != nil {
@@ -90,8 +88,7 @@ func (k *Kinds) Unanswered(registered []schema.GroupVersion) ([]Unreadable, erro
 	return c.unanswered(registered), nil
 }
 
-// Refresh asks the hub again if it could not answer for everything, and reports whether it can
-// answer for something else than before.
+// Refresh reads discovery again if it was incomplete, and reports whether the result changed.
 func (k *Kinds) Refresh() (changed bool) {
 	k.mu.Lock()
 	before := k.known
@@ -104,7 +101,7 @@ func (k *Kinds) Refresh() (changed bool) {
 	return err == nil && !maps.EqualFunc(before.failed, after.failed, func(error, error) bool { return true })
 }
 
-// Invalidate makes the next question ask the hub.
+// Invalidate makes the next call read discovery.
 func (k *Kinds) Invalidate() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -128,9 +125,8 @@ func (k *Kinds) catalog() (*catalog, error) {
 	return k.known, nil
 }
 
-// newCatalog builds a catalog from discovery's answer. Kinds of groups that
-// could not be read are taken over from the last one: an API service that is
-// down for a moment must not take its objects off the members.
+// newCatalog builds a catalog from discovery's result. Kinds of unreadable groups are copied from the
+// last catalog: a temporarily unavailable API service must not remove its objects from members.
 func newCatalog(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, failed map[schema.GroupVersion]error, before *catalog) *catalog {
 	c := &catalog{byKind: map[schema.GroupVersionKind]Kind{}, served: map[schema.GroupVersion]bool{}, failed: failed}
 	for _, list := range lists {
@@ -150,7 +146,7 @@ func newCatalog(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, fail
 func (c *catalog) add(list *metav1.APIResourceList) {
 	gv, err := schema.ParseGroupVersion(list.GroupVersion)
 	if err != nil {
-		return // A group that nobody can name cannot be selected either.
+		return // A group without a valid name cannot be selected either.
 	}
 	c.served[gv] = true
 	for _, resource := range list.APIResources {
@@ -186,8 +182,8 @@ func watchable(verbs metav1.Verbs) bool {
 	return slices.Contains(verbs, "get") && slices.Contains(verbs, "list") && slices.Contains(verbs, "watch")
 }
 
-// preferred takes each namespaced kind in one version: the group's preferred
-// one if it has the kind there, else the first that has it.
+// preferred returns each namespaced kind in one version: the group's preferred version if it has the
+// kind, else the first version that has it.
 func (c *catalog) preferred(groups []*metav1.APIGroup, before *catalog) []Kind {
 	chosen := map[schema.GroupKind]Kind{}
 	for _, group := range groups {

@@ -60,17 +60,17 @@ func TestCatalog(t *testing.T) {
 		t.Errorf("contents (-want +got):\n%s", diff)
 	}
 	if _, ok := c.byKind[schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "HorizontalPodAutoscaler"}]; !ok {
-		t.Error("a version that is not preferred cannot be selected by name")
+		t.Error("only the preferred version can be selected by name")
 	}
 
-	t.Run("a group that cannot be read keeps its kinds", func(t *testing.T) {
+	t.Run("unreadable group keeps its kinds", func(t *testing.T) {
 		down := map[schema.GroupVersion]error{{Group: "example.com", Version: "v1"}: errors.New("down")}
 		after := newCatalog(groups[:2], lists[:3], down, c)
 		if diff := cmp.Diff(want, contentsOf(after)); diff != "" {
 			t.Errorf("contents (-want +got):\n%s", diff)
 		}
 	})
-	t.Run("a group that is gone loses them", func(t *testing.T) {
+	t.Run("removed group loses its kinds", func(t *testing.T) {
 		after := newCatalog(groups[:2], lists[:3], nil, c)
 		if diff := cmp.Diff(want[:3], contentsOf(after)); diff != "" {
 			t.Errorf("contents (-want +got):\n%s", diff)

@@ -21,12 +21,12 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/listget"
 )
 
-// look is one look at what a placement selects.
+// look is one evaluation of a placement's selectors.
 type look struct {
 	*Selector
 
-	mu sync.Mutex // guards missed
-	// missed are kinds of which objects are missing from what was found.
+	mu sync.Mutex // Guards missed.
+	// missed are kinds whose objects are incomplete in the result.
 	missed []Unreadable
 }
 
@@ -36,7 +36,7 @@ func (l *look) miss(u Unreadable) {
 	l.missed = append(l.missed, u)
 }
 
-// list returns the objects of a kind. One that is not listed is noted.
+// list returns the objects of a kind. It records a kind that is not listed.
 func (l *look) list(kind Kind, namespace string) ([]*metav1.PartialObjectMetadata, error) {
 	objects, err := l.watcher.list(kind, namespace)
 	if !errors.Is(err, errUnlisted) {
@@ -54,11 +54,11 @@ func (l *look) list(kind Kind, namespace string) ([]*metav1.PartialObjectMetadat
 type candidate struct {
 	kind            Kind
 	namespace, name string
-	// version is the object's, as the watch has seen it.
+	// version is the object's version in the watch.
 	version string
 }
 
-// withheld is what a candidate is called that the bound does not cover.
+// withheld names a candidate that the bound does not cover.
 func (c candidate) withheld() string {
 	resource := c.kind.GVR().GroupResource().String()
 	if c.namespace == "" {
@@ -67,8 +67,8 @@ func (c candidate) withheld() string {
 	return fmt.Sprintf("%s in namespace %q", resource, c.namespace)
 }
 
-// candidates goes by metadata alone, and tells what the bound withholds. Two selectors
-// must not select the same object.
+// candidates selects by metadata alone, and returns what the bound withholds. Two selectors must not
+// select the same object.
 func (l *look) candidates(wants []want, bound *Bound) (found []candidate, withheld []string, err error) {
 	seen := map[candidate]bool{}
 	withheld = []string{}
@@ -82,7 +82,7 @@ func (l *look) candidates(wants []want, bound *Bound) (found []candidate, withhe
 				withheld = append(withheld, c.withheld())
 				continue
 			}
-			// The same object in two versions is the same object.
+			// Two versions of an object are the same object.
 			id := candidate{kind: Kind{GroupVersionKind: c.kind.GroupKind().WithVersion("")}, namespace: c.namespace, name: c.name}
 			if seen[id] {
 				return nil, nil, invalid("%s %q is selected by more than one resource selector; make the selectors exclude each other", describe(c.kind.GroupVersionKind), c.name)
@@ -126,7 +126,7 @@ func (l *look) selectedBy(w want) ([]candidate, error) {
 	return found, nil
 }
 
-// namespace returns the namespace and, if the selector wants it, what is in it.
+// namespace returns the namespace and, if the selector asks for it, its contents.
 func (l *look) namespace(w want, namespace *metav1.PartialObjectMetadata) ([]candidate, error) {
 	name := namespace.Name
 	if !NamespacePropagates(name) {
@@ -157,16 +157,16 @@ func (l *look) namespace(w want, namespace *metav1.PartialObjectMetadata) ([]can
 	return found, nil
 }
 
-// Propagates reports whether an object in a namespace would be placed with it, as far as
-// its metadata alone tells: of Endpoints, it does not tell.
+// Propagates reports whether an object would be placed with its namespace, as far as its metadata shows
+// it. For Endpoints the metadata is not enough.
 func Propagates(kind schema.GroupKind, object *metav1.PartialObjectMetadata) bool {
 	kept := *object
 	_, _ = trim(&kept) // It never fails.
 	return object.DeletionTimestamp == nil && metadataPropagates(kind, &kept)
 }
 
-// ofService reports whether Endpoints of which nobody knows who wrote them have a Service, whose
-// controller did then, most probably. While nobody knows that either, they are noted.
+// ofService reports whether Endpoints without managed fields have a Service, whose controller most
+// probably wrote them. It records them if the Services are unknown too.
 func (l *look) ofService(endpoints *unstructured.Unstructured) bool {
 	if endpoints.GroupVersionKind().GroupKind() != (schema.GroupKind{Kind: "Endpoints"}) || len(endpoints.GetManagedFields()) > 0 {
 		return false
@@ -178,13 +178,13 @@ func (l *look) ofService(endpoints *unstructured.Unstructured) bool {
 		return true
 	}
 	if err != nil {
-		return false // Services are not watched when only certain kinds are selected.
+		return false // Services are not watched if only certain kinds are selected.
 	}
 	return slices.ContainsFunc(services, func(s *metav1.PartialObjectMetadata) bool { return s.Name == endpoints.GetName() })
 }
 
-// read gets the full objects. One that has gone, or is going, meanwhile is left out. So is one
-// whose kind cannot be read, which is noted.
+// read gets the full objects. It skips objects that were deleted meanwhile or are being deleted. It
+// also skips objects of an unreadable kind, and records the kind.
 func (l *look) read(ctx context.Context, candidates []candidate) ([]*unstructured.Unstructured, error) {
 	objects := make([]*unstructured.Unstructured, len(candidates))
 	group, ctx := errgroup.WithContext(ctx)

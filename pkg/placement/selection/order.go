@@ -11,9 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// ranks is the order in which kinds appear in a snapshot; others follow in the
-// order of their names. Clients compare the order of status.selectedResources
-// with it.
+// ranks is the order of kinds in a snapshot; other kinds follow by name. Clients compare the order of
+// status.selectedResources with it.
 var ranks = rank(
 	"PriorityClass", "Namespace", "NetworkPolicy", "ResourceQuota", "LimitRange", "PodDisruptionBudget",
 	"ServiceAccount", "Secret", "ConfigMap", "StorageClass", "PersistentVolume", "PersistentVolumeClaim",
@@ -31,8 +30,7 @@ func rank(kinds ...string) map[string]int {
 	return order
 }
 
-// Sort puts objects into the one order in which they are hashed, snapshotted
-// and shown.
+// Sort sorts objects into the only order in which they are hashed, stored and shown.
 func Sort(objects []*unstructured.Unstructured) { slices.SortFunc(objects, compare) }
 
 func compare(a, b *unstructured.Unstructured) int {

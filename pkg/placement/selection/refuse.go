@@ -18,8 +18,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/reserved"
 )
 
-// refusedGroups are API groups none of whose kinds is ever sent to a member:
-// what describes the fleet itself, and what a cluster says about itself.
+// refusedGroups are API groups that are never sent to members: those that describe the fleet itself,
+// and those in which a cluster reports about itself.
 var refusedGroups = map[string]bool{
 	"cluster.kubernetes-fleet.io":               true,
 	"placement.kubernetes-fleet.io":             true,
@@ -36,16 +36,15 @@ var refusedGroups = map[string]bool{
 	"metrics.k8s.io":                            true,
 }
 
-// refusedKinds are single kinds with the same fate.
+// refusedKinds are single kinds that are never sent.
 var refusedKinds = map[schema.GroupKind]bool{
 	{Kind: "Pod"}:   true,
 	{Kind: "Node"}:  true,
 	{Kind: "Event"}: true,
-	// It says what a storage of this cluster has left.
+	// It reports the free capacity of this cluster's storage.
 	{Group: "storage.k8s.io", Kind: "CSIStorageCapacity"}:    true,
 	{Group: "multicluster.x-k8s.io", Kind: "ClusterProfile"}: true,
-	// The hub writes these again whenever it decides: a placement that took them along would
-	// be a change of itself.
+	// The hub writes these on each decision: a placement that selected them would trigger itself.
 	{Group: "multicluster.x-k8s.io", Kind: "PlacementDecision"}:              true,
 	{Group: "cluster.open-cluster-management.io", Kind: "PlacementDecision"}: true,
 	{Group: "networking.fleet.azure.com", Kind: "ServiceImport"}:             true,
@@ -53,32 +52,29 @@ var refusedKinds = map[schema.GroupKind]bool{
 	{Group: "networking.fleet.azure.com", Kind: "TrafficManagerBackend"}:     true,
 }
 
-// envelopes are the kinds of a refused group that may be selected all the same:
-// what is in them is sent.
+// envelopes are kinds of a refused group that can be selected, because only their contents are sent.
 var envelopes = map[schema.GroupKind]bool{
 	{Group: "placement.kubernetes-fleet.io", Kind: "ClusterResourceEnvelope"}: true,
 	{Group: "placement.kubernetes-fleet.io", Kind: "ResourceEnvelope"}:        true,
 }
 
-// KindPropagates reports whether objects of the kind may be sent to members at
-// all.
+// KindPropagates reports whether objects of the kind can be sent to members at all.
 func KindPropagates(kind schema.GroupKind) bool {
 	return envelopes[kind] || !refusedGroups[kind.Group] && !refusedKinds[kind]
 }
 
-// NamespacePropagates reports whether a namespace may be sent: those of
-// Kubernetes and of the fleet itself, on the hub and on members, and "default",
-// may not.
+// NamespacePropagates reports whether a namespace can be sent. Namespaces of Kubernetes and of the
+// fleet, on the hub and on members, and "default" cannot.
 func NamespacePropagates(name string) bool {
 	return name != metav1.NamespaceDefault && !reserved.Namespace(name) &&
 		!strings.HasPrefix(name, "kube-") && !strings.HasPrefix(name, "fleet-")
 }
 
-// madeByControllers is on metadata that the Watcher keeps of an object that only controllers wrote.
-// Its name cannot be that of an annotation on the hub.
+// madeByControllers marks metadata in the Watcher's cache of an object that only controllers wrote. It
+// is not a valid name of an annotation on the hub.
 const madeByControllers = "made by controllers"
 
-// keptAnnotations are those that metadataPropagates asks for.
+// keptAnnotations are the annotations that metadataPropagates reads.
 var keptAnnotations = []string{
 	madeByControllers,
 	corev1.ServiceAccountNameKey, annotationIssuer, annotationCertificate, placementv1beta1.PlaceAnnotation,
@@ -88,14 +84,14 @@ var keptAnnotations = []string{
 const (
 	annotationIssuer      = "cert-manager.io/issuer-name"
 	annotationCertificate = "cert-manager.io/certificate-name"
-	// annotationProvisioned is on a volume that a provisioner made.
+	// annotationProvisioned is on a volume that a provisioner created.
 	annotationProvisioned = "pv.kubernetes.io/provisioned-by"
 	// annotationLeader makes an object the lock of a leader election.
 	annotationLeader = "control-plane.alpha.kubernetes.io/leader"
 )
 
-// trim keeps of an object's metadata what selection asks for. An informer may call it again for what
-// it has returned.
+// trim reduces an object's metadata to what selection reads. An informer may call it again with its own
+// result.
 func trim(object any) (any, error) {
 	m, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -117,12 +113,12 @@ func trim(object any) (any, error) {
 	return m, nil
 }
 
-// generated are ConfigMaps that controllers put into every namespace.
+// generated are ConfigMaps that controllers create in every namespace.
 var generated = map[string]bool{"kube-root-ca.crt": true, "openshift-service-ca.crt": true, "istio-ca-root-cert": true}
 
-// metadataPropagates reports whether an object, of which trim has left this, may be sent as far as
-// its metadata tells. What a controller of the hub, or the API server, makes for itself stays: a
-// member has controllers of its own.
+// metadataPropagates reports whether an object can be sent, as far as its trimmed metadata shows it.
+// Objects that a controller or the API server of the hub creates for itself stay: members have their
+// own controllers.
 func metadataPropagates(kind schema.GroupKind, object *metav1.PartialObjectMetadata) bool {
 	switch word := object.Annotations[placementv1beta1.PlaceAnnotation]; {
 	case word == placementv1beta1.PlaceSkip, kind == schema.GroupKind{Kind: "Secret"} && ofTheHouse(object):
@@ -154,22 +150,21 @@ func metadataPropagates(kind schema.GroupKind, object *metav1.PartialObjectMetad
 	return true
 }
 
-// humanSlice reports whether an EndpointSlice is no controller's. The label is required of authors too:
-// Kubernetes suggests a name that says so.
+// humanSlice reports whether an EndpointSlice was not written by a controller. Authors must set the
+// label too, and Kubernetes suggests these names for people.
 func humanSlice(managedBy string) bool {
 	return managedBy == "" || managedBy == "staff" || managedBy == "cluster-admins"
 }
 
-// servingAuthority is the Secret of the gateway's certificate authority, servingIssuers the
-// issuers of its certificates where cert-manager writes them.
+// servingAuthority is the Secret of the gateway's certificate authority. servingIssuers are the issuers
+// of its certificates if cert-manager writes them.
 const servingAuthority = "gateway-serving-ca"
 
 var servingIssuers = map[string]bool{"gateway-self-signed": true, "gateway-ca": true}
 
-// ofTheHouse reports whether the hub, or an agent, has written a Secret for itself:
-// credentials of members and for Argo CD, tokens of ManagedServiceAccounts, values of
-// registration tokens, the gateway's own certificates. Who may read such a Secret on the
-// hub is not who would on members.
+// ofTheHouse reports whether the hub or an agent wrote a Secret for itself: credentials of members and
+// for Argo CD, tokens of ManagedServiceAccounts, values of registration tokens, the gateway's own
+// certificates. The readers of such a Secret on the hub differ from its readers on members.
 func ofTheHouse(secret *metav1.PartialObjectMetadata) bool {
 	_, ofMember := secret.Labels[clusterv1beta1.LabelMember]
 	_, ofAccount := secret.Labels[authenticationv1beta1.LabelManagedServiceAccount]
@@ -186,11 +181,10 @@ func ofTheHouse(secret *metav1.PartialObjectMetadata) bool {
 	return false
 }
 
-// helmRelease is the type of Secrets in which Helm keeps what it installed on this cluster.
+// helmRelease is the type of Secrets that store Helm's releases on this cluster.
 const helmRelease = "helm.sh/release.v1"
 
-// contentPropagates is the rest of the question, which only the full object
-// answers.
+// contentPropagates makes the decisions that need the full object.
 func contentPropagates(object *unstructured.Unstructured) bool {
 	always := object.GetAnnotations()[placementv1beta1.PlaceAnnotation] == placementv1beta1.PlaceAlways
 	kind := object.GroupVersionKind().GroupKind()

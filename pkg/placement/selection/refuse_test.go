@@ -61,35 +61,35 @@ func TestMetadataPropagates(t *testing.T) {
 		meta metav1.ObjectMeta
 		want bool
 	}{
-		"ReplicaSet of a Deployment":           {schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, owned, false},
-		"ReplicaSet of a user":                 {schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, metav1.ObjectMeta{Name: "a"}, true},
-		"ControllerRevision":                   {schema.GroupKind{Group: "apps", Kind: "ControllerRevision"}, owned, false},
-		"an owned ConfigMap":                   {schema.GroupKind{Kind: "ConfigMap"}, owned, true},
-		"the CA that every namespace has":      {schema.GroupKind{Kind: "ConfigMap"}, metav1.ObjectMeta{Name: "kube-root-ca.crt"}, false},
-		"the account that every namespace has": {schema.GroupKind{Kind: "ServiceAccount"}, metav1.ObjectMeta{Name: "default"}, false},
-		"a user's account":                     {schema.GroupKind{Kind: "ServiceAccount"}, metav1.ObjectMeta{Name: "web"}, true},
-		"a token Secret":                       {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{Annotations: map[string]string{"kubernetes.io/service-account.name": "web"}}, false},
-		"a Secret of a member's account":       {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{Labels: map[string]string{"authentication.open-cluster-management.io/is-managed-serviceaccount": "true"}}, false},
-		"a Secret for Argo CD":                 {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{Labels: map[string]string{"fleetgate.io/member": "m1"}}, false},
-		"the gateway's authority":              {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{Name: "gateway-serving-ca"}, false},
+		"ReplicaSet of a Deployment":     {schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, owned, false},
+		"ReplicaSet of a user":           {schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, metav1.ObjectMeta{Name: "a"}, true},
+		"ControllerRevision":             {schema.GroupKind{Group: "apps", Kind: "ControllerRevision"}, owned, false},
+		"an owned ConfigMap":             {schema.GroupKind{Kind: "ConfigMap"}, owned, true},
+		"root CA of a namespace":         {schema.GroupKind{Kind: "ConfigMap"}, metav1.ObjectMeta{Name: "kube-root-ca.crt"}, false},
+		"default account of a namespace": {schema.GroupKind{Kind: "ServiceAccount"}, metav1.ObjectMeta{Name: "default"}, false},
+		"a user's account":               {schema.GroupKind{Kind: "ServiceAccount"}, metav1.ObjectMeta{Name: "web"}, true},
+		"a token Secret":                 {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{Annotations: map[string]string{"kubernetes.io/service-account.name": "web"}}, false},
+		"a Secret of a member's account": {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{Labels: map[string]string{"authentication.open-cluster-management.io/is-managed-serviceaccount": "true"}}, false},
+		"a Secret for Argo CD":           {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{Labels: map[string]string{"fleetgate.io/member": "m1"}}, false},
+		"the gateway's authority":        {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{Name: "gateway-serving-ca"}, false},
 		"the gateway's certificate by cert-manager": {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{Name: "gateway-serving", Annotations: map[string]string{
 			"cert-manager.io/issuer-name": "gateway-ca", "cert-manager.io/certificate-name": "gateway-serving",
 		}}, false},
-		"a user's certificate of such a name":    {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{Name: "gateway-serving"}, true},
-		"a ConfigMap of that name":               {schema.GroupKind{Kind: "ConfigMap"}, metav1.ObjectMeta{Name: "gateway-serving-ca"}, true},
-		"a Secret of a registration token":       {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "fleet.cattle.io/v1alpha1", Kind: "ClusterRegistrationToken"}}}, false},
-		"an object of a controller":              {schema.GroupKind{Group: "example.com", Kind: "Thing"}, metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Name: "x", Controller: new(true)}}}, false},
-		"an object that controllers wrote":       {schema.GroupKind{Group: "example.com", Kind: "Thing"}, metav1.ObjectMeta{ManagedFields: managedBy("kube-controller-manager")}, false},
-		"one that somebody else wrote too":       {schema.GroupKind{Group: "example.com", Kind: "Thing"}, metav1.ObjectMeta{ManagedFields: managedBy("kube-controller-manager", "kubectl")}, true},
-		"an object that its author leaves out":   {schema.GroupKind{Kind: "ConfigMap"}, metav1.ObjectMeta{Annotations: map[string]string{placementv1beta1.PlaceAnnotation: placementv1beta1.PlaceSkip}}, false},
-		"a namespace that its author leaves out": {schema.GroupKind{Kind: "Namespace"}, metav1.ObjectMeta{Annotations: map[string]string{placementv1beta1.PlaceAnnotation: placementv1beta1.PlaceSkip}}, false},
-		"a controller's object that is wanted": {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{
+		"a user's certificate of such a name": {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{Name: "gateway-serving"}, true},
+		"a ConfigMap of that name":            {schema.GroupKind{Kind: "ConfigMap"}, metav1.ObjectMeta{Name: "gateway-serving-ca"}, true},
+		"a Secret of a registration token":    {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "fleet.cattle.io/v1alpha1", Kind: "ClusterRegistrationToken"}}}, false},
+		"an object of a controller":           {schema.GroupKind{Group: "example.com", Kind: "Thing"}, metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Name: "x", Controller: new(true)}}}, false},
+		"object that only controllers wrote":  {schema.GroupKind{Group: "example.com", Kind: "Thing"}, metav1.ObjectMeta{ManagedFields: managedBy("kube-controller-manager")}, false},
+		"object that a user wrote too":        {schema.GroupKind{Group: "example.com", Kind: "Thing"}, metav1.ObjectMeta{ManagedFields: managedBy("kube-controller-manager", "kubectl")}, true},
+		"object with annotation skip":         {schema.GroupKind{Kind: "ConfigMap"}, metav1.ObjectMeta{Annotations: map[string]string{placementv1beta1.PlaceAnnotation: placementv1beta1.PlaceSkip}}, false},
+		"namespace with annotation skip":      {schema.GroupKind{Kind: "Namespace"}, metav1.ObjectMeta{Annotations: map[string]string{placementv1beta1.PlaceAnnotation: placementv1beta1.PlaceSkip}}, false},
+		"controlled object with annotation always": {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{
 			OwnerReferences: []metav1.OwnerReference{{Name: "x", Controller: new(true)}}, Annotations: map[string]string{placementv1beta1.PlaceAnnotation: placementv1beta1.PlaceAlways}}, true},
-		"a Secret of the house that somebody wants": {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{
+		"Secret of the hub with annotation always": {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{
 			Labels: map[string]string{"fleetgate.io/member": "m1"}, Annotations: map[string]string{placementv1beta1.PlaceAnnotation: placementv1beta1.PlaceAlways}}, false},
-		"a volume that a provisioner made":             {schema.GroupKind{Kind: "PersistentVolume"}, metav1.ObjectMeta{Annotations: map[string]string{"pv.kubernetes.io/provisioned-by": "ebs"}}, false},
+		"provisioned volume":                           {schema.GroupKind{Kind: "PersistentVolume"}, metav1.ObjectMeta{Annotations: map[string]string{"pv.kubernetes.io/provisioned-by": "ebs"}}, false},
 		"a static volume":                              {schema.GroupKind{Kind: "PersistentVolume"}, metav1.ObjectMeta{Name: "a"}, true},
-		"a lock of leaders":                            {schema.GroupKind{Kind: "ConfigMap"}, metav1.ObjectMeta{Annotations: map[string]string{"control-plane.alpha.kubernetes.io/leader": "{}"}}, false},
+		"leader election lock":                         {schema.GroupKind{Kind: "ConfigMap"}, metav1.ObjectMeta{Annotations: map[string]string{"control-plane.alpha.kubernetes.io/leader": "{}"}}, false},
 		"Endpoints that an author wrote for a Service": {schema.GroupKind{Kind: "Endpoints"}, metav1.ObjectMeta{Name: "service", ManagedFields: managedBy("kubectl")}, true},
 		"Endpoints that a controller wrote":            {schema.GroupKind{Kind: "Endpoints"}, metav1.ObjectMeta{Name: "other", ManagedFields: managedBy("kube-controller-manager")}, false},
 		"a user's Secret":                              {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{Name: "a"}, true},
@@ -101,7 +101,7 @@ func TestMetadataPropagates(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			object := &metav1.PartialObjectMetadata{ObjectMeta: tc.meta}
-			for range 2 { // as an informer may
+			for range 2 { // as an informer may do
 				if _, err := trim(object); err != nil {
 					t.Fatal(err)
 				}
@@ -122,7 +122,7 @@ func managedBy(managers ...string) []metav1.ManagedFieldsEntry {
 	return entries
 }
 
-func TestWhatControllersWroteStaysAlsoWhenSomebodyLabelledIt(t *testing.T) {
+func TestContentPropagates_RejectsControllersObjectsThatUsersLabelled(t *testing.T) {
 	claim := parse(t, `
 apiVersion: v1
 kind: PersistentVolumeClaim
@@ -133,11 +133,11 @@ metadata:
   - {manager: kubectl-label, operation: Update, fieldsV1: {"f:metadata": {"f:labels": {"f:mine": {}}}}}
 `)
 	if contentPropagates(claim) {
-		t.Error("a claim that a StatefulSet made would be sent to members")
+		t.Error("StatefulSet's claim would be sent to members")
 	}
 	release := parse(t, "{apiVersion: v1, kind: Secret, metadata: {name: sh.helm.release.v1.a.v1}, type: helm.sh/release.v1}")
 	if contentPropagates(release) {
-		t.Error("what Helm installed on the hub would be sent to members")
+		t.Error("Helm release of the hub would be sent to members")
 	}
 }
 
@@ -150,7 +150,7 @@ func TestFromTemplate(t *testing.T) {
 	}
 }
 
-func TestTokenSecretsStayWhateverTheirMetadata(t *testing.T) {
+func TestContentPropagates_RejectsTokenSecretsByType(t *testing.T) {
 	token := parse(t, "{apiVersion: v1, kind: Secret, metadata: {name: a}, type: kubernetes.io/service-account-token}")
 	if contentPropagates(token) {
 		t.Error("a service account token of the hub would be sent to members")
@@ -160,6 +160,6 @@ func TestTokenSecretsStayWhateverTheirMetadata(t *testing.T) {
 		t.Error("a registration token of the hub would be sent to members")
 	}
 	if opaque := parse(t, "{apiVersion: v1, kind: Secret, metadata: {name: a}, type: Opaque}"); !contentPropagates(opaque) {
-		t.Error("an Opaque Secret stays behind")
+		t.Error("Opaque Secret is not sent")
 	}
 }

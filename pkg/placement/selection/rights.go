@@ -15,12 +15,12 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/metainformer"
 )
 
-// askAgainAfter is how long a right to a kind may have been there before it is noticed.
+// askAgainAfter is the interval at which refused kinds are checked for new rights.
 const askAgainAfter = 30 * time.Second
 
-// refuse gives up the watch of a kind that the gateway may not list or watch: it would try
-// again without end. What it held is not selected any more, so placements look again if
-// it held something.
+// refuse gives up the watch of a kind that the gateway is not allowed to list or watch; it would retry
+// indefinitely. Its cached objects are no longer selected, so it queues the placements if there were
+// any.
 func (w *Watcher) refuse(ctx context.Context, watch *metainformer.Watch, err error) {
 	if !watch.GiveUp() {
 		return
@@ -28,23 +28,23 @@ func (w *Watcher) refuse(ctx context.Context, watch *metainformer.Watch, err err
 	log.FromContext(ctx).Info("The gateway is not allowed to read a kind that a placement selects; grant it list and watch",
 		"resource", watch.Resource.GroupResource().String(), "problem", err.Error())
 	if !watch.HasSynced() {
-		return // Who waits for it sees it.
+		return // The waiting caller sees it.
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.queueInterested(watch.Resource)
 }
 
-// refused has a kind treated as refused of which an object could not be read: a watch goes
-// on for minutes after the right to it is gone.
+// refused treats a kind as refused after a failed read of an object. A watch continues for minutes
+// after its right was removed.
 func (w *Watcher) refused(ctx context.Context, gvr schema.GroupVersionResource, err error) {
 	if watch := w.watches.Of(gvr); watch != nil {
 		w.refuse(ctx, watch, err)
 	}
 }
 
-// unreadable returns those of the kinds that cannot be read, sorted: the gateway may not, or the
-// hub does not list them. Ask before and after what depends on it: the answer may change meanwhile.
+// unreadable returns the unreadable kinds, sorted: the gateway has no right, or the hub does not list
+// them. Call it before and after reading, because the result may change meanwhile.
 func (w *Watcher) unreadable(kinds []Kind) []Unreadable {
 	var found []Unreadable
 	for _, kind := range kinds {
@@ -75,8 +75,8 @@ func (w *Watcher) unreadableKind(kind Kind) *Unreadable {
 	return nil
 }
 
-// askAgain asks the hub about the kinds that were refused. One that is allowed now begins
-// anew when the placements that need it look again.
+// askAgain checks the rights to refused kinds. An allowed kind is watched again when the placements
+// that need it are reconciled.
 func (w *Watcher) askAgain(ctx context.Context) {
 	for _, watch := range w.watches.GivenUp() {
 		may, err := w.mayRead(ctx, watch.Resource)
@@ -109,7 +109,7 @@ func (w *Watcher) mayRead(ctx context.Context, gvr schema.GroupVersionResource) 
 	return true, nil
 }
 
-// queueInterested must be called with mu held.
+// queueInterested requires that mu is locked.
 func (w *Watcher) queueInterested(gvr schema.GroupVersionResource) {
 	for placement, in := range w.interests {
 		if _, ok := in.kinds[gvr]; ok {

@@ -10,11 +10,11 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// rule says what stays on the hub of objects of some kinds.
+// rule describes what stays on the hub of objects of some kinds.
 type rule struct {
-	// kinds are none for all.
+	// kinds are the kinds of the rule; none means all.
 	kinds []schema.GroupKind
-	// field is how docs/placed-resources.md names what the rule is about.
+	// field is the name of the rule's fields in docs/placed-resources.md.
 	field string
 	cut   func(object map[string]any, by writers)
 }
@@ -30,7 +30,7 @@ func kinds(group string, names ...string) []schema.GroupKind {
 // boundByController is on a claim whose volume the binder chose, and on a volume whose claim it chose.
 const boundByController = "pv.kubernetes.io/bound-by-controller"
 
-// rules are applied in this order: those that go by annotations come before the one that cuts these.
+// rules are applied in this order: rules that read annotations come before the one that removes them.
 var rules = []rule{
 	{nil, "status", remove([]string{"status"})},
 	{nil, "metadata of the server", remove(
@@ -54,7 +54,7 @@ var rules = []rule{
 	{nil, placementv1beta1.PlaceAnnotation, removeKeys("annotations", placementv1beta1.PlaceAnnotation, placementv1beta1.PlaceFinalizersAnnotation)},
 }
 
-// controllerAnnotations are what clients and controllers of one cluster note for themselves.
+// controllerAnnotations are bookkeeping of clients and controllers of one cluster.
 var controllerAnnotations = []string{
 	corev1.LastAppliedConfigAnnotation,
 	"deployment.kubernetes.io/revision",
@@ -67,8 +67,8 @@ var controllerAnnotations = []string{
 	"openshift.io/sa.scc.uid-range", "openshift.io/sa.scc.supplemental-groups", "openshift.io/sa.scc.mcs",
 }
 
-// ownerAnnotations and ownerLabels are marks by which a tool finds what is its own, and deletes what it
-// does not know. The same tool on a member must not take placed objects for its own.
+// ownerAnnotations and ownerLabels are marks with which a tool finds its own objects and deletes
+// unknown ones. The same tool on a member must not treat placed objects as its own.
 var (
 	ownerAnnotations = []string{
 		"meta.helm.sh/release-name", "meta.helm.sh/release-namespace",

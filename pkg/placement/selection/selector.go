@@ -19,56 +19,53 @@ import (
 )
 
 const (
-	// MaxObjects is how many objects one placement may select.
+	// MaxObjects is the number of objects that one placement can select.
 	MaxObjects = 5000
 
-	// readers is how many objects of one placement are read at a time.
+	// readers is the number of objects that are read at a time for one placement.
 	readers = 16
 
-	// listTimeout is how long the first list of a type may take.
+	// listTimeout limits the first list of a type.
 	listTimeout = 20 * time.Second
 )
 
-// invalid refuses selectors that only their author can put right. Its text is for the
-// placement's condition.
+// invalid is an error in selectors that only their author can fix. Its text appears in the placement's
+// condition.
 func invalid(format string, args ...any) error {
 	return refusal.New(placementv1beta1.ReasonInvalidResourceSelectors, format, args...)
 }
 
-// Selector finds what placements select.
 type Selector struct {
 	kinds   *Kinds
 	watcher *Watcher
 	client  dynamic.Interface
 }
 
-// NewSelector returns a Selector that finds candidates through the watcher and
-// reads them through the client.
+// NewSelector returns a Selector that finds candidates with the watcher and reads them with the client.
 func NewSelector(kinds *Kinds, watcher *Watcher, client dynamic.Interface) *Selector {
 	return &Selector{kinds: kinds, watcher: watcher, client: client}
 }
 
-// Selected is what a placement selects.
+// Selected is the result of a placement's selectors.
 type Selected struct {
 	// Objects are stripped and sorted.
 	Objects []*unstructured.Unstructured
-	// Withheld names the resources, each with its namespace, of which something would be
-	// selected if the bound covered it. It is not nil.
+	// Withheld names the resources, with their namespaces, that the selectors match but the bound does
+	// not cover. It is not nil.
 	Withheld []string
-	// Unreadable are the kinds that are selected, or would be with a namespace, and that
-	// cannot be read, sorted. Objects has nothing of them, or not all.
+	// Unreadable are the unreadable kinds that are selected, directly or with a namespace, sorted.
+	// Objects of these kinds are missing or incomplete in Objects.
 	Unreadable []Unreadable
 }
 
-// Select returns what the selectors of a placement select now, as far as the bound
-// covers it, and from then on the watcher queues the placement when that changes.
-// Selectors of a namespaced placement select in its namespace. A named object
-// that does not exist selects nothing. The error is a refusal if the
-// selectors are at fault.
+// Select returns what the selectors of a placement select now, as far as the bound covers it. From then
+// on the watcher queues the placement when that changes. Selectors of a namespaced placement select in
+// its namespace. A named object that does not exist selects nothing. The error is a refusal if the
+// selectors are invalid.
 func (s *Selector) Select(ctx context.Context, placement types.NamespacedName, terms []placementv1beta1.ResourceSelectorTerm, bound *Bound) (Selected, error) {
 	wants, kinds, unanswered, err := s.resolve(placement.Namespace, terms)
 	if err != nil {
-		// Without wants the placement is still told of types that come and go.
+		// Without wants, the placement is still queued when types are added and removed.
 		if watchErr := s.watcher.watch(ctx, placement, nil, nil); watchErr != nil {
 			return Selected{}, watchErr
 		}
@@ -90,11 +87,11 @@ func (s *Selector) Select(ctx context.Context, placement types.NamespacedName, t
 	return Selected{Objects: objects, Withheld: withheld, Unreadable: merge(unanswered, before, look.missed, s.watcher.unreadable(kinds))}, nil
 }
 
-// Forget says that the placement is gone.
+// Forget stops watching for a deleted placement.
 func (s *Selector) Forget(placement types.NamespacedName) { s.watcher.Forget(placement) }
 
-// resolve finds the kind of every selector, all kinds that have to be watched for them, and those
-// that may be selected and of which the hub does not even tell whether it serves them.
+// resolve finds the kind of every selector, all kinds that must be watched for them, and possibly
+// selected kinds of which discovery does not know whether the hub serves them.
 func (s *Selector) resolve(namespace string, terms []placementv1beta1.ResourceSelectorTerm) ([]want, []Kind, []Unreadable, error) {
 	if namespace != "" && !NamespacePropagates(namespace) {
 		return nil, nil, nil, invalid("nothing of namespace %q is placed on members, as it belongs to Kubernetes or the fleet; make the placement in another namespace", namespace)
@@ -132,15 +129,15 @@ func (s *Selector) resolve(namespace string, terms []placementv1beta1.ResourceSe
 		if sets, ok, err := s.kinds.Find(statefulSets); err != nil {
 			return nil, nil, nil, err
 		} else if ok {
-			kinds = append(kinds, sets) // They tell whose claims these are.
+			kinds = append(kinds, sets) // They show which claims are theirs.
 		}
 	}
 	return wants, kinds, missed, nil
 }
 
-// Inside is the namespace to which selectors of namespaced kinds are confined: that of
-// the placement, or, if it has none, the one of which a selector wants single resources.
-// It is empty if there may be none.
+// Inside is the namespace of selectors for namespaced kinds: the placement's namespace, or, for a
+// cluster-scoped placement, the one whose single resources a selector wants. It is empty if such
+// selectors are not allowed.
 func Inside(namespace string, terms []placementv1beta1.ResourceSelectorTerm) string {
 	if namespace != "" {
 		return namespace
@@ -162,7 +159,7 @@ func LacksNamespace(terms []placementv1beta1.ResourceSelectorTerm, selected []*u
 	})
 }
 
-// CarriesContents reports whether a selector, of Namespaces, carries what is in them.
+// CarriesContents reports whether a selector of Namespaces also selects their contents.
 func CarriesContents(term placementv1beta1.ResourceSelectorTerm) bool {
 	return term.Group == namespaceKind.Group && term.Kind == namespaceKind.Kind &&
 		(term.SelectionScope == "" || term.SelectionScope == placementv1beta1.NamespaceWithResources)
@@ -172,9 +169,8 @@ func isNamespaceTerm(term placementv1beta1.ResourceSelectorTerm) bool {
 	return term.Group == "" && term.Version == "v1" && term.Kind == "Namespace"
 }
 
-// resolveTerm resolves one selector; inside is the namespace to which selectors
-// of namespaced kinds are confined, or "" if there may be none. There is no want if the hub has
-// no answer for the kind's version.
+// resolveTerm resolves one selector. inside is the namespace for selectors of namespaced kinds, or ""
+// if they are not allowed. There is no want if discovery has no result for the kind's version.
 func (s *Selector) resolveTerm(term placementv1beta1.ResourceSelectorTerm, inside string, unanswered []Unreadable) (want, *Unreadable, error) {
 	gvk := schema.GroupVersionKind{Group: term.Group, Version: term.Version, Kind: term.Kind}
 	if !KindPropagates(gvk.GroupKind()) {

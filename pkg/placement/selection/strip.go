@@ -16,15 +16,14 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
-// Strip cuts off what the hub's servers and controllers made, so that what is
-// left is what the author wrote, and equal objects give equal manifests. It
-// changes the object in place. What the hub made is in the table of rules; managedFields
-// tell whether the author chose a value that a server may also choose.
+// Strip removes the values that the hub's servers and controllers set, in place. What remains is what
+// the author wrote, and equal objects have equal manifests. The table of rules names those values.
+// managedFields show whether the author chose a value that a server can also choose.
 func Strip(object *unstructured.Unstructured) {
 	kind := object.GroupVersionKind().GroupKind()
 	var by writers
 	if hasScale(object) || slices.ContainsFunc(rules, func(r rule) bool { return r.covers(kind) }) {
-		by = writersOf(object) // Rules for all kinds ask for no more.
+		by = writersOf(object) // Rules for all kinds need no managed fields.
 	}
 	for _, rule := range rules {
 		if len(rule.kinds) == 0 || rule.covers(kind) {
@@ -42,7 +41,7 @@ func remove(paths ...[]string) func(map[string]any, writers) {
 	}
 }
 
-// removeAllocated cuts fields of the spec that are known not to be the author's.
+// removeAllocated drops fields of the spec that are known not to be the author's.
 func removeAllocated(fields ...string) func(map[string]any, writers) {
 	return func(object map[string]any, by writers) {
 		for _, field := range fields {
@@ -53,8 +52,7 @@ func removeAllocated(fields ...string) func(map[string]any, writers) {
 	}
 }
 
-// removeKeys cuts entries of a map of the metadata. A name that ends with "/" stands for all keys
-// that begin with it.
+// removeKeys drops entries of a map in the metadata. A name that ends with "/" is a prefix.
 func removeKeys(field string, names ...string) func(map[string]any, writers) {
 	return func(object map[string]any, _ writers) {
 		entries, ok, _ := unstructured.NestedMap(object, "metadata", field)
@@ -72,7 +70,7 @@ func removeKeys(field string, names ...string) func(map[string]any, writers) {
 			unstructured.RemoveNestedField(object, "metadata", field)
 			return
 		}
-		// The map is a copy of the object's own, so setting it cannot fail.
+		// The map is a copy, so setting it cannot fail.
 		_ = unstructured.SetNestedMap(object, entries, "metadata", field)
 	}
 }
@@ -88,8 +86,8 @@ func cutFinalizers(object map[string]any, _ writers) {
 	}
 }
 
-// cutReplicas takes the number that kubectl noted as the author's in place of an autoscaler's. Without
-// one the number is left to members.
+// cutReplicas replaces an autoscaler's number of replicas by the author's, which kubectl recorded.
+// Without such a record, members decide the number.
 func cutReplicas(object map[string]any, by writers) {
 	if !by.autoscaled() {
 		return
@@ -106,7 +104,7 @@ func cutReplicas(object map[string]any, by writers) {
 	}
 }
 
-// cutClusterIP leaves a headless Service its "None": that is the author's word.
+// cutClusterIP keeps "None" of a headless Service, because the author wrote it.
 func cutClusterIP(service map[string]any, _ writers) {
 	if ip, _, _ := unstructured.NestedString(service, "spec", "clusterIP"); ip != corev1.ClusterIPNone {
 		unstructured.RemoveNestedField(service, "spec", "clusterIP")
@@ -114,7 +112,7 @@ func cutClusterIP(service map[string]any, _ writers) {
 	}
 }
 
-// cutNodePorts leaves those that the author chose.
+// cutNodePorts keeps node ports that the author chose.
 func cutNodePorts(service map[string]any, by writers) {
 	if !by.authored("spec", "healthCheckNodePort") {
 		unstructured.RemoveNestedField(service, "spec", "healthCheckNodePort")
@@ -136,12 +134,11 @@ func cutNodePorts(service map[string]any, by writers) {
 			delete(fields, "nodePort")
 		}
 	}
-	// The slice is a copy of the object's own, so setting it cannot fail.
+	// The slice is a copy, so setting it cannot fail.
 	_ = unstructured.SetNestedSlice(service, ports, "spec", "ports")
 }
 
-// cutJob removes the selector that the hub generated, and the labels that it
-// matches; with manualSelector they are the author's.
+// cutJob removes the generated selector and its labels. With manualSelector they are the author's.
 func cutJob(job map[string]any, _ writers) {
 	if manual, _, _ := unstructured.NestedBool(job, "spec", "manualSelector"); manual {
 		return
@@ -153,7 +150,7 @@ func cutJob(job map[string]any, _ writers) {
 	unstructured.RemoveNestedField(job, "spec", "template", "metadata", "creationTimestamp")
 }
 
-// cutClaimRef leaves the claim's name if the author reserved the volume for it.
+// cutClaimRef keeps the claim's name if the author reserved the volume for it.
 func cutClaimRef(volume map[string]any, by writers) {
 	if annotation(volume, boundByController) != "" || by.allocated("spec", "claimRef") {
 		unstructured.RemoveNestedField(volume, "spec", "claimRef")
@@ -176,7 +173,7 @@ func cutAggregatedRules(role map[string]any, _ writers) {
 	}
 }
 
-// cutTokenReferences leaves the references that the author wrote.
+// cutTokenReferences keeps the references that the author wrote.
 func cutTokenReferences(account map[string]any, by writers) {
 	secrets, ok, _ := unstructured.NestedSlice(account, "secrets")
 	if !ok || len(by) == 0 {
@@ -195,7 +192,7 @@ func cutTokenReferences(account map[string]any, by writers) {
 	account["secrets"] = kept
 }
 
-// covers reports whether the rule is for this kind in particular.
+// covers reports whether the rule names this kind.
 func (r rule) covers(kind schema.GroupKind) bool {
 	return slices.Contains(r.kinds, kind)
 }

@@ -20,7 +20,7 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 	return object
 }
 
-// text has numbers of all types alike.
+// text encodes an object; the types of its numbers do not matter.
 func text(t *testing.T, object *unstructured.Unstructured) string {
 	t.Helper()
 	written, err := yaml.Marshal(object.Object)
@@ -33,7 +33,7 @@ func text(t *testing.T, object *unstructured.Unstructured) string {
 func TestStrip(t *testing.T) {
 	cases := map[string]struct{ reason, have, want string }{
 		"metadata and status": {
-			reason: "what a server made goes, and finalizers, whose controllers run on the hub; what the author wrote stays",
+			reason: "values of servers, and finalizers, whose controllers run on the hub, are removed; the author's values stay",
 			have: `
 apiVersion: apps/v1
 kind: Deployment
@@ -69,7 +69,7 @@ metadata:
 spec: {replicas: 1}
 `,
 		},
-		"annotations that are left empty": {
+		"no annotations left": {
 			reason: "an object with only server annotations equals one without any",
 			have:   "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {kubectl.kubernetes.io/last-applied-configuration: x}}}",
 			want:   "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}",
@@ -96,7 +96,7 @@ spec: {type: LoadBalancer, ports: [{port: 80}, {port: 81}]}
 `,
 		},
 		"headless Service": {
-			reason: "None is the user's word",
+			reason: "the author wrote None",
 			have:   "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: None, clusterIPs: [None]}}",
 			want:   "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: None, clusterIPs: [None]}}",
 		},
@@ -135,7 +135,7 @@ metadata:
 `,
 			want: "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {app.kubernetes.io/managed-by: Helm}}}",
 		},
-		"ports that an author chose": {
+		"author's node ports": {
 			reason: "nobody owns what the API server allocated",
 			have: `
 apiVersion: v1
@@ -152,7 +152,7 @@ spec:
 `,
 			want: "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {ports: [{port: 80, protocol: TCP, nodePort: 30001}, {port: 80, protocol: UDP}]}}",
 		},
-		"address families that an author chose": {
+		"author's address families": {
 			have: `
 apiVersion: v1
 kind: Service
@@ -161,15 +161,15 @@ spec: {ipFamilies: [IPv6], ipFamilyPolicy: SingleStack}
 `,
 			want: "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {ipFamilies: [IPv6], ipFamilyPolicy: SingleStack}}",
 		},
-		"a volume that the binder bound": {
+		"volume bound by the binder": {
 			have: "{apiVersion: v1, kind: PersistentVolume, metadata: {name: a, annotations: {pv.kubernetes.io/bound-by-controller: \"yes\"}}, spec: {nfs: {}, claimRef: {name: c, namespace: n, uid: u, resourceVersion: \"1\"}}}",
 			want: "{apiVersion: v1, kind: PersistentVolume, metadata: {name: a}, spec: {nfs: {}}}",
 		},
-		"a volume that its author reserved": {
+		"volume reserved by its author": {
 			have: "{apiVersion: v1, kind: PersistentVolume, metadata: {name: a}, spec: {claimRef: {name: c, namespace: n, uid: u, resourceVersion: \"1\"}}}",
 			want: "{apiVersion: v1, kind: PersistentVolume, metadata: {name: a}, spec: {claimRef: {name: c, namespace: n}}}",
 		},
-		"a claim that the binder bound": {
+		"claim bound by the binder": {
 			have: `
 apiVersion: v1
 kind: PersistentVolumeClaim
@@ -183,7 +183,7 @@ spec: {accessModes: [ReadWriteOnce], volumeName: pvc-1, storageClassName: hub-de
 `,
 			want: "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {accessModes: [ReadWriteOnce]}}",
 		},
-		"a claim of a certain volume": {
+		"claim of a named volume": {
 			have: `
 apiVersion: v1
 kind: PersistentVolumeClaim
@@ -200,7 +200,7 @@ spec: {volumeName: nfs, storageClassName: ""}
 			have: "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}, rules: [{verbs: [get]}]}",
 			want: "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}, rules: [{verbs: [get]}]}",
 		},
-		"token references of an account": {
+		"token references of a ServiceAccount": {
 			have: `
 apiVersion: v1
 kind: ServiceAccount
@@ -210,7 +210,7 @@ secrets: [{name: mine}, {name: a-token}]
 			want: "{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}, secrets: [{name: mine}]}",
 		},
 		"replicas of an autoscaler": {
-			reason: "kubectl noted what the author wrote",
+			reason: "kubectl recorded the author's number",
 			have: `
 apiVersion: apps/v1
 kind: Deployment
@@ -222,7 +222,7 @@ spec: {replicas: 5, template: {}}
 `,
 			want: "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 2, template: {}}}",
 		},
-		"replicas of an autoscaler that nobody else set": {
+		"replicas set only by an autoscaler": {
 			have: `
 apiVersion: apps/v1
 kind: StatefulSet
@@ -231,7 +231,7 @@ spec: {replicas: 5, template: {}}
 `,
 			want: "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a}, spec: {template: {}}}",
 		},
-		"replicas that somebody scaled": {
+		"replicas scaled by a user": {
 			have: `
 apiVersion: apps/v1
 kind: Deployment
@@ -240,7 +240,7 @@ spec: {replicas: 5}
 `,
 			want: "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 5}}",
 		},
-		"Job with a selector of its own": {
+		"Job with manualSelector": {
 			have: "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {manualSelector: true, selector: {matchLabels: {a: b}}}}",
 			want: "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {manualSelector: true, selector: {matchLabels: {a: b}}}}",
 		},

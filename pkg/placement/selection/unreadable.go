@@ -14,17 +14,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// Unreadable is a kind of which nobody knows what the hub has. What a placement brought of it
-// is not known to be gone.
+// Unreadable is a kind whose objects on the hub are unknown. Its objects on members must not be treated
+// as deleted.
 type Unreadable struct {
-	// Kind has an empty Kind if it stands for all kinds of its group and version.
+	// Kind has an empty Kind if it means all kinds of its group and version.
 	Kind
-	// Fault is what the hub answered. It is empty if the gateway has no right to read the kind.
+	// Fault is the hub's error. It is empty if the gateway has no right to read the kind.
 	Fault string
 }
 
-// Covers reports whether objects of a kind are among those that could not be read. Of a single
-// kind the version makes no difference: the same objects are in each.
+// Covers reports whether objects of a kind are unreadable. The version of a single kind does not
+// matter, because each version has the same objects.
 func (u Unreadable) Covers(group, version, kind string) bool {
 	if u.Kind.Kind == "" {
 		return u.Group == group && u.Version == version
@@ -32,7 +32,6 @@ func (u Unreadable) Covers(group, version, kind string) bool {
 	return u.Group == group && u.Kind.Kind == kind
 }
 
-// String is the name of the kind as users write it.
 func (u Unreadable) String() string {
 	switch {
 	case u.Kind.Kind == "":
@@ -49,22 +48,22 @@ func sortUnreadable(all []Unreadable) {
 	})
 }
 
-// merge puts lists of unreadable kinds together, each kind once.
+// merge concatenates lists of unreadable kinds without duplicates.
 func merge(lists ...[]Unreadable) []Unreadable {
 	all := slices.Concat(lists...)
 	sortUnreadable(all)
 	return slices.CompactFunc(all, func(a, b Unreadable) bool { return a.GroupVersionKind == b.GroupVersionKind })
 }
 
-// OfTheKind reports whether an error concerns a kind and not the connection to the hub: a
-// conversion webhook that does not answer, an aggregated API server that is down, or a version
-// that the hub has just stopped serving. Other kinds can be read all the same.
+// OfTheKind reports whether an error concerns a kind and not the connection to the hub: an unavailable
+// conversion webhook or aggregated API server, or a version that the hub has just stopped serving.
+// Other kinds can still be read.
 func OfTheKind(err error) bool {
 	if meta.IsNoMatchError(err) {
 		return true
 	}
 	if apierrors.IsTooManyRequests(err) {
-		return true // A kind whose objects cannot be converted is said to be initializing.
+		return true // The API server reports a kind whose objects cannot be converted as initializing.
 	}
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError

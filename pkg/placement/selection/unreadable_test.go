@@ -31,12 +31,12 @@ import (
 
 var topicsGVR = schema.GroupVersionResource{Group: "r13.example.org", Version: "v1", Resource: "topics"}
 
-// someHub is a hub of which a part may fail.
+// someHub is a hub that can fail in parts.
 type someHub struct {
 	*discoveryfake.FakeDiscovery
-	// failed is what discovery cannot answer for.
+	// failed are the versions that discovery cannot read.
 	failed map[schema.GroupVersion]error
-	// lists and reads are what the hub answers for topics.
+	// lists and reads are the hub's errors for topics.
 	lists, reads atomic.Pointer[error]
 }
 
@@ -59,7 +59,7 @@ func newSomeHub() *someHub {
 	}}}}
 }
 
-// started returns a Selector of the hub, whose Watcher ends with the test.
+// started returns a Selector of the hub, whose Watcher stops with the test.
 func (h *someHub) started(t *testing.T) (*Selector, *Watcher) {
 	t.Helper()
 	scheme := metadatafake.NewTestScheme()
@@ -106,7 +106,7 @@ func said(s Selected) string {
 	return strings.Join(names, ", ")
 }
 
-func TestAKindThatCannotBeReadStopsNoOther(t *testing.T) {
+func TestSelect_UnreadableKindDoesNotBlockOthers(t *testing.T) {
 	broken := error(apierrors.NewInternalError(errors.New("conversion webhook failed")))
 	initializing := error(apierrors.NewTooManyRequests("storage is (re)initializing", 1))
 	gone := error(&meta.NoResourceMatchError{PartialResource: topicsGVR})
@@ -115,26 +115,26 @@ func TestAKindThatCannotBeReadStopsNoOther(t *testing.T) {
 	tests := map[string]struct {
 		reason    string
 		spoil     func(*someHub)
-		mend      func(*someHub)
+		repair    func(*someHub)
 		selectors []placementv1beta1.ResourceSelectorTerm
 		namespace string
 		want      string
 		later     string
 	}{
-		"a kind that is not listed": {"a conversion webhook that nobody answers", func(h *someHub) { h.lists.Store(&broken) }, func(h *someHub) { h.lists.Store(nil) }, shop, "",
+		"kind cannot be listed": {"unavailable conversion webhook", func(h *someHub) { h.lists.Store(&broken) }, func(h *someHub) { h.lists.Store(nil) }, shop, "",
 			"shop, settings, unreadable topics.r13.example.org", "shop, settings, orders"},
-		"a kind that is said to be initializing": {"its objects cannot be converted", func(h *someHub) { h.lists.Store(&initializing) }, func(h *someHub) { h.lists.Store(nil) }, shop, "",
+		"kind is reported as initializing": {"its objects cannot be converted", func(h *someHub) { h.lists.Store(&initializing) }, func(h *someHub) { h.lists.Store(nil) }, shop, "",
 			"shop, settings, unreadable topics.r13.example.org", "shop, settings, orders"},
-		"a kind that is listed and not read": {"a webhook that went away later", func(h *someHub) { h.reads.Store(&broken) }, func(h *someHub) { h.reads.Store(nil) }, shop, "",
+		"kind can be listed but not read": {"a webhook became unavailable later", func(h *someHub) { h.reads.Store(&broken) }, func(h *someHub) { h.reads.Store(nil) }, shop, "",
 			"shop, settings, unreadable topics.r13.example.org", "shop, settings, orders"},
-		"a kind that the hub does not know any more": {"discovery is behind: that is not known to be gone", func(h *someHub) { h.reads.Store(&gone) }, func(h *someHub) { h.reads.Store(nil) }, shop, "",
+		"kind is no longer served": {"discovery lags: its removal is not certain", func(h *someHub) { h.reads.Store(&gone) }, func(h *someHub) { h.reads.Store(nil) }, shop, "",
 			"shop, settings, unreadable topics.r13.example.org", "shop, settings, orders"},
-		"a group that was never seen": {"an aggregated API is down when the gateway starts",
+		"group was never discovered": {"an aggregated API is unavailable when the gateway starts",
 			func(h *someHub) {
 				h.failed = map[schema.GroupVersion]error{topicsGVR.GroupVersion(): errors.New("down")}
 			}, nil, shop, "",
 			"shop, settings, unreadable all kinds of r13.example.org/v1", ""},
-		"a kind of such a group that is named": {"its author wrote nothing wrong",
+		"named kind of such a group": {"its author made no mistake",
 			func(h *someHub) {
 				h.failed = map[schema.GroupVersion]error{topicsGVR.GroupVersion(): errors.New("down")}
 			}, nil, topic, "shop",
@@ -154,11 +154,11 @@ func TestAKindThatCannotBeReadStopsNoOther(t *testing.T) {
 				if said(got) != tc.want {
 					t.Errorf("%s: got %s, want %s", tc.reason, said(got), tc.want)
 				}
-				if tc.mend == nil {
+				if tc.repair == nil {
 					return
 				}
-				tc.mend(hub)
-				time.Sleep(3 * time.Minute) // of the fake clock: a watch waits for up to one between two tries
+				tc.repair(hub)
+				time.Sleep(3 * time.Minute) // Of the fake clock: a watch waits up to one minute between two attempts.
 				if got, err = selector.Select(t.Context(), placement, tc.selectors, nil); err != nil || said(got) != tc.later {
 					t.Errorf("later: got %s, %v, want %s", said(got), err, tc.later)
 				}
@@ -167,7 +167,7 @@ func TestAKindThatCannotBeReadStopsNoOther(t *testing.T) {
 	}
 }
 
-func TestAnAPIServiceThatDiscoveryDoesNotKnowIsNotAnswered(t *testing.T) {
+func TestUnanswered_IncludesAPIServicesUnknownToDiscovery(t *testing.T) {
 	c := newCatalog(nil, []*metav1.APIResourceList{list("v1"), list("apps/v1")}, map[schema.GroupVersion]error{
 		{Group: "down.example.com", Version: "v1"}: errors.New("down"), {Group: "metrics.k8s.io", Version: "v1beta1"}: errors.New("down")}, nil)
 	got := c.unanswered([]schema.GroupVersion{{Version: "v1"}, {Group: "apps", Version: "v1"}, {Group: "late.example.com", Version: "v1"}, {Group: "down.example.com", Version: "v1"}})

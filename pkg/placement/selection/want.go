@@ -12,12 +12,12 @@ import (
 // want is one selector of a placement, with its kind resolved.
 type want struct {
 	kind Kind
-	// namespace confines a namespaced kind; it is empty for the others.
+	// namespace is the namespace of a namespaced kind; empty for other kinds.
 	namespace string
-	// name is the one object that is wanted; empty means labels decide.
+	// name is the wanted object; if empty, labels decide.
 	name   string
 	labels labels.Selector
-	// contents is true if a selected namespace carries what is in it.
+	// contents is true if a selected namespace is placed with its contents.
 	contents bool
 }
 
@@ -25,7 +25,7 @@ var namespaceKind = schema.GroupKind{Kind: "Namespace"}
 
 func (w want) isNamespace() bool { return w.kind.GroupKind() == namespaceKind }
 
-// picks reports whether the want is for this object of its own kind.
+// picks reports whether the want selects this object of its kind.
 func (w want) picks(object metav1.Object) bool {
 	if object.GetNamespace() != w.namespace {
 		return false
@@ -40,8 +40,8 @@ func (w want) picksNamed(name string, set map[string]string) bool {
 	return w.labels.Matches(labels.Set(set))
 }
 
-// concerns reports whether a change of the object may change what the want
-// gives. namespaceLabels returns the labels of a namespace of the hub.
+// concerns reports whether a change of the object can change the want's result. namespaceLabels returns
+// the labels of a namespace on the hub.
 func (w want) concerns(gvr schema.GroupVersionResource, object metav1.Object, namespaceLabels func(name string) map[string]string) bool {
 	if gvr == w.kind.GVR() && w.picks(object) {
 		return true
@@ -52,7 +52,7 @@ func (w want) concerns(gvr schema.GroupVersionResource, object metav1.Object, na
 	return w.picksNamed(object.GetNamespace(), namespaceLabels(object.GetNamespace()))
 }
 
-// selectorOf reads a label selector; none selects everything.
+// selectorOf reads a label selector; nil selects everything.
 func selectorOf(selector *metav1.LabelSelector) (labels.Selector, error) {
 	if selector == nil {
 		return labels.Everything(), nil

@@ -29,20 +29,20 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/metainformer"
 )
 
-// typeSettling is when, after a type came or went, discovery is asked again: the
-// hub's API server tells of a type a little after it accepted it.
+// typeSettling are the delays after which discovery is read again when a type was added or removed. The
+// hub's API server publishes a type shortly after it accepted it.
 var typeSettling = [...]time.Duration{0, time.Second, 3 * time.Second, 10 * time.Second}
 
-// ErrUnreadable is returned when the hub has not listed a type yet that a placement
-// needs, and has not said why. Nothing is selected then: what is missing from a list would be
-// taken off the members.
+// ErrUnreadable is returned while the hub has not listed a type that a placement needs, without giving
+// a reason. Nothing is selected then, because objects that are missing from a list would be removed
+// from members.
 var ErrUnreadable = errors.New("selected resources cannot be read")
 
-// errUnlisted is returned for a kind whose objects are not known.
+// errUnlisted is returned for a kind whose objects are unknown.
 var errUnlisted = errors.New("not listed")
 
-// Watcher has the metadata of each type watched that some placement selects, and queues
-// the placements that a change concerns.
+// Watcher watches the metadata of each type that a placement selects, and queues the placements that a
+// change concerns.
 type Watcher struct {
 	kinds  *Kinds
 	client metadata.Interface
@@ -51,22 +51,22 @@ type Watcher struct {
 	// common are strings that objects of all types share.
 	common intern.Table
 
-	// started is closed once watches are there, and do not change any more.
+	// started is closed once watches exist and do not change any more.
 	started chan struct{}
 
-	// mu guards what follows. It is not held while a watch synchronizes.
+	// mu guards the fields below. It is not locked while a watch synchronizes.
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
-	// watches has one for each type of an interest. The hub has refused one that is given up.
+	// watches has one watch per type of an interest. The hub has refused a watch that is given up.
 	watches *metainformer.Set
-	// registered has the APIServices. Their names are known before what they serve.
+	// registered watches APIServices. Their names are known before their resources.
 	registered *metainformer.Watch
 	interests  map[types.NamespacedName]interest
-	// faults are of types that cannot be read now.
+	// faults are the faults of unreadable types.
 	faults map[schema.GroupVersionResource]*fault
-	// begun is since when a type is watched.
+	// begun is the start of each type's watch.
 	begun map[schema.GroupVersionResource]time.Time
-	// counted is how many interests have each type: placements are many, types are not.
+	// counted is the number of interests per type, because there are many placements and few types.
 	counted map[schema.GroupVersionResource]int
 }
 
@@ -81,9 +81,8 @@ var (
 	_ manager.LeaderElectionRunnable = (*Watcher)(nil)
 )
 
-// NewWatcher returns a Watcher, which creates SelfSubjectAccessReviews where it was
-// refused a kind. Changes are gathered for the duration settle before a placement is
-// queued.
+// NewWatcher returns a Watcher. It creates SelfSubjectAccessReviews for refused kinds. A placement is
+// queued once after changes have settled for that duration.
 func NewWatcher(kinds *Kinds, client metadata.Interface, rights client.Writer, settle time.Duration) *Watcher {
 	return &Watcher{kinds: kinds, client: client, rights: rights, settle: settle,
 		started:   make(chan struct{}),
@@ -94,10 +93,10 @@ func NewWatcher(kinds *Kinds, client metadata.Interface, rights client.Writer, s
 	}
 }
 
-// NeedLeaderElection keeps the watches away from standby replicas.
+// NeedLeaderElection keeps standby replicas from watching.
 func (w *Watcher) NeedLeaderElection() bool { return true }
 
-// Source gives the controller that makes snapshots its queue's second feed.
+// Source queues placements in the snapshot controller.
 func (w *Watcher) Source() source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		w.mu.Lock()
@@ -129,7 +128,7 @@ func (w *Watcher) Start(ctx context.Context) error {
 	_ = types.Need(map[schema.GroupVersionResource]struct{}{
 		{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}: {},
 		apiServices: {},
-	}) // It fails when the context has ended, only.
+	}) // It fails only when the context has ended.
 	w.mu.Lock()
 	w.registered = types.Of(apiServices)
 	w.mu.Unlock()
@@ -141,12 +140,11 @@ func (w *Watcher) Start(ctx context.Context) error {
 func notify(changed chan<- struct{}) {
 	select {
 	case changed <- struct{}{}:
-	default: // One is waiting already.
+	default: // One is already waiting.
 	}
 }
 
-// followTypes asks discovery again whenever a type came or went, and has all
-// placements look again.
+// followTypes reads discovery again when a type was added or removed, and queues all placements.
 func (w *Watcher) followTypes(ctx context.Context, changed <-chan struct{}) {
 	timer, rights, faults := time.NewTimer(0), time.NewTicker(askAgainAfter), time.NewTicker(retryFaultsAfter)
 	timer.Stop()
@@ -179,9 +177,9 @@ func (w *Watcher) followTypes(ctx context.Context, changed <-chan struct{}) {
 	}
 }
 
-// watch declares what the placement selects now and waits until the watches
-// for it have listed, are refused, or have told for a while that they cannot; those that nobody
-// needs any more stop. kinds are the types of the wants, contents of namespaces included.
+// watch declares what the placement selects now. It waits until the watches for it have listed, are
+// refused, or have failed for a while. Watches that nobody needs any more stop. kinds are the types of
+// the wants, contents of namespaces included.
 func (w *Watcher) watch(ctx context.Context, placement types.NamespacedName, wants []want, kinds []Kind) error {
 	select {
 	case <-w.started:
@@ -205,9 +203,9 @@ func (w *Watcher) watch(ctx context.Context, placement types.NamespacedName, wan
 	return nil
 }
 
-// await waits for the first list of a watch. All who need the watch wait for the same time, and
-// nobody waits for one again that is known not to list. A kind that a selector names, and of which
-// the hub has not said anything, is waited for without an end: without it there is nothing to place.
+// await waits for the first list of a watch. All callers that need the watch share one timeout, and
+// nobody waits again for a watch that is known to fail. A named kind without an answer from the hub
+// returns an error, because without it there is nothing to place.
 func (w *Watcher) await(ctx context.Context, watch *metainformer.Watch, named bool) error {
 	w.mu.Lock()
 	until := w.begun[watch.Resource].Add(listTimeout)
@@ -233,7 +231,6 @@ func (w *Watcher) await(ctx context.Context, watch *metainformer.Watch, named bo
 	return nil
 }
 
-// apiServed returns the versions for which there is an APIService.
 func (w *Watcher) apiServed() []schema.GroupVersion {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -248,11 +245,11 @@ func (w *Watcher) apiServed() []schema.GroupVersion {
 	return found
 }
 
-// Forget ends what watch began for the placement.
+// Forget stops watching for the placement.
 func (w *Watcher) Forget(placement types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_ = w.follow(placement, interest{}) // It fails when all watches have ended, only.
+	_ = w.follow(placement, interest{}) // It fails only when all watches have ended.
 	delete(w.interests, placement)
 }
 
@@ -269,8 +266,8 @@ func (w *Watcher) declare(placement types.NamespacedName, in interest) ([]*metai
 	return needed, nil
 }
 
-// follow replaces what a placement is interested in, and has watched what anybody is. It
-// must be called with mu held.
+// follow replaces the interest of a placement, and starts and stops watches accordingly. The caller
+// must have locked mu.
 func (w *Watcher) follow(placement types.NamespacedName, in interest) error {
 	for gvr := range w.interests[placement].kinds {
 		if w.counted[gvr]--; w.counted[gvr] == 0 {
@@ -282,7 +279,7 @@ func (w *Watcher) follow(placement types.NamespacedName, in interest) error {
 	}
 	w.interests[placement] = in
 	if w.watches == nil {
-		return nil // before the start
+		return nil // Not started yet.
 	}
 	needed := make(map[schema.GroupVersionResource]struct{}, len(w.counted))
 	for gvr := range w.counted {
@@ -296,13 +293,13 @@ func (w *Watcher) follow(placement types.NamespacedName, in interest) error {
 	return w.watches.Need(needed)
 }
 
-// failed gives up a watch that the hub refuses, and tells of one that the hub cannot list.
+// failed gives up a watch that the hub refuses, and records a fault for one that the hub cannot list.
 func (w *Watcher) failed(ctx context.Context, watch *metainformer.Watch, r *cache.Reflector, err error) {
 	switch {
 	case apierrors.IsForbidden(err):
 		w.refuse(ctx, watch, err)
 	case !watch.HasSynced():
-		w.suspect(watch.Resource, fault{text: err.Error()}) // Perhaps nobody waits for it so long.
+		w.suspect(watch.Resource, fault{text: err.Error()}) // Perhaps nobody waits that long.
 		if !OfTheKind(err) {
 			cache.DefaultWatchErrorHandler(ctx, r, err)
 		}
@@ -317,8 +314,8 @@ func (w *Watcher) handler(_ context.Context, gvr schema.GroupVersionResource) ca
 	return handlerFor(func(object metav1.Object) { w.changed(gvr, object) })
 }
 
-// handlerFor hears of every object that was added, removed, or altered, before and after,
-// but not of those that are there at the start.
+// handlerFor handles every object that is added, removed, or changed (before and after), but not the
+// initial list.
 func handlerFor(changed func(metav1.Object)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(object any, initial bool) {
@@ -367,7 +364,7 @@ func (w *Watcher) queueAll() {
 	}
 }
 
-// enqueue must be called with mu held.
+// enqueue requires that mu is locked.
 func (w *Watcher) enqueue(placement types.NamespacedName) {
 	if w.queue != nil {
 		w.queue.AddAfter(reconcile.Request{NamespacedName: placement}, w.settle)
@@ -378,7 +375,7 @@ var apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", V
 
 var namespaceGVR = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// namespaceLabels must be called with mu held.
+// namespaceLabels requires that mu is locked.
 func (w *Watcher) namespaceLabels(name string) map[string]string {
 	watch := w.watches.Of(namespaceGVR)
 	if watch == nil {
@@ -391,15 +388,15 @@ func (w *Watcher) namespaceLabels(name string) map[string]string {
 	return object.(*metav1.PartialObjectMetadata).Labels
 }
 
-// list returns the objects of a kind; namespace "" means cluster-scoped ones, or
-// all. The error is errUnlisted if the gateway may not read the kind, or the hub has not listed it.
+// list returns the objects of a kind; namespace "" means cluster-scoped objects, or all. The error is
+// errUnlisted if the gateway has no right to the kind, or the hub has not listed it.
 func (w *Watcher) list(kind Kind, namespace string) ([]*metav1.PartialObjectMetadata, error) {
 	watch := w.watches.Of(kind.GVR())
 	if watch == nil {
 		return nil, fmt.Errorf("listing %s: it is not watched", kind.GVR().GroupResource())
 	}
 	if watch.GivenUp() || !watch.HasSynced() {
-		return nil, errUnlisted // What it held may be old, or not all.
+		return nil, errUnlisted // The cached objects may be outdated or incomplete.
 	}
 	found := watch.GetStore().List()
 	if namespace != "" {

@@ -16,9 +16,9 @@ import (
 	metadatafake "k8s.io/client-go/metadata/fake"
 )
 
-// A reconcile that came while the gateway stopped started an informer beside those that
-// were waited for, and waited for it as long as it was given.
-func TestNoInformerIsStartedOnceTheWatcherEnds(t *testing.T) {
+// A reconcile during the shutdown started another informer beside those that the shutdown waited for,
+// and waited for it until its timeout.
+func TestWatch_StartsNoInformerAfterTheEnd(t *testing.T) {
 	scheme := metadatafake.NewTestScheme()
 	if err := metav1.AddMetaToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -40,13 +40,13 @@ func TestNoInformerIsStartedOnceTheWatcherEnds(t *testing.T) {
 	}
 }
 
-func TestATypeIsWatchedAsLongAsAPlacementSelectsIt(t *testing.T) {
+func TestWatch_RunsWhileAPlacementSelectsTheType(t *testing.T) {
 	scheme := metadatafake.NewTestScheme()
 	if err := metav1.AddMetaToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	w := NewWatcher(nil, metadatafake.NewSimpleMetadataClient(scheme), nil, time.Millisecond)
-	w.Forget(types.NamespacedName{Name: "gone"}) // before it has started
+	w.Forget(types.NamespacedName{Name: "gone"}) // Before the start.
 	running, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- w.Start(running) }()
@@ -63,7 +63,7 @@ func TestATypeIsWatchedAsLongAsAPlacementSelectsIt(t *testing.T) {
 		t.Helper()
 		for _, kind := range []Kind{configMaps, secrets} {
 			if is := w.watches.Of(kind.GVR()) != nil; is != slices.Contains(want, kind) {
-				t.Errorf("%s is watched: %t", kind.Resource, is)
+				t.Errorf("watch of %s exists: %t", kind.Resource, is)
 			}
 		}
 	}

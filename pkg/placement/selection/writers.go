@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// isController reports whether a field manager is one of Kubernetes' own controllers. Others may be
-// what an author works with, such as a GitOps controller.
+// isController reports whether a field manager is one of Kubernetes' own controllers. Others may be an
+// author's tools, such as a GitOps controller.
 func isController(manager string) bool {
 	switch manager {
 	case "kube-controller-manager", "kube-scheduler", "kubelet":
@@ -21,23 +21,24 @@ func isController(manager string) bool {
 	return strings.HasSuffix(manager, "cloud-controller-manager")
 }
 
-// isAutoscaler reports whether a field manager that writes the scale of workloads does so by itself.
+// isAutoscaler reports whether a field manager that writes the scale of workloads is an autoscaler.
 func isAutoscaler(manager string) bool {
 	return isController(manager) || strings.Contains(manager, "keda") || strings.Contains(manager, "autoscaler")
 }
 
-// writer is a field manager with what it owns of an object.
+// writer is a field manager with the fields that it owns.
 type writer struct {
 	manager string
-	// scale says that it wrote the subresource scale.
+	// scale is true if it wrote the subresource scale.
 	scale  bool
 	fields *fieldpath.Set
 }
 
-// writers are those of an object, but for those of its status. There are none if nobody knows.
+// writers are the field managers of an object, without those of its status. There are none if they are
+// unknown.
 type writers []writer
 
-// writersOf leaves out an entry that cannot be read: the API server has written them all.
+// writersOf skips unreadable entries, because the API server wrote all of them.
 func writersOf(object metav1.Object) writers {
 	var all writers
 	for _, entry := range object.GetManagedFields() {
@@ -52,7 +53,7 @@ func writersOf(object metav1.Object) writers {
 	return all
 }
 
-// hasController reports whether a controller wrote anything but the status. Reading who owns which
+// hasController reports whether a controller wrote anything but the status. Reading the owner of each
 // field takes longer.
 func hasController(object metav1.Object) bool {
 	return slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
@@ -60,12 +61,12 @@ func hasController(object metav1.Object) bool {
 	})
 }
 
-// hasScale reports whether somebody wrote the subresource scale.
+// hasScale reports whether the subresource scale was written.
 func hasScale(object metav1.Object) bool {
 	return slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return entry.Subresource == "scale" })
 }
 
-// authored reports whether somebody other than a controller owns a field, or something in it.
+// authored reports whether anybody but a controller owns a field, or something in it.
 func (w writers) authored(path ...any) bool {
 	for _, writer := range w {
 		if !isController(writer.manager) && !(writer.scale && isAutoscaler(writer.manager)) && owns(writer.fields, path) {
@@ -75,7 +76,7 @@ func (w writers) authored(path ...any) bool {
 	return false
 }
 
-// allocated reports whether it is known that nobody but the API server and controllers set a field.
+// allocated reports whether only the API server and controllers are known to set a field.
 func (w writers) allocated(path ...any) bool { return len(w) > 0 && !w.authored(path...) }
 
 // autoscaled reports whether an autoscaler, and no author, owns the number of replicas.
@@ -88,8 +89,8 @@ func (w writers) autoscaled() bool {
 	return false
 }
 
-// onlyControllers reports whether controllers wrote what the object says, beside its metadata, and
-// nobody else wrote any of it.
+// onlyControllers reports whether only controllers wrote the content of the object, except its
+// metadata.
 func (w writers) onlyControllers() bool {
 	controllers := false
 	for _, writer := range w {
@@ -120,7 +121,7 @@ func owns(fields *fieldpath.Set, parts []any) bool {
 	return fields.Members.Has(last) || !fields.WithPrefix(last).Empty()
 }
 
-// onlyControllersOf says so from the names of the managers alone, those of the status left out.
+// onlyControllersOf decides the same from the names of the managers alone, without those of the status.
 func onlyControllersOf(object metav1.Object) bool {
 	only := false
 	for _, entry := range object.GetManagedFields() {

@@ -1,9 +1,8 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package slicing cuts the clusters of a decision into what single objects hold, so that
-// a change of one cluster is a change of one object. It is pure, and knows no kind: the
-// decisions of every family are cut by it.
+// Package slicing divides the clusters of a decision into objects, so that a change of one cluster
+// changes one object. It is pure and knows no API types: the decisions of every family use it.
 package slicing
 
 import (
@@ -12,14 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Size is how many clusters a slice has at most.
+// Size is the maximum number of clusters in a slice.
 const Size = 100
 
-// Cut cuts clusters into slices, which are indexes into names. Those of up to a hundred
-// clusters are one. Beyond, a cluster stays in the slice where it is, of those that there
-// were before; new ones fill gaps, slices that fit into one are merged, and the last takes
-// the place of one that is gone. So one change writes one slice or two, however many there
-// are. Within a slice, clusters keep the order of names.
+// Cut divides clusters into slices, which are indexes into names. Up to a hundred clusters are one
+// slice. With more, a cluster stays in its previous slice. New clusters fill gaps, slices that fit into
+// one are merged, and the last slice replaces a removed one. So one change writes one or two slices,
+// however many there are. Within a slice, clusters have the order of names.
 func Cut(names []string, before [][]string) [][]int {
 	all := make([]int, len(names))
 	for i := range names {
@@ -41,14 +39,14 @@ func Cut(names []string, before [][]string) [][]int {
 	return c.held
 }
 
-// cutter holds slices as indexes while they are being made.
+// cutter has slices as indexes during their construction.
 type cutter struct {
-	// wanted is where a cluster that has no slice yet stands in the order.
+	// wanted is the position of clusters without a slice.
 	wanted map[string]int
 	held   [][]int
 }
 
-// keep begins with what stays of the slices that were there.
+// keep starts with the remaining clusters of the previous slices.
 func (c *cutter) keep(before [][]string) {
 	kept := sets.New[int]()
 	for _, names := range before {
@@ -69,7 +67,7 @@ func (c *cutter) keep(before [][]string) {
 	}
 }
 
-// add puts the others where there is room.
+// add puts the other clusters into free space.
 func (c *cutter) add(names []string) {
 	into := 0
 	for i, name := range names {
@@ -86,8 +84,7 @@ func (c *cutter) add(names []string) {
 	}
 }
 
-// merge puts two slices together as long as there are two that fit into one: the smallest
-// ones.
+// merge joins the two smallest slices while two of them fit into one.
 func (c *cutter) merge() {
 	for len(c.held) > 1 {
 		least, next := 0, 1
@@ -110,7 +107,7 @@ func (c *cutter) merge() {
 	}
 }
 
-// drop takes a slice away, and the last one takes its place.
+// drop removes a slice, and the last one takes its place.
 func (c *cutter) drop(i int) {
 	last := len(c.held) - 1
 	c.held[i] = c.held[last]

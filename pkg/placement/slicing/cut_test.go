@@ -18,7 +18,7 @@ func numbered(n int) []string {
 	return names
 }
 
-// cutOf is what Cut says, in names.
+// cutOf is the result of Cut, as names.
 func cutOf(names []string, before [][]string) [][]string {
 	var all [][]string
 	for _, slice := range Cut(names, before) {
@@ -31,7 +31,7 @@ func cutOf(names []string, before [][]string) [][]string {
 	return all
 }
 
-func TestOneChangeWritesOneSlice(t *testing.T) {
+func TestCut_OneChangeWritesOneSlice(t *testing.T) {
 	names := numbered(1000)
 	before := cutOf(names, nil)
 	if len(before) != 10 {
@@ -42,10 +42,10 @@ func TestOneChangeWritesOneSlice(t *testing.T) {
 		want  int
 	}{
 		"nothing":              {names, 0},
-		"the first leaves":     {names[1:], 1},
-		"one in front comes":   {append([]string{"a"}, names...), 1},
-		"one replaces one":     {append([]string{"a"}, names[1:]...), 1},
-		"a whole slice leaves": {slices.Concat(names[:300], names[400:]), 2},
+		"first cluster leaves": {names[1:], 1},
+		"new first cluster":    {append([]string{"a"}, names...), 1},
+		"replaced cluster":     {append([]string{"a"}, names[1:]...), 1},
+		"removed slice":        {slices.Concat(names[:300], names[400:]), 2},
 	} {
 		after, written := cutOf(tc.names, before), 0
 		for i := range max(len(after), len(before)) {
@@ -59,9 +59,9 @@ func TestOneChangeWritesOneSlice(t *testing.T) {
 	}
 }
 
-// Whatever happened, each cluster is in one slice, none has more than a hundred, no two fit
-// into one, and within a slice clusters have their order.
-func TestSlicesHoldEachClusterOnce(t *testing.T) {
+// After any changes, each cluster is in one slice, none has more than a hundred, no two fit into one,
+// and within a slice clusters are in order.
+func TestCut_EachClusterOnce(t *testing.T) {
 	for seed := range uint64(300) {
 		dice := rand.New(rand.NewPCG(seed, 1))
 		var before [][]string
@@ -94,8 +94,8 @@ func TestSlicesHoldEachClusterOnce(t *testing.T) {
 	}
 }
 
-// Who stays where few came and went stays where it is.
-func TestWhoStaysStaysInItsSlice(t *testing.T) {
+// After few changes, remaining clusters stay in their slice.
+func TestCut_ClustersStayInTheirSlice(t *testing.T) {
 	for seed := range uint64(100) {
 		dice := rand.New(rand.NewPCG(seed, 2))
 		before := cutOf(numbered(600), nil)

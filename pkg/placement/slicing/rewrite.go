@@ -9,27 +9,23 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Slice is what one object of a decision holds.
+// Slice is the content of one object of a decision.
 type Slice struct {
 	Name     string
 	Clusters []string
 }
 
-// Writer writes the objects of a decision.
 type Writer struct {
-	// Put creates or updates the object of a slice.
 	Put func(Slice) error
-	// Park creates one more object for a moment, and returns its name.
-	Park func(clusters []string) (name string, err error)
-	// Remove deletes an object.
+	// Park creates an additional temporary object, and returns its name.
+	Park   func(clusters []string) (name string, err error)
 	Remove func(name string) error
 }
 
-// Rewrite writes the slices that a decision has now, and removes those that it had before. A
-// reader between two writes finds every cluster that the decision keeps: consumers delete
-// what they have on a cluster that no slice holds. So a cluster joins its new slice before it
-// leaves the old one, slices are removed last, and after a failed write no cluster leaves a
-// slice on which it may depend.
+// Rewrite writes the current slices of a decision, and removes the previous ones. A reader between two
+// writes finds every cluster that the decision keeps, because consumers delete their objects for a
+// cluster that is in no slice. So a cluster joins its new slice before it leaves the old one, and
+// slices are removed last. After a failed write no cluster leaves a slice on which it may depend.
 func Rewrite(before, after []Slice, w Writer) error {
 	r := newRewrite(before, after, w)
 	for pending := after; len(pending) > 0; {
@@ -38,8 +34,8 @@ func Rewrite(before, after []Slice, w Writer) error {
 			pending = rest
 			continue
 		}
-		// Every slice waits for another one. If a write failed they wait for the next attempt,
-		// else clusters change places in a circle.
+		// Every slice waits for another one. If a write failed, they wait for the next attempt.
+		// Otherwise clusters change places in a circle.
 		if len(r.errs) > 0 || !r.park(rest[0]) {
 			break
 		}
@@ -48,12 +44,13 @@ func Rewrite(before, after []Slice, w Writer) error {
 	return errors.Join(r.errs...)
 }
 
-// rewrite knows which slice holds what while slices are written.
+// rewrite tracks the content of slices during the writes.
 type rewrite struct {
 	Writer
 	// kept are the clusters that the decision has before and afterwards.
 	kept sets.Set[string]
-	// held are the clusters of each object, counts in how many objects each cluster certainly is.
+	// held are the clusters of each object; counts is the number of objects that certainly have a
+	// cluster.
 	held   map[string][]string
 	counts map[string]int
 	parked []string
@@ -93,8 +90,7 @@ func (r *rewrite) putAll(pending []Slice) (rest []Slice) {
 	return rest
 }
 
-// stranded are the clusters that no object would hold after this write though the decision
-// keeps them.
+// stranded are the clusters that the decision keeps but that no object would have after this write.
 func (r *rewrite) stranded(s Slice) []string {
 	var left []string
 	var stay sets.Set[string]
@@ -112,7 +108,7 @@ func (r *rewrite) stranded(s Slice) []string {
 	return left
 }
 
-// hold notes that an object holds these clusters now.
+// hold records the clusters of an object.
 func (r *rewrite) hold(s Slice) {
 	r.release(r.held[s.Name])
 	r.held[s.Name] = s.Clusters
@@ -127,8 +123,8 @@ func (r *rewrite) release(clusters []string) {
 	}
 }
 
-// doubt notes a write that failed. It may have been carried out: only the clusters that the
-// object has either way are certain.
+// doubt records a failed write. It may have been carried out, so only the clusters that the object has
+// either way are certain.
 func (r *rewrite) doubt(s Slice, err error) {
 	r.errs = append(r.errs, err)
 	after := sets.New(s.Clusters...)
@@ -141,8 +137,8 @@ func (r *rewrite) doubt(s Slice, err error) {
 	r.hold(Slice{Name: s.Name, Clusters: certain})
 }
 
-// park puts the clusters that a slice gives away into one more object, until their new slices
-// hold them.
+// park puts the clusters that a slice loses into an additional object, until their new slices have
+// them.
 func (r *rewrite) park(s Slice) bool {
 	clusters := r.stranded(s)
 	name, err := r.Park(clusters)
@@ -155,8 +151,7 @@ func (r *rewrite) park(s Slice) bool {
 	return true
 }
 
-// removeAll removes the objects that the decision has no slice for, unless a cluster depends
-// on one.
+// removeAll removes the objects without a slice, unless a cluster depends on one.
 func (r *rewrite) removeAll(before, after []Slice) {
 	wanted := sets.New[string]()
 	for _, s := range after {

@@ -15,7 +15,7 @@ import (
 
 var errWrite = errors.New("the write failed")
 
-// store is a hub that holds the objects of one decision.
+// store is a hub with the objects of one decision.
 type store struct {
 	t      *testing.T
 	held   map[string][]string
@@ -36,7 +36,7 @@ func (s *store) write(do func()) error {
 		held.Insert(clusters...)
 	}
 	if missing := s.kept.Difference(held); missing.Len() > 0 {
-		s.t.Fatalf("after write %d no slice holds %v: %v", s.writes, sets.List(missing), s.held)
+		s.t.Fatalf("after write %d no slice has %v: %v", s.writes, sets.List(missing), s.held)
 	}
 	if fails {
 		return errWrite
@@ -64,7 +64,7 @@ func (s *store) slices() []Slice {
 	return all
 }
 
-// dealtSlices puts clusters by chance into slices.
+// dealtSlices puts clusters randomly into slices.
 func dealtSlices(dice *rand.Rand) []Slice {
 	all := make([]Slice, 1+dice.IntN(4))
 	for i := range all {
@@ -87,7 +87,7 @@ func clustersIn(all []Slice) sets.Set[string] {
 	return held
 }
 
-func TestRewrite_KeepsClustersInSomeSliceAtEveryWrite(t *testing.T) {
+func TestRewrite_EveryClusterIsAlwaysInASlice(t *testing.T) {
 	for seed := range uint64(3000) {
 		dice := rand.New(rand.NewPCG(seed, 1))
 		before, after := dealtSlices(dice), dealtSlices(dice)
@@ -101,7 +101,7 @@ func TestRewrite_KeepsClustersInSomeSliceAtEveryWrite(t *testing.T) {
 		if !failing && err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		if failing { // What failed is written at the next attempt.
+		if failing { // Failed writes are repeated in the next attempt.
 			failing = false
 			if err := Rewrite(hub.slices(), after, hub.writer()); err != nil {
 				t.Fatalf("seed %d, second attempt: %v", seed, err)
@@ -112,7 +112,7 @@ func TestRewrite_KeepsClustersInSomeSliceAtEveryWrite(t *testing.T) {
 			want[s.Name] = s.Clusters
 		}
 		if fmt.Sprint(hub.held) != fmt.Sprint(want) {
-			t.Fatalf("seed %d: the hub holds %v, want %v", seed, hub.held, want)
+			t.Fatalf("seed %d: the hub has %v, want %v", seed, hub.held, want)
 		}
 	}
 }
@@ -128,11 +128,11 @@ func TestRewrite_WritesGrowingSlicesFirst(t *testing.T) {
 		before, after []Slice
 		want          []string
 	}{
-		"a cluster moves to a later slice": {
+		"cluster moves to a later slice": {
 			before: []Slice{{"0", []string{"a", "b"}}, {"1", []string{"c"}}}, after: []Slice{{"0", []string{"a"}}, {"1", []string{"b", "c"}}},
 			want: []string{"put 1", "put 0"},
 		},
-		"a slice goes": {
+		"removed slice": {
 			before: []Slice{{"0", []string{"a"}}, {"1", []string{"b"}}}, after: []Slice{{"0", []string{"a", "b"}}},
 			want: []string{"put 0", "remove 1"},
 		},
@@ -140,7 +140,7 @@ func TestRewrite_WritesGrowingSlicesFirst(t *testing.T) {
 			before: []Slice{{"0", []string{"a"}}, {"1", []string{"b"}}}, after: []Slice{{"0", []string{"b"}}, {"1", []string{"a"}}},
 			want: []string{"park", "put 0", "put 1", "remove spare"},
 		},
-		"a cluster leaves": {
+		"cluster leaves": {
 			before: []Slice{{"0", []string{"a", "b"}}}, after: []Slice{{"0", []string{"a"}}}, want: []string{"put 0"},
 		},
 	} {

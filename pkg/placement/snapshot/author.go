@@ -17,14 +17,14 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/selection"
 )
 
-// maxWithheld is how many resources the condition names.
+// maxWithheld is the number of resources that the condition names.
 const maxWithheld = 10
 
 // repeatCheck is the command that repeats the check of the author.
 const repeatCheck = "kubectl annotate --overwrite <placement> " + placementv1beta1.AuthorMayAnnotation + "=ask"
 
-// bound is what a placement may select; nil if nothing limits it. One that cannot be
-// read covers nothing.
+// bound is what a placement is allowed to select; nil means no limit. An unreadable bound covers
+// nothing.
 func (r *Reconciler) bound(placement metav1.Object) *selection.Bound {
 	result, checked := placement.GetAnnotations()[placementv1beta1.AuthorMayAnnotation]
 	if !r.CheckAuthors || !checked {

@@ -14,7 +14,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-func TestReportAuthor_ReplacesTheConditionOfThePreviousVersion(t *testing.T) {
+func TestReportAuthor_ReplacesConditionOfPreviousVersion(t *testing.T) {
 	for name, tc := range map[string]struct {
 		check bool
 		want  []string

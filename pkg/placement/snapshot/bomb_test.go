@@ -10,9 +10,8 @@ import (
 	"fleetgate.io/fleetgate/test/bomb"
 )
 
-// Who may write ConfigMaps in a namespace that is placed writes envelopes, where they are
-// allowed.
-func TestAnEnvelopeThatStandsForGigabytesIsAFaultAndCostsLittle(t *testing.T) {
+// Authors of ConfigMaps in a placed namespace write envelopes, if ConfigMap envelopes are enabled.
+func TestContents_RejectsEnvelopeWithExpandingAliases(t *testing.T) {
 	bomb.Check(t, func() {
 		group := &Group{}
 		manifest := configMapEnvelope("shop", "a: "+quoted(bomb.Secret()))
@@ -25,8 +24,8 @@ func TestAnEnvelopeThatStandsForGigabytesIsAFaultAndCostsLittle(t *testing.T) {
 	})
 }
 
-// Many entries that are each within bounds must not become what one may not.
-func TestAnEnvelopeOfManySmallBombsCostsLittle(t *testing.T) {
+// Many entries that are each within bounds must not add up to what one entry cannot have.
+func TestContents_RejectsEnvelopeOfManySmallBombs(t *testing.T) {
 	entries := []string{"a: " + quoted(quota)}
 	for i := range 300 {
 		name := string(rune('a'+i/26)) + string(rune('a'+i%26))

@@ -25,10 +25,10 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
-// memory is how many bytes of manifests Contents remembers.
+// memory is the size of manifests that Contents caches, in bytes.
 const memory = 64 << 20
 
-// maxGroupSize is how many snapshots a group may claim to have.
+// maxGroupSize limits the number of snapshots that a group can declare.
 const maxGroupSize = 1000
 
 // ErrIncomplete is returned for a snapshot that is not the master of a group.
@@ -36,14 +36,13 @@ var ErrIncomplete = errors.New("not the master of a complete group of resource s
 
 // Group is a group of resource snapshots, the master first.
 type Group struct {
-	// Index is the group's index, as its label has it.
+	// Index is the value of the group's index label.
 	Index string
-	// Parts are the snapshots' contents in order, each followed by those of the
-	// envelopes in it.
+	// Parts are the snapshots' contents in order, each followed by the contents of its envelopes.
 	Parts []Part
-	// Resources names everything that was selected: an envelope, not what is in it.
+	// Resources names everything that was selected: an envelope, not its contents.
 	Resources []placementv1beta1.ResourceIdentifier
-	// Fault is why an envelope could not be opened, or nil; then Parts lacks it.
+	// Fault is the reason why an envelope could not be opened, or nil; then Parts lacks it.
 	Fault error
 
 	size int
@@ -53,22 +52,22 @@ type Group struct {
 type Part struct {
 	// Snapshot is the name of the snapshot.
 	Snapshot string
-	// Envelope is nil for what stands in the snapshot itself.
+	// Envelope is nil for contents of the snapshot itself.
 	Envelope *placementv1beta1.EnvelopeIdentifier
-	// Chart says that the only manifest is the object that describes a chart, which has
-	// to be rendered for each member.
+	// Chart is true if the only manifest is the object that describes a chart, which has to be rendered
+	// for each member.
 	Chart     bool
 	Manifests []placementv1beta1.Manifest
 	// Resources names each of the manifests.
 	Resources []placementv1beta1.ResourceIdentifier
 	// Hash is Hash(Manifests).
 	Hash string
-	// Piece is the number, from 0, of a part that was cut into several for its Works' sake.
+	// Piece is the number, from 0, of a part that was divided because its Works would be too large.
 	Piece int
 }
 
-// Hash tells lists of manifests apart. The API server may give a manifest back
-// in another way of writing than it got it; that makes no difference.
+// Hash is a hash of a list of manifests. The API server may return a manifest in another encoding than
+// it got; the hash is the same.
 func Hash(manifests []placementv1beta1.Manifest) (string, error) {
 	sum := sha256.New()
 	for i, m := range manifests {
@@ -85,31 +84,30 @@ func Hash(manifests []placementv1beta1.Manifest) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// Contents reads groups of resource snapshots. As snapshots never change, it
-// remembers the groups that were read last. What it returns must not be
-// changed.
+// Contents reads groups of resource snapshots. Because snapshots never change, it caches the groups
+// that were read last. Callers must not change the results.
 type Contents struct {
-	// metadata tells whether the snapshot is still the one that is remembered.
+	// metadata shows whether the snapshot is still the cached one.
 	metadata  client.Reader
 	live      client.Reader
 	envelopes Envelopes
 	reading   singleflight.Group
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu     sync.Mutex
 	groups map[types.UID]*Group
 	order  []types.UID
 	size   int
 }
 
-// NewContents returns Contents that look up metadata in one reader, a cache, and
-// full snapshots in another.
+// NewContents returns Contents that read metadata with one reader, a cache, and full snapshots with
+// another.
 func NewContents(metadata, live client.Reader, envelopes Envelopes) *Contents {
 	return &Contents{metadata: metadata, live: live, envelopes: envelopes, groups: map[types.UID]*Group{}}
 }
 
-// Group returns the group of a master. The error is NotFound if the master or a
-// part of it is gone.
+// Group returns the group of a master. The error is NotFound if the master or a part of the group is
+// deleted.
 func (c *Contents) Group(ctx context.Context, master types.NamespacedName) (*Group, error) {
 	known := objects.ResourceSnapshotMetadata(master.Namespace)
 	if err := c.metadata.Get(ctx, master, known); err == nil {
@@ -204,9 +202,9 @@ func (g *Group) Objects() []placementv1beta1.ResourceIdentifier {
 	return all
 }
 
-// Identify names the object of a manifest. What it lacks is empty. Names of fields are read to
-// the letter, as API servers read them: encoding/json also takes "Kind" for kind, and
-// "name\u017fpace" for namespace, which are other fields.
+// Identify names the object of a manifest. Missing fields are empty. Field names are compared exactly,
+// as API servers do: encoding/json also accepts "Kind" for kind, and "name\u017fpace" for namespace,
+// which are other fields.
 func Identify(raw []byte) (placementv1beta1.ResourceIdentifier, error) {
 	var object metav1.PartialObjectMetadata
 	if err := utiljson.Unmarshal(raw, &object); err != nil {
@@ -224,8 +222,8 @@ func (c *Contents) remembered(uid types.UID) *Group {
 	return c.groups[uid]
 }
 
-// remember keeps the group and forgets the oldest ones while there are too many
-// bytes; one group is kept however large it is.
+// remember caches the group and drops the oldest ones while there are too many bytes. It keeps at least
+// one group of any size.
 func (c *Contents) remember(uid types.UID, group *Group) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

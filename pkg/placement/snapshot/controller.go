@@ -33,54 +33,52 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/selection"
 )
 
-// Name is the controller's name.
 const Name = "placement.snapshots"
 
-// Selector finds what a placement selects; *selection.Selector is one.
+// Selector finds what a placement selects; *selection.Selector implements it.
 type Selector interface {
 	Select(ctx context.Context, placement types.NamespacedName, terms []placementv1beta1.ResourceSelectorTerm, bound *selection.Bound) (selection.Selected, error)
 	Forget(placement types.NamespacedName)
 }
 
-// Users knows who needs resource snapshots besides bindings; updaterun.Users is one.
+// Users knows who needs resource snapshots besides bindings; updaterun.Users implements it.
 type Users interface {
-	// Needed names the masters that unfinished runs of a placement roll out, or will.
+	// Needed names the masters that unfinished runs of a placement roll out now or later.
 	Needed(ctx context.Context, placement types.NamespacedName) ([]string, error)
 }
 
-// Reconciler makes the snapshots of placements.
+// Reconciler creates the snapshots of placements.
 type Reconciler struct {
 	// Client reads through the cache.
 	Client client.Client
-	// Live reads and writes without it; resource snapshots are too large to be
-	// kept in memory.
+	// Live reads and writes without the cache, because resource snapshots are too large for memory.
 	Live     client.Client
 	Selector Selector
-	// Users keep snapshots from being removed.
+	// Users are the other users of snapshots; a used snapshot is not removed.
 	Users Users
-	// Changes feeds placements whose selection may have changed.
+	// Changes queues placements whose selection may have changed.
 	Changes  source.Source
 	Recorder events.EventRecorder
-	// Envelopes are counted.
+	// Envelopes says which objects are envelopes.
 	Envelopes Envelopes
 	// CheckAuthors limits placements to the resources that their authors are allowed to place, and
 	// sets a condition on those whose author was not checked.
 	CheckAuthors bool
-	// Intervals say for how long changes are gathered into one group of resource snapshots.
+	// Intervals are the durations for which changes are gathered into one group of resource snapshots.
 	Intervals Intervals
-	// Clock tells the time; without Intervals it may be nil.
+	// Clock can be nil without Intervals.
 	Clock clock.PassiveClock
-	// Snapshots reads what was selected before.
+	// Snapshots reads the previous selection.
 	Snapshots interface {
 		Group(ctx context.Context, master types.NamespacedName) (*Group, error)
 	}
-	// Workers is how many placements are looked at at a time.
+	// Workers is the number of placements that are reconciled at a time.
 	Workers int
 }
 
-// SetupWithManager registers the controller. It looks at a placement when its
-// spec changes, or what its author may, or it is being deleted, when something that it
-// selects changes, and when one of its snapshots is touched by others.
+// SetupWithManager registers the controller. It reconciles a placement when its spec or its author
+// check changes, when it is being deleted, when its selected resources change, and when somebody else
+// changes one of its snapshots.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	old := predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }}
 	deletions := predicate.Funcs{
@@ -103,7 +101,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r))
 }
 
-// Reconcile brings the snapshots of one placement up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	placement, err := objects.Placement(ctx, r.Client, req.NamespacedName)
 	switch {
@@ -115,7 +112,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	reader := client.Reader(r.Client)
 	if placement.GetDeletionTimestamp() != nil {
-		reader = r.Live // It went because its namespace does, which a cache may not know yet.
+		reader = r.Live // It was deleted with its namespace, which the cache does not know yet.
 	}
 	var wait time.Duration
 	going, err := objects.NamespaceGoing(ctx, reader, req.Namespace)
@@ -124,14 +121,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	case placement.GetDeletionTimestamp() != nil:
 		err = r.finalize(ctx, req.NamespacedName, placement, going)
-	case !going: // Else its own deletion comes next.
+	case !going: // Otherwise its own deletion follows.
 		wait, err = r.reconcileSnapshots(ctx, req.NamespacedName, placement)
 	}
 	return objects.Again(ctrl.Result{RequeueAfter: wait}, err)
 }
 
-// reconcileSnapshots returns how long what has changed waits for its snapshots; zero if
-// nothing does.
+// reconcileSnapshots returns how long a change has to wait for its snapshots; zero if nothing waits.
 func (r *Reconciler) reconcileSnapshots(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) (time.Duration, error) {
 	if err := r.ensureFinalizers(ctx, placement); err != nil {
 		return 0, err
@@ -155,8 +151,8 @@ func (r *Reconciler) reconcileSnapshots(ctx context.Context, key types.Namespace
 	return wait, r.reconcilePolicy(ctx, key, placement)
 }
 
-// movedNamespace refuses another namespace for a placement whose status is read in the
-// one that it selects: those who read it there would be left with an old one.
+// movedNamespace rejects a new namespace for a placement whose status is readable in the selected
+// namespace: readers there would keep an outdated status.
 func movedNamespace(placement placementv1beta1.PlacementObject) *refusal.Refusal {
 	spec := placement.GetSpec()
 	if placement.GetNamespace() != "" || spec.StatusReportingScope != placementv1beta1.NamespaceAccessible {
@@ -165,14 +161,14 @@ func movedNamespace(placement placementv1beta1.PlacementObject) *refusal.Refusal
 	for _, resource := range placement.GetStatus().SelectedResources {
 		if resource.Group == "" && resource.Kind == "Namespace" && resource.Name != objects.SelectedNamespace(spec) {
 			return refusal.New(placementv1beta1.ReasonInvalidResourceSelectors,
-				"the resource selectors choose namespace %q where they chose %q before, which a placement with statusReportingScope NamespaceAccessible may not; choose that one again, or make another placement",
+				"the resource selectors choose namespace %q instead of %q, which is not allowed with statusReportingScope NamespaceAccessible; choose the previous namespace again, or create another placement",
 				objects.SelectedNamespace(spec), resource.Name)
 		}
 	}
 	return nil
 }
 
-// ensureFinalizers adds the scheduler's too, which saves a write.
+// ensureFinalizers also adds the scheduler's finalizer, which saves a write.
 func (r *Reconciler) ensureFinalizers(ctx context.Context, placement placementv1beta1.PlacementObject) error {
 	before := placement.DeepCopyObject().(client.Object)
 	added := controllerutil.AddFinalizer(placement, placementv1beta1.PlacementCleanupFinalizer)
@@ -185,8 +181,8 @@ func (r *Reconciler) ensureFinalizers(ctx context.Context, placement placementv1
 	return nil
 }
 
-// reconcileResources makes a new group of resource snapshots if something else
-// is selected than before. Under an external rollout the update runs have them made.
+// reconcileResources creates a new group of resource snapshots if the selection changed. Under an
+// external rollout, update runs request the groups.
 func (r *Reconciler) reconcileResources(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) (time.Duration, error) {
 	if placement.GetSpec().Strategy.Type == placementv1beta1.ExternalStrategy {
 		r.Selector.Forget(key)
@@ -196,8 +192,7 @@ func (r *Reconciler) reconcileResources(ctx context.Context, key types.Namespace
 	return wait, err
 }
 
-// nextIndex is one more than the highest index that there is, of complete groups
-// or not.
+// nextIndex is one more than the highest index of all groups, complete or not.
 func nextIndex[T metav1.Object](existing []T, indexOf func(metav1.Object) int) int {
 	next := 0
 	for _, s := range existing {
@@ -206,7 +201,7 @@ func nextIndex[T metav1.Object](existing []T, indexOf func(metav1.Object) int) i
 	return next
 }
 
-// demoteResources takes the label of the latest off all others.
+// demoteResources removes the latest label from all others.
 func (r *Reconciler) demoteResources(ctx context.Context, existing []*metav1.PartialObjectMetadata, latest string) error {
 	for _, s := range existing {
 		if s.Name == latest || !objects.IsLatest(s) {
@@ -224,10 +219,10 @@ func demotion() client.Patch {
 		[]byte(`{"metadata":{"labels":{"`+placementv1beta1.IsLatestSnapshotLabel+`":"false"}}}`))
 }
 
-// trimResources deletes the groups beyond the limit, also those that members are still
-// bound to while a rolling update stands still: they keep what they have, and one whose
-// Works have to be made again goes to the latest group before its turn. Under an external
-// rollout members stay on older groups on purpose, and need them.
+// trimResources deletes the groups beyond the limit, including those of bindings in a rolling update
+// that does not progress. Members of such bindings keep what they have. A binding whose Works have to
+// be re-created moves to the latest group before its turn. Under an external rollout, members stay on
+// older groups on purpose, and need them.
 func (r *Reconciler) trimResources(ctx context.Context, key types.NamespacedName, existing []*metav1.PartialObjectMetadata, placement placementv1beta1.PlacementObject) error {
 	if len(existing) <= 1 {
 		return nil
@@ -257,8 +252,8 @@ func (r *Reconciler) trimResources(ctx context.Context, key types.NamespacedName
 	return nil
 }
 
-// reconcilePolicy makes a new policy snapshot if the policy changed, else it
-// only says that the present one stands for the placement's generation too.
+// reconcilePolicy creates a new policy snapshot if the policy changed. Otherwise it only records the
+// placement's generation on the current one.
 func (r *Reconciler) reconcilePolicy(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) error {
 	policy := policyOf(placement.GetSpec())
 	hash, err := policyHash(policy)
@@ -304,8 +299,7 @@ func (r *Reconciler) annotatePolicy(ctx context.Context, s placementv1beta1.Poli
 	return nil
 }
 
-// retirePolicies takes the label of the latest off the older snapshots and
-// deletes those beyond the limit.
+// retirePolicies removes the latest label from the older snapshots and deletes those beyond the limit.
 func (r *Reconciler) retirePolicies(ctx context.Context, existing []placementv1beta1.PolicySnapshotObject, latest string, limit int) error {
 	var older []placementv1beta1.PolicySnapshotObject
 	for _, s := range existing {
@@ -337,8 +331,8 @@ func historyLimit(placement placementv1beta1.PlacementObject) int {
 	return standard
 }
 
-// finalize deletes the snapshots of a placement that is being deleted and lets
-// it go. The bindings are the scheduler's. Its namespace takes no event if it is going too.
+// finalize deletes the snapshots of a placement that is being deleted, and removes the finalizer. The
+// scheduler deletes the bindings. A namespace that is being deleted accepts no events.
 func (r *Reconciler) finalize(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject, going bool) error {
 	r.Selector.Forget(key)
 	if !controllerutil.ContainsFinalizer(placement, placementv1beta1.PlacementCleanupFinalizer) {
@@ -357,7 +351,7 @@ func (r *Reconciler) finalize(ctx context.Context, key types.NamespacedName, pla
 	controllerutil.RemoveFinalizer(placement, placementv1beta1.PlacementCleanupFinalizer)
 	err := r.Client.Patch(ctx, placement, reconcileutil.PatchFrom(before))
 	if apierrors.IsNotFound(err) {
-		return nil // An earlier look let it go, which the cache does not know yet.
+		return nil // An earlier reconcile removed it, which the cache does not know yet.
 	}
 	if err != nil {
 		return fmt.Errorf("removing the finalizer of placement %q: %w", klog.KRef(key.Namespace, key.Name), err)

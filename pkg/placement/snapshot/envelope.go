@@ -21,20 +21,18 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/reserved"
 )
 
-// Envelopes tells which objects are envelopes, beside those of the two kinds that are
-// made for it.
+// Envelopes says which objects are envelopes, in addition to the two envelope kinds.
 type Envelopes struct {
-	// ConfigMaps makes envelopes of ConfigMaps with the annotation
-	// placementv1beta1.ConfigMapEnvelopeAnnotation, as hubs of 2023 did. Nobody checks
-	// what is in them: who writes ConfigMaps decides what members get.
+	// ConfigMaps treats ConfigMaps with the annotation placementv1beta1.ConfigMapEnvelopeAnnotation as
+	// envelopes, as hubs of 2023 did. Nobody checks their contents: authors of ConfigMaps decide what
+	// members get.
 	ConfigMaps bool
-	// Charts makes envelopes of ConfigMaps and Secrets with the annotation
-	// placementv1beta1.HelmChartAnnotation. What is in them is known only when they have
-	// been rendered for a member.
+	// Charts treats ConfigMaps and Secrets with the annotation placementv1beta1.HelmChartAnnotation as
+	// envelopes. Their contents are known only after rendering for a member.
 	Charts bool
 }
 
-// typeOf is the type of envelope that an object is, or "" if it is none.
+// typeOf is the envelope type of an object, or "" if it is no envelope.
 func (e Envelopes) typeOf(raw []byte, id placementv1beta1.ResourceIdentifier) placementv1beta1.EnvelopeType {
 	isConfigMap := id.Group == "" && id.Kind == string(placementv1beta1.ConfigMapEnvelopeType)
 	switch {
@@ -46,7 +44,7 @@ func (e Envelopes) typeOf(raw []byte, id placementv1beta1.ResourceIdentifier) pl
 	return envelopeType(id)
 }
 
-// isChart reports whether an object describes a chart that is to be rendered.
+// isChart reports whether an object describes a chart.
 func (e Envelopes) isChart(raw []byte, id placementv1beta1.ResourceIdentifier) bool {
 	if !e.Charts || id.Group != "" {
 		return false
@@ -59,7 +57,7 @@ func (e Envelopes) isChart(raw []byte, id placementv1beta1.ResourceIdentifier) b
 	return false
 }
 
-// annotationsOf are the annotations of an object; one that cannot be decoded has none.
+// annotationsOf returns the annotations of an object; none if it cannot be decoded.
 func annotationsOf(raw []byte) map[string]string {
 	var object metav1.PartialObjectMetadata
 	if err := utiljson.Unmarshal(raw, &object); err != nil {
@@ -68,7 +66,7 @@ func annotationsOf(raw []byte) map[string]string {
 	return object.Annotations
 }
 
-// unrendered is the part of a chart: for the time being the object that describes it.
+// unrendered is the part of a chart before rendering: the object that describes it.
 func unrendered(m placementv1beta1.Manifest, id placementv1beta1.ResourceIdentifier, t placementv1beta1.EnvelopeType) (Part, error) {
 	part := Part{
 		Envelope: &placementv1beta1.EnvelopeIdentifier{Name: id.Name, Namespace: id.Namespace, Type: t},
@@ -79,7 +77,7 @@ func unrendered(m placementv1beta1.Manifest, id placementv1beta1.ResourceIdentif
 	return part, err
 }
 
-// envelopeType is the type of envelope that a kind is made for, or "" for none.
+// envelopeType is the envelope type of a kind, or "" if it is no envelope kind.
 func envelopeType(id placementv1beta1.ResourceIdentifier) placementv1beta1.EnvelopeType {
 	if id.Group != placementv1beta1.GroupName {
 		return ""
@@ -91,9 +89,9 @@ func envelopeType(id placementv1beta1.ResourceIdentifier) placementv1beta1.Envel
 	return ""
 }
 
-// openEnvelope returns what is in an envelope as a part of its own. Its order
-// does not depend on the keys that the user chose: by text, the last first. An
-// error tells the author of the envelope what to change.
+// openEnvelope returns the contents of an envelope as its own part. The order does not depend on the
+// keys that the user chose: by text, descending. An error tells the author of the envelope what to
+// change.
 func openEnvelope(raw []byte, id placementv1beta1.ResourceIdentifier, t placementv1beta1.EnvelopeType) (Part, error) {
 	var envelope struct {
 		Data map[string]json.RawMessage `json:"data"`
@@ -138,7 +136,7 @@ func openEnvelope(raw []byte, id placementv1beta1.ResourceIdentifier, t placemen
 	return part, err
 }
 
-// contentOf is an object in an envelope; ConfigMaps have it as a text of YAML.
+// contentOf is an object in an envelope; ConfigMaps contain YAML text.
 func contentOf(entry json.RawMessage, t placementv1beta1.EnvelopeType) ([]byte, error) {
 	if t != placementv1beta1.ConfigMapEnvelopeType {
 		return entry, nil
@@ -154,21 +152,21 @@ func contentOf(entry json.RawMessage, t placementv1beta1.EnvelopeType) ([]byte, 
 	return content, nil
 }
 
-// isNamed lets pass what wants a name made for it: that it gets none is said by the
-// member's agent, where clients look for it.
+// isNamed also accepts objects with generateName. The member's agent rejects them in the status, where
+// clients look for it.
 func isNamed(content []byte, id placementv1beta1.ResourceIdentifier) bool {
 	var object metav1.PartialObjectMetadata
 	return id.Kind != "" && (id.Name != "" || utiljson.Unmarshal(content, &object) == nil && object.GenerateName != "")
 }
 
-// belongsInside checks an object by its namespace: nothing is filled in for the
-// user, since what is meant would be a guess.
+// belongsInside checks the namespace of an object. It never fills in a namespace, because the intended
+// one would be a guess.
 func belongsInside(envelope, inner placementv1beta1.ResourceIdentifier) error {
 	switch {
 	case envelopeType(inner) != "":
 		return errors.New("an envelope cannot be inside another")
 	case envelope.Kind == string(placementv1beta1.ConfigMapEnvelopeType) && inner.Namespace == "":
-		return nil // A ConfigMap may carry what is in no namespace too.
+		return nil // A ConfigMap can contain cluster-scoped objects too.
 	case envelope.Namespace == "" && inner.Namespace != "":
 		return fmt.Errorf("%s %s has namespace %q: a ClusterResourceEnvelope carries cluster-scoped objects only, put it into a ResourceEnvelope of that namespace",
 			inner.Kind, inner.Name, inner.Namespace)
@@ -181,8 +179,8 @@ func belongsInside(envelope, inner placementv1beta1.ResourceIdentifier) error {
 	return nil
 }
 
-// mayBePlaced keeps out what the fleet has for itself on members: nothing else looks into
-// ConfigMaps, or into envelopes that are older than the rule.
+// mayBePlaced rejects objects that the fleet reserves on members. No other check reads ConfigMaps, or
+// envelopes that are older than this rule.
 func mayBePlaced(content []byte, id placementv1beta1.ResourceIdentifier) error {
 	var object unstructured.Unstructured
 	if err := utiljson.Unmarshal(content, &object.Object); err != nil {
@@ -194,8 +192,7 @@ func mayBePlaced(content []byte, id placementv1beta1.ResourceIdentifier) error {
 	return nil
 }
 
-// count is how many of the manifests are envelopes; what cannot be
-// decoded is none.
+// count returns how many of the manifests are envelopes. Manifests that cannot be decoded do not count.
 func (e Envelopes) count(manifests []placementv1beta1.Manifest) int {
 	n := 0
 	for _, m := range manifests {

@@ -32,7 +32,7 @@ func envelope(kind, namespace, data string) string {
 	return fmt.Sprintf(`{"apiVersion":"placement.kubernetes-fleet.io/v1beta1","kind":%q,"metadata":{"name":"e","namespace":%q},"data":%s}`, kind, namespace, data)
 }
 
-// configMapEnvelope is a ConfigMap with the annotation; its data is YAML.
+// configMapEnvelope is an annotated ConfigMap; its data is YAML.
 func configMapEnvelope(namespace, data string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"e","namespace":%q,"annotations":{"kubernetes-fleet.io/envelope-configmap":"true"}},"data":{%s}}`,
 		namespace, strings.Replace(data, "a:", `"a":`, 1))
@@ -40,7 +40,7 @@ func configMapEnvelope(namespace, data string) string {
 
 func quoted(text string) string { return fmt.Sprintf("%q", text) }
 
-func TestAnAnnotatedConfigMapIsAnEnvelopeIfTheHubSaysSo(t *testing.T) {
+func TestEnvelopes_AnnotatedConfigMapOnlyIfEnabled(t *testing.T) {
 	s := snapshotOf(configMapEnvelope("shop", "a: "+quoted(quota)+`,"b":`+quoted("kind: ClusterRole\napiVersion: rbac.authorization.k8s.io/v1\nmetadata: {name: reader}")), service)
 	for on, want := range map[bool][]string{
 		false: {"p-0-snapshot ConfigMap Service"},
@@ -70,7 +70,7 @@ func TestAnAnnotatedConfigMapIsAnEnvelopeIfTheHubSaysSo(t *testing.T) {
 	}
 }
 
-func TestAnEnvelopeIsAPartOfItsOwn(t *testing.T) {
+func TestGroup_EnvelopeIsSeparatePart(t *testing.T) {
 	group := &Group{}
 	s := snapshotOf(service, envelope("ResourceEnvelope", "shop", `{"a":`+quota+`,"b":`+service+`}`), role)
 	if err := group.add(s, Envelopes{}); err != nil {
@@ -88,7 +88,7 @@ func TestAnEnvelopeIsAPartOfItsOwn(t *testing.T) {
 		for i, m := range part.Manifests {
 			line = append(line, part.Resources[i].Kind)
 			if !strings.Contains(string(m.Raw), `"kind":"`+part.Resources[i].Kind+`"`) {
-				t.Errorf("resource %v does not name manifest %s", part.Resources[i], m.Raw)
+				t.Errorf("resource %v is not manifest %s", part.Resources[i], m.Raw)
 			}
 		}
 		got = append(got, line)
@@ -106,20 +106,20 @@ func TestAnEnvelopeIsAPartOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestWhatWantsANameMadeForItIsLeftToTheMembersAgent(t *testing.T) {
+func TestOpenEnvelope_AcceptsGenerateName(t *testing.T) {
 	group := &Group{}
 	generated := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"x-","namespace":"shop"}}`
 	if err := group.add(snapshotOf(envelope("ResourceEnvelope", "shop", `{"a":`+generated+`}`)), Envelopes{}); err != nil || group.Fault != nil {
 		t.Fatal(err, group.Fault)
 	}
 	if diff := cmp.Diff(generated, string(group.Parts[len(group.Parts)-1].Manifests[0].Raw)); diff != "" {
-		t.Errorf("it is brought otherwise (-want +got):\n%s", diff)
+		t.Errorf("manifests (-want +got):\n%s", diff)
 	}
 }
 
-// TestNamesOfFieldsAreReadToTheLetter: an object was taken for one of the envelope's
-// namespace by a field that is called almost like that, with a long s.
-func TestNamesOfFieldsAreReadToTheLetter(t *testing.T) {
+// An object counted as one of the envelope's namespace because of a field with a similar name, with a
+// long s.
+func TestIdentify_ComparesFieldNamesExactly(t *testing.T) {
 	const disguised = `{"apiVersion":"v1","kind":"ConfigMap","\u212aind":"Service","metadata":{"name":"c","namespace":"other","name\u017fpace":"shop","Name":"d"}}`
 	id, err := Identify([]byte(disguised))
 	if err != nil {
@@ -137,16 +137,16 @@ func TestNamesOfFieldsAreReadToTheLetter(t *testing.T) {
 	}
 }
 
-func TestAnEnvelopeThatCannotBeOpened(t *testing.T) {
+func TestOpenEnvelope_ReportsFaults(t *testing.T) {
 	cases := map[string]struct{ manifest, want string }{
-		"a namespaced object in a cluster-scoped one":   {envelope("ClusterResourceEnvelope", "", `{"a":`+quota+`}`), `data["a"]: ResourceQuota q has namespace "shop": a ClusterResourceEnvelope carries`},
-		"an object of another namespace":                {envelope("ResourceEnvelope", "other", `{"a":`+quota+`}`), `its own namespace only, which is "other"`},
-		"an object without a namespace":                 {envelope("ResourceEnvelope", "shop", `{"a":`+role+`}`), `write metadata.namespace "shop"`},
-		"no object":                                     {envelope("ResourceEnvelope", "shop", `{"a":{"x":1}}`), "it is no object"},
-		"a text":                                        {envelope("ResourceEnvelope", "shop", `{"a":"x"}`), `data["a"]: decoding`},
-		"an object of another namespace in a ConfigMap": {configMapEnvelope("other", "a: "+quoted(quota)), "a ConfigMap carries objects of its own namespace only"},
-		"no YAML in a ConfigMap":                        {configMapEnvelope("shop", `"a": "{"`), `data["a"]: decoding`},
-		"an envelope":                                   {envelope("ResourceEnvelope", "shop", `{"a":`+envelope("ResourceEnvelope", "shop", "{}")+`}`), "inside another"},
+		"namespaced object in a ClusterResourceEnvelope": {envelope("ClusterResourceEnvelope", "", `{"a":`+quota+`}`), `data["a"]: ResourceQuota q has namespace "shop": a ClusterResourceEnvelope carries`},
+		"object of another namespace":                    {envelope("ResourceEnvelope", "other", `{"a":`+quota+`}`), `its own namespace only, which is "other"`},
+		"object without a namespace":                     {envelope("ResourceEnvelope", "shop", `{"a":`+role+`}`), `write metadata.namespace "shop"`},
+		"no object":                                      {envelope("ResourceEnvelope", "shop", `{"a":{"x":1}}`), "it is no object"},
+		"string entry":                                   {envelope("ResourceEnvelope", "shop", `{"a":"x"}`), `data["a"]: decoding`},
+		"object of another namespace in a ConfigMap":     {configMapEnvelope("other", "a: "+quoted(quota)), "a ConfigMap carries objects of its own namespace only"},
+		"invalid YAML in a ConfigMap":                    {configMapEnvelope("shop", `"a": "{"`), `data["a"]: decoding`},
+		"an envelope":                                    {envelope("ResourceEnvelope", "shop", `{"a":`+envelope("ResourceEnvelope", "shop", "{}")+`}`), "inside another"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestAnEnvelopeThatCannotBeOpened(t *testing.T) {
 	}
 }
 
-func TestChartsAreEnvelopesThatAreNotOpened(t *testing.T) {
+func TestEnvelopes_DoNotOpenCharts(t *testing.T) {
 	chart := func(kind string) string {
 		return `{"apiVersion":"v1","kind":"` + kind + `","metadata":{"name":"cni","namespace":"addons","annotations":{"fleetgate.io/helm-chart":"cni"}},"data":{"values.yaml":"no object"}}`
 	}
@@ -171,10 +171,10 @@ func TestChartsAreEnvelopesThatAreNotOpened(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := (Envelopes{Charts: true}).typeOf([]byte(chart(kind)), id); string(got) != kind {
-			t.Errorf("a %s with a chart is %q", kind, got)
+			t.Errorf("type of a %s with a chart = %q", kind, got)
 		}
 		if got := (Envelopes{ConfigMaps: true}).typeOf([]byte(chart(kind)), id); got != "" {
-			t.Errorf("a %s with a chart is %q on a gateway that does not render any", kind, got)
+			t.Errorf("type of a %s with a chart = %q on a gateway without charts", kind, got)
 		}
 	}
 	s := snapshotOf(chart("ConfigMap"), `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"plain","namespace":"addons"}}`)
@@ -186,18 +186,18 @@ func TestChartsAreEnvelopesThatAreNotOpened(t *testing.T) {
 		t.Errorf("parts = %+v", g.Parts)
 	}
 	if n := (Envelopes{Charts: true}).count(s.Spec.SelectedResources); n != 1 {
-		t.Errorf("%d envelopes are counted", n)
+		t.Errorf("count() = %d", n)
 	}
 }
 
-func TestEnvelopesKeepOutWhatTheFleetHasForItself(t *testing.T) {
+func TestOpenEnvelope_RejectsReservedObjects(t *testing.T) {
 	const token = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"t","namespace":"shop"},"type":"kubernetes.io/service-account-token"}`
 	const accounts = `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"open-cluster-management-managed-serviceaccount"}}`
 	for name, text := range map[string]string{
-		"a token":                    envelope("ResourceEnvelope", "shop", `{"a":`+token+`}`),
-		"a token in a ConfigMap":     configMapEnvelope("shop", "a: "+quoted(token)),
-		"a namespace":                envelope("ClusterResourceEnvelope", "", `{"a":`+accounts+`}`),
-		"a namespace in a ConfigMap": configMapEnvelope("shop", "a: "+quoted(accounts)),
+		"agent token":                       envelope("ResourceEnvelope", "shop", `{"a":`+token+`}`),
+		"agent token in a ConfigMap":        configMapEnvelope("shop", "a: "+quoted(token)),
+		"reserved namespace":                envelope("ClusterResourceEnvelope", "", `{"a":`+accounts+`}`),
+		"reserved namespace in a ConfigMap": configMapEnvelope("shop", "a: "+quoted(accounts)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			group := &Group{}

@@ -17,15 +17,16 @@ import (
 )
 
 const (
-	// manifestLimit is how many bytes a manifest may have to be written to etcd, which takes
-	// 1.5 MiB, in a resource snapshot and in a Work with its status.
+	// manifestLimit is the maximum size of a manifest. etcd accepts 1.5 MiB, and the manifest must fit
+	// into a resource snapshot, and into a Work with its status.
 	manifestLimit = 1_500_000
-	// maxLarge is how many objects the condition names.
+	// maxLarge is the number of objects that the condition names.
 	maxLarge = 10
 )
 
-// fitting replaces manifests that no snapshot can hold by those of the latest group: what is missing
-// from the next group would be taken off the members. It returns what fits, and names the others.
+// fitting replaces manifests that are too large for any snapshot by those of the latest group, because
+// objects that are missing from the next group would be removed from the members. It returns the
+// manifests that fit, and the names of the others.
 func (r *Reconciler) fitting(ctx context.Context, latest *metav1.PartialObjectMetadata, manifests []placementv1beta1.Manifest, limit int) (fits []placementv1beta1.Manifest, large []string, err error) {
 	fits = make([]placementv1beta1.Manifest, 0, len(manifests))
 	for _, m := range manifests {
@@ -59,7 +60,7 @@ func stored(raw []byte) int {
 	return size
 }
 
-// earlier is the manifest that the latest group has of an object; nil if it has none.
+// earlier is the manifest of an object in the latest group; nil if it has none.
 func (r *Reconciler) earlier(ctx context.Context, latest *metav1.PartialObjectMetadata, id placementv1beta1.ResourceIdentifier) (*placementv1beta1.Manifest, error) {
 	if latest == nil {
 		return nil, nil
@@ -78,7 +79,7 @@ func (r *Reconciler) earlier(ctx context.Context, latest *metav1.PartialObjectMe
 	return nil, nil
 }
 
-// reportLarge names on the placement the objects that are not placed for their size.
+// reportLarge names on the placement the objects that are too large to be placed.
 func (r *Reconciler) reportLarge(ctx context.Context, placement placementv1beta1.PlacementObject, large []string) error {
 	before := placement.DeepCopyObject().(client.Object)
 	var c *metav1.Condition

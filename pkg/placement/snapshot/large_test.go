@@ -14,7 +14,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-func TestAnObjectThatNoSnapshotHoldsKeepsNothingElseBack(t *testing.T) {
+func TestFitting_LargeObjectDoesNotBlockOthers(t *testing.T) {
 	config := func(name, value string) placementv1beta1.Manifest {
 		return manifest(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `","namespace":"n"},"data":{"k":"` + value + `"}}`)
 	}
@@ -33,12 +33,12 @@ func TestAnObjectThatNoSnapshotHoldsKeepsNothingElseBack(t *testing.T) {
 	}
 	want := []placementv1beta1.Manifest{config("grown", "small"), config("other", "b"), now[3]}
 	if !slices.EqualFunc(fits, want, func(a, b placementv1beta1.Manifest) bool { return string(a.Raw) == string(b.Raw) }) {
-		t.Errorf("the snapshot has %s", fits)
+		t.Errorf("fits = %s", fits)
 	}
 	if len(named) != 2 || !strings.HasPrefix(named[0], `ConfigMap "n/grown" (`) || !strings.HasPrefix(named[1], `ConfigMap "n/new" (`) {
-		t.Errorf("named are %v", named)
+		t.Errorf("large = %v", named)
 	}
 	if _, err := r.Snapshots.Group(t.Context(), types.NamespacedName{Name: "gone"}); err == nil {
-		t.Error("a group that is gone is found")
+		t.Error("found a deleted group")
 	}
 }

@@ -19,8 +19,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
-// policyOf returns a copy of the placement's policy; without one it picks all
-// members.
+// policyOf returns a copy of the placement's policy; without a policy, one that picks all members.
 func policyOf(spec *placementv1beta1.PlacementSpec) *placementv1beta1.PlacementPolicy {
 	if spec.Policy == nil {
 		return &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAll}
@@ -32,8 +31,8 @@ func policyOf(spec *placementv1beta1.PlacementSpec) *placementv1beta1.PlacementP
 	return policy
 }
 
-// policyHash tells policies apart. The number of clusters is no part of it:
-// scaling keeps the snapshot and only changes its annotation.
+// policyHash is a hash of a policy without its number of clusters: scaling keeps the snapshot and only
+// changes its annotation.
 func policyHash(policy *placementv1beta1.PlacementPolicy) ([]byte, error) {
 	text, err := json.Marshal(unscaled(policy))
 	if err != nil {
@@ -49,10 +48,9 @@ func unscaled(policy *placementv1beta1.PlacementPolicy) *placementv1beta1.Placem
 	return policy
 }
 
-// standsFor reports whether a snapshot is of this policy. Its hash tells, but for one that
-// another product made by a rule of its own: its policy is compared. To make another in
-// its place would have every member judged anew, and one whose agent is away just then
-// would lose what it has.
+// standsFor reports whether a snapshot is of this policy. The hash decides. If another product wrote a
+// hash with its own algorithm, the policies are compared. A new snapshot instead would re-evaluate all
+// members, and a temporarily disconnected member would lose its placed resources.
 func standsFor(s *placementv1beta1.SchedulingPolicySnapshotSpec, policy *placementv1beta1.PlacementPolicy, hash []byte) bool {
 	if bytes.Equal(s.PolicyHash, hash) {
 		return true
@@ -87,8 +85,8 @@ func desiredPolicySnapshot(placement metav1.Object, policy *placementv1beta1.Pla
 	return s
 }
 
-// ObservedGeneration is the generation of the placement that a policy snapshot
-// stands for, or 0 if it does not say.
+// ObservedGeneration is the placement's generation that a policy snapshot was handled for, or 0 if it
+// is not recorded.
 func ObservedGeneration(s metav1.Object) int64 {
 	generation, err := strconv.ParseInt(s.GetAnnotations()[placementv1beta1.PlacementGenerationAnnotation], 10, 64)
 	if err != nil {
@@ -97,7 +95,7 @@ func ObservedGeneration(s metav1.Object) int64 {
 	return generation
 }
 
-// with returns the map with more entries, as a new map.
+// with returns a new map with additional entries.
 func with(have, more map[string]string) map[string]string {
 	all := maps.Clone(have)
 	if all == nil {

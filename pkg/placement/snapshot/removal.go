@@ -31,15 +31,15 @@ import (
 )
 
 const (
-	// removalReaders is how many objects are looked up at a time.
+	// removalReaders is the number of objects that are read at a time.
 	removalReaders = 16
-	// maxRemoved is how many objects the condition names.
+	// maxRemoved is the number of objects that the condition names.
 	maxRemoved = 5
 )
 
-// suspendRemoval reports whether the next group waits, as it would remove many objects from the
-// members that nobody has removed: the selectors are the same, and the objects are on the hub. A
-// list that is short, or labels that somebody changed on many objects at once, look like that.
+// suspendRemoval reports whether the next group has to wait because it would remove many objects from
+// members although no user removed them: the selectors are unchanged, and the objects exist on the hub.
+// Causes are an incomplete list, or a change of labels on many objects at once.
 func (r *Reconciler) suspendRemoval(ctx context.Context, placement placementv1beta1.PlacementObject, latest *metav1.PartialObjectMetadata, objects []*unstructured.Unstructured) (bool, error) {
 	lost, all, err := r.lost(ctx, placement, latest, objects)
 	if err != nil {
@@ -72,8 +72,8 @@ func suspended(placement placementv1beta1.PlacementObject, lost []string, all in
 		len(lost), all, names, klog.KObj(placement), placementv1beta1.ConfirmRemovalAnnotation, token)}
 }
 
-// lost names the objects of the latest group that are not selected any more and still on the
-// hub, and how many objects the group has; none if the selectors changed.
+// lost names the objects of the latest group that are no longer selected but still exist on the hub,
+// and the number of objects in the group. It names none if the selectors changed.
 func (r *Reconciler) lost(ctx context.Context, placement placementv1beta1.PlacementObject, latest *metav1.PartialObjectMetadata, objects []*unstructured.Unstructured) ([]string, int, error) {
 	if latest == nil || r.Snapshots == nil {
 		return nil, 0, nil
@@ -83,20 +83,20 @@ func (r *Reconciler) lost(ctx context.Context, placement placementv1beta1.Placem
 	}
 	group, err := r.Snapshots.Group(ctx, client.ObjectKeyFromObject(latest))
 	if apierrors.IsNotFound(err) || errors.Is(err, ErrIncomplete) {
-		return nil, 0, nil // A part was deleted: only another group helps the members.
+		return nil, 0, nil // A part was deleted: only a new group helps the members.
 	}
 	if err != nil {
 		return nil, 0, err
 	}
 	missing := missingFrom(group.Resources, objects)
 	if !placementv1beta1.LargeRemoval(len(missing), len(group.Resources)) {
-		return nil, 0, nil // However few of them are on the hub.
+		return nil, 0, nil // The number of them on the hub does not matter.
 	}
 	lost, err := r.onHub(ctx, missing)
 	return lost, len(group.Resources), err
 }
 
-// missingFrom are the resources that are not among the objects, in whatever version.
+// missingFrom are the resources that are not among the objects, in any version.
 func missingFrom(resources []placementv1beta1.ResourceIdentifier, objects []*unstructured.Unstructured) []placementv1beta1.ResourceIdentifier {
 	key := func(group, kind, namespace, name string) string {
 		return strings.Join([]string{group, kind, namespace, name}, "/")
@@ -115,8 +115,8 @@ func missingFrom(resources []placementv1beta1.ResourceIdentifier, objects []*uns
 	return missing
 }
 
-// onHub names those of the resources that are not known to be deleted on the hub. Of a kind that
-// the hub does not serve nobody knows.
+// onHub names the resources that are not known to be deleted on the hub. A resource of a kind that the
+// hub does not serve counts as existing.
 func (r *Reconciler) onHub(ctx context.Context, resources []placementv1beta1.ResourceIdentifier) ([]string, error) {
 	namespaces := map[string]bool{}
 	for _, id := range resources {
@@ -129,7 +129,7 @@ func (r *Reconciler) onHub(ctx context.Context, resources []placementv1beta1.Res
 		}
 		namespaces[id.Namespace] = gone
 	}
-	var mu sync.Mutex // guards there
+	var mu sync.Mutex // Guards there.
 	var there []string
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(removalReaders)
@@ -171,13 +171,13 @@ func (r *Reconciler) gone(ctx context.Context, kind schema.GroupVersionKind, key
 func selectorsHash(spec *placementv1beta1.PlacementSpec) string {
 	text, err := json.Marshal(spec.ResourceSelectors)
 	if err != nil {
-		return "" // Nothing in them fails; no hash is one that did not change.
+		return "" // Nothing in them fails; an empty hash counts as unchanged.
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
-// noteSelectors notes which selectors a group is of, where other ones select the same.
+// noteSelectors records the selectors of a group when new selectors select the same.
 func (r *Reconciler) noteSelectors(ctx context.Context, placement placementv1beta1.PlacementObject, latest *metav1.PartialObjectMetadata) error {
 	hash := selectorsHash(placement.GetSpec())
 	if latest.Annotations[placementv1beta1.SelectorsHashAnnotation] == hash {

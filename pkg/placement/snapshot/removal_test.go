@@ -77,24 +77,24 @@ func TestSuspendRemoval(t *testing.T) {
 		change    func(*testing.T, client.Client, *placementv1beta1.ClusterResourcePlacement)
 		suspended bool
 	}{
-		"a short list":                 {selected: 3, suspended: true},
-		"nothing is selected any more": {suspended: true},
-		"fewer than five":              {selected: 6},
-		"the selectors changed": {selected: 3, change: func(_ *testing.T, _ client.Client, p *placementv1beta1.ClusterResourcePlacement) {
+		"incomplete list": {selected: 3, suspended: true},
+		"empty selection": {suspended: true},
+		"fewer than five": {selected: 6},
+		"selectors changed": {selected: 3, change: func(_ *testing.T, _ client.Client, p *placementv1beta1.ClusterResourcePlacement) {
 			p.Spec.ResourceSelectors[0].SelectionScope = placementv1beta1.NamespaceOnly
 		}},
-		"the objects were deleted on the hub": {selected: 3, change: func(t *testing.T, hub client.Client, _ *placementv1beta1.ClusterResourcePlacement) {
+		"objects deleted on the hub": {selected: 3, change: func(t *testing.T, hub client.Client, _ *placementv1beta1.ClusterResourcePlacement) {
 			for i := 3; i < 10; i++ {
 				remove(t, hub, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("c-%d", i)}})
 			}
 		}},
-		"the namespace was deleted on the hub": {change: func(t *testing.T, hub client.Client, _ *placementv1beta1.ClusterResourcePlacement) {
+		"namespace deleted on the hub": {change: func(t *testing.T, hub client.Client, _ *placementv1beta1.ClusterResourcePlacement) {
 			remove(t, hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
 		}},
-		"a few were deleted, and the others are missing": {selected: 3, suspended: true, change: func(t *testing.T, hub client.Client, _ *placementv1beta1.ClusterResourcePlacement) {
+		"some deleted on the hub, others missing": {selected: 3, suspended: true, change: func(t *testing.T, hub client.Client, _ *placementv1beta1.ClusterResourcePlacement) {
 			remove(t, hub, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "c-9"}})
 		}},
-		"another removal was confirmed": {selected: 3, suspended: true, change: func(_ *testing.T, _ client.Client, p *placementv1beta1.ClusterResourcePlacement) {
+		"other removal confirmed": {selected: 3, suspended: true, change: func(_ *testing.T, _ client.Client, p *placementv1beta1.ClusterResourcePlacement) {
 			p.Annotations = map[string]string{placementv1beta1.ConfirmRemovalAnnotation: placementv1beta1.RemovalToken([]string{"ConfigMap shop/other"})}
 		}},
 	} {
@@ -113,13 +113,13 @@ func TestSuspendRemoval(t *testing.T) {
 			}
 			c := meta.FindStatusCondition(placement.Status.Conditions, placementv1beta1.ConditionRemovalSuspended)
 			if (c != nil) != tc.suspended || (len(list.Items) == 1) != tc.suspended {
-				t.Errorf("condition %v, %d snapshots; want the removal to be suspended: %v", c, len(list.Items), tc.suspended)
+				t.Errorf("condition %v, %d snapshots; want suspended = %v", c, len(list.Items), tc.suspended)
 			}
 		})
 	}
 }
 
-func TestSuspendRemoval_GoesOnWhenConfirmedOrComplete(t *testing.T) {
+func TestSuspendRemoval_ContinuesWhenConfirmedOrComplete(t *testing.T) {
 	r, hub, placement, selected := selecting(t)
 	all := selected.names
 	take := func(names []string, suspended bool, snapshots int) {

@@ -19,12 +19,10 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
-// sizeLimit is how many bytes of manifests go into one snapshot before another
-// one is begun; with metadata it stays well below what etcd takes. A single
-// larger object gets a snapshot of its own.
+// sizeLimit is the size of manifests in one snapshot before another one is started. With metadata it
+// stays well below etcd's limit. A single larger object gets its own snapshot.
 const sizeLimit = 800 * 1024
 
-// manifestsOf turns selected objects into manifests.
 func manifestsOf(objects []*unstructured.Unstructured) ([]placementv1beta1.Manifest, error) {
 	manifests := make([]placementv1beta1.Manifest, 0, len(objects))
 	for _, object := range objects {
@@ -37,20 +35,19 @@ func manifestsOf(objects []*unstructured.Unstructured) ([]placementv1beta1.Manif
 	return manifests, nil
 }
 
-// resourceHash tells what is selected apart; it depends on the order, which
-// selection fixes.
+// resourceHash is a hash of the selection, including the order, which package selection fixes.
 func resourceHash(manifests []placementv1beta1.Manifest) string {
 	sum := sha256.New()
 	for _, m := range manifests {
-		// A manifest is one line of JSON, so that no two lists read the same.
+		// A manifest is one line of JSON, so different lists have different input.
 		sum.Write(m.Raw)
 		sum.Write([]byte{'\n'})
 	}
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// split cuts the manifests, in their order, into pieces of at most limit bytes.
-// There is always a first piece, which may be empty.
+// split divides the manifests, in order, into pieces of at most limit bytes. There is always a first
+// piece, which may be empty.
 func split(manifests []placementv1beta1.Manifest, limit int) [][]placementv1beta1.Manifest {
 	pieces := [][]placementv1beta1.Manifest{{}}
 	size := 0
@@ -66,8 +63,7 @@ func split(manifests []placementv1beta1.Manifest, limit int) [][]placementv1beta
 	return pieces
 }
 
-// desiredResourceSnapshots builds the group with an index: first the further
-// snapshots, at last the master.
+// desiredResourceSnapshots builds the group with an index; the master is last.
 func desiredResourceSnapshots(placement metav1.Object, pieces [][]placementv1beta1.Manifest, hash string, index int, envelopes Envelopes) []placementv1beta1.ResourceSnapshotObject {
 	group := make([]placementv1beta1.ResourceSnapshotObject, 0, len(pieces))
 	for i, piece := range pieces[1:] {
@@ -98,9 +94,8 @@ func newResourceSnapshot(placement metav1.Object, piece []placementv1beta1.Manif
 	return s
 }
 
-// surplus returns what may be deleted: what belongs to groups beyond the
-// newest limit ones that are complete, and to incomplete groups older than
-// the newest. Groups whose master is used stay.
+// surplus returns the snapshots that can be deleted: those of groups beyond the newest limit complete
+// ones, and of incomplete groups older than the newest. Groups whose master is used stay.
 func surplus(snapshots []*metav1.PartialObjectMetadata, limit int, used map[string]bool) []*metav1.PartialObjectMetadata {
 	var complete []int
 	keep := map[int]bool{}

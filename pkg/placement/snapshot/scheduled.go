@@ -15,16 +15,16 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
-// reportInvalid tells the user what is wrong with the selectors. What else the
-// status says stays: it is still true of the last valid generation.
+// reportInvalid reports invalid selectors. The rest of the status stays, because it is still true for
+// the last valid generation.
 func (r *Reconciler) reportInvalid(ctx context.Context, placement placementv1beta1.PlacementObject, refused *refusal.Refusal) error {
 	return r.setScheduled(ctx, placement, metav1.Condition{
 		Status: metav1.ConditionFalse, Reason: refused.Reason, Message: refused.Message,
 	})
 }
 
-// reportUnreadable tells why nothing happens to a placement that has not been
-// scheduled yet. A scheduled one stays as it is.
+// reportUnreadable reports why a placement is not scheduled yet. The condition of a scheduled placement
+// stays.
 func (r *Reconciler) reportUnreadable(ctx context.Context, placement placementv1beta1.PlacementObject, fault error) error {
 	if meta.IsStatusConditionTrue(placement.GetStatus().Conditions, placement.ConditionType(placementv1beta1.ConditionScheduled)) {
 		return nil
@@ -35,15 +35,15 @@ func (r *Reconciler) reportUnreadable(ctx context.Context, placement placementv1
 	})
 }
 
-// withdrawInvalid hands the status back to the controller placement.status once
-// the selectors are valid again.
+// withdrawInvalid removes the report once the selectors are valid, so that the controller
+// placement.status writes the condition again.
 func (r *Reconciler) withdrawInvalid(ctx context.Context, placement placementv1beta1.PlacementObject) error {
 	now := meta.FindStatusCondition(placement.GetStatus().Conditions, placement.ConditionType(placementv1beta1.ConditionScheduled))
 	if now == nil || now.Reason != placementv1beta1.ReasonInvalidResourceSelectors {
 		return nil
 	}
 	return r.setScheduled(ctx, placement, metav1.Condition{
-		Status: metav1.ConditionUnknown, Reason: placementv1beta1.ReasonSchedulePending, Message: "The resource selectors are valid now, scheduling goes on",
+		Status: metav1.ConditionUnknown, Reason: placementv1beta1.ReasonSchedulePending, Message: "The resource selectors are valid now, scheduling continues",
 	})
 }
 

@@ -30,12 +30,12 @@ func TestPolicyHash(t *testing.T) {
 	}
 	base := &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickN, NumberOfClusters: new(int32(1))}
 	if len(hash(base)) != 64 {
-		t.Errorf("hash %q is not the text of a SHA-256", hash(base))
+		t.Errorf("hash %q is no hexadecimal SHA-256", hash(base))
 	}
 	scaled := base.DeepCopy()
 	*scaled.NumberOfClusters = 2
 	if hash(base) != hash(scaled) {
-		t.Error("scaling must not make a new policy snapshot")
+		t.Error("scaling changes the hash")
 	}
 	tolerant := base.DeepCopy()
 	tolerant.Tolerations = []placementv1beta1.Toleration{{Key: "a"}}
@@ -43,11 +43,11 @@ func TestPolicyHash(t *testing.T) {
 		t.Error("a changed policy has the same hash")
 	}
 	if got := policyOf(&placementv1beta1.PlacementSpec{}); got.PlacementType != placementv1beta1.PickAll {
-		t.Errorf("without a policy, members are picked by %q", got.PlacementType)
+		t.Errorf("placement type without a policy = %q", got.PlacementType)
 	}
 }
 
-func TestASnapshotOfAnotherProductStandsForTheSamePolicy(t *testing.T) {
+func TestStandsFor_AcceptsForeignHashOfSamePolicy(t *testing.T) {
 	policy := &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickN, NumberOfClusters: new(int32(2)),
 		Tolerations: []placementv1beta1.Toleration{{Key: "a"}}}
 	without := policy.DeepCopy()
@@ -60,18 +60,18 @@ func TestASnapshotOfAnotherProductStandsForTheSamePolicy(t *testing.T) {
 		hash           string
 		want           bool
 	}{
-		"the hash is ours":                             {other, policy, "ours", true},
-		"the number of clusters stands elsewhere":      {without, policy, "theirs", true},
-		"without a policy, all members are picked":     {nil, everywhere, "theirs", true},
-		"the policy has changed since":                 {other, policy, "theirs", false},
-		"a policy was added where there was none":      {nil, policy, "theirs", false},
-		"nothing but the number has changed, and hash": {policy, without, "theirs", true},
+		"our hash":                            {other, policy, "ours", true},
+		"number of clusters in an annotation": {without, policy, "theirs", true},
+		"no policy equals PickAll":            {nil, everywhere, "theirs", true},
+		"policy changed":                      {other, policy, "theirs", false},
+		"policy added":                        {nil, policy, "theirs", false},
+		"only number and hash changed":        {policy, without, "theirs", true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			spec := &placementv1beta1.SchedulingPolicySnapshotSpec{Policy: tt.theirs, PolicyHash: []byte(tt.hash)}
 			if got := standsFor(spec, tt.policy, []byte("ours")); got != tt.want {
-				t.Errorf("the snapshot stands for the policy: %t, want %t", got, tt.want)
+				t.Errorf("standsFor() = %t, want %t", got, tt.want)
 			}
 		})
 	}
@@ -89,12 +89,12 @@ func TestSplit(t *testing.T) {
 		lengths []int
 		want    []int
 	}{
-		"nothing is one empty piece":            {nil, []int{0}},
-		"all fit":                               {[]int{4, 4}, []int{2}},
-		"exactly full":                          {[]int{5, 5, 5}, []int{2, 1}},
-		"one too large has a piece of its own":  {[]int{1, 30, 1}, []int{1, 1, 1}},
-		"the first too large leaves none empty": {[]int{30, 1}, []int{1, 1}},
-		"order is kept, gaps are not filled":    {[]int{6, 6, 3, 9}, []int{1, 2, 1}},
+		"nothing gives one empty piece":            {nil, []int{0}},
+		"all fit":                                  {[]int{4, 4}, []int{2}},
+		"exactly full":                             {[]int{5, 5, 5}, []int{2, 1}},
+		"large object gets its own piece":          {[]int{1, 30, 1}, []int{1, 1, 1}},
+		"large first object leaves no empty piece": {[]int{30, 1}, []int{1, 1}},
+		"order is kept and gaps are not filled":    {[]int{6, 6, 3, 9}, []int{1, 2, 1}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestDesiredResourceSnapshots(t *testing.T) {
 		names = append(names, s.GetName()+"="+string(s.GetSpec().SelectedResources[0].Raw))
 	}
 	if diff := cmp.Diff([]string{"p-4-0=2", "p-4-1=3", "p-4-snapshot=1"}, names); diff != "" {
-		t.Errorf("the master comes last (-want +got):\n%s", diff)
+		t.Errorf("names, master last (-want +got):\n%s", diff)
 	}
 	want := map[string]string{
 		placementv1beta1.ResourceHashAnnotation: "hash", placementv1beta1.NumberOfResourceSnapshotsAnnotation: "3",
@@ -148,10 +148,10 @@ func TestSurplus(t *testing.T) {
 		used  map[string]bool
 		want  []string
 	}{
-		"within the limit only orphans go":  {limit: 10, want: []string{"orphan2"}},
-		"the oldest groups go as a whole":   {limit: 2, want: []string{"m0", "s0", "m1", "orphan2"}},
-		"what a binding uses stays":         {limit: 1, used: map[string]bool{"m0": true}, want: []string{"m1", "orphan2", "m3"}},
-		"the newest stays whatever happens": {limit: 1, want: []string{"m0", "s0", "m1", "orphan2", "m3"}},
+		"within the limit only orphans are deleted": {limit: 10, want: []string{"orphan2"}},
+		"oldest groups are deleted completely":      {limit: 2, want: []string{"m0", "s0", "m1", "orphan2"}},
+		"used group stays":                          {limit: 1, used: map[string]bool{"m0": true}, want: []string{"m1", "orphan2", "m3"}},
+		"newest incomplete group stays":             {limit: 1, want: []string{"m0", "s0", "m1", "orphan2", "m3"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -166,7 +166,7 @@ func TestSurplus(t *testing.T) {
 	}
 }
 
-func TestHashIgnoresTheWayOfWriting(t *testing.T) {
+func TestHash_IgnoresEncoding(t *testing.T) {
 	hash := func(text string) string {
 		t.Helper()
 		h, err := Hash([]placementv1beta1.Manifest{manifest(text)})
@@ -176,7 +176,7 @@ func TestHashIgnoresTheWayOfWriting(t *testing.T) {
 		return h
 	}
 	if hash(`{"a":"<b>","c":1}`) != hash(`{ "c":1, "a":"\u003cb\u003e" }`) {
-		t.Error("the same object written in another way has another hash: its Work would be written again and again")
+		t.Error("another encoding of the same object has another hash: its Work would be written repeatedly")
 	}
 	if hash(`{"a":1}`) == hash(`{"a":2}`) {
 		t.Error("different objects have the same hash")

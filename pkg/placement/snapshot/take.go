@@ -27,18 +27,17 @@ import (
 // noNamespaceSelected is upstream's message: clients match it.
 const noNamespaceSelected = "NamespaceWithResourceSelectors mode requires exactly one namespace, but no namespaces were selected"
 
-// Take makes a group of resource snapshots of what a placement selects now, unless
-// the latest group holds just that, or what cannot be read now, and returns the metadata of the
-// latest master.
-// The error is a refusal if the selectors are at fault. Somebody else
-// may be doing the same: then it is a conflict, or AlreadyExists.
+// Take creates a group of resource snapshots from the placement's current selection and returns the
+// metadata of its master. It returns the latest master if that group has the same content, or has
+// objects of a kind that is unreadable now. The error is a refusal if the selectors are invalid. It is
+// a conflict or AlreadyExists if somebody else does the same concurrently.
 func (r *Reconciler) Take(ctx context.Context, placement placementv1beta1.PlacementObject) (*metav1.PartialObjectMetadata, error) {
 	latest, _, err := r.take(ctx, placement, Intervals{})
 	return latest, err
 }
 
-// take is Take at its time: where the intervals do not allow another group yet, it makes
-// none and returns how long to wait.
+// take is Take with intervals: if they do not allow another group yet, it creates none and returns how
+// long to wait.
 func (r *Reconciler) take(ctx context.Context, placement placementv1beta1.PlacementObject, intervals Intervals) (*metav1.PartialObjectMetadata, time.Duration, error) {
 	key := types.NamespacedName{Namespace: placement.GetNamespace(), Name: placement.GetName()}
 	selected, err := r.Selector.Select(ctx, key, placement.GetSpec().ResourceSelectors, r.bound(placement))
@@ -77,7 +76,7 @@ func (r *Reconciler) take(ctx context.Context, placement placementv1beta1.Placem
 		if latest, err = r.createResources(ctx, placement, manifests, hash, nextIndex(existing, objects.ResourceIndex)); err != nil {
 			return nil, 0, err
 		}
-		existing = append(existing, latest) // It counts: the limit is of all revisions.
+		existing = append(existing, latest) // The limit counts all revisions, including this one.
 	} else if err := r.asBefore(ctx, placement, latest); err != nil {
 		return nil, 0, err
 	}
@@ -87,7 +86,7 @@ func (r *Reconciler) take(ctx context.Context, placement placementv1beta1.Placem
 	return latest, 0, r.trimResources(ctx, key, existing, placement)
 }
 
-// manifests turns what is selected into what a snapshot can hold.
+// manifests turns the selection into manifests that fit into a snapshot.
 func (r *Reconciler) manifests(ctx context.Context, placement placementv1beta1.PlacementObject, latest *metav1.PartialObjectMetadata, objects []*unstructured.Unstructured) ([]placementv1beta1.Manifest, error) {
 	all, err := manifestsOf(objects)
 	if err != nil {
@@ -113,15 +112,15 @@ func (r *Reconciler) createResources(ctx context.Context, placement placementv1b
 		}
 	}
 	log := ctrl.LoggerFrom(ctx)
-	log.V(1).Info("Made a resource snapshot", "index", index, "resources", len(manifests), "parts", len(group))
+	log.V(1).Info("Created a resource snapshot", "index", index, "resources", len(manifests), "parts", len(group))
 	if len(manifests) == 0 {
 		log.Info("The placement selects nothing on the hub: create what spec.resourceSelectors name, or correct them")
 	}
 	return r.await(ctx, group[len(group)-1])
 }
 
-// await returns when the cache knows a snapshot that was just written. Without
-// it the next look could take an older snapshot for the latest.
+// await returns when the cache has a snapshot that was just written. Otherwise the next reconcile could
+// treat an older snapshot as the latest.
 func (r *Reconciler) await(ctx context.Context, written client.Object) (*metav1.PartialObjectMetadata, error) {
 	const interval, limit = 5 * time.Millisecond, 10 * time.Second
 	s := objects.ResourceSnapshotMetadata(written.GetNamespace())
@@ -135,18 +134,18 @@ func (r *Reconciler) await(ctx context.Context, written client.Object) (*metav1.
 	return s, nil
 }
 
-// Intervals say for how long changes of what a placement selects are gathered into one
-// group of resource snapshots, as KubeFleet's hub does. Zero values: each change makes
-// one at once. Update runs, which have groups made when somebody asks, do not wait.
+// Intervals are the durations for which changes of a placement's selection are gathered into one group
+// of resource snapshots, as in KubeFleet's hub. With zero values, each change creates a group at once.
+// Update runs do not wait, because somebody requested their groups.
 type Intervals struct {
-	// Least is how old the latest group must be before another follows.
+	// Least is the minimum age of the latest group before another follows.
 	Least time.Duration
-	// Collection is how long after the first change since the latest group another follows.
+	// Collection is the duration from the first change after the latest group to the next group.
 	Collection time.Duration
 }
 
-// next is when a group may follow one of the time latest, if the first change since was
-// seen at the time seen.
+// next is the earliest time of the next group, for the latest group's time and the time when the first
+// change since was seen.
 func (i Intervals) next(latest, seen time.Time) time.Time {
 	after, gathered := latest.Add(i.Least), seen.Add(i.Collection)
 	if after.After(gathered) {
@@ -155,8 +154,8 @@ func (i Intervals) next(latest, seen time.Time) time.Time {
 	return gathered
 }
 
-// turn returns how long a changed selection has to wait, and notes on the latest master
-// when it was seen to have changed: a gateway that starts goes on from there.
+// turn returns how long a changed selection has to wait. It records on the latest master when the
+// change was seen, so that a restarted gateway continues from there.
 func (r *Reconciler) turn(ctx context.Context, latest *metav1.PartialObjectMetadata, intervals Intervals) (time.Duration, error) {
 	if latest == nil || intervals == (Intervals{}) {
 		return 0, nil
@@ -172,7 +171,7 @@ func (r *Reconciler) turn(ctx context.Context, latest *metav1.PartialObjectMetad
 	return max(0, intervals.next(latest.CreationTimestamp.Time, seen).Sub(now)), nil
 }
 
-// asBefore notes that what the latest group holds is selected.
+// asBefore records that the selection is the content of the latest group.
 func (r *Reconciler) asBefore(ctx context.Context, placement placementv1beta1.PlacementObject, latest *metav1.PartialObjectMetadata) error {
 	if err := r.noCandidate(ctx, latest); err != nil {
 		return err
@@ -186,7 +185,7 @@ func (r *Reconciler) asBefore(ctx context.Context, placement placementv1beta1.Pl
 	return r.noteSelectors(ctx, placement, latest)
 }
 
-// noCandidate forgets a change that was taken back before its turn.
+// noCandidate removes the record of a change that was reverted before its turn.
 func (r *Reconciler) noCandidate(ctx context.Context, latest *metav1.PartialObjectMetadata) error {
 	if _, noted := latest.Annotations[placementv1beta1.NextSnapshotCandidateTimeAnnotation]; !noted {
 		return nil
@@ -194,7 +193,7 @@ func (r *Reconciler) noCandidate(ctx context.Context, latest *metav1.PartialObje
 	return r.annotateCandidate(ctx, latest, "null")
 }
 
-// annotateCandidate is a conflict if the cache is behind: then the first time would be lost.
+// annotateCandidate fails with a conflict if the cache lags, because the first time would be lost.
 func (r *Reconciler) annotateCandidate(ctx context.Context, latest *metav1.PartialObjectMetadata, value string) error {
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q,"annotations":{%q:%s}}}`,
 		latest.ResourceVersion, placementv1beta1.NextSnapshotCandidateTimeAnnotation, value))

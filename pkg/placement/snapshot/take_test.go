@@ -23,7 +23,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/selection"
 )
 
-// nothing selects nothing, and no run needs anything.
+// nothing selects nothing, and no run needs any snapshot.
 type nothing struct{}
 
 func (nothing) Select(context.Context, types.NamespacedName, []placementv1beta1.ResourceSelectorTerm, *selection.Bound) (selection.Selected, error) {
@@ -31,7 +31,7 @@ func (nothing) Select(context.Context, types.NamespacedName, []placementv1beta1.
 }
 func (nothing) Forget(types.NamespacedName) {}
 
-// chosen selects one object, which says what it was told.
+// chosen selects one object with the configured content.
 type chosen struct {
 	nothing
 	says string
@@ -44,9 +44,9 @@ func (c *chosen) Select(context.Context, types.NamespacedName, []placementv1beta
 
 func (nothing) Needed(context.Context, types.NamespacedName) ([]string, error) { return nil, nil }
 
-// A placement that was made anew at once took the snapshot of the one before it, which
-// the cache still had, for its own; its bindings then named a snapshot that was gone.
-func TestAPlacementDoesNotTakeTheSnapshotOfAnEarlierOneOfItsName(t *testing.T) {
+// A re-created placement adopted the snapshot of its deleted predecessor, which the cache still had.
+// Its bindings then named a snapshot that was deleted.
+func TestTake_IgnoresSnapshotsOfDeletedPredecessor(t *testing.T) {
 	now := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "now"}}
 	before := desiredResourceSnapshots(now, split(nil, sizeLimit), resourceHash(nil), 0, Envelopes{})[0]
 	before.SetOwnerReferences([]metav1.OwnerReference{{Kind: "ClusterResourcePlacement", Name: "p", UID: "before", Controller: new(true)}})
@@ -57,14 +57,14 @@ func TestAPlacementDoesNotTakeTheSnapshotOfAnEarlierOneOfItsName(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !metav1.IsControlledBy(first, now) || !objects.IsLatest(first) {
-		t.Errorf("it took %s, owned by %v", first.Name, first.OwnerReferences)
+		t.Errorf("took %s, owned by %v", first.Name, first.OwnerReferences)
 	}
 	again, err := r.Take(t.Context(), now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if again.Name != first.Name {
-		t.Errorf("nothing changed, and it took %s after %s", again.Name, first.Name)
+		t.Errorf("took %s after %s without a change", again.Name, first.Name)
 	}
 }
 
@@ -103,25 +103,25 @@ func hubWith(t *testing.T, objects ...client.Object) client.Client {
 		WithIndex(&placementv1beta1.ClusterResourceBinding{}, "placement", byPlacement).Build()
 }
 
-// A story for each: what is selected at which second, and after which seconds a snapshot of it
-// is there. The first snapshot is made at second 0.
-func TestChangesAreGatheredForAsLongAsTheIntervalsSay(t *testing.T) {
+// Each case lists what is selected at which second, and how long its snapshot has to wait. The first
+// snapshot is created at second 0.
+func TestTake_GathersChangesForTheIntervals(t *testing.T) {
 	type step struct {
 		at   int
 		says string
-		// wait is for how many seconds nothing is made; zero means that it was.
+		// wait is the remaining time in seconds; zero if a snapshot was created.
 		wait int
 	}
 	tests := map[string]struct {
 		least, collection int
 		steps             []step
 	}{
-		"neither is set":                               {0, 0, []step{{1, "b", 0}, {1, "c", 0}}},
-		"the latest is too young":                      {30, 0, []step{{10, "b", 20}, {29, "c", 1}, {30, "c", 0}, {31, "d", 29}}},
-		"the latest is old enough":                     {30, 0, []step{{40, "b", 0}}},
-		"changes are gathered":                         {0, 15, []step{{40, "b", 15}, {50, "c", 5}, {55, "c", 0}, {56, "d", 15}}},
-		"the later of both counts":                     {30, 15, []step{{20, "b", 15}, {35, "b", 0}, {36, "c", 29}, {65, "c", 0}}},
-		"a change that is taken back counts no longer": {0, 15, []step{{40, "b", 15}, {45, "a", 0}, {100, "c", 15}}},
+		"no intervals":                   {0, 0, []step{{1, "b", 0}, {1, "c", 0}}},
+		"latest snapshot is too young":   {30, 0, []step{{10, "b", 20}, {29, "c", 1}, {30, "c", 0}, {31, "d", 29}}},
+		"latest snapshot is old enough":  {30, 0, []step{{40, "b", 0}}},
+		"changes are gathered":           {0, 15, []step{{40, "b", 15}, {50, "c", 5}, {55, "c", 0}, {56, "d", 15}}},
+		"later of both counts":           {30, 15, []step{{20, "b", 15}, {35, "b", 0}, {36, "c", 29}, {65, "c", 0}}},
+		"reverted change does not count": {0, 15, []step{{40, "b", 15}, {45, "a", 0}, {100, "c", 15}}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestChangesAreGatheredForAsLongAsTheIntervalsSay(t *testing.T) {
 			clock, selector := clocktesting.NewFakePassiveClock(begin), &chosen{says: "a"}
 			placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "now"}}
 			hub := interceptor.NewClient(hubWith(t, placement).(client.WithWatch), interceptor.Funcs{
-				// An API server writes the time.
+				// An API server sets the creation time.
 				Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
 					o.SetCreationTimestamp(metav1.NewTime(clock.Now()))
 					return c.Create(ctx, o, options...)
@@ -139,7 +139,7 @@ func TestChangesAreGatheredForAsLongAsTheIntervalsSay(t *testing.T) {
 			intervals := Intervals{Least: time.Duration(tc.least) * time.Second, Collection: time.Duration(tc.collection) * time.Second}
 			latest, wait, err := r.take(t.Context(), placement, intervals)
 			if err != nil || wait != 0 {
-				t.Fatalf("the first one waits %s, %v", wait, err)
+				t.Fatalf("first snapshot waits %s, %v", wait, err)
 			}
 			for _, s := range tc.steps {
 				clock.SetTime(begin.Add(time.Duration(s.at) * time.Second))
@@ -152,12 +152,12 @@ func TestChangesAreGatheredForAsLongAsTheIntervalsSay(t *testing.T) {
 					t.Errorf("second %d: waits %s, want %d s", s.at, wait, s.wait)
 				}
 				if made := latest.Name != before; made != (s.wait == 0 && s.says != "a") {
-					t.Errorf("second %d: made another: %t", s.at, made)
+					t.Errorf("second %d: created another = %t", s.at, made)
 				}
 			}
 			selector.says = "asked for"
 			if asked, err := r.Take(t.Context(), placement); err != nil || asked.Name == latest.Name {
-				t.Errorf("who asks for one gets %s, %v", asked.Name, err)
+				t.Errorf("Take() = %s, %v, want a new snapshot", asked.Name, err)
 			}
 		})
 	}

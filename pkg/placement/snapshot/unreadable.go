@@ -17,15 +17,15 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/selection"
 )
 
-// maxUnreadable is how many kinds the condition names: a gateway with narrow rights cannot read most
-// kinds of a namespace.
+// maxUnreadable is the number of kinds that the condition names: a gateway with few rights cannot read
+// most kinds of a namespace.
 const maxUnreadable = 100
 
-// maxFaulty is how many kinds it names with the error of the hub.
+// maxFaulty is the number of kinds that it names with the hub's error.
 const maxFaulty = 10
 
 // holds reports whether a group has objects of one of the kinds. Objects that the next group lacks
-// would be removed from the members, and an object that cannot be read may still exist.
+// would be removed from the members, and an unreadable object may still exist.
 func (r *Reconciler) holds(ctx context.Context, latest *metav1.PartialObjectMetadata, kinds []selection.Unreadable) (bool, error) {
 	if latest == nil || len(kinds) == 0 {
 		return false, nil
@@ -39,8 +39,8 @@ func (r *Reconciler) holds(ctx context.Context, latest *metav1.PartialObjectMeta
 	}), nil
 }
 
-// reportKinds writes the condition about kinds that cannot be read. stays reports that the latest
-// group of the placement stays because of them.
+// reportKinds writes the condition about unreadable kinds. stays is true if the placement's latest
+// group stays because of them.
 func (r *Reconciler) reportKinds(ctx context.Context, placement placementv1beta1.PlacementObject, unreadable []selection.Unreadable, stays bool) error {
 	before := placement.DeepCopyObject().(client.Object)
 	c := unreadableKinds(unreadable, stays)
@@ -73,7 +73,7 @@ func unreadableKinds(unreadable []selection.Unreadable, stays bool) *metav1.Cond
 	return &metav1.Condition{Reason: placementv1beta1.ReasonKindUnavailable, Message: faulty + ". " + fmt.Sprintf(lacking, what)}
 }
 
-// lackingRights is a sentence about rights that the gateway lacks, with a placeholder for the
+// lackingRights is a sentence about missing rights of the gateway, with a placeholder for the
 // consequence, or empty.
 func lackingRights(unreadable []selection.Unreadable) string {
 	var names []string

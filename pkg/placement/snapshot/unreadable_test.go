@@ -19,7 +19,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/selection"
 )
 
-// partly selects one ConfigMap, and could not read some kinds.
+// partly selects one ConfigMap, and reports some kinds as unreadable.
 type partly struct {
 	chosen
 	unreadable []selection.Unreadable
@@ -35,19 +35,19 @@ func unreadableKind(group, kind, resource, fault string) selection.Unreadable {
 	return selection.Unreadable{Kind: selection.Kind{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind}, Resource: resource}, Fault: fault}
 }
 
-func TestTake_KeepsTheSnapshotIfAKindOfItCannotBeRead(t *testing.T) {
+func TestTake_KeepsSnapshotIfItsKindIsUnreadable(t *testing.T) {
 	tests := map[string]struct {
 		unreadable []selection.Unreadable
 		stays      bool
 		says       []string
 	}{
-		"a kind that the latest snapshot has": {[]selection.Unreadable{unreadableKind("", "ConfigMap", "configmaps", "webhook is down")}, true,
+		"kind of the latest snapshot": {[]selection.Unreadable{unreadableKind("", "ConfigMap", "configmaps", "webhook is down")}, true,
 			[]string{placementv1beta1.ReasonKindUnavailable, "configmaps (webhook is down)", "members keep what they have"}},
 		"another kind": {[]selection.Unreadable{unreadableKind("example.org", "Topic", "topics", "webhook is down")}, false,
 			[]string{placementv1beta1.ReasonKindUnavailable, "topics.example.org (webhook is down)", "None of these are placed"}},
 		"all kinds of a version": {[]selection.Unreadable{unreadableKind("", "", "", "no answer")}, true,
 			[]string{placementv1beta1.ReasonKindUnavailable, "all kinds of v1 (no answer)"}},
-		"a kind without a right": {[]selection.Unreadable{unreadableKind("apps", "Deployment", "deployments", "")}, false,
+		"kind without rights": {[]selection.Unreadable{unreadableKind("apps", "Deployment", "deployments", "")}, false,
 			[]string{placementv1beta1.ReasonGatewayForbidden, "is not allowed to list and watch deployments.apps. None of these are placed. To place them"}},
 		"both": {[]selection.Unreadable{unreadableKind("apps", "Deployment", "deployments", ""), unreadableKind("", "ConfigMap", "configmaps", "50% down")}, true,
 			[]string{placementv1beta1.ReasonKindUnavailable, "configmaps (50% down)", "deployments.apps. Some of these are placed"}},
@@ -72,12 +72,12 @@ func TestTake_KeepsTheSnapshotIfAKindOfItCannotBeRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			if stays := second.Name == first.Name; stays != tc.stays {
-				t.Errorf("the latest snapshot stays: %t", stays)
+				t.Errorf("latest snapshot stays = %t", stays)
 			}
 			c := meta.FindStatusCondition(placement.Status.Conditions, placementv1beta1.ConditionResourcesUnreadable)
 			for _, text := range tc.says {
 				if c == nil || !strings.Contains(c.Reason+": "+c.Message, text) {
-					t.Errorf("the condition lacks %q: %v", text, c)
+					t.Errorf("condition without %q: %v", text, c)
 				}
 			}
 			selector.unreadable = nil

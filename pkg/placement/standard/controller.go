@@ -21,36 +21,33 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
-// EventSource is the component that events of published decisions name.
+// EventSource is the component in events about published decisions.
 const EventSource = "placement-standard"
 
-// settle is for how long changes of what decisions are made of are gathered.
+// settle is how long changes of a decision's input are gathered.
 const settle = 50 * time.Millisecond
 
-// Options are what both families have in common.
+// Options are common to both families.
 type Options struct {
-	// Client reads through the cache, and sees there what it wrote before.
+	// Client reads through the cache, and sees its own writes there.
 	Client   client.Client
 	Recorder events.EventRecorder
-	// Namespace is where ClusterProfiles are, and the decisions of placements without a
-	// namespace.
+	// Namespace is the namespace of ClusterProfiles, and of the decisions of cluster-scoped placements.
 	Namespace string
-	// Manager is whose profiles are named; empty means multiclusterv1alpha1.ClusterManager.
+	// Manager is the cluster manager in profiles; if unset, multiclusterv1alpha1.ClusterManager.
 	Manager string
-	// Workers is how many placements are looked at at a time.
+	// Workers is the number of placements that are reconciled at a time.
 	Workers int
 }
 
-// Reconciler publishes the decisions of one family of placements.
 type Reconciler struct {
 	Options
 	source source
 	wanted wanted
 }
 
-// NewFleet publishes ClusterResourcePlacements and ResourcePlacements: those that ask for it
-// or, with all, those that do not refuse it. The cache must have the indexes of
-// family.AddIndexes.
+// NewFleet publishes ClusterResourcePlacements and ResourcePlacements that request it, or, with all,
+// those that do not refuse it. The cache must have the indexes of objects.AddIndexes.
 func NewFleet(o Options, all bool) *Reconciler {
 	return &Reconciler{Options: o, source: &fleet{reader: o.Client, all: all}}
 }
@@ -60,10 +57,9 @@ func NewOCM(o Options) *Reconciler {
 	return &Reconciler{Options: o, source: &ocm{reader: o.Client}}
 }
 
-// SetupWithManager registers the controller. It looks at a placement when that says otherwise
-// whether to publish it, when it is decided, when an object of its decision is not as it was
-// written, and when a cluster that it was decided for gets or loses its ClusterProfile. The
-// cache must have the indexes of AddIndexes.
+// SetupWithManager registers the controller. It reconciles a placement when its request to be published
+// changes, when its decision changes, when somebody changes an object of its decision, and when one of
+// its clusters gets or loses its ClusterProfile. The cache must have the indexes of AddIndexes.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.Manager == "" {
 		r.Manager = multiclusterv1alpha1.ClusterManager
@@ -76,7 +72,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return reconcileutil.SetupError(r.source.name(), r.source.watch(b).Complete(r))
 }
 
-// Reconcile publishes the decision of one placement.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	err := r.reconcile(ctx, req.NamespacedName)
 	switch {
@@ -89,7 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) error {
-	placement := r.source.empty(key.Namespace) // Only looked at, so not copied: its status may be large.
+	placement := r.source.empty(key.Namespace) // Read-only, so not copied: its status may be large.
 	err := r.Client.Get(ctx, key, placement, client.UnsafeDisableDeepCopy)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading %s %s: %w", r.source.kind(key.Namespace), key, err)

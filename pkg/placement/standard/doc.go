@@ -1,16 +1,16 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package standard publishes what placements were decided for as PlacementDecisions of
-// multicluster.x-k8s.io, for programs that know that API and none of the placements'. The
-// controllers' names are placement.standard, of ClusterResourcePlacements and
-// ResourcePlacements, and placement.standardocm, of Open Cluster Management's Placements.
+// Package standard publishes the decisions of placements as PlacementDecisions of
+// multicluster.x-k8s.io, for programs that only know that API. The controllers are placement.standard,
+// for ClusterResourcePlacements and ResourcePlacements, and placement.standardocm, for Open Cluster
+// Management's Placements.
 //
-// They decide nothing: fleet.go reads bindings, ocm.go reads the PlacementDecisions of
-// Placements. publish.go cuts that into objects, finds for each cluster its ClusterProfile,
-// and writes what differs (profiles.go remembers who waits for one). A placement that is
-// being deleted, or does not ask for it any more, loses its objects at once.
+// They decide nothing: fleet.go reads bindings, ocm.go reads the PlacementDecisions of Placements.
+// publish.go divides them into objects, finds the ClusterProfile of each cluster, and writes the
+// differences (profiles.go stores which placements wait for a profile). The objects of a placement that
+// is being deleted, or no longer requests them, are deleted at once.
 //
-// What it refuses to do: it names no cluster that has no ClusterProfile, or one of another
-// manager, and it does not touch objects that are not its placement's.
+// The controllers name no cluster that has no ClusterProfile, or one of another manager. They do not
+// touch objects of other owners.
 package standard

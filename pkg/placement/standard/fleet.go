@@ -16,11 +16,11 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
-// fleet is ClusterResourcePlacements and ResourcePlacements. They are decided for the members
-// that have a binding, unless it is to go.
+// fleet is ClusterResourcePlacements and ResourcePlacements. Their decision is the members that have a
+// binding that is not withdrawn.
 type fleet struct {
 	reader client.Reader
-	// all publishes those that do not say.
+	// all publishes placements without a request.
 	all bool
 }
 
@@ -38,8 +38,8 @@ func (*fleet) kind(n string) string {
 
 func (*fleet) empty(namespace string) client.Object { return objects.NewPlacement(namespace) }
 
-// chosen waits for the scheduler's word about the latest policy: the bindings of one that it
-// has not carried out yet are those of neither.
+// chosen waits until the scheduler has handled the latest policy: until then, the bindings match
+// neither the previous nor the latest policy.
 func (f *fleet) chosen(ctx context.Context, placement client.Object) (parts [][]string, done bool, err error) {
 	key := client.ObjectKeyFromObject(placement)
 	snapshots, err := objects.PolicySnapshots(ctx, f.reader, key)

@@ -19,10 +19,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/naming"
 )
 
-// byPlacement finds the PlacementDecisions of a Placement in the cache.
 const byPlacement = "placement"
 
-// ocm is Open Cluster Management's Placements, by whomever they are decided.
+// ocm is Open Cluster Management's Placements, whichever scheduler decides them.
 type ocm struct{ reader client.Reader }
 
 var _ source = (*ocm)(nil)
@@ -33,9 +32,9 @@ func (*ocm) kind(string) string         { return "Placement" }
 func (*ocm) empty(string) client.Object { return &ocmclusterv1beta1.Placement{} }
 func (*ocm) publishes() bool            { return true }
 
-// chosen has a part for each PlacementDecision, so that clusters have their order, and stay
-// where they are, as there. It waits until there are as many clusters as the Placement's
-// status says: decisions are written before it, one by one.
+// chosen has a part for each PlacementDecision, so that clusters keep their order and their object. It
+// waits until there are as many clusters as in the Placement's status, because decisions are written
+// before the status, one by one.
 func (o *ocm) chosen(ctx context.Context, placement client.Object) (parts [][]string, done bool, err error) {
 	key := client.ObjectKeyFromObject(placement)
 	var list ocmclusterv1beta1.PlacementDecisionList
@@ -70,7 +69,6 @@ func (*ocm) watch(b *builder.Builder) *builder.Builder {
 		}))
 }
 
-// addIndex makes the cache ready for chosen.
 func (*ocm) addIndex(ctx context.Context, indexer client.FieldIndexer) error {
 	err := indexer.IndexField(ctx, &ocmclusterv1beta1.PlacementDecision{}, byPlacement, func(object client.Object) []string {
 		return []string{naming.Labelled(object, ocmclusterv1beta1.PlacementLabel)}

@@ -15,15 +15,15 @@ import (
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
 )
 
-// wanted is which placements were decided for which clusters, whether these have a profile or
-// not: so it is known whom one concerns that comes or goes.
+// wanted is the clusters of each placement's decision, with or without a profile. It shows which
+// placements a new or deleted profile concerns.
 type wanted struct {
-	mu sync.Mutex // guards by
+	mu sync.Mutex // Guards by.
 	by map[types.NamespacedName]sets.Set[string]
 }
 
-// set says which clusters a placement wants; nil is that it is not published. It comes before
-// profiles are looked for, so that none is missed that comes meanwhile.
+// set stores the clusters of a placement; nil means that it is not published. It is called before
+// profiles are read, so that no new profile is missed.
 func (w *wanted) set(key types.NamespacedName, clusters sets.Set[string]) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -50,7 +50,7 @@ func (w *wanted) of(cluster string) []types.NamespacedName {
 	return keys
 }
 
-// published are the clusters that have a profile of ours.
+// published are the clusters that have a profile of our manager.
 func (r *Reconciler) published(ctx context.Context) (sets.Set[string], error) {
 	var list multiclusterv1alpha1.ClusterProfileList
 	if err := r.Client.List(ctx, &list, client.InNamespace(r.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -65,7 +65,7 @@ func (r *Reconciler) published(ctx context.Context) (sets.Set[string], error) {
 	return clusters, nil
 }
 
-// isOurs reports whether a profile may be named: it is not another manager's, nor about to go.
+// isOurs reports whether a profile can be named: it is our manager's, and not being deleted.
 func (r *Reconciler) isOurs(profile *multiclusterv1alpha1.ClusterProfile) bool {
 	return profile.DeletionTimestamp == nil && profile.Spec.ClusterManager.Name == r.Manager
 }

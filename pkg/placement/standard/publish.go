@@ -23,10 +23,10 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/slicing"
 )
 
-// maxTold is how many clusters an event names.
+// maxTold is the number of clusters that an event names.
 const maxTold = 10
 
-// existing are the objects of a placement's decision, in the order of their numbers.
+// existing are the objects of a placement's decision, by number.
 func (r *Reconciler) existing(ctx context.Context, key types.NamespacedName) ([]*multiclusterv1alpha1.PlacementDecision, error) {
 	namespace := r.namespaceOf(key)
 	var list multiclusterv1alpha1.PlacementDecisionList
@@ -46,11 +46,11 @@ func (r *Reconciler) existing(ctx context.Context, key types.NamespacedName) ([]
 	return all, nil
 }
 
-// publish brings the objects of a placement's decision to what was decided.
+// publish updates the objects of a placement's decision.
 func (r *Reconciler) publish(ctx context.Context, key types.NamespacedName, placement client.Object, existing []*multiclusterv1alpha1.PlacementDecision) error {
 	parts, done, err := r.source.chosen(ctx, placement)
 	if err != nil || !done {
-		return err // It comes with an event.
+		return err // The decision triggers the placement again.
 	}
 	r.wanted.set(key, sets.New(slices.Concat(parts...)...))
 	published, err := r.published(ctx)
@@ -69,8 +69,8 @@ func (r *Reconciler) publish(ctx context.Context, key types.NamespacedName, plac
 	return err
 }
 
-// cut makes of parts what single objects hold: the published clusters, in their order. There
-// is at least one object. The others are missing.
+// cut divides parts into objects: the published clusters, in order. There is at least one object. The
+// other clusters are missing.
 func cut(parts [][]string, published sets.Set[string], before [][]string) (held [][]string, missing []string) {
 	for _, part := range parts {
 		var shown []string
@@ -98,7 +98,6 @@ func cut(parts [][]string, published sets.Set[string], before [][]string) (held 
 	return held, missing
 }
 
-// clustersOf are the clusters of each object.
 func clustersOf(objects []*multiclusterv1alpha1.PlacementDecision) [][]string {
 	all := make([][]string, len(objects))
 	for i, object := range objects {
@@ -109,7 +108,6 @@ func clustersOf(objects []*multiclusterv1alpha1.PlacementDecision) [][]string {
 	return all
 }
 
-// desired are the objects of a decision.
 func (r *Reconciler) desired(key types.NamespacedName, placement client.Object, held [][]string) ([]*multiclusterv1alpha1.PlacementDecision, error) {
 	decisionKey := keyOf(r.source.kind(key.Namespace), key.Name)
 	objects := make([]*multiclusterv1alpha1.PlacementDecision, len(held))
@@ -137,9 +135,8 @@ func (r *Reconciler) desired(key types.NamespacedName, placement client.Object, 
 	return objects, nil
 }
 
-// write writes objects in an order in which a cluster that moves from one to another is never
-// in none, and removes the others last. It returns one that it wrote, nil if there was nothing
-// to write.
+// write writes objects in an order in which a cluster that moves between them is always in one, and
+// deletes surplus ones last. It returns one of the written objects, nil if nothing changed.
 func (r *Reconciler) write(ctx context.Context, objects, existing []*multiclusterv1alpha1.PlacementDecision) (wrote *multiclusterv1alpha1.PlacementDecision, err error) {
 	there, wanted := byName(existing), byName(objects)
 	number := max(len(existing), len(objects))
@@ -181,7 +178,7 @@ func slicesOf(objects []*multiclusterv1alpha1.PlacementDecision) []slicing.Slice
 	return all
 }
 
-// parked is one more object of a decision, beyond all that it has or had.
+// parked is an additional object of a decision, with an unused number.
 func (r *Reconciler) parked(like *multiclusterv1alpha1.PlacementDecision, clusters []string, number int) *multiclusterv1alpha1.PlacementDecision {
 	object := like.DeepCopy()
 	object.Name = fmt.Sprintf("%s-%d", like.Labels[multiclusterv1alpha1.LabelDecisionKey], number)
@@ -195,7 +192,7 @@ func (r *Reconciler) parked(like *multiclusterv1alpha1.PlacementDecision, cluste
 	return object
 }
 
-// ensure brings one object about. Labels, annotations and owners of others stay.
+// ensure creates or updates one object. Foreign labels, annotations and owners stay.
 func (r *Reconciler) ensure(ctx context.Context, was, is *multiclusterv1alpha1.PlacementDecision) (changed bool, err error) {
 	if was == nil {
 		if was, err = r.orphan(ctx, is); err != nil {
@@ -214,20 +211,20 @@ func (r *Reconciler) ensure(ctx context.Context, was, is *multiclusterv1alpha1.P
 	for key, value := range is.Labels {
 		metav1.SetMetaDataLabel(&after.ObjectMeta, key, value)
 	}
-	// An earlier placement of that name had it.
+	// An earlier placement of that name owned it.
 	after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.Controller != nil && *ref.Controller })
 	after.OwnerReferences = append(after.OwnerReferences, is.OwnerReferences...)
 	if equality.Semantic.DeepEqual(was, after) {
 		return false, nil
 	}
-	// One that is gone meanwhile comes with an event.
+	// A deleted object triggers the placement again.
 	if err := r.Client.Update(ctx, after); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("updating PlacementDecision %s/%s: %w", after.Namespace, after.Name, err)
 	}
 	return true, nil
 }
 
-// orphan is the object of that name from which somebody took its owner, nil if there is none.
+// orphan is the object of that name whose owner reference somebody removed, nil if there is none.
 func (r *Reconciler) orphan(ctx context.Context, is *multiclusterv1alpha1.PlacementDecision) (*multiclusterv1alpha1.PlacementDecision, error) {
 	there := &multiclusterv1alpha1.PlacementDecision{}
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(is), there)

@@ -18,24 +18,23 @@ import (
 
 // source is a family of placements.
 type source interface {
-	// name is the controller's.
+	// name is the controller's name.
 	name() string
-	// group is the placements' API group.
 	group() string
-	// kind is that of the placements in a namespace, or in none.
+	// kind is the kind of placements in a namespace, or of cluster-scoped ones.
 	kind(namespace string) string
 	// empty is a placement to read into.
 	empty(namespace string) client.Object
-	// publishes reports whether a placement is published that does not say.
+	// publishes reports whether placements without a request are published.
 	publishes() bool
-	// chosen are the clusters that a placement was decided for, in the order in which they are
-	// told, as parts that share no object; false while it is being decided.
+	// chosen are the clusters of a placement's decision, in order, as parts that share no object; false
+	// while the decision is incomplete.
 	chosen(ctx context.Context, placement client.Object) (parts [][]string, done bool, err error)
-	// watch adds what decisions are made of.
+	// watch adds watches for the input of decisions.
 	watch(b *builder.Builder) *builder.Builder
 }
 
-// asks reports whether a placement is to be published.
+// asks reports whether a placement should be published.
 func asks(placement client.Object, unlessSaid bool) bool {
 	switch placement.GetAnnotations()[multiclusterv1alpha1.AnnotationStandardDecisions] {
 	case "true":
@@ -48,14 +47,14 @@ func asks(placement client.Object, unlessSaid bool) bool {
 }
 
 const (
-	// maxKey is how long the value of a label may be.
+	// maxKey is the maximum length of a label value.
 	maxKey = 63
-	// hashed is how many characters tell keys apart that would be longer.
+	// hashed is the number of characters that distinguish keys that would be longer.
 	hashed = 10
 )
 
-// keyOf is the decision key of a placement: what the objects of its decision are called, but
-// for their number. Placements of different kinds have different keys.
+// keyOf is the decision key of a placement: the name of its objects without their number. Placements of
+// different kinds have different keys.
 func keyOf(kind, name string) string {
 	key := strings.ToLower(kind) + "-" + name
 	if len(key) <= maxKey {
@@ -65,8 +64,8 @@ func keyOf(kind, name string) string {
 	return strings.TrimRight(key[:maxKey-hashed-1], "-.") + "-" + hex.EncodeToString(sum[:])[:hashed]
 }
 
-// namespaceOf is where the decision of a placement is published: beside it, or beside the
-// profiles if it is in no namespace.
+// namespaceOf is the namespace of a placement's decision: its own, or for a cluster-scoped placement
+// that of the profiles.
 func (r *Reconciler) namespaceOf(key types.NamespacedName) string {
 	if key.Namespace == "" {
 		return r.Namespace

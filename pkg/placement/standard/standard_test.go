@@ -24,37 +24,37 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-func TestWhoIsPublished(t *testing.T) {
+func TestAsks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		said             string
 		unlessSaid, want bool
 	}{
-		"asks":                             {"true", false, true},
-		"refuses":                          {"false", true, false},
-		"says nothing, and all are":        {"", true, true},
-		"says nothing, and none are":       {"", false, false},
-		"says what nobody understands":     {"perhaps", false, false},
-		"says that where all are":          {"perhaps", true, true},
-		"asks in letters that nobody uses": {"TRUE", false, false},
+		"asks":                              {"true", false, true},
+		"refuses":                           {"false", true, false},
+		"no request, all are published":     {"", true, true},
+		"no request, none are published":    {"", false, false},
+		"unknown value, none are published": {"perhaps", false, false},
+		"unknown value, all are published":  {"perhaps", true, true},
+		"wrong case":                        {"TRUE", false, false},
 	} {
 		placement := &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"fleetgate.io/standard-decisions": tc.said}}}
 		if got := asks(placement, tc.unlessSaid); got != tc.want {
-			t.Errorf("one that %s: %t, want %t", name, got, tc.want)
+			t.Errorf("%s: %t, want %t", name, got, tc.want)
 		}
 	}
 }
 
-func TestKeysAreLabelsAndDiffer(t *testing.T) {
+func TestKeyOf_UniqueValidLabels(t *testing.T) {
 	long := strings.Repeat("a.", 100)
 	seen := sets.New[string]()
 	for _, kind := range []string{"Placement", "ResourcePlacement", "ClusterResourcePlacement"} {
 		for _, name := range []string{"p", "a.b-c", long + "x", long + "y", strings.Repeat("b", 63-len("placement-")), strings.Repeat("b", 64-len("placement-"))} {
 			key := keyOf(kind, name)
 			if problems := validation.IsValidLabelValue(key); len(problems) > 0 {
-				t.Errorf("the key of %s %s is no value of a label: %v", kind, name, problems)
+				t.Errorf("key of %s %s is no label value: %v", kind, name, problems)
 			}
 			if problems := validation.IsDNS1123Subdomain(key + "-1000"); len(problems) > 0 {
-				t.Errorf("the key of %s %s names no object: %v", kind, name, problems)
+				t.Errorf("key of %s %s is no object name: %v", kind, name, problems)
 			}
 			if seen.Has(key) {
 				t.Errorf("two placements have key %s", key)
@@ -63,7 +63,7 @@ func TestKeysAreLabelsAndDiffer(t *testing.T) {
 		}
 	}
 	if got := keyOf("ResourcePlacement", "shop"); got != "resourceplacement-shop" {
-		t.Errorf("a short one is %s", got)
+		t.Errorf("short key = %s", got)
 	}
 }
 
@@ -75,19 +75,19 @@ func names(from, to int) []string {
 	return all
 }
 
-func TestPartsShareNoObjectAndOnlyPublishedClustersAreNamed(t *testing.T) {
+func TestCut_SeparatesPartsAndSkipsUnpublishedClusters(t *testing.T) {
 	for name, tc := range map[string]struct {
 		parts     [][]string
 		published []string
 		held      [][]string
 		missing   []string
 	}{
-		"nobody":                         {nil, nil, [][]string{{}}, nil},
-		"parts in their order":           {[][]string{{"b", "a"}, {"c"}}, []string{"a", "b", "c"}, [][]string{{"b", "a"}, {"c"}}, nil},
-		"one that nobody published":      {[][]string{{"a", "x", "b"}}, []string{"a", "b"}, [][]string{{"a", "b"}}, []string{"x"}},
-		"a whole part that nobody did":   {[][]string{{"x", "y"}, {"a"}}, []string{"a"}, [][]string{{"a"}}, []string{"x", "y"}},
-		"all of them":                    {[][]string{{"x"}, {}}, nil, [][]string{{}}, []string{"x"}},
-		"a part of more than one object": {[][]string{names(0, 101)}, names(0, 101), [][]string{names(0, 100), names(100, 101)}, nil},
+		"nobody":                    {nil, nil, [][]string{{}}, nil},
+		"parts in their order":      {[][]string{{"b", "a"}, {"c"}}, []string{"a", "b", "c"}, [][]string{{"b", "a"}, {"c"}}, nil},
+		"unpublished cluster":       {[][]string{{"a", "x", "b"}}, []string{"a", "b"}, [][]string{{"a", "b"}}, []string{"x"}},
+		"unpublished part":          {[][]string{{"x", "y"}, {"a"}}, []string{"a"}, [][]string{{"a"}}, []string{"x", "y"}},
+		"all unpublished":           {[][]string{{"x"}, {}}, nil, [][]string{{}}, []string{"x"}},
+		"part with several objects": {[][]string{names(0, 101)}, names(0, 101), [][]string{names(0, 100), names(100, 101)}, nil},
 	} {
 		held, missing := cut(tc.parts, sets.New(tc.published...), nil)
 		if diff := cmp.Diff(tc.held, held); diff != "" {
@@ -99,9 +99,9 @@ func TestPartsShareNoObjectAndOnlyPublishedClustersAreNamed(t *testing.T) {
 	}
 }
 
-// Who collects all objects of a decision while it is written finds each cluster that stays in
-// it at every moment.
-func TestAClusterThatMovesBetweenObjectsIsNeverInNone(t *testing.T) {
+// A reader that collects all objects of a decision during a write finds each remaining cluster at every
+// moment.
+func TestWrite_MovedClusterIsAlwaysInAnObject(t *testing.T) {
 	kinds := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{multiclusterv1alpha1.AddToScheme, placementv1beta1.AddToScheme} {
 		if err := add(kinds); err != nil {
@@ -140,10 +140,10 @@ func TestAClusterThatMovesBetweenObjectsIsNeverInNone(t *testing.T) {
 	all := names(0, 400)
 	placement := &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p", UID: "1"}}
 	for name, after := range map[string][]string{
-		"the second loses most":      slices.Concat(all[:100], all[190:400]),
-		"the first and the third do": slices.Concat(all[80:200], all[260:400]),
-		"all but the last is gone":   all[350:],
-		"every second of them is gone": func() (half []string) {
+		"second object loses most clusters":    slices.Concat(all[:100], all[190:400]),
+		"first and third object lose clusters": slices.Concat(all[80:200], all[260:400]),
+		"only the last object stays":           all[350:],
+		"every second cluster is removed": func() (half []string) {
 			for i := 0; i < len(all); i += 2 {
 				half = append(half, all[i])
 			}
@@ -184,7 +184,7 @@ func TestAClusterThatMovesBetweenObjectsIsNeverInNone(t *testing.T) {
 	}
 }
 
-func TestWhoseObjectItIs(t *testing.T) {
+func TestOwner(t *testing.T) {
 	owned := func(namespace, apiVersion, kind string) *multiclusterv1alpha1.PlacementDecision {
 		yes := true
 		return &multiclusterv1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x",

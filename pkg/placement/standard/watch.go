@@ -19,11 +19,11 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/enqueue"
 )
 
-// byOwner finds PlacementDecisions by kind and name of their controller in the cache.
+// byOwner indexes PlacementDecisions by kind and name of their controller.
 const byOwner = "owner"
 
-// AddIndexes makes the cache ready for the controllers; with ocm, for that of Open Cluster
-// Management's Placements too.
+// AddIndexes adds the indexes that the controllers need; with ocm, including those for Open Cluster
+// Management's Placements.
 func AddIndexes(ctx context.Context, indexer client.FieldIndexer, withOCM bool) error {
 	err := indexer.IndexField(ctx, &multiclusterv1alpha1.PlacementDecision{}, byOwner, func(object client.Object) []string {
 		if owner := metav1.GetControllerOf(object); owner != nil {
@@ -40,7 +40,7 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer, withOCM bool) 
 	return nil
 }
 
-// owner is the placement of an object, if it is one of this family.
+// owner is the placement of an object, if it is of this family.
 func (r *Reconciler) owner(object client.Object) []types.NamespacedName {
 	ref := metav1.GetControllerOf(object)
 	if ref == nil {
@@ -59,7 +59,7 @@ func (r *Reconciler) owner(object client.Object) []types.NamespacedName {
 	return nil
 }
 
-// ofProfile are the placements that a profile concerns which comes or goes.
+// ofProfile are the placements that a new or deleted profile concerns.
 func (r *Reconciler) ofProfile(profile client.Object) []types.NamespacedName {
 	if profile.GetNamespace() != r.Namespace {
 		return nil
@@ -67,12 +67,12 @@ func (r *Reconciler) ofProfile(profile client.Object) []types.NamespacedName {
 	return r.wanted.of(profile.GetName())
 }
 
-// comesOrGoes lets pass that a profile may be named from now on, or no longer.
+// comesOrGoes passes that a profile can be named from now on, or no longer.
 func (r *Reconciler) comesOrGoes() builder.Predicates {
 	return builder.WithPredicates(enqueue.Updates(func(was, is *multiclusterv1alpha1.ClusterProfile) bool { return r.isOurs(was) != r.isOurs(is) }))
 }
 
-// asked lets pass what says of a placement whether it is published.
+// asked passes changes of a placement's request to be published.
 func asked() builder.Predicates {
 	return builder.WithPredicates(predicate.Or[client.Object](
 		predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, enqueue.Updates(func(was, is client.Object) bool {
@@ -80,15 +80,15 @@ func asked() builder.Predicates {
 		})))
 }
 
-// chosenChanged lets pass bindings of which the member, or that it is to have anything, is
-// news: not how far its rollout is.
+// chosenChanged passes bindings that are added to or removed from a decision, but not the progress of
+// their rollout.
 func chosenChanged() builder.Predicates {
 	return builder.WithPredicates(enqueue.Updates(func(was, is placementv1beta1.BindingObject) bool {
 		return counts(was) != counts(is) || was.GetSpec().TargetCluster != is.GetSpec().TargetCluster
 	}))
 }
 
-// counts reports whether a placement is decided for the member of a binding.
+// counts reports whether the member of a binding is part of the decision.
 func counts(b placementv1beta1.BindingObject) bool {
 	return b.GetDeletionTimestamp() == nil && b.GetSpec().State != placementv1beta1.BindingUnscheduled
 }

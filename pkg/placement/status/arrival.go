@@ -16,21 +16,20 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// Arrival measures how long changes of placements, or of what they select, take until they
-// are available on all members. A change begins when its snapshot was made, to the second,
-// so a replica that leads since a moment ago measures what another one began.
+// Arrival measures how long changes of placements, or of their selected resources, take until they are
+// available on all members. A change starts at the creation time of its snapshot, in whole seconds, so
+// a new leader can measure changes that started before.
 type Arrival struct {
 	seconds prometheus.Histogram
-	// since is when this replica began to look. What was changed before and was not seen to
-	// become available may have been so already, and only be so again.
+	// since is the start of this replica. An older change that was not seen to become available may
+	// have been available before, and only be available again.
 	since time.Time
 
 	mu sync.Mutex
-	// last is the change of each placement that was measured last.
+	// last is the last measured change of each placement.
 	last map[types.NamespacedName]time.Time
 }
 
-// NewArrival begins to measure.
 func NewArrival(now time.Time) *Arrival {
 	return &Arrival{
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -52,7 +51,7 @@ func (a *Arrival) Run(ctx context.Context, registerer prometheus.Registerer) err
 	return nil
 }
 
-// observe looks at a status that was written, and at the last change that it is of.
+// observe evaluates a written status and the time of its last change.
 func (a *Arrival) observe(placement placementv1beta1.PlacementObject, changed, now time.Time) {
 	available := meta.FindStatusCondition(placement.GetStatus().Conditions, placement.ConditionType(placementv1beta1.ConditionAvailable))
 	if available == nil || available.Status != "True" || available.ObservedGeneration != placement.GetGeneration() || changed.Before(a.since.Truncate(time.Second)) {
@@ -68,7 +67,7 @@ func (a *Arrival) observe(placement placementv1beta1.PlacementObject, changed, n
 	a.seconds.Observe(max(0, now.Sub(changed).Seconds()))
 }
 
-// forget says that a placement is gone.
+// forget removes a deleted placement.
 func (a *Arrival) forget(placement types.NamespacedName) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// A placement that was away for a moment and is available again has not arrived twice.
-func TestEachChangeArrivesOnce(t *testing.T) {
+// A placement that is temporarily unavailable and recovers does not count twice.
+func TestArrival_CountsEachChangeOnce(t *testing.T) {
 	start := time.Unix(1_800_000_000, 500)
 	arrival := NewArrival(start)
 	placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 2}}
@@ -49,11 +49,11 @@ func TestEachChangeArrivesOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		if h := written.GetHistogram(); h.GetSampleCount() != step.count || h.GetSampleSum() != step.sum {
-			t.Errorf("%s: %d changes of %v seconds in all, want %d of %v", step.what, h.GetSampleCount(), h.GetSampleSum(), step.count, step.sum)
+			t.Errorf("%s: %d changes with %v seconds in total, want %d with %v", step.what, h.GetSampleCount(), h.GetSampleSum(), step.count, step.sum)
 		}
 	}
 	arrival.forget(types.NamespacedName{Name: "web"})
 	if len(arrival.last) != 0 {
-		t.Error("a placement that is gone is remembered")
+		t.Error("deleted placement is still stored")
 	}
 }

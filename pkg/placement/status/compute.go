@@ -17,29 +17,27 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/problems"
 )
 
-// Observed is what a status is made from.
+// Observed is the input of a status.
 type Observed struct {
 	Placement placementv1beta1.PlacementObject
 	// Policy is the latest policy snapshot.
 	Policy placementv1beta1.PolicySnapshotObject
-	// Snapshot is the name of the latest resource snapshot's master, Index its
-	// index, and Resources what its group holds. Under an external rollout it is the
-	// one that all members are bound to (see commonSnapshot); all three are empty as
-	// long as there is none.
+	// Snapshot is the name of the latest resource snapshot's master, Index its index, and Resources the
+	// contents of its group. Under an external rollout it is the snapshot that all members are bound to
+	// (see commonSnapshot); all three are empty if there is none.
 	Snapshot  string
 	Index     string
 	Resources []placementv1beta1.ResourceIdentifier
 	Bindings  []placementv1beta1.BindingObject
-	// IndexOf returns the index of a resource snapshot, "" if it is gone. It is
-	// asked under an external rollout, where members may be on any.
+	// IndexOf returns the index of a resource snapshot, "" if it is deleted. It is called under an
+	// external rollout, where members can be on any snapshot.
 	IndexOf func(snapshot string) string
-	// Changed is when the latest of both snapshots was made; zero under an external rollout,
-	// whose runs say when something is to change.
+	// Changed is the creation time of the later snapshot; zero under an external rollout, where runs
+	// decide when something changes.
 	Changed time.Time
 }
 
-// Compute returns the placement's status. Times of conditions that did not
-// change are kept.
+// Compute returns the placement's status. Conditions that did not change keep their transition times.
 func Compute(o *Observed) *placementv1beta1.PlacementStatus {
 	c := &computation{Observed: o, stages: stagesOf(o.Placement.GetSpec()), old: o.Placement.GetStatus()}
 	c.status = &placementv1beta1.PlacementStatus{
@@ -59,14 +57,14 @@ func Compute(o *Observed) *placementv1beta1.PlacementStatus {
 	return c.status
 }
 
-// computation is one status while it is being made.
+// computation is a status in construction.
 type computation struct {
 	*Observed
 	stages      []stage
 	old, status *placementv1beta1.PlacementStatus
 }
 
-// tally counts members by stage and by the stage's condition there.
+// tally counts members by stage and by the status of the stage's condition.
 type tally map[string]map[metav1.ConditionStatus]int
 
 func (t tally) count(kind string, status metav1.ConditionStatus) {
@@ -81,8 +79,8 @@ func (c *computation) set(kind string, condition metav1.Condition) {
 	meta.SetStatusCondition(&c.status.Conditions, condition)
 }
 
-// Decided reports whether the scheduler has answered the policy snapshot for the
-// placement's present generation.
+// Decided reports whether the scheduler has handled the policy snapshot for the placement's current
+// generation.
 func Decided(placement placementv1beta1.PlacementObject, policy placementv1beta1.PolicySnapshotObject) bool {
 	return decision(placement, policy) != nil
 }
@@ -96,10 +94,10 @@ func decision(placement placementv1beta1.PlacementObject, policy placementv1beta
 	return decided
 }
 
-// scheduled sets the first condition, and reports whether it is known. With nobody to
-// choose it is not, and clients wait for somebody to be named.
+// scheduled sets the first condition, and reports whether it is known. It is unknown if clusterNames is
+// empty, because clients wait until members are named.
 func (c *computation) scheduled() bool {
-	decided, pending := decision(c.Placement, c.Policy), "The scheduler has not looked at the placement yet"
+	decided, pending := decision(c.Placement, c.Policy), "The scheduler has not handled the placement yet"
 	if policy := c.Placement.GetSpec().Policy; policy != nil && policy.PlacementType == placementv1beta1.PickFixed && len(policy.ClusterNames) == 0 {
 		decided, pending = nil, "The placement is on no member, since spec.policy.clusterNames is empty: name the members that it is for"
 	}
@@ -117,7 +115,7 @@ func (c *computation) scheduled() bool {
 	return true
 }
 
-// members appends what became of the placement on each selected member.
+// members appends the placement's status on each selected member.
 func (c *computation) members() tally {
 	bindings := make(map[string]placementv1beta1.BindingObject, len(c.Bindings))
 	for _, b := range c.Bindings {
@@ -139,8 +137,8 @@ func (c *computation) members() tally {
 	return counts
 }
 
-// selected are the decisions for members. Of more than a policy snapshot can name, the
-// bindings tell.
+// selected are the decisions for members. If there are more than a policy snapshot can name, the
+// bindings are used.
 func (c *computation) selected(bindings map[string]placementv1beta1.BindingObject) []placementv1beta1.ClusterDecision {
 	var all []placementv1beta1.ClusterDecision
 	named := map[string]bool{}
@@ -160,8 +158,7 @@ func (c *computation) selected(bindings map[string]placementv1beta1.BindingObjec
 	return all
 }
 
-// missing appends an entry for each member that the policy asks for and did not
-// get.
+// missing appends an entry for each member that the policy asks for and did not get.
 func (c *computation) missing() {
 	selected := len(c.status.PlacementStatuses)
 	wanted, _ := objects.Wanted(c.Placement.GetSpec().Policy)
@@ -179,8 +176,7 @@ func (c *computation) missing() {
 	}
 }
 
-// missingBefore returns the conditions of an entry without a name that told the
-// same.
+// missingBefore returns the conditions of a previous entry without a name and with the same reason.
 func (c *computation) missingBefore(reason string) []metav1.Condition {
 	for _, member := range c.old.PlacementStatuses {
 		if member.ClusterName == "" && len(member.Conditions) == 1 && member.Conditions[0].Message == reason {
@@ -190,7 +186,7 @@ func (c *computation) missingBefore(reason string) []metav1.Condition {
 	return nil
 }
 
-// keepTimes gives conditions that did not change the time since when they hold.
+// keepTimes copies the transition times of conditions that did not change.
 func keepTimes(conditions, before []metav1.Condition) {
 	for i := range conditions {
 		old := meta.FindStatusCondition(before, conditions[i].Type)
@@ -205,7 +201,7 @@ func (c *computation) sumUp(counts tally) {
 	var set []stage
 	for _, s := range c.stages {
 		if len(counts[s.kind]) == 0 {
-			break // There is no member, or none has come so far.
+			break // There is no member, or none has reached this stage.
 		}
 		set = append(set, s)
 		condition := c.sum(s, counts[s.kind])
@@ -234,7 +230,7 @@ func (c *computation) sum(s stage, counts map[metav1.ConditionStatus]int) metav1
 	return done
 }
 
-// waitedFor names the first member that a rollout which makes others wait is at.
+// waitedFor names the first member that a waiting rollout waits for.
 func (c *computation) waitedFor(s stage, condition metav1.Condition) metav1.Condition {
 	if s.kind != rolloutStarted.kind || condition.Status != metav1.ConditionFalse {
 		return condition
@@ -249,8 +245,7 @@ func (c *computation) waitedFor(s stage, condition metav1.Condition) metav1.Cond
 	return condition
 }
 
-// commonSnapshot is the resource snapshot that all selected members are bound to, or
-// "".
+// commonSnapshot is the resource snapshot that all selected members are bound to, or "".
 func commonSnapshot(policy placementv1beta1.PolicySnapshotObject, bindings []placementv1beta1.BindingObject) string {
 	bound := make(map[string]string, len(bindings))
 	for _, b := range bindings {
@@ -286,7 +281,6 @@ func (c *computation) hasOverrides() bool {
 	return false
 }
 
-// keepOnly removes the conditions of all other stages.
 func (c *computation) keepOnly(set []stage) {
 	keep := map[string]bool{}
 	for _, s := range set {

@@ -28,8 +28,8 @@ func placementOf(change func(*placementv1beta1.ClusterResourcePlacement)) *place
 	return p
 }
 
-// decided is a policy snapshot that selected the members; a name with "!" before
-// it was wanted and not found.
+// decided is a policy snapshot that selected the members; a name with the prefix "!" was wanted and not
+// found.
 func decided(members ...string) *placementv1beta1.ClusterSchedulingPolicySnapshot {
 	s := &placementv1beta1.ClusterSchedulingPolicySnapshot{ObjectMeta: metav1.ObjectMeta{Name: "p-0", Generation: 1}}
 	s.Status.ObservedCRPGeneration = generation
@@ -76,7 +76,7 @@ func brief(conditions []metav1.Condition, prefix string) []string {
 	return all
 }
 
-func TestUnderUpdateRunsTheStatusIsAboutTheSnapshotThatAllMembersHave(t *testing.T) {
+func TestCompute_ExternalRolloutUsesCommonSnapshot(t *testing.T) {
 	external := func(p *placementv1beta1.ClusterResourcePlacement) {
 		p.Spec.Strategy.Type = placementv1beta1.ExternalStrategy
 	}
@@ -90,11 +90,11 @@ func TestUnderUpdateRunsTheStatusIsAboutTheSnapshotThatAllMembersHave(t *testing
 		snapshot string
 		want     []string
 	}{
-		"none has one":             {[]*placementv1beta1.ClusterResourceBinding{on(bound("a"), ""), on(bound("b"), "")}, "", unknown},
-		"they have different ones": {[]*placementv1beta1.ClusterResourceBinding{bound("a", wellOff...), on(bound("b", wellOff...), "p-1-snapshot")}, "", unknown},
-		"one has none":             {[]*placementv1beta1.ClusterResourceBinding{bound("a", wellOff...), on(bound("b"), "")}, "", unknown},
-		"one is not begun":         {[]*placementv1beta1.ClusterResourceBinding{bound("a", wellOff...), bound("b")}, "p-2-snapshot", unknown},
-		"all have the same": {[]*placementv1beta1.ClusterResourceBinding{bound("a", wellOff...), bound("b", wellOff...)}, "p-2-snapshot", []string{
+		"no member has a snapshot":         {[]*placementv1beta1.ClusterResourceBinding{on(bound("a"), ""), on(bound("b"), "")}, "", unknown},
+		"members have different snapshots": {[]*placementv1beta1.ClusterResourceBinding{bound("a", wellOff...), on(bound("b", wellOff...), "p-1-snapshot")}, "", unknown},
+		"one member has no snapshot":       {[]*placementv1beta1.ClusterResourceBinding{bound("a", wellOff...), on(bound("b"), "")}, "", unknown},
+		"one member has no conditions":     {[]*placementv1beta1.ClusterResourceBinding{bound("a", wellOff...), bound("b")}, "p-2-snapshot", unknown},
+		"all members have the same snapshot": {[]*placementv1beta1.ClusterResourceBinding{bound("a", wellOff...), bound("b", wellOff...)}, "p-2-snapshot", []string{
 			"Scheduled=True/SchedulingPolicyFulfilled", "RolloutStarted=True/RolloutStarted", "Overridden=True/NoOverrideSpecified",
 			"WorkSynchronized=True/WorkSynchronized", "Applied=True/ApplySucceeded", "Available=True/ResourceAvailable"}},
 	}
@@ -114,7 +114,7 @@ func TestUnderUpdateRunsTheStatusIsAboutTheSnapshotThatAllMembersHave(t *testing
 	}
 }
 
-func TestAStatusSaysOnHowManyMembersAllIsWell(t *testing.T) {
+func TestCompute_CountsReadyMembers(t *testing.T) {
 	failed := append(append([]string(nil), wellOff[:3]...), "Applied=False/NotAllWorkHaveBeenApplied")
 	fixed := placementOf(func(p *placementv1beta1.ClusterResourcePlacement) {
 		p.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixed, ClusterNames: []string{"a", "b", "c"}}
@@ -125,22 +125,22 @@ func TestAStatusSaysOnHowManyMembersAllIsWell(t *testing.T) {
 		want     string
 	}{
 		"one failed and one is missing": {decided("a", "b", "!c"), []placementv1beta1.BindingObject{bound("a", wellOff...), bound("b", failed...)}, "1/3"},
-		"one is not begun":              {decided("a", "b"), []placementv1beta1.BindingObject{bound("a", wellOff...), bound("b")}, "1/2"},
-		"no member fits":                {decided(), nil, "0/0"},
+		"one member has no conditions":  {decided("a", "b"), []placementv1beta1.BindingObject{bound("a", wellOff...), bound("b")}, "1/2"},
+		"no member selected":            {decided(), nil, "0/0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Compute(&Observed{Placement: fixed, Policy: tc.policy, Snapshot: "p-2-snapshot", Index: "2", Bindings: tc.bindings}).Members
 			if got != tc.want {
-				t.Errorf("%q, want %q", got, tc.want)
+				t.Errorf("ready members = %q, want %q", got, tc.want)
 			}
 		})
 	}
 	if got := Compute(&Observed{Placement: fixed, Policy: &placementv1beta1.ClusterSchedulingPolicySnapshot{}}).Members; got != "" {
-		t.Errorf("before the scheduler has decided it is %q", got)
+		t.Errorf("without a decision: %q", got)
 	}
 }
 
-func TestWhatKubectlPrintsOfAPlacementSaysWhatIsWorst(t *testing.T) {
+func TestCompute_SummaryNamesWorstProblem(t *testing.T) {
 	something := []placementv1beta1.ResourceIdentifier{{Kind: "Namespace", Name: "shop"}}
 	failed := append(slices.Clone(wellOff[:3]), "Applied=False/NotAllWorkHaveBeenApplied")
 	pending := slices.Clone(wellOff[:3])
@@ -154,21 +154,21 @@ func TestWhatKubectlPrintsOfAPlacementSaysWhatIsWorst(t *testing.T) {
 		bindings  []placementv1beta1.BindingObject
 		available metav1.ConditionStatus
 		reason    string
-		// message is what the sentence begins with.
+		// message is the beginning of the message.
 		message string
 	}{
-		"all is well": {nil, decided("a"), something, []placementv1beta1.BindingObject{bound("a", wellOff...)}, "True", "", ""},
-		"nothing is selected, and all conditions are True": {nil, decided("a"), nil, []placementv1beta1.BindingObject{bound("a", wellOff...)},
+		"all ready": {nil, decided("a"), something, []placementv1beta1.BindingObject{bound("a", wellOff...)}, "True", "", ""},
+		"empty selection, all conditions True": {nil, decided("a"), nil, []placementv1beta1.BindingObject{bound("a", wellOff...)},
 			"True", "NothingSelected", "spec.resourceSelectors match nothing on the hub"},
-		"nothing is selected, for no member": {nil, decided(), nil, nil, "", "NothingSelected", "spec.resourceSelectors match nothing on the hub"},
-		"an apply failed": {nil, decided("a", "b"), something, []placementv1beta1.BindingObject{bound("a", failed...), bound("b", failed...)},
+		"empty selection, no member": {nil, decided(), nil, nil, "", "NothingSelected", "spec.resourceSelectors match nothing on the hub"},
+		"failed apply": {nil, decided("a", "b"), something, []placementv1beta1.BindingObject{bound("a", failed...), bound("b", failed...)},
 			"False", "ApplyFailed", `on member "a", `},
-		"a member that is pending hides no failure of another": {nil, decided("a", "b"), something,
+		"pending member does not hide a failure": {nil, decided("a", "b"), something,
 			[]placementv1beta1.BindingObject{bound("a", pending...), bound("b", failed...)}, "Unknown", "ApplyFailed", `on member "b", `},
-		"nor one that has no binding yet":       {nil, decided("a", "b"), something, []placementv1beta1.BindingObject{bound("b", failed...)}, "Unknown", "ApplyFailed", `on member "b", `},
-		"it is on its way":                      {nil, decided("a"), something, []placementv1beta1.BindingObject{bound("a", pending...)}, "Unknown", "ApplyPending", "Waiting for news"},
-		"differences are reported, not applied": {reportDiff, decided("a"), something, []placementv1beta1.BindingObject{bound("a", wellOff[:3]...)}, "", "DiffReportingPending", "Waiting for news"},
-		"the scheduler has not looked":          {nil, &placementv1beta1.ClusterSchedulingPolicySnapshot{}, something, nil, "", "SchedulePending", "The scheduler has not looked"},
+		"missing binding does not hide a failure": {nil, decided("a", "b"), something, []placementv1beta1.BindingObject{bound("b", failed...)}, "Unknown", "ApplyFailed", `on member "b", `},
+		"in flight":           {nil, decided("a"), something, []placementv1beta1.BindingObject{bound("a", pending...)}, "Unknown", "ApplyPending", "Waiting for news"},
+		"strategy ReportDiff": {reportDiff, decided("a"), something, []placementv1beta1.BindingObject{bound("a", wellOff[:3]...)}, "", "DiffReportingPending", "Waiting for news"},
+		"no decision yet":     {nil, &placementv1beta1.ClusterSchedulingPolicySnapshot{}, something, nil, "", "SchedulePending", "The scheduler has not handled"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Compute(&Observed{Placement: placementOf(tc.change), Policy: tc.policy, Snapshot: "p-2-snapshot", Index: "2", Resources: tc.resources, Bindings: tc.bindings})
@@ -191,7 +191,7 @@ func TestCompute(t *testing.T) {
 		want      []string
 		members   map[string][]string
 	}{
-		"all well": {
+		"all ready": {
 			policy:   decided("a", "b"),
 			bindings: []*placementv1beta1.ClusterResourceBinding{bound("a", wellOff...), bound("b", wellOff...)},
 			want: []string{"Scheduled=True/SchedulingPolicyFulfilled", "RolloutStarted=True/RolloutStarted", "Overridden=True/NoOverrideSpecified",
@@ -232,7 +232,7 @@ func TestCompute(t *testing.T) {
 				"c": append(append([]string{"Scheduled=True/Scheduled"}, wellOff[:3]...), "Applied=Unknown/ApplyPending"),
 			},
 		},
-		"a condition of an older spec of the binding is not known": {
+		"condition of an older spec is unknown": {
 			policy: decided("a"),
 			bindings: []*placementv1beta1.ClusterResourceBinding{func() *placementv1beta1.ClusterResourceBinding {
 				b := bound("a", wellOff...)
@@ -242,7 +242,7 @@ func TestCompute(t *testing.T) {
 			want:    []string{"Scheduled=True/SchedulingPolicyFulfilled", "RolloutStarted=True/RolloutStarted", "Overridden=True/NoOverrideSpecified", "WorkSynchronized=Unknown/WorkSynchronizedUnknown"},
 			members: map[string][]string{"a": append(append([]string{"Scheduled=True/Scheduled"}, wellOff[:2]...), "WorkSynchronized=Unknown/WorkSynchronizedUnknown")},
 		},
-		"a member waits for the rollout": {
+		"member waits for the rollout": {
 			policy: decided("a"),
 			bindings: []*placementv1beta1.ClusterResourceBinding{func() *placementv1beta1.ClusterResourceBinding {
 				b := bound("a", "RolloutStarted=False/RolloutNotStartedYet", "Applied=True/AllWorkHaveBeenApplied")
@@ -252,8 +252,8 @@ func TestCompute(t *testing.T) {
 			want:    []string{"Scheduled=True/SchedulingPolicyFulfilled", "RolloutStarted=False/RolloutNotStartedYet"},
 			members: map[string][]string{"a": {"Scheduled=True/Scheduled", "RolloutStarted=False/RolloutNotStartedYet"}},
 		},
-		"the rollout has not come to a member": {
-			reason: "that all is well with an older snapshot says nothing of the latest",
+		"rollout has not reached a member": {
+			reason: "conditions of an older snapshot do not apply to the latest",
 			policy: decided("a"),
 			bindings: []*placementv1beta1.ClusterResourceBinding{func() *placementv1beta1.ClusterResourceBinding {
 				b := bound("a", wellOff...)
@@ -263,7 +263,7 @@ func TestCompute(t *testing.T) {
 			want:    []string{"Scheduled=True/SchedulingPolicyFulfilled", "RolloutStarted=Unknown/RolloutStartedUnknown"},
 			members: map[string][]string{"a": {"Scheduled=True/Scheduled", "RolloutStarted=Unknown/RolloutStartedUnknown"}},
 		},
-		"a missing member has no name": {
+		"missing member has no name": {
 			placement: placementOf(func(p *placementv1beta1.ClusterResourcePlacement) {
 				p.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixed, ClusterNames: []string{"a", "b"}}
 			}),
@@ -273,7 +273,7 @@ func TestCompute(t *testing.T) {
 				"WorkSynchronized=True/WorkSynchronized", "Applied=True/ApplySucceeded", "Available=True/ResourceAvailable"},
 			members: map[string][]string{"a": append([]string{"Scheduled=True/Scheduled"}, wellOff...), "": {"Scheduled=False/ScheduleFailed"}},
 		},
-		"differences are reported instead of applied": {
+		"strategy ReportDiff": {
 			placement: placementOf(reportDiff),
 			policy:    decided("a"),
 			bindings:  []*placementv1beta1.ClusterResourceBinding{bound("a", append(append([]string(nil), wellOff[:3]...), "DiffReported=True/AllWorkHaveDiffReported")...)},
@@ -281,14 +281,14 @@ func TestCompute(t *testing.T) {
 				"WorkSynchronized=True/WorkSynchronized", "DiffReported=True/DiffReportingCompleted"},
 			members: map[string][]string{"a": append(append([]string{"Scheduled=True/Scheduled"}, wellOff[:3]...), "DiffReported=True/AllWorkHaveDiffReported")},
 		},
-		"what no longer holds is removed": {
+		"outdated conditions are removed": {
 			placement: placementOf(func(p *placementv1beta1.ClusterResourcePlacement) {
 				p.Status.Conditions = []metav1.Condition{{Type: "ClusterResourcePlacementAvailable", Status: metav1.ConditionTrue}, {Type: "ClusterResourcePlacementStatusSynced", Status: metav1.ConditionTrue, ObservedGeneration: generation}}
 			}),
 			policy: decided(),
 			want:   []string{"StatusSynced=True/", "Scheduled=True/SchedulingPolicyFulfilled"},
 		},
-		"bindings that go, or of an older policy, do not count": {
+		"terminating bindings and those of an older policy do not count": {
 			policy: decided("a", "b"),
 			bindings: []*placementv1beta1.ClusterResourceBinding{
 				func() *placementv1beta1.ClusterResourceBinding {
@@ -337,7 +337,7 @@ func TestCompute(t *testing.T) {
 	}
 }
 
-func TestComputeIsStable(t *testing.T) {
+func TestCompute_IsDeterministic(t *testing.T) {
 	then := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	placement := placementOf(func(p *placementv1beta1.ClusterResourcePlacement) {
 		p.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixed, ClusterNames: []string{"a", "b"}}
@@ -356,11 +356,11 @@ func TestComputeIsStable(t *testing.T) {
 	}
 	placement.Status = *first.DeepCopy()
 	if diff := cmp.Diff(first, Compute(o)); diff != "" {
-		t.Errorf("the same input gives another status, which would be written again (-first +second):\n%s", diff)
+		t.Errorf("same input, other status: it would be written again (-first +second):\n%s", diff)
 	}
 }
 
-func TestComputeTakesDetailsOver(t *testing.T) {
+func TestCompute_CopiesDetails(t *testing.T) {
 	object := placementv1beta1.ResourceIdentifier{Version: "v1", Kind: "ConfigMap", Name: "x"}
 	details := func(conditions ...string) *placementv1beta1.ClusterResourceBinding {
 		b := bound("a", conditions...)
@@ -373,9 +373,9 @@ func TestComputeTakesDetailsOver(t *testing.T) {
 		binding                 *placementv1beta1.ClusterResourceBinding
 		failed, drifted, diffed int
 	}{
-		"nothing before it is applied":     {details(wellOff[:3]...), 0, 0, 0},
-		"all when it could not be applied": {details(append(append([]string(nil), wellOff[:3]...), "Applied=False/x")...), 1, 1, 1},
-		"drifts also when all is well":     {details(wellOff...), 0, 1, 0},
+		"none before the apply":    {details(wellOff[:3]...), 0, 0, 0},
+		"all after a failed apply": {details(append(append([]string(nil), wellOff[:3]...), "Applied=False/x")...), 1, 1, 1},
+		"drifts without a failure": {details(wellOff...), 0, 1, 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -388,7 +388,7 @@ func TestComputeTakesDetailsOver(t *testing.T) {
 	}
 }
 
-func TestEventsTellWhatCameTrue(t *testing.T) {
+func TestEventsOf_ReportsStagesThatBecameTrue(t *testing.T) {
 	with := func(kinds ...string) *placementv1beta1.ClusterResourcePlacement {
 		return placementOf(func(p *placementv1beta1.ClusterResourcePlacement) {
 			for _, kind := range kinds {
@@ -405,17 +405,17 @@ func TestEventsTellWhatCameTrue(t *testing.T) {
 	}
 }
 
-func TestARolloutThatWaitsNamesForWhom(t *testing.T) {
+func TestCompute_WaitingRolloutNamesMember(t *testing.T) {
 	waits := bound("c", "RolloutStarted=False/RolloutNotStartedYet")
 	for name, tc := range map[string]struct {
 		others []placementv1beta1.BindingObject
 		want   string
 	}{
-		"for one that is not available": {
+		"unavailable member": {
 			others: []placementv1beta1.BindingObject{bound("a", wellOff...), bound("b", append(slices.Clone(wellOff[:4]), "Available=False/NotAllWorkAreAvailable")...)},
 			want:   `The rollout strategy makes the resources wait on 1 cluster(s), see placementStatuses; the first that is waited for is "b"`,
 		},
-		"for nobody that is known": {
+		"no known member": {
 			others: []placementv1beta1.BindingObject{bound("a", wellOff...), bound("b", wellOff...)},
 			want:   `The rollout strategy makes the resources wait on 1 cluster(s), see placementStatuses`,
 		},
@@ -429,7 +429,7 @@ func TestARolloutThatWaitsNamesForWhom(t *testing.T) {
 	}
 }
 
-func TestAPlacementWarnsWhenTroubleBeginsAndNotAgain(t *testing.T) {
+func TestEventsOf_WarnsOncePerProblem(t *testing.T) {
 	refused := func(members ...string) placementv1beta1.PlacementObject {
 		placement := &placementv1beta1.ClusterResourcePlacement{}
 		for _, name := range members {
@@ -448,11 +448,11 @@ func TestAPlacementWarnsWhenTroubleBeginsAndNotAgain(t *testing.T) {
 		want          []happened
 	}{
 		"refused":                    {refused(), refused("a"), want},
-		"refused after being tried":  {underWay, refused("a"), want},
-		"under way":                  {refused(), underWay, nil},
-		"still refused":              {refused("a"), refused("a"), nil},
-		"refused by one more member": {refused("a"), refused("a", "b"), nil},
-		"well again":                 {refused("a"), refused(), nil},
+		"rejected after an attempt":  {underWay, refused("a"), want},
+		"in flight":                  {refused(), underWay, nil},
+		"still rejected":             {refused("a"), refused("a"), nil},
+		"rejected by another member": {refused("a"), refused("a", "b"), nil},
+		"recovered":                  {refused("a"), refused(), nil},
 	} {
 		if diff := cmp.Diff(test.want, eventsOf(test.before, test.after), cmp.AllowUnexported(happened{})); diff != "" {
 			t.Errorf("%s: events (-want +got):\n%s", name, diff)
@@ -460,7 +460,7 @@ func TestAPlacementWarnsWhenTroubleBeginsAndNotAgain(t *testing.T) {
 	}
 }
 
-func TestPlacementOfNothingSaysSo(t *testing.T) {
+func TestCompute_ReportsEmptySelection(t *testing.T) {
 	for name, tt := range map[string]struct {
 		index     string
 		resources []placementv1beta1.ResourceIdentifier
@@ -473,7 +473,7 @@ func TestPlacementOfNothingSaysSo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			status := Compute(&Observed{Placement: placementOf(nil), Policy: decided(), Index: tt.index, Resources: tt.resources})
 			if got := strings.HasSuffix(status.Conditions[0].Message, "; "+problems.NothingSelected); got != tt.want {
-				t.Errorf("condition says that nothing is selected: %v, want %v: %q", got, tt.want, status.Conditions[0].Message)
+				t.Errorf("reports empty selection = %v, want %v: %q", got, tt.want, status.Conditions[0].Message)
 			}
 		})
 	}

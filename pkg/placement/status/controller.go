@@ -30,25 +30,23 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
-// Name is the controller's name.
 const Name = "placement.status"
 
-// Snapshots reads what resource snapshots hold; *snapshot.Contents is one.
+// Snapshots reads the contents of resource snapshots; *snapshot.Contents implements it.
 type Snapshots interface {
 	Group(ctx context.Context, master types.NamespacedName) (*snapshot.Group, error)
 }
 
-// Reconciler writes the status of placements.
 type Reconciler struct {
 	// Client reads through the cache.
 	Client    client.Client
 	Snapshots Snapshots
 	Recorder  events.EventRecorder
 	Clock     clock.PassiveClock
-	// Settle is how long changes of bindings are gathered before a status is
-	// computed: a rollout changes many at a time.
+	// Settle is how long changes of bindings are gathered before a status is computed, because a
+	// rollout changes many at a time.
 	Settle time.Duration
-	// Workers is how many placements are looked at at a time.
+	// Workers is the number of placements that are reconciled at a time.
 	Workers int
 	// Arrival measures how long changes take.
 	Arrival *Arrival
@@ -57,9 +55,9 @@ type Reconciler struct {
 	standstills standstills
 }
 
-// SetupWithManager registers the controller. It looks at a placement when its
-// spec, its condition Scheduled, a snapshot or a binding of it changes, and when
-// somebody else touches the copy of its status.
+// SetupWithManager registers the controller. It reconciles a placement when its spec, its condition
+// Scheduled, one of its snapshots or one of its bindings changes, and when somebody else changes the
+// copy of its status.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	changed := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, scheduledChanges()))
 	relabelled := builder.WithPredicates(predicate.LabelChangedPredicate{})
@@ -78,7 +76,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r))
 }
 
-// scheduledChanges lets pass that the condition Scheduled was set by others.
+// scheduledChanges passes changes of the condition Scheduled by others.
 func scheduledChanges() predicate.Predicate {
 	reason := func(object client.Object) string {
 		placement, ok := object.(placementv1beta1.PlacementObject)
@@ -94,7 +92,6 @@ func scheduledChanges() predicate.Predicate {
 	return enqueue.Updates(func(before, after client.Object) bool { return reason(before) != reason(after) })
 }
 
-// Reconcile writes the status of one placement.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	placement, err := objects.Placement(ctx, r.Client, req.NamespacedName)
 	if apierrors.IsNotFound(err) {
@@ -136,8 +133,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: again}, nil
 }
 
-// observe gathers what the status is made from; nil while that is in motion.
-// Whatever is awaited comes with an event.
+// observe reads the input of the status; nil while it is incomplete. Missing objects trigger the
+// placement again.
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) (*Observed, error) {
 	if invalid(placement) {
 		return nil, nil
@@ -163,8 +160,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, plac
 	return o, nil
 }
 
-// invalid reports whether the present generation's selectors are known to be
-// invalid.
+// invalid reports whether the selectors of the current generation are known to be invalid.
 func invalid(placement placementv1beta1.PlacementObject) bool {
 	c := meta.FindStatusCondition(placement.GetStatus().Conditions, placement.ConditionType(placementv1beta1.ConditionScheduled))
 	return c != nil && c.Reason == placementv1beta1.ReasonInvalidResourceSelectors && c.ObservedGeneration == placement.GetGeneration()
@@ -207,7 +203,7 @@ func (r *Reconciler) observeResources(ctx context.Context, key types.NamespacedN
 	return true, nil
 }
 
-// copied queues the placement of a copy of a status.
+// copied queues the placement of a status copy.
 func copied(_ context.Context, object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: object.GetName()}}}
 }
@@ -223,7 +219,7 @@ func (r *Reconciler) write(ctx context.Context, placement placementv1beta1.Place
 		return copyErr
 	}
 	r.spacing.writes(client.ObjectKeyFromObject(placement), r.Clock.Now())
-	// An update, as the whole object is at hand: a patch would be merged and pruned there first.
+	// Update instead of patch: the whole object is at hand, and the API server would merge and prune a patch first.
 	if err := r.Client.Status().Update(ctx, placement); err != nil {
 		return fmt.Errorf("writing the status of placement %q: %w", placement.GetName(), err)
 	}

@@ -20,8 +20,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
-// copyToNamespace brings a status into the namespace that the placement selects, if it
-// asks for that, and says in the status how that went.
+// copyToNamespace copies a status into the selected namespace, if the placement requests it, and
+// reports the result in a condition.
 func (r *Reconciler) copyToNamespace(ctx context.Context, placement placementv1beta1.PlacementObject, status *placementv1beta1.PlacementStatus) error {
 	crp, namespace := accessible(placement)
 	if namespace == "" {
@@ -36,7 +36,7 @@ func (r *Reconciler) copyToNamespace(ctx context.Context, placement placementv1b
 	if err != nil && !apierrors.IsConflict(err) {
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, placementv1beta1.ReasonStatusSyncFailed, err.Error()
 		if apierrors.IsNotFound(err) || objects.RefusedAsGoing(err) {
-			err = nil // The namespace: what the placement selects changes when it is made.
+			err = nil // The namespace is missing. Its creation changes the selection, which triggers the placement again.
 		}
 		if status.Reason == "" {
 			status.Reason, status.Message = condition.Reason, condition.Message
@@ -46,8 +46,7 @@ func (r *Reconciler) copyToNamespace(ctx context.Context, placement placementv1b
 	return err
 }
 
-// accessible is the placement and the namespace in which its status is to be read, or
-// "".
+// accessible is the placement and the namespace for a copy of its status, or "".
 func accessible(placement placementv1beta1.PlacementObject) (*placementv1beta1.ClusterResourcePlacement, string) {
 	crp, ok := placement.(*placementv1beta1.ClusterResourcePlacement)
 	if !ok || crp.Spec.StatusReportingScope != placementv1beta1.NamespaceAccessible {
@@ -56,7 +55,7 @@ func accessible(placement placementv1beta1.PlacementObject) (*placementv1beta1.C
 	return crp, objects.SelectedNamespace(&crp.Spec)
 }
 
-// withoutSynced is the status without the condition that tells of the copy.
+// withoutSynced is the status without the condition about the copy.
 func withoutSynced(placement placementv1beta1.PlacementObject, status *placementv1beta1.PlacementStatus) placementv1beta1.PlacementStatus {
 	source := *status.DeepCopy()
 	source.Conditions = slices.DeleteFunc(source.Conditions, func(c metav1.Condition) bool {

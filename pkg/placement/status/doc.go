@@ -1,20 +1,18 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package status tells what became of a placement.
+// Package status derives the status of placements.
 //
-// Compute is a function of what is there: placement, policy snapshot, resource
-// snapshot and bindings in, status out. Conditions come in a fixed order (see
-// stages); one that is not True ends the list, for a member and for the
-// placement, where Unknown on any member outweighs False, and False True.
+// Compute is a function of placement, policy snapshot, resource snapshot and bindings. Conditions have
+// a fixed order (see stages). The first condition that is not True ends the list, for a member and for
+// the placement. In the placement's conditions, Unknown on any member outweighs False, and False
+// outweighs True.
 //
-// The Reconciler is the controller placement.status around it. It writes when
-// something settled, not on the way: while the snapshots for the placement's
-// present generation are not made, or the scheduler has not looked at them, the
-// status stays what it was. Where the resources go, and that all is done, it tells at once;
-// what happens between is gathered for a second, and for ten if there are a thousand
-// members (spacing.go).
+// The Reconciler is the controller placement.status. It writes settled states: while the snapshots for
+// the placement's current generation do not exist, or the scheduler has not handled them, the status
+// stays. It writes at once which members are selected and that a rollout is complete. It gathers
+// intermediate states for a second, and longer for many members (spacing.go).
 //
-// The one condition it leaves alone is Scheduled=False with reason
-// InvalidResourceSelectors, which package snapshot sets and takes back.
+// It does not change Scheduled=False with reason InvalidResourceSelectors, which package snapshot sets
+// and removes.
 package status

@@ -14,18 +14,18 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/problems"
 )
 
-// The reasons of events that clients know, beside those of the stages.
+// These reasons of events are known to clients, in addition to those of the stages.
 const (
-	// scheduleSuccess is told when all members that are wanted were found.
+	// scheduleSuccess is the event when all wanted members were found.
 	scheduleSuccess = "PlacementScheduleSuccess"
-	// syncSuccess is an older name of the stage of Works.
+	// syncSuccess is an older name for the stage of Works.
 	syncSuccess = "PlacementSyncSuccess"
-	// rolloutCompleted is told when the last stage comes true.
+	// rolloutCompleted is the event when the last stage becomes True.
 	rolloutCompleted = "PlacementRolloutCompleted"
 )
 
-// warnings are the reasons of events about what a person has to do something about, by the
-// condition of the trouble.
+// warnings are the reasons of events about problems that need a person, by the condition of the
+// problem.
 var warnings = map[string]string{
 	placementv1beta1.ConditionScheduled:        "PlacementNotScheduled",
 	placementv1beta1.ConditionOverridden:       "PlacementOverriddenFailed",
@@ -35,17 +35,17 @@ var warnings = map[string]string{
 	problems.Drifted:                           "PlacementDrifted",
 }
 
-// happened is an event to tell, of type Warning or Normal.
+// happened is an event of type Warning or Normal.
 type happened struct{ kind, reason, message string }
 
-// eventsOf are what went wrong between two states of a placement, and what came true. The
-// recorder counts what is told again.
+// eventsOf are the new problems between two states of a placement, and the stages that became True. The
+// recorder counts repeated events.
 func eventsOf(before, after placementv1beta1.PlacementObject) []happened {
 	return append(wentWrong(before, after), cameTrue(before, after)...)
 }
 
-// wentWrong tells each trouble when it begins, and when it is another's: another member's,
-// object's or sentence. How many more members have it does not matter.
+// wentWrong returns a problem when it begins, and when it names another member, object or sentence. The
+// number of further members with it does not matter.
 func wentWrong(before, after placementv1beta1.PlacementObject) []happened {
 	var all []happened
 	known := problems.Of(before)
@@ -61,7 +61,7 @@ func wentWrong(before, after placementv1beta1.PlacementObject) []happened {
 	return all
 }
 
-// cameTrue are the stages that came true between two states of a placement.
+// cameTrue are the stages that became True between two states of a placement.
 func cameTrue(before, after placementv1beta1.PlacementObject) []happened {
 	var all []happened
 	stages := stagesOf(after.GetSpec())
@@ -85,7 +85,7 @@ func cameTrue(before, after placementv1beta1.PlacementObject) []happened {
 	return all
 }
 
-// wasTrue reports whether the condition was True of the generation before.
+// wasTrue reports whether the condition was True for that generation.
 func wasTrue(placement placementv1beta1.PlacementObject, kind string, generation int64) bool {
 	c := meta.FindStatusCondition(placement.GetStatus().Conditions, placement.ConditionType(kind))
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == generation

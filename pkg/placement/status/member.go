@@ -10,11 +10,11 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// member is the status of a placement on one member while it is being made.
+// member is a placement's status on one member, in construction.
 type member struct {
 	*computation
 	status placementv1beta1.PerClusterPlacementStatus
-	// old are the conditions before.
+	// old are the previous conditions.
 	old    []metav1.Condition
 	counts tally
 }
@@ -27,8 +27,7 @@ func (m *member) set(kind string, condition metav1.Condition) {
 	}
 }
 
-// observe fills the status of a selected member. b is nil as long as there is no
-// binding.
+// observe fills the status of a selected member. b is nil while there is no binding.
 func (m *member) observe(d placementv1beta1.ClusterDecision, b placementv1beta1.BindingObject) {
 	m.set(placementv1beta1.ConditionScheduled, metav1.Condition{
 		Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonScheduled, Message: d.Reason,
@@ -49,8 +48,8 @@ func (m *member) observe(d placementv1beta1.ClusterDecision, b placementv1beta1.
 	keepTimes(m.status.Conditions, m.old)
 }
 
-// outdated is for a member that is not on the latest snapshot: it waits for its
-// turn, or the rollout has not come to it.
+// outdated handles a member that is not on the latest snapshot: it waits for its turn, or the rollout
+// has not reached it.
 func (m *member) outdated(b placementv1beta1.BindingObject) {
 	if c := known(b, rolloutStarted.kind); c != nil && c.Status == metav1.ConditionFalse {
 		m.set(rolloutStarted.kind, metav1.Condition{Status: c.Status, Reason: c.Reason, Message: c.Message})
@@ -59,7 +58,7 @@ func (m *member) outdated(b placementv1beta1.BindingObject) {
 	m.set(rolloutStarted.kind, rolloutStarted.unknown())
 }
 
-// follow takes the binding's conditions over, up to the first that is not True.
+// follow copies the binding's conditions, up to the first that is not True.
 func (m *member) follow(b placementv1beta1.BindingObject) {
 	for _, s := range m.stages {
 		c := known(b, s.kind)
@@ -75,8 +74,7 @@ func (m *member) follow(b placementv1beta1.BindingObject) {
 	}
 }
 
-// details takes over what the binding tells about single objects, as far as it
-// belongs to the stage.
+// details copies the binding's entries for single objects that belong to the stage.
 func (m *member) details(s stage, condition metav1.ConditionStatus, b placementv1beta1.BindingObject) {
 	spec, status := b.GetSpec(), b.GetStatus()
 	failed := condition == metav1.ConditionFalse
@@ -99,8 +97,7 @@ func (m *member) details(s stage, condition metav1.ConditionStatus, b placementv
 	}
 }
 
-// known returns a condition that is about the binding's present spec, and True
-// or False; else nil.
+// known returns a condition about the binding's current spec that is True or False, else nil.
 func known(b placementv1beta1.BindingObject, kind string) *metav1.Condition {
 	c := meta.FindStatusCondition(b.GetStatus().Conditions, kind)
 	if c == nil || c.ObservedGeneration != b.GetGeneration() || c.Status == metav1.ConditionUnknown {

@@ -15,34 +15,33 @@ import (
 )
 
 const (
-	// hastyMembers is up to how many members a status is computed as soon as something
-	// changes, which is cheap.
+	// hastyMembers is the number of members up to which a status is computed on each change, because
+	// that is cheap.
 	hastyMembers = 200
-	// stride is how far apart the writes of a status are, and computing one of many members:
-	// during a rollout every member changes it several times.
+	// stride is the minimum interval between writes of a status, and between computations for many
+	// members: each member changes several times during a rollout.
 	stride = time.Second
-	// share is what each member adds to how far apart those writes of its placement's status
-	// are that tell only how far single members are, and farthest is what they are apart at most.
-	// A write costs the hub as much as there are members in it, 1 KB and about 1 ms of its CPU
-	// time for each, and goes to all who watch: so what is told on the way takes some hundredths
-	// of a core for each placement, however many members it has.
+	// share is what each member adds to the interval between writes that only report the progress of
+	// single members; farthest is the maximum of that interval. A write costs the hub about 1 KB and 1
+	// ms of CPU time per member, and every watcher receives it. So the intermediate writes of a
+	// placement cost some hundredths of a core, independent of the number of members.
 	share    = 30 * time.Millisecond
 	farthest = 30 * time.Second
 )
 
-// spacing remembers when the statuses of placements were computed and written.
+// spacing stores when the statuses of placements were computed and written.
 type spacing struct {
 	mu   sync.Mutex
 	last map[types.NamespacedName]occasion
 }
 
-// occasion is when a status was computed and written last, and of how many members.
+// occasion is the last computation and write of a status, and its number of members.
 type occasion struct {
 	computed, written time.Time
 	members           int
 }
 
-// compute is for how long computing the status of a placement has to wait.
+// compute returns how long the computation of a placement's status has to wait.
 func (p *spacing) compute(placement types.NamespacedName, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,7 +52,7 @@ func (p *spacing) compute(placement types.NamespacedName, now time.Time) time.Du
 	return max(0, last.computed.Add(stride).Sub(now))
 }
 
-// write is for how long writing it has to wait.
+// write returns how long its write has to wait.
 func (p *spacing) write(placement types.NamespacedName, tells telling, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,12 +67,12 @@ func (p *spacing) write(placement types.NamespacedName, tells telling, now time.
 	return max(0, last.written.Add(apart).Sub(now))
 }
 
-// computes notes that the status of a placement is computed.
+// computes records a computation.
 func (p *spacing) computes(placement types.NamespacedName, members int, now time.Time) {
 	p.note(placement, func(o *occasion) { o.computed, o.members = now, members })
 }
 
-// writes notes that it is written.
+// writes records a write.
 func (p *spacing) writes(placement types.NamespacedName, now time.Time) {
 	p.note(placement, func(o *occasion) { o.written = now })
 }
@@ -89,27 +88,27 @@ func (p *spacing) note(placement types.NamespacedName, change func(*occasion)) {
 	p.last[placement] = last
 }
 
-// forget says that a placement is gone.
+// forget removes a deleted placement.
 func (p *spacing) forget(placement types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.last, placement)
 }
 
-// telling is how much a status says that was not said before.
+// telling is the importance of a changed status.
 type telling int
 
 const (
-	// details are how far single members are.
+	// details are the progress of single members.
 	details telling = iota
-	// step is that the placement as a whole is at another stage than before.
+	// step means that the placement as a whole reached another stage.
 	step
-	// news is what people wait for: where the resources go, or that all is done; of many
-	// members, whose details are written seldom, also how far it is and what is wrong.
+	// news is what people wait for: the selected members, or the completion. For many members, whose
+	// details are written rarely, it includes the progress and problems of the placement.
 	news
 )
 
-// tells finds out what a status tells.
+// tells returns the importance of a status compared with the stored one.
 func tells(placement placementv1beta1.PlacementObject, status *placementv1beta1.PlacementStatus) telling {
 	if differs(placement, status, placementv1beta1.ConditionScheduled) {
 		return news
@@ -128,7 +127,7 @@ func tells(placement placementv1beta1.PlacementObject, status *placementv1beta1.
 	return step
 }
 
-// differs reports whether a condition of the placement says something else than before.
+// differs reports whether a condition of the placement changed its status, reason or message.
 func differs(placement placementv1beta1.PlacementObject, status *placementv1beta1.PlacementStatus, kind string) bool {
 	before := meta.FindStatusCondition(placement.GetStatus().Conditions, placement.ConditionType(kind))
 	after := meta.FindStatusCondition(status.Conditions, placement.ConditionType(kind))

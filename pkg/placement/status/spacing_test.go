@@ -13,7 +13,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-func TestAPlacementIsWrittenOnceASecond(t *testing.T) {
+func TestSpacing_WritesOncePerSecond(t *testing.T) {
 	key, now := types.NamespacedName{Name: "p"}, time.Unix(1000, 0)
 	var p spacing
 	p.computes(key, 20, now)
@@ -32,11 +32,11 @@ func TestAPlacementIsWrittenOnceASecond(t *testing.T) {
 	}
 	p.forget(key)
 	if wait := p.write(key, details, now); wait != 0 || len(p.last) != 0 {
-		t.Errorf("a placement that is gone is remembered: %v", p.last)
+		t.Errorf("deleted placement is still stored: %v", p.last)
 	}
 }
 
-func TestWritesOfManyMembersAreAsFarApartAsTheyAreLarge(t *testing.T) {
+func TestSpacing_IntervalGrowsWithMembers(t *testing.T) {
 	key, now := types.NamespacedName{Name: "p"}, time.Unix(1000, 0)
 	var p spacing
 	for members, want := range map[int]time.Duration{20: stride, 100: 3 * time.Second, 1000: 30 * time.Second, 5000: farthest} {
@@ -54,7 +54,7 @@ func TestWritesOfManyMembersAreAsFarApartAsTheyAreLarge(t *testing.T) {
 	}
 }
 
-func TestTheNewsOfFewMembersWaitForNothingAndThoseOfManyASecond(t *testing.T) {
+func TestSpacing_ComputesManyMembersOncePerSecond(t *testing.T) {
 	key, now := types.NamespacedName{Name: "p"}, time.Unix(1000, 0)
 	var p spacing
 	p.computes(key, hastyMembers, now)
@@ -67,7 +67,7 @@ func TestTheNewsOfFewMembersWaitForNothingAndThoseOfManyASecond(t *testing.T) {
 	}
 }
 
-func TestOfManyMembersItIsToldAtOnceHowFarTheyAre(t *testing.T) {
+func TestTells_StagesOfManyMembersAreNews(t *testing.T) {
 	members, names := []placementv1beta1.BindingObject{}, []string{}
 	for i := range hastyMembers + 1 {
 		names = append(names, fmt.Sprintf("m-%d", i))
@@ -85,15 +85,15 @@ func TestOfManyMembersItIsToldAtOnceHowFarTheyAre(t *testing.T) {
 	}
 	for n := range wellOff {
 		if !tell(wellOff[:n+1]...) {
-			t.Errorf("that all members are %s is not told at once", wellOff[n])
+			t.Errorf("stage %s of all members is not news", wellOff[n])
 		}
 		if tell(wellOff[:n+1]...) {
-			t.Errorf("that all members are still %s is news", wellOff[n])
+			t.Errorf("unchanged stage %s of all members is news", wellOff[n])
 		}
 	}
 }
 
-func TestWhatPeopleWaitForIsToldAtOnceAndStepsBetweenAreGathered(t *testing.T) {
+func TestTells_StartAndCompletionAreNews(t *testing.T) {
 	compute := func(p *placementv1beta1.ClusterResourcePlacement, policy *placementv1beta1.ClusterSchedulingPolicySnapshot, conditions ...string) *placementv1beta1.PlacementStatus {
 		return Compute(&Observed{Placement: p, Policy: policy, Snapshot: "p-2-snapshot", Index: "2",
 			Bindings: []placementv1beta1.BindingObject{bound("a", conditions...)}})
@@ -121,7 +121,7 @@ func TestWhatPeopleWaitForIsToldAtOnceAndStepsBetweenAreGathered(t *testing.T) {
 	for _, step := range steps {
 		status := compute(p, step.policy, step.conditions...)
 		if got := tells(p, status); got != step.tells {
-			t.Errorf("when %s: it tells %d, want %d", step.what, got, step.tells)
+			t.Errorf("%s: tells() = %d, want %d", step.what, got, step.tells)
 		}
 		p.Status = *status
 	}

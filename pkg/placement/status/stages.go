@@ -11,15 +11,14 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// stage is a condition after Scheduled, with its reasons on the placement as a
-// whole.
+// stage is a condition after Scheduled, with its reasons on the placement as a whole.
 type stage struct {
 	kind string
-	// pending, failed and done are the reasons when it is Unknown, False, True.
+	// pending, failed and done are the reasons for Unknown, False and True.
 	pending, failed, done string
-	// yes and no say in messages what has happened, and what has not.
+	// yes and no are the message for True and False.
 	yes, no string
-	// event is the reason of the event when the stage comes true.
+	// event is the reason of the event when the stage becomes True.
 	event string
 }
 
@@ -56,12 +55,11 @@ var (
 	}
 )
 
-// allStages are all that there are.
 func allStages() []stage {
 	return []stage{rolloutStarted, overridden, workSynchronized, applied, available, diffReported}
 }
 
-// stagesOf are the stages that a placement goes through, in their order.
+// stagesOf are the stages of a placement, in order.
 func stagesOf(spec *placementv1beta1.PlacementSpec) []stage {
 	if s := spec.Strategy.ApplyStrategy; s != nil && s.Type == placementv1beta1.ReportDiff {
 		return []stage{rolloutStarted, overridden, workSynchronized, diffReported}
@@ -69,8 +67,8 @@ func stagesOf(spec *placementv1beta1.PlacementSpec) []stage {
 	return []stage{rolloutStarted, overridden, workSynchronized, applied, available}
 }
 
-// condition is the stage's condition on the placement as a whole, on which
-// clusters many members agree.
+// condition is the stage's condition on the placement as a whole, with the number of members that have
+// this status.
 func (s stage) condition(status metav1.ConditionStatus, clusters int) metav1.Condition {
 	switch status {
 	case metav1.ConditionTrue:
@@ -81,7 +79,7 @@ func (s stage) condition(status metav1.ConditionStatus, clusters int) metav1.Con
 	return metav1.Condition{Status: metav1.ConditionUnknown, Reason: s.pending, Message: fmt.Sprintf("Waiting for news of %d cluster(s)", clusters)}
 }
 
-// unknown is the stage's condition on one member of which nothing is known yet.
+// unknown is the stage's condition on a member without information.
 func (s stage) unknown() metav1.Condition {
 	return metav1.Condition{Status: metav1.ConditionUnknown, Reason: s.pending, Message: "Waiting for news of the cluster"}
 }

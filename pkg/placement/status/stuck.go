@@ -17,23 +17,23 @@ import (
 )
 
 const (
-	// stuckAfter is how long a rollout may wait for one member until people are told, as long
-	// as an update run may.
+	// stuckAfter is how long a rollout can wait for one member before an event is sent; update runs use
+	// the same duration.
 	stuckAfter = 5 * time.Minute
 
 	rolloutStuck = "PlacementRolloutStuck"
 )
 
-// hold is a member that makes others wait.
+// hold is a member that blocks others.
 type hold struct {
 	member string
 	since  time.Time
-	// why is the sentence about it.
+	// why is the message about it.
 	why string
 }
 
-// holdUp is the member for which the others have waited longest, nil if nobody waits. Under
-// an external rollout nobody does: update runs tell of themselves.
+// holdUp is the member that has blocked others longest, nil if there is none. It is nil under an
+// external rollout, where update runs report their own state.
 func holdUp(placement placementv1beta1.PlacementObject) *hold {
 	if placement.GetSpec().Strategy.Type == placementv1beta1.ExternalStrategy {
 		return nil
@@ -60,15 +60,14 @@ func holdUp(placement placementv1beta1.PlacementObject) *hold {
 	return longest
 }
 
-// standstills remembers of which hold of a placement people were told, so that they are told
-// once. A gateway that starts tells again.
+// standstills stores which hold of a placement was reported, so that it is reported once. After a start
+// it is reported again.
 type standstills struct {
 	mu   sync.Mutex
 	told map[types.NamespacedName]hold
 }
 
-// look is what to tell of a placement, nil if there is nothing, and after what time to look
-// again if nothing happens, zero if that is not needed.
+// look returns the event for a placement, or nil, and when to look again without a change, or zero.
 func (s *standstills) look(key types.NamespacedName, placement placementv1beta1.PlacementObject, now time.Time) (*happened, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +90,7 @@ func (s *standstills) look(key types.NamespacedName, placement placementv1beta1.
 		fmt.Sprintf("Other members have waited for longer than %s: %s", stuckAfter, found.why)}, 0
 }
 
-// forget says that a placement is gone.
+// forget removes a deleted placement.
 func (s *standstills) forget(key types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

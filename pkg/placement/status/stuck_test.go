@@ -14,7 +14,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-func TestARolloutThatWaitsForOneMemberForTooLongIsToldOnce(t *testing.T) {
+func TestStandstills_ReportsStuckRolloutOnce(t *testing.T) {
 	began := time.Unix(1_700_000_000, 0)
 	waiting := placementv1beta1.PerClusterPlacementStatus{ClusterName: "b",
 		Conditions: []metav1.Condition{{Type: rolloutStarted.kind, Status: metav1.ConditionFalse, Reason: rolloutStarted.failed}}}
@@ -35,17 +35,17 @@ func TestARolloutThatWaitsForOneMemberForTooLongIsToldOnce(t *testing.T) {
 			t.Errorf("after %s: %v, again after %s", now.Sub(began), event, in)
 		}
 		if event != nil && (event.reason != "PlacementRolloutStuck" || !strings.HasSuffix(event.message, `: on member "a", not yet`)) {
-			t.Errorf("it is told as %v", event)
+			t.Errorf("event = %v", event)
 		}
 	}
 
 	statuses(broken("a", began))
-	look(began.Add(time.Hour), false, 0) // nobody waits for it
+	look(began.Add(time.Hour), false, 0) // No member waits for it.
 	statuses(broken("c", began.Add(time.Hour)), broken("a", began), waiting)
 	look(began.Add(time.Minute), false, 4*time.Minute)
 	look(began.Add(5*time.Minute), true, 0)
 	look(began.Add(6*time.Minute), false, 0)
-	statuses(broken("a", began.Add(10*time.Minute)), waiting) // it was well in between
+	statuses(broken("a", began.Add(10*time.Minute)), waiting) // It was ready in between.
 	look(began.Add(11*time.Minute), false, 4*time.Minute)
 	look(began.Add(15*time.Minute), true, 0)
 	placement.Spec.Strategy.Type = placementv1beta1.ExternalStrategy

@@ -13,15 +13,15 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/problems"
 )
 
-// summarize sets what a status says for itself, beside conditions that clients compare. It
-// comes from nothing but the rest of the status, so it is no reason to write one.
+// summarize sets the summary fields of a status. They depend only on the rest of the status, so they
+// alone are no reason to write it.
 func (c *computation) summarize() {
 	c.status.Available = c.available()
 	c.status.Reason, c.status.Message = c.worst()
 }
 
-// available is the status of the condition that people wait for, or of the one before it
-// that is not True: without that one, the other is not there.
+// available is the status of the condition that people wait for, or of an earlier condition that is not
+// True, in which case the awaited one is missing.
 func (c *computation) available() metav1.ConditionStatus {
 	if c.stages[len(c.stages)-1].kind != available.kind {
 		return ""
@@ -34,12 +34,11 @@ func (c *computation) available() metav1.ConditionStatus {
 	return ""
 }
 
-// worst is the reason and the sentence of what will not pass by itself, else of what is
-// waited for.
+// worst is the reason and message of a lasting problem, else of a waiting state.
 func (c *computation) worst() (reason, message string) {
 	for _, t := range problems.OfStatus(c.Placement, c.status) {
 		if reason := c.reasonOf(t.Condition); reason != "" && !t.Waits {
-			t.Others = 0 // With a number it would be another sentence with every member.
+			t.Others = 0 // With a number, the message would change with every member.
 			return reason, t.String()
 		}
 	}
@@ -58,8 +57,8 @@ func (c *computation) worst() (reason, message string) {
 	return "", ""
 }
 
-// reasonOf is the reason that a condition of the placement has while it is False; empty for
-// a trouble that is no condition, such as drift of what is applied.
+// reasonOf is the reason of the placement's condition while it is False; empty for a problem without a
+// condition, such as drift.
 func (c *computation) reasonOf(kind string) string {
 	if kind == placementv1beta1.ConditionScheduled {
 		return meta.FindStatusCondition(c.status.Conditions, c.Placement.ConditionType(kind)).Reason

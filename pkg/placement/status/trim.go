@@ -15,24 +15,23 @@ import (
 )
 
 const (
-	// fullMembers is of how many members a status tells everything.
+	// fullMembers is the number of members up to which a status has all details.
 	fullMembers = 500
-	// fullBytes is how large a status may become. etcd refuses objects of 1.5 MB, and
-	// each update of one goes to all who watch.
+	// fullBytes limits the size of a status. etcd rejects objects of 1.5 MB, and every watcher receives
+	// each update.
 	fullBytes = 1 << 20
 )
 
-// stands reports whether a status is as it was written before: then it fits, which is
-// dear to find out.
+// stands reports whether a status equals the stored one: then it fits, without an expensive
+// measurement.
 func stands(before, status *placementv1beta1.PlacementStatus) bool {
 	return meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionStatusTrimmed) == nil && equality.Semantic.DeepEqual(before, status)
 }
 
-// trim makes a status fit that is about very many members or in much trouble, and says
-// so in condition StatusTrimmed. What goes first is what bindings and Works tell too:
-// single objects, then the conditions of members where all is well, then of the others
-// all but the one that is not True, then members altogether, from the end. The
-// conditions of the placement count all of them.
+// trim shortens a status with very many members or problems, and reports it in condition StatusTrimmed.
+// It first drops what bindings and Works report too, in this order: single objects, the conditions of
+// members without problems, all conditions of other members but the one that is not True, and members,
+// from the end. The conditions of the placement count all members.
 func trim(placement placementv1beta1.PlacementObject, status *placementv1beta1.PlacementStatus) {
 	members := len(status.PlacementStatuses)
 	if members <= fullMembers && bytesOf(status) <= fullBytes {
@@ -42,7 +41,7 @@ func trim(placement placementv1beta1.PlacementObject, status *placementv1beta1.P
 	condition := metav1.Condition{
 		Type: placementv1beta1.ConditionStatusTrimmed, Status: metav1.ConditionTrue, ObservedGeneration: placement.GetGeneration(),
 		Reason:  placementv1beta1.ReasonStatusOversized,
-		Message: fmt.Sprintf("All is well on %d of %d members. The status is too large to tell everything: look at the bindings and the Works of a member for what is missing", wellOf(status), members),
+		Message: fmt.Sprintf("The placement is ready on %d of %d members. The status is too large for all details; see the bindings and the Works of a member for the rest", wellOf(status), members),
 	}
 	meta.SetStatusCondition(&status.Conditions, condition)
 	each(status, withoutDetails)
@@ -64,16 +63,16 @@ func each(status *placementv1beta1.PlacementStatus, cut func(*placementv1beta1.P
 	}
 }
 
-// bytesOf is how large a status is on its way.
+// bytesOf is the encoded size of a status.
 func bytesOf(status *placementv1beta1.PlacementStatus) int {
 	text, err := json.Marshal(status)
 	if err != nil {
-		return 0 // It cannot be written either, which tells why.
+		return 0 // It cannot be written either, and that error is reported.
 	}
 	return len(text)
 }
 
-// wellOf counts the members of a whole status where all is well.
+// wellOf counts the members without problems in an untrimmed status.
 func wellOf(status *placementv1beta1.PlacementStatus) int {
 	count := 0
 	for i := range status.PlacementStatuses {
@@ -84,10 +83,8 @@ func wellOf(status *placementv1beta1.PlacementStatus) int {
 	return count
 }
 
-// well reports whether all conditions of a member are True.
 func well(m *placementv1beta1.PerClusterPlacementStatus) bool { return notTrue(m) == nil }
 
-// notTrue is the first condition of a member that is not True, or nil.
 func notTrue(m *placementv1beta1.PerClusterPlacementStatus) *metav1.Condition {
 	for i := range m.Conditions {
 		if m.Conditions[i].Status != metav1.ConditionTrue {

@@ -15,8 +15,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
-// crowd is the status of a placement on n members; the first of them fail, each with as
-// many objects as a binding names.
+// crowd is the status of a placement on n members. The first ones fail, each with as many objects as a
+// binding names.
 func crowd(t *testing.T, n, failing int) (*placementv1beta1.ClusterResourcePlacement, *placementv1beta1.PlacementStatus) {
 	t.Helper()
 	const details = 100
@@ -50,24 +50,24 @@ func crowd(t *testing.T, n, failing int) (*placementv1beta1.ClusterResourcePlace
 	return p, Compute(o)
 }
 
-func TestAStatusFitsHoweverManyMembersFail(t *testing.T) {
+func TestTrim_FitsAnyNumberOfFailures(t *testing.T) {
 	cases := map[string]struct {
 		members, failing int
 		trimmed          bool
 		entries          int
 		count            string
-		// first and last are how many conditions and objects those members have.
+		// first and last are the numbers of conditions and objects of the first and last member.
 		first, last [2]int
 	}{
-		"500 members, all is well":      {members: 500, entries: 500, count: "True on 500 cluster(s)", first: [2]int{6, 0}, last: [2]int{6, 0}},
-		"10 members, all of them fail":  {members: 10, failing: 10, entries: 10, count: "False on 10 cluster(s)", first: [2]int{5, 100}, last: [2]int{5, 100}},
-		"501 members, all is well":      {members: 501, trimmed: true, entries: 501, count: "True on 501 cluster(s)", first: [2]int{6, 0}, last: [2]int{6, 0}},
-		"100 members, all of them fail": {members: 100, failing: 100, trimmed: true, entries: 100, count: "False on 100 cluster(s)", first: [2]int{5, 0}, last: [2]int{5, 0}},
-		"1000 members, ten of them fail": {members: 1000, failing: 10, trimmed: true, entries: 1000, count: "False on 10 cluster(s)",
+		"500 members, all ready":   {members: 500, entries: 500, count: "True on 500 cluster(s)", first: [2]int{6, 0}, last: [2]int{6, 0}},
+		"10 members, all failing":  {members: 10, failing: 10, entries: 10, count: "False on 10 cluster(s)", first: [2]int{5, 100}, last: [2]int{5, 100}},
+		"501 members, all ready":   {members: 501, trimmed: true, entries: 501, count: "True on 501 cluster(s)", first: [2]int{6, 0}, last: [2]int{6, 0}},
+		"100 members, all failing": {members: 100, failing: 100, trimmed: true, entries: 100, count: "False on 100 cluster(s)", first: [2]int{5, 0}, last: [2]int{5, 0}},
+		"1000 members, ten failing": {members: 1000, failing: 10, trimmed: true, entries: 1000, count: "False on 10 cluster(s)",
 			first: [2]int{5, 0}, last: [2]int{0, 0}},
-		"1000 members, all of them fail": {members: 1000, failing: 1000, trimmed: true, entries: 1000, count: "False on 1000 cluster(s)",
+		"1000 members, all failing": {members: 1000, failing: 1000, trimmed: true, entries: 1000, count: "False on 1000 cluster(s)",
 			first: [2]int{1, 0}, last: [2]int{1, 0}},
-		"more than a policy snapshot can name": {members: 1200, failing: 1200, trimmed: true, entries: 1200, count: "False on 1200 cluster(s)",
+		"more members than a policy snapshot can name": {members: 1200, failing: 1200, trimmed: true, entries: 1200, count: "False on 1200 cluster(s)",
 			first: [2]int{1, 0}, last: [2]int{1, 0}},
 	}
 	for name, c := range cases {
@@ -84,7 +84,7 @@ func TestAStatusFitsHoweverManyMembersFail(t *testing.T) {
 			if (told != nil) != c.trimmed {
 				t.Errorf("StatusTrimmed is %+v", told)
 			}
-			if want := fmt.Sprintf("All is well on %d of %d members", c.members-c.failing, c.members); told != nil && !strings.HasPrefix(told.Message, want) {
+			if want := fmt.Sprintf("The placement is ready on %d of %d members", c.members-c.failing, c.members); told != nil && !strings.HasPrefix(told.Message, want) {
 				t.Errorf("StatusTrimmed says %q, want %q", told.Message, want)
 			}
 			applied := meta.FindStatusCondition(status.Conditions, "ClusterResourcePlacementApplied")
@@ -104,28 +104,28 @@ func TestAStatusFitsHoweverManyMembersFail(t *testing.T) {
 	}
 }
 
-func TestAStatusThatFitsAgainIsNotTrimmed(t *testing.T) {
+func TestTrim_RemovesConditionWhenStatusFits(t *testing.T) {
 	p, status := crowd(t, 501, 0)
 	trim(p, status)
 	p.Status = *status
 	p.Status.PlacementStatuses = p.Status.PlacementStatuses[:3]
 	trim(p, &p.Status)
 	if meta.FindStatusCondition(p.Status.Conditions, placementv1beta1.ConditionStatusTrimmed) != nil {
-		t.Error("StatusTrimmed is still there")
+		t.Error("StatusTrimmed still exists")
 	}
 }
 
-func TestAStatusThatStandsIsNotMeasured(t *testing.T) {
+func TestStands_SkipsMeasuringUnchangedStatus(t *testing.T) {
 	p, status := crowd(t, 100, 0)
 	if stands(p.GetStatus(), status) {
-		t.Error("a new status is not measured")
+		t.Error("new status is not measured")
 	}
 	if !stands(status.DeepCopy(), status) {
-		t.Error("a status that did not change is measured")
+		t.Error("unchanged status is measured")
 	}
 	_, large := crowd(t, 501, 0)
 	trim(p, large)
 	if stands(large.DeepCopy(), large) {
-		t.Error("a trimmed status is not measured, and can never be whole again")
+		t.Error("trimmed status is not measured, and would stay trimmed")
 	}
 }

@@ -31,27 +31,25 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
-// Name is the controller's name.
 const Name = "placement.reportback"
 
-// Snapshots reads what a placement selects; *snapshot.Contents is one.
+// Snapshots reads the contents of resource snapshots; *snapshot.Contents implements it.
 type Snapshots interface {
 	Group(ctx context.Context, master types.NamespacedName) (*snapshot.Group, error)
 }
 
-// Reconciler writes statuses into resources on the hub.
+// Reconciler copies statuses to resources on the hub.
 type Reconciler struct {
-	// Client reads through the cache.
 	Client client.Client
-	// Live reads and writes the resources themselves, which no cache holds.
+	// Live reads and writes the resources themselves, which no cache stores.
 	Live      client.Client
 	Snapshots Snapshots
-	// Workers is how many placements are looked at at a time.
+	// Workers is the number of placements that are reconciled at a time.
 	Workers int
 }
 
-// SetupWithManager registers the controller. It looks at a placement when its spec
-// changes, and when a Work changes that is to report back into resources.
+// SetupWithManager registers the controller. It reconciles a placement when its spec changes, and when
+// a Work with reportBackStrategy changes.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	respecified := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	return reconcileutil.SetupError(Name, ctrl.NewControllerManagedBy(mgr).
@@ -63,8 +61,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r))
 }
 
-// placementOf queues the placement that a Work says it is of. It only has to be looked
-// at: what it says is not relied on.
+// placementOf queues the placement that a Work names. The name is only a trigger and not trusted.
 func placementOf(_ context.Context, object client.Object) []reconcile.Request {
 	work, ok := object.(*placementv1beta1.Work)
 	if !ok || work.Spec.ReportBackStrategy == nil || work.Spec.ReportBackStrategy.Destination != placementv1beta1.ReportBackToOriginalResource {
@@ -75,7 +72,6 @@ func placementOf(_ context.Context, object client.Object) []reconcile.Request {
 	}}}
 }
 
-// Reconcile brings the statuses of one placement's resources up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	placement, err := objects.Placement(ctx, r.Client, req.NamespacedName)
 	if err != nil || placement.GetDeletionTimestamp() != nil || !Wanted(placement.GetSpec()) {
@@ -94,7 +90,7 @@ func (r *Reconciler) report(ctx context.Context, key types.NamespacedName) error
 	}
 	b := the(bindings)
 	if b == nil || b.GetSpec().ResourceSnapshotName == "" {
-		return nil // Its Works come with events.
+		return nil // Its Works trigger the placement again.
 	}
 	group, err := r.Snapshots.Group(ctx, types.NamespacedName{Namespace: key.Namespace, Name: b.GetSpec().ResourceSnapshotName})
 	if err != nil {
@@ -106,7 +102,7 @@ func (r *Reconciler) report(ctx context.Context, key types.NamespacedName) error
 	}
 	found, err := reports(group, works)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Info("A member reports what nobody can read", "member", b.GetSpec().TargetCluster, "problem", err.Error())
+		ctrl.LoggerFrom(ctx).Info("Could not read a status that a member reported", "member", b.GetSpec().TargetCluster, "problem", err.Error())
 	}
 	for _, report := range found {
 		if err := r.write(ctx, report); err != nil {
@@ -116,8 +112,8 @@ func (r *Reconciler) report(ctx context.Context, key types.NamespacedName) error
 	return nil
 }
 
-// worksOf lists the Works of a binding. They lie in the namespace of the binding's
-// member, whose agent may have relabelled them: that is between it and itself.
+// worksOf lists the Works of a binding. They are in the namespace of the binding's member. Its agent
+// may have changed their labels, which only harms itself.
 func (r *Reconciler) worksOf(ctx context.Context, b placementv1beta1.BindingObject) ([]*placementv1beta1.Work, error) {
 	var list placementv1beta1.WorkList
 	err := r.Client.List(ctx, &list, client.InNamespace(clusterv1beta1.MemberNamespace(b.GetSpec().TargetCluster)),
@@ -132,9 +128,9 @@ func (r *Reconciler) worksOf(ctx context.Context, b placementv1beta1.BindingObje
 	return works, nil
 }
 
-// write gives a resource its status. A kind whose status cannot be written, as it has
-// none on the hub or another form, is told in the log and left alone: the member's
-// next report may be another.
+// write writes the status of a resource. If the hub rejects the status, because the kind has none on
+// the hub or another schema, write logs it and returns no error: the member's next report may be
+// different.
 func (r *Reconciler) write(ctx context.Context, report Report) error {
 	id := report.Resource
 	object, err := r.read(ctx, id)
@@ -147,7 +143,7 @@ func (r *Reconciler) write(ctx context.Context, report Report) error {
 	object.Object["status"] = report.Status
 	err = r.Live.Status().Update(ctx, object)
 	if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) {
-		ctrl.LoggerFrom(ctx).Info("The hub does not take the status of a resource on its member", "kind", id.Kind,
+		ctrl.LoggerFrom(ctx).Info("The hub rejected the status of a resource on its member", "kind", id.Kind,
 			"resource", klog.KRef(id.Namespace, id.Name), "problem", err.Error())
 		return nil
 	}
@@ -157,8 +153,8 @@ func (r *Reconciler) write(ctx context.Context, report Report) error {
 	return nil
 }
 
-// read returns the resource on the hub, or nil if it is not there or not to be read. It may
-// be as it was a moment ago: then the hub refuses to have its status overwritten.
+// read returns the resource on the hub, or nil if it does not exist or is not readable. If it is
+// outdated, the hub rejects the write of its status.
 func (r *Reconciler) read(ctx context.Context, id placementv1beta1.ResourceIdentifier) (*unstructured.Unstructured, error) {
 	kind := schema.GroupVersionKind{Group: id.Group, Version: id.Version, Kind: id.Kind}
 	mapping, err := r.Live.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
@@ -174,7 +170,7 @@ func (r *Reconciler) read(ctx context.Context, id placementv1beta1.ResourceIdent
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 		return nil, nil
 	case apierrors.IsForbidden(err):
-		ctrl.LoggerFrom(ctx).Info("The gateway may not read a resource to which its member reports a status", "kind", id.Kind,
+		ctrl.LoggerFrom(ctx).Info("The gateway is not allowed to read a resource whose member reports a status", "kind", id.Kind,
 			"resource", klog.KRef(id.Namespace, id.Name), "problem", err.Error())
 		return nil, nil
 	case err != nil:
@@ -183,7 +179,7 @@ func (r *Reconciler) read(ctx context.Context, id placementv1beta1.ResourceIdent
 	return object, nil
 }
 
-// same compares as JSON: numbers come in several types.
+// same compares as JSON, because numbers have several types.
 func same(a any, b map[string]any) bool {
 	if a == nil {
 		return len(b) == 0

@@ -15,14 +15,14 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
-// Report is the status that a resource of the hub has on its member.
+// Report is the status of a hub's resource on its member.
 type Report struct {
 	Resource placementv1beta1.ResourceIdentifier
 	Status   map[string]any
 }
 
-// Wanted reports whether statuses go back into the placement's resources: it has to
-// ask for it, and to be on one member only.
+// Wanted reports whether statuses are copied to the placement's resources: it requests them, and
+// selects one member.
 func Wanted(spec *placementv1beta1.PlacementSpec) bool {
 	asked := spec.Strategy.ReportBackStrategy
 	if asked == nil || asked.Type != placementv1beta1.ReportBackMirror || asked.Destination != placementv1beta1.ReportBackToOriginalResource {
@@ -32,8 +32,8 @@ func Wanted(spec *placementv1beta1.PlacementSpec) bool {
 	return known && members == 1
 }
 
-// the is the binding of a placement on one member, or nil while there is another one
-// or it is not bound.
+// the is the binding of a placement on one member, or nil while there is another one or it is not
+// bound.
 func the(bindings []placementv1beta1.BindingObject) placementv1beta1.BindingObject {
 	if len(bindings) != 1 || bindings[0].GetDeletionTimestamp() != nil || bindings[0].GetSpec().State != placementv1beta1.BindingBound {
 		return nil
@@ -41,8 +41,8 @@ func the(bindings []placementv1beta1.BindingObject) placementv1beta1.BindingObje
 	return bindings[0]
 }
 
-// reports are what the Works of a binding tell of the resources of its snapshot, and of
-// nothing else. The error names the first status that cannot be read.
+// reports are the statuses in a binding's Works for the resources of its snapshot, and no others. The
+// error names the first unreadable status.
 func reports(group *snapshot.Group, works []*placementv1beta1.Work) ([]Report, error) {
 	placed := map[placementv1beta1.ResourceIdentifier]bool{}
 	for _, part := range group.Parts {
@@ -70,7 +70,7 @@ func reports(group *snapshot.Group, works []*placementv1beta1.Work) ([]Report, e
 				return all, fmt.Errorf("the status of %s %q: %w", id.Kind, id.Name, err)
 			}
 			if object.Status != nil {
-				delete(placed, id) // One report of each.
+				delete(placed, id) // One report for each resource.
 				all = append(all, Report{Resource: id, Status: object.Status})
 			}
 		}

@@ -23,13 +23,13 @@ func TestWanted(t *testing.T) {
 		strategy *placementv1beta1.ReportBackStrategy
 		want     bool
 	}{
-		"one member of several":      {one, mirror, true},
-		"the member that is named":   {&placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixed, ClusterNames: []string{"a"}}, mirror, true},
-		"two members that are named": {&placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixed, ClusterNames: []string{"a", "b"}}, mirror, false},
-		"two members":                {&placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickN, NumberOfClusters: new(int32(2))}, mirror, false},
-		"all members":                {nil, mirror, false},
-		"nobody asked":               {one, nil, false},
-		"disabled":                   {one, &placementv1beta1.ReportBackStrategy{Type: placementv1beta1.ReportBackDisabled}, false},
+		"one member of several": {one, mirror, true},
+		"one named member":      {&placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixed, ClusterNames: []string{"a"}}, mirror, true},
+		"two named members":     {&placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixed, ClusterNames: []string{"a", "b"}}, mirror, false},
+		"two members":           {&placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickN, NumberOfClusters: new(int32(2))}, mirror, false},
+		"all members":           {nil, mirror, false},
+		"no reportBackStrategy": {one, nil, false},
+		"disabled":              {one, &placementv1beta1.ReportBackStrategy{Type: placementv1beta1.ReportBackDisabled}, false},
 		"to the Work only": {one, &placementv1beta1.ReportBackStrategy{
 			Type: placementv1beta1.ReportBackMirror, Destination: placementv1beta1.ReportBackToWork}, false},
 	}
@@ -44,7 +44,7 @@ func TestWanted(t *testing.T) {
 	}
 }
 
-// told is what a member says of a Deployment.
+// told is the manifest condition of a Deployment.
 func told(name, raw string, applied metav1.ConditionStatus) placementv1beta1.ManifestCondition {
 	return placementv1beta1.ManifestCondition{
 		Identifier: placementv1beta1.WorkResourceIdentifier{Group: "apps", Version: "v1", Kind: "Deployment", Resource: "secrets", Namespace: "shop", Name: name},
@@ -54,7 +54,7 @@ func told(name, raw string, applied metav1.ConditionStatus) placementv1beta1.Man
 	}
 }
 
-func TestOnlyWhatWasPlacedIsReported(t *testing.T) {
+func TestReports_OnlyPlacedResources(t *testing.T) {
 	deployment := func(name string) placementv1beta1.ResourceIdentifier {
 		return placementv1beta1.ResourceIdentifier{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: name}
 	}
@@ -84,7 +84,7 @@ func TestOnlyWhatWasPlacedIsReported(t *testing.T) {
 	}
 }
 
-func TestAReportThatIsNoObjectIsTold(t *testing.T) {
+func TestReports_RejectsStatusThatIsNoObject(t *testing.T) {
 	group := &snapshot.Group{Parts: []snapshot.Part{{Resources: []placementv1beta1.ResourceIdentifier{
 		{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web"}}}}}
 	work := &placementv1beta1.Work{}
@@ -94,7 +94,7 @@ func TestAReportThatIsNoObjectIsTold(t *testing.T) {
 	}
 }
 
-func TestNumbersAreTheSameInAnyType(t *testing.T) {
+func TestSame_IgnoresNumberTypes(t *testing.T) {
 	if !same(map[string]any{"replicas": int64(2)}, map[string]any{"replicas": float64(2)}) {
 		t.Error("2 is not 2")
 	}
@@ -102,6 +102,6 @@ func TestNumbersAreTheSameInAnyType(t *testing.T) {
 		t.Error("2 is 3")
 	}
 	if !same(nil, nil) || same(nil, map[string]any{"replicas": 1}) {
-		t.Error("no status is some status")
+		t.Error("no status equals some status")
 	}
 }

@@ -12,8 +12,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
-// check looks whether the placement is still what it was when the run was
-// initialised.
+// check compares the placement with its state at the initialization of the run.
 func check(o *Observed) (*mustered, *refusal.Refusal) {
 	found, no := muster(o)
 	if no != nil {
@@ -22,13 +21,13 @@ func check(o *Observed) (*mustered, *refusal.Refusal) {
 	then := o.Run.GetStatus()
 	switch {
 	case !equality.Semantic.DeepEqual(then.AppliedStrategy, found.strategy):
-		return nil, refused("the placement's applyStrategy has changed since the run was initialised; make another run")
+		return nil, refused("the placement's applyStrategy has changed since the run was initialised; create another run")
 	case then.PolicySnapshotIndexUsed != found.policyIndex:
-		return nil, refused("the placement's policy has changed since the run was initialised; make another run")
+		return nil, refused("the placement's policy has changed since the run was initialised; create another run")
 	case then.PolicyObservedClusterCount != len(found.bound):
-		return nil, refused("the placement had %d members when the run was initialised, and has %d now; make another run", then.PolicyObservedClusterCount, len(found.bound))
+		return nil, refused("the placement had %d members when the run was initialised, and has %d now; create another run", then.PolicyObservedClusterCount, len(found.bound))
 	case then.StagedUpdateStrategySnapshot == nil || then.DeletionStageStatus == nil:
-		return nil, refused("the run's status lacks its stages: somebody else has written it; make another run")
+		return nil, refused("the run's status has no stages: somebody else changed it; create another run")
 	}
 	if no := checkStages(o, found); no != nil {
 		return nil, no
@@ -43,18 +42,18 @@ func checkStages(o *Observed, found *mustered) *refusal.Refusal {
 		return no
 	}
 	if len(now) != len(then.StagesStatus) {
-		return refused("the run's status has %d stages where its strategy has %d: somebody else has written it; make another run", len(then.StagesStatus), len(now))
+		return refused("the run's status has %d stages but its strategy has %d: somebody else changed it; create another run", len(then.StagesStatus), len(now))
 	}
 	for i := range now {
 		was, is := memberNames(&then.StagesStatus[i]), memberNames(&now[i])
 		if then.StagesStatus[i].StageName != now[i].StageName || !equality.Semantic.DeepEqual(was, is) {
-			return refused("the members of stage %q have changed since the run was initialised, from [%s] to [%s]; make another run", now[i].StageName, listed(was), listed(is))
+			return refused("the members of stage %q have changed since the run was initialised, from [%s] to [%s]; create another run", now[i].StageName, listed(was), listed(is))
 		}
 	}
 	leaving := memberNames(then.DeletionStageStatus)
 	for _, name := range found.leavingNames() {
 		if !slices.Contains(leaving, name) {
-			return refused("member %q has been unscheduled since the run was initialised; make another run", name)
+			return refused("member %q has been unscheduled since the run was initialised; create another run", name)
 		}
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// scribe writes conditions of one generation at one time.
+// scribe writes conditions with one generation and one time.
 type scribe struct {
 	generation int64
 	now        metav1.Time
@@ -33,7 +33,7 @@ func (s scribe) progress(conditions *[]metav1.Condition, status metav1.Condition
 	s.set(conditions, placementv1beta1.ConditionUpdateRunProgressing, status, reason, message)
 }
 
-// end sets the conditions of a run or stage that is over.
+// end sets the conditions of a finished run or stage.
 func (s scribe) end(conditions *[]metav1.Condition, succeeded metav1.ConditionStatus, reason, message string) {
 	s.progress(conditions, metav1.ConditionFalse, reason, message)
 	s.set(conditions, placementv1beta1.ConditionUpdateRunSucceeded, succeeded, reason, message)
@@ -55,7 +55,7 @@ func (s scribe) stageEnded(stage *placementv1beta1.StageUpdatingStatus, succeede
 
 func (s scribe) memberStarted(c *placementv1beta1.ClusterUpdatingStatus) {
 	s.set(&c.Conditions, placementv1beta1.ConditionClusterUpdatingStarted, metav1.ConditionTrue,
-		placementv1beta1.ReasonClusterUpdatingStarted, "The update of the member has begun")
+		placementv1beta1.ReasonClusterUpdatingStarted, "The update of the member has started")
 }
 
 func (s scribe) memberSucceeded(c *placementv1beta1.ClusterUpdatingStatus) {
@@ -63,8 +63,8 @@ func (s scribe) memberSucceeded(c *placementv1beta1.ClusterUpdatingStatus) {
 		placementv1beta1.ReasonClusterUpdatingSucceeded, "The update of the member is done")
 }
 
-// observe makes all conditions of a run's status those of its present generation:
-// only the wanted state can have changed.
+// observe sets the current generation in all conditions of a run's status: only the wanted state can
+// have changed.
 func observe(status *placementv1beta1.UpdateRunStatus, generation int64) {
 	all := []*[]metav1.Condition{&status.Conditions}
 	stage := func(s *placementv1beta1.StageUpdatingStatus) {

@@ -35,42 +35,39 @@ import (
 )
 
 const (
-	// Name is the controller's name.
 	Name = "placement.updateruns"
 	// runsByPlacement is the cache's index of runs by the name of their placement.
 	runsByPlacement = "placement"
-	// writers is how many bindings of one run are written at a time.
+	// writers is the number of bindings of one run that are written at a time.
 	writers = 16
 )
 
-// Snapshots reads what a placement selects; *snapshot.Contents is one.
+// Snapshots reads the contents of resource snapshots; *snapshot.Contents implements it.
 type Snapshots interface {
 	Group(ctx context.Context, master types.NamespacedName) (*snapshot.Group, error)
 }
 
-// Taker makes a resource snapshot of what a placement selects now;
-// *snapshot.Reconciler is one.
+// Taker creates a resource snapshot of a placement's current selection; *snapshot.Reconciler implements
+// it.
 type Taker interface {
 	Take(ctx context.Context, placement placementv1beta1.PlacementObject) (*metav1.PartialObjectMetadata, error)
 }
 
-// Reconciler carries out update runs.
 type Reconciler struct {
-	// Client reads through the cache, which must know what was written through the
-	// client before.
+	// Client reads through the cache, which must know the client's previous writes.
 	Client client.Client
-	// Live reads without it, before a run is begun and before it is given up, and
-	// deletes what belongs to a run.
+	// Live reads without the cache before a run is initialized and before it fails, and deletes the
+	// objects of a run.
 	Live      client.Client
 	Snapshots Snapshots
 	Taker     Taker
 	Recorder  events.EventRecorder
 	Clock     clock.PassiveClock
-	// Workers is how many runs are looked at at a time.
+	// Workers is the number of runs that are reconciled at a time.
 	Workers int
 }
 
-// AddIndexes makes the cache ready for the controller.
+// AddIndexes adds the indexes that the controller needs.
 func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, kind := range []placementv1beta1.UpdateRunObject{newRun(""), newRun("any")} {
 		err := indexer.IndexField(ctx, kind, runsByPlacement, func(object client.Object) []string {
@@ -83,10 +80,9 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// SetupWithManager registers the controller. It looks at a run when its spec changes
-// or it is being deleted, when its placement, policy snapshot or a binding changes,
-// and when one of its approval requests does; at every run when a member is paused or
-// not any more.
+// SetupWithManager registers the controller. It reconciles a run when its spec changes or it is being
+// deleted, when its placement, policy snapshot or a binding changes, and when one of its approval
+// requests changes. It reconciles all runs when a member is paused or resumed.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	respecified := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	repaused := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, objects.Repaused()))
@@ -112,7 +108,7 @@ func keyOf(object client.Object) types.NamespacedName {
 	return key
 }
 
-// runsOf queues the runs of a placement that are not over.
+// runsOf queues the unfinished runs of a placement.
 func (r *Reconciler) runsOf(placement func(client.Object) types.NamespacedName) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, changed client.Object) []reconcile.Request {
 		key := placement(changed)
@@ -120,7 +116,7 @@ func (r *Reconciler) runsOf(placement func(client.Object) types.NamespacedName) 
 	})
 }
 
-// allRuns queues all runs that are not over.
+// allRuns queues all unfinished runs.
 func (r *Reconciler) allRuns() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
 		return append(r.unfinished(ctx, newRunList("")), r.unfinished(ctx, newRunList("any"))...)
@@ -131,7 +127,7 @@ func (r *Reconciler) unfinished(ctx context.Context, list client.ObjectList, opt
 	return enqueue.Those(ctx, r.Client, list, func(run placementv1beta1.UpdateRunObject) bool { return !Over(run) }, options...)
 }
 
-// asker queues the run that made an approval request.
+// asker queues the run that created an approval request.
 func asker() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 		a, ok := object.(placementv1beta1.ApprovalRequestObject)
@@ -142,7 +138,6 @@ func asker() handler.EventHandler {
 	})
 }
 
-// Reconcile takes the next step of one run.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	run := newRun(req.Namespace)
 	if found, err := reconcileutil.GetIfExists(ctx, r.Client, req.NamespacedName, run, "reading update run %q", klog.KRef(req.Namespace, req.Name)); !found {
@@ -180,7 +175,7 @@ func (r *Reconciler) advance(ctx context.Context, run placementv1beta1.UpdateRun
 	return r.step(ctx, run)
 }
 
-// initialize works out the stages, and reports whether the run can go on.
+// initialize computes the stages, and reports whether the run can continue.
 func (r *Reconciler) initialize(ctx context.Context, run placementv1beta1.UpdateRunObject) (done bool, err error) {
 	status, no, err := r.plan(ctx, run)
 	if err != nil {
@@ -188,23 +183,23 @@ func (r *Reconciler) initialize(ctx context.Context, run placementv1beta1.Update
 	}
 	log := ctrl.LoggerFrom(ctx)
 	if waiting(no) {
-		log.Info("The update run is not begun yet", "because", no.Message)
-		return false, nil // What settles is an event.
+		log.Info("The update run has not started yet", "reason", no.Message)
+		return false, nil // The change that it waits for triggers it.
 	}
 	s := scribeOf(run, r.Clock.Now())
 	if no != nil {
-		log.Info("The update run cannot be begun", "because", no.Message)
+		log.Info("The update run cannot start", "reason", no.Message)
 		status = placementv1beta1.UpdateRunStatus{Conditions: run.GetStatus().Conditions}
 		s.set(&status.Conditions, placementv1beta1.ConditionUpdateRunInitialized, metav1.ConditionFalse,
 			placementv1beta1.ReasonUpdateRunInitializedFailed, no.Message)
 		return false, r.write(ctx, run, &status)
 	}
 	s.set(&status.Conditions, placementv1beta1.ConditionUpdateRunInitialized, metav1.ConditionTrue,
-		placementv1beta1.ReasonUpdateRunInitializedSuccessfully, "The stages have been worked out")
+		placementv1beta1.ReasonUpdateRunInitializedSuccessfully, "The stages have been computed")
 	return true, r.write(ctx, run, &status)
 }
 
-// plan is the status of a run at its beginning.
+// plan is the initial status of a run.
 func (r *Reconciler) plan(ctx context.Context, run placementv1beta1.UpdateRunObject) (placementv1beta1.UpdateRunStatus, *refusal.Refusal, error) {
 	none := placementv1beta1.UpdateRunStatus{}
 	o, err := r.observed(ctx, run, true)
@@ -227,14 +222,13 @@ func (r *Reconciler) plan(ctx context.Context, run placementv1beta1.UpdateRunObj
 	return status, nil, r.recordOverrides(ctx, placementOf(run), &status, master.Name)
 }
 
-// step carries out the next step.
 func (r *Reconciler) step(ctx context.Context, run placementv1beta1.UpdateRunObject) (ctrl.Result, error) {
 	step, no, err := r.next(ctx, run)
 	if err != nil || waiting(no) {
 		return ctrl.Result{}, err
 	}
 	if step.Refused != "" {
-		ctrl.LoggerFrom(ctx).Info("The update run fails", "because", step.Refused)
+		ctrl.LoggerFrom(ctx).Info("The update run failed", "reason", step.Refused)
 	}
 	if err := r.take(ctx, run, step); err != nil {
 		return ctrl.Result{}, err
@@ -242,7 +236,7 @@ func (r *Reconciler) step(ctx context.Context, run placementv1beta1.UpdateRunObj
 	return ctrl.Result{RequeueAfter: step.Again}, r.write(ctx, run, step.Status)
 }
 
-// next decides by the cache, but gives a run up only by what the API server says.
+// next decides from the cache, but lets a run fail only after reading the API server.
 func (r *Reconciler) next(ctx context.Context, run placementv1beta1.UpdateRunObject) (Step, *refusal.Refusal, error) {
 	o, err := r.observed(ctx, run, false)
 	if err != nil {
@@ -260,7 +254,7 @@ func (r *Reconciler) next(ctx context.Context, run placementv1beta1.UpdateRunObj
 }
 
 func (r *Reconciler) take(ctx context.Context, run placementv1beta1.UpdateRunObject, step Step) error {
-	var group errgroup.Group // One conflict shall not keep the others from being written.
+	var group errgroup.Group // A conflict must not stop the other writes.
 	group.SetLimit(writers)
 	for _, b := range step.Bind {
 		group.Go(func() error { return r.bind(ctx, b) })
@@ -282,8 +276,8 @@ func (r *Reconciler) take(ctx context.Context, run placementv1beta1.UpdateRunObj
 	return group.Wait()
 }
 
-// bind gives a binding its spec. The dispatcher's finalizer comes along, which saves
-// it a write.
+// bind writes a binding's spec. It also adds the dispatcher's finalizer, which saves that controller a
+// write.
 func (r *Reconciler) bind(ctx context.Context, b Binding) error {
 	return reconcileutil.Patch(ctx, r.Client, b.Object, func() {
 		*b.Object.GetSpec() = b.Spec
@@ -303,7 +297,7 @@ func (r *Reconciler) accept(ctx context.Context, a placementv1beta1.ApprovalRequ
 	return reconcileutil.PatchStatus(ctx, r.Client, a, func() {
 		meta.SetStatusCondition(&a.GetStatus().Conditions, metav1.Condition{
 			Type: placementv1beta1.ConditionApprovalRequestApprovalAccepted, Status: metav1.ConditionTrue, ObservedGeneration: a.GetGeneration(),
-			Reason: placementv1beta1.ReasonApprovalRequestApprovalAccepted, Message: "The run goes on; the approval cannot be taken back",
+			Reason: placementv1beta1.ReasonApprovalRequestApprovalAccepted, Message: "The run continues; the approval cannot be revoked",
 			LastTransitionTime: metav1.NewTime(r.Clock.Now()),
 		})
 	}, "accepting approval request %q", a.GetName())
@@ -320,8 +314,8 @@ func (r *Reconciler) write(ctx context.Context, run placementv1beta1.UpdateRunOb
 	return nil
 }
 
-// beginsToStick is the sentence about a run that waits for members for too long, or for
-// others than before; empty if it does not.
+// beginsToStick is the message when a run starts to wait too long for members, or for other members
+// than before; otherwise empty.
 func beginsToStick(before, after *placementv1beta1.UpdateRunStatus) string {
 	stuck := func(status *placementv1beta1.UpdateRunStatus) string {
 		c := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionUpdateRunProgressing)
@@ -340,8 +334,7 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, run placementv1beta1.U
 	return reconcileutil.AddFinalizer(ctx, r.Client, run, placementv1beta1.UpdateRunFinalizer, "adding the finalizer")
 }
 
-// finalize deletes a run's approval requests and lets it go. Members keep what they
-// have.
+// finalize deletes a run's approval requests and removes the finalizer. Members keep what they have.
 func (r *Reconciler) finalize(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
 	if !controllerutil.ContainsFinalizer(run, placementv1beta1.UpdateRunFinalizer) {
 		return nil

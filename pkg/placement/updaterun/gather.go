@@ -26,7 +26,7 @@ func placementOf(run placementv1beta1.UpdateRunObject) types.NamespacedName {
 	return types.NamespacedName{Namespace: run.GetNamespace(), Name: run.GetSpec().PlacementName}
 }
 
-// observed gathers from the cache, or from the API server, what decides about a run.
+// observed reads the input of a decision about a run from the cache, or from the API server.
 func (r *Reconciler) observed(ctx context.Context, run placementv1beta1.UpdateRunObject, live bool) (*Observed, error) {
 	o := &Observed{Run: run, Members: map[string]labels.Set{}, Approvals: map[string]placementv1beta1.ApprovalRequestObject{}, Now: r.Clock.Now()}
 	reader, bindings, policies := client.Reader(r.Client), objects.Bindings, objects.PolicySnapshots
@@ -79,7 +79,7 @@ func (r *Reconciler) gatherApprovals(ctx context.Context, reader client.Reader, 
 	return nil
 }
 
-// strategy reads a run's update strategy; nil if there is none.
+// strategy reads a run's update strategy; nil if it does not exist.
 func (r *Reconciler) strategy(ctx context.Context, run placementv1beta1.UpdateRunObject) (*placementv1beta1.UpdateStrategySpec, error) {
 	object, spec := newStrategy(run.GetNamespace())
 	name := run.GetSpec().StagedRolloutStrategyName
@@ -89,7 +89,7 @@ func (r *Reconciler) strategy(ctx context.Context, run placementv1beta1.UpdateRu
 	return spec, nil
 }
 
-// resources finds the snapshot that the run rolls out, and makes it if none is named.
+// resources finds the snapshot that the run rolls out, and creates one if none is named.
 func (r *Reconciler) resources(ctx context.Context, run placementv1beta1.UpdateRunObject, placement placementv1beta1.PlacementObject) (*metav1.PartialObjectMetadata, *refusal.Refusal, error) {
 	wanted := run.GetSpec().ResourceSnapshotIndex
 	if wanted == "" {
@@ -101,13 +101,13 @@ func (r *Reconciler) resources(ctx context.Context, run placementv1beta1.UpdateR
 	}
 	index, err := strconv.Atoi(wanted)
 	if err != nil || index < 0 {
-		return nil, refused("resourceSnapshotIndex %q is no whole number of at least 0; make another run", wanted), nil
+		return nil, refused("resourceSnapshotIndex %q is no whole number of at least 0; create another run", wanted), nil
 	}
 	s := objects.ResourceSnapshotMetadata(run.GetNamespace())
 	key := placementOf(run)
 	err = r.Client.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: placementv1beta1.ResourceSnapshotName(key.Name, index)}, s)
 	if apierrors.IsNotFound(err) {
-		return nil, refused("placement %q has no resource snapshot with index %d; leave resourceSnapshotIndex out to roll out what is selected now", key.Name, index), nil
+		return nil, refused("placement %q has no resource snapshot with index %d; remove resourceSnapshotIndex to roll out the current selection", key.Name, index), nil
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading resource snapshot %d of placement %q: %w", index, key.Name, err)
@@ -115,7 +115,7 @@ func (r *Reconciler) resources(ctx context.Context, run placementv1beta1.UpdateR
 	return s, nil, nil
 }
 
-// recordOverrides writes down which overrides hold for each member.
+// recordOverrides stores the overrides of each member in the status.
 func (r *Reconciler) recordOverrides(ctx context.Context, key types.NamespacedName, status *placementv1beta1.UpdateRunStatus, master string) error {
 	var members []string
 	for i := range status.StagesStatus {
@@ -140,8 +140,7 @@ func (r *Reconciler) recordOverrides(ctx context.Context, key types.NamespacedNa
 	return nil
 }
 
-// snapshotName is the master of the resource snapshots that an initialised run rolls
-// out.
+// snapshotName is the master of the resource snapshots that an initialized run rolls out.
 func snapshotName(run placementv1beta1.UpdateRunObject) string {
 	index, err := strconv.Atoi(run.GetStatus().ResourceSnapshotIndexUsed)
 	if err != nil {

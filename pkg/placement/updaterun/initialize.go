@@ -19,28 +19,28 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/status"
 )
 
-// Observed is what a decision about a run follows from.
+// Observed is the input of a decision about a run.
 type Observed struct {
 	Run placementv1beta1.UpdateRunObject
-	// Placement is nil if there is none.
+	// Placement is nil if it does not exist.
 	Placement placementv1beta1.PlacementObject
 	// Policy is the latest policy snapshot, or nil.
 	Policy   placementv1beta1.PolicySnapshotObject
 	Bindings []placementv1beta1.BindingObject
 	// Members are the labels of the fleet's members.
 	Members map[string]labels.Set
-	// Paused are the members on which nothing may change now.
+	// Paused are the paused members.
 	Paused map[string]bool
-	// Approvals are those of the run's approval requests that there are, by name.
+	// Approvals are the run's existing approval requests by name.
 	Approvals map[string]placementv1beta1.ApprovalRequestObject
 	Now       time.Time
 }
 
-// Reasons of a run that does not go on.
+// Reasons of a run that does not continue.
 const (
-	// Refused never can; it fails.
+	// Refused is final: the run fails.
 	Refused = "Refused"
-	// Waits has to see something else settled first.
+	// Waits means that something else has to settle first.
 	Waits = "Waits"
 )
 
@@ -52,15 +52,15 @@ func waits(format string, args ...any) *refusal.Refusal { return refusal.New(Wai
 
 func waiting(no *refusal.Refusal) bool { return no != nil && no.Reason == Waits }
 
-// Initialize works out a run's stages. strategy is nil if there is none. The status
-// lacks the resource snapshot, the members' overrides and the condition.
+// Initialize computes a run's stages. strategy is nil if it does not exist. The status lacks the
+// resource snapshot, the members' overrides and the condition.
 func Initialize(o *Observed, strategy *placementv1beta1.UpdateStrategySpec) (placementv1beta1.UpdateRunStatus, *refusal.Refusal) {
 	found, no := muster(o)
 	if no != nil {
 		return placementv1beta1.UpdateRunStatus{}, no
 	}
 	if strategy == nil {
-		return placementv1beta1.UpdateRunStatus{}, refused("update strategy %q does not exist; create it, then make another run",
+		return placementv1beta1.UpdateRunStatus{}, refused("update strategy %q does not exist; create it, then create another run",
 			o.Run.GetSpec().StagedRolloutStrategyName)
 	}
 	stages, no := stagesOf(o.Run.GetName(), strategy, found.bound, o.Members)
@@ -78,7 +78,7 @@ func Initialize(o *Observed, strategy *placementv1beta1.UpdateStrategySpec) (pla
 	}, nil
 }
 
-// mustered is what a placement asks of a run at a time.
+// mustered is a placement's state for a run.
 type mustered struct {
 	policyIndex string
 	strategy    *placementv1beta1.ApplyStrategy
@@ -95,16 +95,16 @@ func (m *mustered) leavingNames() []string {
 	return names
 }
 
-// muster looks at the placement and its bindings.
+// muster reads the state of the placement and its bindings.
 func muster(o *Observed) (*mustered, *refusal.Refusal) {
 	name := o.Run.GetSpec().PlacementName
 	switch {
 	case o.Placement == nil || o.Placement.GetDeletionTimestamp() != nil:
-		return nil, refused("placement %q does not exist; create it, then make another run", name)
+		return nil, refused("placement %q does not exist; create it, then create another run", name)
 	case o.Placement.GetSpec().Strategy.Type != placementv1beta1.ExternalStrategy:
 		return nil, refused("the strategy of placement %q is %s; only a placement with strategy External is rolled out by runs", name, o.Placement.GetSpec().Strategy.Type)
 	case o.Policy == nil || !status.Decided(o.Placement, o.Policy):
-		return nil, waits("the scheduler has not looked at placement %q yet", name)
+		return nil, waits("the scheduler has not handled placement %q yet", name)
 	case !holds(o.Policy.GetStatus().Conditions, placementv1beta1.ConditionScheduled, metav1.ConditionTrue, o.Policy.GetGeneration()):
 		return nil, refused("policy snapshot %q is not fully scheduled: the placement's condition Scheduled says why", o.Policy.GetName())
 	}
@@ -118,7 +118,7 @@ func muster(o *Observed) (*mustered, *refusal.Refusal) {
 		return nil, no
 	}
 	if wanted, known := objects.Wanted(o.Placement.GetSpec().Policy); known && wanted != len(found.bound) {
-		return nil, refused("the placement has %d bindings where its policy asks for %d members", len(found.bound), wanted)
+		return nil, refused("the placement has %d bindings but its policy asks for %d members", len(found.bound), wanted)
 	}
 	return found, nil
 }
@@ -131,7 +131,7 @@ func (m *mustered) sort(o *Observed) *refusal.Refusal {
 		case spec.State == placementv1beta1.BindingUnscheduled:
 			m.leaving[spec.TargetCluster] = b
 		case spec.SchedulingPolicySnapshotName != o.Policy.GetName():
-			return waits("binding %q is still of an older policy", b.GetName())
+			return waits("binding %q still has an older policy", b.GetName())
 		default:
 			m.bound[spec.TargetCluster] = b
 		}
@@ -142,7 +142,7 @@ func (m *mustered) sort(o *Observed) *refusal.Refusal {
 	return nil
 }
 
-// listed names up to ten, for a message.
+// listed names up to ten members, for a message.
 func listed(names []string) string {
 	const most = 10
 	slices.Sort(names)

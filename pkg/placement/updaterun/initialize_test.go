@@ -15,7 +15,7 @@ import (
 
 type stageConfigs = []placementv1beta1.StageConfig
 
-func TestMembersAreDividedIntoStages(t *testing.T) {
+func TestInitialize_DividesMembersIntoStages(t *testing.T) {
 	cases := map[string]struct {
 		stages  stageConfigs
 		members []string
@@ -26,12 +26,12 @@ func TestMembersAreDividedIntoStages(t *testing.T) {
 			members: []string{"c env=prod", "a env=prod", "b env=canary"},
 			want:    []string{"canary: b", "prod: a c"},
 		},
-		"an empty selector chooses all": {
+		"empty selector selects all": {
 			stages:  stageConfigs{stage("all", "", nil)},
 			members: []string{"b", "a"},
 			want:    []string{"all: a b"},
 		},
-		"without a selector a stage has no members": {
+		"stage without a selector has no members": {
 			stages:  stageConfigs{{Name: "none"}, stage("all", "", nil)},
 			members: []string{"a"},
 			want:    []string{"none:", "all: a"},
@@ -60,7 +60,7 @@ func TestMembersAreDividedIntoStages(t *testing.T) {
 	}
 }
 
-func TestARunIsNotBegunFor(t *testing.T) {
+func TestInitialize_Refuses(t *testing.T) {
 	all := stageConfigs{stage("all", "", nil)}
 	cases := map[string]struct {
 		stages  stageConfigs
@@ -69,7 +69,7 @@ func TestARunIsNotBegunFor(t *testing.T) {
 		want    string
 	}{
 		"no placement": {members: []string{"a"}, change: func(w *world) { w.Placement = nil }, want: `refused: placement "web" does not exist`},
-		"a placement of its own pace": {members: []string{"a"}, want: "refused: the strategy of placement", change: func(w *world) {
+		"placement with another strategy": {members: []string{"a"}, want: "refused: the strategy of placement", change: func(w *world) {
 			w.Placement.GetSpec().Strategy.Type = placementv1beta1.RollingUpdateStrategy
 		}},
 		"no strategy": {members: []string{"a"}, change: func(w *world) { w.strategy = nil }, want: `refused: update strategy "slowly" does not exist`},
@@ -79,21 +79,21 @@ func TestARunIsNotBegunFor(t *testing.T) {
 		"too few members": {members: []string{"a"}, want: "refused: policy snapshot", change: func(w *world) {
 			w.Policy.GetStatus().Conditions[0].Status = "False"
 		}},
-		"a binding of an older policy": {members: []string{"a"}, want: "waits: binding", change: func(w *world) {
+		"binding of an older policy": {members: []string{"a"}, want: "waits: binding", change: func(w *world) {
 			w.binding("a").GetSpec().SchedulingPolicySnapshotName = "web-older"
 		}},
 		"no members": {want: "refused: placement \"web\" has no member"},
-		"another number of members": {members: []string{"a"}, want: "refused: the placement has 1 bindings where its policy asks for 2", change: func(w *world) {
+		"another number of members": {members: []string{"a"}, want: "refused: the placement has 1 bindings but its policy asks for 2", change: func(w *world) {
 			w.Placement.GetSpec().Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickN, NumberOfClusters: new(int32(2))}
 		}},
-		"a member in no stage": {stages: stageConfigs{stage("prod", "env=prod", nil)}, members: []string{"b env=prod", "a"}, want: "refused: 1 members are in no stage: a;"},
-		"a member in two stages": {stages: stageConfigs{stage("prod", "env=prod", nil), stage("all", "", nil)}, members: []string{"b env=prod"},
+		"member in no stage": {stages: stageConfigs{stage("prod", "env=prod", nil)}, members: []string{"b env=prod", "a"}, want: "refused: 1 members are in no stage: a;"},
+		"member in two stages": {stages: stageConfigs{stage("prod", "env=prod", nil), stage("all", "", nil)}, members: []string{"b env=prod"},
 			want: `refused: member "b" is in stage "prod" and in stage "all"`},
-		"a label that is no number": {members: []string{"a order=first"}, want: `refused: member "a" has no whole number in label "order"`, change: func(w *world) {
+		"label that is no number": {members: []string{"a order=first"}, want: `refused: member "a" has no whole number in label "order"`, change: func(w *world) {
 			key := "order"
 			w.strategy.Stages[0].SortingLabelKey = &key
 		}},
-		"a wait of no time": {members: []string{"a"}, want: "refused: the TimedWait after stage", change: func(w *world) {
+		"TimedWait without a duration": {members: []string{"a"}, want: "refused: the TimedWait after stage", change: func(w *world) {
 			w.strategy.Stages[0].AfterStageTasks = []placementv1beta1.StageTask{wait(0)}
 		}},
 		"two waits": {members: []string{"a"}, want: "refused: stage \"all\" has two tasks of type TimedWait", change: func(w *world) {

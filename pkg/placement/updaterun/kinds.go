@@ -25,8 +25,7 @@ func newRunList(namespace string) client.ObjectList {
 	return &placementv1beta1.StagedUpdateRunList{}
 }
 
-// newStrategy returns an empty update strategy for the namespace's scope, and its
-// spec.
+// newStrategy returns an empty update strategy for the namespace's scope, and its spec.
 func newStrategy(namespace string) (client.Object, *placementv1beta1.UpdateStrategySpec) {
 	if namespace == "" {
 		s := &placementv1beta1.ClusterStagedUpdateStrategy{}
@@ -43,14 +42,13 @@ func newApproval(namespace string) placementv1beta1.ApprovalRequestObject {
 	return &placementv1beta1.ApprovalRequest{}
 }
 
-// Request is an approval request to make.
+// Request is an approval request to create.
 type Request struct {
 	Name, Stage string
 	// Task is the value of the label taskType.
 	Task string
 }
 
-// object is the request for a run.
 func (q Request) object(run types.NamespacedName) placementv1beta1.ApprovalRequestObject {
 	a := newApproval(run.Namespace)
 	a.SetNamespace(run.Namespace)
@@ -65,8 +63,7 @@ func (q Request) object(run types.NamespacedName) placementv1beta1.ApprovalReque
 	return a
 }
 
-// holds reports whether a condition is about the object's present generation and has
-// the status.
+// holds reports whether a condition is about the object's current generation and has the status.
 func holds(conditions []metav1.Condition, kind string, status metav1.ConditionStatus, generation int64) bool {
 	for _, c := range conditions {
 		if c.Type == kind {

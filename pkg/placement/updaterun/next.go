@@ -14,31 +14,31 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
-// Step is what to do next about an initialised run. All of it can be done again.
+// Step is the next step of an initialized run. It is idempotent.
 type Step struct {
-	// Bind are bindings to write, with the spec that they shall have.
+	// Bind are bindings to write, with their desired spec.
 	Bind []Binding
 	// Delete are bindings to delete.
 	Delete []placementv1beta1.BindingObject
-	// Ask are approval requests to make, Accept those to accept.
+	// Ask are approval requests to create, Accept those to accept.
 	Ask    []Request
 	Accept []placementv1beta1.ApprovalRequestObject
-	// Status is the run's, to write once the rest is done.
+	// Status is the run's status, to be written after the rest.
 	Status *placementv1beta1.UpdateRunStatus
-	// Again is after how long to ask again though nothing happens; 0 is never.
+	// Again is the delay after which to decide again without a change; 0 means never.
 	Again time.Duration
-	// Refused is why the run fails, or "".
+	// Refused is the reason why the run fails, or "".
 	Refused string
 }
 
-// Binding is a binding and the spec that it shall have.
+// Binding is a binding with its desired spec.
 type Binding struct {
 	Object placementv1beta1.BindingObject
 	Spec   placementv1beta1.ResourceBindingSpec
 }
 
-// Next says what to do about a run that is initialised and not over. A refusal that waits is
-// why nothing can be said now, for a while.
+// Next returns the next step of an initialized, unfinished run. A refusal with reason Waits means that
+// nothing can be decided for now.
 func Next(o *Observed) (Step, *refusal.Refusal) {
 	p := &advance{Observed: o, scribe: scribeOf(o.Run, o.Now), step: Step{Status: o.Run.GetStatus().DeepCopy()}}
 	observe(p.step.Status, p.generation)
@@ -63,7 +63,7 @@ func Next(o *Observed) (Step, *refusal.Refusal) {
 	return p.step, nil
 }
 
-// advance is one step while it is being worked out.
+// advance is a step in construction.
 type advance struct {
 	*Observed
 	scribe
@@ -71,7 +71,7 @@ type advance struct {
 	step  Step
 }
 
-// run goes through the stages until one is not over.
+// run handles the stages up to the first unfinished one.
 func (p *advance) run() {
 	status := p.step.Status
 	for i := range status.StagesStatus {
@@ -86,7 +86,7 @@ func (p *advance) run() {
 	p.underWay(status.DeletionStageStatus)
 }
 
-// stop lets those members finish that have begun.
+// stop waits for members that are being updated, and starts no others.
 func (p *advance) stop() {
 	status := p.step.Status
 	stage, finished := p.current()
@@ -104,17 +104,17 @@ func (p *advance) stop() {
 	case f.refused != "":
 		p.fail(stage, f.refused)
 	case f.under > 0:
-		p.progress(&stage.Conditions, metav1.ConditionUnknown, placementv1beta1.ReasonStageUpdatingStopping, "Waiting for the members that have begun")
+		p.progress(&stage.Conditions, metav1.ConditionUnknown, placementv1beta1.ReasonStageUpdatingStopping, "Waiting for the members that are being updated")
 		if !p.stuck(stage, f) {
-			p.progress(&status.Conditions, metav1.ConditionUnknown, placementv1beta1.ReasonUpdateRunStopping, "Waiting for the members that have begun")
+			p.progress(&status.Conditions, metav1.ConditionUnknown, placementv1beta1.ReasonUpdateRunStopping, "Waiting for the members that are being updated")
 		}
 	default:
-		p.progress(&stage.Conditions, metav1.ConditionFalse, placementv1beta1.ReasonStageUpdatingStopped, "No member is being updated; set the run's spec.state to Run to go on")
-		p.progress(&status.Conditions, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunStopped, "No member is being updated; set spec.state to Run to go on")
+		p.progress(&stage.Conditions, metav1.ConditionFalse, placementv1beta1.ReasonStageUpdatingStopped, "No member is being updated; set the run's spec.state to Run to continue")
+		p.progress(&status.Conditions, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunStopped, "No member is being updated; set spec.state to Run to continue")
 	}
 }
 
-// current is the first stage that is not over.
+// current is the first unfinished stage.
 func (p *advance) current() (stage *placementv1beta1.StageUpdatingStatus, finished bool) {
 	status := p.step.Status
 	for i := range status.StagesStatus {
@@ -129,7 +129,7 @@ func (p *advance) over(stage *placementv1beta1.StageUpdatingStatus) bool {
 	return holds(stage.Conditions, placementv1beta1.ConditionUpdateRunSucceeded, metav1.ConditionTrue, p.generation)
 }
 
-// fail ends the run, and the stage if it is about one.
+// fail ends the run, and the stage if there is one.
 func (p *advance) fail(stage *placementv1beta1.StageUpdatingStatus, why string) {
 	if stage != nil {
 		p.stageEnded(stage, metav1.ConditionFalse, placementv1beta1.ReasonStageUpdatingFailed, why)
@@ -140,24 +140,24 @@ func (p *advance) fail(stage *placementv1beta1.StageUpdatingStatus, why string) 
 
 func (p *advance) underWay(stage *placementv1beta1.StageUpdatingStatus) {
 	p.progress(&p.step.Status.Conditions, metav1.ConditionTrue, placementv1beta1.ReasonUpdateRunProgressing,
-		fmt.Sprintf("Stage %s is under way", stage.StageName))
+		fmt.Sprintf("Stage %s is in progress", stage.StageName))
 }
 
-// waiting says that the run waits for tasks of a stage.
+// waiting reports that the run waits for tasks of a stage.
 func (p *advance) waiting(stage *placementv1beta1.StageUpdatingStatus, when, message string) {
 	p.progress(&stage.Conditions, metav1.ConditionFalse, placementv1beta1.ReasonStageUpdatingWaiting, message)
 	p.progress(&p.step.Status.Conditions, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunWaiting,
 		fmt.Sprintf("Waiting for the tasks %s stage %s", when, stage.StageName))
 }
 
-// again asks for another look after a while, the soonest counts.
+// again requests another decision after a delay; the shortest delay counts.
 func (p *advance) again(after time.Duration) {
 	if after > 0 && (p.step.Again == 0 || after < p.step.Again) {
 		p.step.Again = after
 	}
 }
 
-// Over reports whether a run has ended, well or not.
+// Over reports whether a run has ended, with or without success.
 func Over(run placementv1beta1.UpdateRunObject) bool {
 	c := meta.FindStatusCondition(run.GetStatus().Conditions, placementv1beta1.ConditionUpdateRunSucceeded)
 	return c != nil && c.Status != metav1.ConditionUnknown

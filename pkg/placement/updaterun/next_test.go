@@ -40,60 +40,60 @@ func TestNext(t *testing.T) {
 		want    []string
 		again   time.Duration
 	}{
-		"the first stage begins": {
+		"first stage starts": {
 			stages: twoStages, members: twoMembers, play: func(w *world) { w.step() },
 			want:  []string{runs, "canary: " + underway + " a" + began, "prod:", "deleteStage:"},
 			again: stuckAfter,
 		},
-		"the second begins when the first is done": {
+		"second stage starts after the first": {
 			stages: twoStages, members: twoMembers, play: func(w *world) { w.step().works("a").step() },
 			want:  []string{runs, "canary: " + done + " a" + updated, "prod: " + underway + " b" + began, "deleteStage:"},
 			again: stuckAfter,
 		},
-		"all is done": {
+		"run is complete": {
 			stages: twoStages, members: twoMembers, play: func(w *world) { w.step().works("a").step().works("b").step() },
 			want: []string{success, "canary: " + done + " a" + updated, "prod: " + done + " b" + updated, "deleteStage: " + done},
 		},
-		"members one after the other": {
+		"members one by one": {
 			reason: "maxConcurrency is 1 if nobody says otherwise",
 			stages: stageConfigs{stage("all", "", nil)}, members: []string{"a", "b", "c"}, play: func(w *world) { w.step().works("a").step() },
 			want:  []string{runs, "all: " + underway + " a" + updated + " b" + began, "deleteStage:"},
 			again: stuckAfter,
 		},
-		"half of the members at once, rounded down": {
+		"half of the members, rounded down": {
 			stages: stageConfigs{stage("all", "", atOnce(intstr.FromString("50%")))}, members: []string{"a", "b", "c", "d", "e"}, play: func(w *world) { w.step() },
 			want:  []string{runs, "all: " + underway + " a" + began + " b" + began, "deleteStage:"},
 			again: stuckAfter,
 		},
-		"one at least": {
+		"at least one member": {
 			stages: stageConfigs{stage("all", "", atOnce(intstr.FromString("1%")))}, members: []string{"a", "b"}, play: func(w *world) { w.step() },
 			want:  []string{runs, "all: " + underway + " a" + began, "deleteStage:"},
 			again: stuckAfter,
 		},
-		"a member that has it all already takes no time": {
+		"up-to-date member takes no time": {
 			stages: stageConfigs{stage("all", "", nil)}, members: []string{"a"}, play: func(w *world) {
 				w.step().works("a").step()
-				w.initialize() // As another run would find it.
+				w.initialize() // Another run finds this state.
 				w.step()
 			},
 			want: []string{success, "all: " + done + " a" + updated, "deleteStage: " + done},
 		},
-		"an empty stage is skipped": {
+		"empty stage is skipped": {
 			stages: stageConfigs{stage("none", "env=none", nil), stage("all", "", nil)}, members: []string{"a"}, play: func(w *world) { w.step() },
 			want: []string{runs, "none: Progressing=False/StageUpdatingSkippedNoClusters Succeeded=True/StageUpdatingSkippedNoClusters",
 				"all: " + underway + " a" + began, "deleteStage:"},
 			again: stuckAfter,
 		},
-		"an approval is asked for before a stage": {
+		"approval is requested before a stage": {
 			stages: stageConfigs{stage("all", "", before)}, members: []string{"a"}, play: func(w *world) { w.step() },
 			want: []string{tasks, "all: " + held + " <" + created + ">", "deleteStage:"},
 		},
-		"with it the stage begins": {
+		"stage starts after the approval": {
 			stages: stageConfigs{stage("all", "", before)}, members: []string{"a"}, play: func(w *world) { w.step().approve("run-before-all").step() },
 			want:  []string{runs, "all: " + underway + " <" + agreed + "> a" + began, "deleteStage:"},
 			again: stuckAfter,
 		},
-		"an approval that was accepted is not taken back": {
+		"accepted approval cannot be revoked": {
 			stages: stageConfigs{stage("all", "", before)}, members: []string{"a"}, play: func(w *world) {
 				w.step().approve("run-before-all").step()
 				w.Approvals["run-before-all"].GetStatus().Conditions[0].Status = metav1.ConditionFalse
@@ -102,7 +102,7 @@ func TestNext(t *testing.T) {
 			want:  []string{runs, "all: " + underway + " <" + agreed + "> a" + began, "deleteStage:"},
 			again: stuckAfter,
 		},
-		"a deleted request is made again": {
+		"deleted request is re-created": {
 			stages: stageConfigs{stage("all", "", before)}, members: []string{"a"}, play: func(w *world) {
 				w.step()
 				delete(w.Approvals, "run-before-all")
@@ -111,42 +111,42 @@ func TestNext(t *testing.T) {
 			want:  []string{runs, "all: " + underway + " <" + agreed + "> a" + began, "deleteStage:"},
 			again: stuckAfter,
 		},
-		"a wait after a stage": {
+		"wait after a stage": {
 			stages: stageConfigs{stage("all", "", after(wait(time.Minute), approval()))}, members: []string{"a"}, play: func(w *world) {
 				w.step().works("a").step().later(20 * time.Second).step()
 			},
 			want:  []string{tasks, "all: " + held + " <> <" + created + "> a" + updated, "deleteStage:"},
 			again: 40 * time.Second,
 		},
-		"the wait is over, the approval is not there": {
+		"wait is over, approval is missing": {
 			stages: stageConfigs{stage("all", "", after(wait(time.Minute), approval()))}, members: []string{"a"}, play: func(w *world) {
 				w.step().works("a").step().later(time.Minute).step()
 			},
 			want: []string{tasks, "all: " + held + " <" + elapsed + "> <" + created + "> a" + updated, "deleteStage:"},
 		},
-		"the approval is there, the wait is not over": {
+		"approved, wait is not over": {
 			stages: stageConfigs{stage("all", "", after(wait(time.Minute), approval()))}, members: []string{"a"}, play: func(w *world) {
 				w.step().works("a").step().approve("run-after-all").step()
 			},
 			want:  []string{tasks, "all: " + held + " <> <" + agreed + "> a" + updated, "deleteStage:"},
 			again: time.Minute,
 		},
-		"both are": {
+		"approved and wait is over": {
 			stages: stageConfigs{stage("all", "", after(wait(time.Minute), approval()))}, members: []string{"a"}, play: func(w *world) {
 				w.step().works("a").step().approve("run-after-all").later(time.Minute).step()
 			},
 			want: []string{success, "all: " + done + " <" + elapsed + "> <" + agreed + "> a" + updated, "deleteStage: " + done},
 		},
-		"a member takes long": {
+		"member takes long": {
 			stages: twoStages, members: twoMembers, play: func(w *world) { w.step().later(stuckAfter).step() },
 			want: []string{"run: Progressing=False/UpdateRunStuck", "canary: " + underway + " a" + began, "prod:", "deleteStage:"},
 		},
-		"and works in the end": {
+		"late member becomes available": {
 			stages: twoStages, members: twoMembers, play: func(w *world) { w.step().later(stuckAfter).step().works("a").step() },
 			want:  []string{runs, "canary: " + done + " a" + updated, "prod: " + underway + " b" + began, "deleteStage:"},
 			again: stuckAfter,
 		},
-		"unscheduled members lose it last": {
+		"unscheduled members are last": {
 			stages: stageConfigs{stage("all", "", nil)}, members: []string{"a"}, play: func(w *world) {
 				w.bind("z", placementv1beta1.BindingUnscheduled)
 				w.initialize()
@@ -154,7 +154,7 @@ func TestNext(t *testing.T) {
 			},
 			want: []string{runs, "all: " + done + " a" + updated, "deleteStage: " + underway + " z" + began},
 		},
-		"and are gone": {
+		"unscheduled members are removed": {
 			stages: stageConfigs{stage("all", "", nil)}, members: []string{"a"}, play: func(w *world) {
 				w.bind("z", placementv1beta1.BindingUnscheduled)
 				w.initialize()
@@ -164,32 +164,32 @@ func TestNext(t *testing.T) {
 			},
 			want: []string{success, "all: " + done + " a" + updated, "deleteStage: " + done + " z" + updated},
 		},
-		"stopping waits for those that have begun": {
+		"stopping waits for started members": {
 			stages: stageConfigs{stage("all", "", nil)}, members: []string{"a", "b"}, play: func(w *world) { w.step().want(placementv1beta1.UpdateRunStop).step() },
 			want:  []string{"run: Progressing=Unknown/UpdateRunStopping", "all: Progressing=Unknown/StageUpdatingStopping a" + began, "deleteStage:"},
 			again: stuckAfter,
 		},
-		"then the run stands still": {
+		"run is stopped": {
 			stages: stageConfigs{stage("all", "", nil)}, members: []string{"a", "b"}, play: func(w *world) {
 				w.step().want(placementv1beta1.UpdateRunStop).step().works("a").step()
 			},
 			want: []string{"run: Progressing=False/UpdateRunStopped", "all: Progressing=False/StageUpdatingStopped a" + updated, "deleteStage:"},
 		},
-		"and goes on": {
+		"stopped run continues": {
 			stages: stageConfigs{stage("all", "", nil)}, members: []string{"a", "b"}, play: func(w *world) {
 				w.step().want(placementv1beta1.UpdateRunStop).step().works("a").step().want(placementv1beta1.UpdateRunRun).step()
 			},
 			want:  []string{runs, "all: " + underway + " a" + updated + " b" + began, "deleteStage:"},
 			again: stuckAfter,
 		},
-		"a paused member is left out until it goes on": {
+		"paused member is skipped until it resumes": {
 			stages: stageConfigs{stage("all", "", atOnce(intstr.FromInt32(2)))}, members: []string{"a", "b", "c"}, play: func(w *world) {
 				w.Paused = map[string]bool{"a": true}
 				w.step().works("b", "c").step()
 			},
 			want: []string{runs, "all: " + underway + " b" + updated + " c" + updated, "deleteStage:"},
 		},
-		"a stop before deletions begins none": {
+		"stop before deletions starts none": {
 			stages: stageConfigs{stage("all", "", nil)}, members: []string{"a"}, play: func(w *world) {
 				w.bind("z", placementv1beta1.BindingUnscheduled)
 				w.initialize()
@@ -206,7 +206,7 @@ func TestNext(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 			}
 			if w.last.Again != c.again {
-				t.Errorf("asks to look again after %s, want %s", w.last.Again, c.again)
+				t.Errorf("Again = %s, want %s", w.last.Again, c.again)
 			}
 		})
 	}
@@ -220,22 +220,22 @@ func after(tasks ...placementv1beta1.StageTask) func(*placementv1beta1.StageConf
 	return func(s *placementv1beta1.StageConfig) { s.AfterStageTasks = tasks }
 }
 
-func TestARunFailsWhenThePlacementIsNotWhatItWas(t *testing.T) {
+func TestNext_FailsWhenPlacementChanged(t *testing.T) {
 	cases := map[string]struct {
 		change func(*world)
 		want   string
 	}{
-		"the placement is gone": {func(w *world) { w.Placement = nil }, "does not exist"},
-		"another strategy":      {func(w *world) { w.Placement.GetSpec().Strategy.Type = placementv1beta1.RollingUpdateStrategy }, "only a placement with strategy External"},
+		"deleted placement": {func(w *world) { w.Placement = nil }, "does not exist"},
+		"another strategy":  {func(w *world) { w.Placement.GetSpec().Strategy.Type = placementv1beta1.RollingUpdateStrategy }, "only a placement with strategy External"},
 		"another apply strategy": {func(w *world) {
 			w.Placement.GetSpec().Strategy.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ServerSideApply}
 		}, "applyStrategy has changed"},
-		"another policy":              {func(w *world) { w.Policy.GetLabels()[placementv1beta1.PolicyIndexLabel] = "1" }, "policy has changed"},
-		"a new member":                {func(w *world) { w.Members["d"] = nil; w.bind("d", placementv1beta1.BindingScheduled) }, "had 2 members when the run was initialised, and has 3 now"},
-		"a member in another stage":   {func(w *world) { w.Members["b"] = map[string]string{"env": "canary"} }, `the members of stage "canary" have changed`},
-		"a member that has left":      {func(w *world) { delete(w.Members, "b") }, "1 members are in no stage: b"},
-		"a member that is to be left": {func(w *world) { w.bind("z", placementv1beta1.BindingUnscheduled) }, `member "z" has been unscheduled`},
-		"a binding that another run changed": {func(w *world) { w.binding("a").GetSpec().ResourceSnapshotName = "web-9-snapshot" },
+		"another policy":          {func(w *world) { w.Policy.GetLabels()[placementv1beta1.PolicyIndexLabel] = "1" }, "policy has changed"},
+		"new member":              {func(w *world) { w.Members["d"] = nil; w.bind("d", placementv1beta1.BindingScheduled) }, "had 2 members when the run was initialised, and has 3 now"},
+		"member in another stage": {func(w *world) { w.Members["b"] = map[string]string{"env": "canary"} }, `the members of stage "canary" have changed`},
+		"member that left":        {func(w *world) { delete(w.Members, "b") }, "1 members are in no stage: b"},
+		"unscheduled member":      {func(w *world) { w.bind("z", placementv1beta1.BindingUnscheduled) }, `member "z" has been unscheduled`},
+		"binding that another run changed": {func(w *world) { w.binding("a").GetSpec().ResourceSnapshotName = "web-9-snapshot" },
 			`binding "to-a" of member "a" in stage "canary" was changed by somebody else`},
 	}
 	for name, c := range cases {
@@ -245,47 +245,47 @@ func TestARunFailsWhenThePlacementIsNotWhatItWas(t *testing.T) {
 			c.change(w)
 			w.step()
 			if !strings.Contains(w.last.Refused, c.want) {
-				t.Errorf("fails because %q, want %q", w.last.Refused, c.want)
+				t.Errorf("Refused = %q, want %q", w.last.Refused, c.want)
 			}
 			if got := w.says()[0]; got != "run: Progressing=False/UpdateRunFailed Succeeded=False/UpdateRunFailed" {
-				t.Errorf("says %s", got)
+				t.Errorf("status = %s", got)
 			}
 			if !Over(w.Run) || len(w.last.Bind) > 0 {
-				t.Errorf("goes on: %+v", w.last.Bind)
+				t.Errorf("continues: %+v", w.last.Bind)
 			}
 		})
 	}
 }
 
-func TestTheSameStepTwiceChangesNothing(t *testing.T) {
+func TestNext_IsIdempotent(t *testing.T) {
 	w := begun(t, stageConfigs{stage("all", "", after(wait(time.Hour)))}, "a", "b")
 	for _, play := range []func(){func() { w.step() }, func() { w.works("a").step() }, func() { w.works("b").step() }, func() { w.want(placementv1beta1.UpdateRunStop).step() }} {
 		play()
 		status := w.Run.GetStatus().DeepCopy()
 		w.later(time.Second).step()
 		if diff := cmp.Diff(status, w.Run.GetStatus()); diff != "" {
-			t.Errorf("the status changes though nothing has happened:\n%s", diff)
+			t.Errorf("status changes without a cause:\n%s", diff)
 		}
 		if len(w.last.Bind)+len(w.last.Ask)+len(w.last.Delete)+len(w.last.Accept) > 0 {
-			t.Errorf("does again what it has done: %+v", w.last)
+			t.Errorf("repeats steps: %+v", w.last)
 		}
 	}
 }
 
-func TestAForeignApprovalRequestIsNoApproval(t *testing.T) {
+func TestNext_RejectsForeignApprovalRequest(t *testing.T) {
 	w := begun(t, stageConfigs{stage("all", "", before)}, "a")
 	w.Approvals["run-before-all"] = &placementv1beta1.ClusterApprovalRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: "run-before-all"}, Spec: placementv1beta1.ApprovalRequestSpec{ParentStageRollout: "other", TargetStage: "all"}}
 	w.step()
-	if want := `approval request "run-before-all" is there already`; !strings.HasPrefix(w.last.Refused, want) {
-		t.Errorf("fails because %q, want %q ...", w.last.Refused, want)
+	if want := `approval request "run-before-all" already exists`; !strings.HasPrefix(w.last.Refused, want) {
+		t.Errorf("Refused = %q, want %q ...", w.last.Refused, want)
 	}
 	if got, want := w.says()[1], "all: Progressing=False/StageUpdatingFailed Succeeded=False/StageUpdatingFailed <>"; got != want {
-		t.Errorf("stage says %s, want %s", got, want)
+		t.Errorf("stage = %s, want %s", got, want)
 	}
 }
 
-func TestAPausedPlacementWaits(t *testing.T) {
+func TestNext_WaitsForPausedPlacement(t *testing.T) {
 	w := begun(t, stageConfigs{stage("all", "", nil)}, "a")
 	w.Placement.SetAnnotations(map[string]string{placementv1beta1.PausedAnnotation: "true"})
 	if step, no := Next(&w.Observed); !waiting(no) || len(step.Bind) > 0 {

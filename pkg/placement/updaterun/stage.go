@@ -17,10 +17,10 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// stuckAfter is how long a member may take before the run says that it is stuck.
+// stuckAfter is how long a member can take before the run reports that it is stuck.
 const stuckAfter = 5 * time.Minute
 
-// stage goes on with one stage, and reports whether it is over.
+// stage handles one stage, and reports whether it is finished.
 func (p *advance) stage(stage *placementv1beta1.StageUpdatingStatus, config *placementv1beta1.StageConfig) bool {
 	if p.over(stage) {
 		return true
@@ -55,12 +55,12 @@ func (p *advance) stage(stage *placementv1beta1.StageUpdatingStatus, config *pla
 	return false
 }
 
-// finish waits for the tasks after a stage all of whose members are updated.
+// finish waits for the tasks after a stage whose members are all updated.
 func (p *advance) finish(stage *placementv1beta1.StageUpdatingStatus, config *placementv1beta1.StageConfig) bool {
 	if stage.StartTime == nil {
 		stage.StartTime = p.now.DeepCopy()
 	}
-	// A TimedWait begins with this.
+	// This starts a TimedWait.
 	p.progress(&stage.Conditions, metav1.ConditionFalse, placementv1beta1.ReasonStageUpdatingWaiting, "All members are updated, waiting for the tasks after the stage")
 	done, refused := p.tasks(stage, config.AfterStageTasks, stage.AfterStageTaskStatus, placementv1beta1.AfterStageTask)
 	switch {
@@ -74,30 +74,30 @@ func (p *advance) finish(stage *placementv1beta1.StageUpdatingStatus, config *pl
 	return done
 }
 
-// concurrency is how many members of a stage may be under way: percentages are
-// rounded down, but one always may.
+// concurrency is the number of members of a stage that can be updated at a time. Percentages are
+// rounded down, to at least one.
 func concurrency(config *placementv1beta1.StageConfig, members int) int {
 	if config.MaxConcurrency == nil {
 		return 1
 	}
 	n, err := intstr.GetScaledValueFromIntOrPercent(config.MaxConcurrency, members, false)
 	if err != nil {
-		return 1 // The schema lets only numbers and percentages pass.
+		return 1 // The schema allows only numbers and percentages.
 	}
 	return max(n, 1)
 }
 
-// flight is how the members of a stage are doing.
+// flight is the progress of a stage's members.
 type flight struct {
 	under, finished int
-	// late are those under way for too long.
+	// late are those that take too long.
 	late []string
-	// refused is why the run cannot go on, or "".
+	// refused is the reason why the run cannot continue, or "".
 	refused string
 }
 
-// follow looks after the members of a stage that have begun, and then begins others
-// while fewer than limit are under way.
+// follow handles the started members of a stage, and then starts others while fewer than limit are in
+// flight.
 func (p *advance) follow(stage *placementv1beta1.StageUpdatingStatus, limit int) flight {
 	var f flight
 	var ahead []*placementv1beta1.ClusterUpdatingStatus
@@ -120,14 +120,14 @@ func (p *advance) follow(stage *placementv1beta1.StageUpdatingStatus, limit int)
 	return f
 }
 
-// member goes on with one member.
+// member handles one member.
 func (p *advance) member(stage *placementv1beta1.StageUpdatingStatus, c *placementv1beta1.ClusterUpdatingStatus, started bool, f *flight) {
 	b := p.found.bound[c.ClusterName]
 	want := p.target(b, c)
 	same := equality.Semantic.DeepEqual(*b.GetSpec(), want)
 	if started && !same {
 		f.under++
-		f.refused = fmt.Sprintf("binding %q of member %q in stage %q was changed by somebody else, perhaps another run of the same placement; make another run once that is over", b.GetName(), c.ClusterName, stage.StageName)
+		f.refused = fmt.Sprintf("binding %q of member %q in stage %q was changed by somebody else, perhaps another run of the same placement; create another run once that is over", b.GetName(), c.ClusterName, stage.StageName)
 		p.set(&c.Conditions, placementv1beta1.ConditionClusterUpdatingSucceeded, metav1.ConditionFalse, placementv1beta1.ReasonClusterUpdatingFailed, f.refused)
 		return
 	}
@@ -152,7 +152,7 @@ func (p *advance) member(stage *placementv1beta1.StageUpdatingStatus, c *placeme
 	}
 }
 
-// target is the spec that a member's binding shall have.
+// target is the desired spec of a member's binding.
 func (p *advance) target(b placementv1beta1.BindingObject, c *placementv1beta1.ClusterUpdatingStatus) placementv1beta1.ResourceBindingSpec {
 	want := *b.GetSpec().DeepCopy()
 	want.State = placementv1beta1.BindingBound
@@ -162,14 +162,14 @@ func (p *advance) target(b placementv1beta1.BindingObject, c *placementv1beta1.C
 	return want
 }
 
-// arrived reports whether the member has what the binding says, and it works.
+// arrived reports whether the member has the binding's version, and it is available.
 func arrived(b placementv1beta1.BindingObject) bool {
 	conditions, generation := b.GetStatus().Conditions, b.GetGeneration()
 	return holds(conditions, placementv1beta1.ConditionAvailable, metav1.ConditionTrue, generation) ||
 		holds(conditions, placementv1beta1.ConditionDiffReported, metav1.ConditionTrue, generation)
 }
 
-// stuck says so if members take too long.
+// stuck reports members that take too long.
 func (p *advance) stuck(stage *placementv1beta1.StageUpdatingStatus, f flight) bool {
 	if len(f.late) == 0 {
 		return false
@@ -180,12 +180,11 @@ func (p *advance) stuck(stage *placementv1beta1.StageUpdatingStatus, f flight) b
 		named += "..."
 	}
 	p.progress(&p.step.Status.Conditions, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunStuck,
-		fmt.Sprintf("Stage %s waits for longer than %s for %s; the placement's status says what is wrong there", stage.StageName, stuckAfter, named))
+		fmt.Sprintf("Stage %s has waited for longer than %s for %s; the placement's status has the reason", stage.StageName, stuckAfter, named))
 	return true
 }
 
-// deleteStage deletes the bindings of unscheduled members, and reports whether they
-// are gone.
+// deleteStage deletes the bindings of unscheduled members, and reports whether they are deleted.
 func (p *advance) deleteStage(stage *placementv1beta1.StageUpdatingStatus) bool {
 	if p.over(stage) {
 		return true
@@ -197,11 +196,11 @@ func (p *advance) deleteStage(stage *placementv1beta1.StageUpdatingStatus) bool 
 	if f := p.leave(stage); f.under > 0 {
 		return false
 	}
-	p.stageEnded(stage, metav1.ConditionTrue, placementv1beta1.ReasonStageUpdatingSucceeded, "All unscheduled members are rid of the resources")
+	p.stageEnded(stage, metav1.ConditionTrue, placementv1beta1.ReasonStageUpdatingSucceeded, "The resources have been removed from all unscheduled members")
 	return true
 }
 
-// leave looks after the members of the delete stage that have begun to leave.
+// leave handles the members of the delete stage whose removal has started.
 func (p *advance) leave(stage *placementv1beta1.StageUpdatingStatus) flight {
 	var f flight
 	for i := range stage.Clusters {
@@ -223,7 +222,7 @@ func (p *advance) leave(stage *placementv1beta1.StageUpdatingStatus) flight {
 	return f
 }
 
-// tasks looks at the tasks before or after a stage, and reports whether all are done.
+// tasks handles the tasks before or after a stage, and reports whether all are done.
 func (p *advance) tasks(stage *placementv1beta1.StageUpdatingStatus, tasks []placementv1beta1.StageTask, status []placementv1beta1.StageTaskStatus, kind string) (done bool, refused string) {
 	done = true
 	for i := range min(len(tasks), len(status)) {
@@ -249,7 +248,7 @@ func (p *advance) waited(stage *placementv1beta1.StageUpdatingStatus, task *plac
 	return true
 }
 
-// approved looks at an approval. Once it is accepted, nobody can take it back.
+// approved handles an approval. An accepted approval cannot be revoked.
 func (p *advance) approved(stage *placementv1beta1.StageUpdatingStatus, status *placementv1beta1.StageTaskStatus, kind string) (ready bool, refused string) {
 	if holds(status.Conditions, placementv1beta1.ConditionStageTaskApprovalRequestApproved, metav1.ConditionTrue, p.generation) {
 		return true, ""
@@ -258,10 +257,10 @@ func (p *advance) approved(stage *placementv1beta1.StageUpdatingStatus, status *
 	if !asked {
 		p.step.Ask = append(p.step.Ask, Request{Name: status.ApprovalRequestName, Stage: stage.StageName, Task: kind})
 	} else if a.GetSpec().ParentStageRollout != p.Run.GetName() || a.GetSpec().TargetStage != stage.StageName {
-		return false, fmt.Sprintf("approval request %q is there already for stage %q of run %q; delete it, then make another run", a.GetName(), a.GetSpec().TargetStage, a.GetSpec().ParentStageRollout)
+		return false, fmt.Sprintf("approval request %q already exists for stage %q of run %q; delete it, then create another run", a.GetName(), a.GetSpec().TargetStage, a.GetSpec().ParentStageRollout)
 	}
 	p.set(&status.Conditions, placementv1beta1.ConditionStageTaskApprovalRequestCreated, metav1.ConditionTrue,
-		placementv1beta1.ReasonStageTaskApprovalRequestCreated, "The approval request has been made")
+		placementv1beta1.ReasonStageTaskApprovalRequestCreated, "The approval request has been created")
 	if !asked {
 		return false, ""
 	}
@@ -277,7 +276,7 @@ func (p *advance) approved(stage *placementv1beta1.StageUpdatingStatus, status *
 	return true, ""
 }
 
-// approvalNames are the approval requests that a run may still have to look at.
+// approvalNames are the approval requests that a run may still need.
 func approvalNames(status *placementv1beta1.UpdateRunStatus) []string {
 	var names []string
 	for i := range status.StagesStatus {

@@ -15,8 +15,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
-// stagesOf divides the members that have a binding into stages, each into its
-// order. Every one of them must be in exactly one stage.
+// stagesOf divides the members that have a binding into stages, in order. Each member must be in
+// exactly one stage.
 func stagesOf(run string, strategy *placementv1beta1.UpdateStrategySpec, bound map[string]placementv1beta1.BindingObject, members map[string]labels.Set) ([]placementv1beta1.StageUpdatingStatus, *refusal.Refusal) {
 	stages := make([]placementv1beta1.StageUpdatingStatus, 0, len(strategy.Stages))
 	stageOf := map[string]string{}
@@ -32,7 +32,7 @@ func stagesOf(run string, strategy *placementv1beta1.UpdateStrategySpec, bound m
 		stage := placementv1beta1.StageUpdatingStatus{StageName: config.Name, Clusters: make([]placementv1beta1.ClusterUpdatingStatus, 0, len(names))}
 		for _, name := range names {
 			if other, again := stageOf[name]; again {
-				return nil, refused("member %q is in stage %q and in stage %q; make their selectors exclude each other", name, other, config.Name)
+				return nil, refused("member %q is in stage %q and in stage %q; change their selectors so that they exclude each other", name, other, config.Name)
 			}
 			stageOf[name] = config.Name
 			stage.Clusters = append(stage.Clusters, placementv1beta1.ClusterUpdatingStatus{ClusterName: name})
@@ -53,23 +53,23 @@ func stagesOf(run string, strategy *placementv1beta1.UpdateStrategySpec, bound m
 	return stages, nil
 }
 
-// checkTasks refuses what the schema lets pass.
+// checkTasks rejects tasks that the schema allows.
 func checkTasks(config *placementv1beta1.StageConfig) *refusal.Refusal {
 	tasks := config.AfterStageTasks
 	if len(tasks) == 2 && tasks[0].Type == tasks[1].Type {
-		return refused("stage %q has two tasks of type %s after it; leave one", config.Name, tasks[0].Type)
+		return refused("stage %q has two tasks of type %s after it; remove one", config.Name, tasks[0].Type)
 	}
 	for _, task := range tasks {
 		if task.Type == placementv1beta1.StageTaskTimedWait && (task.WaitTime == nil || task.WaitTime.Duration <= 0) {
-			return refused("the TimedWait after stage %q has no time to wait; give it a waitTime such as 10m, or leave it out", config.Name)
+			return refused("the TimedWait after stage %q has no waitTime; set it to, for example, 10m, or remove the task", config.Name)
 		}
 	}
 	return nil
 }
 
-// membersOf are the members of a stage in its order.
+// membersOf are the members of a stage, in order.
 func membersOf(config *placementv1beta1.StageConfig, bound map[string]placementv1beta1.BindingObject, members map[string]labels.Set) ([]string, *refusal.Refusal) {
-	selector, err := metav1.LabelSelectorAsSelector(config.LabelSelector) // No selector selects nothing.
+	selector, err := metav1.LabelSelectorAsSelector(config.LabelSelector) // A missing selector selects nothing.
 	if err != nil {
 		return nil, refused("labelSelector of stage %q: %v", config.Name, err)
 	}

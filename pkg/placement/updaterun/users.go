@@ -18,14 +18,14 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// Users knows which resource snapshots runs need. A snapshot that is trimmed under a run
-// would leave the members of its later stages with nothing to go to.
+// Users knows which resource snapshots runs need. If a snapshot were removed under a run, the members
+// of its later stages could not be updated.
 type Users struct {
 	// Client reads through a cache with the indexes of AddIndexes.
 	Client client.Reader
 }
 
-// Needed names the masters that unfinished runs of a placement roll out, or will.
+// Needed names the masters that unfinished runs of a placement roll out now or later.
 func (u Users) Needed(ctx context.Context, placement types.NamespacedName) ([]string, error) {
 	list := newRunList(placement.Namespace)
 	err := u.Client.List(ctx, list, client.MatchingFields{runsByPlacement: placement.Name}, client.InNamespace(placement.Namespace))
@@ -38,7 +38,7 @@ func (u Users) Needed(ctx context.Context, placement types.NamespacedName) ([]st
 		if !ok || Over(run) {
 			return nil
 		}
-		// One that names none begins with the latest, which stays anyway.
+		// A run without an index starts with the latest snapshot, which stays anyway.
 		index, err := strconv.Atoi(cmp.Or(run.GetStatus().ResourceSnapshotIndexUsed, run.GetSpec().ResourceSnapshotIndex))
 		if err == nil {
 			names = append(names, placementv1beta1.ResourceSnapshotName(placement.Name, index))

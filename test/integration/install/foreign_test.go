@@ -46,7 +46,7 @@ var _ = Describe("Meeting another product", func() {
 		Expect(err).To(MatchError(And(
 			ContainSubstring("CustomResourceDefinition helms.cluster.kubernetes-fleet.io is on this hub already and belongs to Helm release fleet-system/hub-agent"),
 			ContainSubstring("CustomResourceDefinition labels.fleet.cattle.io is on this hub already and belongs to clusteradm"),
-			ContainSubstring(`CustomResourceDefinition hands.fleet.cattle.io is on this hub already and belongs to whoever writes as "kubectl-create"`),
+			ContainSubstring(`CustomResourceDefinition hands.fleet.cattle.io is on this hub already and belongs to field manager "kubectl-create"`),
 			ContainSubstring("remove that product, or stop it and start the gateway with --adopt"),
 		)))
 		Expect(resourceVersions(ctx, wanted)).To(Equal(before))
@@ -144,7 +144,7 @@ var _ = Describe("Meeting another product", func() {
 				return hubClient.Create(ctx, definition("swappeds", "fleet.cattle.io"), client.FieldOwner("kubectl-create"))
 			}).WithTimeout(time.Minute).Should(Succeed())
 		}}
-		Expect(swapping.InstallDefinitions(ctx)).To(MatchError(ContainSubstring(`belongs to whoever writes as "kubectl-create"`)))
+		Expect(swapping.InstallDefinitions(ctx)).To(MatchError(ContainSubstring(`belongs to field manager "kubectl-create"`)))
 		Expect(get(ctx, ours).Labels).NotTo(HaveKey(install.LabelManagedBy))
 		Expect(hubClient.Delete(ctx, ours.DeepCopy())).To(Succeed())
 	})

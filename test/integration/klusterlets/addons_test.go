@@ -16,7 +16,7 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// addOnOf is an add-on of a cluster, of which nothing is known yet.
+// addOnOf is an add-on of a cluster, without a status.
 func addOnOf(cluster, name string) *unstructured.Unstructured {
 	addOn := &unstructured.Unstructured{}
 	addOn.SetAPIVersion("addon.open-cluster-management.io/v1alpha1")
@@ -32,14 +32,14 @@ var _ = Describe("An add-on of a cluster", func() {
 		return live.Labels["feature.open-cluster-management.io/addon-"+addOn], err
 	}
 
-	It("is told of by a label, as it is, and as unknown once the cluster is not heard of", func(ctx SpecContext) {
+	It("is shown by a label with its status, and as unreachable once the cluster has no heartbeat", func(ctx SpecContext) {
 		const name = "with-dns"
 		a := join(ctx, name)
 		addOn := addOnOf(name, "dns")
 		expect.Created(ctx, hubClient, addOn)
 		Eventually(label).WithArguments(ctx, name, "dns").Should(Equal("unreachable"))
 
-		By("its agent saying how it is")
+		By("reporting its status")
 		said := func(status string) {
 			GinkgoHelper()
 			Expect(a.hub().Status().Patch(ctx, addOn, expect.MergePatch(`{"status":{"conditions":[{"type":"Available","status":"`+status+`","reason":"Said","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`))).To(Succeed())
@@ -49,7 +49,7 @@ var _ = Describe("An add-on of a cluster", func() {
 		said("False")
 		Eventually(label).WithArguments(ctx, name, "dns").Should(Equal("unhealthy"))
 
-		By("falling silent")
+		By("stopping the heartbeat")
 		cluster := &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)}
 		Expect(hubClient.Patch(ctx, cluster, expect.MergePatch(`{"spec":{"leaseDurationSeconds":1}}`))).To(Succeed())
 		Eventually(label).WithArguments(ctx, name, "dns").Should(Equal("unreachable"))
@@ -59,12 +59,12 @@ var _ = Describe("An add-on of a cluster", func() {
 			return conditions, err
 		}).Should(ConsistOf(And(HaveKeyWithValue("status", "Unknown"), HaveKeyWithValue("reason", "ManagedClusterLeaseUpdateStopped"))))
 
-		By("going")
+		By("deleting it")
 		expect.Removed(ctx, hubClient, addOn)
 		Eventually(label).WithArguments(ctx, name, "dns").Should(BeEmpty())
 	})
 
-	It("of a member of ours is told of on what shows it, whatever the member is labelled with", func(ctx SpecContext) {
+	It("of a member of ours is shown on its ManagedCluster, whatever labels the member has", func(ctx SpecContext) {
 		const name = "member-with-dns"
 		member := newMember(ctx, name, true)
 		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("ManagedClusterConditionAvailable", "True/ManagedClusterAvailable"))

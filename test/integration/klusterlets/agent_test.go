@@ -31,17 +31,17 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// agent is a klusterlet, as far as a hub sees one.
+// agent is a klusterlet from a hub's point of view.
 type agent struct {
 	cluster, name string
-	// bootstrap is with what it asks to join.
+	// bootstrap is its configuration for joining.
 	bootstrap *rest.Config
 	key       *ecdsa.PrivateKey
-	// certificate is what it got, in PEM.
+	// certificate is its certificate, in PEM.
 	certificate []byte
 }
 
-// newAgent is an agent that has a token of the account that clusteradm takes tokens of.
+// newAgent is an agent with a token of clusteradm's account.
 func newAgent(ctx context.Context, cluster string) *agent {
 	GinkgoHelper()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](3600)}}
@@ -64,19 +64,19 @@ func (a *agent) commonName() string {
 	return "system:open-cluster-management:" + a.cluster + ":" + a.name
 }
 
-// asking is a client with what it asks to join.
+// asking is a client with its bootstrap configuration.
 func (a *agent) asking() client.Client {
 	GinkgoHelper()
 	return expect.Client(build.Unlimited(a.bootstrap), kinds())
 }
 
-// hub is a client with its certificate, on the way on which it asked to join.
+// hub is a client with its certificate, over the same connection as its bootstrap.
 func (a *agent) hub() client.Client {
 	GinkgoHelper()
 	return expect.Client(build.Unlimited(a.config()), kinds())
 }
 
-// config reaches the hub with its certificate.
+// config is a configuration for the hub with its certificate.
 func (a *agent) config() *rest.Config {
 	GinkgoHelper()
 	key, err := x509.MarshalECPrivateKey(a.key)
@@ -86,7 +86,7 @@ func (a *agent) config() *rest.Config {
 	return config
 }
 
-// register makes the ManagedCluster, as an agent does that finds none.
+// register creates the ManagedCluster, like an agent that finds none.
 func (a *agent) register(ctx context.Context) {
 	GinkgoHelper()
 	expect.Created(ctx, a.asking(), &clusterv1.ManagedCluster{
@@ -98,7 +98,7 @@ func (a *agent) register(ctx context.Context) {
 	})
 }
 
-// request is what it asks for a certificate with, under a new key.
+// request is its certificate request, with a new key.
 func (a *agent) request(changes ...func(*x509.CertificateRequest, *certificatesv1.CertificateSigningRequest)) *certificatesv1.CertificateSigningRequest {
 	GinkgoHelper()
 	var err error
@@ -124,7 +124,7 @@ func (a *agent) request(changes ...func(*x509.CertificateRequest, *certificatesv
 	return csr
 }
 
-// ask asks for a certificate, and returns the request's name.
+// ask requests a certificate, and returns the request's name.
 func (a *agent) ask(ctx context.Context, as client.Client, changes ...func(*x509.CertificateRequest, *certificatesv1.CertificateSigningRequest)) string {
 	GinkgoHelper()
 	csr := a.request(changes...)
@@ -132,7 +132,6 @@ func (a *agent) ask(ctx context.Context, as client.Client, changes ...func(*x509
 	return csr.Name
 }
 
-// fetch waits for the certificate.
 func (a *agent) fetch(ctx context.Context, as client.Client, request string) {
 	GinkgoHelper()
 	csr := &certificatesv1.CertificateSigningRequest{}
@@ -143,7 +142,7 @@ func (a *agent) fetch(ctx context.Context, as client.Client, request string) {
 	a.certificate = csr.Status.Certificate
 }
 
-// connected waits until it may do all that a klusterlet wants to before it says that it is
+// connected waits until it has all rights that a klusterlet needs before it reports that it is
 // connected.
 func (a *agent) connected(ctx context.Context) {
 	GinkgoHelper()
@@ -177,7 +176,7 @@ func (a *agent) rights() []authorizationv1.ResourceAttributes {
 	return rights
 }
 
-// renewLease says that it is there, by its own clock.
+// renewLease renews its Lease, with its own clock.
 func (a *agent) renewLease(ctx context.Context, at time.Time) {
 	GinkgoHelper()
 	own := a.hub()
@@ -189,7 +188,7 @@ func (a *agent) renewLease(ctx context.Context, at time.Time) {
 	}).Should(Succeed())
 }
 
-// report writes the status that an agent writes.
+// report writes an agent's status.
 func (a *agent) report(ctx context.Context, available metav1.ConditionStatus, reason string) {
 	GinkgoHelper()
 	own := a.hub()
@@ -204,8 +203,8 @@ func (a *agent) report(ctx context.Context, available metav1.ConditionStatus, re
 	}).Should(Succeed())
 }
 
-// join does all of it, with an administrator who accepts by hand, and returns when the
-// cluster is available.
+// join does all of it, with an administrator who accepts manually, and returns when the cluster is
+// available.
 func join(ctx context.Context, cluster string) *agent {
 	GinkgoHelper()
 	a := newAgent(ctx, cluster)
@@ -226,7 +225,7 @@ func (a *agent) join(ctx context.Context) {
 	Eventually(taintsOf).WithArguments(ctx, a.cluster).Should(BeEmpty())
 }
 
-// approve is what an administrator does by kubectl certificate approve.
+// approve approves a request, like kubectl certificate approve.
 func approve(ctx context.Context, request string) {
 	GinkgoHelper()
 	csr, err := clientset.CertificatesV1().CertificateSigningRequests().Get(ctx, request, metav1.GetOptions{})
@@ -238,7 +237,7 @@ func approve(ctx context.Context, request string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// accept is what clusteradm accept writes.
+// accept accepts a cluster, like clusteradm accept.
 func accept(ctx context.Context, cluster string) { setAccepted(ctx, cluster, "true") }
 
 func deny(ctx context.Context, cluster string) { setAccepted(ctx, cluster, "false") }

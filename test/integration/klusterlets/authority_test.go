@@ -20,7 +20,7 @@ import (
 
 func realClock() clock.PassiveClock { return clock.RealClock{} }
 
-// newAuthority is another one than signs for the hub here.
+// newAuthority is a certificate authority other than the hub's signer.
 func newAuthority() (certificate, key []byte) {
 	GinkgoHelper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

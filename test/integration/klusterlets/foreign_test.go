@@ -23,7 +23,7 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-var _ = Describe("A member whose agent comes by an identity that others keep", Ordered, func() {
+var _ = Describe("A member whose agent has a foreign identity", Ordered, func() {
 	const name, set, identity = "foreign", "of-foreign", "cloud-identity"
 	var (
 		config *rest.Config
@@ -68,7 +68,7 @@ var _ = Describe("A member whose agent comes by an identity that others keep", O
 		Eventually(mayReport(ctx)).Should(Succeed())
 	})
 
-	It("sees its ManagedCluster, and says what became of namespaces that sets want", func(ctx SpecContext) {
+	It("sees its ManagedCluster, and reports the status of managed namespaces", func(ctx SpecContext) {
 		agent := makesNamespaces(onMember(ctx, "agent-foreign", managednamespace.MemberRules()...), name)
 		Eventually(became).WithArguments(ctx, name).Should(HaveKey(set + "/ns-of-foreign"))
 		running := runningWith(config, agent, name)
@@ -76,13 +76,13 @@ var _ = Describe("A member whose agent comes by an identity that others keep", O
 		Eventually(became).WithArguments(ctx, name).Should(HaveKeyWithValue(set+"/ns-of-foreign", saying("True/NamespaceApplied")))
 	})
 
-	It("is shown with who it is, and costs no write while nothing changes", func(ctx SpecContext) {
+	It("is shown with its identity, and costs no write without a change", func(ctx SpecContext) {
 		shown := cluster(ctx)
 		Expect(shown.Annotations).To(HaveKeyWithValue(membermirror.IdentityAnnotation, identity))
 		Consistently(func() string { return cluster(ctx).ResourceVersion }).Should(Equal(shown.ResourceVersion))
 	})
 
-	It("says nothing else of how it is, which is the hub's to say", func(ctx SpecContext) {
+	It("cannot write the rest of the status, which the hub writes", func(ctx SpecContext) {
 		for what, change := range map[string]func(*clusterv1.ManagedClusterStatus){
 			"a condition": func(s *clusterv1.ManagedClusterStatus) {
 				s.Conditions = append(s.Conditions, metav1.Condition{Type: "Good", Status: metav1.ConditionTrue, Reason: "Said", LastTransitionTime: metav1.Now()})
@@ -102,7 +102,7 @@ var _ = Describe("A member whose agent comes by an identity that others keep", O
 		}
 	})
 
-	It("writes no label, annotation, taint or address of its own cluster, and does not accept it", func(ctx SpecContext) {
+	It("cannot write a label, annotation, taint or address of its own cluster, and cannot accept it", func(ctx SpecContext) {
 		patches := []string{
 			`{"metadata":{"labels":{"env":"mine"}}}`, `{"metadata":{"annotations":{"fleetgate.io/member-identity":null}}}`, `{"metadata":{"finalizers":null}}`,
 			`{"spec":{"taints":[{"key":"a","effect":"NoSelect"}]}}`, `{"spec":{"hubAcceptsClient":false}}`, `{"spec":{"leaseDurationSeconds":9}}`,
@@ -113,7 +113,7 @@ var _ = Describe("A member whose agent comes by an identity that others keep", O
 		}
 		Expect(own.Delete(ctx, object)).To(Satisfy(apierrors.IsForbidden))
 
-		By("having been given the right to by somebody")
+		By("having been granted the right")
 		grantOnMember(ctx, identity, rbacv1.PolicyRule{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclusters"}, Verbs: []string{"get", "patch"}})
 		Eventually(func() error { return own.Patch(ctx, object, expect.MergePatch(`{"spec":{}}`)) }).Should(Succeed())
 		for _, patch := range patches {
@@ -121,7 +121,7 @@ var _ = Describe("A member whose agent comes by an identity that others keep", O
 		}
 	})
 
-	It("reports for no other cluster, and has nothing in any namespace", func(ctx SpecContext) {
+	It("cannot report for another cluster, and has no right in any namespace", func(ctx SpecContext) {
 		other := &clusterv1.ManagedCluster{ObjectMeta: build.Named("foreign-1")}
 		Expect(own.Status().Patch(ctx, other, expect.MergePatch(`{"status":{"version":{"kubernetes":"v9"}}}`))).To(Satisfy(apierrors.IsForbidden))
 		Expect(own.List(ctx, &clusterv1.ManagedClusterList{})).To(Satisfy(apierrors.IsForbidden))
@@ -130,7 +130,7 @@ var _ = Describe("A member whose agent comes by an identity that others keep", O
 		}
 	})
 
-	It("names nobody by what people write on the ManagedCluster", func(ctx SpecContext) {
+	It("does not get its identity from annotations of the ManagedCluster", func(ctx SpecContext) {
 		Expect(hubClient.Patch(ctx, &clusterv1.ManagedCluster{ObjectMeta: build.Named("foreign-1")},
 			expect.MergePatch(`{"metadata":{"annotations":{"fleetgate.io/member-identity":"`+identity+`"}}}`))).To(Succeed())
 		Eventually(func() (map[string]string, error) {
@@ -142,7 +142,7 @@ var _ = Describe("A member whose agent comes by an identity that others keep", O
 		}).Should(Satisfy(apierrors.IsNotFound))
 	})
 
-	It("loses its right when it is denied, when another comes instead, and when the cluster goes", func(ctx SpecContext) {
+	It("loses its right when it is denied, when its identity changes, and when the cluster is deleted", func(ctx SpecContext) {
 		deny(ctx, name)
 		Eventually(mayReport(ctx)).Should(Satisfy(apierrors.IsForbidden))
 		accept(ctx, name)

@@ -28,7 +28,7 @@ import (
 
 type change = func(*x509.CertificateRequest, *certificatesv1.CertificateSigningRequest)
 
-// of has a request be for a certificate of another cluster.
+// of changes a request to one for a certificate of another cluster.
 func of(cluster string) change {
 	return func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
 		request.Subject.CommonName = "system:open-cluster-management:" + cluster + ":abcde"
@@ -51,7 +51,7 @@ var _ = Describe("A hostile klusterlet", Ordered, func() {
 		thief = join(ctx, "vict")
 	})
 
-	It("asks under no other cluster's label", func(ctx SpecContext) {
+	It("cannot request with another cluster's label", func(ctx SpecContext) {
 		for _, name := range []string{"victim", "victim-1", "vic", ""} {
 			request := (&agent{cluster: thief.cluster, name: thief.name}).request(labelled(name))
 			Expect(thief.hub().Create(ctx, request)).To(MatchError(ContainSubstring("of its own cluster")), "label %q", name)
@@ -66,8 +66,8 @@ var _ = Describe("A hostile klusterlet", Ordered, func() {
 		}
 		Consistently(decisionsOn).WithArguments(ctx, request).Should(BeEmpty())
 	},
-		Entry("of another cluster, under its own label", "InvalidKlusterletRequest", of("victim")),
-		Entry("of a group whose name begins like its own", "InvalidKlusterletRequest", func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
+		Entry("of another cluster, with its own label", "InvalidKlusterletRequest", of("victim")),
+		Entry("of a group with the same prefix", "InvalidKlusterletRequest", func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
 			request.Subject.Organization = append(request.Subject.Organization, "system:open-cluster-management:victim")
 		}),
 		Entry("of an administrator", "InvalidKlusterletRequest", func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
@@ -76,12 +76,12 @@ var _ = Describe("A hostile klusterlet", Ordered, func() {
 		Entry("of another agent of its cluster", "KeyConflict", func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
 			request.Subject.CommonName += "x"
 		}),
-		Entry("as a server", "InvalidKlusterletRequest", func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
+		Entry("for a server", "InvalidKlusterletRequest", func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
 			request.DNSNames = []string{"kubernetes.default.svc"}
 		}),
 	)
 
-	DescribeTable("writes nothing of its ManagedCluster but what is an agent's", func(ctx SpecContext, patch string, allowed bool) {
+	DescribeTable("writes only an agent's fields of its ManagedCluster", func(ctx SpecContext, patch string, allowed bool) {
 		own, cluster := thief.hub(), &clusterv1.ManagedCluster{}
 		Expect(own.Get(ctx, client.ObjectKey{Name: thief.cluster}, cluster)).To(Succeed())
 		Expect(json.Unmarshal([]byte(patch), cluster)).To(Succeed())
@@ -92,18 +92,18 @@ var _ = Describe("A hostile klusterlet", Ordered, func() {
 		}
 		Expect(err).To(Satisfy(apierrors.IsForbidden))
 	},
-		Entry("where its API server is", `{"spec":{"managedClusterClientConfigs":[{"url":"https://moved.example.com"}]}}`, true),
-		Entry("an annotation of its own", `{"metadata":{"annotations":{"agent.open-cluster-management.io/x":"y"}}}`, true),
-		Entry("not an annotation of others", `{"metadata":{"annotations":{"open-cluster-management.io/automatically-accepted-on":"now"}}}`, false),
-		Entry("not a label", `{"metadata":{"labels":{"environment":"production"}}}`, false),
+		Entry("the address of its API server", `{"spec":{"managedClusterClientConfigs":[{"url":"https://moved.example.com"}]}}`, true),
+		Entry("its own annotation", `{"metadata":{"annotations":{"agent.open-cluster-management.io/x":"y"}}}`, true),
+		Entry("no foreign annotation", `{"metadata":{"annotations":{"open-cluster-management.io/automatically-accepted-on":"now"}}}`, false),
+		Entry("no label", `{"metadata":{"labels":{"environment":"production"}}}`, false),
 		Entry("not its set", `{"metadata":{"labels":{"cluster.open-cluster-management.io/clusterset":"production"}}}`, false),
-		Entry("not a taint", `{"spec":{"taints":[{"key":"x","effect":"NoSelect"}]}}`, false),
-		Entry("not how long it may be silent", `{"spec":{"leaseDurationSeconds":3600}}`, false),
-		Entry("not when it goes", `{"metadata":{"finalizers":[]}}`, false),
-		Entry("not that it is denied", `{"spec":{"hubAcceptsClient":false}}`, false),
+		Entry("no taint", `{"spec":{"taints":[{"key":"x","effect":"NoSelect"}]}}`, false),
+		Entry("not its lease duration", `{"spec":{"leaseDurationSeconds":3600}}`, false),
+		Entry("not its finalizers", `{"metadata":{"finalizers":[]}}`, false),
+		Entry("not its acceptance", `{"spec":{"hubAcceptsClient":false}}`, false),
 	)
 
-	DescribeTable("has no way to", func(ctx SpecContext, do func(SpecContext, client.Client) error) {
+	DescribeTable("cannot", func(ctx SpecContext, do func(SpecContext, client.Client) error) {
 		Expect(do(ctx, thief.hub())).To(Satisfy(apierrors.IsForbidden))
 	},
 		Entry("read another ManagedCluster", func(ctx SpecContext, own client.Client) error {
@@ -112,27 +112,27 @@ var _ = Describe("A hostile klusterlet", Ordered, func() {
 		Entry("list all ManagedClusters", func(ctx SpecContext, own client.Client) error {
 			return own.List(ctx, &clusterv1.ManagedClusterList{})
 		}),
-		Entry("make one", func(ctx SpecContext, own client.Client) error {
+		Entry("create one", func(ctx SpecContext, own client.Client) error {
 			return own.Create(ctx, &clusterv1.ManagedCluster{ObjectMeta: build.Named("more")})
 		}),
 		Entry("delete its own", func(ctx SpecContext, own client.Client) error {
 			return own.Delete(ctx, &clusterv1.ManagedCluster{ObjectMeta: build.Named("vict")})
 		}),
-		Entry("renew another's Lease", func(ctx SpecContext, own client.Client) error {
+		Entry("renew another cluster's Lease", func(ctx SpecContext, own client.Client) error {
 			lease := &coordinationv1.Lease{}
 			Expect(hubClient.Get(ctx, client.ObjectKey{Namespace: "victim", Name: "managed-cluster-lease"}, lease)).To(Succeed())
 			return own.Update(ctx, lease)
 		}),
-		Entry("renew that of one whose name begins like its own", func(ctx SpecContext, own client.Client) error {
+		Entry("renew the Lease of a cluster with the same prefix", func(ctx SpecContext, own client.Client) error {
 			return own.Get(ctx, client.ObjectKey{Namespace: "victim-1", Name: "managed-cluster-lease"}, &coordinationv1.Lease{})
 		}),
-		Entry("list another's ManifestWorks", func(ctx SpecContext, own client.Client) error {
+		Entry("list another cluster's ManifestWorks", func(ctx SpecContext, own client.Client) error {
 			return own.List(ctx, &workv1.ManifestWorkList{}, client.InNamespace("victim"))
 		}),
-		Entry("list another's add-ons", func(ctx SpecContext, own client.Client) error {
+		Entry("list another cluster's add-ons", func(ctx SpecContext, own client.Client) error {
 			return own.List(ctx, addOns(), client.InNamespace("victim"))
 		}),
-		Entry("make an add-on, also of its own", func(ctx SpecContext, own client.Client) error {
+		Entry("create an add-on, not even its own", func(ctx SpecContext, own client.Client) error {
 			addOn := &unstructured.Unstructured{}
 			addOn.SetGroupVersionKind(addOns().GroupVersionKind())
 			addOn.SetKind("ManagedClusterAddOn")
@@ -140,7 +140,7 @@ var _ = Describe("A hostile klusterlet", Ordered, func() {
 			addOn.SetName("own")
 			return own.Create(ctx, addOn)
 		}),
-		Entry("make a ManifestWork, also of its own", func(ctx SpecContext, own client.Client) error {
+		Entry("create a ManifestWork, not even its own", func(ctx SpecContext, own client.Client) error {
 			return own.Create(ctx, &workv1.ManifestWork{ObjectMeta: build.In("vict", "own")})
 		}),
 		Entry("read Secrets of its namespace", func(ctx SpecContext, own client.Client) error {
@@ -155,8 +155,8 @@ var _ = Describe("A hostile klusterlet", Ordered, func() {
 	)
 })
 
-var _ = Describe("A klusterlet that is not to lose its rights", func() {
-	It("loses them with a denial also when it took away that it was accepted", func(ctx SpecContext) {
+var _ = Describe("A klusterlet that tries to keep its rights", func() {
+	It("loses them with a denial, also if it removes its condition of acceptance", func(ctx SpecContext) {
 		const name = "forgets"
 		a := join(ctx, name)
 		own := a.hub()
@@ -169,7 +169,7 @@ var _ = Describe("A klusterlet that is not to lose its rights", func() {
 				case <-stop:
 					return
 				default:
-					// The hub says it anew each time, until the right to write a status is gone.
+					// The hub restores it each time, until the right to write a status is revoked.
 					_ = own.Status().Patch(ctx, &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)}, expect.MergePatch(`{"status":{"conditions":[]}}`))
 				}
 			}
@@ -184,13 +184,13 @@ var _ = Describe("A klusterlet that is not to lose its rights", func() {
 		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("HubAcceptedManagedCluster", "False/HubClusterAdminDenied"))
 	})
 
-	It("is told of when it asks under the name of a cluster that has an agent", func(ctx SpecContext) {
+	It("is reported when it requests with the name of a cluster that has an agent", func(ctx SpecContext) {
 		const name = "taken-name"
 		join(ctx, name)
 		thief := newAgent(ctx, name)
 		stolen := thief.ask(ctx, thief.asking())
 		Eventually(eventsOn).WithArguments(ctx, stolen).Should(ContainElement("KeyConflict"))
-		Eventually(eventsOn).WithArguments(ctx, name).Should(ContainElement("KeyConflict"), "on the ManagedCluster, where people look")
+		Eventually(eventsOn).WithArguments(ctx, name).Should(ContainElement("KeyConflict"), "on the ManagedCluster")
 		Consistently(decisionsOn).WithArguments(ctx, stolen).Should(BeEmpty())
 	})
 })
@@ -206,7 +206,7 @@ var _ = Describe("A hostile agent of a member of ours", Ordered, func() {
 		Eventually(func() error { return own.Get(ctx, client.ObjectKey{Name: name}, &clusterv1.ManagedCluster{}) }).Should(Succeed())
 	})
 
-	DescribeTable("writes nothing of its ManagedCluster that decides what comes to it", func(ctx SpecContext, patch string) {
+	DescribeTable("cannot write fields of its ManagedCluster that affect scheduling", func(ctx SpecContext, patch string) {
 		Eventually(func(g Gomega) {
 			cluster := &clusterv1.ManagedCluster{}
 			g.Expect(own.Get(ctx, client.ObjectKey{Name: name}, cluster)).To(Succeed())
@@ -217,29 +217,29 @@ var _ = Describe("A hostile agent of a member of ours", Ordered, func() {
 		Entry("a label", `{"metadata":{"labels":{"environment":"production"}}}`),
 		Entry("its set", `{"metadata":{"labels":{"cluster.open-cluster-management.io/clusterset":"production"}}}`),
 		Entry("a taint", `{"spec":{"taints":[{"key":"x","effect":"NoSelect"}]}}`),
-		Entry("what was decided of it", `{"metadata":{"annotations":{"fleetgate.io/member-accepted":"false"}}}`),
+		Entry("its acceptance", `{"metadata":{"annotations":{"fleetgate.io/member-accepted":"false"}}}`),
 	)
 
-	DescribeTable("says nothing of its ManagedCluster that is the hub's to say", func(ctx SpecContext, patch string) {
+	DescribeTable("cannot write status fields of its ManagedCluster that the hub writes", func(ctx SpecContext, patch string) {
 		refused := MatchError(ContainSubstring("its agent writes the conditions of managedNamespaces"))
 		Eventually(func() error {
 			return own.Status().Patch(ctx, &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)}, expect.MergePatch(patch))
 		}).Should(refused)
 	},
-		Entry("that it was let in", `{"status":{"conditions":[]}}`),
-		Entry("how large it is", `{"status":{"capacity":{"cpu":"1000"}}}`),
-		Entry("what can be had on it", `{"status":{"allocatable":{"cpu":"1000"}}}`),
-		Entry("what it claims to be", `{"status":{"clusterClaims":[{"name":"region","value":"elsewhere"}]}}`),
+		Entry("its conditions", `{"status":{"conditions":[]}}`),
+		Entry("its capacity", `{"status":{"capacity":{"cpu":"1000"}}}`),
+		Entry("its allocatable resources", `{"status":{"allocatable":{"cpu":"1000"}}}`),
+		Entry("its claims", `{"status":{"clusterClaims":[{"name":"region","value":"elsewhere"}]}}`),
 		Entry("its version", `{"status":{"version":null}}`),
 		Entry("a namespace that no set wants", `{"status":{"managedNamespaces":[{"clusterSet":"a","name":"b"}]}}`),
 	)
 
-	It("asks for no certificate under another cluster's label, and fills nobody's ten requests", func(ctx SpecContext) {
+	It("cannot request a certificate with another cluster's label, or use up another's ten requests", func(ctx SpecContext) {
 		Expect(own.Create(ctx, (&agent{cluster: "victim", name: "abcde"}).request())).To(MatchError(ContainSubstring("of its own cluster")))
 	})
 })
 
-// accountOf is the agent of a member of ours, as the hub knows it.
+// accountOf is a configuration for the agent of a member of ours.
 func accountOf(member string) *rest.Config {
 	GinkgoHelper()
 	config, err := hub.ConfigFor("system:serviceaccount:fleet-member-"+member+":agent", "system:serviceaccounts", "system:serviceaccounts:fleet-member-"+member)
@@ -247,8 +247,8 @@ func accountOf(member string) *rest.Config {
 	return config
 }
 
-var _ = Describe("Who may ask to join", func() {
-	DescribeTable("cannot have the rights of all clusters by the name of one", func(ctx SpecContext, name string) {
+var _ = Describe("A user who can request to join", func() {
+	DescribeTable("cannot get the rights of all clusters with a special name", func(ctx SpecContext, name string) {
 		shared := &rbacv1.ClusterRole{ObjectMeta: build.Named(rolePrefix + name)}
 		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(shared), shared)).To(Succeed())
 		before := shared.ResourceVersion
@@ -263,7 +263,7 @@ var _ = Describe("Who may ask to join", func() {
 		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(shared), &rbacv1.ClusterRoleBinding{})).To(Satisfy(apierrors.IsNotFound))
 	}, Entry("registration", "registration"), Entry("work", "work"))
 
-	It("asks for a certificate of its cluster only, whatever it labels", func(ctx SpecContext) {
+	It("can request only a certificate of its cluster, whatever label it sets", func(ctx SpecContext) {
 		const name = "asks-for-more"
 		a := newAgent(ctx, name)
 		a.register(ctx)
@@ -272,14 +272,14 @@ var _ = Describe("Who may ask to join", func() {
 			"an admin's": {func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
 				request.Subject.Organization = []string{"fleetgate:admins"}
 			}},
-			"one of the same": nil,
+			"the same": nil,
 		} {
 			request := a.ask(ctx, a.asking(), changes...)
 			Consistently(decisionsOn).WithArguments(ctx, request).WithTimeout(500*time.Millisecond).Should(BeEmpty(), said)
 		}
 	})
 
-	It("cannot have what was there before, until somebody says so", func(ctx SpecContext) {
+	It("cannot get existing objects until an administrator allows it", func(ctx SpecContext) {
 		const name = "argocd"
 		expect.Created(ctx, hubClient, build.Namespace(name))
 		newAgent(ctx, name).register(ctx)
@@ -291,19 +291,19 @@ var _ = Describe("Who may ask to join", func() {
 		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("HubAcceptedManagedCluster", "True/HubClusterAdminAccepted"))
 	})
 
-	DescribeTable("cannot have a namespace of the hub", func(ctx SpecContext, name string) {
+	DescribeTable("cannot get a namespace of the hub", func(ctx SpecContext, name string) {
 		newAgent(ctx, name).register(ctx)
 		accept(ctx, name)
 		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("HubAcceptedManagedCluster", "False/NamespaceTaken"))
 		expectNoRights(ctx, name)
-		By("being let go")
+		By("being released")
 		expect.Removed(ctx, hubClient, &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)})
 	},
 		Entry("of Kubernetes", "kube-system"), Entry("of users", "default"), Entry("of ours", "fleet-system"),
 		Entry("of a member", "fleet-member-edge"), Entry("of Open Cluster Management", "open-cluster-management-hub"),
 	)
 
-	It("cannot accept, change or read what comes of it", func(ctx SpecContext) {
+	It("cannot accept, change or read the ManagedCluster", func(ctx SpecContext) {
 		a := newAgent(ctx, "asks-only")
 		a.register(ctx)
 		asking := a.asking()
@@ -315,7 +315,7 @@ var _ = Describe("Who may ask to join", func() {
 	})
 })
 
-// expectNoRights looks for what a cluster gets that is accepted.
+// expectNoRights checks that the objects of an accepted cluster do not exist.
 func expectNoRights(ctx SpecContext, name string) {
 	GinkgoHelper()
 	Consistently(func() (int, error) {

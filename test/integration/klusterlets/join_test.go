@@ -37,13 +37,13 @@ const (
 )
 
 var _ = Describe("A cluster with a klusterlet", func() {
-	It("joins when a person approves and accepts it", func(ctx SpecContext) {
+	It("joins when an administrator approves and accepts it", func(ctx SpecContext) {
 		const name = "joins"
 		a := newAgent(ctx, name)
 		a.register(ctx)
 		request := a.ask(ctx, a.asking())
 
-		By("being tainted, and without rights, before anybody has said so")
+		By("being tainted and without rights before the acceptance")
 		Eventually(taintsOf).WithArguments(ctx, name).Should(Equal([]string{unreachable}))
 		Consistently(decisionsOn).WithArguments(ctx, request).Should(BeEmpty())
 		Expect(hubClient.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})).To(Satisfy(apierrors.IsNotFound))
@@ -60,7 +60,7 @@ var _ = Describe("A cluster with a klusterlet", func() {
 		Expect(hubClient.Get(ctx, client.ObjectKey{Name: name}, namespace)).To(Succeed())
 		Expect(namespace.Labels).To(HaveKeyWithValue("open-cluster-management.io/cluster-name", name))
 
-		By("being available when it says so")
+		By("being available when it reports so")
 		a.renewLease(ctx, time.Now())
 		a.report(ctx, metav1.ConditionTrue, "ManagedClusterAvailable")
 		Eventually(taintsOf).WithArguments(ctx, name).Should(BeEmpty())
@@ -69,14 +69,14 @@ var _ = Describe("A cluster with a klusterlet", func() {
 		Eventually(taintsOf).WithArguments(ctx, name).Should(Equal([]string{unavailable}))
 	})
 
-	It("is named as kubectl's users know it", func(ctx SpecContext) {
+	It("is shown with the usual columns in kubectl", func(ctx SpecContext) {
 		join(ctx, "columns")
 		Expect(expect.Cells(ctx, hub.Config(), "/apis/cluster.open-cluster-management.io/v1/managedclusters/columns")).To(And(
 			HaveKeyWithValue("Hub Accepted", "true"), HaveKeyWithValue("Managed Cluster URLs", "https://columns.example.com:6443"),
 			HaveKeyWithValue("Joined", "True"), HaveKeyWithValue("Available", "True")))
 	})
 
-	It("brings labels and annotations of its own when it asks", func(ctx SpecContext) {
+	It("sets labels and annotations when it registers", func(ctx SpecContext) {
 		const name = "brings"
 		cluster := &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)}
 		cluster.Labels = map[string]string{"env": "production"}
@@ -88,7 +88,7 @@ var _ = Describe("A cluster with a klusterlet", func() {
 			HaveField("Labels", HaveKeyWithValue("env", "production")), HaveField("Annotations", HaveKeyWithValue("agent.open-cluster-management.io/foo", "bar"))))
 	})
 
-	It("renews its certificate with nobody's help", func(ctx SpecContext) {
+	It("renews its certificate without an approval", func(ctx SpecContext) {
 		a := join(ctx, "renews")
 		old := a.certificate
 		own := a.hub()
@@ -99,7 +99,7 @@ var _ = Describe("A cluster with a klusterlet", func() {
 		a.renewLease(ctx, time.Now())
 	})
 
-	It("is told nothing more when it is denied, and may come back", func(ctx SpecContext) {
+	It("loses its rights when it is denied, and can be accepted again", func(ctx SpecContext) {
 		const name = "denied"
 		a := join(ctx, name)
 		deny(ctx, name)
@@ -123,7 +123,7 @@ var _ = Describe("A cluster with a klusterlet", func() {
 		again.connected(ctx)
 	})
 
-	It("has another agent with another key, which bootstraps anew, when a person approves that", func(ctx SpecContext) {
+	It("gets another agent with another key after an administrator's approval", func(ctx SpecContext) {
 		const name = "bootstraps-anew"
 		join(ctx, name)
 		another := newAgent(ctx, name)
@@ -140,7 +140,7 @@ var _ = Describe("A cluster with a klusterlet", func() {
 		Expect(decisionsOn(ctx, renewed)).To(Equal([]string{"Approved/AutoApprovedByHubCSRApprovingController"}))
 	})
 
-	It("is admitted at once for those who are trusted with that, and once only", func(ctx SpecContext) {
+	It("is admitted automatically, once, for trusted users", func(ctx SpecContext) {
 		const name = "trusted"
 		grantBootstrap(ctx, trusted)
 		a := newAgentOf(name, trusted)
@@ -154,13 +154,13 @@ var _ = Describe("A cluster with a klusterlet", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(cluster.Annotations).To(And(HaveKey("open-cluster-management.io/automatically-accepted-on"), HaveKey(klusterlet.AgentKeyAnnotation)))
 
-		By("leaving another agent's key to a person")
+		By("leaving another agent's key to an administrator")
 		thief := newAgentOf(name, trusted)
 		stolen := thief.ask(ctx, thief.asking())
 		Eventually(eventsOn).WithArguments(ctx, stolen).Should(ContainElement("KeyConflict"))
 		Consistently(decisionsOn).WithArguments(ctx, stolen).Should(BeEmpty())
 
-		By("leaving a denial as it is")
+		By("keeping a denial")
 		deny(ctx, name)
 		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("HubAcceptedManagedCluster", "False/HubClusterAdminDenied"))
 		refused := a.ask(ctx, a.asking())
@@ -168,7 +168,7 @@ var _ = Describe("A cluster with a klusterlet", func() {
 		Consistently(func() bool { cluster, _ := clusterOf(ctx, name); return cluster.Spec.HubAcceptsClient }).Should(BeFalse())
 	})
 
-	DescribeTable("joins, and stays, through a forward proxy that lets nothing else out", func(ctx SpecContext, name string, secured bool) {
+	DescribeTable("joins, and stays connected, through a forward proxy", func(ctx SpecContext, name string, secured bool) {
 		proxy := forwardproxy.Start(secured)
 		DeferCleanup(proxy.Close)
 		at, err := url.Parse(proxy.URL)
@@ -182,10 +182,10 @@ var _ = Describe("A cluster with a klusterlet", func() {
 		Expect(proxy.Asked()).To(And(Not(BeEmpty()), HaveEach("CONNECT "+strings.TrimPrefix(hub.URL, "https://"))))
 	},
 		Entry("by http", "proxied", false),
-		Entry("by https, whose authority is appended to the hub's", "proxied-tls", true),
+		Entry("by https, with its authority appended to the hub's", "proxied-tls", true),
 	)
 
-	It("has the hub's labels on all that was made for it", func(ctx SpecContext) {
+	It("has the hub's labels on all objects that were created for it", func(ctx SpecContext) {
 		const name = "labelled"
 		labels := map[string]string{"cost-centre": "1", "team": "platform"}
 		options := usual()
@@ -209,7 +209,7 @@ var _ = Describe("A cluster with a klusterlet", func() {
 		}
 	})
 
-	It("gets its rights back when somebody takes them", func(ctx SpecContext) {
+	It("gets its rights again when somebody removes them", func(ctx SpecContext) {
 		const name = "restored"
 		a := join(ctx, name)
 		Expect(hubClient.Delete(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: build.Named(rolePrefix + name)})).To(Succeed())
@@ -220,7 +220,7 @@ var _ = Describe("A cluster with a klusterlet", func() {
 })
 
 var _ = Describe("A cluster's Lease", func() {
-	It("makes it unknown when it ends, and known again", func(ctx SpecContext) {
+	It("makes the cluster Unknown when it expires, and Available again", func(ctx SpecContext) {
 		const name = "silent"
 		a := join(ctx, name)
 		Expect(hubClient.Patch(ctx, &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)}, expect.MergePatch(`{"spec":{"leaseDurationSeconds":1}}`))).To(Succeed())
@@ -237,7 +237,7 @@ var _ = Describe("A cluster's Lease", func() {
 		Eventually(taintsOf).WithArguments(ctx, name).Should(BeEmpty())
 	})
 
-	It("tells of a clock that is wrong, unless it may be", func(ctx SpecContext) {
+	It("reports a wrong clock, unless that is allowed", func(ctx SpecContext) {
 		const name = "skewed"
 		a := join(ctx, name)
 		a.renewLease(ctx, time.Now().Add(time.Hour))
@@ -249,7 +249,7 @@ var _ = Describe("A cluster's Lease", func() {
 		Consistently(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("ManagedClusterConditionAvailable", "True/ManagedClusterAvailable"))
 	})
 
-	It("is made again when somebody deletes it", func(ctx SpecContext) {
+	It("is re-created when somebody deletes it", func(ctx SpecContext) {
 		const name = "leased"
 		a := join(ctx, name)
 		Expect(hubClient.Delete(ctx, &coordinationv1.Lease{ObjectMeta: build.In(name, "managed-cluster-lease")})).To(Succeed())
@@ -257,13 +257,13 @@ var _ = Describe("A cluster's Lease", func() {
 	})
 })
 
-var _ = Describe("A hub that nobody signs for", func() {
-	It("signs itself, what klusterlets ask for and nothing else", func(ctx SpecContext) {
+var _ = Describe("A hub without a signer", func() {
+	It("signs requests of klusterlets, and no others", func(ctx SpecContext) {
 		const name = "signed"
 		authority, key := newAuthority()
 		signer, err := klusterlet.NewSigner(authority, key, realClock())
 		Expect(err).NotTo(HaveOccurred())
-		By("stopping who signs here otherwise")
+		By("stopping the usual signer")
 		Expect(hub.ControllerManager.Freeze()).To(Succeed())
 		gateway.Stop()
 		gateway = start(klusterlet.Options{Signer: signer})
@@ -294,7 +294,7 @@ var _ = Describe("A hub that nobody signs for", func() {
 	})
 })
 
-// grantBootstrap gives a user the rights with which clusters ask to join.
+// grantBootstrap grants a user the rights of joining clusters.
 func grantBootstrap(ctx context.Context, user string) {
 	GinkgoHelper()
 	expect.CreatedForSpec(ctx, hubClient, &rbacv1.ClusterRoleBinding{
@@ -304,7 +304,7 @@ func grantBootstrap(ctx context.Context, user string) {
 	})
 }
 
-// decisionsOn is what was decided on a request, as type/reason.
+// decisionsOn are the decisions on a request, as type/reason.
 func decisionsOn(ctx context.Context, request string) ([]string, error) {
 	csr, err := clientset.CertificatesV1().CertificateSigningRequests().Get(ctx, request, metav1.GetOptions{})
 	if err != nil {
@@ -317,7 +317,7 @@ func decisionsOn(ctx context.Context, request string) ([]string, error) {
 	return decisions, nil
 }
 
-// eventsOn are the reasons of events on something that is in no namespace.
+// eventsOn are the reasons of events on a cluster-scoped object.
 func eventsOn(ctx context.Context, name string) ([]string, error) {
 	list, err := clientset.EventsV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "regarding.name=" + name})
 	if err != nil {
@@ -330,7 +330,6 @@ func eventsOn(ctx context.Context, name string) ([]string, error) {
 	return reasons, nil
 }
 
-// eventsIn are the reasons of events in a namespace.
 func eventsIn(ctx context.Context, namespace string) ([]string, error) {
 	list, err := clientset.EventsV1().Events(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {

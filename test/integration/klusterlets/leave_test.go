@@ -24,7 +24,7 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// ordered makes a work that its agent has begun with.
+// ordered creates a ManifestWork that its agent has started.
 func ordered(ctx context.Context, cluster, name, priority string) {
 	GinkgoHelper()
 	work := &workv1.ManifestWork{ObjectMeta: build.In(cluster, name)}
@@ -49,7 +49,7 @@ func going(ctx context.Context, cluster string) ([]string, error) {
 	return names, err
 }
 
-// cleanUp is what an agent does when what a work brought is gone.
+// cleanUp removes a work's finalizer, like an agent after its cleanup.
 func (a *agent) cleanUp(ctx context.Context, name string) {
 	GinkgoHelper()
 	own, work := a.hub(), &workv1.ManifestWork{}
@@ -61,7 +61,7 @@ func (a *agent) cleanUp(ctx context.Context, name string) {
 }
 
 var _ = Describe("A cluster that is deleted", func() {
-	It("goes when its agent has cleaned up, in the order of priorities", func(ctx SpecContext) {
+	It("is deleted when its agent has cleaned up, in the order of priorities", func(ctx SpecContext) {
 		const name = "leaves"
 		a := join(ctx, name)
 		ordered(ctx, name, "first", "")
@@ -72,7 +72,7 @@ var _ = Describe("A cluster that is deleted", func() {
 		Eventually(going).WithArguments(ctx, name).Should(Equal([]string{"first"}))
 		Consistently(going).WithArguments(ctx, name).Should(Equal([]string{"first"}))
 
-		By("having no rights but those that it needs for that")
+		By("having only the rights that it needs for that")
 		own := a.hub()
 		Eventually(func() error { return own.Get(ctx, client.ObjectKey{Name: name}, &clusterv1.ManagedCluster{}) }).Should(Satisfy(apierrors.IsForbidden))
 		a.cleanUp(ctx, "first")
@@ -88,12 +88,12 @@ var _ = Describe("A cluster that is deleted", func() {
 		} {
 			Eventually(expect.Gone(ctx, hubClient, object)).Should(BeTrue())
 		}
-		By("leaving its namespace, and what people have in it")
+		By("keeping its namespace, and objects of users in it")
 		Expect(hubClient.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})).To(Succeed())
 		join(ctx, name)
 	})
 
-	It("goes with its add-ons first, and then with its works", func(ctx SpecContext) {
+	It("is deleted after its add-ons and then its works", func(ctx SpecContext) {
 		const name = "with-add-ons"
 		a := join(ctx, name)
 		ordered(ctx, name, "work", "")
@@ -113,7 +113,7 @@ var _ = Describe("A cluster that is deleted", func() {
 		Eventually(expect.Gone(ctx, hubClient, cluster)).Should(BeTrue())
 	})
 
-	It("goes without its agent when somebody says that it is gone for good", func(ctx SpecContext) {
+	It("is deleted without its agent when an administrator declares it gone", func(ctx SpecContext) {
 		const name = "gone"
 		join(ctx, name)
 		ordered(ctx, name, "stays", "")
@@ -132,7 +132,7 @@ var _ = Describe("A cluster that is deleted", func() {
 		Expect(going(ctx, name)).To(BeEmpty())
 	})
 
-	It("leaves no rights behind, and nothing to do, when somebody takes its finalizers off", func(ctx SpecContext) {
+	It("leaves no rights and no tasks when somebody removes its finalizers", func(ctx SpecContext) {
 		const name = "torn-out"
 		a := join(ctx, name)
 		ordered(ctx, name, "left", "")
@@ -144,13 +144,13 @@ var _ = Describe("A cluster that is deleted", func() {
 		} {
 			Eventually(expect.Gone(ctx, hubClient, object)).Should(BeTrue())
 		}
-		By("its agent cleaning up, with the right that it keeps for that")
+		By("its agent cleaning up, with its remaining right")
 		Eventually(going).WithArguments(ctx, name).Should(Equal([]string{"left"}))
 		a.cleanUp(ctx, "left")
 		Eventually(expect.Gone(ctx, hubClient, &rbacv1.RoleBinding{ObjectMeta: build.In(name, rolePrefix+name+":work")})).Should(BeTrue())
 	})
 
-	It("is as before, with the certificate that its agent has, when somebody takes its finalizers off and makes it again", func(ctx SpecContext) {
+	It("works with its agent's certificate when somebody removes its finalizers and re-creates it", func(ctx SpecContext) {
 		const name = "restored-whole"
 		a := join(ctx, name)
 		ordered(ctx, name, "kept", "")
@@ -164,7 +164,7 @@ var _ = Describe("A cluster that is deleted", func() {
 		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("HubAcceptedManagedCluster", "True/HubClusterAdminAccepted"))
 	})
 
-	It("tells others who hold it that nothing of this is left", func(ctx SpecContext) {
+	It("shows owners of other finalizers that the cleanup is complete", func(ctx SpecContext) {
 		const name = "held-by-others"
 		join(ctx, name)
 		cluster := &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)}
@@ -184,7 +184,7 @@ var _ = Describe("A cluster that is deleted", func() {
 		expect.Removed(ctx, hubClient, &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)})
 	})
 
-	It("loses its rights also if it is denied while its namespace is going", func(ctx SpecContext) {
+	It("loses its rights also if it is denied while its namespace is being deleted", func(ctx SpecContext) {
 		const name = "denied-late"
 		a := join(ctx, name)
 		ordered(ctx, name, "holds", "")
@@ -196,7 +196,7 @@ var _ = Describe("A cluster that is deleted", func() {
 		Eventually(func() error { return own.Create(ctx, a.request()) }).Should(Satisfy(apierrors.IsForbidden))
 	})
 
-	It("has all rights again when it is accepted again before its works are gone", func(ctx SpecContext) {
+	It("gets all rights again when it is accepted again before its works are deleted", func(ctx SpecContext) {
 		const name = "accepted-again"
 		a := join(ctx, name)
 		ordered(ctx, name, "work", "")
@@ -213,7 +213,7 @@ var _ = Describe("A cluster that is deleted", func() {
 		a.connected(ctx)
 	})
 
-	It("keeps the right to clean up when it was denied before", func(ctx SpecContext) {
+	It("keeps the right to clean up after an earlier denial", func(ctx SpecContext) {
 		const name = "denied-works"
 		a := join(ctx, name)
 		ordered(ctx, name, "work", "")
@@ -230,7 +230,7 @@ var _ = Describe("A cluster that is deleted", func() {
 	})
 })
 
-// tearOut deletes a ManagedCluster and takes its finalizers off, whoever still needs them.
+// tearOut deletes a ManagedCluster and removes all its finalizers.
 func tearOut(ctx context.Context, name string) {
 	GinkgoHelper()
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)}

@@ -37,8 +37,8 @@ var (
 	otherHub = strings.Repeat("2", 64)
 )
 
-// onMember is an account on the member, with the rights that an agent is given for these
-// namespaces and nothing else, or with none. This hub is the member, too.
+// onMember is an account on the member with only the agent's rights for these namespaces, or without
+// any. This hub is the member, too.
 func onMember(ctx context.Context, user string, rules ...rbacv1.PolicyRule) client.Client {
 	GinkgoHelper()
 	if len(rules) > 0 {
@@ -60,7 +60,7 @@ func grantOnMember(ctx context.Context, user string, rules ...rbacv1.PolicyRule)
 		})
 }
 
-// makesNamespaces is the member's agent, as far as it makes namespaces: on the hub it has the
+// makesNamespaces is the part of the member's agent that creates namespaces. On the hub it has the
 // rights of a member's account.
 func makesNamespaces(member client.Client, cluster string) *managednamespace.Reconciler {
 	GinkgoHelper()
@@ -69,7 +69,7 @@ func makesNamespaces(member client.Client, cluster string) *managednamespace.Rec
 	}
 }
 
-// running runs it as an agent does, which sees one ManagedCluster, with the member's account.
+// running runs it like an agent, which sees one ManagedCluster, with the member's account.
 func running(r *managednamespace.Reconciler, cluster string) *expect.Running {
 	GinkgoHelper()
 	return runningWith(accountOf(cluster), r, cluster)
@@ -107,7 +107,7 @@ func saying(text string) gomegatypes.GomegaMatcher {
 	return expect.HaveCondition("NamespaceAvailable", text)
 }
 
-// labelsOf are those of a namespace by which hubs know what they want.
+// labelsOf are the labels of a namespace that identify the hubs that want it.
 func labelsOf(ctx context.Context, namespace string) (map[string]string, error) {
 	found := &corev1.Namespace{}
 	err := hubClient.Get(ctx, client.ObjectKey{Name: namespace}, found)
@@ -120,7 +120,7 @@ func labelsOf(ctx context.Context, namespace string) (map[string]string, error) 
 	return all, err
 }
 
-// want has a set want namespaces on its clusters, which are one member.
+// want makes a set want namespaces on its clusters, which are one member.
 func want(ctx context.Context, set, member string, namespaces ...string) *clusterv1beta2.ManagedClusterSet {
 	GinkgoHelper()
 	wanting := &clusterv1beta2.ManagedClusterSet{ObjectMeta: build.Named(set)}
@@ -134,7 +134,7 @@ func want(ctx context.Context, set, member string, namespaces ...string) *cluste
 	return wanting
 }
 
-// memberOfSets is a member that has been let in.
+// memberOfSets is an accepted member.
 func memberOfSets(ctx context.Context, name string) {
 	GinkgoHelper()
 	member := newMember(ctx, name, true)
@@ -148,7 +148,7 @@ func memberOfSets(ctx context.Context, name string) {
 var _ = Describe("A member whose sets want namespaces", func() {
 	here, there := thisHub[:63], otherHub[:63]
 
-	It("makes them, tells each set, and leaves them when no set wants them any more", func(ctx SpecContext) {
+	It("creates them, reports to each set, and keeps them when no set wants them", func(ctx SpecContext) {
 		const name = "with-rights"
 		memberOfSets(ctx, name)
 		expect.Created(ctx, hubClient, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -167,12 +167,12 @@ var _ = Describe("A member whose sets want namespaces", func() {
 			HaveKeyWithValue("with-rights-1/house", saying("False/NamespaceApplyFailed")),
 		))
 		Expect(labelsOf(ctx, "ns-new")).To(Equal(map[string]string{here: "true"}))
-		Expect(labelsOf(ctx, "ns-was-there")).To(Equal(map[string]string{here: "true", there: "true"}), "another hub may want it, too")
+		Expect(labelsOf(ctx, "ns-was-there")).To(Equal(map[string]string{here: "true", there: "true"}), "another hub can want it, too")
 		for _, refused := range []string{"kube-mine", "house"} {
 			Expect(hubClient.Get(ctx, client.ObjectKey{Name: refused}, &corev1.Namespace{})).To(Satisfy(apierrors.IsNotFound))
 		}
 
-		By("writing nothing while nothing changes")
+		By("writing nothing without a change")
 		before, err := clusterOf(ctx, name)
 		Expect(err).NotTo(HaveOccurred())
 		Consistently(func() (string, error) {
@@ -180,12 +180,12 @@ var _ = Describe("A member whose sets want namespaces", func() {
 			return cluster.ResourceVersion, err
 		}).Should(Equal(before.ResourceVersion))
 
-		By("one set wanting one less, which the other wants still")
+		By("removing one from a set, which the other set still wants")
 		Expect(hubClient.Patch(ctx, first, expect.MergePatch(`{"spec":{"managedNamespaces":null}}`))).To(Succeed())
 		Eventually(labelsOf).WithArguments(ctx, "ns-was-there").Should(Equal(map[string]string{here: "false", there: "true"}))
 		Expect(labelsOf(ctx, "ns-new")).To(Equal(map[string]string{here: "true"}))
 
-		By("wanting it again")
+		By("adding it again")
 		Expect(hubClient.Patch(ctx, second, expect.MergePatch(`{"spec":{"managedNamespaces":[{"name":"ns-was-there"}]}}`))).To(Succeed())
 		Eventually(labelsOf).WithArguments(ctx, "ns-was-there").Should(Equal(map[string]string{here: "true", there: "true"}))
 		Eventually(labelsOf).WithArguments(ctx, "ns-new").Should(Equal(map[string]string{here: "false"}))
@@ -193,7 +193,7 @@ var _ = Describe("A member whose sets want namespaces", func() {
 		Expect(hubClient.Get(ctx, client.ObjectKey{Name: "ns-was-there"}, kept)).To(Succeed())
 		Expect(kept.Labels).To(HaveKeyWithValue("of", "people"))
 
-		By("being denied, and let in again")
+		By("being denied, and accepted again")
 		deny(ctx, name)
 		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("HubAcceptedManagedCluster", "False/HubClusterAdminDenied"))
 		Expect(hubClient.Patch(ctx, second, expect.MergePatch(`{"spec":{"managedNamespaces":[{"name":"ns-later"}]}}`))).To(Succeed())
@@ -216,7 +216,7 @@ var _ = Describe("A member whose sets want namespaces", func() {
 		Expect(hubClient.Patch(ctx, cluster, expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
 	})
 
-	It("has one back that somebody deleted, and says so while it goes", func(ctx SpecContext) {
+	It("re-creates a deleted one, and reports its deletion meanwhile", func(ctx SpecContext) {
 		const name = "looks-again"
 		memberOfSets(ctx, name)
 		want(ctx, name, name, "ns-deleted")
@@ -227,7 +227,7 @@ var _ = Describe("A member whose sets want namespaces", func() {
 			all, err := became(ctx, name)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(all).To(HaveKey(name + "/ns-deleted"))
-			g.Expect(result).To(Equal(ctrl.Result{RequeueAfter: time.Minute}), "it is looked at again though nothing happens")
+			g.Expect(result).To(Equal(ctrl.Result{RequeueAfter: time.Minute}), "it is checked again without an event")
 			return all[name+"/ns-deleted"]
 		}
 		Eventually(look).Should(saying("True/NamespaceApplied"))
@@ -241,13 +241,13 @@ var _ = Describe("A member whose sets want namespaces", func() {
 		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(held), again)).To(Succeed())
 		Expect(again.UID).NotTo(Equal(held.UID))
 
-		By("leaving in the end")
+		By("leaving")
 		Expect(r.Release(ctx)).To(Succeed())
 		Expect(labelsOf(ctx, "ns-deleted")).To(Equal(map[string]string{here: "false"}))
 		Expect(r.Release(ctx)).To(Succeed())
 	})
 
-	It("says which right its agent lacks, and makes them when it has that", func(ctx SpecContext) {
+	It("reports a missing right of its agent, and creates them when it is granted", func(ctx SpecContext) {
 		const name, user = "without-rights", "agent-without-rights"
 		memberOfSets(ctx, name)
 		want(ctx, name, name, "ns-forbidden")
@@ -261,13 +261,13 @@ var _ = Describe("A member whose sets want namespaces", func() {
 			return condition.Reason + ": " + condition.Message
 		}
 		Eventually(said).Should(And(HavePrefix("NamespaceApplyFailed: "), ContainSubstring("forbidden"), ContainSubstring("rbac.managedNamespaces=true")))
-		Expect(r.Release(ctx)).To(Succeed(), "what it may not make it has not to let go")
+		Expect(r.Release(ctx)).To(Succeed(), "nothing to release without the right")
 
-		By("being allowed to list alone")
+		By("granting only list")
 		grantOnMember(ctx, user, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list"}})
 		Eventually(said).Should(And(ContainSubstring("cannot patch resource"), ContainSubstring("rbac.managedNamespaces=true")))
 
-		By("being allowed to")
+		By("granting all rights")
 		Expect(hubClient.Patch(ctx, &rbacv1.ClusterRole{ObjectMeta: build.Named(user)},
 			expect.MergePatch(`{"rules":[{"apiGroups":[""],"resources":["namespaces"],"verbs":["list","create","patch"]}]}`))).To(Succeed())
 		Eventually(said).Should(HavePrefix("NamespaceApplied: "))

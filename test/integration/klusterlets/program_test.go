@@ -24,7 +24,7 @@ import (
 	"fleetgate.io/fleetgate/test/program"
 )
 
-// The program runs on a hub where nothing was prepared but the gateway's rights.
+// The program runs on a hub with nothing but the gateway's rights.
 var _ = Describe("The gateway's program with --apis=ocm --ocm=registration", Ordered, func() {
 	var people client.Client
 	// first is the agent of a cluster on the suite's own hub.
@@ -68,11 +68,11 @@ var _ = Describe("The gateway's program with --apis=ocm --ocm=registration", Ord
 		expect.Removed(ctx, hubClient, &clusterv1.ManagedCluster{ObjectMeta: build.Named("installed-1")})
 	})
 
-	It("has a cluster that belongs to another hub, too, and goes on when that denies it", func(ctx SpecContext) {
+	It("serves a cluster of two hubs, and continues when the other hub denies it", func(ctx SpecContext) {
 		second := join(ctx, first.cluster)
 		other := expect.Client(build.Unlimited(suiteHub.Config()), kinds())
 		first.renewLease(ctx, time.Now())
-		By("the first hub denying it: the klusterlet reads that, and may read nothing else there")
+		By("the first hub denying it: the klusterlet can read only that")
 		Expect(other.Patch(ctx, &clusterv1.ManagedCluster{ObjectMeta: build.Named(first.cluster)}, expect.MergePatch(`{"spec":{"hubAcceptsClient":false}}`))).To(Succeed())
 		Eventually(func() error {
 			return first.hub().Get(ctx, client.ObjectKey{Namespace: first.cluster, Name: clusterv1.ClusterLease}, &coordinationv1.Lease{})
@@ -82,14 +82,14 @@ var _ = Describe("The gateway's program with --apis=ocm --ocm=registration", Ord
 		Expect(denied.Spec.HubAcceptsClient).To(BeFalse())
 		second.renewLease(ctx, time.Now())
 		second.report(ctx, metav1.ConditionTrue, "ManagedClusterAvailable")
-		By("neither hub taking the other's certificate")
+		By("each hub rejecting the other's certificate")
 		stranger := *first
 		stranger.bootstrap = second.bootstrap
 		Expect(stranger.hub().Get(ctx, client.ObjectKey{Name: first.cluster}, denied)).To(Satisfy(apierrors.IsUnauthorized))
 		expect.Removed(ctx, hubClient, &clusterv1.ManagedCluster{ObjectMeta: build.Named(second.cluster)})
 	})
 
-	It("puts a cluster into the default set, and says when taints came", func(ctx SpecContext) {
+	It("adds a cluster to the default set, and sets the time of taints", func(ctx SpecContext) {
 		cluster := &clusterv1.ManagedCluster{ObjectMeta: build.Named("tainted"), Spec: clusterv1.ManagedClusterSpec{
 			Taints: []clusterv1.Taint{{Key: "gpu", Effect: clusterv1.TaintEffectNoSelect, TimeAdded: metav1.NewTime(time.Unix(1, 0))}},
 		}}
@@ -112,7 +112,7 @@ var _ = Describe("The gateway's program with --apis=ocm --ocm=registration", Ord
 		Expect(err).To(And(Satisfy(apierrors.IsBadRequest), MatchError(ContainSubstring(`It is not allowed to set TimeAdded of Taint "new".`))))
 	})
 
-	It("lets people who may change a cluster do so without the rights to accept it or to move it, which they do not", func(ctx SpecContext) {
+	It("lets users change a cluster without the rights to accept or move it", func(ctx SpecContext) {
 		cluster := &clusterv1.ManagedCluster{ObjectMeta: build.Named("changed"), Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}
 		expect.CreatedForSpec(ctx, hubClient, cluster)
 		replaced := expect.MergePatch(`{"metadata":{"labels":{"cluster.open-cluster-management.io/clusterset":null,"k":"v"}},"spec":{"leaseDurationSeconds":0}}`)
@@ -123,7 +123,7 @@ var _ = Describe("The gateway's program with --apis=ocm --ocm=registration", Ord
 		Expect(cluster.Labels).To(HaveKeyWithValue("cluster.open-cluster-management.io/clusterset", "default"))
 	})
 
-	It("accepts no cluster whose namespace is being deleted, new or not", func(ctx SpecContext) {
+	It("accepts no new or known cluster while its namespace is being deleted", func(ctx SpecContext) {
 		for _, name := range []string{"goes-before", "goes-after"} {
 			namespace := build.Namespace(name)
 			namespace.Finalizers = []string{"example.com/held"}
@@ -143,7 +143,7 @@ var _ = Describe("The gateway's program with --apis=ocm --ocm=registration", Ord
 		Expect(hubClient.Patch(ctx, after, expect.MergePatch(`{"spec":{"hubAcceptsClient":true}}`))).To(terminating)
 	})
 
-	It("answers under OCM's names, in OCM's words", func(ctx SpecContext) {
+	It("serves OCM's webhooks with OCM's names and messages", func(ctx SpecContext) {
 		cluster := &clusterv1.ManagedCluster{ObjectMeta: build.Named("no-address"), Spec: clusterv1.ManagedClusterSpec{
 			ManagedClusterClientConfigs: []clusterv1.ClientConfig{{URL: "127.0.0.1:8001"}},
 		}}
@@ -151,7 +151,7 @@ var _ = Describe("The gateway's program with --apis=ocm --ocm=registration", Ord
 			`admission webhook "managedclustervalidators.admission.cluster.open-cluster-management.io" denied the request: url "127.0.0.1:8001" is invalid in client configs`))
 	})
 
-	DescribeTable("refuses with 400", func(ctx SpecContext, name, address, said string) {
+	DescribeTable("rejects with 400", func(ctx SpecContext, name, address, said string) {
 		cluster := &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)}
 		if address != "" {
 			cluster.Spec.ManagedClusterClientConfigs = []clusterv1.ClientConfig{{URL: address}}
@@ -159,12 +159,12 @@ var _ = Describe("The gateway's program with --apis=ocm --ocm=registration", Ord
 		Expect(hubClient.Create(ctx, cluster)).To(And(Satisfy(apierrors.IsBadRequest), MatchError(ContainSubstring(said))))
 	},
 		Entry("an address that is not https", "plain", "http://x", `url "http://x" is invalid in client configs`),
-		Entry("an address that is none", "none", "x", `url "x" is invalid in client configs`),
-		Entry("a name that no namespace can have", "edge.example", "https://x", "metadata.name format is not correct"),
-		Entry("such a name without addresses", "edge.example", "", "metadata.name format is not correct"),
+		Entry("an invalid address", "none", "x", `url "x" is invalid in client configs`),
+		Entry("an invalid name", "edge.example", "https://x", "metadata.name format is not correct"),
+		Entry("an invalid name without addresses", "edge.example", "", "metadata.name format is not correct"),
 	)
 
-	It("asks who accepts, and who moves a cluster into another set", func(ctx SpecContext) {
+	It("checks rights to accept a cluster and to move it into another set", func(ctx SpecContext) {
 		cluster := func() *clusterv1.ManagedCluster { return &clusterv1.ManagedCluster{ObjectMeta: build.Named("of-jane")} }
 		accepted := expect.MergePatch(`{"spec":{"hubAcceptsClient":true}}`)
 		moved := expect.MergePatch(`{"metadata":{"labels":{"cluster.open-cluster-management.io/clusterset":"team-a"}}}`)
@@ -189,7 +189,7 @@ var _ = Describe("The gateway's program with --apis=ocm --ocm=registration", Ord
 		Eventually(func() error { return people.Patch(ctx, cluster(), accepted) }).Should(Succeed())
 	})
 
-	It("asks who binds a set, which has to be the one that the binding is named after", func(ctx SpecContext) {
+	It("checks rights to bind a set, which must have the binding's name", func(ctx SpecContext) {
 		namespace := expect.FreshNamespace(ctx, hubClient)
 		binding := func(name, set string) *clusterv1beta2.ManagedClusterSetBinding {
 			return &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: build.In(namespace, name), Spec: clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: set}}
@@ -199,14 +199,14 @@ var _ = Describe("The gateway's program with --apis=ocm --ocm=registration", Ord
 		grant(ctx, "bind-of-jane", rbacv1.PolicyRule{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclustersets/bind"}, ResourceNames: []string{"team-a"}, Verbs: []string{"create"}})
 		Eventually(func() error { return people.Create(ctx, binding("team-a", "team-a")) }).Should(Succeed())
 		Expect(hubClient.Patch(ctx, binding("team-a", ""), expect.MergePatch(`{"spec":{"clusterSet":"b"}}`))).To(Satisfy(apierrors.IsBadRequest))
-		By("asking nothing of who changes its labels")
+		By("requiring no right to change its labels")
 		others := binding("of-others", "of-others")
 		Expect(hubClient.Create(ctx, others)).To(Succeed())
 		Expect(people.Patch(ctx, others, expect.MergePatch(`{"metadata":{"labels":{"owner":"jane"}}}`))).To(Succeed())
 	})
 })
 
-// grant gives jane a right on the whole hub.
+// grant grants jane a right on the whole hub.
 func grant(ctx context.Context, name string, rule rbacv1.PolicyRule) {
 	GinkgoHelper()
 	expect.Created(ctx, hubClient,

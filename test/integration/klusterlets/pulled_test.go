@@ -46,10 +46,10 @@ import (
 // applicationSets is the account of Argo CD's controller.
 const applicationSets = "system:serviceaccount:gitops:argocd-applicationset-controller"
 
-// pulledFrom is the label of what wraps an Application: it names it.
+// pulledFrom is the label with the Application's name on its ManifestWork.
 const pulledFrom = "test.fleetgate.io/application"
 
-// definition is as much of Argo CD's kind as is needed to hold one.
+// definition is the part of Argo CD's kind that is needed to store objects.
 const definition = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -65,8 +65,8 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// argocd is what the documents of Open Cluster Management make for Argo CD, and what an
-// installation of Argo CD gives its controller.
+// argocd has the objects that Open Cluster Management's documentation creates for Argo CD, and those
+// with which an installation of Argo CD configures its controller.
 const argocd = `
 apiVersion: v1
 kind: ConfigMap
@@ -114,7 +114,7 @@ metadata: {name: guestbook-app-placement, namespace: gitops}
 spec: {numberOfClusters: 10}
 `
 
-// guestbook is the documents' ApplicationSet, as members pull it.
+// guestbook is the documentation's ApplicationSet for pulling members.
 const guestbook = `
 apiVersion: argoproj.io/v1alpha1
 kind: ApplicationSet
@@ -152,7 +152,7 @@ type pulling struct {
 	works   *env.Process
 }
 
-// newPulling starts it, and has it join.
+// newPulling starts it, and lets it join.
 func newPulling(ctx context.Context, name string) *pulling {
 	GinkgoHelper()
 	cluster, err := env.Start(ctx, env.Options{Name: name})
@@ -178,7 +178,6 @@ func newPulling(ctx context.Context, name string) *pulling {
 	return p
 }
 
-// startWorks starts the agent's program.
 func (p *pulling) startWorks(ctx context.Context) {
 	GinkgoHelper()
 	dir, err := os.MkdirTemp(GinkgoT().TempDir(), "agent")
@@ -203,7 +202,7 @@ func (p *pulling) startWorks(ctx context.Context) {
 	DeferCleanup(func(ctx SpecContext) { Expect(p.works.Stop(ctx)).To(Succeed()) })
 }
 
-// freeze stops the cluster, and has the hub find it out sooner than after five minutes.
+// freeze stops the cluster, and shortens its lease so that the hub detects it early.
 func (p *pulling) freeze(ctx context.Context) {
 	GinkgoHelper()
 	Expect(p.works.Freeze()).To(Succeed())
@@ -224,15 +223,15 @@ func (p *pulling) thaw(ctx context.Context) {
 	p.report(ctx, metav1.ConditionTrue, "ManagedClusterAvailable")
 }
 
-// lasts says for how long its Lease does.
+// lasts sets the duration of its Lease.
 func (p *pulling) lasts(ctx context.Context, seconds int) {
 	GinkgoHelper()
 	Expect(hubClient.Patch(ctx, &clusterv1.ManagedCluster{ObjectMeta: build.Named(p.agent.cluster)},
 		expect.MergePatch(fmt.Sprintf(`{"spec": {"leaseDurationSeconds": %d}}`, seconds)))).To(Succeed())
 }
 
-// applications are what Argo CD on the cluster would deploy. Those that are to go it lets go,
-// once what it deployed is gone: here that is nothing.
+// applications are the Applications that Argo CD on the cluster would deploy. It releases deleted ones
+// after its cleanup, which is empty here.
 func (p *pulling) applications(ctx context.Context) func() []string {
 	return func() []string {
 		going, err := program.Kubectl(ctx, p.cluster, "", "get", "applications.argoproj.io", "-n", "gitops", "-o",
@@ -253,7 +252,7 @@ func (p *pulling) applications(ctx context.Context) func() []string {
 	}
 }
 
-// generated are the Applications that Argo CD's own code makes of the ApplicationSet now.
+// generated are the Applications that Argo CD's own code generates from the ApplicationSet.
 func generated(ctx context.Context) ([]unstructured.Unstructured, error) {
 	kubeconfig, err := hub.Kubeconfig(applicationSets)
 	if err != nil {
@@ -278,8 +277,8 @@ func generated(ctx context.Context) ([]unstructured.Unstructured, error) {
 	return applications, nil
 }
 
-// wrapped is the ManifestWork by which a cluster pulls an Application, as Argo CD's integration
-// with Open Cluster Management makes it: without what is for the hub alone.
+// wrapped is the ManifestWork with which a cluster pulls an Application, as Argo CD's integration with
+// Open Cluster Management creates it: without hub-only fields.
 func wrapped(application *unstructured.Unstructured) (*workv1.ManifestWork, error) {
 	inner := application.DeepCopy()
 	unstructured.RemoveNestedField(inner.Object, "status")
@@ -295,7 +294,7 @@ func wrapped(application *unstructured.Unstructured) (*workv1.ManifestWork, erro
 	return work, nil
 }
 
-// pull is one round of that integration: it returns the names of the Applications.
+// pull runs that integration once and returns the names of the Applications.
 func pull(ctx context.Context) ([]string, error) {
 	applications, err := generated(ctx)
 	if err != nil {
@@ -326,7 +325,7 @@ func pull(ctx context.Context) ([]string, error) {
 	return sets.List(names), nil
 }
 
-// decide decides for Placements, as the gateway does, until the spec ends.
+// decide schedules Placements, like the gateway, until the spec ends.
 func decide() {
 	GinkgoHelper()
 	account, err := hub.ConfigFor(gatewayUser)
@@ -345,8 +344,8 @@ func decide() {
 	DeferCleanup(running.Stop)
 }
 
-var _ = Describe("Applications that Argo CD's own generator makes of decisions, and clusters pull", Label("matrix"), Serial, func() {
-	It("go from a cluster that is frozen or maintained to another one", SpecTimeout(10*time.Minute), func(ctx SpecContext) {
+var _ = Describe("Applications that Argo CD generates from decisions and clusters pull", Label("matrix"), Serial, func() {
+	It("move from a frozen or tainted cluster to another one", SpecTimeout(10*time.Minute), func(ctx SpecContext) {
 		Expect(filepath.Join("..", "..", "..", ".fleetgate", "bin", "argocd")).To(BeAnExistingFile(), "run: make .fleetgate/bin/argocd")
 		decide()
 		expect.CreatedForSpec(ctx, hubClient, build.Namespace("gitops"))
@@ -359,7 +358,7 @@ var _ = Describe("Applications that Argo CD's own generator makes of decisions, 
 		Eventually(first.applications(ctx)).Should(Equal([]string{"cluster1-guestbook-app"}))
 		Eventually(second.applications(ctx)).Should(Equal([]string{"cluster2-guestbook-app"}))
 
-		By("asking for one cluster")
+		By("selecting one cluster")
 		out, err = program.Kubectl(ctx, hub, "", "patch", "placement", "-n", "gitops", "guestbook-app-placement", "--patch", `{"spec": {"numberOfClusters": 1}}`, "--type=merge")
 		Expect(err).NotTo(HaveOccurred(), out)
 		Eventually(pulled).Should(Equal([]string{"cluster1-guestbook-app"}))
@@ -371,13 +370,13 @@ var _ = Describe("Applications that Argo CD's own generator makes of decisions, 
 		Eventually(pulled).Should(Equal([]string{"cluster2-guestbook-app"}))
 		Eventually(second.applications(ctx)).Should(Equal([]string{"cluster2-guestbook-app"}))
 
-		By("thawing it: what it had goes, and nothing comes back")
+		By("thawing it: its Application is removed, and does not return")
 		first.thaw(ctx)
 		Eventually(taintsOf).WithArguments(ctx, "cluster1").Should(BeEmpty())
 		Eventually(first.applications(ctx)).Should(BeEmpty())
 		Expect(pulled()).To(Equal([]string{"cluster2-guestbook-app"}))
 
-		By("maintaining the other")
+		By("tainting the other")
 		out, err = program.Kubectl(ctx, hub, "", "patch", "managedcluster", "cluster2", "-p", `{"spec":{"taints":[{"effect":"NoSelect","key":"maintenance"}]}}`, "--type=merge")
 		Expect(err).NotTo(HaveOccurred(), out)
 		Eventually(pulled).Should(Equal([]string{"cluster1-guestbook-app"}))

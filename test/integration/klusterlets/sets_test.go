@@ -32,7 +32,7 @@ func boundOf(ctx context.Context, namespace, name string) ([]metav1.Condition, e
 }
 
 var _ = Describe("A ManagedClusterSet", func() {
-	It("says how many clusters it has, by its label and by selectors", func(ctx SpecContext) {
+	It("reports its number of clusters, by label and by selectors", func(ctx SpecContext) {
 		for _, set := range []*clusterv1beta2.ManagedClusterSet{
 			{ObjectMeta: build.Named("by-label")},
 			{ObjectMeta: build.Named("by-selector"), Spec: clusterv1beta2.ManagedClusterSetSpec{ClusterSelector: clusterv1beta2.ManagedClusterSelector{
@@ -49,7 +49,7 @@ var _ = Describe("A ManagedClusterSet", func() {
 		}
 		Eventually(setSays).WithArguments(ctx, "by-label").Should(Equal("False/ClustersSelected: 2 ManagedClusters selected"))
 		Eventually(setSays).WithArguments(ctx, "by-selector").Should(Equal("False/ClustersSelected: 2 ManagedClusters selected"))
-		By("one of them moving to another")
+		By("moving one of them to another set")
 		moved := expect.MergePatch(`{"metadata":{"labels":{"cluster.open-cluster-management.io/clusterset":"elsewhere","of":"nothing"}}}`)
 		Expect(hubClient.Patch(ctx, &clusterv1.ManagedCluster{ObjectMeta: build.Named("set-2")}, moved)).To(Succeed())
 		for _, set := range []string{"by-label", "by-selector"} {
@@ -63,7 +63,7 @@ var _ = Describe("A ManagedClusterSet", func() {
 		Expect(expect.Cells(ctx, hub.Config(), "/apis/cluster.open-cluster-management.io/v1beta2/managedclustersets/by-label")).To(HaveKeyWithValue("Empty", "False"))
 	})
 
-	It("is there always if it is default or global, as it was, with what people gave it", func(ctx SpecContext) {
+	It("always exists if it is default or global, with changes of users", func(ctx SpecContext) {
 		selector := func(name string) func() (clusterv1beta2.SelectorType, error) {
 			return func() (clusterv1beta2.SelectorType, error) {
 				set := &clusterv1beta2.ManagedClusterSet{}
@@ -94,7 +94,7 @@ var _ = Describe("A ManagedClusterSet", func() {
 		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(usual), usual)).To(Succeed())
 		Expect(usual.Labels).To(HaveKeyWithValue("team", "a"))
 
-		By("leaving it to who wants that")
+		By("keeping it deleted if that is wanted")
 		Expect(hubClient.Patch(ctx, usual, expect.MergePatch(`{"metadata":{"annotations":{"cluster.open-cluster-management.io/autoupdate":"false"}}}`))).To(Succeed())
 		Expect(hubClient.Patch(ctx, usual, expect.MergePatch(other))).To(Succeed())
 		Consistently(selector("default")).Should(BeEquivalentTo("LabelSelector"))
@@ -102,7 +102,7 @@ var _ = Describe("A ManagedClusterSet", func() {
 		Eventually(selector("default")).Should(BeEquivalentTo("ExclusiveClusterSetLabel"))
 	})
 
-	It("tells its clusters which namespaces it wants there", func(ctx SpecContext) {
+	It("publishes its wanted namespaces to its clusters", func(ctx SpecContext) {
 		set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: build.Named("with-namespaces")}
 		set.Spec.ManagedNamespaces = []clusterv1beta2.ManagedNamespaceConfig{{Name: "team-a"}}
 		expect.CreatedForSpec(ctx, hubClient, set)
@@ -118,7 +118,7 @@ var _ = Describe("A ManagedClusterSet", func() {
 		Eventually(told).Should(BeEmpty())
 	})
 
-	It("is bound where a binding names it, for as long as it is there", func(ctx SpecContext) {
+	It("is bound by a binding with its name, as long as the set exists", func(ctx SpecContext) {
 		namespace := expect.FreshNamespace(ctx, hubClient)
 		expect.Created(ctx, hubClient, &clusterv1beta2.ManagedClusterSetBinding{
 			ObjectMeta: build.In(namespace, "bound"), Spec: clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: "bound"},

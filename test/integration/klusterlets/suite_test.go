@@ -1,10 +1,10 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package klusterlets_test lets clusters with agents of Open Cluster Management join a real
-// hub (pkg/cluster/hub/ocm/klusterlet, pkg/cluster/hub/ocm/managedcluster). The agents are stand-ins that do what
-// the contract of a klusterlet says, with keys, certificates and Leases as a real one. The
-// gateway's part runs with the gateway's rights.
+// Package klusterlets_test lets clusters with agents of Open Cluster Management join a real hub
+// (pkg/cluster/hub/ocm/klusterlet, pkg/cluster/hub/ocm/managedcluster). The agents are simulated by the
+// contract of a klusterlet, with real keys, certificates and Leases. The gateway's part has the
+// gateway's rights.
 package klusterlets_test
 
 import (
@@ -48,9 +48,9 @@ import (
 
 const (
 	gatewayUser = "fleetgate:gateway"
-	// trusted is a user whose clusters are admitted without asking anybody.
+	// trusted is a user whose clusters are admitted automatically.
 	trusted = "trusted-installer"
-	// forceDeleteWait is how long agents may clean up here.
+	// forceDeleteWait is how long agents have to clean up here.
 	forceDeleteWait = 2 * time.Second
 )
 
@@ -86,7 +86,7 @@ func kinds() *runtime.Scheme {
 	return build.Scheme(scheme.AddToScheme, apiextensionsv1.AddToScheme, clusterv1.AddToScheme, clusterv1beta2.AddToScheme, workv1.AddToScheme, clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme)
 }
 
-// giveTheGatewayItsRights applies what an installation gives, and nothing more.
+// giveTheGatewayItsRights grants the rights of an installation, and no others.
 func giveTheGatewayItsRights(ctx context.Context) {
 	GinkgoHelper()
 	for _, file := range []string{"gateway-rbac.yaml", "klusterlets-rbac.yaml", "klusterlets-signer-rbac.yaml"} {
@@ -100,12 +100,12 @@ func giveTheGatewayItsRights(ctx context.Context) {
 	}
 }
 
-// enforcePolicies limits agents, and the gateway's account, as on a hub that is installed.
+// enforcePolicies installs the policies for agents and for the gateway's account.
 func enforcePolicies(ctx context.Context) {
 	GinkgoHelper()
 	parameters := policies.Parameters{GatewayUser: gatewayUser, GatewayNamespace: "fleet-system", ArgoCD: types.NamespacedName{Namespace: "argocd", Name: "fleetgate-argocd"}}
 	expect.Created(ctx, hubClient, append(policies.Gateway(parameters), policies.Klusterlets()...)...)
-	// They count a moment after they are made: an account that does nothing else tells when.
+	// They take effect with a delay, which an otherwise unused account detects.
 	probe := &rbacv1.ClusterRoleBinding{ObjectMeta: build.Named("probe"), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "fleetgate-klusterlets"}}
 	gateway := asGateway()
 	Eventually(func() error { return gateway.Create(ctx, probe.DeepCopy(), client.DryRunAll) }).Should(MatchError(ContainSubstring("the gateway binds")))
@@ -122,7 +122,7 @@ func asGateway() client.Client {
 	return expect.Client(build.Unlimited(config), kinds())
 }
 
-// start runs the gateway's part of this, as its leader does.
+// start runs the gateway's part, like its leader.
 func start(options klusterlet.Options) *expect.Running {
 	GinkgoHelper()
 	rest, err := hub.ConfigFor(gatewayUser)

@@ -41,11 +41,11 @@ import (
 type takenHub struct {
 	*env.Cluster
 	client client.Client
-	// held are the objects that its controllers and klusterlets made.
+	// held are the objects of its controllers and klusterlets.
 	held []*unstructured.Unstructured
 }
 
-// write makes the objects of a file, with their statuses, as OCM's controllers would.
+// write creates the objects of a file, with their statuses, like OCM's controllers.
 func (h *takenHub) write(ctx context.Context, file string, replaced ...string) {
 	GinkgoHelper()
 	content, err := os.ReadFile(filepath.Join("testdata", file))
@@ -71,7 +71,7 @@ func (h *takenHub) write(ctx context.Context, file string, replaced ...string) {
 	}
 }
 
-// joined is the klusterlet of a cluster, with a certificate that the hub has signed before.
+// joined is the klusterlet of a cluster, with a previously signed certificate.
 func (h *takenHub) joined(cluster string) *agent {
 	GinkgoHelper()
 	a := &agent{cluster: cluster, name: "abcde", bootstrap: rest.AnonymousClientConfig(h.Config())}
@@ -84,7 +84,7 @@ func (h *takenHub) joined(cluster string) *agent {
 	return a
 }
 
-// versions are the resourceVersions of all that was there.
+// versions are the resourceVersions of all existing objects.
 func (h *takenHub) versions(ctx context.Context) map[string]string {
 	GinkgoHelper()
 	versions := map[string]string{}
@@ -97,7 +97,7 @@ func (h *takenHub) versions(ctx context.Context) map[string]string {
 	return versions
 }
 
-// types runs those of a page's commands that have a word in them, and compares what they print.
+// types runs the commands of a page that contain a word, and compares their output.
 func (h *takenHub) types(ctx context.Context, page *transcript.Transcript, word string) {
 	GinkgoHelper()
 	typed := 0
@@ -113,7 +113,7 @@ func (h *takenHub) types(ctx context.Context, page *transcript.Transcript, word 
 	Expect(typed).To(BeNumerically(">", 2))
 }
 
-// deployments are those of OCM's operator and controllers, which run nowhere here.
+// deployments are those of OCM's operator and controllers, which do not run here.
 func deployments() []client.Object {
 	var all []client.Object
 	for _, name := range []string{
@@ -134,15 +134,15 @@ func deployments() []client.Object {
 	return all
 }
 
-// lease is one that somebody renewed now.
+// lease is a Lease that was just renewed.
 func lease(namespace, name string, seconds int32) *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: build.In(namespace, name), Spec: coordinationv1.LeaseSpec{
 		HolderIdentity: ptr.To(name), LeaseDurationSeconds: &seconds, RenewTime: &metav1.MicroTime{Time: time.Now()},
 	}}
 }
 
-// addOnKind is of Open Cluster Management's add-ons, which stay its own: of it only what matters
-// here, that they are there.
+// addOnKind is the kind of Open Cluster Management's add-ons, which OCM keeps managing. Only their
+// existence matters here.
 func addOnKind() *apiextensionsv1.CustomResourceDefinition {
 	const group, plural = "addon.open-cluster-management.io", "managedclusteraddons"
 	anything := &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: ptr.To(true)}
@@ -160,7 +160,7 @@ func addOnKind() *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// newTakenHub starts one with two klusterlets that go on renewing their Leases.
+// newTakenHub starts such a hub with two klusterlets that keep renewing their Leases.
 func newTakenHub(ctx context.Context) *takenHub {
 	GinkgoHelper()
 	cluster, err := env.Start(ctx, env.Options{Name: "taken"})
@@ -186,7 +186,7 @@ func newTakenHub(ctx context.Context) *takenHub {
 }
 
 var _ = Describe("A hub that Open Cluster Management ran", func() {
-	It("is refused while that runs or nobody said adopt, and then taken over without a write of what it holds", func(ctx SpecContext) {
+	It("is rejected while OCM runs or without --adopt, and then adopted without writing its objects", func(ctx SpecContext) {
 		h := newTakenHub(ctx)
 		out, err := program.Kubectl(ctx, h.Cluster, "", "apply", "--filename", filepath.Join("..", "..", "fleet", "klusterlets-rbac.yaml"))
 		Expect(err).NotTo(HaveOccurred(), out)
@@ -197,16 +197,16 @@ var _ = Describe("A hub that Open Cluster Management ran", func() {
 		before := h.versions(ctx)
 		flags := []string{"--ocm=registration,placement,works", "--install", "--external-name=localhost"}
 
-		By("starting beside it")
+		By("starting beside OCM")
 		said := program.Refused(ctx, h.Cluster, flags...)
 		Expect(said).To(ContainSubstring("CustomResourceDefinition managedclusters.cluster.open-cluster-management.io is on this hub already"))
 		Expect(said).To(ContainSubstring("remove that product, or stop it and start the gateway with --adopt"))
 
-		By("adopting though its registration controller runs")
+		By("adopting while its registration controller runs")
 		Expect(program.Refused(ctx, h.Cluster, append(flags, "--adopt")...)).To(ContainSubstring("is running (Lease open-cluster-management-hub/registration-controller-lock)"))
 		Expect(h.versions(ctx)).To(Equal(before))
 
-		By("adopting when all of its controllers are stopped, as the page says")
+		By("adopting when all of its controllers are stopped, as documented")
 		page, err := transcript.Read(filepath.Join("..", "..", "..", "docs", "migrate-ocm.md"))
 		Expect(err).NotTo(HaveOccurred())
 		h.types(ctx, page, " scale ")
@@ -220,10 +220,10 @@ var _ = Describe("A hub that Open Cluster Management ran", func() {
 			}
 		}).Should(Succeed())
 
-		By("seeing that clusters are there, as the page says")
+		By("checking clusters, as documented")
 		h.types(ctx, page, " get ")
 
-		By("its webhooks being asked: a cluster that comes is put into the default set")
+		By("calling the webhooks: a new cluster is added to the default set")
 		third := &clusterv1.ManagedCluster{ObjectMeta: build.Named("taken-3")}
 		third.Spec.HubAcceptsClient = true
 		Eventually(func() (map[string]string, error) {
@@ -232,7 +232,7 @@ var _ = Describe("A hub that Open Cluster Management ran", func() {
 			return would.Labels, err
 		}).Should(HaveKeyWithValue(clusterv1.ClusterSetLabel, "default"))
 
-		By("its controllers being at work: it is seen by all of them")
+		By("waiting until all controllers have handled it")
 		Expect(h.client.Create(ctx, third.DeepCopy())).To(Succeed())
 		Eventually(func() error {
 			return h.client.Get(ctx, client.ObjectKey{Namespace: "taken-3", Name: clusterv1.ClusterLease}, &coordinationv1.Lease{})
@@ -246,12 +246,11 @@ var _ = Describe("A hub that Open Cluster Management ran", func() {
 			}
 			return names
 		}
-		// The sets count one cluster more. The conditions of a Placement say, once, of which
-		// generation they are.
+		// The sets count one cluster more. The conditions of a Placement get their generation, once.
 		Eventually(written).Should(ConsistOf("ManagedClusterSet /default", "ManagedClusterSet /global", "Placement team/production"))
 		Consistently(written).Should(HaveLen(3))
 
-		By("a klusterlet going on with the certificate that it has, and getting its next one")
+		By("a klusterlet continuing with its certificate, and renewing it")
 		joined.connected(ctx)
 		joined.renewLease(ctx, time.Now())
 		own := joined.hub()
@@ -259,14 +258,14 @@ var _ = Describe("A hub that Open Cluster Management ran", func() {
 		joined.connected(ctx)
 	})
 
-	DescribeTable("is taken over in parts, beside what goes on running of it", func(ctx SpecContext, part, running, taken, left string) {
+	DescribeTable("is adopted in parts, beside its other running parts", func(ctx SpecContext, part, running, taken, left string) {
 		h := newTakenHub(ctx)
 		out, err := program.Kubectl(ctx, h.Cluster, "", "apply", "--filename", filepath.Join("..", "..", "fleet", "klusterlets-rbac.yaml"))
 		Expect(err).NotTo(HaveOccurred(), out)
 		expect.Created(ctx, h.client, lease("open-cluster-management-hub", running, 3600))
 		held := func() map[string]string {
 			versions := h.versions(ctx)
-			// It says once of which generation its conditions are.
+			// Its conditions get their generation, once.
 			delete(versions, "Placement team/production")
 			return versions
 		}

@@ -53,7 +53,7 @@ func startLimited(ctx context.Context) {
 	DeferCleanup(limited.Stop)
 }
 
-// placedOn are the members that a ResourcePlacement has chosen, and what it says of that.
+// placedOn are the members that a ResourcePlacement has selected, and its message.
 func placedOn(ctx context.Context, c client.Client, namespace string) func(Gomega) []string {
 	return func(g Gomega) []string {
 		list := &placementv1beta1.ResourceBindingList{}
@@ -80,7 +80,7 @@ func scheduled(ctx context.Context, c client.Client, namespace string) func(Gome
 }
 
 var _ = Describe("A tenant whose namespace is limited to sets", func() {
-	It("places on members of those sets only, is told what is missing, and loses what is taken from it", func(ctx SpecContext) {
+	It("selects only members of those sets, gets a remedy for others, and loses removed ones", func(ctx SpecContext) {
 		startLimited(ctx)
 		c := expect.Client(build.Unlimited(hub.Config()), build.Scheme(placementv1beta1.AddToScheme))
 		tenant, other := expect.FreshNamespace(ctx, hubClient), expect.FreshNamespace(ctx, hubClient)
@@ -115,12 +115,12 @@ var _ = Describe("A tenant whose namespace is limited to sets", func() {
 		Eventually(scheduled(ctx, c, tenant)).Should(And(HavePrefix("True found all cluster needed"),
 			ContainSubstring(`namespace "`+tenant+`" may place on `), ContainSubstring(`("clusteradm clusterset bind SET --namespace `+tenant+`")`)))
 
-		By("naming a member of somebody else's")
+		By("naming a member of another set")
 		Expect(c.Patch(ctx, placing, expect.MergePatch(`{"spec":{"policy":{"placementType":"PickFixed","clusterNames":["tenancy-a","tenancy-b"]}}}`))).To(Succeed())
 		Eventually(scheduled(ctx, c, tenant)).Should(HavePrefix("False could not find all clusters needed"))
 		Consistently(placedOn(ctx, c, tenant)).Should(HaveExactElements("tenancy-a"))
 
-		By("binding the set that has it, and unbinding it again")
+		By("binding and unbinding its set")
 		binding := bind(tenant, "others")
 		Eventually(placedOn(ctx, c, tenant)).Should(ConsistOf("tenancy-a", "tenancy-b"))
 		Expect(hubClient.Delete(ctx, binding)).To(Succeed())

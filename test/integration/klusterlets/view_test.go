@@ -32,8 +32,8 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// newMember makes a member that has joined, as the fleet's controllers and its agent would
-// write it. It waits for approval, if it is to.
+// newMember creates a joined member, like the fleet's controllers and its agent. It is approved or
+// waits for approval.
 func newMember(ctx context.Context, name string, approved bool) *clusterv1beta1.MemberCluster {
 	GinkgoHelper()
 	member := &clusterv1beta1.MemberCluster{ObjectMeta: build.Named(name)}
@@ -87,7 +87,7 @@ func acceptedBy(ctx context.Context, name string) (bool, error) {
 	return cluster.Spec.HubAcceptsClient, err
 }
 
-// watchCluster returns what tells how a ManagedCluster was written since.
+// watchCluster returns a function for the writes of a ManagedCluster since then.
 func watchCluster(ctx context.Context, name string) func() []watch.EventType {
 	GinkgoHelper()
 	watching, err := client.NewWithWatch(hub.Config(), client.Options{Scheme: kinds()})
@@ -109,7 +109,7 @@ func watchCluster(ctx context.Context, name string) func() []watch.EventType {
 }
 
 var _ = Describe("A member of our own agent", func() {
-	It("is shown as a ManagedCluster, and costs no write while nothing changes", func(ctx SpecContext) {
+	It("is shown as a ManagedCluster, and costs no write without a change", func(ctx SpecContext) {
 		const name = "shown"
 		written := watchCluster(ctx, name)
 		member := newMember(ctx, name, true)
@@ -124,18 +124,18 @@ var _ = Describe("A member of our own agent", func() {
 		Expect(cluster.Status.ClusterClaims).To(HaveExactElements(clusterv1.ManagedClusterClaim{Name: "region", Value: "eu"}))
 		Expect(cluster.Status.Capacity).To(HaveKeyWithValue(corev1.ResourceCPU, resource.MustParse("4")))
 
-		By("having been made, and told of, once")
+		By("having been created and reported once")
 		once := Equal([]watch.EventType{watch.Added, watch.Modified})
 		Eventually(written).Should(once)
 		Consistently(written).Should(once)
 
-		By("having rights for its account, and for nobody else")
+		By("having rights only for its account")
 		binding := &rbacv1.RoleBinding{}
 		Expect(hubClient.Get(ctx, client.ObjectKey{Namespace: name, Name: rolePrefix + name + ":work"}, binding)).To(Succeed())
 		Expect(binding.Subjects).To(HaveExactElements(rbacv1.Subject{Kind: "ServiceAccount", Namespace: "fleet-member-" + name, Name: "agent"}))
 		Expect(hubClient.Get(ctx, client.ObjectKey{Namespace: name, Name: "managed-cluster-lease"}, &coordinationv1.Lease{})).To(Satisfy(apierrors.IsNotFound))
 
-		By("hearing heartbeats")
+		By("receiving heartbeats")
 		before := cluster.ResourceVersion
 		for range 3 {
 			report(ctx, member, metav1.ConditionTrue)
@@ -145,7 +145,7 @@ var _ = Describe("A member of our own agent", func() {
 			return cluster.ResourceVersion, err
 		}).Should(Equal(before))
 
-		By("claiming something else, and somebody on the hub claiming it for the member")
+		By("changing a claim, and a user of the hub changing it for the member")
 		claims := func() ([]clusterv1.ManagedClusterClaim, error) {
 			cluster, err := clusterOf(ctx, name)
 			return cluster.Status.ClusterClaims, err
@@ -156,13 +156,13 @@ var _ = Describe("A member of our own agent", func() {
 		Expect(hubClient.Status().Patch(ctx, cluster, expect.MergePatch(`{"status":{"clusterClaims":[{"name":"region","value":"elsewhere"}]}}`))).To(Succeed())
 		Eventually(claims).Should(HaveExactElements(moved))
 
-		By("being tainted for a while")
+		By("being tainted temporarily")
 		Expect(hubClient.Patch(ctx, member, expect.MergePatch(`{"spec":{"taints":[{"key":"maintenance","effect":"NoSchedule"}]}}`))).To(Succeed())
 		Eventually(taintsOf).WithArguments(ctx, name).Should(Equal([]string{"maintenance:NoSelectIfNew"}))
 		Expect(hubClient.Patch(ctx, member, expect.MergePatch(`{"spec":{"taints":null}}`))).To(Succeed())
 		Eventually(taintsOf).WithArguments(ctx, name).Should(BeEmpty())
 
-		By("falling silent")
+		By("stopping its heartbeat")
 		report(ctx, member, metav1.ConditionUnknown)
 		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("ManagedClusterConditionAvailable", "Unknown/ManagedClusterLeaseUpdateStopped"))
 		Eventually(taintsOf).WithArguments(ctx, name).Should(Equal([]string{unreachable}))
@@ -172,7 +172,7 @@ var _ = Describe("A member of our own agent", func() {
 		Eventually(expect.Gone(ctx, hubClient, &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)})).Should(BeTrue())
 	})
 
-	It("leaves after its ManifestWorks were cleaned up, and without them once its agent is gone for good", func(ctx SpecContext) {
+	It("leaves after its ManifestWorks were cleaned up, and without them once its agent is declared gone", func(ctx SpecContext) {
 		const name = "works-first"
 		member := newMember(ctx, name, true)
 		Expect(hubClient.Patch(ctx, member, expect.MergePatch(`{"metadata":{"finalizers":["example.com/membership"]}}`))).To(Succeed())
@@ -186,19 +186,19 @@ var _ = Describe("A member of our own agent", func() {
 		Eventually(going).WithArguments(ctx, name).Should(Equal([]string{"first"}))
 		Expect(membermirror.Pending(ctx, hubClient, name)).To(ContainSubstring(name), "its agent is not asked to leave yet")
 
-		By("the agent cleaning up, with the rights that it keeps for that")
+		By("the agent cleaning up, with its remaining rights")
 		own := expect.Client(build.Unlimited(accountOf(name)), kinds())
 		Expect(own.Patch(ctx, &workv1.ManifestWork{ObjectMeta: build.In(name, "first")}, expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
 		Eventually(going).WithArguments(ctx, name).Should(Equal([]string{"second"}))
 
-		By("the agent being gone for good, and its MemberCluster with it")
+		By("declaring the agent gone, and deleting its MemberCluster")
 		Expect(hubClient.Patch(ctx, member, expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
 		Eventually(expect.Gone(ctx, hubClient, &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)})).Should(BeTrue())
 		Expect(going(ctx, name)).To(BeEmpty())
 		Expect(membermirror.Pending(ctx, hubClient, name)).To(BeEmpty())
 	})
 
-	It("has a certificate by which managers of add-ons know it, for one name and with no right in its namespace", func(ctx SpecContext) {
+	It("has a certificate for add-on managers, with one name and no right in its namespace", func(ctx SpecContext) {
 		const name = "certified"
 		newMember(ctx, name, true)
 		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("HubAcceptedManagedCluster", "True/HubClusterAdminAccepted"))
@@ -212,7 +212,7 @@ var _ = Describe("A member of our own agent", func() {
 		}).Should(Succeed())
 		a.fetch(ctx, a.asking(), request)
 		own := a.hub()
-		Eventually(func() error { return own.Create(ctx, a.request()) }).Should(Succeed(), "requests of add-ons come of it")
+		Eventually(func() error { return own.Create(ctx, a.request()) }).Should(Succeed(), "add-ons use it for requests")
 		Expect(own.List(ctx, &workv1.ManifestWorkList{}, client.InNamespace(name))).To(Satisfy(apierrors.IsForbidden))
 
 		By("getting none for another name")
@@ -221,12 +221,12 @@ var _ = Describe("A member of our own agent", func() {
 		Eventually(eventsOn).WithArguments(ctx, request).Should(ContainElement("KeyConflict"))
 		Consistently(decisionsOn).WithArguments(ctx, request).Should(BeEmpty())
 
-		By("getting none any more when it is denied")
+		By("getting none after a denial")
 		deny(ctx, name)
 		Eventually(func() error { return a.asking().Create(ctx, a.request()) }).Should(Satisfy(apierrors.IsForbidden))
 	})
 
-	It("keeps that certificate by itself from when it is let in, also when it starts again, and one of each hub", func(ctx SpecContext) {
+	It("maintains that certificate after its acceptance and restarts, one for each hub", func(ctx SpecContext) {
 		const name = "keeps"
 		namespace := expect.FreshNamespace(ctx, hubClient)
 		key := client.ObjectKey{Namespace: namespace, Name: hubcertificate.Secret}
@@ -266,12 +266,12 @@ var _ = Describe("A member of our own agent", func() {
 		a := &agent{cluster: name, name: clusterv1.AgentName}
 		Expect(expect.Client(build.Unlimited(config), kinds()).Create(ctx, a.request())).To(Succeed())
 
-		By("starting again")
+		By("restarting")
 		stop()
 		stop = keep("https://hub")
 		Consistently(func(g Gomega) string { return kept(g).ResourceVersion }).Should(Equal(first.ResourceVersion))
 
-		By("starting again, when somebody broke what it kept")
+		By("restarting with damaged state")
 		stop()
 		Expect(hubClient.Patch(ctx, first, expect.MergePatch(`{"stringData":{"tls.crt":"none"}}`))).To(Succeed())
 		stop = keep("https://hub")
@@ -291,7 +291,7 @@ var _ = Describe("A member of our own agent", func() {
 		Expect(hubcertificate.Forget(ctx, clientset, namespace)).To(Succeed())
 	})
 
-	It("is let in by one decision, whichever of the two is written", func(ctx SpecContext) {
+	It("is accepted by one decision, on either of the two objects", func(ctx SpecContext) {
 		const name = "decided"
 		member := newMember(ctx, name, false)
 		Eventually(acceptedBy).WithArguments(ctx, name).Should(BeFalse())
@@ -305,7 +305,7 @@ var _ = Describe("A member of our own agent", func() {
 		Eventually(acceptedBy).WithArguments(ctx, name).Should(BeFalse())
 	})
 
-	It("is let in by nobody who is trusted to bring klusterlets", func(ctx SpecContext) {
+	It("cannot be accepted by users who are trusted with klusterlets", func(ctx SpecContext) {
 		const name = "waits"
 		newMember(ctx, name, false)
 		Eventually(acceptedBy).WithArguments(ctx, name).Should(BeFalse())
@@ -323,7 +323,7 @@ var _ = Describe("A member of our own agent", func() {
 		Expect(approved(ctx, name)).To(BeFalse())
 	})
 
-	It("is not shown by a ManagedCluster that somebody else made", func(ctx SpecContext) {
+	It("is not shown by a foreign ManagedCluster", func(ctx SpecContext) {
 		const name = "another"
 		newAgent(ctx, name).register(ctx)
 		member := newMember(ctx, name, true)

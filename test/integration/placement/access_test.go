@@ -22,7 +22,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// selecting makes a placement of what the terms select on the spec's members.
+// selecting creates a placement with these terms on the spec's members.
 func selecting(ctx context.Context, spec, name string, terms ...placementv1beta1.ResourceSelectorTerm) {
 	GinkgoHelper()
 	place(ctx, name, "", func(s *placementv1beta1.PlacementSpec) {
@@ -32,7 +32,7 @@ func selecting(ctx context.Context, spec, name string, terms ...placementv1beta1
 }
 
 var _ = Describe("Resource selectors", func() {
-	It("select by kind, by name or by labels, never by both", func(ctx SpecContext) {
+	It("select by kind, by name or by labels, but not by both", func(ctx SpecContext) {
 		joinAll(ctx, "ka", nil)
 		class := func(name, tier string) {
 			create(ctx, &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"tier": tier}},
@@ -68,13 +68,13 @@ var _ = Describe("Resource selectors", func() {
 	})
 })
 
-var _ = Describe("A member where something fails to run", func() {
-	It("does not hold up what is placed there", func(ctx SpecContext) {
+var _ = Describe("A member with a failing workload", func() {
+	It("does not block its other placed resources", func(ctx SpecContext) {
 		shop(ctx, "kb-shop")
 		join(ctx, "kb-1", map[string]string{fleetLabel: "kb"})
 		join(ctx, "kb-2", map[string]string{fleetLabel: "kb"})
 		agent("kb-2")
-		two := intstr.FromInt32(2) // Of which one is down anyway.
+		two := intstr.FromInt32(2) // One of them is unavailable anyway.
 		place(ctx, "kb", "kb-shop", func(spec *placementv1beta1.PlacementSpec) {
 			spec.Strategy.RollingUpdate = &placementv1beta1.RollingUpdateConfig{MaxUnavailable: &two}
 		})
@@ -92,7 +92,7 @@ var _ = Describe("A member where something fails to run", func() {
 			}).WithTimeout(soon).WithPolling(often).Should(Succeed())
 		}
 
-		By("telling that a Pod of the Deployment does not start")
+		By("reporting the Pod of the Deployment that does not start")
 		says(metav1.ConditionFalse, "SomeManifestsAreNotAvailable")
 		Eventually(summary).WithContext(ctx).WithArguments("kb").WithTimeout(soon).WithPolling(often).Should(ContainElements(
 			"Applied=True/ApplySucceeded", "Available=False/ResourceNotAvailableYet"))
@@ -101,14 +101,14 @@ var _ = Describe("A member where something fails to run", func() {
 			Eventually(workSays(ctx, member, "kb", "green")).WithTimeout(soon).WithPolling(often).Should(BeTrue())
 		}
 
-		By("telling that what runs of it there is not looked at, as with a Job")
+		By("reporting that its workload is not observed there, as for a Job")
 		says(metav1.ConditionTrue, placementv1beta1.ReasonWorkNotTrackable)
 		expectAvailable(ctx, "kb", "1")
 	})
 })
 
 var _ = Describe("The hub", func() {
-	It("is reached as any cluster is, within its RBAC", func(ctx SpecContext) {
+	It("is reachable as a cluster, within its RBAC", func(ctx SpecContext) {
 		create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "kc-author"}, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{placementv1beta1.GroupName}, Resources: []string{"clusterresourceplacements"}, Verbs: []string{"create", "get", "list", "delete"}}}})
 		create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "kc-author"},
@@ -129,12 +129,12 @@ var _ = Describe("The hub", func() {
 		Eventually(func() error { return as("kc-ada").Create(ctx, crp(), client.DryRunAll) }).WithTimeout(soon).WithPolling(often).Should(Succeed())
 		Expect(as("kc-ada").List(ctx, &placementv1beta1.ClusterResourcePlacementList{})).To(Succeed())
 		Expect(apierrors.IsForbidden(as("kc-bob").Create(ctx, crp(), client.DryRunAll))).To(BeTrue())
-		Expect(apierrors.IsForbidden(as("kc-ada").List(ctx, &placementv1beta1.ClusterResourceSnapshotList{}))).To(BeTrue(), "snapshots hold Secrets")
+		Expect(apierrors.IsForbidden(as("kc-ada").List(ctx, &placementv1beta1.ClusterResourceSnapshotList{}))).To(BeTrue(), "snapshots contain Secrets")
 	})
 })
 
-var _ = Describe("A placement whose status its namespace may read", func() {
-	It("has a copy of it there, which is put right and goes with it", func(ctx SpecContext) {
+var _ = Describe("A placement with statusReportingScope NamespaceAccessible", func() {
+	It("has a copy of its status there, which the gateway restores and deletes with the placement", func(ctx SpecContext) {
 		shop(ctx, "kd-shop")
 		joinAll(ctx, "kd", nil)
 		crp := place(ctx, "kd", "kd-shop", func(spec *placementv1beta1.PlacementSpec) {
@@ -155,7 +155,7 @@ var _ = Describe("A placement whose status its namespace may read", func() {
 		}
 		Eventually(same).WithTimeout(soon).WithPolling(often).Should(Succeed())
 
-		By("following a change")
+		By("changing the placement")
 		changeSettings(ctx, "kd-shop", "green")
 		Eventually(func() (string, error) {
 			copied := &placementv1beta1.ClusterResourcePlacementStatus{}
@@ -163,11 +163,11 @@ var _ = Describe("A placement whose status its namespace may read", func() {
 			return copied.SourceStatus.ObservedResourceIndex, err
 		}).WithTimeout(soon).WithPolling(often).Should(Equal("1"))
 
-		By("somebody deleting it")
+		By("deleting the copy")
 		Expect(hub.Delete(ctx, &placementv1beta1.ClusterResourcePlacementStatus{ObjectMeta: metav1.ObjectMeta{Namespace: "kd-shop", Name: "kd"}})).To(Succeed())
 		Eventually(same).WithTimeout(soon).WithPolling(often).Should(Succeed())
 
-		By("choosing another namespace, which is refused")
+		By("selecting another namespace, which is rejected")
 		makeNamespace(ctx, "kd-other")
 		respec(ctx, "kd", func(spec *placementv1beta1.PlacementSpec) { spec.ResourceSelectors[0].Name = "kd-other" })
 		Eventually(summary).WithContext(ctx).WithArguments("kd").WithTimeout(soon).WithPolling(often).Should(Equal([]string{"Scheduled=False/InvalidResourceSelectors"}))

@@ -28,7 +28,7 @@ import (
 
 const podCIDRs = "infrastructure.fleetgate.io/pod-cidrs"
 
-// blockOf is an example of docs/addons.md, by the line that it begins with.
+// blockOf is an example of docs/addons.md, by its first line.
 func blockOf(first, holding string) string {
 	GinkgoHelper()
 	page, err := os.ReadFile("../../../docs/addons.md")
@@ -42,7 +42,7 @@ func blockOf(first, holding string) string {
 	return ""
 }
 
-// applyBlock makes the object of an example.
+// applyBlock creates the object of an example.
 func applyBlock(ctx context.Context, holding string) *unstructured.Unstructured {
 	GinkgoHelper()
 	object := &unstructured.Unstructured{}
@@ -51,7 +51,7 @@ func applyBlock(ctx context.Context, holding string) *unstructured.Unstructured 
 	return object
 }
 
-// addon makes a ConfigMap with a packed chart.
+// addon creates a ConfigMap with a packaged chart.
 func addon(ctx context.Context, namespace, name string, packed []byte, data map[string]string) *corev1.ConfigMap {
 	GinkgoHelper()
 	configMap := &corev1.ConfigMap{
@@ -76,7 +76,6 @@ func chartOf(files map[string]string) []byte {
 	return packed
 }
 
-// addonWork reads the Work of an add-on.
 func addonWork(ctx context.Context, member, placementNamespace, placement, namespace, name string) (*placementv1beta1.Work, error) {
 	work := &placementv1beta1.Work{}
 	key := types.NamespacedName{Namespace: clusterv1beta1.MemberNamespace(member), Name: placementv1beta1.EnvelopeWorkName(placementNamespace, placement,
@@ -95,7 +94,7 @@ func manifestOf(work *placementv1beta1.Work, kind, name string) map[string]any {
 	return nil
 }
 
-// environment is what the only container of a workload has in its environment.
+// environment is the environment of a workload's only container.
 func environment(workload map[string]any) map[string]string {
 	containers, _, _ := unstructured.NestedSlice(workload, "spec", "template", "spec", "containers")
 	values := map[string]string{}
@@ -109,7 +108,7 @@ func environment(workload map[string]any) map[string]string {
 	return values
 }
 
-// problemOn is what condition WorkSynchronized of a member says.
+// problemOn is the message of a member's condition WorkSynchronized.
 func problemOn(ctx context.Context, placement, member string) func() (string, error) {
 	return func() (string, error) {
 		bindings, err := bindingsOf(ctx, placement)
@@ -123,7 +122,7 @@ func problemOn(ctx context.Context, placement, member string) func() (string, er
 }
 
 var _ = Describe("An add-on", func() {
-	It("gives each member that has the label a pod network of its own, as the page says", func(ctx SpecContext) {
+	It("gives each labelled member its own pod network, as documented", func(ctx SpecContext) {
 		makeNamespace(ctx, "network-system")
 		for name, cidrs := range map[string]string{"net-4": "10.1.0.0/16", "net-6": "fd00:6::/48", "net-dual": "10.2.0.0/16,fd00:2::/48", "net-none": ""} {
 			join(ctx, name, map[string]string{"cni": "pod-network"})
@@ -167,13 +166,13 @@ var _ = Describe("An add-on", func() {
 		Expect(kindsIn(rest)).To(ContainElement("Namespace/network-system"))
 		Expect(kindsIn(rest)).NotTo(ContainElement("ConfigMap/pod-network"))
 
-		By("telling what is missing on one of them, which holds up no other")
+		By("reporting what is missing on one member, without blocking the other")
 		Eventually(problemOn(ctx, "pod-network", "net-none")).WithTimeout(soon).WithPolling(often).Should(And(
 			HavePrefix(`a chart cannot be rendered: ConfigMap "network-system/pod-network": chart pod-network 0.1.0: `),
 			ContainSubstring("values.tpl:3"), ContainSubstring("the member has no pod CIDRs")))
 		expectOn(ctx, "pod-network", "net-4", "net-6", "net-dual", "net-none")
 
-		By("telling the member's networks, and all is well")
+		By("reporting the member's networks")
 		report(ctx, "net-none", withProperty(podCIDRs, "10.3.0.0/16"))
 		Eventually(pools("net-none")).WithTimeout(soon).WithPolling(often).Should(Equal([]string{"10.3.0.0/16"}))
 		expectAvailable(ctx, "pod-network", "0")
@@ -181,7 +180,7 @@ var _ = Describe("An add-on", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(crp.Status.SelectedResources).To(ContainElement(And(HaveField("Kind", "ConfigMap"), HaveField("Name", "pod-network"))))
 
-		By("taking the label, and then the add-on, off one")
+		By("removing the label, and so the add-on, from one member")
 		edit(ctx, "net-6", func(m *clusterv1beta1.MemberCluster) { delete(m.Labels, "cni") })
 		evict(ctx, "pod-network", "net-6")
 		Eventually(func() error {
@@ -190,7 +189,7 @@ var _ = Describe("An add-on", func() {
 		}).WithTimeout(soon).WithPolling(often).Should(MatchError(ContainSubstring("not found")))
 	})
 
-	It("gets the proxy of each cluster, but where an override says otherwise", func(ctx SpecContext) {
+	It("gets the proxy of each cluster unless an override sets another", func(ctx SpecContext) {
 		makeNamespace(ctx, "addons")
 		for name, region := range map[string]string{"proxy-1": "closed", "proxy-2": "open"} {
 			join(ctx, name, map[string]string{fleetLabel: "proxy", "region": region})
@@ -209,7 +208,7 @@ var _ = Describe("An add-on", func() {
 		Eventually(settings("proxy-2")).WithTimeout(soon).WithPolling(often).Should(Equal(map[string]string{"CLUSTER": "proxy-2", "NO_PROXY": ".svc,.cluster.local"}))
 		Eventually(problemOn(ctx, "proxy", "proxy-1")).WithTimeout(soon).WithPolling(often).Should(ContainSubstring(`member "proxy-1" has no annotation "example.com/http-proxy"`))
 
-		By("annotating the member, and again")
+		By("annotating the member twice")
 		for _, url := range []string{"http://10.0.109.153:3128", "http://10.0.109.154:3128"} {
 			edit(ctx, "proxy-1", func(m *clusterv1beta1.MemberCluster) {
 				m.Annotations = map[string]string{"example.com/http-proxy": url}
@@ -222,7 +221,7 @@ var _ = Describe("An add-on", func() {
 			"Overridden=True/OverriddenSucceeded", "Available=True/ResourceAvailable"))
 	})
 
-	It("is put right when somebody changes it on the hub, and not touched by a gateway that starts", func(ctx SpecContext) {
+	It("is restored when somebody changes its Work, and not rendered again by a gateway that starts", func(ctx SpecContext) {
 		makeNamespace(ctx, "kept")
 		joinAll(ctx, "kept", nil)
 		packed := chartOf(map[string]string{"templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {colour: {{ .Values.colour }}}\n"})
@@ -246,7 +245,7 @@ var _ = Describe("An add-on", func() {
 		work, err = addonWork(ctx, "kept-1", "", "kept", "kept", "a")
 		Expect(err).NotTo(HaveOccurred())
 
-		By("stopping the gateway, and starting it")
+		By("restarting the gateway")
 		gateway.stop()
 		gateway = startGateway()
 		shop(ctx, "kept-shop")
@@ -258,7 +257,7 @@ var _ = Describe("An add-on", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(again.Generation).To(Equal(work.Generation))
 
-		By("placing something else beside it, which is another snapshot with the same chart")
+		By("placing another object, which gives another snapshot with the same chart")
 		Expect(hub.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kept", Name: "plain"}})).To(Succeed())
 		expectAvailable(ctx, "kept", "1")
 		again, err = addonWork(ctx, "kept-1", "", "kept", "kept", "a")
@@ -277,7 +276,7 @@ var _ = Describe("An add-on", func() {
 		}).WithTimeout(soon).WithPolling(often).Should(ContainSubstring(`"colour":"green"`))
 	})
 
-	It("of a ResourcePlacement stays in its namespace, and no override makes another chart of it", func(ctx SpecContext) {
+	It("of a ResourcePlacement stays in its namespace, and no override changes the chart", func(ctx SpecContext) {
 		makeNamespace(ctx, "apart")
 		joinAll(ctx, "apart", nil)
 		role := "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: apart}\n"
@@ -298,7 +297,7 @@ var _ = Describe("An add-on", func() {
 		}
 		Eventually(told).WithTimeout(soon).WithPolling(often).Should(ContainSubstring(`chart test 0.1.0: test/templates/a.yaml: ClusterRole "apart" is in no namespace`))
 
-		By("rendering to something in the namespace")
+		By("rendering an object in the namespace")
 		inside := chartOf(map[string]string{"templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: rendered}\n"})
 		Expect(hub.Get(ctx, client.ObjectKeyFromObject(carrier), carrier)).To(Succeed())
 		carrier.BinaryData[helmchart.KeyPackage] = inside
@@ -315,7 +314,7 @@ var _ = Describe("An add-on", func() {
 		Eventually(told).WithTimeout(soon).WithPolling(often).Should(ContainSubstring("the overrides change more of a chart than values.yaml"))
 	})
 
-	It("is rendered with no values of an override that nobody asked about, under a name that only looks like data", func(ctx SpecContext) {
+	It("ignores an override of a field whose name only resembles data", func(ctx SpecContext) {
 		makeNamespace(ctx, "disguised")
 		joinAll(ctx, "disguised", nil)
 		addon(ctx, "disguised", "a", chartOf(map[string]string{"values.yaml": "colour: red\n",
@@ -341,7 +340,7 @@ var _ = Describe("An add-on", func() {
 		Expect(string(after.Spec.Workload.Manifests[0].Raw)).To(ContainSubstring(`"colour":"red"`))
 	})
 
-	It("that never ends holds up nobody else", func(ctx SpecContext) {
+	It("that renders indefinitely does not block others", func(ctx SpecContext) {
 		makeNamespace(ctx, "endless")
 		joinAll(ctx, "endless", nil, nil)
 		addon(ctx, "endless", "a", chartOf(map[string]string{"templates/a.yaml": "{{ range until 1000000 }}{{ range until 1000000 }}{{ end }}{{ end }}"}), nil)
@@ -357,7 +356,7 @@ var _ = Describe("An add-on", func() {
 })
 
 var _ = Describe("The examples of docs/addons.md", func() {
-	It("of rights are accepted as they are", func(ctx SpecContext) {
+	It("about rights are accepted unchanged", func(ctx SpecContext) {
 		makeNamespace(ctx, "network-system")
 		applyBlock(ctx, "kind: Role")
 	})

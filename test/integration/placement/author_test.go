@@ -25,7 +25,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
-// askAuthors restarts the gateway as one that asks authors, until the spec ends.
+// askAuthors restarts the gateway with the author check until the spec ends.
 func askAuthors(alter ...func(*placement.Options)) {
 	GinkgoHelper()
 	gateway.stop()
@@ -36,7 +36,7 @@ func askAuthors(alter ...func(*placement.Options)) {
 	})
 }
 
-// said is the message of a condition of a placement, or "" without it.
+// said is the message of a placement's condition, or "" if it is not set.
 func said(ctx context.Context, name, condition string) (string, error) {
 	crp, err := statusOf(ctx, name)
 	if err != nil {
@@ -57,7 +57,7 @@ func kindsOn(ctx context.Context, member, placement string) ([]string, error) {
 	return kindsIn(work), nil
 }
 
-var _ = Describe("A placement whose author was asked", func() {
+var _ = Describe("A placement with an author check", func() {
 	const secret = "Secret/late"
 	annotate := func(ctx context.Context, name, may string) {
 		GinkgoHelper()
@@ -69,7 +69,7 @@ var _ = Describe("A placement whose author was asked", func() {
 		Expect(hub.Patch(ctx, crp, patch)).To(Succeed())
 	}
 
-	It("does not bring a kind that came later, and says so until somebody may", func(ctx SpecContext) {
+	It("does not deliver a kind that was added later, and reports it until an author is allowed", func(ctx SpecContext) {
 		askAuthors()
 		shop(ctx, "la-shop")
 		joinAll(ctx, "la", nil)
@@ -82,17 +82,17 @@ var _ = Describe("A placement whose author was asked", func() {
 		create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "la-shop", Name: "late"}})
 		Eventually(said).WithContext(ctx).WithArguments("la", placementv1beta1.ConditionResourcesWithheld).WithTimeout(soon).WithPolling(often).Should(And(
 			ContainSubstring(`Selected and not placed: secrets in namespace "la-shop"`), ContainSubstring(`"ada"`), ContainSubstring("fleetgate.io/author-may=ask")))
-		By("bringing what is covered all the same")
+		By("delivering what the check covers")
 		changeSettings(ctx, "la-shop", "green")
 		Eventually(workSays(ctx, "la-1", "la", "green")).WithTimeout(soon).WithPolling(often).Should(BeTrue())
 		Expect(kindsOn(ctx, "la-1", "la")).NotTo(ContainElement(secret))
 
-		By("asking again")
+		By("repeating the check")
 		annotate(ctx, "la", `"":["namespaces/la-shop"],"la-shop":["*"]`)
 		Eventually(kindsOn).WithContext(ctx).WithArguments("la-1", "la").WithTimeout(soon).WithPolling(often).Should(ContainElement(secret))
 		Eventually(said).WithContext(ctx).WithArguments("la", placementv1beta1.ConditionResourcesWithheld).WithTimeout(soon).WithPolling(often).Should(BeEmpty())
 
-		By("an answer that cannot be read, which covers nothing")
+		By("an unreadable check, which covers nothing")
 		crp, err := statusOf(ctx, "la")
 		Expect(err).NotTo(HaveOccurred())
 		patch := client.MergeFrom(crp.DeepCopy())
@@ -100,7 +100,7 @@ var _ = Describe("A placement whose author was asked", func() {
 		Expect(hub.Patch(ctx, crp, patch)).To(Succeed())
 		suspended := placementv1beta1.ConditionRemovalSuspended
 		Eventually(said).WithContext(ctx).WithArguments("la", suspended).WithTimeout(soon).WithPolling(often).Should(ContainSubstring(placementv1beta1.ConfirmRemovalAnnotation + "="))
-		Expect(kindsOn(ctx, "la-1", "la")).To(ContainElement(secret), "the selectors are as they were")
+		Expect(kindsOn(ctx, "la-1", "la")).To(ContainElement(secret), "the selectors are unchanged")
 
 		By("confirming the removal")
 		message, err := said(ctx, "la", suspended)
@@ -114,7 +114,7 @@ var _ = Describe("A placement whose author was asked", func() {
 		Eventually(kindsOn).WithContext(ctx).WithArguments("la-1", "la").WithTimeout(soon).WithPolling(often).Should(BeEmpty())
 	})
 
-	It("is named if it is older than the question, and keeps what it selects", func(ctx SpecContext) {
+	It("is reported if it is older than the check, and keeps its resources", func(ctx SpecContext) {
 		shop(ctx, "lb-shop")
 		joinAll(ctx, "lb", nil)
 		place(ctx, "lb", "lb-shop", nil)
@@ -124,24 +124,23 @@ var _ = Describe("A placement whose author was asked", func() {
 		create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "lb-shop", Name: "late"}})
 		Eventually(kindsOn).WithContext(ctx).WithArguments("lb-1", "lb").WithTimeout(soon).WithPolling(often).Should(ContainElement(secret))
 
-		By("asking")
+		By("running the check")
 		annotate(ctx, "lb", `"":["*"]`)
 		Eventually(said).WithContext(ctx).WithArguments("lb", placementv1beta1.ConditionAuthorCheckSkipped).WithTimeout(soon).WithPolling(often).Should(BeEmpty())
 		Expect(kindsOn(ctx, "lb-1", "lb")).To(ContainElement(secret))
 	})
 })
 
-var _ = Describe("A snapshot that was made for another author", func() {
-	// tiered is a placement of everything in a shop on the members of one tier, written by an
-	// administrator.
+var _ = Describe("A snapshot of another author", func() {
+	// tiered is an administrator's placement of a whole shop on the members of one tier.
 	tiered := func(name string) *placementv1beta1.ClusterResourcePlacement {
 		crp := placementOf(name, name+"-shop")
 		crp.Annotations = map[string]string{placementv1beta1.AuthorMayAnnotation: `{"author":"admin","may":{"":["*"]}}`}
 		choose(crp, "first")
 		return crp
 	}
-	// moves is somebody who may have the settings, and writes the placement anew for the
-	// members of the second tier.
+	// moves changes the placement to the members of the second tier, as a user who is only allowed to
+	// deliver the settings.
 	moves := func(ctx context.Context, name string) {
 		GinkgoHelper()
 		crp, err := statusOf(ctx, name)
@@ -151,7 +150,7 @@ var _ = Describe("A snapshot that was made for another author", func() {
 		choose(crp, "second")
 		Expect(hub.Patch(ctx, crp, patch)).To(Succeed())
 	}
-	// unsent waits until the second member was to get something, and nothing was sent.
+	// unsent waits until the second member should get something, and nothing was sent.
 	unsent := func(ctx context.Context, name string) {
 		GinkgoHelper()
 		Eventually(func(g Gomega) {
@@ -160,13 +159,13 @@ var _ = Describe("A snapshot that was made for another author", func() {
 			b := bindings[name+"-2"]
 			g.Expect(b.Spec.ResourceSnapshotName).To(Equal(name + "-0-snapshot"))
 			g.Expect(b.Status.Conditions).To(ContainElement(And(HaveField("Type", placementv1beta1.ConditionWorkSynchronized), HaveField("Status", metav1.ConditionFalse),
-				HaveField("Message", ContainSubstring(`user "ada", who wrote the placement as it is now, was not found to be allowed`)))))
+				HaveField("Message", ContainSubstring(`user "ada", who last changed the placement, is not known to be allowed`)))))
 		}).WithTimeout(soon).WithPolling(often).Should(Succeed())
 		_, err := workOf(ctx, name+"-2", name)
 		Expect(err).To(MatchError(ContainSubstring("not found")))
 	}
 
-	It("is not rolled out to members of who may not have what it holds", func(ctx SpecContext) {
+	It("is not rolled out by an author without rights to its contents", func(ctx SpecContext) {
 		askAuthors()
 		shop(ctx, "lx-shop")
 		joinAll(ctx, "lx", tier("first"), tier("second"))
@@ -181,13 +180,13 @@ var _ = Describe("A snapshot that was made for another author", func() {
 		back := runOf(ctx, "lx-back", "lx", "0", placementv1beta1.UpdateRunRun)
 		unsent(ctx, "lx")
 
-		By("rolling out what is selected now")
+		By("rolling out the current selection")
 		Expect(hub.Delete(ctx, back)).To(Succeed())
 		runOf(ctx, "lx-now", "lx", "", placementv1beta1.UpdateRunRun)
 		Eventually(kindsOn).WithContext(ctx).WithArguments("lx-2", "lx").WithTimeout(soon).WithPolling(often).Should(ConsistOf("Namespace/lx-shop", "ConfigMap/settings"))
 	})
 
-	It("waits for the next one, and goes nowhere else meanwhile", func(ctx SpecContext) {
+	It("waits for the next snapshot, and is not sent to other members meanwhile", func(ctx SpecContext) {
 		askAuthors(func(o *placement.Options) { o.SnapshotIntervals = snapshot.Intervals{Least: time.Hour} })
 		shop(ctx, "ly-shop")
 		joinAll(ctx, "ly", tier("first"), tier("second"))
@@ -196,7 +195,7 @@ var _ = Describe("A snapshot that was made for another author", func() {
 		moves(ctx, "ly")
 		unsent(ctx, "ly")
 
-		By("confirming it as somebody who may have it")
+		By("repeating the check as a user with the rights")
 		crp, err := statusOf(ctx, "ly")
 		Expect(err).NotTo(HaveOccurred())
 		patch := client.MergeFrom(crp.DeepCopy())
@@ -206,14 +205,14 @@ var _ = Describe("A snapshot that was made for another author", func() {
 	})
 })
 
-// choose has a placement be for the spec's members of a tier.
+// choose selects the spec's members of a tier.
 func choose(crp *placementv1beta1.ClusterResourcePlacement, value string) {
 	terms := crp.Spec.Policy.Affinity.ClusterAffinity.RequiredDuringSchedulingIgnoredDuringExecution.ClusterSelectorTerms
 	terms[0].LabelSelector.MatchLabels["tier"] = value
 }
 
-var _ = Describe("A snapshot of a namespace that somebody wrote by hand", func() {
-	// bind writes the snapshot and the binding of a placement of namespace lc-shop.
+var _ = Describe("A handwritten snapshot of a namespace", func() {
+	// bind creates the snapshot and the binding of a placement in namespace lc-shop.
 	bind := func(ctx context.Context, name, manifest string) client.ObjectKey {
 		GinkgoHelper()
 		labels := map[string]string{placementv1beta1.ParentPlacementLabel: name, placementv1beta1.ResourceIndexLabel: "0", placementv1beta1.IsLatestSnapshotLabel: "true"}
@@ -229,7 +228,7 @@ var _ = Describe("A snapshot of a namespace that somebody wrote by hand", func()
 		return types.NamespacedName{Namespace: clusterv1beta1.MemberNamespace("lc-1"), Name: placementv1beta1.WorkName("lc-shop", name)}
 	}
 
-	It("brings nothing to a member but objects of that namespace", func(ctx SpecContext) {
+	It("delivers only objects of that namespace", func(ctx SpecContext) {
 		shop(ctx, "lc-shop")
 		joinAll(ctx, "lc", nil)
 		for name, tc := range map[string]struct{ manifest, why string }{

@@ -23,7 +23,7 @@ import (
 	"fleetgate.io/fleetgate/test/mutation"
 )
 
-// warnings remembers what an API server warned of.
+// warnings stores the warnings of an API server.
 type warnings struct {
 	mu   sync.Mutex
 	told []string
@@ -35,7 +35,7 @@ func (w *warnings) HandleWarningHeader(_ int, _, text string) {
 	w.told = append(w.told, text)
 }
 
-// take returns them, and forgets them.
+// take returns and clears them.
 func (w *warnings) take() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -72,7 +72,7 @@ var _ = Describe("Pausing", func() {
 		})
 	}
 
-	It("a placement keeps its members as they are until it goes on", func(ctx SpecContext) {
+	It("a placement keeps its members unchanged until it resumes", func(ctx SpecContext) {
 		shop(ctx, "xa-shop")
 		joinAll(ctx, "xa", nil, nil)
 		place(ctx, "xa", "xa-shop", nil)
@@ -87,7 +87,7 @@ var _ = Describe("Pausing", func() {
 		expectAvailable(ctx, "xa", "1")
 	})
 
-	It("a member lets the others go on, and keeps what is to be taken off it", func(ctx SpecContext) {
+	It("a member lets the others continue, and keeps resources that should be removed", func(ctx SpecContext) {
 		shop(ctx, "xb-shop")
 		joinAll(ctx, "xb", nil, nil)
 		crp := place(ctx, "xb", "xb-shop", nil)
@@ -98,7 +98,7 @@ var _ = Describe("Pausing", func() {
 		Eventually(startedOn(ctx, "xb", "xb-1")).WithTimeout(soon).WithPolling(often).Should(HavePrefix(`False Member "xb-1" is paused`))
 		Expect(workSays(ctx, "xb-1", "xb", "red")()).To(BeTrue())
 
-		By("deleting the placement, which takes it off the other")
+		By("deleting the placement, which removes it from the other member")
 		Expect(hub.Delete(ctx, crp)).To(Succeed())
 		Eventually(func() error { _, err := workOf(ctx, "xb-2", "xb"); return err }).WithTimeout(soon).WithPolling(often).Should(MatchError(ContainSubstring("not found")))
 		work, err := workOf(ctx, "xb-1", "xb")
@@ -109,8 +109,8 @@ var _ = Describe("Pausing", func() {
 	})
 })
 
-var _ = Describe("Deleting what many members have", func() {
-	It("has to be confirmed", func(ctx SpecContext) {
+var _ = Describe("Deleting a placement of many members", func() {
+	It("needs a confirmation", func(ctx SpecContext) {
 		shop(ctx, "xc-shop")
 		joinAll(ctx, "xc", nil, nil)
 		crp := place(ctx, "xc", "xc-shop", nil)
@@ -132,7 +132,7 @@ var _ = Describe("Deleting what many members have", func() {
 		Eventually(func() ([]string, error) { err := try(crp)(); return warned.take(), err }).WithTimeout(soon).WithPolling(often).Should(ContainElement(ofPlacement))
 		Eventually(func() ([]string, error) { err := try(namespace)(); return warned.take(), err }).WithTimeout(soon).WithPolling(often).Should(ContainElement(ofNamespace))
 
-		By("refusing")
+		By("rejecting")
 		install(ctx, policies.ConfirmDeleteDeny.Of(policies.Parameters{ConfirmDeleteMembers: 1}))
 		Eventually(try(crp)).WithTimeout(soon).WithPolling(often).Should(MatchError(ofPlacement))
 		Eventually(try(namespace)).WithTimeout(soon).WithPolling(often).Should(MatchError(ofNamespace))
@@ -147,7 +147,7 @@ var _ = Describe("Deleting what many members have", func() {
 		Eventually(try(crp)).WithTimeout(soon).WithPolling(often).Should(Succeed())
 		Eventually(try(namespace)).WithTimeout(soon).WithPolling(often).Should(Succeed())
 
-		By("a placement on no more members than the limit, which needs no word")
+		By("deleting a placement within the limit, which needs no confirmation")
 		annotate(ctx, "xc", policies.ConfirmDeleteAnnotation, "no")
 		Eventually(try(crp)).WithTimeout(soon).WithPolling(often).Should(MatchError(ofPlacement))
 		install(ctx, policies.ConfirmDeleteDeny.Of(policies.Parameters{ConfirmDeleteMembers: 2}))
@@ -156,7 +156,7 @@ var _ = Describe("Deleting what many members have", func() {
 	})
 })
 
-// install applies policies as --install does, and takes them away after the spec.
+// install applies policies as --install does, and deletes them after the spec.
 func install(ctx context.Context, objects []client.Object) {
 	GinkgoHelper()
 	for _, object := range mutation.Left(objects) {
@@ -165,7 +165,7 @@ func install(ctx context.Context, objects []client.Object) {
 			create(ctx, object)
 			continue
 		}
-		// Kubernetes' own controller writes to the status of policies meanwhile.
+		// Kubernetes' own controller writes the status of policies concurrently.
 		Expect(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 			if err := hub.Get(ctx, client.ObjectKeyFromObject(object), have); err != nil {
 				return err

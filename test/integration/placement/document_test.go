@@ -19,8 +19,8 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-var _ = Describe("A placement of the public document", func() {
-	It("has the status that the public document prints, under the names of today", func(ctx SpecContext) {
+var _ = Describe("A placement from the public documentation", func() {
+	It("has the documented status, with current names", func(ctx SpecContext) {
 		makeNamespace(ctx, "test")
 		Expect(hub.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "test", Name: "test-1"}})).To(Succeed())
 		for _, name := range []string{"aks-member-1", "aks-member-2"} {
@@ -32,7 +32,7 @@ var _ = Describe("A placement of the public document", func() {
 		crp, err := statusOf(ctx, "crp-1")
 		Expect(err).NotTo(HaveOccurred())
 
-		// The document's three conditions, by docs/placement.md, Names of conditions.
+		// The three conditions of the documentation; see docs/placement.md, Names of conditions.
 		placement := brief(crp.Status.Conditions, "", crp.Generation)
 		Expect(placement).To(ContainElements(
 			"ClusterResourcePlacementScheduled=True/SchedulingPolicyFulfilled",
@@ -53,7 +53,7 @@ var _ = Describe("A placement of the public document", func() {
 			{Kind: "ConfigMap", Name: "test-1", Namespace: "test", Version: "v1"},
 		}))
 
-		By("looking at its three events")
+		By("checking its three events")
 		Eventually(func() ([]string, error) {
 			var list eventsv1.EventList
 			err := hub.List(ctx, &list)
@@ -71,7 +71,7 @@ var _ = Describe("A placement of the public document", func() {
 		))
 	})
 
-	It("is refused with 422 where the document has an object in place of a list, and told which field", func(ctx SpecContext) {
+	It("is rejected with 422 and the field name where the documentation has an object instead of a list", func(ctx SpecContext) {
 		preference := map[string]any{"labelSelector": map[string]any{"matchLabels": map[string]any{"critical-level": "1"}}}
 		crp := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": placementv1beta1.GroupVersion.String(), "kind": "ClusterResourcePlacement", "metadata": map[string]any{"name": "crp"},
@@ -86,10 +86,10 @@ var _ = Describe("A placement of the public document", func() {
 			MatchError(ContainSubstring("spec.policy.affinity.clusterAffinity.preferredDuringSchedulingIgnoredDuringExecution"))))
 	})
 
-	It("keeps as many revisions as it is told to", func(ctx SpecContext) {
+	It("keeps revisionHistoryLimit revisions", func(ctx SpecContext) {
 		shop(ctx, "qa-shop")
 		joinAll(ctx, "qa", nil)
-		place(ctx, "qa", "qa-shop", nil) // Ten, if nobody says anything.
+		place(ctx, "qa", "qa-shop", nil) // The default is ten.
 		expectAvailable(ctx, "qa", "0")
 		for i := range 12 {
 			changeSettings(ctx, "qa-shop", fmt.Sprint("colour-", i))

@@ -21,7 +21,7 @@ var _ = Describe("An envelope", func() {
 		return map[string]placementv1beta1.EnvelopedObject{"quota.yaml": {RawExtension: runtime.RawExtension{Raw: []byte(json)}}}
 	}
 
-	It("brings what is in it to members and does nothing on the hub", func(ctx SpecContext) {
+	It("delivers its contents to members and has no effect on the hub", func(ctx SpecContext) {
 		shop(ctx, "env-shop")
 		join(ctx, "env-1", map[string]string{fleetLabel: "env"})
 		agent("env-1")
@@ -46,7 +46,7 @@ var _ = Describe("An envelope", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(crp.Status.SelectedResources).To(ContainElement(HaveField("Kind", "ResourceEnvelope")))
 
-		By("putting something into it that is not of its namespace")
+		By("adding an object of another namespace")
 		Expect(hub.Get(ctx, client.ObjectKeyFromObject(envelope), envelope)).To(Succeed())
 		envelope.Data = holding(`{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"small","namespace":"kube-system"}}`)
 		Expect(hub.Update(ctx, envelope)).To(Succeed())
@@ -60,7 +60,7 @@ var _ = Describe("An envelope", func() {
 		Expect(hub.Get(ctx, client.ObjectKeyFromObject(work), work)).To(Succeed())
 		Expect(kindsIn(work)).To(Equal([]string{"ResourceQuota/small"}))
 
-		By("taking the envelope away")
+		By("deleting the envelope")
 		Expect(hub.Delete(ctx, envelope)).To(Succeed())
 		Eventually(func() error { return hub.Get(ctx, client.ObjectKeyFromObject(work), work) }).WithTimeout(soon).WithPolling(often).Should(
 			MatchError(ContainSubstring("not found")))

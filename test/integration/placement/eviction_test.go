@@ -23,7 +23,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/failover"
 )
 
-// evict asks for an eviction and returns its name.
+// evict creates an eviction and returns its name.
 func evict(ctx context.Context, placement, member string) string {
 	GinkgoHelper()
 	eviction := &placementv1beta1.ClusterResourcePlacementEviction{
@@ -68,7 +68,7 @@ func annotate(ctx context.Context, name, key, value string) {
 }
 
 var _ = Describe("An eviction", func() {
-	It("takes a placement off a tainted member, and another is picked", func(ctx SpecContext) {
+	It("removes a placement from a tainted member, and another one is picked", func(ctx SpecContext) {
 		shop(ctx, "va-shop")
 		joinAll(ctx, "va", nil, nil, nil)
 		place(ctx, "va", "va-shop", picking(2, nil))
@@ -99,7 +99,7 @@ var _ = Describe("An eviction", func() {
 		expectAvailable(ctx, "vb", "0")
 	})
 
-	It("keeps the budget", func(ctx SpecContext) {
+	It("respects the budget", func(ctx SpecContext) {
 		shop(ctx, "vc-shop")
 		joinAll(ctx, "vc", nil, nil)
 		place(ctx, "vc", "vc-shop", picking(2, nil))
@@ -114,7 +114,7 @@ var _ = Describe("An eviction", func() {
 			evictionBlocked+"Eviction is blocked by specified ClusterResourcePlacementDisruptionBudget, availablePlacements: 2, totalPlacements: 2")
 		expectStill(ctx, "vc", "vc-1", "vc-2")
 
-		By("asking for both at the same time when one may go")
+		By("requesting both concurrently when one is allowed")
 		edit(ctx, "vc-1", taint("full"))
 		edit(ctx, "vc-2", taint("full"))
 		half := intstr.FromString("50%")
@@ -134,12 +134,12 @@ var _ = Describe("An eviction", func() {
 			g.Expect(executed).To(Equal(1))
 		}).WithTimeout(soon).WithPolling(often).Should(Succeed())
 
-		By("not thinking an answer over")
+		By("not changing a decision")
 		expectAnswer(ctx, blocked, evictionValid,
 			evictionBlocked+"Eviction is blocked by specified ClusterResourcePlacementDisruptionBudget, availablePlacements: 2, totalPlacements: 2")
 	})
 
-	It("says what it cannot evict", func(ctx SpecContext) {
+	It("reports what it cannot evict", func(ctx SpecContext) {
 		shop(ctx, "vd-shop")
 		joinAll(ctx, "vd", nil)
 		const invalid = "Valid=False/ClusterResourcePlacementEvictionInvalid: "
@@ -154,7 +154,7 @@ var _ = Describe("An eviction", func() {
 	})
 })
 
-// expectSuspended awaits the reason why a placement stays; "" is that it need not.
+// expectSuspended waits for the reason why a placement stays; "" means that there is none.
 func expectSuspended(ctx context.Context, name, reason string) {
 	GinkgoHelper()
 	Eventually(func() (string, error) {
@@ -177,14 +177,14 @@ var _ = Describe("Failover", func() {
 		})
 	}
 
-	It("leaves a silent member after the time, and not before", func(ctx SpecContext) {
+	It("leaves a member without heartbeat after the time, and not before", func(ctx SpecContext) {
 		shop(ctx, "wa-shop")
 		joinAll(ctx, "wa", nil, nil, nil)
 		place(ctx, "wa", "wa-shop", picking(2, nil))
 		expectAvailable(ctx, "wa", "0")
 		expectOn(ctx, "wa", "wa-2", "wa-3")
 
-		By("staying where nobody asked for anything else")
+		By("staying without an annotation")
 		silentFor(ctx, "wa-3", time.Hour)
 		expectStill(ctx, "wa", "wa-2", "wa-3")
 
@@ -193,23 +193,23 @@ var _ = Describe("Failover", func() {
 		annotate(ctx, "wa", failover.AfterAnnotation, "300")
 		expectStill(ctx, "wa", "wa-2", "wa-3")
 
-		By("leaving when it is over: nothing happens but time, since a heartbeat that does not come is no event")
+		By("leaving after the time: a missing heartbeat is no event")
 		expectOn(ctx, "wa", "wa-1", "wa-2")
 		expectAvailable(ctx, "wa", "0")
 	})
 
-	It("does not return to a member whose silence it left, but to one that speaks again", func(ctx SpecContext) {
+	It("does not return to a member without heartbeat, but to one that recovers", func(ctx SpecContext) {
 		shop(ctx, "wb-shop")
 		joinAll(ctx, "wb", nil, nil)
 		place(ctx, "wb", "wb-shop", picking(1, nil))
 		expectAvailable(ctx, "wb", "0")
 		expectOn(ctx, "wb", "wb-2")
-		silentFor(ctx, "wb-2", 100*time.Second) // Not long enough for the scheduler by itself.
+		silentFor(ctx, "wb-2", 100*time.Second) // Not long enough for the scheduler alone.
 		annotate(ctx, "wb", failover.AfterAnnotation, "60")
 		expectOn(ctx, "wb", "wb-1")
 		expectAvailable(ctx, "wb", "0")
 
-		By("staying while nobody else is heard")
+		By("staying while no other member has a heartbeat")
 		silentFor(ctx, "wb-1", 100*time.Second)
 		expectSuspended(ctx, "wb", placementv1beta1.ReasonNoMemberToTakeOver)
 		expectStill(ctx, "wb", "wb-1")
@@ -218,7 +218,7 @@ var _ = Describe("Failover", func() {
 		expectSuspended(ctx, "wb", "")
 	})
 
-	It("stays on a silent member of a placement that is on all that fit", func(ctx SpecContext) {
+	It("stays on a disconnected member if the placement is on all eligible members", func(ctx SpecContext) {
 		shop(ctx, "we-shop")
 		joinAll(ctx, "we", nil, nil)
 		place(ctx, "we", "we-shop", nil)
@@ -229,7 +229,7 @@ var _ = Describe("Failover", func() {
 		expectStill(ctx, "we", "we-1", "we-2")
 	})
 
-	It("stays on a member that is heard though it shows an old heartbeat, and leaves when the hub hears nothing", func(ctx SpecContext) {
+	It("stays on a connected member with an old heartbeat, and leaves when the member disconnects", func(ctx SpecContext) {
 		joined := func(is metav1.ConditionStatus, shows time.Duration) {
 			GinkgoHelper()
 			report(ctx, "wd-2", func(status *clusterv1beta1.MemberClusterStatus) {
@@ -239,7 +239,7 @@ var _ = Describe("Failover", func() {
 		}
 		shop(ctx, "wd-shop")
 		joinAll(ctx, "wd", nil, nil)
-		joined(metav1.ConditionTrue, 6*time.Minute) // Too long without a word, if the hub heard none.
+		joined(metav1.ConditionTrue, 6*time.Minute) // Too old, if the member were disconnected.
 		place(ctx, "wd", "wd-shop", picking(1, nil))
 		annotate(ctx, "wd", failover.AfterAnnotation, "60")
 		expectAvailable(ctx, "wd", "0")
@@ -251,7 +251,7 @@ var _ = Describe("Failover", func() {
 		expectStill(ctx, "wd", "wd-1")
 	})
 
-	It("leaves a member under a chosen taint, within the budget", func(ctx SpecContext) {
+	It("leaves a member with a configured taint, within the budget", func(ctx SpecContext) {
 		shop(ctx, "wc-shop")
 		joinAll(ctx, "wc", nil, nil, nil)
 		place(ctx, "wc", "wc-shop", picking(2, func(policy *placementv1beta1.PlacementPolicy) {
@@ -276,7 +276,7 @@ var _ = Describe("Failover", func() {
 		}).WithTimeout(soon).WithPolling(often).Should(ContainElement("Executed=False/ClusterResourcePlacementEvictionNotExecuted"))
 		expectStill(ctx, "wc", "wc-2", "wc-3")
 
-		By("trying again once the budget allows it")
+		By("retrying once the budget allows it")
 		Expect(hub.Delete(ctx, budget)).To(Succeed())
 		Eventually(placedOn).WithContext(ctx).WithArguments("wc").WithTimeout(60 * time.Second).WithPolling(often).Should(Equal([]string{"wc-1", "wc-2"}))
 	})

@@ -24,7 +24,7 @@ import (
 )
 
 var _ = Describe("Examples", func() {
-	DescribeTable("of a page are accepted as they are, no field unknown", func(ctx SpecContext, name string) {
+	DescribeTable("of a page are accepted unchanged, without unknown fields", func(ctx SpecContext, name string) {
 		page, err := os.ReadFile("../../../docs/" + name)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(client.IgnoreAlreadyExists(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}))).To(Succeed())
@@ -42,10 +42,10 @@ var _ = Describe("Examples", func() {
 		Entry("on evictions", "eviction.md"),
 		Entry("on overrides", "overrides.md"),
 		Entry("on placed resources", "placed-resources.md"),
-		Entry("for those who come from another product", "coming-from.md"),
+		Entry("for users of another product", "coming-from.md"),
 	)
 
-	It("of the folder are accepted as they are, in the order of their files", func(ctx SpecContext) {
+	It("of the folder are accepted unchanged, in the order of their files", func(ctx SpecContext) {
 		files, err := filepath.Glob("../../../examples/placement/*.yaml")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(len(files)).To(BeNumerically(">=", 5))
@@ -69,7 +69,7 @@ var _ = Describe("Examples", func() {
 				Expect(yaml.Unmarshal([]byte(document), &object.Object)).To(Succeed(), file)
 				err := strict.Create(ctx, object)
 				if apierrors.IsAlreadyExists(err) && object.GetKind() == "Namespace" {
-					continue // Several examples are about one.
+					continue // Several examples cover it.
 				}
 				Expect(err).NotTo(HaveOccurred(), file)
 				made = append(made, object)

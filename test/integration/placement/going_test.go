@@ -22,7 +22,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// noted keeps what the gateway was refused to make, and what it logs.
+// noted stores the gateway's rejected requests, and its log.
 type noted struct {
 	mu      sync.Mutex
 	next    http.RoundTripper
@@ -51,7 +51,7 @@ func (n *noted) Write(line []byte) (int, error) {
 	return n.log.Write(line)
 }
 
-// errorsAbout are the lines of errors that name something.
+// errorsAbout are the error lines that contain a name.
 func (n *noted) errorsAbout(name string) []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -65,7 +65,7 @@ func (n *noted) errorsAbout(name string) []string {
 }
 
 var _ = Describe("A namespace that is being deleted", func() {
-	It("gets nothing new from the placements in it, which go without an error", func(ctx SpecContext) {
+	It("gets no new objects from its placements, which are deleted without an error", func(ctx SpecContext) {
 		n := &noted{}
 		plain := gatewayConf
 		gatewayConf = rest.CopyConfig(plain)
@@ -88,7 +88,7 @@ var _ = Describe("A namespace that is being deleted", func() {
 		Eventually(namespacedSummary).WithContext(ctx).WithArguments("gone-shop", "settings").WithTimeout(soon).WithPolling(often).Should(
 			ContainElement("Available=True/ResourceAvailable"))
 
-		By("waiting for the events of the placement, which are sent when there is time")
+		By("waiting for the events of the placement, which are sent asynchronously")
 		Eventually(func(g Gomega) {
 			var events eventsv1.EventList
 			g.Expect(hub.List(ctx, &events, client.InNamespace("gone-shop"))).To(Succeed())
@@ -106,12 +106,12 @@ var _ = Describe("A namespace that is being deleted", func() {
 			}).WithTimeout(soon).WithPolling(often).Should(BeZero())
 		}
 		n.mu.Lock()
-		Expect(n.made).To(BeNumerically(">", 0), "what the gateway makes is seen")
-		Expect(n.refused).To(BeEmpty(), "the API server refuses what is made in such a namespace")
+		Expect(n.made).To(BeNumerically(">", 0), "the test sees created objects")
+		Expect(n.refused).To(BeEmpty(), "the API server rejects new objects in such a namespace")
 		n.mu.Unlock()
 		Expect(n.errorsAbout("gone-shop")).To(BeEmpty())
 
-		Expect(hub.Get(ctx, client.ObjectKeyFromObject(held), held)).To(Succeed(), "what is held kept the namespace")
+		Expect(hub.Get(ctx, client.ObjectKeyFromObject(held), held)).To(Succeed(), "the finalizer kept the namespace")
 		held.Finalizers = nil
 		Expect(hub.Update(ctx, held)).To(Succeed())
 		Eventually(func() error { return hub.Get(ctx, client.ObjectKeyFromObject(namespace), namespace) }).WithTimeout(soon).WithPolling(often).Should(

@@ -21,15 +21,15 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// ground is what members have, by the contract between hub and agents: an agent puts what
-// a Work says onto its member once it holds the Work with its finalizer, and takes that
-// away, unless it is told to leave it, before it lets go of a Work that is deleted.
+// ground is the state of members, by the contract between hub and agents. An agent applies a Work's
+// manifests once the Work has its finalizer. It removes them, unless it should abandon them, before it
+// removes the finalizer of a deleted Work.
 type ground struct {
 	leave func()
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu sync.Mutex
-	// objects of each Work, by the Work's namespace and name, then by their own.
+	// The objects of each Work, by the Work's namespace and name, then by their own.
 	objects map[client.ObjectKey]map[string]string
 }
 
@@ -51,7 +51,7 @@ func newGround(members []string) *ground {
 	return g
 }
 
-// apply is what an agent does with a Work.
+// apply simulates an agent's handling of a Work.
 func (g *ground) apply(work *placementv1beta1.Work) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -66,7 +66,7 @@ func (g *ground) apply(work *placementv1beta1.Work) {
 	g.objects[key] = manifestsOf(work)
 }
 
-// keep forgets what a member had through Works that are no more.
+// keep removes the state of Works that no longer exist.
 func (g *ground) keep(namespace string, there map[client.ObjectKey]bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -95,7 +95,7 @@ func (g *ground) of(work client.ObjectKey) map[string]string {
 	return g.objects[work]
 }
 
-// all names the Works through which members have anything.
+// all are the Works through which members have objects.
 func (g *ground) all() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

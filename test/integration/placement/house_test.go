@@ -17,8 +17,7 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 )
 
-// ofTheHouse are Secrets as the hub, its API server and agents write them, in a namespace of
-// somebody else.
+// ofTheHouse are Secrets as the hub, its API server and agents write them, in a user's namespace.
 func ofTheHouse(namespace string) []*corev1.Secret {
 	secret := func(name string, alter func(*corev1.Secret)) *corev1.Secret {
 		made := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string][]byte{"token": []byte("t")}}
@@ -36,8 +35,8 @@ func ofTheHouse(namespace string) []*corev1.Secret {
 	}
 }
 
-var _ = Describe("What the house keeps for itself", func() {
-	It("is in no placement: neither Secrets that it wrote, by name or with their namespace, nor its namespaces", func(ctx SpecContext) {
+var _ = Describe("Objects that fleetgate manages for itself", func() {
+	It("are in no placement: neither its Secrets, by name or with their namespace, nor its namespaces", func(ctx SpecContext) {
 		shop(ctx, "ld-shop")
 		create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ld-shop", Name: "of-the-shop"}})
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ld-shop", Name: "web"}}
@@ -52,7 +51,7 @@ var _ = Describe("What the house keeps for itself", func() {
 		Eventually(kindsOn).WithContext(ctx).WithArguments("ld-1", "ld").WithTimeout(soon).WithPolling(often).Should(ConsistOf(
 			"Namespace/ld-shop", "ConfigMap/settings", "Service/web", "Deployment/web", "ServiceAccount/web", "Secret/of-the-shop"))
 
-		By("naming them")
+		By("selecting them by name")
 		named := namespacedPlacement("ld-shop", "secrets", "ld")
 		named.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Secret", Name: "of-the-shop"}, {Version: "v1", Kind: "Secret", Name: "web-token"}}
 		for _, secret := range ofTheHouse("ld-shop") {
@@ -64,7 +63,7 @@ var _ = Describe("What the house keeps for itself", func() {
 			return named.Status.SelectedResources, err
 		}).WithTimeout(soon).WithPolling(often).Should(ConsistOf(HaveField("Name", "of-the-shop")))
 
-		By("a namespace called as that in which the gateway's account is on members")
+		By("a namespace with the name of the gateway account's namespace on members")
 		makeNamespace(ctx, authenticationv1beta1.AccountNamespace)
 		placeIn(ctx, authenticationv1beta1.AccountNamespace, "settings", "ld")
 		Eventually(namespacedSummary).WithContext(ctx).WithArguments(authenticationv1beta1.AccountNamespace, "settings").WithTimeout(soon).WithPolling(often).Should(

@@ -17,10 +17,10 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
-var _ = Describe("Changes of what a placement selects", func() {
+var _ = Describe("Changes of selected resources", func() {
 	const candidate = "kubernetes-fleet.io/next-resource-snapshot-candidate-detection-time"
 
-	DescribeTable("go out together, not before the gateway's intervals allow it",
+	DescribeTable("are delivered together, after the gateway's intervals",
 		func(ctx SpecContext, name string, intervals snapshot.Intervals) {
 			gateway.stop()
 			gateway = startGateway(func(o *placement.Options) { o.SnapshotIntervals = intervals })
@@ -53,7 +53,7 @@ var _ = Describe("Changes of what a placement selects", func() {
 
 			var all placementv1beta1.ClusterResourceSnapshotList
 			Expect(hub.List(ctx, &all, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: name})).To(Succeed())
-			Expect(all.Items).To(HaveLen(2), "both changes are in one")
+			Expect(all.Items).To(HaveLen(2), "both changes are in one snapshot")
 			first, second := revision(Default, "0").CreationTimestamp.Time, revision(Default, "1").CreationTimestamp.Time
 			Expect(second).NotTo(BeTemporally("<", first.Add(intervals.Least)))
 			Expect(second).NotTo(BeTemporally("<", seen.Add(intervals.Collection)))

@@ -24,7 +24,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// join makes a member as it looks after it joined, and healthy, for one spec.
+// join creates a joined and healthy member for one spec.
 func join(ctx context.Context, name string, labels map[string]string) {
 	GinkgoHelper()
 	member := makeMember(ctx, name, labels)
@@ -57,8 +57,8 @@ func heartbeat(ctx context.Context, member *clusterv1beta1.MemberCluster) {
 	Expect(hub.Status().Update(ctx, member)).To(Succeed())
 }
 
-// agent plays the member's half: it reports every Work as applied and
-// available, and lets go of those that are deleted.
+// agent simulates a member's agent: it reports every Work as applied and available, and removes the
+// finalizer of deleted ones.
 func agent(name string) (stop func()) {
 	GinkgoHelper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -75,9 +75,9 @@ func agent(name string) (stop func()) {
 	return stop
 }
 
-// serve handles the Works of a namespace as they come, until its watch ends: a slow one
-// is cut. apply is told of each first, and there of all that there are at the beginning:
-// what went while nobody watched is not told of.
+// serve handles the Works of a namespace until its watch ends; a slow watch is closed. apply is called
+// for each Work first, and there for all existing Works at the start, because deletions between two
+// watches are not reported.
 func serve(ctx context.Context, namespace string, apply func(*placementv1beta1.Work), there func(map[client.ObjectKey]bool)) {
 	var works placementv1beta1.WorkList
 	if err := hub.List(ctx, &works, client.InNamespace(namespace)); err != nil {
@@ -90,7 +90,7 @@ func serve(ctx context.Context, namespace string, apply func(*placementv1beta1.W
 	there(known)
 	for i := range works.Items {
 		apply(&works.Items[i])
-		// A conflict comes with an event of what was written instead.
+		// After a conflict, the other write triggers the Work again.
 		_ = handle(ctx, &works.Items[i])
 	}
 	watcher, err := hub.Watch(ctx, &placementv1beta1.WorkList{}, client.InNamespace(namespace),
@@ -129,7 +129,7 @@ func handle(ctx context.Context, work *placementv1beta1.Work) error {
 	return hub.Status().Update(ctx, work)
 }
 
-// settle sets both conditions True with these reasons.
+// settle sets both conditions to True with these reasons.
 func settle(work *placementv1beta1.Work, applied, available string) bool {
 	changed := false
 	for kind, reason := range map[string]string{placementv1beta1.ConditionApplied: applied, placementv1beta1.ConditionAvailable: available} {

@@ -19,7 +19,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// placeIn makes a ResourcePlacement of the ConfigMaps of a namespace.
+// placeIn creates a ResourcePlacement of the ConfigMaps in a namespace.
 func placeIn(ctx context.Context, namespace, name, spec string) *placementv1beta1.ResourcePlacement {
 	GinkgoHelper()
 	rp := namespacedPlacement(namespace, name, spec)
@@ -27,7 +27,7 @@ func placeIn(ctx context.Context, namespace, name, spec string) *placementv1beta
 	DeferCleanup(func(ctx context.Context) {
 		Expect(client.IgnoreNotFound(hub.Delete(ctx, rp))).To(Succeed())
 		if CurrentSpecReport().Failed() {
-			// No member leaves before its Works have gone, or they are in the second attempt's way.
+			// Works must be deleted before their member, because they would disturb a second attempt.
 			Eventually(func(g Gomega) {
 				var left placementv1beta1.ResourceBindingList
 				g.Expect(hub.List(ctx, &left, client.InNamespace(namespace))).To(Succeed())
@@ -64,13 +64,13 @@ func namespacedWork(ctx context.Context, member, name string) (*placementv1beta1
 }
 
 var _ = Describe("A ResourcePlacement", func() {
-	It("brings what it selects in its namespace to members, and takes it away again", func(ctx SpecContext) {
+	It("delivers selected resources of its namespace to members, and removes them", func(ctx SpecContext) {
 		shop(ctx, "ra-shop")
 		joinAll(ctx, "ra", nil, nil)
 		rp := placeIn(ctx, "ra-shop", "settings", "ra")
 		Eventually(namespacedSummary).WithContext(ctx).WithArguments("ra-shop", "settings").WithTimeout(soon).WithPolling(often).Should(Equal(allTrue))
 
-		By("looking at names, labels and status")
+		By("checking names, labels and status")
 		work, err := namespacedWork(ctx, "ra-1", "ra-shop.settings-work")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(kindsIn(work)).To(Equal([]string{"ConfigMap/settings"}))
@@ -84,7 +84,7 @@ var _ = Describe("A ResourcePlacement", func() {
 		Expect(hub.List(ctx, &bindings, client.InNamespace("ra-shop"))).To(Succeed())
 		Expect(bindings.Items).To(HaveLen(2))
 
-		By("following a change")
+		By("changing a ConfigMap")
 		changeSettings(ctx, "ra-shop", "green")
 		Eventually(func() (string, error) {
 			work, err := namespacedWork(ctx, "ra-2", "ra-shop.settings-work")
@@ -114,11 +114,11 @@ var _ = Describe("A ResourcePlacement", func() {
 		}).WithTimeout(soon).WithPolling(often).Should(Succeed())
 	})
 
-	It("leaves another placement's Work alone whose name is the same", func(ctx SpecContext) {
+	It("does not touch another placement's Work with the same name", func(ctx SpecContext) {
 		shop(ctx, "rb-shop")
 		joinAll(ctx, "rb", nil)
 		crp := &placementv1beta1.ClusterResourcePlacement{}
-		crp.Name = "rb-shop.settings" // Its Work is called as that of rb-shop/settings.
+		crp.Name = "rb-shop.settings" // Its Work has the same name as that of rb-shop/settings.
 		place(ctx, crp.Name, "rb-shop", func(spec *placementv1beta1.PlacementSpec) {
 			spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixed, ClusterNames: []string{"rb-1"}}
 		})
@@ -130,20 +130,20 @@ var _ = Describe("A ResourcePlacement", func() {
 		Expect(rp.Status.PlacementStatuses[0].Conditions).To(ContainElement(HaveField("Message", ContainSubstring(`of placement "rb-shop.settings"`))))
 		expectAvailable(ctx, crp.Name, "0")
 
-		By("taking the name once it is free")
+		By("using the name once it is free")
 		Expect(hub.Get(ctx, client.ObjectKeyFromObject(crp), crp)).To(Succeed())
 		Expect(hub.Delete(ctx, crp)).To(Succeed())
 		Eventually(namespacedSummary).WithContext(ctx).WithArguments("rb-shop", "settings").WithTimeout(soon).WithPolling(often).Should(Equal(allTrue))
 	})
 
-	It("places nothing out of namespaces of the system", func(ctx SpecContext) {
+	It("places nothing from system namespaces", func(ctx SpecContext) {
 		makeNamespace(ctx, "fleet-rc")
 		joinAll(ctx, "rc", nil)
 		placeIn(ctx, "fleet-rc", "settings", "rc")
 		Eventually(namespacedSummary).WithContext(ctx).WithArguments("fleet-rc", "settings").WithTimeout(soon).WithPolling(often).Should(Equal([]string{"Scheduled=False/InvalidResourceSelectors"}))
 	})
 
-	It("goes only where its namespace is, if members say which they have", func(ctx SpecContext) {
+	It("selects only members with its namespace, if members report their namespaces", func(ctx SpecContext) {
 		shop(ctx, "rd-shop")
 		joinAll(ctx, "rd", nil, nil)
 		report(ctx, "rd-1", collects(metav1.ConditionTrue, "other"))
@@ -152,15 +152,16 @@ var _ = Describe("A ResourcePlacement", func() {
 		_, err := namespacedWork(ctx, "rd-1", "rd-shop.settings-work")
 		Expect(err).To(HaveOccurred())
 
-		By("telling of the namespace")
+		By("reporting the namespace")
 		report(ctx, "rd-1", func(status *clusterv1beta1.MemberClusterStatus) {
 			status.Namespaces["rd-shop"] = ""
 		})
 		Eventually(func() error { _, err := namespacedWork(ctx, "rd-1", "rd-shop.settings-work"); return err }).WithTimeout(soon).WithPolling(often).Should(Succeed())
 	})
 
-	// Three members, of which the first has the namespace and the second has others; the third says what the entry does.
-	DescribeTable("of type PickN goes to members that have its namespace, and names the others as not having it",
+	// The first of three members has the namespace and the second has others; the entry defines the
+	// third.
+	DescribeTable("of type PickN selects members with its namespace, and reports the others",
 		func(ctx SpecContext, name string, wanted int32, third func(*clusterv1beta1.MemberClusterStatus), picked, named []string) {
 			namespace := name + "-shop"
 			shop(ctx, namespace)
@@ -208,16 +209,16 @@ var _ = Describe("A ResourcePlacement", func() {
 		},
 		Entry("as many as have it", "pa", int32(1), collects(metav1.ConditionTrue), []string{"-1"}, []string{"-2", "-3"}),
 		Entry("more than have it", "pb", int32(2), collects(metav1.ConditionTrue), []string{"-1"}, []string{"-2", "-3"}),
-		Entry("a member whose agent tells no namespaces, as those of the version before", "pc", int32(2),
+		Entry("a member whose agent reports no namespaces, like the previous version", "pc", int32(2),
 			func(*clusterv1beta1.MemberClusterStatus) {}, []string{"-1", "-3"}, []string{"-2"}),
-		Entry("a member with more namespaces than are told", "pd", int32(2),
+		Entry("a member with more namespaces than it reports", "pd", int32(2),
 			collects(metav1.ConditionFalse, "other"), []string{"-1", "-3"}, []string{"-2"}),
-		Entry("a member whose agent may not list them", "pe", int32(2),
+		Entry("a member whose agent cannot list them", "pe", int32(2),
 			collects(metav1.ConditionUnknown), []string{"-1", "-3"}, []string{"-2"}),
 	)
 })
 
-// collects has a member say that it has these namespaces, and whether these are all.
+// collects makes a member report these namespaces, and whether they are complete.
 func collects(all metav1.ConditionStatus, namespaces ...string) func(*clusterv1beta1.MemberClusterStatus) {
 	return func(status *clusterv1beta1.MemberClusterStatus) {
 		status.Namespaces = map[string]string{}

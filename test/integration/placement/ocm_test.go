@@ -20,11 +20,11 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/membermirror"
 )
 
-// withOCM is true if the suite is to pass on a hub that serves Open Cluster Management's API as
-// well (make test-matrix): nothing that its specs compare may be different there.
+// withOCM is true if the suite should pass on a hub that also serves Open Cluster Management's API
+// (make test-matrix). The results must be the same there.
 func withOCM() bool { return os.Getenv("FLEETGATE_OCM") != "" }
 
-// serveOCM has the hub serve the kinds, and gives the gateway the rights.
+// serveOCM installs the kinds on the hub, and gives the gateway the rights.
 func serveOCM(ctx context.Context) {
 	GinkgoHelper()
 	Expect(clusterv1.AddToScheme(scheme)).To(Succeed())

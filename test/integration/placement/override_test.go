@@ -20,7 +20,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// onMembersOf chooses by the label region; "" chooses every member.
+// onMembersOf selects by the label region; "" selects every member.
 func onMembersOf(region string) *placementv1beta1.ClusterSelector {
 	selector := &placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{}}
 	if region != "" {
@@ -31,7 +31,7 @@ func onMembersOf(region string) *placementv1beta1.ClusterSelector {
 	return selector
 }
 
-// sets is a rule that gives a path a value on members of a region.
+// sets is a rule that sets a value on members of a region.
 func sets(region, path, value string) placementv1beta1.OverrideRule {
 	return placementv1beta1.OverrideRule{
 		ClusterSelector: onMembersOf(region), OverrideType: placementv1beta1.JSONPatchOverrideType,
@@ -62,7 +62,7 @@ var _ = Describe("Overrides", func() {
 		Expect(hub.Patch(ctx, &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, patch)).To(Succeed())
 	}
 
-	It("change what some members get, follow labels, and give it back when they go", func(ctx SpecContext) {
+	It("change resources on some members, follow labels, and are reverted when they are deleted", func(ctx SpecContext) {
 		shop(ctx, "o-shop")
 		for name, region := range map[string]string{"o-1": "eu", "o-2": "us"} {
 			join(ctx, name, map[string]string{fleetLabel: "o", "region": region})
@@ -90,7 +90,7 @@ var _ = Describe("Overrides", func() {
 		relabel(ctx, "o-2", "eu")
 		Eventually(workSays(ctx, "o-2", "o", `"colour":"o-2 in eu"`)).WithTimeout(soon).WithPolling(often).Should(BeTrue())
 
-		By("changing the override, which makes another snapshot of it")
+		By("changing the override, which creates another snapshot of it")
 		Expect(hub.Get(ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
 		o.Spec.Policy.OverrideRules[0] = sets("", "/data/colour", `"of ${MEMBER-CLUSTER-LABEL-KEY-region}"`)
 		Expect(hub.Update(ctx, o)).To(Succeed())
@@ -106,7 +106,7 @@ var _ = Describe("Overrides", func() {
 		expectAvailable(ctx, "o", "0")
 	})
 
-	It("keep resources off members, those of a namespace by the namespace", func(ctx SpecContext) {
+	It("exclude resources from members, and a namespace with its contents", func(ctx SpecContext) {
 		shop(ctx, "p-shop")
 		join(ctx, "p-1", map[string]string{fleetLabel: "p"})
 		agent("p-1")
@@ -123,7 +123,7 @@ var _ = Describe("Overrides", func() {
 		Expect(work.Spec.Workload.Manifests).To(BeEmpty())
 	})
 
-	It("that do not fit leave the member as it is, and say why", func(ctx SpecContext) {
+	It("that do not fit keep the member unchanged, and report the reason", func(ctx SpecContext) {
 		shop(ctx, "q-shop")
 		join(ctx, "q-1", map[string]string{fleetLabel: "q"})
 		agent("q-1")

@@ -21,8 +21,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/readyourwrites"
 )
 
-var _ = Describe("A client that sees what it wrote", func() {
-	It("reads on after it deleted what was another one of that name by then, and leaves that alone", func(ctx SpecContext) {
+var _ = Describe("A client that sees its own writes", func() {
+	It("does not delete a re-created object of the same name, and continues to read", func(ctx SpecContext) {
 		mgr, err := ctrl.NewManager(hubConf, ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}})
 		Expect(err).NotTo(HaveOccurred())
 		own, err := readyourwrites.NewClient(mgr, hubConf)

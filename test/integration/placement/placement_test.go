@@ -30,7 +30,7 @@ import (
 )
 
 var _ = Describe("A ClusterResourcePlacement", func() {
-	It("brings a namespace with what is in it to all members, and tells so", func(ctx SpecContext) {
+	It("delivers a namespace with its contents to all members, and reports it", func(ctx SpecContext) {
 		shop(ctx, "a-shop")
 		for _, name := range []string{"a-1", "a-2"} {
 			join(ctx, name, map[string]string{fleetLabel: "a"})
@@ -39,7 +39,7 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 		place(ctx, "a", "a-shop", nil)
 		expectAvailable(ctx, "a", "0")
 
-		By("looking at the Works")
+		By("checking the Works")
 		bindings, err := bindingsOf(ctx, "a")
 		Expect(err).NotTo(HaveOccurred())
 		for _, name := range []string{"a-1", "a-2"} {
@@ -56,7 +56,7 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 			Expect(bindings[name].Finalizers).To(ConsistOf("kubernetes-fleet.io/scheduler-crb-cleanup", "kubernetes-fleet.io/work-cleanup"))
 		}
 
-		By("looking at the whole status")
+		By("checking the whole status")
 		crp, err := statusOf(ctx, "a")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(crp.Finalizers).To(ConsistOf("kubernetes-fleet.io/crp-cleanup", "kubernetes-fleet.io/scheduler-cleanup"))
@@ -83,7 +83,7 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 		Expect(cmp.Diff(want, crp.Status, cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime", "Message"),
 			cmpopts.IgnoreFields(placementv1beta1.PlacementStatus{}, "Conditions"))).To(BeEmpty())
 
-		By("looking at the policy snapshot and the events")
+		By("checking the policy snapshot and the events")
 		policy := &placementv1beta1.ClusterSchedulingPolicySnapshot{}
 		Expect(hub.Get(ctx, types.NamespacedName{Name: "a-0"}, policy)).To(Succeed())
 		Expect(policy.Status.ObservedCRPGeneration).To(BeEquivalentTo(1))
@@ -104,7 +104,7 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 		}).WithTimeout(soon).Should(ContainElements("PlacementRolloutStarted", "PlacementWorkSynchronized", "PlacementApplied", "PlacementAvailable", "PlacementRolloutCompleted"))
 	})
 
-	It("follows a change of what it selects", func(ctx SpecContext) {
+	It("follows changes of selected resources", func(ctx SpecContext) {
 		shop(ctx, "b-shop")
 		join(ctx, "b-1", map[string]string{fleetLabel: "b"})
 		agent("b-1")
@@ -122,7 +122,7 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(kindsIn(work)).To(ContainElement("Secret/key"))
 
-		By("putting right a Work that somebody edited")
+		By("restoring an edited Work")
 		work.Spec.Workload.Manifests = work.Spec.Workload.Manifests[:1]
 		Expect(hub.Update(ctx, work)).To(Succeed())
 		Eventually(workSays(ctx, "b-1", "b", "green")).WithTimeout(soon).WithPolling(often).Should(BeTrue())
@@ -137,7 +137,7 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 		}
 	})
 
-	It("reaches members that join, and leaves those that go", func(ctx SpecContext) {
+	It("adds members that join, and removes those that leave", func(ctx SpecContext) {
 		shop(ctx, "c-shop")
 		join(ctx, "c-1", map[string]string{fleetLabel: "c"})
 		agent("c-1")
@@ -164,14 +164,14 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 		Eventually(func() (int, error) { b, err := bindingsOf(ctx, "c"); return len(b), err }).WithTimeout(soon).WithPolling(often).Should(Equal(1))
 		expectAvailable(ctx, "c", "0")
 
-		By("not having touched the member that stayed")
+		By("not touching the remaining member")
 		after, err := workOf(ctx, "c-1", "c")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(after.UID).To(Equal(before.UID))
 		Expect(after.Generation).To(Equal(before.Generation))
 	})
 
-	It("does not stop where it was when the gateway restarts", func(ctx SpecContext) {
+	It("continues after a restart of the gateway", func(ctx SpecContext) {
 		shop(ctx, "d-shop")
 		for _, name := range []string{"d-1", "d-2"} {
 			join(ctx, name, map[string]string{fleetLabel: "d"})
@@ -205,7 +205,7 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 		gateway = startGateway()
 		Consistently(state).WithTimeout(2 * time.Second).Should(Equal(before))
 
-		By("changing something while no gateway is there")
+		By("changing resources without a running gateway")
 		gateway.stop()
 		changeSettings(ctx, "d-shop", "violet")
 		Expect(hub.Delete(ctx, &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "d-2"}})).To(Succeed())
@@ -215,7 +215,7 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 		Eventually(func() (int, error) { b, err := bindingsOf(ctx, "d"); return len(b), err }).WithTimeout(soon).WithPolling(often).Should(Equal(1))
 	})
 
-	It("takes everything away when it is deleted, and can come back at once", func(ctx SpecContext) {
+	It("removes everything when it is deleted, and can be re-created at once", func(ctx SpecContext) {
 		shop(ctx, "e-shop")
 		join(ctx, "e-1", map[string]string{fleetLabel: "e"})
 		stop := agent("e-1")
@@ -231,7 +231,7 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 		}).WithTimeout(soon).WithPolling(often).Should(BeTrue())
 		Eventually(func() bool { _, err := statusOf(ctx, "e"); return err != nil }).WithTimeout(soon).WithPolling(often).Should(BeTrue())
 
-		By("making a placement of the same name while the member still cleans up")
+		By("creating a placement of the same name while the member still cleans up")
 		place(ctx, "e", "e-shop", nil)
 		Eventually(summary).WithContext(ctx).WithArguments("e").WithTimeout(soon).WithPolling(often).Should(ContainElement("WorkSynchronized=False/WorkNotSynchronizedYet"))
 		work, err := workOf(ctx, "e-1", "e")
@@ -241,7 +241,7 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 		expectAvailable(ctx, "e", "0")
 	})
 
-	It("says what is wrong with its selectors until they are right", func(ctx SpecContext) {
+	It("reports invalid selectors until they are corrected", func(ctx SpecContext) {
 		join(ctx, "f-1", map[string]string{fleetLabel: "f"})
 		agent("f-1")
 		crp := place(ctx, "f", "kube-system", nil)
@@ -256,7 +256,7 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 		expectAvailable(ctx, "f", "0")
 	})
 
-	It("places nothing when it selects nothing, and something once it is there", func(ctx SpecContext) {
+	It("places nothing while it selects nothing", func(ctx SpecContext) {
 		join(ctx, "g-1", map[string]string{fleetLabel: "g"})
 		agent("g-1")
 		place(ctx, "g", "g-shop", nil)
@@ -269,7 +269,7 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 		Eventually(workSays(ctx, "g-1", "g", "Deployment")).WithTimeout(soon).WithPolling(often).Should(BeTrue())
 	})
 
-	It("keeps the pace that its strategy sets", func(ctx SpecContext) {
+	It("respects the pace of its strategy", func(ctx SpecContext) {
 		shop(ctx, "h-shop")
 		members := []string{"h-1", "h-2", "h-3", "h-4"}
 		stops := map[string]func(){}
@@ -308,7 +308,7 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 		expectAvailable(ctx, "h", "1")
 	})
 
-	It("takes the members that it names, and says which are missing", func(ctx SpecContext) {
+	It("selects the named members, and reports missing ones", func(ctx SpecContext) {
 		shop(ctx, "i-shop")
 		join(ctx, "i-1", nil)
 		agent("i-1")
@@ -328,7 +328,7 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 		expectAvailable(ctx, "i", "0")
 	})
 
-	It("shows what failed on a member", func(ctx SpecContext) {
+	It("reports failed objects of a member", func(ctx SpecContext) {
 		shop(ctx, "j-shop")
 		join(ctx, "j-1", map[string]string{fleetLabel: "j"})
 		place(ctx, "j", "j-shop", nil)
@@ -360,7 +360,7 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 			g.Expect(crp.Status.PlacementStatuses[0].FailedPlacements[0].Name).To(Equal("settings"))
 		}).WithTimeout(soon).WithPolling(often).Should(Succeed())
 
-		By("looking at the warning of it")
+		By("checking its warning event")
 		Eventually(func() ([]string, error) {
 			var list eventsv1.EventList
 			err := hub.List(ctx, &list)
@@ -374,7 +374,7 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 		}).WithTimeout(soon).Should(ConsistOf(`PlacementApplyFailed: on member "j-1", ConfigMap j-shop/settings: no`))
 	})
 
-	It("says since when nothing is heard of a member that it waits for", func(ctx SpecContext) {
+	It("reports since when an awaited member has no heartbeat", func(ctx SpecContext) {
 		shop(ctx, "js-shop")
 		join(ctx, "js-1", map[string]string{fleetLabel: "js"})
 		place(ctx, "js", "js-shop", nil)
@@ -407,9 +407,9 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 		for quiet := false; !quiet; {
 			select {
 			case _, open := <-watcher.ResultChan():
-				Expect(open).To(BeTrue(), "the watch has ended")
+				Expect(open).To(BeTrue(), "the watch is open")
 				writes++
-				Expect(writes).To(BeNumerically("<", 100), "it is written again and again")
+				Expect(writes).To(BeNumerically("<", 100), "it is written repeatedly")
 			case <-time.After(300 * time.Millisecond):
 				quiet = true
 			}
@@ -420,7 +420,7 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 		Expect(writes+1).To(BeNumerically("<=", 5), "writes of the binding, and the Work's creation")
 	})
 
-	It("sees types that appear later", func(ctx SpecContext) {
+	It("selects types that are installed later", func(ctx SpecContext) {
 		join(ctx, "l-1", map[string]string{fleetLabel: "l"})
 		agent("l-1")
 		place(ctx, "l", "", func(spec *placementv1beta1.PlacementSpec) {
@@ -453,7 +453,7 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 		Eventually(summary).WithContext(ctx).WithArguments("l").WithTimeout(soon).WithPolling(often).Should(Equal(allTrue))
 	})
 
-	It("spreads what is too large for one snapshot over several", func(ctx SpecContext) {
+	It("divides large selections into several snapshots", func(ctx SpecContext) {
 		makeNamespace(ctx, "m-shop")
 		for i := range 3 {
 			Expect(hub.Create(ctx, &corev1.ConfigMap{
@@ -475,13 +475,13 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 		}
 		Expect(works()).To(ConsistOf("m-work Namespace/m-shop,ConfigMap/large-0", "m-0 ConfigMap/large-1", "m-1 ConfigMap/large-2"))
 
-		By("deleting Works that are not needed any more")
+		By("deleting Works that are no longer needed")
 		Expect(hub.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "m-shop", Name: "large-2"}})).To(Succeed())
 		Eventually(works).WithTimeout(soon).WithPolling(often).Should(ConsistOf("m-work Namespace/m-shop,ConfigMap/large-0", "m-0 ConfigMap/large-1"))
 		expectAvailable(ctx, "m", "1")
 	})
 
-	It("comes to the same end however often the gateway is killed on the way", func(ctx SpecContext) {
+	It("reaches the same state however often the gateway is killed", func(ctx SpecContext) {
 		shop(ctx, "n-shop")
 		const members = 10
 		for i := range members {
@@ -518,7 +518,7 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 })
 
 var _ = Describe("Deleting a placement", func() {
-	It("with Abandon tells the members to keep what was placed", func(ctx SpecContext) {
+	It("with Abandon lets members keep placed resources", func(ctx SpecContext) {
 		shop(ctx, "abandon-shop")
 		join(ctx, "abandon-1", map[string]string{fleetLabel: "abandon"})
 		stop := agent("abandon-1")

@@ -21,7 +21,8 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// Clients of the public API compare the whole status of a placement, but for times and the texts of conditions.
+// Clients of the public API compare the whole status of a placement, except for times and messages of
+// conditions.
 var _ = Describe("The whole status, as clients compare it", func() {
 	type status = placementv1beta1.PlacementStatus
 
@@ -50,7 +51,7 @@ var _ = Describe("The whole status, as clients compare it", func() {
 		}
 	}
 
-	It("of a placement that names nobody is that the scheduler has nothing to do", func(ctx SpecContext) {
+	It("of a placement without clusterNames has a pending schedule", func(ctx SpecContext) {
 		shop(ctx, "xn-shop")
 		joinAll(ctx, "xn", nil)
 		nobody := func(generation int64) status {
@@ -67,7 +68,7 @@ var _ = Describe("The whole status, as clients compare it", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(crp.Status.Conditions[0].Message).To(ContainSubstring("name the members that it is for"))
 
-		By("naming somebody, and nobody again")
+		By("naming a member, and removing it again")
 		respec(ctx, "xn", func(spec *placementv1beta1.PlacementSpec) { spec.Policy.ClusterNames = []string{"xn-1"} })
 		expectAvailable(ctx, "xn", "0")
 		respec(ctx, "xn", func(spec *placementv1beta1.PlacementSpec) { spec.Policy.ClusterNames = nil })
@@ -75,7 +76,7 @@ var _ = Describe("The whole status, as clients compare it", func() {
 		expectOn(ctx, "xn")
 	})
 
-	It("of an override that makes an object invalid is that it was overridden, and is not synchronized", func(ctx SpecContext) {
+	It("of an override with an invalid result is Overridden and not WorkSynchronized", func(ctx SpecContext) {
 		shop(ctx, "xo-shop")
 		joinAll(ctx, "xo", nil)
 		create(ctx, ofSettings("xo-shop", "broken", sets("", "/metadata/annotations", `"not a map"`)))
@@ -107,7 +108,7 @@ var _ = Describe("The whole status, as clients compare it", func() {
 			HaveField("Type", "WorkSynchronized"), HaveField("Message", ContainSubstring("ConfigMap xo-shop/settings: the overrides make it an object that no API server takes")))))
 	})
 
-	It("is kept with one revision if that is the limit, and a rollout that stands still takes nothing from members", func(ctx SpecContext) {
+	It("stays with a limit of one revision, and a blocked rollout removes nothing from members", func(ctx SpecContext) {
 		shop(ctx, "xr-shop")
 		join(ctx, "xr-1", map[string]string{fleetLabel: "xr"})
 		stop := agent("xr-1")
@@ -134,7 +135,7 @@ var _ = Describe("The whole status, as clients compare it", func() {
 		Expect(bindings["xr-1"].Spec.ResourceSnapshotName).To(Equal("xr-0-snapshot"), "maxUnavailable 0 holds the only member")
 		Expect(workSays(ctx, "xr-1", "xr", "red")()).To(BeTrue())
 
-		By("losing the Work, which nobody can make again as it was")
+		By("deleting the Work, which cannot be re-created from its snapshot")
 		work, err := workOf(ctx, "xr-1", "xr")
 		Expect(err).NotTo(HaveOccurred())
 		work.Finalizers = nil
@@ -145,7 +146,7 @@ var _ = Describe("The whole status, as clients compare it", func() {
 		expectAvailable(ctx, "xr", "1")
 	})
 
-	DescribeTable("of an envelope with something that cannot be placed from it is where it comes to a stop",
+	DescribeTable("of an envelope with an invalid object shows the failed step",
 		func(ctx SpecContext, name, object string, placed, member []metav1.Condition, failed []placementv1beta1.FailedResourcePlacement) {
 			namespace := name + "-shop"
 			shop(ctx, namespace)
@@ -176,7 +177,7 @@ var _ = Describe("The whole status, as clients compare it", func() {
 				}
 			})
 		},
-		Entry("an object of the whole cluster", "xh", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"x"}}`,
+		Entry("a cluster-scoped object", "xh", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"x"}}`,
 			[]metav1.Condition{
 				has(0, "ClusterResourcePlacementScheduled", metav1.ConditionTrue, "SchedulingPolicyFulfilled"),
 				has(0, "ClusterResourcePlacementRolloutStarted", metav1.ConditionTrue, "RolloutStarted"),
@@ -188,7 +189,7 @@ var _ = Describe("The whole status, as clients compare it", func() {
 				has(0, "Overridden", metav1.ConditionTrue, "NoOverrideSpecified"),
 				has(0, "WorkSynchronized", metav1.ConditionFalse, "SyncWorkFailed"),
 			}, nil),
-		Entry("an object whose name is to be made", "xg", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"x-","namespace":"xg-shop"}}`,
+		Entry("an object with generateName", "xg", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"x-","namespace":"xg-shop"}}`,
 			[]metav1.Condition{
 				has(0, "ClusterResourcePlacementScheduled", metav1.ConditionTrue, "SchedulingPolicyFulfilled"),
 				has(0, "ClusterResourcePlacementRolloutStarted", metav1.ConditionTrue, "RolloutStarted"),
@@ -211,9 +212,9 @@ var _ = Describe("The whole status, as clients compare it", func() {
 	)
 })
 
-// refusesInEnvelope has a member say of the one object in an envelope what its agent says of
-// such an object (test/integration/work: "applies valid manifests beside invalid ones"),
-// and of all else that it is well.
+// refusesInEnvelope makes a member report the only object in an envelope like its agent reports such an
+// object (test/integration/work: "applies valid manifests beside invalid ones"), and all other
+// objects as available.
 func refusesInEnvelope(ctx context.Context, member, placement string, failed placementv1beta1.FailedResourcePlacement) {
 	GinkgoHelper()
 	enveloped := placementv1beta1.EnvelopeWorkName("", placement, *failed.Envelope)

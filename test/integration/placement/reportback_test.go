@@ -18,7 +18,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// mirroring asks for the status of resources.
+// mirroring requests the status of resources.
 func mirroring(destination placementv1beta1.ReportBackDestination) func(*placementv1beta1.PlacementSpec) {
 	return func(spec *placementv1beta1.PlacementSpec) {
 		picking(1, nil)(spec)
@@ -26,7 +26,7 @@ func mirroring(destination placementv1beta1.ReportBackDestination) func(*placeme
 	}
 }
 
-// door makes an Ingress in a shop: a kind of which nobody on this hub writes the status.
+// door creates an Ingress in a shop: nobody on this hub writes the status of this kind.
 func door(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	path := networkingv1.PathTypePrefix
@@ -36,7 +36,7 @@ func door(ctx context.Context, namespace string) {
 				Service: &networkingv1.IngressServiceBackend{Name: "web", Port: networkingv1.ServiceBackendPort{Number: 80}}}}}}}}}}})
 }
 
-// addressOf is what the Ingress of the hub says.
+// addressOf is the address in the hub's Ingress.
 func addressOf(ctx context.Context, namespace string) func() (string, error) {
 	return func() (string, error) {
 		i := &networkingv1.Ingress{}
@@ -47,7 +47,7 @@ func addressOf(ctx context.Context, namespace string) func() (string, error) {
 	}
 }
 
-// tell has a member say which address the Ingresses of namespaces have.
+// tell makes a member report the address of the Ingresses in namespaces.
 func tell(ctx context.Context, member, placement, address string, namespaces ...string) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -70,7 +70,7 @@ func tell(ctx context.Context, member, placement, address string, namespaces ...
 }
 
 var _ = Describe("Reporting back", func() {
-	It("brings the status of what is placed into the resource on the hub, and of nothing else", func(ctx SpecContext) {
+	It("copies the status of placed resources, and of nothing else, to the resources on the hub", func(ctx SpecContext) {
 		shop(ctx, "ma-shop")
 		shop(ctx, "ma-other")
 		door(ctx, "ma-shop")
@@ -87,13 +87,13 @@ var _ = Describe("Reporting back", func() {
 		Eventually(addressOf(ctx, "ma-shop")).WithTimeout(soon).WithPolling(often).Should(Equal("10.0.0.2"))
 		tell(ctx, "ma-1", "ma", "10.0.0.3", "ma-other", "ma-shop")
 		Eventually(addressOf(ctx, "ma-shop")).WithTimeout(soon).WithPolling(often).Should(Equal("10.0.0.3"))
-		Expect(addressOf(ctx, "ma-other")()).To(BeEmpty(), "the member claimed a status of what it was never given")
+		Expect(addressOf(ctx, "ma-other")()).To(BeEmpty(), "the member reported a status of a resource that was never placed on it")
 
-		By("looking that a status on the hub is no change of what is placed")
+		By("checking that a status on the hub is no change of placed resources")
 		expectAvailable(ctx, "ma", "0")
 	})
 
-	It("leaves it in the Work if that is the destination, and follows when the placement asks otherwise", func(ctx SpecContext) {
+	It("keeps it in the Work with destination WorkAPI, and follows a change of the placement", func(ctx SpecContext) {
 		shop(ctx, "mb-shop")
 		door(ctx, "mb-shop")
 		joinAll(ctx, "mb", nil)

@@ -53,8 +53,8 @@ func bindUser(ctx context.Context, user, role string) {
 	})
 }
 
-// narrow restarts the gateway, until the spec ends, as one that may read of others' kinds
-// what ClusterRoles with the label say.
+// narrow restarts the gateway, until the spec ends, with rights to other kinds only from labelled
+// ClusterRoles.
 func narrow(ctx context.Context) *refusals {
 	GinkgoHelper()
 	const user, aggregated = "fleetgate:narrowed", "narrowed-placeable"
@@ -89,11 +89,12 @@ func placeable(name, group string, resources ...string) *rbacv1.ClusterRole {
 	}
 }
 
-var _ = Describe("A gateway that may read some kinds only", Serial, func() {
-	// noticed is how long a right may take: the API server aggregates it, and the gateway asks.
+var _ = Describe("A gateway with rights to some kinds only", Serial, func() {
+	// noticed is how long a change of rights can take: the API server aggregates it, and the gateway
+	// checks periodically.
 	const noticed = 2 * time.Minute
 
-	It("places these, names the others, and notices what it is given and what is taken away", func(ctx SpecContext) {
+	It("places these, reports the others, and follows added and removed rights", func(ctx SpecContext) {
 		create(ctx, placeable("narrowed-1", "", "configmaps", "services"))
 		refused := narrow(ctx)
 		shop(ctx, "na-shop")
@@ -105,23 +106,23 @@ var _ = Describe("A gateway that may read some kinds only", Serial, func() {
 		Eventually(unreadable).WithTimeout(soon).WithPolling(often).Should(And(ContainSubstring("deployments.apps"), ContainSubstring("None of these are placed"),
 			ContainSubstring(placementv1beta1.PlaceableLabel+"=true"), Not(ContainSubstring("configmaps"))))
 
-		By("going on with what it may read, and not asking for the rest again and again")
+		By("continuing with readable kinds, without repeated requests for the others")
 		changeSettings(ctx, "na-shop", "green")
 		Eventually(workSays(ctx, "na-1", "na", "green")).WithTimeout(soon).WithPolling(often).Should(BeTrue())
-		// One watch that begins with a list, and one list where that is refused.
+		// One watch that starts with a list, and one list where that is rejected.
 		Expect(refused.of("/apis/apps/v1/deployments")).To(BeNumerically("<=", 2))
 
-		By("a right that is given")
+		By("adding a right")
 		given := placeable("narrowed-2", "apps", "deployments")
 		create(ctx, given)
 		Eventually(on).WithTimeout(noticed).WithPolling(often).Should(ContainElement("Deployment/web"))
 		Eventually(unreadable).WithTimeout(soon).WithPolling(often).ShouldNot(ContainSubstring("deployments.apps"))
 
-		By("a right that is taken away, which takes nothing off the members")
+		By("removing a right, which removes nothing from members")
 		Expect(hub.Delete(ctx, given)).To(Succeed())
 		web := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "na-shop", Name: "web"}}
 		touch := func() (string, error) {
-			// A watch goes on after the right to it is gone: something has to happen.
+			// A watch continues after its right was removed, so an event is needed.
 			err := hub.Patch(ctx, web, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"touched":"`+time.Now().Format("150405.000")+`"}}}`)))
 			if err != nil {
 				return "", err

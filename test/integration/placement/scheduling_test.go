@@ -21,7 +21,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// picking makes a PickN policy over the spec's members.
+// picking is a PickN policy for the spec's members.
 func picking(n int32, change func(*placementv1beta1.PlacementPolicy)) func(*placementv1beta1.PlacementSpec) {
 	return func(spec *placementv1beta1.PlacementSpec) {
 		spec.Policy.PlacementType, spec.Policy.NumberOfClusters = placementv1beta1.PickN, &n
@@ -31,8 +31,8 @@ func picking(n int32, change func(*placementv1beta1.PlacementPolicy)) func(*plac
 	}
 }
 
-// joinAll makes members <spec>-1, <spec>-2 and so on with an agent each; the
-// labels are added to the spec's.
+// joinAll creates members <spec>-1, <spec>-2 and so on with an agent each; the labels are added to the
+// spec's.
 func joinAll(ctx context.Context, spec string, labels ...map[string]string) {
 	GinkgoHelper()
 	for i, more := range labels {
@@ -46,7 +46,6 @@ func joinAll(ctx context.Context, spec string, labels ...map[string]string) {
 	}
 }
 
-// edit changes a member's metadata and spec.
 func edit(ctx context.Context, name string, change func(*clusterv1beta1.MemberCluster)) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -59,7 +58,6 @@ func edit(ctx context.Context, name string, change func(*clusterv1beta1.MemberCl
 	}).WithTimeout(soon).WithPolling(often).Should(Succeed())
 }
 
-// report changes a member's status.
 func report(ctx context.Context, name string, change func(*clusterv1beta1.MemberClusterStatus)) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -87,7 +85,6 @@ func taint(key string) func(*clusterv1beta1.MemberCluster) {
 	}
 }
 
-// respec changes a placement's spec.
 func respec(ctx context.Context, name string, change func(*placementv1beta1.PlacementSpec)) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -100,7 +97,7 @@ func respec(ctx context.Context, name string, change func(*placementv1beta1.Plac
 	}).WithTimeout(soon).WithPolling(often).Should(Succeed())
 }
 
-// placedOn is where the placement works, in the order of the names.
+// placedOn are the members on which the placement is available, sorted by name.
 func placedOn(ctx context.Context, name string) ([]string, error) {
 	bindings, err := bindingsOf(ctx, name)
 	var members []string
@@ -118,7 +115,7 @@ func expectOn(ctx context.Context, name string, members ...string) {
 	Eventually(placedOn).WithContext(ctx).WithArguments(name).WithTimeout(soon).WithPolling(often).Should(Equal(members))
 }
 
-// expectStill asserts that nothing moves.
+// expectStill asserts that nothing changes.
 func expectStill(ctx context.Context, name string, members ...string) {
 	GinkgoHelper()
 	Consistently(placedOn).WithContext(ctx).WithArguments(name).WithTimeout(time.Second).WithPolling(often).Should(Equal(members))
@@ -131,8 +128,7 @@ func policySnapshot(ctx context.Context, name string) *placementv1beta1.ClusterS
 	return s
 }
 
-// decided is a policy snapshot's answer as "+member" and "-member", with its
-// scores.
+// decided is a policy snapshot's decision as "+member" and "-member", with its scores.
 func decided(ctx context.Context, name string) ([]string, error) {
 	s := &placementv1beta1.ClusterSchedulingPolicySnapshot{}
 	err := hub.Get(ctx, types.NamespacedName{Name: name}, s)
@@ -151,15 +147,15 @@ func decided(ctx context.Context, name string) ([]string, error) {
 	return all, err
 }
 
-// decisionsOn are those about the members of a spec: others are refused by the
-// label that keeps specs apart.
+// decisionsOn are the decisions for members of a spec. Other members are rejected by the label that
+// separates specs.
 func decisionsOn(ctx context.Context, snapshot, spec string) ([]string, error) {
 	all, err := decided(ctx, snapshot)
 	return slices.DeleteFunc(all, func(text string) bool { return len(text) < len(spec)+2 || text[1:len(spec)+2] != spec+"-" }), err
 }
 
 var _ = Describe("The scheduler", func() {
-	It("takes the best N, the larger name of equals, and says why not the others", func(ctx SpecContext) {
+	It("picks the best N, the larger name of equals, and reports why others are not picked", func(ctx SpecContext) {
 		shop(ctx, "sa-shop")
 		joinAll(ctx, "sa", nil, nil, nil, nil)
 		edit(ctx, "sa-4", taint("full"))
@@ -180,7 +176,7 @@ var _ = Describe("The scheduler", func() {
 		Expect(bindings["sa-3"].Spec.ClusterDecision).To(Equal(s.Status.TargetClusters[1]))
 	})
 
-	It("adds when more are wanted, and withdraws when fewer are", func(ctx SpecContext) {
+	It("adds members when N grows, and removes members when it shrinks", func(ctx SpecContext) {
 		shop(ctx, "sb-shop")
 		joinAll(ctx, "sb", nil, nil, nil)
 		place(ctx, "sb", "sb-shop", picking(2, nil))
@@ -193,7 +189,7 @@ var _ = Describe("The scheduler", func() {
 			before[member] = work.UID
 		}
 
-		By("wanting more")
+		By("raising N")
 		respec(ctx, "sb", picking(3, nil))
 		expectOn(ctx, "sb", "sb-1", "sb-2", "sb-3")
 		expectAvailable(ctx, "sb", "0")
@@ -205,9 +201,9 @@ var _ = Describe("The scheduler", func() {
 		}
 		var snapshots placementv1beta1.ClusterSchedulingPolicySnapshotList
 		Expect(hub.List(ctx, &snapshots, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: "sb"})).To(Succeed())
-		Expect(snapshots.Items).To(HaveLen(1), "scaling makes no new policy snapshot")
+		Expect(snapshots.Items).To(HaveLen(1), "scaling creates no new policy snapshot")
 
-		By("wanting fewer: the smaller name of equals goes first")
+		By("lowering N: the smaller name of equals is removed first")
 		respec(ctx, "sb", picking(1, nil))
 		expectOn(ctx, "sb", "sb-3")
 		Eventually(func() error { _, err := workOf(ctx, "sb-2", "sb"); return client.IgnoreNotFound(err) }).WithTimeout(soon).Should(Succeed())
@@ -215,7 +211,7 @@ var _ = Describe("The scheduler", func() {
 		expectAvailable(ctx, "sb", "0")
 		Expect(decided(ctx, "sb-0")).To(Equal([]string{"+sb-3 affinity 0 spread 0"}))
 
-		By("wanting none")
+		By("setting N to zero")
 		respec(ctx, "sb", picking(0, nil))
 		Eventually(placedOn).WithContext(ctx).WithArguments("sb").WithTimeout(soon).WithPolling(often).Should(BeEmpty())
 	})
@@ -246,7 +242,7 @@ var _ = Describe("The scheduler", func() {
 		}))
 	})
 
-	It("asks for spot pools, and spreads over zones, as a cluster of Cluster API has them", func(ctx SpecContext) {
+	It("requires spot pools and spreads over zones by properties of Cluster API", func(ctx SpecContext) {
 		const spot, zone = "infrastructure.fleetgate.io/spot-pool-count", "topology.kubernetes.io/zone"
 		shop(ctx, "sz-shop")
 		in := func(name string) map[string]string { return map[string]string{zone: name} }
@@ -263,11 +259,11 @@ var _ = Describe("The scheduler", func() {
 				{TopologyKey: zone, MaxSkew: new(int32(1)), WhenUnsatisfiable: placementv1beta1.DoNotSchedule},
 			}
 		}))
-		// sz-4 has no spot pool; of the others the last two would be taken, which are in one zone.
+		// sz-4 has no spot pool. The last two of the others would be picked, but they are in one zone.
 		expectOn(ctx, "sz", "sz-1", "sz-3")
 	})
 
-	It("prefers labels without asking for them", func(ctx SpecContext) {
+	It("prefers labels without requiring them", func(ctx SpecContext) {
 		shop(ctx, "sd-shop")
 		critical := map[string]string{"critical-level": "1"}
 		joinAll(ctx, "sd", critical, nil, nil)
@@ -280,7 +276,7 @@ var _ = Describe("The scheduler", func() {
 		expectOn(ctx, "sd", "sd-1", "sd-3")
 	})
 
-	It("spreads over regions, strictly and as well as it can", func(ctx SpecContext) {
+	It("spreads over regions, with DoNotSchedule and ScheduleAnyway", func(ctx SpecContext) {
 		shop(ctx, "se-shop")
 		east, west := map[string]string{"region": "se-east"}, map[string]string{"region": "se-west"}
 		joinAll(ctx, "se", east, west, west, west)
@@ -296,14 +292,14 @@ var _ = Describe("The scheduler", func() {
 		Eventually(summary).WithContext(ctx).WithArguments("se").WithTimeout(soon).WithPolling(often).Should(ContainElement("Scheduled=False/SchedulingPolicyUnfulfilled"))
 		Expect(decisionsOn(ctx, "se-0", "se")).To(ContainElement("-se-2"))
 
-		By("doing as well as it can")
+		By("using ScheduleAnyway")
 		respec(ctx, "se", picking(4, spread(placementv1beta1.ScheduleAnyway)))
 		expectOn(ctx, "se", "se-1", "se-2", "se-3", "se-4")
 		expectAvailable(ctx, "se", "0")
 		Expect(decided(ctx, "se-1")).To(ContainElement("+se-2 affinity 0 spread -1000"))
 	})
 
-	It("leaves out tainted members unless they are tolerated", func(ctx SpecContext) {
+	It("excludes tainted members unless the taint is tolerated", func(ctx SpecContext) {
 		shop(ctx, "sf-shop")
 		joinAll(ctx, "sf", nil, nil)
 		edit(ctx, "sf-2", taint("maintenance"))
@@ -318,13 +314,13 @@ var _ = Describe("The scheduler", func() {
 		})
 		expectOn(ctx, "sf", "sf-1", "sf-2")
 
-		By("taking a taint off")
+		By("removing a taint")
 		join(ctx, "sf-3", map[string]string{fleetLabel: "sf"})
 		agent("sf-3")
 		expectOn(ctx, "sf", "sf-1", "sf-2", "sf-3")
 	})
 
-	It("gives nothing to a member that nobody has approved, whatever asks for it, and all once somebody has", func(ctx SpecContext) {
+	It("places nothing on an unapproved member, and everything once it is approved", func(ctx SpecContext) {
 		shop(ctx, "su-shop")
 		shop(ctx, "suf-shop")
 		joinAll(ctx, "su", nil, nil)
@@ -346,7 +342,7 @@ var _ = Describe("The scheduler", func() {
 		}
 	})
 
-	It("says which clusters it lacks, and takes one as soon as it can", func(ctx SpecContext) {
+	It("reports missing clusters, and picks one as soon as possible", func(ctx SpecContext) {
 		shop(ctx, "sg-shop")
 		joinAll(ctx, "sg", nil, nil)
 		edit(ctx, "sg-1", taint("full"))
@@ -373,7 +369,7 @@ var _ = Describe("The scheduler", func() {
 		expectAvailable(ctx, "sg", "0")
 	})
 
-	It("replaces a member that leaves, and touches no other", func(ctx SpecContext) {
+	It("replaces a member that leaves, and changes no other", func(ctx SpecContext) {
 		shop(ctx, "sh-shop")
 		joinAll(ctx, "sh", nil, nil, nil)
 		place(ctx, "sh", "sh-shop", picking(2, nil))
@@ -391,7 +387,7 @@ var _ = Describe("The scheduler", func() {
 		Expect(after.Generation).To(Equal(before.Generation))
 	})
 
-	It("moves nothing for what happens to members and resources later", func(ctx SpecContext) {
+	It("moves nothing for later changes of members and resources", func(ctx SpecContext) {
 		shop(ctx, "si-shop")
 		joinAll(ctx, "si", nil, nil, nil)
 		place(ctx, "si", "si-shop", picking(2, func(policy *placementv1beta1.PlacementPolicy) {
@@ -403,7 +399,7 @@ var _ = Describe("The scheduler", func() {
 		expectOn(ctx, "si", "si-2", "si-3")
 		before := policySnapshot(ctx, "si-0")
 
-		By("a better member, a taint, a lost label, an unhealthy and a silent member")
+		By("adding a better member, a taint, removing a label, an unhealthy and a disconnected member")
 		edit(ctx, "si-1", func(member *clusterv1beta1.MemberCluster) { member.Labels["best"] = "yes" })
 		edit(ctx, "si-2", taint("full"))
 		edit(ctx, "si-3", func(member *clusterv1beta1.MemberCluster) { delete(member.Labels, fleetLabel) })
@@ -419,7 +415,7 @@ var _ = Describe("The scheduler", func() {
 		Expect(after.Status.TargetClusters).To(Equal(before.Status.TargetClusters))
 	})
 
-	It("keeps members over a change of policy if they are as good as others, and some old policies", func(ctx SpecContext) {
+	It("keeps equally good members after a change of policy, and some old policies", func(ctx SpecContext) {
 		shop(ctx, "sj-shop")
 		joinAll(ctx, "sj", nil, nil, nil)
 		edit(ctx, "sj-3", taint("full"))
@@ -428,7 +424,7 @@ var _ = Describe("The scheduler", func() {
 		expectOn(ctx, "sj", "sj-2")
 		edit(ctx, "sj-3", func(member *clusterv1beta1.MemberCluster) { member.Spec.Taints = nil })
 
-		By("a policy that suits all the same")
+		By("changing to an equivalent policy")
 		prefer := func(weight int32, labels map[string]string) func(*placementv1beta1.PlacementSpec) {
 			return func(spec *placementv1beta1.PlacementSpec) {
 				spec.RevisionHistoryLimit = new(int32(2))
@@ -441,7 +437,7 @@ var _ = Describe("The scheduler", func() {
 		Eventually(func() ([]string, error) { return decisionsOn(ctx, "sj-1", "sj") }).WithTimeout(soon).WithPolling(often).Should(ContainElement("+sj-2 affinity 0 spread 0"))
 		expectStill(ctx, "sj", "sj-2")
 
-		By("a policy that prefers another")
+		By("changing to a policy that prefers another member")
 		edit(ctx, "sj-1", func(member *clusterv1beta1.MemberCluster) { member.Labels["best"] = "yes" })
 		respec(ctx, "sj", prefer(5, map[string]string{"best": "yes"}))
 		expectOn(ctx, "sj", "sj-1")
@@ -459,7 +455,7 @@ var _ = Describe("The scheduler", func() {
 		}).WithTimeout(soon).WithPolling(often).Should(Succeed())
 	})
 
-	It("does not change its answer when the gateway restarts", func(ctx SpecContext) {
+	It("does not change its decision when the gateway restarts", func(ctx SpecContext) {
 		shop(ctx, "sk-shop")
 		joinAll(ctx, "sk", nil, nil)
 		place(ctx, "sk", "sk-shop", picking(1, nil))
@@ -470,7 +466,7 @@ var _ = Describe("The scheduler", func() {
 		Consistently(func() string { return policySnapshot(ctx, "sk-0").ResourceVersion }).WithTimeout(time.Second).Should(Equal(before))
 	})
 
-	It("places on every member that there is without affinity", func(ctx SpecContext) {
+	It("selects every member without an affinity", func(ctx SpecContext) {
 		shop(ctx, "sl-shop")
 		joinAll(ctx, "sl", nil, nil)
 		place(ctx, "sl", "sl-shop", func(spec *placementv1beta1.PlacementSpec) { spec.Policy = nil })

@@ -20,8 +20,8 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// check compares status, bindings, snapshots, Works and what is on the members with what
-// was asked for.
+// check compares status, bindings, snapshots, Works and the members' objects with the wanted
+// placements.
 func (s *storm) check(ctx context.Context) error {
 	settings := &corev1.ConfigMap{}
 	if err := hub.Get(ctx, client.ObjectKey{Namespace: s.shop(), Name: "settings"}, settings); err != nil {
@@ -40,8 +40,8 @@ func (s *storm) check(ctx context.Context) error {
 	return s.checkWorks(ctx, works)
 }
 
-// checkStrictly also asks that nobody has a placement who does not fit: the policies have
-// changed since members did.
+// checkStrictly also requires that no ineligible member has a placement, because the policies changed
+// after the members.
 func (s *storm) checkStrictly(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(s.wanted)) {
 		bindings, err := bindingsOf(ctx, name)
@@ -57,20 +57,20 @@ func (s *storm) checkStrictly(ctx context.Context) error {
 	return s.check(ctx)
 }
 
-// rolledOut is how far the rollout of a placement has come.
+// rolledOut is the progress of a placement's rollout.
 type rolledOut struct {
 	bindings map[string]placementv1beta1.ClusterResourceBinding
-	// index is that of the latest resource snapshot.
+	// index is the index of the latest resource snapshot.
 	index string
-	// held is set while so few members are available that maxUnavailable forbids to take
-	// anything off one, or to change one. A PickN placement that cannot have all members
-	// that it wants stays so: those that are missing are unavailable too.
+	// held is true while so few members are available that maxUnavailable forbids to remove or change
+	// one. A PickN placement with too few members stays in that state, because missing members count as
+	// unavailable.
 	held bool
-	// on have it, stale of them not the latest, and leaving should lose it.
+	// on have the placement, stale of them not the latest version, and leaving should lose it.
 	on, stale, leaving []string
 }
 
-// checkPlacement returns the Works that there have to be.
+// checkPlacement returns the Works that must exist.
 func (s *storm) checkPlacement(ctx context.Context, name, colour string) ([]client.ObjectKey, error) {
 	r, err := s.look(ctx, name)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *storm) checkPlacement(ctx context.Context, name, colour string) ([]clie
 		return nil, err
 	}
 	if !r.held && len(r.leaving)+len(r.stale) > 0 {
-		return nil, fmt.Errorf("%v should lose it, and %v should have what is latest", r.leaving, r.stale)
+		return nil, fmt.Errorf("%v should lose it, and %v should have the latest version", r.leaving, r.stale)
 	}
 	return works, s.checkStatus(ctx, name, r)
 }
@@ -136,7 +136,7 @@ func (s *storm) held(name string, r *rolledOut) (bool, error) {
 	return len(r.bindings) <= target-most, err
 }
 
-// checkMember looks at the Work of a member, and at what is on the member.
+// checkMember checks the Work of a member, and the member's objects.
 func (s *storm) checkMember(ctx context.Context, b *placementv1beta1.ClusterResourceBinding, name, colour string, latest bool) error {
 	member := b.Spec.TargetCluster
 	work, err := workOf(ctx, member, name)
@@ -146,34 +146,34 @@ func (s *storm) checkMember(ctx context.Context, b *placementv1beta1.ClusterReso
 	wanted := manifestsOf(work)
 	settings := wanted["ConfigMap "+s.shop()+"/settings"]
 	if work.DeletionTimestamp != nil || len(wanted) != 4 || latest && !strings.Contains(settings, `"`+colour+`"`) {
-		return fmt.Errorf("the Work on %s does not say %q: deleted %v, %d manifests, settings %s", member, colour, work.DeletionTimestamp, len(wanted), settings)
+		return fmt.Errorf("the Work on %s has not %q: deleted %v, %d manifests, settings %s", member, colour, work.DeletionTimestamp, len(wanted), settings)
 	}
 	of, from := work.Labels[placementv1beta1.ParentBindingLabel], work.Annotations[placementv1beta1.ParentResourceSnapshotNameAnnotation]
 	if of != b.Name || from != b.Spec.ResourceSnapshotName {
-		return fmt.Errorf("the Work on %s is of binding %s and snapshot %s, not %s and %s", member, of, from, b.Name, b.Spec.ResourceSnapshotName)
+		return fmt.Errorf("the Work on %s has binding %s and snapshot %s, want %s and %s", member, of, from, b.Name, b.Spec.ResourceSnapshotName)
 	}
 	if has := s.ground.of(client.ObjectKeyFromObject(work)); !maps.Equal(has, wanted) {
-		return fmt.Errorf("member %s has %v, and its Work says %v", member, has, wanted)
+		return fmt.Errorf("member %s has %v, its Work %v", member, has, wanted)
 	}
 	return nil
 }
 
-// checkChoice asks that as many have the placement as are wanted, and can be had.
+// checkChoice requires that the placement has the wanted number of members, or as many as possible.
 func (s *storm) checkChoice(name string, on []string) error {
 	p := s.wanted[name]
 	if p.n > 0 && len(on) > int(p.n) {
-		return fmt.Errorf("it is on %v, which are too many", on)
+		return fmt.Errorf("it is on too many members: %v", on)
 	}
 	for member, m := range s.members {
 		if m.fits(p) && !slices.Contains(on, member) && (p.n == 0 || len(on) < int(p.n)) {
-			return fmt.Errorf("it is on %v, and %s would fit too", on, member)
+			return fmt.Errorf("it is on %v, and %s is eligible too", on, member)
 		}
 	}
 	return nil
 }
 
-// checkSnapshots asks for one latest snapshot of each kind, and returns the index of that
-// of the resources.
+// checkSnapshots requires one latest snapshot of each kind, and returns the index of the resource
+// snapshot.
 func checkSnapshots(ctx context.Context, name string) (string, error) {
 	mine := client.MatchingLabels{placementv1beta1.ParentPlacementLabel: name, placementv1beta1.IsLatestSnapshotLabel: "true"}
 	var policies placementv1beta1.ClusterSchedulingPolicySnapshotList
@@ -210,13 +210,13 @@ func (s *storm) checkStatus(ctx context.Context, name string, r *rolledOut) erro
 			want = []string{memberTrue[0], notStarted}
 		}
 		if conditions := brief(m.Conditions, "", crp.Generation); !slices.Equal(conditions, want) {
-			return fmt.Errorf("its status says %v of %s", conditions, m.ClusterName)
+			return fmt.Errorf("its status has %v for %s", conditions, m.ClusterName)
 		}
 	}
 	slices.Sort(told)
 	short := max(0, int(s.wanted[name].n)-len(r.on))
 	if !slices.Equal(told, r.on) || missing > short || crp.Status.ObservedResourceIndex != r.index {
-		return fmt.Errorf("it is on %v, %d too few, at resources %s, and its status says %v, %d, %s", r.on, short, r.index, told, missing, crp.Status.ObservedResourceIndex)
+		return fmt.Errorf("it is on %v, %d too few, at resources %s, and its status has %v, %d, %s", r.on, short, r.index, told, missing, crp.Status.ObservedResourceIndex)
 	}
 	want := slices.Clone(allTrue)
 	if short > 0 {
@@ -229,13 +229,12 @@ func (s *storm) checkStatus(ctx context.Context, name string, r *rolledOut) erro
 		want = []string{want[0], notStarted}
 	}
 	if conditions := brief(crp.Status.Conditions, "ClusterResourcePlacement", crp.Generation); !slices.Equal(conditions, want) {
-		return fmt.Errorf("its status says %v, want %v", conditions, want)
+		return fmt.Errorf("its status has %v, want %v", conditions, want)
 	}
 	return nil
 }
 
-// checkWorks asks that members have those Works and no others, and that nothing is on them
-// but through a Work.
+// checkWorks requires exactly these Works, and that members have only objects of Works.
 func (s *storm) checkWorks(ctx context.Context, wanted map[client.ObjectKey]bool) error {
 	there := map[string]bool{}
 	for _, member := range s.all() {
@@ -246,15 +245,16 @@ func (s *storm) checkWorks(ctx context.Context, wanted map[client.ObjectKey]bool
 		for i := range works.Items {
 			key := client.ObjectKeyFromObject(&works.Items[i])
 			there[key.String()] = true
-			// The Works of a member that left go with its namespace, which is not placement's.
+			// The Works of a member that left are deleted with its namespace, which is not part of
+			// placement.
 			if s.members[member] != nil && (!wanted[key] || works.Items[i].DeletionTimestamp != nil) {
-				return fmt.Errorf("work %s is left of binding %s", key, works.Items[i].Labels[placementv1beta1.ParentBindingLabel])
+				return fmt.Errorf("work %s of binding %s still exists", key, works.Items[i].Labels[placementv1beta1.ParentBindingLabel])
 			}
 		}
 	}
 	for _, key := range s.ground.all() {
 		if !there[key] {
-			return fmt.Errorf("a member still has what work %s said, which is gone", key)
+			return fmt.Errorf("a member still has objects of the deleted work %s", key)
 		}
 	}
 	return nil

@@ -26,13 +26,13 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// storm does random things to members and placements, and knows what has to come of
-// them. The same seed does the same things in the same order.
+// storm makes random changes of members and placements, and knows the expected result. The same seed
+// makes the same changes in the same order.
 type storm struct {
 	dice    *rand.Rand
 	name    string
 	members map[string]*stormMember
-	// wanted are the placements that there are, and what each asks for.
+	// wanted are the existing placements, with their specs.
 	wanted map[string]*stormPlacement
 	colour int
 	ground *ground
@@ -47,13 +47,13 @@ func (m *stormMember) fits(p *stormPlacement) bool {
 	return !m.tainted && (p.region == "" || p.region == m.region)
 }
 
-// stormPlacement is PickN, or PickAll with n 0, of a region, or of all if that is "".
+// stormPlacement is PickN, or PickAll with n 0, for a region, or for all regions if that is "".
 type stormPlacement struct {
 	n      int32
 	region string
-	// careful is the standard maxUnavailable; else all members may be.
+	// careful uses the default of maxUnavailable; otherwise all members can be unavailable.
 	careful bool
-	// policies counts the changes of the policy that mean nothing, but make a new one.
+	// policies counts the changes of the policy that have no effect, but create a new one.
 	policies int
 }
 
@@ -61,8 +61,8 @@ const (
 	stormMembers    = 6
 	stormPlacements = 4
 	stormSteps      = 80
-	// stormBeat is after how many steps members report: who is silent for five minutes is
-	// not picked any more, and machines can be slow.
+	// stormBeat is the number of steps between reports of members: a member without heartbeat for five
+	// minutes is no longer picked, and machines can be slow.
 	stormBeat = 20
 )
 
@@ -78,7 +78,7 @@ func newStorm(ctx context.Context, name string, seed uint64) *storm {
 
 func (s *storm) shop() string { return s.name + "-shop" }
 
-// all are the members that there may be.
+// all are the possible members.
 func (s *storm) all() []string {
 	var names []string
 	for i := range stormMembers {
@@ -87,7 +87,7 @@ func (s *storm) all() []string {
 	return names
 }
 
-// step does one thing.
+// step makes one change.
 func (s *storm) step(ctx context.Context) {
 	GinkgoHelper()
 	member, placement := s.all()[s.dice.IntN(stormMembers)], fmt.Sprintf("%s-p%d", s.name, s.dice.IntN(stormPlacements))
@@ -122,7 +122,7 @@ func (s *storm) step(ctx context.Context) {
 
 func (s *storm) join(ctx context.Context, name string) {
 	GinkgoHelper()
-	// A member that comes back gets a new namespace; here it is an emptied one.
+	// A member that rejoins gets a new namespace; here it is an emptied one.
 	Expect(client.IgnoreNotFound(hub.DeleteAllOf(ctx, &placementv1beta1.Work{}, client.InNamespace(clusterv1beta1.MemberNamespace(name))))).To(Succeed())
 	s.members[name] = &stormMember{region: regions[s.dice.IntN(len(regions))]}
 	makeMember(ctx, name, map[string]string{fleetLabel: s.name, "region": s.members[name].region})
@@ -144,7 +144,7 @@ func (s *storm) edit(ctx context.Context, name string) {
 	})
 }
 
-// beat has all members report.
+// beat makes all members report.
 func (s *storm) beat(ctx context.Context) {
 	GinkgoHelper()
 	for _, name := range slices.Sorted(maps.Keys(s.members)) {
@@ -154,7 +154,7 @@ func (s *storm) beat(ctx context.Context) {
 	}
 }
 
-// roll chooses anew what a placement asks for; PickAll stays PickAll.
+// roll chooses a new spec for a placement; PickAll stays PickAll.
 func (s *storm) roll(p *stormPlacement) {
 	if p.n > 0 {
 		p.n = 1 + s.dice.Int32N(4)
@@ -199,8 +199,7 @@ func (s *storm) respec(ctx context.Context, name string) {
 	respec(ctx, name, func(spec *placementv1beta1.PlacementSpec) { s.write(s.wanted[name], spec) })
 }
 
-// reconsider changes all policies in a way that means nothing: members that do not fit
-// any more have to go then.
+// reconsider changes all policies without an effect, so that ineligible members have to be removed.
 func (s *storm) reconsider(ctx context.Context) {
 	GinkgoHelper()
 	for _, name := range slices.Sorted(maps.Keys(s.wanted)) {
@@ -209,7 +208,7 @@ func (s *storm) reconsider(ctx context.Context) {
 	}
 }
 
-// unplace deletes a placement and waits: another of its name is another one.
+// unplace deletes a placement and waits, because a new one of its name is another placement.
 func (s *storm) unplace(ctx context.Context, name string) {
 	GinkgoHelper()
 	delete(s.wanted, name)
@@ -218,7 +217,7 @@ func (s *storm) unplace(ctx context.Context, name string) {
 	Eventually(func() bool { return apierrors.IsNotFound(hub.Get(ctx, client.ObjectKeyFromObject(crp), crp)) }).WithTimeout(soon).WithPolling(often).Should(BeTrue())
 }
 
-// end takes all of the storm away.
+// end deletes all objects of the storm.
 func (s *storm) end(ctx context.Context) {
 	GinkgoHelper()
 	for _, name := range slices.Collect(maps.Keys(s.wanted)) {
@@ -243,7 +242,7 @@ func (s *storm) expect(ctx context.Context, check func(context.Context) error) {
 	Eventually(check).WithContext(ctx).WithTimeout(2 * soon).WithPolling(10 * often).Should(Succeed())
 }
 
-// stormy is how long the storm lasts that many seeds share.
+// stormy is the duration of the storm that all seeds share.
 func stormy() time.Duration {
 	const usually = 2 * time.Minute
 	d, err := time.ParseDuration(os.Getenv("FLEETGATE_STORM"))
@@ -254,11 +253,11 @@ func stormy() time.Duration {
 }
 
 var _ = Describe("A storm", func() {
-	It("ends in order each time", func(ctx SpecContext) {
+	It("ends in the expected state each time", func(ctx SpecContext) {
 		end := time.Now().Add(stormy())
 		for seed := uint64(0); seed == 0 || time.Now().Before(end); seed++ {
 			By(fmt.Sprintf("seed %d", seed))
-			// What an attempt that failed has left is of other names.
+			// Objects of a failed attempt have other names.
 			s := newStorm(ctx, fmt.Sprintf("ya%d-%d", CurrentSpecReport().NumAttempts, seed), seed)
 			for i := range stormSteps {
 				if i%stormBeat == 0 {

@@ -1,9 +1,9 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package placement tests the hub's half of a placement on a real API server:
-// from a ClusterResourcePlacement to Works in the members' namespaces, and from
-// the Works' status back. Members are played by the tests.
+// Package placement tests the hub's part of a placement on a real API server: from a
+// ClusterResourcePlacement to Works in the members' namespaces, and from the Works' status back. The
+// tests simulate the members.
 package placement
 
 import (
@@ -48,14 +48,15 @@ import (
 
 var (
 	scheme = runtime.NewScheme()
-	// hubConf is break-glass; as gatewayConf, the gateway has what an installation gives it, and no more.
+	// hubConf is break-glass access; with gatewayConf, the gateway has only the rights of an
+	// installation.
 	hubConf, gatewayConf *rest.Config
 	cluster              *env.Cluster
 	hub                  client.WithWatch
 	gateway              *process
 )
 
-// renderChart makes of this test binary a process that renders a chart, as of the gateway.
+// renderChart turns this test binary into the process that renders a chart for the gateway.
 const renderChart = "render-chart"
 
 func TestMain(m *testing.M) {
@@ -108,7 +109,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(func() { gateway.stop() })
 })
 
-// applyRole gives the gateway what a file of an installation gives it.
+// applyRole gives the gateway the rights in a file of the installation.
 func applyRole(ctx context.Context, file string) {
 	GinkgoHelper()
 	manifest, err := os.ReadFile("../../fleet/" + file)

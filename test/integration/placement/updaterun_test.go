@@ -24,7 +24,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// stagedBy makes a strategy with the stages.
+// stagedBy creates a strategy with the stages.
 func stagedBy(ctx context.Context, name string, stages ...placementv1beta1.StageConfig) {
 	GinkgoHelper()
 	s := &placementv1beta1.ClusterStagedUpdateStrategy{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -32,7 +32,7 @@ func stagedBy(ctx context.Context, name string, stages ...placementv1beta1.Stage
 	create(ctx, s)
 }
 
-// stageOf is a stage of the spec's members whose label tier has the value, or of all.
+// stageOf is a stage of the spec's members with that tier, or of all.
 func stageOf(name, spec, tier string) placementv1beta1.StageConfig {
 	labels := map[string]string{fleetLabel: spec}
 	if tier != "" {
@@ -43,7 +43,7 @@ func stageOf(name, spec, tier string) placementv1beta1.StageConfig {
 
 func tier(value string) map[string]string { return map[string]string{"tier": value} }
 
-// runOf makes a run of the placement with the strategy of its name.
+// runOf creates a run of the placement with the strategy of its name.
 func runOf(ctx context.Context, name, placement, index string, state placementv1beta1.UpdateRunState) *placementv1beta1.ClusterStagedUpdateRun {
 	GinkgoHelper()
 	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -56,7 +56,7 @@ func externally(spec *placementv1beta1.PlacementSpec) {
 	spec.Strategy.Type = placementv1beta1.ExternalStrategy
 }
 
-// placeExternally waits until the scheduler has decided, as a user would see it.
+// placeExternally waits until the scheduler has decided, like a user would.
 func placeExternally(ctx context.Context, name string, members int) {
 	GinkgoHelper()
 	place(ctx, name, name+"-shop", externally)
@@ -65,8 +65,7 @@ func placeExternally(ctx context.Context, name string, members int) {
 		"Scheduled=True/SchedulingPolicyFulfilled", "RolloutStarted=Unknown/RolloutControlledByExternalController"}))
 }
 
-// runSays is a run's conditions, then each stage with its own and its members that
-// have any.
+// runSays is a run's conditions, then each stage with its own and its members that have any.
 func runSays(ctx context.Context, key types.NamespacedName) ([]string, error) {
 	var run placementv1beta1.UpdateRunObject = &placementv1beta1.ClusterStagedUpdateRun{}
 	if key.Namespace != "" {
@@ -116,13 +115,12 @@ const (
 	memberGoing  = "[Started=True/ClusterUpdatingStarted]"
 )
 
-// want changes a run's state.
 func want(ctx context.Context, run client.Object, state string) {
 	GinkgoHelper()
 	Expect(hub.Patch(ctx, run, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"state":"`+state+`"}}`)))).To(Succeed())
 }
 
-// approve waits for a request and approves it as kubectl-fleet does.
+// approve waits for a request and approves it like kubectl-fleet.
 func approve(ctx context.Context, a placementv1beta1.ApprovalRequestObject) {
 	GinkgoHelper()
 	key := client.ObjectKeyFromObject(a)
@@ -140,7 +138,7 @@ func request(name string) *placementv1beta1.ClusterApprovalRequest {
 	return &placementv1beta1.ClusterApprovalRequest{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// snapshotOn is the resource snapshot that a member's binding is bound to.
+// snapshotOn is the resource snapshot in a member's binding.
 func snapshotOn(ctx context.Context, placement, member string) func() (string, error) {
 	return func() (string, error) {
 		bindings, err := bindingsOf(ctx, placement)
@@ -150,7 +148,7 @@ func snapshotOn(ctx context.Context, placement, member string) func() (string, e
 }
 
 var _ = Describe("A staged update run", func() {
-	It("goes through its stages with approvals and waits, and rolls back", func(ctx SpecContext) {
+	It("passes its stages with approvals and waits, and rolls back", func(ctx SpecContext) {
 		shop(ctx, "ua-shop")
 		joinAll(ctx, "ua", tier("canary"), tier("prod"), tier("prod"))
 		canary, prod := stageOf("canary", "ua", "canary"), stageOf("prod", "ua", "prod")
@@ -161,7 +159,7 @@ var _ = Describe("A staged update run", func() {
 		stagedBy(ctx, "ua", canary, prod)
 		placeExternally(ctx, "ua", 3)
 
-		By("working out the stages")
+		By("computing the stages")
 		run := runOf(ctx, "ua-first", "ua", "", placementv1beta1.UpdateRunInitialize)
 		expectRun(ctx, named("ua-first"), begunWell, "canary", "prod", "deleteStage")
 		Expect(hub.Get(ctx, named("ua-first"), run)).To(Succeed())
@@ -199,7 +197,7 @@ var _ = Describe("A staged update run", func() {
 			"prod"+stageDone+" ua-2"+memberDone+" ua-3"+memberDone, "deleteStage"+stageDone)
 		expectAvailable(ctx, "ua", "0")
 
-		By("another run with what has changed, for which nothing happens by itself")
+		By("another run after a change, which has no effect by itself")
 		changeSettings(ctx, "ua-shop", "green")
 		second := runOf(ctx, "ua-second", "ua", "", placementv1beta1.UpdateRunRun)
 		for _, name := range []string{"ua-second-after-canary", "ua-second-before-prod"} {
@@ -209,7 +207,7 @@ var _ = Describe("A staged update run", func() {
 		Eventually(workSays(ctx, "ua-3", "ua", "green")).WithTimeout(soon).WithPolling(often).Should(BeTrue())
 		expectAvailable(ctx, "ua", "1")
 
-		By("going back to the first snapshot")
+		By("rolling back to the first snapshot")
 		back := runOf(ctx, "ua-back", "ua", "0", placementv1beta1.UpdateRunRun)
 		for _, name := range []string{"ua-back-after-canary", "ua-back-before-prod"} {
 			approve(ctx, request(name))
@@ -217,7 +215,7 @@ var _ = Describe("A staged update run", func() {
 		expectAvailable(ctx, "ua", "0")
 		Eventually(workSays(ctx, "ua-3", "ua", "red")).WithTimeout(soon).WithPolling(often).Should(BeTrue())
 
-		By("deleting the runs, whose requests go along")
+		By("deleting the runs with their requests")
 		for _, run := range []client.Object{run, second, back} {
 			Expect(hub.Delete(ctx, run)).To(Succeed())
 			Eventually(func() bool { return apierrors.IsNotFound(hub.Get(ctx, client.ObjectKeyFromObject(run), run)) }).WithTimeout(soon).WithPolling(often).Should(BeTrue())
@@ -225,10 +223,10 @@ var _ = Describe("A staged update run", func() {
 		Expect(apierrors.IsNotFound(hub.Get(ctx, client.ObjectKeyFromObject(a), a))).To(BeTrue())
 	})
 
-	It("stops after the members that have begun, goes on, and is the same after a restart of the gateway", func(ctx SpecContext) {
+	It("stops after the started members, continues, and is unchanged by a restart of the gateway", func(ctx SpecContext) {
 		shop(ctx, "ub-shop")
 		for _, name := range []string{"ub-1", "ub-2", "ub-3"} {
-			join(ctx, name, map[string]string{fleetLabel: "ub"}) // Nobody serves them yet.
+			join(ctx, name, map[string]string{fleetLabel: "ub"}) // Their agents do not run yet.
 		}
 		stagedBy(ctx, "ub", stageOf("all", "ub", ""))
 		placeExternally(ctx, "ub", 3)
@@ -254,7 +252,7 @@ var _ = Describe("A staged update run", func() {
 		expectRun(ctx, named("ub"), runSucceeded, "all"+stageDone+" ub-1"+memberDone+" ub-2"+memberDone+" ub-3"+memberDone, "deleteStage"+stageDone)
 	})
 
-	It("takes the resources off unscheduled members at last", func(ctx SpecContext) {
+	It("removes the resources from unscheduled members last", func(ctx SpecContext) {
 		shop(ctx, "uc-shop")
 		joinAll(ctx, "uc", nil, nil)
 		stagedBy(ctx, "uc", stageOf("all", "uc", ""))
@@ -272,7 +270,7 @@ var _ = Describe("A staged update run", func() {
 			return b.Spec.State, err
 		}).WithTimeout(soon).WithPolling(often).Should(Equal(placementv1beta1.BindingUnscheduled))
 		_, err := workOf(ctx, "uc-1", "uc")
-		Expect(err).NotTo(HaveOccurred(), "an update run decides when it goes")
+		Expect(err).NotTo(HaveOccurred(), "an update run decides on its removal")
 		Eventually(summary).WithContext(ctx).WithArguments("uc").WithTimeout(soon).WithPolling(often).Should(Equal(allTrue))
 
 		runOf(ctx, "uc-second", "uc", "", placementv1beta1.UpdateRunRun)
@@ -281,7 +279,7 @@ var _ = Describe("A staged update run", func() {
 		Expect(apierrors.IsNotFound(err)).To(BeTrue())
 	})
 
-	It("fails when a member joins the placement meanwhile, and a run that cannot begin says why", func(ctx SpecContext) {
+	It("fails when a member joins the placement meanwhile, and a run that cannot start reports the reason", func(ctx SpecContext) {
 		shop(ctx, "ud-shop")
 		join(ctx, "ud-1", map[string]string{fleetLabel: "ud"})
 		stagedBy(ctx, "ud", stageOf("all", "ud", ""))
@@ -308,7 +306,7 @@ var _ = Describe("A staged update run", func() {
 		Eventually(why("ud-nowhere")).WithTimeout(soon).WithPolling(often).Should(ContainSubstring(`placement "ud-nowhere" does not exist`))
 	})
 
-	It("is the same for a placement in a namespace, with overrides", func(ctx SpecContext) {
+	It("works for a placement in a namespace, with overrides", func(ctx SpecContext) {
 		shop(ctx, "ue-shop")
 		joinAll(ctx, "ue", nil)
 		create(ctx, ofSettings("ue-shop", "colours", sets("", "/data/colour", `"blue"`)))

@@ -31,10 +31,10 @@ const (
 	often = 20 * time.Millisecond
 )
 
-// fleetLabel keeps the members of one spec apart from those of others.
+// fleetLabel separates the members of one spec from those of others.
 const fleetLabel = "example.com/spec"
 
-// shop makes a namespace with something in it.
+// shop creates a namespace with contents.
 func shop(ctx context.Context, name string) {
 	GinkgoHelper()
 	labels := map[string]string{"app": "web"}
@@ -53,8 +53,8 @@ func shop(ctx context.Context, name string) {
 	DeferCleanup(clearIfFailed, name)
 }
 
-// clearIfFailed removes the namespace of a spec that failed, so that a second attempt
-// begins as the first did. The hub ends after the others, and takes theirs with it.
+// clearIfFailed removes the namespace of a failed spec, so that a second attempt starts like the first.
+// Namespaces of other specs are removed with the hub.
 func clearIfFailed(ctx context.Context, name string) {
 	if !CurrentSpecReport().Failed() {
 		return
@@ -65,16 +65,15 @@ func clearIfFailed(ctx context.Context, name string) {
 		MatchError(ContainSubstring("not found")))
 }
 
-// makeNamespace makes one, unless another spec did. It stays, since contents take long to go,
-// unless the spec fails.
+// makeNamespace creates a namespace, unless another spec did. It stays unless the spec fails, because
+// deleting contents takes long.
 func makeNamespace(ctx context.Context, name string) {
 	GinkgoHelper()
 	Expect(client.IgnoreAlreadyExists(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))).To(Succeed())
 	DeferCleanup(clearIfFailed, name)
 }
 
-// place makes a placement of a namespace on all members labelled with the
-// spec's name.
+// place creates a placement of a namespace on all members labelled with the spec's name.
 func place(ctx context.Context, name, namespace string, change func(*placementv1beta1.PlacementSpec)) *placementv1beta1.ClusterResourcePlacement {
 	GinkgoHelper()
 	crp := placementOf(name, namespace)
@@ -103,7 +102,7 @@ func placementOf(name, namespace string) *placementv1beta1.ClusterResourcePlacem
 	return crp
 }
 
-// create makes an object, and takes it away after the spec.
+// create creates an object, and deletes it after the spec.
 func create(ctx context.Context, o client.Object) {
 	GinkgoHelper()
 	Expect(hub.Create(ctx, o)).To(Succeed())
@@ -114,7 +113,7 @@ func create(ctx context.Context, o client.Object) {
 	})
 }
 
-// leftOf names what there is of a placement; Works in any namespace are let go.
+// leftOf names the remaining objects of a placement, and releases its Works in any namespace.
 func leftOf(ctx context.Context, name string) ([]string, error) {
 	mine := client.MatchingLabels{placementv1beta1.ParentPlacementLabel: name}
 	var left []string
@@ -123,7 +122,8 @@ func leftOf(ctx context.Context, name string) ([]string, error) {
 		return nil, err
 	}
 	for i := range works.Items {
-		// A member that left takes its Works with its namespace, which is not placement's work.
+		// The Works of a member that left are deleted with its namespace, which is not part of
+		// placement.
 		member, _ := clusterv1beta1.MemberOfNamespace(works.Items[i].Namespace)
 		if err := hub.Get(ctx, client.ObjectKey{Name: member}, &clusterv1beta1.MemberCluster{}); apierrors.IsNotFound(err) {
 			continue
@@ -160,8 +160,7 @@ func statusOf(ctx context.Context, name string) (*placementv1beta1.ClusterResour
 	return crp, hub.Get(ctx, types.NamespacedName{Name: name}, crp)
 }
 
-// summary is the placement's conditions as "Type=Status/Reason", without those
-// of an older generation.
+// summary is the placement's conditions as "Type=Status/Reason", without those of an older generation.
 func summary(ctx context.Context, name string) ([]string, error) {
 	crp, err := statusOf(ctx, name)
 	if err != nil {
@@ -185,7 +184,7 @@ var allTrue = []string{
 	"WorkSynchronized=True/WorkSynchronized", "Applied=True/ApplySucceeded", "Available=True/ResourceAvailable",
 }
 
-// memberTrue is the same of a member.
+// memberTrue is the same for a member.
 var memberTrue = []string{
 	"Scheduled=True/Scheduled", "RolloutStarted=True/RolloutStarted", "Overridden=True/NoOverrideSpecified",
 	"WorkSynchronized=True/AllWorkSynced", "Applied=True/AllWorkHaveBeenApplied", "Available=True/AllWorkAreAvailable",

@@ -24,15 +24,15 @@ import (
 	"fleetgate.io/fleetgate/pkg/telemetry/version"
 )
 
-// agent is the member's side, as cmd/agent wires it.
+// agent is the member's side, wired like cmd/agent.
 type agent struct {
 	enroller *enroll.Enroller
-	// namespace is the agent's on the member.
+	// namespace is the agent's namespace on the member.
 	namespace string
 	collects  bool
 	stop      context.CancelFunc
 	running   sync.WaitGroup
-	// ended is closed when the agent's work was ended because the hub said so.
+	// ended is closed when the hub ended the agent's work.
 	ended     chan struct{}
 	endedOnce sync.Once
 }
@@ -44,7 +44,7 @@ type agentOptions struct {
 	labels    map[string]string
 	wrap      func(http.RoundTripper) http.RoundTripper
 	clock     clock.Clock
-	// collects has it tell the member's namespaces.
+	// collects makes it report the member's namespaces.
 	collects bool
 }
 
@@ -126,7 +126,7 @@ func (a *agent) runHeartbeat(ctx context.Context, own kubernetes.Interface, conf
 	return mgr.Start(ctx)
 }
 
-// end stops the agent and waits until nothing of it runs.
+// end stops the agent and waits until all of it has stopped.
 func (a *agent) end() {
 	a.stop()
 	a.running.Wait()

@@ -21,7 +21,7 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// reasonsOf are the reasons of the events on an object, by their time.
+// reasonsOf are the reasons of an object's events, with their times.
 func reasonsOf(ctx context.Context, uid client.Object, namespace string) map[string]time.Time {
 	GinkgoHelper()
 	var events corev1.EventList
@@ -36,7 +36,7 @@ func reasonsOf(ctx context.Context, uid client.Object, namespace string) map[str
 }
 
 var _ = Describe("A MemberCluster of the first fleets", func() {
-	It("joins, shows what the documents of that time print, and leaves", func(ctx SpecContext) {
+	It("joins, shows the documented status of that time, and leaves", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		name := "kind-" + strings.TrimPrefix(makeNamespace(ctx), "clusters-")
 		mc := &azurefleetv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -100,7 +100,7 @@ var _ = Describe("A MemberCluster of the first fleets", func() {
 		printed := "/apis/fleet.azure.com/v1alpha1/memberclusters/" + name
 		Expect(expect.Cells(ctx, hub.Config(), printed)).To(And(HaveKeyWithValue("State", "Join"), HaveKeyWithValue("Joined", "MemberClusterJoined")))
 
-		By("telling it to leave")
+		By("setting the state to Leave")
 		base := mc.DeepCopy()
 		mc.Spec.State = azurefleetv1alpha1.ClusterStateLeave
 		Expect(hubClient.Patch(ctx, mc, client.MergeFrom(base))).To(Succeed())
@@ -114,11 +114,11 @@ var _ = Describe("A MemberCluster of the first fleets", func() {
 		Expect(expect.Cells(ctx, hub.Config(), printed)).To(And(HaveKeyWithValue("State", "Leave"), HaveKeyWithValue("Joined", "MemberClusterLeft")))
 	})
 
-	It("has a range for the lease, and no state but the two", func(ctx SpecContext) {
+	It("has a range for the lease, and two states", func(ctx SpecContext) {
 		for what, change := range map[string]func(*azurefleetv1alpha1.MemberClusterSpec){
-			"a lease that is too long": func(s *azurefleetv1alpha1.MemberClusterSpec) { s.LeaseDurationSeconds = 601 },
-			"a negative lease":         func(s *azurefleetv1alpha1.MemberClusterSpec) { s.LeaseDurationSeconds = -1 },
-			"another state":            func(s *azurefleetv1alpha1.MemberClusterSpec) { s.State = "Stay" },
+			"too long lease": func(s *azurefleetv1alpha1.MemberClusterSpec) { s.LeaseDurationSeconds = 601 },
+			"negative lease": func(s *azurefleetv1alpha1.MemberClusterSpec) { s.LeaseDurationSeconds = -1 },
+			"unknown state":  func(s *azurefleetv1alpha1.MemberClusterSpec) { s.State = "Stay" },
 		} {
 			mc := &azurefleetv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{GenerateName: "range-"}}
 			mc.Spec.State, mc.Spec.Identity = azurefleetv1alpha1.ClusterStateJoin, subject("User", "x")

@@ -40,10 +40,10 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// eventsMade counts them, since each has a name of its own.
+// eventsMade counts the events, because each has its own name.
 var eventsMade atomic.Int32
 
-// eventOf is one that an agent may make.
+// eventOf is an event that an agent can create.
 func eventOf(namespace string, alter ...func(*eventsv1.Event)) *eventsv1.Event {
 	event := &eventsv1.Event{
 		ObjectMeta: named(namespace, clusterv1beta1.AgentEventName(int(eventsMade.Add(1))%clusterv1beta1.MaxAgentEvents)),
@@ -57,7 +57,7 @@ func eventOf(namespace string, alter ...func(*eventsv1.Event)) *eventsv1.Event {
 	return event
 }
 
-// recorderOf is how an agent's controllers record events.
+// recorderOf is the event recorder of an agent's controllers.
 func recorderOf(config *rest.Config) events.EventRecorder {
 	GinkgoHelper()
 	manager, err := ctrl.NewManager(config, ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}})
@@ -74,7 +74,7 @@ func recorderOf(config *rest.Config) events.EventRecorder {
 	return agents.GetEventRecorder("fleetgate.io/agent")
 }
 
-// secretOf is one that an agent may make.
+// secretOf is a Secret that an agent can create.
 func secretOf(namespace string, alter ...func(*corev1.Secret)) *corev1.Secret {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -89,7 +89,7 @@ func secretOf(namespace string, alter ...func(*corev1.Secret)) *corev1.Secret {
 	return secret
 }
 
-// seen is which FlowSchema the API server matched to the last request of a client.
+// seen is the FlowSchema that the API server matched to the last request of a client.
 type seen struct{ uid atomic.Pointer[string] }
 
 func (s *seen) wrap(next http.RoundTripper) http.RoundTripper {
@@ -102,7 +102,7 @@ func (s *seen) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-var _ = Describe("An agent that fills the hub", Label("hostile"), func() {
+var _ = Describe("An agent that creates too many objects", Label("hostile"), func() {
 	var name, namespace string
 	var agentConfig *rest.Config
 	var agentClient client.Client
@@ -127,28 +127,28 @@ var _ = Describe("An agent that fills the hub", Label("hostile"), func() {
 	}
 	const much = 250 << 10
 
-	It("makes no event of 250 KB, wherever they are in it", func(ctx SpecContext) {
+	It("cannot create an event of 250 KB in any field", func(ctx SpecContext) {
 		Expect(agentClient.Create(ctx, eventOf(namespace, func(e *eventsv1.Event) { e.Note = strings.Repeat("n", 1000) }))).To(Succeed())
 		for what, alter := range map[string]func(*eventsv1.Event){
 			"an annotation": func(e *eventsv1.Event) { e.Annotations = map[string]string{"a": strings.Repeat("n", much)} },
 			"many finalizers": func(e *eventsv1.Event) {
 				e.Finalizers = slices.Repeat([]string{"example.com/" + strings.Repeat("f", 60)}, much/72)
 			},
-			"what it is about":   func(e *eventsv1.Event) { e.Regarding.FieldPath = strings.Repeat("n", much) },
-			"what it relates to": func(e *eventsv1.Event) { e.Related = &corev1.ObjectReference{Name: strings.Repeat("n", much)} },
+			"regarding": func(e *eventsv1.Event) { e.Regarding.FieldPath = strings.Repeat("n", much) },
+			"related":   func(e *eventsv1.Event) { e.Related = &corev1.ObjectReference{Name: strings.Repeat("n", much)} },
 		} {
 			By(what)
 			expectTooLarge(agentClient.Create(ctx, eventOf(namespace, alter)), "at most 8192 characters")
 		}
 
-		By("making a small one larger")
+		By("updating a small event")
 		event := eventOf(namespace)
 		Expect(agentClient.Create(ctx, event)).To(Succeed())
 		expectTooLarge(agentClient.Patch(ctx, event, client.RawPatch(types.MergePatchType,
 			[]byte(`{"metadata":{"annotations":{"a":"`+strings.Repeat("n", much)+`"}}}`))), "at most 8192 characters")
 	})
 
-	It("has no more events on the hub than there are names for them", func(ctx SpecContext) {
+	It("has no more events on the hub than allowed names", func(ctx SpecContext) {
 		refused := func(err error) {
 			GinkgoHelper()
 			Expect(apierrors.IsForbidden(err)).To(BeTrue(), "got %v", err)
@@ -177,7 +177,7 @@ var _ = Describe("An agent that fills the hub", Label("hostile"), func() {
 		}
 		Expect(made()).To(HaveLen(clusterv1beta1.MaxAgentEvents))
 
-		By("one that the hub forgets, whose name the agent's next one takes")
+		By("expiring an event, whose name is used again")
 		Expect(hubClient.Delete(ctx, &made()[7])).To(Succeed())
 		recorder := recorderOf(agentConfig)
 		Eventually(func() []eventsv1.Event {
@@ -187,7 +187,7 @@ var _ = Describe("An agent that fills the hub", Label("hostile"), func() {
 		}).Should(And(HaveLen(clusterv1beta1.MaxAgentEvents), ContainElement(And(HaveField("Reason", "Contested"), HaveField("Name", HavePrefix("agent."))))))
 	})
 
-	It("makes no Secret with 250 KB of annotations, and no report of a megabyte", func(ctx SpecContext) {
+	It("cannot create a Secret with 250 KB of annotations, or a report of a megabyte", func(ctx SpecContext) {
 		Expect(agentClient.Create(ctx, secretOf(namespace))).To(Succeed())
 		expectTooLarge(agentClient.Create(ctx, secretOf(namespace, func(s *corev1.Secret) {
 			s.Annotations = map[string]string{"a": strings.Repeat("n", much)}
@@ -214,7 +214,7 @@ var _ = Describe("An agent that fills the hub", Label("hostile"), func() {
 		expectTooLarge(agentClient.Status().Patch(ctx, reported, client.MergeFrom(&imc)), "conditions")
 	})
 
-	It("makes no more Secrets than the hub's quota for it, which is put right when somebody changes it", func(ctx SpecContext) {
+	It("cannot create more Secrets than its quota, which the hub restores after changes", func(ctx SpecContext) {
 		quota := &corev1.ResourceQuota{ObjectMeta: named(namespace, membership.QuotaName)}
 		Eventually(func(g Gomega) {
 			g.Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(quota), quota)).To(Succeed())
@@ -223,8 +223,8 @@ var _ = Describe("An agent that fills the hub", Label("hostile"), func() {
 		most := quota.Spec.Hard["count/secrets"]
 		Expect(most.Value()).To(BeEquivalentTo(2000))
 
-		By("lowering it to what is there, which a test reaches sooner")
-		Eventually(func(g Gomega) { // Whatever the hub does for the member just now puts it right.
+		By("lowering the quota to the number of existing Secrets")
+		Eventually(func(g Gomega) { // The hub can restore it because of another change of the member.
 			g.Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(quota), quota)).To(Succeed())
 			quota.Spec.Hard["count/secrets"] = quota.Status.Used["count/secrets"]
 			g.Expect(hubClient.Update(ctx, quota)).To(Succeed())
@@ -237,7 +237,7 @@ var _ = Describe("An agent that fills the hub", Label("hostile"), func() {
 		}).Should(Succeed())
 	})
 
-	It("waits in its own priority level with all that it writes, and nobody else does", func(ctx SpecContext) {
+	It("has its own priority level for all its requests, and nobody else uses it", func(ctx SpecContext) {
 		level := &flowcontrolv1.PriorityLevelConfiguration{
 			ObjectMeta: metav1.ObjectMeta{Name: "agents-" + namespace},
 			Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
@@ -257,7 +257,7 @@ var _ = Describe("An agent that fills the hub", Label("hostile"), func() {
 			g.Expect(hubClient.Get(ctx, client.ObjectKey{Name: membership.FlowSchemaAgents}, requests)).To(Succeed())
 			g.Expect(hubClient.Get(ctx, client.ObjectKey{Name: membership.FlowSchemaLeases}, leases)).To(Succeed())
 		}).Should(Succeed())
-		Expect(metav1.IsControlledBy(requests, level) || requests.OwnerReferences[0].UID == level.UID).To(BeTrue(), "it goes with its level")
+		Expect(metav1.IsControlledBy(requests, level) || requests.OwnerReferences[0].UID == level.UID).To(BeTrue(), "its level owns it")
 
 		agentSeen, otherSeen := &seen{}, &seen{}
 		config := rest.CopyConfig(agentConfig)
@@ -272,7 +272,7 @@ var _ = Describe("An agent that fills the hub", Label("hostile"), func() {
 
 		matched := func(s *seen, do func() error) types.UID {
 			s.uid.Store(nil)
-			_ = do() // Whether it may is another question, asked later.
+			_ = do() // Whether it is allowed does not matter here.
 			if uid := s.uid.Load(); uid != nil {
 				return types.UID(*uid)
 			}
@@ -281,15 +281,15 @@ var _ = Describe("An agent that fills the hub", Label("hostile"), func() {
 		writes := func(c client.Client, in string) map[string]func() error {
 			patch := client.RawPatch(types.MergePatchType, []byte(`{}`))
 			return map[string]func() error{
-				"an event": func() error { return c.Create(ctx, eventOf(in)) },
+				"event":    func() error { return c.Create(ctx, eventOf(in)) },
 				"a Secret": func() error { return c.Create(ctx, secretOf(in)) },
 				"a report": func() error {
 					return c.Status().Patch(ctx, &clusterv1beta1.InternalMemberCluster{ObjectMeta: named(in, name)}, patch)
 				},
-				"a Work":       func() error { return c.Patch(ctx, &placementv1beta1.Work{ObjectMeta: named(in, "w")}, patch) },
-				"its status":   func() error { return c.Status().Patch(ctx, &placementv1beta1.Work{ObjectMeta: named(in, "w")}, patch) },
-				"a token":      func() error { return minting(in, clusterv1beta1.AgentAccount)(ctx, c) },
-				"reading them": func() error { return c.List(ctx, &placementv1beta1.WorkList{}, client.InNamespace(in)) },
+				"a Work":        func() error { return c.Patch(ctx, &placementv1beta1.Work{ObjectMeta: named(in, "w")}, patch) },
+				"its status":    func() error { return c.Status().Patch(ctx, &placementv1beta1.Work{ObjectMeta: named(in, "w")}, patch) },
+				"a token":       func() error { return minting(in, clusterv1beta1.AgentAccount)(ctx, c) },
+				"reading Works": func() error { return c.List(ctx, &placementv1beta1.WorkList{}, client.InNamespace(in)) },
 			}
 		}
 		heartbeat := func(c client.Client, in string) func() error {
@@ -297,17 +297,17 @@ var _ = Describe("An agent that fills the hub", Label("hostile"), func() {
 				return patching(&coordinationv1.Lease{ObjectMeta: named(in, clusterv1beta1.AgentLease)}, `{}`, "")(ctx, c)
 			}
 		}
-		// The API server takes a moment to notice a FlowSchema.
+		// The API server notices a FlowSchema with a delay.
 		Eventually(func() types.UID { return matched(agentSeen, heartbeat(agents, namespace)) }).Should(Equal(leases.UID))
 		for what, do := range writes(agents, namespace) {
 			Eventually(func() types.UID { return matched(agentSeen, do) }).Should(Equal(requests.UID), what)
 		}
-		Expect(matched(otherSeen, heartbeat(others, "default"))).NotTo(BeElementOf(leases.UID, requests.UID, types.UID("")), "somebody else's Lease")
+		Expect(matched(otherSeen, heartbeat(others, "default"))).NotTo(BeElementOf(leases.UID, requests.UID, types.UID("")), "another user's Lease")
 		for what, do := range writes(others, "default") {
-			Expect(matched(otherSeen, do)).NotTo(BeElementOf(leases.UID, requests.UID, types.UID("")), "somebody else's: "+what)
+			Expect(matched(otherSeen, do)).NotTo(BeElementOf(leases.UID, requests.UID, types.UID("")), "another user's "+what)
 		}
 
-		By("taking the level away, as helm uninstall does")
+		By("deleting the level, like helm uninstall")
 		Expect(hubClient.Delete(ctx, level)).To(Succeed())
 		expectGone(ctx, requests)
 		expectGone(ctx, leases)

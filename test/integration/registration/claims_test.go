@@ -18,7 +18,7 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// installClaims serves ClusterClaims on the member, as Open Cluster Management has them.
+// installClaims installs Open Cluster Management's ClusterClaims on the member.
 func installClaims(ctx context.Context) {
 	GinkgoHelper()
 	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
@@ -68,7 +68,7 @@ func deleteClaim(ctx context.Context, claim *unstructured.Unstructured) {
 	Expect(memberObjects().Delete(ctx, claim)).To(Succeed())
 }
 
-// setHeartbeatPeriod makes a member quick enough for a test.
+// setHeartbeatPeriod sets a heartbeat period that is short enough for a test.
 func setHeartbeatPeriod(ctx context.Context, name string, seconds int32) {
 	GinkgoHelper()
 	base := getMember(ctx, name)

@@ -26,7 +26,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/hub/importer"
 )
 
-// makeObject applies what Cluster API, a provider or a person would write.
+// makeObject applies an object of Cluster API, a provider or a user.
 func makeObject(ctx context.Context, namespace, document string) *unstructured.Unstructured {
 	GinkgoHelper()
 	o := &unstructured.Unstructured{}
@@ -43,7 +43,7 @@ func mergeStatus(ctx context.Context, o *unstructured.Unstructured, document str
 	Expect(hubClient.Status().Patch(ctx, o, client.RawPatch(types.MergePatchType, patch))).To(Succeed())
 }
 
-// makeKubeconfig is the Secret of Cluster API's contract, changed in one way.
+// makeKubeconfig creates the Secret of Cluster API's contract, with a change.
 func makeKubeconfig(ctx context.Context, namespace, cluster string, change func(*corev1.Secret)) {
 	GinkgoHelper()
 	secret := &corev1.Secret{
@@ -57,8 +57,8 @@ func makeKubeconfig(ctx context.Context, namespace, cluster string, change func(
 
 func asItIs(*corev1.Secret) {}
 
-// importedAgent starts the agent that an import has put into the member's fleet-system: in
-// a namespace of its own, since several are installed there one after the other.
+// importedAgent starts the agent that an import has installed in the member's fleet-system. It gets its
+// own namespace, because several are installed there one after the other.
 func importedAgent(ctx context.Context, cluster *registrationv1alpha1.Cluster) *agent {
 	GinkgoHelper()
 	expectImported(ctx, cluster, corev1.ConditionTrue, importer.ReasonImported, "installed")
@@ -84,7 +84,7 @@ var _ = Describe("A cluster of Cluster API", Ordered, func() {
 	var namespace, name string
 
 	BeforeAll(func(ctx SpecContext) {
-		// The gateway runs before there is any Cluster API on the hub.
+		// The gateway runs before Cluster API is installed on the hub.
 		startGateway(gatewayOptions{})
 		_, err := envtest.InstallCRDs(hub.Config(), envtest.CRDInstallOptions{Paths: []string{"testdata/cluster-api.yaml"}, ErrorIfPathMissing: true})
 		Expect(err).NotTo(HaveOccurred())
@@ -95,7 +95,7 @@ var _ = Describe("A cluster of Cluster API", Ordered, func() {
 		name = "made-" + strings.TrimPrefix(namespace, "clusters-")
 	})
 
-	It("is imported once its control plane has been up and its kubeconfig is there, with what is known of it", func(ctx SpecContext) {
+	It("is imported once its control plane was available and its kubeconfig exists, with its properties", func(ctx SpecContext) {
 		infrastructure := makeObject(ctx, namespace, `
 apiVersion: infrastructure.cluster.x-k8s.io/v1beta1
 kind: AzureCluster
@@ -120,12 +120,12 @@ metadata:
   finalizers: [cluster.cluster.x-k8s.io]
 spec: {infrastructureRef: {apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: AzureCluster, name: infra}}`)
 
-		By("having Secrets that only look like the one that is meant")
+		By("creating Secrets that only resemble the right one")
 		makeKubeconfig(ctx, namespace, name, func(s *corev1.Secret) { s.Name += "-user" })
 		mergeStatus(ctx, origin, `status: {phase: Provisioned, failureDomains: {"1": {}, "2": {}, "3": {}}}`)
-		Consistently(hasFleetCluster).WithArguments(ctx, namespace, name).Should(BeFalse(), "the control plane has not been up")
+		Consistently(hasFleetCluster).WithArguments(ctx, namespace, name).Should(BeFalse(), "the control plane was not available")
 		mergeStatus(ctx, origin, `status: {conditions: [{type: ControlPlaneInitialized, status: "True"}]}`)
-		Consistently(hasFleetCluster).WithArguments(ctx, namespace, name).Should(BeFalse(), "there is no kubeconfig")
+		Consistently(hasFleetCluster).WithArguments(ctx, namespace, name).Should(BeFalse(), "the kubeconfig is missing")
 		makeKubeconfig(ctx, namespace, name, asItIs)
 
 		a := importedAgent(ctx, expectFleetCluster(ctx, namespace, name))
@@ -150,9 +150,9 @@ spec: {infrastructureRef: {apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, 
 
 		before := infrastructure.GetResourceVersion()
 		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(infrastructure), infrastructure)).To(Succeed())
-		Expect(infrastructure.GetResourceVersion()).To(Equal(before), "what others manage is read and never written")
+		Expect(infrastructure.GetResourceVersion()).To(Equal(before), "foreign objects are never written")
 
-		By("learning something new of it")
+		By("changing its properties")
 		mergeStatus(ctx, origin, `status: {failureDomains: {"3": null}}`)
 		Eventually(func(g Gomega) {
 			mc := getMember(ctx, name)
@@ -161,7 +161,7 @@ spec: {infrastructureRef: {apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, 
 				HaveKeyWithValue(clusterv1beta1.PropertyName("infrastructure.fleetgate.io/failure-domain-count"), HaveField("Value", "2")))
 		}).Should(Succeed())
 
-		By("taking it down: its agent answers no more, and somebody holds its Work")
+		By("deleting it, with its agent stopped and a finalizer on its Work")
 		a.end()
 		Expect(hubClient.Create(ctx, &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{
 			Namespace: clusterv1beta1.MemberNamespace(name), Name: "held", Finalizers: []string{"kubernetes-fleet.io/work-cleanup"},
@@ -172,10 +172,10 @@ spec: {infrastructureRef: {apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, 
 		expectGone(ctx, &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		Eventually(hasFleetCluster).WithArguments(ctx, namespace, name).Should(BeFalse())
 		_, err := memberClient.AppsV1().Deployments(clusterv1beta1.SystemNamespace).Get(ctx, "fleet-agent", metav1.GetOptions{})
-		Expect(err).NotTo(HaveOccurred(), "what is on the member stays")
+		Expect(err).NotTo(HaveOccurred(), "the member's objects stay")
 	})
 
-	It("of the newer version is imported with its namespace, unless it says no", func(ctx SpecContext) {
+	It("of the newer version is imported with its namespace, unless it opts out", func(ctx SpecContext) {
 		Expect(hubClient.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
 			client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"fleetgate.io/auto-import":"true"}}}`)))).To(Succeed())
 		status := `status: {initialization: {controlPlaneInitialized: true}, failureDomains: [{name: eu-1a}]}`
@@ -199,7 +199,7 @@ spec: {infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: Azur
 		expectImported(ctx, cluster, corev1.ConditionTrue, importer.ReasonImported, "installed")
 		Expect(hasFleetCluster(ctx, namespace, refused.GetName())).To(BeFalse())
 
-		By("making another one of its name")
+		By("creating another one of its name")
 		Expect(hubClient.Delete(ctx, origin)).To(Succeed())
 		origin.SetResourceVersion("")
 		origin.SetUID("")
@@ -209,7 +209,7 @@ spec: {infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: Azur
 		Expect(getCluster(ctx, namespace, name).UID).NotTo(Equal(cluster.UID))
 	})
 
-	It("with a kubeconfig that cannot be used, or the name of another Cluster, says so", func(ctx SpecContext) {
+	It("with an invalid kubeconfig, or the name of another Cluster, reports it", func(ctx SpecContext) {
 		taken := "taken-" + name
 		Expect(hubClient.Create(ctx, &registrationv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: taken}})).To(Succeed())
 		for _, cluster := range []string{name, taken} {

@@ -22,12 +22,12 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/agent/enroll"
 )
 
-// stepsAtMost is more than what either side writes for one registration or leave: a
-// crash beyond the last write does not happen, and ends the walk.
+// stepsAtMost is more than the number of writes of either side for one registration or removal. A crash
+// beyond the last write does not happen, and ends the walk.
 const stepsAtMost = 60
 
-var _ = Describe("Whoever is killed at any write", Label("crash"), func() {
-	// expectOneMember is the final state, whatever happened on the way.
+var _ = Describe("A process that is killed at any write", Label("crash"), func() {
+	// expectOneMember checks the final state.
 	expectOneMember := func(ctx SpecContext, namespace string, a *agent) {
 		GinkgoHelper()
 		name := expectEnrolled(ctx, a)
@@ -50,13 +50,12 @@ var _ = Describe("Whoever is killed at any write", Label("crash"), func() {
 		Expect(ours).To(ConsistOf(name))
 	}
 
-	// Lives do not disturb each other: a wave of them is killed at once, each at a write of
-	// its own. Every third write shows most of what can go wrong; the others are for when
-	// there is time.
+	// The runs do not disturb each other: several of them are killed at the same time, each at another
+	// write. Every third write covers most failures; the others run in the matrix.
 	const wave = 12
 	everyThird := []TableEntry{
 		Entry("at every third write", SpecTimeout(5*time.Minute), []int{1}),
-		Entry("at the writes between", Label("matrix"), SpecTimeout(5*time.Minute), []int{2, 3}),
+		Entry("at the other writes", Label("matrix"), SpecTimeout(5*time.Minute), []int{2, 3}),
 	}
 	const stride = 3
 	type life struct {
@@ -83,7 +82,7 @@ var _ = Describe("Whoever is killed at any write", Label("crash"), func() {
 		}
 		ending.Wait()
 	}
-	// walk kills at all writes that begin with one of these, until one did not happen.
+	// walk kills at all writes of these numbers and their successors, until one does not happen.
 	walk := func(firsts []int, step int, killAt func(from int) (done bool)) {
 		GinkgoHelper()
 		for _, from := range firsts {
@@ -91,7 +90,7 @@ var _ = Describe("Whoever is killed at any write", Label("crash"), func() {
 			for ; from <= stepsAtMost && !done; from += wave * step {
 				done = killAt(from)
 			}
-			Expect(done).To(BeTrue(), "more is written than this test expects")
+			Expect(done).To(BeTrue(), "there are more writes than this test expects")
 		}
 	}
 	crashesOf := func(lives []*life) []*crash {
@@ -179,7 +178,7 @@ var _ = Describe("Whoever is killed at any write", Label("crash"), func() {
 			}
 			first.end()
 
-			By("letting a gateway finish what the killed one began")
+			By("starting a gateway that completes the work of the killed one")
 			last := startGateway(gatewayOptions{})
 			for _, l := range lives {
 				expectGone(ctx, &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: l.name}})
@@ -191,7 +190,7 @@ var _ = Describe("Whoever is killed at any write", Label("crash"), func() {
 		})
 	}, everyThird)
 
-	It("writes nothing when it starts again and all is settled: the gateway", func(ctx SpecContext) {
+	It("writes nothing after a restart in a settled state: the gateway", func(ctx SpecContext) {
 		namespace := makeNamespace(ctx)
 		name := registrationv1alpha1.ClusterName(namespace)
 		never := newCrash(math.MaxInt, namespace, name)
@@ -202,7 +201,7 @@ var _ = Describe("Whoever is killed at any write", Label("crash"), func() {
 		a.end()
 		Eventually(func(g Gomega) {
 			g.Consistently(never.writes.Load).Should(Equal(never.writes.Load()))
-		}).Should(Succeed(), "the gateway does not come to rest")
+		}).Should(Succeed(), "the gateway does not settle")
 		first.end()
 
 		counted := newCrash(1, namespace, name)
@@ -211,7 +210,7 @@ var _ = Describe("Whoever is killed at any write", Label("crash"), func() {
 	})
 })
 
-// crashedOr waits until the process crashed (false), or what it was to do is done (true).
+// crashedOr waits until the process crashed (false), or its work is complete (true).
 func crashedOr(killed *crash, isDone func() bool) bool {
 	GinkgoHelper()
 	done := false
@@ -231,8 +230,7 @@ func hasJoined(ctx context.Context, name string) bool {
 	return meta.IsStatusConditionTrue(getMember(ctx, name).Status.Conditions, clusterv1beta1.ConditionJoined)
 }
 
-// tryValues reads the values of the token as they are now: none while a gateway that
-// was killed has not issued them.
+// tryValues reads the current values of the token: none while a killed gateway has not issued them.
 func tryValues(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken) (*enroll.Bootstrap, error) {
 	var secret corev1.Secret
 	if err := hubClient.Get(ctx, client.ObjectKeyFromObject(token), &secret); err != nil {

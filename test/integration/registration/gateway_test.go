@@ -41,33 +41,33 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/agent/apply"
 )
 
-// gateway is the hub's side, as cmd/gateway wires it.
+// gateway is the hub's side, wired like cmd/gateway.
 type gateway struct {
 	stop context.CancelFunc
 	done chan struct{}
 }
 
-// usual is the gateway of specs that ask for nothing special, nil if none runs. It lives on
-// from one to the next: to start one takes longer than most of what it is asked for.
+// usual is the gateway of specs without options, nil if none runs. Specs share it, because a start
+// takes longer than most specs.
 var usual *gateway
 
 type gatewayOptions struct {
 	config          *rest.Config
 	forceDeleteWait time.Duration
 	silence         time.Duration
-	// namespaces are where clusters may register; none means everywhere.
+	// namespaces are the namespaces in which clusters can register; none means all.
 	namespaces []string
 	clock      clock.PassiveClock
-	// defaults are the terms of tokens that do not say otherwise.
+	// defaults are the permissions of tokens without annotations.
 	defaults registration.Defaults
 	labels   registration.LabelRule
-	// level is the priority level of agents; none means that there is no such.
+	// level is the priority level of agents, if there is one.
 	level string
-	// tokenClock is that of registration tokens; none means the real one.
+	// tokenClock is the clock of registration tokens; none means the real one.
 	tokenClock clock.PassiveClock
 }
 
-// startGateway makes sure that the gateway runs, and no other beside it.
+// startGateway makes sure that this gateway runs, and no other.
 func startGateway(o gatewayOptions) *gateway {
 	GinkgoHelper()
 	isUsual := reflect.ValueOf(o).IsZero()
@@ -170,7 +170,7 @@ func (g *gateway) isRunning() bool {
 	}
 }
 
-// end stops the gateway and waits until nothing of it runs.
+// end stops the gateway and waits until all of it has stopped.
 func (g *gateway) end() {
 	g.stop()
 	<-g.done
@@ -203,14 +203,12 @@ func clusterRules(name string) []rbacv1.PolicyRule {
 
 var errCrashed = errors.New("crashed")
 
-// crash makes a process look as if it had been killed: its nth write is done by the
-// server, but neither the answer nor anything after it arrives. What was written until
-// then is all that a process finds after a restart, whatever it was about to do.
+// crash simulates a killed process: the server executes its nth write, but the process gets no answer
+// and sends nothing afterwards. After a restart a process finds only what was written until then.
 type crash struct {
 	at int64
-	// about limits a crash to requests that name one of these, in the path or in what
-	// they carry: the process is dead for them, and lives on for others. It is dead for
-	// all if there are none.
+	// about limits a crash to requests with one of these strings in the path or body: the process is
+	// dead for them, and continues for others. Without strings it is dead for all.
 	about  []string
 	writes atomic.Int64
 	dead   chan struct{}
@@ -220,8 +218,8 @@ func newCrash(at int, about ...string) *crash {
 	return &crash{at: int64(at), about: about, dead: make(chan struct{})}
 }
 
-// configOf reaches the hub as a process does that is going to be killed, by the first
-// crash that a request is about.
+// configOf is the configuration of a process that will be killed, by the first crash that a request
+// concerns.
 func configOf(crashes ...*crash) *rest.Config {
 	config := hub.Config()
 	for _, c := range crashes {
@@ -267,7 +265,7 @@ func (c *crash) concerns(request *http.Request) bool {
 	return slices.ContainsFunc(c.about, func(name string) bool { return strings.Contains(said, name) })
 }
 
-// isStep leaves out what is no step of registration.
+// isStep excludes requests that are no step of registration.
 func isStep(request *http.Request) bool {
 	return request.Method != http.MethodGet && !strings.Contains(request.URL.Path, "/events")
 }

@@ -28,7 +28,7 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// attempts are what somebody tries with real credentials; each must be forbidden.
+// attempts are requests with real credentials; each must be forbidden.
 type attempts map[string]func(context.Context, client.Client) error
 
 func (all attempts) expectForbidden(ctx context.Context, c client.Client) {
@@ -81,7 +81,7 @@ func named(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-// mayTunnel asks with the client's own credential; without a namespace, about the whole hub.
+// mayTunnel checks the client's own rights; without a namespace, for the whole hub.
 func mayTunnel(ctx context.Context, c client.Client, namespace, name string) bool {
 	GinkgoHelper()
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
@@ -105,7 +105,7 @@ var _ = Describe("A hostile", Label("hostile"), func() {
 		expectJoined(ctx, name)
 	})
 
-	It("holder of a registration token can ask, and do nothing else", func(ctx SpecContext) {
+	It("bearer of a registration token can create a request, and nothing else", func(ctx SpecContext) {
 		values := makeTokenWith(ctx, namespace, "leaked", time.Hour, nil)
 		thief := expect.Client(hubConfigWith(values.Token), scheme)
 		var requests registrationv1alpha1.ClusterRegistrationList
@@ -115,7 +115,7 @@ var _ = Describe("A hostile", Label("hostile"), func() {
 		elsewhere, memberNamespace := makeNamespace(ctx), clusterv1beta1.MemberNamespace(name)
 		attempts{
 			"listing requests":              listing(&registrationv1alpha1.ClusterRegistrationList{}, namespace),
-			"a request elsewhere":           creating(&registrationv1alpha1.ClusterRegistration{ObjectMeta: named(elsewhere, "request-x")}),
+			"request in another namespace":  creating(&registrationv1alpha1.ClusterRegistration{ObjectMeta: named(elsewhere, "request-x")}),
 			"granting":                      patching(granted.DeepCopy(), `{"status":{"granted":true}}`, "status"),
 			"changing a request":            patching(granted.DeepCopy(), `{"metadata":{"labels":{"a":"b"}}}`, ""),
 			"deleting another's request":    deleting(granted.DeepCopy()),
@@ -137,7 +137,7 @@ var _ = Describe("A hostile", Label("hostile"), func() {
 		Expect(mayTunnel(ctx, thief, "", name)).To(BeFalse())
 		Expect(mayTunnel(ctx, thief, memberNamespace, name)).To(BeFalse())
 
-		By("reading the one request whose name it knows: the answer opens for its maker only")
+		By("reading the one request whose name it knows: only its author can decrypt the answer")
 		seen := granted.DeepCopy()
 		Expect(thief.Get(ctx, client.ObjectKeyFromObject(granted), seen)).To(Succeed())
 		key, err := sealing.NewKey()
@@ -145,14 +145,14 @@ var _ = Describe("A hostile", Label("hostile"), func() {
 		_, err = key.Open(seen.Status.SealedToken, seen.UID, seen.Spec.ClientID)
 		Expect(err).To(MatchError(sealing.ErrSealed))
 
-		By("asking under the victim's client ID, for rights that no label gives")
+		By("requesting with the victim's client ID and with reserved labels")
 		agent := startAgent(agentOptions{
 			namespace: makeAgentNamespace(ctx), clientID: namespace, bootstrap: enroll.Given(values), labels: map[string]string{"kubernetes-fleet.io/member-name": name},
 		})
 		expectProblem(agent, enroll.RegistrationRefused, "has registered with another key")
 		Expect(victim.enroller.Ready()).To(Succeed())
 
-		By("asking in the name of a token that it does not hold")
+		By("requesting with the name of a token that it does not have")
 		forged := &registrationv1alpha1.ClusterRegistration{
 			ObjectMeta: named(namespace, registrationv1alpha1.RequestName(key.PublicKey())),
 			Spec:       registrationv1alpha1.ClusterRegistrationSpec{ClientID: "forged", PublicKey: key.PublicKey()},
@@ -169,7 +169,7 @@ var _ = Describe("A hostile", Label("hostile"), func() {
 		Expect(forged.Status.SealedToken).To(BeEmpty())
 	})
 
-	It("user of the hub cannot say what only the member knows of itself", func(ctx SpecContext) {
+	It("user of the hub cannot change what only the member reports", func(ctx SpecContext) {
 		role := &rbacv1.ClusterRole{ObjectMeta: named("", "relabels-"+namespace), Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{clusterv1beta1.GroupVersion.Group}, Resources: []string{"memberclusters"}, Verbs: []string{"get", "update", "patch"}},
 		}}
@@ -187,13 +187,13 @@ var _ = Describe("A hostile", Label("hostile"), func() {
 		Eventually(property).Should(HavePrefix("v1."))
 		known := property()
 		lie := `{"metadata":{"annotations":{"seen-by":"user"}},"status":{"properties":{"k8s.io/k8s-version":{"value":"v0.0.0","observationTime":"2026-01-01T00:00:00Z"}}}}`
-		Expect(patching(&clusterv1beta1.MemberCluster{ObjectMeta: named("", name)}, lie, "")(ctx, user)).To(Succeed(), "the rest of it is theirs")
+		Expect(patching(&clusterv1beta1.MemberCluster{ObjectMeta: named("", name)}, lie, "")(ctx, user)).To(Succeed(), "they can change the rest")
 		Expect(getMember(ctx, name).Annotations).To(HaveKeyWithValue("seen-by", "user"))
 		Expect(property()).To(Equal(known))
 		attempts{"the status": patching(&clusterv1beta1.MemberCluster{ObjectMeta: named("", name)}, lie, "status")}.expectForbidden(ctx, user)
 	})
 
-	It("member that has joined reaches nothing that is not its own", func(ctx SpecContext) {
+	It("joined member cannot access foreign objects", func(ctx SpecContext) {
 		other := makeMember(ctx, namespace, subject("User", "somebody")).Name
 		expectReadyToJoin(ctx, other)
 		config, err := victim.enroller.HubConfig(ctx)
@@ -215,22 +215,22 @@ var _ = Describe("A hostile", Label("hostile"), func() {
 			"Secrets of the registration": listing(&corev1.SecretList{}, namespace),
 			"its own orders": patching(&clusterv1beta1.InternalMemberCluster{ObjectMeta: named(own, name)},
 				`{"spec":{"heartbeatPeriodSeconds":600}}`, ""),
-			"a Work of its own making":         creating(&placementv1beta1.Work{ObjectMeta: named(own, "mine")}),
-			"a Lease of its own making":        creating(&coordinationv1.Lease{ObjectMeta: named(own, "mine")}),
-			"deleting its namespace":           deleting(&corev1.Namespace{ObjectMeta: named("", own)}),
-			"its own Role":                     patching(&rbacv1.Role{ObjectMeta: named(own, clusterv1beta1.RoleName(name))}, `{"rules":[]}`, ""),
-			"its own binding":                  patching(&rbacv1.RoleBinding{ObjectMeta: named(own, clusterv1beta1.RoleBindingName(name))}, `{"subjects":[]}`, ""),
-			"its labels":                       patching(&clusterv1beta1.MemberCluster{ObjectMeta: named("", name)}, `{"metadata":{"labels":{"env":"prod"}}}`, ""),
-			"its taints":                       patching(&clusterv1beta1.MemberCluster{ObjectMeta: named("", name)}, `{"spec":{"taints":null}}`, ""),
-			"its status on the hub":            patching(&clusterv1beta1.MemberCluster{ObjectMeta: named("", name)}, `{"status":{}}`, "status"),
-			"another member's identity":        patching(&clusterv1beta1.MemberCluster{ObjectMeta: named("", other)}, `{"spec":{"identity":{"kind":"User","name":"x"}}}`, ""),
-			"the fleet":                        listing(&clusterv1beta1.MemberClusterList{}, ""),
-			"labels of its Cluster":            patching(&registrationv1alpha1.Cluster{ObjectMeta: named(namespace, name)}, `{"metadata":{"labels":{"env":"prod"}}}`, ""),
-			"registrations of others":          listing(&registrationv1alpha1.ClusterRegistrationList{}, namespace),
-			"another registration":             creating(&registrationv1alpha1.ClusterRegistration{ObjectMeta: named(namespace, "request-x")}),
-			"a registration token":             creating(&registrationv1alpha1.ClusterRegistrationToken{ObjectMeta: named(namespace, "mine")}),
-			"placements":                       listing(&placementv1beta1.ClusterResourcePlacementList{}, ""),
-			"what is placed, before it is cut": listing(&placementv1beta1.ClusterResourceSnapshotList{}, ""),
+			"creating a Work":             creating(&placementv1beta1.Work{ObjectMeta: named(own, "mine")}),
+			"creating a Lease":            creating(&coordinationv1.Lease{ObjectMeta: named(own, "mine")}),
+			"deleting its namespace":      deleting(&corev1.Namespace{ObjectMeta: named("", own)}),
+			"its own Role":                patching(&rbacv1.Role{ObjectMeta: named(own, clusterv1beta1.RoleName(name))}, `{"rules":[]}`, ""),
+			"its own binding":             patching(&rbacv1.RoleBinding{ObjectMeta: named(own, clusterv1beta1.RoleBindingName(name))}, `{"subjects":[]}`, ""),
+			"its labels":                  patching(&clusterv1beta1.MemberCluster{ObjectMeta: named("", name)}, `{"metadata":{"labels":{"env":"prod"}}}`, ""),
+			"its taints":                  patching(&clusterv1beta1.MemberCluster{ObjectMeta: named("", name)}, `{"spec":{"taints":null}}`, ""),
+			"its status on the hub":       patching(&clusterv1beta1.MemberCluster{ObjectMeta: named("", name)}, `{"status":{}}`, "status"),
+			"another member's identity":   patching(&clusterv1beta1.MemberCluster{ObjectMeta: named("", other)}, `{"spec":{"identity":{"kind":"User","name":"x"}}}`, ""),
+			"the fleet's members":         listing(&clusterv1beta1.MemberClusterList{}, ""),
+			"labels of its Cluster":       patching(&registrationv1alpha1.Cluster{ObjectMeta: named(namespace, name)}, `{"metadata":{"labels":{"env":"prod"}}}`, ""),
+			"registrations of others":     listing(&registrationv1alpha1.ClusterRegistrationList{}, namespace),
+			"another registration":        creating(&registrationv1alpha1.ClusterRegistration{ObjectMeta: named(namespace, "request-x")}),
+			"a registration token":        creating(&registrationv1alpha1.ClusterRegistrationToken{ObjectMeta: named(namespace, "mine")}),
+			"placements":                  listing(&placementv1beta1.ClusterResourcePlacementList{}, ""),
+			"complete resource snapshots": listing(&placementv1beta1.ClusterResourceSnapshotList{}, ""),
 		}.expectForbidden(ctx, hostile)
 		Expect(mayTunnel(ctx, hostile, clusterv1beta1.MemberNamespace(name), name)).To(BeTrue())
 		for _, namespace := range []string{"", clusterv1beta1.MemberNamespace(name), clusterv1beta1.MemberNamespace(other)} {

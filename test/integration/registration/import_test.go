@@ -26,7 +26,7 @@ import (
 	"fleetgate.io/fleetgate/test/env"
 )
 
-// memberKubeconfig is what an administrator of the member would put into a Secret.
+// memberKubeconfig is the kubeconfig of the member's administrator.
 func memberKubeconfig(change func(*clientcmdapi.Config)) []byte {
 	GinkgoHelper()
 	access := member.Config()
@@ -82,12 +82,12 @@ func agentChart() importer.Chart {
 	return &helmchart.Bundled{Engine: inProcess{}, Package: packed}
 }
 
-// ofFormerGateway are the labels of what gateways installed before they had the agent's chart.
+// ofFormerGateway are the labels on objects of gateways that did not use the agent's chart.
 func ofFormerGateway() map[string]string {
 	return map[string]string{"app.kubernetes.io/name": "fleet-agent", "app.kubernetes.io/managed-by": "fleetgate"}
 }
 
-// formerAgent is its Deployment, and formerBinding what bound its account.
+// formerAgent is the Deployment of such a gateway, and formerBinding the binding of its account.
 func formerAgent(namespace string, labels map[string]string) *appsv1.Deployment {
 	selector := map[string]string{"app.kubernetes.io/name": "fleet-agent"}
 	return &appsv1.Deployment{
@@ -117,7 +117,7 @@ var _ = Describe("Importing a cluster from a kubeconfig", func() {
 		namespace, agentNamespace = makeNamespace(ctx), makeAgentNamespace(ctx)
 	})
 
-	It("replaces once what a gateway without the agent's chart had installed", func(ctx SpecContext) {
+	It("replaces objects of a gateway without the agent's chart once", func(ctx SpecContext) {
 		Expect(memberObjects().Create(ctx, formerAgent(agentNamespace, ofFormerGateway()))).To(Succeed())
 		Expect(memberObjects().Create(ctx, formerBinding(agentNamespace, ofFormerGateway()))).To(Succeed())
 		startGateway(gatewayOptions{})
@@ -127,7 +127,7 @@ var _ = Describe("Importing a cluster from a kubeconfig", func() {
 		deployment, err := memberClient.AppsV1().Deployments(agentNamespace).Get(ctx, "fleet-agent", metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(deployment.Spec.Template.Spec.Containers).To(ConsistOf(HaveField("Image", "agent:test")))
-		Expect(deployment.Spec.Selector.MatchLabels).To(HaveKeyWithValue("app.kubernetes.io/instance", "fleet-agent"), "as of a release of the chart")
+		Expect(deployment.Spec.Selector.MatchLabels).To(HaveKeyWithValue("app.kubernetes.io/instance", "fleet-agent"), "as in a release of the chart")
 		former := formerBinding(agentNamespace, nil)
 		Expect(apierrors.IsNotFound(memberObjects().Get(ctx, client.ObjectKeyFromObject(former), former))).To(BeTrue())
 		var bindings rbacv1.ClusterRoleBindingList
@@ -135,7 +135,7 @@ var _ = Describe("Importing a cluster from a kubeconfig", func() {
 		Expect(bindings.Items).To(ContainElement(And(HaveField("RoleRef.Name", "cluster-admin"), HaveField("Subjects", ConsistOf(HaveField("Namespace", agentNamespace))))),
 			"the chart's binding is there")
 
-		By("installing it another time, which deletes nothing")
+		By("installing it again, which deletes nothing")
 		Eventually(func() error {
 			again := getCluster(ctx, namespace, cluster.Name)
 			again.Spec.RedeployAgentGeneration++
@@ -147,7 +147,7 @@ var _ = Describe("Importing a cluster from a kubeconfig", func() {
 		Expect(same.UID).To(Equal(deployment.UID))
 	})
 
-	It("leaves a Deployment alone that somebody else made under the agent's name, and says so", func(ctx SpecContext) {
+	It("does not touch a foreign Deployment with the agent's name, and reports it", func(ctx SpecContext) {
 		Expect(memberObjects().Create(ctx, formerAgent(agentNamespace, nil))).To(Succeed())
 		startGateway(gatewayOptions{})
 		cluster := makeImport(ctx, namespace, agentNamespace, memberKubeconfig(func(*clientcmdapi.Config) {}))
@@ -157,7 +157,7 @@ var _ = Describe("Importing a cluster from a kubeconfig", func() {
 		Expect(deployment.Spec.Template.Spec.Containers).To(ConsistOf(HaveField("Image", "agent:former")))
 	})
 
-	It("says that a Cluster asks for what the agent's chart does not take", func(ctx SpecContext) {
+	It("reports settings of a Cluster that the agent's chart rejects", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		Expect(hubClient.Create(ctx, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "my-cluster-kubeconfig"},
@@ -171,12 +171,12 @@ var _ = Describe("Importing a cluster from a kubeconfig", func() {
 		expectImported(ctx, cluster, corev1.ConditionFalse, importer.ReasonChartFailed, "spec.privateRepoURL")
 	})
 
-	It("installs the agent, which registers by itself, and forgets the kubeconfig", func(ctx SpecContext) {
+	It("installs the agent, which registers by itself, and no longer needs the kubeconfig", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		cluster := makeImport(ctx, namespace, agentNamespace, memberKubeconfig(func(*clientcmdapi.Config) {}))
 		expectImported(ctx, cluster, corev1.ConditionTrue, importer.ReasonImported, "installed")
 
-		By("looking at what is on the member")
+		By("checking the member's objects")
 		deployment, err := memberClient.AppsV1().Deployments(agentNamespace).Get(ctx, "fleet-agent", metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(deployment.Spec.Template.Spec.Containers).To(ConsistOf(HaveField("Image", "agent:test")))
@@ -185,9 +185,9 @@ var _ = Describe("Importing a cluster from a kubeconfig", func() {
 		Expect(token.Spec.TTL.Duration).To(Equal(12 * time.Hour))
 		shown := getCluster(ctx, namespace, cluster.Name)
 		Expect(metav1.IsControlledBy(&token, &shown)).To(BeTrue())
-		Expect(shown.Spec.ClientID).To(HaveLen(26), "nobody can guess it")
+		Expect(shown.Spec.ClientID).To(HaveLen(26), "it is a random ID")
 
-		By("taking the kubeconfig away before the agent runs")
+		By("deleting the kubeconfig before the agent runs")
 		Expect(hubClient.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "my-cluster-kubeconfig"}})).To(Succeed())
 		a := startAgent(agentOptions{namespace: agentNamespace})
 		Expect(expectEnrolled(ctx, a)).To(Equal(cluster.Name))
@@ -198,7 +198,7 @@ var _ = Describe("Importing a cluster from a kubeconfig", func() {
 		expectImported(ctx, cluster, corev1.ConditionTrue, importer.ReasonImported, "installed")
 	})
 
-	It("says what is wrong with the kubeconfig", func(ctx SpecContext) {
+	It("reports an unusable kubeconfig", func(ctx SpecContext) {
 		closed, err := env.NewLink("127.0.0.1:1")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(closed.Close()).To(Succeed())
@@ -207,13 +207,13 @@ var _ = Describe("Importing a cluster from a kubeconfig", func() {
 			kubeconfig   []byte
 			reason, part string
 		}{
-			"no Secret": {nil, importer.ReasonKubeConfigNotFound, "make it"},
+			"no Secret": {nil, importer.ReasonKubeConfigNotFound, "create it"},
 			"a command": {memberKubeconfig(func(c *clientcmdapi.Config) {
 				c.AuthInfos["user"] = &clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{Command: "touch", APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: "Never"}}
 			}), importer.ReasonKubeConfigInvalid, "exec"},
-			"a private server": {memberKubeconfig(func(c *clientcmdapi.Config) { c.Clusters["cluster"].Server = "https://" + closed.Addr() }),
+			"unreachable server": {memberKubeconfig(func(c *clientcmdapi.Config) { c.Clusters["cluster"].Server = "https://" + closed.Addr() }),
 				importer.ReasonUnreachable, "let its agent register by itself"},
-			"a credential of another cluster": {memberKubeconfig(func(c *clientcmdapi.Config) { c.AuthInfos["user"] = &clientcmdapi.AuthInfo{Token: "wrong"} }),
+			"credential of another cluster": {memberKubeconfig(func(c *clientcmdapi.Config) { c.AuthInfos["user"] = &clientcmdapi.AuthInfo{Token: "wrong"} }),
 				importer.ReasonKubeConfigRefused, "put a new one into the Secret"},
 			"another CA": {memberKubeconfig(func(c *clientcmdapi.Config) { c.Clusters["cluster"].CertificateAuthorityData = hub.CABundle }),
 				importer.ReasonUnreachable, "certificate"},

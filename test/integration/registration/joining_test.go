@@ -35,7 +35,7 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// makeMember makes a MemberCluster with a name of its own, as an administrator does.
+// makeMember creates a MemberCluster with a unique name, like an administrator.
 func makeMember(ctx context.Context, namespace string, identity rbacv1.Subject) *clusterv1beta1.MemberCluster {
 	GinkgoHelper()
 	mc := &clusterv1beta1.MemberCluster{
@@ -53,7 +53,7 @@ func expectReadyToJoin(ctx context.Context, name string) {
 	}).Should(Equal(metav1.ConditionTrue))
 }
 
-// asUser reaches the hub as somebody else.
+// asUser is a client of the hub for another user.
 func asUser(name string, groups ...string) client.Client {
 	GinkgoHelper()
 	config := hub.Config()
@@ -66,7 +66,7 @@ var _ = Describe("Joining", func() {
 
 	BeforeEach(func(ctx SpecContext) { namespace = makeNamespace(ctx) })
 
-	DescribeTable("gives the rights to the identity of the MemberCluster and to nobody else",
+	DescribeTable("grants rights only to the identity of the MemberCluster",
 		func(ctx SpecContext, identity rbacv1.Subject, user string, groups ...string) {
 			startGateway(gatewayOptions{})
 			name := makeMember(ctx, namespace, identity).Name
@@ -81,13 +81,13 @@ var _ = Describe("Joining", func() {
 			Expect(apierrors.IsForbidden(stranger.Get(ctx, key, imc))).To(BeTrue())
 			Expect(apierrors.IsForbidden(stranger.Status().Update(ctx, imc))).To(BeTrue())
 		},
-		Entry("a user, as cloud identities are", rbacv1.Subject{Kind: "User", Name: "principal", Namespace: "fleet-system", APIGroup: rbacv1.GroupName}, "principal"),
+		Entry("a user, like a cloud identity", rbacv1.Subject{Kind: "User", Name: "principal", Namespace: "fleet-system", APIGroup: rbacv1.GroupName}, "principal"),
 		Entry("a group", rbacv1.Subject{Kind: "Group", Name: "agents"}, "any-agent", "agents"),
-		Entry("an account of any namespace", rbacv1.Subject{Kind: "ServiceAccount", Name: "member-agent-sa", Namespace: "fleet-system"},
+		Entry("an account in any namespace", rbacv1.Subject{Kind: "ServiceAccount", Name: "member-agent-sa", Namespace: "fleet-system"},
 			"system:serviceaccount:fleet-system:member-agent-sa", "system:serviceaccounts"),
 	)
 
-	DescribeTable("shows of an agent that it joined and is healthy, and of its tunnel elsewhere, since clients compare the whole list",
+	DescribeTable("shows only Joined and Healthy in the agent's conditions, because clients compare the whole list",
 		func(ctx SpecContext, report func(tunnel metav1.Condition, agent *clusterv1beta1.AgentStatus, status *clusterv1beta1.InternalMemberClusterStatus)) {
 			startGateway(gatewayOptions{})
 			mc := makeMember(ctx, namespace, rbacv1.Subject{Kind: "User", Name: "principal", APIGroup: rbacv1.GroupName})
@@ -116,17 +116,17 @@ var _ = Describe("Joining", func() {
 		Entry("an agent of this version", func(tunnel metav1.Condition, _ *clusterv1beta1.AgentStatus, status *clusterv1beta1.InternalMemberClusterStatus) {
 			status.Conditions = []metav1.Condition{tunnel}
 		}),
-		Entry("an agent of the version before", func(tunnel metav1.Condition, agent *clusterv1beta1.AgentStatus, _ *clusterv1beta1.InternalMemberClusterStatus) {
+		Entry("an agent of the previous version", func(tunnel metav1.Condition, agent *clusterv1beta1.AgentStatus, _ *clusterv1beta1.InternalMemberClusterStatus) {
 			agent.Conditions = append(agent.Conditions, tunnel)
 		}),
 	)
 
-	It("gives the right to the tunnel in the member's namespace, and on the whole hub only while an agent of the version before is there", func(ctx SpecContext) {
+	It("grants the right to the tunnel in the member's namespace, and on the whole hub only to agents of the previous version", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		name := makeMember(ctx, namespace, rbacv1.Subject{Kind: "User", Name: "principal", APIGroup: rbacv1.GroupName}).Name
 		expectReadyToJoin(ctx, name)
 		own, home := asUser("principal"), clusterv1beta1.MemberNamespace(name)
-		// On the hub are its ClusterRole and its binding, both or none.
+		// The ClusterRole and its binding exist both or not at all.
 		onHub := func(ctx context.Context) int {
 			n := 0
 			for _, object := range []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}} {
@@ -162,27 +162,27 @@ var _ = Describe("Joining", func() {
 		Expect(onHub(ctx)).To(BeZero())
 		Eventually(may).WithContext(ctx).Should(Equal([]bool{true, false}))
 
-		By("reporting as an agent that may do without")
+		By("reporting like an agent that tries without the cluster rights")
 		reports(1, clusterv1beta1.TunnelRightEither)
 		Consistently(onHub).WithContext(ctx).Should(BeZero())
-		By("reporting as one of the version before")
+		By("reporting like an agent of the previous version")
 		reports(2, "")
 		Eventually(onHub).WithContext(ctx).Should(Equal(2))
 		Eventually(may).WithContext(ctx).Should(Equal([]bool{true, true}))
 		Expect(mayTunnel(ctx, own, "", "another")).To(BeFalse())
-		By("replacing it by one that may do without, and has not yet")
+		By("replacing it by one that has not tried without the rights yet")
 		reports(3, clusterv1beta1.TunnelRightEither)
 		Consistently(onHub).WithContext(ctx).Should(Equal(2))
-		By("doing without")
+		By("reporting that it works without the rights")
 		reports(4, clusterv1beta1.TunnelRightNamespace)
 		Eventually(onHub).WithContext(ctx).Should(BeZero())
 		Eventually(may).WithContext(ctx).Should(Equal([]bool{true, false}))
-		By("taking the agent back to the version before, which leaves what it does not know as it was")
+		By("rolling the agent back to the previous version, which keeps unknown properties")
 		reports(5, "")
 		Eventually(onHub).WithContext(ctx).Should(Equal(2))
 	})
 
-	It("says so if the identity is nobody, and goes on when that is put right", func(ctx SpecContext) {
+	It("reports an invalid identity, and continues when it is corrected", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		mc := makeMember(ctx, namespace, rbacv1.Subject{Kind: "ServiceAccount", Name: "agent"})
 		Eventually(func() string {
@@ -195,7 +195,7 @@ var _ = Describe("Joining", func() {
 		expectReadyToJoin(ctx, mc.Name)
 	})
 
-	It("makes events in order, objects that it owns, and the columns that users know", func(ctx SpecContext) {
+	It("creates ordered events, owned objects, and the documented columns", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		a := startAgent(agentOptions{namespace: makeAgentNamespace(ctx), clientID: namespace, bootstrap: enroll.Given(registrationValues(ctx, namespace))})
 		name := expectEnrolled(ctx, a)
@@ -207,7 +207,7 @@ var _ = Describe("Joining", func() {
 		Expect(imc.Status.AgentStatus).To(HaveLen(1))
 		Expect(imc.Status.AgentStatus[0].Conditions).To(ConsistOf(HaveField("Type", "Joined"), HaveField("Type", "Healthy")))
 
-		By("listing the events by their time")
+		By("listing the events by time")
 		Eventually(func(g Gomega) {
 			var events corev1.EventList
 			g.Expect(hubClient.List(ctx, &events, client.InNamespace("default"))).To(Succeed())
@@ -224,7 +224,7 @@ var _ = Describe("Joining", func() {
 			}
 		}).Should(Succeed())
 
-		By("asking for tables, as kubectl does")
+		By("requesting tables, like kubectl")
 		Expect(expect.Columns(ctx, hub.Config(), "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters/"+name)).To(ContainElements("Name", "Joined", "Age", "Node-Count"))
 		Expect(expect.Cells(ctx, hub.Config(), "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters/"+name)).To(And(
 			HaveKeyWithValue("Joined", "True"), HaveKeyWithValue("Agent-Version", version.Get())))
@@ -234,7 +234,7 @@ var _ = Describe("Joining", func() {
 		Expect(getCluster(ctx, namespace, name).Status.Display.SampleNode).NotTo(BeEmpty())
 	})
 
-	It("waits for a MemberCluster that names the identity which the agent was given, and follows its token file", func(ctx SpecContext) {
+	It("waits for a MemberCluster with the agent's identity, and follows its token file", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		Expect(hubClient.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cloud"}})).To(Succeed())
 		file := filepath.Join(GinkgoT().TempDir(), "token")
@@ -275,7 +275,7 @@ var _ = Describe("Joining", func() {
 		expectJoined(ctx, name)
 
 		second := refresh()
-		Expect(identity.Token(ctx)).To(Equal(second), "the tunnel takes the new one at once")
+		Expect(identity.Token(ctx)).To(Equal(second), "the tunnel uses the new one at once")
 	})
 })
 
@@ -293,11 +293,11 @@ var _ = Describe("A member that has joined", func() {
 		setHeartbeatPeriod(ctx, name, 1)
 	}
 
-	It("is Unknown and tainted when its agent is silent, and well again when it is back", func(ctx SpecContext) {
+	It("is Unknown and tainted without heartbeats, and recovers with its agent", func(ctx SpecContext) {
 		join(ctx, gatewayOptions{silence: 4 * time.Second})
 		Consistently(func() metav1.ConditionStatus {
 			return expect.Condition(getMember(ctx, name).Status.Conditions, clusterv1beta1.ConditionJoined).Status
-		}).WithTimeout(6*time.Second).Should(Equal(metav1.ConditionTrue), "its Lease is renewed though nothing else is written")
+		}).WithTimeout(6*time.Second).Should(Equal(metav1.ConditionTrue), "only its Lease is renewed")
 		a.end()
 		var lease coordinationv1.Lease
 		Expect(hubClient.Get(ctx, client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(name), Name: clusterv1beta1.AgentLease}, &lease)).To(Succeed())
@@ -308,7 +308,7 @@ var _ = Describe("A member that has joined", func() {
 			g.Expect(joined.Status).To(Equal(metav1.ConditionUnknown))
 			g.Expect(joined.Message).To(ContainSubstring("sends no heartbeat"))
 			// Times of conditions are whole seconds.
-			g.Expect(joined.LastTransitionTime.Time).To(BeTemporally(">", lease.Spec.RenewTime.Add(3*time.Second)), "it was given the time that it has")
+			g.Expect(joined.LastTransitionTime.Time).To(BeTemporally(">", lease.Spec.RenewTime.Add(3*time.Second)), "it had the full time")
 			g.Expect(mc.Spec.Taints).To(ContainElement(unreachable))
 		}).Should(Succeed())
 		Eventually(func() ([]corev1.Event, error) {
@@ -341,10 +341,10 @@ var _ = Describe("A member that has joined", func() {
 		Expect(renewed()).To(BeTemporally(">", first.Add(2*time.Second)))
 	})
 
-	It("shows what the member says of itself, and follows it", func(ctx SpecContext) {
+	It("shows the member's report, and follows it", func(ctx SpecContext) {
 		installClaims(ctx)
 		join(ctx, gatewayOptions{})
-		// Not with the next heartbeat, but when it changes.
+		// Changes are reported at once, not with the next heartbeat.
 		setHeartbeatPeriod(ctx, name, 600)
 		claim := makeClaim(ctx, "platform-"+namespace, "bare-metal")
 		property := func() string {
@@ -364,7 +364,7 @@ var _ = Describe("A member that has joined", func() {
 			ShouldNot(HaveKey(clusterv1beta1.PropertyName("platform-" + namespace)))
 	})
 
-	It("tells its namespaces if it is to, as they come and go, until an agent comes that is not to", func(ctx SpecContext) {
+	It("reports its namespaces and their changes if enabled, until an agent without this option replaces it", func(ctx SpecContext) {
 		namespace = makeNamespace(ctx)
 		startGateway(gatewayOptions{})
 		a = startAgent(agentOptions{
@@ -382,7 +382,7 @@ var _ = Describe("A member that has joined", func() {
 		}
 		Eventually(told).Should(And(HaveKeyWithValue("default", ""), HaveKeyWithValue("kube-system", ""), HaveKeyWithValue(a.namespace, "")))
 
-		By("making one, which the heartbeat of each minute is too late for, and letting it go")
+		By("creating and deleting one between two heartbeats")
 		made := makeAgentNamespace(ctx)
 		Eventually(told).Should(HaveKeyWithValue(made, ""))
 		Expect(memberClient.CoreV1().Namespaces().Delete(ctx, made, metav1.DeleteOptions{})).To(Succeed())
@@ -391,7 +391,7 @@ var _ = Describe("A member that has joined", func() {
 		Expect(mc.Status.AgentStatusOf(clusterv1beta1.MemberAgent).Conditions).To(
 			ConsistOf(HaveField("Type", "Joined"), HaveField("Type", "Healthy")), "clients compare all of them")
 
-		By("running an agent that says nothing of them, as those of the version before do")
+		By("running an agent that does not report them, like the previous version")
 		a.end()
 		again := startAgent(agentOptions{namespace: a.namespace, clientID: namespace})
 		Expect(expectEnrolled(ctx, again)).To(Equal(name))
@@ -402,7 +402,7 @@ var _ = Describe("A member that has joined", func() {
 		}).Should(Succeed())
 	})
 
-	It("is published with the way through the gateway, beside what others wrote, and is withdrawn with it", func(ctx SpecContext) {
+	It("is published with the access through the gateway beside foreign entries, and is withdrawn with the member", func(ctx SpecContext) {
 		join(ctx, gatewayOptions{})
 		profile := &multiclusterv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1beta1.SystemNamespace, Name: name}}
 		key := client.ObjectKeyFromObject(profile)
@@ -419,10 +419,10 @@ var _ = Describe("A member that has joined", func() {
 			g.Expect(hubClient.Get(ctx, key, profile)).To(Succeed())
 			g.Expect(expect.Condition(profile.Status.Conditions, multiclusterv1alpha1.ConditionJoined).Status).To(Equal(metav1.ConditionTrue))
 			g.Expect(profile.Status.Properties).To(ContainElement(And(HaveField("Name", "k8s.io/k8s-version"), HaveField("Value", HavePrefix("v1.")))))
-			g.Expect(profile.Status.Properties).NotTo(ContainElement(HaveField("Name", "kubernetes-fleet.io/node-count")), "it changes all the time")
+			g.Expect(profile.Status.Properties).NotTo(ContainElement(HaveField("Name", "kubernetes-fleet.io/node-count")), "it changes often")
 		}).Should(Succeed())
 
-		By("following the member's labels, which selectors over profiles look for")
+		By("copying the member's labels, which selectors of profiles use")
 		relabel := func(patch string) {
 			mc := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 			Expect(hubClient.Patch(ctx, mc, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":`+patch+`}}`)))).To(Succeed())
@@ -440,7 +440,7 @@ var _ = Describe("A member that has joined", func() {
 		Eventually(found(client.MatchingLabels{"tier": "edge-of-" + name})).Should(BeZero())
 		Expect(hubClient.Get(ctx, key, profile)).To(Succeed())
 
-		By("letting others add theirs, and take ours away")
+		By("adding foreign entries, and removing ours")
 		profile.Status.AccessProviders = []multiclusterv1alpha1.AccessProviderStatus{{Name: "theirs"}}
 		Expect(hubClient.Status().Update(ctx, profile)).To(Succeed())
 		Eventually(func(g Gomega) {

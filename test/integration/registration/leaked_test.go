@@ -34,8 +34,8 @@ func expectToken(ctx context.Context, namespace, name, condition, reason, part s
 	}).Should(Succeed())
 }
 
-// expectLabel waits for what became of the label env of a member, and for the keys that
-// are marked as its agent's choice.
+// expectLabel waits for the label env of a member, and for the keys that are marked as its agent's
+// choice.
 func expectLabel(ctx context.Context, name, env, marked string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -45,7 +45,7 @@ func expectLabel(ctx context.Context, name, env, marked string) {
 	}).Should(Succeed())
 }
 
-var _ = Describe("The holder of a leaked registration token", Label("hostile"), func() {
+var _ = Describe("The bearer of a leaked registration token", Label("hostile"), func() {
 	oneUse := map[string]string{registrationv1alpha1.AnnotationUses: "1"}
 	register := func(ctx context.Context, clientID string, values *enroll.Bootstrap) *agent {
 		return startAgent(agentOptions{
@@ -59,7 +59,7 @@ var _ = Describe("The holder of a leaked registration token", Label("hostile"), 
 		return clusters.Items
 	}
 
-	It("does not get in beside the one cluster that the token was for, whenever the gateway is killed", Label("crash"), func(ctx SpecContext) {
+	It("cannot register besides the one cluster of the token, whenever the gateway is killed", Label("crash"), func(ctx SpecContext) {
 		type life struct {
 			namespace string
 			killed    *crash
@@ -76,7 +76,7 @@ var _ = Describe("The holder of a leaked registration token", Label("hostile"), 
 		}
 		endUsualGateway()
 
-		By("having two clusters ask before anybody looks")
+		By("creating two requests before a gateway runs")
 		for _, l := range lives {
 			l.agents = []*agent{register(ctx, l.namespace+"-a", l.values), register(ctx, l.namespace+"-b", l.values)}
 			Eventually(func(g Gomega) {
@@ -91,7 +91,7 @@ var _ = Describe("The holder of a leaked registration token", Label("hostile"), 
 		}
 		first.end()
 
-		By("letting another gateway go on")
+		By("continuing with another gateway")
 		startGateway(gatewayOptions{})
 		for _, l := range lives {
 			Eventually(func() []string {
@@ -107,7 +107,7 @@ var _ = Describe("The holder of a leaked registration token", Label("hostile"), 
 		}
 	}, SpecTimeout(4*time.Minute))
 
-	It("does not come back with it once somebody has deleted the Cluster", func(ctx SpecContext) {
+	It("cannot register again once the Cluster was deleted", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		namespace, agentNamespace := makeNamespace(ctx), makeAgentNamespace(ctx)
 		values := makeTokenWith(ctx, namespace, "once", time.Hour, oneUse)
@@ -116,7 +116,7 @@ var _ = Describe("The holder of a leaked registration token", Label("hostile"), 
 		a.end()
 		cluster := getCluster(ctx, namespace, name)
 		Expect(hubClient.Delete(ctx, &cluster)).To(Succeed())
-		// A patch: the gateway writes to the member at the same time, or has removed it already.
+		// A patch, because the gateway writes the member concurrently, or has already removed it.
 		member := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		gone := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"fleetgate.io/gone":"true"}}}`))
 		Expect(client.IgnoreNotFound(hubClient.Patch(ctx, member, gone))).To(Succeed())
@@ -127,7 +127,7 @@ var _ = Describe("The holder of a leaked registration token", Label("hostile"), 
 		Expect(clustersIn(ctx, namespace)).To(BeEmpty())
 	})
 
-	It("is let in by nobody while the token's uses cannot be read", func(ctx SpecContext) {
+	It("cannot register while the token's uses are unreadable", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		namespace := makeNamespace(ctx)
 		values := makeTokenWith(ctx, namespace, "typo", time.Hour, map[string]string{registrationv1alpha1.AnnotationUses: "one"})
@@ -136,7 +136,7 @@ var _ = Describe("The holder of a leaked registration token", Label("hostile"), 
 		Expect(clustersIn(ctx, namespace)).To(BeEmpty())
 	})
 
-	It("chooses labels, which are marked, and do not count where the gateway says so", func(ctx SpecContext) {
+	It("chooses labels, which are marked, and are ignored if the gateway says so", func(ctx SpecContext) {
 		first := startGateway(gatewayOptions{})
 		namespace := makeNamespace(ctx)
 		a := register(ctx, namespace, makeTokenWith(ctx, namespace, "leaked", time.Hour, nil))
@@ -155,7 +155,7 @@ var _ = Describe("The holder of a leaked registration token", Label("hostile"), 
 		expectLabel(ctx, name, "prod", "")
 	})
 
-	It("chooses no labels, and waits for somebody, where the gateway is strict", func(ctx SpecContext) {
+	It("chooses no labels, and waits for approval, with a strict gateway", func(ctx SpecContext) {
 		startGateway(gatewayOptions{defaults: registration.Defaults{Strict: true}})
 		namespace := makeNamespace(ctx)
 		a := register(ctx, namespace, makeTokenWith(ctx, namespace, "leaked", time.Hour, nil))
@@ -164,12 +164,12 @@ var _ = Describe("The holder of a leaked registration token", Label("hostile"), 
 		mc := getMember(ctx, name)
 		Expect(mc.IsApproved()).To(BeFalse())
 		expectLabel(ctx, name, "", "")
-		expectToken(ctx, namespace, "leaked", registrationv1alpha1.TokenConditionRestricted, registrationv1alpha1.TokenReasonRestricted, "somebody approves")
+		expectToken(ctx, namespace, "leaked", registrationv1alpha1.TokenConditionRestricted, registrationv1alpha1.TokenReasonRestricted, "needs an approval")
 	})
 })
 
 var _ = Describe("An imported cluster", func() {
-	It("whose agent lost its key is a member again when the agent is installed anew", func(ctx SpecContext) {
+	It("whose agent lost its key is the same member after the agent is installed again", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		namespace, agentNamespace := makeNamespace(ctx), makeAgentNamespace(ctx)
 		cluster := makeImport(ctx, namespace, agentNamespace, memberKubeconfig(func(*clientcmdapi.Config) {}))

@@ -26,7 +26,7 @@ import (
 
 func subject(kind, name string) rbacv1.Subject { return rbacv1.Subject{Kind: kind, Name: name} }
 
-// bootstrapSecret is what a chart leaves on the member.
+// bootstrapSecret is the Secret that a chart creates on the member.
 func bootstrapSecret(namespace string, values *enroll.Bootstrap) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: enroll.BootstrapSecret},
@@ -44,7 +44,7 @@ var _ = Describe("A member", func() {
 		namespace, agentNamespace = makeNamespace(ctx), makeAgentNamespace(ctx)
 	})
 
-	It("forgets the registration token once its credential has served, and comes back without it", func(ctx SpecContext) {
+	It("deletes the registration token once its credential works, and reconnects without it", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		_, err := memberClient.CoreV1().Secrets(agentNamespace).Create(ctx,
 			bootstrapSecret(agentNamespace, registrationValues(ctx, namespace)), metav1.CreateOptions{})
@@ -61,7 +61,7 @@ var _ = Describe("A member", func() {
 		Expect(getMember(ctx, name).UID).To(Equal(uid))
 	})
 
-	It("asks for a token when its credential is lost, and is the same member with a new one", func(ctx SpecContext) {
+	It("requests a token when its credential is lost, and is the same member afterwards", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		values := registrationValues(ctx, namespace)
 		a := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: enroll.Given(values)})
@@ -76,7 +76,7 @@ var _ = Describe("A member", func() {
 		Expect(expectEnrolled(ctx, again)).To(Equal(name))
 	})
 
-	It("is cut off by deleting its credential Secret on the hub, and can register anew", func(ctx SpecContext) {
+	It("is revoked by deleting its credential Secret on the hub, and can register again", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		values := registrationValues(ctx, namespace)
 		a := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace})
@@ -107,7 +107,7 @@ var _ = Describe("A member", func() {
 		Expect(expect.Client(hubConfigWith(stolen), scheme).Get(ctx, key, &imc)).NotTo(Succeed())
 	})
 
-	It("leaves when its MemberCluster is deleted, and stays away until an administrator says otherwise", func(ctx SpecContext) {
+	It("leaves when its MemberCluster is deleted, and cannot join again until an administrator allows it", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		values := enroll.Given(registrationValues(ctx, namespace))
 		a := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: values})
@@ -138,7 +138,7 @@ var _ = Describe("A member", func() {
 		expectJoined(ctx, name)
 	})
 
-	It("goes with its Cluster", func(ctx SpecContext) {
+	It("is deleted with its Cluster", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		a := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: enroll.Given(registrationValues(ctx, namespace))})
 		name := expectEnrolled(ctx, a)
@@ -155,7 +155,7 @@ var _ = Describe("A member", func() {
 		Expect(requests.Items).To(BeEmpty())
 	})
 
-	It("that is gone for good is let go after the wait", func(ctx SpecContext) {
+	It("that no longer exists is removed after the wait", func(ctx SpecContext) {
 		startGateway(gatewayOptions{forceDeleteWait: 2 * time.Second})
 		a := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: enroll.Given(registrationValues(ctx, namespace))})
 		name := expectEnrolled(ctx, a)
@@ -167,7 +167,7 @@ var _ = Describe("A member", func() {
 		expectGone(ctx, &mc)
 	})
 
-	It("whose agent never came is removed by force, with the Works that were held for it", func(ctx SpecContext) {
+	It("whose agent never registered is removed by force, with the retained Works", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		mc := makeMember(ctx, namespace, subject("User", "jane"))
 		expectReadyToJoin(ctx, mc.Name)
@@ -211,7 +211,7 @@ var _ = Describe("A member", func() {
 		Expect(metav1.IsControlledBy(&imc, &base)).To(BeTrue())
 	})
 
-	It("keeps a status that somebody wrote by hand until the agent reports again", func(ctx SpecContext) {
+	It("keeps a manually written status until the agent reports again", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		a := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: enroll.Given(registrationValues(ctx, namespace))})
 		name := expectEnrolled(ctx, a)
@@ -221,7 +221,7 @@ var _ = Describe("A member", func() {
 			mc := getMember(ctx, name)
 			return mc.Status.AgentStatusOf(clusterv1beta1.MemberAgent).LastReceivedHeartbeat.Unix()
 		}
-		// The agent's first heartbeats may reach the gateway after it has gone.
+		// The agent's first heartbeats may reach the gateway after it has stopped.
 		Eventually(func(g Gomega) {
 			base := getMember(ctx, name)
 			changed := base.DeepCopy()
@@ -233,7 +233,7 @@ var _ = Describe("A member", func() {
 		Eventually(heartbeat).Should(BeNumerically(">", 1000))
 	})
 
-	It("gets a condition that says so if its name or namespace cannot serve", func(ctx SpecContext) {
+	It("gets a condition if its name or namespace is invalid", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		suffix := strings.TrimPrefix(namespace, "clusters-")
 		taken := "taken-" + suffix
@@ -256,6 +256,6 @@ var _ = Describe("A member", func() {
 			expectGone(ctx, mc)
 		}
 		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(foreign), foreign)).To(Succeed())
-		Expect(foreign.DeletionTimestamp.IsZero()).To(BeTrue(), "a namespace that is not ours stays")
+		Expect(foreign.DeletionTimestamp.IsZero()).To(BeTrue(), "a foreign namespace stays")
 	})
 })

@@ -20,12 +20,12 @@ import (
 	"fleetgate.io/fleetgate/test/env"
 )
 
-var _ = Describe("Registering in spite of", func() {
+var _ = Describe("Registering despite", func() {
 	var namespace string
 
 	BeforeEach(func(ctx SpecContext) { namespace = makeNamespace(ctx) })
 
-	It("a hub that goes down in the middle, and comes back", func(ctx SpecContext) {
+	It("a hub that restarts meanwhile", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		address, err := url.Parse(hub.URL)
 		Expect(err).NotTo(HaveOccurred())
@@ -52,10 +52,10 @@ var _ = Describe("Registering in spite of", func() {
 		expectJoined(ctx, name)
 		var requests registrationv1alpha1.ClusterRegistrationList
 		Expect(hubClient.List(ctx, &requests, client.InNamespace(namespace))).To(Succeed())
-		Expect(requests.Items).To(HaveLen(1), "it found the one that it had made")
+		Expect(requests.Items).To(HaveLen(1), "it found its own request")
 	})
 
-	DescribeTable("a clock that is wrong", func(ctx SpecContext, ahead time.Duration) {
+	DescribeTable("a wrong clock", func(ctx SpecContext, ahead time.Duration) {
 		startGateway(gatewayOptions{})
 		agentNamespace := makeAgentNamespace(ctx)
 		wrong := later{clock.RealClock{}, ahead}
@@ -66,7 +66,7 @@ var _ = Describe("Registering in spite of", func() {
 		expectJoined(ctx, name)
 		a.end()
 
-		By("starting again with what it kept, and no token")
+		By("restarting with its stored state, and without a token")
 		again := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, clock: wrong})
 		Expect(expectEnrolled(ctx, again)).To(Equal(name))
 	},

@@ -27,7 +27,7 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// hubConfigWith reaches the hub with a bearer token alone.
+// hubConfigWith is a configuration for the hub with only a bearer token.
 func hubConfigWith(token string) *rest.Config {
 	return &rest.Config{Host: hub.URL, TLSClientConfig: rest.TLSClientConfig{CAData: hub.CABundle}, BearerToken: token}
 }
@@ -51,7 +51,7 @@ var _ = Describe("Registering with a token", func() {
 		Expect(err).NotTo(HaveOccurred())
 		want := registrationv1alpha1.ClusterName(string(kubeSystem.UID))
 		DeferCleanup(func(ctx SpecContext) {
-			// A second attempt gets the same name.
+			// A second attempt uses the same name.
 			shown := registrationv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: want}}
 			Expect(client.IgnoreNotFound(hubClient.Delete(ctx, &shown))).To(Succeed())
 			expectGone(ctx, &shown)
@@ -59,7 +59,7 @@ var _ = Describe("Registering with a token", func() {
 		Expect(expectEnrolled(ctx, a)).To(Equal(want))
 		expectJoined(ctx, want)
 
-		By("showing the member's figures")
+		By("showing the member's properties")
 		mc := getMember(ctx, want)
 		Expect(mc.Status.Properties[clusterv1beta1.PropertyNodeCount].Value).To(Equal("2"))
 		Expect(mc.Status.Properties[clusterv1beta1.PropertyKubernetesVersion].Value).To(HavePrefix("v1."))
@@ -92,13 +92,13 @@ var _ = Describe("Registering with a token", func() {
 				"InternalMemberClusterCreated", "MemberClusterReadyToJoin", "MemberClusterJoined"))
 		}).Should(Succeed())
 
-		By("answering whose member the agent's account is")
+		By("mapping the agent's account to its member")
 		members := &identity.Identities{Reader: hubClient, Seats: identity.FleetSeats()}
 		Expect(members.MembersOf(ctx, clusterv1beta1.AgentUsername(want))).To(ConsistOf(want))
 		Expect(members.IsAgentOf(ctx, clusterv1beta1.AgentUsername(want), want)).To(BeTrue())
 	})
 
-	It("gives the agent its own rights and nobody else's", func(ctx SpecContext) {
+	It("grants the agent only its own rights", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		values := registrationValues(ctx, namespace)
 		a := startAgent(agentOptions{namespace: agentNamespace, bootstrap: enroll.Given(values), clientID: "first-" + namespace})
@@ -123,7 +123,7 @@ var _ = Describe("Registering with a token", func() {
 		Expect(apierrors.IsForbidden(err)).To(BeTrue(), "Secrets: got %v", err)
 	})
 
-	It("issues a token that may create and get registrations there, and nothing else", func(ctx SpecContext) {
+	It("issues a token that can only create and get registrations in its namespace", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		values := registrationValues(ctx, namespace)
 		Expect(values.APIServerURL).To(Equal(hub.URL))
@@ -150,7 +150,7 @@ var _ = Describe("Registering with a token", func() {
 		Expect(apierrors.IsForbidden(err)).To(BeTrue(), "Secrets: got %v", err)
 	})
 
-	It("issues a token without end when there is no TTL", func(ctx SpecContext) {
+	It("issues a token without expiry when there is no TTL", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		token := makeToken(ctx, namespace, 0)
 		values := valuesOf(ctx, token)
@@ -164,7 +164,7 @@ var _ = Describe("Registering with a token", func() {
 		Expect(token.Status.Expires).To(BeNil())
 	})
 
-	It("takes an expired token away with all that was made for it", func(ctx SpecContext) {
+	It("deletes an expired token with all its objects", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		token := makeToken(ctx, namespace, 4*time.Second)
 		values := valuesOf(ctx, token)
@@ -179,7 +179,7 @@ var _ = Describe("Registering with a token", func() {
 		expectProblem(a, enroll.TokenRefused, hub.URL, "has expired", "new ClusterRegistrationToken")
 	})
 
-	It("does not touch a Secret that is not its own", func(ctx SpecContext) {
+	It("does not touch a foreign Secret", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		theirs := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "token"},
@@ -197,7 +197,7 @@ var _ = Describe("Registering with a token", func() {
 		Expect(theirs.Data).To(HaveKeyWithValue("values", []byte("theirs")))
 	})
 
-	It("says what is wrong with the values, and goes on when they are put right", func(ctx SpecContext) {
+	It("reports invalid values, and continues when they are corrected", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		good := registrationValues(ctx, namespace)
 		elsewhere := makeNamespace(ctx)
@@ -234,7 +234,7 @@ var _ = Describe("Registering with a token", func() {
 		Expect(expectEnrolled(ctx, a)).To(Equal(registrationv1alpha1.ClusterName(namespace)))
 	})
 
-	It("refuses a request that no agent made, and says why", func(ctx SpecContext) {
+	It("rejects a request that no agent created, with the reason", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		request := &registrationv1alpha1.ClusterRegistration{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "request-mine"},
@@ -250,7 +250,7 @@ var _ = Describe("Registering with a token", func() {
 		}).Should(Succeed())
 	})
 
-	It("gives a client ID to the first key only, until an administrator says otherwise", func(ctx SpecContext) {
+	It("assigns a client ID to the first key only, until an administrator changes it", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		values := enroll.Given(registrationValues(ctx, namespace))
 		first := startAgent(agentOptions{namespace: agentNamespace, bootstrap: values, clientID: namespace})
@@ -266,7 +266,7 @@ var _ = Describe("Registering with a token", func() {
 		Expect(expectEnrolled(ctx, second)).To(Equal(name))
 	})
 
-	It("uses a Cluster that was made beforehand, and its labels", func(ctx SpecContext) {
+	It("uses an existing Cluster and its labels", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		Expect(hubClient.Create(ctx, &registrationv1alpha1.Cluster{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine-" + namespace, Labels: map[string]string{"env": "given"}},
@@ -284,7 +284,7 @@ var _ = Describe("Registering with a token", func() {
 		Expect(clusters.Items).To(HaveLen(1))
 	})
 
-	It("never takes a member's name from another Cluster", func(ctx SpecContext) {
+	It("never reuses a member's name of another Cluster", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		name := "edge-" + namespace
 		Expect(hubClient.Create(ctx, &clusterv1beta1.MemberCluster{

@@ -1,9 +1,9 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registration_test runs registration, joining and leaving between a real hub
-// and a real member: the gateway's controllers and the agent's parts in this process,
-// the control planes beside it.
+// Package registration_test tests registration, joining and leaving between a real hub and a real
+// member. The gateway's controllers and the agent's parts run in this process, beside the control
+// planes.
 package registration_test
 
 import (
@@ -42,7 +42,7 @@ import (
 
 var (
 	hub, member *env.Cluster
-	// hubClient and memberClient speak as the break-glass administrator.
+	// hubClient and memberClient have the rights of a break-glass administrator.
 	hubClient    client.Client
 	memberClient kubernetes.Interface
 	scheme       *runtime.Scheme
@@ -97,7 +97,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 func progress(line string) { GinkgoWriter.Println(line) }
 
-// makeNamespace makes a namespace on the hub with a name of its own.
+// makeNamespace creates a namespace on the hub with a unique name.
 func makeNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "clusters-"}}
@@ -105,7 +105,7 @@ func makeNamespace(ctx context.Context) string {
 	return namespace.Name
 }
 
-// makeAgentNamespace makes a namespace on the member in which one agent lives.
+// makeAgentNamespace creates a namespace on the member for one agent.
 func makeAgentNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	namespace, err := memberClient.CoreV1().Namespaces().Create(ctx,

@@ -37,7 +37,7 @@ import (
 	"fleetgate.io/fleetgate/test/program"
 )
 
-// makeTokenWith makes a token with annotations, as its administrator does.
+// makeTokenWith creates a token with annotations, like its administrator.
 func makeTokenWith(ctx context.Context, namespace, name string, ttl time.Duration, annotations map[string]string) *enroll.Bootstrap {
 	GinkgoHelper()
 	token := &registrationv1alpha1.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: annotations}}
@@ -53,7 +53,7 @@ var _ = Describe("A registration token", func() {
 		namespace, agentNamespace = makeNamespace(ctx), makeAgentNamespace(ctx)
 	})
 
-	It("decides which labels agents may bring", func(ctx SpecContext) {
+	It("decides which labels agents can set", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		values := makeTokenWith(ctx, namespace, "token", time.Hour, map[string]string{registrationv1alpha1.AnnotationAllowedLabels: "acme.com/*"})
 		a := startAgent(agentOptions{
@@ -64,7 +64,7 @@ var _ = Describe("A registration token", func() {
 		Expect(getMember(ctx, name).Labels).To(And(HaveKeyWithValue("acme.com/tier", "gold"), Not(HaveKey("env")), Not(HaveKey("fleetgate.io/x"))))
 	})
 
-	It("without end lets members join that somebody has to approve", func(ctx SpecContext) {
+	It("without expiry lets members join that need an approval", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		a := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: enroll.Given(valuesOf(ctx, makeToken(ctx, namespace, 0)))})
 		name := expectEnrolled(ctx, a)
@@ -75,7 +75,7 @@ var _ = Describe("A registration token", func() {
 		waiting := ContainElement(And(HaveField("Type", "Ready"), HaveField("Status", corev1.ConditionFalse), HaveField("Reason", "WaitingForApproval")))
 		Eventually(func() any { return getCluster(ctx, namespace, name).Status.Conditions }).Should(waiting)
 
-		By("tainting it as docs/placement.md says, which approves nobody")
+		By("tainting it as in docs/placement.md, which does not approve it")
 		keys := func() (all []string) {
 			for _, taint := range getMember(ctx, name).Spec.Taints {
 				all = append(all, taint.Key)
@@ -85,7 +85,7 @@ var _ = Describe("A registration token", func() {
 		page, err := os.ReadFile("../../../docs/placement.md")
 		Expect(err).NotTo(HaveOccurred())
 		patches := regexp.MustCompile(`(?m)^kubectl patch membercluster member-1 (--type=\S+) -p '(.+)'$`).FindAllStringSubmatch(string(page), -1)
-		Expect(patches).To(HaveLen(2), "one that gives a taint, one that takes it away")
+		Expect(patches).To(HaveLen(2), "one that adds a taint, one that removes it")
 		for i, want := range [][]string{{clusterv1beta1.TaintUnapproved, "maintenance"}, {clusterv1beta1.TaintUnapproved}} {
 			said, err := program.Kubectl(ctx, hub, "", "patch", "membercluster", name, patches[i][1], "-p", patches[i][2])
 			Expect(err).NotTo(HaveOccurred(), said)
@@ -100,7 +100,7 @@ var _ = Describe("A registration token", func() {
 			ContainElement(And(HaveField("Type", "Ready"), HaveField("Status", corev1.ConditionTrue))))
 	})
 
-	It("outlives what an API server grants, by a Secret that goes at its end", Label("matrix"), func(ctx SpecContext) {
+	It("outlives the API server's maximum, with a Secret that is deleted at its expiry", Label("matrix"), func(ctx SpecContext) {
 		config := hub.Config()
 		config.ContentType = "application/json"
 		config.Wrap(grantingAtMost(20*time.Minute, namespace))
@@ -111,7 +111,7 @@ var _ = Describe("A registration token", func() {
 		var legacy corev1.Secret
 		Expect(hubClient.Get(ctx, client.ObjectKey{Namespace: namespace, Name: account.Name + "-token"}, &legacy)).To(Succeed())
 		Expect(legacy.Type).To(Equal(corev1.SecretTypeServiceAccountToken))
-		Expect(values.Token).To(Equal(string(legacy.Data[corev1.ServiceAccountTokenKey])), "the one that lives as long as it should")
+		Expect(values.Token).To(Equal(string(legacy.Data[corev1.ServiceAccountTokenKey])), "the one with the full lifetime")
 		Eventually(func(g Gomega) {
 			g.Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(token), token)).To(Succeed())
 			g.Expect(token.Status.Expires).NotTo(BeNil())
@@ -120,7 +120,7 @@ var _ = Describe("A registration token", func() {
 		a := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: enroll.Given(values)})
 		expectEnrolled(ctx, a)
 
-		By("looking an hour later")
+		By("checking an hour later")
 		first.end()
 		startGateway(gatewayOptions{tokenClock: later{by: time.Hour}})
 		expectGone(ctx, &legacy)
@@ -129,10 +129,10 @@ var _ = Describe("A registration token", func() {
 		Eventually(func() bool {
 			err := expect.Client(hubConfigWith(values.Token), scheme).Get(ctx, client.ObjectKey{Namespace: namespace, Name: "request-x"}, &registrationv1alpha1.ClusterRegistration{})
 			return apierrors.IsUnauthorized(err)
-		}).Should(BeTrue(), "no copy of it works any more")
+		}).Should(BeTrue(), "no copy of it works")
 	})
 
-	It("is enough for an agent that its predecessor's key signed for", Label("matrix"), func(ctx SpecContext) {
+	It("is sufficient for an agent whose predecessor's key signed the transfer", Label("matrix"), func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		values := enroll.Given(registrationValues(ctx, namespace))
 		first := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: values})
@@ -143,7 +143,7 @@ var _ = Describe("A registration token", func() {
 		Expect(err).NotTo(HaveOccurred())
 		first.end()
 
-		By("moving the key aside, as the documents say")
+		By("moving the key as documented")
 		secrets := memberClient.CoreV1().Secrets(agentNamespace)
 		key, err := secrets.Get(ctx, enroll.KeySecret, metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())
@@ -169,13 +169,13 @@ var _ = Describe("A registration token", func() {
 		}).Should(BeTrue())
 	})
 
-	It("for a Cluster moves it to another agent, whose predecessor is cut off", func(ctx SpecContext) {
+	It("for a Cluster transfers it to another agent, and revokes the previous one", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		values := enroll.Given(registrationValues(ctx, namespace))
 		first := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: values})
 		name := expectEnrolled(ctx, first)
 		expectJoined(ctx, name)
-		// Its heartbeat is how the first agent will learn that it was cut off.
+		// The first agent notices the revocation with its heartbeat.
 		setHeartbeatPeriod(ctx, name, 1)
 		config, err := first.enroller.HubConfig(ctx)
 		Expect(err).NotTo(HaveOccurred())
@@ -201,7 +201,7 @@ var _ = Describe("A registration token", func() {
 		Expect(config.BearerToken).To(BeEmpty())
 	})
 
-	It("does not work outside of the namespaces where clusters register", func(ctx SpecContext) {
+	It("does not work outside of --registration-namespaces", func(ctx SpecContext) {
 		startGateway(gatewayOptions{namespaces: []string{"elsewhere"}})
 		token := makeToken(ctx, namespace, time.Hour)
 		Eventually(func(g Gomega) {
@@ -213,7 +213,7 @@ var _ = Describe("A registration token", func() {
 		Expect(apierrors.IsNotFound(hubClient.Get(ctx, client.ObjectKeyFromObject(token), &corev1.Secret{}))).To(BeTrue())
 	})
 
-	It("that ends in the middle is named in the refusal, and the agent goes on with the next", func(ctx SpecContext) {
+	It("that expires meanwhile is named in the rejection, and the agent continues with the next one", func(ctx SpecContext) {
 		first := startGateway(gatewayOptions{})
 		const ttl = 30 * time.Second
 		token := makeToken(ctx, namespace, ttl)
@@ -230,7 +230,7 @@ var _ = Describe("A registration token", func() {
 			return len(requests.Items)
 		}).Should(Equal(1))
 
-		By("having a gateway find that its time is over")
+		By("running a gateway after its expiry")
 		second := startGateway(gatewayOptions{clock: later{by: ttl}, tokenClock: later{by: ttl}})
 		expectGone(ctx, token)
 		Eventually(func(g Gomega) {
@@ -243,13 +243,13 @@ var _ = Describe("A registration token", func() {
 		expectProblem(a, enroll.TokenRefused, "new ClusterRegistrationToken")
 		second.end()
 
-		By("giving the agent the values of another, as whoever keeps its Secret does")
-		startGateway(gatewayOptions{clock: later{by: time.Hour}}) // for which the refusal has been there long enough
+		By("giving the agent the values of another token")
+		startGateway(gatewayOptions{clock: later{by: time.Hour}}) // For this gateway, the rejection is old enough.
 		current.Store(makeTokenWith(ctx, namespace, "next", 2*time.Hour, nil))
 		Expect(expectEnrolled(ctx, a)).To(Equal(registrationv1alpha1.ClusterName(namespace)))
 	})
 
-	It("brings a member back after an outage longer than its credential lives, without a human", func(ctx SpecContext) {
+	It("lets a member reconnect after an outage longer than its credential's lifetime, without a manual step", func(ctx SpecContext) {
 		hubClock := clocktesting.NewFakePassiveClock(time.Now())
 		startGateway(gatewayOptions{clock: hubClock})
 		values := enroll.Given(registrationValues(ctx, namespace))
@@ -269,8 +269,8 @@ var _ = Describe("A registration token", func() {
 		Eventually(func() []registrationv1alpha1.ClusterRegistration {
 			Expect(hubClient.List(ctx, &requests, client.InNamespace(namespace))).To(Succeed())
 			return requests.Items
-		}).Should(BeEmpty(), "what was granted is worth nothing any more")
-		// The API server's clock cannot be moved: what it grants must not look old.
+		}).Should(BeEmpty(), "the grants are invalid")
+		// The API server's clock cannot be moved: its grants must not look old.
 		hubClock.SetTime(time.Now())
 		again := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: values, clock: later{clock.RealClock{}, outage}})
 		Expect(expectEnrolled(ctx, again)).To(Equal(name))
@@ -278,8 +278,8 @@ var _ = Describe("A registration token", func() {
 	})
 })
 
-// grantingAtMost makes an API server look as one does that caps the life of tokens, for
-// the accounts of a namespace.
+// grantingAtMost simulates an API server that limits the lifetime of tokens, for the accounts of a
+// namespace.
 func grantingAtMost(life time.Duration, namespace string) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
@@ -312,13 +312,13 @@ func (l later) Now() time.Time                  { return l.RealClock.Now().Add(l
 func (l later) Since(t time.Time) time.Duration { return l.Now().Sub(t) }
 
 var _ = Describe("An agent behind a forward proxy", func() {
-	DescribeTable("reaches the hub with CONNECT alone, and keeps the proxy", func(ctx SpecContext, secured bool) {
+	DescribeTable("reaches the hub only with CONNECT, and keeps the proxy", func(ctx SpecContext, secured bool) {
 		namespace, agentNamespace := makeNamespace(ctx), makeAgentNamespace(ctx)
 		startGateway(gatewayOptions{})
 		values := registrationValues(ctx, namespace)
 		proxy := forwardproxy.Start(secured)
 		DeferCleanup(proxy.Close)
-		// That is where a kubeconfig has room for who signs for the proxy.
+		// A kubeconfig has room for the proxy's authority there.
 		values.APIServerCA += string(proxy.CA())
 		bootstrap, err := enroll.ParseBootstrapKubeconfig(bootstrapKubeconfig(values, proxy.URL))
 		Expect(err).NotTo(HaveOccurred())
@@ -334,14 +334,14 @@ var _ = Describe("An agent behind a forward proxy", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(secret.Data).To(HaveKeyWithValue("proxy-url", []byte(proxy.URL)))
 
-		By("starting again with what it kept")
+		By("restarting with its stored state")
 		a.end()
 		before := len(proxy.Asked())
 		Expect(expectEnrolled(ctx, startAgent(agentOptions{namespace: agentNamespace, clientID: namespace}))).To(Equal(name))
 		Expect(len(proxy.Asked())).To(BeNumerically(">", before))
 	},
 		Entry("by http", false),
-		Entry("by https, whose authority is appended to the hub's", true),
+		Entry("by https, with its authority appended to the hub's", true),
 	)
 })
 
@@ -390,7 +390,7 @@ var _ = Describe("A Cluster's administrator", func() {
 		Eventually(counts).Should(Equal("0/0"))
 	})
 
-	It("cannot take over the member of another namespace, nor can anybody change whose it is", func(ctx SpecContext) {
+	It("cannot take over the member of another namespace, and nobody can change its origin", func(ctx SpecContext) {
 		ours, theirs := makeNamespace(ctx), makeNamespace(ctx)
 		startGateway(gatewayOptions{})
 		victim := startAgent(agentOptions{namespace: makeAgentNamespace(ctx), clientID: ours, bootstrap: enroll.Given(registrationValues(ctx, ours))})

@@ -31,7 +31,7 @@ func makeToken(ctx context.Context, namespace string, ttl time.Duration) *regist
 	return token
 }
 
-// valuesOf waits for the values of the token and reads them as an agent would.
+// valuesOf waits for the values of the token and reads them like an agent.
 func valuesOf(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken) *enroll.Bootstrap {
 	GinkgoHelper()
 	secret := &corev1.Secret{}
@@ -42,13 +42,13 @@ func valuesOf(ctx context.Context, token *registrationv1alpha1.ClusterRegistrati
 	return values
 }
 
-// registrationValues are those of a new token in the namespace.
+// registrationValues are the values of a new token in the namespace.
 func registrationValues(ctx context.Context, namespace string) *enroll.Bootstrap {
 	GinkgoHelper()
 	return valuesOf(ctx, makeToken(ctx, namespace, time.Hour))
 }
 
-// getMember reads the MemberCluster; it is the zero value if there is none.
+// getMember reads the MemberCluster; the zero value means that there is none.
 func getMember(ctx context.Context, name string) clusterv1beta1.MemberCluster {
 	var mc clusterv1beta1.MemberCluster
 	_ = hubClient.Get(ctx, client.ObjectKey{Name: name}, &mc)
@@ -61,7 +61,7 @@ func getCluster(ctx context.Context, namespace, name string) registrationv1alpha
 	return cluster
 }
 
-// expectJoined waits until the member has joined, is healthy and has been seen.
+// expectJoined waits until the member has joined, is healthy and has a heartbeat.
 func expectJoined(ctx context.Context, name string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -92,7 +92,7 @@ func expectEnrolled(ctx context.Context, a *agent) string {
 	return name
 }
 
-// expectGone waits until the object is not there any more.
+// expectGone waits until the object is deleted.
 func expectGone(ctx context.Context, obj client.Object) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -101,7 +101,7 @@ func expectGone(ctx context.Context, obj client.Object) {
 	Eventually(func() error { return hubClient.Get(ctx, client.ObjectKeyFromObject(obj), obj) }).ShouldNot(Succeed())
 }
 
-// removeAnnotation is what an administrator does.
+// removeAnnotation removes an annotation, like an administrator.
 func removeAnnotation(ctx context.Context, obj client.Object, name string) {
 	GinkgoHelper()
 	Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())

@@ -25,7 +25,8 @@ import (
 	"fleetgate.io/fleetgate/test/program"
 )
 
-// manifestCondition is what a Work to member-1 says of one of its objects, as "status/reason".
+// manifestCondition is a condition of one object in the status of a Work to member-1, as
+// "status/reason".
 func manifestCondition(work, object, kind string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		w := &placementv1beta1.Work{}
@@ -41,7 +42,8 @@ func manifestCondition(work, object, kind string) func(context.Context) (string,
 	}
 }
 
-// uidsOfJob collects the UIDs that a Job of member-1 has had, as long as the returned function is asked.
+// uidsOfJob collects the UIDs that a Job of member-1 has had, as long as the returned function is
+// called.
 func uidsOfJob(key client.ObjectKey) func(context.Context) ([]types.UID, error) {
 	var seen []types.UID
 	return func(ctx context.Context) ([]types.UID, error) {
@@ -54,7 +56,7 @@ func uidsOfJob(key client.ObjectKey) func(context.Context) ([]types.UID, error) 
 	}
 }
 
-// gone reports whether an object is not on member-1.
+// gone reports whether an object does not exist on member-1.
 func gone(object client.Object) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		err := member1.Get(ctx, client.ObjectKeyFromObject(object), object)
@@ -63,7 +65,7 @@ func gone(object client.Object) func(context.Context) (bool, error) {
 }
 
 var _ = Describe("Completion and availability", func() {
-	It("does not run a Job again that its time to live removed after it was complete", func(ctx SpecContext) {
+	It("does not run a completed Job again that its TTL removed", func(ctx SpecContext) {
 		cleanUp("r07")
 		applyFile(ctx, running.Hub, "07-job-ttl.yaml")
 		key := client.ObjectKey{Namespace: "r07", Name: "migrate"}
@@ -75,7 +77,7 @@ var _ = Describe("Completion and availability", func() {
 		waitAvailable(ctx, "r07")
 	}, SpecTimeout(4*time.Minute))
 
-	It("does not run a Job again that somebody removed after it was complete", func(ctx SpecContext) {
+	It("does not run a completed Job again that a user removed", func(ctx SpecContext) {
 		cleanUp("done-job")
 		onHub(ctx, "apply", `
 apiVersion: v1
@@ -150,7 +152,7 @@ spec:
 		Expect(member1.Get(ctx, client.ObjectKey{Namespace: "r20", Name: "quota"}, &corev1.ResourceQuota{})).To(Succeed())
 	}, SpecTimeout(4*time.Minute))
 
-	It("applies what is placed in a namespace as soon as that comes to the member", func(ctx SpecContext) {
+	It("applies objects as soon as their namespace exists on the member", func(ctx SpecContext) {
 		cleanUp("late")
 		onHub(ctx, "apply", `
 apiVersion: v1
@@ -169,7 +171,7 @@ spec:
   resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: a}]
 `)
 		Eventually(manifestCondition("late.late-work", "a", placementv1beta1.ConditionApplied)).WithContext(ctx).Should(HavePrefix("False/"))
-		// By then the next try is more than ten seconds away.
+		// By then the next retry is more than ten seconds later.
 		Consistently(manifestCondition("late.late-work", "a", placementv1beta1.ConditionApplied)).WithContext(ctx).
 			WithTimeout(20 * time.Second).WithPolling(time.Second).Should(HavePrefix("False/"))
 		DeferCleanup(func(ctx SpecContext) {

@@ -55,7 +55,7 @@ var _ = Describe("Data on a change of placement", func() {
 		kubectl(ctx, running.Hub, "delete", "clusterresourceplacement", "r43-move")
 		Eventually(deletionWorks("member-1", "r43-move")).WithContext(ctx).Should(BeEmpty())
 		for _, object := range dataKept("r43-move") {
-			Eventually(deletionGone(member1, object)).WithContext(ctx).Should(BeTrue(), "the placement created it, and its user deleted the placement")
+			Eventually(deletionGone(member1, object)).WithContext(ctx).Should(BeTrue(), "the placement created it, and a user deleted the placement")
 		}
 	})
 

@@ -71,7 +71,7 @@ var _ = Describe("Deletion on members", func() {
 		Expect(namespace.DeletionTimestamp).To(BeNil())
 	})
 
-	It("keeps an object that existed before, as it was before: without an owner or an annotation of ours", func(ctx SpecContext) {
+	It("keeps a previously existing object unchanged, without an owner or annotation of ours", func(ctx SpecContext) {
 		deletionPlace(ctx, "r14-object", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: r14-object, name: before}, data: {a: hub}}`, func() {
 			kubectl(ctx, running.Members[0].Cluster, "create", "namespace", "r14-object")
 			kubectl(ctx, running.Members[0].Cluster, "create", "configmap", "before", "-n", "r14-object", "--from-literal=local=yes")
@@ -85,7 +85,7 @@ var _ = Describe("Deletion on members", func() {
 		Expect(before.Annotations).To(BeEmpty())
 	})
 
-	It("deletes an object that existed before if its author says so", func(ctx SpecContext) {
+	It("deletes a previously existing object if its author says so", func(ctx SpecContext) {
 		deletionPlace(ctx, "r14-delete", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: r14-delete, name: before, annotations: {fleetgate.io/delete-policy: Delete}}}`, func() {
 			kubectl(ctx, running.Members[0].Cluster, "create", "namespace", "r14-delete")
 			kubectl(ctx, running.Members[0].Cluster, "create", "configmap", "before", "-n", "r14-delete")
@@ -96,7 +96,7 @@ var _ = Describe("Deletion on members", func() {
 		Expect(deletionGone(member1, deletionNamespace("r14-delete"))(ctx)).To(BeFalse())
 	})
 
-	It("keeps a namespace that it created and in which somebody else has an object, and says what keeps it", func(ctx SpecContext) {
+	It("keeps a namespace that it created while it has a foreign object, and names that object", func(ctx SpecContext) {
 		deletionPlace(ctx, "r14-shared", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: r14-shared, name: placed}}`, nil)
 		kubectl(ctx, running.Members[0].Cluster, "create", "configmap", "local-only", "-n", "r14-shared")
 		kubectl(ctx, running.Hub, "delete", "clusterresourceplacement", "r14-shared")
@@ -115,7 +115,7 @@ var _ = Describe("Deletion on members", func() {
 		Eventually(deletionGone(member2, deletionNamespace("r14-shared"))).WithContext(ctx).Should(BeTrue(), "nobody else used that one")
 	})
 
-	It("keeps a definition that existed before, and one that it created, while somebody else has resources of it", func(ctx SpecContext) {
+	It("keeps a previously existing definition, and its own one while it has foreign resources", func(ctx SpecContext) {
 		cleanUp("r15")
 		DeferCleanup(func(ctx SpecContext) {
 			for _, at := range running.Clusters() {
@@ -138,7 +138,7 @@ var _ = Describe("Deletion on members", func() {
 		}
 	})
 
-	It("lets custom resources end before the operator that has to remove their finalizers", func(ctx SpecContext) {
+	It("deletes custom resources before the operator that removes their finalizers", func(ctx SpecContext) {
 		cleanUp("r10")
 		for _, file := range []string{"10-operator-1.yaml", "10-operator-2.yaml"} {
 			deletionApplyFile(ctx, running.Hub, file)
@@ -150,7 +150,7 @@ var _ = Describe("Deletion on members", func() {
 		Expect(member1.Patch(ctx, photos, finalizer)).To(Succeed())
 		kubectl(ctx, running.Hub, "delete", "clusterresourceplacement", "r10", "--wait=false")
 
-		By("keeping the operator while the bucket ends")
+		By("keeping the operator while the bucket is deleted")
 		Eventually(deletionRemoved("member-1", "r10")).WithContext(ctx).Should(And(
 			ContainSubstring("Bucket.r10.example.org r10/photos"), ContainSubstring("r10.example.org/bucket"), ContainSubstring("kubectl patch")))
 		operator := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "r10", Name: "operator"}}
@@ -168,11 +168,11 @@ var _ = Describe("Deletion on members", func() {
 	})
 })
 
-// deletionWatch is for how long specs look whether something stays.
+// deletionWatch is how long specs check that something stays.
 const deletionWatch = 5 * time.Second
 
-// deletionPlace places a namespace of the hub with one object in it, and waits until it is
-// available. before is done on members first.
+// deletionPlace places a namespace of the hub with one object in it, and waits until it is available.
+// before is called first.
 func deletionPlace(ctx context.Context, name, object string, before func()) {
 	GinkgoHelper()
 	cleanUp(name)
@@ -214,7 +214,7 @@ func deletionObject(apiVersion, kind, namespace, name string) *unstructured.Unst
 	return object
 }
 
-// deletionGone reports whether an object is not there.
+// deletionGone reports whether an object does not exist.
 func deletionGone(c client.Client, object client.Object) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		err := c.Get(ctx, client.ObjectKeyFromObject(object), object)
@@ -238,7 +238,7 @@ func deletionWorks(member, placement string) func(context.Context) ([]string, er
 	}
 }
 
-// deletionRemoved is what the Works of a placement for a member say of their removal.
+// deletionRemoved is the message about the removal in the Works of a placement for a member.
 func deletionRemoved(member, placement string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		list := &placementv1beta1.WorkList{}
@@ -253,7 +253,7 @@ func deletionRemoved(member, placement string) func(context.Context) (string, er
 	}
 }
 
-// deletionApplyFile applies a file with objects of a kind that is perhaps not served yet.
+// deletionApplyFile applies a file with objects of a kind that is possibly not installed yet.
 func deletionApplyFile(ctx context.Context, at *env.Cluster, file string) {
 	GinkgoHelper()
 	Eventually(func(ctx context.Context) error {

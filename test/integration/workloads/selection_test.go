@@ -62,7 +62,7 @@ func snapshotsOf(ctx context.Context, name string) (int, error) {
 	return len(list.Items), err
 }
 
-// unreadableOf is what a placement says about kinds that cannot be read.
+// unreadableOf is a placement's message about unreadable kinds.
 func unreadableOf(name string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		crp, err := placement(ctx, name)
@@ -89,7 +89,7 @@ var _ = Describe("Kinds that the hub cannot read", Serial, func() {
 		return object
 	}
 
-	It("keeps other placements going when nobody answers a conversion webhook on the hub", func(ctx SpecContext) {
+	It("keeps other placements working while a conversion webhook on the hub is unavailable", func(ctx SpecContext) {
 		crd := &unstructured.Unstructured{}
 		crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 		crd.SetName("topics.r13.example.org")
@@ -130,15 +130,15 @@ var _ = Describe("Kinds that the hub cannot read", Serial, func() {
 		for m, uid := range uids {
 			object := topic()
 			Expect(m.Get(ctx, client.ObjectKey{Namespace: "r13", Name: "orders"}, object)).To(Succeed())
-			Expect(string(object.GetUID())).To(Equal(uid), "it was deleted and created again")
+			Expect(string(object.GetUID())).To(Equal(uid), "it was re-created")
 		}
 
-		By("going back to what the hub can read")
+		By("restoring the definition")
 		kubectl(ctx, hubCluster(), "patch", "crd", "topics.r13.example.org", "--type=json", "-p", `[{"op": "replace", "path": "/spec/conversion", "value": {"strategy": "None"}}]`)
 		Eventually(unreadableOf("r13")).WithContext(ctx).Should(BeEmpty())
 	})
 
-	It("keeps the objects of an aggregated API that is down when the gateway starts", func(ctx SpecContext) {
+	It("keeps the objects of an aggregated API that is unavailable when the gateway starts", func(ctx SpecContext) {
 		cleanUp("r13-aggregated")
 		Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "r13-aggregated"}})).To(Succeed())
 		service := &unstructured.Unstructured{}
@@ -160,7 +160,7 @@ var _ = Describe("Kinds that the hub cannot read", Serial, func() {
 	})
 })
 
-var _ = Describe("What controllers of the hub made", func() {
+var _ = Describe("Objects of the hub's controllers", func() {
 	It("leaves the Jobs of a CronJob on the hub", func(ctx SpecContext) {
 		cleanUp("r01")
 		applyFile(ctx, hubCluster(), "01-cronjob-jobs.yaml")
@@ -175,7 +175,7 @@ var _ = Describe("What controllers of the hub made", func() {
 		Expect(snapshotsOf(ctx, "r01")).To(Equal(1))
 	})
 
-	It("leaves the claims of a StatefulSet on the hub, also when the StatefulSet is gone", func(ctx SpecContext) {
+	It("leaves the claims of a StatefulSet on the hub, also after its deletion", func(ctx SpecContext) {
 		cleanUp("r05")
 		applyFile(ctx, hubCluster(), "05-statefulset-storageclass.yaml")
 		kubectl(ctx, hubCluster(), "apply", "-f", "testdata/05-statefulset-claims.yaml")
@@ -261,7 +261,7 @@ var _ = Describe("What controllers of the hub made", func() {
 	})
 })
 
-// kubectlInput applies manifests on the hub with kubectl, which says who wrote what.
+// kubectlInput applies manifests on the hub with kubectl, which sets the field managers.
 func kubectlInput(ctx context.Context, manifests string) {
 	GinkgoHelper()
 	output, err := program.Kubectl(ctx, hubCluster(), manifests, "apply", "-f", "-")
@@ -281,8 +281,8 @@ spec:
     spec: {containers: [{name: web, image: "example.org/web:1", resources: {requests: {cpu: 10m}}}]}
 `
 
-var _ = Describe("What an author chose", func() {
-	It("places a node port that is fixed and Endpoints of a Service without a selector, and no node port that the hub allocated", func(ctx SpecContext) {
+var _ = Describe("Values of an author", func() {
+	It("places a fixed node port and Endpoints of a Service without a selector, but no allocated node port", func(ctx SpecContext) {
 		cleanUp("r18-ports")
 		Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "r18-ports"}})).To(Succeed())
 		kubectlInput(ctx, `
@@ -312,7 +312,7 @@ subsets: [{addresses: [{ip: 192.0.2.7}], ports: [{port: 5432}]}]
 		})
 	})
 
-	It("leaves out what its author says", func(ctx SpecContext) {
+	It("excludes what its author excludes", func(ctx SpecContext) {
 		cleanUp("r01-skip")
 		Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "r01-skip"}})).To(Succeed())
 		for _, name := range []string{"kept", "placed"} {

@@ -1,9 +1,9 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workloads applies manifests as users have them to a real hub with a real gateway and two
-// real members with their agents. All of Kubernetes' controllers run on the hub and on the members.
-// The specs compare what the members have with what the hub's users wrote.
+// Package workloads applies typical manifests of users to a real hub with a real gateway and two real
+// members with their agents. All of Kubernetes' controllers run on the hub and on the members. The
+// specs compare the members' objects with the authors' manifests.
 package workloads
 
 import (

@@ -38,8 +38,8 @@ func placement(ctx context.Context, name string) (*placementv1beta1.ClusterResou
 	return crp, hub.Get(ctx, client.ObjectKey{Name: name}, crp)
 }
 
-// condition is what a condition of a ClusterResourcePlacement says about its present spec, as
-// "status/reason". It is "" if there is no such condition. kind has no prefix.
+// condition is a condition of a ClusterResourcePlacement about its current spec, as "status/reason". It
+// is "" if there is no such condition. kind has no prefix.
 func condition(name, kind string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		crp, err := placement(ctx, name)

@@ -27,7 +27,7 @@ import (
 	"fleetgate.io/fleetgate/test/program"
 )
 
-// memberHas gets an object of member-1 and returns what read makes of it.
+// memberHas gets an object of member-1 and returns the result of read.
 func memberHas[T client.Object, V any](key string, object T, read func(T) V) func(context.Context) (V, error) {
 	namespace, name, _ := strings.Cut(key, "/")
 	return func(ctx context.Context) (V, error) {
@@ -55,7 +55,7 @@ func keysOf[V any](values map[string]V) []string {
 	return keys
 }
 
-var _ = Describe("What an earlier manifest set and a later one does not", func() {
+var _ = Describe("Fields that a later manifest removes", func() {
 	It("removes a key from members when a ConfigMap of more than 256 KiB becomes small", func(ctx SpecContext) {
 		cleanUp("r02")
 		applyFile(ctx, running.Hub, "02-shrink-configmap.yaml")
@@ -103,7 +103,7 @@ var _ = Describe("What an earlier manifest set and a later one does not", func()
 })
 
 var _ = Describe("Lists whose merge key is not unique", func() {
-	It("brings a port for UDP beside one for TCP of the same number", func(ctx SpecContext) {
+	It("applies a port for UDP beside one for TCP with the same number", func(ctx SpecContext) {
 		cleanUp("r06")
 		applyFile(ctx, running.Hub, "06-dns-service.yaml")
 		ports := memberHas("r06/dns", &corev1.Service{}, func(s *corev1.Service) []string {
@@ -126,7 +126,7 @@ var _ = Describe("Lists whose merge key is not unique", func() {
 	})
 })
 
-// duplicated makes a namespace with a Deployment that has two variables of one name, and places it.
+// duplicated creates a namespace with a Deployment that has two variables of one name, and places it.
 func duplicated(ctx context.Context, name string, strategy placementv1beta1.ApplyStrategy) {
 	GinkgoHelper()
 	cleanUp(name)
@@ -144,7 +144,7 @@ func duplicated(ctx context.Context, name string, strategy placementv1beta1.Appl
 		}})).To(Succeed())
 }
 
-var _ = Describe("Variables of one name", func() {
+var _ = Describe("Variables with the same name", func() {
 	It("finds and reports their drift when whenToApply is IfNotDrifted", func(ctx SpecContext) {
 		duplicated(ctx, "twice", placementv1beta1.ApplyStrategy{WhenToApply: placementv1beta1.ApplyIfNotDrifted})
 		waitAvailable(ctx, "twice")
@@ -190,7 +190,7 @@ var _ = Describe("Variables of one name", func() {
 	})
 })
 
-var _ = Describe("What the controllers of a member decide", func() {
+var _ = Describe("Values of a member's controllers", func() {
 	It("leaves replicas to an autoscaler of the member", func(ctx SpecContext) {
 		cleanUp("r08")
 		applyFile(ctx, running.Hub, "08-hpa.yaml")
@@ -205,7 +205,7 @@ var _ = Describe("What the controllers of a member decide", func() {
 		Expect(replicas(ctx)).To(BeEquivalentTo(3))
 	})
 
-	It("updates a Deployment by server-side apply whose replicas an autoscaler of the member has", func(ctx SpecContext) {
+	It("updates a Deployment by server-side apply whose replicas an autoscaler of the member manages", func(ctx SpecContext) {
 		cleanUp("r08ssa")
 		Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "r08ssa"}})).To(Succeed())
 		web := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "r08ssa", Name: "web"}, Spec: appsv1.DeploymentSpec{
@@ -252,7 +252,7 @@ var _ = Describe("What the controllers of a member decide", func() {
 		Eventually(condition("r16", placementv1beta1.ConditionApplied)).WithContext(ctx).Should(HavePrefix("True/"))
 	})
 
-	It("leaves the CA that an injector of the member wrote over a placeholder", func(ctx SpecContext) {
+	It("leaves a CA that an injector of the member wrote over a placeholder", func(ctx SpecContext) {
 		cleanUp("r17")
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(client.IgnoreNotFound(hub.Delete(ctx, &placementv1beta1.ClusterResourceEnvelope{ObjectMeta: metav1.ObjectMeta{Name: "r17"}}))).To(Succeed())
@@ -319,8 +319,8 @@ var _ = Describe("What the controllers of a member decide", func() {
 	})
 })
 
-var _ = Describe("A write that is not as the manifest says", func() {
-	It("names the field that the member's version of a kind does not have", func(ctx SpecContext) {
+var _ = Describe("A write with a result that differs from the manifest", func() {
+	It("names the field that the member's version of a kind lacks", func(ctx SpecContext) {
 		cleanUp("pruned")
 		const definition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.pruned.example.org"},
 "spec":{"group":"pruned.example.org","names":{"kind":"Widget","plural":"widgets","singular":"widget","listKind":"WidgetList"},"scope":"Namespaced",

@@ -24,24 +24,23 @@ import (
 )
 
 const (
-	// ControllerName is the name of the controller that Reconciler is.
+	// ControllerName is the name of Reconciler.
 	ControllerName = "membercluster.azurefleet"
-	// EventSource is the name under which events are recorded.
+	// EventSource is the source of events.
 	EventSource = "memberCluster"
 )
 
-// Reconciler keeps the MemberClusters of the present group for those of the first one.
+// Reconciler manages the MemberClusters of the current group for those of the first group.
 type Reconciler struct {
 	// Client reads both groups, from a cache if it has one, and writes them.
-	Client client.Client
-	// Recorder records what has happened to a MemberCluster.
+	Client   client.Client
 	Recorder events.EventRecorder
 }
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)
 
-// SetupWithManager watches the specs of the first group's MemberClusters, and all of
-// those that were made for them.
+// SetupWithManager watches the specs of the first group's MemberClusters, and all MemberClusters that
+// were created for them.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(ControllerName).
@@ -50,7 +49,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var shown azurefleetv1alpha1.MemberCluster
 	if err := r.Client.Get(ctx, req.NamespacedName, &shown); err != nil {
@@ -73,7 +71,7 @@ func (r *Reconciler) reconcile(ctx context.Context, shown *azurefleetv1alpha1.Me
 	return r.writeStatus(ctx, shown, mc)
 }
 
-// ensureMember returns the MemberCluster of the present group; nil if there is none.
+// ensureMember returns the MemberCluster of the current group; nil if there is none.
 func (r *Reconciler) ensureMember(ctx context.Context, shown *azurefleetv1alpha1.MemberCluster) (*clusterv1beta1.MemberCluster, error) {
 	mc := &clusterv1beta1.MemberCluster{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: shown.Name}, mc)
@@ -122,7 +120,8 @@ func (r *Reconciler) deleteMember(ctx context.Context, shown *azurefleetv1alpha1
 	return nil
 }
 
-// ensureInternal keeps the copy for people in the member's namespace. It goes with that.
+// ensureInternal maintains the copy for users in the member's namespace. It is deleted with the
+// namespace.
 func (r *Reconciler) ensureInternal(ctx context.Context, shown *azurefleetv1alpha1.MemberCluster, mc *clusterv1beta1.MemberCluster) error {
 	if mc == nil || !metav1.IsControlledBy(mc, shown) || !mc.DeletionTimestamp.IsZero() ||
 		!meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1beta1.ConditionReadyToJoin) {

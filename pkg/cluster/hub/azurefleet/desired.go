@@ -13,7 +13,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// desiredStatus shows the MemberCluster of the present group, nil if there is none.
+// desiredStatus derives the status from the MemberCluster of the current group, nil if there is none.
 func desiredStatus(shown *azurefleetv1alpha1.MemberCluster, mc *clusterv1beta1.MemberCluster) azurefleetv1alpha1.MemberClusterStatus {
 	status := *shown.Status.DeepCopy()
 	set := func(kind string, value metav1.ConditionStatus, reason, message string) {
@@ -23,12 +23,12 @@ func desiredStatus(shown *azurefleetv1alpha1.MemberCluster, mc *clusterv1beta1.M
 	}
 	switch {
 	case mc == nil:
-		set(azurefleetv1alpha1.ConditionJoined, metav1.ConditionFalse, azurefleetv1alpha1.ReasonLeft, "the member has left; what was placed on it stays there")
+		set(azurefleetv1alpha1.ConditionJoined, metav1.ConditionFalse, azurefleetv1alpha1.ReasonLeft, "the member has left; placed resources stay on it")
 		set(azurefleetv1alpha1.ConditionSynced, metav1.ConditionTrue, azurefleetv1alpha1.ReasonReconcileSuccess, "")
 		return status
 	case !metav1.IsControlledBy(mc, shown):
 		set(azurefleetv1alpha1.ConditionJoined, metav1.ConditionFalse, azurefleetv1alpha1.ReasonConflict, fmt.Sprintf(
-			"MemberCluster %q of %s was not made for this one: delete one of the two", mc.Name, clusterv1beta1.GroupName))
+			"MemberCluster %q of %s was not created for this one: delete one of the two", mc.Name, clusterv1beta1.GroupName))
 		return status
 	}
 	meta.RemoveStatusCondition(&status.Conditions, azurefleetv1alpha1.ConditionSynced)
@@ -46,7 +46,7 @@ func desiredStatus(shown *azurefleetv1alpha1.MemberCluster, mc *clusterv1beta1.M
 	return status
 }
 
-// whyNotJoined takes the present group's words.
+// whyNotJoined is the current group's message.
 func whyNotJoined(mc *clusterv1beta1.MemberCluster) string {
 	for _, kind := range []string{clusterv1beta1.ConditionReadyToJoin, clusterv1beta1.ConditionJoined} {
 		if condition := meta.FindStatusCondition(mc.Status.Conditions, kind); condition != nil && condition.Status != metav1.ConditionTrue {
@@ -56,13 +56,13 @@ func whyNotJoined(mc *clusterv1beta1.MemberCluster) string {
 	return "the member is being prepared"
 }
 
-// isHeard tells whether the member's agent has reported and is not silent.
+// isHeard reports whether the member's agent has reported and is connected.
 func isHeard(mc *clusterv1beta1.MemberCluster) bool {
 	return mc.Status.AgentStatusOf(clusterv1beta1.MemberAgent) != nil &&
 		mc.IsJoined()
 }
 
-// desiredInternalStatus shows what the agent says of itself.
+// desiredInternalStatus derives the status from the agent's report.
 func desiredInternalStatus(internal *azurefleetv1alpha1.InternalMemberCluster, mc *clusterv1beta1.MemberCluster) azurefleetv1alpha1.InternalMemberClusterStatus {
 	status := *internal.Status.DeepCopy()
 	status.Capacity, status.Allocatable = mc.Status.ResourceUsage.Capacity, mc.Status.ResourceUsage.Allocatable

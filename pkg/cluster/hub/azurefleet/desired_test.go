@@ -32,7 +32,7 @@ func member(owner string, joined metav1.ConditionStatus, agents ...clusterv1beta
 	return mc
 }
 
-func TestConditionsAreThoseOfTheTime(t *testing.T) {
+func TestDesiredStatus_ConditionsOfFirstGroup(t *testing.T) {
 	agent := clusterv1beta1.AgentStatus{Type: clusterv1beta1.MemberAgent, Conditions: []metav1.Condition{
 		{Type: "Joined", Status: metav1.ConditionTrue, Reason: "InternalMemberClusterJoined"},
 		{Type: "Healthy", Status: metav1.ConditionTrue, Reason: "InternalMemberClusterHealthy"},
@@ -56,10 +56,10 @@ func TestConditionsAreThoseOfTheTime(t *testing.T) {
 			}
 			for _, c := range status.Conditions {
 				if c.ObservedGeneration != 2 {
-					t.Errorf("%s is of generation %d", c.Type, c.ObservedGeneration)
+					t.Errorf("generation of %s = %d", c.Type, c.ObservedGeneration)
 				}
 				if c.Status == metav1.ConditionUnknown && !strings.Contains(c.Message, "present words") && c.Type == "Joined" {
-					t.Errorf("%s says %q", c.Type, c.Message)
+					t.Errorf("message of %s = %q", c.Type, c.Message)
 				}
 			}
 		})

@@ -119,8 +119,8 @@ func TestIsOptedIn(t *testing.T) {
 		{"nobody said anything", nil, nil, false},
 		{"the Cluster", yes, nil, true},
 		{"the namespace", nil, yes, true},
-		{"the Cluster's no stands over the namespace's yes", no, yes, false},
-		{"the Cluster's yes stands over the namespace's no", yes, no, true},
+		{"Cluster's false overrides the namespace's true", no, yes, false},
+		{"Cluster's true overrides the namespace's false", yes, no, true},
 	} {
 		if got := isOptedIn(tc.cluster, tc.namespace); got != tc.want {
 			t.Errorf("%s: got %v", tc.what, got)

@@ -11,16 +11,16 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// APIServers answers where Konnectivity's own agents find their members' API servers.
+// APIServers returns the addresses at which Konnectivity's own agents find their members' API servers.
 type APIServers struct {
-	// Reader reads MemberClusters; a cache is meant.
+	// Reader reads MemberClusters, usually from a cache.
 	Reader client.Reader
 }
 
-// Of returns what an administrator wrote on the MemberCluster, unchecked, or empty: it is
-// where it is for all, or there is no such member.
+// Of returns the address that an administrator wrote on the MemberCluster, unchecked. It is empty if
+// the default applies, or the member does not exist.
 func (a *APIServers) Of(ctx context.Context, member string) (string, error) {
-	var found clusterv1beta1.MemberCluster // only looked at, so not copied
+	var found clusterv1beta1.MemberCluster // Read-only, so not copied.
 	if err := a.Reader.Get(ctx, client.ObjectKey{Name: member}, &found, client.UnsafeDisableDeepCopy); err != nil {
 		return "", client.IgnoreNotFound(err)
 	}

@@ -13,7 +13,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-func TestAPIServerIsWhereTheMemberClusterSays(t *testing.T) {
+func TestAPIServers_ReadAnnotation(t *testing.T) {
 	said, unsaid := member("said", rbacv1.Subject{}), member("unsaid", rbacv1.Subject{})
 	said.Annotations = map[string]string{clusterv1beta1.AnnotationAPIServer: "10.0.0.1:6443"}
 	scheme := runtime.NewScheme()

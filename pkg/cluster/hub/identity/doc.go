@@ -1,10 +1,9 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package identity says which users of the hub speak for which member.
+// Package identity decides which users of the hub are agents of which members.
 //
-// A cluster of the fleet is a MemberCluster; how it becomes one, lives and goes
-// is the subject of the packages below this one:
+// A cluster of the fleet is a MemberCluster. These packages manage its lifecycle:
 //
 //   - registration (hub): a ClusterRegistrationToken becomes a values Secret, an
 //     agent's ClusterRegistration becomes a Cluster, a MemberCluster and a
@@ -18,7 +17,7 @@
 //
 // The two sides do not import each other.
 //
-// This package itself holds [Seats], which say what on the hub belongs to a member, and
-// [Members]: the answer to "for which members may this authenticated user open a tunnel". It trusts no name that a member sends,
-// only the user that the hub's API server authenticated.
+// This package has [Seats], which define the names of a member's objects on the hub, and [Identities],
+// which decide for which members an authenticated user can open a tunnel. It trusts no name from a
+// member, only the user that the hub's API server authenticated.
 package identity

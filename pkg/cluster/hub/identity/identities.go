@@ -15,29 +15,28 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
-// Identities answers for which members a user speaks.
+// Identities decides which members' agent a user is.
 type Identities struct {
-	// Reader reads MemberClusters; a cache is meant.
+	// Reader reads MemberClusters, usually from a cache.
 	Reader client.Reader
-	// Seats tell members' own accounts from others.
+	// Seats identify the members' own accounts.
 	Seats Seats
 }
 
-// MembersOf returns the names of the members whose identity the user is, sorted;
-// none is no error. Identities are not unique, so one user may speak for several
-// members. The account "agent" in a member's own namespace always speaks for that
-// member, as long as it exists. A Group identity speaks for nobody: who may open
-// a tunnel must be one user, who can be told from all others.
+// MembersOf returns the names of the members whose identity the user is, sorted; none is no error.
+// Identities are not unique, so one user can be the agent of several members. The account "agent" in a
+// member's own namespace is always its agent, as long as the member exists. A Group identity is no
+// agent: only a single, distinguishable user can open a tunnel.
 func (m *Identities) MembersOf(ctx context.Context, username string) ([]string, error) {
-	var members clusterv1beta1.MemberClusterList // only looked at, so not copied
+	var members clusterv1beta1.MemberClusterList // Read-only, so not copied.
 	if err := m.Reader.List(ctx, &members, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing MemberClusters: %w", err)
 	}
 	return membersOf(m.Seats, username, members.Items), nil
 }
 
-// IsAgentOf is true for a user who speaks for the member; that there is no such member is no error.
-// However many members there are, it looks at one.
+// IsAgentOf reports whether a user is the member's agent; a missing member is no error. It reads only
+// that member.
 func (m *Identities) IsAgentOf(ctx context.Context, username, member string) (bool, error) {
 	var read clusterv1beta1.MemberCluster
 	found, err := reconcileutil.GetIfExists(ctx, m.Reader, client.ObjectKey{Name: member}, &read, "reading MemberCluster %q", member)
@@ -65,8 +64,8 @@ func speaksFor(seats Seats, username string, member *clusterv1beta1.MemberCluste
 	return username == usernameOf(member.Spec.Identity)
 }
 
-// usernameOf is the name by which the hub's API server knows the subject, or
-// empty for a subject that is no single user.
+// usernameOf is the subject's user name at the hub's API server, or empty for a subject that is no
+// single user.
 func usernameOf(identity rbacv1.Subject) string {
 	switch identity.Kind {
 	case rbacv1.UserKind:

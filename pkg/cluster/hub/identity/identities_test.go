@@ -35,15 +35,15 @@ func TestMembersOf(t *testing.T) {
 		username string
 		want     []string
 	}{
-		"a user may speak for several members":              {"principal", []string{"a", "b"}},
-		"a service account by its user name":                {"system:serviceaccount:ops:robot", []string{"account"}},
-		"a service account's bare name is another user":     {"robot", nil},
-		"the name of a group opens nothing":                 {"robots", nil},
-		"a member's own agent":                              {"system:serviceaccount:fleet-member-group:agent", []string{"group"}},
-		"the agent of a member that does not exist":         {"system:serviceaccount:fleet-member-gone:agent", nil},
-		"another account of the member's namespace":         {"system:serviceaccount:fleet-member-group:default", nil},
-		"an account called agent in an ordinary namespace":  {"system:serviceaccount:group:agent", nil},
-		"nobody is nobody, also where an identity is empty": {"", nil},
+		"user of several members":                 {"principal", []string{"a", "b"}},
+		"service account by its user name":        {"system:serviceaccount:ops:robot", []string{"account"}},
+		"bare name of a service account":          {"robot", nil},
+		"name of a group":                         {"robots", nil},
+		"member's own agent":                      {"system:serviceaccount:fleet-member-group:agent", []string{"group"}},
+		"agent of a missing member":               {"system:serviceaccount:fleet-member-gone:agent", nil},
+		"other account in the member's namespace": {"system:serviceaccount:fleet-member-group:default", nil},
+		"account agent in another namespace":      {"system:serviceaccount:group:agent", nil},
+		"empty user and empty identity":           {"", nil},
 	}
 	builder := fake.NewClientBuilder().WithScheme(build.Scheme(clusterv1beta1.AddToScheme))
 	for i := range fleet {
@@ -59,7 +59,7 @@ func TestMembersOf(t *testing.T) {
 			for _, member := range []string{"a", "b", "account", "group", "nobody", "gone"} {
 				is, err := identities.IsAgentOf(t.Context(), tc.username, member)
 				if want := slices.Contains(tc.want, member); is != want || err != nil {
-					t.Errorf("that %q is the agent of %q is %v, %v, want %v", tc.username, member, is, err, want)
+					t.Errorf("IsAgentOf(%q, %q) = %v, %v, want %v", tc.username, member, is, err, want)
 				}
 			}
 		})

@@ -12,11 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Renewals are, by member, when the agent has renewed its Lease last, read from the hub in
-// one list. A MemberCluster is not written for each renewal, so what it says of the agent may
-// be minutes older. When a Lease was written is taken from the hub, which notes it beside who
-// wrote: agents write the time of their own clocks into it. Leases that no agent has renewed
-// yet are left out.
+// Renewals are the last Lease renewals of the agents, by member, from one list request. A MemberCluster
+// is not written for each renewal, so its heartbeat can be minutes older. The times are those of the
+// hub, which records when a Lease was written: agents write the time of their own clocks. Leases that
+// no agent has renewed yet are left out.
 func (s Seats) Renewals(ctx context.Context, hub client.Reader) (map[string]metav1.Time, error) {
 	var leases coordinationv1.LeaseList
 	if err := hub.List(ctx, &leases, client.MatchingFields{"metadata.name": s.Lease}); err != nil {
@@ -32,8 +31,7 @@ func (s Seats) Renewals(ctx context.Context, hub client.Reader) (map[string]meta
 	return all, nil
 }
 
-// Renewal is when the agent of one member has renewed its Lease last, as Renewals tells it; zero
-// if it has not.
+// Renewal is the last Lease renewal of one member's agent, as in Renewals; zero if there is none.
 func (s Seats) Renewal(ctx context.Context, hub client.Reader, member string) (metav1.Time, error) {
 	var lease coordinationv1.Lease
 	if err := hub.Get(ctx, client.ObjectKey{Namespace: s.Namespace(member), Name: s.Lease}, &lease); err != nil {
@@ -45,7 +43,7 @@ func (s Seats) Renewal(ctx context.Context, hub client.Reader, member string) (m
 	return lastWrite(&lease), nil
 }
 
-// lastWrite is when somebody wrote an object last, by the clock of its API server.
+// lastWrite is the last write of an object, by the clock of its API server.
 func lastWrite(object metav1.Object) metav1.Time {
 	var last metav1.Time
 	for _, entry := range object.GetManagedFields() {

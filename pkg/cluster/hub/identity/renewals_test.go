@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-func TestALeaseWasRenewedWhenItWasWrittenByTheHubsClock(t *testing.T) {
+func TestRenewals_UseTheHubsClock(t *testing.T) {
 	noon := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	lease := func(namespace string, written time.Duration) coordinationv1.Lease {
 		made, when, wrong := metav1.NewTime(noon.Add(-time.Hour)), metav1.NewTime(noon.Add(written)), metav1.NewMicroTime(noon.Add(-24*time.Hour))
@@ -32,7 +32,7 @@ func TestALeaseWasRenewedWhenItWasWrittenByTheHubsClock(t *testing.T) {
 		return interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 			List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
 				if given := (&client.ListOptions{}).ApplyOptions(options); given.FieldSelector.String() != "metadata.name=agent" {
-					t.Errorf("Leases of %s are listed", given.FieldSelector)
+					t.Errorf("lists Leases with %s", given.FieldSelector)
 				}
 				into.(*coordinationv1.LeaseList).Items = leases
 				return err
@@ -44,6 +44,6 @@ func TestALeaseWasRenewedWhenItWasWrittenByTheHubsClock(t *testing.T) {
 		t.Errorf("got %v (%v), want %v", got, err, want)
 	}
 	if got, err := FleetSeats().Renewals(t.Context(), reads(apierrors.NewForbidden(coordinationv1.Resource("leases"), "", nil))); got != nil || !apierrors.IsForbidden(err) {
-		t.Errorf("who may not read Leases has %v (%v)", got, err)
+		t.Errorf("without rights: %v (%v)", got, err)
 	}
 }

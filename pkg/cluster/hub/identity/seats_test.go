@@ -9,28 +9,28 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-func TestSeatsAreKnownByTheirMemberBothWays(t *testing.T) {
+func TestSeats_NamesAreReversible(t *testing.T) {
 	for name, seats := range map[string]Seats{
-		"of the fleet":                  FleetSeats(),
-		"whose namespaces have no more": {Account: "agent"},
-		"of somebody else":              {Prefix: "site-", Account: "robot"},
+		"fleet":       FleetSeats(),
+		"no prefix":   {Account: "agent"},
+		"other seats": {Prefix: "site-", Account: "robot"},
 	} {
 		if member, ok := seats.MemberOf(seats.Namespace("m")); member != "m" || !ok {
-			t.Errorf("%s: namespace %q is of %q, %t", name, seats.Namespace("m"), member, ok)
+			t.Errorf("%s: MemberOf(%q) = %q, %t", name, seats.Namespace("m"), member, ok)
 		}
 		if member, ok := seats.MemberOfUsername(seats.Username("m")); member != "m" || !ok {
-			t.Errorf("%s: user %q is %q, %t", name, seats.Username("m"), member, ok)
+			t.Errorf("%s: MemberOfUsername(%q) = %q, %t", name, seats.Username("m"), member, ok)
 		}
 		for _, stranger := range []string{"", seats.Username(""), seats.Username("m") + "x", "x" + seats.Username("m"), seats.Account} {
 			if member, ok := seats.MemberOfUsername(stranger); ok || member != "" {
-				t.Errorf("%s: user %q is taken for member %q", name, stranger, member)
+				t.Errorf("%s: user %q counts as agent of %q", name, stranger, member)
 			}
 		}
 	}
 }
 
-// TestSeatsOfTheFleetAreThoseOfItsAPI: what users were told of names stays true.
-func TestSeatsOfTheFleetAreThoseOfItsAPI(t *testing.T) {
+// Users rely on these names.
+func TestFleetSeats_FollowTheAPI(t *testing.T) {
 	seats := FleetSeats()
 	if got := seats.Namespace("m"); got != clusterv1beta1.MemberNamespace("m") {
 		t.Errorf("Namespace() = %q", got)
@@ -43,7 +43,7 @@ func TestSeatsOfTheFleetAreThoseOfItsAPI(t *testing.T) {
 	}
 }
 
-func TestOnlyTheAgentsAccountSpeaksForAMember(t *testing.T) {
+func TestMemberOfUsername(t *testing.T) {
 	for username, want := range map[string]string{
 		"system:serviceaccount:fleet-member-west:agent":         "west",
 		"system:serviceaccount:fleet-member-west:default":       "",

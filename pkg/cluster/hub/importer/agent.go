@@ -20,24 +20,23 @@ import (
 )
 
 const (
-	// ReleaseName is the name under which the agent's chart is rendered, so that what is
-	// installed has the names that `helm install fleet-agent` gives.
+	// ReleaseName is the release name for rendering the agent's chart, so that objects have the same
+	// names as after `helm install fleet-agent`.
 	ReleaseName = "fleet-agent"
-	// hookAnnotations begin what tells Helm when to apply an object: here all are at once.
+	// hookAnnotations is the prefix of Helm's hook annotations. Here all objects are applied at once.
 	hookAnnotations = "helm.sh/hook"
-	// managedByLabel says who keeps an object; managedBy is us, where Helm writes itself.
+	// managedByLabel names the manager of an object; managedBy replaces Helm's own value.
 	managedByLabel = "app.kubernetes.io/managed-by"
 	managedBy      = "fleetgate"
 )
 
-// Chart is the agent's chart.
 type Chart interface {
-	// Render returns the objects of a release of that name in a namespace, with values as
-	// values.yaml describes them, in an order in which they can be applied.
+	// Render returns the objects of a release with that name in a namespace, in an order in which they
+	// can be applied. values are as described in values.yaml.
 	Render(ctx context.Context, name, namespace string, values json.RawMessage) ([]*unstructured.Unstructured, error)
 }
 
-// agentValues are the chart's values: those of the token, and what the Cluster says of its agent.
+// agentValues are the chart's values: those of the token, and the Cluster's settings for its agent.
 type agentValues struct {
 	registrationv1alpha1.AgentValues `json:",inline"`
 	ClientID                         string                        `json:"clientID"`
@@ -71,11 +70,11 @@ func valuesFor(cluster *registrationv1alpha1.Cluster, token registrationv1alpha1
 	return values, nil
 }
 
-// Image are the chart's values for an image, as one names it.
+// Image is an image name as the chart's values.
 func Image(name string) any { return imageAt("", name) }
 
-// imageAt is the image as a private registry has it, in the parts that the chart takes. A colon
-// before the last slash is that of a registry's port.
+// imageAt is the image in a private registry, in the parts of the chart's values. A colon before the
+// last slash belongs to a registry's port.
 func imageAt(registry, image string) imageValues {
 	if registry != "" {
 		image = strings.TrimSuffix(registry, "/") + "/" + image
@@ -92,8 +91,7 @@ func agentNamespace(cluster *registrationv1alpha1.Cluster) string {
 	return cmp.Or(cluster.Spec.AgentNamespace, clusterv1beta1.SystemNamespace)
 }
 
-// manifests are what is applied on a cluster, in this order: the agent comes last, when what it
-// needs is there.
+// manifests are the objects for a cluster, in order: the agent is last, when its dependencies exist.
 func (r *Reconciler) manifests(ctx context.Context, cluster *registrationv1alpha1.Cluster, token registrationv1alpha1.AgentValues) ([]*unstructured.Unstructured, error) {
 	values, err := valuesFor(cluster, token, r.Image)
 	if err != nil {
@@ -102,8 +100,8 @@ func (r *Reconciler) manifests(ctx context.Context, cluster *registrationv1alpha
 	return Manifests(ctx, r.Chart, agentNamespace(cluster), values)
 }
 
-// Manifests are what is applied on a cluster to install the agent in a namespace, in this
-// order. Values are those of the chart.
+// Manifests are the objects that install the agent in a namespace of a cluster, in order. values are
+// those of the chart.
 func Manifests(ctx context.Context, chart Chart, namespace string, values json.RawMessage) ([]*unstructured.Unstructured, error) {
 	rendered, err := chart.Render(ctx, ReleaseName, namespace, values)
 	if err != nil {
@@ -122,7 +120,7 @@ func Manifests(ctx context.Context, chart Chart, namespace string, values json.R
 	return append([]*unstructured.Unstructured{first}, rendered...), nil
 }
 
-// rank has namespaces first and workloads last.
+// rank sorts namespaces first and workloads last.
 func rank(object *unstructured.Unstructured) int {
 	switch object.GetKind() {
 	case "Namespace":
@@ -133,7 +131,7 @@ func rank(object *unstructured.Unstructured) int {
 	return 1
 }
 
-// adopt makes an object of a release one of ours: there is no release that Helm could find.
+// adopt labels an object of a release as managed by us, because there is no Helm release.
 func adopt(object *unstructured.Unstructured) {
 	annotations := object.GetAnnotations()
 	for key := range annotations {

@@ -14,9 +14,9 @@ import (
 	"fleetgate.io/fleetgate/test/bomb"
 )
 
-// Who may write Secrets where clusters register can write the one with the values of an
-// import before it is made, and say that it is the token's.
-func TestValuesThatStandForGigabytesAreNotInstalled(t *testing.T) {
+// A user who can write Secrets in a registration namespace can create the Secret with an import's
+// values in advance, and set the token as its owner.
+func TestReadValues_RejectsExpandingAliases(t *testing.T) {
 	cluster := &registrationv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "c", UID: "cluster"}}
 	token := tokenFor(cluster)
 	token.UID, token.OwnerReferences = "token", []metav1.OwnerReference{{UID: cluster.UID, Controller: ptr.To(true)}}

@@ -29,74 +29,70 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/kubeconfig"
 )
 
-// ControllerName is the name of the controller that Reconciler is.
+// ControllerName is the name of Reconciler.
 const ControllerName = "cluster.import"
 
 const (
-	// tokenLifetime is how long the agent may take to register.
+	// tokenLifetime is how long the agent has to register.
 	tokenLifetime = 12 * time.Hour
-	// memberTimeout bounds each call to a cluster.
+	// memberTimeout limits each call to a cluster.
 	memberTimeout = 15 * time.Second
-	// retryLater is the wait after something that somebody has to put right; a Secret is
-	// not watched.
+	// retryLater is the retry delay for problems that a user has to fix, because Secrets are not
+	// watched.
 	retryLater = 30 * time.Second
-	// retrySoon is the wait for what the hub itself does.
+	// retrySoon is the retry delay for steps of the hub itself.
 	retrySoon = 500 * time.Millisecond
-	// fieldOwner owns what is applied on clusters.
+	// fieldOwner is the field manager on clusters.
 	fieldOwner = "fleetgate-gateway"
 )
 
 // Reasons of a Cluster's condition Imported.
 const (
-	// ReasonImported goes with True.
+	// ReasonImported is for True.
 	ReasonImported = "ImportSucceeded"
-	// ReasonKubeConfigNotFound goes with False: the Secret, or its key, is not there.
+	// ReasonKubeConfigNotFound is for False: the Secret, or its key, does not exist.
 	ReasonKubeConfigNotFound = "KubeConfigNotFound"
-	// ReasonKubeConfigInvalid goes with False: the kubeconfig says what it may not.
+	// ReasonKubeConfigInvalid is for False: the kubeconfig has forbidden or invalid content.
 	ReasonKubeConfigInvalid = "KubeConfigInvalid"
-	// ReasonKubeConfigRefused goes with False: the cluster does not take its credential.
+	// ReasonKubeConfigRefused is for False: the cluster rejects the credential.
 	ReasonKubeConfigRefused = "KubeConfigRefused"
-	// ReasonUnreachable goes with False: the hub cannot reach the cluster.
+	// ReasonUnreachable is for False: the hub cannot reach the cluster.
 	ReasonUnreachable = "Unreachable"
 	// ReasonApplyFailed goes with False: the cluster refuses a manifest.
 	ReasonApplyFailed = "ApplyFailed"
-	// ReasonChartFailed goes with False: the agent's chart does not take what the Cluster says.
+	// ReasonChartFailed is for False: the agent's chart rejects the Cluster's settings.
 	ReasonChartFailed = "ChartNotRendered"
-	// ReasonTokenPending goes with False: the registration token is on its way.
+	// ReasonTokenPending is for False: the registration token is not available yet.
 	ReasonTokenPending = "WaitingForToken"
-	// ReasonTokenConflict goes with False: the token, or its Secret, does not belong to the Cluster.
+	// ReasonTokenConflict is for False: the token, or its Secret, does not belong to the Cluster.
 	ReasonTokenConflict = "TokenConflict"
-	// ReasonNamespace goes with False: clusters do not register in the namespace.
+	// ReasonNamespace is for False: clusters cannot register in the namespace.
 	ReasonNamespace = "NamespaceNotAllowed"
-	// ReasonImageMissing goes with False: the gateway does not know the agent's image.
+	// ReasonImageMissing is for False: the gateway does not know the agent's image.
 	ReasonImageMissing = "AgentImageMissing"
 )
 
 // Reconciler installs agents.
 type Reconciler struct {
-	// Client writes; it reads Clusters and ClusterRegistrationTokens, from a cache if it
-	// has one.
+	// Client writes, and reads Clusters and ClusterRegistrationTokens, from a cache if it has one.
 	Client client.Client
-	// Live reads from the API server itself.
-	Live client.Reader
-	// Clock tells the time.
+	// Live reads from the API server.
+	Live  client.Reader
 	Clock clock.PassiveClock
-	// Namespaces are where clusters may register. Empty means everywhere.
+	// Namespaces are the namespaces in which clusters can register. Empty means all.
 	Namespaces []string
-	// HubURL and HubCA are what agents are told: if they change, agents are installed
-	// again.
+	// HubURL and HubCA are the hub's address for agents. If they change, agents are installed again.
 	HubURL string
 	HubCA  []byte
-	// Chart is what is installed, and Image the agent's.
+	// Chart is the agent's chart, and Image the agent's image.
 	Chart Chart
 	Image string
-	// Concurrency is how many Clusters are worked on at a time. Zero means one.
+	// Concurrency is the number of Clusters that are reconciled at a time. Zero means one.
 	Concurrency int
 }
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)
 
-// SetupWithManager watches the specs of Clusters.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(ControllerName).
@@ -105,7 +101,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var cluster registrationv1alpha1.Cluster
 	if err := r.Client.Get(ctx, req.NamespacedName, &cluster); err != nil {
@@ -117,7 +112,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return reconcileutil.RequeueAfter(retrySoon).OnConflict(r.reconcile(ctx, &cluster))
 }
 
-// needsAgent tells whether the agent has to be installed, or installed again.
+// needsAgent reports whether the agent has to be installed, for the first time or again.
 func needsAgent(cluster *registrationv1alpha1.Cluster, hubURL, hubCAHash string) bool {
 	if cluster.Spec.KubeConfigSecret == "" || !cluster.DeletionTimestamp.IsZero() ||
 		cluster.Labels[registrationv1alpha1.LabelClusterManagement] != "" {
@@ -133,8 +128,8 @@ func hashOf(ca []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// outcome is what an attempt came to: the reason and message of the condition Imported,
-// and when to try again if it failed.
+// outcome is the result of an attempt: the reason and message of the condition Imported, and the retry
+// delay after a failure.
 type outcome struct {
 	reason, message string
 	retry           time.Duration
@@ -161,7 +156,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster *registrationv1alpha
 	return ctrl.Result{RequeueAfter: outcome.retry}, nil
 }
 
-// ensureClientID gives the Cluster one that nobody can guess.
+// ensureClientID sets a client ID that cannot be guessed.
 func (r *Reconciler) ensureClientID(ctx context.Context, cluster *registrationv1alpha1.Cluster) error {
 	if cluster.Spec.ClientID != "" {
 		return nil
@@ -175,7 +170,7 @@ func (r *Reconciler) importCluster(ctx context.Context, cluster *registrationv1a
 			cluster.Namespace), nil
 	}
 	if r.Image == "" {
-		return failed(ReasonImageMissing, "the gateway was not told which image the agent has: start it with --agent-image, or let the agent register by itself"), nil
+		return failed(ReasonImageMissing, "the gateway does not know the agent's image: start it with --agent-image, or let the agent register by itself"), nil
 	}
 	access, failure, err := r.access(ctx, cluster)
 	if failure != nil || err != nil {
@@ -188,8 +183,8 @@ func (r *Reconciler) importCluster(ctx context.Context, cluster *registrationv1a
 	return r.install(ctx, cluster, access.Config(), *values)
 }
 
-// access reads the kubeconfig, of the Cluster's own namespace only: whoever may make a
-// Cluster need not be somebody who may read Secrets elsewhere.
+// access reads the kubeconfig, only from the Cluster's own namespace: a user who can create a Cluster
+// may have no right to read Secrets elsewhere.
 func (r *Reconciler) access(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*kubeconfig.Access, *outcome, error) {
 	if other := cluster.Spec.KubeConfigSecretNamespace; other != "" && other != cluster.Namespace {
 		return nil, failed(ReasonKubeConfigNotFound, "spec.kubeConfigSecretNamespace is %q: only Secrets of the Cluster's own namespace are read; copy it to %q",
@@ -199,7 +194,7 @@ func (r *Reconciler) access(ctx context.Context, cluster *registrationv1alpha1.C
 	var secret corev1.Secret
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: name}, &secret)
 	if apierrors.IsNotFound(err) {
-		return nil, failed(ReasonKubeConfigNotFound, "Secret %q is not there: make it, with the kubeconfig under the key %q", name, registrationv1alpha1.KubeConfigKey), nil
+		return nil, failed(ReasonKubeConfigNotFound, "Secret %q does not exist: create it, with the kubeconfig under the key %q", name, registrationv1alpha1.KubeConfigKey), nil
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading Secret %q: %w", name, err)
@@ -213,13 +208,13 @@ func (r *Reconciler) access(ctx context.Context, cluster *registrationv1alpha1.C
 		err = errors.New("proxy-url must not be set: the hub calls the cluster directly")
 	}
 	if err != nil {
-		return nil, failed(ReasonKubeConfigInvalid, "the kubeconfig in Secret %q cannot be used: %v", name, err), nil
+		return nil, failed(ReasonKubeConfigInvalid, "the kubeconfig in Secret %q is invalid: %v", name, err), nil
 	}
 	return access, nil, nil
 }
 
-// values are those of the registration token that is for this Cluster alone; nil, with what to say
-// of it, while they are on their way or somebody else made what has their name.
+// values are those of the registration token for this Cluster alone. They are nil, with an outcome,
+// while the token is not available or another owner's object has its name.
 func (r *Reconciler) values(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*registrationv1alpha1.AgentValues, *outcome, error) {
 	token, secret := tokenFor(cluster), corev1.Secret{}
 	found, err := reconcileutil.GetIfExists(ctx, r.Live, client.ObjectKeyFromObject(token), token, "reading ClusterRegistrationToken %q", token.Name)
@@ -249,8 +244,7 @@ func (r *Reconciler) values(ctx context.Context, cluster *registrationv1alpha1.C
 	return values, nil, r.reopen(ctx, token)
 }
 
-// reopen gives the token its use again: an agent that is installed another time may have
-// lost its key.
+// reopen resets the use of the token: an agent that is installed again may have lost its key.
 func (r *Reconciler) reopen(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken) error {
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(token), token); err != nil {
 		return fmt.Errorf("reading ClusterRegistrationToken %q: %w", token.Name, err)
@@ -260,7 +254,7 @@ func (r *Reconciler) reopen(ctx context.Context, token *registrationv1alpha1.Clu
 	}, "giving ClusterRegistrationToken %q its use again", token.Name)
 }
 
-// TokenName is the name of the registration token with which a Cluster is imported.
+// TokenName is the name of the registration token for a Cluster's import.
 func TokenName(cluster string) string { return "import-token-" + cluster }
 
 func desiredStatus(cluster *registrationv1alpha1.Cluster, o *outcome, hubURL, hubCAHash string, now time.Time) registrationv1alpha1.ClusterStatus {

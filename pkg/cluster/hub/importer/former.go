@@ -12,13 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Gateways of before this one installed an agent from manifests of their own: a Deployment with
-// another selector, which nobody can change, and a binding of another name. Both carry the label
-// of what the gateway keeps, and go when the agent is installed another time; what people, or
-// Helm, have made is not touched.
+// Older gateways installed an agent from their own manifests: a Deployment with another, immutable
+// selector, and a binding with another name. Both have the gateway's label and are deleted when the
+// agent is installed again. Objects of users or Helm are not touched.
 
-// replace deletes a former Deployment, so that the chart's can be made. It reports whether it was
-// there and ours.
+// replace deletes a former Deployment, so that the chart's can be created. It reports whether it
+// existed and was ours.
 func replace(ctx context.Context, member client.Client, object *unstructured.Unstructured) (bool, error) {
 	if object.GetKind() != "Deployment" {
 		return false, nil
@@ -26,7 +25,7 @@ func replace(ctx context.Context, member client.Client, object *unstructured.Uns
 	return deleteOurs(ctx, member, object)
 }
 
-// removeFormerBinding deletes the binding of before.
+// removeFormerBinding deletes the binding of an older gateway.
 func removeFormerBinding(ctx context.Context, member client.Client, namespace string) error {
 	binding := &unstructured.Unstructured{}
 	binding.SetAPIVersion("rbac.authorization.k8s.io/v1")
@@ -36,7 +35,7 @@ func removeFormerBinding(ctx context.Context, member client.Client, namespace st
 	return err
 }
 
-// deleteOurs deletes an object of that name if the gateway made it.
+// deleteOurs deletes an object of that name if the gateway created it.
 func deleteOurs(ctx context.Context, member client.Client, object *unstructured.Unstructured) (bool, error) {
 	there := &unstructured.Unstructured{}
 	there.SetGroupVersionKind(object.GroupVersionKind())

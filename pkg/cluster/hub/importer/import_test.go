@@ -39,16 +39,16 @@ func TestNeedsAgent(t *testing.T) {
 		change func(*registrationv1alpha1.Cluster)
 		want   bool
 	}{
-		"installed":               {func(*registrationv1alpha1.Cluster) {}, false},
-		"never installed":         {func(c *registrationv1alpha1.Cluster) { c.Status.AgentDeployedGeneration = nil }, true},
-		"somebody wants it again": {func(c *registrationv1alpha1.Cluster) { c.Spec.RedeployAgentGeneration = 2 }, true},
-		"the hub has another URL": {func(c *registrationv1alpha1.Cluster) { c.Status.APIServerURL = "https://old" }, true},
-		"the hub has another CA":  {func(c *registrationv1alpha1.Cluster) { c.Status.APIServerCAHash = "old" }, true},
-		"no kubeconfig":           {func(c *registrationv1alpha1.Cluster) { *c = registrationv1alpha1.Cluster{} }, false},
-		"on its way out, never installed": {func(c *registrationv1alpha1.Cluster) {
+		"installed":              {func(*registrationv1alpha1.Cluster) {}, false},
+		"never installed":        {func(c *registrationv1alpha1.Cluster) { c.Status.AgentDeployedGeneration = nil }, true},
+		"redeployment requested": {func(c *registrationv1alpha1.Cluster) { c.Spec.RedeployAgentGeneration = 2 }, true},
+		"new URL of the hub":     {func(c *registrationv1alpha1.Cluster) { c.Status.APIServerURL = "https://old" }, true},
+		"new CA of the hub":      {func(c *registrationv1alpha1.Cluster) { c.Status.APIServerCAHash = "old" }, true},
+		"no kubeconfig":          {func(c *registrationv1alpha1.Cluster) { *c = registrationv1alpha1.Cluster{} }, false},
+		"being deleted, never installed": {func(c *registrationv1alpha1.Cluster) {
 			c.Status.AgentDeployedGeneration, c.DeletionTimestamp = nil, &now
 		}, false},
-		"another manager's, not installed": {func(c *registrationv1alpha1.Cluster) {
+		"other manager, not installed": {func(c *registrationv1alpha1.Cluster) {
 			c.Status.AgentDeployedGeneration, c.Labels = nil, map[string]string{registrationv1alpha1.LabelClusterManagement: "x"}
 		}, false},
 	}
@@ -67,7 +67,7 @@ func TestNeedsAgent(t *testing.T) {
 	}
 }
 
-// inProcess renders without a process of its own.
+// inProcess renders in the test process.
 type inProcess struct{}
 
 func (inProcess) Render(_ context.Context, r *helmchart.Release) (*helmchart.Answer, error) {
@@ -87,13 +87,13 @@ func agentChart(t *testing.T) Chart {
 	return &helmchart.Bundled{Engine: inProcess{}, Package: packed}
 }
 
-// token are values as a registration token's Secret holds them.
+// token has values as in a registration token's Secret.
 var token = registrationv1alpha1.AgentValues{
 	ClusterNamespace: "fleet-default", TokenName: "import-token-c", Token: "fleetgate-token", APIServerURL: "https://hub:6443",
 	Internal: &registrationv1alpha1.InternalValues{SystemNamespace: "cattle-fleet-system"},
 }
 
-func TestManifestsFollowTheCluster(t *testing.T) {
+func TestManifests_FollowCluster(t *testing.T) {
 	cluster := &registrationv1alpha1.Cluster{}
 	cluster.Spec.ClientID, cluster.Spec.AgentNamespace, cluster.Spec.PrivateRepoURL = "id", "agents", "registry.local:5000/"
 	cluster.Spec.HostNetwork = ptr.To(true)
@@ -108,7 +108,7 @@ func TestManifestsFollowTheCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	if first := objects[0]; first.GetKind() != "Namespace" || first.GetName() != "agents" {
-		t.Errorf("first is %s %q", first.GetKind(), first.GetName())
+		t.Errorf("first object is %s %q", first.GetKind(), first.GetName())
 	}
 	known := Mapper()
 	for _, object := range objects {
@@ -117,10 +117,10 @@ func TestManifestsFollowTheCluster(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s cannot be applied: %v", kind, err)
 		} else if namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace; namespaced != (object.GetNamespace() != "") {
-			t.Errorf("%s %q is in namespace %q", kind.Kind, object.GetName(), object.GetNamespace())
+			t.Errorf("namespace of %s %q = %q", kind.Kind, object.GetName(), object.GetNamespace())
 		}
 		if manager, labelled := object.GetLabels()[managedByLabel]; labelled && manager != managedBy {
-			t.Errorf("%s %q is of a release of %s, which there is not", kind.Kind, object.GetName(), manager)
+			t.Errorf("%s %q is managed by %s", kind.Kind, object.GetName(), manager)
 		}
 		for annotation := range object.GetAnnotations() {
 			if strings.HasPrefix(annotation, hookAnnotations) {
@@ -141,7 +141,7 @@ func TestManifestsFollowTheCluster(t *testing.T) {
 	var deployment appsv1.Deployment
 	find(t, objects, "Deployment", &deployment)
 	if last.GetKind() != "Deployment" || deployment.Name != ReleaseName || deployment.Namespace != "agents" {
-		t.Errorf("last is %s %q in %q", last.GetKind(), last.GetName(), last.GetNamespace())
+		t.Errorf("last object is %s %q in %q", last.GetKind(), last.GetName(), last.GetNamespace())
 	}
 	pod := deployment.Spec.Template.Spec
 	container := pod.Containers[0]
@@ -161,20 +161,20 @@ func find(t *testing.T, objects []*unstructured.Unstructured, kind string, into 
 			return
 		}
 	}
-	t.Fatalf("no %s is applied", kind)
+	t.Fatalf("missing %s", kind)
 }
 
-func TestImagesOfPrivateRegistries(t *testing.T) {
+func TestImageAt(t *testing.T) {
 	tests := map[string]struct {
 		registry, image string
 		want            imageValues
 	}{
-		"a tag":                   {"", "ghcr.io/fleetgate/agent:v1", imageValues{Repository: "ghcr.io/fleetgate/agent", Tag: "v1"}},
-		"a digest":                {"", "ghcr.io/fleetgate/agent@sha256:ab", imageValues{Repository: "ghcr.io/fleetgate/agent", Digest: "sha256:ab"}},
-		"both":                    {"", "agent:v1@sha256:ab", imageValues{Repository: "agent", Tag: "v1", Digest: "sha256:ab"}},
-		"neither":                 {"", "localhost:5000/agent", imageValues{Repository: "localhost:5000/agent"}},
-		"a registry with a port":  {"localhost:5000", "fleetgate/agent:v1", imageValues{Repository: "localhost:5000/fleetgate/agent", Tag: "v1"}},
-		"a registry with a slash": {"registry.local/", "agent:v1", imageValues{Repository: "registry.local/agent", Tag: "v1"}},
+		"tag":                   {"", "ghcr.io/fleetgate/agent:v1", imageValues{Repository: "ghcr.io/fleetgate/agent", Tag: "v1"}},
+		"digest":                {"", "ghcr.io/fleetgate/agent@sha256:ab", imageValues{Repository: "ghcr.io/fleetgate/agent", Digest: "sha256:ab"}},
+		"both":                  {"", "agent:v1@sha256:ab", imageValues{Repository: "agent", Tag: "v1", Digest: "sha256:ab"}},
+		"neither":               {"", "localhost:5000/agent", imageValues{Repository: "localhost:5000/agent"}},
+		"registry with a port":  {"localhost:5000", "fleetgate/agent:v1", imageValues{Repository: "localhost:5000/fleetgate/agent", Tag: "v1"}},
+		"registry with a slash": {"registry.local/", "agent:v1", imageValues{Repository: "registry.local/agent", Tag: "v1"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -185,17 +185,17 @@ func TestImagesOfPrivateRegistries(t *testing.T) {
 	}
 }
 
-func TestExplainNamesTheRemedy(t *testing.T) {
+func TestExplain_NamesRemedy(t *testing.T) {
 	resource := schema.GroupResource{Resource: "namespaces"}
 	refused := &url.Error{Op: "Patch", URL: "https://m", Err: &net.OpError{Op: "dial", Err: errors.New("connection refused")}}
 	tests := map[string]struct {
 		err          error
 		reason, part string
 	}{
-		"nobody answers":       {refused, ReasonUnreachable, "ClusterRegistrationToken"},
-		"a wrong credential":   {apierrors.NewUnauthorized("no"), ReasonKubeConfigRefused, "Secret"},
-		"a right that lacks":   {apierrors.NewForbidden(resource, "x", errors.New("no")), ReasonApplyFailed, "Namespace"},
-		"a server in disorder": {apierrors.NewGenericServerResponse(http.StatusBadGateway, "patch", resource, "x", "", 0, true), ReasonApplyFailed, "Namespace"},
+		"connection refused": {refused, ReasonUnreachable, "ClusterRegistrationToken"},
+		"unauthorized":       {apierrors.NewUnauthorized("no"), ReasonKubeConfigRefused, "Secret"},
+		"forbidden":          {apierrors.NewForbidden(resource, "x", errors.New("no")), ReasonApplyFailed, "Namespace"},
+		"bad gateway":        {apierrors.NewGenericServerResponse(http.StatusBadGateway, "patch", resource, "x", "", 0, true), ReasonApplyFailed, "Namespace"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestExplainNamesTheRemedy(t *testing.T) {
 	}
 }
 
-func TestAFailureKeepsWhatWasInstalled(t *testing.T) {
+func TestDesiredStatus_FailureKeepsInstalledGeneration(t *testing.T) {
 	cluster := &registrationv1alpha1.Cluster{}
 	cluster.Spec.RedeployAgentGeneration = 3
 	now := time.Now()

@@ -25,7 +25,6 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 )
 
-// install applies the manifests.
 func (r *Reconciler) install(ctx context.Context, cluster *registrationv1alpha1.Cluster, config *rest.Config, values registrationv1alpha1.AgentValues) (*outcome, error) {
 	objects, err := r.manifests(ctx, cluster, values)
 	if ctx.Err() != nil {
@@ -38,7 +37,7 @@ func (r *Reconciler) install(ctx context.Context, cluster *registrationv1alpha1.
 	config.Timeout = memberTimeout
 	member, err := client.New(config, client.Options{Scheme: r.Client.Scheme(), Mapper: Mapper()})
 	if err != nil {
-		return failed(ReasonKubeConfigInvalid, "the kubeconfig cannot be used: %v", err), nil
+		return failed(ReasonKubeConfigInvalid, "the kubeconfig is invalid: %v", err), nil
 	}
 	for _, object := range objects {
 		if err := Apply(ctx, member, object); err != nil {
@@ -46,13 +45,13 @@ func (r *Reconciler) install(ctx context.Context, cluster *registrationv1alpha1.
 		}
 	}
 	if err := removeFormerBinding(ctx, member, agentNamespace(cluster)); err != nil {
-		log.FromContext(ctx).Error(err, "What a former gateway bound on a cluster stays there", "server", config.Host)
+		log.FromContext(ctx).Error(err, "Could not delete a former gateway's binding on a cluster", "server", config.Host)
 	}
 	log.FromContext(ctx).Info("Installed the agent on a cluster", "server", config.Host)
-	return &outcome{reason: ReasonImported, message: "the agent is installed; it registers by itself"}, nil
+	return &outcome{reason: ReasonImported, message: "the agent is installed and registers by itself"}, nil
 }
 
-// Apply writes one object, in the place of a former one where that cannot become it.
+// Apply writes one object, and replaces a former one that cannot be updated.
 func Apply(ctx context.Context, member client.Client, object *unstructured.Unstructured) error {
 	write := func() error {
 		return member.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.FieldOwner(fieldOwner), client.ForceOwnership)
@@ -67,7 +66,7 @@ func Apply(ctx context.Context, member client.Client, object *unstructured.Unstr
 	return write()
 }
 
-// Mapper knows the kinds that the chart has, so that nothing has to be discovered.
+// Mapper knows the kinds in the chart, so that no discovery is needed.
 func Mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for scope, kinds := range map[meta.RESTScope][]schema.GroupVersionKind{
@@ -89,11 +88,11 @@ func Mapper() meta.RESTMapper {
 	return m
 }
 
-// explain says what kept the agent from being installed.
+// explain returns why the agent could not be installed.
 func explain(obj client.Object, server string, err error) *outcome {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return failed(ReasonUnreachable, "the hub does not reach %s (%v): if the cluster is private, let its agent register by itself with a "+
+		return failed(ReasonUnreachable, "the hub cannot reach %s (%v): if the cluster is private, let its agent register by itself with a "+
 			"ClusterRegistrationToken and this Cluster's spec.clientID; otherwise check the server in the kubeconfig and the network", server, cause(err))
 	}
 	if apierrors.IsUnauthorized(err) {
@@ -102,7 +101,7 @@ func explain(obj client.Object, server string, err error) *outcome {
 	return failed(ReasonApplyFailed, "%s refuses %s %q: %v", server, obj.GetObjectKind().GroupVersionKind().Kind, obj.GetName(), err)
 }
 
-// cause leaves out method, path and address, which the message has already.
+// cause removes method, path and address, which the message already has.
 func cause(err error) error {
 	var request *url.Error
 	if errors.As(err, &request) {

@@ -13,7 +13,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
-// tokenFor is the registration token that a Cluster is imported with.
+// tokenFor is the registration token for a Cluster's import.
 func tokenFor(cluster *registrationv1alpha1.Cluster) *registrationv1alpha1.ClusterRegistrationToken {
 	token := &registrationv1alpha1.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{
 		Namespace: cluster.Namespace, Name: TokenName(cluster.Name),
@@ -27,12 +27,13 @@ func tokenFor(cluster *registrationv1alpha1.Cluster) *registrationv1alpha1.Clust
 }
 
 func tokenPending() *outcome {
-	return &outcome{reason: ReasonTokenPending, message: "the registration token for this cluster is being made", retry: retrySoon}
+	return &outcome{reason: ReasonTokenPending, message: "the registration token for this cluster is being created", retry: retrySoon}
 }
 
-// readValues are the agent's values in the Secret of a token, or why they are not used. Whoever may
-// make Secrets in the namespace could have made one of that name, which would lead the agent of
-// another cluster, installed with a kubeconfig that they cannot read, to a hub of their own.
+// readValues are the agent's values in the Secret of a token, or the reason why they are not used. A
+// user who can create Secrets in the namespace could have created one with that name. It would connect
+// the agent of another cluster, installed with a kubeconfig that this user cannot read, to a hub of
+// this user.
 func readValues(cluster *registrationv1alpha1.Cluster, token *registrationv1alpha1.ClusterRegistrationToken, secret *corev1.Secret,
 	hubURL string, hubCA []byte) (*registrationv1alpha1.AgentValues, *outcome) {
 	switch {
@@ -47,7 +48,7 @@ func readValues(cluster *registrationv1alpha1.Cluster, token *registrationv1alph
 	}
 	if values.APIServerURL != hubURL || !bytes.Equal(bytes.TrimSpace([]byte(values.APIServerCA)), bytes.TrimSpace(hubCA)) ||
 		values.ClusterNamespace != token.Namespace || values.TokenName != token.Name {
-		// The hub's address may have changed a moment ago: the gateway updates the Secret.
+		// The hub's address may have just changed: the gateway updates the Secret.
 		return nil, &outcome{reason: ReasonTokenPending, message: "The Secret of the registration token names another hub; the gateway is updating it", retry: retryLater}
 	}
 	return &values, nil

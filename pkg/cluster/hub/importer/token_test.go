@@ -14,36 +14,36 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 )
 
-func TestReadValues_BelievesTheSecretOfTheClustersOwnTokenOnly(t *testing.T) {
+func TestReadValues_AcceptsOnlySecretOfClustersToken(t *testing.T) {
 	cluster := &registrationv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-default", Name: "c", UID: "cluster"}}
 	for name, tc := range map[string]struct {
 		change func(token *registrationv1alpha1.ClusterRegistrationToken, secret *corev1.Secret, values *registrationv1alpha1.AgentValues)
 		want   string
 	}{
-		"as the gateway made it": {change: func(*registrationv1alpha1.ClusterRegistrationToken, *corev1.Secret, *registrationv1alpha1.AgentValues) {
+		"gateway's Secret": {change: func(*registrationv1alpha1.ClusterRegistrationToken, *corev1.Secret, *registrationv1alpha1.AgentValues) {
 		}},
-		"a token that somebody else made": {want: ReasonTokenConflict, change: func(token *registrationv1alpha1.ClusterRegistrationToken, _ *corev1.Secret, _ *registrationv1alpha1.AgentValues) {
+		"foreign token": {want: ReasonTokenConflict, change: func(token *registrationv1alpha1.ClusterRegistrationToken, _ *corev1.Secret, _ *registrationv1alpha1.AgentValues) {
 			token.OwnerReferences = nil
 		}},
-		"a Secret without an owner": {want: ReasonTokenConflict, change: func(_ *registrationv1alpha1.ClusterRegistrationToken, secret *corev1.Secret, _ *registrationv1alpha1.AgentValues) {
+		"Secret without an owner": {want: ReasonTokenConflict, change: func(_ *registrationv1alpha1.ClusterRegistrationToken, secret *corev1.Secret, _ *registrationv1alpha1.AgentValues) {
 			secret.OwnerReferences = nil
 		}},
-		"a Secret of another token": {want: ReasonTokenConflict, change: func(_ *registrationv1alpha1.ClusterRegistrationToken, secret *corev1.Secret, _ *registrationv1alpha1.AgentValues) {
+		"Secret of another token": {want: ReasonTokenConflict, change: func(_ *registrationv1alpha1.ClusterRegistrationToken, secret *corev1.Secret, _ *registrationv1alpha1.AgentValues) {
 			secret.OwnerReferences[0].UID = "another"
 		}},
-		"a Secret of another type": {want: ReasonTokenConflict, change: func(_ *registrationv1alpha1.ClusterRegistrationToken, secret *corev1.Secret, _ *registrationv1alpha1.AgentValues) {
+		"Secret of another type": {want: ReasonTokenConflict, change: func(_ *registrationv1alpha1.ClusterRegistrationToken, secret *corev1.Secret, _ *registrationv1alpha1.AgentValues) {
 			secret.Type = corev1.SecretTypeOpaque
 		}},
-		"another hub": {want: ReasonTokenPending, change: func(_ *registrationv1alpha1.ClusterRegistrationToken, _ *corev1.Secret, values *registrationv1alpha1.AgentValues) {
+		"other hub": {want: ReasonTokenPending, change: func(_ *registrationv1alpha1.ClusterRegistrationToken, _ *corev1.Secret, values *registrationv1alpha1.AgentValues) {
 			values.APIServerURL = "https://mallory"
 		}},
-		"another CA": {want: ReasonTokenPending, change: func(_ *registrationv1alpha1.ClusterRegistrationToken, _ *corev1.Secret, values *registrationv1alpha1.AgentValues) {
+		"other CA": {want: ReasonTokenPending, change: func(_ *registrationv1alpha1.ClusterRegistrationToken, _ *corev1.Secret, values *registrationv1alpha1.AgentValues) {
 			values.APIServerCA = "mallory"
 		}},
-		"the values of another namespace": {want: ReasonTokenPending, change: func(_ *registrationv1alpha1.ClusterRegistrationToken, _ *corev1.Secret, values *registrationv1alpha1.AgentValues) {
+		"values of another namespace": {want: ReasonTokenPending, change: func(_ *registrationv1alpha1.ClusterRegistrationToken, _ *corev1.Secret, values *registrationv1alpha1.AgentValues) {
 			values.ClusterNamespace = "mallory"
 		}},
-		"the values of another token": {want: ReasonTokenPending, change: func(_ *registrationv1alpha1.ClusterRegistrationToken, _ *corev1.Secret, values *registrationv1alpha1.AgentValues) {
+		"values of another token": {want: ReasonTokenPending, change: func(_ *registrationv1alpha1.ClusterRegistrationToken, _ *corev1.Secret, values *registrationv1alpha1.AgentValues) {
 			values.TokenName = "mallory"
 		}},
 		"no token yet": {want: ReasonTokenPending, change: func(_ *registrationv1alpha1.ClusterRegistrationToken, _ *corev1.Secret, values *registrationv1alpha1.AgentValues) {

@@ -25,9 +25,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/hub/identity"
 )
 
-// NewMemberCache makes a cache of what the hub made for members and labelled so: of the
-// Secrets it holds the metadata, never the content, and it holds the Leases. The caller
-// adds it to its manager.
+// NewMemberCache creates a cache of objects that the hub created for members: the metadata of Secrets,
+// without their contents, and Leases. It selects them by label. The caller adds it to its manager.
 func NewMemberCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
 	ofMembers, err := labels.NewRequirement(clusterv1beta1.LabelMember, selection.Exists, nil)
 	if err != nil {
@@ -43,8 +42,8 @@ func NewMemberCache(config *rest.Config, options cache.Options) (cache.Cache, er
 
 type secretHandler = handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request]
 
-// CredentialSource tells the handler of members' credential Secrets that were made
-// or deleted. It needs a cache that NewMemberCache made.
+// CredentialSource passes members' credential Secrets that were created or deleted to the handler. It
+// needs a cache from NewMemberCache.
 func CredentialSource(secrets cache.Cache, seats identity.Seats, h secretHandler) source.Source {
 	isCredential := func(secret client.Object) bool {
 		_, ofMember := seats.MemberOf(secret.GetNamespace())
@@ -59,13 +58,13 @@ func CredentialSource(secrets cache.Cache, seats identity.Seats, h secretHandler
 	})
 }
 
-// whenGone tells of Secrets that somebody deleted, and not of those that this controller makes.
+// whenGone passes deleted Secrets, and not those that this controller creates.
 func whenGone(requests handler.TypedMapFunc[*metav1.PartialObjectMetadata, reconcile.Request]) secretHandler {
 	all := handler.TypedEnqueueRequestsFromMapFunc(requests)
 	return handler.TypedFuncs[*metav1.PartialObjectMetadata, reconcile.Request]{DeleteFunc: all.Delete}
 }
 
-// leaseSource tells of Leases that were renewed.
+// leaseSource passes renewed Leases.
 func leaseSource(members cache.Cache, seats identity.Seats) source.Source {
 	renewed := predicate.NewTypedPredicateFuncs(func(lease *coordinationv1.Lease) bool { return lease.Name == seats.Lease })
 	toMember := func(_ context.Context, lease *coordinationv1.Lease) []reconcile.Request {

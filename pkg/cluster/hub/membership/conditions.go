@@ -12,21 +12,19 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// Reasons of the condition ReadyToJoin beside those of the API's reference.
+// These reasons of the condition ReadyToJoin are not in the API's reference.
 const (
-	// ReasonNameInvalid goes with False: a namespace cannot be named after the
-	// member.
+	// ReasonNameInvalid is for False: the member's name is not valid for a namespace.
 	ReasonNameInvalid = "MemberClusterNameInvalid"
-	// ReasonNamespaceConflict goes with False: the member's namespace exists and is
-	// another's, or is on its way out.
+	// ReasonNamespaceConflict is for False: the member's namespace belongs to another owner, or is
+	// being deleted.
 	ReasonNamespaceConflict = "NamespaceConflict"
-	// ReasonIdentityInvalid goes with False: spec.identity is nobody to whom rights
-	// can be given.
+	// ReasonIdentityInvalid is for False: rights cannot be granted to spec.identity.
 	ReasonIdentityInvalid = "IdentityInvalid"
 )
 
-// tunnelAmong is what an agent says of its tunnel among its own conditions, as those of
-// the version before do. It is shown among the member's.
+// tunnelAmong are the conditions about the tunnel among the agent's own conditions, where agents of the
+// previous version report them. The hub moves them to the member's conditions.
 func tunnelAmong(report *clusterv1beta1.InternalMemberClusterStatus) []metav1.Condition {
 	agent := report.AgentStatusOf(clusterv1beta1.MemberAgent)
 	if agent == nil {
@@ -72,7 +70,7 @@ func current(c metav1.Condition) metav1.Condition {
 	return c
 }
 
-// passingAmong are the conditions of these types among others.
+// passingAmong are the conditions of these types.
 func passingAmong(conditions []metav1.Condition) []metav1.Condition {
 	var found []metav1.Condition
 	for _, condition := range conditions {

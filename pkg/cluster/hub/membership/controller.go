@@ -38,70 +38,66 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
-// JoinControllerName is the name of the controller that Reconciler is.
+// JoinControllerName is the name of Reconciler.
 const JoinControllerName = "membercluster.join"
 
-// EventSource is the name under which events on MemberClusters are recorded, as
-// the API's reference has it: give it to the recorder.
+// EventSource is the source of events on MemberClusters, as in the API's reference: pass it to the
+// recorder.
 const EventSource = "mcv1beta1"
 
-// DefaultForceDeleteWait is how long a leaving member's agent is waited for.
+// DefaultForceDeleteWait is how long the hub waits for a leaving member's agent.
 const DefaultForceDeleteWait = 15 * time.Minute
 
-// Reconciler joins MemberClusters that exist and lets those go that are deleted.
+// Reconciler prepares existing MemberClusters, and cleans up after deleted ones.
 type Reconciler struct {
-	// Client writes; it reads MemberClusters, from a cache if it has one.
+	// Client writes, and reads MemberClusters, from a cache if it has one.
 	Client client.Client
-	// Live reads from the API server itself.
-	Live client.Reader
-	// Recorder records what has happened to a MemberCluster.
+	// Live reads from the API server.
+	Live     client.Reader
 	Recorder events.EventRecorder
-	// Clock tells the time.
-	Clock clock.PassiveClock
-	// Seats say where members live on the hub.
+	Clock    clock.PassiveClock
+	// Seats defines the names of members' objects on the hub.
 	Seats identity.Seats
-	// Orders are the kinds of objects by which a member is told, in its namespace, what to
-	// do. Finalizers of theirs, which are the agent's, are removed when it has left.
+	// Orders are the kinds of objects in a member's namespace that its agent carries out. When the
+	// agent has left, the hub removes its finalizers from them.
 	Orders []schema.GroupVersionKind
-	// Pending says what the agent of a member that is deleted has to clean up before it is asked
-	// to leave, in words; empty for nothing. It is waited for no longer than for the agent
-	// itself. Nil: there never is anything.
+	// Pending describes what a deleted member's agent has to clean up before it is asked to leave;
+	// empty means nothing. The hub does not wait longer for it than for the agent itself. nil means
+	// that there is never anything.
 	Pending func(ctx context.Context, member string) (string, error)
 	// Rules are the rights of a member's identity in the member's namespace.
 	Rules func(member string) []rbacv1.PolicyRule
-	// ClusterRules are its rights outside of it, each limited to the member's name, which
-	// only agents of the version before need.
+	// ClusterRules are its rights outside of the namespace, each limited to the member's name. Only
+	// agents of the previous version need them.
 	ClusterRules func(member string) []rbacv1.PolicyRule
-	// ForceDeleteWait is how long a deleted member's agent may take to leave before
-	// it is given up. Zero means DefaultForceDeleteWait.
+	// ForceDeleteWait is how long the hub waits for a deleted member's agent to leave. Zero means
+	// DefaultForceDeleteWait.
 	ForceDeleteWait time.Duration
-	// AgentTokenLifetime is how long agents are to ask for when they renew their
-	// tokens; it is told to them on their credential Secret. Zero means that they
-	// decide.
+	// AgentTokenLifetime is the lifetime that agents should request when they renew their tokens. It is
+	// published on their credential Secret. Zero means that they decide.
 	AgentTokenLifetime time.Duration
-	// Moved, if set, is where members' agents are to reach the hub from now on.
+	// Moved is the hub's next address for members' agents, or nil.
 	Moved *HubAddress
-	// Secrets, if set, is a cache such as NewMemberCache makes: a credential Secret
-	// that somebody deletes is then made again at once, so that the member can
-	// register anew.
+	// Secrets is an optional cache from NewMemberCache. With it, a deleted credential Secret is
+	// re-created at once, so that the member can register again.
 	Secrets cache.Cache
-	// Concurrency is how many members are worked on at a time. Zero means one.
+	// Concurrency is the number of members that are reconciled at a time. Zero means one.
 	Concurrency int
 }
 
-// HubAddress is a way to the hub's API server.
+// HubAddress is an address of the hub's API server.
 type HubAddress struct {
 	URL string
-	// CA, PEM, verifies it. Empty: everybody trusts it.
+	// CA verifies it, in PEM. Empty means the system's roots.
 	CA []byte
 }
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)
 
-// SetupWithManager watches the specs and labels of MemberClusters, whether they are gone,
-// their namespaces, and what of the InternalMemberClusters matters for leaving. The
-// status of a MemberCluster starts nothing: this controller does not read it. Nor does what
-// it makes for a member start it again: each pass reads all of that.
+// SetupWithManager watches the specs, labels and deletion of MemberClusters, their namespaces, and the
+// fields of InternalMemberClusters that matter for leaving. It ignores the status of a MemberCluster,
+// because this controller does not read it. It also ignores the objects that it creates for a member,
+// because each pass reads all of them.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	specOrLabels := predicate.Or(predicate.GenerationChangedPredicate{}, labelsChanged(), annotationChanged(clusterv1beta1.AnnotationGone))
 	for _, key := range agentAnnotations() {
@@ -119,8 +115,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return b.Complete(r)
 }
 
-// labelsChanged tells of updates that change labels, but for the one by which this
-// controller marks a MemberCluster.
+// labelsChanged passes changes of labels, except for the label with which this controller marks a
+// MemberCluster.
 func labelsChanged() predicate.Predicate {
 	return enqueue.OnUpdate(func(before, after client.Object) bool {
 		known := before.GetLabels()
@@ -131,12 +127,12 @@ func labelsChanged() predicate.Predicate {
 	})
 }
 
-// changedOrGone tells of all but what is there for the first time.
+// changedOrGone passes everything but creations.
 func changedOrGone() predicate.Predicate {
 	return predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }}
 }
 
-// annotationChanged tells of updates that change one annotation.
+// annotationChanged passes changes of one annotation.
 func annotationChanged(name string) predicate.Predicate {
 	return enqueue.OnUpdate(func(before, after client.Object) bool {
 		return before.GetAnnotations()[name] != after.GetAnnotations()[name]
@@ -151,8 +147,8 @@ func (r *Reconciler) memberOfNamespace(_ context.Context, namespace client.Objec
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: member}}}
 }
 
-// matters lets heartbeats pass by, which come every minute from every member: of what an agent
-// reports, whether it has left once it was asked to, and what rights it needs.
+// matters drops heartbeats, which every member sends each minute. It passes that an agent has left
+// after it was asked to, and changes of the rights that it needs.
 func matters() predicate.Predicate {
 	left := func(imc *clusterv1beta1.InternalMemberCluster) bool {
 		return imc.Spec.State == clusterv1beta1.ClusterStateLeave && hasLeft(imc)
@@ -163,7 +159,6 @@ func matters() predicate.Predicate {
 	}))
 }
 
-// Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var mc clusterv1beta1.MemberCluster
 	if err := r.Client.Get(ctx, req.NamespacedName, &mc); err != nil {
@@ -186,14 +181,14 @@ func (r *Reconciler) reconcile(ctx context.Context, mc *clusterv1beta1.MemberClu
 	return ctrl.Result{}, r.writeReadyToJoin(ctx, mc, readyToJoin(refused))
 }
 
-// Mark puts on a MemberCluster what it has to have before anything is made for it. Who
-// makes one with it saves a write.
+// Mark adds to a MemberCluster what it needs before anything is created for it. Creating a
+// MemberCluster with it saves a write.
 func Mark(mc *clusterv1beta1.MemberCluster) {
 	controllerutil.AddFinalizer(mc, clusterv1beta1.MemberClusterFinalizer)
 	metav1.SetMetaDataLabel(&mc.ObjectMeta, clusterv1beta1.LabelMemberName, mc.Name)
 }
 
-// ensureMarks adds the finalizer before anything is made that it must clean up.
+// ensureMarks adds the finalizer before anything is created that it must clean up.
 func (r *Reconciler) ensureMarks(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
 	return reconcileutil.Patch(ctx, r.Client, mc, func() { Mark(mc) }, "marking MemberCluster %q", mc.Name)
 }
@@ -215,9 +210,9 @@ func readyToJoin(refused *refusal.Refusal) metav1.Condition {
 	}
 }
 
-// writeReadyToJoin writes that one condition, if it changed. An agent may report as soon as its
-// InternalMemberCluster is there, which is written to the same status at that moment: who
-// comes second reads it anew, rather than everything that was made.
+// writeReadyToJoin writes that condition, if it changed. The agent can report as soon as its
+// InternalMemberCluster exists, and the report is written to the same status. So this function reads
+// the status again after a conflict, instead of repeating the whole pass.
 func (r *Reconciler) writeReadyToJoin(ctx context.Context, mc *clusterv1beta1.MemberCluster, condition metav1.Condition) error {
 	var was, changed bool
 	condition.ObservedGeneration = mc.Generation
@@ -242,7 +237,7 @@ func (r *Reconciler) writeReadyToJoin(ctx context.Context, mc *clusterv1beta1.Me
 	return nil
 }
 
-// event records that something of the member's was made or changed.
+// event records that an object of the member was created or changed.
 func (r *Reconciler) event(mc *clusterv1beta1.MemberCluster, result controllerutil.OperationResult, what, created, updated string) {
 	switch result {
 	case controllerutil.OperationResultCreated:

@@ -19,23 +19,23 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
-// ClusterRoleName is the name of the ClusterRole, and of its binding, with the
-// cluster-scoped rights of one member's identity.
+// ClusterRoleName is the name of the ClusterRole, and of its binding, with the cluster-scoped rights of
+// one member's identity.
 func ClusterRoleName(member string) string { return "fleetgate-member-" + member }
 
-// clusterRights is whether a member's agent needs rights outside of its namespace.
+// clusterRights says whether a member's agent needs rights outside of its namespace.
 type clusterRights int
 
 const (
-	// rightsUnknown: no agent has reported, or one that tries without them and has not yet
-	// done without, or another product's.
+	// rightsUnknown: no agent has reported, or the agent has not yet shown that it works without these
+	// rights, or it is another product's.
 	rightsUnknown clusterRights = iota
 	rightsNeeded
 	rightsUseless
 )
 
-// clusterRightsOf reads what the agent reports. All that an agent says of itself is of one
-// time: what is older is left of an agent before it.
+// clusterRightsOf reads the agent's report. An agent reports all its properties at the same time, so
+// older ones are from a previous agent.
 func clusterRightsOf(reported map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue) clusterRights {
 	version, ours := reported[clusterv1beta1.PropertyAgentVersion]
 	if !ours {
@@ -51,12 +51,10 @@ func clusterRightsOf(reported map[clusterv1beta1.PropertyName]clusterv1beta1.Pro
 	return rightsUnknown
 }
 
-// QuotaName is the name of the ResourceQuota in a member's namespace.
 const QuotaName = "fleetgate-agent"
 
-// hardLimits are what is in a member's namespace at most. A member has a Secret for each of
-// its ManagedServiceAccounts, one ConfigMap that the hub's Kubernetes makes, and a Lease or
-// two.
+// hardLimits limit the objects in a member's namespace. A member has a Secret for each of its
+// ManagedServiceAccounts, one ConfigMap that the hub's Kubernetes creates, and one or two Leases.
 func hardLimits() corev1.ResourceList {
 	return corev1.ResourceList{
 		"count/secrets":                    resource.MustParse("2000"),
@@ -65,8 +63,8 @@ func hardLimits() corev1.ResourceList {
 	}
 }
 
-// refuseName says whether a member of that name can have a namespace, and nil if
-// it can. The limit comes from the 63 characters of a namespace's name.
+// refuseName rejects a member's name that is not valid in its namespace's name. The limit results from
+// the 63 characters of a namespace's name.
 func refuseName(seats identity.Seats, member string) *refusal.Refusal {
 	if len(member) > seats.MaxName() {
 		return refusal.New(clusterv1beta1.ReasonMemberClusterNameTooLong,
@@ -81,8 +79,8 @@ func refuseName(seats identity.Seats, member string) *refusal.Refusal {
 	return nil
 }
 
-// refuseIdentity says whether rights can be given to the identity, and nil if so. The
-// rules are those of a RoleBinding's subjects.
+// refuseIdentity rejects an identity to which no rights can be granted, by the rules for the subjects
+// of a RoleBinding.
 func refuseIdentity(identity rbacv1.Subject) *refusal.Refusal {
 	invalid := func(sentence string) *refusal.Refusal { return refusal.New(ReasonIdentityInvalid, "%s", sentence) }
 	switch {
@@ -96,7 +94,7 @@ func refuseIdentity(identity rbacv1.Subject) *refusal.Refusal {
 	return nil
 }
 
-// refuseNamespace says whether the namespace may serve the member, and nil if so.
+// refuseNamespace rejects a namespace that cannot serve the member.
 func refuseNamespace(mc *clusterv1beta1.MemberCluster, namespace *corev1.Namespace) *refusal.Refusal {
 	if !metav1.IsControlledBy(namespace, mc) {
 		return refusal.New(ReasonNamespaceConflict,
@@ -110,8 +108,8 @@ func refuseNamespace(mc *clusterv1beta1.MemberCluster, namespace *corev1.Namespa
 	return nil
 }
 
-// subjectOf gives an identity the API group of its kind, as the API server would where
-// none is given: a comparison with what it stored then finds no difference.
+// subjectOf sets the API group of an identity's kind, as the API server does by default, so that a
+// comparison with the stored subject finds no difference.
 func subjectOf(identity rbacv1.Subject) rbacv1.Subject {
 	identity.APIGroup = rbacv1.GroupName
 	if identity.Kind == rbacv1.ServiceAccountKind {
@@ -120,15 +118,15 @@ func subjectOf(identity rbacv1.Subject) rbacv1.Subject {
 	return identity
 }
 
-// identityChange says that other subjects have a member's rights on the hub than before, empty if
-// nobody had them or nothing changed. Administrators have to see it: who they are reads what is
-// placed on the member.
+// identityChange reports that other subjects than before have a member's rights on the hub. It is empty
+// if nobody had them or nothing changed. Administrators have to see this, because such a subject can
+// read the member's placed resources.
 func identityChange(before, now []rbacv1.Subject) string {
 	if len(before) == 0 || equality.Semantic.DeepEqual(before, now) {
 		return ""
 	}
 	return fmt.Sprintf("The identity of the member's agent changed from %s to %s, which has the member's rights on the hub now. "+
-		"Set spec.identity back if this was not intended", namesOf(before), namesOf(now))
+		"Restore spec.identity if this was not intended", namesOf(before), namesOf(now))
 }
 
 func namesOf(subjects []rbacv1.Subject) string {
@@ -146,7 +144,7 @@ func (r *Reconciler) objectMeta(member, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: r.Seats.Namespace(member)}
 }
 
-// label marks what the hub made for the member.
+// label marks an object that the hub created for the member.
 func label(meta *metav1.ObjectMeta, member string) {
 	metav1.SetMetaDataLabel(meta, clusterv1beta1.LabelMember, member)
 }

@@ -1,28 +1,23 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package membership makes a MemberCluster a member, and lets it leave.
+// Package membership prepares MemberClusters and removes them.
 //
-// It runs on the hub as two controllers, so that a heartbeat never rebuilds what a
-// member owns, and a change of a MemberCluster's status never overwrites what its
-// agents reported:
+// It has two controllers on the hub, so that a heartbeat never reconciles the member's objects, and a
+// change of a MemberCluster never overwrites what its agents reported:
 //
-//   - "membercluster.join" ([Reconciler]) follows the spec of MemberClusters. For
-//     each it keeps the namespace, the account and the Secret to which that
-//     account's tokens are bound, the rights of spec.identity and the
-//     InternalMemberCluster, and says ReadyToJoin. On deletion it asks the agent to
-//     leave, waits, takes the rights away and then the namespace.
-//   - "membercluster.status" ([StatusReconciler]) follows the
-//     InternalMemberClusters, which the agents write, and copies them, bounded, to
-//     the MemberClusters.
+//   - "membercluster.join" ([Reconciler]) follows the spec of MemberClusters. For each it maintains the
+//     namespace, the account and the Secret to which that account's tokens are bound, the rights of
+//     spec.identity and the InternalMemberCluster, and sets ReadyToJoin. On deletion it asks the agent
+//     to leave, waits, removes the rights and then the namespace.
+//   - "membercluster.status" ([StatusReconciler]) follows the InternalMemberClusters, which the agents
+//     write, and copies them, within limits, to the MemberClusters.
 //
-// Both compute from what is there, so either can be killed at any moment and go on
-// from any half-made state.
+// Both compute from stored objects, so either can be killed at any time and continues from any
+// incomplete state.
 //
-// Where a member lives on the hub, which rights it has and by which kinds of objects
-// it is told what to do is not decided here: it is handed in. What a member has been
-// sent stays on it when it leaves: this package only takes away the orders, never what
-// came of them.
+// Callers decide where a member's objects are on the hub, which rights it has, and which kinds are its
+// orders. A leaving member keeps its placed resources: this package removes only the orders.
 //
-// It never takes over a namespace that it did not make.
+// It never adopts a namespace that it did not create.
 package membership

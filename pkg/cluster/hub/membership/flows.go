@@ -27,47 +27,45 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// FlowControllerName is the name of the controller that FlowReconciler is.
+// FlowControllerName is the name of FlowReconciler.
 const FlowControllerName = "membercluster.flows"
 
-// Names of the FlowSchemas that the hub keeps for agents.
+// Names of the FlowSchemas for agents.
 const (
-	// FlowSchemaAgents leads all requests of agents to their own priority level.
+	// FlowSchemaAgents assigns requests of agents to their own priority level.
 	FlowSchemaAgents = "fleetgate-agents"
-	// FlowSchemaLeases leads the heartbeats of agents to Kubernetes' level for those of nodes.
+	// FlowSchemaLeases assigns agents' heartbeats to Kubernetes' level for those of nodes.
 	FlowSchemaLeases = "fleetgate-agents-leases"
 )
 
 const (
-	// leaseLevel is Kubernetes' own for the heartbeats of nodes, which those of agents are alike. In
-	// its level for elections thousands of them would have controllers lose their Leases.
+	// leaseLevel is Kubernetes' own level for the heartbeats of nodes, which are similar. In its level
+	// for leader elections, thousands of heartbeats could make controllers lose their Leases.
 	leaseLevel = "node-high"
-	// The API server tries FlowSchemas in this order: heartbeats before everything else
-	// that agents do, and both before its own for all service accounts (9000).
+	// The API server evaluates FlowSchemas in this order: heartbeats before all other requests of
+	// agents, and both before its own schema for all service accounts (9000).
 	leasePrecedence, agentPrecedence = 210, 800
-	// gatherMembers is how long members that come and go together are waited for: one
-	// write is for all of them.
+	// gatherMembers is how long changes of members are gathered for one write.
 	gatherMembers = time.Second
-	// flowsAgain is when to look whether somebody changed the FlowSchemas.
+	// flowsAgain is the interval at which the FlowSchemas are checked for changes.
 	flowsAgain = 10 * time.Minute
 )
 
-// FlowReconciler tells the hub's API server which requests are those of agents, so that
-// they share a level of their own, and nobody else is in it. A FlowSchema can name no
-// pattern of accounts, so each agent is listed.
+// FlowReconciler assigns agents' requests to a priority level of their own. A FlowSchema cannot match
+// accounts by pattern, so it lists each agent.
 type FlowReconciler struct {
-	// Client writes; it reads MemberClusters, from a cache if it has one.
+	// Client writes, and reads MemberClusters, from a cache if it has one.
 	Client client.Client
-	// Live reads from the API server itself.
+	// Live reads from the API server.
 	Live client.Reader
-	// Level is the PriorityLevelConfiguration of agents. Whoever makes it is the owner of
-	// the FlowSchemas: they go with it.
+	// Level is the PriorityLevelConfiguration of agents. It owns the FlowSchemas, which are deleted
+	// with it.
 	Level string
 }
 
 var _ reconcile.Reconciler = (*FlowReconciler)(nil)
 
-// SetupWithManager watches whose identities there are.
+// SetupWithManager watches the identities of members.
 func (r *FlowReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(FlowControllerName).
@@ -92,7 +90,6 @@ func gathered() handler.EventHandler {
 	}
 }
 
-// Reconcile implements reconcile.Reconciler.
 func (r *FlowReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	var members clusterv1beta1.MemberClusterList
 	if err := r.Client.List(ctx, &members, client.UnsafeDisableDeepCopy); err != nil {
@@ -101,7 +98,7 @@ func (r *FlowReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Re
 	var level flowcontrolv1.PriorityLevelConfiguration
 	err := r.Live.Get(ctx, client.ObjectKey{Name: r.Level}, &level)
 	if apierrors.IsNotFound(err) {
-		return ctrl.Result{RequeueAfter: flowsAgain}, nil // Without it the API server would ignore them.
+		return ctrl.Result{RequeueAfter: flowsAgain}, nil // Without it the API server would ignore the FlowSchemas.
 	}
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading PriorityLevelConfiguration %q: %w", r.Level, err)
@@ -133,7 +130,7 @@ func (r *FlowReconciler) ensure(ctx context.Context, wanted *flowcontrolv1.FlowS
 	return nil
 }
 
-// desiredFlows are the FlowSchemas for the members that there are.
+// desiredFlows are the FlowSchemas for all members.
 func desiredFlows(members []clusterv1beta1.MemberCluster, level *flowcontrolv1.PriorityLevelConfiguration) []*flowcontrolv1.FlowSchema {
 	subjects := agentSubjects(members)
 	all := []string{"*"}
@@ -163,13 +160,13 @@ func flowSchema(name, leadsTo string, precedence int32, owner *flowcontrolv1.Pri
 			DistinguisherMethod:        &flowcontrolv1.FlowDistinguisherMethod{Type: flowcontrolv1.FlowDistinguisherMethodByUserType},
 		},
 	}
-	if len(rule.Subjects) > 0 { // A rule without any is invalid; a FlowSchema without rules matches nothing.
+	if len(rule.Subjects) > 0 { // A rule without subjects is invalid; a FlowSchema without rules matches nothing.
 		schema.Spec.Rules = []flowcontrolv1.PolicyRulesWithSubjects{rule}
 	}
 	return schema
 }
 
-// agentSubjects are the identities of all members, in an order that does not change.
+// agentSubjects are the identities of all members, in a stable order.
 func agentSubjects(members []clusterv1beta1.MemberCluster) []flowcontrolv1.Subject {
 	identities := make([]rbacv1.Subject, 0, len(members))
 	for i := range members {

@@ -14,7 +14,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-func TestFlowSchemasListEachAgentOnce(t *testing.T) {
+func TestDesiredFlows_ListEachAgentOnce(t *testing.T) {
 	member := func(kind, namespace, name string) clusterv1beta1.MemberCluster {
 		return clusterv1beta1.MemberCluster{Spec: clusterv1beta1.MemberClusterSpec{Identity: rbacv1.Subject{Kind: kind, Namespace: namespace, Name: name}}}
 	}
@@ -35,12 +35,12 @@ func TestFlowSchemasListEachAgentOnce(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", flows[i].Name, diff)
 		}
 		if got := flows[i].Spec.PriorityLevelConfiguration.Name; got != leadsTo {
-			t.Errorf("%s leads to %s, want %s", flows[i].Name, got, leadsTo)
+			t.Errorf("level of %s = %s, want %s", flows[i].Name, got, leadsTo)
 		}
 	}
 	for _, flow := range desiredFlows(nil, level) {
 		if len(flow.Spec.Rules) != 0 {
-			t.Errorf("%s has rules without any member, which the API server refuses: %+v", flow.Name, flow.Spec.Rules)
+			t.Errorf("%s has rules without a member, which the API server rejects: %+v", flow.Name, flow.Spec.Rules)
 		}
 	}
 }

@@ -17,11 +17,11 @@ func TestIdentityChange_NamesBothIdentities(t *testing.T) {
 		before, now []rbacv1.Subject
 		want        string
 	}{
-		"a member that joins":            {now: user},
-		"nothing":                        {before: user, now: user},
-		"a user instead of the account":  {account, user, `from ServiceAccount "fleet-member-m1/agent" to User "mallory"`},
-		"the account instead of a user":  {user, account, `from User "mallory" to ServiceAccount "fleet-member-m1/agent"`},
-		"somebody who was beside it too": {append(user, account...), account, `from User "mallory", ServiceAccount`},
+		"joining member":             {now: user},
+		"nothing":                    {before: user, now: user},
+		"user replaces the account":  {account, user, `from ServiceAccount "fleet-member-m1/agent" to User "mallory"`},
+		"account replaces a user":    {user, account, `from User "mallory" to ServiceAccount "fleet-member-m1/agent"`},
+		"removed additional subject": {append(user, account...), account, `from User "mallory", ServiceAccount`},
 	} {
 		got := identityChange(tc.before, tc.now)
 		if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {

@@ -11,13 +11,12 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
-// maxInfrastructure bounds the annotation in bytes: an object's annotations together may
-// have 256 KiB.
+// maxInfrastructure limits the annotation, in bytes. All annotations of an object together can have 256
+// KiB.
 const maxInfrastructure = 16 * 1024
 
-// withInfrastructure are the properties that were reported and those that the hub knows
-// from others than the agent: an agent cannot claim one of these. The time of one is when
-// it was first seen with its value.
+// withInfrastructure adds the hub's own properties of a member's infrastructure to the reported ones.
+// An agent cannot report these names. The time of such a property is when its value was first seen.
 func withInfrastructure(reported properties, mc *clusterv1beta1.MemberCluster) properties {
 	ours := func(name clusterv1beta1.PropertyName, _ clusterv1beta1.PropertyValue) bool {
 		return strings.HasPrefix(string(name), clusterv1beta1.InfrastructurePrefix)
@@ -39,8 +38,8 @@ func withInfrastructure(reported properties, mc *clusterv1beta1.MemberCluster) p
 
 type properties = map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue
 
-// infrastructureOf reads the annotation. What is not of its form is left out: only the hub
-// and administrators write there.
+// infrastructureOf reads the annotation. It skips invalid content, because only the hub and
+// administrators write it.
 func infrastructureOf(mc *clusterv1beta1.MemberCluster) map[clusterv1beta1.PropertyName]string {
 	annotation := mc.Annotations[clusterv1beta1.AnnotationProperties]
 	var known map[clusterv1beta1.PropertyName]string

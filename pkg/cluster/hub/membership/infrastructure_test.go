@@ -14,7 +14,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-func TestAnAgentCannotClaimWhatTheHubKnows(t *testing.T) {
+func TestWithInfrastructure_RejectsAgentsClaims(t *testing.T) {
 	made, seen := metav1.NewTime(time.Unix(1000, 0)), metav1.NewTime(time.Unix(2000, 0))
 	zones := clusterv1beta1.PropertyName(clusterv1beta1.InfrastructurePrefix + "zones")
 	spot := clusterv1beta1.PropertyName(clusterv1beta1.InfrastructurePrefix + "spot")
@@ -22,13 +22,13 @@ func TestAnAgentCannotClaimWhatTheHubKnows(t *testing.T) {
 		annotation string
 		want       properties
 	}{
-		"nothing is known":        {"", properties{"nodes": {Value: "3"}}},
-		"what the hub knows":      {`{"infrastructure.fleetgate.io/zones":"3"}`, properties{"nodes": {Value: "3"}, zones: {Value: "3", ObservationTime: made}}},
-		"a value seen before":     {`{"infrastructure.fleetgate.io/zones":"1"}`, properties{"nodes": {Value: "3"}, zones: {Value: "1", ObservationTime: seen}}},
-		"a name that is no such":  {`{"nodes":"99","fleetgate.io/x":"1"}`, properties{"nodes": {Value: "3"}}},
-		"no JSON":                 {`{"infrastructure`, properties{"nodes": {Value: "3"}}},
-		"values that are no text": {`{"infrastructure.fleetgate.io/zones":{"a":1}}`, properties{"nodes": {Value: "3"}}},
-		"more than is read": {`{"infrastructure.fleetgate.io/zones":"` + strings.Repeat("1", maxInfrastructure) + `"}`,
+		"no annotation":              {"", properties{"nodes": {Value: "3"}}},
+		"properties of the hub":      {`{"infrastructure.fleetgate.io/zones":"3"}`, properties{"nodes": {Value: "3"}, zones: {Value: "3", ObservationTime: made}}},
+		"unchanged value":            {`{"infrastructure.fleetgate.io/zones":"1"}`, properties{"nodes": {Value: "3"}, zones: {Value: "1", ObservationTime: seen}}},
+		"other names":                {`{"nodes":"99","fleetgate.io/x":"1"}`, properties{"nodes": {Value: "3"}}},
+		"invalid JSON":               {`{"infrastructure`, properties{"nodes": {Value: "3"}}},
+		"values that are no strings": {`{"infrastructure.fleetgate.io/zones":{"a":1}}`, properties{"nodes": {Value: "3"}}},
+		"too large": {`{"infrastructure.fleetgate.io/zones":"` + strings.Repeat("1", maxInfrastructure) + `"}`,
 			properties{"nodes": {Value: "3"}}},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -44,6 +44,6 @@ func TestAnAgentCannotClaimWhatTheHubKnows(t *testing.T) {
 	mc := &clusterv1beta1.MemberCluster{}
 	mc.Annotations = map[string]string{clusterv1beta1.AnnotationProperties: `{"infrastructure.fleetgate.io/zones":"3"}`}
 	if got := withInfrastructure(nil, mc); len(got) != 1 {
-		t.Errorf("Without a report there is %v", got)
+		t.Errorf("properties without a report: %v", got)
 	}
 }

@@ -26,8 +26,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
-// join keeps all that the member needs on the hub, in the order in which it can be
-// used: whoever finds the InternalMemberCluster finds the rest too.
+// join maintains the member's objects on the hub, in the order of their use: once the
+// InternalMemberCluster exists, all others do too.
 func (r *Reconciler) join(ctx context.Context, mc *clusterv1beta1.MemberCluster) (*refusal.Refusal, error) {
 	if refused := refuseName(r.Seats, mc.Name); refused != nil {
 		return refused, nil
@@ -45,26 +45,25 @@ func (r *Reconciler) join(ctx context.Context, mc *clusterv1beta1.MemberCluster)
 	return nil, j.ensureInternalMemberCluster(ctx)
 }
 
-// joining is one pass over what a member needs.
+// joining is one pass over a member's objects.
 type joining struct {
 	*Reconciler
 	mc *clusterv1beta1.MemberCluster
-	// empty says that this pass made the member's namespace: what belongs there is not read
-	// before it is made, which would be as many requests again. Whoever was faster is read
-	// in the next pass.
+	// empty is true if this pass created the member's namespace. Then objects are created without
+	// reading them first, which halves the requests. An object that another writer created meanwhile is
+	// read in the next pass.
 	empty bool
 }
 
-// ensureRights makes what does not depend on each other at the same time: the API
-// server takes longest for roles and bindings, whose writers' rights it compares with
-// what they hand on.
+// ensureRights writes independent objects concurrently. Roles and bindings take longest, because the
+// API server compares them with the rights of their writer.
 func (j *joining) ensureRights(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, inOrder := range [][]func(context.Context) error{
 		{j.ensureRole, j.ensureRoleBinding},
 		{j.reconcileClusterRights},
-		// The quota comes after what it counts: the hub would write its usage for each of them,
-		// and refuse them until it has counted for the first time.
+		// The quota is written last: otherwise the hub would update its usage for each object, and
+		// reject them until it has counted for the first time.
 		{j.ensureAccount, j.ensureCredentialSecret, j.ensureLease, j.ensureQuota},
 	} {
 		group.Go(func() error {
@@ -113,8 +112,8 @@ func (j *joining) ensureAccount(ctx context.Context) error {
 	return err
 }
 
-// ensureCredentialSecret keeps the Secret to which the account's tokens are bound.
-// It holds nothing: its UID is what counts.
+// ensureCredentialSecret maintains the Secret to which the account's tokens are bound. It is empty:
+// only its UID matters.
 func (j *joining) ensureCredentialSecret(ctx context.Context) error {
 	secret := &corev1.Secret{ObjectMeta: j.objectMeta(j.mc.Name, j.Seats.Credential)}
 	_, err := j.ensure(ctx, secret, func() error {
@@ -127,8 +126,8 @@ func (j *joining) ensureCredentialSecret(ctx context.Context) error {
 	return err
 }
 
-// ensureLease keeps the Lease that the agent renews. The hub makes it, so that the agent
-// needs no right to make any.
+// ensureLease maintains the Lease that the agent renews. The hub creates it, so that the agent needs no
+// right to create Leases.
 func (j *joining) ensureLease(ctx context.Context) error {
 	lease := &coordinationv1.Lease{ObjectMeta: j.objectMeta(j.mc.Name, j.Seats.Lease)}
 	_, err := j.ensure(ctx, lease, func() error {
@@ -138,8 +137,8 @@ func (j *joining) ensureLease(ctx context.Context) error {
 	return err
 }
 
-// ensureQuota bounds how much of the hub a member's agent may fill. Events are not in it:
-// the API server counts them against no quota.
+// ensureQuota limits how many objects a member's agent can create. It does not cover events, which the
+// API server counts against no quota.
 func (j *joining) ensureQuota(ctx context.Context) error {
 	quota := &corev1.ResourceQuota{ObjectMeta: j.objectMeta(j.mc.Name, QuotaName)}
 	_, err := j.ensure(ctx, quota, func() error {
@@ -185,9 +184,9 @@ func (j *joining) ensureRoleBinding(ctx context.Context) error {
 	return nil
 }
 
-// reconcileClusterRights keeps what an agent needs outside of its namespace, which only those
-// of the version before do: new members never get it, and others lose it once their agent
-// has shown that it does without.
+// reconcileClusterRights maintains the rights outside of the namespace that only agents of the previous
+// version need. New members never get them, and others lose them once their agent has shown that it
+// works without them.
 func (j *joining) reconcileClusterRights(ctx context.Context) error {
 	if j.empty {
 		return nil
@@ -200,7 +199,7 @@ func (j *joining) reconcileClusterRights(ctx context.Context) error {
 	switch clusterRightsOf(imc.Status.Properties) {
 	case rightsUseless:
 		return j.removeClusterRights(ctx, j.mc)
-	case rightsUnknown: // Those that are there stay, for the identity that the member has now.
+	case rightsUnknown: // Existing ones stay, for the member's current identity.
 		err := j.Live.Get(ctx, client.ObjectKey{Name: ClusterRoleName(j.mc.Name)}, &rbacv1.ClusterRoleBinding{})
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -265,7 +264,7 @@ func (j *joining) ensureInternalMemberCluster(ctx context.Context) error {
 	return nil
 }
 
-// annotate sets an annotation of an object, or takes it off.
+// annotate sets or removes an annotation.
 func annotate(obj client.Object, key, value string, is bool) {
 	annotations := maps.Clone(obj.GetAnnotations())
 	if annotations == nil {
@@ -296,8 +295,8 @@ func releasedIDs(mc *clusterv1beta1.MemberCluster) string {
 	return strings.Join(ids, ",")
 }
 
-// hubUID tells this hub from every other by a namespace that each has from its first
-// moment on. Namespaces are watched anyway.
+// hubUID identifies this hub by a namespace that each hub has from its start. Namespaces are watched
+// anyway.
 func (j *joining) hubUID(ctx context.Context) (string, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
@@ -307,9 +306,9 @@ func (j *joining) hubUID(ctx context.Context) (string, error) {
 	return string(namespace.UID), nil
 }
 
-// ensure creates or updates obj so that mutate finds nothing more to change. It
-// reads the live object: these are read once per change of a MemberCluster, which
-// is not worth a cache of every Role and Secret of the hub.
+// ensure creates or updates obj so that mutate has nothing to change. It reads the live object: this
+// happens once per change of a MemberCluster, which is not worth a cache of every Role and Secret of
+// the hub.
 func (j *joining) ensure(ctx context.Context, obj client.Object, mutate func() error) (controllerutil.OperationResult, error) {
 	found := false
 	if !j.empty {
@@ -321,7 +320,7 @@ func (j *joining) ensure(ctx context.Context, obj client.Object, mutate func() e
 	return j.write(ctx, obj, found, mutate)
 }
 
-// read fills obj with the live object, and reports whether there is one.
+// read fills obj with the live object, and reports whether it exists.
 func (j *joining) read(ctx context.Context, obj client.Object) (bool, error) {
 	if found, err := reconcileutil.GetIfExists(ctx, j.Live, client.ObjectKeyFromObject(obj), obj, "reading %s", describe(obj)); !found {
 		return false, err
@@ -329,7 +328,7 @@ func (j *joining) read(ctx context.Context, obj client.Object) (bool, error) {
 	return true, nil
 }
 
-// write creates obj unless it was found, and else updates it if mutate changes it.
+// write creates obj unless it was found, and otherwise updates it if mutate changes it.
 func (j *joining) write(ctx context.Context, obj client.Object, found bool, mutate func() error) (controllerutil.OperationResult, error) {
 	none := controllerutil.OperationResultNone
 	before := obj.DeepCopyObject()

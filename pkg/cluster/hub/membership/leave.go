@@ -23,12 +23,12 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
-// ordersPerPage bounds the metadata of how many orders is held at a time.
+// ordersPerPage limits the orders whose metadata is in memory at a time.
 const ordersPerPage = 200
 
-// leave takes a deleted MemberCluster apart: ask the agent to leave, wait until it
-// has or is given up, then remove its rights, the finalizers of its orders and its
-// namespace. What was placed on the member stays there.
+// leave cleans up after a deleted MemberCluster. It asks the agent to leave, waits until it has left or
+// the time is over, and then removes its rights, the finalizers of its orders and its namespace. Placed
+// resources stay on the member.
 func (r *Reconciler) leave(ctx context.Context, mc *clusterv1beta1.MemberCluster) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(mc, clusterv1beta1.MemberClusterFinalizer) {
 		return ctrl.Result{}, nil
@@ -65,16 +65,15 @@ func (r *Reconciler) leave(ctx context.Context, mc *clusterv1beta1.MemberCluster
 	return ctrl.Result{}, r.delete(ctx, namespace)
 }
 
-// terminatingPoll is how often to look for orders that hold a namespace on its way out:
-// whoever writes orders may have written one after the first look. That the namespace is
-// gone is an event.
+// terminatingPoll is the interval at which orders are checked that block the deletion of a namespace:
+// another writer may have created one after the first check. The completed deletion is a watch event.
 const terminatingPoll = 5 * time.Second
 
-// pendingPoll is how often to look whether an agent has cleaned up before it is asked to leave.
+// pendingPoll is the interval at which an agent's cleanup is checked before it is asked to leave.
 const pendingPoll = 2 * time.Second
 
-// notReadyToJoin names what holds the member's namespace, nil if it is gone, as far as
-// the hub's namespace controller says it.
+// notReadyToJoin names what blocks the deletion of the member's namespace, as far as the hub's
+// namespace controller reports it. The namespace is nil if it is deleted.
 func notReadyToJoin(namespace *corev1.Namespace) metav1.Condition {
 	condition := metav1.Condition{
 		Type:    clusterv1beta1.ConditionReadyToJoin,
@@ -94,8 +93,8 @@ func notReadyToJoin(namespace *corev1.Namespace) metav1.Condition {
 	return condition
 }
 
-// ownNamespace returns the member's namespace, or nil if there is none that this
-// MemberCluster made: another's is left alone.
+// ownNamespace returns the member's namespace, or nil if this MemberCluster created none. Other owners'
+// namespaces are not touched.
 func (r *Reconciler) ownNamespace(ctx context.Context, mc *clusterv1beta1.MemberCluster) (*corev1.Namespace, error) {
 	if refuseName(r.Seats, mc.Name) != nil {
 		//lint:ignore nilerr A member that was refused has none.
@@ -113,8 +112,7 @@ func (r *Reconciler) ownNamespace(ctx context.Context, mc *clusterv1beta1.Member
 	return &namespace, nil
 }
 
-// askToLeave tells the agent, and returns how long to wait for it; zero means that
-// there is nothing to wait for any more.
+// askToLeave requests the agent to leave, and returns how long to wait for it; zero means not to wait.
 func (r *Reconciler) askToLeave(ctx context.Context, mc *clusterv1beta1.MemberCluster) (time.Duration, error) {
 	imc := &clusterv1beta1.InternalMemberCluster{}
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Seats.Namespace(mc.Name), Name: mc.Name}, imc)
@@ -141,13 +139,13 @@ func (r *Reconciler) askToLeave(ctx context.Context, mc *clusterv1beta1.MemberCl
 		wait = 0
 	}
 	if wait <= 0 && !hasLeft(imc) {
-		log.FromContext(ctx).Info("Letting a member go without its agent, which is gone, has not left in time or has never reported")
+		log.FromContext(ctx).Info("Removing a member whose agent is gone, has not left in time or has never reported")
 	}
 	return wait, nil
 }
 
-// pendingWait is how long to wait before the agent is asked to leave, since it has something to
-// clean up that it could not any more afterwards.
+// pendingWait is how long to wait before the agent is asked to leave, because it could not clean up
+// afterwards.
 func (r *Reconciler) pendingWait(ctx context.Context, mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberCluster) (time.Duration, error) {
 	left := leaveWait(imc, mc.DeletionTimestamp.Time, r.Clock.Now(), r.forceDeleteWait())
 	if r.Pending == nil || left <= 0 || isGone(mc) || imc.Spec.State == clusterv1beta1.ClusterStateLeave {
@@ -160,12 +158,12 @@ func (r *Reconciler) pendingWait(ctx context.Context, mc *clusterv1beta1.MemberC
 	if pending == "" {
 		return 0, nil
 	}
-	log.FromContext(ctx).V(1).Info("The agent is not asked to leave yet: " + pending)
+	log.FromContext(ctx).V(1).Info("Waiting before asking the agent to leave: " + pending)
 	return min(left, pendingPoll), nil
 }
 
-// leaveWait is how much longer an agent may take to leave. An agent that never
-// reported has nothing to leave.
+// leaveWait is the remaining time for an agent to leave. The hub does not wait for an agent that never
+// reported.
 func leaveWait(imc *clusterv1beta1.InternalMemberCluster, deleted, now time.Time, limit time.Duration) time.Duration {
 	if hasLeft(imc) || len(imc.Status.AgentStatus) == 0 {
 		return 0
@@ -173,7 +171,7 @@ func leaveWait(imc *clusterv1beta1.InternalMemberCluster, deleted, now time.Time
 	return max(0, limit-now.Sub(deleted))
 }
 
-// isGone tells whether nobody is there any more who could leave.
+// isGone reports whether an administrator declared the agent gone.
 func isGone(mc client.Object) bool {
 	return mc.GetAnnotations()[clusterv1beta1.AnnotationGone] == "true"
 }
@@ -194,9 +192,8 @@ func (r *Reconciler) forceDeleteWait() time.Duration {
 	return r.ForceDeleteWait
 }
 
-// revoke ends every token and right of the member before its orders go: an agent
-// that is still there must not see them deleted and take that for an order to
-// delete what it applied.
+// revoke invalidates every token and right of the member before its orders are deleted. A remaining
+// agent must not see the deletion, because it would delete what it applied.
 func (r *Reconciler) revoke(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
 	for _, obj := range []client.Object{
 		&rbacv1.RoleBinding{ObjectMeta: r.objectMeta(mc.Name, clusterv1beta1.RoleBindingName(mc.Name))},
@@ -210,8 +207,8 @@ func (r *Reconciler) revoke(ctx context.Context, mc *clusterv1beta1.MemberCluste
 	return nil
 }
 
-// releaseOrders removes the finalizers of what the member was told to do, which its
-// agent would have removed after undoing it.
+// releaseOrders removes the finalizers of a member's orders, which its agent would have removed after
+// the cleanup.
 func (r *Reconciler) releaseOrders(ctx context.Context, namespace string) error {
 	for _, kind := range r.Orders {
 		if err := r.releaseKind(ctx, kind, namespace); err != nil {
@@ -256,7 +253,7 @@ func (r *Reconciler) release(ctx context.Context, kind schema.GroupVersionKind, 
 	return nil
 }
 
-// finalize removes what is not in the namespace, and lets the MemberCluster go.
+// finalize removes objects outside of the namespace, and the MemberCluster's finalizer.
 func (r *Reconciler) finalize(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
 	if err := r.removeClusterRights(ctx, mc); err != nil {
 		return err
@@ -264,7 +261,7 @@ func (r *Reconciler) finalize(ctx context.Context, mc *clusterv1beta1.MemberClus
 	return reconcileutil.RemoveFinalizer(ctx, r.Client, mc, clusterv1beta1.MemberClusterFinalizer, "letting MemberCluster %q go", mc.Name)
 }
 
-// removeClusterRights removes the member's ClusterRole and its binding, if it has them.
+// removeClusterRights removes the member's ClusterRole and its binding, if they exist.
 func (r *Reconciler) removeClusterRights(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
 	for _, obj := range []client.Object{
 		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: ClusterRoleName(mc.Name)}},

@@ -32,10 +32,10 @@ func agentSays(joined metav1.ConditionStatus, generation int64) []clusterv1beta1
 
 func TestRefuseName(t *testing.T) {
 	tests := map[string]struct{ name, want string }{
-		"a DNS label":      {"member-1", ""},
-		"the longest":      {strings.Repeat("x", 50), ""},
-		"one more":         {strings.Repeat("x", 51), clusterv1beta1.ReasonMemberClusterNameTooLong},
-		"a name with dots": {"a.b", ReasonNameInvalid},
+		"a DNS label":    {"member-1", ""},
+		"longest name":   {strings.Repeat("x", 50), ""},
+		"too long":       {strings.Repeat("x", 51), clusterv1beta1.ReasonMemberClusterNameTooLong},
+		"name with dots": {"a.b", ReasonNameInvalid},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -60,10 +60,10 @@ func TestRefuseNamespace(t *testing.T) {
 		meta    metav1.ObjectMeta
 		refused bool
 	}{
-		"its own":                    {metav1.ObjectMeta{OwnerReferences: owned("uid")}, false},
-		"its own, on its way out":    {metav1.ObjectMeta{OwnerReferences: owned("uid"), DeletionTimestamp: &now}, true},
-		"one that it does not own":   {metav1.ObjectMeta{}, true},
-		"one that another controls ": {metav1.ObjectMeta{OwnerReferences: owned("other")}, true},
+		"own namespace":              {metav1.ObjectMeta{OwnerReferences: owned("uid")}, false},
+		"own namespace, terminating": {metav1.ObjectMeta{OwnerReferences: owned("uid"), DeletionTimestamp: &now}, true},
+		"namespace without an owner": {metav1.ObjectMeta{}, true},
+		"namespace of another owner": {metav1.ObjectMeta{OwnerReferences: owned("other")}, true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -81,12 +81,12 @@ func TestLeaveWait(t *testing.T) {
 		since  time.Duration
 		want   time.Duration
 	}{
-		"an agent that has joined is waited for":        {agentSays(metav1.ConditionTrue, 2), time.Minute, 14 * time.Minute},
-		"an agent that cannot leave is waited for":      {agentSays(metav1.ConditionUnknown, 2), time.Minute, 14 * time.Minute},
-		"an agent that has left is not":                 {agentSays(metav1.ConditionFalse, 2), time.Minute, 0},
-		"what it said before it was asked counts not":   {agentSays(metav1.ConditionFalse, 1), time.Minute, 14 * time.Minute},
-		"an agent that never reported has not to leave": {nil, 0, 0},
-		"nobody is waited for beyond the limit":         {agentSays(metav1.ConditionTrue, 2), time.Hour, 0},
+		"joined agent":                   {agentSays(metav1.ConditionTrue, 2), time.Minute, 14 * time.Minute},
+		"agent that cannot leave":        {agentSays(metav1.ConditionUnknown, 2), time.Minute, 14 * time.Minute},
+		"agent that has left":            {agentSays(metav1.ConditionFalse, 2), time.Minute, 0},
+		"report from before the request": {agentSays(metav1.ConditionFalse, 1), time.Minute, 14 * time.Minute},
+		"agent that never reported":      {nil, 0, 0},
+		"time limit reached":             {agentSays(metav1.ConditionTrue, 2), time.Hour, 0},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -99,13 +99,13 @@ func TestLeaveWait(t *testing.T) {
 	}
 }
 
-func TestAnAgentIsAskedToLeaveWhenItHasCleanedUp(t *testing.T) {
+func TestPendingWait(t *testing.T) {
 	deleted := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	refused := errors.New("refused")
 	says := func(text string, err error) func(context.Context, string) (string, error) {
 		return func(_ context.Context, member string) (string, error) {
 			if member != "m" {
-				t.Errorf("it is asked about %q", member)
+				t.Errorf("Pending(%q)", member)
 			}
 			return text, err
 		}
@@ -119,15 +119,15 @@ func TestAnAgentIsAskedToLeaveWhenItHasCleanedUp(t *testing.T) {
 		want    time.Duration
 		err     error
 	}{
-		"nobody has anything for it":     {agents: agentSays(metav1.ConditionTrue, 2)},
-		"nothing is left":                {pending: says("", nil), agents: agentSays(metav1.ConditionTrue, 2)},
-		"something is left":              {pending: says("works", nil), agents: agentSays(metav1.ConditionTrue, 2), want: pendingPoll},
-		"the time is nearly up":          {pending: says("works", nil), agents: agentSays(metav1.ConditionTrue, 2), since: 15*time.Minute - time.Second, want: time.Second},
-		"the time is up":                 {pending: says("works", nil), agents: agentSays(metav1.ConditionTrue, 2), since: 15 * time.Minute},
-		"it was asked already":           {pending: says("works", nil), agents: agentSays(metav1.ConditionTrue, 2), state: clusterv1beta1.ClusterStateLeave},
-		"it never reported":              {pending: says("works", nil)},
-		"somebody says that it is gone":  {pending: says("works", nil), agents: agentSays(metav1.ConditionTrue, 2), gone: true},
-		"it cannot be told what is left": {pending: says("", refused), agents: agentSays(metav1.ConditionTrue, 2), err: refused},
+		"no Pending function":        {agents: agentSays(metav1.ConditionTrue, 2)},
+		"nothing pending":            {pending: says("", nil), agents: agentSays(metav1.ConditionTrue, 2)},
+		"work pending":               {pending: says("works", nil), agents: agentSays(metav1.ConditionTrue, 2), want: pendingPoll},
+		"just before the time limit": {pending: says("works", nil), agents: agentSays(metav1.ConditionTrue, 2), since: 15*time.Minute - time.Second, want: time.Second},
+		"time limit reached":         {pending: says("works", nil), agents: agentSays(metav1.ConditionTrue, 2), since: 15 * time.Minute},
+		"already asked to leave":     {pending: says("works", nil), agents: agentSays(metav1.ConditionTrue, 2), state: clusterv1beta1.ClusterStateLeave},
+		"agent never reported":       {pending: says("works", nil)},
+		"annotated as gone":          {pending: says("works", nil), agents: agentSays(metav1.ConditionTrue, 2), gone: true},
+		"Pending fails":              {pending: says("", refused), agents: agentSays(metav1.ConditionTrue, 2), err: refused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mc := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m", DeletionTimestamp: &metav1.Time{Time: deleted}}}
@@ -151,11 +151,11 @@ func TestJoinedCondition(t *testing.T) {
 		status metav1.ConditionStatus
 		reason string
 	}{
-		"joined":             {agentSays(metav1.ConditionTrue, 1), metav1.ConditionTrue, clusterv1beta1.ReasonMemberClusterJoined},
-		"left":               {agentSays(metav1.ConditionFalse, 1), metav1.ConditionFalse, clusterv1beta1.ReasonMemberClusterLeft},
-		"says nothing of it": {[]clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent}}, metav1.ConditionUnknown, clusterv1beta1.ReasonMemberClusterJoinStateUnknown},
-		"not seen":           {nil, metav1.ConditionUnknown, clusterv1beta1.ReasonMemberClusterJoinStateUnknown},
-		"another agent's":    {[]clusterv1beta1.AgentStatus{{Type: "Other"}}, metav1.ConditionUnknown, clusterv1beta1.ReasonMemberClusterJoinStateUnknown},
+		"joined":       {agentSays(metav1.ConditionTrue, 1), metav1.ConditionTrue, clusterv1beta1.ReasonMemberClusterJoined},
+		"left":         {agentSays(metav1.ConditionFalse, 1), metav1.ConditionFalse, clusterv1beta1.ReasonMemberClusterLeft},
+		"no condition": {[]clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent}}, metav1.ConditionUnknown, clusterv1beta1.ReasonMemberClusterJoinStateUnknown},
+		"no agent":     {nil, metav1.ConditionUnknown, clusterv1beta1.ReasonMemberClusterJoinStateUnknown},
+		"other agent":  {[]clusterv1beta1.AgentStatus{{Type: "Other"}}, metav1.ConditionUnknown, clusterv1beta1.ReasonMemberClusterJoinStateUnknown},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestJoinedCondition(t *testing.T) {
 	}
 }
 
-func TestDesiredStatusIsBoundedAndKeepsTheHubsConditions(t *testing.T) {
+func TestDesiredStatus_LimitsReportAndKeepsHubConditions(t *testing.T) {
 	mc := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Generation: 7}}
 	meta.SetStatusCondition(&mc.Status.Conditions, metav1.Condition{
 		Type: clusterv1beta1.ConditionReadyToJoin, Status: metav1.ConditionTrue, Reason: "Hub",
@@ -190,13 +190,13 @@ func TestDesiredStatusIsBoundedAndKeepsTheHubsConditions(t *testing.T) {
 	status := desiredStatus(mc, report)
 
 	if _, ok := status.Properties["huge"]; ok || len(status.Properties) != maxProperties {
-		t.Errorf("%d properties, the huge one among them: %v", len(status.Properties), ok)
+		t.Errorf("%d properties, with the huge one: %v", len(status.Properties), ok)
 	}
 	if len(status.AgentStatus) != maxAgents {
 		t.Errorf("%d agents", len(status.AgentStatus))
 	}
 	if ready := meta.FindStatusCondition(status.Conditions, clusterv1beta1.ConditionReadyToJoin); ready.Reason != "Hub" {
-		t.Errorf("a member forged ReadyToJoin: %+v", ready)
+		t.Errorf("member changed ReadyToJoin: %+v", ready)
 	}
 	if collected := meta.FindStatusCondition(status.Conditions, "PropertiesCollected"); collected == nil || len(collected.Message) != maxMessageLength {
 		t.Errorf("the member's own condition: %+v", collected)
@@ -206,29 +206,29 @@ func TestDesiredStatusIsBoundedAndKeepsTheHubsConditions(t *testing.T) {
 		t.Errorf("Joined: %+v", joined)
 	}
 	if got := status.AgentStatus[0].Conditions[0].ObservedGeneration; got != 7 {
-		t.Errorf("the agent's conditions are of generation %d, want the MemberCluster's", got)
+		t.Errorf("generation of the agent's conditions = %d, want the MemberCluster's", got)
 	}
 }
 
-func TestTheTunnelsConditionIsTheMembersWhereverItsAgentReportsIt(t *testing.T) {
+func TestDesiredStatus_MovesTunnelConditionToMember(t *testing.T) {
 	tunnel := func(reason string) metav1.Condition {
 		return metav1.Condition{Type: clusterv1beta1.ConditionTunnelConnected, Status: metav1.ConditionTrue, Reason: reason}
 	}
 	now, before := agentSays(metav1.ConditionTrue, 3), agentSays(metav1.ConditionTrue, 3)
-	before[0].Conditions = append(before[0].Conditions, tunnel("OfTheVersionBefore"))
+	before[0].Conditions = append(before[0].Conditions, tunnel("PreviousVersion"))
 	tests := map[string]struct {
 		report clusterv1beta1.InternalMemberClusterStatus
 		want   string
 	}{
-		"of this version":   {clusterv1beta1.InternalMemberClusterStatus{AgentStatus: now, Conditions: []metav1.Condition{tunnel("Now")}}, "Now"},
-		"of the one before": {clusterv1beta1.InternalMemberClusterStatus{AgentStatus: before}, "OfTheVersionBefore"},
-		"taken back to it":  {clusterv1beta1.InternalMemberClusterStatus{AgentStatus: before, Conditions: []metav1.Condition{tunnel("Stale")}}, "OfTheVersionBefore"},
+		"current version":                     {clusterv1beta1.InternalMemberClusterStatus{AgentStatus: now, Conditions: []metav1.Condition{tunnel("Now")}}, "Now"},
+		"previous version":                    {clusterv1beta1.InternalMemberClusterStatus{AgentStatus: before}, "PreviousVersion"},
+		"rolled back to the previous version": {clusterv1beta1.InternalMemberClusterStatus{AgentStatus: before, Conditions: []metav1.Condition{tunnel("Stale")}}, "PreviousVersion"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := desiredStatus(&clusterv1beta1.MemberCluster{}, &tt.report)
 			if shown := meta.FindStatusCondition(got.Conditions, clusterv1beta1.ConditionTunnelConnected); shown == nil || shown.Reason != tt.want {
-				t.Errorf("the member shows %+v, want reason %s", shown, tt.want)
+				t.Errorf("condition = %+v, want reason %s", shown, tt.want)
 			}
 			if len(got.AgentStatus[0].Conditions) != len(now[0].Conditions) {
 				t.Errorf("the agent's own conditions are %+v", got.AgentStatus[0].Conditions)
@@ -237,7 +237,7 @@ func TestTheTunnelsConditionIsTheMembersWhereverItsAgentReportsIt(t *testing.T) 
 	}
 }
 
-func TestAStatusWithoutAgentsStays(t *testing.T) {
+func TestDesiredStatus_KeepsAgentStatusWithoutReport(t *testing.T) {
 	mc := &clusterv1beta1.MemberCluster{}
 	mc.Status.AgentStatus = agentSays(metav1.ConditionTrue, 1)
 	got := desiredStatus(mc, &clusterv1beta1.InternalMemberClusterStatus{})
@@ -261,7 +261,7 @@ func TestSubjectOf(t *testing.T) {
 	}
 }
 
-func TestRightsOfTheWholeHubAreForAgentsOfTheVersionBefore(t *testing.T) {
+func TestClusterRightsOf(t *testing.T) {
 	type properties = map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue
 	now := metav1.Now()
 	at := func(value string, ago time.Duration) clusterv1beta1.PropertyValue {
@@ -272,13 +272,13 @@ func TestRightsOfTheWholeHubAreForAgentsOfTheVersionBefore(t *testing.T) {
 		reported properties
 		want     clusterRights
 	}{
-		"nobody has reported":                 {nil, rightsUnknown},
-		"another product's agent":             {properties{clusterv1beta1.PropertyNodeCount: at("3", 0)}, rightsUnknown},
-		"an agent of the version before":      {properties{version: at("v0.1.0", 0)}, rightsNeeded},
-		"one that may do without":             {properties{version: at("v0.2.0", 0), right: at("either", 0)}, rightsUnknown},
-		"one that does without":               {properties{version: at("v0.2.0", 0), right: at("namespace", 0)}, rightsUseless},
-		"one that was taken back to before":   {properties{version: at("v0.1.0", 0), right: at("namespace", time.Minute)}, rightsNeeded},
-		"one that says what nobody knows yet": {properties{version: at("v0.9.0", 0), right: at("none", 0)}, rightsUnknown},
+		"no report":                                 {nil, rightsUnknown},
+		"agent of another product":                  {properties{clusterv1beta1.PropertyNodeCount: at("3", 0)}, rightsUnknown},
+		"agent of the previous version":             {properties{version: at("v0.1.0", 0)}, rightsNeeded},
+		"agent that tries without":                  {properties{version: at("v0.2.0", 0), right: at("either", 0)}, rightsUnknown},
+		"agent that works without":                  {properties{version: at("v0.2.0", 0), right: at("namespace", 0)}, rightsUseless},
+		"agent rolled back to the previous version": {properties{version: at("v0.1.0", 0), right: at("namespace", time.Minute)}, rightsNeeded},
+		"unknown value":                             {properties{version: at("v0.9.0", 0), right: at("none", 0)}, rightsUnknown},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -289,7 +289,7 @@ func TestRightsOfTheWholeHubAreForAgentsOfTheVersionBefore(t *testing.T) {
 	}
 }
 
-func TestReleasedIDs_JoinsTheIDsOfBothKeys(t *testing.T) {
+func TestReleasedIDs_JoinsIDsOfBothKeys(t *testing.T) {
 	const current, previous = clusterv1beta1.AnnotationRelease, clusterv1beta1.DeprecatedAnnotationLetGo
 	for want, annotations := range map[string]map[string]string{
 		"":      {current: ""},

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ordersOf is a hub with orders, of some kinds that it serves, in each namespace.
+// ordersOf is a hub with orders in each namespace, of the kinds that it serves.
 type ordersOf struct {
 	client.Client
 	served   map[string][]string
@@ -41,7 +41,7 @@ func (h *ordersOf) Patch(_ context.Context, object client.Object, _ client.Patch
 	return nil
 }
 
-func TestEveryKindOfOrderIsReleased(t *testing.T) {
+func TestReleaseOrders_AllKinds(t *testing.T) {
 	kind := func(name string) schema.GroupVersionKind {
 		return schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: name}
 	}

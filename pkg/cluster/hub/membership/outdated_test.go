@@ -13,22 +13,22 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-func TestAnAgentThatIsTooOldIsToldToUpgrade(t *testing.T) {
+func TestTellOutdated(t *testing.T) {
 	for name, tc := range map[string]struct {
 		agent, gateway string
 		outdated       bool
 	}{
-		"the same":                       {"v0.4.0", "v0.4.0", false},
-		"another patch":                  {"v0.4.0", "v0.4.7", false},
-		"on the way of an upgrade":       {"v0.3.9", "v0.4.0", false},
-		"two minor versions behind":      {"v0.2.0", "v0.4.0", true},
-		"three":                          {"v0.1.0", "v0.4.0-rc.1", true},
-		"another major version":          {"v0.9.0", "v1.0.0", true},
-		"newer":                          {"v0.5.0", "v0.4.0", false},
-		"newer by a major version":       {"v1.0.0", "v0.4.0", false},
-		"another product's, or none":     {"", "v0.4.0", false},
-		"an agent that says anything":    {"latest; upgrade me", "v0.4.0", false},
-		"a gateway that was built alone": {"v0.1.0", "devel", false},
+		"same version":              {"v0.4.0", "v0.4.0", false},
+		"other patch version":       {"v0.4.0", "v0.4.7", false},
+		"one minor version behind":  {"v0.3.9", "v0.4.0", false},
+		"two minor versions behind": {"v0.2.0", "v0.4.0", true},
+		"three":                     {"v0.1.0", "v0.4.0-rc.1", true},
+		"other major version":       {"v0.9.0", "v1.0.0", true},
+		"newer":                     {"v0.5.0", "v0.4.0", false},
+		"newer by a major version":  {"v1.0.0", "v0.4.0", false},
+		"no version":                {"", "v0.4.0", false},
+		"invalid version":           {"latest; upgrade me", "v0.4.0", false},
+		"development gateway":       {"v0.1.0", "devel", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := watch(0)
@@ -39,21 +39,21 @@ func TestAnAgentThatIsTooOldIsToldToUpgrade(t *testing.T) {
 			w.report()
 			told := meta.FindStatusCondition(w.mc.Status.Conditions, clusterv1beta1.ConditionAgentOutdated)
 			if (told != nil) != tc.outdated {
-				t.Fatalf("it is told %v", told)
+				t.Fatalf("condition = %v", told)
 			}
 			if told != nil && (told.Status != metav1.ConditionTrue || !strings.Contains(told.Message, tc.agent) || !strings.Contains(told.Message, "upgrade the agent's chart")) {
-				t.Errorf("it is told %+v", told)
+				t.Errorf("condition = %+v", told)
 			}
 			w.writes = 0
 			w.pass(4)
 			if w.writes != 0 {
-				t.Errorf("%d writes while nothing changes", w.writes)
+				t.Errorf("%d writes without a change", w.writes)
 			}
 		})
 	}
 }
 
-func TestAnAgentThatWasUpgradedIsOutdatedNoMore(t *testing.T) {
+func TestTellOutdated_RemovesConditionAfterUpgrade(t *testing.T) {
 	w := watch(0)
 	w.reconciler.Version = "v0.4.0"
 	comes := func(agent string) {
@@ -64,19 +64,19 @@ func TestAnAgentThatWasUpgradedIsOutdatedNoMore(t *testing.T) {
 		return meta.IsStatusConditionTrue(w.mc.Status.Conditions, clusterv1beta1.ConditionAgentOutdated)
 	}
 	if comes("v0.1.0"); !told() {
-		t.Fatal("it is not told")
+		t.Fatal("condition is missing")
 	}
 	if comes("v0.4.0"); told() {
-		t.Error("it is told of an agent that was upgraded")
+		t.Error("condition of an upgraded agent")
 	}
 }
 
-func TestAnAgentDoesNotSayItselfThatItIsOutdated(t *testing.T) {
+func TestDesiredStatus_IgnoresReportedOutdatedCondition(t *testing.T) {
 	w := watch(0)
 	w.reconciler.Version = "v0.4.0"
 	w.imc.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionAgentOutdated, Status: metav1.ConditionTrue, Reason: "Joke"}}
 	w.report()
 	if told := meta.FindStatusCondition(w.mc.Status.Conditions, clusterv1beta1.ConditionAgentOutdated); told != nil {
-		t.Errorf("it is told %+v", told)
+		t.Errorf("condition = %+v", told)
 	}
 }

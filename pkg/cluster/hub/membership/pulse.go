@@ -13,8 +13,8 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// beat are the two times that an agent writes, by its own clock. They are only compared
-// with earlier ones of the same agent: its clock may be wrong by hours.
+// beat has the two times that an agent writes, by its own clock. They are only compared with earlier
+// ones of the same agent, because its clock may be wrong by hours.
 type beat struct{ report, lease time.Time }
 
 func beatOf(imc *clusterv1beta1.InternalMemberCluster, lease *coordinationv1.Lease) beat {
@@ -28,34 +28,33 @@ func beatOf(imc *clusterv1beta1.InternalMemberCluster, lease *coordinationv1.Lea
 	return b
 }
 
-// pulse is when the hub last heard of a member.
+// pulse is the last heartbeat of a member that the hub saw.
 type pulse struct {
 	beat beat
-	// at is when the hub saw the beat, by the hub's clock. At first sight that is only
-	// when this gateway began to look.
+	// at is when the hub saw the beat, by the hub's clock. Initially it is the start of this gateway.
 	at time.Time
-	// heard is true once a beat came while this gateway looked.
+	// heard is true once a beat arrived while this gateway was running.
 	heard bool
 }
 
-// pulses are the hub's own observations. They live in memory: a gateway that starts
-// gives every member the whole time again before it calls one silent.
+// pulses are the hub's own observations. They are in memory: after a start, every member has the full
+// time again before it counts as disconnected.
 type pulses struct {
 	// mu guards seen and shown.
 	mu   sync.Mutex
 	seen map[string]pulse
-	// shown is what of a member's agent its MemberCluster was last written from.
+	// shown is the state of a member's agent from which its MemberCluster was last written.
 	shown map[string]written
 }
 
-// written is one state of what an agent wrote.
+// written is a state that an agent wrote.
 type written struct {
 	// report is the resource version of the InternalMemberCluster.
 	report string
 	lease  time.Time
 }
 
-// observe notes what a member's agent has written by now, and returns its pulse.
+// observe records what a member's agent has written, and returns its pulse.
 func (p *pulses) observe(member string, b beat, clock clock.PassiveClock) pulse {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,8 +70,8 @@ func (p *pulses) observe(member string, b beat, clock clock.PassiveClock) pulse 
 	return known
 }
 
-// changed tells what of it is new since show: what people wrote into a
-// MemberCluster's status stays until its agent says something new.
+// changed reports what changed since show. Manual changes of a MemberCluster's status stay until its
+// agent reports something new.
 func (p *pulses) changed(member string, s written) (report, lease bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,7 +79,7 @@ func (p *pulses) changed(member string, s written) (report, lease bool) {
 	return !ok || shown.report != s.report, !ok || !shown.lease.Equal(s.lease)
 }
 
-// show notes that the MemberCluster was written from that.
+// show records that the MemberCluster was written from that state.
 func (p *pulses) show(member string, s written) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,7 +89,7 @@ func (p *pulses) show(member string, s written) {
 	p.shown[member] = s
 }
 
-// forget drops what is known of a member that is gone.
+// forget removes a deleted member.
 func (p *pulses) forget(member string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// desiredStatus is the status that follows from the member's report. Conditions
-// that are the hub's own stay, and so does an agent status that nobody reports.
+// desiredStatus derives the status from the member's report. The hub's own conditions stay, and so does
+// the status of an agent that is not reported.
 func desiredStatus(mc *clusterv1beta1.MemberCluster, report *clusterv1beta1.InternalMemberClusterStatus) clusterv1beta1.MemberClusterStatus {
 	status := *mc.Status.DeepCopy()
 	if agents := desiredAgentStatus(report.AgentStatus, mc.Generation); len(agents) > 0 {
@@ -49,7 +49,7 @@ func isHubCondition(kind string) bool {
 	return kind == clusterv1beta1.ConditionReadyToJoin || kind == clusterv1beta1.ConditionJoined || kind == clusterv1beta1.ConditionAgentOutdated
 }
 
-// joinedCondition sums up what the expected agents say; there is one, the member's.
+// joinedCondition summarizes the expected agents; there is one, the member's.
 func joinedCondition(agents []clusterv1beta1.AgentStatus) metav1.Condition {
 	condition := metav1.Condition{Type: clusterv1beta1.ConditionJoined}
 	status := clusterv1beta1.MemberClusterStatus{AgentStatus: agents}
@@ -64,7 +64,7 @@ func joinedCondition(agents []clusterv1beta1.AgentStatus) metav1.Condition {
 	default:
 		condition.Status = metav1.ConditionUnknown
 		condition.Reason = clusterv1beta1.ReasonMemberClusterJoinStateUnknown
-		condition.Message = "the member's agent has not said whether it joined: see its log if this lasts"
+		condition.Message = "the member's agent has not reported whether it joined: if this lasts, see its log"
 	}
 	return condition
 }
@@ -116,7 +116,7 @@ func desiredUsage(reported clusterv1beta1.ResourceUsage) clusterv1beta1.Resource
 	}
 }
 
-// desiredNamespaces takes what can be a namespace, and the name of what it belongs to.
+// desiredNamespaces keeps valid namespace names and the names of their owners.
 func desiredNamespaces(reported map[string]string) map[string]string {
 	namespaces := maps.Clone(reported)
 	maps.DeleteFunc(namespaces, func(name, owner string) bool {
@@ -125,7 +125,7 @@ func desiredNamespaces(reported map[string]string) map[string]string {
 	return bounded(namespaces, maxNamespaces)
 }
 
-// desiredProperties takes the properties by name until they are too many or too much.
+// desiredProperties keeps properties by name, up to the limits of number and size.
 func desiredProperties(reported map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue) map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue {
 	properties := maps.Clone(reported)
 	count, length := 0, 0
@@ -140,8 +140,8 @@ func desiredProperties(reported map[clusterv1beta1.PropertyName]clusterv1beta1.P
 	return properties
 }
 
-// builtInFirst orders the names that have a domain before those that a member's users
-// choose: placements rely on the former.
+// builtInFirst sorts names with a domain before those that a member's users choose, because placements
+// rely on the former.
 func builtInFirst(a, b clusterv1beta1.PropertyName) int {
 	qualified := func(name clusterv1beta1.PropertyName) int {
 		if strings.Contains(string(name), "/") {
@@ -152,7 +152,6 @@ func builtInFirst(a, b clusterv1beta1.PropertyName) int {
 	return cmp.Or(cmp.Compare(qualified(a), qualified(b)), cmp.Compare(a, b))
 }
 
-// bounded is m, or its first limit entries by name.
 func bounded[M ~map[K]V, K ~string, V any](m M, limit int) M {
 	if len(m) <= limit {
 		return m

@@ -32,10 +32,10 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
-// StatusControllerName is the name of the controller that StatusReconciler is.
+// StatusControllerName is the name of StatusReconciler.
 const StatusControllerName = "membercluster.status"
 
-// Bounds of what is copied from a member: what is beyond them is left out.
+// Limits of what is copied from a member; the rest is dropped.
 const (
 	maxAgents              = 8
 	maxConditions          = 16
@@ -47,50 +47,48 @@ const (
 	maxNamespaces          = 200
 )
 
-// StatusReconciler copies what a member's agents report to its MemberCluster.
+// StatusReconciler copies the reports of a member's agents to its MemberCluster.
 type StatusReconciler struct {
-	// Client reads MemberClusters and InternalMemberClusters, from a cache if it
-	// has one, and writes MemberClusters.
+	// Client reads MemberClusters and InternalMemberClusters, from a cache if it has one, and writes
+	// MemberClusters.
 	Client client.Client
-	// Seats say where members live on the hub.
+	// Seats defines the names of members' objects on the hub.
 	Seats identity.Seats
-	// Leases, if set, is a cache that NewMemberCache made: a member whose agent renews
-	// its Lease there is alive.
+	// Leases is an optional cache from NewMemberCache: a member whose agent renews its Lease is
+	// connected.
 	Leases cache.Cache
-	// Recorder records that a member joined or left, or fell silent.
+	// Recorder records that a member joined, left or lost its heartbeat.
 	Recorder events.EventRecorder
-	// Clock tells the time.
-	Clock clock.PassiveClock
-	// Silence is how long an agent may send no heartbeat until its member's state is
-	// Unknown; two of its own heartbeat periods if that is longer. Zero means
-	// DefaultSilence.
+	Clock    clock.PassiveClock
+	// Silence is how long an agent can miss heartbeats until its member's state is Unknown; at least
+	// two of its own heartbeat periods. Zero means DefaultSilence.
 	Silence time.Duration
-	// TaintUnreachable puts clusterv1beta1.TaintUnreachable on members that fell silent.
-	// The taint is taken away in any case when a member is heard of again.
+	// TaintUnreachable puts clusterv1beta1.TaintUnreachable on disconnected members. The taint is
+	// always removed when a member reconnects.
 	TaintUnreachable bool
-	// Version is the gateway's own: members whose agents are too old for it are told so.
-	// Empty means that none is.
+	// Version is the gateway's version, for the condition about outdated agents. If empty, there is no
+	// such condition.
 	Version string
-	// Concurrency is how many members are worked on at a time. Zero means one.
+	// Concurrency is the number of members that are reconciled at a time. Zero means one.
 	Concurrency int
 
 	pulses pulses
 }
 
 const (
-	// DefaultSilence is after how long without a heartbeat a member's state is Unknown.
+	// DefaultSilence is the time without a heartbeat after which a member's state is Unknown.
 	DefaultSilence = 3 * time.Minute
-	// heartbeatInterval is how old the heartbeat that a MemberCluster shows may become before a
-	// later one is written there for its own sake. Who judges by it goes by condition Joined,
-	// which knows of those between.
+	// heartbeatInterval is the age of the heartbeat on a MemberCluster at which a newer one is written
+	// without another change. Consumers use the condition Joined, which considers the heartbeats
+	// between.
 	heartbeatInterval = 5 * time.Minute
 )
 
 var _ reconcile.Reconciler = (*StatusReconciler)(nil)
 
-// SetupWithManager watches InternalMemberClusters, Leases, and of MemberClusters only
-// the generation and what the hub knows of their infrastructure: whoever writes a MemberCluster's status by hand, as tests of other
-// products do, keeps what was written until the agent's next report.
+// SetupWithManager watches InternalMemberClusters, Leases, and of MemberClusters only the generation
+// and the hub's facts about their infrastructure. Manual changes of a MemberCluster's status, as in
+// tests of other products, stay until the agent's next report.
 func (r *StatusReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(StatusControllerName).
@@ -112,7 +110,6 @@ func internalKey(seats identity.Seats, member string) client.ObjectKey {
 	return client.ObjectKey{Namespace: seats.Namespace(member), Name: member}
 }
 
-// Reconcile implements reconcile.Reconciler.
 func (r *StatusReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if req.Namespace != r.Seats.Namespace(req.Name) {
 		return ctrl.Result{}, nil
@@ -133,8 +130,8 @@ func (r *StatusReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	return reconcileutil.RequeueOnConflict(ctrl.Result{RequeueAfter: left}, client.IgnoreNotFound(err))
 }
 
-// reconcile returns how long until the member has to be heard of again, or zero if it
-// is silent.
+// reconcile returns the time until the next heartbeat must arrive, or zero if the member is
+// disconnected.
 func (r *StatusReconciler) reconcile(ctx context.Context, mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberCluster) (time.Duration, error) {
 	if wait := early(mc, imc, r.Clock.Since(imc.CreationTimestamp.Time)); wait > 0 {
 		return wait, nil
@@ -151,17 +148,16 @@ func (r *StatusReconciler) reconcile(ctx context.Context, mc *clusterv1beta1.Mem
 	return d.left, r.writeTaint(ctx, mc, d.silent)
 }
 
-// firstReport is how long a new member's agent may take to report until the MemberCluster
-// says that it has not: mostly it has, and that is one write less.
+// firstReport is how long a new member's agent has for its first report before the MemberCluster says
+// that it is missing. Usually the report is earlier, and saves a write.
 const firstReport = 2 * time.Second
 
-// readySoon is when to look again at a member whose agent was faster than the MemberCluster
-// was told that it is ready to join: both are written to one status, and who came second
-// would have to begin anew.
+// readySoon is the retry delay if a member's agent reported before the MemberCluster was ready to join.
+// Both are written to one status, and one of the writes would conflict.
 const readySoon = 20 * time.Millisecond
 
-// early is for how long the status of a member waits to be written, that long after its seat
-// was made; zero if it need not.
+// early is how long the write of a member's status has to wait, for the age of its seat; zero means not
+// to wait.
 func early(mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberCluster, age time.Duration) time.Duration {
 	left := firstReport - age
 	switch {
@@ -175,16 +171,16 @@ func early(mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberC
 	return 0
 }
 
-// isNew reports whether nothing was heard of a member yet, and nothing told of it.
+// isNew reports whether nothing was received from a member and nothing was reported about it yet.
 func isNew(mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberCluster) bool {
 	return len(imc.Status.AgentStatus) == 0 && meta.FindStatusCondition(mc.Status.Conditions, clusterv1beta1.ConditionJoined) == nil
 }
 
-// decision is what follows from what an agent has written by now.
+// decision is the result of an agent's state.
 type decision struct {
 	status clusterv1beta1.MemberClusterStatus
 	from   written
-	// left is how long until the member has to be heard of again; zero if it is silent.
+	// left is the time until the next heartbeat must arrive; zero if the member is disconnected.
 	left   time.Duration
 	silent bool
 }
@@ -218,8 +214,8 @@ func (r *StatusReconciler) silence(imc *clusterv1beta1.InternalMemberCluster) ti
 	return max(cmp.Or(r.Silence, DefaultSilence), periods)
 }
 
-// wasSilent tells whether the MemberCluster shows a member that fell silent after its
-// agent had joined.
+// wasSilent reports whether the MemberCluster shows a member that lost its heartbeat after its agent
+// had joined.
 func wasSilent(mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberCluster) bool {
 	agent := mc.Status.AgentStatusOf(clusterv1beta1.MemberAgent)
 	return agent != nil && !agent.LastReceivedHeartbeat.IsZero() &&
@@ -227,8 +223,8 @@ func wasSilent(mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMem
 		joinedOf(imc.Status.AgentStatusOf(clusterv1beta1.MemberAgent)) == metav1.ConditionTrue
 }
 
-// nextStatus is the status to show. One that differs only in when things were observed
-// waits until the heartbeat is old enough: each write is one of a thousand members'.
+// nextStatus is the status to write. A change of observation times alone waits until the heartbeat is
+// old enough, because a fleet has thousands of members.
 func (r *StatusReconciler) nextStatus(mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberCluster, from written, p pulse, silent bool) clusterv1beta1.MemberClusterStatus {
 	newReport, newLease := r.pulses.changed(mc.Name, from)
 	report := &imc.Status
@@ -250,8 +246,8 @@ func (r *StatusReconciler) nextStatus(mc *clusterv1beta1.MemberCluster, imc *clu
 	return status
 }
 
-// tellLastBeat says of a member that falls silent when it was heard of last: the Leases since
-// the heartbeat that is shown were not worth a write each. Once told, it is not touched again.
+// tellLastBeat sets the last heartbeat of a member that becomes disconnected, because the Leases since
+// the shown heartbeat were not worth a write. Afterwards it stays unchanged.
 func tellLastBeat(mc *clusterv1beta1.MemberCluster, status *clusterv1beta1.MemberClusterStatus, p pulse) {
 	agent := status.AgentStatusOf(clusterv1beta1.MemberAgent)
 	if agent != nil && joinedStatus(mc.Status.Conditions) == metav1.ConditionTrue {
@@ -259,7 +255,7 @@ func tellLastBeat(mc *clusterv1beta1.MemberCluster, status *clusterv1beta1.Membe
 	}
 }
 
-// reportOf is the report that a MemberCluster shows.
+// reportOf is the report in a MemberCluster.
 func reportOf(shown *clusterv1beta1.MemberClusterStatus) *clusterv1beta1.InternalMemberClusterStatus {
 	return &clusterv1beta1.InternalMemberClusterStatus{
 		AgentStatus:   shown.AgentStatus,
@@ -270,8 +266,8 @@ func reportOf(shown *clusterv1beta1.MemberClusterStatus) *clusterv1beta1.Interna
 	}
 }
 
-// desiredHeartbeat is when the hub heard of the agent by its own clock, as far as it
-// knows: what a former gateway wrote stands until the next beat.
+// desiredHeartbeat is the last heartbeat by the hub's clock, as far as it is known: the value of a
+// former gateway stays until the next beat.
 func desiredHeartbeat(shown *clusterv1beta1.MemberClusterStatus, p pulse) metav1.Time {
 	agent := shown.AgentStatusOf(clusterv1beta1.MemberAgent)
 	if !p.heard && agent != nil && !agent.LastReceivedHeartbeat.IsZero() {
@@ -286,7 +282,7 @@ func isHeartbeatDue(shown, wanted clusterv1beta1.MemberClusterStatus) bool {
 		after.LastReceivedHeartbeat.Sub(before.LastReceivedHeartbeat.Time) >= heartbeatInterval
 }
 
-// timeless is the status without the times of observation.
+// timeless is the status without observation times.
 func timeless(status clusterv1beta1.MemberClusterStatus) clusterv1beta1.MemberClusterStatus {
 	bare := *status.DeepCopy()
 	for i := range bare.AgentStatus {
@@ -311,13 +307,13 @@ func (r *StatusReconciler) writeStatus(ctx context.Context, mc *clusterv1beta1.M
 	}
 	before := joinedStatus(base.Status.Conditions)
 	if after := meta.FindStatusCondition(status.Conditions, clusterv1beta1.ConditionJoined); after.Status != before {
-		log.FromContext(ctx).Info("Member cluster changed its state", "joined", after.Status, "message", after.Message)
+		log.FromContext(ctx).Info("Changed the state of a member", "joined", after.Status, "message", after.Message)
 		r.joinedEvent(mc, after)
 	}
 	return nil
 }
 
-// writeTaint taints a silent member, if that is wanted, and no other.
+// writeTaint taints a disconnected member, if that is enabled, and removes the taint otherwise.
 func (r *StatusReconciler) writeTaint(ctx context.Context, mc *clusterv1beta1.MemberCluster, silent bool) error {
 	taints := desiredTaints(mc.Spec.Taints, silent && r.TaintUnreachable && wasHeard(mc))
 	if equality.Semantic.DeepEqual(taints, mc.Spec.Taints) {
@@ -341,12 +337,12 @@ func desiredTaints(taints []clusterv1beta1.Taint, unreachable bool) []clusterv1b
 	return slices.DeleteFunc(slices.Clone(taints), ours)
 }
 
-// silentCondition stands for what the agent said last when that is too old.
+// silentCondition replaces an outdated report of the agent.
 func silentCondition(generation int64) metav1.Condition {
 	return metav1.Condition{
 		Type: clusterv1beta1.ConditionJoined, Status: metav1.ConditionUnknown,
 		Reason: clusterv1beta1.ReasonMemberClusterJoinStateUnknown, ObservedGeneration: generation,
-		Message: "the member's agent sends no heartbeat: what is placed stays on the member and changes wait; " +
+		Message: "the member's agent sends no heartbeat: placed resources stay on the member and changes wait; " +
 			"check on the member that the agent runs, and in its log that it reaches the hub",
 	}
 }

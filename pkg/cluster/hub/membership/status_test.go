@@ -19,17 +19,15 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// watched is a member as the hub's status controller sees it, with a clock of its own on
-// each side.
+// watched is a member as the hub's status controller sees it, with separate clocks for both sides.
 type watched struct {
 	reconciler *StatusReconciler
 	hub        *clocktesting.FakeClock
 	// skew is how far the agent's clock is ahead of the hub's.
-	skew  time.Duration
-	mc    *clusterv1beta1.MemberCluster
-	imc   *clusterv1beta1.InternalMemberCluster
-	lease *coordinationv1.Lease
-	// writes counts how often the status had to be written.
+	skew   time.Duration
+	mc     *clusterv1beta1.MemberCluster
+	imc    *clusterv1beta1.InternalMemberCluster
+	lease  *coordinationv1.Lease
 	writes int
 }
 
@@ -45,7 +43,7 @@ func watch(skew time.Duration) *watched {
 	return w
 }
 
-// restart is another gateway, which remembers nothing.
+// restart simulates another gateway without any state.
 func (w *watched) restart() { w.reconciler = &StatusReconciler{Clock: w.hub} }
 
 func (w *watched) report() {
@@ -70,7 +68,7 @@ func (w *watched) look() decision {
 	return d
 }
 
-// pass lets the time go by, with a Lease renewed each minute.
+// pass advances the time, with a Lease renewal each minute.
 func (w *watched) pass(minutes int) {
 	for range minutes {
 		w.hub.Step(time.Minute)
@@ -84,7 +82,7 @@ func (w *watched) heartbeat() time.Time {
 	return w.mc.Status.AgentStatusOf(clusterv1beta1.MemberAgent).LastReceivedHeartbeat.Time
 }
 
-func TestALeaseKeepsAMemberJoinedAndCostsFewWrites(t *testing.T) {
+func TestStatus_LeaseKeepsMemberJoinedWithFewWrites(t *testing.T) {
 	for name, skew := range map[string]time.Duration{"clocks agree": 0, "an hour behind": -time.Hour, "an hour ahead": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			w := watch(skew)
@@ -95,19 +93,19 @@ func TestALeaseKeepsAMemberJoinedAndCostsFewWrites(t *testing.T) {
 			w.writes = 0
 			w.pass(60)
 			if w.joined() != metav1.ConditionTrue {
-				t.Errorf("Joined is %s though the Lease is renewed", w.joined())
+				t.Errorf("Joined is %s with a renewed Lease", w.joined())
 			}
 			if age := w.hub.Since(w.heartbeat()); age < 0 || age >= heartbeatInterval {
-				t.Errorf("the heartbeat is of %s ago by the hub's clock", age)
+				t.Errorf("the heartbeat is %s old by the hub's clock", age)
 			}
 			if w.writes != 12 {
-				t.Errorf("%d writes in an hour, want one each 5 minutes", w.writes)
+				t.Errorf("%d writes in an hour, want one every 5 minutes", w.writes)
 			}
 		})
 	}
 }
 
-func TestSilenceGivesUnknownUntilTheNextBeat(t *testing.T) {
+func TestStatus_MissingHeartbeatGivesUnknown(t *testing.T) {
 	w := watch(0)
 	w.report()
 	w.hub.Step(DefaultSilence - time.Second)
@@ -125,7 +123,7 @@ func TestSilenceGivesUnknownUntilTheNextBeat(t *testing.T) {
 
 	w.restart()
 	if d := w.look(); !d.silent || w.joined() != metav1.ConditionUnknown {
-		t.Errorf("another gateway takes a silent member for joined")
+		t.Errorf("restarted gateway reports a disconnected member as joined")
 	}
 	w.renew()
 	if w.joined() != metav1.ConditionTrue {
@@ -133,7 +131,7 @@ func TestSilenceGivesUnknownUntilTheNextBeat(t *testing.T) {
 	}
 }
 
-func TestASilentMemberShowsTheLeaseThatWasHeardLast(t *testing.T) {
+func TestStatus_DisconnectedMemberShowsLastLease(t *testing.T) {
 	w := watch(time.Hour)
 	w.report()
 	w.pass(2)
@@ -144,19 +142,19 @@ func TestASilentMemberShowsTheLeaseThatWasHeardLast(t *testing.T) {
 		t.Fatalf("silent %v after %d writes", d.silent, w.writes)
 	}
 	if !w.heartbeat().Equal(last) {
-		t.Errorf("it was heard of last at %s, and shows %s", last, w.heartbeat())
+		t.Errorf("last heartbeat was %s, status shows %s", last, w.heartbeat())
 	}
 	if since, silent := w.mc.SilentSince(); !silent || !since.Time.Equal(last) {
-		t.Errorf("nothing is heard since %s (%v), want %s", since, silent, last)
+		t.Errorf("disconnected since %s (%v), want %s", since, silent, last)
 	}
 	forged := metav1.NewTime(time.Unix(1000, 0))
 	w.mc.Status.AgentStatus[0].LastReceivedHeartbeat = forged
 	if w.look(); !w.heartbeat().Equal(forged.Time) {
-		t.Errorf("what was written by hand became %s", w.heartbeat())
+		t.Errorf("manual change became %s", w.heartbeat())
 	}
 }
 
-func TestAGatewayThatStartsGivesEveryMemberTheWholeTime(t *testing.T) {
+func TestStatus_RestartedGatewayWaitsFullTime(t *testing.T) {
 	w := watch(-time.Hour)
 	w.report()
 	w.pass(10)
@@ -166,25 +164,25 @@ func TestAGatewayThatStartsGivesEveryMemberTheWholeTime(t *testing.T) {
 		t.Errorf("%s left, Joined %s", d.left, w.joined())
 	}
 	if w.writes != writes {
-		t.Error("it wrote though nothing had changed")
+		t.Error("write without a change")
 	}
 	w.hub.Step(DefaultSilence)
 	if w.look(); w.joined() != metav1.ConditionUnknown {
-		t.Errorf("Joined is %s though no beat came", w.joined())
+		t.Errorf("Joined is %s without a heartbeat", w.joined())
 	}
 }
 
-func TestALongPeriodIsNoSilence(t *testing.T) {
+func TestStatus_RespectsLongHeartbeatPeriod(t *testing.T) {
 	w := watch(0)
 	w.imc.Spec.HeartbeatPeriodSeconds = 600
 	w.report()
 	w.hub.Step(20*time.Minute - time.Second)
 	if d := w.look(); d.silent {
-		t.Error("silent within two periods")
+		t.Error("disconnected within two periods")
 	}
 }
 
-func TestWhatSomebodyWroteStaysUntilTheAgentSaysSomethingNew(t *testing.T) {
+func TestStatus_ManualChangeStaysUntilNextReport(t *testing.T) {
 	w := watch(0)
 	w.report()
 	w.hub.Step(time.Minute)
@@ -196,28 +194,28 @@ func TestWhatSomebodyWroteStaysUntilTheAgentSaysSomethingNew(t *testing.T) {
 	w.look()
 	agent := w.mc.Status.AgentStatus[0]
 	if !agent.LastReceivedHeartbeat.Equal(&forged) || agent.Conditions[0].Status != metav1.ConditionFalse {
-		t.Errorf("a new generation overwrote what was written by hand: %+v", agent)
+		t.Errorf("new generation overwrote a manual change: %+v", agent)
 	}
 	if agent.Conditions[0].ObservedGeneration != 2 {
-		t.Errorf("the conditions are of generation %d", agent.Conditions[0].ObservedGeneration)
+		t.Errorf("generation of the conditions = %d", agent.Conditions[0].ObservedGeneration)
 	}
 	w.report()
 	if w.joined() != metav1.ConditionTrue || w.mc.Status.AgentStatus[0].LastReceivedHeartbeat.Equal(&forged) {
-		t.Errorf("a report does not show: %+v", w.mc.Status.AgentStatus[0])
+		t.Errorf("report is missing: %+v", w.mc.Status.AgentStatus[0])
 	}
 }
 
-func TestOnlySilentMembersAreTaintedAsUnreachable(t *testing.T) {
+func TestDesiredTaints_OnlyDisconnectedMembers(t *testing.T) {
 	own := []clusterv1beta1.Taint{{Key: "own", Effect: "NoSchedule"}}
 	tainted := desiredTaints(own, true)
 	if len(tainted) != 2 || tainted[1].Key != clusterv1beta1.TaintUnreachable {
-		t.Errorf("silent: %v", tainted)
+		t.Errorf("disconnected: %v", tainted)
 	}
 	if again := desiredTaints(tainted, true); len(again) != 2 {
 		t.Errorf("tainted twice: %v", again)
 	}
 	if free := desiredTaints(tainted, false); len(free) != 1 || free[0].Key != "own" {
-		t.Errorf("heard of again: %v", free)
+		t.Errorf("reconnected: %v", free)
 	}
 }
 
@@ -226,13 +224,13 @@ func TestRefuseIdentity(t *testing.T) {
 		kind, name, namespace string
 		refused               bool
 	}{
-		"a user":                               {"User", "jane", "", false},
-		"a user with a namespace, as examples": {"User", "jane", "fleet-system", false},
-		"a group":                              {"Group", "ops", "", false},
-		"an account":                           {"ServiceAccount", "agent", "ops", false},
-		"an account without namespace":         {"ServiceAccount", "agent", "", true},
-		"nobody":                               {"User", "", "", true},
-		"another kind":                         {"Robot", "r2", "", true},
+		"user":                                  {"User", "jane", "", false},
+		"user with a namespace, as in examples": {"User", "jane", "fleet-system", false},
+		"group":                                 {"Group", "ops", "", false},
+		"ServiceAccount":                        {"ServiceAccount", "agent", "ops", false},
+		"ServiceAccount without a namespace":    {"ServiceAccount", "agent", "", true},
+		"nobody":                                {"User", "", "", true},
+		"unknown kind":                          {"Robot", "r2", "", true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -245,7 +243,7 @@ func TestRefuseIdentity(t *testing.T) {
 	}
 }
 
-func TestThatANewMemberHasNotReportedIsToldOnlyOnceItCouldHave(t *testing.T) {
+func TestEarly(t *testing.T) {
 	told, ready := &clusterv1beta1.MemberCluster{}, &clusterv1beta1.MemberCluster{}
 	meta.SetStatusCondition(&told.Status.Conditions, readyToJoin(nil))
 	meta.SetStatusCondition(&told.Status.Conditions, joinedCondition(nil))
@@ -258,16 +256,16 @@ func TestThatANewMemberHasNotReportedIsToldOnlyOnceItCouldHave(t *testing.T) {
 		age  time.Duration
 		want time.Duration
 	}{
-		"nothing was heard":                   {ready, silent, time.Second, firstReport - time.Second},
-		"nothing was heard in time":           {ready, silent, firstReport, 0},
-		"its agent's clock is ahead":          {ready, silent, -time.Hour, firstReport},
-		"its agent has reported":              {ready, reported, time.Second, 0},
-		"it reported before it was ready":     {&clusterv1beta1.MemberCluster{}, reported, time.Second, readySoon},
-		"it is never said that it were ready": {&clusterv1beta1.MemberCluster{}, reported, firstReport, 0},
-		"it was told, and its seat is new":    {told, silent, time.Second, 0},
+		"no report":               {ready, silent, time.Second, firstReport - time.Second},
+		"no report in time":       {ready, silent, firstReport, 0},
+		"agent's clock is ahead":  {ready, silent, -time.Hour, firstReport},
+		"agent has reported":      {ready, reported, time.Second, 0},
+		"report before ready":     {&clusterv1beta1.MemberCluster{}, reported, time.Second, readySoon},
+		"never ready":             {&clusterv1beta1.MemberCluster{}, reported, firstReport, 0},
+		"condition set, new seat": {told, silent, time.Second, 0},
 	} {
 		if got := early(tc.mc, tc.imc, tc.age); got != tc.want {
-			t.Errorf("%s: it waits %s, want %s", name, got, tc.want)
+			t.Errorf("%s: early() = %s, want %s", name, got, tc.want)
 		}
 	}
 }

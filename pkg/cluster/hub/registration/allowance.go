@@ -23,31 +23,30 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
-// Defaults are what registration tokens allow that do not say otherwise. The zero value
-// is what the public documents of the API promise.
+// Defaults are the permissions of registration tokens without annotations. The zero value is what the
+// public documents of the API specify.
 type Defaults struct {
-	// Strict lets agents bring no labels, and has somebody approve each cluster.
+	// Strict forbids labels from agents, and requires approval of each cluster.
 	Strict bool
-	// ApproveInfinite lets clusters that register with a token without end take part at
-	// once. It is not for Strict.
+	// ApproveInfinite approves clusters that register with a token without expiry. It excludes Strict.
 	ApproveInfinite bool
 }
 
-// allowance is what a registration token lets its holders have.
+// allowance is what a registration token permits.
 type allowance struct {
-	// approved clusters are used at once, others wait for somebody's approval.
+	// approved clusters are used at once; others wait for an approval.
 	approved bool
-	// labels are the keys that agents may bring; one may end with *.
+	// labels are the keys that agents can set; one can end with *.
 	labels []string
 	// cluster is the only Cluster that the token is for; empty means any.
 	cluster string
-	// uses is how many keys may be let in; zero means any number.
+	// uses is the number of keys that can register; zero means any number.
 	uses int
-	// token is where uses are written down.
+	// token is the object that records the uses.
 	token *registrationv1alpha1.ClusterRegistrationToken
 }
 
-// allowanceOf reads the annotations of a token. One that cannot be read lets nobody in.
+// allowanceOf reads the annotations of a token. An invalid token admits no cluster.
 func allowanceOf(token *registrationv1alpha1.ClusterRegistrationToken, defaults Defaults) (allowance, *refusal.Refusal) {
 	_, infinite := registrationv1alpha1.Lifetime(token.Spec.TTL)
 	t := allowance{
@@ -82,7 +81,7 @@ func allowanceOf(token *registrationv1alpha1.ClusterRegistrationToken, defaults 
 	return t, nil
 }
 
-// allows tells whether an agent may bring the label. The name of its pod it always may.
+// allows reports whether an agent can set the label. It can always set the name of its pod.
 func (t allowance) allows(key string) bool {
 	return key == registrationv1alpha1.LabelCreatedByAgentPod || slices.ContainsFunc(t.labels, func(allowed string) bool {
 		prefix, isPrefix := strings.CutSuffix(allowed, "*")
@@ -90,7 +89,7 @@ func (t allowance) allows(key string) bool {
 	})
 }
 
-// labelsOf are the labels of a request that are allowed.
+// labelsOf are the allowed labels of a request.
 func (t allowance) labelsOf(request *registrationv1alpha1.ClusterRegistration) map[string]string {
 	labels := maps.Clone(request.Spec.ClusterLabels)
 	maps.DeleteFunc(labels, func(key, _ string) bool { return !t.allows(key) })
@@ -101,8 +100,8 @@ func unproven(format string, args ...any) *refusal.Refusal {
 	return refusal.New(registrationv1alpha1.RegistrationReasonUnproven, format, args...)
 }
 
-// allowanceFor finds the token with which a request was made. The label that names it is
-// the agent's own word; the proof is not.
+// allowanceFor finds the token with which a request was made. The label with its name is only a claim
+// of the agent; the proof is verified.
 func (r *GrantReconciler) allowanceFor(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (allowance, *refusal.Refusal, error) {
 	name := request.Labels[registrationv1alpha1.LabelRegistrationToken]
 	if name == "" || len(request.Spec.TokenProof) == 0 {
@@ -135,7 +134,7 @@ func (r *GrantReconciler) allowanceFor(ctx context.Context, request *registratio
 	return t, refused, nil
 }
 
-// isProven checks the request's proof with the token in the Secret of values.
+// isProven verifies the request's proof with the token in the Secret of values.
 func isProven(secret *corev1.Secret, request *registrationv1alpha1.ClusterRegistration) bool {
 	var values registrationv1alpha1.AgentValues
 	if err := untrusted.Unmarshal(secret.Data[registrationv1alpha1.RegistrationValuesKey], untrusted.Object, &values); err != nil || values.Token == "" {
@@ -145,8 +144,8 @@ func isProven(secret *corev1.Secret, request *registrationv1alpha1.ClusterRegist
 	return err == nil && hmac.Equal(proof, request.Spec.TokenProof)
 }
 
-// refusedLife is how long a request that is refused stays, for people to read why. Its
-// agent makes it again as long as it runs.
+// refusedLife is how long a rejected request is kept, so that people can read the reason. Its agent
+// re-creates it while it runs.
 func refusedLife(reason string) (time.Duration, bool) {
 	switch reason {
 	case registrationv1alpha1.RegistrationReasonUnproven,

@@ -16,21 +16,21 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 )
 
-func TestApproval(t *testing.T) {
+func TestAllowanceOf_Approval(t *testing.T) {
 	tests := map[string]struct {
 		annotation string
 		ttl        time.Duration
 		defaults   Defaults
 		want       bool
 	}{
-		"a token that ends approves":                   {"", time.Hour, Defaults{}, true},
-		"a token without end does not":                 {"", 0, Defaults{}, false},
-		"a token without end does if the gateway says": {"", 0, Defaults{ApproveInfinite: true}, true},
-		"a token without end that says auto":           {"auto", 0, Defaults{}, true},
-		"a token that ends and says manual":            {"manual", time.Hour, Defaults{ApproveInfinite: true}, false},
-		"what nobody knows is manual":                  {"always", time.Hour, Defaults{ApproveInfinite: true}, false},
-		"a strict gateway's token that ends does not":  {"", time.Hour, Defaults{Strict: true}, false},
-		"a strict gateway's token that says auto":      {"auto", time.Hour, Defaults{Strict: true}, true},
+		"token with an expiry":                     {"", time.Hour, Defaults{}, true},
+		"token without an expiry":                  {"", 0, Defaults{}, false},
+		"token without an expiry, ApproveInfinite": {"", 0, Defaults{ApproveInfinite: true}, true},
+		"token without an expiry, approval auto":   {"auto", 0, Defaults{}, true},
+		"token with an expiry, approval manual":    {"manual", time.Hour, Defaults{ApproveInfinite: true}, false},
+		"unknown approval is manual":               {"always", time.Hour, Defaults{ApproveInfinite: true}, false},
+		"strict: token with an expiry":             {"", time.Hour, Defaults{Strict: true}, false},
+		"strict: approval auto":                    {"auto", time.Hour, Defaults{Strict: true}, true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestApproval(t *testing.T) {
 	}
 }
 
-func TestLabelsThatAnAgentMayBring(t *testing.T) {
+func TestLabelsOf_AllowedLabels(t *testing.T) {
 	brought := map[string]string{
 		"env": "prod", "example": "true", "region": "eu", "acme.com/tier": "gold", "acme.com/team": "a",
 		"fleetgate.io/unapproved": "no", "fleet.cattle.io/cluster": "other", "fleet.cattle.io/created-by-agent-pod": "agent-0",
@@ -64,13 +64,13 @@ func TestLabelsThatAnAgentMayBring(t *testing.T) {
 		defaults    Defaults
 		want        map[string]string
 	}{
-		"those of the examples unless the token says": {nil, Defaults{}, with(map[string]string{"env": "prod", "example": "true"})},
-		"none":                         {allowing(""), Defaults{}, pod},
-		"the listed ones, with blanks": {allowing("region, acme.com/tier"), Defaults{}, with(map[string]string{"region": "eu", "acme.com/tier": "gold"})},
-		"all of a domain":              {allowing("acme.com/*"), Defaults{}, with(map[string]string{"acme.com/tier": "gold", "acme.com/team": "a"})},
-		"reserved ones never, even if the token says so": {allowing("fleetgate.io/*,fleet.cattle.io/cluster"), Defaults{}, pod},
-		"none at a strict gateway":                       {nil, Defaults{Strict: true}, pod},
-		"the listed ones at a strict gateway":            {allowing("region"), Defaults{Strict: true}, with(map[string]string{"region": "eu"})},
+		"default labels":                    {nil, Defaults{}, with(map[string]string{"env": "prod", "example": "true"})},
+		"none":                              {allowing(""), Defaults{}, pod},
+		"listed labels with blanks":         {allowing("region, acme.com/tier"), Defaults{}, with(map[string]string{"region": "eu", "acme.com/tier": "gold"})},
+		"wildcard":                          {allowing("acme.com/*"), Defaults{}, with(map[string]string{"acme.com/tier": "gold", "acme.com/team": "a"})},
+		"reserved labels are never allowed": {allowing("fleetgate.io/*,fleet.cattle.io/cluster"), Defaults{}, pod},
+		"strict: none":                      {nil, Defaults{Strict: true}, pod},
+		"strict: listed labels":             {allowing("region"), Defaults{Strict: true}, with(map[string]string{"region": "eu"})},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +89,7 @@ func allowing(labels string) map[string]string {
 	return map[string]string{registrationv1alpha1.AnnotationAllowedLabels: labels}
 }
 
-func TestAProofFitsOneRequestAndOneToken(t *testing.T) {
+func TestIsProven(t *testing.T) {
 	request := requestOf(t, func(r *registrationv1alpha1.ClusterRegistration) {
 		r.Spec.ClusterLabels = map[string]string{"env": "prod"}
 	})
@@ -106,15 +106,15 @@ func TestAProofFitsOneRequestAndOneToken(t *testing.T) {
 		change func(*registrationv1alpha1.ClusterRegistration)
 		want   bool
 	}{
-		"as it was made":       {"token: token", func(*registrationv1alpha1.ClusterRegistration) {}, true},
-		"another token":        {"token: other", func(*registrationv1alpha1.ClusterRegistration) {}, false},
-		"no token":             {"token: ''", func(*registrationv1alpha1.ClusterRegistration) {}, false},
-		"unreadable values":    {"{", func(*registrationv1alpha1.ClusterRegistration) {}, false},
-		"another namespace":    {"token: token", func(r *registrationv1alpha1.ClusterRegistration) { r.Namespace = "other" }, false},
-		"another key's name":   {"token: token", func(r *registrationv1alpha1.ClusterRegistration) { r.Name = "request-x" }, false},
-		"another client ID":    {"token: token", func(r *registrationv1alpha1.ClusterRegistration) { r.Spec.ClientID = "x" }, false},
-		"other labels":         {"token: token", func(r *registrationv1alpha1.ClusterRegistration) { r.Spec.ClusterLabels = nil }, false},
-		"a proof that was cut": {"token: token", func(r *registrationv1alpha1.ClusterRegistration) { r.Spec.TokenProof = proof[:31] }, false},
+		"unchanged":           {"token: token", func(*registrationv1alpha1.ClusterRegistration) {}, true},
+		"other token":         {"token: other", func(*registrationv1alpha1.ClusterRegistration) {}, false},
+		"no token":            {"token: ''", func(*registrationv1alpha1.ClusterRegistration) {}, false},
+		"unreadable values":   {"{", func(*registrationv1alpha1.ClusterRegistration) {}, false},
+		"other namespace":     {"token: token", func(r *registrationv1alpha1.ClusterRegistration) { r.Namespace = "other" }, false},
+		"name of another key": {"token: token", func(r *registrationv1alpha1.ClusterRegistration) { r.Name = "request-x" }, false},
+		"other client ID":     {"token: token", func(r *registrationv1alpha1.ClusterRegistration) { r.Spec.ClientID = "x" }, false},
+		"other labels":        {"token: token", func(r *registrationv1alpha1.ClusterRegistration) { r.Spec.ClusterLabels = nil }, false},
+		"truncated proof":     {"token: token", func(r *registrationv1alpha1.ClusterRegistration) { r.Spec.TokenProof = proof[:31] }, false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -127,14 +127,14 @@ func TestAProofFitsOneRequestAndOneToken(t *testing.T) {
 	}
 }
 
-func TestAMemberFollowsTheLabelsOfItsCluster(t *testing.T) {
+func TestShareMetadata_FollowsLabelsOfCluster(t *testing.T) {
 	cluster := &registrationv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "clusters", Name: "edge", UID: "uid", Labels: map[string]string{"env": "prod", "tier": "1", "fleet.cattle.io/cluster": "edge"},
 		Annotations: map[string]string{registrationv1alpha1.AnnotationApproval: registrationv1alpha1.ApprovalManual},
 	}}
 	mc := desiredMember(cluster, "edge", CountSelfAssigned)
 	if mc.IsApproved() {
-		t.Error("a member that waits for approval is not tainted")
+		t.Error("unapproved member is not tainted")
 	}
 	mc.Labels[clusterv1beta1.LabelMemberName], mc.Labels["zone"] = "edge", "a"
 
@@ -147,7 +147,7 @@ func TestAMemberFollowsTheLabelsOfItsCluster(t *testing.T) {
 	}
 
 	if mc.Annotations[clusterv1beta1.AnnotationProperties] != "{}" {
-		t.Error("it does not know its infrastructure")
+		t.Error("infrastructure is missing")
 	}
 
 	cluster.Labels = nil
@@ -159,14 +159,14 @@ func TestAMemberFollowsTheLabelsOfItsCluster(t *testing.T) {
 		t.Errorf("labels when the Cluster has none (-want +got):\n%s", diff)
 	}
 	if _, ok := mc.Annotations[AnnotationClusterLabels]; ok {
-		t.Error("it still remembers labels")
+		t.Error("label keys are still recorded")
 	}
 	if !isOrigin(mc, cluster) {
-		t.Error("it forgot its origin")
+		t.Error("origin is missing")
 	}
 }
 
-func TestLabelsThatAnAgentChoseForItself(t *testing.T) {
+func TestShareMetadata_SelfAssignedLabels(t *testing.T) {
 	const agentPod = registrationv1alpha1.LabelCreatedByAgentPod
 	request := requestOf(t, func(r *registrationv1alpha1.ClusterRegistration) {
 		r.Spec.ClusterLabels = map[string]string{"env": "prod", "foo": "", agentPod: "agent-0", "region": "eu"}
@@ -179,13 +179,13 @@ func TestLabelsThatAnAgentChoseForItself(t *testing.T) {
 		counted      labels
 		ignored      labels
 	}{
-		"are marked": {func(*registrationv1alpha1.Cluster) {}, "env," + agentPod + ",foo",
+		"agent's labels": {func(*registrationv1alpha1.Cluster) {}, "env," + agentPod + ",foo",
 			labels{"env": "prod", "foo": "", agentPod: "agent-0"}, nil},
-		"are an administrator's once one has changed them": {func(c *registrationv1alpha1.Cluster) { c.Labels["env"] = "dev" }, agentPod + ",foo",
+		"label changed by an administrator": {func(c *registrationv1alpha1.Cluster) { c.Labels["env"] = "dev" }, agentPod + ",foo",
 			labels{"env": "dev", "foo": "", agentPod: "agent-0"}, labels{"env": "dev"}},
-		"are an administrator's once one has vouched for them": {func(c *registrationv1alpha1.Cluster) { delete(c.Annotations, AnnotationBroughtLabels) }, "",
+		"labels vouched for by an administrator": {func(c *registrationv1alpha1.Cluster) { delete(c.Annotations, AnnotationBroughtLabels) }, "",
 			labels{"env": "prod", "foo": "", agentPod: "agent-0"}, labels{"env": "prod", "foo": "", agentPod: "agent-0"}},
-		"are gone when they are gone from the Cluster": {func(c *registrationv1alpha1.Cluster) { delete(c.Labels, "env") }, agentPod + ",foo",
+		"label removed from the Cluster": {func(c *registrationv1alpha1.Cluster) { delete(c.Labels, "env") }, agentPod + ",foo",
 			labels{"foo": "", agentPod: "agent-0"}, nil},
 	}
 	for name, tc := range tests {
@@ -195,32 +195,32 @@ func TestLabelsThatAnAgentChoseForItself(t *testing.T) {
 			tc.change(cluster)
 			shareMetadata(mc, cluster, CountSelfAssigned)
 			if diff := cmp.Diff(tc.counted, mc.Labels); diff != "" {
-				t.Errorf("labels that count (-want +got):\n%s", diff)
+				t.Errorf("labels, counted (-want +got):\n%s", diff)
 			}
 			if got := mc.Annotations[AnnotationSelfAssignedLabels]; got != tc.selfAssigned {
 				t.Errorf("marked: got %q, want %q", got, tc.selfAssigned)
 			}
-			mc.Labels["zone"] = "a" // by an administrator, on the MemberCluster itself
+			mc.Labels["zone"] = "a" // An administrator sets it on the MemberCluster itself.
 			shareMetadata(mc, cluster, IgnoreSelfAssigned)
 			delete(mc.Labels, "zone")
 			if diff := cmp.Diff(tc.ignored, mc.Labels, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("labels where those do not count (-want +got):\n%s", diff)
+				t.Errorf("labels, ignored (-want +got):\n%s", diff)
 			}
 			if got := mc.Annotations[AnnotationSelfAssignedLabels]; got != tc.selfAssigned {
-				t.Errorf("marked where they do not count: got %q, want %q", got, tc.selfAssigned)
+				t.Errorf("marked, ignored: got %q, want %q", got, tc.selfAssigned)
 			}
 		})
 	}
 }
 
-func TestNamespacesWhereClustersRegister(t *testing.T) {
+func TestRefuseNamespace_AllowedNamespaces(t *testing.T) {
 	tests := map[string]struct {
 		allowed []string
 		refused bool
 	}{
-		"everywhere if none is given": {nil, false},
-		"one of the given ones":       {[]string{"other", "clusters"}, false},
-		"another one":                 {[]string{"other"}, true},
+		"no restriction":    {nil, false},
+		"allowed namespace": {[]string{"other", "clusters"}, false},
+		"other namespace":   {[]string{"other"}, true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

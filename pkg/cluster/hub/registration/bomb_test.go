@@ -12,13 +12,13 @@ import (
 	"fleetgate.io/fleetgate/test/bomb"
 )
 
-// Who may write Secrets where clusters register can put anything into those of values.
-func TestValuesThatStandForGigabytesProveNothingAndCostLittle(t *testing.T) {
+// Users who can write Secrets in a registration namespace control the content of values.
+func TestIsProven_RejectsValuesWithExpandingAliases(t *testing.T) {
 	request := requestOf(t, func(*registrationv1alpha1.ClusterRegistration) {})
 	secret := &corev1.Secret{Data: map[string][]byte{registrationv1alpha1.RegistrationValuesKey: []byte("token: token\n" + bomb.Secret())}}
 	bomb.Check(t, func() {
 		if isProven(secret, request) {
-			t.Error("the values were believed")
+			t.Error("the values were accepted")
 		}
 	})
 }

@@ -19,11 +19,11 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
-// clusterFor returns the Cluster that is the request's: the one that its key has, or
-// was handed on to it, or else the one that its token lets it have.
+// clusterFor returns the Cluster of the request: the one that its key owns or that was transferred to
+// it, or otherwise the one that its token permits.
 func (r *GrantReconciler) clusterFor(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (*registrationv1alpha1.Cluster, *refusal.Refusal, error) {
 	var clusters registrationv1alpha1.ClusterList
-	// Not copied, but for the one that is found.
+	// Only the result is copied.
 	if err := r.Client.List(ctx, &clusters, client.InNamespace(request.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, nil, fmt.Errorf("listing Clusters: %w", err)
 	}
@@ -56,8 +56,8 @@ func (r *GrantReconciler) clusterFor(ctx context.Context, request *registrationv
 	return cluster, nil, r.claim(ctx, cluster, request, allowed)
 }
 
-// createCluster makes the Cluster for a new clientID. A hashed name says little: only
-// the full clientID counts.
+// createCluster creates the Cluster for a new clientID. Its name is a hash, so only the full clientID
+// identifies it.
 func (r *GrantReconciler) createCluster(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, allowed allowance) (*registrationv1alpha1.Cluster, *refusal.Refusal, error) {
 	wanted := desiredCluster(request, allowed)
 	var taken registrationv1alpha1.Cluster
@@ -80,7 +80,7 @@ func (r *GrantReconciler) createCluster(ctx context.Context, request *registrati
 
 func refuseCluster(cluster *registrationv1alpha1.Cluster) *refusal.Refusal {
 	if !cluster.DeletionTimestamp.IsZero() {
-		return waiting("Cluster %q is being deleted; the request is looked at again when it is gone", cluster.Name)
+		return waiting("Cluster %q is being deleted; the request is retried when it is deleted", cluster.Name)
 	}
 	if cluster.Labels[registrationv1alpha1.LabelClusterManagement] != "" {
 		return conflict("Cluster %q is registered by another manager, as its label %s says",
@@ -92,9 +92,9 @@ func refuseCluster(cluster *registrationv1alpha1.Cluster) *refusal.Refusal {
 	return nil
 }
 
-// claim records the key that has the Cluster from now on, before anything is made for
-// it. The write fails if anybody else wrote in between. What a former key was given is
-// revoked first: no two agents are the same member.
+// claim records the key that owns the Cluster from now on, before anything is created for it. The write
+// fails if anybody else wrote in between. The credential of a former key is revoked first, because two
+// agents must not be the same member.
 func (r *GrantReconciler) claim(ctx context.Context, cluster *registrationv1alpha1.Cluster, request *registrationv1alpha1.ClusterRegistration, allowed allowance) error {
 	if cluster.Annotations[AnnotationKey] != "" {
 		if err := r.revoke(ctx, cluster); err != nil {
@@ -106,8 +106,8 @@ func (r *GrantReconciler) claim(ctx context.Context, cluster *registrationv1alph
 	return patchCluster(ctx, r.Client, cluster, base)
 }
 
-// revoke ends every token of the Cluster's member: pkg/cluster/hub/membership makes the
-// Secret to which they are bound anew.
+// revoke ends every token of the Cluster's member: pkg/cluster/hub/membership re-creates the Secret to
+// which they are bound.
 func (r *GrantReconciler) revoke(ctx context.Context, cluster *registrationv1alpha1.Cluster) error {
 	mc, err := getMember(ctx, r.Live, cluster.Annotations[AnnotationMember])
 	if mc == nil || err != nil || !isOrigin(mc, cluster) {

@@ -27,11 +27,11 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
-// ClusterControllerName is the name of the controller that ClusterReconciler is.
+// ClusterControllerName is the name of ClusterReconciler.
 const ClusterControllerName = "cluster.status"
 
-// lastSeenStep is how much later a heartbeat must be to be written to a Cluster: the
-// MemberCluster has every one.
+// lastSeenStep is the minimum progress of a heartbeat that is written to a Cluster: the MemberCluster
+// has every one.
 const lastSeenStep = 15 * time.Minute
 
 // Reasons of a Cluster's condition Ready.
@@ -45,25 +45,24 @@ const (
 	reasonUnapproved   = "WaitingForApproval"
 )
 
-// ClusterReconciler shows a Cluster's member on it, and deletes the MemberCluster
-// with the Cluster.
+// ClusterReconciler copies the state of a Cluster's member to the Cluster, and deletes the
+// MemberCluster with the Cluster.
 type ClusterReconciler struct {
-	// Client writes; it reads the kinds of the registration and cluster groups, from
-	// a cache if it has one.
+	// Client writes, and reads the kinds of the registration and cluster groups, from a cache if it has
+	// one.
 	Client client.Client
-	// Live reads from the API server itself.
-	Live client.Reader
-	// Clock tells the time.
+	// Live reads from the API server.
+	Live  client.Reader
 	Clock clock.PassiveClock
-	// Labels are what members get of the labels of their Clusters.
+	// Labels decides which labels of their Clusters members get.
 	Labels LabelRule
-	// Concurrency is how many Clusters are worked on at a time. Zero means one.
+	// Concurrency is the number of Clusters that are reconciled at a time. Zero means one.
 	Concurrency int
 }
 
 var _ reconcile.Reconciler = (*ClusterReconciler)(nil)
 
-// SetupWithManager watches Clusters and the MemberClusters that were made for them.
+// SetupWithManager watches Clusters and the MemberClusters that were created for them.
 func (r *ClusterReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(ClusterControllerName).
@@ -81,8 +80,8 @@ func clusterOfMember(_ context.Context, mc client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: key}}
 }
 
-// clusterKeyOf is the Cluster for which a MemberCluster was made; its name is empty
-// if there is none.
+// clusterKeyOf is the Cluster for which a MemberCluster was created; its name is empty if there is
+// none.
 func clusterKeyOf(mc client.Object) types.NamespacedName {
 	return types.NamespacedName{
 		Namespace: mc.GetAnnotations()[registrationv1alpha1.AnnotationClusterNamespace],
@@ -125,16 +124,15 @@ func (r *ClusterReconciler) reconcile(ctx context.Context, cluster *registration
 	return 0, nil
 }
 
-// isExpected reports whether an agent has been let in, or is about to be, and has not
-// reported yet.
+// isExpected reports whether an agent is registered, or is being registered, and has not reported yet.
 func isExpected(cluster *registrationv1alpha1.Cluster, mc *clusterv1beta1.MemberCluster) bool {
 	if mc == nil {
-		return cluster.Annotations[AnnotationKey] != "" // Its member is being made.
+		return cluster.Annotations[AnnotationKey] != "" // Its member is being created.
 	}
 	return mc.Status.AgentStatusOf(clusterv1beta1.MemberAgent) == nil
 }
 
-// shareMetadata keeps on the MemberCluster the labels of its Cluster.
+// shareMetadata keeps the labels of the Cluster on its MemberCluster.
 func (r *ClusterReconciler) shareMetadata(ctx context.Context, mc *clusterv1beta1.MemberCluster, cluster *registrationv1alpha1.Cluster) error {
 	if mc == nil || !mc.DeletionTimestamp.IsZero() {
 		return nil
@@ -142,8 +140,8 @@ func (r *ClusterReconciler) shareMetadata(ctx context.Context, mc *clusterv1beta
 	return reconcileutil.Patch(ctx, r.Client, mc, func() { shareMetadata(mc, cluster, r.Labels) }, "writing the labels of MemberCluster %q", mc.Name)
 }
 
-// memberOf returns the MemberCluster that the Cluster remembers, or nil if there is
-// none, or another of that name.
+// memberOf returns the recorded MemberCluster of a Cluster, or nil if it does not exist or was
+// re-created.
 func (r *ClusterReconciler) memberOf(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*clusterv1beta1.MemberCluster, error) {
 	name := cluster.Annotations[AnnotationMember]
 	if name == "" {
@@ -161,8 +159,8 @@ func (r *ClusterReconciler) memberOf(ctx context.Context, cluster *registrationv
 	return &mc, nil
 }
 
-// finalize deletes the Cluster's MemberCluster under every name it may have, waits
-// until it is gone, and deletes the requests that got this Cluster.
+// finalize deletes the Cluster's MemberCluster under every possible name, waits until it is deleted,
+// and deletes the requests for this Cluster.
 func (r *ClusterReconciler) finalize(ctx context.Context, cluster *registrationv1alpha1.Cluster) error {
 	if !controllerutil.ContainsFinalizer(cluster, ClusterFinalizer) {
 		return nil
@@ -212,8 +210,8 @@ func (r *ClusterReconciler) deleteRequests(ctx context.Context, cluster *registr
 	return nil
 }
 
-// patchCluster writes the Cluster's metadata if it differs from base, with the
-// finalizer that belongs to everything recorded there.
+// patchCluster writes the Cluster's metadata if it differs from base, with the finalizer that
+// everything recorded there needs.
 func patchCluster(ctx context.Context, c client.Client, cluster, base *registrationv1alpha1.Cluster) error {
 	controllerutil.AddFinalizer(cluster, ClusterFinalizer)
 	if equality.Semantic.DeepEqual(base.ObjectMeta, cluster.ObjectMeta) {
@@ -250,8 +248,8 @@ func displayNodes(mc *clusterv1beta1.MemberCluster) (ready, sample string) {
 	return ready, property(clusterv1beta1.PropertySampleNode)
 }
 
-// desiredLastSeen moves on in steps of lastSeenStep as long as the agent is heard, and says
-// exactly when it was heard last when it is not any more.
+// desiredLastSeen advances in steps of lastSeenStep while the agent is connected, and is the exact last
+// heartbeat when it is not.
 func desiredLastSeen(shown metav1.Time, mc *clusterv1beta1.MemberCluster) metav1.Time {
 	agent := mc.Status.AgentStatusOf(clusterv1beta1.MemberAgent)
 	if agent == nil || mc.IsJoined() && agent.LastReceivedHeartbeat.Sub(shown.Time) < lastSeenStep {
@@ -260,8 +258,8 @@ func desiredLastSeen(shown metav1.Time, mc *clusterv1beta1.MemberCluster) metav1
 	return agent.LastReceivedHeartbeat
 }
 
-// notImported is what keeps the hub from installing an agent on a cluster whose kubeconfig
-// it was given; nil if nothing does, or it was given none.
+// notImported is the condition that prevents the import of a cluster with a kubeconfig; nil if nothing
+// prevents it, or there is no kubeconfig.
 func notImported(cluster *registrationv1alpha1.Cluster) *registrationv1alpha1.GenericCondition {
 	for i := range cluster.Status.Conditions {
 		c := &cluster.Status.Conditions[i]
@@ -295,7 +293,7 @@ func desiredReady(cluster *registrationv1alpha1.Cluster, mc *clusterv1beta1.Memb
 		return ready(corev1.ConditionFalse, reasonWaitCheckIn, "waiting for the agent's first report")
 	}
 	if since, silent := mc.SilentSince(); silent {
-		return ready(corev1.ConditionFalse, reasonNotJoined, fmt.Sprintf("nothing is heard of the agent since %s: see the condition Joined of MemberCluster %s",
+		return ready(corev1.ConditionFalse, reasonNotJoined, fmt.Sprintf("no heartbeat of the agent since %s: see the condition Joined of MemberCluster %s",
 			since.UTC().Format(time.RFC3339), mc.Name))
 	}
 	if !mc.IsJoined() {

@@ -29,17 +29,16 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
-// A hub that is gone with its etcd leaves agents whose credentials are worth nothing at the
-// hub that was built anew in its place, and no registration token. They have their keys,
-// though, and the CA of the hub. So that nobody has to visit each of them, the new hub seals a
-// token to the key that stands on the MemberCluster, which an administrator brings from Git
-// and asks for, and leaves it where the agent looks for it without a credential: it asks for
-// nothing, and reads what nobody else can open.
+// If a hub is lost with its etcd, its agents have credentials that are invalid at the rebuilt hub, and
+// no registration token. They still have their keys and the CA of the hub. So that nobody has to visit
+// each member, the rebuilt hub encrypts a token with the key on the MemberCluster, which an
+// administrator restores from Git and annotates. It stores the token where the agent can read it
+// without a credential. Only the agent can decrypt it.
 
-// ReturnControllerName is the name of the controller that ReturnReconciler is.
+// ReturnControllerName is the name of ReturnReconciler.
 const ReturnControllerName = "membercluster.return"
 
-// askedAgain is how often is looked whether what is missing is there.
+// askedAgain is the interval of retries while something is missing.
 const askedAgain = 10 * time.Second
 
 // Reasons of the events on a MemberCluster whose agent is readmitted.
@@ -50,17 +49,15 @@ const (
 	ReasonReadmissionFailed = "ReadmissionFailed"
 )
 
-// ReturnReconciler lets agents of a hub that is gone come back by their keys.
+// ReturnReconciler readmits agents of a lost hub by their keys.
 type ReturnReconciler struct {
-	// Grants makes credentials.
-	Grants *GrantReconciler
-	// Recorder writes events on MemberClusters.
+	Grants   *GrantReconciler
 	Recorder events.EventRecorder
 }
 
 var _ reconcile.Reconciler = (*ReturnReconciler)(nil)
 
-// SetupWithManager watches MemberClusters that are to be taken back.
+// SetupWithManager watches MemberClusters that should be readmitted.
 func (r *ReturnReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(ReturnControllerName).
@@ -77,7 +74,6 @@ func isToReturn(mc client.Object) bool {
 	return annotations[deprecatedAnnotationTakeBack] == "true"
 }
 
-// Reconcile implements reconcile.Reconciler.
 func (r *ReturnReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	mc, err := getMember(ctx, r.Grants.Live, req.Name)
 	if mc == nil || err != nil || !mc.DeletionTimestamp.IsZero() || !isToReturn(mc) {
@@ -104,7 +100,7 @@ func (r *ReturnReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	return ctrl.Result{}, r.done(ctx, mc, former, key)
 }
 
-// leave seals a token to the key, in a ClusterRegistration that the agent finds by it.
+// leave encrypts a token with the key, in a ClusterRegistration that the agent finds by its key.
 func (r *ReturnReconciler) leave(ctx context.Context, mc *clusterv1beta1.MemberCluster, key []byte) error {
 	bound, err := credentialSecret(ctx, r.Grants.Live, mc.Name)
 	if err != nil {
@@ -120,7 +116,7 @@ func (r *ReturnReconciler) leave(ctx context.Context, mc *clusterv1beta1.MemberC
 		},
 		Spec: registrationv1alpha1.ClusterRegistrationSpec{PublicKey: key},
 	}
-	// One of before may hold a token that has ended.
+	// A previous one may have an expired token.
 	if err := client.IgnoreNotFound(r.Grants.Client.Delete(ctx, request.DeepCopy())); err != nil {
 		return fmt.Errorf("deleting ClusterRegistration %q: %w", request.Name, err)
 	}
@@ -137,7 +133,7 @@ func (r *ReturnReconciler) leave(ctx context.Context, mc *clusterv1beta1.MemberC
 	return r.Grants.writeStatus(ctx, request, status)
 }
 
-// done has the MemberCluster say that it is this hub's from now on, and whose place that has.
+// done records on the MemberCluster that it belongs to this hub now, and which hub it replaced.
 func (r *ReturnReconciler) done(ctx context.Context, mc *clusterv1beta1.MemberCluster, former string, key []byte) error {
 	own, err := r.Grants.agentKey(ctx, key)
 	if err != nil {
@@ -150,7 +146,7 @@ func (r *ReturnReconciler) done(ctx context.Context, mc *clusterv1beta1.MemberCl
 			metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1beta1.AnnotationFormerHub, former)
 		}
 		metav1.SetMetaDataAnnotation(&mc.ObjectMeta, AnnotationAgentKey, own)
-	}, "taking MemberCluster %q back", mc.Name)
+	}, "readmitting MemberCluster %q", mc.Name)
 	if err != nil {
 		return err
 	}
@@ -159,7 +155,7 @@ func (r *ReturnReconciler) done(ctx context.Context, mc *clusterv1beta1.MemberCl
 	return nil
 }
 
-// agentKey is what AnnotationAgentKey says on this hub of an agent with a key.
+// agentKey is the value of AnnotationAgentKey on this hub for an agent's key.
 func (r *GrantReconciler) agentKey(ctx context.Context, key []byte) (string, error) {
 	hub := r.hub.Load()
 	if hub == nil {
@@ -174,7 +170,7 @@ func (r *GrantReconciler) agentKey(ctx context.Context, key []byte) (string, err
 	return *hub + "/" + base64.StdEncoding.EncodeToString(key), nil
 }
 
-// recordAgentKey writes down whose key a member has, if that is another one now.
+// recordAgentKey records the key of a member's agent, if it changed.
 func (r *GrantReconciler) recordAgentKey(ctx context.Context, mc *clusterv1beta1.MemberCluster, key string) error {
 	if mc.Annotations[AnnotationAgentKey] == key {
 		return nil
@@ -187,7 +183,6 @@ func (r *GrantReconciler) recordAgentKey(ctx context.Context, mc *clusterv1beta1
 	return nil
 }
 
-// parseAgentKey reads AnnotationAgentKey.
 func parseAgentKey(text string) (hub string, key []byte, err error) {
 	hub, encoded, found := strings.Cut(text, "/")
 	if !found || hub == "" {

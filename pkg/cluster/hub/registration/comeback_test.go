@@ -25,7 +25,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/sealing"
 )
 
-func TestAHubLeavesATokenForWhoIsToComeBackAndForNobodyElse(t *testing.T) {
+func TestReturnReconciler_ReadmitsOnlyAnnotatedMembers(t *testing.T) {
 	agent, expires := newKey(t), time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	of := (&GrantReconciler{})
 	uid := "the-former"
@@ -39,15 +39,15 @@ func TestAHubLeavesATokenForWhoIsToComeBackAndForNobodyElse(t *testing.T) {
 		unready     bool
 		left        bool
 	}{
-		"who is to":                    {annotations: map[string]string{AnnotationAgentKey: key, AnnotationReadmit: "true"}, left: true},
-		"with the previous annotation": {annotations: map[string]string{AnnotationAgentKey: key, deprecatedAnnotationTakeBack: "true"}, left: true},
-		"with both annotations, of which the new one is false": {
+		"readmit":             {annotations: map[string]string{AnnotationAgentKey: key, AnnotationReadmit: "true"}, left: true},
+		"previous annotation": {annotations: map[string]string{AnnotationAgentKey: key, deprecatedAnnotationTakeBack: "true"}, left: true},
+		"both annotations, the new one false": {
 			annotations: map[string]string{AnnotationAgentKey: key, AnnotationReadmit: "false", deprecatedAnnotationTakeBack: "true"}},
-		"who nobody spoke of":       {annotations: map[string]string{AnnotationAgentKey: key}},
-		"who is to some other time": {annotations: map[string]string{AnnotationAgentKey: key, AnnotationReadmit: "false"}},
-		"who has no key":            {annotations: map[string]string{AnnotationReadmit: "true"}},
-		"whose key is none":         {annotations: map[string]string{AnnotationAgentKey: "hub/bm9uZQ==", AnnotationReadmit: "true"}},
-		"who is not ready":          {annotations: map[string]string{AnnotationAgentKey: key, AnnotationReadmit: "true"}, unready: true},
+		"no annotation":    {annotations: map[string]string{AnnotationAgentKey: key}},
+		"readmit is false": {annotations: map[string]string{AnnotationAgentKey: key, AnnotationReadmit: "false"}},
+		"no key":           {annotations: map[string]string{AnnotationReadmit: "true"}},
+		"invalid key":      {annotations: map[string]string{AnnotationAgentKey: "hub/bm9uZQ==", AnnotationReadmit: "true"}},
+		"not ready":        {annotations: map[string]string{AnnotationAgentKey: key, AnnotationReadmit: "true"}, unready: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mc := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m", Generation: 1, Annotations: tc.annotations}}
@@ -56,7 +56,7 @@ func TestAHubLeavesATokenForWhoIsToComeBackAndForNobodyElse(t *testing.T) {
 			}
 			hub := returningHub(t, expires, mc)
 			r := &ReturnReconciler{Grants: &GrantReconciler{Client: hub, Live: hub, Clock: testingclock.NewFakePassiveClock(expires.Add(-time.Hour))}, Recorder: events.NewFakeRecorder(10)}
-			for range 2 { // the second finds nothing to do
+			for range 2 { // The second pass finds nothing to do.
 				if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(mc)}); err != nil {
 					t.Fatal(err)
 				}
@@ -66,7 +66,7 @@ func TestAHubLeavesATokenForWhoIsToComeBackAndForNobodyElse(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := len(requests.Items) == 1; got != tc.left {
-				t.Fatalf("left are %v", requests.Items)
+				t.Fatalf("requests: %v", requests.Items)
 			}
 			if !tc.left {
 				return
@@ -74,33 +74,33 @@ func TestAHubLeavesATokenForWhoIsToComeBackAndForNobodyElse(t *testing.T) {
 			request := requests.Items[0]
 			opened, err := agent.Open(request.Status.SealedToken, request.UID, "")
 			if err != nil || opened.Member != "m" || opened.Token != "token-of-m" || !request.Status.Granted {
-				t.Errorf("what was left is %+v: %v", opened, err)
+				t.Errorf("credential = %+v: %v", opened, err)
 			}
 			if _, err := newKey(t).Open(request.Status.SealedToken, request.UID, ""); err == nil {
-				t.Error("another key opens it")
+				t.Error("another key decrypts it")
 			}
 			if err := hub.Get(t.Context(), client.ObjectKeyFromObject(mc), mc); err != nil {
 				t.Fatal(err)
 			}
 			if _, still := mc.Annotations[AnnotationReadmit]; still || isToReturn(mc) || mc.Annotations[clusterv1beta1.AnnotationFormerHub] != uid {
-				t.Errorf("the MemberCluster says %v", mc.Annotations)
+				t.Errorf("annotations = %v", mc.Annotations)
 			}
 			if own, public, err := parseAgentKey(mc.Annotations[AnnotationAgentKey]); own != "this-one" || sealing.Fingerprint(public) != sealing.Fingerprint(agent.PublicKey()) {
-				t.Errorf("the key is of hub %q: %v", own, err)
+				t.Errorf("hub of the key = %q: %v", own, err)
 			}
 			granting := &GrantReconciler{Client: hub, Live: hub, Clock: testingclock.NewFakePassiveClock(expires.Add(time.Second))}
 			if _, err := granting.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&request)}); err != nil {
 				t.Fatal(err)
 			}
 			if err := hub.Get(t.Context(), client.ObjectKeyFromObject(&request), &request); err == nil {
-				t.Error("what was left stays though its token has ended")
+				t.Error("request with an expired token still exists")
 			}
 		})
 	}
 }
 
-// Whoever holds a registration token writes the labels of its own request.
-func TestARequestThatCallsItselfReturningIsRevokedAsOthers(t *testing.T) {
+// A registration token's bearer can set any labels on its request.
+func TestGrantReconciler_RevokesRequestWithReturningLabel(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	hub := returningHub(t, now, &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m"}})
 	request := &registrationv1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{
@@ -120,11 +120,11 @@ func TestARequestThatCallsItselfReturningIsRevokedAsOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := hub.Get(t.Context(), client.ObjectKeyFromObject(request), request); err == nil {
-		t.Error("a request whose Cluster was deleted keeps its answer")
+		t.Error("request of a deleted Cluster keeps its credential")
 	}
 }
 
-// returningHub grants tokens until a time.
+// returningHub grants tokens with that expiry.
 func returningHub(t *testing.T, expires time.Time, mc *clusterv1beta1.MemberCluster) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()

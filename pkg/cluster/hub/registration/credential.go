@@ -20,8 +20,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
-// credentialSecret reads of the Secret to which a member's tokens are bound what it is; nil if
-// there is none. Its UID is what counts.
+// credentialSecret reads the metadata of the Secret to which a member's tokens are bound; nil if it
+// does not exist. Only its UID matters.
 func credentialSecret(ctx context.Context, from client.Reader, member string) (*metav1.PartialObjectMetadata, error) {
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
@@ -32,8 +32,8 @@ func credentialSecret(ctx context.Context, from client.Reader, member string) (*
 	return secret, nil
 }
 
-// credentialFor requests a token of the member's account, bound to the Secret whose
-// deletion revokes it.
+// credentialFor requests a token of the member's account, bound to the Secret whose deletion revokes
+// it.
 func (r *GrantReconciler) credentialFor(ctx context.Context, mc *clusterv1beta1.MemberCluster, bound types.UID) (sealing.Credential, error) {
 	seconds := int64(r.lifetime().Seconds())
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
@@ -59,8 +59,8 @@ func (r *GrantReconciler) credentialFor(ctx context.Context, mc *clusterv1beta1.
 	}, nil
 }
 
-// recordExpiry writes down when the credential expires if the API server granted less
-// than was asked for; otherwise it follows from the time of the grant.
+// recordExpiry records the credential's expiry if the API server granted less time than requested.
+// Otherwise it follows from the time of the grant.
 func (r *GrantReconciler) recordExpiry(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, expires time.Time) error {
 	if expires.Add(grantSlack).After(r.Clock.Now().Add(r.lifetime())) {
 		return nil
@@ -77,11 +77,10 @@ func (r *GrantReconciler) lifetime() time.Duration {
 	return r.AgentTokenLifetime
 }
 
-// isRevoked tells whether the credential of a granted request was ended before its
-// time: the Cluster or its member is gone, or the Secret to which the credential was
-// bound was made anew. Caches hear of each of these, and whoever is told of it comes here
-// again, so they are enough to find that nothing has ended. Of what looks so the API server
-// itself is asked: the grant may be newer than a cache.
+// isRevoked reports whether the credential of a granted request was revoked early: the Cluster or its
+// member was deleted, or the Secret to which the credential is bound was re-created. Each of these is a
+// watch event that triggers this check, so caches are enough to see that nothing was revoked. An
+// apparent revocation is confirmed with the API server, because the grant may be newer than a cache.
 func (r *GrantReconciler) isRevoked(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (bool, error) {
 	if r.Secrets != nil {
 		if revoked, err := isRevokedBy(ctx, request, r.Client, r.Secrets); err != nil || !revoked {
@@ -91,7 +90,7 @@ func (r *GrantReconciler) isRevoked(ctx context.Context, request *registrationv1
 	return isRevokedBy(ctx, request, r.Live, r.Live)
 }
 
-// isRevokedBy tells it by what readers have of Clusters and MemberClusters, and of Secrets.
+// isRevokedBy decides from readers of Clusters and MemberClusters, and of Secrets.
 func isRevokedBy(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, clusters, secrets client.Reader) (bool, error) {
 	var cluster registrationv1alpha1.Cluster
 	key := client.ObjectKey{Namespace: request.Namespace, Name: request.Status.ClusterName}

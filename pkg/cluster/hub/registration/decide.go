@@ -21,7 +21,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
-// maxClientID bounds what an agent may call itself, in bytes.
+// maxClientID limits an agent's clientID, in bytes.
 const maxClientID = 256
 
 func invalid(format string, args ...any) *refusal.Refusal {
@@ -36,7 +36,7 @@ func waiting(format string, args ...any) *refusal.Refusal {
 	return refusal.New(registrationv1alpha1.RegistrationReasonWaiting, format, args...)
 }
 
-// refuseRequest looks at the request alone, and returns nil if it is well-formed.
+// refuseRequest checks the request alone, and returns nil if it is valid.
 func refuseRequest(request *registrationv1alpha1.ClusterRegistration) *refusal.Refusal {
 	spec := request.Spec
 	if err := sealing.CheckPublicKey(spec.PublicKey); err != nil {
@@ -51,7 +51,7 @@ func refuseRequest(request *registrationv1alpha1.ClusterRegistration) *refusal.R
 	return nil
 }
 
-// refuseNamespace says whether clusters may register in the namespace.
+// refuseNamespace rejects namespaces in which clusters cannot register.
 func refuseNamespace(allowed []string, namespace string) *refusal.Refusal {
 	if len(allowed) == 0 || slices.Contains(allowed, namespace) {
 		return nil
@@ -63,8 +63,8 @@ func namespaceNotAllowed(namespace string) string {
 	return fmt.Sprintf("clusters do not register in namespace %q: use one of those in the gateway's --registration-namespaces, or add it there", namespace)
 }
 
-// refuseAllowance says whether a token lets a new key have the Cluster, which is nil if no
-// Cluster has the request's clientID.
+// refuseAllowance rejects a new key for a Cluster that its token does not permit. The Cluster is nil if
+// none has the request's clientID.
 func refuseAllowance(allowed allowance, cluster *registrationv1alpha1.Cluster) *refusal.Refusal {
 	if allowed.cluster != "" {
 		if cluster == nil || cluster.Name != allowed.cluster {
@@ -82,8 +82,8 @@ func refuseAllowance(allowed allowance, cluster *registrationv1alpha1.Cluster) *
 		cluster.Name, AnnotationKey, registrationv1alpha1.AnnotationForCluster, cluster.Name)
 }
 
-// refuseMember says whether the Cluster's MemberCluster, nil if there is none, may
-// be given to the request. A Cluster remembers that it had one.
+// refuseMember rejects a request if its Cluster's MemberCluster, nil if it does not exist, cannot be
+// given to it. A Cluster records that it had one.
 func refuseMember(cluster *registrationv1alpha1.Cluster, mc *clusterv1beta1.MemberCluster) *refusal.Refusal {
 	name, uid := cluster.Annotations[AnnotationMember], cluster.Annotations[AnnotationMemberUID]
 	if uid == "" {
@@ -100,7 +100,7 @@ func refuseMember(cluster *registrationv1alpha1.Cluster, mc *clusterv1beta1.Memb
 		"remove the annotation %s from the Cluster, or delete the Cluster", name, cluster.Name, AnnotationMemberUID)
 }
 
-// refuseUnready says why the member cannot be given a token yet, and nil if it can.
+// refuseUnready returns why the member cannot be given a token yet, and nil if it can.
 func refuseUnready(mc *clusterv1beta1.MemberCluster) *refusal.Refusal {
 	ready := meta.FindStatusCondition(mc.Status.Conditions, clusterv1beta1.ConditionReadyToJoin)
 	if ready == nil || ready.ObservedGeneration < mc.Generation {
@@ -112,8 +112,8 @@ func refuseUnready(mc *clusterv1beta1.MemberCluster) *refusal.Refusal {
 	return nil
 }
 
-// isHandedOn tells whether the key that has the Cluster has signed that the request's key
-// has it from now on.
+// isHandedOn reports whether the key that owns the Cluster has signed its transfer to the request's
+// key.
 func isHandedOn(cluster *registrationv1alpha1.Cluster, request *registrationv1alpha1.ClusterRegistration) bool {
 	key, err := base64.StdEncoding.DecodeString(cluster.Annotations[AnnotationVerificationKey])
 	if err != nil || cluster.Annotations[AnnotationKey] == "" {
@@ -123,14 +123,13 @@ func isHandedOn(cluster *registrationv1alpha1.Cluster, request *registrationv1al
 	return err == nil && sealing.Verify(key, statement, request.Spec.PreviousSignature)
 }
 
-// isOrigin tells whether the MemberCluster was made for that Cluster. Only what stands on
-// the MemberCluster counts: whoever administers a namespace can write what they like on
-// the Clusters there.
+// isOrigin reports whether the MemberCluster was created for that Cluster. Only the MemberCluster's
+// annotation counts: namespace administrators can write anything on their Clusters.
 func isOrigin(mc *clusterv1beta1.MemberCluster, cluster *registrationv1alpha1.Cluster) bool {
 	return mc.Annotations[AnnotationClusterUID] == string(cluster.UID)
 }
 
-// credentialExpiry is when the credential in a granted request expires.
+// credentialExpiry is the expiry of the credential in a granted request.
 func credentialExpiry(request *registrationv1alpha1.ClusterRegistration, granted metav1.Time, lifetime time.Duration) time.Time {
 	recorded, err := time.Parse(time.RFC3339, request.Annotations[AnnotationCredentialExpires])
 	if err != nil {
@@ -145,7 +144,7 @@ func grantedCondition(refused *refusal.Refusal) metav1.Condition {
 			Type:    registrationv1alpha1.RegistrationConditionGranted,
 			Status:  metav1.ConditionTrue,
 			Reason:  registrationv1alpha1.RegistrationReasonGranted,
-			Message: "status.sealedToken holds the member's token, sealed to spec.publicKey",
+			Message: "status.sealedToken contains the member's token, encrypted with spec.publicKey",
 		}
 	}
 	return metav1.Condition{
@@ -156,7 +155,7 @@ func grantedCondition(refused *refusal.Refusal) metav1.Condition {
 	}
 }
 
-// desiredCluster is the Cluster that the hub makes for a clientID that none has.
+// desiredCluster is the Cluster for a clientID that no Cluster has.
 func desiredCluster(request *registrationv1alpha1.ClusterRegistration, allowed allowance) *registrationv1alpha1.Cluster {
 	name, labels := registrationv1alpha1.ClusterName(request.Spec.ClientID), allowed.labelsOf(request)
 	cluster := &registrationv1alpha1.Cluster{
@@ -174,8 +173,7 @@ func desiredCluster(request *registrationv1alpha1.ClusterRegistration, allowed a
 	return cluster
 }
 
-// record writes down on a Cluster whose key has it, and whether its member waits for
-// approval.
+// record records on a Cluster which key owns it, and whether its member waits for approval.
 func record(cluster *metav1.ObjectMeta, request *registrationv1alpha1.ClusterRegistration, allowed allowance) {
 	metav1.SetMetaDataAnnotation(cluster, AnnotationKey, sealing.Fingerprint(request.Spec.PublicKey))
 	delete(cluster.Annotations, AnnotationVerificationKey)
@@ -188,7 +186,7 @@ func record(cluster *metav1.ObjectMeta, request *registrationv1alpha1.ClusterReg
 }
 
 // desiredMember is the MemberCluster for a Cluster. Its identity is the account that
-// pkg/cluster/hub/membership makes in the member's namespace.
+// pkg/cluster/hub/membership creates in the member's namespace.
 func desiredMember(cluster *registrationv1alpha1.Cluster, name string, rule LabelRule) *clusterv1beta1.MemberCluster {
 	mc := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	shareMetadata(mc, cluster, rule)
@@ -201,9 +199,9 @@ func desiredMember(cluster *registrationv1alpha1.Cluster, name string, rule Labe
 	return mc
 }
 
-// shareMetadata gives a MemberCluster its origin, which nobody may change, what is known of
-// its infrastructure, and the labels of its Cluster: those that it had from there before and
-// are gone there go, and those that somebody put on the MemberCluster itself stay.
+// shareMetadata sets a MemberCluster's origin, which nobody can change, the facts about its
+// infrastructure, and the labels of its Cluster. Labels that were removed from the Cluster are removed;
+// labels that somebody set on the MemberCluster itself stay.
 func shareMetadata(mc *clusterv1beta1.MemberCluster, cluster *registrationv1alpha1.Cluster, rule LabelRule) {
 	labels, selfAssigned := memberLabels(cluster, rule)
 	for key := range strings.SplitSeq(mc.Annotations[AnnotationClusterLabels], ",") {
@@ -226,7 +224,7 @@ func shareMetadata(mc *clusterv1beta1.MemberCluster, cluster *registrationv1alph
 	}
 }
 
-// setOrDelete leaves no empty annotation.
+// setOrDelete writes no empty annotation.
 func setOrDelete(meta *metav1.ObjectMeta, name, value string) {
 	if value == "" {
 		delete(meta.Annotations, name)
@@ -235,8 +233,7 @@ func setOrDelete(meta *metav1.ObjectMeta, name, value string) {
 	metav1.SetMetaDataAnnotation(meta, name, value)
 }
 
-// clusterOf picks the Cluster with the clientID: the first by name, should there be
-// several.
+// clusterOf is the Cluster with the clientID, the first by name if there are several.
 func clusterOf(clusters []registrationv1alpha1.Cluster, clientID string) *registrationv1alpha1.Cluster {
 	var found *registrationv1alpha1.Cluster
 	for i := range clusters {

@@ -45,12 +45,12 @@ func TestRefuseRequest(t *testing.T) {
 		change func(*registrationv1alpha1.ClusterRegistration)
 		names  string
 	}{
-		"an agent's request is taken": {func(*registrationv1alpha1.ClusterRegistration) {}, ""},
-		"a key that is none":          {func(r *registrationv1alpha1.ClusterRegistration) { r.Spec.PublicKey = []byte("x") }, "spec.publicKey"},
-		"no key":                      {func(r *registrationv1alpha1.ClusterRegistration) { r.Spec.PublicKey = nil }, "spec.publicKey"},
-		"another name":                {func(r *registrationv1alpha1.ClusterRegistration) { r.Name = "request-x" }, "the name must be"},
-		"no client ID":                {func(r *registrationv1alpha1.ClusterRegistration) { r.Spec.ClientID = "" }, "spec.clientID"},
-		"a client ID without end": {func(r *registrationv1alpha1.ClusterRegistration) {
+		"valid request": {func(*registrationv1alpha1.ClusterRegistration) {}, ""},
+		"invalid key":   {func(r *registrationv1alpha1.ClusterRegistration) { r.Spec.PublicKey = []byte("x") }, "spec.publicKey"},
+		"no key":        {func(r *registrationv1alpha1.ClusterRegistration) { r.Spec.PublicKey = nil }, "spec.publicKey"},
+		"wrong name":    {func(r *registrationv1alpha1.ClusterRegistration) { r.Name = "request-x" }, "the name must be"},
+		"no client ID":  {func(r *registrationv1alpha1.ClusterRegistration) { r.Spec.ClientID = "" }, "spec.clientID"},
+		"too long client ID": {func(r *registrationv1alpha1.ClusterRegistration) {
 			r.Spec.ClientID = strings.Repeat("x", maxClientID+1)
 		}, "spec.clientID"},
 	}
@@ -69,7 +69,7 @@ func TestRefuseRequest(t *testing.T) {
 	}
 }
 
-func TestOnlyTheKeyThatHasAClusterHandsItOn(t *testing.T) {
+func TestIsHandedOn_OnlyByOwningKey(t *testing.T) {
 	holder, stranger := newKey(t), newKey(t)
 	verification, err := holder.VerificationKey()
 	if err != nil {
@@ -97,8 +97,8 @@ func TestOnlyTheKeyThatHasAClusterHandsItOn(t *testing.T) {
 		request *registrationv1alpha1.ClusterRegistration
 		want    bool
 	}{
-		"signed by the holder":            {signedBy(holder, unchanged), true},
-		"signed by somebody else":         {signedBy(stranger, unchanged), false},
+		"signed by the owner":             {signedBy(holder, unchanged), true},
+		"signed by another key":           {signedBy(stranger, unchanged), false},
 		"not signed":                      {requestOf(t, unchanged), false},
 		"for another client ID":           {signedBy(holder, func(r *registrationv1alpha1.ClusterRegistration) { r.Spec.ClientID = "other" }), false},
 		"for another key":                 {signedBy(holder, func(r *registrationv1alpha1.ClusterRegistration) { r.Spec.PublicKey = stranger.PublicKey() }), false},
@@ -112,7 +112,7 @@ func TestOnlyTheKeyThatHasAClusterHandsItOn(t *testing.T) {
 	second := requestOf(t, unchanged)
 	record(&cluster.ObjectMeta, second, allowance{approved: true})
 	if isHandedOn(cluster, signedBy(holder, unchanged)) {
-		t.Error("A former holder hands on what another key has")
+		t.Error("former owner transferred a Cluster of another key")
 	}
 }
 
@@ -125,7 +125,7 @@ func newKey(t *testing.T) *sealing.Key {
 	return key
 }
 
-func TestTheFirstKeyHasTheCluster(t *testing.T) {
+func TestRefuseAllowance_FirstKeyOwnsCluster(t *testing.T) {
 	cluster := func(name, fingerprint string) *registrationv1alpha1.Cluster {
 		c := &registrationv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if fingerprint != "" {
@@ -139,15 +139,15 @@ func TestTheFirstKeyHasTheCluster(t *testing.T) {
 		cluster *registrationv1alpha1.Cluster
 		want    string
 	}{
-		"a new client ID":                                        {allowance{}, nil, ""},
-		"a Cluster that nobody has":                              {allowance{}, cluster("edge", ""), ""},
-		"a Cluster that another key has":                         {allowance{}, cluster("edge", "a"), conflict},
-		"a token for that Cluster moves it":                      {allowance{cluster: "edge"}, cluster("edge", "a"), ""},
-		"a token for that Cluster serves before anybody has it":  {allowance{cluster: "edge"}, cluster("edge", ""), ""},
-		"a token for another Cluster, though this one is free":   {allowance{cluster: "core"}, cluster("edge", ""), conflict},
-		"a token for a Cluster that has not this client ID":      {allowance{cluster: "edge"}, nil, conflict},
-		"a token for another Cluster does not move the first":    {allowance{cluster: "core"}, cluster("edge", "a"), conflict},
-		"a token for a Cluster whose name only begins like this": {allowance{cluster: "edge-1"}, cluster("edge", "a"), conflict},
+		"new client ID":                                     {allowance{}, nil, ""},
+		"Cluster without a key":                             {allowance{}, cluster("edge", ""), ""},
+		"Cluster with another key":                          {allowance{}, cluster("edge", "a"), conflict},
+		"token for that Cluster transfers it":               {allowance{cluster: "edge"}, cluster("edge", "a"), ""},
+		"token for that Cluster without a key":              {allowance{cluster: "edge"}, cluster("edge", ""), ""},
+		"token for another Cluster, this one without a key": {allowance{cluster: "core"}, cluster("edge", ""), conflict},
+		"token for a Cluster with another client ID":        {allowance{cluster: "edge"}, nil, conflict},
+		"token for another Cluster does not transfer it":    {allowance{cluster: "core"}, cluster("edge", "a"), conflict},
+		"token for a Cluster with the same prefix":          {allowance{cluster: "edge-1"}, cluster("edge", "a"), conflict},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestTheFirstKeyHasTheCluster(t *testing.T) {
 	}
 }
 
-func TestAClusterRemembersItsMember(t *testing.T) {
+func TestRefuseMember(t *testing.T) {
 	now := metav1.Now()
 	cluster := func(uid string) *registrationv1alpha1.Cluster {
 		c := &registrationv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "edge", Annotations: map[string]string{AnnotationMember: "edge"}}}
@@ -187,13 +187,13 @@ func TestAClusterRemembersItsMember(t *testing.T) {
 		mc         *clusterv1beta1.MemberCluster
 		want       string
 	}{
-		"it never had one":                            {"", nil, ""},
-		"an administrator lets it join again":         {"", mc("new", nil), ""},
-		"its member is there":                         {"uid", mc("uid", nil), ""},
-		"its member was deleted":                      {"uid", nil, conflict},
-		"its member is leaving":                       {"uid", mc("uid", &now), conflict},
-		"another member has the name of its own now ": {"uid", mc("new", nil), conflict},
-		"a member that was made for another Cluster":  {"uid", madeFor("other"), conflict},
+		"no member yet":                   {"", nil, ""},
+		"administrator removed the UID":   {"", mc("new", nil), ""},
+		"member exists":                   {"uid", mc("uid", nil), ""},
+		"member was deleted":              {"uid", nil, conflict},
+		"member is leaving":               {"uid", mc("uid", &now), conflict},
+		"other member with the same name": {"uid", mc("new", nil), conflict},
+		"member of another Cluster":       {"uid", madeFor("other"), conflict},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -212,10 +212,10 @@ func TestClusterOf(t *testing.T) {
 	}
 	clusters := []registrationv1alpha1.Cluster{cluster("z", "id"), cluster("b", "id"), cluster("a", "other"), cluster("n", "")}
 	tests := map[string]struct{ clientID, want string }{
-		"the first by name":        {"id", "b"},
-		"the only one":             {"other", "a"},
-		"none":                     {"unknown", ""},
-		"a prefix is another name": {"i", ""},
+		"the first by name":    {"id", "b"},
+		"the only one":         {"other", "a"},
+		"none":                 {"unknown", ""},
+		"prefix is another ID": {"i", ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -230,7 +230,7 @@ func TestClusterOf(t *testing.T) {
 	}
 }
 
-func TestTheLifeOfAToken(t *testing.T) {
+func TestLifeOf(t *testing.T) {
 	created := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	ttl := func(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
 	tests := map[string]struct {
@@ -243,11 +243,11 @@ func TestTheLifeOfAToken(t *testing.T) {
 		"null is infinite":                     {nil, time.Hour, false, 0, false},
 		"zero is infinite":                     {ttl(0), time.Hour, false, 0, false},
 		"negative is infinite":                 {ttl(-time.Hour), 2 * time.Hour, false, 0, false},
-		"what is left is asked for":            {ttl(time.Hour), 10 * time.Minute, false, 3000, true},
+		"remaining lifetime is requested":      {ttl(time.Hour), 10 * time.Minute, false, 3000, true},
 		"parts of a second count":              {ttl(time.Hour), time.Millisecond, false, 3600, true},
-		"the API server gives no less than it": {ttl(5 * time.Second), 0, false, 600, true},
-		"more than it takes is not requested":  {ttl(200 * 365 * 24 * time.Hour), 0, false, 200 * 365 * 24 * 3600, false},
-		"over on the second":                   {ttl(time.Hour), time.Hour, true, 600, true},
+		"minimum of the API server":            {ttl(5 * time.Second), 0, false, 600, true},
+		"beyond the maximum of the API server": {ttl(200 * 365 * 24 * time.Hour), 0, false, 200 * 365 * 24 * 3600, false},
+		"expired":                              {ttl(time.Hour), time.Hour, true, 600, true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -271,19 +271,19 @@ func TestTheLifeOfAToken(t *testing.T) {
 	}
 }
 
-func TestWhatAGrantCarriesExpires(t *testing.T) {
+func TestCredentialExpiry(t *testing.T) {
 	granted := metav1.NewTime(time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC))
 	request := &registrationv1alpha1.ClusterRegistration{}
 	if got, want := credentialExpiry(request, granted, time.Hour), granted.Add(time.Hour); !got.Equal(want) {
-		t.Errorf("as asked for: got %v, want %v", got, want)
+		t.Errorf("as requested: got %v, want %v", got, want)
 	}
 	request.Annotations = map[string]string{AnnotationCredentialExpires: "2026-08-01T12:10:00Z"}
 	if got, want := credentialExpiry(request, granted, time.Hour), granted.Add(10*time.Minute); !got.Equal(want) {
-		t.Errorf("less than asked for: got %v, want %v", got, want)
+		t.Errorf("less than requested: got %v, want %v", got, want)
 	}
 }
 
-func TestClusterStatusMovesInStepsAndKeepsItsTimes(t *testing.T) {
+func TestDesiredClusterStatus_LastSeenAdvancesInSteps(t *testing.T) {
 	start := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	cluster := &registrationv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{
 		Name: "edge", Annotations: map[string]string{AnnotationMember: "edge", AnnotationMemberUID: "uid"},
@@ -310,19 +310,19 @@ func TestClusterStatusMovesInStepsAndKeepsItsTimes(t *testing.T) {
 	seen := cluster.DeepCopy()
 	mc.Status.AgentStatus[0].LastReceivedHeartbeat = metav1.NewTime(start.Add(lastSeenStep - time.Second))
 	if diff := cmp.Diff(seen.Status, desiredClusterStatus(seen, mc, start.Add(time.Hour))); diff != "" {
-		t.Errorf("a heartbeat within the step changed the status (-want +got):\n%s", diff)
+		t.Errorf("heartbeat within the step changed the status (-want +got):\n%s", diff)
 	}
 	mc.Status.AgentStatus[0].LastReceivedHeartbeat = metav1.NewTime(start.Add(lastSeenStep))
 	if got := desiredClusterStatus(seen, mc, start).Agent.LastSeen; !got.Equal(&mc.Status.AgentStatus[0].LastReceivedHeartbeat) {
-		t.Errorf("lastSeen did not move on: %v", got)
+		t.Errorf("lastSeen did not advance: %v", got)
 	}
 	mc.Status.Conditions[0].Status = metav1.ConditionUnknown
 	mc.Status.AgentStatus[0].LastReceivedHeartbeat = metav1.NewTime(start.Add(time.Minute))
 	if got := desiredClusterStatus(seen, mc, start).Agent.LastSeen; !got.Equal(&mc.Status.AgentStatus[0].LastReceivedHeartbeat) {
-		t.Errorf("of a member that is not heard any more lastSeen is %v", got)
+		t.Errorf("lastSeen of a disconnected member = %v", got)
 	}
-	const silent = "nothing is heard of the agent since 2026-08-01T12:01:00Z: see the condition Joined of MemberCluster edge"
+	const silent = "no heartbeat of the agent since 2026-08-01T12:01:00Z: see the condition Joined of MemberCluster edge"
 	if got := desiredReady(seen, mc); got.Reason != reasonNotJoined || got.Message != silent {
-		t.Errorf("a silent agent that has joined is said to be %s: %s", got.Reason, got.Message)
+		t.Errorf("disconnected agent: %s: %s", got.Reason, got.Message)
 	}
 }

@@ -36,45 +36,42 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
-// GrantControllerName is the name of the controller that GrantReconciler is.
+// GrantControllerName is the name of GrantReconciler.
 const GrantControllerName = "clusterregistration.grant"
 
-// DefaultAgentTokenLifetime is how long a member's token is asked to live.
+// DefaultAgentTokenLifetime is the requested lifetime of a member's token.
 const DefaultAgentTokenLifetime = 7 * 24 * time.Hour
 
-// GrantReconciler answers ClusterRegistrations.
+// GrantReconciler grants or rejects ClusterRegistrations.
 type GrantReconciler struct {
-	// Client writes; it reads the kinds of the registration and cluster groups, from
-	// a cache if it has one.
+	// Client writes, and reads the kinds of the registration and cluster groups, from a cache if it has
+	// one.
 	Client client.Client
-	// Live reads from the API server itself.
-	Live client.Reader
-	// Clock tells the time.
+	// Live reads from the API server.
+	Live  client.Reader
 	Clock clock.PassiveClock
-	// AgentTokenLifetime is how long a member's token is asked to live. What the API
-	// server grants counts. Zero means DefaultAgentTokenLifetime.
+	// AgentTokenLifetime is the requested lifetime of a member's token; the API server can grant less.
+	// Zero means DefaultAgentTokenLifetime.
 	AgentTokenLifetime time.Duration
-	// Secrets, if set, is a cache that membership.NewMemberCache made: a request whose
-	// credential was revoked is then forgotten at once, and not only when the
-	// credential would have expired.
+	// Secrets is an optional cache from membership.NewMemberCache. With it, a request is deleted as
+	// soon as its credential is revoked, and not only when the credential would have expired.
 	Secrets cache.Cache
-	// Namespaces are where clusters may register. Empty means everywhere.
+	// Namespaces are the namespaces in which clusters can register. Empty means all.
 	Namespaces []string
-	// Defaults are what tokens allow that do not say otherwise.
+	// Defaults are the permissions of tokens without annotations.
 	Defaults Defaults
-	// Labels are what members get of the labels of their Clusters.
+	// Labels decides which labels of their Clusters members get.
 	Labels LabelRule
-	// Concurrency is how many requests are worked on at a time. Zero means one.
+	// Concurrency is the number of requests that are reconciled at a time. Zero means one.
 	Concurrency int
 
-	// hub is the UID of this one, once it was asked for.
+	// hub is this hub's UID, once it was read.
 	hub atomic.Pointer[string]
 }
 
 var _ reconcile.Reconciler = (*GrantReconciler)(nil)
 
-// SetupWithManager watches requests, and what they wait for: their Clusters and
-// MemberClusters.
+// SetupWithManager watches requests, and what they wait for: their Clusters and MemberClusters.
 func (r *GrantReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(GrantControllerName).
@@ -90,7 +87,7 @@ func (r *GrantReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return b.Complete(r)
 }
 
-// readyChanged lets heartbeats pass by: they come every minute from every member.
+// readyChanged drops heartbeats, which every member sends each minute.
 func readyChanged() predicate.Predicate {
 	return enqueue.Updates(func(before, after *clusterv1beta1.MemberCluster) bool {
 		return before.Generation != after.Generation || (refuseUnready(before) == nil) != (refuseUnready(after) == nil)
@@ -129,7 +126,6 @@ func (r *GrantReconciler) requestsOfCredential(ctx context.Context, secret *meta
 	return r.requestsOfMember(ctx, &mc)
 }
 
-// Reconcile implements reconcile.Reconciler.
 func (r *GrantReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var request registrationv1alpha1.ClusterRegistration
 	if err := r.Client.Get(ctx, req.NamespacedName, &request); err != nil {
@@ -146,7 +142,7 @@ func (r *GrantReconciler) reconcile(ctx context.Context, request *registrationv1
 		return r.keepGranted(ctx, request)
 	}
 	if request.Namespace == registrationv1alpha1.ReturningNamespace {
-		return ctrl.Result{}, nil // ReturnReconciler has made it, and answers it
+		return ctrl.Result{}, nil // ReturnReconciler created it and handles it.
 	}
 	status := *request.Status.DeepCopy()
 	refused, err := r.answer(ctx, request, &status)
@@ -154,7 +150,7 @@ func (r *GrantReconciler) reconcile(ctx context.Context, request *registrationv1
 		return ctrl.Result{}, err
 	}
 	if left := preparing(r.Clock, request); left > 0 && refused != nil && refused.Reason == registrationv1alpha1.RegistrationReasonWaiting {
-		return ctrl.Result{RequeueAfter: left}, nil // Mostly the answer comes before: that it is awaited is not worth a write.
+		return ctrl.Result{RequeueAfter: left}, nil // Usually the result is available earlier, so a waiting state is not worth a write.
 	}
 	condition := grantedCondition(refused)
 	condition.ObservedGeneration = request.Generation
@@ -167,18 +163,17 @@ func (r *GrantReconciler) reconcile(ctx context.Context, request *registrationv1
 	return r.keepRefused(ctx, request, condition.Reason)
 }
 
-// preparation is how long what a newcomer needs mostly takes to be made: until then
-// nothing says that it is under way.
+// preparation is the usual time to prepare a new member. Before it has passed, no status reports that
+// the preparation is in progress.
 const preparation = 2 * time.Second
 
-// preparing is how much of that is left for an object that was just made, by a clock that
-// may be off.
+// preparing is the remaining part of that time for a new object. The clock may be off.
 func preparing(clock clock.PassiveClock, object metav1.Object) time.Duration {
 	return min(preparation-clock.Since(object.GetCreationTimestamp().Time), preparation)
 }
 
-// keepRefused deletes a refused request when its time is over: nobody else would, and
-// whoever holds a token could fill the hub with them.
+// keepRefused deletes a rejected request after its time. Nobody else would, and a token bearer could
+// fill the hub with requests.
 func (r *GrantReconciler) keepRefused(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, reason string) (ctrl.Result, error) {
 	life, ends := refusedLife(reason)
 	if !ends {
@@ -197,8 +192,7 @@ func (r *GrantReconciler) forget(ctx context.Context, request *registrationv1alp
 	return nil
 }
 
-// answer finds or makes what the request asks for, and fills the status if it can be
-// granted.
+// answer finds or creates the objects for the request, and fills the status if it can be granted.
 func (r *GrantReconciler) answer(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, status *registrationv1alpha1.ClusterRegistrationStatus) (*refusal.Refusal, error) {
 	if refused := refuseNamespace(r.Namespaces, request.Namespace); refused != nil {
 		return refused, nil
@@ -235,7 +229,7 @@ func (r *GrantReconciler) answer(ctx context.Context, request *registrationv1alp
 	return nil, r.grant(ctx, request, mc, bound.UID, status)
 }
 
-// grant fills the status with a credential for the member, which only the request's key opens.
+// grant writes an encrypted credential for the member into the status.
 func (r *GrantReconciler) grant(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, mc *clusterv1beta1.MemberCluster, bound types.UID,
 	status *registrationv1alpha1.ClusterRegistrationStatus) error {
 	credential, err := r.credentialFor(ctx, mc, bound)
@@ -254,7 +248,7 @@ func (r *GrantReconciler) grant(ctx context.Context, request *registrationv1alph
 	return nil
 }
 
-// memberOf returns the Cluster's MemberCluster, making it, with the agent's key, if there never
+// memberOf returns the Cluster's MemberCluster. It creates one, with the agent's key, if there never
 // was one.
 func (r *GrantReconciler) memberOf(ctx context.Context, cluster *registrationv1alpha1.Cluster, key string) (*clusterv1beta1.MemberCluster, *refusal.Refusal, error) {
 	if name := cluster.Annotations[AnnotationMember]; name != "" && cluster.Annotations[AnnotationMemberUID] != "" {
@@ -274,8 +268,8 @@ func (r *GrantReconciler) memberOf(ctx context.Context, cluster *registrationv1a
 	return mc, nil, patchCluster(ctx, r.Client, cluster, base)
 }
 
-// makeMember takes the first name that is free, or that was taken for this Cluster
-// before. Another origin's MemberCluster is never taken over.
+// makeMember uses the first name that is free, or that was already used for this Cluster. It never
+// adopts a MemberCluster of another origin.
 func (r *GrantReconciler) makeMember(ctx context.Context, cluster *registrationv1alpha1.Cluster, key string) (*clusterv1beta1.MemberCluster, *refusal.Refusal, error) {
 	for _, name := range memberNames(cluster.Namespace, cluster.Name) {
 		mc, err := getMember(ctx, r.Live, name)
@@ -290,7 +284,7 @@ func (r *GrantReconciler) makeMember(ctx context.Context, cluster *registrationv
 			continue
 		}
 		if !mc.DeletionTimestamp.IsZero() {
-			return nil, waiting("MemberCluster %q is still leaving; the request is looked at again when it is gone", name), nil
+			return nil, waiting("MemberCluster %q is still leaving; the request is retried when it is deleted", name), nil
 		}
 		return mc, nil, nil
 	}
@@ -298,8 +292,8 @@ func (r *GrantReconciler) makeMember(ctx context.Context, cluster *registrationv
 		memberNames(cluster.Namespace, cluster.Name)), nil
 }
 
-// createMember makes sure first that the Cluster is as it was read: from a cache that
-// lags it could seem never to have had a member.
+// createMember first verifies that the Cluster did not change since it was read: in an outdated cache a
+// Cluster could appear to never have had a member.
 func (r *GrantReconciler) createMember(ctx context.Context, cluster *registrationv1alpha1.Cluster, name, key string) (*clusterv1beta1.MemberCluster, error) {
 	var live registrationv1alpha1.Cluster
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(cluster), &live); err != nil {
@@ -311,15 +305,15 @@ func (r *GrantReconciler) createMember(ctx context.Context, cluster *registratio
 	}
 	mc := desiredMember(cluster, name, r.Labels)
 	metav1.SetMetaDataAnnotation(&mc.ObjectMeta, AnnotationAgentKey, key)
-	membership.Mark(mc) // It would be the first thing to be written there.
+	membership.Mark(mc) // This saves the first write there.
 	if err := r.Client.Create(ctx, mc); err != nil {
 		return nil, fmt.Errorf("creating MemberCluster %q: %w", name, err)
 	}
 	return mc, nil
 }
 
-// getMember reads a MemberCluster, or nil if there is none. Whether one is free or gone is for
-// the API server to say: a cache may lag.
+// getMember reads a MemberCluster, or nil if there is none. Only the API server knows whether a name is
+// free, because a cache may lag.
 func getMember(ctx context.Context, from client.Reader, name string) (*clusterv1beta1.MemberCluster, error) {
 	if name == "" {
 		return nil, nil
@@ -331,15 +325,15 @@ func getMember(ctx context.Context, from client.Reader, name string) (*clusterv1
 	return &mc, nil
 }
 
-// keepGranted deletes a granted request when what it carries is worthless, so that
-// its agent can ask again.
+// keepGranted deletes a granted request when its credential is invalid, so that its agent can request
+// again.
 func (r *GrantReconciler) keepGranted(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (ctrl.Result, error) {
 	granted := meta.FindStatusCondition(request.Status.Conditions, registrationv1alpha1.RegistrationConditionGranted)
 	if granted == nil {
 		return ctrl.Result{}, nil
 	}
 	revoked := false
-	if request.Namespace != registrationv1alpha1.ReturningNamespace { // There it is nobody's Cluster's.
+	if request.Namespace != registrationv1alpha1.ReturningNamespace { // There it belongs to no Cluster.
 		var err error
 		if revoked, err = r.isRevoked(ctx, request); err != nil {
 			return ctrl.Result{}, err

@@ -25,10 +25,10 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
-// GroupControllerName is the name of the controller that GroupReconciler is.
+// GroupControllerName is the name of GroupReconciler.
 const GroupControllerName = "clustergroup.status"
 
-// maxNonReadyClusters bounds how many names a group's status holds.
+// maxNonReadyClusters limits the names in a group's status.
 const maxNonReadyClusters = 10
 
 // Reasons of a ClusterGroup's condition Ready.
@@ -40,17 +40,16 @@ const (
 
 // GroupReconciler counts the Clusters of a ClusterGroup.
 type GroupReconciler struct {
-	// Client reads ClusterGroups and Clusters, from a cache if it has one, and writes
-	// the status of ClusterGroups.
+	// Client reads ClusterGroups and Clusters, from a cache if it has one, and writes the status of
+	// ClusterGroups.
 	Client client.Client
-	// Clock tells the time.
-	Clock clock.PassiveClock
+	Clock  clock.PassiveClock
 }
 
 var _ reconcile.Reconciler = (*GroupReconciler)(nil)
 
-// SetupWithManager watches groups, and of Clusters what decides whether a group counts
-// them and how.
+// SetupWithManager watches groups, and the fields of Clusters that decide whether and how a group
+// counts them.
 func (r *GroupReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(GroupControllerName).
@@ -64,19 +63,18 @@ func readinessChanged() predicate.Predicate {
 	return enqueue.Updates(func(before, after *registrationv1alpha1.Cluster) bool { return isReady(before) != isReady(after) })
 }
 
-// groupsBeside are all groups of the Cluster's namespace: which of them had it before a
-// change of its labels is not known any more.
+// groupsBeside are all groups in the Cluster's namespace, because the groups that selected its previous
+// labels are unknown.
 func (r *GroupReconciler) groupsBeside(ctx context.Context, cluster client.Object) []reconcile.Request {
 	return enqueue.All(ctx, r.Client, &registrationv1alpha1.ClusterGroupList{}, client.InNamespace(cluster.GetNamespace()))
 }
 
-// Reconcile implements reconcile.Reconciler.
 func (r *GroupReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var group registrationv1alpha1.ClusterGroup
 	if err := r.Client.Get(ctx, req.NamespacedName, &group); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	var clusters registrationv1alpha1.ClusterList // only counted, so not copied
+	var clusters registrationv1alpha1.ClusterList // Only counted, so not copied.
 	if err := r.Client.List(ctx, &clusters, client.InNamespace(group.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing Clusters: %w", err)
 	}
@@ -86,7 +84,7 @@ func (r *GroupReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	return reconcileutil.RequeueOnConflict(ctrl.Result{}, client.IgnoreNotFound(err))
 }
 
-// desiredGroupStatus counts. A selector that is null selects none, an empty one all.
+// desiredGroupStatus counts Clusters. A null selector selects none, an empty one all.
 func desiredGroupStatus(group *registrationv1alpha1.ClusterGroup, clusters []registrationv1alpha1.Cluster, now time.Time) registrationv1alpha1.ClusterGroupStatus {
 	status := *group.Status.DeepCopy()
 	selector, err := metav1.LabelSelectorAsSelector(group.Spec.Selector)
@@ -118,7 +116,7 @@ func groupReady(status *registrationv1alpha1.ClusterGroupStatus, invalid error) 
 	switch {
 	case invalid != nil:
 		ready.Status, ready.Reason = corev1.ConditionFalse, reasonSelectorInvalid
-		ready.Message = fmt.Sprintf("spec.selector cannot be used, correct it: %v", invalid)
+		ready.Message = fmt.Sprintf("spec.selector is invalid, correct it: %v", invalid)
 	case status.NonReadyClusterCount > 0:
 		ready.Status, ready.Reason = corev1.ConditionFalse, reasonClustersUnready
 		ready.Message = fmt.Sprintf("%d of %d clusters are not ready: see status.nonReadyClusters", status.NonReadyClusterCount, status.ClusterCount)

@@ -19,54 +19,49 @@ import (
 )
 
 const (
-	// AnnotationKey, on a Cluster, is the fingerprint of the only key whose requests
-	// get this Cluster. The hub writes it at the first registration; an
-	// administrator may remove it, then the next key takes its place.
+	// AnnotationKey, on a Cluster, is the fingerprint of the only key whose requests get this Cluster.
+	// The hub writes it at the first registration. If an administrator removes it, the next key
+	// replaces it.
 	AnnotationKey = "fleetgate.io/registered-key"
-	// AnnotationVerificationKey, on a Cluster, is the public key, in base64, with which
-	// the agent that has this Cluster signs when it hands it on to another key. The hub
-	// writes it, with AnnotationKey.
+	// AnnotationVerificationKey, on a Cluster, is the public key, in base64, with which the agent that
+	// owns this Cluster signs its transfer to another key. The hub writes it, with AnnotationKey.
 	AnnotationVerificationKey = "fleetgate.io/registered-verification-key"
-	// AnnotationMember, on a Cluster, is the name of its MemberCluster. The hub
-	// writes it.
+	// AnnotationMember, on a Cluster, is the name of its MemberCluster. The hub writes it.
 	AnnotationMember = "fleetgate.io/member"
-	// AnnotationMemberUID, on a Cluster, is the UID of its MemberCluster. The hub
-	// writes it; an administrator may remove it to let a cluster whose MemberCluster
-	// was deleted join again.
+	// AnnotationMemberUID, on a Cluster, is the UID of its MemberCluster. The hub writes it. An
+	// administrator can remove it to let a cluster whose MemberCluster was deleted join again.
 	AnnotationMemberUID = "fleetgate.io/member-uid"
-	// AnnotationClusterUID, on a MemberCluster, is the UID of the Cluster that it was
-	// made for. The hub writes it, once.
+	// AnnotationClusterUID, on a MemberCluster, is the UID of the Cluster that it was created for. The
+	// hub writes it once.
 	AnnotationClusterUID = "fleetgate.io/cluster-uid"
-	// AnnotationAgentKey, on a MemberCluster, is the UID of the hub's namespace kube-system
-	// and, after a slash, the public key of the member's agent in base64. The hub writes it;
-	// whoever keeps MemberClusters in Git keeps it with them, so that the agent can come back
-	// to a hub that has nothing else of this one.
+	// AnnotationAgentKey, on a MemberCluster, is the UID of the hub's namespace kube-system and, after
+	// a slash, the public key of the member's agent in base64. The hub writes it. Users who store
+	// MemberClusters in Git store it too, so that the agent can reconnect to a rebuilt hub that has
+	// nothing else of this one.
 	AnnotationAgentKey = "fleetgate.io/registered-key"
-	// AnnotationReadmit, with the value "true" on a MemberCluster that has AnnotationAgentKey
-	// from another hub, admits the agent with that key. This hub adopts what the other one
-	// placed. An administrator writes it; the hub removes it when it is done.
+	// AnnotationReadmit, with the value "true" on a MemberCluster that has AnnotationAgentKey from
+	// another hub, admits the agent with that key. This hub adopts the resources that the other one
+	// placed. An administrator writes it; the hub removes it afterwards.
 	AnnotationReadmit = "fleetgate.io/readmit"
-	// deprecatedAnnotationTakeBack is the previous key of AnnotationReadmit, as manifests that
-	// were exported for a rebuilt hub may have it. The hub reads and removes it in the same way.
-	// Remove after the next release.
+	// deprecatedAnnotationTakeBack is the previous key of AnnotationReadmit. Manifests that were
+	// exported for a rebuilt hub may have it. The hub reads and removes it in the same way. Remove
+	// after the next release.
 	deprecatedAnnotationTakeBack = "fleetgate.io/take-back"
-	// AnnotationClusterLabels, on a MemberCluster, are the keys of the labels that it
-	// has from its Cluster, separated by commas. The hub writes it: a label that goes
-	// from the Cluster goes from the MemberCluster too.
+	// AnnotationClusterLabels, on a MemberCluster, are the keys of the labels from its Cluster,
+	// separated by commas. The hub writes it: a label that is removed from the Cluster is removed from
+	// the MemberCluster too.
 	AnnotationClusterLabels = "fleetgate.io/cluster-labels"
-	// AnnotationBroughtLabels, on a Cluster, are the labels that its agent brought when it
-	// registered: key=value, separated by commas. The hub writes it; an administrator who
-	// takes it off vouches for them.
+	// AnnotationBroughtLabels, on a Cluster, are the labels that its agent set at its registration:
+	// key=value, separated by commas. The hub writes it. An administrator who removes it vouches for
+	// them.
 	AnnotationBroughtLabels = "fleetgate.io/brought-labels"
-	// AnnotationSelfAssignedLabels, on a MemberCluster, are the keys of the labels of its
-	// Cluster that are as its agent chose them, separated by commas. The hub writes it.
+	// AnnotationSelfAssignedLabels, on a MemberCluster, are the keys of its Cluster's labels that still
+	// have the agent's values, separated by commas. The hub writes it.
 	AnnotationSelfAssignedLabels = "fleetgate.io/self-assigned-labels"
-	// AnnotationCredentialExpires, on a ClusterRegistration, is when the credential in
-	// it expires, in RFC 3339, if that is sooner than the gateway asked for. The hub
-	// writes it.
+	// AnnotationCredentialExpires, on a ClusterRegistration, is the expiry of its credential, in RFC
+	// 3339, if that is earlier than the gateway requested. The hub writes it.
 	AnnotationCredentialExpires = "fleetgate.io/credential-expires"
-	// ClusterFinalizer holds a Cluster until its MemberCluster is gone. The hub adds
-	// and removes it.
+	// ClusterFinalizer keeps a Cluster until its MemberCluster is deleted. The hub adds and removes it.
 	ClusterFinalizer = "fleetgate.io/cluster"
 )
 
@@ -76,8 +71,8 @@ const (
 	hashLength       = 12
 )
 
-// accountName is the name of what a token's account consists of. The UID keeps a
-// token that is made again from inheriting rights of its predecessor.
+// accountName is the name of a token's account, role and binding. Because of the UID, a re-created
+// token does not inherit the rights of its predecessor.
 func accountName(token string, uid types.UID) string {
 	room := maxObjectName - len(legacyNameSuffix) - len(uid) - 1
 	if len(token) > room {
@@ -86,12 +81,12 @@ func accountName(token string, uid types.UID) string {
 	return token + "-" + string(uid)
 }
 
-// memberNames are the names to try for a Cluster's member, in this order.
+// memberNames are the candidates for the name of a Cluster's member, in order.
 func memberNames(namespace, cluster string) []string {
 	return []string{cluster, shorten(namespace + "-" + cluster)}
 }
 
-// shorten fits a generated name into what a member's name may have.
+// shorten shortens a generated name to the length of a member's name.
 func shorten(name string) string {
 	limit := clusterv1beta1.MaxMemberNameLength
 	if len(name) <= limit {
@@ -102,8 +97,7 @@ func shorten(name string) string {
 	return head + "-" + hex.EncodeToString(sum[:])[:hashLength]
 }
 
-// refuseMemberName says why a member cannot be named after the Cluster, in a
-// sentence, or nothing.
+// refuseMemberName is a message why a member cannot have the Cluster's name, or "".
 func refuseMemberName(cluster string) string {
 	if len(cluster) > clusterv1beta1.MaxMemberNameLength {
 		return fmt.Sprintf("the Cluster's name has %d characters, a member's name may have at most %d: "+
@@ -116,30 +110,29 @@ func refuseMemberName(cluster string) string {
 	return ""
 }
 
-// maxLabels bounds how many labels an agent may bring.
+// maxLabels limits the number of labels that an agent can set.
 const maxLabels = 64
 
-// sanitizeLabels keeps the labels that may come with a registration: no reserved
-// one, none that is not valid, and at most maxLabels (none at all beyond, so that
-// nobody chooses which).
+// sanitizeLabels returns the labels that a registration can set: no reserved or invalid ones, and at
+// most maxLabels. With more it returns none, so that nobody can influence the choice.
 func sanitizeLabels(wanted map[string]string) map[string]string {
 	return keepLabels(wanted, registrationv1alpha1.IsReservedLabel)
 }
 
-// LabelRule says what members get of the labels that their agents chose for themselves.
+// LabelRule decides which labels from their agents members get.
 type LabelRule bool
 
 const (
-	// CountSelfAssigned gives them to the MemberCluster, as all other labels of the Cluster.
+	// CountSelfAssigned copies them to the MemberCluster, like all other labels of the Cluster.
 	CountSelfAssigned LabelRule = false
-	// IgnoreSelfAssigned leaves them on the Cluster: whatever chooses members by labels
-	// does not see them.
+	// IgnoreSelfAssigned leaves them on the Cluster, so that label selectors of members do not see
+	// them.
 	IgnoreSelfAssigned LabelRule = true
 )
 
-// memberLabels are those of a Cluster that its MemberCluster gets: unlike an agent, whoever
-// administers the Cluster may say what its infrastructure is. With them come the keys of
-// the labels that are still as the Cluster's agent chose them.
+// memberLabels are the labels of a Cluster that its MemberCluster gets. Unlike an agent, the Cluster's
+// administrator can set labels about its infrastructure. The second result has the keys of labels that
+// still have the agent's values.
 func memberLabels(cluster *registrationv1alpha1.Cluster, rule LabelRule) (kept map[string]string, selfAssigned []string) {
 	kept = keepLabels(cluster.Labels, isReserved)
 	for pair := range strings.SplitSeq(cluster.Annotations[AnnotationBroughtLabels], ",") {
@@ -155,7 +148,7 @@ func memberLabels(cluster *registrationv1alpha1.Cluster, rule LabelRule) (kept m
 	return kept, selfAssigned
 }
 
-// broughtLabels are the labels of a registration as AnnotationBroughtLabels has them.
+// broughtLabels are the labels of a registration in the format of AnnotationBroughtLabels.
 func broughtLabels(labels map[string]string) string {
 	var pairs []string
 	for _, key := range slices.Sorted(maps.Keys(labels)) {

@@ -15,12 +15,12 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-func TestAccountNamesFitTheirUIDAndStayValid(t *testing.T) {
+func TestAccountName_ContainsUIDAndIsValid(t *testing.T) {
 	uid := types.UID("0b9f9f0c-4f1e-4a5c-9a44-111111111111")
 	tests := map[string]struct{ token, want string }{
-		"a short name is kept":                   {"new-token", "new-token-" + string(uid)},
-		"a long name is cut, the UID is kept":    {strings.Repeat("a", 253), strings.Repeat("a", 210) + "-" + string(uid)},
-		"no dot or dash is left before the dash": {strings.Repeat("a", 208) + ".-" + strings.Repeat("b", 43), strings.Repeat("a", 208) + "-" + string(uid)},
+		"short name":                            {"new-token", "new-token-" + string(uid)},
+		"long name is truncated before the UID": {strings.Repeat("a", 253), strings.Repeat("a", 210) + "-" + string(uid)},
+		"no dot or dash before the separator":   {strings.Repeat("a", 208) + ".-" + strings.Repeat("b", 43), strings.Repeat("a", 208) + "-" + string(uid)},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestAccountNamesFitTheirUIDAndStayValid(t *testing.T) {
 	}
 }
 
-func TestMemberNamesFitANamespace(t *testing.T) {
+func TestMemberNames_FitNamespace(t *testing.T) {
 	for _, tc := range []struct{ namespace, cluster string }{
 		{"clusters", "edge-1"},
 		{strings.Repeat("n", 63), strings.Repeat("c", 50)},
@@ -43,16 +43,16 @@ func TestMemberNamesFitANamespace(t *testing.T) {
 	} {
 		names := memberNames(tc.namespace, tc.cluster)
 		if names[0] != tc.cluster {
-			t.Errorf("the first name for Cluster %q is %q", tc.cluster, names[0])
+			t.Errorf("first name for Cluster %q = %q", tc.cluster, names[0])
 		}
 		for _, name := range names {
 			if problems := validation.IsDNS1123Label(clusterv1beta1.MemberNamespace(name)); len(problems) > 0 {
-				t.Errorf("member %q of %q can have no namespace: %v", name, tc, problems)
+				t.Errorf("namespace name of member %q of %q is invalid: %v", name, tc, problems)
 			}
 		}
 	}
 	if shorten(strings.Repeat("n", 60)+"a") == shorten(strings.Repeat("n", 60)+"b") {
-		t.Error("two long names became one")
+		t.Error("two long names collide")
 	}
 }
 

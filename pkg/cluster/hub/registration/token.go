@@ -22,44 +22,40 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
-// TokenControllerName is the name of the controller that TokenReconciler is.
+// TokenControllerName is the name of TokenReconciler.
 const TokenControllerName = "clusterregistrationtoken.values"
 
-// Waits of the hub's registration controllers.
 const (
-	// legacyTokenPoll is how often to look whether the controller manager has put a
-	// token into a Secret. Only a read tells: Secrets are not watched.
+	// legacyTokenPoll is the interval at which a Secret is checked for a token from the controller
+	// manager. Secrets are not watched, so it has to be read.
 	legacyTokenPoll = 250 * time.Millisecond
 )
 
-// TokenReconciler turns ClusterRegistrationTokens into values for agents.
+// TokenReconciler creates the agents' values for ClusterRegistrationTokens.
 type TokenReconciler struct {
-	// Client writes; it reads ClusterRegistrationTokens, from a cache if it has one.
+	// Client writes, and reads ClusterRegistrationTokens, from a cache if it has one.
 	Client client.Client
-	// Live reads from the API server itself.
-	Live client.Reader
-	// Clock tells the time.
+	// Live reads from the API server.
+	Live  client.Reader
 	Clock clock.PassiveClock
-	// Hub is how members reach the hub.
+	// Hub is the endpoint of the hub for members.
 	Hub Endpoint
-	// Namespaces are where clusters may register. Empty means everywhere.
+	// Namespaces are the namespaces in which clusters can register. Empty means all.
 	Namespaces []string
-	// Defaults are what tokens allow that do not say otherwise.
+	// Defaults are the permissions of tokens without annotations.
 	Defaults Defaults
 }
 
-// Endpoint is how members reach the hub's API server.
+// Endpoint is the hub's API server from the members' point of view.
 type Endpoint struct {
 	// URL is the API server's, with https.
 	URL string
-	// CA are PEM certificates to verify it by. Empty means those that the member's
-	// operating system trusts.
+	// CA are PEM certificates to verify it with. Empty means the roots of the member's operating system.
 	CA []byte
 }
 
 var _ reconcile.Reconciler = (*TokenReconciler)(nil)
 
-// SetupWithManager watches ClusterRegistrationTokens.
 func (r *TokenReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(TokenControllerName).
@@ -67,7 +63,6 @@ func (r *TokenReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Reconcile implements reconcile.Reconciler.
 func (r *TokenReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var token registrationv1alpha1.ClusterRegistrationToken
 	if err := r.Client.Get(ctx, req.NamespacedName, &token); err != nil {
@@ -97,7 +92,7 @@ func (r *TokenReconciler) reconcile(ctx context.Context, token *registrationv1al
 	return ctrl.Result{RequeueAfter: life.left}, nil
 }
 
-// life is how much longer a token lives.
+// life is a token's remaining lifetime.
 type life struct {
 	infinite bool
 	expires  time.Time
@@ -115,7 +110,7 @@ func lifeOf(token *registrationv1alpha1.ClusterRegistrationToken, now time.Time)
 	return life{expires: expires, left: expires.Sub(now)}
 }
 
-// issueState is how far the values Secret has come.
+// issueState is the state of the values Secret.
 type issueState int
 
 const (
@@ -126,10 +121,10 @@ const (
 	namespaceForbidden
 )
 
-// issue keeps the account, its rights and the values Secret.
+// issue maintains the account, its rights and the values Secret.
 func (r *TokenReconciler) issue(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken, life life) (issueState, error) {
 	if refuseNamespace(r.Namespaces, token.Namespace) != nil {
-		//lint:ignore nilerr A refusal is told as a state.
+		//lint:ignore nilerr A refusal is reported as a state.
 		return namespaceForbidden, nil
 	}
 	if r.Hub.URL == "" {
@@ -143,10 +138,10 @@ func (r *TokenReconciler) issue(ctx context.Context, token *registrationv1alpha1
 	return r.ensureValues(ctx, token, life)
 }
 
-// part is one object that a token's account needs, and an empty one to read into.
+// part is one object of a token's account, and an empty one to read into.
 type part struct{ desired, live client.Object }
 
-// accountParts are the account, the one Role that it has, and their binding.
+// accountParts are the account, its only Role, and their binding.
 func accountParts(token *registrationv1alpha1.ClusterRegistrationToken) []part {
 	name := accountName(token.Name, token.UID)
 	named := metav1.ObjectMeta{Namespace: token.Namespace, Name: name}
@@ -161,8 +156,8 @@ func accountParts(token *registrationv1alpha1.ClusterRegistrationToken) []part {
 	}
 }
 
-// tokenRules are all that a registration token is good for. There is no list: who
-// does not know a key cannot look for its request.
+// tokenRules are all rights of a registration token. They include no list, because only the holder of a
+// key should find its request.
 func tokenRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{
 		APIGroups: []string{registrationv1alpha1.GroupName},
@@ -171,8 +166,8 @@ func tokenRules() []rbacv1.PolicyRule {
 	}}
 }
 
-// expire deletes the token and what was made for it. The account goes first: with
-// it every copy of the token stops working, also where nothing collects garbage.
+// expire deletes the token and its objects. The account is deleted first: then every copy of the token
+// stops working, also without a garbage collector.
 func (r *TokenReconciler) expire(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken) error {
 	name := accountName(token.Name, token.UID)
 	for _, obj := range []client.Object{
@@ -254,8 +249,8 @@ func tokenReady(token *registrationv1alpha1.ClusterRegistrationToken, issued iss
 	return condition
 }
 
-// ReasonWaitingForToken goes with Ready=False of a ClusterRegistrationToken: its
-// token is on its way.
+// ReasonWaitingForToken is the reason for Ready=False of a ClusterRegistrationToken whose token is not
+// available yet.
 const ReasonWaitingForToken = "WaitingForToken"
 
 func (r *TokenReconciler) writeStatus(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken, status registrationv1alpha1.ClusterRegistrationTokenStatus) error {

@@ -16,11 +16,11 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
-// spend takes one of the token's uses for the request, which gets that Cluster. It is
-// written down before anything is made: a gateway that is killed in between finds the
-// request there and goes on with it. The write fails if the token is not as it was read,
-// so two clusters that come at once cannot both have the last use. Whoever was let in once
-// and comes again with another request, for the same Cluster or not, needs another use.
+// spend records one use of the token for the request, which gets that Cluster. The use is stored before
+// anything is created: a gateway that was killed in between finds the request there and continues. The
+// write fails if the token changed since it was read, so two concurrent clusters cannot both get the
+// last use. A key that registers again with another request, for the same Cluster or not, needs another
+// use.
 func (r *GrantReconciler) spend(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, cluster string, allowed allowance) (*refusal.Refusal, error) {
 	used := usedBy(allowed.token)
 	had := slices.ContainsFunc(used, func(use string) bool { return strings.HasSuffix(use, "/"+string(request.UID)) })
@@ -36,7 +36,7 @@ func (r *GrantReconciler) spend(ctx context.Context, request *registrationv1alph
 	}, "recording a use of ClusterRegistrationToken %q", allowed.token.Name)
 }
 
-// usedBy is who was let in with a token of limited uses.
+// usedBy are the keys that registered with a token of limited uses.
 func usedBy(token *registrationv1alpha1.ClusterRegistrationToken) []string {
 	return strings.FieldsFunc(token.Annotations[registrationv1alpha1.AnnotationUsedBy], func(c rune) bool { return c == ',' })
 }
@@ -51,22 +51,21 @@ func useLimitReached(t allowance) string {
 		t.token.Name, len(usedBy(t.token)), t.uses, registrationv1alpha1.AnnotationUsedBy)
 }
 
-// restricted tells what a leaked token would mean. One that lets clusters in without
-// anybody's approval is harmless only if it is for one Cluster, or if they are few and
-// choose no labels.
+// restricted reports the risk of a leaked token. A token that admits clusters without approval is
+// harmless only if it is for one Cluster, or if they are few and choose no labels.
 func restricted(t allowance, refused *refusal.Refusal) metav1.Condition {
 	condition := metav1.Condition{
 		Type: registrationv1alpha1.TokenConditionRestricted, Status: metav1.ConditionTrue, Reason: registrationv1alpha1.TokenReasonRestricted,
 	}
 	switch {
 	case refused != nil:
-		condition.Message = "it lets nobody in"
+		condition.Message = "it admits no cluster"
 	case t.cluster != "":
 		condition.Message = fmt.Sprintf("it is for Cluster %q only", t.cluster)
 	case !t.approved:
-		condition.Message = "somebody approves each cluster that registers with it"
+		condition.Message = "each cluster that registers with it needs an approval"
 	case t.uses > 0 && len(t.labels) == 0:
-		condition.Message = fmt.Sprintf("it lets in %d clusters at most, which choose no labels", t.uses)
+		condition.Message = fmt.Sprintf("it admits at most %d clusters, which choose no labels", t.uses)
 	default:
 		condition.Status, condition.Reason = metav1.ConditionFalse, registrationv1alpha1.TokenReasonPermissive
 		condition.Message = permissive(t)
@@ -82,7 +81,7 @@ func permissive(t allowance) string {
 	if len(t.labels) > 0 {
 		labels = "which choose the labels " + strings.Join(t.labels, ",")
 	}
-	return fmt.Sprintf("whoever holds it lets in %s, %s, and placements may choose them at once: set the annotations %s, %s and %s, "+
+	return fmt.Sprintf("its holder can register %s, %s, and placements may choose them at once: set the annotations %s, %s and %s, "+
 		"or start the gateway with --registration-policy=strict",
 		number, labels, registrationv1alpha1.AnnotationApproval, registrationv1alpha1.AnnotationUses, registrationv1alpha1.AnnotationAllowedLabels)
 }

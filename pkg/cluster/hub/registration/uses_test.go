@@ -19,7 +19,7 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 )
 
-func TestUsesOfAToken(t *testing.T) {
+func TestAllowanceOf_Uses(t *testing.T) {
 	const (
 		uses, by, forCluster = registrationv1alpha1.AnnotationUses, registrationv1alpha1.AnnotationUsedBy, registrationv1alpha1.AnnotationForCluster
 		issued, limitReached = registrationv1alpha1.TokenReasonIssued, registrationv1alpha1.TokenReasonUseLimitReached
@@ -30,18 +30,18 @@ func TestUsesOfAToken(t *testing.T) {
 		want        int
 		ready       string
 	}{
-		"any number if it does not say":       {nil, 0, issued},
-		"of a token for one Cluster is one":   {map[string]string{forCluster: "a"}, 1, issued},
-		"of such a token as it says":          {map[string]string{forCluster: "a", uses: "2"}, 2, issued},
-		"are left":                            {map[string]string{uses: "2", by: "a/1"}, 2, issued},
-		"are spent":                           {map[string]string{uses: "2", by: "a/1,b/2"}, 2, limitReached},
-		"are spent, more than there are":      {map[string]string{uses: "1", by: "a/1,b/2"}, 1, limitReached},
-		"that were spent count no more":       {map[string]string{by: "a/1,b/2"}, 0, issued},
-		"that nobody can read":                {map[string]string{uses: "many"}, 0, invalid},
-		"that are none":                       {map[string]string{uses: "0"}, 0, invalid},
-		"that are less":                       {map[string]string{uses: "-1"}, 0, invalid},
-		"that are more than are written down": {map[string]string{uses: "1001"}, 0, invalid},
-		"that are empty":                      {map[string]string{uses: ""}, 0, invalid},
+		"no limit":                           {nil, 0, issued},
+		"token for one Cluster":              {map[string]string{forCluster: "a"}, 1, issued},
+		"token for one Cluster with a limit": {map[string]string{forCluster: "a", uses: "2"}, 2, issued},
+		"uses left":                          {map[string]string{uses: "2", by: "a/1"}, 2, issued},
+		"limit reached":                      {map[string]string{uses: "2", by: "a/1,b/2"}, 2, limitReached},
+		"limit exceeded":                     {map[string]string{uses: "1", by: "a/1,b/2"}, 1, limitReached},
+		"limit removed":                      {map[string]string{by: "a/1,b/2"}, 0, issued},
+		"no number":                          {map[string]string{uses: "many"}, 0, invalid},
+		"zero":                               {map[string]string{uses: "0"}, 0, invalid},
+		"negative":                           {map[string]string{uses: "-1"}, 0, invalid},
+		"more than can be recorded":          {map[string]string{uses: "1001"}, 0, invalid},
+		"empty":                              {map[string]string{uses: ""}, 0, invalid},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestUsesOfAToken(t *testing.T) {
 	}
 }
 
-func TestTwoClustersAtOnceCannotBothHaveTheLastUse(t *testing.T) {
+func TestSpend_ConcurrentClustersCannotShareLastUse(t *testing.T) {
 	token := &registrationv1alpha1.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "clusters", Name: "once", Annotations: map[string]string{registrationv1alpha1.AnnotationUses: "1"},
 	}}
@@ -85,20 +85,20 @@ func TestTwoClustersAtOnceCannotBothHaveTheLastUse(t *testing.T) {
 	}
 	one, other := read(), read()
 	if refused, err := r.spend(t.Context(), requestOf("1"), "a", one); refused != nil || err != nil {
-		t.Fatalf("the first: got %v, %v", refused, err)
+		t.Fatalf("first: got %v, %v", refused, err)
 	}
 	if _, err := r.spend(t.Context(), requestOf("2"), "b", other); !apierrors.IsConflict(err) {
-		t.Errorf("the second, which has read what the first has: got %v, want a conflict", err)
+		t.Errorf("second, with an outdated token: got %v, want a conflict", err)
 	}
 	if refused, err := r.spend(t.Context(), requestOf("2"), "b", read()); err != nil || refused == nil || refused.Reason != registrationv1alpha1.RegistrationReasonTokenUseLimitReached {
-		t.Errorf("the second, which looks again: got %v, %v", refused, err)
+		t.Errorf("second, with the current token: got %v, %v", refused, err)
 	}
 	if refused, err := r.spend(t.Context(), requestOf("1"), "a", read()); refused != nil || err != nil {
-		t.Errorf("the first, whose gateway was killed: got %v, %v", refused, err)
+		t.Errorf("first, after a restart: got %v, %v", refused, err)
 	}
 }
 
-func TestWhatALeakedTokenMeans(t *testing.T) {
+func TestRestricted(t *testing.T) {
 	with := func(pairs ...string) map[string]string {
 		annotations := map[string]string{}
 		for i := 0; i < len(pairs); i += 2 {
@@ -112,15 +112,15 @@ func TestWhatALeakedTokenMeans(t *testing.T) {
 		says        string
 		permissive  bool
 	}{
-		"anybody with any label":             {nil, Defaults{}, "any number of clusters, which choose the labels env,example,foo,bar,", true},
-		"anybody without labels":             {with("allowed-labels", ""), Defaults{}, "any number of clusters, which choose no labels", true},
-		"few with labels":                    {with("uses", "2", "allowed-labels", "env"), Defaults{}, "lets in 2 clusters, which choose the labels env,", true},
-		"few without labels":                 {with("uses", "2", "allowed-labels", ""), Defaults{}, "2 clusters at most", false},
-		"somebody looks":                     {with("approval", "manual"), Defaults{}, "somebody approves", false},
-		"one Cluster":                        {with("for-cluster", "edge"), Defaults{}, `Cluster "edge" only`, false},
-		"nobody":                             {with("uses", "x"), Defaults{}, "nobody", false},
-		"of a strict gateway":                {nil, Defaults{Strict: true}, "somebody approves", false},
-		"of a strict gateway, but says auto": {with("approval", "auto"), Defaults{Strict: true}, "any number of clusters, which choose no labels", true},
+		"any number, any labels": {nil, Defaults{}, "any number of clusters, which choose the labels env,example,foo,bar,", true},
+		"any number, no labels":  {with("allowed-labels", ""), Defaults{}, "any number of clusters, which choose no labels", true},
+		"few, with labels":       {with("uses", "2", "allowed-labels", "env"), Defaults{}, "can register 2 clusters, which choose the labels env,", true},
+		"few, no labels":         {with("uses", "2", "allowed-labels", ""), Defaults{}, "at most 2 clusters", false},
+		"manual approval":        {with("approval", "manual"), Defaults{}, "needs an approval", false},
+		"one Cluster":            {with("for-cluster", "edge"), Defaults{}, `Cluster "edge" only`, false},
+		"nobody":                 {with("uses", "x"), Defaults{}, "no cluster", false},
+		"strict":                 {nil, Defaults{Strict: true}, "needs an approval", false},
+		"strict, approval auto":  {with("approval", "auto"), Defaults{Strict: true}, "any number of clusters, which choose no labels", true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -31,11 +31,11 @@ const (
 	maxTokenSeconds = 1 << 32
 )
 
-// grantSlack is how much less than asked for still counts as granted.
+// grantSlack is the difference from the requested lifetime that is ignored.
 const grantSlack = time.Minute
 
-// ensureValues keeps the Secret of the token's name. A token that is in it already
-// is kept: it lives as long as the ClusterRegistrationToken.
+// ensureValues maintains the Secret with the token's name. An existing token in it is kept: it lives as
+// long as the ClusterRegistrationToken.
 func (r *TokenReconciler) ensureValues(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken, life life) (issueState, error) {
 	secret := &corev1.Secret{}
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(token), secret)
@@ -72,11 +72,10 @@ func (r *TokenReconciler) createValues(ctx context.Context, token *registrationv
 	return issuedValues, nil
 }
 
-// updateValues follows a change of the hub's URL or CA, and replaces what is not
-// readable.
+// updateValues applies a change of the hub's URL or CA, and replaces unreadable values.
 func (r *TokenReconciler) updateValues(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken, secret *corev1.Secret, life life) (issueState, error) {
 	var values registrationv1alpha1.AgentValues
-	// What does not parse has no token: it is written anew below.
+	// Unreadable values have no token and are rewritten below.
 	_ = untrusted.Unmarshal(secret.Data[registrationv1alpha1.RegistrationValuesKey], untrusted.Object, &values)
 	bearer := values.Token
 	if bearer == "" {
@@ -114,10 +113,9 @@ func (r *TokenReconciler) fillValues(token *registrationv1alpha1.ClusterRegistra
 	return nil
 }
 
-// bearerToken is a token of the account for the rest of its life, or empty while it
-// is on its way. It asks for one that expires by itself, and falls back to a token
-// Secret where life is infinite or the API server grants less: that one is deleted
-// at expiry.
+// bearerToken is a token of the account for the rest of its lifetime, or empty while it is not
+// available. It requests a token that expires by itself. If the lifetime is infinite or the API server
+// grants less, it uses a token Secret, which is deleted at expiry.
 func (r *TokenReconciler) bearerToken(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken, life life) (string, error) {
 	seconds, ok := requestSeconds(life)
 	if !ok {
@@ -137,9 +135,8 @@ func (r *TokenReconciler) bearerToken(ctx context.Context, token *registrationv1
 	return request.Status.Token, nil
 }
 
-// requestSeconds is what to ask of a TokenRequest, and false if none can do. A life
-// shorter than the API server's minimum gets a longer token, which ends with its
-// account.
+// requestSeconds is the lifetime for a TokenRequest, and false if a TokenRequest is not possible. If
+// the lifetime is below the API server's minimum, the token is longer and ends with its account.
 func requestSeconds(life life) (int64, bool) {
 	if life.infinite {
 		return 0, false
@@ -174,8 +171,8 @@ func (r *TokenReconciler) legacyToken(ctx context.Context, token *registrationv1
 	return "", nil
 }
 
-// ensure creates what the token's account needs, and puts changed rights right. It
-// looks first: what is settled costs no write.
+// ensure creates an object of the token's account, and reverts changed rights. It reads first, so that
+// an up-to-date object costs no write.
 func (r *TokenReconciler) ensure(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken, desired, live client.Object) error {
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(desired), live)
 	if err == nil {

@@ -21,7 +21,7 @@ import (
 	"fleetgate.io/fleetgate/test/chartpack"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files")
 
 const podCIDRs = "infrastructure.fleetgate.io/pod-cidrs"
 
@@ -259,7 +259,7 @@ func TestRender_ProblemsOfSecretsQuoteNothing(t *testing.T) {
 				t.Fatal("it was rendered")
 			}
 			if said := answer.Problem.Error(); strings.Contains(said, "hunter2") || !strings.Contains(said, "test/") {
-				t.Errorf("the problem is told as %q", said)
+				t.Errorf("problem = %q", said)
 			}
 		})
 	}
@@ -322,7 +322,7 @@ func TestFunctions_AreAllReviewed(t *testing.T) {
 	}
 	for name := range own {
 		if _, there := sprig.TxtFuncMap()[name]; !there {
-			t.Errorf("there is no function %s to stand over", name)
+			t.Errorf("there is no function %s to override", name)
 		}
 	}
 }

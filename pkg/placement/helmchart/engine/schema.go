@@ -16,8 +16,8 @@ import (
 // schemaFile is the chart's schema of its values.
 const schemaFile = "values.schema.json"
 
-// nothing loads no schema. Helm would fetch references from files and hosts that the gateway can
-// reach and its user may not.
+// nothing loads no schema. Helm would fetch references from files and hosts that the gateway can reach
+// and its user cannot.
 type nothing struct{}
 
 func (nothing) Load(url string) (any, error) {

@@ -13,6 +13,6 @@
 // A hub may lack Placements: the controller waits until somebody serves these kinds
 // (pkg/kube/crdwait). ManifestWorks are cached without their manifests ([CacheOptions]).
 //
-// It never writes a ManifestWork with the labels of another set, deletes none while a Placement
-// does not exist, and starts no further cluster once more have failed than the strategy allows.
+// It never writes a ManifestWork with the labels of another set, and deletes none while a Placement
+// does not exist. It starts no further cluster if more have failed than the strategy allows.
 package replicaset

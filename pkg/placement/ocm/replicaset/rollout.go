@@ -165,7 +165,7 @@ func (r *Reconciler) place(ctx context.Context, set *workv1alpha1.ManifestWorkRe
 	}
 	if err != nil {
 		p.refused = err.Error()
-		//lint:ignore nilerr It is told in the status; nothing helps but another strategy.
+		//lint:ignore nilerr It is reported in the status; only another strategy helps.
 		return p, nil
 	}
 	for _, cluster := range p.plan.Turn {

@@ -72,7 +72,7 @@ func TestDesiredStatus_Conditions(t *testing.T) {
 		"works have just been made": {
 			all: []*placed{ofPlacement(2, 2, 0, nil)}, want: []string{verified, progressing, not},
 		},
-		"all is well": {
+		"all applied and available": {
 			all: []*placed{ofPlacement(2, 2, 2, nil)}, works: worksThatAre([]string{ap, av}, []string{ap, av}), want: []string{verified, complete, applied},
 		},
 		"one is Progressing": {
@@ -157,7 +157,7 @@ func TestResults_RetryFailedWrites(t *testing.T) {
 		"somebody wrote":      {results: results{conflict}, after: true},
 		"a namespace lacks":   {results: results{nil, missing}, told: `namespaces "c1" not found`, after: true},
 		"it is another's":     {results: results{taken(&workv1.ManifestWork{})}, told: "ManifestWork / is not of this ManifestWorkReplicaSet: rename one of the two, or delete it", after: true},
-		"the hub is away":     {results: results{down, conflict}, told: "no answer", after: true, err: down},
+		"hub is unreachable":  {results: results{down, conflict}, told: "no answer", after: true, err: down},
 		"more than are named": {results: results{down, down, down, down, down}, told: "no answer; no answer; no answer; and 2 more", err: down},
 	} {
 		after, err := tc.results.retry()

@@ -63,14 +63,14 @@ func TestAll(t *testing.T) {
 			how: Strategy{Type: All}, groups: one("a", "b", "c"), standings: standings{"a": ago(Asked, 0), "b": ago(Succeeded, 1)},
 			want: Plan{Turn: []string{"c"}},
 		},
-		"whatever becomes of the others": {
+		"independent of the others": {
 			how: Strategy{Type: All, MaxFailures: intstr.FromInt32(0)}, groups: one("a", "b", "c"),
 			standings: standings{"a": ago(Failed, 9), "b": ago(Failed, 9)}, want: Plan{Turn: []string{"c"}},
 		},
 		"a cluster of two groups gets it once": {
 			how: Strategy{Type: All}, groups: []Group{group(0, "", "a"), group(1, "", "a")}, want: Plan{Turn: []string{"a"}},
 		},
-		"who is under way times out at the deadline": {
+		"cluster in progress times out at the deadline": {
 			how: Strategy{Type: All, Deadline: ptr.To(5 * time.Minute)}, groups: one("a", "b", "c", "d"),
 			standings: standings{"a": ago(Progressing, 5), "b": ago(Failed, 6), "c": ago(Progressing, 2), "d": ago(Succeeded, 60)},
 			want:      Plan{TimedOut: []string{"a", "b"}, Next: in(3)},
@@ -127,7 +127,7 @@ func TestProgressive(t *testing.T) {
 		"who has not answered takes room": {
 			how: two, groups: one("a", "b", "c"), standings: standings{"a": ago(Asked, 60), "b": ago(Asked, 60)},
 		},
-		"who is under way takes room": {
+		"cluster in progress counts for the limit": {
 			how: two, groups: one("a", "b", "c", "d"), standings: standings{"a": ago(Progressing, 60), "b": ago(Succeeded, 1)},
 			want: Plan{Turn: []string{"c"}},
 		},
@@ -163,7 +163,7 @@ func TestProgressive(t *testing.T) {
 			how: with(func(s *Strategy) { s.MaxFailures = intstr.FromInt32(9) }), groups: one("a", "b", "c"),
 			standings: standings{"a": ago(Failed, 1)}, want: Plan{Turn: []string{"b"}},
 		},
-		"what failed and came right goes on": {
+		"recovered cluster continues": {
 			how: two, groups: one("a", "b", "c"), standings: standings{"a": ago(Succeeded, 1)}, want: Plan{Turn: []string{"b", "c"}},
 		},
 	})
@@ -211,7 +211,7 @@ func TestNext_MandatoryGroupsComeFirst(t *testing.T) {
 			want: Plan{Stopped: true, TimedOut: []string{"x"}},
 		},
 		"their success has to last": {how: soaking, groups: groups, standings: done, want: Plan{Next: in(1), Turn: nil}},
-		"others that are under way from before hold up nobody": {
+		"clusters in progress from an earlier rollout block nobody": {
 			how: canaries, groups: groups, standings: standings{"a": ago(Failed, 60), "b": ago(Progressing, 60)}, want: Plan{Turn: []string{"x", "y"}},
 		},
 		"who has not answered holds up the next group": {
@@ -221,7 +221,7 @@ func TestNext_MandatoryGroupsComeFirst(t *testing.T) {
 			how: Strategy{Type: Progressive, Mandatory: []GroupName{{Name: "nobody"}}}, groups: one("a"), want: Plan{Turn: []string{"a"}},
 		},
 		"group by group too": {how: perGroup, groups: groups, standings: done, want: Plan{Turn: []string{"a", "b"}}},
-		"group by group they may not fail either": {
+		"group by group, failures stop the rollout": {
 			how: perGroup, groups: groups, standings: standings{"x": ago(Failed, 1), "y": ago(Succeeded, 1)}, want: Plan{Stopped: true},
 		},
 	})
@@ -239,7 +239,7 @@ func TestNext_ProgressivePerGroup(t *testing.T) {
 		"the next once all of it succeeded": {
 			how: how, groups: groups, standings: standings{"a": ago(Succeeded, 1), "b": ago(Succeeded, 1)}, want: Plan{Turn: []string{"c", "d"}},
 		},
-		"not while one is under way": {
+		"not while one is in progress": {
 			how: how, groups: groups, standings: standings{"a": ago(Succeeded, 1), "b": ago(Progressing, 1)},
 		},
 		"a cluster that joins a group that is through gets it": {
@@ -258,7 +258,7 @@ func TestNext_ProgressivePerGroup(t *testing.T) {
 		"a second one in the group stops it": {
 			how: half, groups: groups, standings: standings{"a": ago(Failed, 1), "b": ago(Failed, 1)}, want: Plan{Stopped: true},
 		},
-		"one that timed out does not make up for one that is under way": {
+		"timed out cluster does not replace one in progress": {
 			how: late, groups: groups, standings: standings{"a": ago(Progressing, 6), "b": ago(Progressing, 1)},
 			want: Plan{TimedOut: []string{"a"}, Next: in(4)},
 		},

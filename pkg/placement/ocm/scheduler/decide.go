@@ -177,7 +177,7 @@ func sameDecision(a, b ocmclusterv1beta1.ClusterDecision) bool {
 }
 
 // satisfied is the condition, in upstream's words, of whether there are as many clusters as wanted,
-// and why not.
+// and the reason.
 func (o *outcome) satisfied() metav1.Condition {
 	c := metav1.Condition{Type: ocmclusterv1beta1.ConditionSatisfied, Status: metav1.ConditionFalse}
 	switch {

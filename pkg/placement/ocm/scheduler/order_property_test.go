@@ -108,7 +108,7 @@ func TestProperty_OrderOfEventsDoesNotMatter(t *testing.T) {
 				t.Fatalf("seed %d, placement %q: two orders of the same events differ:\n%s", seed, name, diff)
 			}
 			if diff := cmp.Diff(a.satisfied(), b.satisfied()); diff != "" {
-				t.Fatalf("seed %d, placement %q: two orders of the same events are told differently:\n%s", seed, name, diff)
+				t.Fatalf("seed %d, placement %q: two orders of the same events have different results:\n%s", seed, name, diff)
 			}
 		}
 	}
@@ -164,7 +164,7 @@ func TestProperty_DecisionsAreStable(t *testing.T) {
 			t.Fatalf("seed %d: the same is decided otherwise:\n%s", seed, diff)
 		}
 		if diff := cmp.Diff(first.satisfied(), again.satisfied()); diff != "" {
-			t.Fatalf("seed %d: the same is told otherwise:\n%s", seed, diff)
+			t.Fatalf("seed %d: same state, different result:\n%s", seed, diff)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func TestScore_CountsWhileValid(t *testing.T) {
 	}{
 		"no sheet":              {},
 		"another sheet":         {scores: map[string]framework.ScoreSheet{"other": {Values: map[string]int64{"cpu": 3}, Until: later}}},
-		"valid for ever":        {scores: sheet(time.Time{}), want: -7},
+		"valid indefinitely":    {scores: sheet(time.Time{}), want: -7},
 		"valid for a while":     {scores: sheet(later), want: -7, until: later},
 		"expired just now":      {scores: sheet(noon)},
 		"expired some time ago": {scores: sheet(noon.Add(-time.Hour))},

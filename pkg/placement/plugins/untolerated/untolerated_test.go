@@ -87,7 +87,7 @@ func TestUntil_EndsWithToleration(t *testing.T) {
 		want        time.Time
 	}{
 		"the longest of a taint's tolerations":   {taints: []framework.Taint{taint(NoSelect)}, tolerations: []framework.Toleration{short, long}, want: noon.Add(20 * time.Second)},
-		"one for ever":                           {taints: []framework.Taint{taint(NoSelect)}, tolerations: []framework.Toleration{short, {Exists: true}}},
+		"unlimited toleration":                   {taints: []framework.Taint{taint(NoSelect)}, tolerations: []framework.Toleration{short, {Exists: true}}},
 		"the first of two taints":                {taints: []framework.Taint{taint(NoSelect), {Key: "x", Effect: NoSelect, Added: noon.Add(-5 * time.Second)}}, tolerations: []framework.Toleration{long}, want: noon.Add(15 * time.Second)},
 		"what does not count has no end":         {taints: []framework.Taint{taint(PreferNoSelect)}, tolerations: []framework.Toleration{short}},
 		"nor what concerns new ones, of old":     {taints: []framework.Taint{taint(NoSelectIfNew)}, tolerations: []framework.Toleration{short}, held: true},

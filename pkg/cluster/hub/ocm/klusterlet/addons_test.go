@@ -58,7 +58,7 @@ func TestLabelsWith_FollowAddOns(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if before["feature.open-cluster-management.io/addon-gone"] == "" {
-		t.Error("the labels of before were changed")
+		t.Error("the original labels were changed")
 	}
 	if got := labelsWith(nil, nil); got != nil {
 		t.Errorf("without labels and add-ons there are %v", got)
@@ -73,9 +73,9 @@ func TestAddOns_UnknownWithoutHeartbeatsOfTheirCluster(t *testing.T) {
 		reason, label string
 		writes        int
 	}{
-		"the cluster is not heard of":      {metav1.ConditionUnknown, false, "ManagedClusterLeaseUpdateStopped", "unreachable", 2},
-		"its API server is not well":       {metav1.ConditionFalse, false, "Said", "available", 1},
-		"it is well":                       {metav1.ConditionTrue, false, "Said", "available", 1},
+		"cluster without heartbeat":        {metav1.ConditionUnknown, false, "ManagedClusterLeaseUpdateStopped", "unreachable", 2},
+		"unhealthy API server":             {metav1.ConditionFalse, false, "Said", "available", 1},
+		"healthy":                          {metav1.ConditionTrue, false, "Said", "available", 1},
 		"it has never been heard of":       {"", false, "Said", "", 0},
 		"it is about to go, and not heard": {metav1.ConditionUnknown, true, "Said", "", 0},
 	} {

@@ -197,7 +197,7 @@ func standingOf(cluster *clusterv1.ManagedCluster) Standing {
 }
 
 // renew approves an agent's own request, if the agent has permission. It retries for a while,
-// because the permissions of a newly accepted cluster may not be there yet.
+// because the permissions of a newly accepted cluster can still be missing.
 func (a *Approver) renew(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, ask Ask) (ctrl.Result, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: csr.Spec.Username, UID: csr.Spec.UID, Groups: csr.Spec.Groups, Extra: extraOf(csr),

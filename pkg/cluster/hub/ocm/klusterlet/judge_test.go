@@ -185,7 +185,7 @@ func TestJudge(t *testing.T) {
 		"anybody, when it was denied":                             {"jane", Standing{Known: true, Joined: true, Denied: true}, Wait},
 		"the account of a member, for a name that is not its own": {account, Standing{Known: true, Account: account}, Warn},
 		"a user who is trusted, for a member of ours":             {user, Standing{Known: true, Account: account}, Warn},
-		"once more with the same key":                             {user, Standing{Known: true, Key: "k", Joined: true}, Admit},
+		"again with the same key":                                 {user, Standing{Known: true, Key: "k", Joined: true}, Admit},
 		"with another key":                                        {user, Standing{Known: true, Key: "other"}, Warn},
 		"a cluster that a person approved":                        {user, Standing{Known: true, Joined: true}, Warn},
 	} {

@@ -31,11 +31,11 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
-// LivenessName is the name of the controller that LivenessReconciler is, and of its events' source.
+// LivenessName is the name of LivenessReconciler, and the source of its events.
 const LivenessName = "managedcluster.liveness"
 
-// eventUnknown is the reason of the event, in the cluster's namespace, of a cluster that is
-// not heard of any more.
+// eventUnknown is the reason of the event, in the cluster's namespace, about a cluster without
+// heartbeat.
 const eventUnknown = "AvailableUnknown"
 
 // soonest is the delay for a cluster whose Lease expired during its reconciliation.

@@ -8,7 +8,7 @@ import "time"
 const (
 	// DefaultPeriod is how often agents renew their Leases by default.
 	DefaultPeriod = 60 * time.Second
-	// patience is for how many periods a Lease may not be renewed.
+	// patience is the number of periods without a renewal after which a Lease has expired.
 	patience = 5
 )
 

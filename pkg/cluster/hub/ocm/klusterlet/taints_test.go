@@ -26,7 +26,7 @@ func TestTaintsOf_ExactlyOneTaintOfTheHub(t *testing.T) {
 		changed   bool
 	}{
 		"never heard of":             {"", []clusterv1.Taint{other}, []clusterv1.Taint{other, unreachable}, true},
-		"not heard of any more":      {metav1.ConditionUnknown, []clusterv1.Taint{unavailable}, []clusterv1.Taint{unreachable}, true},
+		"no heartbeat":               {metav1.ConditionUnknown, []clusterv1.Taint{unavailable}, []clusterv1.Taint{unreachable}, true},
 		"unknown still":              {metav1.ConditionUnknown, []clusterv1.Taint{other, unreachable}, []clusterv1.Taint{other, unreachable}, false},
 		"does not answer":            {metav1.ConditionFalse, []clusterv1.Taint{unreachable, other}, []clusterv1.Taint{other, unavailable}, true},
 		"available":                  {metav1.ConditionTrue, []clusterv1.Taint{unreachable, unavailable, other}, []clusterv1.Taint{other}, true},

@@ -120,7 +120,7 @@ func TestProperty_ObjectsConverge(t *testing.T) {
 					return
 				}
 				if look > 50 {
-					t.Fatalf("seed %d: it goes on writing", seed)
+					t.Fatalf("seed %d: it keeps writing", seed)
 				}
 			}
 		}

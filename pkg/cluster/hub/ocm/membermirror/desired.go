@@ -23,12 +23,12 @@ const (
 	MemberAnnotation = "fleetgate.io/member-uid"
 	// IdentityAnnotation is the user whom the member's agent comes as, if others keep that.
 	IdentityAnnotation = "fleetgate.io/member-identity"
-	// labelsAnnotation are the keys of the labels that it has from the MemberCluster, with
-	// commas between: those of people stay.
+	// labelsAnnotation are the keys of the labels from the MemberCluster, separated by commas. Labels
+	// of users stay.
 	labelsAnnotation = "fleetgate.io/member-labels"
-	// acceptedAnnotation is what was decided when both last said the same.
+	// acceptedAnnotation is the last decision on which both agreed.
 	acceptedAnnotation = "fleetgate.io/member-accepted"
-	// arrivedAnnotation, on the MemberCluster, is which decision it has been told of last.
+	// arrivedAnnotation, on the MemberCluster, is the last decision that was written to it.
 	arrivedAnnotation = "fleetgate.io/accepted-decision"
 )
 
@@ -47,10 +47,9 @@ func Shows(cluster *clusterv1.ManagedCluster, member *clusterv1beta1.MemberClust
 	return member.UID != "" && cluster.Name == member.Name && cluster.Annotations[MemberAnnotation] == string(member.UID)
 }
 
-// decide returns whether a member is accepted. decided is the last decision, which may not have
-// been written to the MemberCluster yet; arrived is the decision that has. Until it has arrived,
-// the MemberCluster's value does not count. A ManagedCluster with a different value was changed
-// since.
+// decide returns whether a member is accepted. decided is the last decision, which is possibly not
+// written to the MemberCluster yet; arrived is the last one that is. Until a decision has arrived, the
+// MemberCluster's value does not count. A ManagedCluster with a different value was changed since.
 func decide(decided, arrived string, byMember, byCluster bool) bool {
 	decision, id, onItsWay := strings.Cut(decided, pending)
 	switch {

@@ -188,7 +188,7 @@ func TestIsShownYet_WhenMemberWaitsOrHasReported(t *testing.T) {
 		taints []string
 	}{
 		"it has joined": {func(*clusterv1beta1.MemberCluster) {}, true, nil},
-		"it is not well": {func(m *clusterv1beta1.MemberCluster) {
+		"unhealthy": {func(m *clusterv1beta1.MemberCluster) {
 			m.Status.AgentStatus[0].Conditions[0].Status = metav1.ConditionFalse
 		}, true, []string{clusterv1.TaintUnavailable}},
 		"it is silent":         {func(m *clusterv1beta1.MemberCluster) { m.Status.Conditions[0].Status = metav1.ConditionUnknown }, true, []string{clusterv1.TaintUnreachable}},
@@ -243,7 +243,7 @@ func TestAvailableOf(t *testing.T) {
 		want   string
 	}{
 		"well": {func(*clusterv1beta1.MemberCluster) {}, "True/ManagedClusterAvailable"},
-		"not well": {func(m *clusterv1beta1.MemberCluster) {
+		"unhealthy": {func(m *clusterv1beta1.MemberCluster) {
 			m.Status.AgentStatus[0].Conditions[0].Status = metav1.ConditionFalse
 		}, "False/ManagedClusterKubeAPIServerUnavailable"},
 		"silent":           {func(m *clusterv1beta1.MemberCluster) { m.Status.Conditions[0].Status = metav1.ConditionUnknown }, "Unknown/ManagedClusterLeaseUpdateStopped"},
