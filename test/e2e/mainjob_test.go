@@ -347,7 +347,7 @@ var _ = Describe("make up", Ordered, func() {
 				g.Expect(p.Running()).To(BeTrue())
 				g.Expect(p.PID()).NotTo(Equal(before))
 			}).Should(Succeed(), victim)
-			Expect(l.log("supervisor")).To(ContainSubstring(victim + " has ended, and is started again"))
+			Expect(l.log("supervisor")).To(ContainSubstring(victim + " has ended and restarts"))
 		}
 		Eventually(func() (state, error) { return l.look(ctx) }).Should(Equal(undisturbed))
 	})
