@@ -334,7 +334,7 @@ var _ = Describe("make up", Ordered, func() {
 			l.hub(ctx, "patch", "configmap", "web", "--namespace=shop", "--type=merge", `--patch={"data":{"greeting":"Welcome to the shop"}}`)
 			Expect(p.Start(ctx)).To(Succeed())
 			Eventually(func() (state, error) { return l.look(ctx) }).Should(Equal(undisturbed))
-			Expect(l.hub(ctx, "get", "works", "--all-namespaces", "--output=jsonpath={.items[*].metadata.uid}")).To(Equal(works), "no Work was made anew")
+			Expect(l.hub(ctx, "get", "works", "--all-namespaces", "--output=jsonpath={.items[*].metadata.uid}")).To(Equal(works), "no Work was re-created")
 		})
 	}
 

@@ -140,15 +140,15 @@ func (l *launched) buildAnew(ctx context.Context) {
 		Expect(l.process(member+"-agent").PID()).To(Equal(agents[member]), "the agent was not started again")
 	}
 	Eventually(func() error { return l.fleet.AwaitAnswers(ctx, settle) }).Should(Succeed())
-	Expect(l.versionsOnMembers(ctx)).To(Equal(before), "nothing was made anew or written")
+	Expect(l.versionsOnMembers(ctx)).To(Equal(before), "nothing was re-created or written")
 	Expect(seen.all()).To(BeEmpty(), "deletions on members")
 	AddReportEntry("what a member says of the former hub", l.hub(ctx, "get", "membercluster", "member-1", `--output=jsonpath={.metadata.annotations.fleetgate\.io/former-hub}`))
 	Expect(l.hub(ctx, "get", "membercluster", "member-1", `--output=jsonpath={.metadata.annotations.fleetgate\.io/former-hub}`)).To(Equal(former))
 	Expect(l.hub(ctx, "get", "memberclusters", `--output=jsonpath={.items[*].metadata.annotations.fleetgate\.io/readmit}`)).To(BeEmpty())
 
 	By("changing a placed object")
-	l.hub(ctx, "patch", "configmap", "web", "--namespace=shop", "--type=merge", `--patch={"data":{"greeting":"of the hub that was built anew"}}`)
+	l.hub(ctx, "patch", "configmap", "web", "--namespace=shop", "--type=merge", `--patch={"data":{"greeting":"of the rebuilt hub"}}`)
 	for _, member := range members() {
-		Eventually(l.on(ctx, member, ".data.greeting", "configmap", "web", "--namespace=shop")).Should(Equal("of the hub that was built anew"))
+		Eventually(l.on(ctx, member, ".data.greeting", "configmap", "web", "--namespace=shop")).Should(Equal("of the rebuilt hub"))
 	}
 }

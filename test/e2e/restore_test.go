@@ -328,7 +328,7 @@ var _ = Describe("Disaster recovery of a hub", Ordered, func() {
 		for _, member := range members() {
 			Eventually(l.held(ctx, member)).Should(HavePrefix("True HubRestored: the hub was restored to an earlier state, or is another hub: the member retains 6 objects of 5 ManagedServiceAccounts and ManifestWorks and Works, one of them %q,", "lasting"))
 			Eventually(l.on(ctx, member, ".data.greeting", "configmap", "web", "--namespace=shop")).Should(Equal("Welcome to the shop"), "what was changed is as it was")
-			Eventually(l.on(ctx, member, ".metadata.name", "clusterrolebinding", "fleetgate-admins")).Should(Equal("fleetgate-admins"), "what was deleted comes back")
+			Eventually(l.on(ctx, member, ".metadata.name", "clusterrolebinding", "fleetgate-admins")).Should(Equal("fleetgate-admins"), "the deleted object is re-created")
 		}
 		for _, member := range members() {
 			Eventually(l.heldMetric(ctx, member)).Should(Equal("6"))
@@ -346,7 +346,7 @@ var _ = Describe("Disaster recovery of a hub", Ordered, func() {
 		for _, member := range members() {
 			Eventually(l.held(ctx, member)).Should(HavePrefix("False NothingRetained"))
 		}
-		Expect(uids()).To(Equal(before), "nothing was made anew, and no Pod restarted")
+		Expect(uids()).To(Equal(before), "nothing was re-created, and no Pod restarted")
 		Eventually(func() string {
 			return l.hub(ctx, "get", "clusterresourceplacements", `--output=jsonpath={.items[*].status.conditions[?(@.type=="ClusterResourcePlacementAvailable")].status}`)
 		}).Should(Equal("True True True"))

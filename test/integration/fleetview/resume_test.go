@@ -131,7 +131,7 @@ var _ = Describe("A watch that resumes from its last event", func() {
 		before := uint64(0)
 		for _, version := range begun[len(begun)-2:] {
 			number, err := strconv.ParseUint(version, 10, 63)
-			Expect(err).NotTo(HaveOccurred(), "it did not go on from an event")
+			Expect(err).NotTo(HaveOccurred(), "the watch did not resume from an event")
 			Expect(number).To(BeNumerically(">=", before))
 			before = number
 		}

@@ -337,7 +337,7 @@ var _ = Describe("Readers in a storm", func() {
 				Eventually(func() (map[string]bool, error) {
 					got, _, err := readOnce(ctx, looking, false, &warned{})
 					return got, err
-				}).Should(Equal(every), "members come back")
+				}).Should(Equal(every), "members reconnect")
 				gateway.Add(1)
 				continue
 			}

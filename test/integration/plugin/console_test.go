@@ -59,7 +59,7 @@ var _ = Describe("The console", Ordered, ContinueOnFailure, func() {
 		Expect(command.Start()).To(Succeed())
 		DeferCleanup(func() {
 			Expect(command.Process.Signal(os.Interrupt)).To(Succeed())
-			Expect(command.Wait()).To(Succeed(), "it ends when it is told to")
+			Expect(command.Wait()).To(Succeed(), "it ends on the signal")
 		})
 		lines := bufio.NewReader(out)
 		_, err = lines.ReadString('\n')

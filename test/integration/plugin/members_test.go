@@ -170,7 +170,7 @@ spec: {minAvailable: 1}
 		out, err := running.Kubectl(ctx, own, "", "get", "nodes", "--output=name")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(out).To(ContainSubstring("node/member-1"))
-		Expect(run("members", "-o", "name")).To(ContainSubstring(second), "the plugin goes on to work on the hub")
+		Expect(run("members", "-o", "name")).To(ContainSubstring(second), "the plugin still works on the hub")
 		run("use", second)
 		Expect(run("use", "-")).To(ContainSubstring("removed 2 contexts"))
 		after, err := running.Kubectl(ctx, own, "", "config", "current-context")

@@ -268,7 +268,7 @@ spec:
 `, b.name, policy, b.spec))
 }
 
-// apply retries on the hub until it succeeds, because a kind may not be served yet.
+// apply retries on the hub until it succeeds, because the hub serves a new kind with a delay.
 func apply(ctx context.Context, text string) {
 	GinkgoHelper()
 	if strings.TrimSpace(text) == "" {

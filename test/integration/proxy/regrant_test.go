@@ -55,7 +55,7 @@ var _ = Describe("A grant that the member lost", func() {
 			must(ctx, asEditor, "", "-n", namespace, "get", "configmaps")
 			return mayActAs(ctx, editor)
 		}).Should(BeTrue())
-		Expect(mayActAs(ctx, idle)).To(BeFalse(), "it was asked for by who needed it, and not put right by somebody else")
+		Expect(mayActAs(ctx, idle)).To(BeFalse(), "only the user that sent a request has the grant again")
 		must(ctx, asIdle, "", "-n", namespace, "get", "configmaps")
 	})
 })

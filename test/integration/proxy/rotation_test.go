@@ -141,7 +141,7 @@ var _ = Describe("The CA of a member", func() {
 			Name: "after-the-ca", Labels: map[string]string{"spec": "authority"},
 		}}, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(w.ResultChan()).Should(Receive(HaveField("Object.ObjectMeta.Name", "after-the-ca")), "the watch from before goes on")
+		Eventually(w.ResultChan()).Should(Receive(HaveField("Object.ObjectMeta.Name", "after-the-ca")), "the existing watch continues")
 		Expect(api.Delete(ctx, "after-the-ca", metav1.DeleteOptions{})).To(Succeed())
 	})
 })
