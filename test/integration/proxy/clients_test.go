@@ -80,7 +80,7 @@ func helmFor(config *rest.Config) func(ctx context.Context, arguments ...string)
 }
 
 var _ = Describe("Helm", func() {
-	It("installs, upgrades, rolls back and uninstalls a chart on a member, through both entrances", func(ctx SpecContext) {
+	It("installs, upgrades, rolls back and uninstalls a chart on a member through both endpoints", func(ctx SpecContext) {
 		first, second := makeChart("1.0.0", "red"), makeChart("2.0.0", "green")
 		for way, config := range throughBoth() {
 			By("through " + way)
