@@ -56,7 +56,7 @@ var _ = Describe("bad input", Ordered, func() {
 		return p, func() string {
 			log, err := os.ReadFile(p.LogPath())
 			Expect(err).NotTo(HaveOccurred())
-			Expect(string(log)).NotTo(ContainSubstring("goroutine "), "a stack trace is no answer")
+			Expect(string(log)).NotTo(ContainSubstring("goroutine "), "the log has a stack trace")
 			return string(log)
 		}
 	}
@@ -116,8 +116,8 @@ var _ = Describe("bad input", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(func() string {
 			return l.hub(ctx, "get", "clusterregistrationtoken", "short", "--namespace=clusters", "--ignore-not-found")
-		}).Should(BeEmpty(), "it goes when its time is over")
-		Expect(l.hub(ctx, "get", "secret,serviceaccount", "--namespace=clusters", "--output=name")).NotTo(ContainSubstring("short"), "so does all that it made")
+		}).Should(BeEmpty(), "the token is deleted when it expires")
+		Expect(l.hub(ctx, "get", "secret,serviceaccount", "--namespace=clusters", "--output=name")).NotTo(ContainSubstring("short"), "objects of the token are deleted too")
 	})
 
 	It("exits and names the port when a port is in use", func(ctx context.Context) {
@@ -148,7 +148,7 @@ var _ = Describe("bad input", Ordered, func() {
 		start(ctx, "slow-hub", "gateway", "--kubeconfig="+kubeconfig, "--bind-address=127.0.0.1",
 			fmt.Sprintf("--secure-port=%d", ports[1]), fmt.Sprintf("--webhook-port=%d", ports[2]), "--peer-port=0",
 			"--metrics-bind-address=0", "--health-probe-bind-address="+probe, "--leader-elect=false", "--components=proxy")
-		Eventually(asked).Should(BeClosed(), "the gateway asks the hub whom it trusts")
+		Eventually(asked).Should(BeClosed(), "the gateway reads the hub's trust configuration")
 		Expect(readyz(probe)).To(And(HavePrefix("500"), ContainSubstring("[-]api failed")))
 		release()
 		Eventually(func() string { return readyz(probe) }).Should(HavePrefix("200"))

@@ -221,18 +221,18 @@ var _ = Describe("make up", Ordered, func() {
 		for _, n := range []string{"1", "2", "3"} {
 			before := token()
 			l.hub(ctx, "delete", "secret", "cluster-gateway", "--namespace=fleet-member-member-1")
-			Eventually(token).Should(And(Not(BeEmpty()), Not(Equal(before))), "the agent puts a new token in place")
+			Eventually(token).Should(And(Not(BeEmpty()), Not(Equal(before))), "the agent stores a new token")
 			Eventually(func() error {
 				_, err := l.fleet.Kubectl(ctx, l.fleet.MemberKubeconfig("member-1"), "", "patch", "configmap", "watched", "--type=merge", `--patch={"data":{"n":"`+n+`"}}`)
 				return err
 			}).Should(Succeed())
-			Eventually(seen).Should(Receive(Equal(n)), "the watch from before the rotation sees it")
+			Eventually(seen).Should(Receive(Equal(n)), "the watch from before the rotation gets the event")
 		}
 		decoded, err := base64.StdEncoding.DecodeString(token())
 		Expect(err).NotTo(HaveOccurred())
 		logs, err := os.ReadFile(filepath.Join(l.dir, "gateway.log"))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(string(logs)).NotTo(ContainSubstring(string(decoded)), "no token stands in a log")
+		Expect(string(logs)).NotTo(ContainSubstring(string(decoded)), "no token is in a log")
 	})
 
 	It("has agents that listen for probes and Prometheus alone, and run beside their members", Label("matrix"), func() {
@@ -240,7 +240,7 @@ var _ = Describe("make up", Ordered, func() {
 			pid := l.process(name).PID()
 			command, err := argumentsOf(pid)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(command).To(ContainElement(HavePrefix("--member-kubeconfig=")), "it is not in the member")
+			Expect(command).To(ContainElement(HavePrefix("--member-kubeconfig=")), "the agent runs outside its member")
 			var asked []string
 			for _, flag := range []string{"--metrics-bind-address=", "--health-probe-bind-address="} {
 				for _, arg := range command {
@@ -386,7 +386,7 @@ var _ = Describe("make up", Ordered, func() {
 			_, err := l.fleet.Kubectl(ctx, l.fleet.MemberKubeconfig("member-2"), "", "patch", "configmap", "watched", "--type=merge", `--patch={"data":{"n":"1"}}`)
 			return err
 		}).Should(Succeed())
-		Eventually(seen).Should(Receive(Equal("1")), "the watch from before sees it")
+		Eventually(seen).Should(Receive(Equal("1")), "the existing watch gets the event")
 	})
 
 	It("reports a placement that selects nothing, and places resources once they exist", func(ctx context.Context) {
@@ -466,7 +466,7 @@ var _ = Describe("make up", Ordered, func() {
 		Eventually(func() error {
 			_, err := l.fleet.Kubectl(ctx, l.fleet.MemberKubeconfig("member-2"), "", "get", "namespaces", "--request-timeout=20s")
 			return err
-		}).Should(MatchError(MatchRegexp("NotFound|not found")), "nobody reaches it through the hub any more")
+		}).Should(MatchError(MatchRegexp("NotFound|not found")), "the member is no longer reachable through the hub")
 	})
 
 	It("logged no error for conditions that resolve without action", func() {

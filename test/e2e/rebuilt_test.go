@@ -137,7 +137,7 @@ func (l *launched) buildAnew(ctx context.Context) {
 	}).Should(Equal("True True"))
 	for _, member := range members() {
 		Eventually(l.workCondition(ctx, member, "lasting", "Applied")).Should(HavePrefix("True"))
-		Expect(l.process(member+"-agent").PID()).To(Equal(agents[member]), "the agent was not started again")
+		Expect(l.process(member+"-agent").PID()).To(Equal(agents[member]), "the agent was not restarted")
 	}
 	Eventually(func() error { return l.fleet.AwaitAnswers(ctx, settle) }).Should(Succeed())
 	Expect(l.versionsOnMembers(ctx)).To(Equal(before), "nothing was re-created or written")

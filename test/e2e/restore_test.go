@@ -291,7 +291,7 @@ var _ = Describe("Disaster recovery of a hub", Ordered, func() {
 		l.restartGateway(ctx, "")
 		for _, member := range members() {
 			Eventually(l.condition(ctx, member, "HubURLReachable")).Should(BeEmpty())
-			Expect(l.process(member+"-agent").PID()).To(Equal(agents[member]), "the agent was not started again")
+			Expect(l.process(member+"-agent").PID()).To(Equal(agents[member]), "the agent was not restarted")
 		}
 		Expect(l.hub(ctx, "get", "clusterregistrations", "--all-namespaces", "--output=jsonpath={.items[*].metadata.uid}")).To(Equal(registrations))
 		AddReportEntry("requests to members meanwhile", asked())
@@ -327,7 +327,7 @@ var _ = Describe("Disaster recovery of a hub", Ordered, func() {
 		Expect(gateway.Start(ctx)).To(Succeed())
 		for _, member := range members() {
 			Eventually(l.held(ctx, member)).Should(HavePrefix("True HubRestored: the hub was restored to an earlier state, or is another hub: the member retains 6 objects of 5 ManagedServiceAccounts and ManifestWorks and Works, one of them %q,", "lasting"))
-			Eventually(l.on(ctx, member, ".data.greeting", "configmap", "web", "--namespace=shop")).Should(Equal("Welcome to the shop"), "what was changed is as it was")
+			Eventually(l.on(ctx, member, ".data.greeting", "configmap", "web", "--namespace=shop")).Should(Equal("Welcome to the shop"), "the change is reverted")
 			Eventually(l.on(ctx, member, ".metadata.name", "clusterrolebinding", "fleetgate-admins")).Should(Equal("fleetgate-admins"), "the deleted object is re-created")
 		}
 		for _, member := range members() {

@@ -184,7 +184,7 @@ var _ = Describe("Tokens of a fleet with the highest log level", Ordered, Label(
 		Expect(run(ctx, breakGlassOf(f.Members[0].Cluster), "", "get", "configmap", "web", "--namespace=by-argo", "--output=jsonpath={.data.greeting}")).To(Equal("Hello"))
 
 		_, err := deploy("member-2")
-		Expect(err).To(MatchError(ContainSubstring(`"member-2"`)), "nobody asked for a Secret of this one")
+		Expect(err).To(MatchError(ContainSubstring(`"member-2"`)), "this member is not labelled")
 	})
 
 	// A consumer of ClusterProfiles uses the profile's address and its own exec plugin, as the
@@ -240,7 +240,7 @@ printf '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential",
 			Expect(leak.Search(texts[place], planted)).To(Equal([]int{0}), place)
 		}
 		for _, process := range []string{"gateway", "member-1-agent", "member-2-agent"} {
-			Expect(texts[process+"'s log"]).To(And(ContainSubstring("less verbose than asked for"), ContainSubstring("headers=")), "as verbose as can be")
+			Expect(texts[process+"'s log"]).To(And(ContainSubstring("less verbose than asked for"), ContainSubstring("headers=")), "at the highest log level")
 			Expect(texts[process+"'s metrics"]).To(ContainSubstring("go_goroutines"))
 		}
 	})

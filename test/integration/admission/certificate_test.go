@@ -120,7 +120,7 @@ var _ = Describe("A hub whose API server presents a client certificate to the we
 		Eventually(func() error { return admin.Create(ctx, wrong.DeepCopyObject().(client.Object), client.DryRunAll) }).
 			Should(MatchError(And(ContainSubstring("denied the request"), ContainSubstring("is no Kubernetes object"))))
 		Eventually(func() error { return admin.Create(ctx, right) }).Should(Succeed())
-		Expect(right.Annotations).To(HaveKey(placementv1beta1.AuthorMayAnnotation), "the mutating review is answered too")
+		Expect(right.Annotations).To(HaveKey(placementv1beta1.AuthorMayAnnotation), "the mutating review was answered too")
 
 		By("presenting another certificate of the same name, then none")
 		other, otherKey := callerProof("api-server")

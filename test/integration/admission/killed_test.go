@@ -61,7 +61,7 @@ var _ = Describe("A hub whose gateway was killed", Ordered, Label("matrix"), fun
 		kubeconfig, err := f.Hub.Kubeconfig("elsewhere", "system:masters")
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(func() (string, error) { return f.Run(ctx, "gateway", "", "uninstall", "--kubeconfig="+kubeconfig) }).
-			Should(ContainSubstring("apiservice/v1alpha1.cluster.core.oam.dev removed"), "once the Lease of the killed one has ended")
+			Should(ContainSubstring("apiservice/v1alpha1.cluster.core.oam.dev removed"), "the Lease of the killed gateway has expired")
 		Eventually(admin.Get).WithArguments(ctx, client.ObjectKeyFromObject(going), going).Should(Satisfy(apierrors.IsNotFound))
 		Eventually(place).WithArguments(ctx, admin).Should(Succeed())
 	})

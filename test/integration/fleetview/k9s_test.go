@@ -106,7 +106,7 @@ func k9sOf(ctx context.Context, view string) *terminal {
 	program, err := env.Program("k9s")
 	Expect(err).NotTo(HaveOccurred(), "make k9s")
 	tmux, err := exec.CommandContext(ctx, filepath.Join("..", "..", "..", "hack", "tmux.sh")).Output()
-	Expect(err).NotTo(HaveOccurred(), "hack/tmux.sh says what is missing")
+	Expect(err).NotTo(HaveOccurred(), "hack/tmux.sh names what is missing")
 	dir := GinkgoT().TempDir()
 	// Without this it checks for a newer version of itself.
 	Expect(os.WriteFile(filepath.Join(dir, "config.yaml"), []byte("k9s: {skipLatestRevCheck: true}\n"), 0o600)).To(Succeed())

@@ -21,7 +21,7 @@ import (
 var _ = Describe("The Kubernetes Python client", func() {
 	It("can list, and resume a watch from the resourceVersion of each event", Label("matrix"), SpecTimeout(10*time.Minute), func(ctx SpecContext) {
 		python, err := exec.CommandContext(ctx, filepath.Join("..", "..", "..", "hack", "python.sh")).Output()
-		Expect(err).NotTo(HaveOccurred(), "hack/python.sh says what is missing")
+		Expect(err).NotTo(HaveOccurred(), "hack/python.sh names what is missing")
 		removeResumed()
 		for _, member := range members {
 			expect.Created(ctx, on[member], resumable("listed"))

@@ -150,7 +150,7 @@ var _ = Describe("A watch that resumes from its last event", func() {
 		last := options
 		last.ResourceVersion = event.Object.(*corev1.ConfigMap).ResourceVersion
 		w, err = configMaps.Watch(ctx, last)
-		Expect(err).NotTo(HaveOccurred(), "it is another gateway only from now on")
+		Expect(err).NotTo(HaveOccurred(), "another gateway answers from now on")
 		w.Stop()
 
 		Expect(running.Gateway.Kill()).To(Succeed())
@@ -162,7 +162,7 @@ var _ = Describe("A watch that resumes from its last event", func() {
 				w.Stop()
 			}
 			return err
-		}).Should(Succeed(), "the version of a list is that of every gateway")
+		}).Should(Succeed(), "every gateway accepts the version of a list")
 		_, err = configMaps.Watch(ctx, last)
 		Expect(apierrors.IsResourceExpired(err)).To(BeTrue(), "%v", err)
 		Expect(err).To(MatchError(ContainSubstring("is not the version of an event that this gateway remembers: list again")))

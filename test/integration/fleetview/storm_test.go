@@ -62,7 +62,7 @@ func stormBed(ctx context.Context) {
 		Eventually(func() error {
 			_, _, err := jane.tries(ctx, "-n", namespace, "get", "pods")
 			return err
-		}).Should(Succeed(), "the hub finds out by and by that the gateway is back")
+		}).Should(Succeed(), "the hub needs some time to notice the gateway")
 		for _, member := range members {
 			show(ctx, member, false)
 			Expect(on[member].DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(namespace), client.HasLabels{inStorm})).To(Succeed())
@@ -326,7 +326,7 @@ var _ = Describe("Readers in a storm", func() {
 				default:
 					return answers.Load(), nil
 				}
-			}).Should(BeNumerically(">", before+int64(readers)), "nobody gets an answer")
+			}).Should(BeNumerically(">", before+int64(readers)), "no reader gets a response")
 		}
 		for gusts := 0; goesOn(gusts); gusts++ {
 			allAnswered()

@@ -120,7 +120,7 @@ func prepareMember(ctx context.Context, member client.Client) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: twin, Labels: map[string]string{"app": "web"}},
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "web"}}},
 		}))
-	}).Should(Succeed(), "the account of the pod is made by the member's controllers")
+	}).Should(Succeed(), "the member's controllers create the Pod's account")
 }
 
 // user is a person with kubeconfigs of the hub and of a view.

@@ -136,7 +136,7 @@ var _ = Describe("An exported policy", Serial, func() {
 			return masters.Create(ctx, azureCluster("default", "probe-"+long), client.DryRunAll)
 		}
 		DeferCleanup(func(ctx SpecContext) {
-			Eventually(attempt).WithContext(ctx).Should(Or(Succeed(), Not(MatchError(ContainSubstring("ValidatingAdmissionPolicy")))), "the API server forgets it a moment later")
+			Eventually(attempt).WithContext(ctx).Should(Or(Succeed(), Not(MatchError(ContainSubstring("ValidatingAdmissionPolicy")))), "the API server stops enforcing it with a delay")
 		})
 		for _, object := range []client.Object{exported, binding} {
 			expect.Created(ctx, masters, object)

@@ -93,7 +93,7 @@ var _ = Describe("The last system pool", func() {
 		})
 		Expect(masters.Delete(ctx, going)).To(Succeed())
 		Expect(masters.Delete(ctx, last)).To(beInvalid("metadata.name", lastPool))
-		Expect(masters.Delete(ctx, going)).To(Succeed(), "deleting again what is going")
+		Expect(masters.Delete(ctx, going)).To(Succeed(), "deleting a pool that is being deleted")
 	})
 
 	It("stays when fifty pools are deleted at once", func(ctx SpecContext) {
@@ -106,7 +106,7 @@ var _ = Describe("The last system pool", func() {
 			Expect(err).To(Or(beInvalid("metadata.name", lastPool), Satisfy(apierrors.IsTooManyRequests)))
 		}
 		for left := poolsIn(ctx, namespace); len(left) > 1; left = poolsIn(ctx, namespace) {
-			Expect(masters.Delete(ctx, &left[0])).To(Succeed(), "what was told to try again")
+			Expect(masters.Delete(ctx, &left[0])).To(Succeed(), "rejections with a retry")
 		}
 		Expect(poolsIn(ctx, namespace)).To(HaveLen(1))
 		Expect(refusals).NotTo(BeEmpty())

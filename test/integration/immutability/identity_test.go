@@ -80,7 +80,7 @@ var _ = Describe("Identities", func() {
 		local := azureCluster(tenant, "local")
 		set("spec.identityRef", "{kind: AzureClusterIdentity, name: shared}")(local)
 		expect.Created(ctx, masters, local)
-		Expect(masters.Delete(ctx, subject, client.DryRunAll)).To(Succeed(), "that is one of its own namespace")
+		Expect(masters.Delete(ctx, subject, client.DryRunAll)).To(Succeed(), "an identity of its own namespace")
 
 		kept := identity(tenant, "shared", "allowedNamespaces: {}")
 		kept.SetFinalizers([]string{"azurecluster.infrastructure.cluster.x-k8s.io/0123"})

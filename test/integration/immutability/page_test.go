@@ -73,7 +73,7 @@ func (s *shell) run(ctx context.Context, command string) string {
 	output, err := sh.CombinedOutput()
 	GinkgoWriter.Printf("$ %s\n%s", command, output)
 	if err != nil {
-		Expect(err).To(BeAssignableToTypeOf(&exec.ExitError{}), "a refusal")
+		Expect(err).To(BeAssignableToTypeOf(&exec.ExitError{}), "a rejection")
 	}
 	return regexp.MustCompile(`(?m) +$`).ReplaceAllString(string(output), "")
 }

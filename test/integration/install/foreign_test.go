@@ -50,7 +50,7 @@ var _ = Describe("Installation beside another product", func() {
 			ContainSubstring("remove that product, or stop it and start the gateway with --adopt"),
 		)))
 		Expect(resourceVersions(ctx, wanted)).To(Equal(before))
-		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(missing), missing.DeepCopy())).NotTo(Succeed(), "half an API beside theirs")
+		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(missing), missing.DeepCopy())).NotTo(Succeed(), "part of an API beside the other product's")
 	})
 
 	It("adopts all objects once the owner's Lease is stale, and none before", func(ctx SpecContext) {
@@ -85,10 +85,10 @@ var _ = Describe("Installation beside another product", func() {
 		adopting.Clock = testingclock.NewFakePassiveClock(stale)
 		Expect(adopting.InstallDefinitions(ctx)).To(Succeed())
 		adopted := get(ctx, ours)
-		Expect(adopted.UID).To(Equal(theirs.UID), "its objects would be lost otherwise")
+		Expect(adopted.UID).To(Equal(theirs.UID), "otherwise its objects are deleted")
 		Expect(adopted.Labels).To(HaveKeyWithValue(install.LabelManagedBy, install.ManagedBy))
 		Expect(adopted.Annotations).NotTo(HaveKey("meta.helm.sh/release-name"))
-		Expect(adopted.OwnerReferences).To(BeEmpty(), "it would go with the other product")
+		Expect(adopted.OwnerReferences).To(BeEmpty(), "otherwise it is deleted with the other product")
 		Expect(adopted.Spec.Conversion.Strategy).To(Equal(apiextensionsv1.NoneConverter))
 		Expect(adopted.Spec.Conversion.Webhook).To(BeNil())
 

@@ -56,7 +56,7 @@ var _ = Describe("The installation", Ordered, func() {
 		again.Client = counted
 		Expect(again.InstallDefinitions(ctx)).To(Succeed())
 		Expect(resourceVersions(ctx, shipped)).To(Equal(before))
-		Expect(counted.applied).To(BeZero(), "requests to write what is there already")
+		Expect(counted.applied).To(BeZero(), "writes of unchanged objects")
 	})
 
 	It("waits for CRDs that another gateway installs", func(ctx SpecContext) {
@@ -115,7 +115,7 @@ var _ = Describe("The installation", Ordered, func() {
 		Expect(get(ctx, ours).Spec.Names.ShortNames).To(ConsistOf("ag"))
 		Expect(newest.InstallDefinitions(ctx)).To(Succeed())
 		Expect(get(ctx, ours).Annotations).To(HaveKeyWithValue(install.AnnotationVersion, "v0.10.0"))
-		Expect(get(ctx, ours).Spec.Names.ShortNames).To(BeEmpty(), "a field that we do not set any more")
+		Expect(get(ctx, ours).Spec.Names.ShortNames).To(BeEmpty(), "a field that the gateway no longer sets")
 	})
 })
 
@@ -149,7 +149,7 @@ var _ = Describe("Registration of the gateway with the hub", Ordered, func() {
 		Expect(again.InstallBase(ctx)).To(Succeed())
 		Expect(again.InstallServing(ctx)).To(Succeed())
 		Expect([]string{get(ctx, service).ResourceVersion, specOf(ctx, api)}).To(Equal(before))
-		Expect(counted.applied).To(BeZero(), "requests to write what is there already")
+		Expect(counted.applied).To(BeZero(), "writes of unchanged objects")
 
 		By("following the leader, also after a rollback, and a new CA")
 		newer := outside()

@@ -60,7 +60,7 @@ var _ = Describe("Uninstalling", Ordered, func() {
 		Expect(i.InstallBase(ctx)).To(Succeed())
 		Expect(i.InstallDefinitions(ctx)).To(Succeed())
 		Expect(i.InstallServing(ctx)).To(Succeed())
-		Expect(counted.applied).To(BeZero(), "requests to write what is there already")
+		Expect(counted.applied).To(BeZero(), "writes of unchanged objects")
 		create(ctx, foreign)
 	})
 

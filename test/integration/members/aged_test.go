@@ -20,7 +20,7 @@ var _ = Describe("An agent that is three minor versions older than its gateway",
 		firstHub = h
 		h.place(ctx, "shop", "shop", "before")
 		Eventually(h.conditionOf(ctx, "shop", "Available")).Should(Equal("True"))
-		Expect(h.kubectl(ctx, "", "get", "membercluster", member, agentOutdated)).To(BeEmpty(), "they go together")
+		Expect(h.kubectl(ctx, "", "get", "membercluster", member, agentOutdated)).To(BeEmpty(), "gateway and agent are compatible")
 		steady := watchSteadiness(ctx, h.Members[0].Cluster, "shop")
 
 		By("starting a gateway three minor versions newer")

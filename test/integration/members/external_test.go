@@ -99,7 +99,7 @@ spec: {identity: {kind: User, apiGroup: rbac.authorization.k8s.io, name: `+guest
 			Expect(h.kubectl(ctx, "", "get", "clusterroles,clusterrolebindings", "--selector=fleetgate.io/member", "--output=name")).To(
 				BeEmpty(), "an agent of this version needs no cluster-wide right on the hub")
 			h.kubectl(ctx, "", "delete", "membercluster", guest, "--timeout=80s")
-			Eventually(accounts).WithContext(ctx).Should(BeEmpty(), "what the hub had on the member")
+			Eventually(accounts).WithContext(ctx).Should(BeEmpty(), "objects of the hub on the member")
 			Eventually(func() int { return strings.Count(log(), "The hub has no place for this member") }).Should(BeNumerically(">=", round))
 		}
 		// When the hub removes the member, client-go reports each request in flight as an error.

@@ -194,7 +194,7 @@ var _ = Describe("A published PlacementDecision of the standard", Serial, Ordere
 		cluster(ctx, b.name(1), taint(clusterv1.TaintEffectNoSelect))
 		Eventually(is).Should(Equal(b.names(4)))
 		cluster(ctx, b.name(4), taint(clusterv1.TaintEffectNoSelect))
-		Eventually(is).Should(Equal([]string{}), "none chosen is something else than withdrawn")
+		Eventually(is).Should(Equal([]string{}), "an empty decision is not a deleted one")
 
 		By("deleting the Placement")
 		Expect(hubClient.Delete(ctx, p)).To(Succeed())

@@ -200,7 +200,7 @@ func (s *storm) settled(ctx context.Context) func(Gomega) {
 			g.Expect(chosen(ctx, is)(g)).To(ConsistOf(names), is.Name)
 			g.Expect(said(ctx, is)(g)).To(HaveExactElements(
 				HaveSuffix(why.Misconfigured.Message), HaveSuffix(fmt.Sprint(why.Satisfied.Reason, ": ", why.Satisfied.Message))), is.Name)
-			g.Expect(why.Until).To(BeZero(), "%s is decided again by itself", is.Name)
+			g.Expect(why.Until).To(BeZero(), "%s is decided again without a change", is.Name)
 		}
 	}
 }

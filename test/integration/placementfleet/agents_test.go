@@ -74,7 +74,7 @@ var _ = Describe("docs/agents.md", func() {
 		}
 		for name := range members {
 			Expect(agentOn(ctx, name).UID).To(Equal(before[name]))
-			Expect(agentOn(ctx, name).Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"--of-helm"}), "all but the image is as it was")
+			Expect(agentOn(ctx, name).Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"--of-helm"}), "only the image changed")
 		}
 	})
 })

@@ -77,7 +77,7 @@ var _ = Describe("The number of writes on the hub", func() {
 		report("by the garbage collector for each Work", collected, works)
 		Expect(perWork.Of("create clusterresourcebindings")).To(Equal(works))
 		Expect(perWork.Of("create works")).To(Equal(works))
-		Expect(perWork.Of("patch clusterresourcebindings", "update clusterresourcebindings", "patch works", "update works")).To(BeZero(), "they are made as they shall be")
+		Expect(perWork.Of("patch clusterresourcebindings", "update clusterresourcebindings", "patch works", "update works")).To(BeZero(), "objects are created complete")
 		Expect(perWork.Of()).To(BeNumerically("<=", writesPerWork*works))
 		Expect(collected.Of()).To(BeZero(), "owners are named in the version that the collector knows")
 		Expect(perPlacement.Of("create events")).To(BeNumerically("<=", eventsPerPlacement*placements))
@@ -111,12 +111,12 @@ var _ = Describe("The number of writes on the hub", func() {
 			return !r.IsWrite() && r.User == fleet.GatewayUser && (r.Namespace == seat || r.Name == seat)
 		})
 		report("until Joined, read by the gateway", read, 1)
-		Expect(read.Of()).To(BeNumerically("<=", readsPerJoin), "what is made in a new namespace is not read first, and what the gateway made does not have it look again")
+		Expect(read.Of()).To(BeNumerically("<=", readsPerJoin), "creations in a new namespace need no read before, and the gateway's own writes cause no reads")
 		Expect(counted.Of("create memberclusters")).To(Equal(1))
 		statuses := counted.Of("patch clusterregistrations/status", "update clusters/status", "update memberclusters/status", "patch internalmemberclusters/status", "patch leases")
 		Expect(counted.Of() - statuses).To(BeNumerically("<=", writesPerJoin))
 		Expect(statuses).To(BeNumerically("<=", statusesPerJoin))
-		Expect(counted.Of("create managedserviceaccounts", "create clusterprofiles")).To(BeZero(), "they are for members that are there")
+		Expect(counted.Of("create managedserviceaccounts", "create clusterprofiles")).To(BeZero(), "all are about existing members")
 		Expect(audit.Count(all, ours).Of("create managedserviceaccounts", "create clusterprofiles")).To(Equal(2))
 	})
 })
@@ -143,7 +143,7 @@ func awaitCollector(ctx context.Context, kinds ...string) {
 	GinkgoHelper()
 	const informers = "system:kube-controller-manager" // This user lists and watches; the garbage collector's own user reads and deletes.
 	for _, kind := range kinds {
-		Eventually(audit.Watched).WithContext(ctx).WithArguments(running.Hub.Dir, informers, kind).WithPolling(time.Second).Should(BeTrue(), "nobody collects %s", kind)
+		Eventually(audit.Watched).WithContext(ctx).WithArguments(running.Hub.Dir, informers, kind).WithPolling(time.Second).Should(BeTrue(), "the garbage collector does not watch %s", kind)
 	}
 }
 

@@ -81,7 +81,7 @@ var _ = Describe("A Pod of a member is reached by the plugin", Ordered, Continue
 	It("to run commands", func(ctx SpecContext) {
 		Expect(plugin(ctx, "exec", "talks", "-n", "default", "--member", first, "--", "echo", "there")).To(Equal("there\n"))
 		_, code, _ := tries(ctx, "exec", "talks", "-n", "default", "--member", first, "--", "sh", "-c", "exit 7")
-		Expect(code).To(Equal(7), "it ends as the command did")
+		Expect(code).To(Equal(7), "it has the command's exit code")
 	})
 
 	It("to copy files", func(ctx SpecContext) {

@@ -329,7 +329,7 @@ var _ = Describe("kubectl fleetgate why for real failures", Ordered, ContinueOnF
 		Expect(code).To(Equal(2))
 		Expect(out).To(And(ContainSubstring("--- hub: ConfigMap drift/settings\n+++ member member-1\n@@ /data/a\n"), ContainSubstring("-one\n"), ContainSubstring("+three\n")))
 		Expect(plugin(ctx, "members", first)).To(MatchRegexp(`member-1 +True +Yes .* [1-9][0-9]* +-`))
-		Expect(plugin(ctx, "__complete", "why", "")).To(And(ContainSubstring("drift\n"), ContainSubstring("quota\n")), "placements are completed")
+		Expect(plugin(ctx, "__complete", "why", "")).To(And(ContainSubstring("drift\n"), ContainSubstring("quota\n")), "placement names are completed")
 	})
 
 	It("prints the same diagnosis as JSON and YAML", func(ctx SpecContext) {
@@ -378,7 +378,7 @@ var _ = Describe("kubectl fleetgate why for real failures", Ordered, ContinueOnF
 	It("reports an expired registration token", func(ctx SpecContext) {
 		hub(ctx, "", "delete", "clusterregistrationtokens", "--all", "--namespace=clusters")
 		plugin(ctx, "token", "short", "--ttl=10s")
-		Expect(says(ctx, "why", "member/late")()).To(ContainSubstring(`no member "late"`), "while the token is good nothing is known of it")
+		Expect(says(ctx, "why", "member/late")()).To(ContainSubstring(`no member "late"`), "a valid token is not a problem")
 		Eventually(says(ctx, "why", "member/late")).Should(HavePrefix(
 			"member late: no cluster with this name has registered, and no registration token is valid; earlier tokens have expired or are used up. Remedy: create a token: kubectl fleetgate token"))
 	})

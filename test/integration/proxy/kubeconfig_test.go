@@ -104,7 +104,7 @@ var _ = Describe("gateway kubeconfig", func() {
 			Expect(seen.Status.UserInfo.Groups).To(ConsistOf(append(groups, team, "system:authenticated")))
 			Expect(run("get", "configmaps", "-o", "name")).To(ContainSubstring("configmap/kube-root-ca.crt"), "the context's namespace is kept")
 		}
-		Expect(os.ReadFile(asked)).To(HavePrefix("asked\nasked\n"), "the plugin says who the user is")
+		Expect(os.ReadFile(asked)).To(HavePrefix("asked\nasked\n"), "the user comes from the exec plugin")
 		Expect(os.ReadFile(into)).NotTo(ContainSubstring("client-key-data"))
 	})
 })

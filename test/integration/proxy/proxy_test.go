@@ -352,7 +352,7 @@ var _ = Describe("A failed request", func() {
 		Expect(err).To(And(Satisfy(apierrors.IsServiceUnavailable), MatchError(ContainSubstring(sentence))))
 		_, err = client.Discovery().ServerGroups()
 		Expect(err).To(MatchError(ContainSubstring(sentence)))
-		Expect(answers.Load()).To(BeEquivalentTo(2), "client-go asks once each")
+		Expect(answers.Load()).To(BeEquivalentTo(2), "client-go sends each request once")
 	})
 
 	It("is ServiceUnavailable at once while the member is disconnected, and succeeds once its agent reconnects", func(ctx SpecContext) {

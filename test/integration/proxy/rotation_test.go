@@ -129,7 +129,7 @@ var _ = Describe("The CA of a member", func() {
 		DeferCleanup(func(ctx SpecContext) {
 			serve(ctx, member.CABundle, oldCert, oldKey)
 			report(ctx, memberName, token, member.CABundle)
-			Eventually(upgraded).Should(Equal("done\n"), "other specs find the member as it was")
+			Eventually(upgraded).Should(Equal("done\n"), "the member is restored for other specs")
 		})
 		newCA, newCert, newKey := another()
 		serve(ctx, newCA, newCert, newKey)

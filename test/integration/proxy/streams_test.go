@@ -123,7 +123,7 @@ var _ = Describe("A stream", Ordered, func() {
 				command, _, _ = begin(ctx, protocol, config, nil, "exec", pod, "--", "sh", "-c", "exit 7")
 				var exit *exec.ExitError
 				Expect(command.Wait()).To(BeAssignableToTypeOf(exit))
-				Expect(command.ProcessState.ExitCode()).To(Equal(7), "the command's own code")
+				Expect(command.ProcessState.ExitCode()).To(Equal(7), "the command's exit code")
 			}
 		})
 

@@ -53,7 +53,7 @@ var _ = Describe("A fleet whose hub moves under load", Ordered, Label("matrix"),
 		AddReportEntry("requests while "+what, l.String())
 		Expect(l.wrong).To(BeEmpty())
 		Expect(l.failures).To(BeEmpty())
-		Expect(l.answered).To(BeNumerically(">", 100), "so little was asked that nothing is proved")
+		Expect(l.answered).To(BeNumerically(">", 100), "too few requests for a result")
 	}
 	// remakeEach restarts the gateways with new flags.
 	remakeEach := func(ctx context.Context, l *load) {
@@ -80,8 +80,8 @@ var _ = Describe("A fleet whose hub moves under load", Ordered, Label("matrix"),
 			goesOn(ctx, l)
 		})
 		_, asked := next.Refused()
-		Expect(asked).To(BeNumerically(">", 10), "agents come this way")
-		Expect(countRegistrations(ctx, f)).To(Equal(registrations), "nobody registered again")
+		Expect(asked).To(BeNumerically(">", 10), "agents use this URL")
+		Expect(countRegistrations(ctx, f)).To(Equal(registrations), "no agent registered again")
 	})
 
 	It("loses no request when the port for agents moves, and agents follow", func(ctx SpecContext) {
