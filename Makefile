@@ -11,7 +11,7 @@ TOOL := $(COMPILE) tool -modfile=go.tools.mod
 STEP := hack/step.sh
 
 KUBE_VERSION := v1.36.3
-# The minor version before, with which test-matrix mixes it.
+# The previous minor version, with which test-matrix mixes it.
 KUBE_OLDER := v1.35.4
 # The oldest kubectl that users may have; hack/kubectl/go.mod requires it.
 KUBECTL_OLDEST := v1.29.15
@@ -94,7 +94,7 @@ $(BIN)/kube: hack/kube/main.go hack/kube/go.mod hack/kube/go.sum
 	@for name in $(KUBE_LINKS); do ln -sf kube $(BIN)/$$name; done
 
 .PHONY: kube-older
-kube-older: $(BIN)/older/kube ## Build the same programs of the minor version before, for test-matrix (once).
+kube-older: $(BIN)/older/kube ## Build the same programs of the previous minor version, for test-matrix (once).
 
 $(BIN)/older/kube: hack/kube/main.go hack/kube/older.mod hack/kube/older.sum | $(BIN)/kwok
 	@$(STEP) "Building Kubernetes $(KUBE_OLDER) (about 8 minutes on 2 cores, once)" \

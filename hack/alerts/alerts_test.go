@@ -14,10 +14,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// at is when alerts are evaluated: series are loaded from 0 on, one sample a minute.
+// at is the time of evaluation. Series start at 0 with one sample a minute.
 const at = 100 * time.Minute
 
-// expressions are those of the alerts, by name.
+// expressions returns the expressions of the alerts by name.
 func expressions(t *testing.T) map[string]string {
 	t.Helper()
 	content, err := os.ReadFile("../../charts/gateway/files/alerts.yaml")
@@ -39,7 +39,7 @@ func expressions(t *testing.T) map[string]string {
 	return all
 }
 
-// Each alert has what fires it, and what is near to that and must not.
+// Each alert has series that fire it, and similar ones that must not.
 var cases = map[string]struct{ fires, silent []string }{
 	"FleetgateNoGateway": {
 		fires:  []string{""},
@@ -57,7 +57,7 @@ var cases = map[string]struct{ fires, silent []string }{
 	},
 	"FleetgateMemberNotConnected": {
 		fires: []string{
-			`fleetgate_member_joined{member="a"} 1x120`, // No gateway of now ever had its tunnel.
+			`fleetgate_member_joined{member="a"} 1x120`, // No current gateway ever had its tunnel.
 			`fleetgate_member_joined{member="a"} 1x120
 			fleetgate_tunnel_sessions{member="a",pod="x"} 0x120
 			fleetgate_tunnel_sessions{member="b",pod="x"} 1x120`,
@@ -73,7 +73,7 @@ var cases = map[string]struct{ fires, silent []string }{
 	},
 	"FleetgateMemberSilent": {
 		fires: []string{`fleetgate_member_joined{member="a",pod="x"} 0x120`},
-		// A replica that led before goes on telling what it knew then.
+		// A former leader keeps exporting its last values.
 		silent: []string{`fleetgate_member_joined{member="a",pod="x"} 0x120
 			fleetgate_member_joined{member="a",pod="y"} 1x120`},
 	},
@@ -92,14 +92,14 @@ var cases = map[string]struct{ fires, silent []string }{
 	},
 	"FleetgateTokenExpires": {
 		fires: []string{
-			// Ten minutes are left of a token for two days.
+			// Ten minutes are left of a token with a lifetime of two days.
 			`fleetgate_account_token_expiration_timestamp_seconds{member="a",account="x"} 6600x120
 			fleetgate_account_token_lifetime_seconds{member="a",account="x"} 172800x120`,
-			// There is none.
+			// There is no token.
 			`fleetgate_account_token_expiration_timestamp_seconds{member="a",account="x"} 0x120
 			fleetgate_account_token_lifetime_seconds{member="a",account="x"} 0x120`,
 		},
-		// Ten minutes are left of a token for half an hour.
+		// Ten minutes are left of a token with a lifetime of half an hour.
 		silent: []string{`fleetgate_account_token_expiration_timestamp_seconds{member="a",account="x"} 6600x120
 			fleetgate_account_token_lifetime_seconds{member="a",account="x"} 1800x120`},
 	},
@@ -128,7 +128,7 @@ var cases = map[string]struct{ fires, silent []string }{
 	},
 }
 
-func TestEachAlertFiresForWhatItNamesAndNotForWhatIsNear(t *testing.T) {
+func TestAlerts_FireForTheirCasesOnly(t *testing.T) {
 	all := expressions(t)
 	for name := range cases {
 		if all[name] == "" {
@@ -154,7 +154,7 @@ func TestEachAlertFiresForWhatItNamesAndNotForWhatIsNear(t *testing.T) {
 	}
 }
 
-// evaluate returns for how many series an expression holds.
+// evaluate returns the number of series for which an expression holds.
 func evaluate(t *testing.T, engine *promql.Engine, expression, series string) int {
 	t.Helper()
 	storage := promqltest.LoadedStorage(t, "load 1m\n\t"+series)

@@ -21,9 +21,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// generate reads an ApplicationSet from stdin, and prints as a list in JSON the Applications
-// that Argo CD's controller makes of it, by Argo CD's own generator of clusterDecisionResources
-// and its own templates.
+// generate reads an ApplicationSet from stdin, and prints the Applications that Argo CD's
+// controller creates from it as a JSON list, with Argo CD's own generator clusterDecisionResource
+// and its templates.
 func generate(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
 	flags := flag.NewFlagSet("argocd generate", flag.ContinueOnError)
 	kubeconfig := flags.String("kubeconfig", "", "Kubeconfig of the cluster in which Argo CD would run, as its controller of ApplicationSets.")

@@ -1,13 +1,12 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command argocd deploys to a cluster as Argo CD's application controller does, by
-// Argo CD's own packages: its database finds the cluster's Secret on the hub, its
-// types make a client configuration of that, and its engine reads all of the
-// cluster, watches it and applies manifests from stdin. With generate as its first
-// argument it makes Applications of an ApplicationSet instead, as Argo CD's other
-// controller does. Tests start it. Its module is apart, so that Argo CD's
-// dependencies never decide the product's.
+// Command argocd deploys to a cluster like Argo CD's application controller, with Argo CD's own
+// packages: its database finds the cluster's Secret on the hub, its types build a client
+// configuration from it, and its engine reads the whole cluster, watches it and applies manifests
+// from stdin. With generate as first argument it creates the Applications of an ApplicationSet
+// instead, like Argo CD's other controller. Tests start it. It is a separate module, so that Argo
+// CD's dependencies never choose versions of the product's.
 package main
 
 import (
@@ -33,7 +32,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// revision stands for the commit that manifests come from.
+// revision stands in for the commit of the manifests.
 const revision = "stdin"
 
 type options struct {
@@ -82,7 +81,7 @@ func run(ctx context.Context, o options, in io.Reader, out io.Writer) error {
 	return deploy(ctx, o, cluster, manifests, out)
 }
 
-// find asks Argo CD's database for the cluster, by its name as an Application does.
+// find looks the cluster up in Argo CD's database, by its name as an Application does.
 func find(ctx context.Context, o options) (*v1alpha1.Cluster, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
 	if err != nil {
@@ -103,14 +102,13 @@ func find(ctx context.Context, o options) (*v1alpha1.Cluster, error) {
 	return database.GetCluster(ctx, servers[0])
 }
 
-// deploy brings the manifests to the cluster, with all of the cluster in a cache as
-// in Argo CD.
+// deploy applies the manifests with a cache of the whole cluster, like Argo CD.
 func deploy(ctx context.Context, o options, cluster *v1alpha1.Cluster, manifests []*unstructured.Unstructured, out io.Writer) error {
 	config, err := cluster.RESTConfig()
 	if err != nil {
 		return fmt.Errorf("making a client configuration: %w", err)
 	}
-	// What applies hands the configuration on in a file, which holds no transport.
+	// Applying passes the configuration on in a file, which cannot contain a transport.
 	plain, err := cluster.RawRestConfig()
 	if err != nil {
 		return fmt.Errorf("making a client configuration: %w", err)

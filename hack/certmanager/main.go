@@ -1,10 +1,9 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command certmanager runs cert-manager's own controllers and its cainjector, those
-// that issue certificates from Issuers of the kinds SelfSigned and CA, as one
-// process outside a cluster. Tests start it. Its module is apart, so that
-// cert-manager's dependencies never decide the product's.
+// Command certmanager runs cert-manager's own controllers for Issuers of the kinds SelfSigned and
+// CA, and its cainjector, as one process outside a cluster. Tests start it. It is a separate
+// module, so that cert-manager's dependencies never choose versions of the product's.
 package main
 
 import (
@@ -42,11 +41,11 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// workers is how many objects each controller works on at once.
+// workers is the concurrency of each controller.
 const workers = 2
 
 func main() {
-	// controller-runtime has a flag of this name in the default set.
+	// controller-runtime defines a flag of this name in the default set.
 	flags := flag.NewFlagSet("certmanager", flag.ExitOnError)
 	kubeconfig := flags.String("kubeconfig", "", "Kubeconfig of the cluster.")
 	if err := flags.Parse(os.Args[1:]); err != nil {

@@ -1,14 +1,12 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command crdgen completes the CRDs that controller-gen makes from the Go types
-// with the older versions that are served beside the stored one, and writes
-// them to where they are embedded.
+// Command crdgen adds the older served versions to the CRDs that controller-gen generates from the
+// Go types, and writes them to where they are embedded.
 //
-// Every version of a kind gets the schema of the one Go type. Nothing converts
-// between versions, so a field that one of them lacked would be dropped by
-// whoever reads and writes through it. What differs between versions
-// nevertheless, and which are served, is the table in versions.go.
+// Every version of a kind has the schema of the one Go type. Nothing converts between versions, so
+// a client that reads and writes through a version without a field would drop it. The table in
+// versions.go has the remaining differences and the served versions.
 //
 // Usage: crdgen FROM_DIR TO_DIR
 package main
@@ -90,16 +88,16 @@ func read(dir string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 }
 
 const (
-	// anyQuantity is how controller-gen has quantities written.
+	// anyQuantity is controller-gen's pattern of quantities.
 	anyQuantity = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
-	// boundedQuantity leaves out those of which Kubernetes' reader would make numbers of up
-	// to a billion digits, and what it does not read at all. Whoever gets an object has read
-	// its quantities before anybody can look at them: one member's would stop the gateway.
+	// boundedQuantity excludes texts that Kubernetes' parser expands to numbers of up to a billion
+	// digits, and texts that it rejects. A client parses all quantities of an object before any
+	// check, so one member could stop the gateway.
 	boundedQuantity = `^[+-]?([0-9]{1,32}(\.[0-9]{0,32})?|\.[0-9]{1,32})([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?$`
 )
 
-// boundQuantities has the API server refuse quantities that cost too much to read, beside what
-// the schemas that others publish for these kinds refuse.
+// boundQuantities makes the API server reject quantities that are expensive to parse, in addition
+// to upstream's schemas of these kinds.
 func boundQuantities(crd *apiextensionsv1.CustomResourceDefinition) {
 	for i := range crd.Spec.Versions {
 		walk(crd.Spec.Versions[i].Schema.OpenAPIV3Schema, "", func(_ string, schema *apiextensionsv1.JSONSchemaProps) {
@@ -110,7 +108,7 @@ func boundQuantities(crd *apiextensionsv1.CustomResourceDefinition) {
 	}
 }
 
-// addOlderVersions gives every CRD the versions that the table names for it.
+// addOlderVersions adds the versions of the table to every CRD.
 func addOlderVersions(crds []*apiextensionsv1.CustomResourceDefinition) error {
 	unused := maps.Clone(servedBeside)
 	for _, crd := range crds {
@@ -131,7 +129,7 @@ func addOlderVersions(crds []*apiextensionsv1.CustomResourceDefinition) error {
 	return nil
 }
 
-// olderVersion is the stored version, the first of a CRD, under another name.
+// olderVersion copies the stored version, the first of a CRD, under another name.
 func olderVersion(crd *apiextensionsv1.CustomResourceDefinition, name string) apiextensionsv1.CustomResourceDefinitionVersion {
 	version := *crd.Spec.Versions[0].DeepCopy()
 	version.Name, version.Storage = name, false
@@ -143,7 +141,7 @@ func olderVersion(crd *apiextensionsv1.CustomResourceDefinition, name string) ap
 	return version
 }
 
-// walk calls visit for a schema and all below it, with the field's name.
+// walk calls visit for a schema and all schemas below it, with the field's name.
 func walk(schema *apiextensionsv1.JSONSchemaProps, field string, visit func(string, *apiextensionsv1.JSONSchemaProps)) {
 	visit(field, schema)
 	for name, property := range schema.Properties {
@@ -171,8 +169,7 @@ func removeOld(dir string) error {
 	return nil
 }
 
-// write writes one file, without what only the API server or the generator
-// writes into a CRD.
+// write writes one file without fields that only the API server or the generator sets.
 func write(dir string, crd *apiextensionsv1.CustomResourceDefinition) error {
 	delete(crd.Annotations, "controller-gen.kubebuilder.io/version")
 	content, err := yaml.Marshal(crd)

@@ -73,7 +73,7 @@ func TestEmptyInputKeepsTheOutput(t *testing.T) {
 	}
 }
 
-func TestAQuantityOfABillionDigitsFitsNoSchema(t *testing.T) {
+func TestBoundQuantities_RejectsBillionDigits(t *testing.T) {
 	quantity := apiextensionsv1.JSONSchemaProps{Pattern: anyQuantity}
 	crd := crdNamed("a", apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{
 		"one":  quantity,
@@ -96,9 +96,9 @@ func TestAQuantityOfABillionDigitsFitsNoSchema(t *testing.T) {
 	}
 }
 
-// TestNoDefinitionThatShipsTakesAQuantityOfABillionDigits fails too when a generator writes
-// quantities in another way than what is replaced.
-func TestNoDefinitionThatShipsTakesAQuantityOfABillionDigits(t *testing.T) {
+// TestShippedCRDs_BoundQuantities also fails when a new generator writes quantities with another
+// pattern.
+func TestShippedCRDs_BoundQuantities(t *testing.T) {
 	crds, err := read(filepath.Join("..", "..", "pkg", "apis", "crds"))
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestNoDefinitionThatShipsTakesAQuantityOfABillionDigits(t *testing.T) {
 	}
 }
 
-// fits reports whether text has all the patterns of a schema.
+// fits reports whether text matches all patterns of a schema.
 func fits(t *testing.T, schema *apiextensionsv1.JSONSchemaProps, text string) bool {
 	t.Helper()
 	for _, pattern := range append([]apiextensionsv1.JSONSchemaProps{*schema}, schema.AllOf...) {

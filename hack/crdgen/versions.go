@@ -9,8 +9,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// servedBeside has, by the CRD's name, the versions that are served beside the
-// stored one. A kind that is not here has one version.
+// servedBeside are the versions served in addition to the stored one, by the CRD's name. Other
+// kinds have one version.
 var servedBeside = map[string][]string{
 	"memberclusters.cluster.kubernetes-fleet.io":         {"v1"},
 	"internalmemberclusters.cluster.kubernetes-fleet.io": {"v1"},
@@ -44,8 +44,8 @@ var servedBeside = map[string][]string{
 
 const clusterStagedUpdateRuns = "clusterstagedupdateruns.placement.kubernetes-fleet.io"
 
-// difference is what a version accepts or refuses otherwise than the stored
-// one. It may change the rules for a field, but not take the field away.
+// difference is a rule in which a version differs from the stored one. It can change the validation
+// of a field, but not remove the field.
 type difference struct {
 	version string
 	crd     string // empty: every CRD that has the version
@@ -60,13 +60,13 @@ var differences = []difference{
 			withoutEnum(schema, "type", `"Secret"`)
 		}
 	}},
-	// A wait of no time could be written as a plain 0.
+	// v1 accepted a wait of zero as a plain 0.
 	{version: "v1alpha1", apply: func(field string, schema *apiextensionsv1.JSONSchemaProps) {
 		if field == "waitTime" {
 			schema.Pattern = `^(?:0|(?:(?:0|[1-9][0-9]*)(\.[0-9]+)?(?:s|m|h))+)$`
 		}
 	}},
-	// The snapshot to roll out had to be named.
+	// The snapshot was required.
 	{version: "v1alpha1", crd: clusterStagedUpdateRuns, apply: func(field string, schema *apiextensionsv1.JSONSchemaProps) {
 		if field == "spec" {
 			schema.Required = append(schema.Required, "resourceSnapshotIndex")
@@ -75,8 +75,8 @@ var differences = []difference{
 	}},
 }
 
-// withoutEnum takes one value (in JSON) out of a property's enum, and its
-// default if that is the value.
+// withoutEnum removes a value (in JSON) from a property's enum, and its default if that is the
+// value.
 func withoutEnum(schema *apiextensionsv1.JSONSchemaProps, property, value string) {
 	p, ok := schema.Properties[property]
 	if !ok {

@@ -1,8 +1,8 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command fleet is what `make up`, `make member` and `make down` run: a hub and members
-// on this machine, and the main job on them. While they are up, it runs as their supervisor too.
+// Command fleet runs `make up`, `make member` and `make down`: a hub and members on this machine,
+// and the main job on them. It is also the supervisor of what it started.
 package main
 
 import (
@@ -34,17 +34,17 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("fleet", flag.ContinueOnError)
 	var o fleet.Options
 	var asked settings
-	flags.IntVar(&asked.count, "members", 0, "How many members there are. 0: as many as before, or two. None is taken away.")
-	flags.Func("gateway-flags", "Further flags of the gateway, with spaces between. Without: those of before.", asked.GatewayFlags.set)
-	flags.Func("agent-flags", "The same of the agents.", asked.AgentFlags.set)
-	flags.BoolVar(&asked.OCM, "ocm", false, "Serve Open Cluster Management's API as well: members are ManagedClusters, too, and klusterlets may join. Once it was asked for, it stays.")
-	flags.StringVar(&o.Dir, "dir", "", "Folder of everything that is started and written. Empty: .fleetgate/up.")
+	flags.IntVar(&asked.count, "members", 0, "Number of members. If 0, the previous number, or two. No member is removed.")
+	flags.Func("gateway-flags", "Further flags of the gateway, separated by spaces. If unset, the previous ones.", asked.GatewayFlags.set)
+	flags.Func("agent-flags", "Further flags of the agents. If unset, the previous ones.", asked.AgentFlags.set)
+	flags.BoolVar(&asked.OCM, "ocm", false, "Also serve Open Cluster Management's API: members are ManagedClusters too, and klusterlets can join. It stays enabled.")
+	flags.StringVar(&o.Dir, "dir", "", "Folder of all processes and files. If unset, .fleetgate/up.")
 	flags.IntVar(&o.Verbosity, "v", 0, "Verbosity of gateway and agents.")
-	flags.StringVar(&o.GatewayPath, "gateway", "", "Gateway of another version. Empty: .fleetgate/bin/gateway.")
-	flags.StringVar(&o.AgentPath, "agent", "", "Agent of another version. Empty: .fleetgate/bin/agent.")
-	flags.StringVar(&o.HubBinDir, "hub-bin", "", "Folder with the hub's Kubernetes programs. Empty: .fleetgate/bin.")
-	flags.StringVar(&o.MemberBinDir, "member-bin", "", "Folder with the members' Kubernetes programs. Empty: .fleetgate/bin.")
-	flags.StringVar(&o.Tunnel, "tunnel", fleet.TunnelNative, "Which way the members' tunnels go: native, port (native, straight to the gateway's own port for agents) or konnectivity.")
+	flags.StringVar(&o.GatewayPath, "gateway", "", "Gateway of another version. If unset, .fleetgate/bin/gateway.")
+	flags.StringVar(&o.AgentPath, "agent", "", "Agent of another version. If unset, .fleetgate/bin/agent.")
+	flags.StringVar(&o.HubBinDir, "hub-bin", "", "Folder with the hub's Kubernetes programs. If unset, .fleetgate/bin.")
+	flags.StringVar(&o.MemberBinDir, "member-bin", "", "Folder with the members' Kubernetes programs. If unset, .fleetgate/bin.")
+	flags.StringVar(&o.Tunnel, "tunnel", fleet.TunnelNative, "Path of the members' tunnels: native, port (native, directly to the gateway's own port for agents) or konnectivity.")
 	flags.Usage = func() {
 		fmt.Fprintf(flags.Output(), "Usage: fleet [flags] up|member NAME|down\n")
 		flags.PrintDefaults()
@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string) error {
 		return fmt.Errorf("-tunnel %q is none of native, port and konnectivity", o.Tunnel)
 	}
 	if flags.Arg(0) == superviseCommand {
-		return supervise(ctx, o.Dir) // From the folder that it is given, which may be anywhere.
+		return supervise(ctx, o.Dir) // The folder in o.Dir may be anywhere.
 	}
 	home, err := env.Home()
 	if err != nil {
@@ -79,8 +79,8 @@ func run(ctx context.Context, args []string) error {
 	}
 }
 
-// down stops every process whose record lies in the folder, first the one that would start
-// the others again, and removes the folder.
+// down stops every process with a record in the folder, the supervisor first, and removes the
+// folder.
 func down(ctx context.Context, dir string) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		fmt.Println("Nothing runs: there is no", dir)
@@ -99,7 +99,7 @@ func down(ctx context.Context, dir string) error {
 	}
 	var failures []error
 	for _, p := range processes {
-		// Nothing of it stays, so nothing needs to end in order.
+		// The folder is removed, so the order of termination does not matter.
 		failures = append(failures, p.Kill())
 	}
 	if err := errors.Join(failures...); err != nil {

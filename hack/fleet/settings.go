@@ -22,22 +22,22 @@ import (
 const (
 	settingsFile   = "settings.json"
 	defaultMembers = 2
-	// maxMembers is what a small machine can hold: each is a control plane of 700 MB.
+	// maxMembers fits a small machine. Each member is a control plane of 700 MB.
 	maxMembers = 9
 )
 
-// settings are what a fleet was asked for. They lie in its folder, so that the next
-// command, which says only what is to be different, asks for the same.
+// settings are the requested settings of a fleet. They are stored in its folder, so that the next
+// command only has to give what changes.
 type settings struct {
 	Members      []string `json:"members"`
 	GatewayFlags words    `json:"gatewayFlags,omitempty"`
 	AgentFlags   words    `json:"agentFlags,omitempty"`
 	OCM          bool     `json:"ocm,omitempty"`
-	// count is how many members are asked for.
+	// count is the requested number of members.
 	count int
 }
 
-// words are the flags of a program; nil means that nobody said which.
+// words are the flags of a program; nil if not given.
 type words []string
 
 func (w *words) set(value string) error {
@@ -45,7 +45,7 @@ func (w *words) set(value string) error {
 	return nil
 }
 
-// merge returns what was before with what is asked for now.
+// merge returns the stored settings with the new ones.
 func (s settings) merge(asked settings) (settings, error) {
 	if asked.count < 0 || asked.count > maxMembers {
 		return s, fmt.Errorf("%d members: choose from 1 to %d", asked.count, maxMembers)
@@ -74,7 +74,7 @@ func (s *settings) add(member string) {
 	}
 }
 
-// checkName refuses what a member or its folder cannot be called.
+// checkName rejects names that a member or its folder cannot have.
 func checkName(name string) error {
 	if name == "" {
 		return errors.New("say which: make member NAME=member-3")
@@ -85,7 +85,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// readSettings returns those of the fleet in dir; one that never was has none.
+// readSettings returns the stored settings of the fleet in dir; empty for a new one.
 func readSettings(dir string) (settings, error) {
 	var s settings
 	data, err := os.ReadFile(filepath.Join(dir, settingsFile))
@@ -106,8 +106,7 @@ func (s settings) write(dir string) error {
 	return os.WriteFile(filepath.Join(dir, settingsFile), append(data, '\n'), 0o600)
 }
 
-// prepare makes the folder of the fleet and has the options ask for what is in it, and for
-// what is asked now.
+// prepare creates the folder of the fleet and sets options from the stored and the new settings.
 func prepare(o *fleet.Options, asked settings, more ...string) error {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return err

@@ -13,9 +13,8 @@ import (
 	"fleetgate.io/fleetgate/test/fleet"
 )
 
-// What was asked for once holds until something else is: a gateway that died was started
-// without the flags that it had.
-func TestWhatWasAskedForHolds(t *testing.T) {
+// A gateway that had died was once restarted without its flags.
+func TestSettings_StayUntilChanged(t *testing.T) {
 	dir := t.TempDir()
 	flags := func(value string) words {
 		var w words
@@ -30,16 +29,16 @@ func TestWhatWasAskedForHolds(t *testing.T) {
 		more  []string
 		want  fleet.Options
 	}{
-		{"nothing is asked", settings{}, nil, fleet.Options{Members: []string{"member-1", "member-2"}}},
+		{"no settings", settings{}, nil, fleet.Options{Members: []string{"member-1", "member-2"}}},
 		{"flags", settings{GatewayFlags: flags("--helm-charts --v=1")}, nil,
 			fleet.Options{Members: []string{"member-1", "member-2"}, GatewayArgs: []string{"--helm-charts", "--v=1"}}},
 		{"another member", settings{}, []string{"edge"},
 			fleet.Options{Members: []string{"member-1", "member-2", "edge"}, GatewayArgs: []string{"--helm-charts", "--v=1"}}},
-		{"three of them, and other flags", settings{count: 3, GatewayFlags: flags("")}, nil,
+		{"three members and other flags", settings{count: 3, GatewayFlags: flags("")}, nil,
 			fleet.Options{Members: []string{"member-1", "member-2", "edge", "member-3"}}},
 		{"Open Cluster Management's API", settings{OCM: true}, nil,
 			fleet.Options{Members: []string{"member-1", "member-2", "edge", "member-3"}, OCM: true}},
-		{"fewer, which takes none away", settings{count: 1}, nil,
+		{"fewer members, which removes none", settings{count: 1}, nil,
 			fleet.Options{Members: []string{"member-1", "member-2", "edge", "member-3"}, OCM: true}},
 	} {
 		got := fleet.Options{Dir: dir}
@@ -52,7 +51,7 @@ func TestWhatWasAskedForHolds(t *testing.T) {
 	}
 }
 
-func TestMembersCannotBeCalledAnything(t *testing.T) {
+func TestCheckName_RejectsInvalidNames(t *testing.T) {
 	for _, name := range []string{"", "hub", "gateway", "gateway-agents", "Member", "a/b", "..", strings.Repeat("m", 51)} {
 		if checkName(name) == nil {
 			t.Errorf("%q was taken", name)
@@ -63,7 +62,7 @@ func TestMembersCannotBeCalledAnything(t *testing.T) {
 	}
 }
 
-func TestMoreMembersThanAMachineHolds(t *testing.T) {
+func TestSettings_RejectTooManyMembers(t *testing.T) {
 	if err := prepare(&fleet.Options{Dir: t.TempDir()}, settings{count: maxMembers + 1}); err == nil {
 		t.Error("they were taken")
 	}

@@ -20,15 +20,15 @@ const (
 	supervisorName   = "supervisor"
 	superviseCommand = "supervise"
 	lookEvery        = time.Second
-	// firstDelay lasts longer than it takes whoever stops a process to take its record away.
+	// firstDelay is longer than stopping a process and removing its record takes.
 	firstDelay   = 2 * time.Second
 	longestDelay = time.Minute
 )
 
-// supervisorProcess is the process of this program that supervises the fleet in a folder for
-// as long as the fleet is up.
+// supervisorProcess is the process of this program that supervises the fleet in a folder while the
+// fleet is up.
 func supervisorProcess(dir string) (*env.Process, error) {
-	dir, err := filepath.Abs(dir) // It works in that folder, and is told its name.
+	dir, err := filepath.Abs(dir) // The process runs in that folder and gets its name.
 	if err != nil {
 		return nil, err
 	}
@@ -39,20 +39,20 @@ func supervisorProcess(dir string) (*env.Process, error) {
 	return env.NewProcess(env.ProcessOptions{Name: supervisorName, Dir: dir, Path: program, Args: []string{"-dir=" + dir, superviseCommand}, Detached: true})
 }
 
-// supervisor starts what has ended of a fleet although nobody stopped it: who stops a process
-// takes its record away.
+// supervisor restarts processes of a fleet that have ended by themselves. Stopping a process
+// removes its record.
 type supervisor struct {
 	dir string
 	log io.Writer
-	// fallen are the processes that have ended at some time, by the path of their log.
+	// fallen are the processes that have ended at least once, by the path of their log.
 	fallen map[string]*fall
 }
 
-// fall is what is known of a process that has ended.
+// fall is the state of such a process.
 type fall struct {
-	// due is when it is to be started; zero while it runs.
+	// due is the time of the next start; zero while it runs.
 	due time.Time
-	// begun is when it was started last, by us.
+	// begun is the time of the last start by the supervisor.
 	begun time.Time
 	delay time.Duration
 }
@@ -77,7 +77,7 @@ func supervise(ctx context.Context, dir string) error {
 	}
 }
 
-// look finds what has ended, and starts it once it is due.
+// look finds ended processes, and starts each when it is due.
 func (s *supervisor) look(ctx context.Context, now time.Time) error {
 	processes, err := env.Processes(s.dir)
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *supervisor) look(ctx context.Context, now time.Time) error {
 			of.due = time.Time{}
 		case of.due.IsZero():
 			of.fell(now)
-			s.say(now, fmt.Sprintf("%s has ended, and is started again in %s: its log is %s", p.Name(), of.delay, p.LogPath()))
+			s.say(now, fmt.Sprintf("%s has ended and restarts in %s; see its log %s", p.Name(), of.delay, p.LogPath()))
 		case !now.Before(of.due):
 			of.due, of.begun = time.Time{}, now
 			if err := p.Start(ctx); err != nil {
@@ -105,7 +105,7 @@ func (s *supervisor) look(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// fell doubles the wait of what ends soon after it was started.
+// fell doubles the delay of a process that ended soon after its start.
 func (f *fall) fell(now time.Time) {
 	f.delay = min(2*f.delay, longestDelay)
 	if f.delay == 0 || now.Sub(f.begun) > 2*longestDelay {

@@ -13,7 +13,7 @@ import (
 	"fleetgate.io/fleetgate/test/env"
 )
 
-// supervised is a folder with one process that was started there, and who looks after it.
+// supervised is a folder with one running process and its supervisor.
 type supervised struct {
 	*testing.T
 	supervisor
@@ -50,7 +50,7 @@ func (s *supervised) recorded() []*env.Process {
 	return all
 }
 
-// dies ends the process as a crash does: its record stays.
+// dies kills the process like a crash: its record stays.
 func (s *supervised) dies() {
 	s.Helper()
 	p := s.recorded()[0]
@@ -62,7 +62,8 @@ func (s *supervised) dies() {
 	}
 }
 
-// runs tells whether it does after a while, in which somebody looked at its beginning and at its end.
+// runs reports whether the process runs after a time in which the supervisor checked at start and
+// end.
 func (s *supervised) runs(after time.Duration) bool {
 	s.Helper()
 	for _, pass := range []time.Duration{0, after} {
@@ -75,32 +76,31 @@ func (s *supervised) runs(after time.Duration) bool {
 	return len(all) == 1 && all[0].Running()
 }
 
-func TestWhatDiesIsStartedAgainLaterAndLater(t *testing.T) {
+func TestSupervisor_RestartsWithGrowingDelay(t *testing.T) {
 	s := superviseOne(t)
 	for _, delay := range []time.Duration{firstDelay, 2 * firstDelay, 4 * firstDelay} {
 		s.dies()
 		if s.runs(delay - time.Millisecond) {
-			t.Errorf("it is started again before %s are over", delay)
+			t.Errorf("it restarted before %s", delay)
 		}
 		if !s.runs(time.Millisecond) {
-			t.Fatalf("it is not started again after %s", delay)
+			t.Fatalf("it did not restart after %s", delay)
 		}
-		if want := "gateway has ended, and is started again in " + delay.String(); strings.Count(s.log.String(), want) != 1 {
+		if want := "gateway has ended and restarts in " + delay.String(); strings.Count(s.log.String(), want) != 1 {
 			t.Errorf("the log does not say %q once:\n%s", want, &s.log)
 		}
 	}
 	if !s.runs(time.Hour) {
-		t.Error("it does not run any more")
+		t.Error("it no longer runs")
 	}
 	s.dies()
 	if !s.runs(firstDelay) {
-		t.Error("it had lived for an hour, and is not started again at once")
+		t.Error("it ran for an hour and did not restart with the first delay")
 	}
 }
 
-// It works in the fleet's folder, which -dir may have anywhere: there it looked for the
-// project, found none, and ended at once.
-func TestTheSupervisorWorksFromAnyFolder(t *testing.T) {
+// The supervisor once looked for the project in its working folder, found none, and ended.
+func TestSupervise_WorksFromAnyFolder(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	ctx, stop := context.WithCancel(t.Context())
@@ -110,7 +110,7 @@ func TestTheSupervisorWorksFromAnyFolder(t *testing.T) {
 	}
 }
 
-func TestTheWaitOfWhatAlwaysDiesIsBounded(t *testing.T) {
+func TestSupervisor_BoundsDelay(t *testing.T) {
 	of, now := fall{}, time.Now()
 	for range 100 {
 		of.begun = now
@@ -121,7 +121,7 @@ func TestTheWaitOfWhatAlwaysDiesIsBounded(t *testing.T) {
 	}
 }
 
-func TestWhatSomebodyStopsStaysStopped(t *testing.T) {
+func TestSupervisor_KeepsStoppedProcessesStopped(t *testing.T) {
 	for how, stop := range map[string]func(context.Context, *env.Process) error{
 		"stopped": func(ctx context.Context, p *env.Process) error { return p.Stop(ctx) },
 		"killed":  func(_ context.Context, p *env.Process) error { return p.Kill() },
@@ -134,7 +134,7 @@ func TestWhatSomebodyStopsStaysStopped(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s.runs(longestDelay) || len(s.recorded()) > 0 {
-			t.Errorf("it was %s and is started again", how)
+			t.Errorf("it was %s and restarted", how)
 		}
 		if s.log.Len() > 0 {
 			t.Errorf("it was %s, and the log says:\n%s", how, &s.log)

@@ -1,14 +1,13 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command images makes a container image of a static binary, without Docker: the binary,
-// the certificates that it trusts, its licence and its SBOM on an empty base, run by a
-// user that is not root.
+// Command images builds a container image of a static binary without Docker: the binary, root
+// certificates, its licence and its SBOM on an empty base, run by a user that is not root.
 //
-// The same binary gives the same digest, on any machine and at any time: names, modes,
-// owners and times in the layer are fixed, and the certificates come from a module that
-// go.mod pins. `make images` builds the binaries in a way that makes them the same too.
+// The same binary gives the same digest on any machine at any time: names, modes, owners and times
+// in the layer are fixed, and the certificates come from a module that go.mod pins. `make images`
+// builds reproducible binaries.
 //
-// The result is an OCI layout, which crane, skopeo and oras push, and a tarball for
-// `docker load`. With -push it goes to a registry itself.
+// The result is an OCI layout, which crane, skopeo and oras push, and a tarball for `docker load`.
+// With -push the command pushes it itself.
 package main

@@ -22,17 +22,17 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// user is nobody who exists on a node, as distroless images have it. Charts name it too.
+// user does not exist on nodes; distroless images use the same. The charts name it too.
 const user = "65532:65532"
 
-// content is what one image is made of.
+// content is the content of one image.
 type content struct {
 	name, version string
-	// path is that of the binary.
+	// path is the path of the binary.
 	path     string
 	licence  []byte
 	platform v1.Platform
-	// created stands on everything that has a time.
+	// created is the time of everything in the image.
 	created time.Time
 }
 
@@ -42,7 +42,7 @@ type image struct {
 	sbom  []byte
 }
 
-// images are the same command for several platforms.
+// images is one command for several platforms.
 type images struct {
 	index     v1.ImageIndex
 	all       []*image
@@ -58,14 +58,14 @@ func (i *images) add(one *image, platform v1.Platform) {
 	i.all, i.platforms = append(i.all, one), append(i.platforms, platform)
 }
 
-// file is one of the layer's.
+// file is a file of the layer.
 type file struct {
 	path    string
 	mode    int64
 	content []byte
 }
 
-// assemble returns the image of a binary.
+// assemble builds the image of a binary.
 func assemble(c content) (*image, error) {
 	binary, err := os.ReadFile(c.path)
 	if err != nil {
@@ -100,7 +100,7 @@ func assemble(c content) (*image, error) {
 	return &image{image: built, sbom: sbom}, err
 }
 
-// checkStatic refuses what needs a linker or libraries, which an empty base has not.
+// checkStatic rejects binaries that need a linker or libraries.
 func checkStatic(binary []byte) error {
 	parsed, err := elf.NewFile(bytes.NewReader(binary))
 	if err != nil {
@@ -134,7 +134,7 @@ func configure(built v1.Image, c content) (v1.Image, error) {
 	return mutate.ConfigFile(built, config)
 }
 
-// layerOf writes files, which have to be sorted, with the folders above them.
+// layerOf writes sorted files with the folders above them.
 func layerOf(created time.Time, files []file) (v1.Layer, error) {
 	var archive bytes.Buffer
 	writer, folders := tar.NewWriter(&archive), map[string]bool{}
@@ -163,14 +163,13 @@ func layerOf(created time.Time, files []file) (v1.Layer, error) {
 		tarball.WithMediaType(types.OCILayer))
 }
 
-// certificates are the roots that everybody trusts, as PEM, for hubs and proxies whose
-// certificate is publicly trusted. Those that are trusted under conditions only are left
-// out, since a file cannot say the conditions.
+// certificates are the public root certificates as PEM, for hubs and proxies with a publicly
+// trusted certificate. Roots with constraints are left out, because a PEM file cannot express them.
 func certificates() []byte {
 	var all bytes.Buffer
 	for root := range bundle.Roots() {
 		if root.Constraint == nil {
-			// A bytes.Buffer takes everything.
+			// Writes to a bytes.Buffer do not fail.
 			_ = pem.Encode(&all, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate})
 		}
 	}

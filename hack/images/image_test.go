@@ -33,7 +33,7 @@ var version = "none"
 func main() { fmt.Println(version) }
 `
 
-// build compiles a small command in a folder of its own, with the Makefile's flags.
+// build compiles a small command in its own folder, with the Makefile's flags.
 func build(t *testing.T, environment ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -50,7 +50,7 @@ func build(t *testing.T, environment ...string) string {
 	return filepath.Join(dir, "command")
 }
 
-// makeImages runs the command, and returns its folder and the digest of the index.
+// makeImages runs the command and returns its folder and the digest of the index.
 func makeImages(t *testing.T, args ...string) (string, v1.Hash) {
 	t.Helper()
 	out := t.TempDir()
@@ -94,7 +94,7 @@ func imageIn(t *testing.T, out string) v1.Image {
 	return one
 }
 
-func TestTheSameSourceGivesTheSameDigest(t *testing.T) {
+func TestRun_IsReproducible(t *testing.T) {
 	first, second := build(t), build(t)
 	_, one := makeImages(t, "-binary=linux/amd64="+first)
 	_, other := makeImages(t, "-binary=linux/amd64="+second)
@@ -103,7 +103,7 @@ func TestTheSameSourceGivesTheSameDigest(t *testing.T) {
 	}
 }
 
-func TestTheImageHoldsTheCommandAndRunsAsNobody(t *testing.T) {
+func TestRun_ImageContents(t *testing.T) {
 	out, _ := makeImages(t, "-binary=linux/amd64="+build(t))
 	one := imageIn(t, out)
 	config, err := one.ConfigFile()
@@ -144,8 +144,9 @@ func TestTheImageHoldsTheCommandAndRunsAsNobody(t *testing.T) {
 	}
 }
 
-func TestTheSBOMNamesEveryModule(t *testing.T) {
-	// The test's own binary has dependencies; that it may be linked dynamically does not matter here.
+func TestSBOM_NamesEveryModule(t *testing.T) {
+	// The test's own binary has dependencies. It may be linked dynamically, which does not matter
+	// here.
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -172,7 +173,7 @@ func TestTheSBOMNamesEveryModule(t *testing.T) {
 	}
 }
 
-func TestWhatAnEmptyBaseCannotRunIsRefused(t *testing.T) {
+func TestRun_RejectsDynamicBinaries(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -188,7 +189,7 @@ func TestWhatAnEmptyBaseCannotRunIsRefused(t *testing.T) {
 	}
 }
 
-func TestImagesOfSeveralPlatformsArePushedAsOne(t *testing.T) {
+func TestRun_PushesPlatformsAsOneIndex(t *testing.T) {
 	server := httptest.NewServer(registry.New())
 	defer server.Close()
 	repository := strings.TrimPrefix(server.URL, "http://") + "/fleetgate/command"

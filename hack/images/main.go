@@ -32,19 +32,19 @@ func main() {
 	}
 }
 
-// options are the flags.
+// options are the command-line flags.
 type options struct {
 	name, version, licence, out, repository, push string
 	created                                       int64
 	binaries                                      binaries
 }
 
-// binaries are paths by platform, in the order in which they were given.
+// binaries are paths by platform, in the order given.
 type binaries []struct{ platform, path string }
 
 func (b *binaries) String() string { return fmt.Sprint(*b) }
 
-// Set reads os/architecture=path.
+// Set parses os/architecture=path.
 func (b *binaries) Set(text string) error {
 	platform, path, ok := strings.Cut(text, "=")
 	if !ok {
@@ -126,7 +126,7 @@ func (o *options) build() (*images, error) {
 	return built, nil
 }
 
-// write replaces what an earlier run has left.
+// write replaces the output of an earlier run.
 func (o *options) write(built *images) error {
 	folder := filepath.Join(o.out, o.name)
 	if err := os.RemoveAll(folder); err != nil {

@@ -64,7 +64,7 @@ const (
 	binaryID   = "SPDXRef-binary"
 )
 
-// describe is the SBOM of a binary: what the Go linker has noted in it.
+// describe returns the SBOM of a binary from its build information.
 func describe(c content, binary []byte) ([]byte, error) {
 	info, err := buildinfo.Read(bytes.NewReader(binary))
 	if err != nil {
@@ -89,7 +89,7 @@ func describe(c content, binary []byte) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// used is the module that was linked, where another one was asked for.
+// used returns the module that was linked, if another one replaced the required one.
 func used(module *debug.Module) *debug.Module {
 	if module.Replace != nil {
 		return module.Replace
@@ -104,7 +104,7 @@ func newPackage(id, path, version string) spdxPackage {
 	}
 }
 
-// add puts a package into the document, and says how another element relates to it.
+// add adds a package to the document with its relationship to another element.
 func (d *spdxDocument) add(p spdxPackage, from, kind string) {
 	d.Packages = append(d.Packages, p)
 	d.Relationships = append(d.Relationships, spdxRelationship{From: from, Kind: kind, To: p.ID})

@@ -41,7 +41,7 @@ func main() {
 
 type options struct{ version, binaries, license, url, out string }
 
-// manifest is what Krew reads; docs are those of its plugin manifests.
+// manifest is Krew's plugin manifest; docs/ has its format.
 type manifest struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`

@@ -37,7 +37,7 @@ func packed(t *testing.T) string {
 	return o.out
 }
 
-func TestTheManifestIsOneThatKrewTakes(t *testing.T) {
+func TestRun_WritesValidManifest(t *testing.T) {
 	dir := packed(t)
 	text, err := os.ReadFile(filepath.Join(dir, "fleetgate.yaml"))
 	if err != nil {
@@ -66,7 +66,7 @@ func TestTheManifestIsOneThatKrewTakes(t *testing.T) {
 	}
 }
 
-func TestArchivesHaveProgramAndLicenseAndAreTheSameAgain(t *testing.T) {
+func TestRun_WritesReproducibleArchives(t *testing.T) {
 	dir, again := packed(t), packed(t)
 	const linux, windows = "kubectl-fleetgate-1.2.3-linux-amd64.tar.gz", "kubectl-fleetgate-1.2.3-windows-amd64.zip"
 	for _, name := range []string{linux, windows} {

@@ -1,10 +1,9 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kube is real Kubernetes in one binary: etcd, kube-apiserver,
-// kube-controller-manager, kube-scheduler, kubelet, kube-proxy and kubectl, chosen
-// by the name under which it is called (a link per program), so that tests and
-// `make up` need neither a download nor a container engine.
+// Command kube is real Kubernetes in one binary: etcd, kube-apiserver, kube-controller-manager,
+// kube-scheduler, kubelet, kube-proxy and kubectl, chosen by the name under which it is called (one
+// link per program). Tests and `make up` therefore need neither a download nor a container engine.
 package main
 
 import (
@@ -58,20 +57,20 @@ func main() {
 	os.Exit(program())
 }
 
-// newKubelet needs a context of its own because kubelet's command builds its signal handling on it.
+// newKubelet needs its own context because kubelet's command builds its signal handling on it.
 func newKubelet() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) }
 
 func run(command func() *cobra.Command) func() int {
 	return func() int { return cli.Run(command()) }
 }
 
-// runEtcd hands over to etcd's own main, which exits the process by itself when it fails.
+// runEtcd runs etcd's own main, which exits the process when it fails.
 func runEtcd() int {
 	etcdmain.Main(os.Args)
 	return 0
 }
 
-// runKubectl follows upstream's main: kubectl prints API errors in its own way.
+// runKubectl follows upstream's main, because kubectl prints API errors in its own format.
 func runKubectl() int {
 	// As upstream: kubectl's own logging starts before its flags are parsed.
 	_, _ = logs.GlogSetter(kubectl.GetLogVerbosity(os.Args))

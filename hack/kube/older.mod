@@ -1,4 +1,4 @@
-// The same programs of the minor version before, for the versions matrix. It is used
+// The same programs of the previous minor version, for the version matrix. It is used
 // with -modfile in place of go.mod.
 module fleetgate.io/fleetgate/hack/kube
 

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// excuse excuses a line, or the one below it: //lint:ignore <analyzer> <why>. Without
-// a reason it excuses nothing.
+// excuse matches a directive that excludes its line, or the one below it: //lint:ignore <analyzer>
+// <reason>. The reason is required.
 const excuse = "//lint:ignore "
 
-// excusable is the analyzer without what directives excuse, and what is generated.
+// excusable wraps an analyzer so that it skips excluded lines and generated files.
 func excusable(a *analysis.Analyzer) *analysis.Analyzer {
 	run := a.Run
 	a.Run = func(pass *analysis.Pass) (any, error) {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// exported finds exported names that nobody explains: of packages that can be imported.
-// A sentence about a group of constants or variables is about each.
+// exported reports exported names without a comment in packages that can be imported. A comment on
+// a group of constants or variables is sufficient.
 var exported = &analysis.Analyzer{
 	Name: "exported",
 	Doc:  "exported names have a comment",
@@ -33,8 +33,7 @@ var exported = &analysis.Analyzer{
 	},
 }
 
-// wellKnown are methods that say by their name what they do, of interfaces of the standard
-// library and of what everybody builds on.
+// wellKnown are methods of widely known interfaces, whose names explain them.
 var wellKnown = []string{
 	"Error", "Unwrap", "Is", "As", "String", "Len", "Less", "Swap", "Read", "Write", "Close", "ServeHTTP",
 	"MarshalJSON", "UnmarshalJSON", "Set", "Type", "Describe", "Collect",
@@ -74,7 +73,7 @@ func unexplainedOf(spec ast.Spec) []*ast.Ident {
 	return nil
 }
 
-// isExported tells of a receiver whether anybody else sees its type.
+// isExported reports whether a receiver's type is visible to other packages.
 func isExported(receiver *ast.FieldList) bool {
 	of := receiver.List[0].Type
 	for {

@@ -1,12 +1,11 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command lint is what go vet -vettool runs in place of go vet's own tool: its analyzers, all of
-// them, and ours. These want errors that are wrapped and compared as they have to be (errorlint),
-// none that is found and not returned (nilerr), no context kept in a struct (containedctx), one
-// name for each package that is imported under another (importas), no exported name without
-// a sentence about it (exported). A line is excused with //lint:ignore <analyzer> <why>. Go's
-// build cache remembers what has passed.
+// Command lint is the tool of go vet -vettool: all of go vet's own analyzers, plus errorlint
+// (wrapped errors and their comparison), nilerr (errors that are found and not returned),
+// containedctx (a context in a struct), importas (one name per import), and exported (comments of
+// exported names). //lint:ignore <analyzer> <reason> excludes a line. Go's build cache remembers
+// what has passed.
 package main
 
 import (
@@ -17,7 +16,7 @@ import (
 	"golang.org/x/tools/go/analysis/unitchecker"
 )
 
-// aliases are the names under which packages are imported, the paths as regular expressions.
+// aliases are the import names by package path, as regular expressions.
 var aliases = []string{
 	`k8s\.io/api/(\w+)/(v\d\w*):$1$2`,
 	`k8s\.io/apimachinery/pkg/apis/meta/v1:metav1`,

@@ -42,8 +42,8 @@ import (
 	"golang.org/x/tools/go/analysis/passes/waitgroup"
 )
 
-// vet is what go vet runs by itself. Run by one tool with ours, all packages that they stand
-// on are read once and not twice.
+// vet are go vet's own analyzers. One tool with all analyzers type-checks each dependency only
+// once.
 var vet = []*analysis.Analyzer{
 	appends.Analyzer,
 	asmdecl.Analyzer,

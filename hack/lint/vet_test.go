@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestNothingOfGoVetIsLeftOut compares with the go command that runs it: a newer one may have
-// more analyzers.
+// TestNothingOfGoVetIsLeftOut compares with the go command that runs it, because a newer one can
+// have more analyzers.
 func TestNothingOfGoVetIsLeftOut(t *testing.T) {
 	help, err := exec.Command("go", "tool", "vet", "help").Output()
 	if err != nil {

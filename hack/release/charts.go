@@ -24,10 +24,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxChart is the most that is read of a chart from a registry, in bytes.
+// maxChart bounds what is read of a chart from a registry, in bytes.
 const maxChart = 16 << 20
 
-// packed are the charts of a release, in a folder of their own until they are pushed.
+// packed are the charts of a release, in their own folder until they are pushed.
 type packed struct {
 	folder string
 	all    []*chart
@@ -35,7 +35,7 @@ type packed struct {
 
 func (p *packed) remove() { _ = os.RemoveAll(p.folder) }
 
-// chart is one that was packed.
+// chart is a packed chart.
 type chart struct {
 	command, archive string
 	tag              name.Tag
@@ -62,7 +62,7 @@ func (p *plan) packCharts(ctx context.Context, images []image) (*packed, error) 
 }
 
 func (p *plan) packChart(ctx context.Context, command, folder string, images []image) (*chart, error) {
-	// Versions of charts, which are their tags, have no v.
+	// Chart versions, which are their tags, have no v.
 	version := strings.TrimPrefix(p.version, "v")
 	tag, err := name.NewTag(p.repository + "/charts/" + command + ":" + version)
 	if err != nil {
@@ -93,7 +93,7 @@ func (p *plan) packChart(ctx context.Context, command, folder string, images []i
 	return &chart{command: command, archive: archive, tag: tag}, os.Chtimes(archive, p.created, p.created)
 }
 
-// setTimes gives everything in a folder one time, which helm puts into the archive.
+// setTimes sets one time for all files of a folder, because helm writes times into the archive.
 func setTimes(folder string, to time.Time) error {
 	return filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
@@ -103,7 +103,7 @@ func setTimes(folder string, to time.Time) error {
 	})
 }
 
-// find looks whether the chart is in the registry already: if so, it has to be this one.
+// find reports whether the chart is in the registry. A different one of that version is an error.
 func (c *chart) find(ctx context.Context) error {
 	there, err := remote.Head(c.tag, registry(ctx)...)
 	if missing(err) {
@@ -128,7 +128,7 @@ func (c *chart) find(ctx context.Context) error {
 	return nil
 }
 
-// pushChart pushes a chart that is not there yet.
+// pushChart pushes a chart that the registry does not have.
 func (p *plan) pushChart(ctx context.Context, c *chart) error {
 	if c.digest != (name.Digest{}) {
 		return nil
@@ -157,7 +157,7 @@ func (p *plan) runHelm(ctx context.Context, args ...string) (string, error) {
 	return string(said), nil
 }
 
-// pullChart returns the archive of a chart. What is not what its digest says is an error.
+// pullChart returns the archive of a chart, and verifies it against its digest.
 func pullChart(ctx context.Context, digest name.Digest) ([]byte, error) {
 	image, err := remote.Image(digest, registry(ctx)...)
 	if err != nil {
@@ -202,9 +202,9 @@ func valuesOf(archive []byte, command string) ([]byte, error) {
 	}
 }
 
-// pin puts repository and digest of images into the values of a chart. Each block of
-// values that names an image of ours has the lines `repository: .../<command>` and,
-// further down, `digest: ""`: a file that has not is not one that we know.
+// pin writes repository and digest of images into the values of a chart. Each block of values with
+// an image of ours has the lines `repository: .../<command>` and, further down, `digest: ""`. Other
+// formats are rejected.
 func pin(values []byte, repository string, images []image) ([]byte, error) {
 	lines := strings.Split(string(values), "\n")
 	found := false
@@ -237,8 +237,8 @@ func pin(values []byte, repository string, images []image) ([]byte, error) {
 	return []byte(strings.Join(lines, "\n")), nil
 }
 
-// checkPinned looks whether values name images of this release only, each by its digest.
-// A repository that is empty is for the user to say.
+// checkPinned verifies that values name only images of this release, each by digest. The user sets
+// an empty repository.
 func checkPinned(values []byte, images []image) error {
 	var parsed map[string]any
 	if err := yaml.Unmarshal(values, &parsed); err != nil {

@@ -21,14 +21,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// krewManifest is the file by which Krew installs the kubectl plugin.
+// krewManifest is the Krew manifest of the kubectl plugin.
 const krewManifest = "fleetgate.yaml"
 
-// bundleSuffix is what `cosign verify-blob --bundle` is given, behind a file's name.
+// bundleSuffix is the suffix of a file's bundle for `cosign verify-blob --bundle`.
 const bundleSuffix = ".sigstore.json"
 
-// pluginFiles are the archives that Krew's manifest names, and the manifest: `make plugin` has
-// written them. An archive that is not what the manifest says is an error.
+// pluginFiles are the archives that Krew's manifest names, and the manifest, as `make plugin`
+// writes them. An archive that differs from the manifest is an error.
 func (p *plan) pluginFiles() ([]string, error) {
 	if p.plugin == "" {
 		return nil, nil
@@ -61,7 +61,7 @@ func (p *plan) pluginFiles() ([]string, error) {
 	return append(files, filepath.Join(p.plugin, krewManifest)), nil
 }
 
-// signFile writes the signature of a file beside it, as a bundle.
+// signFile writes the signature bundle of a file beside it.
 func (s *signer) signFile(ctx context.Context, file string) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -77,7 +77,7 @@ func (s *signer) signFile(ctx context.Context, file string) error {
 	return os.WriteFile(file+bundleSuffix, signed, 0o644)
 }
 
-// verifyFile looks whether the one whom this verifier trusts has signed a file.
+// verifyFile verifies that the trusted signer has signed a file.
 func (v verifier) verifyFile(ctx context.Context, file string) error {
 	content, err := os.ReadFile(file)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// newPlugin is a folder as `make plugin` writes it.
+// newPlugin creates a folder as `make plugin` writes it.
 func newPlugin(t *testing.T) (folder, archive string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -26,7 +26,7 @@ func newPlugin(t *testing.T) (folder, archive string) {
 	return folder, archive
 }
 
-func TestArchivesOfThePluginAreSignedAsImagesAre(t *testing.T) {
+func TestRelease_SignsPluginArchives(t *testing.T) {
 	s := newSetup(t)
 	folder, archive := newPlugin(t)
 	if err := s.release(t, "-plugin="+folder); err != nil {
@@ -51,7 +51,7 @@ func TestArchivesOfThePluginAreSignedAsImagesAre(t *testing.T) {
 	}
 }
 
-func TestAnArchiveThatKrewWouldRefuseIsNotReleased(t *testing.T) {
+func TestRelease_RejectsArchiveThatDiffersFromManifest(t *testing.T) {
 	s := newSetup(t)
 	folder, archive := newPlugin(t)
 	if err := os.WriteFile(archive, []byte("of an earlier build"), 0o600); err != nil {
@@ -59,6 +59,6 @@ func TestAnArchiveThatKrewWouldRefuseIsNotReleased(t *testing.T) {
 	}
 	contains(t, s.release(t, "-plugin="+folder), "build both again with make plugin")
 	if s.registry.written() != 0 {
-		t.Error("something was pushed before")
+		t.Error("something was pushed")
 	}
 }

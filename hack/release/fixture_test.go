@@ -32,32 +32,31 @@ import (
 const (
 	version  = "v0.9.0"
 	password = "a password of the test"
-	// helm is what `make test-release` has built.
+	// helm is the program that `make test-release` has built.
 	helm = "../../.fleetgate/bin/helm"
 )
 
-// fakeRegistry is a registry that counts what is written to it, and of which the test can
-// change what it answers.
+// fakeRegistry is a registry that counts writes. Tests can change its responses.
 type fakeRegistry struct {
 	*httptest.Server
 	mu      sync.Mutex
 	options []ggcr.Option
 	content http.Handler
 	writes  int
-	// manifests are all that were written, in their order.
+	// manifests are all written manifests, in order.
 	manifests []manifest
-	// changed are bodies by the end of the path.
+	// changed are response bodies by the end of the path.
 	changed map[string][]byte
 }
 
-// manifest is one that was written to a registry.
+// manifest is a manifest written to a registry.
 type manifest struct {
 	path   string
 	header http.Header
 	body   []byte
 }
 
-// newRegistry runs one. Those without the API of referrers keep them below a tag.
+// newRegistry runs a registry. One without the referrers API keeps referrers below a tag.
 func newRegistry(t *testing.T, options ...ggcr.Option) *fakeRegistry {
 	t.Helper()
 	r := &fakeRegistry{options: append(options, ggcr.Logger(log.New(io.Discard, "", 0)), ggcr.WithBlobHandler(ggcr.NewInMemoryBlobHandler()))}
@@ -67,21 +66,21 @@ func newRegistry(t *testing.T, options ...ggcr.Option) *fakeRegistry {
 	return r
 }
 
-// empty has it forget everything but blobs, which are what their digests say.
+// empty deletes everything but blobs, which are addressed by digest.
 func (r *fakeRegistry) empty() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.content, r.manifests, r.changed = ggcr.New(r.options...), nil, map[string][]byte{}
 }
 
-// saved is what restore brings back.
+// saved is the state for restore.
 func (r *fakeRegistry) saved() []manifest {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.manifests)
 }
 
-// restore has it hold what it held once, and nothing else.
+// restore resets the registry to a saved state.
 func (r *fakeRegistry) restore(saved []manifest) {
 	r.empty()
 	for _, one := range saved {
@@ -94,7 +93,7 @@ func (r *fakeRegistry) restore(saved []manifest) {
 func (r *fakeRegistry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	var body []byte
 	if request.Method == http.MethodPut && strings.Contains(request.URL.Path, "/manifests/") {
-		// What cannot be read is refused by the registry itself.
+		// The registry itself rejects a malformed manifest.
 		body, _ = io.ReadAll(request.Body)
 		request.Body = io.NopCloser(bytes.NewReader(body))
 	}
@@ -115,26 +114,26 @@ func (r *fakeRegistry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	content.ServeHTTP(w, request)
 }
 
-// written is how often something was written to it.
+// written returns the number of writes.
 func (r *fakeRegistry) written() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.writes
 }
 
-// change has it answer with this body where the path ends so.
+// change changes the response body for paths with this end.
 func (r *fakeRegistry) change(path string, body []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.changed[path] = body
 }
 
-// repository is where images go in it.
+// repository is the repository of the images.
 func (r *fakeRegistry) repository() string {
 	return strings.TrimPrefix(r.URL, "http://") + "/fleetgate"
 }
 
-// newKey makes a key pair of cosign's and returns the files.
+// newKey creates a cosign key pair and returns the files.
 func newKey(t *testing.T) (private, public string) {
 	t.Helper()
 	keys, err := cosign.GenerateKeyPair(func(bool) ([]byte, error) { return []byte(password), nil })
@@ -195,7 +194,7 @@ func writeSBOM(t *testing.T, folder, command, architecture, compiler string) {
 	}
 }
 
-// git runs it in a folder.
+// git runs git in a folder.
 func git(t *testing.T, folder string, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "git", append([]string{"-C", folder, "-c", "user.name=test", "-c", "user.email=test@example.org"}, args...)...)
@@ -206,7 +205,7 @@ func git(t *testing.T, folder string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// newTree makes a checkout of a commit with the version's tag.
+// newTree creates a checkout of a commit with the version's tag.
 func newTree(t *testing.T) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -216,7 +215,7 @@ func newTree(t *testing.T) (folder string) {
 	return folder
 }
 
-// setup is what a release is made of.
+// setup are the inputs of a release.
 type setup struct {
 	registry                           *fakeRegistry
 	tree, images, out, private, public string
@@ -242,7 +241,7 @@ func (s *setup) release(t *testing.T, more ...string) error {
 	return run(t.Context(), s.arguments(more...))
 }
 
-// planned is what a release would be made by and of.
+// planned returns the plan of a release.
 func (s *setup) planned(t *testing.T) (*plan, []image) {
 	t.Helper()
 	p, err := parse(s.arguments())
@@ -256,7 +255,7 @@ func (s *setup) planned(t *testing.T) (*plan, []image) {
 	return p, images
 }
 
-// digests is the list of a release, and empty if there was none.
+// digests returns the list of a release; empty if there is none.
 func (s *setup) digests(t *testing.T) []name.Digest {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.out, "digests.txt"))
@@ -274,7 +273,7 @@ func (s *setup) digests(t *testing.T) []name.Digest {
 	return digests
 }
 
-// contains asks for an error that says something.
+// contains fails unless the error contains a text.
 func contains(t *testing.T, err error, want string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), want) {

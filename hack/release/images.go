@@ -20,10 +20,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// commands are what there are images and charts of.
+// commands are the programs with images and charts.
 var commands = [...]string{"gateway", "agent"}
 
-// image is one of all platforms, as it was built and as it will be in the registry.
+// image is an image of all platforms, as built and as it will be in the registry.
 type image struct {
 	command   string
 	index     v1.ImageIndex
@@ -32,7 +32,7 @@ type image struct {
 	platforms []platform
 }
 
-// platform is the image for one of them.
+// platform is the image of one platform.
 type platform struct {
 	name   string
 	digest name.Digest
@@ -40,7 +40,7 @@ type platform struct {
 	sbom json.RawMessage
 }
 
-// builtImages reads what `make images` has built.
+// builtImages reads the output of `make images`.
 func (p *plan) builtImages() ([]image, error) {
 	var images []image
 	for _, command := range commands {
@@ -84,8 +84,7 @@ func (p *plan) built(command string) (image, error) {
 	return one, nil
 }
 
-// push brings images and charts into the registry. All tags are looked at first: what lies
-// there under this version has to be the same.
+// push pushes images and charts. It checks all tags first: an existing version must be identical.
 func (p *plan) push(ctx context.Context, images []image, charts *packed) error {
 	for _, one := range images {
 		if err := notAnother(ctx, one); err != nil {
@@ -110,7 +109,7 @@ func (p *plan) push(ctx context.Context, images []image, charts *packed) error {
 	return nil
 }
 
-// notAnother refuses to write over an image that has this version already.
+// notAnother returns an error if this version of the image exists with another digest.
 func notAnother(ctx context.Context, one image) error {
 	there, err := remote.Head(one.tag, registry(ctx)...)
 	if missing(err) {
@@ -125,13 +124,13 @@ func notAnother(ctx context.Context, one image) error {
 	return nil
 }
 
-// missing says that the registry answered that it does not have something.
+// missing reports whether the registry's error means that an object does not exist.
 func missing(err error) bool {
 	var answer *transport.Error
 	return errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound
 }
 
-// registry is how a registry is talked to.
+// registry has the options for registry requests.
 func registry(ctx context.Context) []remote.Option {
 	return []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
 }

@@ -14,7 +14,7 @@ import (
 
 const tokenVariable = "SIGSTORE_ID_TOKEN"
 
-func TestAReleaseWithoutAKeyIsSignedForWhoHoldsTheToken(t *testing.T) {
+func TestRelease_KeylessSignsForTokenIdentity(t *testing.T) {
 	s, public := newSetup(t), newSigstore(t)
 	t.Setenv(tokenVariable, tokenFor(releaser))
 	if err := s.release(t, public.keyless(releaser, issuer)...); err != nil {
@@ -35,7 +35,7 @@ func TestAReleaseWithoutAKeyIsSignedForWhoHoldsTheToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As `cosign verify --certificate-identity --certificate-oidc-issuer` does it.
+	// This is what `cosign verify --certificate-identity --certificate-oidc-issuer` does.
 	accepts := func(identity, by string, whom root.TrustedMaterial) error {
 		for _, digest := range digests {
 			options := &cosign.CheckOpts{
@@ -66,7 +66,7 @@ func TestAReleaseWithoutAKeyIsSignedForWhoHoldsTheToken(t *testing.T) {
 	}
 }
 
-func TestASignatureOfAnotherIdentityIsNoRelease(t *testing.T) {
+func TestRelease_RejectsSignatureOfAnotherIdentity(t *testing.T) {
 	for name, test := range map[string]struct{ holder, identity, issuer string }{
 		"another holder of the token": {"other@example.org", releaser, issuer},
 		"another issuer":              {releaser, releaser, "https://other.example.org"},
@@ -87,7 +87,7 @@ func TestASignatureOfAnotherIdentityIsNoRelease(t *testing.T) {
 	}
 }
 
-func TestSignaturesOfAKeyAreLoggedWhenAsked(t *testing.T) {
+func TestRelease_LogsKeySignaturesOnRequest(t *testing.T) {
 	s, public := newSetup(t), newSigstore(t)
 	if err := s.release(t, "-transparency-log", "-signing-config="+public.services, "-trusted-root="+public.roots); err != nil {
 		t.Fatal(err)

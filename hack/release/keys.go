@@ -24,27 +24,28 @@ import (
 	"github.com/sigstore/sigstore/pkg/signature"
 	"github.com/sigstore/sigstore/pkg/signature/options"
 
-	// Where tokens for keyless signing come from: a variable, or the runner of a workflow.
+	// Sources of tokens for keyless signing: a variable, or the runner of a workflow.
 	_ "github.com/sigstore/cosign/v3/pkg/providers/envvar"
 	_ "github.com/sigstore/cosign/v3/pkg/providers/github"
 )
 
-// passwordVariable has the password of a key: it is in no flag, since those can be listed.
+// passwordVariable has the password of a key. It is no flag, because other processes can read
+// flags.
 const passwordVariable = "COSIGN_PASSWORD"
 
-// keys say who signs.
+// keys configure the signer.
 type keys struct {
-	// file is a private key; empty is keyless.
+	// file is a private key. If empty, signing is keyless.
 	file string
-	// logged has signatures by a key recorded in the log.
+	// logged records signatures of a key in the log.
 	logged bool
-	// identity and issuer are whom the certificate has to be for, keyless.
+	// identity and issuer are required of the certificate when keyless.
 	identity, issuer string
-	// services and roots are files of Sigstore's; empty are its public instances.
+	// services and roots are Sigstore configuration files. If empty, its public instances apply.
 	services, roots string
 }
 
-// open returns what signs, and what verifies that.
+// open returns the signer with its verifier.
 func (k keys) open(ctx context.Context) (*signer, error) {
 	if k.file == "" {
 		return k.openKeyless(ctx)
@@ -67,8 +68,7 @@ func (k keys) open(ctx context.Context) (*signer, error) {
 
 var noService = root.ServiceConfiguration{Selector: prototrustroot.ServiceSelector_ALL}
 
-// openKeyless makes a key for this run only, and asks who that is once the first signature
-// needs the certificate.
+// openKeyless creates a key for this run, and requests the certificate for the first signature.
 func (k keys) openKeyless(ctx context.Context) (*signer, error) {
 	if k.identity == "" || k.issuer == "" {
 		return nil, errors.New("say who signs: with -key, or keyless with -identity and -issuer, which the certificate has to be for")
@@ -95,7 +95,7 @@ func (k keys) openKeyless(ctx context.Context) (*signer, error) {
 	return s, nil
 }
 
-// readServices finds the services that sign and log, and the keys that they answer with.
+// readServices returns the services for signing and logging, and their trusted keys.
 func (k keys) readServices(s *signer) (err error) {
 	if k.services == "" {
 		s.services, err = cosign.SigningConfig()
@@ -116,7 +116,7 @@ func (k keys) readServices(s *signer) (err error) {
 	return nil
 }
 
-// readKey opens a private key of cosign.
+// readKey opens a cosign private key.
 func readKey(file string) (signature.SignerVerifier, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -133,7 +133,7 @@ func readKey(file string) (signature.SignerVerifier, error) {
 	return private, nil
 }
 
-// pair is a key that lasts, as what makes bundles wants it.
+// pair implements the library's interface of a keypair for a stored key.
 type pair struct {
 	key       signature.SignerVerifier
 	public    crypto.PublicKey
@@ -164,10 +164,10 @@ func (p *pair) GetSigningAlgorithm() protocommon.PublicKeyDetails {
 	return p.algorithm.GetSignatureAlgorithm()
 }
 
-// GetHint returns what cosign finds a key by: the hash of the public key.
+// GetHint returns the hash of the public key, by which cosign finds the key.
 func (p *pair) GetHint() []byte { return p.hint }
 
-// GetKeyAlgorithm is for who issues certificates, whom a key that lasts is never shown to.
+// GetKeyAlgorithm is used for certificate requests, which a stored key never makes.
 func (p *pair) GetKeyAlgorithm() string { return "" }
 
 func (p *pair) GetPublicKey() crypto.PublicKey { return p.public }
@@ -177,10 +177,10 @@ func (p *pair) GetPublicKeyPem() (string, error) {
 	return string(text), err
 }
 
-// SignData returns the signature, and the hash that it is of.
+// SignData returns the signature and the signed hash.
 func (p *pair) SignData(ctx context.Context, data []byte) (signed, hashed []byte, err error) {
 	hasher := p.algorithm.GetHashType().New()
-	// A hash takes everything.
+	// Writes to a hash do not fail.
 	_, _ = hasher.Write(data)
 	hashed = hasher.Sum(nil)
 	signed, err = p.key.SignMessage(nil, options.WithContext(ctx), options.WithDigest(hashed), options.WithCryptoSignerOpts(p.algorithm.GetHashType()))

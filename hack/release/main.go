@@ -25,22 +25,21 @@ func main() {
 	}
 }
 
-// plan is what to release, and how: the flags.
+// plan is what to release and how, from flags.
 type plan struct {
-	// repository is where images and charts go, without the name of either.
+	// repository is the prefix of images and charts, without their names.
 	repository, version string
-	// tree is the folder of the checkout; images and charts are the folders that
-	// `make images` has written and that charts lie in.
-	// plugin is that of the kubectl plugin's archives; empty: none are signed.
+	// tree is the checkout; images is the output of `make images`, charts the folder of the charts.
+	// plugin has the kubectl plugin's archives; if empty, none are signed.
 	tree, images, charts, plugin string
 	helm, out                    string
-	// url is where the source is for others.
+	// url is the public URL of the source.
 	url string
-	// created is the time that everything made here has.
+	// created is the time of everything in the release.
 	created time.Time
-	// trial takes a tree that is no commit with the version's tag.
+	// trial accepts a tree that is no commit with the version's tag.
 	trial bool
-	// check ends it before anything is pushed.
+	// check stops before anything is pushed.
 	check bool
 	keys  keys
 }
@@ -50,23 +49,23 @@ func parse(args []string) (*plan, error) {
 	var created int64
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	flags.StringVar(&p.repository, "push", "", "Registry and path to push to, without the name of an image, with the credentials of docker login.")
-	flags.StringVar(&p.version, "version", "", "Version of images and charts, and the tag that the commit has to have.")
+	flags.StringVar(&p.version, "version", "", "Version of images and charts, and the required tag of the commit.")
 	flags.StringVar(&p.tree, "tree", ".", "Folder of the checkout.")
 	flags.StringVar(&p.images, "images", "", "Folder with the OCI layouts and SBOMs of the images.")
 	flags.StringVar(&p.charts, "charts", "", "Folder with the charts.")
-	flags.StringVar(&p.plugin, "plugin", "", "Folder with the kubectl plugin's archives and Krew's manifest, which are signed there. Empty: none are.")
-	flags.StringVar(&p.helm, "helm", "helm", "The program that packs and pushes charts.")
+	flags.StringVar(&p.plugin, "plugin", "", "Folder with the kubectl plugin's archives and Krew manifest, which are signed there. If unset, none are signed.")
+	flags.StringVar(&p.helm, "helm", "helm", "Path of helm, which packs and pushes charts.")
 	flags.StringVar(&p.out, "out", "", "Folder to write to.")
-	flags.StringVar(&p.url, "source", "", "URL at which others find the source's repository.")
+	flags.StringVar(&p.url, "source", "", "Public URL of the source repository.")
 	flags.Int64Var(&created, "created", 0, "Time of the commit, in seconds since 1970. The same value gives the same charts.")
-	flags.BoolVar(&p.trial, "trial", false, "Release a tree with changes, or a commit without the version's tag, too; statements say so.")
-	flags.BoolVar(&p.check, "check", false, "Only look whether this tree may be released, and whether there is what signs.")
-	flags.StringVar(&p.keys.file, "key", "", "File with a private key of cosign, whose password is in COSIGN_PASSWORD. Empty: keyless, with the token of the environment.")
-	flags.BoolVar(&p.keys.logged, "transparency-log", false, "Record signatures made with -key in the log too. Keyless they always are.")
-	flags.StringVar(&p.keys.identity, "identity", "", "Keyless: whom the certificate has to be for, as cosign's --certificate-identity.")
-	flags.StringVar(&p.keys.issuer, "issuer", "", "Keyless: who has to have issued the token, as cosign's --certificate-oidc-issuer.")
-	flags.StringVar(&p.keys.services, "signing-config", "", "File that names Fulcio, Rekor and timestamp authority, as cosign's. Empty: Sigstore's public ones.")
-	flags.StringVar(&p.keys.roots, "trusted-root", "", "File with the keys and certificates of those, as cosign's. Empty: Sigstore's public ones.")
+	flags.BoolVar(&p.trial, "trial", false, "Also release a tree with changes, or a commit without the version's tag. The statements say so.")
+	flags.BoolVar(&p.check, "check", false, "Only check that this tree can be released and that a signer is available.")
+	flags.StringVar(&p.keys.file, "key", "", "File with a cosign private key, whose password is in COSIGN_PASSWORD. If unset, sign keyless with the token in the environment.")
+	flags.BoolVar(&p.keys.logged, "transparency-log", false, "Also record signatures made with -key in the log. Keyless signatures always are.")
+	flags.StringVar(&p.keys.identity, "identity", "", "Required identity of the certificate for keyless signing, as cosign's --certificate-identity.")
+	flags.StringVar(&p.keys.issuer, "issuer", "", "Required issuer of the token for keyless signing, as cosign's --certificate-oidc-issuer.")
+	flags.StringVar(&p.keys.services, "signing-config", "", "File that names Fulcio, Rekor and timestamp authority, as cosign's. If unset, Sigstore's public ones.")
+	flags.StringVar(&p.keys.roots, "trusted-root", "", "File with their keys and certificates, as cosign's. If unset, Sigstore's public ones.")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
@@ -84,7 +83,7 @@ func parse(args []string) (*plan, error) {
 	return p, nil
 }
 
-// run makes a release. What can be refused is refused before anything is pushed.
+// run makes a release. It checks everything that it can before the first push.
 func run(ctx context.Context, args []string) error {
 	p, err := parse(args)
 	if err != nil {
@@ -139,7 +138,7 @@ func run(ctx context.Context, args []string) error {
 	return publish(list, all)
 }
 
-// publish writes the list of the digests to install, and prints it.
+// publish writes and prints the list of digests to install.
 func publish(list string, all []artifact) error {
 	var text strings.Builder
 	for _, one := range all {

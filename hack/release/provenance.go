@@ -12,33 +12,33 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// buildType names how a release is built; docs/release.md says what that is.
+// buildType is the type of the build; docs/release.md defines it.
 const buildType = "https://fleetgate.io/release/v1"
 
-// The types of predicates, as cosign knows them: sign, slsaprovenance1 and spdxjson.
+// These are predicate types of cosign: sign, slsaprovenance1 and spdxjson.
 const (
 	signatureType  = "https://sigstore.dev/cosign/sign/v1"
 	provenanceType = "https://slsa.dev/provenance/v1"
 	sbomType       = "https://spdx.dev/Document"
 )
 
-// statement is what is said of a digest, as an in-toto statement.
+// statement is an in-toto statement about a digest.
 type statement struct {
-	// name is for people.
+	// name is for messages.
 	name          string
 	predicateType string
 	predicate     json.RawMessage
 }
 
-// artifact is something in the registry, with all that is said of it.
+// artifact is an object in the registry with its statements.
 type artifact struct {
 	digest     name.Digest
 	statements []statement
-	// listed has it in the list of what to install.
+	// listed artifacts are in the list of digests to install.
 	listed bool
 }
 
-// artifacts are all that is vouched for: images, those of each platform, and charts.
+// artifacts returns everything that gets statements: images, those of each platform, and charts.
 func artifacts(images []image, charts *packed, provenance json.RawMessage) []artifact {
 	both := []statement{
 		{"signature", signatureType, json.RawMessage("{}")},
@@ -57,9 +57,8 @@ func artifacts(images []image, charts *packed, provenance json.RawMessage) []art
 	return all
 }
 
-// origin returns the predicate that says where a release comes from. It names no machine
-// and no person, and no time but the commit's: the same commit gives the same text, and
-// who built it is who signed it.
+// origin returns the provenance predicate. It names no machine, no person, and no time but the
+// commit's, so the same commit gives the same text. The builder is the signer.
 func (p *plan) origin(from source, images []image) (json.RawMessage, error) {
 	compiler, err := compilerOf(images)
 	if err != nil {
@@ -74,7 +73,7 @@ func (p *plan) origin(from source, images []image) (json.RawMessage, error) {
 		parameters["untagged"] = true
 	}
 	if from.changed {
-		// What was built is the content of no commit.
+		// A changed tree is the content of no commit.
 		parameters["changed"] = true
 		delete(commit, "digest")
 	}
@@ -89,7 +88,7 @@ func (p *plan) origin(from source, images []image) (json.RawMessage, error) {
 	})
 }
 
-// compilerOf reads from the SBOMs which version of Go has built the images.
+// compilerOf returns the Go version of the images' SBOMs.
 func compilerOf(images []image) (string, error) {
 	compiler := ""
 	for _, one := range images {
@@ -107,7 +106,7 @@ func compilerOf(images []image) (string, error) {
 	return compiler, nil
 }
 
-// compilerIn reads it from one SBOM.
+// compilerIn returns the Go version of one SBOM.
 func compilerIn(sbom []byte) (string, error) {
 	var document struct {
 		Packages []struct {

@@ -20,8 +20,8 @@ import (
 	"github.com/sigstore/sigstore/pkg/signature"
 )
 
-// statementsOf returns what the command cosign accepts as said of a digest by a key, as
-// types of predicates: `cosign verify --key` and `cosign verify-attestation --key` do this.
+// statementsOf returns the predicate types that cosign accepts for a digest and a key, as `cosign
+// verify --key` and `cosign verify-attestation --key` do.
 func statementsOf(t *testing.T, public string, digest name.Reference) []string {
 	t.Helper()
 	text, err := os.ReadFile(public)
@@ -62,7 +62,7 @@ func statementsOf(t *testing.T, public string, digest name.Reference) []string {
 	return types
 }
 
-func TestWhatWasReleasedIsAcceptedByCosignAndByHelm(t *testing.T) {
+func TestRelease_IsAcceptedByCosignAndHelm(t *testing.T) {
 	for name, options := range map[string][]ggcr.Option{
 		"a registry with referrers":     {ggcr.WithReferrersSupport(true)},
 		"a registry that has only tags": nil,
@@ -94,7 +94,7 @@ func TestWhatWasReleasedIsAcceptedByCosignAndByHelm(t *testing.T) {
 	}
 }
 
-// imagesOfChart has helm pull and render a chart of the agent.
+// imagesOfChart pulls and renders a chart of the agent with helm.
 func imagesOfChart(t *testing.T, s *setup, chart name.Digest) []string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), helm, "template", "agent", "oci://"+chart.Name(), "--plain-http",
@@ -111,7 +111,7 @@ func imagesOfChart(t *testing.T, s *setup, chart name.Digest) []string {
 	return images
 }
 
-func TestTheSameCommitGivesTheSameDigests(t *testing.T) {
+func TestRelease_IsReproducible(t *testing.T) {
 	s := newSetup(t)
 	if err := s.release(t); err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func TestTheSameCommitGivesTheSameDigests(t *testing.T) {
 	}
 }
 
-func TestAVersionIsReleasedOnce(t *testing.T) {
+func TestRelease_NeverOverwritesVersion(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(t *testing.T, s *setup) (more []string)
 		want   string
@@ -159,7 +159,7 @@ func TestAVersionIsReleasedOnce(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReleasedIsRefusedBeforeAnythingIsPushed(t *testing.T) {
+func TestRelease_RejectsInvalidInputBeforePush(t *testing.T) {
 	for name, test := range map[string]struct {
 		prepare func(t *testing.T, s *setup)
 		more    []string
@@ -209,7 +209,7 @@ func remove(t *testing.T, folder, file string) {
 	}
 }
 
-// unset takes a variable away until the test has ended.
+// unset unsets a variable until the test ends.
 func unset(t *testing.T, variable string) {
 	t.Helper()
 	t.Setenv(variable, "")
@@ -224,11 +224,11 @@ func noToken(t *testing.T, _ *setup) {
 	}
 }
 
-func TestWhatTheLogDidNotTakeIsNoRelease(t *testing.T) {
+func TestRelease_FailsWithoutTransparencyLog(t *testing.T) {
 	s := newSetup(t)
 	folder := t.TempDir()
 	services, roots := filepath.Join(folder, "services.json"), filepath.Join(folder, "roots.json")
-	// Nobody listens there.
+	// No server listens there.
 	if err := os.WriteFile(services, []byte(`{"mediaType": "application/vnd.dev.sigstore.signingconfig.v0.2+json",
 		"rekorTlogUrls": [{"url": "http://127.0.0.1:1", "majorApiVersion": 1, "validFor": {"start": "2020-01-01T00:00:00Z"}, "operator": "test"}],
 		"rekorTlogConfig": {"selector": "ANY"}, "tsaConfig": {"selector": "ANY"}}`), 0o600); err != nil {
@@ -243,7 +243,7 @@ func TestWhatTheLogDidNotTakeIsNoRelease(t *testing.T) {
 	}
 }
 
-func TestWhatTheRegistryDoesNotGiveBackIsNoRelease(t *testing.T) {
+func TestRelease_FailsWhenRegistryReturnsOtherContent(t *testing.T) {
 	s := newSetup(t)
 	layers, err := filepath.Glob(filepath.Join(s.images, "agent", "blobs", "sha256", "*"))
 	if err != nil || len(layers) == 0 {

@@ -17,16 +17,16 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/sign"
 )
 
-// The types of in-toto's statements and of their envelope.
+// Types of in-toto statements and of their envelope.
 const (
 	intotoType  = "https://in-toto.io/Statement/v1"
 	payloadType = "application/vnd.in-toto+json"
 )
 
-// timeout is how long one signature may take, with what registry and log take.
+// timeout bounds one signature, including registry and log.
 const timeout = 3 * time.Minute
 
-// signer makes statements about digests and attaches them in the registry.
+// signer signs statements about digests and attaches them in the registry.
 type signer struct {
 	pair sign.Keypair
 	// token and certificates are for keyless signing.
@@ -36,7 +36,7 @@ type signer struct {
 	verifier     verifier
 }
 
-// vouch signs all that is said of an artifact.
+// vouch signs all statements about an artifact.
 func (s *signer) vouch(ctx context.Context, one artifact) error {
 	for _, what := range one.statements {
 		if err := s.attach(ctx, one.digest, what); err != nil {

@@ -42,30 +42,30 @@ import (
 const (
 	releaser = "release@example.org"
 	issuer   = "https://accounts.example.org"
-	// entryName is what each entry of the log is called: nobody asks for one again.
+	// entryName is the ID of each log entry; no test reads one by ID.
 	entryName = "01"
 )
 
-// Extensions of certificates: who issued the token, as Fulcio's documentation of its OIDs
-// has it, and the promises of logs (RFC 6962 section 3.3).
+// Certificate extensions: the issuer of the token (Fulcio's OIDs), and the log's promises (RFC 6962
+// section 3.3).
 var (
 	oidIssuer = asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 1, 8}
 	oidSCTs   = asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 11129, 2, 4, 2}
 )
 
-// sigstore stands in for Sigstore's services: it issues certificates for whoever a token
-// names, with the promise of a log of certificates, and logs signatures.
+// sigstore stands in for Sigstore's services: it issues certificates for the subject of a token,
+// with the promise of a certificate log, and logs signatures.
 type sigstore struct {
 	*ca.VirtualSigstore
-	// services and roots are the files that name it, and that say whom to trust.
+	// services and roots are its configuration files: endpoints and trusted roots.
 	services, roots string
 	authority       *x509.Certificate
 	key, logKey     *ecdsa.PrivateKey
 
 	mu sync.Mutex
-	// issued is for whom a certificate was issued, in their order.
+	// issued are the subjects of issued certificates, in order.
 	issued []string
-	// logged counts the signatures in the log.
+	// logged counts logged signatures.
 	logged int
 }
 
@@ -102,7 +102,7 @@ func newSigstore(t *testing.T) *sigstore {
 	return s
 }
 
-// trusted says whom of it to trust, as cosign's file does.
+// trusted writes its trusted roots in cosign's format.
 func (s *sigstore) trusted(t *testing.T) []byte {
 	t.Helper()
 	logs := map[string]*root.TransparencyLog{}
@@ -133,7 +133,7 @@ func (s *sigstore) trusted(t *testing.T) []byte {
 	return text
 }
 
-// logID is what a log is known by: the hash of its key (RFC 6962 section 3.2).
+// logID is the ID of a log: the hash of its key (RFC 6962 section 3.2).
 func logID(t *testing.T, key *ecdsa.PrivateKey) []byte {
 	t.Helper()
 	encoded, err := x509.MarshalPKIXPublicKey(key.Public())
@@ -144,7 +144,7 @@ func logID(t *testing.T, key *ecdsa.PrivateKey) []byte {
 	return sum[:]
 }
 
-// answer serves what a function answers, as JSON.
+// answer serves a function's result as JSON.
 func answer(serve func(*http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, request *http.Request) {
 		body, err := serve(request)
@@ -157,20 +157,20 @@ func answer(serve func(*http.Request) (any, error)) http.HandlerFunc {
 			w.Header().Set("ETag", entryName)
 			w.WriteHeader(http.StatusCreated)
 		}
-		// Who does not read the answer fails by that.
+		// A failed write fails the client.
 		_ = json.NewEncoder(w).Encode(body)
 	}
 }
 
-// tokenFor is a token of an issuer that nobody asks: its signature is not looked at here.
+// tokenFor returns a token of an issuer. Its signature is not verified here.
 func tokenFor(email string) string {
 	encode := base64.RawURLEncoding.EncodeToString
 	claims := fmt.Sprintf(`{"iss": %q, "aud": "sigstore", "sub": "1", "email": %q, "email_verified": true}`, issuer, email)
 	return encode([]byte(`{"alg": "none"}`)) + "." + encode([]byte(claims)) + ".signature"
 }
 
-// issue answers as Fulcio does: a certificate for the token's subject and for a key whose
-// holder has signed that subject.
+// issue responds like Fulcio: a certificate for the token's subject and for a key that has signed
+// that subject.
 func (s *sigstore) issue(request *http.Request) (any, error) {
 	var asked struct {
 		PublicKeyRequest struct {
@@ -202,7 +202,7 @@ func (s *sigstore) issue(request *http.Request) (any, error) {
 	key, ok := public.(*ecdsa.PublicKey)
 	sum := sha256.Sum256([]byte(claims.Email))
 	if !ok || !ecdsa.VerifyASN1(key, sum[:], asked.PublicKeyRequest.ProofOfPossession) {
-		return nil, errors.New("who asks does not hold the key")
+		return nil, errors.New("the requester did not prove possession of the key")
 	}
 	raw, err := s.certify(claims.Email, claims.Iss, key)
 	if err != nil {
@@ -215,8 +215,8 @@ func (s *sigstore) issue(request *http.Request) (any, error) {
 	return map[string]any{"signedCertificateEmbeddedSct": map[string]any{"chain": map[string]any{"certificates": chain}}}, nil
 }
 
-// certify makes a certificate for ten minutes. The log of certificates promises to keep what
-// the certificate is without that promise.
+// certify creates a certificate for ten minutes. The certificate log signs the certificate without
+// this promise.
 func (s *sigstore) certify(email, issuer string, key *ecdsa.PublicKey) ([]byte, error) {
 	by, err := asn1.MarshalWithParams(issuer, "utf8")
 	if err != nil {
@@ -244,7 +244,7 @@ func (s *sigstore) certify(email, issuer string, key *ecdsa.PublicKey) ([]byte, 
 	return x509.CreateCertificate(rand.Reader, template, s.authority, key, s.key)
 }
 
-// promise is the extension with what the log of certificates signed (RFC 6962 section 3.3).
+// promise is the extension with the certificate log's signature (RFC 6962 section 3.3).
 func (s *sigstore) promise(certificate []byte, now time.Time) ([]byte, error) {
 	encoded, err := x509.MarshalPKIXPublicKey(s.logKey.Public())
 	if err != nil {
@@ -279,7 +279,7 @@ func (s *sigstore) promise(certificate []byte, now time.Time) ([]byte, error) {
 	return asn1.Marshal(raw)
 }
 
-// log answers as Rekor does: with the entry, the time of it, and the proof that it is there.
+// log responds like Rekor: with the entry, its time, and the inclusion proof.
 func (s *sigstore) log(request *http.Request) (any, error) {
 	proposed, err := models.UnmarshalProposedEntry(request.Body, runtime.JSONConsumer())
 	if err != nil {
@@ -315,14 +315,14 @@ func (s *sigstore) log(request *http.Request) (any, error) {
 	}}, nil
 }
 
-// seen returns for whom certificates were issued, and how many signatures were logged.
+// seen returns the subjects of issued certificates and the number of logged signatures.
 func (s *sigstore) seen() (issued []string, logged int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string{}, s.issued...), s.logged
 }
 
-// keyless are the arguments that sign with it instead of a key.
+// keyless returns the arguments for keyless signing with it.
 func (s *sigstore) keyless(identity, by string) []string {
 	return []string{"-key=", "-identity=" + identity, "-issuer=" + by, "-signing-config=" + s.services, "-trusted-root=" + s.roots}
 }

@@ -13,17 +13,17 @@ import (
 	"strings"
 )
 
-// source is what a release is built from.
+// source is the state of the tree that a release is built from.
 type source struct {
-	// commit is what HEAD is.
+	// commit is the commit of HEAD.
 	commit string
-	// tagged says that the commit has the tag of the version.
+	// tagged is true if the commit has the tag of the version.
 	tagged bool
-	// changed says that the tree has what the commit has not.
+	// changed is true if the tree has uncommitted changes.
 	changed bool
 }
 
-// readSource asks git what the tree is, and refuses what nobody else could build again.
+// readSource reads the state of the tree, and rejects what others could not build again.
 func (p *plan) readSource(ctx context.Context) (source, error) {
 	commit, err := p.git(ctx, "rev-parse", "HEAD")
 	if err != nil {
@@ -49,7 +49,7 @@ func (p *plan) readSource(ctx context.Context) (source, error) {
 	return from, nil
 }
 
-// git runs it in the tree and returns what it printed.
+// git runs git in the tree and returns its output.
 func (p *plan) git(ctx context.Context, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, "git", append([]string{"-C", p.tree}, args...)...)
 	var said bytes.Buffer

@@ -19,14 +19,14 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// verifier verifies what is in a registry, with what those have who install it: digests,
-// and a public key or the identity that signed.
+// verifier verifies a registry's contents with the information of a user: digests, and a public key
+// or the signer's identity.
 type verifier struct {
 	options cosign.CheckOpts
 }
 
-// verifyRelease pulls everything by digest and verifies it. An error names what is wrong
-// with what.
+// verifyRelease pulls everything by digest and verifies it. An error names the artifact and the
+// problem.
 func (v verifier) verifyRelease(ctx context.Context, all []artifact, images []image, charts *packed) error {
 	for _, one := range images {
 		index, err := remote.Index(one.digest, registry(ctx)...)
@@ -58,8 +58,8 @@ func (v verifier) verifyRelease(ctx context.Context, all []artifact, images []im
 	return nil
 }
 
-// verify looks whether all that has to be said of an artifact is said of this very digest,
-// and by the one whom this verifier trusts.
+// verify checks that an artifact has all statements, that each is about this digest, and that the
+// trusted signer made it.
 func (v verifier) verify(ctx context.Context, one artifact) error {
 	v.options.RegistryClientOpts = []ociremote.Option{ociremote.WithRemoteOptions(registry(ctx)...)}
 	bundles, digest, err := cosign.GetBundles(ctx, one.digest, v.options.RegistryClientOpts)
@@ -78,7 +78,7 @@ func (v verifier) verify(ctx context.Context, one artifact) error {
 	for _, found := range bundles {
 		claimed, err := claimedType(found)
 		if err != nil {
-			// Nothing that was asked for: anybody who may push can attach anything.
+			// Ignore it: every user with push rights can attach statements.
 			continue
 		}
 		result, err := cosign.VerifyNewBundle(ctx, &v.options, verify.WithArtifactDigest(digest.Algorithm, raw), found)
@@ -100,8 +100,8 @@ func (v verifier) verify(ctx context.Context, one artifact) error {
 	return nil
 }
 
-// among looks for a statement among those that were verified; problem is why another one of
-// its type was not.
+// among finds a statement among the verified ones; problem is why another one of its type was
+// rejected.
 func (s statement) among(said []any, problem error) error {
 	var wanted any
 	if err := json.Unmarshal(s.predicate, &wanted); err != nil {
@@ -121,7 +121,7 @@ func (s statement) among(said []any, problem error) error {
 	return fmt.Errorf("it has no %s", s.name)
 }
 
-// claimedType is the type of a statement that nobody has verified yet.
+// claimedType returns the type of an unverified statement.
 func claimedType(found verify.SignedEntity) (string, error) {
 	content, err := found.SignatureContent()
 	if err != nil {
@@ -137,7 +137,7 @@ func claimedType(found verify.SignedEntity) (string, error) {
 	return claimed.GetPredicateType(), nil
 }
 
-// plain is the predicate of a statement that was verified, as encoding/json reads it.
+// plain returns the predicate of a verified statement as encoding/json decodes it.
 func plain(result *verify.VerificationResult) (any, error) {
 	if result.Statement == nil {
 		return nil, errors.New("it is no statement")

@@ -18,7 +18,7 @@ import (
 	ociremote "github.com/sigstore/cosign/v3/pkg/oci/remote"
 )
 
-// released is a release as it lies in the registry, with what verifies it.
+// released is a release in a registry, with its verifier.
 type released struct {
 	*setup
 	images []image
@@ -28,7 +28,7 @@ type released struct {
 	sound  []manifest
 }
 
-// again returns the release as it was before anybody broke anything.
+// again restores the release before any damage.
 func (r *released) again() *released {
 	r.registry.restore(r.sound)
 	signer := *r.signer
@@ -70,7 +70,7 @@ func (r *released) verify(t *testing.T) error {
 	return r.signer.verifier.verifyRelease(t.Context(), r.all, r.images, r.charts)
 }
 
-// statements returns the manifests of what is attached to a digest, of one type.
+// statements returns the manifests of one type that are attached to a digest.
 func statements(t *testing.T, digest name.Digest, predicateType string) []v1.Descriptor {
 	t.Helper()
 	index, err := remote.Referrers(digest)
@@ -101,7 +101,7 @@ func statements(t *testing.T, digest name.Digest, predicateType string) []v1.Des
 	return found
 }
 
-// take removes what is attached to a digest, of one type.
+// take removes the statements of one type from a digest.
 func take(t *testing.T, digest name.Digest, predicateType string) {
 	t.Helper()
 	for _, one := range statements(t, digest, predicateType) {
@@ -119,7 +119,7 @@ func (r *released) attach(t *testing.T, digest name.Digest, what statement) {
 	}
 }
 
-// move attaches what is said of one digest to another.
+// move attaches the statements of one digest to another.
 func move(t *testing.T, from, to name.Digest, predicateType string) {
 	t.Helper()
 	image, err := remote.Image(from.Digest(statements(t, from, predicateType)[0].Digest.String()))
@@ -144,7 +144,7 @@ func mustDigest(t *testing.T, image interface{ Digest() (v1.Hash, error) }) stri
 	return digest.String()
 }
 
-// spoilLayer has the registry answer with one other byte in the only layer of an image.
+// spoilLayer changes one byte in the only layer of an image.
 func (r *released) spoilLayer(t *testing.T, digest name.Digest) {
 	t.Helper()
 	image, err := remote.Image(digest)
@@ -163,14 +163,14 @@ func (r *released) spoilLayer(t *testing.T, digest name.Digest) {
 	r.registry.change("/blobs/"+manifest.Layers[0].Digest.String(), body)
 }
 
-// damage is one thing that is wrong with a release.
+// damage is one defect of a release.
 type damage struct {
-	// spoil breaks it, and returns what the error has to name beside the sentence.
+	// spoil causes it, and returns the digest that the error must name in addition to the text.
 	spoil func(t *testing.T, r *released) (named name.Digest)
 	want  string
 }
 
-// wrongContent is damage to what the registry holds.
+// wrongContent are defects of the registry's contents.
 func wrongContent() map[string]damage {
 	return map[string]damage{
 		"a changed layer of an image": {func(t *testing.T, r *released) name.Digest {
@@ -192,7 +192,7 @@ func wrongContent() map[string]damage {
 	}
 }
 
-// wrongStatements is damage to what is said of it.
+// wrongStatements are defects of the statements.
 func wrongStatements() map[string]damage {
 	return map[string]damage{
 		"another key": {func(t *testing.T, r *released) name.Digest {
@@ -249,7 +249,7 @@ func wrongStatements() map[string]damage {
 	}
 }
 
-func TestWhatIsWrongWithAReleaseIsNamed(t *testing.T) {
+func TestVerifyRelease_NamesDefect(t *testing.T) {
 	sound, damages := newReleased(t), wrongContent()
 	maps.Copy(damages, wrongStatements())
 	for name, test := range damages {
@@ -266,7 +266,7 @@ func TestWhatIsWrongWithAReleaseIsNamed(t *testing.T) {
 	}
 }
 
-func TestChartsNameTheirImagesByDigest(t *testing.T) {
+func TestPin_WritesDigests(t *testing.T) {
 	digest, err := name.NewDigest("registry.example.org/fleetgate/agent@sha256:" + strings.Repeat("a", 64))
 	if err != nil {
 		t.Fatal(err)

@@ -1,9 +1,9 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command vulncheck runs govulncheck where its database can be reached, and says so where
-// it cannot: there it would only fail, and hold up every change. It asks before govulncheck
-// is compiled.
+// Command vulncheck runs govulncheck if its database is reachable, and otherwise says so and
+// succeeds, so that a missing network does not block every change. It checks before govulncheck is
+// compiled.
 //
 // Usage: vulncheck COMMAND [ARG...], where COMMAND runs govulncheck. GOVULNDB is the URL of
 // another database than Go's own, as for govulncheck.
@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-// patience is how long the database may take to answer.
+// patience bounds the response time of the database.
 const patience = 15 * time.Second
 
 func main() {
@@ -44,7 +44,7 @@ func main() {
 	}
 }
 
-// run runs the command with the database. Findings are the command's own exit code.
+// run runs the command. Its exit code is returned.
 func run(ctx context.Context, database string, command []string, out, problems io.Writer) error {
 	if len(command) == 0 {
 		return errors.New("say which command runs govulncheck")
@@ -58,8 +58,8 @@ func run(ctx context.Context, database string, command []string, out, problems i
 	return check.Run()
 }
 
-// reach asks the database for the file that says when it was updated. What is no web
-// address is for govulncheck to read.
+// reach requests the file with the database's modification time. Addresses that are not http or
+// https are left to govulncheck.
 func reach(ctx context.Context, database string) error {
 	if !strings.HasPrefix(database, "http") {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-func TestWhatCouldNotBeCheckedIsSaid(t *testing.T) {
+func TestRun_ReportsUnreachableDatabase(t *testing.T) {
 	there := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		if request.URL.Path != "/index/db.json" {
 			http.NotFound(w, request)
@@ -57,8 +57,8 @@ func TestWhatCouldNotBeCheckedIsSaid(t *testing.T) {
 	}
 }
 
-func TestACommandIsNeeded(t *testing.T) {
+func TestRun_RequiresCommand(t *testing.T) {
 	if err := run(t.Context(), "", nil, nil, nil); err == nil {
-		t.Error("it ran nothing, and was content")
+		t.Error("no error without a command")
 	}
 }

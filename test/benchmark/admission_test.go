@@ -29,16 +29,15 @@ import (
 	"fleetgate.io/fleetgate/test/env"
 )
 
-// enforcedBy labels the namespaces whose objects one of the ways checks.
+// enforcedBy labels namespaces with the enforcement that checks their objects.
 const enforcedBy = "enforced-by"
 
-// BenchmarkAdmission is what an update of a managed control plane takes: with the
-// whole pack for Cluster API on Azure enforced by the gateway; with those of its
-// policies that the API server can enforce itself, once by the gateway and once
-// natively; and with none. Before that, reviews of a placement, a hundred a second, by
-// way of the hub's API server, as it asks for them, and straight to the gateway's port, as
-// its front proxy does. "gateway-cpu-ms" and "hub-cpu-ms" are what one update costs
-// the gateway and the hub's control plane: other programs move those least.
+// BenchmarkAdmission measures the update of a managed control plane: with the whole pack for
+// Cluster API on Azure enforced by the gateway; with the policies that the API server can enforce
+// itself, once by the gateway and once natively; and without policies. Before that it measures
+// reviews of a placement at 100 per second, through the hub's API server and directly at the
+// gateway's port. "gateway-cpu-ms" and "hub-cpu-ms" are the CPU time of one update on the gateway
+// and the hub's control plane, the figures that depend least on other load.
 func BenchmarkAdmission(b *testing.B) {
 	f := startFleet(b, "admission")
 	scheme := runtime.NewScheme()
@@ -66,7 +65,7 @@ func BenchmarkAdmission(b *testing.B) {
 	b.Run("update", func(b *testing.B) { sideBySide(b, ways...) })
 }
 
-// prepareHub installs the provider's kinds, and the pack for each way.
+// prepareHub installs the provider's CRDs, and the pack for each enforcement.
 func prepareHub(b *testing.B, hub client.Client) {
 	b.Helper()
 	dir := os.Getenv("FLEETGATE_SCHEMAS")
@@ -110,8 +109,8 @@ func prepareHub(b *testing.B, hub client.Client) {
 	}
 }
 
-// clusterDefinition is Cluster API's own kind, which the pack looks up. Its schema
-// does not matter here.
+// clusterDefinition is Cluster API's own kind, which the pack looks up. Its schema does not matter
+// here.
 func clusterDefinition() *apiextensionsv1.CustomResourceDefinition {
 	keep, group := true, "cluster.x-k8s.io"
 	return &apiextensionsv1.CustomResourceDefinition{
@@ -126,14 +125,14 @@ func clusterDefinition() *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// by is the policy for the namespaces of one way.
+// by restricts a policy to the namespaces of one enforcement.
 func by(policy *admissionv1alpha1.ImmutabilityPolicy, way string) *admissionv1alpha1.ImmutabilityPolicy {
 	policy = policy.DeepCopy()
 	policy.Spec.Match.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{enforcedBy: way}}
 	return policy
 }
 
-// updating is a way: one object in a namespace of its own, whose tags change.
+// updating returns a measurement: one object in its own namespace, whose tags change.
 func updating(b *testing.B, hub client.Client, by string, processes map[string][]int) way {
 	b.Helper()
 	createWithin(b, hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: by, Labels: map[string]string{enforcedBy: by}}})
@@ -179,7 +178,7 @@ func cpuOfAll(b *testing.B, processes map[string][]int) map[string]time.Duration
 	return used
 }
 
-// awaitRefusal waits until what must not change does not.
+// awaitRefusal waits until a change of an immutable field is rejected.
 func awaitRefusal(b *testing.B, hub client.Client, object *unstructured.Unstructured) {
 	b.Helper()
 	err := wait.PollUntilContextTimeout(b.Context(), 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
@@ -194,14 +193,14 @@ func awaitRefusal(b *testing.B, hub client.Client, object *unstructured.Unstruct
 	}
 }
 
-// createWithin creates as soon as the hub serves the kind.
+// createWithin retries the creation until the hub serves the kind.
 func createWithin(b *testing.B, hub client.Client, object client.Object) {
 	b.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(b.Context(), 200*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		last = hub.Create(ctx, object)
 		if apierrors.IsInvalid(last) {
-			return false, last // Waiting does not mend it.
+			return false, last // A retry does not help.
 		}
 		return last == nil || apierrors.IsAlreadyExists(last), nil
 	})

@@ -17,19 +17,19 @@ import (
 	"fleetgate.io/fleetgate/test/fleet"
 )
 
-// worksOfAgent is how many Works the agent has that is measured.
+// worksOfAgent is the number of Works of the measured agent.
 const worksOfAgent = 10
 
-// BenchmarkAgent is what an agent takes of its cluster while nothing happens: the program
-// itself, on a member of its own, with one tunnel to the gateway's own port. Figures:
+// BenchmarkAgent measures an idle agent: the program itself, on its own member, with one tunnel to
+// the gateway's own port. Figures:
 //
 //   - idle/works=0/agent: memory, and CPU time in thousandths of a core, before it has a Work of ours.
 //   - idle/works=10/agent: the same with ten Works, each of a namespace with three ConfigMaps.
 //   - .../kubectl: the baseline, a program that watches the same Works and does nothing else.
 //
-// Memory is what a process has of its own, and pages of its program's file beside it; CPU time is
-// of FLEETGATE_IDLE, or of five minutes, in which an agent reports once and renews its Lease five
-// times.
+// Memory is the process's private memory; pages of its program file are reported separately. CPU
+// time is taken over FLEETGATE_IDLE or five minutes, in which an agent reports once and renews its
+// Lease five times.
 func BenchmarkAgent(b *testing.B) {
 	f := startFleetWith(b, "agent", fleet.Options{Members: []string{"member-1"}, Tunnel: fleet.TunnelPort})
 	kubectl := func(input string, args ...string) {
@@ -47,7 +47,7 @@ func BenchmarkAgent(b *testing.B) {
 	idlePrograms(b, programs, worksOfAgent)
 }
 
-// watchWorks starts a kubectl that watches the first member's Works, and returns its process's ID.
+// watchWorks starts a kubectl that watches the first member's Works, and returns its process ID.
 func watchWorks(b *testing.B, f *fleet.Fleet) int {
 	b.Helper()
 	watching := exec.CommandContext(b.Context(), filepath.Join(f.BinDir, "kubectl"), "--kubeconfig="+f.HubKubeconfig(),
@@ -55,14 +55,14 @@ func watchWorks(b *testing.B, f *fleet.Fleet) int {
 	if err := watching.Start(); err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { _ = watching.Wait() }) // It is killed when the benchmark's context ends.
+	b.Cleanup(func() { _ = watching.Wait() }) // It ends with the benchmark's context.
 	return watching.Process.Pid
 }
 
-// idlePrograms reports what each program takes while the member has so many Works.
+// idlePrograms reports the usage of each program while the member has this many Works.
 func idlePrograms(b *testing.B, programs map[string]int, works int) {
 	b.Helper()
-	const settled = 15 * time.Second // What they were told last is done, and reported.
+	const settled = 15 * time.Second // By then the last changes are processed and reported.
 	time.Sleep(settled)
 	used, began := map[string]time.Duration{}, time.Now()
 	for name, pid := range programs {
@@ -82,7 +82,7 @@ func idlePrograms(b *testing.B, programs map[string]int, works int) {
 	}
 }
 
-// smallNamespace is a namespace with three ConfigMaps, and a placement of it on all members.
+// smallNamespace creates a namespace with three ConfigMaps, and a placement of it on all members.
 func smallNamespace(name string) string {
 	var objects strings.Builder
 	fmt.Fprintf(&objects, "apiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n", name)

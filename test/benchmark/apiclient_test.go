@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// apiClient asks an API server without decoding what it says.
+// apiClient reads from an API server without decoding the response.
 type apiClient struct {
 	url  string
 	http *http.Client
@@ -34,7 +34,7 @@ func (c apiClient) get(ctx context.Context, path string, into io.Writer) error {
 	return c.getAs(ctx, path, "application/json", into)
 }
 
-// getAs gets an answer of that type.
+// getAs reads a response of this content type.
 func (c apiClient) getAs(ctx context.Context, path, accept string, into io.Writer) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+path, nil)
 	if err != nil {

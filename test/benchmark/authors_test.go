@@ -21,25 +21,23 @@ import (
 )
 
 const (
-	// between is how far the starts of two requests are apart: 50 in a second, which are 100
-	// reviews of the two webhooks.
+	// between is the interval of requests: 50 per second, which cause 100 reviews by the two
+	// webhooks.
 	between = 20 * time.Millisecond
-	// betweenMany is so where each request costs the hub a hundred questions and lists.
+	// betweenMany is the interval where each request costs the hub 100 access reviews and lists.
 	betweenMany = time.Second
 )
 
-// BenchmarkAuthors is what asking the authors of placements costs: where they write them,
-// and where they are delivered.
+// BenchmarkAuthors measures the author check, on admission of placements and on delivery.
 func BenchmarkAuthors(b *testing.B) {
 	b.Run("admission", admissionOfAuthors)
 	b.Run("placement", placementOfAuthors)
 }
 
-// admissionOfAuthors is what it takes to have a placement admitted, by the hub's
-// API server and both webhooks together, at 100 reviews a second, whether or not those
-// before are done: of an administrator; of somebody who may read the one object; and, at two
-// reviews a second, of somebody who may read all that is in a namespace, kind by kind: two
-// questions about each kind that the hub has, and a look whether there is one.
+// admissionOfAuthors measures the admission of a placement by the hub's API server and both
+// webhooks at 100 reviews per second, independent of earlier responses: for an administrator; for
+// an author who can read the one object; and, at two reviews per second, for an author who can read
+// each kind in a namespace. The last costs two access reviews for each kind of the hub, and a list.
 func admissionOfAuthors(b *testing.B) {
 	f := startFleet(b, "authors")
 	scheme := runtime.NewScheme()
@@ -75,9 +73,8 @@ func admissionOfAuthors(b *testing.B) {
 	}
 }
 
-// placementOfAuthors is how long it takes until the last Work of 10 placements of an
-// administrator on 1,000 members is made, where authors are asked and where they are not:
-// one after the other, each on a hub of its own.
+// placementOfAuthors measures the time until the last Work of 10 placements of an administrator on
+// 1,000 members, with the author check and without. Each runs on its own hub.
 func placementOfAuthors(b *testing.B) {
 	const placements, members = 10, 1000
 	for _, way := range []struct {
@@ -85,7 +82,7 @@ func placementOfAuthors(b *testing.B) {
 		flags []string
 	}{{"asked", nil}, {"trusted", []string{"--authorize-authors=off"}}} {
 		p := newPlacementBed(b, placements, members, way.flags...)
-		p.settle(b) // A gateway that has just started installs what it needs.
+		p.settle(b) // A gateway installs its objects after the start.
 		p.join(b)
 		p.prepare(b)
 		p.settle(b)
@@ -102,8 +99,8 @@ func placementOfAuthors(b *testing.B) {
 	}
 }
 
-// prepareAuthors gives user "one" the right to an object, and "kinds" that to the kinds of a
-// namespace, but for the wildcard that would spare the questions.
+// prepareAuthors grants user "one" the right to an object, and "kinds" the rights to each kind of a
+// namespace, without the wildcard that would need fewer reviews.
 func prepareAuthors(b *testing.B, admin client.Client) {
 	b.Helper()
 	rights := map[string][]rbacv1.PolicyRule{
@@ -132,13 +129,13 @@ func prepareAuthors(b *testing.B, admin client.Client) {
 	}
 }
 
-// atARate has an object admitted, and not stored, again and again.
+// atARate sends dry-run creations of an object at a rate.
 func atARate(b *testing.B, c client.Client, object client.Object, between time.Duration) {
 	ask := func(ctx context.Context) error {
 		return c.Create(ctx, object.DeepCopyObject().(client.Object), client.DryRunAll)
 	}
 	deadline := time.Now().Add(patience)
-	for err := ask(b.Context()); err != nil; err = ask(b.Context()) { // Rights, webhooks and connections come first.
+	for err := ask(b.Context()); err != nil; err = ask(b.Context()) { // Wait for rights, webhooks and connections.
 		if time.Now().After(deadline) {
 			b.Fatal(err)
 		}

@@ -4,24 +4,21 @@
 // Package benchmark measures a whole fleet beside its baselines. It is what
 // `make bench` runs, together with the benchmarks that live beside their code.
 //
-// A group is one benchmark function, named after the group: BenchmarkProxy is the
-// group proxy. Below it stands what is done and then who does it, so that every
-// figure has its baselines of the same run as neighbours:
+// A group is one benchmark function, named after the group: BenchmarkProxy is the group proxy.
+// Below it are the operation and then the program, so that every figure is next to its baselines of
+// the same run:
 //
 //	BenchmarkProxy/get/fleetgate
 //	BenchmarkProxy/get/direct
 //
-// Both sides of such a pair are done in turn, one after the other, in every round
-// (sideBySide), so a machine that slows down slows both. The first one also prints
-// the ratio, as "x-direct": the figure to look at, since absolute times are the
-// machine's.
+// Both sides of a pair take turns in every round (sideBySide), so a machine that slows down slows
+// both. The first one also prints the ratio, as "x-direct". Compare ratios, since absolute times
+// depend on the machine.
 //
-// What takes minutes is done once for all of them, and has one line with all figures
-// (together).
+// Measurements that take minutes run once, with one line for all figures (together).
 //
-// Each group starts a fleet of its own (package test/fleet: real processes on
-// loopback) and stops it. Nothing here asserts a time: a benchmark fails only when
-// what it measures does not work.
+// Each group starts and stops its own fleet (package test/fleet: real processes on loopback).
+// Nothing here asserts a time: a benchmark fails only when an operation fails.
 //
 // The command bench chooses groups and prints the line that says on which machine.
 // docs/performance.md explains the figures.

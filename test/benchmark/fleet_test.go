@@ -15,17 +15,17 @@ import (
 	"fleetgate.io/fleetgate/test/fleet"
 )
 
-// patience bounds what a benchmark waits for before it measures anything.
+// patience bounds every wait before the measurement.
 const patience = 2 * time.Minute
 
-// startFleet runs a fleet for one group and stops it when the group is done. The
-// logs stay if it failed.
+// startFleet runs a fleet for one group and stops it with the group. It keeps the logs of a failed
+// group.
 func startFleet(b *testing.B, group string, members ...string) *fleet.Fleet {
 	b.Helper()
 	return startFleetWith(b, group, fleet.Options{Members: members})
 }
 
-// startFleetWith does it with options of which Dir and BinDir are not set.
+// startFleetWith is like startFleet, with options; Dir and BinDir must not be set.
 func startFleetWith(b *testing.B, group string, options fleet.Options) *fleet.Fleet {
 	b.Helper()
 	home, err := env.Home()
@@ -60,7 +60,8 @@ func startFleetWith(b *testing.B, group string, options fleet.Options) *fleet.Fl
 	return f
 }
 
-// prepare makes an empty folder. It removes what an interrupted run has left, but not what still runs.
+// prepare creates an empty directory. It removes files of an interrupted run, and fails if
+// processes of one still run.
 func prepare(dir string) error {
 	processes, err := env.Processes(dir)
 	if err != nil {
@@ -68,7 +69,7 @@ func prepare(dir string) error {
 	}
 	for _, p := range processes {
 		if p.Running() {
-			return fmt.Errorf("%s runs in %s: another benchmark is under way, and would spoil the figures of both", p.Name(), dir)
+			return fmt.Errorf("%s runs in %s: another benchmark is running and would distort the figures of both", p.Name(), dir)
 		}
 	}
 	if err := os.RemoveAll(dir); err != nil {

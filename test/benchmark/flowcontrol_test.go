@@ -11,16 +11,15 @@ import (
 )
 
 const (
-	// agentsLevel is how the chart calls the priority level of agents, of a release "fleet".
+	// agentsLevel is the chart's priority level of agents in a release "fleet".
 	agentsLevel = "fleetgate-" + gatewayNamespace + "-fleet-gateway-agents"
-	// chartAccount is as whom the chart has a gateway come, fleetUser as whom those of a fleet do.
+	// chartAccount is the gateway's user in the chart, fleetUser the one in a test fleet.
 	chartAccount = "{kind: ServiceAccount, serviceAccount: {namespace: " + gatewayNamespace + ", name: fleet-gateway}}"
 	fleetUser    = "{kind: User, user: {name: 'fleetgate:gateway'}}"
 )
 
-// shareOut has the hub's API server share itself out as it does where the chart has installed
-// the gateway, whose flags have to name agentsLevel: the gateway and its Leases do not wait for
-// agents, nor for others.
+// shareOut installs the chart's FlowSchemas on the hub; the gateway's flags must name agentsLevel.
+// Requests of the gateway and its Leases then do not wait for agents or others.
 func shareOut(b *testing.B, f *fleet.Fleet) {
 	b.Helper()
 	made, err := f.Run(b.Context(), "helm", "", "template", "fleet", "../../charts/gateway", "--namespace="+gatewayNamespace,

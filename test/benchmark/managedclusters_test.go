@@ -22,15 +22,15 @@ import (
 	"fleetgate.io/fleetgate/test/fleet"
 )
 
-// BenchmarkManagedclusters is how long clusters with klusterlets take to join: from the first
-// ManagedCluster until every one is Available and has no taint; beside a client that issues the
-// same writes on a hub of its own, without a gateway. Then the klusterlets renew their Leases once
-// a minute: what the hub writes meanwhile is counted, and how late the end of a Lease is noticed.
-// And it is what the family costs members of ours, in writes.
+// BenchmarkManagedclusters measures how long clusters with klusterlets take to join: from the first
+// ManagedCluster until every one is Available without a taint; beside a client that sends the same
+// writes to its own hub without a gateway. Then klusterlets renew their Leases once a minute, and
+// it counts the hub's writes and measures how late an expired Lease is detected. It also counts the
+// writes that OCM's APIs add for fleetgate's members.
 //
-// A klusterlet here makes its ManagedCluster and its request, waits for its certificate, reports
-// twice and renews its Lease. An administrator approves and accepts as soon as there is something
-// to. They are goroutines, with one connection, so their certificates are used by nobody.
+// A klusterlet here creates its ManagedCluster and its certificate request, waits for the
+// certificate, reports twice and renews its Lease. An administrator approves and accepts at once.
+// They are goroutines that share a connection, so no certificate is used.
 func BenchmarkManagedclusters(b *testing.B) {
 	for _, clusters := range []int{100, 1000, 3000} {
 		b.Run(fmt.Sprintf("klusterlets=%d", clusters), func(b *testing.B) { joinKlusterlets(b, clusters) })
@@ -40,7 +40,7 @@ func BenchmarkManagedclusters(b *testing.B) {
 	}
 }
 
-// idleFor is for how long an idle hub is looked at: each klusterlet renews once meanwhile.
+// idleFor is how long an idle hub is measured. Each klusterlet renews once in that time.
 const idleFor = time.Minute
 
 func joinKlusterlets(b *testing.B, clusters int) {
@@ -78,8 +78,8 @@ func joinKlusterlets(b *testing.B, clusters int) {
 	}
 }
 
-// reportRights reports the times from accept until a cluster was told that it has its rights, of
-// those that joined last. In a crowd they are what the hub's API server takes for all others, too.
+// reportRights reports the times from acceptance to the report of the rights, for the clusters that
+// joined last. In a crowd they include the load of all others on the hub's API server.
 func (k *klusterletBed) reportRights(b *testing.B, what string) {
 	b.Helper()
 	rights := k.rights()
@@ -87,7 +87,7 @@ func (k *klusterletBed) reportRights(b *testing.B, what string) {
 	b.ReportMetric(float64(rights[len(rights)*99/100].Milliseconds()), what+"-p99")
 }
 
-// measureIdle has all klusterlets renew their Leases for a while, and says what else is written.
+// measureIdle lets all klusterlets renew their Leases for a while, and logs all other writes.
 func (k *klusterletBed) measureIdle(b *testing.B) {
 	b.Helper()
 	cpu, renewed := cpuOf(b, k.fleet.Gateway.PID()), k.renewed.Load()
@@ -116,16 +116,16 @@ func (k *klusterletBed) measureIdle(b *testing.B) {
 	b.ReportMetric(float64(residentOf(b, k.fleet.Gateway.PID()))/(1<<20), "gateway-MiB")
 }
 
-// lateness is how long after their Leases have ended clusters are Unknown at the latest, of ten
-// that have a period of two seconds.
+// lateness returns the longest time from the end of a Lease to Unknown, of ten clusters with a
+// period of two seconds.
 func (k *klusterletBed) lateness(b *testing.B) time.Duration {
 	b.Helper()
 	names := k.names()[:min(10, k.clusters)]
 	late := make([]time.Duration, len(names))
 	group, ctx := errgroup.WithContext(b.Context())
 	for i, name := range names {
-		// Each is looked at from when it is renewed: on a busy machine the first would have ended
-		// long since when the last is renewed.
+		// Measure each from its own renewal: on a busy machine the first Lease would end long
+		// before the last is renewed.
 		group.Go(func() (err error) {
 			late[i], err = k.latenessOf(ctx, name)
 			return err
@@ -137,10 +137,10 @@ func (k *klusterletBed) lateness(b *testing.B) time.Duration {
 	return slices.Max(late)
 }
 
-// latenessOf is how long after its Lease has ended a cluster is Unknown.
+// latenessOf returns the time from the end of a cluster's Lease to Unknown.
 func (k *klusterletBed) latenessOf(ctx context.Context, name string) (time.Duration, error) {
 	const period, patience = 2 * time.Second, 5
-	// In this order: by the renewal before it would have ended already.
+	// Keep this order: by the previous renewal the Lease would have ended already.
 	renewed, err := k.renew(ctx, name)
 	if err == nil {
 		err = k.patch(ctx, name, fmt.Appendf(nil, `{"spec":{"leaseDurationSeconds":%d}}`, int(period.Seconds())))
@@ -163,7 +163,7 @@ func (k *klusterletBed) latenessOf(ctx context.Context, name string) (time.Durat
 	return late, nil
 }
 
-// viewCrowd has members of ours join a hub with the family on and, for what that adds, one without.
+// viewCrowd joins fleetgate's members to a hub with OCM's APIs and to one without, to compare them.
 func viewCrowd(b *testing.B, members int) {
 	measured := func(ocm bool) (all []written, took time.Duration) {
 		f := startFleetWith(b, fmt.Sprintf("views-%d-%t", members, ocm), fleet.Options{Members: []string{"member-1"}, OCM: ocm, GatewayArgs: gatewayFlags()})
@@ -172,7 +172,7 @@ func viewCrowd(b *testing.B, members int) {
 				b.Error(err)
 			}
 		}()
-		// The crowd goes before its hub.
+		// The crowd ends before its hub.
 		ctx, cancel := context.WithCancel(b.Context())
 		j := newJoiner(b, f)
 		c := j.crowd(b)

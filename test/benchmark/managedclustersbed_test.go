@@ -38,10 +38,10 @@ type klusterletBed struct {
 	hub      client.WithWatch
 	bare     client.Client
 	clusters int
-	// round counts how often clusters have joined: each time they are others.
+	// round counts the rounds of joins. Each round uses new clusters.
 	round int
-	// requests are those that klusterlets make, one key and one text for all of them: what is in
-	// there is not what is measured.
+	// requests are the certificate requests of klusterlets. All use one key, because their contents
+	// are not measured.
 	requests *csrTexts
 	renewed  atomic.Int64
 
@@ -51,7 +51,7 @@ type klusterletBed struct {
 	took  []time.Duration
 }
 
-// gate is closed when a cluster has come so far.
+// gate is closed when a cluster has reached a stage.
 type gate struct {
 	cluster string
 	at      stage
@@ -60,8 +60,8 @@ type gate struct {
 type stage int
 
 const (
-	// signed is a cluster that has its certificate, accepted one that has its rights, clean
-	// one that is Available and has no taint.
+	// signed is a cluster with its certificate, accepted one with its rights, clean one that is
+	// Available without a taint.
 	signed stage = iota
 	accepted
 	clean
@@ -154,7 +154,7 @@ func (k *klusterletBed) noteAccept(cluster string) {
 	k.asked[cluster] = time.Now()
 }
 
-// rights are the times from accept until a cluster was told that it has its rights, in order.
+// rights are the times from acceptance to the report of the rights, in order.
 func (k *klusterletBed) rights() []time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -162,13 +162,13 @@ func (k *klusterletBed) rights() []time.Duration {
 	return k.took
 }
 
-// join has all clusters join, and returns how long that took.
+// join joins all clusters and returns how long that took.
 func (k *klusterletBed) join(ctx context.Context) (time.Duration, error) {
 	k.round++
 	return k.joinThose(ctx, k.names(), k.clusters)
 }
 
-// joinOneByOne has some more join, each when the one before has, as an administrator lets them in.
+// joinOneByOne joins more clusters one after another, as when an administrator accepts each.
 func (k *klusterletBed) joinOneByOne(ctx context.Context) error {
 	names := make([]string, 50)
 	for i := range names {
@@ -204,7 +204,7 @@ func (k *klusterletBed) joinThose(ctx context.Context, names []string, atATime i
 	return time.Since(begin), err
 }
 
-// writeBare issues the same writes on the other hub, and returns how long that took.
+// writeBare sends the same writes to the other hub and returns how long that took.
 func (k *klusterletBed) writeBare(ctx context.Context) (time.Duration, error) {
 	begin := time.Now()
 	group, ctx := errgroup.WithContext(ctx)
@@ -218,11 +218,11 @@ func (k *klusterletBed) writeBare(ctx context.Context) (time.Duration, error) {
 	return time.Since(begin), err
 }
 
-// klusterletLife is a klusterlet, and an administrator who lets it in.
+// klusterletLife is a klusterlet, and an administrator who accepts it.
 type klusterletLife struct {
 	klusterletWrites
 	bed *klusterletBed
-	// writing bounds how many write at a time, as for the bare client.
+	// writing bounds the parallel writes, as for the bare client.
 	writing chan struct{}
 }
 
@@ -237,7 +237,7 @@ func (l *klusterletLife) do(ctx context.Context, steps ...func(context.Context) 
 	return nil
 }
 
-// until waits until the cluster has come so far.
+// until waits until the cluster has reached a stage.
 func (l *klusterletLife) until(ctx context.Context, at stage) error {
 	l.bed.mu.Lock()
 	closed := l.bed.gates[gate{l.name, at}]
@@ -263,7 +263,7 @@ func (l *klusterletLife) join(ctx context.Context) error {
 		return err
 	}
 	lease := func(ctx context.Context) error {
-		// The hub makes it a moment after it has said that the cluster is accepted.
+		// The hub creates it shortly after it reports the acceptance.
 		return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 			err := l.renew(ctx)
 			return err == nil, client.IgnoreNotFound(err)
@@ -275,7 +275,7 @@ func (l *klusterletLife) join(ctx context.Context) error {
 	return l.until(ctx, clean)
 }
 
-// keepRenewing renews all Leases once in a minute, spread over it, until the context ends.
+// keepRenewing renews all Leases once a minute, evenly spread, until the context ends.
 func (k *klusterletBed) keepRenewing(ctx context.Context) error {
 	names := k.names()
 	ticker := time.NewTicker(idleFor / time.Duration(len(names)))
@@ -296,7 +296,7 @@ func (k *klusterletBed) keepRenewing(ctx context.Context) error {
 	}
 }
 
-// renew renews one Lease, and returns to when.
+// renew renews one Lease and returns when it ends.
 func (k *klusterletBed) renew(ctx context.Context, cluster string) (time.Time, error) {
 	k.renewed.Add(1)
 	now := time.Now()
@@ -318,7 +318,7 @@ func (k *klusterletBed) writes(b *testing.B) []written {
 
 func (k *klusterletBed) settle(b *testing.B) {
 	b.Helper()
-	const quiet = 2 * time.Second // sets say how many they have once a second
+	const quiet = 2 * time.Second // sets report their number of clusters once a second
 	if err := k.joiner.rest(b.Context(), quiet, patience, func(written) bool { return true }); err != nil {
 		b.Fatal(err)
 	}

@@ -29,11 +29,11 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 )
 
-// leastKlusterletWrites is what a cluster with a klusterlet costs, whoever lets it in: ten writes
-// of the hub, two of an administrator, five of the klusterlet.
+// leastKlusterletWrites are the writes that any hub needs for a cluster with a klusterlet: ten of
+// the hub, two of an administrator, five of the klusterlet.
 const leastKlusterletWrites = 10 + 2 + 5
 
-// csrTexts makes requests for certificates with one key.
+// csrTexts creates certificate requests with one key.
 type csrTexts struct{ key *ecdsa.PrivateKey }
 
 func newCSRTexts(b *testing.B) *csrTexts {
@@ -62,7 +62,7 @@ type klusterletWrites struct {
 	csr *certificatesv1.CertificateSigningRequest
 }
 
-// all issues them as a client does that has nothing to wait for.
+// all sends them without waiting for anything.
 func (w *klusterletWrites) all(ctx context.Context) error {
 	for _, write := range []func(context.Context) error{
 		w.register, w.ask, w.hubMarks, w.hubTaints, w.approve, w.accept, w.hubRights, w.hubAccepts, w.hubLease, w.reportJoined, w.renew, w.reportAvailable, w.hubUntaints,
@@ -129,7 +129,7 @@ func (w *klusterletWrites) hubAccepts(ctx context.Context) error {
 	return w.condition(ctx, metav1.Condition{Type: clusterv1.ConditionHubAccepted, Status: metav1.ConditionTrue, Reason: clusterv1.ReasonAccepted, Message: "Accepted by hub cluster admin"})
 }
 
-// hubRights are the namespace, a role and its binding, and two bindings inside.
+// hubRights creates the namespace, a role and its binding, and two bindings inside.
 func (w *klusterletWrites) hubRights(ctx context.Context) error {
 	const prefix = "open-cluster-management:managedcluster:"
 	named := func(namespace, name string) metav1.ObjectMeta {
@@ -186,7 +186,7 @@ func (w *klusterletWrites) condition(ctx context.Context, condition metav1.Condi
 	base := cluster.DeepCopy()
 	meta.SetStatusCondition(&cluster.Status.Conditions, condition)
 	cluster.Status.Version.Kubernetes = "v1.36.3"
-	// A list of conditions is replaced as a whole, so whoever wrote in between has to be seen.
+	// The list of conditions is replaced as a whole, so a conflicting write must be detected.
 	err := w.client.Status().Patch(ctx, cluster, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) {
 		return w.condition(ctx, condition)

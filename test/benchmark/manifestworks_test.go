@@ -23,8 +23,8 @@ import (
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 )
 
-// BenchmarkManifestworks is the way of ManifestWorks to a cluster and back, with an agent
-// in this process between a real hub and a real cluster.
+// BenchmarkManifestworks measures the delivery of ManifestWorks and their status, with an agent in
+// this process between a real hub and a real cluster.
 //
 //   - one: a ManifestWork of ten ConfigMaps, from its creation until its status says Applied
 //     and Available, one after another; how often either side is written, without the
@@ -118,7 +118,7 @@ func (m *manifestBed) benchmarkOne(b *testing.B) {
 
 // bareOne makes the writes that one ManifestWork takes: on the hub it, its finalizer and its
 // status, on the cluster its record, the ledger twice, and the objects. ConfigMaps stand
-// for all of them, since the agent looks after the others.
+// for all of them, because the agent reacts to the other kinds.
 func (m *manifestBed) bareOne(ctx context.Context, name string, objects int) error {
 	namespace, err := m.namespace(ctx)
 	if err != nil {
@@ -154,15 +154,15 @@ func annotate(ctx context.Context, c client.Client, object *corev1.ConfigMap, ke
 	return c.Patch(ctx, object, client.MergeFrom(before))
 }
 
-// reportPercentiles prints the median and the slowest hundredth.
+// reportPercentiles prints the median and the 99th percentile.
 func reportPercentiles(b *testing.B, prefix string, took []time.Duration) {
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, prefix+"p50-ms")
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, prefix+"p99-ms")
 }
 
-// benchmarkRepair changes one object after the other by hand: so many that none is taken for
-// contested.
+// benchmarkRepair changes one object after another by hand. There are so many that none is reported
+// as contested.
 func (m *manifestBed) benchmarkRepair(b *testing.B) {
 	const objects = 1000
 	ctx := b.Context()
@@ -202,8 +202,8 @@ func (m *manifestBed) benchmarkRepair(b *testing.B) {
 	}
 }
 
-// benchmarkFeedback changes one object after the other, which ManifestWorks only look at, and
-// none more often than an agent looks.
+// benchmarkFeedback changes one object after another that ManifestWorks only read, none more often
+// than an agent reads.
 func (m *manifestBed) benchmarkFeedback(b *testing.B) {
 	const objects = 200
 	ctx := b.Context()
@@ -269,10 +269,10 @@ func awaitValue(watched watch.Interface, value string) error {
 			}
 		}
 	}
-	return errors.New("the watch ended before the value came")
+	return errors.New("the watch ended before the value was reported")
 }
 
-// benchmarkUnchanged has 1,000 ManifestWorks of a Deployment.
+// benchmarkUnchanged measures 1,000 unchanged ManifestWorks of a Deployment.
 func (m *manifestBed) benchmarkUnchanged(b *testing.B) {
 	const count = 1000
 	ctx := b.Context()
@@ -308,7 +308,7 @@ func (m *manifestBed) benchmarkUnchanged(b *testing.B) {
 	}
 }
 
-// deployment asks for no Pods: nothing on this cluster would run them.
+// deployment has no replicas: this cluster has no nodes.
 func deployment(namespace string, nth int) *appsv1.Deployment {
 	labels := map[string]string{"app": fmt.Sprintf("app-%d", nth)}
 	none := int32(0)
@@ -320,7 +320,7 @@ func deployment(namespace string, nth int) *appsv1.Deployment {
 	}
 }
 
-// reported has ten values of a Deployment reported.
+// reported adds feedback rules for ten values of a Deployment.
 func reported(namespace string) workv1.ManifestConfigOption {
 	rule := workv1.FeedbackRule{Type: "JSONPaths"}
 	for nth, path := range []string{

@@ -39,14 +39,13 @@ import (
 
 const manifestCluster = "cluster1"
 
-// manifestBed is a hub and a cluster with an agent's part for ManifestWorks, which runs in
-// this process.
+// manifestBed is a hub and a cluster, with the ManifestWork part of an agent in this process.
 type manifestBed struct {
 	hub, member client.WithWatch
 	hubConfig   *rest.Config // of the clients, not counted
 	agentOfHub  *rest.Config // counted
 	agentConfig *rest.Config // counted
-	// atHub and atMember count what the agent asks either for.
+	// atHub and atMember count the agent's requests to each.
 	atHub, atMember *asked
 	stop            func()
 }
@@ -92,7 +91,7 @@ func manifestScheme() *runtime.Scheme {
 	return build.Scheme(clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, workv1.AddToScheme, workv1alpha1.AddToScheme, ocmclusterv1beta1.AddToScheme)
 }
 
-// prepare makes the kinds and the cluster's namespace.
+// prepare installs the CRDs and creates the cluster's namespace.
 func (m *manifestBed) prepare(ctx context.Context) error {
 	ours, err := crds.ForHub(workv1.GroupName, ocmclusterv1beta1.GroupName)
 	if err != nil {
@@ -134,7 +133,7 @@ func (m *manifestBed) start(b *testing.B) {
 	m.stop = running(b, reached.Watcher.Run, manager.Start)
 }
 
-// running runs parts until it is told to stop.
+// running runs parts until the returned function is called.
 func running(b *testing.B, parts ...func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, len(parts))
@@ -157,7 +156,7 @@ func (m *manifestBed) namespace(ctx context.Context) (string, error) {
 	return namespace.Name, err
 }
 
-// manifestWorkOf has objects brought.
+// manifestWorkOf returns a ManifestWork with these objects.
 func manifestWorkOf[T client.Object](name string, objects []T) (*workv1.ManifestWork, error) {
 	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: manifestCluster, Name: name}}
 	for _, object := range objects {
@@ -170,7 +169,7 @@ func manifestWorkOf[T client.Object](name string, objects []T) (*workv1.Manifest
 	return work, nil
 }
 
-// manifestWorksOf are ManifestWorks for ConfigMaps of a namespace, each for some of them.
+// manifestWorksOf returns ManifestWorks for ConfigMaps of a namespace, some ConfigMaps in each.
 func manifestWorksOf(namespace string, objects, each int) ([]*workv1.ManifestWork, error) {
 	var works []*workv1.ManifestWork
 	for from := 0; from < objects; from += each {
@@ -183,7 +182,7 @@ func manifestWorksOf(namespace string, objects, each int) ([]*workv1.ManifestWor
 	return works, nil
 }
 
-// deliver makes ManifestWorks and waits until all say that they are Applied and Available.
+// deliver creates ManifestWorks and waits until all are Applied and Available.
 func (m *manifestBed) deliver(ctx context.Context, works []*workv1.ManifestWork) error {
 	return untilEach(ctx, m.hub, &workv1.ManifestWorkList{}, works,
 		func(ctx context.Context, work *workv1.ManifestWork) error { return m.hub.Create(ctx, work.DeepCopy()) },

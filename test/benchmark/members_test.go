@@ -28,42 +28,42 @@ import (
 )
 
 const (
-	// membersVariable is how many members there are, if not defaultMembers.
+	// membersVariable overrides defaultMembers.
 	membersVariable = "FLEETGATE_MEMBERS"
 	defaultMembers  = 1000
-	// atOnce is how many of them begin to join at the same time.
+	// atOnce is how many members begin to join at the same time.
 	atOnce = 1000
-	// placed is how many placements are made for all members, and worksOfMember how many Works each
-	// has with that of its administrators.
+	// placed is the number of placements on all members, and worksOfMember the number of Works of
+	// each, with that of its administrators.
 	placed        = 3
 	worksOfMember = placed + 1
-	// idleVariable is how long a fleet is watched in which nothing happens, if not idleTime: in
-	// five minutes every agent reports once.
+	// idleVariable overrides idleTime, the time of an idle measurement. Every agent reports once in
+	// five minutes.
 	idleVariable = "FLEETGATE_IDLE"
 	idleTime     = 5 * time.Minute
-	// tunnelVariable is which way tunnels go, if not to the gateway's own port: "native" is through
-	// the hub.
+	// tunnelVariable overrides the tunnels' path, the gateway's own port: "native" is through the
+	// hub.
 	tunnelVariable = "FLEETGATE_TUNNEL"
 )
 
-// BenchmarkMembers is a fleet of many members that are only there: each has registered, holds
-// one tunnel to the gateway's own port, renews its Lease, and watches three Works. An agent
-// is the product's own code for enrolling, reporting and tunnels, with a connection each to
-// the hub and to a gateway; some thousand share a process. There are two gateways. Figures:
+// BenchmarkMembers measures a fleet of many idle members: each has registered, keeps one tunnel to
+// the gateway's own port, renews its Lease, and watches three Works. An agent is the product's own
+// code for enrolling, reporting and tunnels, with one connection each to the hub and to a gateway;
+// thousands share a process. There are two gateways. Figures:
 //
-//   - idle: what such a fleet costs in which nothing happens. Memory is what the gateways
-//     together have more than before anybody joined.
-//   - restart: the hub's API server is killed, and started again: until it answers, and how many
-//     tunnels were away at a time, which none at the gateway's own port need be; where there
-//     were any, until all are back.
-//   - storm: both gateways are killed, and started again: until half, 99 of 100 and all tunnels
-//     are back, what that asks of the hub, and how long somebody else waits for it meanwhile.
-//   - rotate: the next authority of the gateways' certificates signs, for which all agents connect
-//     anew: how many tunnels were away at a time, of which none need be, and the same of somebody else.
-//   - storm-other-ca: a storm after which gateways have an authority of which nobody has heard.
+//   - idle: the cost of such a fleet without changes. Memory is the growth of both gateways since
+//     before the first member joined.
+//   - restart: the hub's API server is killed and restarted. Time until it responds, and the
+//     largest number of tunnels down at a time, which can be none at the gateway's own port; if
+//     there were any, the time until all are up.
+//   - storm: both gateways are killed and restarted. Time until half, 99 % and all tunnels are up,
+//     the requests to the hub, and the latency of another client of the hub.
+//   - rotate: the next CA signs the gateways' certificates, and all agents reconnect. The largest
+//     number of tunnels down at a time, which can be none, and the latency of another client.
+//   - storm-other-ca: a storm after which the gateways have a CA that no agent knows.
 //
-// Their baselines come first, with nobody there: idle-0, restart-0 and storm-0. That of a storm
-// with members has bare besides: the least that all of them need to come back.
+// Baselines without members run first: idle-0, restart-0 and storm-0. A storm with members also has
+// bare: the least work by which all of them can reconnect.
 func BenchmarkMembers(b *testing.B) {
 	bed := newMembersBed(b)
 	bed.idle(b)
@@ -83,12 +83,12 @@ type membersBed struct {
 	*joiner
 	simulators []*simulatorProcess
 	members    int
-	// before is what the gateways had before anybody joined, in MiB.
+	// before is the gateways' memory before the first member joined, in MiB.
 	before   float64
 	idleTime time.Duration
-	// answersAlone and startsAlone are how long the API server, and both gateways, take to start with
-	// nobody there; comeBack is how long all members take who have nothing to do but the least.
-	answersAlone, startsAlone, comeBack time.Duration
+	// answersAlone and startsAlone are the start times of the API server and of both gateways
+	// without members; reconnectTime is the time of all members to reconnect with the least work.
+	answersAlone, startsAlone, reconnectTime time.Duration
 }
 
 func newMembersBed(b *testing.B) *membersBed {
@@ -102,7 +102,7 @@ func newMembersBed(b *testing.B) *membersBed {
 	}
 	f := startFleetWith(b, "members", fleet.Options{
 		Replicas: 2, Tunnel: cmp.Or(os.Getenv(tunnelVariable), fleet.TunnelPort), GatewayArgs: append(furtherFlags(), "--agents-priority-level="+agentsLevel),
-		Patience: crowdPatience, // All agents knock while the hub's API server starts.
+		Patience: crowdPatience, // All agents reconnect while the hub's API server starts.
 	})
 	shareOut(b, f)
 	bed := &membersBed{joiner: newJoiner(b, f), members: members, idleTime: idleTimeOf(b)}
@@ -112,7 +112,7 @@ func newMembersBed(b *testing.B) *membersBed {
 	return bed
 }
 
-// idleTimeOf is for how long a fleet is watched in which nothing happens.
+// idleTimeOf returns the time of an idle measurement.
 func idleTimeOf(b *testing.B) time.Duration {
 	b.Helper()
 	text := os.Getenv(idleVariable)
@@ -126,7 +126,7 @@ func idleTimeOf(b *testing.B) time.Duration {
 	return idle
 }
 
-// counts are those of all simulators together.
+// counts returns the counts of all simulators together.
 func (m *membersBed) counts() simulatorCounts {
 	var sum simulatorCounts
 	for _, s := range m.simulators {
@@ -137,12 +137,12 @@ func (m *membersBed) counts() simulatorCounts {
 	return sum
 }
 
-// start has the simulators take turns.
+// start distributes members over the simulators.
 func (m *membersBed) start(name string) error {
 	return m.simulators[m.joined%len(m.simulators)].join(name)
 }
 
-// join has all members join, and their Works delivered.
+// join joins all members and waits for their Works.
 func (m *membersBed) join(b *testing.B) {
 	b.Helper()
 	m.awaitLeader(b)
@@ -163,7 +163,7 @@ func (m *membersBed) join(b *testing.B) {
 		return now.Connected == m.members && now.Settled >= worksOfMember*m.members
 	})
 	b.Logf("all have their tunnels and Works after %s", time.Since(began))
-	// What a placement says of so many members is written for a while yet.
+	// Statuses of placements with this many members are written for a while longer.
 	const quiet = 3 * time.Second
 	err := m.rest(b.Context(), quiet, crowdPatience, func(w written) bool {
 		return w.verb == "create" || strings.HasSuffix(w.resource, "."+placementv1beta1.GroupVersion.Group)
@@ -173,7 +173,7 @@ func (m *membersBed) join(b *testing.B) {
 	}
 }
 
-// awaitLeader returns when one of the gateways leads: one that was killed does until its Lease ends.
+// awaitLeader waits until a gateway is the leader. A killed leader keeps the Lease until it ends.
 func (m *membersBed) awaitLeader(b *testing.B) {
 	b.Helper()
 	began := metav1.NowMicro()
@@ -187,7 +187,7 @@ func (m *membersBed) awaitLeader(b *testing.B) {
 	}
 }
 
-// place makes a placement of which every member has a Work.
+// place creates a placement with a Work for every member.
 func (m *membersBed) place(b *testing.B, nth int) {
 	b.Helper()
 	name := fmt.Sprintf("%s%02d", measuredPrefix, nth)
@@ -208,12 +208,12 @@ func (m *membersBed) await(b *testing.B, what string, done func(simulatorCounts)
 			return
 		}
 		if patience := m.patience(); time.Since(began) > patience {
-			b.Fatalf("%s: not within %s: %d of %d tunnels are up, %d Works are settled", what, patience, now.Connected, m.members, now.Settled)
+			b.Fatalf("%s did not complete within %s: %d of %d tunnels are up, %d Works are settled", what, patience, now.Connected, m.members, now.Settled)
 		}
 	}
 }
 
-// patience is what all of them may take together.
+// patience bounds what all of them do together.
 func (m *membersBed) patience() time.Duration {
 	return crowdPatience * time.Duration(max(1, m.members/atOnce))
 }
@@ -228,7 +228,7 @@ func (m *membersBed) resident(b *testing.B) float64 {
 	return sum
 }
 
-// agentsWrite are the resources that agents write when nothing happens.
+// agentsWrite are the resources that idle agents write.
 var agentsWrite = map[string]bool{"leases.coordination.k8s.io": true, "internalmemberclusters.cluster.kubernetes-fleet.io": true}
 
 func (m *membersBed) idle(b *testing.B) {
@@ -278,7 +278,7 @@ func (m *membersBed) idle(b *testing.B) {
 	})
 }
 
-// cpuByProgram is what each program has used so far. One that is away has used nothing.
+// cpuByProgram returns the CPU time of each program so far, zero for one that does not run.
 func (m *membersBed) cpuByProgram(b *testing.B) map[string]time.Duration {
 	b.Helper()
 	all := map[string]time.Duration{"the benchmark": cpuOf(b, os.Getpid())}

@@ -25,18 +25,18 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/tunneltest"
 )
 
-// bare has the benchmark do for each member the least that brings a tunnel back: a token is made,
-// somebody shakes hands with a server that does nothing else, the token is reviewed, and the
-// member's Works are listed. The connections stay until all have theirs.
+// bare does the least that reconnects each member: it requests a token, shakes hands with a server
+// that does nothing else, has the token reviewed, and lists the member's Works. Connections stay
+// open until all have theirs.
 func (m *membersBed) bare(b *testing.B) {
 	b.Helper()
 	secured, trusting := tunneltest.BenchmarkTLS()
 	server := tunneltest.Serve(b, "127.0.0.1", func(c *net.TCPConn) {
-		// The first read shakes hands, and lasts until the other side closes.
+		// The first read completes the handshake, and lasts until the peer closes.
 		_, _ = tls.Server(c, secured).Read(make([]byte, 1))
 	})
 	name := fmt.Sprintf("bare-%d", m.joined)
-	other := m.somebodyElse(b)
+	other := m.otherClient(b)
 	began, used := time.Now(), m.cpuByProgram(b)
 	group, ctx := errgroup.WithContext(b.Context())
 	group.SetLimit(concurrency)
@@ -45,12 +45,12 @@ func (m *membersBed) bare(b *testing.B) {
 		group.Go(func() error {
 			namespace := clusterv1beta1.MemberNamespace(registrationv1alpha1.ClusterName(simulatedName(i + 1)))
 			var err error
-			connections[i], err = m.comeBackBare(ctx, namespace, server, trusting)
+			connections[i], err = m.reconnectBare(ctx, namespace, server, trusting)
 			return err
 		})
 	}
 	err := group.Wait()
-	m.comeBack = time.Since(began)
+	m.reconnectTime = time.Since(began)
 	took := other()
 	for _, connection := range connections {
 		if connection != nil {
@@ -62,13 +62,13 @@ func (m *membersBed) bare(b *testing.B) {
 	}
 	m.logCPU(b, name, used)
 	b.Run(name, func(b *testing.B) {
-		b.ReportMetric(m.comeBack.Seconds(), "s-until-all")
+		b.ReportMetric(m.reconnectTime.Seconds(), "s-until-all")
 		took.report(b)
 	})
 }
 
-// comeBackBare is that of one member.
-func (m *membersBed) comeBackBare(ctx context.Context, namespace, server string, trusting *tls.Config) (net.Conn, error) {
+// reconnectBare does it for one member.
+func (m *membersBed) reconnectBare(ctx context.Context, namespace, server string, trusting *tls.Config) (net.Conn, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: clusterv1beta1.AgentAccount}}
 	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{tunnelv1alpha1.TokenAudience}}}
 	if err := m.hub.SubResource("token").Create(ctx, account, token); err != nil {

@@ -33,13 +33,13 @@ import (
 	"fleetgate.io/fleetgate/test/fleet"
 )
 
-// BenchmarkMembership is how long clusters take to join: from the first registration
-// that the hub receives until every MemberCluster is Joined. The baseline is a client
-// that only issues as many writes, of the same sizes, at the same concurrency.
+// BenchmarkMembership measures how long clusters take to join: from the first registration on the
+// hub until every MemberCluster is Joined. The baseline is a client that sends as many writes of
+// the same sizes with the same concurrency.
 //
-// The agents of join are processes, each with a new identity. They share the API server of
-// one member, in a namespace each, so that many join without many control planes. Those of
-// simulated are goroutines, for numbers that one machine has no room for otherwise.
+// The agents of join are processes, each with a new identity. They share the API server of one
+// member, in a namespace each, so that many can join without many control planes. Those of
+// simulated are goroutines, for numbers that do not fit on one machine as processes.
 func BenchmarkMembership(b *testing.B) {
 	b.Run("join", func(b *testing.B) {
 		f := startFleet(b, "membership", "member-1")
@@ -61,15 +61,16 @@ func BenchmarkMembership(b *testing.B) {
 	b.Run("simulated/members=1000", func(b *testing.B) { joinCrowd(b, 1000, 5*time.Minute) })
 }
 
-// joiner makes new members of a fleet.
+// joiner joins new members to a fleet.
 type joiner struct {
 	fleet  *fleet.Fleet
 	hub    client.WithWatch
 	api    apiClient
 	values string
-	// kubeconfig is the agents', of the cluster that they share; empty if the fleet has none.
+	// kubeconfig is the agents' kubeconfig of the cluster that they share; empty if the fleet has
+	// none.
 	kubeconfig string
-	// joined counts the agents that were ever started: each is a new cluster to the hub.
+	// joined counts the agents that were started. Each is a new cluster to the hub.
 	joined int
 }
 
@@ -101,9 +102,9 @@ func newJoiner(b *testing.B, f *fleet.Fleet) *joiner {
 	return j
 }
 
-// fetchValues makes a registration token and writes what agents need of it to a file.
+// fetchValues creates a registration token and writes the agents' chart values to a file.
 func (j *joiner) fetchValues(ctx context.Context) error {
-	// A fleet that was started without members has no namespace for them.
+	// A fleet without members has no namespace for them.
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fleet.RegistrationNamespace}}
 	if err := client.IgnoreAlreadyExists(j.hub.Create(ctx, namespace)); err != nil {
 		return fmt.Errorf("making the namespace of registrations: %w", err)
@@ -127,7 +128,7 @@ func (j *joiner) fetchValues(ctx context.Context) error {
 	return os.WriteFile(j.values, secret.Data[registrationv1alpha1.RegistrationValuesKey], 0o600)
 }
 
-// namespace is a new one on the hub for the baseline.
+// namespace creates a namespace on the hub for the baseline.
 func (j *joiner) namespace(b *testing.B) string {
 	b.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bare-"}}
@@ -137,7 +138,7 @@ func (j *joiner) namespace(b *testing.B) string {
 	return namespace.Name
 }
 
-// count lets members join once and returns what was written on the hub meanwhile.
+// count joins members once and returns the writes on the hub meanwhile.
 func (j *joiner) count(b *testing.B, members int) []written {
 	b.Helper()
 	before, err := j.writes(b.Context())
@@ -162,21 +163,21 @@ func (j *joiner) writes(ctx context.Context) ([]written, error) {
 	return parseWrites(metrics)
 }
 
-// metrics are those of the hub's API server.
+// metrics returns the metrics of the hub's API server.
 func (j *joiner) metrics(ctx context.Context) (string, error) {
 	var metrics bytes.Buffer
 	err := j.api.get(ctx, "/metrics", &metrics)
 	return metrics.String(), err
 }
 
-// settle waits until what follows a join has been written, so that it does not
-// disturb what is measured next.
+// settle waits until the writes after a join are done, so that they do not distort the next
+// measurement.
 func (j *joiner) settle(ctx context.Context) error {
 	const quiet = 500 * time.Millisecond
 	return j.rest(ctx, quiet, patience, func(written) bool { return true })
 }
 
-// rest waits until what counts has not been written for a while.
+// rest waits until there were no writes that count for a while.
 func (j *joiner) rest(ctx context.Context, quiet, patience time.Duration, counts func(written) bool) error {
 	last := -1
 	return wait.PollUntilContextTimeout(ctx, quiet, patience, true, func(ctx context.Context) (bool, error) {
@@ -187,8 +188,8 @@ func (j *joiner) rest(ctx context.Context, quiet, patience time.Duration, counts
 	})
 }
 
-// join starts agents at the same time and returns how long they took to join, from
-// the first registration to the last member. The agents are gone when it returns.
+// join starts agents at the same time and returns the time from the first registration to the last
+// member. It stops the agents.
 func (j *joiner) join(ctx context.Context, members int) (took time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -216,7 +217,7 @@ func (j *joiner) join(ctx context.Context, members int) (took time.Duration, err
 	return seen.await(ctx, waiting)
 }
 
-// agent is one that was never started, with a namespace of its own on the member.
+// agent returns a new agent with its own namespace on the member.
 func (j *joiner) agent(name string) (*env.Process, error) {
 	return env.NewProcess(env.ProcessOptions{
 		Name: name, Dir: j.fleet.Dir, Path: filepath.Join(j.fleet.BinDir, "agent"),
@@ -240,7 +241,7 @@ func each(agents []*env.Process, do func(*env.Process) error) error {
 	return group.Wait()
 }
 
-// sightings are what the hub shows of joining clusters, as it happens.
+// sightings watch the objects of joining clusters on the hub.
 type sightings struct{ requests, members *sighting }
 
 func (j *joiner) watch(ctx context.Context) (sightings, error) {
@@ -266,8 +267,8 @@ func (s sightings) stop() {
 	s.members.stop()
 }
 
-// sighting is a watch that begins again when the hub ends it, which a busy one does. A
-// watch begins with all that there is, so nothing is missed.
+// sighting is a watch that restarts when a busy hub ends it. A watch begins with all existing
+// objects, so it misses none.
 type sighting struct {
 	open    func(context.Context) (watch.Interface, error)
 	current watch.Interface
@@ -286,7 +287,7 @@ func (s *sighting) stop() {
 	}
 }
 
-// next is the next object that the watch shows.
+// next returns the next object of the watch.
 func (s *sighting) next(ctx context.Context) (runtime.Object, error) {
 	for {
 		select {
@@ -304,7 +305,7 @@ func (s *sighting) next(ctx context.Context) (runtime.Object, error) {
 	}
 }
 
-// await returns when the MemberClusters of all Clusters in waiting are Joined.
+// await returns when the MemberClusters of all waiting Clusters are Joined.
 func (s sightings) await(ctx context.Context, waiting map[string]bool) (time.Duration, error) {
 	if err := s.awaitFirst(ctx, waiting); err != nil {
 		return 0, err
@@ -324,7 +325,7 @@ func (s sightings) await(ctx context.Context, waiting map[string]bool) (time.Dur
 	return time.Since(begin), nil
 }
 
-// awaitFirst returns when one of the Clusters asks to be registered.
+// awaitFirst returns when one of the Clusters has requested its registration.
 func (s sightings) awaitFirst(ctx context.Context, waiting map[string]bool) error {
 	for {
 		object, err := s.requests.next(ctx)

@@ -31,7 +31,7 @@ func (m *membersBed) restart(b *testing.B) {
 	if err := m.fleet.Hub.APIServer.Kill(); err != nil {
 		b.Fatal(err)
 	}
-	began, used, most := time.Now(), m.cpuByProgram(b), m.mostAway(b)
+	began, used, most := time.Now(), m.cpuByProgram(b), m.mostDown(b)
 	if err := m.fleet.Hub.APIServer.Start(b.Context()); err != nil {
 		b.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func (m *membersBed) restart(b *testing.B) {
 	answers, lost := time.Since(began), most()
 	name := fmt.Sprintf("restart-%d", m.joined)
 	m.logCPU(b, name, used)
-	m.logRequests(b, name, nil) // The one that was killed has taken its counts along.
+	m.logRequests(b, name, nil) // The killed process's counts are lost.
 	m.await(b, "all tunnels after the API server was killed", func(now simulatorCounts) bool { return now.Connected == m.joined })
 	figures := map[string]float64{"s-until-it-answers": answers.Seconds()}
 	if m.joined == 0 {
@@ -59,7 +59,7 @@ func (m *membersBed) restart(b *testing.B) {
 	b.Run(name, func(b *testing.B) { reportAll(b, figures) })
 }
 
-// logCPU logs what each program has used since then.
+// logCPU logs the CPU time of each program since then.
 func (m *membersBed) logCPU(b *testing.B, name string, since map[string]time.Duration) {
 	b.Helper()
 	for program, now := range m.cpuByProgram(b) {
@@ -67,9 +67,9 @@ func (m *membersBed) logCPU(b *testing.B, name string, since map[string]time.Dur
 	}
 }
 
-// mostAway watches until the function that it returns is called, which tells how many tunnels
-// were away at a time, at most.
-func (m *membersBed) mostAway(b *testing.B) (end func() int) {
+// mostDown watches until the returned function is called, which returns the largest number of
+// tunnels down at a time.
+func (m *membersBed) mostDown(b *testing.B) (end func() int) {
 	b.Helper()
 	const pause = 20 * time.Millisecond
 	ctx, cancel := context.WithCancel(b.Context())
@@ -87,7 +87,7 @@ func (m *membersBed) mostAway(b *testing.B) (end func() int) {
 	}
 }
 
-// storm kills all gateways and starts them again; meanwhile may be nil.
+// storm kills all gateways and starts them again; meanwhile runs in between and may be nil.
 func (m *membersBed) storm(b *testing.B, name string, meanwhile func(b *testing.B)) {
 	b.Helper()
 	before, err := m.requestsByKind(b.Context())
@@ -103,7 +103,7 @@ func (m *membersBed) storm(b *testing.B, name string, meanwhile func(b *testing.
 	if meanwhile != nil {
 		meanwhile(b)
 	}
-	other := m.somebodyElse(b)
+	other := m.otherClient(b)
 	began, used := time.Now(), m.cpuByProgram(b)
 	full := fmt.Sprintf("%s-%d", name, m.joined)
 	profiled := profiles(b, full, map[string]apiClient{"hub": m.api})
@@ -134,7 +134,7 @@ func (m *membersBed) storm(b *testing.B, name string, meanwhile func(b *testing.
 		m.startsAlone, figures = ready, map[string]float64{"s-until-ready": ready.Seconds()}
 	} else {
 		figures["requests/member"] = requests / float64(m.joined)
-		figures["x-bare"] = figures["s-until-all"] / (m.startsAlone + m.comeBack).Seconds()
+		figures["x-bare"] = figures["s-until-all"] / (m.startsAlone + m.reconnectTime).Seconds()
 	}
 	b.Run(full, func(b *testing.B) {
 		reportAll(b, figures)
@@ -142,7 +142,8 @@ func (m *membersBed) storm(b *testing.B, name string, meanwhile func(b *testing.
 	})
 }
 
-// logRequests logs which kinds of requests the hub has answered since then, and returns how many.
+// logRequests logs the kinds of requests that the hub has answered since then, and returns their
+// number.
 func (m *membersBed) logRequests(b *testing.B, name string, before map[string]float64) float64 {
 	b.Helper()
 	after, err := m.requestsByKind(b.Context())
@@ -159,8 +160,8 @@ func (m *membersBed) logRequests(b *testing.B, name string, before map[string]fl
 	return requests
 }
 
-// rotate has the next authority sign, as docs/admission.md says, and watches for as long as it
-// takes every gateway to notice, and every agent to connect anew.
+// rotate rotates the CA as docs/admission.md describes, and watches until every gateway has noticed
+// and every agent has reconnected.
 func (m *membersBed) rotate(b *testing.B) {
 	b.Helper()
 	const noticed = 90 * time.Second
@@ -168,7 +169,7 @@ func (m *membersBed) rotate(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	other, most := m.somebodyElse(b), m.mostAway(b)
+	other, most := m.otherClient(b), m.mostDown(b)
 	if err := m.hub.Patch(b.Context(), authority(), client.RawPatch(types.MergePatchType, []byte(`{"data":{"tls.key":""}}`))); err != nil {
 		b.Fatal(err)
 	}
@@ -182,12 +183,12 @@ func (m *membersBed) rotate(b *testing.B) {
 	})
 }
 
-// authority is that of the gateways' certificates.
+// authority is the Secret with the CA of the gateways' certificates.
 func authority() *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: gatewayNamespace, Name: serving.SecretName}}
 }
 
-// forgetAuthority has the gateways that start next make another authority of their certificates.
+// forgetAuthority makes the next gateways create another CA.
 func (m *membersBed) forgetAuthority(b *testing.B) {
 	b.Helper()
 	if err := m.hub.Delete(b.Context(), authority()); err != nil {
@@ -195,12 +196,12 @@ func (m *membersBed) forgetAuthority(b *testing.B) {
 	}
 }
 
-// waited is how long somebody waited for an answer, and when that began.
+// waited is the latency of a request, and when it began.
 type waited struct{ since, took time.Duration }
 
 type waits []waited
 
-// report reports what was waited for by half, and by all but one in a hundred.
+// report reports the median and the 99th percentile.
 func (w waits) report(b *testing.B) {
 	b.Helper()
 	sorted := slices.SortedFunc(slices.Values(w), func(a, b waited) int { return cmp.Compare(a.took, b.took) })
@@ -208,7 +209,7 @@ func (w waits) report(b *testing.B) {
 	b.ReportMetric(milliseconds(sorted[len(sorted)*99/100].took), "others-p99-ms")
 }
 
-// logBySecond says for each second how often something was asked then, and what was waited for longest.
+// logBySecond logs the number of requests and the longest one of each second.
 func (w waits) logBySecond(b *testing.B, name string) {
 	b.Helper()
 	longest, count := map[int]time.Duration{}, map[int]int{}
@@ -222,9 +223,9 @@ func (w waits) logBySecond(b *testing.B, name string) {
 	}
 }
 
-// somebodyElse reads an object of the hub over and over until the function that it returns is
-// called, which tells how long each time took.
-func (m *membersBed) somebodyElse(b *testing.B) (end func() waits) {
+// otherClient reads an object of the hub continuously until the returned function is called, which
+// returns all latencies.
+func (m *membersBed) otherClient(b *testing.B) (end func() waits) {
 	b.Helper()
 	const pause = 20 * time.Millisecond
 	ctx, cancel := context.WithCancel(b.Context())

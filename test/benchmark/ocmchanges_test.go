@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// few is a set of its own, of a hundred clusters, and fewWanted how many Placements choose
+	// few is a separate set of 100 clusters, and fewWanted the number of Placements that choose
 	// from it.
 	few       = "few"
 	fewOf     = 100
@@ -33,11 +33,11 @@ const (
 	decidedMetric = "scheduling_scheduling_duration_seconds"
 )
 
-// decisionCounts are what the gateway's part does: writes of decisions and statuses, and decisions.
+// decisionCounts counts the gateway's writes of decisions and statuses, and its decisions.
 type decisionCounts struct {
 	metrics *prometheus.Registry
 	writes  atomic.Int64
-	// last is when it wrote last, in nanoseconds.
+	// last is the time of the last write, in nanoseconds.
 	last atomic.Int64
 }
 
@@ -58,7 +58,7 @@ func (d *decisionCounts) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// decisions is how many were made so far.
+// decisions returns the number of decisions so far.
 func (d *decisionCounts) decisions() (int64, error) {
 	families, err := d.metrics.Gather()
 	for _, family := range families {
@@ -69,8 +69,8 @@ func (d *decisionCounts) decisions() (int64, error) {
 	return 0, err
 }
 
-// done is how much is done because of something, and how long it takes from then until the last
-// write; nothing has followed for a while then.
+// done counts the work that an action causes, and measures the time until the last write, after
+// which there was none for a while.
 func (d *decisionCounts) done(ctx context.Context, because func(context.Context) error) (writes, decisions int64, took time.Duration, err error) {
 	writesBefore := d.writes.Load()
 	decisionsBefore, err := d.decisions()
@@ -97,8 +97,8 @@ func (d *decisionCounts) done(ctx context.Context, because func(context.Context)
 	return d.writes.Load() - writesBefore, after - decisionsBefore, end.Sub(begin), errors.Join(err, decisionsErr)
 }
 
-// tainted is from a taint on one cluster, or from its end, until a Placement of all is written;
-// beside a bare client that makes the same writes.
+// tainted measures from a taint on one cluster, or its removal, until a Placement of all clusters
+// is written; beside a bare client with the same writes.
 func (d *decisionBed) tainted(b *testing.B) {
 	namespace, err := d.namespace(b.Context(), chosen)
 	if err != nil {
@@ -133,7 +133,7 @@ func (d *decisionBed) taint(ctx context.Context, cluster, taints string) error {
 	return d.hub.Patch(ctx, &clusterv1.ManagedCluster{ObjectMeta: build.Named(cluster)}, patch)
 }
 
-// has waits until a Placement's status says that it has so many clusters.
+// has waits until a Placement's status reports this many clusters.
 func (d *decisionBed) has(ctx context.Context, p *clusterv1beta1.Placement, clusters int32) error {
 	return pollEvery(ctx, 5*time.Millisecond, func(ctx context.Context) (bool, error) {
 		err := d.hub.Get(ctx, client.ObjectKeyFromObject(p), p)
@@ -141,8 +141,8 @@ func (d *decisionBed) has(ctx context.Context, p *clusterv1beta1.Placement, clus
 	})
 }
 
-// alike writes what one change of a cluster takes: the cluster, one decision's status, and that
-// of a Placement, which are copies of p's that nobody decides.
+// alike returns the writes of one change of a cluster: the cluster, one decision's status, and that
+// of a Placement. They go to copies that nobody decides on.
 func (d *decisionBed) alike(ctx context.Context, p *clusterv1beta1.Placement) (func(context.Context) error, error) {
 	decision := &clusterv1beta1.PlacementDecision{}
 	if err := d.hub.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: p.Name + "-decision-1"}, decision); err != nil {
@@ -166,8 +166,8 @@ func (d *decisionBed) alike(ctx context.Context, p *clusterv1beta1.Placement) (f
 	}, nil
 }
 
-// reported is all clusters' reports of a status in which nothing changed that a Placement looks
-// at, and what the gateway does then.
+// reported counts the gateway's work when all clusters report a status in which nothing changed
+// that Placements use.
 func (d *decisionBed) reported(b *testing.B) {
 	namespace, err := d.namespace(b.Context(), chosen)
 	if err == nil {
@@ -206,8 +206,8 @@ func (d *decisionBed) reported(b *testing.B) {
 	}
 }
 
-// added is one cluster that comes to a set of a hundred, of which two hundred Placements have ten
-// each, balanced, until the last is written.
+// added measures a cluster that joins a set of 100, from which 200 Placements choose ten each,
+// balanced, until the last write.
 func (d *decisionBed) added(b *testing.B) {
 	err := client.IgnoreAlreadyExists(d.hub.Create(b.Context(), &clusterv1beta2.ManagedClusterSet{ObjectMeta: build.Named(few)}))
 	if err == nil {
@@ -239,14 +239,15 @@ func (d *decisionBed) added(b *testing.B) {
 	}
 }
 
-// join makes a cluster of the smaller set.
+// join creates a cluster of the smaller set.
 func (d *decisionBed) join(ctx context.Context, n int) error {
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: build.Named(fmt.Sprintf("few-%05d", n))}
 	cluster.Labels = map[string]string{clusterv1.ClusterSetLabel: few}
 	return d.hub.Create(ctx, cluster)
 }
 
-// balanced makes Placements of ten with the default scores, and returns when all have them.
+// balanced creates Placements of ten clusters with the default scores, and waits until all are
+// decided.
 func (d *decisionBed) balanced(ctx context.Context, namespace string) error {
 	ten := int32(chosenEach)
 	err := inTurn(ctx, fewWanted, func(ctx context.Context, n int) error {

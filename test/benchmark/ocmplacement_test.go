@@ -41,17 +41,17 @@ import (
 )
 
 const (
-	// chosenFrom is how many clusters the hub has, chosenEach how many each Placement takes.
+	// chosenFrom is the number of clusters of the hub, chosenEach the number that each Placement
+	// chooses.
 	chosenFrom, chosenEach = 1000, 10
-	// atATime is how many Placements are decided, and written by the bare client, at once.
+	// atATime is how many Placements are decided, and written by the bare client, in parallel.
 	atATime = 16
 	chosen  = "chosen"
 )
 
-// BenchmarkOcmplacement makes a hundred, and a thousand, Placements of ten clusters each over a
-// thousand, with Balance, a score of an add-on and allocatable CPU, and waits until all say
-// that they are satisfied; beside a bare client that issues the same writes. Then single
-// clusters change, which ocmchanges_test.go measures.
+// BenchmarkOcmplacement creates 100 and 1,000 Placements of ten clusters each from 1,000, with
+// Balance, a score of an add-on and allocatable CPU, and waits until all are satisfied; beside a
+// bare client with the same writes. Then single clusters change (ocmchanges_test.go).
 func BenchmarkOcmplacement(b *testing.B) {
 	bed := newDecisionBed(b)
 	var hundred time.Duration
@@ -84,12 +84,12 @@ func BenchmarkOcmplacement(b *testing.B) {
 // decisionBed is a hub with clusters, and the gateway's part that decides.
 type decisionBed struct {
 	hub client.WithWatch
-	// programs are the processes whose CPU time is counted: the hub's, and this one, which is the
-	// gateway and the bare client.
+	// programs are the processes whose CPU time counts: the hub's, and this one, which runs the
+	// gateway's part and the bare client.
 	programs []int
 	// runs counts namespaces.
 	runs atomic.Int64
-	// counts are what the gateway's part did.
+	// counts are those of the gateway's part.
 	counts *decisionCounts
 }
 
@@ -116,7 +116,7 @@ func newDecisionBed(b *testing.B) *decisionBed {
 	}
 	bed.fill(b)
 	startDecisions(b, hub, kinds, bed.counts)
-	// It has read the hub once it has decided something.
+	// After its first decision it has read the hub.
 	if _, err := bed.inNamespace(b.Context(), 1, bed.decided); err != nil {
 		b.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func startDecisions(b *testing.B, hub *env.Cluster, kinds *runtime.Scheme, count
 	})
 }
 
-// fill makes the clusters, their scores and the set of all.
+// fill creates the clusters, their scores and the set of all.
 func (d *decisionBed) fill(b *testing.B) {
 	b.Helper()
 	if err := d.hub.Create(b.Context(), &clusterv1beta2.ManagedClusterSet{ObjectMeta: build.Named(chosen)}); err != nil {
@@ -179,15 +179,15 @@ func (d *decisionBed) fill(b *testing.B) {
 	}
 }
 
-// namespace makes one that may choose from a set.
+// namespace creates a namespace that is bound to a set.
 func (d *decisionBed) namespace(ctx context.Context, set string) (string, error) {
 	name := fmt.Sprint("run-", d.runs.Add(1))
 	binding := &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: build.In(name, set), Spec: clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: set}}
 	return name, errors.Join(d.hub.Create(ctx, build.Namespace(name)), d.hub.Create(ctx, binding))
 }
 
-// inNamespace measures something in a namespace of its own, and takes its Placements away:
-// nobody collects garbage here, and what is left would be decided again later.
+// inNamespace measures in a new namespace, then deletes its Placements: without a garbage collector
+// they would be decided again later.
 func (d *decisionBed) inNamespace(ctx context.Context, placements int, do func(ctx context.Context, namespace string, placements int) error) (time.Duration, error) {
 	namespace, err := d.namespace(ctx, chosen)
 	if err != nil {
@@ -197,8 +197,8 @@ func (d *decisionBed) inNamespace(ctx context.Context, placements int, do func(c
 	return took, errors.Join(err, d.cleared(ctx, namespace))
 }
 
-// costing adds to cpu what all programs use while something is done: other programs on the machine
-// do not change it, as they change the time that it takes.
+// costing adds the CPU time of all programs during an action to cpu. Unlike elapsed time, other
+// load on the machine does not change it.
 func (d *decisionBed) costing(b *testing.B, cpu *time.Duration, do func(ctx context.Context, namespace string, placements int) error) func(context.Context, string, int) error {
 	used := func() (all time.Duration) {
 		for _, pid := range d.programs {
@@ -214,7 +214,7 @@ func (d *decisionBed) costing(b *testing.B, cpu *time.Duration, do func(ctx cont
 	}
 }
 
-// cleared removes what is in a namespace.
+// cleared deletes the objects of a namespace.
 func (d *decisionBed) cleared(ctx context.Context, namespace string) error {
 	return errors.Join(
 		d.hub.DeleteAllOf(ctx, &clusterv1beta1.Placement{}, client.InNamespace(namespace)),
@@ -232,7 +232,7 @@ func placementOfTen(namespace string, n int) *clusterv1beta1.Placement {
 	return p
 }
 
-// inTurn does something for each of so many, some at a time.
+// inTurn calls a function for each number, some in parallel.
 func inTurn(ctx context.Context, many int, do func(ctx context.Context, n int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atATime)
@@ -242,7 +242,7 @@ func inTurn(ctx context.Context, many int, do func(ctx context.Context, n int) e
 	return group.Wait()
 }
 
-// decided makes Placements, and returns when all say that they are satisfied.
+// decided creates Placements and waits until all are satisfied.
 func (d *decisionBed) decided(ctx context.Context, namespace string, placements int) error {
 	if err := inTurn(ctx, placements, func(ctx context.Context, n int) error { return d.hub.Create(ctx, placementOfTen(namespace, n)) }); err != nil {
 		return err
@@ -250,14 +250,14 @@ func (d *decisionBed) decided(ctx context.Context, namespace string, placements 
 	return d.satisfied(ctx, namespace, placements)
 }
 
-// satisfied waits until so many Placements say that they have what they want. It watches: to
-// list them time and again would take from the cores that the hub needs.
+// satisfied waits until this many Placements are satisfied. It watches, because lists would use the
+// CPU that the hub needs.
 func (d *decisionBed) satisfied(ctx context.Context, namespace string, placements int) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	satisfied := sets.New[string]()
 	for satisfied.Len() < placements {
-		// The hub ends a watch whose reader falls behind: then from the beginning.
+		// The hub ends a watch whose reader is slow; then start again.
 		watched, err := d.hub.Watch(ctx, &clusterv1beta1.PlacementList{}, client.InNamespace(namespace))
 		if err != nil {
 			return fmt.Errorf("watching Placements, of which %d of %d are satisfied: %w", satisfied.Len(), placements, err)
@@ -276,7 +276,7 @@ func (d *decisionBed) satisfied(ctx context.Context, namespace string, placement
 	return nil
 }
 
-// bare makes Placements that nobody decides for, and writes for each what a decision takes.
+// bare creates Placements that nobody decides, and writes what each decision takes.
 func (d *decisionBed) bare(ctx context.Context, namespace string, placements int) error {
 	return inTurn(ctx, placements, func(ctx context.Context, n int) error {
 		p := placementOfTen(namespace, n)

@@ -15,13 +15,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// foreignObjects are objects on the hub that no placement selects, of a type that some do.
+// foreignObjects is the number of objects that no placement selects, of a type that some select.
 const foreignObjects = 100_000
 
-// sizeVariable has another size measured than the usual ones, as <placements>x<members>.
+// sizeVariable overrides the measured sizes, as <placements>x<members>.
 const sizeVariable = "FLEETGATE_PLACEMENTS"
 
-// placementSize is how many placements there are on how many members.
+// placementSize is a number of placements and of members.
 type placementSize struct{ placements, members int }
 
 func placementSizes(b *testing.B) []placementSize {
@@ -37,25 +37,24 @@ func placementSizes(b *testing.B) []placementSize {
 	return []placementSize{size}
 }
 
-// BenchmarkPlacement is how long placements take from the hub's point of view, on a real
-// hub with a real gateway. Members are simulated by this process: it writes their
-// heartbeats and the status of their Works, as soon as it hears of them. Everything is
-// done once, whatever -benchtime says. Figures, for a number of members:
+// BenchmarkPlacement measures how long placements take on the hub, with a real hub and a real
+// gateway. This process simulates members: it writes heartbeats and the status of Works at once.
+// Everything runs once, whatever -benchtime says. Figures, for a number of members:
 //
 //   - join: from the first MemberCluster until all are joined.
 //   - scheduled, works, available: from the first placement until the last binding, the
 //     last Work, and the last placement that says Available.
 //   - change: from a write of one ConfigMap until it is in the Works of all members.
 //   - change-all: from writes of a ConfigMap of each placement until they are in all Works.
-//   - unchanged: from the start of a new gateway, with nothing changed, until it has looked
-//     at everything and has nothing left to do.
+//   - unchanged: from the start of a new gateway without changes until it has reconciled everything
+//     and is idle.
 //   - restart: from the start of a new gateway until a change made just then is in them.
 //
-// The baseline is what it costs whoever does it, a client that writes as many at a time with
-// no gateway beside it: for join the objects of a member, copies of those that the gateway
-// made, with the two statuses and the report and Lease of its agent; for scheduled a
-// binding for each; for works and available a binding and a Work for each, and one status of
-// both; for changes an update of the Works. It stays the same whatever the gateway writes.
+// The baseline is a client that makes the least writes with the same concurrency and no gateway:
+// for join the objects of a member, copied from the gateway's, with two statuses and the report and
+// Lease of its agent; for scheduled one binding each; for works and available one binding and one
+// Work each, and one status of both; for changes an update of the Works. It does not depend on what
+// the gateway writes.
 func BenchmarkPlacement(b *testing.B) {
 	for _, size := range placementSizes(b) {
 		if b.Failed() || testing.Short() && size.members > 500 {
@@ -74,7 +73,7 @@ func BenchmarkPlacement(b *testing.B) {
 	}
 }
 
-// figure is a line that is printed.
+// figure is a printed line.
 type figure struct {
 	name string
 	took time.Duration
@@ -95,7 +94,7 @@ func (p *placementBed) print(b *testing.B) {
 }
 
 func (p *placementBed) measure(b *testing.B) {
-	p.settle(b) // A gateway that has just started installs what it needs.
+	p.settle(b) // A gateway installs its objects after the start.
 	joining, began := p.begin(b, "join"), time.Now()
 	p.join(b)
 	p.tookJoin = time.Since(began)
@@ -142,7 +141,7 @@ func (p *placementBed) measure(b *testing.B) {
 	})
 }
 
-// placeUntilWorks makes the placements, and returns when that began once the last Work is there.
+// placeUntilWorks creates the placements, waits for the last Work and returns the start time.
 func (p *placementBed) placeUntilWorks(b *testing.B) (began time.Time) {
 	b.Helper()
 	began = time.Now()
@@ -154,7 +153,7 @@ func (p *placementBed) placeUntilWorks(b *testing.B) (began time.Time) {
 	return began
 }
 
-// measureForeign makes objects that concern no placement, and prints what they cost.
+// measureForeign creates objects that no placement selects, and prints their cost.
 func (p *placementBed) measureForeign(b *testing.B) {
 	pid := p.fleet.Gateway.PID()
 	memory, cpu, began := residentOf(b, pid), cpuOf(b, pid), time.Now()
@@ -179,7 +178,7 @@ func (p *placementBed) measureForeign(b *testing.B) {
 	}})
 }
 
-// measureBare writes the least without a gateway beside it, and compares.
+// measureBare sends the least writes without a gateway, and compares.
 func (p *placementBed) measureBare(b *testing.B) {
 	least, err := p.leastWrites(b.Context())
 	if err != nil {
@@ -221,7 +220,7 @@ func (p *placementBed) measureBare(b *testing.B) {
 	p.figure("bare/change-all", changeAll, nil)
 }
 
-// compare makes a figure of how long fleetgate took, beside the bare client.
+// compare returns a figure with the ratio to the bare client.
 func (p *placementBed) compare(what string, took, bare time.Duration, more map[string]float64) {
 	if more == nil {
 		more = map[string]float64{}

@@ -22,15 +22,15 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// beat is how often an agent renews its Lease though nothing happens, and beatsPerReport
-// how many of these it takes until it reports too: as the product's agents do.
+// beat is the interval of an idle agent's Lease renewals, and beatsPerReport the number of renewals
+// per report, as in the product's agents.
 const (
 	beat           = time.Minute
 	beatsPerReport = 5
 )
 
-// agents write what the agents of all members would: they hold a Work with a finalizer,
-// and say for each of its generations that all is well. Of what is in it they know nothing.
+// agents write what the agents of all members would write: a finalizer on each Work, and a status
+// for each of its generations. They do not read the manifests.
 type agents struct {
 	hub client.WithWatch
 	// members have reported, works were seen.
@@ -39,26 +39,26 @@ type agents struct {
 	wrote atomic.Int64
 
 	mu sync.Mutex // guards what follows
-	// held are the generations that were reported of Works.
-	held map[client.ObjectKey]int64
-	// changed has the Works that are of the snapshot that is awaited of their placement.
+	// reported are the reported generations of Works.
+	reported map[client.ObjectKey]int64
+	// changed are the Works of the snapshot that is expected of their placement.
 	changed *names
 	awaited map[string]int
 }
 
 func newAgents(hub client.WithWatch) *agents {
-	return &agents{hub: hub, members: newNames(), works: newNames(), held: map[client.ObjectKey]int64{}, changed: newNames()}
+	return &agents{hub: hub, members: newNames(), works: newNames(), reported: map[client.ObjectKey]int64{}, changed: newNames()}
 }
 
 // start runs until the context ends.
 func (a *agents) start(ctx context.Context, running *sync.WaitGroup) {
-	// Both queues have room for all that can come, so that nobody waits who watches.
+	// Both queues have room for everything, so that a watch never blocks.
 	const room = 100_000
-	reports, works := make(chan pulse, room), make(chan *metav1.PartialObjectMetadata, room)
-	// The gateway makes what a member's agent reports with; it begins when that is there.
+	reports, works := make(chan dueBeat, room), make(chan *metav1.PartialObjectMetadata, room)
+	// The gateway creates the object in which a member's agent reports. Heartbeats begin with it.
 	see(ctx, running, a.hub, metadataOf(clusterv1beta1.GroupVersion.WithKind("InternalMemberClusterList")), func(object client.Object) {
 		if a.members.add(object.GetName()) {
-			reports <- pulse{member: object.GetName()}
+			reports <- dueBeat{member: object.GetName()}
 		}
 	})
 	see(ctx, running, a.hub, metadataOf(placementv1beta1.GroupVersion.WithKind("WorkList")), func(object client.Object) {
@@ -74,9 +74,9 @@ func (a *agents) start(ctx context.Context, running *sync.WaitGroup) {
 				case <-ctx.Done():
 					return
 				case b := <-reports:
-					// Who fails is seen: the benchmark does not get on.
+					// An error shows because the benchmark does not complete.
 					_ = a.beat(ctx, b)
-					time.AfterFunc(beat, func() { reports <- pulse{b.member, b.nth + 1} })
+					time.AfterFunc(beat, func() { reports <- dueBeat{b.member, b.nth + 1} })
 				case work := <-works:
 					_ = a.settle(ctx, work)
 				}
@@ -85,24 +85,24 @@ func (a *agents) start(ctx context.Context, running *sync.WaitGroup) {
 	}
 }
 
-// expect awaits that the Works of some placements are of a snapshot each.
+// expect sets the snapshots that the Works of some placements must reach.
 func (a *agents) expect(snapshots map[string]int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.awaited, a.changed = snapshots, newNames()
 }
 
-// changes is how many are.
+// changes returns the number of Works that have reached them.
 func (a *agents) changes() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.changed.len()
 }
 
-// notice reports whether there is something to say of a Work.
+// notice reports whether a Work needs a status.
 func (a *agents) notice(work *metav1.PartialObjectMetadata) bool {
 	if !strings.HasPrefix(work.Namespace, clusterv1beta1.MemberNamespace("")) {
-		return false // The bare client's.
+		return false // The Work is the bare client's.
 	}
 	key := client.ObjectKeyFromObject(work)
 	if isMeasured(work) {
@@ -114,14 +114,14 @@ func (a *agents) notice(work *metav1.PartialObjectMetadata) bool {
 	if awaited && work.Labels[placementv1beta1.ParentResourceSnapshotIndexLabel] == strconv.Itoa(snapshot) {
 		a.changed.add(key.String())
 	}
-	if a.held[key] >= work.Generation {
+	if a.reported[key] >= work.Generation {
 		return false
 	}
-	a.held[key] = work.Generation
+	a.reported[key] = work.Generation
 	return true
 }
 
-// settle says of a Work that all is well.
+// settle reports a Work as applied and available.
 func (a *agents) settle(ctx context.Context, work *metav1.PartialObjectMetadata) error {
 	target := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}}
 	if len(work.Finalizers) == 0 {
@@ -131,7 +131,7 @@ func (a *agents) settle(ctx context.Context, work *metav1.PartialObjectMetadata)
 		}
 		a.count(work)
 	}
-	status, err := wellDone(work.Generation)
+	status, err := availableStatus(work.Generation)
 	if err != nil {
 		return err
 	}
@@ -139,18 +139,18 @@ func (a *agents) settle(ctx context.Context, work *metav1.PartialObjectMetadata)
 	return client.IgnoreNotFound(a.hub.Status().Patch(ctx, target, client.RawPatch(types.MergePatchType, status)))
 }
 
-// count counts a write for a Work that is measured.
+// count counts a write for a measured Work.
 func (a *agents) count(work *metav1.PartialObjectMetadata) {
 	if isMeasured(work) {
 		a.wrote.Add(1)
 	}
 }
 
-// wellDone is what an agent says of a Work once all is well.
-func wellDone(generation int64) ([]byte, error) {
+// availableStatus returns the status of an applied and available Work.
+func availableStatus(generation int64) ([]byte, error) {
 	now := metav1.Now()
 	condition := func(kind, reason string) metav1.Condition {
-		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, ObservedGeneration: generation, LastTransitionTime: now, Message: "All is as it should be"}
+		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, ObservedGeneration: generation, LastTransitionTime: now, Message: "All objects available"}
 	}
 	var status placementv1beta1.WorkStatus
 	status.Conditions = []metav1.Condition{
@@ -166,14 +166,14 @@ func wellDone(generation int64) ([]byte, error) {
 	return json.Marshal(map[string]any{"status": status})
 }
 
-// pulse is the nth heartbeat of a member, from 0.
-type pulse struct {
+// dueBeat is the nth heartbeat of a member, from 0.
+type dueBeat struct {
 	member string
 	nth    int
 }
 
-// beat says that a member lives, and now and then how it is.
-func (a *agents) beat(ctx context.Context, b pulse) error {
+// beat renews a member's Lease, and reports its status now and then.
+func (a *agents) beat(ctx context.Context, b dueBeat) error {
 	if b.nth%beatsPerReport == 0 {
 		if err := a.report(ctx, b.member); err != nil {
 			return err
@@ -185,7 +185,7 @@ func (a *agents) beat(ctx context.Context, b pulse) error {
 	return a.hub.Patch(ctx, lease, client.RawPatch(types.MergePatchType, renewed))
 }
 
-// report says that a member has joined, and is well.
+// report reports a member as joined and healthy.
 func (a *agents) report(ctx context.Context, name string) error {
 	now := metav1.Now()
 	condition := func(kind string) metav1.Condition {

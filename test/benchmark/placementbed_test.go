@@ -37,12 +37,12 @@ import (
 )
 
 const (
-	// concurrency is how many writes are under way at a time: by the agents together, and
-	// by the bare client. The gateway writes as many Works at a time, and bindings beside.
+	// concurrency is the number of parallel writes: by the agents together, and by the bare client.
+	// The gateway writes as many Works in parallel, and bindings in addition.
 	concurrency = 16
 	// placedConfigMaps, of 1 KiB each, are in the namespace of each placement.
 	placedConfigMaps = 3
-	// placementPatience is what anything may take.
+	// placementPatience bounds each wait.
 	placementPatience = 10 * time.Minute
 )
 
@@ -54,9 +54,9 @@ type placementBed struct {
 	placements, members int
 	agents              *agents
 	bindings            *names
-	// snapshots are the latest of each placement.
+	// snapshots are the latest snapshots of each placement.
 	snapshots map[string]int
-	// watching ends what runs in the background.
+	// watching stops the background goroutines.
 	//lint:ignore containedctx It is the life of what the bed runs.
 	watching context.Context
 	running  sync.WaitGroup
@@ -93,7 +93,7 @@ func newPlacementBed(b *testing.B, placements, members int, flags ...string) *pl
 	return p
 }
 
-// works is how many there will be.
+// works returns the expected number of Works.
 func (p *placementBed) works() int { return p.placements * p.members }
 
 func (p *placementBed) memberNames() []string {
@@ -104,7 +104,7 @@ func (p *placementBed) memberNames() []string {
 	return all
 }
 
-// join makes the members and keeps them alive.
+// join creates the members and keeps sending their heartbeats.
 func (p *placementBed) join(b *testing.B) {
 	joined := newNames()
 	see(p.watching, &p.running, p.hub, &clusterv1beta1.MemberClusterList{}, func(object client.Object) {
@@ -122,7 +122,7 @@ func (p *placementBed) join(b *testing.B) {
 	p.await(b, "members", func() bool { return joined.len() >= p.members })
 }
 
-// each does something for each name, as many at a time as allowed.
+// each calls a function for each name, in parallel up to concurrency.
 func (p *placementBed) each(b *testing.B, list []string, do func(context.Context, string) error) {
 	b.Helper()
 	group, ctx := errgroup.WithContext(b.Context())
@@ -135,8 +135,8 @@ func (p *placementBed) each(b *testing.B, list []string, do func(context.Context
 	}
 }
 
-// measuredPrefix begins the names of the placements that are measured: every fleet has
-// another, of what its administrators may do on members.
+// measuredPrefix begins the names of measured placements. Every fleet has another placement, for
+// its administrators on members.
 const measuredPrefix = "shop-"
 
 func (p *placementBed) placementNames() []string {
@@ -147,12 +147,12 @@ func (p *placementBed) placementNames() []string {
 	return all
 }
 
-// isMeasured reports whether a binding or a Work belongs to one of them.
+// isMeasured reports whether a binding or a Work belongs to a measured placement.
 func isMeasured(object client.Object) bool {
 	return strings.HasPrefix(object.GetLabels()[placementv1beta1.ParentPlacementLabel], measuredPrefix)
 }
 
-// place makes the placements; what they select is made before.
+// place creates the placements; their resources exist already.
 func (p *placementBed) place(b *testing.B) {
 	see(p.watching, &p.running, p.hub, metadataOf(placementv1beta1.GroupVersion.WithKind("ClusterResourceBindingList")), func(object client.Object) {
 		if isMeasured(object) {
@@ -168,7 +168,7 @@ func (p *placementBed) place(b *testing.B) {
 	})
 }
 
-// prepare makes what is placed.
+// prepare creates the placed resources.
 func (p *placementBed) prepare(b *testing.B) {
 	p.each(b, p.placementNames(), func(ctx context.Context, name string) error {
 		if err := p.hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
@@ -185,7 +185,7 @@ func (p *placementBed) prepare(b *testing.B) {
 	})
 }
 
-// change changes one ConfigMap of each of the first so many placements.
+// change changes one ConfigMap of each of the first n placements.
 func (p *placementBed) change(b *testing.B, placements int) {
 	changed := p.placementNames()[:placements]
 	awaited := map[string]int{}
@@ -201,14 +201,13 @@ func (p *placementBed) change(b *testing.B, placements int) {
 	})
 }
 
-// awaitChange returns when all Works of so many placements are of the snapshot that the latest
-// change made.
+// awaitChange waits until all Works of n placements have the snapshot of the latest change.
 func (p *placementBed) awaitChange(b *testing.B, placements int) {
 	p.await(b, "changed Works", func() bool { return p.agents.changes() >= placements*p.members })
 }
 
-// measureChange says how long a change of one ConfigMap of each of so many placements takes until
-// it is in all their Works, and until nothing more is written for it.
+// measureChange measures how long a change of one ConfigMap of each of n placements takes to be in
+// all their Works, and until no more writes follow.
 func (p *placementBed) measureChange(b *testing.B, part string, placements int) (took, quiet time.Duration) {
 	changing, began := p.begin(b, part), time.Now()
 	p.change(b, placements)
@@ -229,8 +228,8 @@ func (p *placementBed) await(b *testing.B, what string, done func() bool) {
 	}
 }
 
-// awaitAvailable returns when all placements say so. A status is large: it is read only
-// after it changed.
+// awaitAvailable waits until all placements are Available. A status is large, so it is read only
+// after a change.
 func (p *placementBed) awaitAvailable(b *testing.B) {
 	b.Helper()
 	const interval = 100 * time.Millisecond
@@ -264,7 +263,7 @@ func (p *placementBed) awaitAvailable(b *testing.B) {
 	}
 }
 
-// writes are those that the hub has counted.
+// writes returns the writes that the hub has counted.
 func (p *placementBed) writes(b *testing.B) []written {
 	b.Helper()
 	var metrics bytes.Buffer
@@ -278,7 +277,7 @@ func (p *placementBed) writes(b *testing.B) []written {
 	return all
 }
 
-// settle waits until nothing but heartbeats is written.
+// settle waits until only heartbeats are written.
 func (p *placementBed) settle(b *testing.B) {
 	b.Helper()
 	const quiet = time.Second
@@ -294,7 +293,7 @@ func (p *placementBed) settle(b *testing.B) {
 	}
 }
 
-// names is a set that one goroutine fills while another looks at its size.
+// names is a set that one goroutine fills while another reads its size.
 type names struct {
 	mu  sync.Mutex
 	set map[string]bool
@@ -325,10 +324,10 @@ func metadataOf(gvk schema.GroupVersionKind) *metav1.PartialObjectMetadataList {
 	return list
 }
 
-// see tells of every object that comes or changes, until the context ends. A hub that is busy
-// ends watches whose events are not fetched in time: each goes on from where it was, since one
-// that began anew would be sent all that there is, and be ended the sooner. One that has to begin anew
-// waits before it as the reflectors of client-go do, which agents and gateways have.
+// see calls a function for each object that is created or changed, until the context ends. A busy
+// hub ends watches with slow readers. Each resumes where it ended: a new list would send all
+// objects and end the sooner. If it cannot resume, it waits before the new list like client-go's
+// reflectors in agents and gateways.
 func see(ctx context.Context, running *sync.WaitGroup, hub client.WithWatch, list client.ObjectList, tell func(client.Object), options ...client.ListOption) {
 	running.Go(func() {
 		const first, most, reset, factor, jitter, doublings = 800 * time.Millisecond, 30 * time.Second, 2 * time.Minute, 2, 1, 5
@@ -343,15 +342,14 @@ func see(ctx context.Context, running *sync.WaitGroup, hub client.WithWatch, lis
 				err = follow(ctx, hub, seen, tell, options...)
 			}
 			if err != nil && ctx.Err() == nil {
-				klog.Infof("The benchmark looks at %T anew: %v", list, err)
+				klog.Infof("Listing %T again: %v", list, err)
 				time.Sleep(wait())
 			}
 		}
 	})
 }
 
-// follow tells of what comes or changes after a list, and returns an error where the hub does
-// not know any more what that was.
+// follow watches after a list, and returns an error when the hub no longer has the resourceVersion.
 func follow(ctx context.Context, hub client.WithWatch, list client.ObjectList, tell func(client.Object), options ...client.ListOption) error {
 	version := list.GetResourceVersion()
 	for ctx.Err() == nil {

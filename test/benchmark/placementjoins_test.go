@@ -18,21 +18,21 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// leastJoin is what a member's join costs, whoever does it.
+// leastJoin are the least writes for a member's join.
 type leastJoin struct {
 	client client.Client
 	agents *agents
 	member *clusterv1beta1.MemberCluster
-	// namespace is the member's; inside, of it, in the order in which they are made.
+	// namespace is the member's; inside are the objects in it, in order of creation.
 	namespace *corev1.Namespace
 	inside    []client.Object
 }
 
-// writes are how many there are: one for each object, two by the agent, its report and
-// its Lease, and two of the status of the MemberCluster, before the agent came and after.
+// writes is the number of writes: one per object, two by the agent (report and Lease), and two of
+// the MemberCluster's status, before the agent and after.
 func (l *leastJoin) writes() int { return 2 + len(l.inside) + 2 + 2 }
 
-// leastJoin takes the first member from the hub for a pattern.
+// leastJoin copies the objects of the first member on the hub.
 func (p *placementBed) leastJoin(ctx context.Context) (*leastJoin, error) {
 	name := p.memberNames()[0]
 	l := &leastJoin{client: p.hub, agents: p.agents, member: &clusterv1beta1.MemberCluster{}, namespace: &corev1.Namespace{}}
@@ -70,7 +70,7 @@ func (p *placementBed) leastJoin(ctx context.Context) (*leastJoin, error) {
 	return l, errors.Join(errs...)
 }
 
-// write joins as many.
+// write joins as many members.
 func (l *leastJoin) write(ctx context.Context, members int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrency)
@@ -103,7 +103,7 @@ func (l *leastJoin) join(ctx context.Context, name string) error {
 	if err := l.client.Status().Update(ctx, member); err != nil {
 		return err
 	}
-	if err := l.agents.beat(ctx, pulse{member: name}); err != nil {
+	if err := l.agents.beat(ctx, dueBeat{member: name}); err != nil {
 		return err
 	}
 	member.Status = l.member.Status

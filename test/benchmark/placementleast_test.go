@@ -20,17 +20,17 @@ import (
 // leastWritesPerWork are a creation and a status of a binding and of a Work.
 const leastWritesPerWork = 4
 
-// leastWrites is what a Work and its binding cost, whoever delivers them.
+// leastWrites are the least writes for a Work and its binding.
 type leastWrites struct {
 	client  client.Client
 	binding *placementv1beta1.ClusterResourceBinding
 	work    *placementv1beta1.Work
-	// bindings and works are those that were made.
+	// bindings and works are the created objects.
 	bindings []*placementv1beta1.ClusterResourceBinding
 	works    []*placementv1beta1.Work
 }
 
-// leastWrites takes a binding and its Work from the hub for a pattern.
+// leastWrites copies a binding and its Work from the hub.
 func (p *placementBed) leastWrites(ctx context.Context) (*leastWrites, error) {
 	var bindings placementv1beta1.ClusterResourceBindingList
 	var works placementv1beta1.WorkList
@@ -53,7 +53,7 @@ func (p *placementBed) leastWrites(ctx context.Context) (*leastWrites, error) {
 	return l, nil
 }
 
-// bind creates a binding for each.
+// bind creates the bindings.
 func (l *leastWrites) bind(ctx context.Context) error {
 	return l.each(ctx, len(l.works), func(ctx context.Context, i int) error {
 		binding := l.binding.DeepCopy()
@@ -63,7 +63,7 @@ func (l *leastWrites) bind(ctx context.Context) error {
 	})
 }
 
-// deliver creates a Work for each, and writes the status of both.
+// deliver creates the Works, and writes the status of both.
 func (l *leastWrites) deliver(ctx context.Context) error {
 	return l.each(ctx, len(l.works), func(ctx context.Context, i int) error {
 		work, binding := l.work.DeepCopy(), l.bindings[i]
@@ -77,7 +77,7 @@ func (l *leastWrites) deliver(ctx context.Context) error {
 	})
 }
 
-// change changes the first of those Works, by as many bytes as there are.
+// change changes the first of those Works without a change of size.
 func (l *leastWrites) change(ctx context.Context, works int) error {
 	return l.each(ctx, works, func(ctx context.Context, i int) error {
 		slices.Reverse(l.works[i].Spec.Workload.Manifests)

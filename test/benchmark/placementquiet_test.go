@@ -17,9 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// measureUnchanged has a gateway start on a hub where nothing has changed, and says how long that
-// takes until it has looked at every binding and has nothing left to do, and what was written by
-// then that is not a member's report.
+// measureUnchanged starts a gateway on an unchanged hub, and measures the time until it has
+// reconciled every binding and is idle, and the writes until then, without members' reports.
 func (p *placementBed) measureUnchanged(b *testing.B) {
 	b.Helper()
 	if err := p.fleet.Gateway.Stop(b.Context()); err != nil {
@@ -42,8 +41,7 @@ var (
 	queued = regexp.MustCompile(`(?m)^(?:workqueue_depth|workqueue_unfinished_work_seconds)\{[^}]*\} (\S+)$`)
 )
 
-// awaitLooked returns when the gateway has looked at as many bindings as there are, and has had
-// nothing to do, twice.
+// awaitLooked waits until the gateway has reconciled all bindings and was idle in two checks.
 func (p *placementBed) awaitLooked(b *testing.B) {
 	b.Helper()
 	const interval, times = 500 * time.Millisecond, 2

@@ -33,21 +33,20 @@ import (
 
 const (
 	pluginMembers, pluginPlacements = 1000, 100
-	// pluginUnwell placements are on all members, and could not be applied on any; each of the
-	// others is on the first pluginSpread members, and is well.
-	pluginUnwell, pluginSpread = 5, 20
-	// pluginOpened is of how many members `tree` reads the Works.
+	// pluginFailed placements are on all members, and failed on all of them. Each of the others is
+	// on the first pluginSpread members and healthy.
+	pluginFailed, pluginSpread = 5, 20
+	// pluginOpened is the number of members whose Works `tree` reads.
 	pluginOpened = 20
 	tableType    = "application/json;as=Table;v=v1;g=meta.k8s.io"
 	jsonType     = "application/json"
 )
 
-// BenchmarkPlugin is what the kubectl plugin's commands take, as programs of their own, over a
-// hub that stores 1,000 members and 100 placements. Beside each stands bare: a client that asks
-// for what the command needs, as much of it at a time as can be, and reads no word of the
-// answers. Meanwhile Leases are renewed as the members' agents would, each once a minute, since
-// a hub that nobody writes to has its answers sooner. Figures: CPU seconds of the command and of
-// the hub's API server, and what bare reads.
+// BenchmarkPlugin measures the kubectl plugin's commands as processes, on a hub that stores 1,000
+// members and 100 placements. Beside each is bare: a client that requests what the command needs,
+// with as much concurrency as possible, and discards the responses. Meanwhile Leases are renewed
+// once a minute per member, because a hub without writes responds faster. Figures: CPU seconds of
+// the command and of the hub's API server, and the bytes that bare reads.
 func BenchmarkPlugin(b *testing.B) {
 	bed := newPluginBed(b)
 	unwell := stored.PlacementName(0)
@@ -84,12 +83,12 @@ func BenchmarkPlugin(b *testing.B) {
 	}
 }
 
-// mean takes one more value into the mean of a figure.
+// mean adds a value to the mean of a figure.
 func mean(figures map[string]float64, unit string, value, count float64) {
 	figures[unit] += (value - figures[unit]) / count
 }
 
-// pluginBed is a hub on which nobody acts, with a large fleet stored.
+// pluginBed is a hub without controllers that stores a large fleet.
 type pluginBed struct {
 	hub                *env.Cluster
 	api                apiClient
@@ -145,7 +144,7 @@ func renewLeases(ctx context.Context, b *testing.B, hub client.Client) {
 	}
 }
 
-// fill stores the fleet, and returns a client with which that was done.
+// fill stores the fleet and returns the client that did it.
 func (p *pluginBed) fill(ctx context.Context) (client.Client, error) {
 	kinds, err := stored.Kinds()
 	if err != nil {
@@ -165,7 +164,7 @@ func (p *pluginBed) fill(ctx context.Context) (client.Client, error) {
 	}
 	for i := range pluginPlacements {
 		refusing, on := 0, pluginSpread
-		if i < pluginUnwell {
+		if i < pluginFailed {
 			refusing, on = pluginMembers, pluginMembers
 		}
 		rest = append(rest, stored.Placement(i, refusing))
@@ -179,7 +178,7 @@ func (p *pluginBed) fill(ctx context.Context) (client.Client, error) {
 	return hub, stored.Write(ctx, hub, rest)
 }
 
-// run runs the plugin, and returns how long it took and what CPU time it used.
+// run runs the plugin and returns its elapsed and CPU time.
 func (p *pluginBed) run(ctx context.Context, says string, args ...string) (took, used time.Duration, err error) {
 	var out bytes.Buffer
 	command := exec.CommandContext(ctx, p.program, append(args, "--kubeconfig="+p.cfg, "--cache-dir="+filepath.Join(p.home, "cache"))...)
@@ -188,10 +187,10 @@ func (p *pluginBed) run(ctx context.Context, says string, args ...string) (took,
 	err = command.Run()
 	took = time.Since(began)
 	if exit := new(exec.ExitError); errors.As(err, &exit) && exit.ExitCode() == 2 {
-		err = nil // It has found what is wrong.
+		err = nil // The exit code reports the problems that the command found.
 	}
 	if err == nil && !strings.Contains(out.String(), says) {
-		err = fmt.Errorf("it does not say %q", says)
+		err = fmt.Errorf("the output does not contain %q", says)
 	}
 	if err != nil {
 		return took, 0, fmt.Errorf("kubectl fleetgate %s: %w: %.2000s", strings.Join(args, " "), err, out.String())
@@ -199,10 +198,11 @@ func (p *pluginBed) run(ctx context.Context, says string, args ...string) (took,
 	return took, command.ProcessState.UserTime() + command.ProcessState.SystemTime(), nil
 }
 
-// question is a list that a command needs, and how it is written.
+// question is a list that a command needs, and its path.
 type question struct{ path, accept string }
 
-// list asks for all of one step together, and then for the next step. It returns how many bytes there were.
+// list requests all lists of one step in parallel, then those of the next step. It returns the
+// number of bytes.
 func (p *pluginBed) list(ctx context.Context, steps [][]question) (int64, error) {
 	var read int64
 	for _, step := range steps {
@@ -224,7 +224,7 @@ func (p *pluginBed) list(ctx context.Context, steps [][]question) (int64, error)
 	return read, nil
 }
 
-// countingWriter counts what is written to it, and forgets it.
+// countingWriter counts the bytes written to it and discards them.
 type countingWriter struct{ count *int64 }
 
 func (w countingWriter) Write(text []byte) (int, error) {
@@ -237,7 +237,7 @@ var (
 	placementsPath = "/apis/" + placementv1beta1.GroupVersion.String() + "/"
 )
 
-// one is a placement by its name, as a list.
+// one returns a placement by name, as a list.
 func one(placement string) question {
 	return question{placementsPath + "clusterresourceplacements?fieldSelector=" + url.QueryEscape("metadata.name="+placement), jsonType}
 }
@@ -248,7 +248,7 @@ func bindingsOf(placement string) question {
 
 func (p *pluginBed) ofMembers() [][]question {
 	var unwell []question
-	for i := range pluginUnwell {
+	for i := range pluginFailed {
 		unwell = append(unwell, one(stored.PlacementName(i)))
 	}
 	return [][]question{{

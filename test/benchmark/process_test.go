@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// cpuOf is what a process has used so far. The kernel tells it in hundredths of a
-// second: add up many.
+// cpuOf returns the CPU time of a process so far. The kernel counts hundredths of a second: add up
+// many.
 func cpuOf(b *testing.B, pid int) time.Duration {
 	b.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		b.Fatal(err)
 	}
-	// The second field is the program's name in parentheses and may hold anything.
+	// The second field is the program's name in parentheses, with any characters.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	const user, system, tick = 11, 12, 10 * time.Millisecond
 	var ticks int64
@@ -35,15 +35,15 @@ func cpuOf(b *testing.B, pid int) time.Duration {
 	return time.Duration(ticks) * tick
 }
 
-// residentOf is the memory, in bytes, that a process has of the machine now.
+// residentOf returns the resident memory of a process in bytes.
 func residentOf(b *testing.B, pid int) int64 {
 	b.Helper()
 	resident, _ := memoryOf(b, pid)
 	return resident
 }
 
-// memoryOf is that, and how much of it is pages of files, such as the program's own: the machine
-// shares these among processes, and takes them back when it is short of memory.
+// memoryOf returns the resident memory, and how much of it is pages of files such as the program's
+// own. Processes share these, and the kernel reclaims them.
 func memoryOf(b *testing.B, pid int) (resident, files int64) {
 	b.Helper()
 	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))

@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	// profilesVariable names a folder for CPU profiles of the hub's API server and of the
-	// gateway; without it there are none, since taking them costs a part of what is measured.
+	// profilesVariable is a directory for CPU profiles of the hub's API server and of the gateway.
+	// If unset, there are none, because they slow down the measured programs.
 	profilesVariable = "FLEETGATE_PROFILES"
-	// gatewayProfiles is where the gateway serves its own then.
+	// gatewayProfiles is the address at which the gateway then serves its profiles.
 	gatewayProfiles = "127.0.0.1:6060"
 	profilePath     = "/debug/pprof/profile?seconds=5"
-	// flagsVariable has further flags of the gateway, to compare one way with another.
+	// flagsVariable has further flags of the gateway, to compare variants.
 	flagsVariable = "FLEETGATE_GATEWAY_FLAGS"
 )
 
-// gatewayFlags are those of a gateway that is profiled, and what else is asked for.
+// gatewayFlags are the flags of a profiled gateway, and the further flags.
 func gatewayFlags() []string {
 	if os.Getenv(profilesVariable) == "" {
 		return furtherFlags()
@@ -36,10 +36,10 @@ func gatewayFlags() []string {
 	return append(furtherFlags(), "--pprof-bind-address="+gatewayProfiles)
 }
 
-// furtherFlags are those that flagsVariable asks for: all that several gateways can share.
+// furtherFlags are the flags from flagsVariable that several gateways can share.
 func furtherFlags() []string { return strings.Fields(os.Getenv(flagsVariable)) }
 
-// phase is a part of a run of which one wants to know what the hub was busy with.
+// phase is a part of a run for which the load of the hub is logged.
 type phase struct {
 	bed    *placementBed
 	name   string
@@ -48,7 +48,7 @@ type phase struct {
 	done   func()
 }
 
-// cpu is what each program has used so far. The benchmark is the members too.
+// cpu is the CPU time of each program so far. The benchmark process simulates the members.
 func (p *placementBed) cpu(b *testing.B) map[string]time.Duration {
 	b.Helper()
 	all := map[string]time.Duration{"benchmark": cpuOf(b, os.Getpid())}
@@ -62,8 +62,8 @@ func (p *placementBed) cpu(b *testing.B) map[string]time.Duration {
 	return all
 }
 
-// begin takes profiles of the hub and the gateway, as <hub|gateway>-<name>-<members>-<nth>.pprof,
-// until the phase ends: `go tool pprof -top` adds several up.
+// begin profiles hub and gateway as <hub|gateway>-<name>-<members>-<nth>.pprof until the phase
+// ends. `go tool pprof -top` adds several up.
 func (p *placementBed) begin(b *testing.B, name string) *phase {
 	b.Helper()
 	ph := &phase{bed: p, name: fmt.Sprintf("%s-%d", name, p.members), before: p.writes(b), cpu: p.cpu(b)}
@@ -71,8 +71,8 @@ func (p *placementBed) begin(b *testing.B, name string) *phase {
 	return ph
 }
 
-// profiles takes CPU profiles, one after another, until the function that it returns is called, as
-// <whose>-<name>-<nth>.pprof, if they are asked for.
+// profiles takes CPU profiles one after another until the returned function is called, as
+// <whose>-<name>-<nth>.pprof, if profilesVariable is set.
 func profiles(b *testing.B, name string, from map[string]apiClient) (done func()) {
 	b.Helper()
 	dir := os.Getenv(profilesVariable)
@@ -85,7 +85,7 @@ func profiles(b *testing.B, name string, from map[string]apiClient) (done func()
 		running.Go(func() {
 			for nth := 0; ctx.Err() == nil; nth++ {
 				if err := from.profile(ctx, filepath.Join(dir, fmt.Sprintf("%s-%s-%02d.pprof", whose, name, nth))); err != nil && ctx.Err() == nil {
-					b.Logf("no profile of %s in %s: %v", whose, name, err) // A gateway is away while it starts again.
+					b.Logf("no profile of %s in %s: %v", whose, name, err) // The gateway may be restarting.
 					return
 				}
 			}
@@ -94,7 +94,7 @@ func profiles(b *testing.B, name string, from map[string]apiClient) (done func()
 	return func() { cancel(); running.Wait() }
 }
 
-// profile writes one profile of five seconds to a file, and leaves none behind that was cut off.
+// profile writes one profile of five seconds, and removes an incomplete one.
 func (c apiClient) profile(ctx context.Context, path string) error {
 	file, err := os.Create(path)
 	if err != nil {
@@ -110,8 +110,8 @@ func (c apiClient) profile(ctx context.Context, path string) error {
 	return err
 }
 
-// end logs what was written meanwhile, by kind and verb with the bytes that were sent, and
-// what each program has used, and returns the former.
+// end logs and returns the writes since begin, by kind and verb with bytes, and logs the CPU time
+// of each program.
 func (ph *phase) end(b *testing.B) []written {
 	b.Helper()
 	ph.done()

@@ -34,13 +34,13 @@ import (
 const (
 	proxyNamespace = "bench"
 	proxyPod       = "echo"
-	// listed is how many objects the lists have, each of about 1 KiB.
+	// listed is the number of objects in lists, each of about 1 KiB.
 	listed = 5000
 )
 
-// BenchmarkProxy is one client-go loop by the ordinary user admin, to a member's API
-// server: direct, through the gateway's own endpoint, and through the hub's API server.
-// All keep their connections, and all take turns in every round.
+// BenchmarkProxy runs one client-go loop as the ordinary user admin to a member's API server:
+// directly, through the gateway's own endpoint, and through the hub's API server. All keep their
+// connections and take turns in every round.
 func BenchmarkProxy(b *testing.B) {
 	bed := newProxyBed(b)
 	for _, e := range bed.entrances {
@@ -58,24 +58,25 @@ func BenchmarkProxy(b *testing.B) {
 	}
 }
 
-// entrance is one way to the member.
+// entrance is one path to the member.
 type entrance struct {
 	name   string
 	config *rest.Config
-	// binary asks as controllers do: protobuf, gzip. plain asks for JSON as it is.
+	// binary requests what controllers do: protobuf with gzip. plain requests JSON without
+	// compression.
 	binary, plain kubernetes.Interface
 }
 
-// proxyBed is a fleet with something on its member to ask for.
+// proxyBed is a fleet with objects on its member.
 type proxyBed struct {
 	fleet     *fleet.Fleet
 	entrances []*entrance
-	// changes counts what was made, for names.
+	// changes counts created objects, for their names.
 	changes int
 }
 
-// newProxyBed gives the agents the gateway's own port: what goes straight to the
-// gateway is then not measured with the hub's API server in its tunnel.
+// newProxyBed lets the agents use the gateway's own port. Requests to the gateway's endpoint then
+// do not include the hub's API server in the tunnel.
 func newProxyBed(b *testing.B) *proxyBed {
 	b.Helper()
 	ctrl.SetLogger(logr.Discard())
@@ -130,8 +131,8 @@ func (p *proxyBed) ownEndpoint(b *testing.B) *rest.Config {
 	return config
 }
 
-// direct is what a user would have who reaches the member without the hub: the same
-// name and group, which the member's own RBAC knows.
+// direct is a user who reaches the member without the hub: the same name and group, with RBAC on
+// the member.
 func (p *proxyBed) direct(b *testing.B) *rest.Config {
 	b.Helper()
 	config, err := p.fleet.Members[0].Cluster.ConfigFor("admin", "fleetgate:admins")
@@ -141,7 +142,7 @@ func (p *proxyBed) direct(b *testing.B) *rest.Config {
 	return config
 }
 
-// fill makes the objects that are listed.
+// fill creates the listed objects.
 func (p *proxyBed) fill(b *testing.B) {
 	b.Helper()
 	api := p.breakGlass(b)
@@ -186,7 +187,7 @@ func hubClient(b *testing.B, f *fleet.Fleet) kubernetes.Interface {
 	return api
 }
 
-// startPod makes a pod whose commands run on this machine.
+// startPod creates a Pod whose commands run on this machine.
 func (p *proxyBed) startPod(b *testing.B) {
 	b.Helper()
 	member, err := client.New(p.fleet.Members[0].Cluster.Config(), client.Options{})
@@ -205,8 +206,8 @@ func (p *proxyBed) startPod(b *testing.B) {
 	})
 }
 
-// awaitAll returns when all entrances lead there: the member has joined then, its
-// tunnel is open, and the placement of RBAC rules has let the user in.
+// awaitAll waits until all paths work: the member has joined, its tunnel is open, and the RBAC
+// rules are placed.
 func (p *proxyBed) awaitAll(b *testing.B) {
 	b.Helper()
 	for _, e := range p.entrances {
@@ -226,8 +227,7 @@ func await(b *testing.B, what string, try func(context.Context) error) {
 	}
 }
 
-// job does something at an entrance and says how long each part of it took, of
-// those that ran at the same time too.
+// job does something at an entrance and returns the time of each part, also of parallel ones.
 type job func(context.Context, *entrance) ([]time.Duration, error)
 
 func once(do func(context.Context, *entrance) error) job {
@@ -243,7 +243,7 @@ func get(ctx context.Context, e *entrance) error {
 	return err
 }
 
-// getting is a round of requests by some callers at a time.
+// getting returns a round of requests by parallel callers.
 func getting(callers int) job {
 	const each = 4
 	return func(ctx context.Context, e *entrance) ([]time.Duration, error) {
@@ -277,7 +277,7 @@ func list(ctx context.Context, api kubernetes.Interface) error {
 	return err
 }
 
-// changing is one object's life.
+// changing creates, updates and deletes one object.
 func (p *proxyBed) changing(ctx context.Context, e *entrance) error {
 	p.changes++
 	api := e.plain.CoreV1().ConfigMaps(proxyNamespace)
@@ -292,14 +292,14 @@ func (p *proxyBed) changing(ctx context.Context, e *entrance) error {
 	return api.Delete(ctx, object.Name, metav1.DeleteOptions{})
 }
 
-// commandOf is a command in the pod that says what it is told.
+// commandOf is a command in the Pod that echoes its input.
 func commandOf(e *entrance) (remotecommand.Executor, error) {
 	url := e.plain.CoreV1().RESTClient().Get().Namespace(proxyNamespace).Resource("pods").Name(proxyPod).SubResource("exec").
 		Param("command", "cat").Param("stdin", "true").Param("stdout", "true").URL()
 	return remotecommand.NewWebSocketExecutor(e.config, "GET", url.String())
 }
 
-// executing runs one command in the pod, with something to say to it.
+// executing runs one command in the Pod with some input.
 func executing(ctx context.Context, e *entrance) error {
 	executor, err := commandOf(e)
 	if err != nil {
@@ -316,31 +316,31 @@ func executing(ctx context.Context, e *entrance) error {
 	return nil
 }
 
-// tally is what one entrance came to.
-type tally struct {
-	// took is for each part; busy until all of a round were over; cpu is the gateway's.
+// result collects the times of one entrance.
+type result struct {
+	// took has one value per part; busy is the time of whole rounds; cpu is the gateway's.
 	took      []time.Duration
 	busy, cpu time.Duration
 }
 
-func (t *tally) add(took []time.Duration, busy, cpu time.Duration) {
-	t.took = append(t.took, took...)
-	t.busy, t.cpu = t.busy+busy, t.cpu+cpu
+func (r *result) add(took []time.Duration, busy, cpu time.Duration) {
+	r.took = append(r.took, took...)
+	r.busy, r.cpu = r.busy+busy, r.cpu+cpu
 }
 
-func (t *tally) quantile(q float64) time.Duration {
-	slices.Sort(t.took)
-	return t.took[int(q*float64(len(t.took)-1))]
+func (r *result) quantile(q float64) time.Duration {
+	slices.Sort(r.took)
+	return r.took[int(q*float64(len(r.took)-1))]
 }
 
-func (t *tally) perSecond() float64 { return float64(len(t.took)) / t.busy.Seconds() }
+func (r *result) perSecond() float64 { return float64(len(r.took)) / r.busy.Seconds() }
 
-// compare has all entrances do the job in every round, and reports one of them.
+// compare runs the job at all entrances in every round, and reports one of them.
 func (p *proxyBed) compare(b *testing.B, mine *entrance, do job) {
-	tallies := map[*entrance]*tally{}
+	results := map[*entrance]*result{}
 	for _, e := range p.entrances {
-		tallies[e] = &tally{}
-		if _, err := do(b.Context(), e); err != nil { // Connections are made, caches are warm.
+		results[e] = &result{}
+		if _, err := do(b.Context(), e); err != nil { // Open connections and warm caches.
 			b.Fatalf("%s: %v", e.name, err)
 		}
 	}
@@ -351,17 +351,17 @@ func (p *proxyBed) compare(b *testing.B, mine *entrance, do job) {
 			if err != nil {
 				b.Fatalf("%s: %v", e.name, err)
 			}
-			tallies[e].add(took, time.Since(began), cpuOf(b, p.fleet.Gateway.PID())-cpu)
+			results[e].add(took, time.Since(began), cpuOf(b, p.fleet.Gateway.PID())-cpu)
 		}
 	}
-	report(b, tallies[mine], tallies[p.entrances[0]])
+	report(b, results[mine], results[p.entrances[0]])
 	if mine != p.entrances[0] {
 		b.ReportMetric(float64(residentOf(b, p.fleet.Gateway.PID()))/(1<<20), "gateway-MiB")
 	}
 }
 
-// report prints one entrance's figures, and how they compare with the direct ones.
-func report(b *testing.B, mine, direct *tally) {
+// report prints one entrance's figures and their ratio to the direct ones.
+func report(b *testing.B, mine, direct *result) {
 	b.ReportMetric(milliseconds(mine.quantile(0.5)), "p50-ms")
 	b.ReportMetric(milliseconds(mine.quantile(0.99)), "p99-ms")
 	b.ReportMetric(mine.perSecond(), "req/s")

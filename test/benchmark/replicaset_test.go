@@ -31,8 +31,8 @@ const (
 	clustersDecision = 100
 )
 
-// benchmarkReplicaSet makes a set for 1,000 clusters, and beside it the same ManifestWorks by a
-// client that creates them eight at a time.
+// benchmarkReplicaSet creates a set for 1,000 clusters; beside it a client creates the same
+// ManifestWorks, eight in parallel.
 func (m *manifestBed) benchmarkReplicaSet(b *testing.B) {
 	ctx := b.Context()
 	clusters, err := m.decided(ctx)
@@ -68,7 +68,7 @@ func (m *manifestBed) benchmarkReplicaSet(b *testing.B) {
 		}})
 }
 
-// decided makes 1,000 clusters and a Placement that has decided for all of them.
+// decided creates 1,000 clusters and a Placement with decisions for all of them.
 func (m *manifestBed) decided(ctx context.Context) ([]string, error) {
 	var clusters []string
 	for nth := range clustersOfSet {
@@ -99,7 +99,7 @@ func (m *manifestBed) decided(ctx context.Context) ([]string, error) {
 	return clusters, m.hub.Status().Update(ctx, of)
 }
 
-// roll makes a set and waits until each cluster has its ManifestWork. Then it deletes it.
+// roll creates a set, waits until each cluster has its ManifestWork, and deletes the set.
 func (m *manifestBed) roll(ctx context.Context, name string) (time.Duration, error) {
 	template, err := manifestWorkOf(name, configMaps("default", 0, 10))
 	if err != nil {
@@ -132,7 +132,7 @@ func (m *manifestBed) roll(ctx context.Context, name string) (time.Duration, err
 	return took, awaitEvents(ctx, watched, watch.Deleted, clustersOfSet)
 }
 
-// awaitEvents waits for so many events of a kind.
+// awaitEvents waits for a number of events of a kind.
 func awaitEvents(ctx context.Context, watched watch.Interface, of watch.EventType, count int) error {
 	for seen := 0; seen < count; {
 		event, open := <-watched.ResultChan()

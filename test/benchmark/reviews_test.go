@@ -32,8 +32,8 @@ import (
 const (
 	// burst reviews begin within a second, evenly.
 	burst = 100
-	// reviewed is where placements are completed, which is where it is asked what their author may,
-	// and review what the API server asks.
+	// reviewed is the path of the placement webhook, which also checks the author, and review a
+	// request body of the API server.
 	reviewed = "/mutate-placement.kubernetes-fleet.io-v1beta1-clusterresourceplacement"
 	review   = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"CREATE","name":"web",` +
 		`"userInfo":{"username":"root","groups":["system:masters","system:authenticated"]},` +
@@ -43,13 +43,13 @@ const (
 		`"resourceSelectors":[{"group":"","version":"v1","kind":"Namespace","name":"shop"}],"policy":{"placementType":"PickN","numberOfClusters":3}}}}}`
 )
 
-// reviewing are the ways of a review: the API server's to itself and on to the gateway,
-// and without the API server. Latencies are of each review, at that rate.
+// reviewing returns the measured paths of a review: through the API server's aggregation layer to
+// the gateway, and directly. Latencies are those of each review at that rate.
 func reviewing(b *testing.B, f *fleet.Fleet, hub client.Client) []way {
 	b.Helper()
 	itself := f.Hub.Config()
 	itself.QPS = -1
-	itself.NextProtos = []string{"http/1.1"} // As to every webhook.
+	itself.NextProtos = []string{"http/1.1"} // Webhook calls use HTTP/1.1.
 	itself.Impersonate = rest.ImpersonationConfig{UserName: user.APIServerUser, Groups: []string{user.SystemPrivilegedGroup}}
 	through, err := rest.HTTPClientFor(itself)
 	if err != nil {
@@ -73,7 +73,8 @@ func reviewing(b *testing.B, f *fleet.Fleet, hub client.Client) []way {
 	}
 }
 
-// reviewsPort is where the hub's aggregation layer passes reviews on, and its CA.
+// reviewsPort returns the address to which the hub's aggregation layer forwards reviews, and its
+// CA.
 func reviewsPort(b *testing.B, hub client.Client) (int64, []byte) {
 	b.Helper()
 	service := &unstructured.Unstructured{}
@@ -97,8 +98,8 @@ func reviewsPort(b *testing.B, hub client.Client) (int64, []byte) {
 	return port, ca
 }
 
-// reviewsBy is a way: the reviews of one second, each on its own time. It took what one
-// review took on average.
+// reviewsBy measures the reviews of one second, each started on time. Its result is the mean time
+// of a review.
 func reviewsBy(name string, by *http.Client, url string, headers http.Header) way {
 	w := way{name: name, figures: map[string]float64{}}
 	var all []time.Duration

@@ -43,15 +43,14 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/agent/heartbeat"
 )
 
-// crowdPatience is what a thousand members may take.
+// crowdPatience bounds what a thousand members do.
 const crowdPatience = 15 * time.Minute
 
-// joinCrowd has that many simulated members join, and prints what they cost: seconds, also as a
-// ratio to a client that only issues as many writes of the same sizes, writes
-// and the gateway's memory, then writes a second when nothing happens. An agent is the
-// product's own code for enrolling and for reporting, without a cluster, a tunnel or a
-// watch; all of them share one process. idle is how long writes are counted when all have
-// joined: in five minutes every member reports once though nothing has changed.
+// joinCrowd joins simulated members and prints their cost: seconds, also as a ratio to a client
+// with as many writes of the same sizes, writes and the gateway's memory, then writes per second of
+// an idle fleet. An agent is the product's own code for enrolling and reporting, without a cluster,
+// a tunnel or a watch; all share one process. idle is the time of the idle measurement: in five
+// minutes every member reports once without a change.
 func joinCrowd(b *testing.B, members int, idle time.Duration) {
 	f := startFleet(b, fmt.Sprintf("membership-%d", members), "member-1")
 	j := newJoiner(b, f)
@@ -90,7 +89,7 @@ func joinCrowd(b *testing.B, members int, idle time.Duration) {
 	}
 }
 
-// crowd are members that are yet to join.
+// crowd are members that have not joined yet.
 func (j *joiner) crowd(b *testing.B) *crowd {
 	b.Helper()
 	values, err := os.ReadFile(j.values)
@@ -105,7 +104,7 @@ func (j *joiner) crowd(b *testing.B) *crowd {
 	return c
 }
 
-// settleCrowd waits until nothing is made any more: a crowd's heartbeats never rest.
+// settleCrowd waits until nothing is created; a crowd's heartbeats continue.
 func (j *joiner) settleCrowd(ctx context.Context) error {
 	const quiet = 3 * time.Second
 	return j.rest(ctx, quiet, crowdPatience, func(w written) bool { return w.verb == "create" })
@@ -117,23 +116,23 @@ type crowd struct {
 	discovery discovery.DiscoveryInterfaces
 	scheme    *runtime.Scheme
 	mapper    meta.RESTMapper
-	// besides is what each agent does beside reporting; nil is nothing.
+	// besides is what each agent does in addition to reporting; may be nil.
 	besides func(ctx context.Context, agent crowdAgent)
 	running sync.WaitGroup
-	// answers is what all members' API servers say of themselves.
+	// answers is the response of all members' API servers about themselves.
 	answers *httptest.Server
 }
 
-// crowdAgent is one of a crowd that was let in.
+// crowdAgent is a registered agent of a crowd.
 type crowdAgent struct {
 	member string
-	// config is the agent's own way to the hub, token what its bearer token is now.
+	// config is the agent's configuration for the hub, token its current bearer token.
 	config *rest.Config
 	token  func(context.Context) (string, error)
 	hub    client.WithWatch
 }
 
-// newCrowd are agents that come by the values of a registration token. Who has one closes it.
+// newCrowd returns agents with the values of a registration token. The caller closes it.
 func newCrowd(values []byte) (*crowd, error) {
 	c := &crowd{scheme: runtime.NewScheme()}
 	if err := yaml.Unmarshal(values, &c.bootstrap); err != nil {
@@ -161,7 +160,7 @@ func (c *crowd) close() {
 	c.answers.Close()
 }
 
-// starter has agents of the crowd join that live until the context ends.
+// starter starts agents of the crowd that live until the context ends.
 func (c *crowd) starter(ctx context.Context) func(name string) error {
 	return func(name string) error {
 		c.running.Go(func() { _ = c.join(ctx, name) })
@@ -169,7 +168,7 @@ func (c *crowd) starter(ctx context.Context) func(name string) error {
 	}
 }
 
-// answerAsMember is what all members' API servers say of themselves.
+// answerAsMember serves the response of all members' API servers.
 func answerAsMember(w http.ResponseWriter, request *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	switch request.URL.Path {
@@ -183,7 +182,7 @@ func answerAsMember(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// simulatedMember keeps objects in memory, and answers for itself as all do.
+// simulatedMember keeps objects in memory, and responds like all members.
 type simulatedMember struct {
 	kubernetes.Interface
 	discovery discovery.DiscoveryInterfaces
@@ -227,7 +226,7 @@ func (c *crowd) join(ctx context.Context, name string) error {
 	}
 	reporter := &heartbeat.Reconciler{Hub: hub, Member: member, Name: registered, Server: "https://member.example", Clock: clock.RealClock{}}
 	request := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(registered), Name: registered}}
-	// As the controller that runs it in an agent.
+	// Do what the controller in an agent does.
 	const firstRetry, lastRetry = 100 * time.Millisecond, 15 * time.Second
 	retries := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)
 	for {
@@ -245,7 +244,7 @@ func (c *crowd) join(ctx context.Context, name string) error {
 	}
 }
 
-// simulatedName is what the nth member calls itself, from 1.
+// simulatedName is the name of the nth member, from 1.
 func simulatedName(nth int) string { return fmt.Sprintf("simulated-%d", nth) }
 
 // joinSimulated starts agents at the same time and returns how long they took to join.
@@ -271,11 +270,10 @@ func (j *joiner) joinSimulated(ctx context.Context, start func(name string) erro
 	return seen.await(joining, waiting)
 }
 
-// anyWrite counts all writes that an API server took, also those of Leases.
+// anyWrite counts all writes that an API server accepted, also of Leases.
 var anyWrite = regexp.MustCompile(`(?m)^apiserver_request_body_size_bytes_count\{group="[^"]*",resource="[^"]*",verb="(?:create|update|patch)"\} (\S+)$`)
 
-// idleWrites is how many writes a second the hub gets when nothing happens, its own
-// controllers' among them.
+// idleWrites returns the number of writes per second on an idle hub, its own controllers' included.
 func (j *joiner) idleWrites(ctx context.Context, during time.Duration) (float64, error) {
 	before, err := j.allWrites(ctx)
 	if err != nil {
@@ -291,8 +289,8 @@ func (j *joiner) idleWrites(ctx context.Context, during time.Duration) (float64,
 
 func (j *joiner) allWrites(ctx context.Context) (float64, error) { return j.sum(ctx, anyWrite) }
 
-// anyRequest is a line of all requests of a kind that an API server answered, but for watches, which
-// it counts when they end.
+// anyRequest matches all requests of a kind that an API server answered, except watches, which it
+// counts when they end.
 var anyRequest = regexp.MustCompile(`(?m)^apiserver_request_total\{[^}]*resource="([^"]*)"[^}]*subresource="([^"]*)",verb="(GET|LIST|POST|PUT|PATCH|APPLY|DELETE|DELETECOLLECTION)"[^}]*\} (\S+)$`)
 
 // requestsByKind are those that the hub has answered.
@@ -323,7 +321,7 @@ func (j *joiner) sum(ctx context.Context, lines *regexp.Regexp) (float64, error)
 
 var resident = regexp.MustCompile(`(?m)^VmRSS:\s+(\d+) kB$`)
 
-// residentMiB is how much memory a process has.
+// residentMiB returns the memory of a process.
 func residentMiB(pid int) (float64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -331,7 +329,7 @@ func residentMiB(pid int) (float64, error) {
 	}
 	match := resident.FindSubmatch(status)
 	if match == nil {
-		return 0, errors.New("the system does not say how much memory the gateway has")
+		return 0, errors.New("this system does not report the gateway's memory")
 	}
 	kib, err := strconv.ParseFloat(string(match[1]), 64)
 	const kibPerMiB = 1024

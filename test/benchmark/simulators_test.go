@@ -34,11 +34,11 @@ import (
 )
 
 const (
-	// simulatorVariable makes this program a simulator of members instead of a benchmark; it
-	// names the file with the values of the registration token by which they come.
+	// simulatorVariable makes this program a simulator of members instead of a benchmark. It is the
+	// path of the registration token's values.
 	simulatorVariable = "FLEETGATE_SIMULATOR"
-	// membersOfSimulator is for how many a process of 20,000 descriptors has room: each member
-	// has two connections, and two more for a moment while it joins.
+	// membersOfSimulator is the number of members that fit into a process with 20,000 descriptors:
+	// each member has two connections, and two more for a moment while it joins.
 	membersOfSimulator = 3400
 )
 
@@ -58,21 +58,20 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// simulatorCounts are what a simulator tells of its members, as a line of JSON each time.
+// simulatorCounts are the reports of a simulator, one JSON line each.
 type simulatorCounts struct {
-	// Connected are the tunnels that are up, Settled the Works of which an agent has said that
-	// all is well.
+	// Connected is the number of tunnels, Settled the number of Works that were reported as applied
+	// and available.
 	Connected, Settled int
 }
 
-// simulator is many members in a process of their own.
+// simulator runs many members in its own process.
 type simulator struct {
 	crowd              *crowd
 	connected, settled atomic.Int64
 }
 
-// simulate has the members join whose names it reads, one in each line, until there are
-// no more to come.
+// simulate joins the members whose names it reads, one per line, until the input ends.
 func simulate(path string, names io.Reader, out io.Writer) error {
 	ctrl.SetLogger(klog.Background())
 	values, err := os.ReadFile(path)
@@ -98,14 +97,14 @@ func simulate(path string, names io.Reader, out io.Writer) error {
 	return lines.Err()
 }
 
-// tell writes the counts whenever they have changed.
+// tell writes the counts after every change.
 func (s *simulator) tell(ctx context.Context, out io.Writer) {
 	const interval = 20 * time.Millisecond
 	told := simulatorCounts{Connected: -1}
 	for lines := json.NewEncoder(out); ; {
 		if now := (simulatorCounts{Connected: int(s.connected.Load()), Settled: int(s.settled.Load())}); now != told {
 			if err := lines.Encode(now); err != nil {
-				return // Nobody reads any more.
+				return // The reader is gone.
 			}
 			told = now
 		}
@@ -117,8 +116,8 @@ func (s *simulator) tell(ctx context.Context, out io.Writer) {
 	}
 }
 
-// serve is what an agent does beside reporting: it holds a tunnel, and says of each Work that
-// all is well.
+// serve is an agent's work in addition to reporting: it keeps a tunnel, and reports each Work as
+// applied and available.
 func (s *simulator) serve(ctx context.Context, agent crowdAgent) {
 	statuses := newAgents(agent.hub)
 	see(ctx, &s.crowd.running, agent.hub, metadataOf(placementv1beta1.GroupVersion.WithKind("WorkList")), func(object client.Object) {
@@ -138,12 +137,12 @@ func (s *simulator) serve(ctx context.Context, agent crowdAgent) {
 		err = connector.Run(ctx)
 	}
 	if err != nil {
-		panic(err) // The simulator itself is wrong.
+		panic(err) // This is a bug of the simulator.
 	}
 }
 
-// connector is the agent's end of its tunnel, through the hub first and then at the port of
-// which the gateway tells.
+// connector is the agent's end of its tunnel, through the hub first and then at the port that the
+// gateway announces.
 func (s *simulator) connector(agent crowdAgent) (*tunnel.Connector, error) {
 	secured, err := rest.TLSConfigFor(agent.config)
 	if err != nil {
@@ -163,7 +162,7 @@ func (s *simulator) connector(agent crowdAgent) (*tunnel.Connector, error) {
 		Direct: func(ctx context.Context, port tunnel.PortInfo) (net.Conn, error) {
 			roots := x509.NewCertPool()
 			if !roots.AppendCertsFromPEM([]byte(port.CA)) {
-				return nil, errors.New("the gateway told no CA")
+				return nil, errors.New("the gateway sent no CA")
 			}
 			return (&tunnel.HubDialer{
 				URL:   "https://" + port.Address + tunnelv1alpha1.PathOf(agent.member, ""),
@@ -185,7 +184,7 @@ func (s *simulator) connector(agent crowdAgent) (*tunnel.Connector, error) {
 	}, nil
 }
 
-// tunnelToken is good for the gateway's own port and nothing else.
+// tunnelToken is valid for the gateway's own port only.
 func tunnelToken(ctx context.Context, hub kubernetes.Interface, namespace string) (string, error) {
 	seconds := int64((10 * time.Minute).Seconds())
 	answer, err := hub.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, clusterv1beta1.AgentAccount, &authenticationv1.TokenRequest{
@@ -200,14 +199,14 @@ func tunnelToken(ctx context.Context, hub kubernetes.Interface, namespace string
 	return answer.Status.Token, nil
 }
 
-// simulatorProcess is a simulator that was started.
+// simulatorProcess is a running simulator.
 type simulatorProcess struct {
 	names io.WriteCloser
 	told  atomic.Pointer[simulatorCounts]
 	pid   int
 }
 
-// startSimulator ends it with the benchmark; what it has to say is in the log.
+// startSimulator starts one that ends with the benchmark and writes a log.
 func startSimulator(b *testing.B, values, log string) *simulatorProcess {
 	b.Helper()
 	file, err := os.Create(log)
@@ -230,7 +229,7 @@ func startSimulator(b *testing.B, values, log string) *simulatorProcess {
 		for lines := json.NewDecoder(counts); ; {
 			var now simulatorCounts
 			if err := lines.Decode(&now); err != nil {
-				return // It has ended, which is seen below.
+				return // The process has ended; the error is reported below.
 			}
 			s.told.Store(&now)
 		}
@@ -245,13 +244,13 @@ func startSimulator(b *testing.B, values, log string) *simulatorProcess {
 	return s
 }
 
-// join has one more member join.
+// join starts one more member.
 func (s *simulatorProcess) join(name string) error {
 	_, err := fmt.Fprintln(s.names, name)
 	return err
 }
 
-// counts are what it told last.
+// counts returns its latest report.
 func (s *simulatorProcess) counts() simulatorCounts {
 	if told := s.told.Load(); told != nil {
 		return *told

@@ -30,9 +30,9 @@ import (
 	"fleetgate.io/fleetgate/test/env"
 )
 
-// BenchmarkTunnel is the path that needs a hub, beside the baselines of those that do
-// not: see the benchmarks of this name in pkg/tunnel. All ends are in this process but
-// the hub's API server, whose CPU time is counted with them, and those of tunnelsApart.
+// BenchmarkTunnel measures the path that needs a hub, beside the baselines without one (benchmarks
+// of this name in pkg/tunnel). All ends are in this process except the hub's API server, whose CPU
+// time is included, and those of tunnelsApart.
 func BenchmarkTunnel(b *testing.B) {
 	hub, err := env.Start(b.Context(), env.Options{Name: "tunnel-hub"})
 	if err != nil {
@@ -52,12 +52,12 @@ func BenchmarkTunnel(b *testing.B) {
 
 const (
 	tunnelMember = "one"
-	// tunnelStreams is more than any figure has open.
+	// tunnelStreams is more than any measurement opens.
 	tunnelStreams = 20_000
 )
 
-// dialThroughHub dials over a tunnel that an agent has opened through the hub's API
-// server, to which the gateway's API server is aggregated.
+// dialThroughHub dials over a tunnel that an agent has opened through the hub's API server, which
+// aggregates the gateway's API server.
 func dialThroughHub(b *testing.B, hub *env.Cluster) tunneltest.BenchmarkDialer {
 	b.Helper()
 	registry := tunneltest.NewRegistry(b, tunnel.Options{MaxStreamsPerSession: tunnelStreams})
@@ -71,7 +71,7 @@ func dialThroughHub(b *testing.B, hub *env.Cluster) tunneltest.BenchmarkDialer {
 		Member: tunnelMember, MaxStreams: tunnelStreams, Targets: map[string]tunnel.Target{tunnel.APIServer: tunnel.TCP(target)},
 		Dial: (&tunnel.HubDialer{
 			URL: hub.URL + "/apis/" + tunnelv1alpha1.GroupVersion.String() + "/tunnels/" + tunnelMember + "/proxy",
-			// The hub knows the agent by this client certificate.
+			// The hub identifies the agent by this client certificate.
 			TLS: secured, Token: func(context.Context) (string, error) { return "", nil },
 		}).Dial,
 	}
@@ -85,7 +85,7 @@ func dialThroughHub(b *testing.B, hub *env.Cluster) tunneltest.BenchmarkDialer {
 	return func() (net.Conn, error) { return registry.DialMember(b.Context(), tunnelMember, tunnel.APIServer) }
 }
 
-// background runs something until the end of the benchmark.
+// background runs a function until the end of the benchmark.
 func background(b *testing.B, run func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -98,8 +98,8 @@ func background(b *testing.B, run func(context.Context) error) {
 	})
 }
 
-// aggregateTunnels runs the gateway's API server in front of the registry, and has the
-// hub serve its group.
+// aggregateTunnels runs the gateway's API server with the registry, and registers its group on the
+// hub.
 func aggregateTunnels(b *testing.B, hub *env.Cluster, registry *tunnel.Registry) {
 	b.Helper()
 	const service = "gateway"
@@ -165,7 +165,7 @@ func aggregateTunnels(b *testing.B, hub *env.Cluster, registry *tunnel.Registry)
 	}
 }
 
-// oneMember is an informer that knows the benchmark's member.
+// oneMember is an informer with the benchmark's member.
 type oneMember struct {
 	cache.ResourceEventHandlerRegistration
 }

@@ -33,8 +33,9 @@ const (
 	gatewayCPU, memberCPU = 0, 1
 )
 
-// tunnelsApart are the baseline and a tunnel whose ends have a CPU each, as a gateway and a member
-// have: client and gateway share the one, agent and server the other. A machine of one CPU has none.
+// tunnelsApart are the baseline and a tunnel whose ends have a CPU each, like a gateway and a
+// member: client and gateway share one, agent and server the other. A machine with one CPU has
+// none.
 func tunnelsApart() []tunneltest.Path {
 	if runtime.NumCPU() <= memberCPU {
 		return nil
@@ -57,7 +58,7 @@ func tunnelsApart() []tunneltest.Path {
 	}
 }
 
-// apart is a path that is opened with a CPU for this process and another for its far end.
+// apart is a path with one CPU for this process and another for its far end.
 func apart(name string, open func(b *testing.B) (*farEnd, tunneltest.BenchmarkDialer)) tunneltest.Path {
 	var used func() time.Duration
 	return tunneltest.Path{
@@ -73,12 +74,12 @@ func apart(name string, open func(b *testing.B) (*farEnd, tunneltest.BenchmarkDi
 			used = func() time.Duration { return cpuOf(b, far.pid) }
 			return dial
 		},
-		// Known once the path is open.
+		// It is known once the path is open.
 		CPU: func() time.Duration { return used() },
 	}
 }
 
-// useCPU has all threads of a process, and those that they start, run on some CPUs alone.
+// useCPU pins all threads of a process, and later ones, to some CPUs.
 func useCPU(b *testing.B, pid int, cpus string) {
 	b.Helper()
 	if out, err := exec.Command("taskset", "--all-tasks", "--cpu-list", "--pid", cpus, strconv.Itoa(pid)).CombinedOutput(); err != nil {
@@ -86,14 +87,14 @@ func useCPU(b *testing.B, pid int, cpus string) {
 	}
 }
 
-// farEnd is a process that is the member's end of a path.
+// farEnd is a process at the member's end of a path.
 type farEnd struct {
 	pid int
-	// server is the address of the benchmarks' server, of a farEndTLS.
+	// server is the address of the benchmarks' server in farEndTLS.
 	server string
 }
 
-// startFarEnd ends it with the benchmark.
+// startFarEnd starts one that ends with the benchmark.
 func startFarEnd(b *testing.B, gateway string) *farEnd {
 	b.Helper()
 	command := exec.Command(os.Args[0])
@@ -118,8 +119,7 @@ func startFarEnd(b *testing.B, gateway string) *farEnd {
 	return &farEnd{pid: command.Process.Pid, server: strings.TrimSpace(line)}
 }
 
-// serveFarEnd tells the address of the benchmarks' server, and runs until nothing more can be
-// read from life.
+// serveFarEnd prints the address of the benchmarks' server, and runs until life is closed.
 func serveFarEnd(gateway string, life io.Reader, out io.Writer) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -134,7 +134,7 @@ func serveFarEnd(gateway string, life io.Reader, out io.Writer) error {
 		for {
 			conn, err := listener.Accept()
 			if err != nil {
-				return // It was closed.
+				return // The listener was closed.
 			}
 			go func() {
 				defer conn.Close()

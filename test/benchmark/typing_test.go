@@ -17,20 +17,20 @@ import (
 )
 
 const (
-	// typists have a command running each, all at once.
+	// typists is the number of parallel commands.
 	typists = 1000
-	// keys is how many each types, one in a pause.
+	// keys is the number of keys that each types, one per pause.
 	keys  = 6
 	pause = 5 * time.Second
 )
 
-// typist is somebody at the terminal of a command that says what it is told.
+// typist is a user at the terminal of a command that echoes its input.
 type typist struct {
 	keyboard *io.PipeWriter
 	shown    chan struct{}
 }
 
-// Write is the screen.
+// Write receives the output of the command.
 func (t *typist) Write(letters []byte) (int, error) {
 	for range letters {
 		t.shown <- struct{}{}
@@ -38,7 +38,7 @@ func (t *typist) Write(letters []byte) (int, error) {
 	return len(letters), nil
 }
 
-// press returns how long it took until a letter was shown.
+// press returns the time until a letter was echoed.
 func (t *typist) press(ctx context.Context) (time.Duration, error) {
 	began := time.Now()
 	if _, err := t.keyboard.Write([]byte("x")); err != nil {
@@ -52,8 +52,8 @@ func (t *typist) press(ctx context.Context) (time.Duration, error) {
 	}
 }
 
-// sit runs a command and returns when it shows what is typed. It ends when the keyboard is closed;
-// how, ended tells.
+// sit runs a command and returns once it echoes. The command ends when the keyboard is closed;
+// ended receives its result.
 func sit(ctx context.Context, e *entrance, ended *errgroup.Group) (*typist, error) {
 	executor, err := commandOf(e)
 	if err != nil {
@@ -63,15 +63,15 @@ func sit(ctx context.Context, e *entrance, ended *errgroup.Group) (*typist, erro
 	t := &typist{keyboard: keyboard, shown: make(chan struct{}, 1)}
 	ended.Go(func() error {
 		err := executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: read, Stdout: t})
-		_ = read.CloseWithError(io.ErrClosedPipe) // Whoever types on hears of it.
+		_ = read.CloseWithError(io.ErrClosedPipe) // Unblock writers that still type.
 		return err
 	})
 	_, err = t.press(ctx)
 	return t, err
 }
 
-// typing is what a thousand people at once wait for in their containers: from a key until its
-// letter is shown. Each types one in five seconds, at a time of their own.
+// typing measures the latency of a key for 1,000 users at once in their containers, from the key to
+// its echo. Each types one key in five seconds, at a random time.
 func (p *proxyBed) typing(b *testing.B, e *entrance) {
 	for b.Loop() {
 		heard, err := typeAtOnce(b.Context(), e)
@@ -84,18 +84,18 @@ func (p *proxyBed) typing(b *testing.B, e *entrance) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// typeAtOnce has all commands run, types into them, and ends them; whatever fails, none is left.
-func typeAtOnce(ctx context.Context, e *entrance) (*tally, error) {
+// typeAtOnce starts all commands, types into them, and ends them, also after an error.
+func typeAtOnce(ctx context.Context, e *entrance) (*result, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
 	var ended errgroup.Group
 	all, err := sitDown(ctx, e, &ended)
-	var heard *tally
+	var heard *result
 	if err == nil {
 		heard, err = typeAll(ctx, all)
 	}
 	if err != nil {
-		cancel() // Who waits for a letter is told.
+		cancel() // Unblock those who wait for a letter.
 	}
 	for _, t := range all {
 		if t != nil {
@@ -105,7 +105,7 @@ func typeAtOnce(ctx context.Context, e *entrance) (*tally, error) {
 	return heard, errors.Join(err, ended.Wait())
 }
 
-// sitDown has all typists at their commands.
+// sitDown starts the commands of all typists.
 func sitDown(ctx context.Context, e *entrance, ended *errgroup.Group) ([]*typist, error) {
 	all := make([]*typist, typists)
 	var group errgroup.Group
@@ -119,9 +119,9 @@ func sitDown(ctx context.Context, e *entrance, ended *errgroup.Group) ([]*typist
 	return all, group.Wait()
 }
 
-// typeAll has everybody type all their keys.
-func typeAll(ctx context.Context, all []*typist) (*tally, error) {
-	heard, begin := &tally{took: make([]time.Duration, len(all)*keys)}, time.Now()
+// typeAll types all keys of everybody.
+func typeAll(ctx context.Context, all []*typist) (*result, error) {
+	heard, begin := &result{took: make([]time.Duration, len(all)*keys)}, time.Now()
 	group, ctx := errgroup.WithContext(ctx)
 	for i, t := range all {
 		group.Go(func() error {
@@ -142,7 +142,7 @@ func typeAll(ctx context.Context, all []*typist) (*tally, error) {
 	return heard, group.Wait()
 }
 
-// sleep returns after a time, or with the error of a context that ended before.
+// sleep waits, or returns the error of a context that ended before.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):

@@ -21,13 +21,13 @@ import (
 
 const (
 	watches = 1000
-	// told is how many events each watch gets.
+	// told is the number of events per watch.
 	told = 10
 )
 
-// watching opens the watches at an entrance, has all of them told some events, and
-// reports when they heard, and what the gateway holds for them once they are idle.
-// The gateway is started anew before: otherwise they would fill what others left.
+// watching opens the watches at an entrance, sends events to all of them, and reports their latency
+// and the gateway's memory for them once they are idle. It restarts the gateway first, because
+// otherwise the watches would reuse memory of earlier work.
 func (p *proxyBed) watching(b *testing.B, e *entrance) {
 	for b.Loop() {
 		if err := p.fleet.Gateway.Restart(b.Context()); err != nil {
@@ -47,7 +47,7 @@ func (p *proxyBed) watching(b *testing.B, e *entrance) {
 		}
 		before := p.leastResident(b)
 		ctx, stop := context.WithCancel(b.Context())
-		heard := &tally{}
+		heard := &result{}
 		events := p.openWatches(b, ctx, e, name)
 		for n := range told {
 			heard.took = append(heard.took, tell(b, api, name, n, events)...)
@@ -63,7 +63,7 @@ func (p *proxyBed) watching(b *testing.B, e *entrance) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// leastResident is what the gateway's memory comes down to within some seconds.
+// leastResident is the lowest memory of the gateway within some seconds.
 func (p *proxyBed) leastResident(b *testing.B) int64 {
 	b.Helper()
 	least := residentOf(b, p.fleet.Gateway.PID())
@@ -74,8 +74,8 @@ func (p *proxyBed) leastResident(b *testing.B) int64 {
 	return least
 }
 
-// openWatches returns, once all watches are open and have told what was there, where
-// they tell that an event has come.
+// openWatches returns, once all watches are open and have sent the existing object, a channel for
+// their events.
 func (p *proxyBed) openWatches(b *testing.B, ctx context.Context, e *entrance, name string) <-chan time.Time {
 	b.Helper()
 	client := newAPIClient(b, e.config)
@@ -112,8 +112,8 @@ func (p *proxyBed) openWatches(b *testing.B, ctx context.Context, e *entrance, n
 	return events
 }
 
-// tell changes what is watched and returns how long each watch took to hear of it,
-// from before the change was asked for.
+// tell changes the watched object and returns the time until each watch gets the event, from before
+// the request.
 func tell(b *testing.B, api kubernetes.Interface, name string, n int, events <-chan time.Time) (took []time.Duration) {
 	b.Helper()
 	began := time.Now()
@@ -127,7 +127,7 @@ func tell(b *testing.B, api kubernetes.Interface, name string, n int, events <-c
 		case at := <-events:
 			took = append(took, at.Sub(began))
 		case <-deadline:
-			b.Fatalf("only %d of %d watches heard of a change", len(took), watches)
+			b.Fatalf("only %d of %d watches received a change", len(took), watches)
 		}
 	}
 	return took

@@ -9,18 +9,17 @@ import (
 	"time"
 )
 
-// way is one way of doing what is measured.
+// way is one side of a comparison.
 type way struct {
 	name string
-	// do does it once and says how long that took. It may do more that does not count.
+	// do runs once and returns the measured time. It can do more that does not count.
 	do func(context.Context) (time.Duration, error)
-	// figures are printed beside the time, by their unit.
+	// figures are printed beside the time, by unit.
 	figures map[string]float64
 }
 
-// sideBySide gives each way a figure of its own. In every round all ways have their
-// turn, whichever the figure is of: so they meet the same machine. The first way
-// also prints how many times as long as each other one it took in those rounds.
+// sideBySide reports a result for each way. In every round all ways take turns, so that they meet
+// the same load. The first way also prints its ratio to each other one.
 func sideBySide(b *testing.B, ways ...way) {
 	for mine, w := range ways {
 		b.Run(w.name, func(b *testing.B) {
@@ -38,9 +37,8 @@ func sideBySide(b *testing.B, ways ...way) {
 	}
 }
 
-// together gives all ways one line, for what takes too long to be done once more for
-// each of them: the figures of the first, the time of each other one, and how many
-// times as long the first one took.
+// together reports one line for all ways, where repeating would take too long: the figures of the
+// first, the time of each other one, and the ratio to it.
 func together(b *testing.B, ways ...way) {
 	spent := rounds(b, ways)
 	b.ReportMetric(float64(spent[0].Nanoseconds())/float64(b.N), "ns/op")
@@ -73,7 +71,7 @@ func rounds(b *testing.B, ways []way) []time.Duration {
 	return spent
 }
 
-// timed measures all of what do does.
+// timed measures the whole of a function.
 func timed(do func(context.Context) error) func(context.Context) (time.Duration, error) {
 	return func(ctx context.Context) (time.Duration, error) {
 		begin := time.Now()

@@ -34,7 +34,7 @@ const (
 	noChange = 10 * time.Second // for how long it is counted what a Work costs to which nothing happens
 )
 
-// BenchmarkWorks is the way of objects from Works to a member, with an agent in this
+// BenchmarkWorks measures the delivery of objects from Works to a member, with an agent in this
 // process between a real hub and a real member.
 //
 //   - apply: from the first Work that is made until every Work says that it is applied.
@@ -64,7 +64,7 @@ func BenchmarkWorks(b *testing.B) {
 	b.Run("many", bed.benchmarkMany)
 }
 
-// configMaps are objects to apply, of 300 bytes each.
+// configMaps returns objects of 300 bytes each.
 func configMaps(namespace string, from, to int) []*corev1.ConfigMap {
 	var list []*corev1.ConfigMap
 	for i := from; i < to; i++ {
@@ -77,7 +77,7 @@ func configMaps(namespace string, from, to int) []*corev1.ConfigMap {
 	return list
 }
 
-// worksOf are Works for objects of a namespace, each for some of them.
+// worksOf returns Works for the objects of a namespace, some objects in each.
 func worksOf(namespace string, objects, each int) ([]*placementv1beta1.Work, error) {
 	var works []*placementv1beta1.Work
 	for from := 0; from < objects; from += each {
@@ -141,8 +141,8 @@ func (w *worksBed) bare(ctx context.Context, objects int) (time.Duration, error)
 	return time.Since(begin), err
 }
 
-// benchmarkRepair changes one object after the other by hand: so many that none is
-// taken for contested.
+// benchmarkRepair changes one object after another by hand. There are so many that none is reported
+// as contested.
 func (w *worksBed) benchmarkRepair(b *testing.B) {
 	const objects = 1000
 	namespace, err := w.namespace(b.Context())
@@ -196,10 +196,10 @@ func awaitRepair(watched watch.Interface, name string) error {
 			return nil
 		}
 	}
-	return errors.New("the watch ended before the repair")
+	return errors.New("the watch ended before the drift was reverted")
 }
 
-// benchmarkWatch measures what the agent remembers of objects.
+// benchmarkWatch measures the agent's memory for objects.
 func (w *worksBed) benchmarkWatch(b *testing.B) {
 	const objects = 5000
 	ctx := b.Context()
@@ -249,7 +249,7 @@ func heap() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-// benchmarkMany has 5,000 Works on one member.
+// benchmarkMany measures 5,000 Works on one member.
 func (w *worksBed) benchmarkMany(b *testing.B) {
 	const many = 5000
 	ctx := b.Context()
@@ -306,7 +306,7 @@ func (w *worksBed) benchmarkMany(b *testing.B) {
 	b.ReportMetric(unchanged, "requests/unchanged")
 }
 
-// settle waits until nothing is counted any more.
+// settle waits until there are no more requests.
 func settle(count func() int) int {
 	before := -1
 	for now := count(); now != before; now = count() {
@@ -316,7 +316,7 @@ func settle(count func() int) int {
 	return before
 }
 
-// sideways does something with each of many, writers at a time.
+// sideways calls a function for each of many, in parallel up to writers.
 func sideways[T any](all []T, do func(T) error) error {
 	var group errgroup.Group
 	group.SetLimit(writers)

@@ -40,8 +40,7 @@ import (
 
 const worksMember = "member-1"
 
-// worksBed is a hub and a member without anything but an agent's part for Works,
-// which runs in this process.
+// worksBed is a hub and a member, with only the Work part of an agent, which runs in this process.
 type worksBed struct {
 	hub, member      client.WithWatch
 	hubConfig        *rest.Config // counted, as the member's is
@@ -109,7 +108,7 @@ func worksScheme(b *testing.B) *runtime.Scheme {
 	return s
 }
 
-// prepare makes what joining makes.
+// prepare creates what joining creates.
 func (w *worksBed) prepare(ctx context.Context) error {
 	definitions, err := crds.ForHub(placementv1beta1.GroupName, clusterv1beta1.GroupVersion.Group)
 	if err != nil {
@@ -203,7 +202,7 @@ func workOf(name string, objects []*corev1.ConfigMap) (*placementv1beta1.Work, e
 	return work, nil
 }
 
-// deliver makes Works and waits until all of them say that they are applied.
+// deliver creates Works and waits until all of them are applied.
 func (w *worksBed) deliver(ctx context.Context, works []*placementv1beta1.Work) error {
 	return w.forEach(ctx, works,
 		func(ctx context.Context, work *placementv1beta1.Work) error {
@@ -214,20 +213,19 @@ func (w *worksBed) deliver(ctx context.Context, works []*placementv1beta1.Work) 
 		})
 }
 
-// forEach does something with each Work, and waits until an event tells that it has
-// come to its end.
+// forEach processes each Work and waits for the event that completes it.
 func (w *worksBed) forEach(ctx context.Context, works []*placementv1beta1.Work,
 	do func(context.Context, *placementv1beta1.Work) error, ended func(watch.Event, *placementv1beta1.Work) bool) error {
 	return untilEach(ctx, w.hub, &placementv1beta1.WorkList{}, works, do, ended)
 }
 
-// untilEach does something with each of some objects of one namespace, and waits until an
-// event tells that it has come to its end. The list is an empty one of their kind.
+// untilEach processes objects of one namespace and waits for the event that completes each. The
+// list is an empty one of their kind.
 func untilEach[T client.Object](ctx context.Context, hub client.WithWatch, list client.ObjectList, objects []T,
 	do func(context.Context, T) error, ended func(watch.Event, T) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*patience)
 	defer cancel()
-	// From now on: to be told of 5,000 objects first would be measured as well.
+	// Watch from now on: the initial 5,000 objects would be measured as well.
 	namespace := client.InNamespace(objects[0].GetNamespace())
 	if err := hub.List(ctx, list, namespace, client.Limit(1)); err != nil {
 		return err
@@ -246,7 +244,7 @@ func untilEach[T client.Object](ctx context.Context, hub client.WithWatch, list 
 	go func() {
 		err := sideways(objects, func(object T) error { return do(ctx, object) })
 		if err != nil {
-			cancel() // and with it the watch: not all can come to their end
+			cancel() // This also ends the watch, because not all can complete.
 		}
 		done <- err
 	}()
@@ -272,8 +270,7 @@ func (w *worksBed) withdraw(ctx context.Context, works []*placementv1beta1.Work)
 		func(event watch.Event, _ *placementv1beta1.Work) bool { return event.Type == watch.Deleted })
 }
 
-// asked counts what the agent asks the hub and the member for, watches and their
-// lists apart.
+// asked counts the agent's requests to hub and member, watches and their lists separately.
 type asked struct{ reads, writes atomic.Int64 }
 
 func (a *asked) counts() (reads, writes int) { return int(a.reads.Load()), int(a.writes.Load()) }

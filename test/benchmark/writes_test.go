@@ -20,22 +20,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// written is how often a kind was written in one way, and how much was sent.
+// written is the number of writes of a kind with one verb, and their bytes.
 type written struct {
 	resource, verb string
 	count, bytes   int
 }
 
-// An API server counts, for each group, resource and verb, the bodies of the writes
-// that it took, and their bytes.
+// An API server counts the bodies of accepted writes and their bytes by group, resource and verb.
 var bodyMetric = regexp.MustCompile(`(?m)^apiserver_request_body_size_bytes_(sum|count)\{group="([^"]*)",resource="([^"]*)",verb="(create|update|patch)"\} (\S+)$`)
 
-// isReport is true for what is written of a member that says how it is.
+// isReport is true for writes of a member's status.
 func (w written) isReport() bool {
 	return strings.HasPrefix(w.resource, "internalmemberclusters") || strings.HasPrefix(w.resource, "memberclusters")
 }
 
-// uncounted is written all the time, or not stored.
+// uncounted is written continuously, or not stored.
 var uncounted = map[string]bool{
 	"leases.coordination.k8s.io": true,
 	"events":                     true,
@@ -76,7 +75,7 @@ func parseWrites(metrics string) ([]written, error) {
 	return list, nil
 }
 
-// since returns what came to before until after.
+// since returns the writes between before and after.
 func since(before, after []written) []written {
 	var more []written
 	for _, w := range after {
@@ -100,13 +99,12 @@ func total(all []written) int {
 	return sum
 }
 
-// bare writes as often and as much as was counted, with nothing to think about:
-// ConfigMaps, which no controller looks at.
+// bare writes as often and as much as was counted, to ConfigMaps, which no controller reads.
 type bare struct {
 	client    client.Client
 	namespace string
 	counted   []written
-	// workers write at the same time, and share the work.
+	// workers write in parallel and share the writes.
 	workers int
 }
 
@@ -118,8 +116,8 @@ func (r bare) write(ctx context.Context) error {
 	return group.Wait()
 }
 
-// share is every write of one worker. Its first one makes the ConfigMap that later
-// ones change, as the writes of a member go to few objects.
+// share is every nth write of one worker. The first creates the ConfigMap that later ones change,
+// because a member's writes go to few objects.
 func (r bare) share(ctx context.Context, worker int) error {
 	var target *corev1.ConfigMap
 	nth := 0
@@ -151,7 +149,7 @@ func (r bare) configMap(payload string) *corev1.ConfigMap {
 	}
 }
 
-// patch changes the object with each call: one that changes nothing is not stored.
+// patch changes the object with each call, because the API server stores no unchanged object.
 func (r bare) patch(ctx context.Context, target *corev1.ConfigMap, payload string, nth int) error {
 	changed := target.DeepCopy()
 	changed.Data = map[string]string{"payload": strconv.Itoa(nth) + payload}

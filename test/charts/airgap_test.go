@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// named are all images that a chart has somebody run.
+// named returns all images that a chart uses.
 func named(t *testing.T, name string, args ...string) []string {
 	t.Helper()
 	rendered, err := render(t, name, args...)
@@ -28,8 +28,8 @@ func named(t *testing.T, name string, args ...string) []string {
 	return slices.Compact(all)
 }
 
-// TestWithoutAWayOutNoImageComesFromElsewhere holds docs/airgap.md to the charts: the images to
-// carry over are all that there are, and the commands leave none of them where it was.
+// TestWithoutAWayOutNoImageComesFromElsewhere compares docs/airgap.md with the charts: the page
+// lists all images, and its commands replace each of them.
 func TestWithoutAWayOutNoImageComesFromElsewhere(t *testing.T) {
 	page := read(t, filepath.Join(root, "docs", "airgap.md"))
 	_, values := registrationValues(t)

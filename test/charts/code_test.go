@@ -28,7 +28,7 @@ func command(name string) *cobra.Command {
 	return gatewayapp.NewCommand()
 }
 
-// TestEveryFlagOfAChartExists reads the templates, not what they render: a flag behind a
+// TestEveryFlagOfAChartExists reads the templates instead of their output, so that a flag behind a
 // condition counts too.
 func TestEveryFlagOfAChartExists(t *testing.T) {
 	flag := regexp.MustCompile(`(?m)^\s*- --([a-z][a-z0-9-]*)`)
@@ -54,13 +54,13 @@ func TestEveryFlagOfAChartExists(t *testing.T) {
 	}
 }
 
-// TestEveryFlagThatValuesNameExists follows the comments.
+// TestEveryFlagThatValuesNameExists checks the comments of values.yaml.
 func TestEveryFlagThatValuesNameExists(t *testing.T) {
 	flag := regexp.MustCompile(`--([a-z][a-z0-9-]+)`)
 	for _, name := range names() {
 		for _, match := range flag.FindAllStringSubmatch(read(t, filepath.Join(chart(name), "values.yaml")), -1) {
 			if command(name).Flags().Lookup(match[1]) == nil {
-				t.Errorf("the values of %s name the flag --%s, which there is not", name, match[1])
+				t.Errorf("the values of %s name the flag --%s, which does not exist", name, match[1])
 			}
 		}
 	}
@@ -73,8 +73,8 @@ func unmarshal(t *testing.T, text string, into any) {
 	}
 }
 
-// TestNamesInTheAgentsChartAreThoseOfTheAgent looks for what the agent reads and writes by
-// a fixed name: its rights go by these names.
+// TestNamesInTheAgentsChartAreThoseOfTheAgent checks names of objects that the agent reads and
+// writes, because its rights use resourceNames.
 func TestNamesInTheAgentsChartAreThoseOfTheAgent(t *testing.T) {
 	all := ""
 	templates(t, "agent", func(_, text string) { all += text })

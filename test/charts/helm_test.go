@@ -17,14 +17,14 @@ import (
 
 const root = "../.."
 
-// update makes the tests write what they otherwise compare.
+// update writes generated files instead of comparing them.
 var update = flag.Bool("update", false, "write what is made from charts and code")
 
 func names() []string { return []string{"gateway", "agent"} }
 
 func chart(name string) string { return filepath.Join(root, "charts", name) }
 
-// helm runs Helm and returns what it prints; the error holds what it says is wrong.
+// helm runs Helm and returns its output; the error has standard error.
 func helm(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	path := filepath.Join(root, ".fleetgate", "bin", "helm")
@@ -32,7 +32,7 @@ func helm(t *testing.T, args ...string) (string, error) {
 		t.Fatalf("%s is not there: run make tools", path)
 	}
 	command := exec.CommandContext(t.Context(), path, args...)
-	// No file of the user's own decides what happens.
+	// Ignore the user's own Helm configuration.
 	command.Env = append(os.Environ(), "HOME="+t.TempDir(), "KUBECONFIG=")
 	out, err := command.Output()
 	var exit *exec.ExitError
@@ -42,13 +42,13 @@ func helm(t *testing.T, args ...string) (string, error) {
 	return string(out), err
 }
 
-// render is what the chart makes of the values.
+// render renders the chart with the values.
 func render(t *testing.T, name string, args ...string) (string, error) {
 	t.Helper()
 	return helm(t, append([]string{"template", releaseOf(name), chart(name), "--namespace=fleet-system"}, args...)...)
 }
 
-// releaseOf is what the documents call a release.
+// releaseOf is the release name in the documents.
 func releaseOf(name string) string {
 	if name == "agent" {
 		return "fleet-agent"
@@ -65,7 +65,7 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// compare compares a file with what it should be, or writes it.
+// compare compares a file with its expected contents, or writes it.
 func compare(t *testing.T, path, want string) {
 	t.Helper()
 	if *update {
@@ -79,8 +79,7 @@ func compare(t *testing.T, path, want string) {
 	}
 }
 
-// TestHelmFindsNothingWrongWithTheCharts lints each chart as it is, which is what others see of it
-// first, and with each of its examples.
+// TestHelmFindsNothingWrongWithTheCharts lints each chart alone and with each of its examples.
 func TestHelmFindsNothingWrongWithTheCharts(t *testing.T) {
 	for _, name := range names() {
 		examples, err := filepath.Glob(filepath.Join(chart(name), "ci", "*-values.yaml"))

@@ -24,8 +24,8 @@ var installs = map[string]struct {
 	"an agent":                         {"agent", []string{"--set=token=a", "--set=apiServerURL=https://hub.example.org"}},
 }
 
-// TestNetworkPoliciesLetInWhatIsServedAndNothingElse compares the ports of the Pods with
-// those of the policy, as the charts are installed when nobody asks for anything.
+// TestNetworkPoliciesLetInWhatIsServedAndNothingElse compares the ports of the Pods with those of
+// the policy, with default values.
 func TestNetworkPoliciesLetInWhatIsServedAndNothingElse(t *testing.T) {
 	for name, install := range installs {
 		t.Run(name, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestNetworkPoliciesLetInWhatIsServedAndNothingElse(t *testing.T) {
 				t.Errorf("the policy is about other Pods (-Deployment +policy):\n%s", diff)
 			}
 			if !slices.Equal(policy.Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}) {
-				t.Errorf("the policy is about %v: what API servers, registries and proxies are at is not known to a chart", policy.Spec.PolicyTypes)
+				t.Errorf("the policy has types %v; a chart cannot know the addresses of API servers, registries and proxies", policy.Spec.PolicyTypes)
 			}
 			var served, letIn []string
 			for _, port := range deployment.Spec.Template.Spec.Containers[0].Ports {
@@ -46,12 +46,12 @@ func TestNetworkPoliciesLetInWhatIsServedAndNothingElse(t *testing.T) {
 			}
 			for _, rule := range policy.Spec.Ingress {
 				if len(rule.Ports) == 0 {
-					t.Error("a rule lets in everything")
+					t.Error("a rule allows everything")
 				}
 				for _, port := range rule.Ports {
 					letIn = append(letIn, port.Port.String())
 					if port.Port.String() == "peers" && len(rule.From) == 0 {
-						t.Error("everybody is let in where the gateway's replicas talk to each other")
+						t.Error("the port for peers is open to everybody")
 					}
 				}
 			}
@@ -68,7 +68,7 @@ func TestNetworkPoliciesAreSwitchedOffOrExtended(t *testing.T) {
 	for name, install := range installs {
 		t.Run(name, func(t *testing.T) {
 			if _, policies := network(t, install.chart, append(slices.Clone(install.args), "--set=networkPolicy.enabled=false")...); len(policies) > 0 {
-				t.Error("a NetworkPolicy is rendered though it is switched off")
+				t.Error("a NetworkPolicy is rendered although it is disabled")
 			}
 			_, policies := network(t, install.chart, append(slices.Clone(install.args),
 				"--set=networkPolicy.ingress[0].ports[0].port=8093", "--set=networkPolicy.egress[0].ports[0].port=443",
@@ -87,7 +87,7 @@ func TestNetworkPoliciesAreSwitchedOffOrExtended(t *testing.T) {
 	}
 }
 
-// network is what is rendered of the Deployment and of NetworkPolicies.
+// network is a rendered Deployment with its NetworkPolicies.
 func network(t *testing.T, chart string, args ...string) (deployment appsv1.Deployment, policies []networkingv1.NetworkPolicy) {
 	t.Helper()
 	rendered, err := render(t, chart, args...)
@@ -109,8 +109,8 @@ func network(t *testing.T, chart string, args ...string) (deployment appsv1.Depl
 	return deployment, policies
 }
 
-// TestServicesHaveTheFamiliesThatAreAskedFor is about hubs with both families of addresses; one
-// with either alone needs no value.
+// TestServicesHaveTheFamiliesThatAreAskedFor covers dual-stack hubs. A hub with one address family
+// needs no value.
 func TestServicesHaveTheFamiliesThatAreAskedFor(t *testing.T) {
 	services := func(args ...string) (all []corev1.Service) {
 		rendered, err := render(t, "gateway", append([]string{hubAccess, "--set=agents.address=[2001:db8::1]:8091", "--set=agents.service.type=LoadBalancer"}, args...)...)
@@ -146,6 +146,6 @@ func TestServicesHaveTheFamiliesThatAreAskedFor(t *testing.T) {
 		}
 	}
 	if _, err := render(t, "gateway", hubAccess, "--set=services.ipFamilyPolicy=Both"); err == nil {
-		t.Error("a policy that there is not is taken")
+		t.Error("an unknown ipFamilyPolicy is accepted")
 	}
 }

@@ -12,9 +12,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// TestRolesForPeopleGiveNothingAway: only the administrator's reads what holds placed
-// Secrets in clear; no role delivers unread, passes rules or reaches a member; and only
-// what gives nothing away becomes part of view, edit and admin.
+// TestRolesForPeopleGiveNothingAway checks that only the administrator's role can read objects with
+// placed Secrets; that no role has the verbs place and bypass or reaches a member; and that only
+// harmless rules are aggregated to view, edit and admin.
 func TestRolesForPeopleGiveNothingAway(t *testing.T) {
 	for name, tc := range map[string]struct {
 		set                string
@@ -34,7 +34,7 @@ func TestRolesForPeopleGiveNothingAway(t *testing.T) {
 	}
 }
 
-// giveNothingAway looks at the roles for people in what a chart renders, which are these.
+// giveNothingAway checks the rendered roles for people, which must be these.
 func giveNothingAway(t *testing.T, rendered string, roles, partsOfView []string) {
 	t.Helper()
 	holdsSecrets := []string{"snapshots", "bindings", "works", "overrides", "envelopes"}

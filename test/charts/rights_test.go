@@ -24,8 +24,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
 )
 
-// TestTheGatewaysRightsAreOfOneSource keeps the chart's ClusterRole that of the fleet with
-// which everything else is tested.
+// TestTheGatewaysRightsAreOfOneSource compares the chart's ClusterRole with the one that all other
+// tests use.
 func TestTheGatewaysRightsAreOfOneSource(t *testing.T) {
 	fleets := strings.Split(read(t, root+"/test/fleet/gateway-rbac.yaml"), "\n---\n")
 	if len(fleets) != 6 {
@@ -57,8 +57,8 @@ func TestTheGatewaysRightsAreOfOneSource(t *testing.T) {
 	}
 }
 
-// TestTheRightsForKlusterletsAreOfOneSource is the same for those that are given apart, and
-// says that nobody has them who did not ask.
+// TestTheRightsForKlusterletsAreOfOneSource does the same for the separate klusterlet rights, which
+// are rendered only on request.
 func TestTheRightsForKlusterletsAreOfOneSource(t *testing.T) {
 	source := strings.Split(read(t, root+"/test/fleet/klusterlets-rbac.yaml"), "\n---\n")
 	_, rules, _ := strings.Cut(source[0], "\nrules:\n")
@@ -93,7 +93,7 @@ func TestTheRightsForKlusterletsAreOfOneSource(t *testing.T) {
 	}
 }
 
-// TestOnlyWhoHasAnAuthorityMaySign: the right to sign comes with what to sign with.
+// TestOnlyWhoHasAnAuthorityMaySign: the right to sign is rendered only with a CA.
 func TestOnlyWhoHasAnAuthorityMaySign(t *testing.T) {
 	var fleet rbacv1.ClusterRole
 	unmarshal(t, strings.Split(read(t, root+"/test/fleet/klusterlets-signer-rbac.yaml"), "\n---\n")[0], &fleet)
@@ -126,8 +126,8 @@ func TestOnlyWhoHasAnAuthorityMaySign(t *testing.T) {
 	}
 }
 
-// TestAnAgentTouchesNamespacesOnlyWhereThatIsAskedFor: an agent that is no administrator makes and
-// labels namespaces that sets want by exactly the rights that it takes, and only with them.
+// TestAnAgentTouchesNamespacesOnlyWhereThatIsAskedFor: an agent without cluster-admin has exactly
+// the code's rights for managed namespaces, and only on request.
 func TestAnAgentTouchesNamespacesOnlyWhereThatIsAskedFor(t *testing.T) {
 	for _, asked := range []bool{true, false} {
 		rendered, err := render(t, "agent", "--set=token=a,apiServerURL=https://hub.example.org,rbac.placement.clusterAdmin=false",
@@ -155,7 +155,8 @@ func TestAnAgentTouchesNamespacesOnlyWhereThatIsAskedFor(t *testing.T) {
 	}
 }
 
-// TestANarrowedGatewayReadsWhatIsLabelled: beside its own kinds only what is gathered by label.
+// TestANarrowedGatewayReadsWhatIsLabelled: in addition to its own kinds it can read only aggregated
+// ones.
 func TestANarrowedGatewayReadsWhatIsLabelled(t *testing.T) {
 	rendered, err := render(t, "gateway", hubAccess, "--show-only=templates/rbac.yaml", "--set=rbac.placeable=aggregated")
 	if err != nil {
@@ -183,8 +184,8 @@ func TestANarrowedGatewayReadsWhatIsLabelled(t *testing.T) {
 	}
 }
 
-// TestTheGatewayWritesItsOwnPoliciesOnly: whatever changes policies and webhooks of the hub is
-// given by name, and the names are those of the source.
+// TestTheGatewayWritesItsOwnPoliciesOnly: rights to change policies and webhooks have
+// resourceNames, which are those of the code.
 func TestTheGatewayWritesItsOwnPoliciesOnly(t *testing.T) {
 	var own []string
 	found, err := filepath.Glob(root + "/pkg/webhook/policies/*.yaml")
@@ -219,8 +220,8 @@ func TestTheGatewayWritesItsOwnPoliciesOnly(t *testing.T) {
 	}
 }
 
-// TestTheChartsPolicyOnTheGatewaysAccountIsThatOfTheSource: it is the one that the gateway
-// writes, under a name that the gateway may not touch.
+// TestTheChartsPolicyOnTheGatewaysAccountIsThatOfTheSource: it equals the gateway's policy, under a
+// name that the gateway cannot change.
 func TestTheChartsPolicyOnTheGatewaysAccountIsThatOfTheSource(t *testing.T) {
 	source := read(t, root+"/pkg/webhook/policies/gateway-account.yaml")
 	compare(t, chart("gateway")+"/files/gateway-account.yaml", source[strings.Index(source, "apiVersion:"):])

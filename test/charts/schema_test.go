@@ -11,12 +11,12 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 )
 
-// TestSchemasSayOfEachValueWhatItIsFor keeps the descriptions that editors and consoles show
-// from telling something else than values.yaml.
+// TestSchemasSayOfEachValueWhatItIsFor compares the schema's descriptions, which editors show, with
+// values.yaml.
 func TestSchemasSayOfEachValueWhatItIsFor(t *testing.T) {
 	for _, name := range names() {
 		path := chart(name) + "/values.schema.json"
-		var document yamlv3.Node // It keeps the order of keys, and reads JSON.
+		var document yamlv3.Node // yaml.Node keeps the order of keys, and reads JSON.
 		if err := yamlv3.Unmarshal([]byte(read(t, path)), &document); err != nil {
 			t.Fatal(err)
 		}
@@ -31,8 +31,8 @@ func TestSchemasSayOfEachValueWhatItIsFor(t *testing.T) {
 	}
 }
 
-// describe writes the description of the value at a path. A value whose inner ones the schema
-// leaves to Kubernetes is described as a whole.
+// describe sets the description of the value at a path. A value whose fields are Kubernetes' own
+// has one description for all.
 func describe(schema *yamlv3.Node, path []string, meaning string) bool {
 	if len(path) == 0 {
 		if of := memberOf(schema, "description"); of != nil {
@@ -53,7 +53,7 @@ func describe(schema *yamlv3.Node, path []string, meaning string) bool {
 	return of != nil && describe(of, path[1:], meaning)
 }
 
-// memberOf returns what an object has under a key, nil without.
+// memberOf returns the value of an object's key, or nil.
 func memberOf(object *yamlv3.Node, key string) *yamlv3.Node {
 	for i := 0; i+1 < len(object.Content); i += 2 {
 		if object.Content[i].Value == key {
@@ -63,7 +63,7 @@ func memberOf(object *yamlv3.Node, key string) *yamlv3.Node {
 	return nil
 }
 
-// writeJSON writes a node as JSON, with its keys in their order.
+// writeJSON writes a node as JSON with its keys in order.
 func writeJSON(t *testing.T, to *strings.Builder, node *yamlv3.Node, newline string) {
 	t.Helper()
 	inner := newline + "  "

@@ -15,11 +15,11 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 )
 
-// A value of a chart, as its values.yaml documents it.
+// A value is a value of a chart, as documented in values.yaml.
 type value struct{ path, standard, meaning string }
 
-// valuesOf reads values.yaml. A value without a comment is an error, unless all that is in
-// it has one.
+// valuesOf parses values.yaml. It fails for a value without a comment, unless all values below it
+// have one.
 func valuesOf(t *testing.T, name string) []value {
 	t.Helper()
 	var document yamlv3.Node
@@ -48,7 +48,7 @@ func valuesIn(t *testing.T, parent *yamlv3.Node, prefix string) []value {
 	return all
 }
 
-// commentOf is the last paragraph above a key: titles of sections stand before it.
+// commentOf returns the last paragraph above a key; section titles are further up.
 func commentOf(key *yamlv3.Node) string {
 	paragraphs := strings.Split(strings.TrimSpace(key.HeadComment), "\n\n")
 	var words []string
@@ -58,7 +58,7 @@ func commentOf(key *yamlv3.Node) string {
 	return strings.Join(words, " ")
 }
 
-// standardOf is the default as JSON, empty for what is empty.
+// standardOf returns the default as JSON, or an empty string.
 func standardOf(t *testing.T, node *yamlv3.Node) string {
 	t.Helper()
 	var content any
@@ -75,8 +75,8 @@ func standardOf(t *testing.T, node *yamlv3.Node) string {
 	return "`" + strings.Trim(string(text), `"`) + "`"
 }
 
-// TestTablesOfValuesAreThoseOfTheCharts keeps docs/install.md and the charts' READMEs from telling
-// of values that there are not, and charts from having any that they do not tell of.
+// TestTablesOfValuesAreThoseOfTheCharts compares docs/install.md and the charts' READMEs with the
+// charts' values.
 func TestTablesOfValuesAreThoseOfTheCharts(t *testing.T) {
 	path := root + "/docs/install.md"
 	text := read(t, path)
@@ -89,7 +89,7 @@ func TestTablesOfValuesAreThoseOfTheCharts(t *testing.T) {
 	compare(t, path, text)
 }
 
-// tableOf is a table of a chart's values.
+// tableOf returns the table of a chart's values.
 func tableOf(t *testing.T, name string) string {
 	t.Helper()
 	var table strings.Builder
@@ -100,20 +100,20 @@ func tableOf(t *testing.T, name string) string {
 	return table.String()
 }
 
-// between replaces what stands between a marker's line and its end.
+// between replaces the text between a marker's line and its end.
 func between(t *testing.T, text, begin, end, content string) string {
 	t.Helper()
 	before, rest, ok := strings.Cut(text, begin)
 	marker, rest, alsoOK := strings.Cut(rest, "\n")
 	_, after, ended := strings.Cut(rest, end)
 	if !ok || !alsoOK || !ended {
-		t.Fatalf("there is no place between %q and %q", begin, end)
+		t.Fatalf("there is no section between %q and %q", begin, end)
 	}
 	return before + begin + marker + "\n" + content + end + after
 }
 
-// TestSchemasKnowEveryValueAndNoOther compares values.yaml with values.schema.json, at
-// every depth at which the schema lists properties.
+// TestSchemasKnowEveryValueAndNoOther compares values.yaml with values.schema.json at every depth
+// at which the schema lists properties.
 func TestSchemasKnowEveryValueAndNoOther(t *testing.T) {
 	for _, name := range names() {
 		var standard, schema map[string]any
@@ -136,7 +136,7 @@ func compareKeys(t *testing.T, path string, standard, schema map[string]any) {
 		return
 	}
 	if schema["additionalProperties"] == nil {
-		t.Errorf("the schema of %s does not say what becomes of misspelled values", path)
+		t.Errorf("the schema of %s does not reject misspelled values (additionalProperties)", path)
 	}
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(standard)), slices.Sorted(maps.Keys(properties))); diff != "" {
 		t.Errorf("the schema of %s lists other values (-values.yaml +schema):\n%s", path, diff)

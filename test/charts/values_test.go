@@ -24,10 +24,10 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/agent/enroll"
 )
 
-// hubAccess is the least with which the gateway's chart works.
+// hubAccess are the minimal values of the gateway's chart.
 const hubAccess = "--set=hubURL=https://hub.example.org:6443"
 
-// certificate is a real one, in PEM form.
+// certificate is a real certificate in PEM.
 func certificate(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -45,7 +45,7 @@ func certificate(t *testing.T) string {
 	return string(pem)
 }
 
-// registrationValues are what the Secret of a ClusterRegistrationToken holds, in a file.
+// registrationValues writes the values of a ClusterRegistrationToken's Secret to a file.
 func registrationValues(t *testing.T) (registrationv1alpha1.AgentValues, string) {
 	t.Helper()
 	values := registrationv1alpha1.AgentValues{
@@ -64,7 +64,7 @@ func registrationValues(t *testing.T) (registrationv1alpha1.AgentValues, string)
 	return values, file
 }
 
-// bootstrapIn is what the agent reads of the Secret that a rendered chart holds.
+// bootstrapIn returns what the agent reads from the Secret of a rendered chart.
 func bootstrapIn(t *testing.T, rendered string) *enroll.Bootstrap {
 	t.Helper()
 	for _, document := range strings.Split(rendered, "\n---\n") {
@@ -115,7 +115,7 @@ func TestTheAgentTakesATokenAndACAFromAKubeconfig(t *testing.T) {
 	}
 }
 
-// token says of itself of which namespace it is, as an API server's do.
+// token names its namespace in its claims, like a token of an API server.
 func token(t *testing.T) string {
 	t.Helper()
 	claims, err := json.Marshal(map[string]any{"sub": "system:serviceaccount:clusters:new-token", "kubernetes.io": map[string]any{"namespace": "clusters"}})
@@ -131,7 +131,7 @@ func TestGoodValuesAreTaken(t *testing.T) {
 	tests := map[string]struct {
 		chart string
 		args  []string
-		want  []string // parts of what is rendered
+		want  []string // parts of the output
 	}{
 		"the hub's URL alone":          {"gateway", []string{hubAccess}, []string{"--hub-url=https://hub.example.org:6443", "--registration-namespaces=clusters", "--peer-port=8092", "--agent-image=ghcr.io/fleetgate/agent:v"}},
 		"an image by digest":           {"gateway", []string{hubAccess, "--set=image.digest=sha256:" + strings.Repeat("a", 64)}, []string{"image: ghcr.io/fleetgate/gateway@sha256:aaa"}},
@@ -165,7 +165,7 @@ func TestGoodValuesAreTaken(t *testing.T) {
 			"name: fleetgate-impersonate-open-cluster-management-managed-serviceaccount-two"}},
 		"a second hub's agent":           {"agent", append(registers, "--set=accounts.namespace=accounts-2"), []string{"name: fleetgate-impersonate-accounts-2", "--account-namespace=accounts-2"}},
 		"accounts of OCM's agent":        {"agent", append(registers, "--set=accounts.adopt=true"), []string{"- --adopt\n"}},
-		"namespaces that are told":       {"agent", append(registers, "--set=enableNamespaceCollectionInPropertyProvider=true"), []string{"- --collect-namespaces\n", "resources: [namespaces]\n  verbs: [list, watch]\n"}},
+		"reported namespaces":            {"agent", append(registers, "--set=enableNamespaceCollectionInPropertyProvider=true"), []string{"- --collect-namespaces\n", "resources: [namespaces]\n  verbs: [list, watch]\n"}},
 		"namespaces of sets":             {"agent", append(registers, "--set=rbac.managedNamespaces=true"), []string{"resources: [namespaces]\n  verbs: [list, create, patch]\n"}},
 		"an identity that does not stay": {"agent", append(registers, "--set=uninstall.keepIdentity=false"), []string{"name: agent-key", "name: agent-credential", "name: agent-certificate"}},
 		"a certificate of the hub":       {"agent", append(registers, "--set=hubCertificate=true"), []string{"- --hub-certificate\n", "resourceNames: [agent-key, agent-credential, fleet-agent-bootstrap, agent-certificate]\n"}},
@@ -242,7 +242,8 @@ func TestChartsPassHelmsOwnLook(t *testing.T) {
 	}
 }
 
-// TestWhatIsRenderedIsAsBefore shows a reviewer what a change of a template does.
+// TestWhatIsRenderedIsAsBefore compares golden files, which show a reviewer the effect of a
+// template change.
 func TestWhatIsRenderedIsAsBefore(t *testing.T) {
 	for name, tt := range map[string]struct {
 		chart string

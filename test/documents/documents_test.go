@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package documents compares what the documents say with what the project holds.
+// Package documents compares the documents with the code.
 package documents
 
 import (
@@ -18,10 +18,10 @@ import (
 
 const root = "../.."
 
-// promises is the number of rows that the public documents were cut into.
+// promises is the number of rows in the table of public promises.
 const promises = 125
 
-// TestConformanceNamesRealTests keeps a row from claiming a test that nobody wrote.
+// TestConformanceNamesRealTests fails for a row that names a test that does not exist.
 func TestConformanceNamesRealTests(t *testing.T) {
 	tests := testNames(t)
 	rows := 0
@@ -38,7 +38,7 @@ func TestConformanceNamesRealTests(t *testing.T) {
 			continue
 		}
 		if rows++; row != rows {
-			t.Errorf("row %d stands where row %d should", row, rows)
+			t.Errorf("got row %d in the place of row %d", row, rows)
 		}
 		named(t, tests, fmt.Sprint("row ", row), cells[4])
 	}
@@ -47,8 +47,8 @@ func TestConformanceNamesRealTests(t *testing.T) {
 	}
 }
 
-// TestAreasOfWorksNameRealTests does the same for what suites for another product's works
-// assert: each area is held by a test of ours, or says why not.
+// TestAreasOfWorksNameRealTests does the same for areas of upstream suites for works: each area has
+// a test or a reason why it has none.
 func TestAreasOfWorksNameRealTests(t *testing.T) {
 	tests, areas := testNames(t), 0
 	for _, line := range strings.Split(read(t, "docs/conformance.md"), "\n") {
@@ -58,7 +58,7 @@ func TestAreasOfWorksNameRealTests(t *testing.T) {
 		}
 		areas++
 		if !strings.Contains(cells[3], "`") && !strings.Contains(cells[4], "not built") {
-			t.Errorf("area%sis held by no test, and does not say why", cells[1])
+			t.Errorf("area%shas neither a test nor a reason", cells[1])
 		}
 		named(t, tests, "area"+strings.TrimRight(cells[1], " "), cells[3])
 	}
@@ -67,10 +67,10 @@ func TestAreasOfWorksNameRealTests(t *testing.T) {
 	}
 }
 
-// specs is how many specs the suite has that the table of works follows.
+// specs is the number of specs in upstream's suite for works.
 const specs = 85
 
-// TestSpecsOfWorksNameRealTests does the same spec by spec.
+// TestSpecsOfWorksNameRealTests does the same for each spec.
 func TestSpecsOfWorksNameRealTests(t *testing.T) {
 	tests, last := testNames(t), 0
 	for _, line := range strings.Split(read(t, "docs/conformance.md"), "\n") {
@@ -83,10 +83,10 @@ func TestSpecsOfWorksNameRealTests(t *testing.T) {
 			continue
 		}
 		if last++; number != last {
-			t.Errorf("spec %d stands where spec %d should", number, last)
+			t.Errorf("got spec %d in the place of spec %d", number, last)
 		}
 		if !strings.Contains(cells[3], "`") && !strings.Contains(cells[3], "not built") {
-			t.Errorf("spec %d is held by no test, and does not say why", number)
+			t.Errorf("spec %d has neither a test nor a reason", number)
 		}
 		named(t, tests, fmt.Sprint("spec ", number), cells[3])
 	}
@@ -95,7 +95,7 @@ func TestSpecsOfWorksNameRealTests(t *testing.T) {
 	}
 }
 
-// named looks for every test that a row names.
+// named fails for each test of a row that does not exist.
 func named(t *testing.T, tests map[string]bool, row, text string) {
 	t.Helper()
 	for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(text, -1) {
@@ -105,7 +105,7 @@ func named(t *testing.T, tests map[string]bool, row, text string) {
 	}
 }
 
-// TestDocumentsNameRealTargets keeps the documents' commands runnable.
+// TestDocumentsNameRealTargets fails for a make target that does not exist.
 func TestDocumentsNameRealTargets(t *testing.T) {
 	makefile := read(t, "Makefile")
 	found := 0
@@ -122,8 +122,8 @@ func TestDocumentsNameRealTargets(t *testing.T) {
 	}
 }
 
-// TestDocumentsNameRealFiles follows the paths that the documents give in
-// backticks. A Go file without a path has to be somewhere.
+// TestDocumentsNameRealFiles fails for a path in backticks that does not exist. A Go file without a
+// path must exist somewhere.
 func TestDocumentsNameRealFiles(t *testing.T) {
 	bare, somewhere := regexp.MustCompile("`([a-z_]+\\.go)`"), map[string]bool{}
 	walk(t, ".go", func(name, _ string) { somewhere[filepath.Base(name)] = true })
@@ -142,8 +142,7 @@ func TestDocumentsNameRealFiles(t *testing.T) {
 	}
 }
 
-// TestLinksLeadSomewhere follows the links between documents, and the headings
-// that they name.
+// TestLinksLeadSomewhere fails for a link to a document or heading that does not exist.
 func TestLinksLeadSomewhere(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:]*)(#[^)]*)?\)`)
 	for _, document := range documents(t) {
@@ -163,7 +162,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// headings are the anchors of a document's headings.
+// headings returns the anchors of a document's headings.
 func headings(text string) map[string]bool {
 	anchors := map[string]bool{}
 	for _, match := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
@@ -173,8 +172,7 @@ func headings(text string) map[string]bool {
 	return anchors
 }
 
-// TestThreatsNameRealTests keeps docs/security.md from claiming a test that
-// nobody wrote. What is not tested has no name in its row.
+// TestThreatsNameRealTests fails for a test in docs/security.md that does not exist.
 func TestThreatsNameRealTests(t *testing.T) {
 	tests, named := testNames(t), 0
 	for _, row := range tables(section(t, read(t, "docs/security.md"), "## Threats")) {
@@ -189,7 +187,7 @@ func TestThreatsNameRealTests(t *testing.T) {
 	}
 }
 
-// TestHelpIsComplete keeps `make` printing every target that people are meant to call.
+// TestHelpIsComplete checks that `make` prints every public target.
 func TestHelpIsComplete(t *testing.T) {
 	command := exec.CommandContext(t.Context(), "make", "-s", "-C", root)
 	out, err := command.Output()
@@ -203,7 +201,7 @@ func TestHelpIsComplete(t *testing.T) {
 	}
 }
 
-// TestFilesStartWithTheLicence looks at every Go file that is written by hand.
+// TestFilesStartWithTheLicence checks every Go file that is not generated.
 func TestFilesStartWithTheLicence(t *testing.T) {
 	walk(t, ".go", func(name, text string) {
 		if !strings.HasPrefix(text, "// Copyright The fleetgate Authors.\n// SPDX-License-Identifier: Apache-2.0\n") &&
@@ -235,7 +233,7 @@ func walk(t *testing.T, suffix string, visit func(name, text string)) {
 	walkIn(t, ".", suffix, visit)
 }
 
-// walkIn visits the files of a folder whose names end with the suffix.
+// walkIn visits the files of a folder whose names have the suffix.
 func walkIn(t *testing.T, dir, suffix string, visit func(name, text string)) {
 	t.Helper()
 	err := filepath.WalkDir(filepath.Join(root, dir), func(path string, entry fs.DirEntry, err error) error {

@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// packagesOfAFlow is how many packages somebody who follows a flow may have to visit.
+// packagesOfAFlow bounds the packages that a reader of one flow has to visit.
 const packagesOfAFlow = 8
 
 var packagePath = regexp.MustCompile("`((?:pkg|cmd)/[a-z0-9/._-]+)`")
 
-// TestNoFlowLeadsThroughMoreThanEightPackages holds docs/architecture.md to flows that can be
-// read: one that grows longer is two.
+// TestNoFlowLeadsThroughMoreThanEightPackages keeps the flows of docs/architecture.md short. Split
+// a longer one.
 func TestNoFlowLeadsThroughMoreThanEightPackages(t *testing.T) {
 	_, flows, found := strings.Cut(read(t, "docs/architecture.md"), "\n## Flows\n")
 	if !found {
@@ -25,7 +25,7 @@ func TestNoFlowLeadsThroughMoreThanEightPackages(t *testing.T) {
 	flows, _, _ = strings.Cut(flows, "\n## ")
 	parts := strings.Split(flows, "\n### ")[1:]
 	if len(parts) < 10 {
-		t.Fatalf("found %d flows, and there are more", len(parts))
+		t.Fatalf("found only %d flows", len(parts))
 	}
 	for _, flow := range parts {
 		name, text, _ := strings.Cut(flow, "\n")
@@ -38,7 +38,7 @@ func TestNoFlowLeadsThroughMoreThanEightPackages(t *testing.T) {
 			packages[named] = true
 		}
 		if len(packages) > packagesOfAFlow {
-			t.Errorf("%q leads through %d packages, and may through %d: %v", name, len(packages), packagesOfAFlow, packages)
+			t.Errorf("%q leads through %d packages, at most %d are allowed: %v", name, len(packages), packagesOfAFlow, packages)
 		}
 	}
 }

@@ -17,10 +17,10 @@ import (
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
 )
 
-// update makes the tests write the tables that they otherwise compare.
+// update writes the generated tables instead of comparing them.
 var update = flag.Bool("update", false, "write the tables that are made from the code")
 
-// TestTablesAreThoseOfTheCode keeps the tables that nobody should write by hand.
+// TestTablesAreThoseOfTheCode compares the generated tables with the code.
 func TestTablesAreThoseOfTheCode(t *testing.T) {
 	for _, table := range []struct {
 		document, begin, end string
@@ -37,7 +37,7 @@ func TestTablesAreThoseOfTheCode(t *testing.T) {
 		marker, rest, alsoOK := strings.Cut(rest, "\n")
 		got, after, ended := strings.Cut(rest, table.end)
 		if !ok || !alsoOK || !ended {
-			t.Errorf("%s has no place between %q and %q", table.document, table.begin, table.end)
+			t.Errorf("%s has no section between %q and %q", table.document, table.begin, table.end)
 			continue
 		}
 		if *update {
@@ -68,7 +68,7 @@ func flagTable(given interface{ AddFlags(flags *pflag.FlagSet) }) string {
 	return b.String()
 }
 
-// importTable is the table of test/imports for people.
+// importTable returns the table of test/imports for the page.
 func importTable(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
@@ -89,9 +89,8 @@ func importTable(t *testing.T) string {
 	return b.String()
 }
 
-// importRows reads the rows of the table from the source of its test, each as
-// the texts of its fields: that package has no other form that can be read from
-// here. The module's name is left out.
+// importRows reads the rows of the table from the test's source, each as the texts of its fields,
+// without the module's name. The table is not exported.
 func importRows(t *testing.T) []map[string][]string {
 	t.Helper()
 	var rows []map[string][]string
@@ -118,8 +117,8 @@ func importRows(t *testing.T) []map[string][]string {
 	return rows
 }
 
-// pathsIn returns the paths that an expression holds. The identifier `module`
-// stands for the prefix of all our packages; `true` is itself.
+// pathsIn returns the paths in an expression. The identifier `module` stands for the prefix of all
+// our packages; `true` stands for itself.
 func pathsIn(e ast.Expr) []string {
 	switch e := e.(type) {
 	case *ast.Ident:

@@ -16,14 +16,15 @@ import (
 	"testing"
 )
 
-// A metric of ours, as the code declares it.
+// A metric is one of ours, as declared in the code.
 type metric struct {
 	name, kind, help string
 	labels           []string
 	agent            bool
 }
 
-// exported reads every declaration of a metric from the source: prometheus.New...(...Opts{Name, Help}, labels), and calls of
+// exported reads every metric declaration from the source: prometheus.New...(...Opts{Name, Help},
+// labels), and calls of functions that only wrap it.
 // functions that do only that with a name and a help.
 func exported(t *testing.T) []metric {
 	t.Helper()
@@ -48,7 +49,7 @@ func exported(t *testing.T) []metric {
 	return all
 }
 
-// packages are the files that ship, by package: two may have constants of one name.
+// packages are the shipped files by package, because two packages may have constants of one name.
 func packages(t *testing.T) map[string][]*ast.File {
 	t.Helper()
 	all := map[string][]*ast.File{}
@@ -66,7 +67,7 @@ func packages(t *testing.T) map[string][]*ast.File {
 
 type metricPackage struct {
 	constants map[string]string
-	// makers are functions that make a metric of a name and a help, with its kind.
+	// makers are functions that create a metric from name and help, by kind.
 	makers map[string]string
 }
 
@@ -92,7 +93,7 @@ func constantsIn(files []*ast.File) map[string]string {
 	return constants
 }
 
-// text is the value of literals, constants and sums of such.
+// text evaluates literals, constants and their sums.
 func (p *metricPackage) text(e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -106,7 +107,7 @@ func (p *metricPackage) text(e ast.Expr) (string, bool) {
 	return constant(e)
 }
 
-// made is the kind of metric that a call of the client library makes, and its options.
+// made returns the kind and the options of a metric that a call creates.
 func made(n ast.Node) (kind string, options *ast.CompositeLit, call *ast.CallExpr) {
 	call, ok := n.(*ast.CallExpr)
 	if !ok || len(call.Args) == 0 {
@@ -190,7 +191,7 @@ func (p *metricPackage) texts(list []ast.Expr) []string {
 	return all
 }
 
-// metricsTable is the table of docs/metrics.md.
+// metricsTable returns the table of docs/metrics.md.
 func metricsTable(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
@@ -209,13 +210,13 @@ func metricsTable(t *testing.T) string {
 	return b.String()
 }
 
-// others are the beginnings of metrics that libraries and the hub's API server export.
+// others are the prefixes of metrics that libraries and the hub's API server export.
 func others() []string {
 	return []string{"controller_runtime_", "workqueue_", "rest_client_", "leader_election_", "process_", "go_", "aggregator_"}
 }
 
-// TestAlertsAndDashboardAskForMetricsThatExist keeps a metric's new name from making an
-// alert silent. A label that a metric has not is found too.
+// TestAlertsAndDashboardAskForMetricsThatExist fails for a metric or label that is not exported,
+// because such an alert never fires.
 func TestAlertsAndDashboardAskForMetricsThatExist(t *testing.T) {
 	labelsOf := map[string][]string{}
 	for _, m := range exported(t) {
@@ -254,12 +255,12 @@ func TestAlertsAndDashboardAskForMetricsThatExist(t *testing.T) {
 	}
 }
 
-// withoutTexts leaves out what stands in quotes, and Grafana's variables.
+// withoutTexts removes quoted texts and Grafana's variables.
 func withoutTexts(expression string) string {
 	return regexp.MustCompile(`"[^"]*"|\$[a-z_]+`).ReplaceAllString(expression, "")
 }
 
-// expressions are those of the alerts and of the dashboard.
+// expressions returns those of the alerts and of the dashboard.
 func expressions(t *testing.T) []string {
 	t.Helper()
 	var all []string

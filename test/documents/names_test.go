@@ -23,8 +23,8 @@ import (
 
 const keyPrefix = "fleetgate.io/"
 
-// TestEveryKeyOfOursIsListed compares labels, annotations and finalizers in the
-// code with docs/api.md, both ways.
+// TestEveryKeyOfOursIsListed compares labels, annotations and finalizers of the code with
+// docs/api.md, in both directions.
 func TestEveryKeyOfOursIsListed(t *testing.T) {
 	want := map[string]bool{}
 	for _, file := range products(t) {
@@ -45,8 +45,8 @@ func TestEveryKeyOfOursIsListed(t *testing.T) {
 	}
 }
 
-// TestEveryKindIsListed compares the CRDs that ship with docs/api.md: kinds,
-// groups and versions, the stored one first.
+// TestEveryKindIsListed compares the shipped CRDs with docs/api.md: kinds, groups and versions, the
+// stored one first.
 func TestEveryKindIsListed(t *testing.T) {
 	shipped, err := crds.All()
 	if err != nil {
@@ -69,8 +69,7 @@ func TestEveryKindIsListed(t *testing.T) {
 	}
 }
 
-// versionsOf begins with the stored version; the others follow, the most stable
-// first.
+// versionsOf returns the stored version first, then the others, the most stable first.
 func versionsOf(crd *apiextensionsv1.CustomResourceDefinition) string {
 	var stored string
 	var others []string
@@ -108,9 +107,8 @@ func TestEveryMetricIsListed(t *testing.T) {
 	}
 }
 
-// TestEveryReasonIsExplained compares the reasons of conditions in the code, constants
-// that are called so or are an agent's for not being enrolled, with the rows of
-// docs/reasons.md, both ways.
+// TestEveryReasonIsExplained compares condition reasons of the code with docs/reasons.md, in both
+// directions. Reasons are constants that are named so, or an agent's for not being enrolled.
 func TestEveryReasonIsExplained(t *testing.T) {
 	constant := regexp.MustCompile(`(?m)^\t(?:[A-Za-z]*[rR]eason[A-Z]\w*|[A-Z]\w+ Reason)(?: \w+)? *= "([A-Za-z]+)"$`)
 	single := regexp.MustCompile(`(?m)^const [rR]eason[A-Z]\w* = "([A-Za-z]+)"$`)
@@ -140,7 +138,7 @@ func TestEveryReasonIsExplained(t *testing.T) {
 	}
 }
 
-// TestEveryProbeIsListed looks for the checks that the commands add to their probes.
+// TestEveryProbeIsListed finds the checks that commands add to their probes.
 func TestEveryProbeIsListed(t *testing.T) {
 	probes := section(t, read(t, "docs/operations.md"), "## Probes")
 	added, found := regexp.MustCompile(`Add(?:Readyz|Healthz)Check\("([^"]+)"|Checker\{"([^"]+)"`), 0
@@ -157,7 +155,7 @@ func TestEveryProbeIsListed(t *testing.T) {
 	}
 }
 
-// refusals are what the ValidatingAdmissionPolicies say.
+// refusals returns the messages of the ValidatingAdmissionPolicies.
 func refusals(t *testing.T) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(root, "pkg/webhook/policies/*.yaml"))
@@ -181,8 +179,7 @@ func refusals(t *testing.T) []string {
 	return texts
 }
 
-// TestMessagesAreOurs keeps the sentences that people search for as the code
-// writes them.
+// TestMessagesAreOurs fails for a message in docs/runbook.md that is not in the code.
 func TestMessagesAreOurs(t *testing.T) {
 	var texts []string
 	for _, file := range products(t) {

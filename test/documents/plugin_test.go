@@ -14,8 +14,7 @@ import (
 	"fleetgate.io/fleetgate/cmd/kubectl-fleetgate/app"
 )
 
-// pluginPage is what --help says of each of the plugin's own commands. Those that are
-// kubectl's are told in kubectl's documents.
+// pluginPage returns the --help of the plugin's own commands. kubectl documents its own.
 func pluginPage() string {
 	var b strings.Builder
 	root := app.NewCommand(genericiooptions.NewTestIOStreamsDiscard())

@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// tutorial is the page that shows the output of make up.
+// tutorial is the page with the output of make up.
 const tutorial = "docs/getting-started.md"
 
-// TestTutorialShowsOutputOfMakeUp compares the lines without indentation: steps and titles.
-// The indented lines differ between machines.
+// TestTutorialShowsOutputOfMakeUp compares the unindented lines: steps and titles. Indented lines
+// differ between machines.
 func TestTutorialShowsOutputOfMakeUp(t *testing.T) {
 	printed := outputOf(t)
 	launcher := parse(t, root+"/hack/fleet/up.go")
@@ -40,8 +40,8 @@ func TestTutorialShowsOutputOfMakeUp(t *testing.T) {
 	}
 }
 
-// TestNobodyReadsTheSecretOfATokenBeforeItIsThere holds on each page that has a token made
-// and its values read that they wait in between: the Secret comes a moment later.
+// TestNobodyReadsTheSecretOfATokenBeforeItIsThere checks that pages wait between creating a token
+// and reading its values, because the gateway creates the Secret later.
 func TestNobodyReadsTheSecretOfATokenBeforeItIsThere(t *testing.T) {
 	reads := regexp.MustCompile(`(?m)^ *kubectl .*get secret (\S+) .*\.data\.values`)
 	found := 0
@@ -63,7 +63,7 @@ func TestNobodyReadsTheSecretOfATokenBeforeItIsThere(t *testing.T) {
 	}
 }
 
-// outputOf returns the block of the tutorial that shows the output of make up.
+// outputOf returns the block of the tutorial with the output of make up.
 func outputOf(t *testing.T) string {
 	t.Helper()
 	for i, block := range strings.Split(read(t, tutorial), "```") {
@@ -75,8 +75,8 @@ func outputOf(t *testing.T) string {
 	return ""
 }
 
-// titlesIn returns the names of the launcher's steps, the titles of what it
-// shows, and the formats that it prints after an empty line.
+// titlesIn returns the launcher's step names, section titles, and the formats that it prints after
+// an empty line.
 func titlesIn(launcher *ast.File) []string {
 	var titles []string
 	ast.Inspect(launcher, func(n ast.Node) bool {
@@ -99,12 +99,12 @@ func titlesIn(launcher *ast.File) []string {
 	return titles
 }
 
-// firstTexts returns the first field of each element of a list, where it is a text.
+// firstTexts returns the first field of each list element if it is a text.
 func firstTexts(list ast.Expr) []string {
 	var texts []string
 	outer, ok := list.(*ast.CompositeLit)
 	if !ok {
-		return nil // It is made of another one, which is looked at where it is made.
+		return nil // It is built from another list, which is checked where it is built.
 	}
 	for _, element := range outer.Elts {
 		if inner, ok := element.(*ast.CompositeLit); ok && len(inner.Elts) > 0 {
@@ -119,7 +119,7 @@ func firstTexts(list ast.Expr) []string {
 func matchesOne(formats []string, line string) bool {
 	for _, format := range formats {
 		format = strings.TrimSpace(format)
-		// A format that says nothing by itself would match every line.
+		// A format without text of its own would match every line.
 		if strings.ContainsAny(verb().ReplaceAllString(format, ""), "abcdefghijklmnopqrstuvwxyz") &&
 			regexp.MustCompile(`^`+pattern(format)+`$`).MatchString(line) {
 			return true
@@ -128,7 +128,7 @@ func matchesOne(formats []string, line string) bool {
 	return false
 }
 
-// pattern is a regular expression for what a format prints.
+// pattern returns a regular expression for the output of a format.
 func pattern(format string) string {
 	parts := verb().Split(format, -1)
 	for i, part := range parts {
@@ -139,8 +139,8 @@ func pattern(format string) string {
 
 func verb() *regexp.Regexp { return regexp.MustCompile(`%[.0-9]*[a-z]`) }
 
-// TestCommandsThatInstallNameTheImages keeps whoever copies a command from Pods whose image
-// nobody can pull: none is published yet.
+// TestCommandsThatInstallNameTheImages checks that install commands name an image, because no image
+// is published yet and a copied command must not create Pods that cannot pull theirs.
 func TestCommandsThatInstallNameTheImages(t *testing.T) {
 	install := regexp.MustCompile(`(?m)^ *(?:[a-z]+\$ )?helm install \S+ charts/(gateway|agent) (?:.*\\\n)*.*$`)
 	found := map[string]int{}

@@ -20,10 +20,10 @@ import (
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 )
 
-// referenceFolder has a page for each API group that is stored.
+// referenceFolder has one page for each API group with stored kinds.
 const referenceFolder = "docs/reference"
 
-// TestTheReferenceIsThatOfTheTypes keeps the pages that are made from the types' comments.
+// TestTheReferenceIsThatOfTheTypes compares the pages that are generated from type comments.
 func TestTheReferenceIsThatOfTheTypes(t *testing.T) {
 	all, err := crds.All()
 	if err != nil {
@@ -98,7 +98,7 @@ func scopeOf(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return "In no namespace"
 }
 
-// newest is the version that is stored, which has every field.
+// newest returns the stored version, which has every field.
 func newest(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinitionVersion {
 	for i := range crd.Spec.Versions {
 		if crd.Spec.Versions[i].Storage {
@@ -108,8 +108,8 @@ func newest(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.Cust
 	return &crd.Spec.Versions[0]
 }
 
-// writeFields writes a row for a field, and one for each below it. What Kubernetes itself
-// defines is named, and described in its own reference.
+// writeFields writes a row for a field and for each field below it. Kubernetes' own types are only
+// named.
 func writeFields(b *strings.Builder, path string, schema *apiextensionsv1.JSONSchemaProps, required bool) {
 	shape := schema
 	for shape.Items != nil && shape.Items.Schema != nil {
@@ -157,7 +157,7 @@ func typeOf(schema *apiextensionsv1.JSONSchemaProps) string {
 	return schema.Type
 }
 
-// ofKubernetes names a type of Kubernetes' own by its shape, or is empty.
+// ofKubernetes returns the name of a Kubernetes type by its shape, or an empty string.
 func ofKubernetes(path string, schema *apiextensionsv1.JSONSchemaProps) string {
 	has := func(names ...string) bool {
 		return !slices.ContainsFunc(names, func(name string) bool { _, ok := schema.Properties[name]; return !ok })
@@ -194,7 +194,7 @@ func values(all []apiextensionsv1.JSON) string {
 	return strings.Join(texts, ", ")
 }
 
-// oneLine fits a comment into a cell.
+// oneLine formats a comment for a table cell.
 func oneLine(text string) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "|", `\|`)
 }

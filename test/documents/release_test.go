@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestReleasingIsDocumentedAsItIs compares docs/release.md with what makes a release: its
-// messages, the types of its statements, and the variables of make.
+// TestReleasingIsDocumentedAsItIs compares docs/release.md with the release code: messages,
+// statement types, and make variables.
 func TestReleasingIsDocumentedAsItIs(t *testing.T) {
 	var texts []string
 	walkIn(t, "hack/release", ".go", func(name, _ string) {
@@ -50,7 +50,7 @@ func TestReleasingIsDocumentedAsItIs(t *testing.T) {
 	}
 }
 
-// buildTypeIn finds it among the texts of the code.
+// buildTypeIn finds it in the string constants of the code.
 func buildTypeIn(t *testing.T, said string) string {
 	t.Helper()
 	for line := range strings.Lines(said) {

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// documents are the paths of all that people read, from the project's root.
+// documents returns the paths of all documents, relative to the project's root.
 func documents(t *testing.T) []string {
 	t.Helper()
 	var names []string
@@ -37,7 +37,7 @@ func documents(t *testing.T) []string {
 	return names
 }
 
-// products are the Go files that ship, parsed.
+// products returns the parsed Go files of the product.
 func products(t *testing.T) []*ast.File {
 	t.Helper()
 	var files []*ast.File
@@ -63,8 +63,8 @@ func parse(t *testing.T, path string) *ast.File {
 	return file
 }
 
-// textsIn returns the string constants of a piece of source, those that are
-// written in parts as one. Imports and struct tags are none.
+// textsIn returns the string constants of a source file, concatenations as one. Imports and struct
+// tags are excluded.
 func textsIn(piece ast.Node) []string {
 	var texts []string
 	ast.Inspect(piece, func(n ast.Node) bool {
@@ -84,7 +84,7 @@ func textsIn(piece ast.Node) []string {
 	return texts
 }
 
-// constant is the value of a string literal or of a sum of such.
+// constant evaluates a string literal or a concatenation.
 func constant(e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -98,8 +98,7 @@ func constant(e ast.Expr) (string, bool) {
 	return "", false
 }
 
-// tables returns the cells of the tables in a document, in backticks or not, row
-// by row; heads and rules are left out.
+// tables returns the table cells of a document row by row, without heads and rules.
 func tables(text string) [][]string {
 	var rows [][]string
 	lines := strings.Split(text, "\n")
@@ -117,7 +116,7 @@ func tables(text string) [][]string {
 	return rows
 }
 
-// section is the part of a document under a heading, up to the next of its kind.
+// section returns the part of a document below a heading, up to the next of its level.
 func section(t *testing.T, text, heading string) string {
 	t.Helper()
 	_, after, ok := strings.Cut(text, "\n"+heading+"\n")
@@ -129,7 +128,7 @@ func section(t *testing.T, text, heading string) string {
 	return under
 }
 
-// inBackticks returns what a text sets in backticks.
+// inBackticks returns the texts in backticks.
 func inBackticks(text string) []string {
 	var found []string
 	for i, part := range strings.Split(text, "`") {

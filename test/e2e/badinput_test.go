@@ -28,12 +28,12 @@ import (
 	"fleetgate.io/fleetgate/test/env"
 )
 
-// What somebody gets wrong when a cluster is to join, or a program to start. Each
-// answer is one sentence that names the thing and the remedy.
+// Mistakes in joining a cluster or starting a program. Each is reported in one sentence that names
+// the object and the remedy.
 var _ = Describe("bad input", Ordered, func() {
 	var (
 		l *launched
-		// values are those of the registration token, as an agent gets them.
+		// values are the chart values of the registration token.
 		values map[string]any
 	)
 
@@ -46,7 +46,7 @@ var _ = Describe("bad input", Ordered, func() {
 		Expect(yaml.Unmarshal(data, &values)).To(Succeed())
 	})
 
-	// start runs a program with flags, and returns it with a function that reads its log.
+	// start runs a program with flags and returns it with a function that reads its log.
 	start := func(ctx context.Context, name, program string, flags ...string) (*env.Process, func() string) {
 		GinkgoHelper()
 		p, err := env.NewProcess(env.ProcessOptions{Name: name, Dir: l.dir, Path: filepath.Join(l.fleet.BinDir, program), Args: flags})
@@ -56,12 +56,12 @@ var _ = Describe("bad input", Ordered, func() {
 		return p, func() string {
 			log, err := os.ReadFile(p.LogPath())
 			Expect(err).NotTo(HaveOccurred())
-			Expect(string(log)).NotTo(ContainSubstring("goroutine "), "a stack trace is no answer")
+			Expect(string(log)).NotTo(ContainSubstring("goroutine "), "the log has a stack trace")
 			return string(log)
 		}
 	}
 
-	// A second agent of member-1, in a namespace of its own so that it finds no credential.
+	// This is a second agent of member-1. Its own namespace contains no credential.
 	agent := func(ctx context.Context, name string, change func(map[string]any)) (probe string, log func() string) {
 		GinkgoHelper()
 		changed := map[string]any{}
@@ -92,7 +92,7 @@ var _ = Describe("bad input", Ordered, func() {
 		return fmt.Sprintf("%d %s", response.StatusCode, body)
 	}
 
-	DescribeTable("an agent that cannot register says why, in its log and at /readyz",
+	DescribeTable("an agent that cannot register reports the reason in its log and at /readyz",
 		func(ctx context.Context, name string, change func(map[string]any), sentence string) {
 			probe, log := agent(ctx, name, change)
 			Eventually(log).Should(ContainSubstring(sentence))
@@ -104,7 +104,7 @@ var _ = Describe("bad input", Ordered, func() {
 			"refuses the registration token: it is wrong, has expired or was deleted; give the agent the values of a new ClusterRegistrationToken"),
 		Entry("hub that does not answer", "no-hub", func(v map[string]any) { v["apiServerURL"] = "https://127.0.0.1:1" },
 			"does not answer"),
-		Entry("CA of another hub", "wrong-ca", func(v map[string]any) { v["apiServerCA"] = memberCA(l) },
+		Entry("another hub's CA", "wrong-ca", func(v map[string]any) { v["apiServerCA"] = memberCA(l) },
 			"is not signed by the given CA"),
 		Entry("another namespace than the token's", "wrong-namespace", func(v map[string]any) { v["clusterNamespace"] = "default" },
 			"clusterNamespace must be the namespace of the ClusterRegistrationToken"),
@@ -116,11 +116,11 @@ var _ = Describe("bad input", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(func() string {
 			return l.hub(ctx, "get", "clusterregistrationtoken", "short", "--namespace=clusters", "--ignore-not-found")
-		}).Should(BeEmpty(), "it goes when its time is over")
-		Expect(l.hub(ctx, "get", "secret,serviceaccount", "--namespace=clusters", "--output=name")).NotTo(ContainSubstring("short"), "so does all that it made")
+		}).Should(BeEmpty(), "the token is deleted when it expires")
+		Expect(l.hub(ctx, "get", "secret,serviceaccount", "--namespace=clusters", "--output=name")).NotTo(ContainSubstring("short"), "objects of the token are deleted too")
 	})
 
-	It("exits with the port in the sentence when a port is taken", func(ctx context.Context) {
+	It("exits and names the port when a port is in use", func(ctx context.Context) {
 		taken, err := net.Listen("tcp", "127.0.0.1:0")
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(taken.Close)
@@ -139,8 +139,8 @@ var _ = Describe("bad input", Ordered, func() {
 		Expect(log()).To(And(ContainSubstring(address), ContainSubstring("another program has this port; choose another")))
 	})
 
-	// Once a gateway was sent users while its API did not listen yet, in the middle of an upgrade.
-	It("is not ready before it answers, however long the hub takes", func(ctx context.Context) {
+	// During an upgrade a gateway once got traffic before its API listened.
+	It("is not ready before its API answers, however long the hub takes", func(ctx context.Context) {
 		kubeconfig, asked, release := slowHub(filepath.Join(l.dir, "hub", "fleetgate-gateway.kubeconfig"))
 		ports, err := env.FreePorts(3)
 		Expect(err).NotTo(HaveOccurred())
@@ -148,7 +148,7 @@ var _ = Describe("bad input", Ordered, func() {
 		start(ctx, "slow-hub", "gateway", "--kubeconfig="+kubeconfig, "--bind-address=127.0.0.1",
 			fmt.Sprintf("--secure-port=%d", ports[1]), fmt.Sprintf("--webhook-port=%d", ports[2]), "--peer-port=0",
 			"--metrics-bind-address=0", "--health-probe-bind-address="+probe, "--leader-elect=false", "--components=proxy")
-		Eventually(asked).Should(BeClosed(), "the gateway asks the hub whom it trusts")
+		Eventually(asked).Should(BeClosed(), "the gateway reads the hub's trust configuration")
 		Expect(readyz(probe)).To(And(HavePrefix("500"), ContainSubstring("[-]api failed")))
 		release()
 		Eventually(func() string { return readyz(probe) }).Should(HavePrefix("200"))
@@ -168,9 +168,9 @@ var _ = Describe("bad input", Ordered, func() {
 		))
 	})
 
-	It("writes its log as JSON where it is asked to", func(ctx context.Context) {
+	It("writes its log as JSON on request", func(ctx context.Context) {
 		for _, program := range []string{"gateway", "agent"} {
-			// The first line is about the level; then there is nothing to connect to.
+			// The first line is about the level. Later lines would need a hub.
 			p, log := start(ctx, "json-"+program, program, "--logging-format=json", "--v=9")
 			Eventually(p.Running).Should(BeFalse())
 			first, rest, _ := strings.Cut(log(), "\n")
@@ -181,15 +181,15 @@ var _ = Describe("bad input", Ordered, func() {
 		}
 	})
 
-	It("says what is in the way when there is no hub", func(ctx context.Context) {
+	It("reports the reason when the hub does not answer", func(ctx context.Context) {
 		p, log := start(ctx, "nowhere", "gateway")
 		Eventually(p.Running).Should(BeFalse())
 		Expect(log()).To(ContainSubstring("run the gateway in a Pod of the hub or set --kubeconfig"))
 	})
 })
 
-// slowHub is a way to the hub of a kubeconfig that holds back whom the hub trusts, for which
-// asked is closed, until release is called. It returns a kubeconfig of its own.
+// slowHub proxies to the hub of a kubeconfig and holds requests for the hub's trust configuration
+// until release is called; asked is closed at the first. It returns its own kubeconfig.
 func slowHub(kubeconfig string) (own string, asked chan struct{}, release func()) {
 	GinkgoHelper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -226,7 +226,7 @@ func slowHub(kubeconfig string) (own string, asked chan struct{}, release func()
 	return own, asked, release
 }
 
-// memberCA is a certificate authority that did not sign the hub's certificate.
+// memberCA returns a CA that did not sign the hub's certificate.
 func memberCA(l *launched) string {
 	GinkgoHelper()
 	data, err := os.ReadFile(filepath.Join(l.dir, "member-1", "break-glass.kubeconfig"))

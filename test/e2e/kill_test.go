@@ -15,9 +15,8 @@ import (
 	"fleetgate.io/fleetgate/test/env"
 )
 
-// Each process is killed while the job runs, at moments that the seed of the run
-// decides (ginkgo prints it; -ginkgo.seed repeats it). make test does it once for
-// each process, make test-matrix five times.
+// Each process is killed at a moment that the seed of the run decides (-ginkgo.seed repeats it),
+// once by make test and five times by make test-matrix.
 var _ = Describe("kill -9 during make up", Ordered, func() {
 	rounds := 1
 	if os.Getenv("FLEETGATE_MATRIX") != "" {
@@ -42,7 +41,7 @@ var _ = Describe("kill -9 during make up", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred(), out)
 	})
 
-	It("ends in the same state whoever dies when", func(ctx context.Context) {
+	It("ends in the same state whichever process is killed", func(ctx context.Context) {
 		random := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 0))
 		for range rounds {
 			l := newFolder()
@@ -52,8 +51,8 @@ var _ = Describe("kill -9 during make up", Ordered, func() {
 	})
 })
 
-// upWhileKilling runs the launcher, again when it gave up because of a victim,
-// while each process is killed once.
+// upWhileKilling runs the launcher while each process is killed once, and again if the launcher
+// gave up because of a kill.
 func (l *launched) upWhileKilling(ctx context.Context, random *rand.Rand) {
 	GinkgoHelper()
 	victims := []string{"gateway", "member-1-agent", "member-2-agent"}
@@ -67,7 +66,7 @@ func (l *launched) upWhileKilling(ctx context.Context, random *rand.Rand) {
 				_, failure = l.launcher(ctx, "up")
 			}()
 			killed, err := l.killOnceItRuns(ctx, victim, after, ended)
-			// The launcher may have noticed, and said so, or be past the victim already.
+			// The launcher may have failed and said so, or may no longer need the process.
 			if <-ended; failure != nil {
 				GinkgoWriter.Printf("up, with %s killed %s after its start: %v\n", victim, after, failure)
 			}
@@ -80,9 +79,8 @@ func (l *launched) upWhileKilling(ctx context.Context, random *rand.Rand) {
 	}).Should(Succeed())
 }
 
-// killOnceItRuns waits for the process, then for a while longer, and kills it. It returns false
-// if whoever starts it gave up before that: the process before may not have been over what
-// was done to it.
+// killOnceItRuns waits for the process and some more time, then kills it. It returns false if the
+// launcher gave up before, because it had not recovered from the previous kill.
 func (l *launched) killOnceItRuns(ctx context.Context, name string, after time.Duration, gaveUp <-chan struct{}) (bool, error) {
 	for ctx.Err() == nil {
 		all, err := env.Processes(l.dir)

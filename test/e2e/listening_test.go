@@ -34,7 +34,7 @@ func TestListenersAreThoseOfTheKernel(t *testing.T) {
 	}
 }
 
-// listeners are the TCP addresses at which a process listens, as the kernel has them.
+// listeners are the TCP addresses on which a process listens, from the kernel's table.
 func listeners(pid int) ([]string, error) {
 	own, err := socketsOf(pid)
 	if err != nil {
@@ -66,13 +66,13 @@ func listeners(pid int) ([]string, error) {
 	return all, nil
 }
 
-// argumentsOf are those that a process was started with.
+// argumentsOf returns the command line of a process.
 func argumentsOf(pid int) ([]string, error) {
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	return strings.Split(string(line), "\x00"), err
 }
 
-// socketsOf are the inodes of the sockets that a process holds.
+// socketsOf returns the inodes of a process's sockets.
 func socketsOf(pid int) ([]string, error) {
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	files, err := os.ReadDir(dir)
@@ -81,7 +81,7 @@ func socketsOf(pid int) ([]string, error) {
 	}
 	var inodes []string
 	for _, file := range files {
-		// What was closed meanwhile is no socket any more.
+		// The descriptor was closed in between.
 		target, err := os.Readlink(dir + "/" + file.Name())
 		inode, isSocket := strings.CutPrefix(target, "socket:[")
 		if err == nil && isSocket {
@@ -91,8 +91,8 @@ func socketsOf(pid int) ([]string, error) {
 	return inodes, nil
 }
 
-// addressOf reads an address of the kernel's table: words in the machine's order, of which
-// every one that we run on is little-endian.
+// addressOf parses an address of the kernel's table: words in the machine's byte order, which is
+// little-endian wherever the tests run.
 func addressOf(entry string) (string, error) {
 	host, port, _ := strings.Cut(entry, ":")
 	ip, err := hex.DecodeString(host)

@@ -11,10 +11,10 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// logging are the processes whose logs people read.
+// logging are the processes whose logs operators read.
 var logging = []string{"gateway", "member-1-agent", "member-2-agent"}
 
-// log is what a process has logged until now.
+// log is a process's log so far.
 func (l *launched) log(name string) string {
 	GinkgoHelper()
 	text, err := os.ReadFile(l.process(name).LogPath())
@@ -23,7 +23,8 @@ func (l *launched) log(name string) string {
 }
 
 const (
-	// tides is a kind on the hub, and the placement of a namespace that will have one.
+	// tides is a CRD on the hub, and the placement of a namespace that will contain an object of
+	// it.
 	tides = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -44,7 +45,7 @@ metadata: {name: tide}
 spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: shore}]}
 `
 	tide = `{apiVersion: example.org/v1, kind: Tide, metadata: {name: high, namespace: shore}}`
-	// tidesPlaced gives members the kind.
+	// tidesPlaced places the CRD on members.
 	tidesPlaced = `
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ClusterResourcePlacement
@@ -53,8 +54,8 @@ spec: {resourceSelectors: [{group: apiextensions.k8s.io, version: v1, kind: Cust
 `
 )
 
-// A fleet of one member at the default level: without what is written for the audit there were
-// 26 lines of the gateway, and 6 of the agent.
+// Measured on a fleet with one member at the default level, without audit lines: 26 lines of the
+// gateway and 6 of the agent.
 var _ = Describe("The logs of a first day", func() {
 	It("have few lines of a normal start, a join and a placement", func(ctx SpecContext) {
 		l := newFolder()
@@ -63,7 +64,7 @@ var _ = Describe("The logs of a first day", func() {
 		for name, most := range map[string]int{"gateway": 32, "member-1-agent": 10} {
 			var told []string
 			for line := range strings.Lines(l.log(name)) {
-				if !strings.Contains(line, `logger="audit"`) { // One for each request for a member.
+				if !strings.Contains(line, `logger="audit"`) { // One line per request to a member.
 					told = append(told, line)
 				}
 			}

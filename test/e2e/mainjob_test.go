@@ -25,9 +25,9 @@ var _ = Describe("make up", Ordered, func() {
 	var (
 		l       *launched
 		printed string
-		// undisturbed is what the job comes to when nobody kills anything.
+		// undisturbed is the final state of the job without kills.
 		undisturbed state
-		// logged is how long the log of each process was before what it is read for.
+		// logged is the length of each process's log before the part under test.
 		logged = map[string]int{}
 	)
 
@@ -38,7 +38,7 @@ var _ = Describe("make up", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred(), printed)
 	})
 
-	// section returns the indented lines that are printed below a title.
+	// section returns the indented lines below a title of the output.
 	section := func(title string) []string {
 		GinkgoHelper()
 		_, rest, found := strings.Cut(printed, "\n"+title+"\n")
@@ -53,7 +53,7 @@ var _ = Describe("make up", Ordered, func() {
 		return lines
 	}
 
-	It("says that nodes and pods are simulated", func() {
+	It("reports that nodes and Pods are simulated", func() {
 		Expect(printed).To(ContainSubstring("simulated by KWOK"))
 	})
 
@@ -66,13 +66,13 @@ var _ = Describe("make up", Ordered, func() {
 			Expect(strings.Fields(lines[i+1])[:2]).To(Equal([]string{member, "True"}))
 			Expect(strings.Fields(shown[i+1])[:2]).To(Equal([]string{member, "True"}))
 		}
-		// An API server that is slow for once is told as not healthy, until the agent looks again.
+		// A slow API server is reported as unhealthy until the agent checks again.
 		Eventually(func() string {
 			return l.hub(ctx, "get", "memberclusters", `--output=jsonpath={.items[*].status.agentStatus[*].conditions[?(@.type=="Healthy")].status}`)
 		}).Should(Equal("True True"))
 	})
 
-	It("says which way the members' tunnels go", func(ctx context.Context) {
+	It("reports the path of the members' tunnels", func(ctx context.Context) {
 		Eventually(func() string {
 			return l.hub(ctx, "get", "memberclusters", `--output=jsonpath={.items[*].status.conditions[?(@.type=="TunnelConnected")].reason}`)
 		}).Should(Equal(tunnelWay() + " " + tunnelWay()))
@@ -91,7 +91,7 @@ var _ = Describe("make up", Ordered, func() {
 		Expect(conditions).To(ContainElement("ClusterResourcePlacementAvailable"))
 	})
 
-	It("prints what each member says through the hub, which is what it says directly", func(ctx context.Context) {
+	It("prints each member's response through the hub, which equals the direct response", func(ctx context.Context) {
 		for member, deployments := range map[string][]string{"member-1": {"clock", "web"}, "member-2": {"web"}} {
 			var names []string
 			for _, line := range section("Deployments on " + member + ", through the hub")[1:] {
@@ -115,7 +115,7 @@ var _ = Describe("make up", Ordered, func() {
 		Expect(strings.TrimSpace(out)).To(Equal("clock"))
 	})
 
-	It("writes kubeconfigs that differ in the server's URL alone", func() {
+	It("writes kubeconfigs that differ only in the server's URL", func() {
 		paths := section("Kubeconfigs, of user admin in group fleetgate:admins")
 		behind := map[string]string{
 			l.fleet.MemberKubeconfig("member-1"): "clustergateways/member-1/proxy",
@@ -163,7 +163,7 @@ var _ = Describe("make up", Ordered, func() {
 		}
 	})
 
-	It("shows the two refusals, which hold for whoever asks", func(ctx context.Context) {
+	It("shows the two rejections, which apply to every user", func(ctx context.Context) {
 		Expect(printed).To(MatchRegexp(`the placement's type: .*is invalid: .*placement type is immutable`))
 		Expect(printed).To(MatchRegexp(`a toleration removed: .*is invalid: .*tolerations have been updated/deleted, only additions to tolerations are allowed`))
 		for _, kubeconfig := range []string{l.fleet.HubKubeconfig(), l.breakGlass("hub")} {
@@ -179,12 +179,12 @@ var _ = Describe("make up", Ordered, func() {
 		}
 	})
 
-	It("lets a toleration be added", func(ctx context.Context) {
+	It("accepts an added toleration", func(ctx context.Context) {
 		patch := `[{"op":"add","path":"/spec/policy/tolerations/-","value":{"key":"added","operator":"Exists"}}]`
 		l.hub(ctx, "patch", "clusterresourceplacement", "shop", "--type=json", "--patch="+patch, "--dry-run=server")
 	})
 
-	It("refuses a caller in system:masters at the proxy, and names the remedy", func(ctx context.Context) {
+	It("rejects a caller in system:masters at the proxy, and names the remedy", func(ctx context.Context) {
 		_, err := l.fleet.Kubectl(ctx, l.breakGlass("hub"), "", "get", "--raw", "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/member-1/proxy/api/v1/namespaces")
 		Expect(err).To(MatchError(And(ContainSubstring("Forbidden"), ContainSubstring("system:masters"), ContainSubstring("kubectl create clusterrolebinding"))))
 	})
@@ -206,7 +206,7 @@ var _ = Describe("make up", Ordered, func() {
 		Expect(direct).To(Equal("2"))
 	})
 
-	It("goes on watching while the gateway's token rotates", func(ctx context.Context) {
+	It("continues a watch while the gateway's token rotates", func(ctx context.Context) {
 		seen := l.watch(ctx, "member-1", "configmap", "watched")
 		l.member(ctx, "member-1", "create", "configmap", "watched", "--from-literal=n=0")
 		DeferCleanup(func(ctx context.Context) { l.member(ctx, "member-1", "delete", "configmap", "watched") })
@@ -221,18 +221,18 @@ var _ = Describe("make up", Ordered, func() {
 		for _, n := range []string{"1", "2", "3"} {
 			before := token()
 			l.hub(ctx, "delete", "secret", "cluster-gateway", "--namespace=fleet-member-member-1")
-			Eventually(token).Should(And(Not(BeEmpty()), Not(Equal(before))), "the agent puts a new token in place")
+			Eventually(token).Should(And(Not(BeEmpty()), Not(Equal(before))), "the agent stores a new token")
 			Eventually(func() error {
 				_, err := l.fleet.Kubectl(ctx, l.fleet.MemberKubeconfig("member-1"), "", "patch", "configmap", "watched", "--type=merge", `--patch={"data":{"n":"`+n+`"}}`)
 				return err
 			}).Should(Succeed())
-			Eventually(seen).Should(Receive(Equal(n)), "the watch from before the rotation sees it")
+			Eventually(seen).Should(Receive(Equal(n)), "the watch from before the rotation gets the event")
 		}
 		decoded, err := base64.StdEncoding.DecodeString(token())
 		Expect(err).NotTo(HaveOccurred())
 		logs, err := os.ReadFile(filepath.Join(l.dir, "gateway.log"))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(string(logs)).NotTo(ContainSubstring(string(decoded)), "no token stands in a log")
+		Expect(string(logs)).NotTo(ContainSubstring(string(decoded)), "no token is in a log")
 	})
 
 	It("has agents that listen for probes and Prometheus alone, and run beside their members", Label("matrix"), func() {
@@ -240,7 +240,7 @@ var _ = Describe("make up", Ordered, func() {
 			pid := l.process(name).PID()
 			command, err := argumentsOf(pid)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(command).To(ContainElement(HavePrefix("--member-kubeconfig=")), "it is not in the member")
+			Expect(command).To(ContainElement(HavePrefix("--member-kubeconfig=")), "the agent runs outside its member")
 			var asked []string
 			for _, flag := range []string{"--metrics-bind-address=", "--health-probe-bind-address="} {
 				for _, arg := range command {
@@ -263,9 +263,9 @@ var _ = Describe("make up", Ordered, func() {
 		}
 	})
 
-	// There were ten FailedCreate warnings for each Deployment.
-	It("leaves no warnings on the hub about what it only holds", func(ctx context.Context) {
-		// Those that were there before the placement.
+	// Without the policy there were ten FailedCreate warnings per Deployment.
+	It("causes no warnings on the hub for placed objects", func(ctx context.Context) {
+		// These existed before the placement.
 		l.hub(ctx, "delete", "pods", "--namespace=shop", "--all", "--grace-period=0", "--force")
 		Eventually(func() string {
 			return l.hub(ctx, "get", "deployment", "web", "--namespace=shop", "--output=jsonpath={.status.conditions[*].message}")
@@ -273,7 +273,7 @@ var _ = Describe("make up", Ordered, func() {
 		Expect(l.hub(ctx, "get", "events", "--namespace=shop", "--field-selector=type=Warning", "--output=name")).To(BeEmpty())
 	})
 
-	It("repairs what somebody changed on a member", func(ctx context.Context) {
+	It("reverts a user's change on a member", func(ctx context.Context) {
 		l.member(ctx, "member-2", "delete", "service", "web", "--namespace=shop")
 		Eventually(func() error {
 			_, err := l.fleet.Kubectl(ctx, l.fleet.MemberKubeconfig("member-2"), "", "get", "service", "web", "--namespace=shop")
@@ -281,7 +281,7 @@ var _ = Describe("make up", Ordered, func() {
 		}).Should(Succeed())
 	})
 
-	It("can be run again, and leaves alone what runs", func(ctx context.Context) {
+	It("can run again without an effect on running processes", func(ctx context.Context) {
 		before := map[string]int{}
 		for _, name := range []string{"gateway", "member-1-agent", "member-2-agent"} {
 			before[name] = l.process(name).PID()
@@ -298,17 +298,17 @@ var _ = Describe("make up", Ordered, func() {
 			return undisturbed, err
 		}).Should(And(
 			HaveField("OnMembers", And(HaveLen(2), HaveEach(ContainElement(ContainSubstring("Welcome to the shop"))))),
-			// A state in passing would never come again.
+			// Poll, because a transient state must not fail the spec.
 			HaveField("Settling()", BeEmpty()),
 		))
 		Expect(undisturbed.Members).To(HaveKey("member-1"))
 		Expect(undisturbed.Works).To(HaveLen(4))
 	})
 
-	It("leaves alone what people changed, and starts the gateway with the flags that it is given", func(ctx context.Context) {
+	It("keeps users' changes, and starts the gateway with the given flags", func(ctx context.Context) {
 		l.hub(ctx, "patch", "configmap", "web", "--namespace=shop", "--type=merge", `--patch={"data":{"greeting":"Changed by hand"}}`)
 		before, agent := l.process("gateway").PID(), l.process("member-1-agent").PID()
-		// Of its own for each attempt: without a change the gateway would not be started anew.
+		// The value is unique for each attempt: the gateway restarts only on a change.
 		flag := fmt.Sprintf("--clusterprofile-manager=try-%d", CurrentSpecReport().NumAttempts)
 		out, err := l.launcher(ctx, "-gateway-flags="+flag+" --member-domain="+memberDomain, "up")
 		Expect(err).NotTo(HaveOccurred(), out)
@@ -326,7 +326,7 @@ var _ = Describe("make up", Ordered, func() {
 	})
 
 	for _, victim := range []string{"gateway", "member-1-agent", "member-2-agent"} {
-		It("comes to the same state when "+victim+" is killed in the middle of a change", func(ctx context.Context) {
+		It("reaches the same state when "+victim+" is killed during a change", func(ctx context.Context) {
 			works := l.hub(ctx, "get", "works", "--all-namespaces", "--output=jsonpath={.items[*].metadata.uid}")
 			l.hub(ctx, "patch", "configmap", "web", "--namespace=shop", "--type=merge", `--patch={"data":{"greeting":"While `+victim+` dies"}}`)
 			p := l.process(victim)
@@ -334,11 +334,11 @@ var _ = Describe("make up", Ordered, func() {
 			l.hub(ctx, "patch", "configmap", "web", "--namespace=shop", "--type=merge", `--patch={"data":{"greeting":"Welcome to the shop"}}`)
 			Expect(p.Start(ctx)).To(Succeed())
 			Eventually(func() (state, error) { return l.look(ctx) }).Should(Equal(undisturbed))
-			Expect(l.hub(ctx, "get", "works", "--all-namespaces", "--output=jsonpath={.items[*].metadata.uid}")).To(Equal(works), "no Work was made anew")
+			Expect(l.hub(ctx, "get", "works", "--all-namespaces", "--output=jsonpath={.items[*].metadata.uid}")).To(Equal(works), "no Work was re-created")
 		})
 	}
 
-	It("starts again what dies, and says so", func(ctx context.Context) {
+	It("restarts a process that died, and reports it", func(ctx context.Context) {
 		for _, victim := range []string{"gateway", "member-1-agent"} {
 			before := l.process(victim).PID()
 			Expect(syscall.Kill(before, syscall.SIGKILL)).To(Succeed())
@@ -347,12 +347,12 @@ var _ = Describe("make up", Ordered, func() {
 				g.Expect(p.Running()).To(BeTrue())
 				g.Expect(p.PID()).NotTo(Equal(before))
 			}).Should(Succeed(), victim)
-			Expect(l.log("supervisor")).To(ContainSubstring(victim + " has ended, and is started again"))
+			Expect(l.log("supervisor")).To(ContainSubstring(victim + " has ended and restarts"))
 		}
 		Eventually(func() (state, error) { return l.look(ctx) }).Should(Equal(undisturbed))
 	})
 
-	It("answers at once while a member is away, and works when it is back", func(ctx context.Context) {
+	It("answers at once while a member is disconnected, and works when it reconnects", func(ctx context.Context) {
 		agent := l.process("member-2-agent")
 		Expect(agent.Kill()).To(Succeed())
 		Eventually(func() error {
@@ -367,7 +367,7 @@ var _ = Describe("make up", Ordered, func() {
 		Eventually(func() (state, error) { return l.look(ctx) }).Should(Equal(undisturbed))
 	})
 
-	It("answers soon while an agent stands still, and goes on where it was", func(ctx context.Context) {
+	It("answers soon while an agent hangs, and continues when it resumes", func(ctx context.Context) {
 		seen := l.watch(ctx, "member-2", "configmap", "watched")
 		l.member(ctx, "member-2", "create", "configmap", "watched", "--from-literal=n=0")
 		DeferCleanup(func(ctx context.Context) { l.member(ctx, "member-2", "delete", "configmap", "watched") })
@@ -376,7 +376,7 @@ var _ = Describe("make up", Ordered, func() {
 		agent := l.process("member-2-agent")
 		Expect(agent.Freeze()).To(Succeed())
 		DeferCleanup(agent.Thaw)
-		// By itself its tunnel is found dead after 25 s, and other words tell of that.
+		// Without this kill the tunnel times out after 25 s, with another message.
 		_, err := l.fleet.Kubectl(ctx, l.fleet.MemberKubeconfig("member-2"), "", "get", "namespaces")
 		Expect(err).To(MatchError(And(ContainSubstring("member-2"), ContainSubstring("gave no sign of life"))))
 		Expect(l.member(ctx, "member-1", "get", "namespaces", "--output=name")).To(ContainSubstring("namespace/shop"), "the other member is not affected")
@@ -386,10 +386,10 @@ var _ = Describe("make up", Ordered, func() {
 			_, err := l.fleet.Kubectl(ctx, l.fleet.MemberKubeconfig("member-2"), "", "patch", "configmap", "watched", "--type=merge", `--patch={"data":{"n":"1"}}`)
 			return err
 		}).Should(Succeed())
-		Eventually(seen).Should(Receive(Equal("1")), "the watch from before sees it")
+		Eventually(seen).Should(Receive(Equal("1")), "the existing watch gets the event")
 	})
 
-	It("says that a placement selects nothing, and places it when there is something", func(ctx context.Context) {
+	It("reports a placement that selects nothing, and places resources once they exist", func(ctx context.Context) {
 		manifest := `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacement, metadata: {name: later},
   spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: later}]}}`
 		_, err := l.fleet.Kubectl(ctx, l.fleet.HubKubeconfig(), manifest, "apply", "--filename=-")
@@ -410,7 +410,7 @@ var _ = Describe("make up", Ordered, func() {
 		}
 	})
 
-	It("has what is placed come and go in any order", func(ctx context.Context) {
+	It("handles creation and deletion of placed resources in any order", func(ctx context.Context) {
 		for _, name := range logging {
 			logged[name] = len(l.log(name))
 		}
@@ -440,14 +440,14 @@ var _ = Describe("make up", Ordered, func() {
 		}
 	})
 
-	It("takes a member more", func(ctx context.Context) {
+	It("adds a member", func(ctx context.Context) {
 		out, err := l.launcher(ctx, "member", "edge")
 		Expect(err).NotTo(HaveOccurred(), out)
 		Expect(out).To(ContainSubstring(l.fleet.MemberKubeconfig("edge")))
 		Expect(l.member(ctx, "edge", "get", "nodes", "--output=name")).NotTo(BeEmpty())
 	})
 
-	It("takes everything back when a placement is deleted", func(ctx context.Context) {
+	It("removes placed resources from members when a placement is deleted", func(ctx context.Context) {
 		l.hub(ctx, "delete", "clusterresourceplacement", "shop", "--timeout=60s")
 		for _, member := range []string{"member-1", "member-2"} {
 			Eventually(func() string {
@@ -466,12 +466,12 @@ var _ = Describe("make up", Ordered, func() {
 		Eventually(func() error {
 			_, err := l.fleet.Kubectl(ctx, l.fleet.MemberKubeconfig("member-2"), "", "get", "namespaces", "--request-timeout=20s")
 			return err
-		}).Should(MatchError(MatchRegexp("NotFound|not found")), "nobody reaches it through the hub any more")
+		}).Should(MatchError(MatchRegexp("NotFound|not found")), "the member is no longer reachable through the hub")
 	})
 
-	It("has logged no error of what comes right by itself", func() {
+	It("logged no error for conditions that resolve without action", func() {
 		if skew.program != "" {
-			Skip("what the version before logs is over")
+			Skip("the log of the previous version cannot change")
 		}
 		for _, name := range logging {
 			from, noted := logged[name]
@@ -495,8 +495,8 @@ var _ = Describe("make up", Ordered, func() {
 	})
 })
 
-// watch runs `kubectl get --watch` on one object of a member and sends the values
-// of data.n that it prints. The watch has to live until the spec ends.
+// watch runs `kubectl get --watch` on one object of a member and sends the printed values of
+// data.n. The watch must last until the spec ends.
 func (l *launched) watch(ctx context.Context, member, kind, name string) <-chan string {
 	GinkgoHelper()
 	ctx, cancel := context.WithCancel(ctx)

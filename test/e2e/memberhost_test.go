@@ -19,11 +19,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// memberDomain is a name that leads nowhere: who asks for a host below it is led to the gateway.
+// memberDomain does not resolve. Clients of hosts below it connect to the gateway instead.
 const memberDomain = "members.example.org"
 
-// atMemberHost asks the gateway's own endpoint as the user of the hub's kubeconfig, by the
-// host that is a member's alone, and returns what it answers.
+// atMemberHost requests a path from the gateway's own endpoint by the member's own host, as the
+// user of the hub's kubeconfig, and returns the response.
 func (l *launched) atMemberHost(ctx context.Context, member, path string) string {
 	GinkgoHelper()
 	user, err := clientcmd.BuildConfigFromFlags("", l.fleet.HubKubeconfig())

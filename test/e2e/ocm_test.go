@@ -33,19 +33,20 @@ import (
 	"fleetgate.io/fleetgate/test/forwardproxy"
 )
 
-// klusterlet is a stand-in for one: it does by kubectl, with its own credentials, what the
-// contract of a klusterlet says.
+// klusterlet stands in for a klusterlet: it does with kubectl and its own credentials what the
+// registration protocol specifies.
 type klusterlet struct {
 	fleet   *launched
 	cluster string
-	// proxy is the way out of its network.
+	// proxy is the HTTP proxy of its network.
 	proxy *forwardproxy.Proxy
-	// bootstrap and own are its kubeconfigs, to ask to join with and of its certificate.
+	// bootstrap is its kubeconfig for the join request, own that with its certificate.
 	bootstrap, own string
 	key            *ecdsa.PrivateKey
 }
 
-// kubeconfig writes one that leads to the hub through the proxy, whose authority is appended.
+// kubeconfig writes a kubeconfig that reaches the hub through the proxy, with the proxy's CA
+// appended.
 func (k *klusterlet) kubeconfig(name string, user *clientcmdapi.AuthInfo) string {
 	GinkgoHelper()
 	admin, err := clientcmd.LoadFromFile(k.fleet.fleet.HubKubeconfig())
@@ -67,7 +68,7 @@ func (k *klusterlet) as(ctx context.Context, kubeconfig, stdin string, args ...s
 	return k.fleet.fleet.Kubectl(ctx, kubeconfig, stdin, args...)
 }
 
-// ask makes its ManagedCluster and asks for a certificate; it returns the request's name.
+// ask creates its ManagedCluster and a certificate request, and returns the request's name.
 func (k *klusterlet) ask(ctx context.Context) string {
 	GinkgoHelper()
 	token := k.fleet.hub(ctx, "create", "token", "agent-registration-bootstrap", "--namespace=open-cluster-management")
@@ -96,7 +97,7 @@ spec: {signerName: kubernetes.io/kube-apiserver-client, usages: [digital signatu
 	return k.cluster + "-x7k2p"
 }
 
-// come takes its certificate, renews its Lease and reports.
+// come fetches its certificate, renews its Lease and reports.
 func (k *klusterlet) come(ctx context.Context, request string) {
 	GinkgoHelper()
 	var certificate []byte
@@ -117,7 +118,7 @@ func (k *klusterlet) come(ctx context.Context, request string) {
 	condition := func(kind, reason string) string {
 		return fmt.Sprintf(`{"op":"add","path":"/status/conditions/-","value":{"type":%q,"status":"True","reason":%q,"message":"","lastTransitionTime":%q}}`, kind, reason, now)
 	}
-	// Not by kubectl, which reads a status before it patches it: a klusterlet may not.
+	// kubectl would read the status before the patch, which a klusterlet cannot.
 	config, err := clientcmd.BuildConfigFromFlags("", k.own)
 	Expect(err).NotTo(HaveOccurred())
 	hub, err := dynamic.NewForConfig(config)
@@ -130,7 +131,7 @@ func (k *klusterlet) come(ctx context.Context, request string) {
 	}).Should(Succeed())
 }
 
-// renew renews its Lease; it may get and update that, and no more.
+// renew renews its Lease, which it can only get and update.
 func (k *klusterlet) renew(ctx context.Context) error {
 	lease, err := k.as(ctx, k.own, "", "get", "lease", "managed-cluster-lease", "--namespace="+k.cluster, "--output=json")
 	if err != nil {
@@ -176,7 +177,7 @@ var _ = Describe("A fleet with OCM=1", Ordered, Label("matrix"), func() {
 		Expect(out).To(MatchRegexp(`(?s)as clients of Open Cluster Management see them\n +NAME +HUB ACCEPTED +MANAGED CLUSTER URLS +JOINED +AVAILABLE +AGE\n +member-1 +true +https://\S+ +True +True .*\n +member-2 +true `))
 	})
 
-	It("has a cluster with a klusterlet beside them, which comes through a proxy and is accepted", func(ctx SpecContext) {
+	It("accepts a cluster with a klusterlet that connects through a proxy", func(ctx SpecContext) {
 		request := k.ask(ctx)
 		Eventually(row(ctx, k.cluster)).Should(Equal([]string{"false", "<none>", "<none>", "cluster.open-cluster-management.io/unreachable"}))
 		l.hub(ctx, "certificate", "approve", request)
@@ -190,7 +191,7 @@ var _ = Describe("A fleet with OCM=1", Ordered, Label("matrix"), func() {
 		Expect(strings.Fields(l.hub(ctx, "get", "memberclusters", "--output=jsonpath={.items[*].metadata.name}"))).To(ConsistOf("member-1", "member-2"))
 	})
 
-	It("gives the agents of its members certificates by which managers of add-ons know them", func(ctx SpecContext) {
+	It("gives its agents certificates by which add-on managers identify them", func(ctx SpecContext) {
 		Eventually(func() string {
 			encoded := l.on(ctx, "member-1", `.data.tls\.crt`, "secret", "agent-certificate", "--namespace=fleet-system")()
 			text, err := base64.StdEncoding.DecodeString(encoded)
@@ -204,7 +205,7 @@ var _ = Describe("A fleet with OCM=1", Ordered, Label("matrix"), func() {
 		}).Should(Equal("system:open-cluster-management:member-1:fleetgate"))
 	})
 
-	It("has the namespaces on its members that their set wants, and says so", func(ctx SpecContext) {
+	It("creates the managed namespaces of their set on its members, and reports it", func(ctx SpecContext) {
 		l.hub(ctx, "patch", "managedclusterset", "default", "--type=merge", `--patch={"spec":{"managedNamespaces":[{"name":"team-a"}]}}`)
 		for _, member := range []string{"member-1", "member-2"} {
 			Eventually(l.on(ctx, member, ".metadata.labels", "namespace", "team-a")).Should(MatchRegexp(`"clusterset\.open-cluster-management\.io/[0-9a-f]{63}":"true"`))
@@ -214,7 +215,7 @@ var _ = Describe("A fleet with OCM=1", Ordered, Label("matrix"), func() {
 		}
 	})
 
-	It("denies both, and lets both in again", func(ctx SpecContext) {
+	It("denies both, and accepts both again", func(ctx SpecContext) {
 		approval := func() string {
 			return l.hub(ctx, "get", "membercluster", "member-2", "--output=jsonpath={.spec.taints[*].key}")
 		}

@@ -15,7 +15,7 @@ import (
 	"fleetgate.io/fleetgate/test/fleet"
 )
 
-// keptInGit is what a repository has of the members: what docs/restore.md says to keep.
+// keptInGit is what docs/restore.md says to keep of members in Git.
 func (l *launched) keptInGit(ctx context.Context) string {
 	GinkgoHelper()
 	type member struct {
@@ -45,7 +45,7 @@ func (l *launched) keptInGit(ctx context.Context) string {
 	return string(text)
 }
 
-// asAdministrator applies with all rights, as whoever sets a hub up.
+// asAdministrator applies as an administrator who installs a hub.
 func (l *launched) asAdministrator(ctx context.Context, manifest string, args ...string) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -54,7 +54,7 @@ func (l *launched) asAdministrator(ctx context.Context, manifest string, args ..
 	}).Should(Succeed())
 }
 
-// letAgentsRead is what docs/restore.md has an administrator grant.
+// letAgentsRead applies the grant of docs/restore.md.
 const letAgentsRead = `
 {apiVersion: v1, kind: Namespace, metadata: {name: fleet-returning}}
 ---
@@ -70,7 +70,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: returning}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: "system:unauthenticated"}]
 `
 
-// versionsOnMembers are UIDs and resourceVersions of what placements and ManifestWorks brought.
+// versionsOnMembers returns UIDs and resourceVersions of placed objects.
 func (l *launched) versionsOnMembers(ctx context.Context) map[string]string {
 	all := map[string]string{}
 	for _, member := range members() {
@@ -89,8 +89,8 @@ func (l *launched) versionsOnMembers(ctx context.Context) map[string]string {
 	return all
 }
 
-// buildAnew loses all that the hub has, makes it again of what Git has, and expects the fleet
-// to go on as it is.
+// buildAnew deletes everything on the hub, rebuilds it from Git, and expects the fleet to continue
+// unchanged.
 func (l *launched) buildAnew(ctx context.Context) {
 	GinkgoHelper()
 	hub, err := env.Load(filepath.Join(l.dir, "hub"))
@@ -118,15 +118,15 @@ func (l *launched) buildAnew(ctx context.Context) {
 	l.asAdministrator(ctx, "", "--filename="+l.fleet.Example("admins.yaml"))
 	Expect(l.hub(ctx, "get", "namespace", "kube-system", "--output=jsonpath={.metadata.uid}")).NotTo(Equal(former))
 
-	By("having Git apply all but what nobody keeps there")
+	By("applying everything that is kept in Git")
 	l.apply(ctx, inGit)
 	l.asAdministrator(ctx, letAgentsRead, "--filename=-")
 	l.asAdministrator(ctx, "", "--filename="+l.fleet.Example("shop.yaml"))
 	for _, member := range members() {
-		Consistently(l.condition(ctx, member, "Joined")).ShouldNot(HavePrefix("True"), "nobody has said that it may come back")
+		Consistently(l.condition(ctx, member, "Joined")).ShouldNot(HavePrefix("True"), "the member is not readmitted yet")
 	}
 
-	By("saying it once")
+	By("readmitting all members")
 	l.hub(ctx, "annotate", "memberclusters", "--all", "fleetgate.io/readmit=true")
 	for _, member := range members() {
 		Eventually(l.condition(ctx, member, "Joined")).Should(HavePrefix("True"))
@@ -137,18 +137,18 @@ func (l *launched) buildAnew(ctx context.Context) {
 	}).Should(Equal("True True"))
 	for _, member := range members() {
 		Eventually(l.workCondition(ctx, member, "lasting", "Applied")).Should(HavePrefix("True"))
-		Expect(l.process(member+"-agent").PID()).To(Equal(agents[member]), "the agent was not started again")
+		Expect(l.process(member+"-agent").PID()).To(Equal(agents[member]), "the agent was not restarted")
 	}
 	Eventually(func() error { return l.fleet.AwaitAnswers(ctx, settle) }).Should(Succeed())
-	Expect(l.versionsOnMembers(ctx)).To(Equal(before), "nothing was made anew or written")
+	Expect(l.versionsOnMembers(ctx)).To(Equal(before), "nothing was re-created or written")
 	Expect(seen.all()).To(BeEmpty(), "deletions on members")
 	AddReportEntry("what a member says of the former hub", l.hub(ctx, "get", "membercluster", "member-1", `--output=jsonpath={.metadata.annotations.fleetgate\.io/former-hub}`))
 	Expect(l.hub(ctx, "get", "membercluster", "member-1", `--output=jsonpath={.metadata.annotations.fleetgate\.io/former-hub}`)).To(Equal(former))
 	Expect(l.hub(ctx, "get", "memberclusters", `--output=jsonpath={.items[*].metadata.annotations.fleetgate\.io/readmit}`)).To(BeEmpty())
 
-	By("having the fleet go on")
-	l.hub(ctx, "patch", "configmap", "web", "--namespace=shop", "--type=merge", `--patch={"data":{"greeting":"of the hub that was built anew"}}`)
+	By("changing a placed object")
+	l.hub(ctx, "patch", "configmap", "web", "--namespace=shop", "--type=merge", `--patch={"data":{"greeting":"of the rebuilt hub"}}`)
 	for _, member := range members() {
-		Eventually(l.on(ctx, member, ".data.greeting", "configmap", "web", "--namespace=shop")).Should(Equal("of the hub that was built anew"))
+		Eventually(l.on(ctx, member, ".data.greeting", "configmap", "web", "--namespace=shop")).Should(Equal("of the rebuilt hub"))
 	}
 }

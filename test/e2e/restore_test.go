@@ -26,10 +26,10 @@ import (
 	"fleetgate.io/fleetgate/test/env"
 )
 
-// members are those of the launcher's fleet.
+// members are the members of the launcher's fleet.
 func members() []string { return []string{"member-1", "member-2"} }
 
-// deletions are all that was ever deleted on members, as watches saw it.
+// deletions are all deletions on members that watches reported.
 type deletions struct {
 	mu   sync.Mutex // guards seen
 	seen []string
@@ -41,7 +41,7 @@ func (d *deletions) all() []string {
 	return slices.Clone(d.seen)
 }
 
-// watchDeletions watches what placements bring to members, from now on until the spec ends.
+// watchDeletions watches placed kinds on members until the spec ends.
 func (l *launched) watchDeletions(ctx context.Context) *deletions {
 	GinkgoHelper()
 	d := &deletions{}
@@ -77,7 +77,7 @@ func (d *deletions) note(where string, w watch.Interface) {
 	}
 }
 
-// apply has the hub have a manifest, as user admin.
+// apply applies a manifest on the hub as user admin.
 func (l *launched) apply(ctx context.Context, manifest string) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -86,12 +86,12 @@ func (l *launched) apply(ctx context.Context, manifest string) {
 	}).Should(Succeed())
 }
 
-// held is what a member says of objects that its hub does not know of.
+// held returns what a member reports about objects unknown to its hub.
 func (l *launched) held(ctx context.Context, member string) func() string {
 	return l.condition(ctx, member, "PlacementsRetained")
 }
 
-// heldMetric is how many these are by the metric of the member's agent.
+// heldMetric returns their number by the metric of the member's agent.
 func (l *launched) heldMetric(ctx context.Context, member string) func() string {
 	return func() string {
 		arguments, err := argumentsOf(l.process(member + "-agent").PID())
@@ -107,15 +107,15 @@ func (l *launched) heldMetric(ctx context.Context, member string) func() string 
 	}
 }
 
-// restartGateway has the launcher start the gateway with further flags, which are all that it has.
+// restartGateway restarts the gateway with these additional flags.
 func (l *launched) restartGateway(ctx context.Context, flags string) {
 	GinkgoHelper()
 	out, err := l.launcher(ctx, "-gateway-flags="+flags, "up")
 	Expect(err).NotTo(HaveOccurred(), out)
 }
 
-// keepAsking asks all members for something through the hub, again and again until the spec
-// ends. What it returns says how that went.
+// keepAsking sends requests to all members through the hub until the spec ends. The returned
+// function summarizes them.
 func (l *launched) keepAsking(ctx context.Context) func() string {
 	ctx, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
@@ -133,13 +133,13 @@ func (l *launched) keepAsking(ctx context.Context) func() string {
 	end := func() string {
 		stop()
 		group.Wait()
-		return fmt.Sprintf("%d, of which %d failed, some while the gateway was started again", asked.Load(), failed.Load())
+		return fmt.Sprintf("%d requests, %d failed, some while the gateway restarted", asked.Load(), failed.Load())
 	}
 	DeferCleanup(func() { _ = end() })
 	return end
 }
 
-// condition is a condition of a MemberCluster, empty if it has none of that type.
+// condition returns a condition of a MemberCluster, or an empty string.
 func (l *launched) condition(ctx context.Context, member, kind string) func() string {
 	return func() string {
 		out, err := l.fleet.Kubectl(ctx, l.breakGlass("hub"), "", "get", "membercluster", member,
@@ -151,14 +151,14 @@ func (l *launched) condition(ctx context.Context, member, kind string) func() st
 	}
 }
 
-// workCondition is a condition of a member's ManifestWork, empty if it has none of that type.
+// workCondition returns a condition of a member's ManifestWork, or an empty string.
 func (l *launched) workCondition(ctx context.Context, member, name, kind string) func() string {
 	return func() string {
 		return l.hub(ctx, "get", "manifestwork", name, "--namespace="+member, `--output=jsonpath={range .status.conditions[?(@.type=="`+kind+`")]}{.status} {.reason}: {.message}{end}`)
 	}
 }
 
-// on is a field of an object on a member, or why it could not be read.
+// on returns a field of an object on a member, or the error.
 func (l *launched) on(ctx context.Context, member, field string, object ...string) func() string {
 	return func() string {
 		out, err := l.fleet.Kubectl(ctx, l.breakGlass(member), "", append([]string{"get", "--output=jsonpath={" + field + "}"}, object...)...)
@@ -182,8 +182,9 @@ spec:
   policy: {placementType: PickAll, tolerations: [{key: maintenance, operator: Exists}]}
 `
 
-// brought is what each member gets beside placements: a ManifestWork of two ConfigMaps, of which
-// the backup knows one, another ManifestWork, and an account, of which it knows nothing.
+// brought is delivered to each member in addition to placements: a ManifestWork with two
+// ConfigMaps, of which the backup has one, another ManifestWork, and an account, both unknown to
+// the backup.
 const (
 	broughtBefore = `
 apiVersion: work.open-cluster-management.io/v1
@@ -209,7 +210,7 @@ spec: {rotation: {validity: 24h0m0s}}
 `
 )
 
-// bring has each member brought a manifest that names it.
+// bring delivers to each member a manifest with the member's name.
 func (l *launched) bring(ctx context.Context, manifest string) {
 	GinkgoHelper()
 	for _, member := range members() {
@@ -217,7 +218,7 @@ func (l *launched) bring(ctx context.Context, manifest string) {
 	}
 }
 
-// account names the account of a ManagedServiceAccount on a member.
+// account returns the name of a ManagedServiceAccount's account on a member.
 func account(name string) []string {
 	return []string{"serviceaccount", name, "--namespace=open-cluster-management-managed-serviceaccount"}
 }
@@ -229,7 +230,7 @@ const (
 	changedByGit = `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: later}, data: {text: changed by Git}}`
 )
 
-// changeAfterBackup does on the hub what the backup does not know of.
+// changeAfterBackup makes the changes on the hub that the backup does not have.
 func (l *launched) changeAfterBackup(ctx context.Context) {
 	GinkgoHelper()
 	l.apply(ctx, placedSince)
@@ -248,8 +249,8 @@ func (l *launched) changeAfterBackup(ctx context.Context) {
 	}
 }
 
-// What docs/restore.md tells people to do, and what they are told to expect.
-var _ = Describe("The second life of a hub", Ordered, func() {
+// These specs follow the steps and results of docs/restore.md.
+var _ = Describe("Disaster recovery of a hub", Ordered, func() {
 	var l *launched
 
 	BeforeAll(func(ctx context.Context) {
@@ -258,7 +259,7 @@ var _ = Describe("The second life of a hub", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred(), out)
 	})
 
-	It("at another URL and with another CA has its agents follow, without a restart and without registering again", func(ctx SpecContext) {
+	It("moves its agents to another URL with another CA, without a restart or a new registration", func(ctx SpecContext) {
 		hub, err := env.Load(filepath.Join(l.dir, "hub"))
 		Expect(err).NotTo(HaveOccurred())
 		other, err := env.Load(filepath.Join(l.dir, "member-1"))
@@ -280,7 +281,7 @@ var _ = Describe("The second life of a hub", Ordered, func() {
 		}
 		Eventually(func() error { return l.fleet.AwaitAnswers(ctx, settle) }).Should(Succeed())
 
-		By("being told of a place where it is not")
+		By("announcing a wrong URL")
 		l.restartGateway(ctx, "--move-agents --hub-url=https://localhost:1 --hub-ca-file="+bundle)
 		for _, member := range members() {
 			Eventually(l.condition(ctx, member, "HubURLReachable")).Should(And(HavePrefix("False HubURLUnreachable: the agent stays with "+next), ContainSubstring("https://localhost:1 does not answer")))
@@ -290,13 +291,13 @@ var _ = Describe("The second life of a hub", Ordered, func() {
 		l.restartGateway(ctx, "")
 		for _, member := range members() {
 			Eventually(l.condition(ctx, member, "HubURLReachable")).Should(BeEmpty())
-			Expect(l.process(member+"-agent").PID()).To(Equal(agents[member]), "the agent was not started again")
+			Expect(l.process(member+"-agent").PID()).To(Equal(agents[member]), "the agent was not restarted")
 		}
 		Expect(l.hub(ctx, "get", "clusterregistrations", "--all-namespaces", "--output=jsonpath={.items[*].metadata.uid}")).To(Equal(registrations))
 		AddReportEntry("requests to members meanwhile", asked())
 	}, NodeTimeout(5*time.Minute))
 
-	It("from a backup takes nothing off its members, and goes on", func(ctx SpecContext) {
+	It("removes nothing from its members after a restore from a backup, and continues", func(ctx SpecContext) {
 		hub, err := env.Load(filepath.Join(l.dir, "hub"))
 		Expect(err).NotTo(HaveOccurred())
 		backup := filepath.Join(GinkgoT().TempDir(), "etcd")
@@ -319,15 +320,15 @@ var _ = Describe("The second life of a hub", Ordered, func() {
 		before := uids()
 		seen := l.watchDeletions(ctx)
 
-		By("restoring it")
+		By("restoring the backup")
 		gateway := l.process("gateway")
 		Expect(gateway.Stop(ctx)).To(Succeed())
 		Expect(hub.Restore(ctx, backup)).To(Succeed())
 		Expect(gateway.Start(ctx)).To(Succeed())
 		for _, member := range members() {
 			Eventually(l.held(ctx, member)).Should(HavePrefix("True HubRestored: the hub was restored to an earlier state, or is another hub: the member retains 6 objects of 5 ManagedServiceAccounts and ManifestWorks and Works, one of them %q,", "lasting"))
-			Eventually(l.on(ctx, member, ".data.greeting", "configmap", "web", "--namespace=shop")).Should(Equal("Welcome to the shop"), "what was changed is as it was")
-			Eventually(l.on(ctx, member, ".metadata.name", "clusterrolebinding", "fleetgate-admins")).Should(Equal("fleetgate-admins"), "what was deleted comes back")
+			Eventually(l.on(ctx, member, ".data.greeting", "configmap", "web", "--namespace=shop")).Should(Equal("Welcome to the shop"), "the change is reverted")
+			Eventually(l.on(ctx, member, ".metadata.name", "clusterrolebinding", "fleetgate-admins")).Should(Equal("fleetgate-admins"), "the deleted object is re-created")
 		}
 		for _, member := range members() {
 			Eventually(l.heldMetric(ctx, member)).Should(Equal("6"))
@@ -338,20 +339,20 @@ var _ = Describe("The second life of a hub", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(report).To(ContainSubstring("HubRestored: the hub was restored to an earlier state, or is another hub"))
 
-		By("having Git apply again what it applied since")
+		By("applying from Git what was applied since the backup")
 		l.apply(ctx, placedSince)
 		l.apply(ctx, changedSince)
 		l.bring(ctx, broughtSince)
 		for _, member := range members() {
 			Eventually(l.held(ctx, member)).Should(HavePrefix("False NothingRetained"))
 		}
-		Expect(uids()).To(Equal(before), "nothing was made anew, and no Pod restarted")
+		Expect(uids()).To(Equal(before), "nothing was re-created, and no Pod restarted")
 		Eventually(func() string {
 			return l.hub(ctx, "get", "clusterresourceplacements", `--output=jsonpath={.items[*].status.conditions[?(@.type=="ClusterResourcePlacementAvailable")].status}`)
 		}).Should(Equal("True True True"))
 		Expect(seen.all()).To(BeEmpty(), "deletions on members")
 
-		By("deleting in order what is not wanted any more")
+		By("deleting unwanted resources through the hub")
 		l.hub(ctx, "delete", "clusterresourceplacement", "since", "--wait=false")
 		for _, member := range members() {
 			l.hub(ctx, "delete", "managedserviceaccount", "since", "--namespace=fleet-member-"+member)
@@ -366,7 +367,7 @@ var _ = Describe("The second life of a hub", Ordered, func() {
 		Expect(seen.all()).NotTo(BeEmpty(), "the watches see deletions")
 	}, NodeTimeout(5*time.Minute))
 
-	It("takes nothing off them though agents were stopped and Git was quicker, until it is let go on all at once", func(ctx SpecContext) {
+	It("removes nothing also when agents were stopped and Git was faster, until resources are released on all members at once", func(ctx SpecContext) {
 		hub, err := env.Load(filepath.Join(l.dir, "hub"))
 		Expect(err).NotTo(HaveOccurred())
 		backup := filepath.Join(GinkgoT().TempDir(), "etcd")
@@ -388,7 +389,7 @@ var _ = Describe("The second life of a hub", Ordered, func() {
 		Expect(hub.Restore(ctx, backup)).To(Succeed())
 		Expect(gateway.Start(ctx)).To(Succeed())
 		l.apply(ctx, changedByGit)
-		// The Work has now the generation that its agent saw, with other contents.
+		// The Work has the generation that its agent saw, with other contents.
 		Eventually(func() string {
 			return l.hub(ctx, "get", "works", "--all-namespaces", "--output=jsonpath={.items[*].spec.workload.manifests[*].data.text}")
 		}).Should(ContainSubstring("changed by Git"))
@@ -403,7 +404,7 @@ var _ = Describe("The second life of a hub", Ordered, func() {
 		}
 		Expect(seen.all()).To(BeEmpty(), "deletions on members")
 
-		By("letting it go, on all members at once")
+		By("releasing the resources on all members at once")
 		l.hub(ctx, "annotate", "memberclusters", "--all", "--overwrite", "fleetgate.io/release="+time.Now().UTC().Format(time.RFC3339))
 		var ids []string
 		for _, member := range members() {
@@ -423,7 +424,7 @@ var _ = Describe("The second life of a hub", Ordered, func() {
 		}
 	}, NodeTimeout(5*time.Minute))
 
-	It("that is gone, and was built anew from what Git has, has its members come back by their keys when it is said once", func(ctx SpecContext) {
+	It("readmits its members by their keys after it was lost and rebuilt from Git, with one command", func(ctx SpecContext) {
 		l.buildAnew(ctx)
 	}, NodeTimeout(5*time.Minute))
 })

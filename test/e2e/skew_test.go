@@ -16,10 +16,10 @@ import (
 	"fleetgate.io/fleetgate/test/env"
 )
 
-// versions are those that differ in this run from what was built here.
+// versions are the programs of this run that were not built from this commit.
 type versions struct {
-	// program is gateway or agent, older its binary of the previous release. Empty: both
-	// are built here.
+	// program is gateway or agent, older its binary of the previous release. If empty, both are
+	// built here.
 	program, older string
 }
 
@@ -41,13 +41,13 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	skew = versions{program: program, older: buildRevision(ctx, revision, program)}
 })
 
-// flags are those of the launcher that choose programs and versions.
+// flags are the launcher's flags that choose programs and versions.
 func (v versions) flags() []string {
 	var flags []string
 	if v.program != "" {
 		flags = append(flags, "-"+v.program+"="+v.older)
 	}
-	// Folders with the programs of another minor version of Kubernetes.
+	// These are directories with the programs of another Kubernetes minor version.
 	for flag, variable := range map[string]string{"-hub-bin=": "FLEETGATE_HUB_BIN", "-member-bin=": "FLEETGATE_MEMBER_BIN"} {
 		if folder := os.Getenv(variable); folder != "" {
 			flags = append(flags, flag+folder)
@@ -56,8 +56,8 @@ func (v versions) flags() []string {
 	return flags
 }
 
-// previousRevision is FLEETGATE_PREVIOUS, or the newest release that is older than what is
-// checked out, or nothing.
+// previousRevision returns FLEETGATE_PREVIOUS, or the newest release before the current commit, or
+// an empty string.
 func previousRevision(ctx context.Context) string {
 	GinkgoHelper()
 	if revision := os.Getenv("FLEETGATE_PREVIOUS"); revision != "" {
@@ -70,7 +70,7 @@ func previousRevision(ctx context.Context) string {
 	return tags[0]
 }
 
-// buildRevision builds a program as it was, and returns where it is.
+// buildRevision builds a program of a revision and returns its path.
 func buildRevision(ctx context.Context, revision, program string) string {
 	GinkgoHelper()
 	dir, err := os.MkdirTemp("", "fleetgate-previous-")
@@ -83,7 +83,7 @@ func buildRevision(ctx context.Context, revision, program string) string {
 	return path
 }
 
-// inProject runs a line of shell in the project's folder, and returns what it prints.
+// inProject runs a shell line in the project's directory and returns the output.
 func inProject(ctx context.Context, line string, args ...string) string {
 	GinkgoHelper()
 	home, err := env.Home()

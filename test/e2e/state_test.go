@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// state is what the main job comes to, without what differs from one run to the
-// next: names that are random, versions and times.
+// state is the result of the main job without what differs between runs: random names, versions and
+// times.
 type state struct {
 	// Members, Placements and Works hold "type=status reason" of each condition.
 	Members, Placements, PerCluster, Works map[string][]string
 	// Bindings are "placement on cluster: state".
 	Bindings []string
-	// OnMembers are the objects that arrived, with what matters of them.
+	// OnMembers are the applied objects with their relevant fields.
 	OnMembers map[string][]string
 }
 
@@ -35,8 +35,8 @@ func texts(conditions []condition) []string {
 	return all
 }
 
-// Settling returns the conditions of placements and Works that are not true, each with what it
-// is of: all are when nothing is under way.
+// Settling returns the conditions of placements and Works that are not True, with their object.
+// There are none once everything is settled.
 func (s state) Settling() []string {
 	var found []string
 	for _, kind := range []map[string][]string{s.Placements, s.PerCluster, s.Works} {
@@ -154,7 +154,7 @@ func (l *launched) lookAtWorks(ctx context.Context, s *state) error {
 	return nil
 }
 
-// lookThrough reads what arrived on a member, through the hub.
+// lookThrough reads the placed objects of a member through the hub.
 func (l *launched) lookThrough(ctx context.Context, member string, s *state) error {
 	var list struct {
 		Items []struct {
@@ -170,7 +170,7 @@ func (l *launched) lookThrough(ctx context.Context, member string, s *state) err
 	}
 	for _, item := range list.Items {
 		if item.Metadata.Name == "kube-root-ca.crt" {
-			continue // The member's own.
+			continue // The member's own object.
 		}
 		s.OnMembers[member] = append(s.OnMembers[member],
 			fmt.Sprintf("%s %s/%s %v %d ready", item.Kind, item.Metadata.Namespace, item.Metadata.Name, item.Data, item.Status.ReadyReplicas))

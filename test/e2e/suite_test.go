@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// settle is how long anything may take to come right again. Nothing is timed:
-	// machines that run this are slow and shared.
+	// settle bounds the wait for recovery. It measures nothing, because test machines are slow and
+	// shared.
 	settle = 90 * time.Second
 	poll   = 250 * time.Millisecond
 )
@@ -38,15 +38,15 @@ func TestMainJob(t *testing.T) {
 
 var _ = artifacts.Report()
 
-// launched is a fleet that the launcher started, as its user sees it.
+// launched is a fleet that the launcher started.
 type launched struct {
 	dir string
 	// fleet runs programs with the fleet's kubeconfigs.
 	fleet *fleet.Fleet
 }
 
-// newFolder makes a folder for a fleet; at the end the fleet is stopped, and if
-// a spec failed its logs and objects are kept.
+// newFolder creates a directory for a fleet. At the end the fleet is stopped; after a failure its
+// logs and objects are kept.
 func newFolder() *launched {
 	home, err := env.Home()
 	Expect(err).NotTo(HaveOccurred())
@@ -63,7 +63,7 @@ func newFolder() *launched {
 	return l
 }
 
-// tunnelWay is the reason by which agents say which way the tunnels go in this run.
+// tunnelWay is the reason that agents report for the tunnels' path in this run.
 func tunnelWay() string {
 	switch os.Getenv("FLEETGATE_TUNNEL") {
 	case fleet.TunnelPort:
@@ -77,7 +77,7 @@ func tunnelWay() string {
 // launcher runs the command behind `make up` and `make down`.
 func (l *launched) launcher(ctx context.Context, command ...string) (string, error) {
 	args := append([]string{"-dir=" + l.dir, "-v=2"}, command...)
-	// The protocol of the members' tunnels, if it is another than usual.
+	// This is the protocol of the members' tunnels if it is not the default.
 	if tunnel := os.Getenv("FLEETGATE_TUNNEL"); tunnel != "" {
 		args = append([]string{"-tunnel=" + tunnel}, args...)
 	}
@@ -90,7 +90,7 @@ func (l *launched) launcher(ctx context.Context, command ...string) (string, err
 	return out.String(), err
 }
 
-// hub runs kubectl on the hub as user admin, and fails the spec if kubectl does.
+// hub runs kubectl on the hub as user admin and fails the spec on an error.
 func (l *launched) hub(ctx context.Context, args ...string) string {
 	GinkgoHelper()
 	out, err := l.fleet.Kubectl(ctx, l.fleet.HubKubeconfig(), "", args...)
@@ -106,7 +106,7 @@ func (l *launched) member(ctx context.Context, name string, args ...string) stri
 	return out
 }
 
-// breakGlass is the kubeconfig that leads to a cluster itself, past the gateway.
+// breakGlass is the kubeconfig of a cluster that bypasses the gateway.
 func (l *launched) breakGlass(cluster string) string {
 	return filepath.Join(l.dir, cluster, env.BreakGlass+".kubeconfig")
 }

@@ -14,13 +14,12 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// calm is for how long nothing may be written to count as settled.
+// calm is the time without writes after which a cluster counts as settled.
 const calm = 20 * time.Second
 
-// kept are the kinds of objects that programs of the version before wrote, and that those of
-// today find right as they are. MemberClusters and InternalMemberClusters are not among them:
-// heartbeats are written there; nor are ClusterProfiles, which show more of a member now, and
-// AppliedWorks, which remember more of a Work.
+// kept are the kinds whose stored objects the current programs must not rewrite after an upgrade.
+// MemberClusters and InternalMemberClusters are excluded because heartbeats write them;
+// ClusterProfiles and AppliedWorks because they have new fields.
 func kept() (onHub, onMembers []string) {
 	const placement = ".placement.kubernetes-fleet.io"
 	for _, resource := range []string{
@@ -35,7 +34,7 @@ func kept() (onHub, onMembers []string) {
 	return onHub, []string{"deployments", "services", "configmaps", "namespaces", "clusterrolebindings"}
 }
 
-// versionsOf are the resourceVersions of all objects of kinds in a cluster.
+// versionsOf returns the resourceVersions of all objects of these kinds in a cluster.
 func (l *launched) versionsOf(ctx context.Context, cluster string, kinds []string) map[string]string {
 	GinkgoHelper()
 	var list struct {
@@ -52,7 +51,7 @@ func (l *launched) versionsOf(ctx context.Context, cluster string, kinds []strin
 	return versions
 }
 
-// settledVersions are those of hub and members once nothing is written any more.
+// settledVersions returns those of hub and members once there are no more writes.
 func (l *launched) settledVersions(ctx context.Context) map[string]string {
 	GinkgoHelper()
 	onHub, onMembers := kept()
@@ -69,7 +68,7 @@ func (l *launched) settledVersions(ctx context.Context) map[string]string {
 	return last
 }
 
-// renew stops processes and has the launcher start those of this commit instead.
+// renew stops processes, and the launcher starts those of this commit.
 func (l *launched) renew(ctx context.Context, names ...string) {
 	GinkgoHelper()
 	for _, name := range names {
@@ -79,10 +78,10 @@ func (l *launched) renew(ctx context.Context, names ...string) {
 	Expect(err).NotTo(HaveOccurred(), out)
 }
 
-var _ = Describe("A fleet of the version before", Label("matrix"), func() {
-	It("is taken over, and no object that was right is written", func(ctx SpecContext) {
+var _ = Describe("A fleet of the previous version", Label("matrix"), func() {
+	It("can be upgraded, and no up-to-date object is written", func(ctx SpecContext) {
 		if skew.program != "" {
-			Skip("FLEETGATE_SKEW mixes versions in its own way")
+			Skip("FLEETGATE_SKEW mixes other versions")
 		}
 		revision := previousRevision(ctx)
 		if revision == "" {
@@ -96,8 +95,8 @@ var _ = Describe("A fleet of the version before", Label("matrix"), func() {
 			Expect(before).To(HaveKey(HavePrefix(kind)))
 		}
 
-		// The gateway first, as in an upgrade; agents are away too shortly to be missed, which
-		// placements would tell.
+		// Upgrade the gateway first. Agents are disconnected too briefly for placements to report
+		// it.
 		l.renew(ctx, "gateway")
 		l.renew(ctx, "member-1-agent", "member-2-agent")
 		after := l.settledVersions(ctx)

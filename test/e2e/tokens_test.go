@@ -32,10 +32,10 @@ import (
 	"fleetgate.io/fleetgate/test/leak"
 )
 
-// bodies is the verbosity at which Kubernetes' client would log whole bodies.
+// bodies is the verbosity at which client-go would log whole bodies.
 const bodies = 10
 
-// argoSettings is what an installation of Argo CD has at least.
+// argoSettings are the minimal objects of an Argo CD installation.
 const argoSettings = `
 apiVersion: v1
 kind: Namespace
@@ -71,7 +71,7 @@ spec:
     spec: {containers: [{name: web, image: example.org/web:v1}]}
 `
 
-// consumerOfProfiles is a program on the hub that works with one member.
+// consumerOfProfiles is a program on the hub that uses one member.
 const consumerOfProfiles = `
 apiVersion: v1
 kind: ServiceAccount
@@ -90,7 +90,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: consumer
 subjects: [{kind: ServiceAccount, name: consumer, namespace: default}]
 `
 
-var _ = Describe("Tokens of a fleet whose parts log all they can", Ordered, Label("matrix"), func() {
+var _ = Describe("Tokens of a fleet with the highest log level", Ordered, Label("matrix"), func() {
 	var f *fleet.Fleet
 
 	BeforeAll(func(ctx context.Context) {
@@ -120,8 +120,7 @@ var _ = Describe("Tokens of a fleet whose parts log all they can", Ordered, Labe
 		GinkgoHelper()
 		return run(ctx, breakGlassOf(f.Hub), input, args...)
 	}
-	// as runs kubectl on the member's own API server with nothing but a Secret of
-	// the hub.
+	// as runs kubectl on the member's own API server with only a Secret of the hub.
 	as := func(ctx context.Context, m *fleet.Member, secret string, args ...string) (string, error) {
 		GinkgoHelper()
 		field := func(name string) string {
@@ -137,7 +136,7 @@ var _ = Describe("Tokens of a fleet whose parts log all they can", Ordered, Labe
 		return f.Kubectl(ctx, empty, "", append(args, "--server="+m.Cluster.URL, "--certificate-authority="+ca, "--token="+field("token"))...)
 	}
 
-	It("give an account the same rights on every member by an ordinary placement", func(ctx context.Context) {
+	It("have the rights on every member that an ordinary placement grants", func(ctx context.Context) {
 		run(ctx, f.HubKubeconfig(), "", "apply", "--filename="+f.Example("tokens/reports.yaml"))
 		for _, m := range f.Members {
 			Eventually(func() (string, error) {
@@ -149,7 +148,7 @@ var _ = Describe("Tokens of a fleet whose parts log all they can", Ordered, Labe
 		}
 	})
 
-	It("show the gateway's own account, which may do nothing on a member but act for others", func(ctx context.Context) {
+	It("show the gateway's own account, which can only impersonate on a member", func(ctx context.Context) {
 		for _, m := range f.Members {
 			Expect(onHub(ctx, "", "get", "managedserviceaccount", "cluster-gateway", "--namespace=fleet-member-"+m.Name,
 				"--output=jsonpath={.status.tokenSecretRef.name}")).To(Equal("cluster-gateway"))
@@ -157,14 +156,14 @@ var _ = Describe("Tokens of a fleet whose parts log all they can", Ordered, Labe
 				answer, _ := as(ctx, m, "cluster-gateway", append([]string{"auth", "can-i"}, what...)...)
 				Expect(strings.TrimSpace(answer)).To(Equal("no"), "%v", what)
 			}
-			// It acts for a caller all the same.
+			// It can impersonate a caller.
 			Eventually(func() (string, error) {
 				return f.Kubectl(ctx, f.MemberKubeconfig(m.Name), "", "get", "namespace", "default", "--output=name")
 			}).Should(Equal("namespace/default\n"))
 		}
 	})
 
-	It("let Argo CD's own code deploy through the hub with the Secret of a labelled member", func(ctx context.Context) {
+	It("let Argo CD's code deploy through the hub with the Secret of a labelled member", func(ctx context.Context) {
 		Expect(filepath.Join(f.BinDir, "argocd")).To(BeAnExistingFile(), "run: make .fleetgate/bin/argocd")
 		onHub(ctx, argoSettings, "apply", "--filename=-")
 		run(ctx, f.HubKubeconfig(), "", "label", "membercluster", "member-1", "fleetgate.io/argocd=true")
@@ -185,12 +184,12 @@ var _ = Describe("Tokens of a fleet whose parts log all they can", Ordered, Labe
 		Expect(run(ctx, breakGlassOf(f.Members[0].Cluster), "", "get", "configmap", "web", "--namespace=by-argo", "--output=jsonpath={.data.greeting}")).To(Equal("Hello"))
 
 		_, err := deploy("member-2")
-		Expect(err).To(MatchError(ContainSubstring(`"member-2"`)), "nobody asked for a Secret of this one")
+		Expect(err).To(MatchError(ContainSubstring(`"member-2"`)), "this member is not labelled")
 	})
 
-	// A consumer of ClusterProfiles makes its configuration of the profile's address
-	// and of a plug-in of its own, as the inventory's library does.
-	It("are not needed by who reads ClusterProfiles", func(ctx context.Context) {
+	// A consumer of ClusterProfiles uses the profile's address and its own exec plugin, as the
+	// inventory API's library does.
+	It("are not needed by consumers of ClusterProfiles", func(ctx context.Context) {
 		onHub(ctx, consumerOfProfiles, "apply", "--filename=-")
 		run(ctx, breakGlassOf(f.Members[0].Cluster), "", "create", "clusterrolebinding", "consumer", "--clusterrole=view", "--user=hub:system:serviceaccount:default:consumer")
 		profile := &multiclusterv1alpha1.ClusterProfile{}
@@ -236,12 +235,12 @@ printf '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential",
 			GinkgoWriter.Printf("Looking for %d tokens in %d bytes of %s\n", len(tokens), len(text), place)
 			Expect(leak.Search(text, tokens...)).To(BeEmpty(), place)
 		}
-		// The search would have found one.
+		// This proves that the search finds tokens.
 		for _, place := range []string{"gateway's log", "hub's objects"} {
 			Expect(leak.Search(texts[place], planted)).To(Equal([]int{0}), place)
 		}
 		for _, process := range []string{"gateway", "member-1-agent", "member-2-agent"} {
-			Expect(texts[process+"'s log"]).To(And(ContainSubstring("less verbose than asked for"), ContainSubstring("headers=")), "as verbose as can be")
+			Expect(texts[process+"'s log"]).To(And(ContainSubstring("less verbose than asked for"), ContainSubstring("headers=")), "at the highest log level")
 			Expect(texts[process+"'s metrics"]).To(ContainSubstring("go_goroutines"))
 		}
 	})
@@ -259,7 +258,7 @@ func clustersOf(f *fleet.Fleet) map[string]*env.Cluster {
 
 var token = regexp.MustCompile(`eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]{40,}`)
 
-// tokensOf are all that any Secret of the fleet holds, in whatever form.
+// tokensOf returns all tokens in Secrets of the fleet, in every encoding.
 func tokensOf(ctx context.Context, f *fleet.Fleet) []string {
 	GinkgoHelper()
 	unique := map[string]bool{}
@@ -277,9 +276,8 @@ func tokensOf(ctx context.Context, f *fleet.Fleet) []string {
 	return slices.Collect(maps.Keys(unique))
 }
 
-// written is all that the fleet's parts have written where others read it: their logs
-// and metrics, and every object of the clusters but Secrets, events and status with
-// them.
+// written returns everything that the fleet writes where others can read it: logs, metrics, and all
+// objects of the clusters, with status and events, except Secrets.
 func written(ctx context.Context, f *fleet.Fleet) map[string]string {
 	GinkgoHelper()
 	texts := map[string]string{}

@@ -21,15 +21,15 @@ import (
 const (
 	authorityLife   = 10 * 365 * 24 * time.Hour
 	certificateLife = 365 * 24 * time.Hour
-	// clockSkew lets certificates be valid since before they were made, as those of a cluster
-	// are that is not new, also for programs whose clock is ten minutes behind.
+	// clockSkew backdates certificates, so that programs whose clock is ten minutes behind accept
+	// them too.
 	clockSkew = 15 * time.Minute
 )
 
 // pair is a certificate and its private key, PEM encoded.
 type pair struct{ cert, key []byte }
 
-// write makes <name>.crt and <name>.key in dir.
+// write writes <name>.crt and <name>.key to dir.
 func (p pair) write(dir, name string) error {
 	if err := writeFile(filepath.Join(dir, name+".crt"), p.cert); err != nil {
 		return err
@@ -76,7 +76,7 @@ func parseAuthority(p pair) (*authority, error) {
 	return &authority{pair: p, signer: loaded.Leaf, key: key}, nil
 }
 
-// client issues a certificate with which user speaks for itself.
+// client issues a client certificate for a user.
 func (a *authority) client(user string, groups ...string) (pair, error) {
 	return a.issue(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: user, Organization: groups},
@@ -84,8 +84,8 @@ func (a *authority) client(user string, groups ...string) (pair, error) {
 	})
 }
 
-// server issues a certificate for a server on loopback with these further names or
-// addresses. It may serve as a client too: etcd dials itself with it.
+// server issues a certificate for a server on loopback with these additional names or addresses. It
+// is also valid for clients: etcd dials itself with it.
 func (a *authority) server(name string, hosts ...string) (pair, error) {
 	template := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: name},

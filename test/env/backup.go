@@ -17,8 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Backup copies etcd's data into a folder that does not exist yet. etcd stands still for that
-// long, and its API server waits.
+// Backup copies etcd's data into a new folder. It stops etcd meanwhile, and the API server waits.
 func (c *Cluster) Backup(ctx context.Context, dir string) error {
 	if err := c.Etcd.Stop(ctx); err != nil {
 		return fmt.Errorf("cluster %s: backing up: %w", c.Name, err)
@@ -27,9 +26,9 @@ func (c *Cluster) Backup(ctx context.Context, dir string) error {
 	return errors.Join(err, c.Etcd.Start(ctx))
 }
 
-// Restore puts etcd's data back as it was when a folder was filled by Backup, and starts the
-// cluster's programs again. As Kubernetes asks for, and etcdutl does with --bump-revision and
-// --mark-compacted, no revision is used twice, and watches of before are told to begin anew.
+// Restore replaces etcd's data by a folder of Backup and restarts the cluster's programs. As
+// Kubernetes requires, and like etcdutl with --bump-revision and --mark-compacted, no revision is
+// used twice and earlier watches must start again.
 func (c *Cluster) Restore(ctx context.Context, dir string) error {
 	if err := c.restore(ctx, dir); err != nil {
 		return fmt.Errorf("cluster %s: restoring: %w", c.Name, err)
@@ -37,8 +36,8 @@ func (c *Cluster) Restore(ctx context.Context, dir string) error {
 	return c.Resume(ctx)
 }
 
-// Lose has the cluster begin anew with an empty etcd, as one that was built anew with the
-// authorities and keys of the former one.
+// Lose restarts the cluster with an empty etcd, like a cluster that was rebuilt with the same CAs
+// and keys.
 func (c *Cluster) Lose(ctx context.Context) error {
 	if err := c.empty(ctx); err != nil {
 		return fmt.Errorf("cluster %s: losing all: %w", c.Name, err)
@@ -46,13 +45,13 @@ func (c *Cluster) Lose(ctx context.Context) error {
 	return c.Resume(ctx)
 }
 
-// LetAnonymousIn has the API server take requests without a credential from its next start on,
-// as it does by itself.
+// LetAnonymousIn makes the API server accept anonymous requests from its next start on, as it does
+// by default.
 func (c *Cluster) LetAnonymousIn() error {
 	return os.WriteFile(c.path(authenticationFile), []byte(strings.Split(authenticationConfig, "anonymous:")[0]), 0o600)
 }
 
-// empty stops the cluster's programs, and removes etcd's data.
+// empty stops the cluster's programs and removes etcd's data.
 func (c *Cluster) empty(ctx context.Context) error {
 	for _, p := range []*Process{c.KWOK, c.Scheduler, c.ControllerManager, c.APIServer, c.Etcd} {
 		if p == nil {
@@ -90,10 +89,10 @@ func (c *Cluster) restore(ctx context.Context, dir string) error {
 	return err
 }
 
-// Fill has etcd refuse every write, as when its space is used up.
+// Fill makes etcd reject every write, as when its quota is used up.
 func (c *Cluster) Fill(ctx context.Context) error { return c.alarm(ctx, "ACTIVATE") }
 
-// Drain has etcd take writes again.
+// Drain makes etcd accept writes again.
 func (c *Cluster) Drain(ctx context.Context) error { return c.alarm(ctx, "DEACTIVATE") }
 
 func (c *Cluster) alarm(ctx context.Context, action string) error {
@@ -105,7 +104,7 @@ func (c *Cluster) etcdRevision(ctx context.Context) (int64, error) {
 	return c.askEtcd(ctx, "kv/range", map[string]any{"key": []byte("/"), "count_only": true})
 }
 
-// askEtcd asks etcd something by its JSON gateway, and returns the revision that it has now.
+// askEtcd sends a request to etcd's JSON gateway and returns its current revision.
 func (c *Cluster) askEtcd(ctx context.Context, verb string, question map[string]any) (int64, error) {
 	config, err := rest.TLSConfigFor(c.etcdConfig())
 	if err != nil {

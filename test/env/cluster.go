@@ -17,19 +17,19 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// clusterFile says what the cluster in a folder is made of.
+// clusterFile is the file with the state of a cluster.
 const clusterFile = "cluster.json"
 
-// Cluster is a control plane on loopback. Its fields do not change; its programs may be
-// stopped, frozen and restarted one by one.
+// Cluster is a control plane on loopback. Its fields do not change. Its programs can be stopped,
+// frozen and restarted one by one.
 type Cluster struct {
-	// Name is that of Options.
+	// Name is the name from Options.
 	Name string
 	// Dir is the cluster's folder.
 	Dir string
 	// URL is the API server's, on loopback.
 	URL string
-	// CABundle, PEM, is what clients verify the API server with.
+	// CABundle is the CA for the API server, as PEM.
 	CABundle []byte
 
 	Etcd              *Process
@@ -46,15 +46,15 @@ type Cluster struct {
 	temporary bool
 }
 
-// state is what Load needs beside the files of the folder.
+// state is what Load needs in addition to the files of the folder.
 type state struct {
 	Options Options `json:"options"`
 	Ports   ports   `json:"ports"`
 }
 
-// Start makes a new cluster and returns when it works: controllers run, nodes take pods.
-// If a program does not start, everything is stopped again and the error is a *StartError;
-// the logs stay in the cluster's folder. A folder that holds a cluster is refused: Load it.
+// Start creates a cluster and returns when controllers run and nodes accept Pods. If a program does
+// not start, it stops everything and returns a *StartError; logs stay in the cluster's folder. It
+// rejects a folder with a cluster: use Load.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -71,7 +71,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	return c, err
 }
 
-// StartAll starts clusters at the same time, all or none: the result is in order of options.
+// StartAll starts clusters in parallel, all or none. The result is in the order of options.
 func StartAll(ctx context.Context, options ...Options) ([]*Cluster, error) {
 	clusters := make([]*Cluster, len(options))
 	group, groupCtx := errgroup.WithContext(ctx)
@@ -93,8 +93,7 @@ func StartAll(ctx context.Context, options ...Options) ([]*Cluster, error) {
 	return nil, err
 }
 
-// Load finds the cluster that was started in a folder, whether it runs or not. The error
-// is fs.ErrNotExist if there is none.
+// Load finds the cluster in a folder, running or not. The error is fs.ErrNotExist if there is none.
 func Load(dir string) (*Cluster, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -119,8 +118,8 @@ func Load(dir string) (*Cluster, error) {
 	return c, nil
 }
 
-// Resume starts the programs that do not run, on the same ports and data, and returns when
-// the cluster works. On error, what did start keeps running: Stop it.
+// Resume starts the stopped programs on the same ports and data, and returns when the cluster
+// works. After an error, started programs keep running: use Stop.
 func (c *Cluster) Resume(ctx context.Context) error {
 	if err := c.options.checkPrograms(); err != nil {
 		return err
@@ -141,8 +140,7 @@ func (c *Cluster) Resume(ctx context.Context) error {
 	return c.checkRunning()
 }
 
-// checkRunning finds the program that ended soon after it was ready, or had no way to tell
-// that it was.
+// checkRunning finds a program that ended soon after it was ready, or that has no readiness check.
 func (c *Cluster) checkRunning() error {
 	for _, p := range c.Processes() {
 		if !p.Running() {
@@ -152,8 +150,8 @@ func (c *Cluster) checkRunning() error {
 	return nil
 }
 
-// Stop ends every program, those that write before those that they write to. A temporary
-// folder is removed, another one stays with data and logs; Resume would start it again.
+// Stop ends every program, writers before their servers. It removes a temporary folder; another one
+// keeps data and logs for Resume.
 func (c *Cluster) Stop(ctx context.Context) error {
 	if c.temporary {
 		return c.discard()
@@ -172,13 +170,13 @@ func (c *Cluster) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Freeze halts every program of the cluster, as if its machines hung; Thaw lets them go on.
+// Freeze stops every program of the cluster (SIGSTOP), as if its machines hung, until Thaw.
 func (c *Cluster) Freeze() error { return c.each((*Process).Freeze) }
 
-// Thaw ends what Freeze began.
+// Thaw resumes the programs after Freeze.
 func (c *Cluster) Thaw() error { return c.each((*Process).Thaw) }
 
-// Running tells whether every program of the cluster runs.
+// Running reports whether every program of the cluster runs.
 func (c *Cluster) Running() bool {
 	for _, p := range c.Processes() {
 		if !p.Running() {
@@ -207,7 +205,7 @@ func (c *Cluster) each(do func(*Process) error) error {
 	return errors.Join(errs...)
 }
 
-// startNew is one attempt, on ports that were free a moment ago.
+// startNew is one attempt on ports that were free a moment ago.
 func startNew(ctx context.Context, o Options) (*Cluster, error) {
 	begin := time.Now()
 	c := &Cluster{Name: o.Name, options: o}
@@ -244,7 +242,7 @@ func (c *Cluster) makeFolder() (err error) {
 	return os.MkdirAll(c.Dir, 0o700)
 }
 
-// create writes everything that the programs read.
+// create writes all files that the programs read.
 func (c *Cluster) create() (err error) {
 	if c.users, err = c.makeSecrets(); err != nil {
 		return err
@@ -258,7 +256,7 @@ func (c *Cluster) create() (err error) {
 	return writeJSON(c.path(clusterFile), state{Options: c.options, Ports: c.ports})
 }
 
-// prepare fills in what follows from folder, ports and keys.
+// prepare sets what follows from folder, ports and keys.
 func (c *Cluster) prepare() (err error) {
 	c.URL = "https://" + c.at(c.ports.APIServer)
 	c.CABundle = c.users.cert
@@ -268,15 +266,15 @@ func (c *Cluster) prepare() (err error) {
 	return c.makeProcesses()
 }
 
-// at is a port of the cluster's on loopback.
+// at returns the address of a port of the cluster.
 func (c *Cluster) at(port int) string { return loopback(c.options.addresses().loopback, port) }
 
-// undo kills a cluster that did not start and removes its data; the logs stay.
+// undo kills a cluster that did not start and removes its data; logs stay.
 func (c *Cluster) undo() error {
 	return errors.Join(c.each((*Process).Kill), os.RemoveAll(c.path("etcd")), os.RemoveAll(c.path(clusterFile)))
 }
 
-// discard kills a cluster of which nothing is to stay.
+// discard kills a cluster and removes everything.
 func (c *Cluster) discard() error {
 	return errors.Join(c.each((*Process).Kill), os.RemoveAll(c.Dir))
 }

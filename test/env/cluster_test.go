@@ -36,7 +36,7 @@ import (
 )
 
 var _ = Describe("A cluster", func() {
-	It("lets an ordinary user do what RBAC allows, and nothing else", func(ctx SpecContext) {
+	It("allows an ordinary user only what RBAC grants", func(ctx SpecContext) {
 		cfg, err := hub.ConfigFor("jane", "readers")
 		Expect(err).NotTo(HaveOccurred())
 		jane := clientOf(kubernetes.NewForConfig(cfg))
@@ -63,7 +63,7 @@ var _ = Describe("A cluster", func() {
 		}
 	})
 
-	It("aggregates an API and vouches for the caller", func(ctx SpecContext) {
+	It("aggregates an API and authenticates the caller to it", func(ctx SpecContext) {
 		server := aggregatedAPI(ctx)
 		address, err := url.Parse(server.URL)
 		Expect(err).NotTo(HaveOccurred())
@@ -88,7 +88,7 @@ var _ = Describe("A cluster", func() {
 		kubectl(ctx, member, "", "wait", "job", "once", "--for=condition=Complete", "--timeout=60s")
 	})
 
-	It("collects what a deleted namespace or owner leaves", func(ctx SpecContext) {
+	It("garbage-collects the objects of a deleted namespace or owner", func(ctx SpecContext) {
 		kubectl(ctx, member, "", "create", "namespace", "gone")
 		kubectl(ctx, member, "", "create", "deployment", "web", "--image=example.org/web:v1", "-n", "gone")
 		Eventually(pods).WithArguments(ctx, "gone").ShouldNot(BeEmpty())
@@ -97,7 +97,7 @@ var _ = Describe("A cluster", func() {
 		kubectl(ctx, member, "", "delete", "namespace", "gone", "--timeout=60s")
 	})
 
-	It("issues ServiceAccount tokens that are worth nothing elsewhere", func(ctx SpecContext) {
+	It("issues ServiceAccount tokens that other clusters reject", func(ctx SpecContext) {
 		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{}}
 		granted, err := client(member).CoreV1().ServiceAccounts("default").CreateToken(ctx, "default", request, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
@@ -202,7 +202,7 @@ func certificateRequest(user, group string) (key []byte, request *certificatesv1
 	}
 }
 
-// inEtcd is the stored value of a key, read past the API server.
+// inEtcd returns the stored value of a key directly from etcd.
 func inEtcd(ctx context.Context, c *env.Cluster, key string) string {
 	GinkgoHelper()
 	cluster := struct{ Ports struct{ Etcd int } }{}
@@ -228,8 +228,8 @@ func inEtcd(ctx context.Context, c *env.Cluster, key string) string {
 	return string(found.Kvs[0].Value)
 }
 
-// aggregatedAPI serves a group which tells callers their name as the front proxy gives it,
-// and takes it from nobody but the front proxy of the hub.
+// aggregatedAPI serves a group that returns the caller's name from the front proxy's headers, and
+// accepts only the front proxy of the hub.
 func aggregatedAPI(ctx context.Context) *httptest.Server {
 	GinkgoHelper()
 	trust, err := client(hub).CoreV1().ConfigMaps("kube-system").Get(ctx, "extension-apiserver-authentication", metav1.GetOptions{})

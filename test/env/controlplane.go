@@ -21,21 +21,21 @@ const (
 	schedulerUser  = "system:kube-scheduler"
 	kwokUser       = "kwok"
 
-	// etcdPeerPort is where etcd's peers would find it.
+	// etcdPeerPort is the address for etcd's peers.
 	etcdPeerPort = 2380
 
-	// serviceAccountIssuer is that of kubeadm, the same on every cluster: what tells their
-	// tokens apart is the key, as it is for users.
+	// serviceAccountIssuer is kubeadm's, the same on every cluster. As for real clusters, only the
+	// key distinguishes their tokens.
 	serviceAccountIssuer = "https://kubernetes.default.svc.cluster.local"
 )
 
-// ports of a cluster; they stay the same over restarts.
+// ports of a cluster. They do not change over restarts.
 type ports struct {
 	Etcd      int `json:"etcd"`
 	APIServer int `json:"apiServer"`
 }
 
-// programs are those that a cluster with these options runs.
+// programs returns the programs of a cluster with these options.
 func (o Options) programs() []string {
 	names := []string{"etcd", "kube-apiserver", "kube-controller-manager"}
 	if o.hasScheduler() {
@@ -49,7 +49,7 @@ func (o Options) programs() []string {
 
 func (o Options) hasScheduler() bool { return o.Nodes > 0 || o.Address != "" }
 
-// checkPrograms refuses before anything is started that could not be started.
+// checkPrograms fails before anything is started if a program is missing.
 func (o Options) checkPrograms() error {
 	for _, name := range o.programs() {
 		if _, err := program(o.BinDir, name); err != nil {
@@ -79,7 +79,7 @@ func (c *Cluster) etcdArgs() []string {
 		"trusted-ca-file", c.pki("etcd-ca.crt"),
 		"cert-file", c.pki("etcd-server.crt"),
 		"key-file", c.pki("etcd-server.key"),
-		// There are no peers, but etcd always listens for them: on a port that it finds itself.
+		// There are no peers, but etcd always listens for them, on a port of its choice.
 		"listen-peer-urls", "https://"+c.at(0),
 		"initial-advertise-peer-urls", "https://"+c.at(etcdPeerPort),
 		"initial-cluster", c.Name+"=https://"+c.at(etcdPeerPort),
@@ -100,7 +100,7 @@ func (c *Cluster) apiServerArgs() []string {
 	args := flags(
 		"bind-address", addresses.loopback,
 		"secure-port", strconv.Itoa(c.ports.APIServer),
-		// Endpoints may not be loopback addresses, and no pod is there to use them.
+		// Endpoints cannot be loopback addresses, and no Pod would use them.
 		"advertise-address", addresses.loopback,
 		"endpoint-reconciler-type", "none",
 		"service-cluster-ip-range", addresses.services,
@@ -155,7 +155,7 @@ func (c *Cluster) controllerManagerArgs() []string {
 		"root-ca-file", c.pki("ca.crt"),
 		"service-account-private-key-file", c.pki("sa.key"),
 		"service-cluster-ip-range", c.options.addresses().services,
-		// Waiting for a client-side limit shows nothing about what is tested.
+		// A client-side limit would slow tests down without testing anything.
 		"kube-api-qps", "500", "kube-api-burst", "1000",
 	)
 }
@@ -174,12 +174,12 @@ func (c *Cluster) kwokArgs() []string {
 		"kubeconfig", c.kubeconfigPath(kwokUser),
 		"config", c.path(stagesFile),
 		"manage-all-nodes", "true",
-		// Without leases the node controller takes the nodes for dead after 40 seconds.
+		// Without leases the node controller marks nodes unreachable after 40 seconds.
 		"node-lease-duration-seconds", "40",
 	)
 }
 
-// etcdConfig is how the API server reaches etcd.
+// etcdConfig is the API server's configuration for etcd.
 func (c *Cluster) etcdConfig() *rest.Config {
 	return &rest.Config{
 		Host: "https://" + c.at(c.ports.Etcd),
@@ -189,7 +189,7 @@ func (c *Cluster) etcdConfig() *rest.Config {
 	}
 }
 
-// makeProcesses prepares the programs, in the order in which they start.
+// makeProcesses prepares the programs in start order.
 func (c *Cluster) makeProcesses() error {
 	etcdReady, err := c.probe(c.etcdConfig(), "/health")
 	if err != nil {
@@ -229,13 +229,13 @@ func (c *Cluster) process(name string, args []string, ready func(context.Context
 		Detached:     c.options.Detached,
 		Ready:        ready,
 		StartTimeout: c.options.StartTimeout,
-		// KWOK would read a configuration from the user's home.
+		// Otherwise KWOK reads a configuration from the user's home.
 		Env: []string{"HOME=" + c.Dir},
 	})
 }
 
-// probe asks an HTTPS endpoint whether its server is ready, on a new connection each time:
-// one from before a restart or a freeze would answer for the past.
+// probe checks the readiness endpoint of an HTTPS server, with a new connection each time: an old
+// one may belong to the process before a restart.
 func (c *Cluster) probe(cfg *rest.Config, path string) (func(context.Context) error, error) {
 	tls, err := rest.TLSConfigFor(cfg)
 	if err != nil {

@@ -14,12 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Config is the break-glass administrator (system:masters), without a client-side limit.
-// Each call returns a copy.
+// Config returns a new configuration of the break-glass administrator (system:masters) without a
+// client-side limit.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
-// Client speaks as the break-glass administrator, of the kinds that the functions add to
-// a scheme: those called AddToScheme of their packages.
+// Client returns a break-glass client for the kinds that the functions add to its scheme.
 func (c *Cluster) Client(kinds ...func(*runtime.Scheme) error) (client.Client, error) {
 	known := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(kinds...)
@@ -46,9 +45,8 @@ func (c *Cluster) ConfigFor(user string, groups ...string) (*rest.Config, error)
 	}, nil
 }
 
-// Kubeconfig writes a kubeconfig with a new client certificate of the user to
-// <user>.kubeconfig in the cluster's folder and returns its path. Start has written those
-// of Options.Admin and BreakGlass.
+// Kubeconfig writes a kubeconfig with a new client certificate of the user to <user>.kubeconfig in
+// the cluster's folder and returns its path. Start writes those of Options.Admin and BreakGlass.
 func (c *Cluster) Kubeconfig(user string, groups ...string) (string, error) {
 	cfg, err := c.ConfigFor(user, groups...)
 	if err != nil {
@@ -58,13 +56,13 @@ func (c *Cluster) Kubeconfig(user string, groups ...string) (string, error) {
 	return path, WriteKubeconfig(path, cfg)
 }
 
-// kubeconfigPath makes a plain file name of a user like "system:kube-scheduler".
+// kubeconfigPath returns a plain file name for a user such as "system:kube-scheduler".
 func (c *Cluster) kubeconfigPath(user string) string {
 	return c.path(strings.NewReplacer(":", "-", "/", "-").Replace(user) + ".kubeconfig")
 }
 
-// WriteKubeconfig writes a configuration that carries its certificates or token itself as
-// a kubeconfig file which only we can read.
+// WriteKubeconfig writes a configuration with embedded credentials as a kubeconfig file that only
+// this user can read.
 func WriteKubeconfig(path string, cfg *rest.Config) error {
 	const name = "default"
 	kubeconfig := clientcmdapi.NewConfig()
@@ -93,7 +91,7 @@ func (c *Cluster) writeKubeconfigs() error {
 		c.options.Admin,
 		{Name: controllerUser},
 		{Name: schedulerUser},
-		// KWOK acts as every kubelet at once.
+		// KWOK acts as every kubelet.
 		{Name: kwokUser, Groups: []string{mastersGroup}},
 	}
 	for _, user := range users {

@@ -24,7 +24,7 @@ import (
 	"fleetgate.io/fleetgate/test/env"
 )
 
-var _ = Describe("A cluster in trouble", func() {
+var _ = Describe("A degraded cluster", func() {
 	It("does not answer while its API server is frozen", func(ctx SpecContext) {
 		Expect(member.APIServer.Freeze()).To(Succeed())
 		DeferCleanup(member.APIServer.Thaw)
@@ -101,7 +101,7 @@ var _ = Describe("A detached cluster", func() {
 })
 
 var _ = Describe("Start", func() {
-	It("names the program that failed, with its last words, and leaves nothing", func(ctx SpecContext) {
+	It("names the failed program with the end of its log, and leaves nothing behind", func(ctx SpecContext) {
 		dir := GinkgoT().TempDir()
 		_, err := env.Start(ctx, env.Options{Name: "broken", Dir: dir, APIServerFlags: []string{"--no-such-flag"}})
 		var failed *env.StartError
@@ -139,7 +139,7 @@ func TestChildWithClusterThatPanics(t *testing.T) {
 	panicBeyondTheTest()
 }
 
-// ask makes one request.
+// ask sends one request.
 func ask(ctx context.Context, cfg *rest.Config, patience time.Duration) error {
 	GinkgoHelper()
 	cfg.Timeout = patience

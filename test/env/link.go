@@ -12,23 +12,23 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Link is a wire on loopback between a client and a server, which a test can cut or
-// stall. It lives in our process: a detached program must not depend on it.
+// Link is a connection on loopback between a client and a server that a test can cut or stall. It
+// lives in the test's process, so a detached program must not use it.
 type Link struct {
 	target   string
 	listener net.Listener
 	done     chan struct{}
 	work     sync.WaitGroup
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu sync.Mutex
-	// open is closed while bytes may pass.
+	// open is closed while bytes can pass.
 	open  chan struct{}
 	cut   bool
 	conns map[net.Conn]struct{}
 }
 
-// NewLink starts to carry connections to target, a host:port. Close it.
+// NewLink forwards connections to target, a host:port, until Close.
 func NewLink(target string) (*Link, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -43,17 +43,17 @@ func NewLink(target string) (*Link, error) {
 	return l, nil
 }
 
-// Addr is the host:port to use instead of the target's.
+// Addr is the host:port to use in place of the target's.
 func (l *Link) Addr() string { return l.listener.Addr().String() }
 
-// Config is a configuration that reaches its server over the link.
+// Config returns a configuration that reaches its server over the link.
 func (l *Link) Config(cfg *rest.Config) *rest.Config {
 	over := rest.CopyConfig(cfg)
 	over.Host = "https://" + l.Addr()
 	return over
 }
 
-// Cut resets every connection, and new ones as soon as they are made.
+// Cut resets every connection, and new ones as soon as they are open.
 func (l *Link) Cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,7 +63,7 @@ func (l *Link) Cut() {
 	}
 }
 
-// Stall keeps every connection but lets no byte pass, as a network that drops packets does.
+// Stall keeps every connection open but passes no bytes, like a network that drops packets.
 func (l *Link) Stall() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,7 +86,7 @@ func (l *Link) Mend() {
 	}
 }
 
-// Close cuts everything for good and returns when nothing runs any more.
+// Close cuts everything permanently and waits for all goroutines.
 func (l *Link) Close() error {
 	l.Cut()
 	select {
@@ -112,7 +112,7 @@ func (l *Link) accept() {
 	}
 }
 
-// track makes a connection one that Cut resets; it is false if the link is cut already.
+// track registers a connection for Cut; it returns false if the link is cut.
 func (l *Link) track(conn net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -151,7 +151,7 @@ func (l *Link) carry(client net.Conn) {
 	both.Wait()
 }
 
-// copy moves bytes one way until that way ends, and tells the other side so.
+// copy copies bytes in one direction until its end, and half-closes the other side.
 func (l *Link) copy(to, from net.Conn) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -164,14 +164,14 @@ func (l *Link) copy(to, from net.Conn) {
 			return
 		}
 		if err != nil {
-			// Half closed: the answer may still come.
+			// It is half closed: the response can still come.
 			_ = to.(*net.TCPConn).CloseWrite()
 			return
 		}
 	}
 }
 
-// pass waits while the link is stalled; it is false when the link is closed.
+// pass waits while the link is stalled; it returns false when the link is closed.
 func (l *Link) pass() bool {
 	l.mu.Lock()
 	open := l.open
@@ -184,7 +184,7 @@ func (l *Link) pass() bool {
 	}
 }
 
-// reset ends a connection as a lost machine does, not as one that has finished.
+// reset ends a connection with a TCP reset, like a lost machine.
 func reset(conn net.Conn) {
 	_ = conn.(*net.TCPConn).SetLinger(0)
 	_ = conn.Close()

@@ -19,42 +19,42 @@ import (
 )
 
 const (
-	// kubeletClientUser is whom a kubelet sees when the API server asks it for logs or exec.
+	// kubeletClientUser is the API server's user for requests to kubelets.
 	kubeletClientUser = "kube-apiserver-kubelet-client"
 	proxyUser         = "system:kube-proxy"
 	nodesGroup        = "system:nodes"
-	// pluginsDir is where Debian has the plug-ins that give pods a network.
+	// pluginsDir is where Debian installs CNI plugins.
 	pluginsDir = "/usr/lib/cni"
-	// imagesNamespace is containerd's for all that a kubelet uses.
+	// imagesNamespace is the kubelet's namespace in containerd.
 	imagesNamespace = "k8s.io"
 )
 
-// NodeOptions say what a real node is made of. All but Network is required.
+// NodeOptions configure a real node. All but Network are required.
 type NodeOptions struct {
-	// Name is that of the Node.
+	// Name is the name of the Node.
 	Name string
-	// Address is the node's, on an interface of its network: its kubelet listens there.
+	// Address is the node's address on an interface of its network, where its kubelet listens.
 	Address string
-	// Pods is the network from which its pods get addresses, as in 10.244.0.0/24. Who is to
-	// reach them from elsewhere needs a route over Address.
+	// Pods is the Pod network, as in 10.244.0.0/24. To reach Pods from elsewhere, add a route over
+	// Address.
 	Pods string
-	// Network is the file of a network namespace in which the node's programs run. Empty
-	// means our own.
+	// Network is the file of a network namespace for the node's programs. If unset, they run in the
+	// current one.
 	Network string
-	// Images are archives (of `docker save`, or OCI) that the node has from the start.
+	// Images are archives (of `docker save`, or OCI) that are imported at start.
 	Images []string
-	// PauseImage is the one of those that keeps a pod's network.
+	// PauseImage is the image among them that keeps a Pod's network.
 	PauseImage string
 }
 
-// Node is a real one: containerd, kubelet and kube-proxy run its pods, Services work. It
-// needs root, and Debian's packages containerd, runc, containernetworking-plugins, iptables
-// and conntrack. Pods do not end with it, and it leaves mounts: run it in namespaces that go
-// as a whole, as test/pods does.
+// Node is a real node: containerd, kubelet and kube-proxy run its Pods, and Services work. It needs
+// root and Debian's packages containerd, runc, containernetworking-plugins, iptables and conntrack.
+// Its Pods outlive it, and it leaves mounts: run it in namespaces that are removed as a whole, as
+// test/pods does.
 type Node struct {
-	// Name is that of NodeOptions.
+	// Name is the name from NodeOptions.
 	Name string
-	// Dir is the node's folder, below its cluster's. The logs of Pods are in pod-logs.
+	// Dir is the node's folder below its cluster's. pod-logs has the logs of Pods.
 	Dir string
 
 	Containerd *Process
@@ -65,8 +65,8 @@ type Node struct {
 	cluster *Cluster
 }
 
-// StartNode adds a real node to a cluster that has an address, and returns when pods can be
-// scheduled on it. On error, Stop ends what did start.
+// StartNode adds a real node to a cluster with an address, and returns when Pods can be scheduled
+// on it. After an error, use Stop to end what did start.
 func (c *Cluster) StartNode(ctx context.Context, o NodeOptions) (*Node, error) {
 	if c.options.Address == "" {
 		return nil, fmt.Errorf("cluster %s has no Address, where the node %s could reach it", c.Name, o.Name)
@@ -90,7 +90,7 @@ func (c *Cluster) StartNode(ctx context.Context, o NodeOptions) (*Node, error) {
 	return n, n.Kubelet.Start(ctx)
 }
 
-// Stop ends the node's programs. Its pods stay.
+// Stop ends the node's programs. Its Pods keep running.
 func (n *Node) Stop(ctx context.Context) error {
 	var failures []error
 	for _, p := range []*Process{n.Kubelet, n.Proxy, n.Containerd} {
@@ -153,7 +153,7 @@ func (n *Node) makeProcesses(kubeconfig string) (err error) {
 	return err
 }
 
-// process is one of the node's programs, in its network.
+// process returns one of the node's programs, in its network.
 func (n *Node) process(path string, ready func(context.Context) error, args ...string) (*Process, error) {
 	o := ProcessOptions{
 		Name: filepath.Base(path), Dir: n.Dir, Path: path, Args: args, Ready: ready, StartTimeout: n.cluster.options.StartTimeout,
@@ -170,13 +170,13 @@ func (n *Node) process(path string, ready func(context.Context) error, args ...s
 	return NewProcess(o)
 }
 
-// answers is nil when containerd does.
+// answers returns nil when containerd responds.
 func (n *Node) answers(ctx context.Context) error {
 	_, err := n.ctr(ctx, "version")
 	return err
 }
 
-// ready is nil when the API server says that the node is.
+// ready returns nil when the API server reports the node as Ready.
 func (n *Node) ready(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(n.cluster.config)
 	if err != nil {
@@ -216,8 +216,8 @@ func (n *Node) kubeconfig(program string, user User) (string, error) {
 	return path, WriteKubeconfig(path, config)
 }
 
-// containerdConfig lets containers be killed as the machine sees fit: to say otherwise
-// takes a capability that containers of continuous integration do not have.
+// containerdConfig does not set OOM scores: containers of continuous integration lack the
+// capability for it.
 func (n *Node) containerdConfig() string {
 	return fmt.Sprintf(`version = 2
 root = "%[1]s/containerd"
@@ -243,8 +243,8 @@ func (n *Node) networkConfig() string {
 `, n.Dir, n.options.Pods)
 }
 
-// kubeletConfig is an ordinary kubelet's but for what belongs to the machine: it sorts no
-// cgroups, reserves nothing, and evicts nothing because a disk is full of other things.
+// kubeletConfig is an ordinary kubelet's, except for what belongs to the machine: no cgroup
+// hierarchy, no reservations, and no eviction when the machine's disk is full.
 func (n *Node) kubeletConfig() string {
 	return fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -271,7 +271,7 @@ imageGCLowThresholdPercent: 99
 `, n.Dir, n.options.Address, n.cluster.pki("ca.crt"), n.socket())
 }
 
-// proxyConfig leaves limits of the whole machine as they are.
+// proxyConfig keeps the machine's kernel limits.
 func (n *Node) proxyConfig(kubeconfig string) string {
 	return fmt.Sprintf(`apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
@@ -283,21 +283,21 @@ conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeou
 `, n.Name, n.options.Pods, kubeconfig)
 }
 
-// realNodesArgs are those of an API server that pods reach, and that reaches kubelets. The
-// last flag of a name counts.
+// realNodesArgs are the flags of an API server that Pods reach and that reaches kubelets. The last
+// flag of a name counts.
 func (c *Cluster) realNodesArgs() []string {
 	return flags(
 		"bind-address", "0.0.0.0",
 		"advertise-address", c.options.Address,
 		"endpoint-reconciler-type", "lease",
-		// Nobody resolves the names of nodes.
+		// Node names are not in DNS.
 		"kubelet-preferred-address-types", "InternalIP",
 		"kubelet-client-certificate", c.pki("kubelet-client.crt"),
 		"kubelet-client-key", c.pki("kubelet-client.key"),
 	)
 }
 
-// makeKubeletClient makes the identity with which the API server calls kubelets.
+// makeKubeletClient creates the API server's client certificate for kubelets.
 func (c *Cluster) makeKubeletClient(users *authority) error {
 	client, err := users.client(kubeletClientUser, mastersGroup)
 	if err != nil {
@@ -306,8 +306,7 @@ func (c *Cluster) makeKubeletClient(users *authority) error {
 	return client.write(c.pki(""), "kubelet-client")
 }
 
-// AddressURL is the API server's at Options.Address, where nodes, pods and other clusters
-// reach it.
+// AddressURL is the API server's URL at Options.Address, for nodes, Pods and other clusters.
 func (c *Cluster) AddressURL() string {
 	return "https://" + net.JoinHostPort(c.options.Address, strconv.Itoa(c.ports.APIServer))
 }

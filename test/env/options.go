@@ -12,37 +12,38 @@ import (
 )
 
 const (
-	// BreakGlass is the user of Cluster.Config, in the group system:masters. RBAC does not
-	// apply to it, so use it to set clusters up, not to show what users may do.
+	// BreakGlass is the user of Cluster.Config, in group system:masters. RBAC does not apply to it,
+	// so use it to set clusters up, not to test rights.
 	BreakGlass = "break-glass"
-	// mastersGroup is the group to which the API server refuses nothing.
+	// mastersGroup is the group that the API server allows everything.
 	mastersGroup = "system:masters"
 )
 
-// User is who a client certificate speaks for.
+// User is the user of a client certificate.
 type User struct {
 	Name   string
 	Groups []string
 }
 
-// Options say what a cluster is made of. Only Name is required.
+// Options configure a cluster. Only Name is required.
 type Options struct {
-	// Name appears in messages and names the simulated nodes: lower case, digits and dashes.
+	// Name appears in messages and in names of simulated nodes: lower case letters, digits and
+	// dashes.
 	Name string
-	// Dir is the cluster's folder: data, logs, certificates, kubeconfigs, records of processes.
-	// Empty means a temporary folder, which Stop removes.
+	// Dir is the cluster's folder: data, logs, certificates, kubeconfigs, records of processes. If
+	// unset, a temporary folder, which Stop removes.
 	Dir string
-	// Nodes is how many simulated nodes the cluster has. 0 means no scheduler and no KWOK:
-	// pods then stay pending.
+	// Nodes is the number of simulated nodes. With 0 there is no scheduler and no KWOK, so Pods
+	// stay pending.
 	Nodes int
-	// Address is one of this machine at which pods and other clusters reach the API server,
-	// for a cluster with real nodes (StartNode). A kube-scheduler joins it. Empty means that
-	// the API server listens on loopback only.
+	// Address is an address of this machine at which Pods and other clusters reach the API server,
+	// for a cluster with real nodes (StartNode). It adds a kube-scheduler. If unset, the API server
+	// listens on loopback only.
 	Address string
-	// IPv6 has everything listen on ::1 alone, and Services have addresses of that family.
+	// IPv6 makes everything listen on ::1 only, and gives Services IPv6 addresses.
 	IPv6 bool
-	// Admin gets a kubeconfig in Dir, named after it; no RBAC rule is made for it.
-	// The default is the user "admin" in the group "fleetgate:admins".
+	// Admin gets a kubeconfig in Dir, named after it, but no RBAC rule. The default is user "admin"
+	// in group "fleetgate:admins".
 	Admin User
 	// Detached lets the cluster outlive the process that starts it; etcd then syncs to disk.
 	Detached bool
@@ -50,12 +51,12 @@ type Options struct {
 	Audit bool
 	// APIServerFlags are appended to kube-apiserver's, e.g. --feature-gates=...
 	APIServerFlags []string
-	// BinDir is the folder of the programs; the default is .fleetgate/bin of this module.
+	// BinDir is the folder of the programs. The default is .fleetgate/bin of this module.
 	BinDir string
-	// StartTimeout bounds how long one program may take to become ready; the default is four minutes.
+	// StartTimeout bounds the start of one program. The default is four minutes.
 	StartTimeout time.Duration
-	// Progress is told what is being started, a short line each. It may be called from
-	// several goroutines when clusters start together.
+	// Progress receives a short line for each program that starts. StartAll calls it from several
+	// goroutines.
 	Progress func(string) `json:"-"`
 }
 

@@ -14,16 +14,15 @@ import (
 	"syscall"
 )
 
-// Ports are taken from below the range that kernels use for outgoing connections
-// (32768 and up on Linux): a port of that range can be lost to any client while its
-// server restarts, or a client that retries can connect to itself.
+// Ports are below the range for outgoing connections (32768 and up on Linux). A port in that range
+// can be taken by a client while its server restarts, or a retrying client can connect to itself.
 const (
 	firstPort = 20000
 	lastPort  = 29999
 )
 
-// FreePorts returns n ports on 127.0.0.1 for servers that a suite starts itself:
-// nobody listens on them now, and no outgoing connection takes them later.
+// FreePorts returns n ports on 127.0.0.1 for servers that a suite starts itself. No server listens
+// on them now, and no outgoing connection will use them.
 func FreePorts(n int) ([]int, error) {
 	r, err := reservePorts(n)
 	if err != nil {
@@ -33,9 +32,9 @@ func FreePorts(n int) ([]int, error) {
 	return r.ports, nil
 }
 
-// reservation keeps ports from everyone else who reserves, in this process and in others:
-// a port's lock file is locked for as long as the reservation, or the process, lives.
-// The port itself stays free, for the program that it is meant for.
+// reservation keeps ports from other reservations, in this process and in others: a port's lock
+// file is locked until release, or until the process ends. The port itself stays free for its
+// program.
 type reservation struct {
 	ports []int
 	locks []*os.File
@@ -61,7 +60,7 @@ func reservePorts(n int) (*reservation, error) {
 	return r, nil
 }
 
-// try adds the port if nobody has it; only a broken lock folder is an error.
+// try adds the port if it is free. Only a broken lock folder is an error.
 func (r *reservation) try(dir string, port int) error {
 	lock, err := os.OpenFile(filepath.Join(dir, strconv.Itoa(port)), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -77,7 +76,8 @@ func (r *reservation) try(dir string, port int) error {
 
 func (r *reservation) release() {
 	for _, lock := range r.locks {
-		// Closing unlocks; the empty file stays, since removing it would let two hold the port.
+		// Closing unlocks. The empty file stays, because removing it would let two processes lock
+		// the port.
 		_ = lock.Close()
 	}
 	r.locks = nil

@@ -12,9 +12,8 @@ import (
 	"strings"
 )
 
-// Answers is what ProcessOptions.Ready asks of a process that serves HTTP: whether a URL of
-// its own answers 200. The client may be http.DefaultClient. The error has what the process
-// says instead.
+// Answers implements ProcessOptions.Ready for a process that serves HTTP: it returns nil if the URL
+// answers 200. The client may be http.DefaultClient. The error has the response.
 func Answers(client *http.Client, url string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

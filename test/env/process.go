@@ -28,22 +28,22 @@ const (
 	pollInterval = 50 * time.Millisecond
 )
 
-// ProcessOptions say how one program is run. Name and Dir are required, Path too for a
-// process that is to be started.
+// ProcessOptions configure a program. Name and Dir are required, and Path for a process that is to
+// be started.
 type ProcessOptions struct {
 	// Name names the process in messages, its log <Name>.log and its record in Dir.
 	Name string
 	// Dir is the folder of log and record, and the working folder of the program.
 	Dir string
-	// Path is the program; Args follow it.
+	// Path is the program, Args its arguments.
 	Path string
 	Args []string
-	// Env is added to our own environment, as "KEY=value".
+	// Env is added to the current environment, as "KEY=value".
 	Env []string
-	// Detached lets the process outlive us, in a session of its own.
+	// Detached lets the process outlive the current one, in its own session.
 	Detached bool
-	// Ready returns nil once the program does its work. It is asked until it does.
-	// Nil means ready as soon as it runs.
+	// Ready returns nil once the program works. It is called until then. If nil, the program is
+	// ready as soon as it runs.
 	Ready func(ctx context.Context) error
 	// StartTimeout bounds the wait for Ready; the default is four minutes.
 	StartTimeout time.Duration
@@ -51,8 +51,8 @@ type ProcessOptions struct {
 	Grace time.Duration
 }
 
-// Process is one program that can be started, stopped, frozen, killed and restarted, in
-// any order, from any goroutine. Signals go to its whole process group.
+// Process is a program that can be started, stopped, frozen, killed and restarted, in any order and
+// from any goroutine. Signals go to its whole process group.
 type Process struct {
 	options ProcessOptions
 
@@ -61,9 +61,9 @@ type Process struct {
 	run *run
 }
 
-// NewProcess prepares a process; nothing is started. If the folder holds the record of one
-// with this name that still runs, this is that one: a later command stops what an earlier
-// one started by naming it. Path, Args and Env then come from the record unless given.
+// NewProcess prepares a process without starting it. If the folder has a record of a running
+// process with this name, it is that process: a later command can stop it by name. Path, Args and
+// Env then come from the record unless given.
 func NewProcess(o ProcessOptions) (*Process, error) {
 	if o.Name == "" || o.Dir == "" || filepath.Base(o.Name) != o.Name {
 		return nil, fmt.Errorf("process %q in %q: it needs a plain name and a folder", o.Name, o.Dir)
@@ -81,8 +81,8 @@ func NewProcess(o ProcessOptions) (*Process, error) {
 	return p, nil
 }
 
-// Start runs the program and waits until it is ready. If that fails, ctx ends or the time
-// is up, it is killed and the error is a *StartError, or says that it runs already.
+// Start runs the program and waits until it is ready. If that fails, ctx ends or the time is up,
+// Start kills it and returns a *StartError, or an error that it runs already.
 func (p *Process) Start(ctx context.Context) error {
 	r, err := p.launch()
 	if err != nil {
@@ -95,25 +95,25 @@ func (p *Process) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop asks the program to end, kills it when its grace is over or ctx ends, and returns
-// when it is gone. Stopping what does not run does nothing.
+// Stop sends SIGTERM, kills the program after its grace or when ctx ends, and returns when it has
+// ended. Stop on a process that does not run has no effect.
 func (p *Process) Stop(ctx context.Context) error {
 	r := p.current()
 	if r == nil || !r.alive() {
 		return p.forget()
 	}
-	// A frozen process is thawed, since it could not end otherwise.
+	// A frozen process cannot end, so thaw it.
 	if err := errors.Join(r.signal(syscall.SIGTERM), r.signal(syscall.SIGCONT)); err != nil {
 		return fmt.Errorf("stopping %s: %w", p.options.Name, err)
 	}
 	grace, cancel := context.WithTimeout(ctx, p.options.Grace)
 	defer cancel()
-	// The answer does not matter: whatever is left of the group is killed.
+	// Ignore the result: kill what is left of the group.
 	_ = r.wait(grace)
 	return p.kill(r)
 }
 
-// Kill ends the program at once (SIGKILL) and returns when it is gone.
+// Kill ends the program at once (SIGKILL) and returns when it has ended.
 func (p *Process) Kill() error {
 	r := p.current()
 	if r == nil || !r.alive() {
@@ -122,7 +122,7 @@ func (p *Process) Kill() error {
 	return p.kill(r)
 }
 
-// Restart stops the program, if it runs, and starts it with the same arguments.
+// Restart stops the program if it runs, and starts it with the same arguments.
 func (p *Process) Restart(ctx context.Context) error {
 	if err := p.Stop(ctx); err != nil {
 		return err
@@ -130,14 +130,14 @@ func (p *Process) Restart(ctx context.Context) error {
 	return p.Start(ctx)
 }
 
-// Freeze stops the program from running (SIGSTOP) while its connections and ports stay:
-// to others it looks like a machine that hangs.
+// Freeze stops the program (SIGSTOP) while its connections and ports stay. To others it looks like
+// a hanging machine.
 func (p *Process) Freeze() error { return p.send("freezing", syscall.SIGSTOP) }
 
-// Thaw lets a frozen program go on.
+// Thaw resumes a frozen program.
 func (p *Process) Thaw() error { return p.send("thawing", syscall.SIGCONT) }
 
-// Wait returns when the program has ended, with its exit error if we started it, or with
+// Wait returns when the program has ended, with its exit error if this process started it, or with
 // the error of ctx.
 func (p *Process) Wait(ctx context.Context) error {
 	r := p.current()
@@ -147,20 +147,20 @@ func (p *Process) Wait(ctx context.Context) error {
 	return r.wait(ctx)
 }
 
-// Running tells whether the program runs; a frozen one does.
+// Running reports whether the program runs; a frozen one does.
 func (p *Process) Running() bool {
 	r := p.current()
 	return r != nil && r.alive()
 }
 
-// Outdated tells whether the program was started, by an earlier command, with other
-// arguments than it would be now.
+// Outdated reports whether an earlier command started the program with other arguments than it
+// would get now.
 func (p *Process) Outdated() bool {
 	r := p.current()
 	return r != nil && r.recorded != nil && !slices.Equal(r.recorded, p.options.Args)
 }
 
-// PID is the process id of the last start, which is also its group's id; 0 before the first.
+// PID is the process ID of the last start, which is also its group's ID; 0 before the first.
 func (p *Process) PID() int {
 	if r := p.current(); r != nil {
 		return r.pid
@@ -171,7 +171,7 @@ func (p *Process) PID() int {
 // Name is what messages call the process.
 func (p *Process) Name() string { return p.options.Name }
 
-// LogPath is the file with all that the program wrote, of every start.
+// LogPath is the file with the program's output of every start.
 func (p *Process) LogPath() string { return filepath.Join(p.options.Dir, p.options.Name+".log") }
 
 func (p *Process) current() *run {
@@ -191,12 +191,12 @@ func (p *Process) send(doing string, s syscall.Signal) error {
 	return nil
 }
 
-// kill leaves nothing of the group and returns when the program is gone.
+// kill kills the whole group and returns when the program has ended.
 func (p *Process) kill(r *run) error {
 	if err := r.signal(syscall.SIGKILL); err != nil {
 		return fmt.Errorf("killing %s: %w", p.options.Name, err)
 	}
-	// SIGKILL cannot be refused, so the wait needs no limit but the kernel's.
+	// SIGKILL cannot be blocked, so the wait needs no timeout.
 	r.await()
 	return p.forget()
 }
@@ -241,7 +241,7 @@ func (p *Process) command(log *os.File) *exec.Cmd {
 	return cmd
 }
 
-// awaitReady returns nil when the program is ready and otherwise why it is not.
+// awaitReady returns nil when the program is ready, and otherwise the reason.
 func (p *Process) awaitReady(ctx context.Context, r *run) error {
 	if p.options.Ready == nil {
 		return nil
@@ -271,17 +271,17 @@ func (p *Process) awaitReady(ctx context.Context, r *run) error {
 	return fmt.Errorf("%w: %w", context.Cause(ctx), notYet)
 }
 
-// StartError says which program did not start, and why, with the end of its log.
+// StartError names the program that did not start, and the cause, with the end of its log.
 type StartError struct {
 	// Program is the name of the process.
 	Program string
-	// LogPath is its log; LogTail its last lines, of this start only.
+	// LogPath is its log, LogTail the last lines of this start.
 	LogPath, LogTail string
 	// Err is what was observed, e.g. an exit status.
 	Err error
 }
 
-// Error is for people: the log's last lines follow on lines of their own.
+// Error is multi-line: the log's last lines follow the message.
 func (e *StartError) Error() string {
 	tail := e.LogTail
 	if tail == "" {
@@ -290,14 +290,14 @@ func (e *StartError) Error() string {
 	return fmt.Sprintf("starting %s: %v; %s ends with:\n%s", e.Program, e.Err, e.LogPath, tail)
 }
 
-// Unwrap gives access to what was observed.
+// Unwrap returns the cause.
 func (e *StartError) Unwrap() error { return e.Err }
 
 func (p *Process) startError(r *run, err error) error {
 	return &StartError{Program: p.options.Name, LogPath: p.LogPath(), LogTail: tail(p.LogPath(), r.logStart), Err: err}
 }
 
-// tail is the end of a log, from start on: at most 15 lines of the last 16 KiB.
+// tail returns the end of a log from start on: at most 15 lines of the last 16 KiB.
 func tail(path string, start int64) string {
 	const lines, window = 15, 16 << 10
 	f, err := os.Open(path)
@@ -314,7 +314,7 @@ func tail(path string, start int64) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// run is one life of a process.
+// run is one run of a process.
 type run struct {
 	pid      int
 	birth    string
@@ -322,15 +322,15 @@ type run struct {
 	// recorded are the arguments of a process that was adopted.
 	recorded []string
 
-	// ended is closed when a process that we started is gone, after exit is set.
-	// It is nil for a process that was adopted: that one is asked for.
+	// ended is closed when a started process has ended and exit is set. It is nil for an adopted
+	// process, which is polled.
 	ended chan struct{}
 	exit  error
 }
 
-// spawn starts the command in a goroutine which waits for its end. Linux sends the
-// parent-death signal when the thread that started the process ends, not the program:
-// so the goroutine keeps its thread for as long as the process lives.
+// spawn starts the command in a goroutine that waits for its end. Linux sends the parent-death
+// signal when the thread that started the process ends, not the program. So the goroutine locks its
+// thread until the process has ended.
 func spawn(cmd *exec.Cmd) (*run, error) {
 	r := &run{ended: make(chan struct{})}
 	started := make(chan error)
@@ -365,7 +365,7 @@ func (r *run) alive() bool {
 	}
 }
 
-// exitError is how a process that we started ended; call it when it is gone.
+// exitError returns how a started process has ended.
 func (r *run) exitError() error {
 	if r.exit == nil {
 		return errors.New("exit status 0")
@@ -387,7 +387,7 @@ func (r *run) wait(ctx context.Context) error {
 	})
 }
 
-// await is wait without an end of patience, for a process that was killed.
+// await is wait without a timeout, for a killed process.
 func (r *run) await() {
 	if r.ended != nil {
 		<-r.ended
@@ -398,7 +398,7 @@ func (r *run) await() {
 	}
 }
 
-// signal reaches the whole group; a group that is gone is none to signal.
+// signal signals the whole group. A group that has ended is no error.
 func (r *run) signal(s syscall.Signal) error {
 	if r.ended == nil && !r.alive() {
 		return nil

@@ -20,7 +20,7 @@ import (
 	"fleetgate.io/fleetgate/test/env"
 )
 
-// childEnv makes the test binary play the test that panics.
+// childEnv makes the test binary run the test that panics.
 const childEnv = "FLEETGATE_ENV_TEST_CHILD"
 
 // shell prepares a process that runs a script.
@@ -42,7 +42,7 @@ func shell(t *testing.T, script string, change ...func(*env.ProcessOptions)) *en
 	return p
 }
 
-// says is a Ready that waits until the log holds a word.
+// says returns a Ready that waits until the log contains a word.
 func says(word string) func(o *env.ProcessOptions) {
 	return func(o *env.ProcessOptions) {
 		log := filepath.Join(o.Dir, o.Name+".log")
@@ -63,10 +63,10 @@ func start(t *testing.T, p *env.Process) {
 	}
 }
 
-// isGone tells whether no process of the group is left.
+// isGone reports whether the process group has ended.
 func isGone(group int) bool { return errors.Is(syscall.Kill(-group, 0), syscall.ESRCH) }
 
-// expectGone gives the kernel the time to reap what was killed with its parent.
+// expectGone waits until the kernel has reaped processes that were killed with their parent.
 func expectGone(t testing.TB, group int) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !isGone(group); {
@@ -274,7 +274,7 @@ func TestDetachedProcessOutlivesTheTestThatPanics(t *testing.T) {
 	expectGone(t, p.PID())
 }
 
-// TestChildThatPanics is no test of its own: another runs it.
+// TestChildThatPanics is run by another test.
 func TestChildThatPanics(t *testing.T) {
 	childArgument(t)
 	p := shell(t, "echo up; exec sleep 1000", says("up"))
@@ -283,14 +283,14 @@ func TestChildThatPanics(t *testing.T) {
 	panicBeyondTheTest()
 }
 
-// TestChildThatDetaches is no test of its own: another runs it.
+// TestChildThatDetaches is run by another test.
 func TestChildThatDetaches(t *testing.T) {
 	dir := childArgument(t)
 	start(t, shell(t, "exec sleep 1000", func(o *env.ProcessOptions) { o.Dir, o.Detached = dir, true }))
 	panicBeyondTheTest()
 }
 
-// childArgument is what runChild was given; a test that needs it is skipped without.
+// childArgument is the argument of runChild. A test that needs it is skipped without.
 func childArgument(t *testing.T) string {
 	t.Helper()
 	argument := os.Getenv(childEnv)
@@ -300,13 +300,13 @@ func childArgument(t *testing.T) string {
 	return argument
 }
 
-// panicBeyondTheTest panics where no deferred call or cleanup of a test sees it.
+// panicBeyondTheTest panics in a goroutine, where no deferred call or cleanup of a test runs.
 func panicBeyondTheTest() {
 	go panic("as a careless test would")
 	select {}
 }
 
-// runChild runs one test of this binary in a process of its own.
+// runChild runs one test of this binary in another process.
 func runChild(t testing.TB, test, argument string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+test+"$", "-test.v")
@@ -315,8 +315,8 @@ func runChild(t testing.TB, test, argument string) (string, error) {
 	return string(out), err
 }
 
-// panickingChild runs one test of this binary that panics and returns the process groups
-// that it said to have started.
+// panickingChild runs one test of this binary that panics, and returns the process groups that it
+// printed.
 func panickingChild(t testing.TB, test string) []int {
 	t.Helper()
 	out, err := runChild(t, test, "panic")

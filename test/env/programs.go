@@ -13,11 +13,11 @@ import (
 	"strings"
 )
 
-// moduleLine opens the go.mod of this module, and of no module inside it.
+// moduleLine is the first line of this module's go.mod, and of no module inside it.
 const moduleLine = "module fleetgate.io/fleetgate"
 
-// Home is the ignored folder of this module, .fleetgate, in which programs and running
-// clusters live. It is found from the working folder upwards.
+// Home is the ignored folder .fleetgate of this module, with programs and running clusters. It is
+// found from the working folder upwards.
 func Home() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -33,7 +33,7 @@ func Home() (string, error) {
 	}
 }
 
-// Program is the path of a program that `make kube` built, e.g. "kubectl".
+// Program returns the path of a program that `make kube` built, e.g. "kubectl".
 func Program(name string) (string, error) {
 	home, err := Home()
 	if err != nil {
@@ -42,10 +42,10 @@ func Program(name string) (string, error) {
 	return program(binDir(home), name)
 }
 
-// Kubectl is the path of kubectl for a command: today's, or the program beside it that
-// FLEETGATE_KUBECTL names, which is how the matrix runs suites with the oldest that users have.
-// get --raw is always today's: before 1.36 it drops the path of the server's URL, as
-// docs/access.md says, and asks the hub.
+// Kubectl returns the path of kubectl for a command: the current one, or the one that
+// FLEETGATE_KUBECTL names, with which the matrix runs suites with the oldest supported kubectl. get
+// --raw always uses the current one: before 1.36 it drops the path of the server's URL
+// (docs/access.md) and sends the request to the hub.
 func Kubectl(arguments ...string) (string, error) {
 	if name := os.Getenv("FLEETGATE_KUBECTL"); name != "" && !slices.Contains(arguments, "--raw") {
 		return Program(name)

@@ -20,8 +20,8 @@ import (
 //go:embed stages.yaml
 var stages string
 
-// controllersWork is nil when what the controllers give every namespace is there, so that
-// the first pod or token that a test makes finds it.
+// controllersWork returns nil when a namespace has everything that controllers create in it, so
+// that the first Pod or token of a test succeeds.
 func (c *Cluster) controllersWork(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(c.config)
 	if err != nil {
@@ -35,7 +35,7 @@ func (c *Cluster) controllersWork(ctx context.Context) error {
 	return err
 }
 
-// nodesWork makes the nodes that are missing and is nil when pods can be scheduled on all.
+// nodesWork creates missing nodes, and returns nil when Pods can be scheduled on all.
 func (c *Cluster) nodesWork(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(c.config)
 	if err != nil {

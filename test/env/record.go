@@ -15,19 +15,19 @@ import (
 
 const recordSuffix = ".process.json"
 
-// record is how a process is found again by another command.
+// record lets another command find a process.
 type record struct {
 	PID int `json:"pid"`
-	// Birth is that of birthOf at the start.
+	// Birth is birthOf at the start.
 	Birth string   `json:"birth"`
 	Path  string   `json:"path"`
 	Args  []string `json:"args,omitempty"`
 	Env   []string `json:"env,omitempty"`
 }
 
-// Processes finds every process recorded in dir or below it, running or not, so that what
-// was started there can be stopped without knowing what it was. They have no Ready, and
-// outlive us if they are started again.
+// Processes finds every process recorded in dir or below it, running or not, so that a command can
+// stop them without knowing what they are. They have no Ready, and outlive the caller if it starts
+// them again.
 func Processes(dir string) ([]*Process, error) {
 	var found []*Process
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -55,7 +55,7 @@ func (p *Process) recordPath() string {
 	return filepath.Join(p.options.Dir, p.options.Name+recordSuffix)
 }
 
-// adopt takes over the recorded process, if there is one that still lives.
+// adopt takes over the recorded process if it still runs.
 func (p *Process) adopt() error {
 	var rec record
 	err := readJSON(p.recordPath(), &rec)
@@ -103,7 +103,7 @@ func writeJSON(path string, value any) error {
 	return writeFile(path, append(data, '\n'))
 }
 
-// writeFile replaces a file as a whole: a reader never sees a half of it.
+// writeFile replaces a file atomically.
 func writeFile(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {

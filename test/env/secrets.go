@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 )
 
-// What the programs of a cluster find in its folder, beside the certificates in pki/.
+// Files of a cluster's programs in its folder, in addition to the certificates in pki/.
 const (
 	authenticationFile = "authentication.yaml"
 	encryptionFile     = "encryption.yaml"
@@ -20,12 +20,12 @@ const (
 	stagesFile         = "kwok-stages.yaml"
 )
 
-// addresses are those of a cluster, of one family.
+// addresses are those of a cluster, of one address family.
 type addresses struct {
-	// loopback is where its programs listen.
+	// loopback is the address at which its programs listen.
 	loopback string
-	// services is the range of Services, and kubernetes the first of it: what the Service
-	// default/kubernetes gets.
+	// services is the range of Services, and kubernetes its first address, that of Service
+	// default/kubernetes.
 	services, kubernetes string
 }
 
@@ -36,7 +36,7 @@ func (o Options) addresses() addresses {
 	return addresses{loopback: "127.0.0.1", services: "10.96.0.0/16", kubernetes: "10.96.0.1"}
 }
 
-// authenticationConfig lets anonymous requests see health, and nothing else.
+// authenticationConfig allows anonymous requests to health endpoints only.
 const authenticationConfig = `apiVersion: apiserver.config.k8s.io/v1
 kind: AuthenticationConfiguration
 anonymous:
@@ -66,8 +66,8 @@ rules:
 - level: Metadata
 `
 
-// makeSecrets writes every key, certificate and configuration of a new cluster and returns
-// the authority that speaks for its users.
+// makeSecrets writes every key, certificate and configuration of a new cluster, and returns the CA
+// of its users.
 func (c *Cluster) makeSecrets() (*authority, error) {
 	if err := os.MkdirAll(c.pki(""), 0o700); err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (c *Cluster) makeServing(users *authority) error {
 	return serving.write(c.pki(""), "apiserver")
 }
 
-// makeFrontProxy makes the identity with which the API server calls aggregated ones.
+// makeFrontProxy creates the API server's client certificate for aggregated API servers.
 func (c *Cluster) makeFrontProxy() error {
 	proxies, err := newAuthority("front-proxy " + c.Name)
 	if err != nil {
@@ -156,8 +156,8 @@ func (c *Cluster) makeEtcd() error {
 	return ca.write(c.pki(""), "etcd-ca")
 }
 
-// NewSigningKey makes a key that signs tokens of service accounts, as sa.key and sa.pub in a
-// cluster's folder pki have it, in PEM: what signs, and what verifies.
+// NewSigningKey creates a key that signs service account tokens. It returns PEM as in pki/sa.key
+// and pki/sa.pub of a cluster's folder.
 func NewSigningKey() (private, public []byte, err error) {
 	key, err := newKey()
 	if err != nil {

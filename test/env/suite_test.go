@@ -17,7 +17,7 @@ import (
 	"fleetgate.io/fleetgate/test/env"
 )
 
-// hub and member are what most specs look at; specs leave them running.
+// hub and member are shared by most specs, which must leave them running.
 var hub, member *env.Cluster
 
 func TestEnv(t *testing.T) {
@@ -54,13 +54,13 @@ func progress(line string) { GinkgoWriter.Println(line) }
 func expectNothingLeft(c *env.Cluster) {
 	GinkgoHelper()
 	for _, p := range c.Processes() {
-		// Whoever started it learns of its end a moment after whoever ended it.
+		// The parent learns of the end a moment later than the process that ended it.
 		Eventually(p.Running).Should(BeFalse(), p.Name())
 		expectGone(GinkgoTB(), p.PID())
 	}
 }
 
-// client speaks as the break-glass administrator.
+// client is a break-glass client.
 func client(c *env.Cluster) kubernetes.Interface {
 	GinkgoHelper()
 	return clientOf(kubernetes.NewForConfig(c.Config()))
@@ -72,7 +72,7 @@ func clientOf(client kubernetes.Interface, err error) kubernetes.Interface {
 	return client
 }
 
-// kubectl runs as the break-glass administrator, with the input on its standard input.
+// kubectl runs as the break-glass administrator with this standard input.
 func kubectl(ctx context.Context, c *env.Cluster, input string, args ...string) string {
 	GinkgoHelper()
 	out, err := tryKubectl(ctx, c, input, args...)

@@ -11,9 +11,8 @@ import (
 	"syscall"
 )
 
-// attributes puts a process into a group of its own, so that it and its children are
-// signalled together, and ties it to our life unless it is detached. The tie holds the
-// process itself: children that it forks have to look after themselves when we are killed.
+// attributes puts a process into its own group, so that it and its children are signalled together.
+// Unless detached, it ends with the parent; children that it forks do not.
 func attributes(detached bool) *syscall.SysProcAttr {
 	if detached {
 		return &syscall.SysProcAttr{Setsid: true}
@@ -21,14 +20,14 @@ func attributes(detached bool) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// birthOf tells one process from a later one with the same id: the boot and the tick at
-// which it started. It is empty for a process that is gone or only waits to be reaped.
+// birthOf identifies a process: the boot and the tick of its start. It distinguishes it from a
+// later process with the same ID. It is empty for a process that has ended or is a zombie.
 func birthOf(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return ""
 	}
-	// The second field is the program's name in parentheses and may hold anything.
+	// The second field is the program's name in parentheses, with any characters.
 	_, rest, found := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" "))
 	fields := strings.Fields(string(rest))
 	const state, started = 0, 19

@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// attributes puts a process into a group of its own, so that it and its children are
-// signalled together. Nothing here ties a process to our life when we are killed.
+// attributes puts a process into its own group, so that it and its children are signalled together.
+// It does not end with the parent.
 func attributes(detached bool) *syscall.SysProcAttr {
 	if detached {
 		return &syscall.SysProcAttr{Setsid: true}
@@ -21,8 +21,8 @@ func attributes(detached bool) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// birthOf tells one process from a later one with the same id: the time at which it
-// started. It is empty for a process that is gone or only waits to be reaped.
+// birthOf identifies a process by its start time. It is empty for a process that has ended or is a
+// zombie.
 func birthOf(pid int) string {
 	out, err := exec.Command("ps", "-o", "stat=,lstart=", "-p", strconv.Itoa(pid)).Output()
 	stat, started, found := strings.Cut(strings.TrimSpace(string(out)), " ")

@@ -65,7 +65,7 @@ var table = []forbidden{
 	{from: module + "pkg/placement", to: module + "pkg/work/agent/apply", through: true,
 		reason: "the hub's half and the member's half meet in the Work only"},
 	{from: module + "pkg/work", to: module + "pkg/placement", through: true,
-		reason: "works are brought the same way whoever ordered them: arrows run from placement to work"},
+		reason: "works are applied the same way for every source: placements know works, not the reverse"},
 	{from: module + "pkg/work/engine", to: module, except: []string{module + "pkg/work/engine", module + "pkg/work/manifest", module + "pkg/kube/metainformer", module + "pkg/controller/refusal"}, through: true,
 		reason: "it brings objects for works of every family, and knows the types of none"},
 	{from: module + "cmd/agent", to: "k8s.io/apiserver", through: true,

@@ -45,8 +45,8 @@ ClusterResourcePlacement, or NAMESPACE/NAME of a ResourcePlacement.`,
 	}
 }
 
-// suspendedRemoval is what a placement would remove, and the token that confirms it; empty if it
-// waits for nobody.
+// suspendedRemoval returns what a placement would remove, and the token that confirms it; empty if
+// no removal waits.
 func suspendedRemoval(placement placementv1beta1.PlacementObject) (message, token string) {
 	c := meta.FindStatusCondition(placement.GetStatus().Conditions, placementv1beta1.ConditionRemovalSuspended)
 	if c == nil {

@@ -85,7 +85,8 @@ func proxyOf(own *rest.Config) (string, error) {
 	return proxy.String(), nil
 }
 
-// ownConfig is that of the kubeconfig if there is one, else that of the Pod. It makes no request.
+// ownConfig is the kubeconfig's configuration if there is one, else that of the Pod. It makes no
+// request.
 func (o *credentialOptions) ownConfig() (*rest.Config, error) {
 	if *o.flags.KubeConfig == "" && os.Getenv("KUBECONFIG") == "" && *o.flags.Context == "" {
 		if pod, err := rest.InClusterConfig(); err == nil {

@@ -5,6 +5,6 @@
 // printers and completion. The plugin has no permissions of its own: it reads and writes the hub
 // with the user's kubeconfig.
 //
-// The packages below it decide what a command shows, with functions over objects that were read:
-// package why has reasons and remedies, tree the resources of a placement, hub the fleet overview.
+// The packages of pkg/inspect decide what a command shows: explain has reasons and remedies, tree
+// the resources of a placement, overview the fleet.
 package app

@@ -49,7 +49,7 @@ func TestMove_RefusesBeforeChangingAnything(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*moving)
 		on     []client.Object
-		want   string // empty: it can be moved
+		want   string // empty if it can be moved
 	}{
 		"a joined member":     {func(*moving) {}, nil, ""},
 		"it was expected":     {func(m *moving) { m.expected = cluster("the-cluster") }, nil, ""},
@@ -109,7 +109,7 @@ func TestMove_TransfersTaintsOnce(t *testing.T) {
 			if got := there.Annotations[clusterv1beta1.AnnotationFormerHub]; got != "former" {
 				t.Errorf("its former hub is %q", got)
 			}
-			there.Spec.Taints = nil // Somebody takes them off on the other hub.
+			there.Spec.Taints = nil // A user removes them on the other hub.
 			if m.takeOver(there); len(there.Spec.Taints) > 0 {
 				t.Errorf("the next look brings %q back", taintsText(there.Spec.Taints))
 			}

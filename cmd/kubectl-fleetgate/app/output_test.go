@@ -28,7 +28,7 @@ func TestOutput_JSONAndYAML(t *testing.T) {
 		// print prints in a format.
 		print func(s *session, format string) error
 		err   error
-		// want is what is printed, as an object.
+		// want is the printed object.
 		want map[string]any
 	}{
 		"why": {func(s *session, format string) error {

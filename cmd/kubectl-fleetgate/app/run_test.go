@@ -31,7 +31,7 @@ func TestApprove_RetriesOnConflict(t *testing.T) {
 		return r
 	}
 	for name, test := range map[string]struct {
-		// conflicts is how often the second request was written meanwhile.
+		// conflicts is how often another client writes the second request in between.
 		conflicts int
 		said, err string
 	}{

@@ -29,9 +29,9 @@ import (
 func TestAwait_RetriesTemporaryErrors(t *testing.T) {
 	for name, test := range map[string]struct {
 		err error
-		// lasts is how often it happens before all is well.
+		// lasts is how often the error occurs before requests succeed.
 		lasts int
-		// want is in the error; empty: none. noted is what is said meanwhile.
+		// want is in the error; empty for none. noted is printed meanwhile.
 		want, noted string
 	}{
 		"503, once":           {apierrors.NewServiceUnavailable("the hub starts"), 1, "", ""},
@@ -42,7 +42,7 @@ func TestAwait_RetriesTemporaryErrors(t *testing.T) {
 		"a timeout":           {apierrors.NewTimeoutError("slow", 1), 3, "", ""},
 		"nobody listens":      {&wrapped{syscall.ECONNREFUSED}, 3, "", ""},
 		"it was cut off":      {&url.Error{Op: "Get", URL: "https://hub", Err: io.ErrUnexpectedEOF}, 3, "", ""},
-		"one that may not":    {apierrors.NewForbidden(schema.GroupResource{Resource: "works"}, "w", nil), 1, "forbidden", ""},
+		"a forbidden request": {apierrors.NewForbidden(schema.GroupResource{Resource: "works"}, "w", nil), 1, "forbidden", ""},
 		"one that is nowhere": {apierrors.NewNotFound(schema.GroupResource{Resource: "works"}, "w"), 1, "not found", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestPatiently_ReportsSlowHub(t *testing.T) {
 	}
 }
 
-// wrapped is an error as the network has it.
+// wrapped is an error as the network returns it.
 type wrapped struct{ syscall.Errno }
 
 func (w *wrapped) Unwrap() error { return w.Errno }

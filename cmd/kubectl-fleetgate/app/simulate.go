@@ -39,7 +39,7 @@ MemberClusters, they replace those of the hub.`,
 	}
 	command.Flags().StringSliceVarP(&o.Files, "filename", "f", nil, "File or directory with placements, or - for standard input.")
 	command.Flags().StringVarP(&o.Output, "output", "o", simulate.Table, "Output format: table, yaml or json.")
-	command.Flags().BoolVar(&o.PolicyChanged, "policy-changed", false, "Treat existing bindings as those of an earlier policy, to show the effect of replacing that policy.")
+	command.Flags().BoolVar(&o.PolicyChanged, "policy-changed", false, "Treat existing bindings as decisions of an earlier policy, to show the effect of replacing that policy.")
 	return command
 }
 

@@ -15,13 +15,13 @@ func TestParseTaints_SyntaxOfKubectl(t *testing.T) {
 	for name, test := range map[string]struct {
 		before, args, want string
 	}{
-		"one more":           {"a:NoSchedule", "b=1:NoSchedule", "a:NoSchedule,b=1:NoSchedule"},
-		"another value":      {"a=1:NoSchedule,b:NoSchedule", "a=2:NoSchedule", "b:NoSchedule,a=2:NoSchedule"},
-		"away":               {"a=1:NoSchedule,b:NoSchedule", "a-", "b:NoSchedule"},
-		"away by effect":     {"a:NoSchedule", "a:NoSchedule-", ""},
-		"away, of another":   {"a:NoSchedule", "a:NoExecute-", "a:NoSchedule"},
-		"several at a time":  {"a:NoSchedule", "a- example.com/b=c:NoSchedule", "example.com/b=c:NoSchedule"},
-		"the same once more": {"a:NoSchedule", "a:NoSchedule", "a:NoSchedule"},
+		"one more":             {"a:NoSchedule", "b=1:NoSchedule", "a:NoSchedule,b=1:NoSchedule"},
+		"another value":        {"a=1:NoSchedule,b:NoSchedule", "a=2:NoSchedule", "b:NoSchedule,a=2:NoSchedule"},
+		"away":                 {"a=1:NoSchedule,b:NoSchedule", "a-", "b:NoSchedule"},
+		"away by effect":       {"a:NoSchedule", "a:NoSchedule-", ""},
+		"away, of another":     {"a:NoSchedule", "a:NoExecute-", "a:NoSchedule"},
+		"several at a time":    {"a:NoSchedule", "a- example.com/b=c:NoSchedule", "example.com/b=c:NoSchedule"},
+		"the same taint again": {"a:NoSchedule", "a:NoSchedule", "a:NoSchedule"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var taints []clusterv1beta1.Taint
@@ -56,11 +56,11 @@ func TestOlderIndex_SelectsExistingSnapshot(t *testing.T) {
 		want int
 		no   string
 	}{
-		"the one before":       {kept: []int{2, 3, 5}, used: "5", to: -1, want: 3},
-		"one that is named":    {kept: []int{2, 3, 5}, used: "5", to: 2, want: 2},
-		"one that is gone":     {kept: []int{2, 3, 5}, used: "5", to: 1, no: "available are 2, 3, 5"},
-		"none that is older":   {kept: []int{2, 3}, used: "2", to: -1, no: "no snapshot older than 2"},
-		"one that never began": {kept: []int{2, 3}, to: -1, no: "set --to to one of"},
+		"the previous snapshot": {kept: []int{2, 3, 5}, used: "5", to: -1, want: 3},
+		"one that is named":     {kept: []int{2, 3, 5}, used: "5", to: 2, want: 2},
+		"one that is gone":      {kept: []int{2, 3, 5}, used: "5", to: 1, no: "available are 2, 3, 5"},
+		"none that is older":    {kept: []int{2, 3}, used: "2", to: -1, no: "no snapshot older than 2"},
+		"one that never began":  {kept: []int{2, 3}, to: -1, no: "set --to to one of"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := olderIndex(slices.Clone(test.kept), test.used, test.to)

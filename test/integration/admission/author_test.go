@@ -26,7 +26,7 @@ import (
 
 const answer = placementv1beta1.AuthorMayAnnotation
 
-// tenant is a user with a namespace of their own, in which they may do nothing yet.
+// tenant is a user with its own namespace and, at first, no rights in it.
 type tenant struct {
 	client.Client
 	name, namespace string
@@ -41,7 +41,7 @@ func newTenant(ctx context.Context) *tenant {
 	return &tenant{Client: clientFor(config), name: "tenant-" + namespace, namespace: namespace}
 }
 
-// may gives the tenant a right in their namespace.
+// may grants the tenant a right in its namespace.
 func (t *tenant) may(ctx context.Context, group, resource string, verbs ...string) {
 	GinkgoHelper()
 	t.rights++
@@ -54,7 +54,7 @@ func (t *tenant) may(ctx context.Context, group, resource string, verbs ...strin
 	})).To(Succeed())
 }
 
-// everywhere gives the tenant a right in all namespaces, and outside.
+// everywhere grants the tenant a right in the whole cluster.
 func (t *tenant) everywhere(ctx context.Context, group, resource string, verbs ...string) {
 	GinkgoHelper()
 	t.rights++
@@ -77,20 +77,20 @@ func configMapNamed(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// placing is a ResourcePlacement in the tenant's namespace.
+// placing returns a ResourcePlacement in the tenant's namespace.
 func (t *tenant) placing(spec placementv1beta1.PlacementSpec) *placementv1beta1.ResourcePlacement {
 	placement := resourcePlacement(spec)
 	placement.Namespace = t.namespace
 	return placement
 }
 
-// says matches a placement whose answer is about the tenant, with these entries for a
+// says matches a placement whose annotation records the tenant as author with these rights per
 // namespace.
 func (t *tenant) says(scopes string) OmegaMatcher {
 	return WithTransform(func(o client.Object) string { return o.GetAnnotations()[answer] }, Equal(fmt.Sprintf(`{"author":%q,"may":{%s}}`, t.name, scopes)))
 }
 
-var _ = Describe("A placement is no way around RBAC", func() {
+var _ = Describe("A placement does not bypass RBAC", func() {
 	var author *tenant
 	BeforeEach(func(ctx SpecContext) {
 		author = newTenant(ctx)
@@ -102,20 +102,20 @@ var _ = Describe("A placement is no way around RBAC", func() {
 			Should(beInvalid("spec.resourceSelectors[0]", "may not get or place configmaps"))
 	})
 
-	It("does not place a Secret that its author may not read", func(ctx SpecContext) {
+	It("is rejected when its author cannot read the selected Secret", func(ctx SpecContext) {
 		Expect(author.Create(ctx, author.placing(selecting("v1", "Secret", "token")))).To(beInvalid("spec.resourceSelectors[0]", fmt.Sprintf(
 			`user %q may not get or place secrets "token" in namespace %q on the hub, and a placement is no way around that. `+
 				`Either right will do: one that reads it, or the verb place, with which it is placed unread`, author.name, author.namespace)))
 		Expect(author.Create(ctx, author.placing(selecting("v1", "Secret", "")))).To(beInvalid("spec.resourceSelectors[0]", "may not list or place secrets in namespace"))
 
-		By("giving the right to place it")
+		By("granting the verb place")
 		author.may(ctx, "", "secrets", "place")
 		placed := author.placing(selecting("v1", "Secret", "token"))
 		Eventually(func() error { return author.Create(ctx, placed) }).Should(Succeed())
 		Expect(placed).To(author.says(fmt.Sprintf(`%q:["secrets/token"]`, author.namespace)))
 	})
 
-	It("asks for list where labels select, and get where a name does", func(ctx SpecContext) {
+	It("requires list for a label selector and get for a name", func(ctx SpecContext) {
 		author.may(ctx, "", "secrets", "get")
 		Eventually(func() error { return author.Create(ctx, author.placing(selecting("v1", "Secret", "token"))) }).Should(Succeed())
 		labelled := selecting("v1", "Secret", "")
@@ -127,7 +127,7 @@ var _ = Describe("A placement is no way around RBAC", func() {
 		Expect(all).To(author.says(fmt.Sprintf(`%q:["secrets"]`, author.namespace)))
 	})
 
-	It("is not re-targeted by who may change it and not read what it selects", func(ctx SpecContext) {
+	It("cannot be retargeted by a user who can update it but cannot read the selected resources", func(ctx SpecContext) {
 		others := author.placing(selecting("v1", "Secret", "token"))
 		Expect(masters.Create(ctx, others)).To(Succeed())
 		before := others.Annotations[answer]
@@ -143,7 +143,7 @@ var _ = Describe("A placement is no way around RBAC", func() {
 		Expect(change(ctx, author, others, func(p *placement) { p.Annotations[answer] = "ask" })).
 			To(beInvalid("spec.resourceSelectors[0]", `may not get or place secrets "token"`))
 
-		By("labelling it, and leaving the annotation out or empty")
+		By("changing labels, and removing or emptying the annotation")
 		for _, alter := range []func(*placement){
 			func(p *placement) { p.Labels = map[string]string{"team": "a"} },
 			func(p *placement) { delete(p.Annotations, answer) },
@@ -155,7 +155,7 @@ var _ = Describe("A placement is no way around RBAC", func() {
 		}
 	})
 
-	It("says what its author may, whatever they write there", func(ctx SpecContext) {
+	It("records the author's rights and overwrites what the author wrote into the annotation", func(ctx SpecContext) {
 		author.may(ctx, "", "configmaps", "get")
 		forged := author.placing(selecting("v1", "ConfigMap", "settings"))
 		forged.Annotations = map[string]string{answer: `{"author":"admin","may":{"":["*"]}}`}
@@ -168,7 +168,7 @@ var _ = Describe("A placement is no way around RBAC", func() {
 		Expect(forged).To(author.says(fmt.Sprintf(`%q:["configmaps/settings"]`, author.namespace)))
 	})
 
-	It("does not have the hub write a status that its author may not write", func(ctx SpecContext) {
+	It("is rejected when it mirrors status to an object whose status its author cannot update", func(ctx SpecContext) {
 		author.may(ctx, "", "services", "get")
 		author.has(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
 		plain := author.placing(selecting("v1", "Service", "web"))
@@ -189,7 +189,7 @@ var _ = Describe("A placement is no way around RBAC", func() {
 		Expect(masters.Create(ctx, administered)).To(Succeed())
 	})
 
-	It("of an administrator may be of everything", func(ctx SpecContext) {
+	It("records all rights when its author is an administrator", func(ctx SpecContext) {
 		placed, cluster := author.placing(selecting("v1", "Secret", "token")), clusterPlacement(selecting("v1", "Namespace", author.namespace))
 		Expect(masters.Create(ctx, placed)).To(Succeed())
 		Expect(masters.Create(ctx, cluster)).To(Succeed())
@@ -197,7 +197,7 @@ var _ = Describe("A placement is no way around RBAC", func() {
 		Expect(cluster.Annotations[answer]).To(HaveSuffix(`"may":{"":["*"]}}`))
 	})
 
-	Describe("of a namespace with all that is in it", func() {
+	Describe("that selects a namespace with its contents", func() {
 		placing := func() *placementv1beta1.ClusterResourcePlacement {
 			return clusterPlacement(selecting("v1", "Namespace", author.namespace))
 		}
@@ -208,14 +208,14 @@ var _ = Describe("A placement is no way around RBAC", func() {
 				"spec.resourceSelectors[0]", "configmaps"))
 		})
 
-		It("asks about each kind that is there, and keeps which were allowed", func(ctx SpecContext) {
+		It("checks each kind in the namespace and records the allowed ones", func(ctx SpecContext) {
 			author.everywhere(ctx, "", "namespaces", "get")
 			author.may(ctx, "", "configmaps", "get")
 			author.may(ctx, rbacv1.GroupName, "*", "place")
 			Eventually(func() error { return author.Create(ctx, placing(), client.DryRunAll) }).Should(beInvalid(
 				"spec.resourceSelectors[0]", fmt.Sprintf("may not get or place secrets in namespace %q, which it holds", author.namespace)))
 
-			By("taking the Secret away")
+			By("deleting the Secret")
 			secret := secretNamed("token")
 			secret.Namespace = author.namespace
 			Expect(masters.Delete(ctx, secret)).To(Succeed())
@@ -224,7 +224,7 @@ var _ = Describe("A placement is no way around RBAC", func() {
 			Expect(placed).To(author.says(fmt.Sprintf(`"":["namespaces/%[1]s"],%[1]q:["configmaps","rolebindings.rbac.authorization.k8s.io","roles.rbac.authorization.k8s.io"]`, author.namespace)))
 		})
 
-		It("asks about a kind that was installed a moment ago", func(ctx SpecContext) {
+		It("checks a kind whose CRD was just installed", func(ctx SpecContext) {
 			author.everywhere(ctx, "", "namespaces", "get")
 			author.may(ctx, "", "configmaps", "get")
 			author.may(ctx, "", "secrets", "get")
@@ -236,7 +236,7 @@ var _ = Describe("A placement is no way around RBAC", func() {
 				"spec.resourceSelectors[0]", "may not get or place widgets.author.example.org in namespace"))
 		})
 
-		It("is satisfied with the right to all of it", func(ctx SpecContext) {
+		It("accepts a right to all kinds in the namespace", func(ctx SpecContext) {
 			author.everywhere(ctx, "", "namespaces", "place")
 			author.may(ctx, "*", "*", "get")
 			placed := placing()
@@ -244,7 +244,7 @@ var _ = Describe("A placement is no way around RBAC", func() {
 			Expect(placed).To(author.says(fmt.Sprintf(`"":["namespaces/%[1]s"],%[1]q:["*"]`, author.namespace)))
 		})
 
-		It("wants all rights everywhere where labels choose the namespaces", func(ctx SpecContext) {
+		It("requires cluster-wide rights when labels select the namespaces", func(ctx SpecContext) {
 			author.everywhere(ctx, "", "namespaces", "list")
 			author.may(ctx, "*", "*", "get")
 			labelled := selecting("v1", "Namespace", "")
@@ -254,7 +254,7 @@ var _ = Describe("A placement is no way around RBAC", func() {
 		})
 	})
 
-	It("from before the question is labelled as it is, and asked about when somebody changes it", func(ctx SpecContext) {
+	It("stored before the author check can be labelled, and is checked when its spec changes", func(ctx SpecContext) {
 		author.everywhere(ctx, placementv1beta1.GroupName, "clusterresourceplacements", "get", "update")
 		relabel := func(p *unstructured.Unstructured) { p.SetLabels(map[string]string{"touched-by": author.name}) }
 		Eventually(func() error { return change(ctx, author, leftovers.withoutPolicy, relabel) }).Should(Succeed())
@@ -266,7 +266,7 @@ var _ = Describe("A placement is no way around RBAC", func() {
 		})).To(beInvalid("spec.resourceSelectors[0]", "may not get or place namespaces"))
 	})
 
-	It("is refused while nothing writes the answer, whatever its author writes there", func(ctx SpecContext) {
+	It("is rejected while no mutating webhook writes the annotation, whatever its author writes there", func(ctx SpecContext) {
 		DeferCleanup(func(ctx SpecContext) {
 			gateway.want(ctx)
 			Expect(gateway.installer.InstallServing(ctx)).To(Succeed())
@@ -291,7 +291,7 @@ var _ = Describe("A placement is no way around RBAC", func() {
 		}
 	})
 
-	It("does not lose the answer to who may bypass the webhook", func(ctx SpecContext) {
+	It("keeps its annotation when a user with the verb bypass writes another", func(ctx SpecContext) {
 		Expect(masters.Delete(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: policies.MutatingConfiguration}})).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
 			gateway.want(ctx)
@@ -312,7 +312,7 @@ var _ = Describe("A placement is no way around RBAC", func() {
 	})
 })
 
-// installWidgets makes a kind, and returns an object of it.
+// installWidgets installs a CRD and returns an object of its kind.
 func installWidgets(ctx context.Context) *unstructured.Unstructured {
 	GinkgoHelper()
 	const group = "author.example.org"
@@ -339,7 +339,7 @@ func installWidgets(ctx context.Context) *unstructured.Unstructured {
 	return widget
 }
 
-var _ = Describe("An override is no way around RBAC", func() {
+var _ = Describe("An override does not bypass RBAC", func() {
 	var author *tenant
 	const rbac = rbacv1.GroupName
 	overriding := func(path, value string, selectors ...placementv1beta1.ResourceSelector) *placementv1beta1.ResourceOverride {
@@ -364,7 +364,7 @@ var _ = Describe("An override is no way around RBAC", func() {
 			Should(beInvalid("spec.resourceSelectors[0]", "may not update configmaps"))
 	})
 
-	It("does not give a Deployment hostPID whose author may not update it", func(ctx SpecContext) {
+	It("is rejected when its author cannot update the selected Deployment", func(ctx SpecContext) {
 		written := overriding("/spec/template/spec/hostPID", `true`, deployment)
 		Expect(author.Create(ctx, written)).To(beInvalid("spec.resourceSelectors[0]", fmt.Sprintf(
 			`user %q may not update deployments.apps "web" in namespace %q on the hub, and an override is no way around that`, author.name, author.namespace)))
@@ -376,7 +376,7 @@ var _ = Describe("An override is no way around RBAC", func() {
 			To(beInvalid("spec.resourceSelectors[1]", `may not update roles.rbac.authorization.k8s.io "reader"`, "spec.resourceSelectors[1]", `may not escalate roles`))
 	})
 
-	It("does not turn roleRef into cluster-admin for who may not bind that", func(ctx SpecContext) {
+	It("cannot set roleRef to cluster-admin when its author cannot bind that role", func(ctx SpecContext) {
 		written := overriding("/roleRef/name", `"cluster-admin"`, binding)
 		author.may(ctx, rbac, "rolebindings", "update")
 		Eventually(func() error { return author.Create(ctx, written) }).Should(beInvalid(
@@ -385,7 +385,7 @@ var _ = Describe("An override is no way around RBAC", func() {
 		author.may(ctx, rbac, "roles", "bind")
 		Eventually(func() error { return author.Create(ctx, written) }).Should(Succeed())
 
-		By("the same for the whole cluster")
+		By("writing a ClusterResourceOverride")
 		cluster := clusterOverride("reader")
 		cluster.Spec.ClusterResourceSelectors = append(cluster.Spec.ClusterResourceSelectors, placementv1beta1.ResourceSelectorTerm{Group: rbac, Version: "v1", Kind: "ClusterRoleBinding", Name: "readers"})
 		Expect(author.Create(ctx, cluster)).To(beInvalid(
@@ -395,7 +395,7 @@ var _ = Describe("An override is no way around RBAC", func() {
 			"spec.clusterResourceSelectors[1]", `may not bind clusterroles.rbac.authorization.k8s.io`))
 	})
 
-	It("does not change what a namespace holds for who may only change the namespace", func(ctx SpecContext) {
+	It("of a namespace with its contents requires the right to update those contents", func(ctx SpecContext) {
 		written := clusterOverride("x")
 		written.Spec.Policy = patching(patchOf("/metadata/labels/a"))
 		written.Spec.ClusterResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: author.namespace}}
@@ -409,7 +409,7 @@ var _ = Describe("An override is no way around RBAC", func() {
 		Eventually(func() error { return author.Create(ctx, written) }).Should(Succeed())
 	})
 
-	It("does not change the values of a chart for who may not render it, nor those of what may become one", func(ctx SpecContext) {
+	It("of chart values, or of an object that can become a chart, requires the verb render", func(ctx SpecContext) {
 		settings := placementv1beta1.ResourceSelector{Version: "v1", Kind: "ConfigMap", Name: "settings"}
 		author.may(ctx, "", "configmaps", "update")
 		Eventually(func() error { return author.Create(ctx, overriding("/data/colour", `"blue"`, settings)) }).Should(Succeed())
@@ -422,14 +422,14 @@ var _ = Describe("An override is no way around RBAC", func() {
 		Eventually(func() error { return author.Create(ctx, overriding("/data/values.yaml", `"a: 1"`, addon)) }).Should(Succeed())
 	})
 
-	It("of a kind that the hub does not serve needs the right to its whole group in all namespaces", func(ctx SpecContext) {
+	It("of a kind that the hub does not serve requires update on the whole group in all namespaces", func(ctx SpecContext) {
 		written := overriding("/spec/a", `1`, placementv1beta1.ResourceSelector{Group: "unknown.example.org", Version: "v1", Kind: "Gadget", Name: "one"})
 		Expect(author.Create(ctx, written)).To(beInvalid("spec.resourceSelectors[0]", "may not update *.unknown.example.org on the hub"))
 		author.everywhere(ctx, "unknown.example.org", "*", "update")
 		Eventually(func() error { return author.Create(ctx, written) }).Should(Succeed())
 	})
 
-	It("is labelled by others", func(ctx SpecContext) {
+	It("can be labelled by users without these rights", func(ctx SpecContext) {
 		written := overriding("/spec/template/spec/hostPID", `true`, deployment)
 		Expect(masters.Create(ctx, written)).To(Succeed())
 		Expect(change(ctx, author, written, func(o *placementv1beta1.ResourceOverride) { o.Labels = map[string]string{"team": "a"} })).To(Succeed())

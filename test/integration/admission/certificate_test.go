@@ -37,8 +37,8 @@ import (
 	"fleetgate.io/fleetgate/test/env"
 )
 
-// callerProof is a certificate of that name for whoever asks the webhooks, its own CA, and its
-// key, both PEM.
+// callerProof returns the PEM of a client certificate with this name, of its own CA, and of its
+// key.
 func callerProof(name string) (certificate, key []byte) {
 	GinkgoHelper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -50,8 +50,8 @@ func callerProof(name string) (certificate, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: signed.Raw}), key
 }
 
-// writeCaller writes the kubeconfig in which an API server looks up with what it proves
-// itself to the gateway's webhooks, as docs/admission.md has it.
+// writeCaller writes the kubeconfig that names the API server's client certificate for webhooks, as
+// docs/admission.md describes it.
 func writeCaller(path string, port int, caller clientcmdapi.AuthInfo) {
 	GinkgoHelper()
 	config := clientcmdapi.NewConfig()
@@ -59,8 +59,8 @@ func writeCaller(path string, port int, caller clientcmdapi.AuthInfo) {
 	Expect(clientcmd.WriteToFile(*config, path)).To(Succeed())
 }
 
-// startDirectGateway serves the webhooks of a hub to whom a certificate of the CA proves,
-// and leads the hub to them without the detour through its aggregation layer.
+// startDirectGateway serves webhooks that accept client certificates of this CA, and configures the
+// hub to call them directly instead of through its aggregation layer.
 func startDirectGateway(ctx context.Context, of *env.Cluster, port int, ca []byte) {
 	GinkgoHelper()
 	admin := clientFor(of.Config())
@@ -99,8 +99,8 @@ func startDirectGateway(ctx context.Context, of *env.Cluster, port int, ca []byt
 	Expect(installer.InstallServing(ctx)).To(Succeed())
 }
 
-var _ = Describe("A hub whose API server shows the webhooks a certificate", func() {
-	It("has its reviews answered, and refused when it does not show it any more", func(ctx SpecContext) {
+var _ = Describe("A hub whose API server presents a client certificate to the webhooks", func() {
+	It("gets reviews answered, and rejected when it no longer presents the certificate", func(ctx SpecContext) {
 		ports, err := env.FreePorts(1)
 		Expect(err).NotTo(HaveOccurred())
 		dir := GinkgoT().TempDir()
@@ -120,9 +120,9 @@ var _ = Describe("A hub whose API server shows the webhooks a certificate", func
 		Eventually(func() error { return admin.Create(ctx, wrong.DeepCopyObject().(client.Object), client.DryRunAll) }).
 			Should(MatchError(And(ContainSubstring("denied the request"), ContainSubstring("is no Kubernetes object"))))
 		Eventually(func() error { return admin.Create(ctx, right) }).Should(Succeed())
-		Expect(right.Annotations).To(HaveKey(placementv1beta1.AuthorMayAnnotation), "the mutating review is answered too")
+		Expect(right.Annotations).To(HaveKey(placementv1beta1.AuthorMayAnnotation), "the mutating review was answered too")
 
-		By("another certificate of the same name, and then none")
+		By("presenting another certificate of the same name, then none")
 		other, otherKey := callerProof("api-server")
 		for _, shown := range []clientcmdapi.AuthInfo{{ClientCertificateData: other, ClientKeyData: otherKey}, {}} {
 			writeCaller(caller, ports[0], shown)

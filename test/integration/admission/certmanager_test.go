@@ -33,7 +33,7 @@ import (
 // certManagerProgram is built from hack/certmanager.
 const certManagerProgram = "../../../.fleetgate/bin/certmanager"
 
-// installCertManager applies the definitions that its module ships.
+// installCertManager applies the CRDs that the cert-manager module ships.
 func installCertManager(ctx context.Context) {
 	GinkgoHelper()
 	dir, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/cert-manager/cert-manager").Output()
@@ -51,7 +51,7 @@ func installCertManager(ctx context.Context) {
 	Eventually(func() error { return masters.List(ctx, &cmv1.CertificateList{}) }).Should(Succeed())
 }
 
-// takesUpIssuers returns nil once cert-manager's controllers work.
+// takesUpIssuers returns nil once cert-manager's controllers reconcile.
 func takesUpIssuers(ctx context.Context) error {
 	issuer := &cmv1.Issuer{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "probe"},
@@ -68,10 +68,10 @@ func takesUpIssuers(ctx context.Context) error {
 			return nil
 		}
 	}
-	return errors.New("cert-manager has not looked at an Issuer yet")
+	return errors.New("cert-manager has not reconciled an Issuer yet")
 }
 
-// renew asks cert-manager for a new certificate, as its command line does.
+// renew requests a new certificate the way cert-manager's CLI does.
 func renew(ctx context.Context, name string) {
 	GinkgoHelper()
 	certificate := &cmv1.Certificate{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1beta1.SystemNamespace, Name: name}}
@@ -109,7 +109,7 @@ var _ = Describe("Certificates of cert-manager", Serial, Label("matrix"), func()
 		DeferCleanup(func(ctx SpecContext) { Expect(controllers.Stop(ctx)).To(Succeed()) })
 	})
 
-	It("are asked for, served when they are ready, and renewed under load without losing a call", SpecTimeout(5*time.Minute), func(ctx SpecContext) {
+	It("are requested, served once ready, and renewed under load without a failed call", SpecTimeout(5*time.Minute), func(ctx SpecContext) {
 		certificates := serving.FromCertManager(gateway.client, clusterv1beta1.SystemNamespace, []string{serviceName})
 		port := balance(replica(ctx, certificates))
 		leadToTheGatewayAgain()

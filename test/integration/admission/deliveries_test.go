@@ -19,16 +19,16 @@ import (
 	"fleetgate.io/fleetgate/pkg/webhook"
 )
 
-// administratorBinding is what its author may not have: in a snapshot or a Work, the
-// member's agent would apply it.
+// administratorBinding is an object that its author cannot create. The member's agent would apply
+// it if a snapshot or a Work contained it.
 func administratorBinding(user string) runtime.RawExtension {
 	return runtime.RawExtension{Raw: []byte(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"mine"},` +
 		`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"},` +
 		`"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"` + user + `"}]}`)}
 }
 
-// deliveriesIn is one of each kind that only the gateway writes, those with a namespace in
-// that one.
+// deliveriesIn returns one object of each kind that only the gateway writes. Namespaced ones are in
+// this namespace.
 func deliveriesIn(namespace, user string) map[string]client.Object {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: "by-hand"}
 	whole := metav1.ObjectMeta{Name: "by-hand-" + namespace}
@@ -54,8 +54,8 @@ func deliveriesIn(namespace, user string) map[string]client.Object {
 	}
 }
 
-// everythingOf is the mildest right with which it was done: every verb on the group, for
-// what has a namespace in one namespace only.
+// everythingOf grants the smallest right that made this attack possible: every verb on the group,
+// and for namespaced kinds in one namespace only.
 func everythingOf(ctx SpecContext, user, namespace string) client.Client {
 	GinkgoHelper()
 	config, err := hub.ConfigFor(user)
@@ -72,16 +72,16 @@ func everythingOf(ctx SpecContext, user, namespace string) client.Client {
 	return clientFor(config)
 }
 
-var _ = Describe("What only the gateway writes", func() {
+var _ = Describe("A kind that only the gateway writes", func() {
 	const refusal = "the gateway makes them of what is placed"
 
-	It("is what members apply: who may do everything with placements in a namespace writes none of it", func(ctx SpecContext) {
+	It("cannot be written by a user with all verbs on placements in a namespace", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		name := "author-" + namespace
 		user := everythingOf(ctx, name, namespace)
 		Eventually(func() error {
 			return user.List(ctx, &placementv1beta1.WorkList{}, client.InNamespace(namespace))
-		}).Should(Succeed(), "the right is there")
+		}).Should(Succeed(), "the user has the right")
 		bindClusterRole(ctx, "cluster-wide-"+namespace, name, rbacv1.PolicyRule{
 			APIGroups: []string{placementv1beta1.GroupName}, Verbs: []string{"*"},
 			Resources: []string{"clusterresourcesnapshots", "clusterschedulingpolicysnapshots", "clusterresourceoverridesnapshots", "clusterresourcebindings"},
@@ -93,7 +93,7 @@ var _ = Describe("What only the gateway writes", func() {
 		}
 	})
 
-	It("is not changed by others, who may still label, report on and delete it", func(ctx SpecContext) {
+	It("can be labelled, reported on and deleted by others, but not changed", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		user := everythingOf(ctx, "owner-"+namespace, namespace)
 		binding := deliveriesIn(namespace, "x")["resourcebindings"].(*placementv1beta1.ResourceBinding)
@@ -107,7 +107,7 @@ var _ = Describe("What only the gateway writes", func() {
 			To(beForbidden(refusal))
 		Expect(change(ctx, user, binding, func(b *placementv1beta1.ResourceBinding) {
 			b.Labels = map[string]string{placementv1beta1.ParentPlacementLabel: "somebody-elses"}
-		})).To(beForbidden(refusal), "it would bring that to the member of this one")
+		})).To(beForbidden(refusal), "the member of this binding would get the other snapshot")
 		Expect(user.Get(ctx, client.ObjectKeyFromObject(binding), binding)).To(Succeed())
 		binding.Status.Conditions = []metav1.Condition{{
 			Type: "Applied", Status: metav1.ConditionTrue, Reason: "Looked", LastTransitionTime: metav1.NewTime(time.Now()),
@@ -118,7 +118,7 @@ var _ = Describe("What only the gateway writes", func() {
 		Eventually(func() error { return masters.Get(ctx, client.ObjectKeyFromObject(binding), binding) }).Should(Satisfy(apierrors.IsNotFound))
 	})
 
-	It("is restored from a backup by an account that was given the verb bypass", func(ctx SpecContext) {
+	It("can be restored from a backup by an account with the verb bypass", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		name := "restore-" + namespace
 		user := everythingOf(ctx, name, namespace)
@@ -129,7 +129,7 @@ var _ = Describe("What only the gateway writes", func() {
 		})
 		Eventually(work).Should(Succeed())
 
-		By("an administrator, who may do everything by *")
+		By("restoring as an administrator with rights to *")
 		administrator := everythingOf(ctx, "administrator-"+namespace, newNamespace(ctx))
 		bindClusterRole(ctx, "administrator-"+namespace, "administrator-"+namespace, rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
 		Eventually(func() error {
@@ -137,7 +137,7 @@ var _ = Describe("What only the gateway writes", func() {
 		}).Should(Succeed())
 	})
 
-	It("holds while the gateway is down, and for members' agents", Serial, func(ctx SpecContext) {
+	It("is protected while the gateway is down, and from members' agents", Serial, func(ctx SpecContext) {
 		gateway.stop()
 		DeferCleanup(func() { gateway.start() })
 		grant(ctx, rbacv1.PolicyRule{APIGroups: []string{placementv1beta1.GroupName}, Resources: []string{"works", "works/status"}, Verbs: []string{"*"}})

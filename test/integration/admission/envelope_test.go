@@ -40,7 +40,7 @@ func clusterEnvelope(objects ...map[string]any) *placementv1beta1.ClusterResourc
 	return &placementv1beta1.ClusterResourceEnvelope{ObjectMeta: metav1.ObjectMeta{GenerateName: "envelope-"}, Data: entries(objects...)}
 }
 
-// enveloped is an object as people write it.
+// enveloped returns an object as a user writes it into an envelope.
 func enveloped(apiVersion, kind, namespace, name string, fields map[string]any) map[string]any {
 	metadata := map[string]any{"name": name}
 	if namespace != "" {
@@ -53,7 +53,7 @@ func enveloped(apiVersion, kind, namespace, name string, fields map[string]any) 
 	return object
 }
 
-var _ = Describe("An envelope is no way around RBAC", func() {
+var _ = Describe("An envelope does not bypass RBAC", func() {
 	const rbac = "rbac.authorization.k8s.io/v1"
 	var (
 		author client.Client
@@ -61,7 +61,7 @@ var _ = Describe("An envelope is no way around RBAC", func() {
 		rights int
 	)
 
-	// may gives the author a right on the hub and waits until the API server knows.
+	// may grants the author a right on the hub and waits until the API server enforces it.
 	may := func(ctx context.Context, group, resource string, verbs ...string) {
 		GinkgoHelper()
 		rights++
@@ -79,7 +79,7 @@ var _ = Describe("An envelope is no way around RBAC", func() {
 		}).Should(beInvalid("data[a]", "may not create configmaps"))
 	})
 
-	It("holds what its author may create in its namespace", func(ctx SpecContext) {
+	It("can contain what its author can create in its namespace", func(ctx SpecContext) {
 		written := envelope(enveloped("v1", "ConfigMap", "default", "x", nil), enveloped("v1", "Secret", "default", "y", nil))
 		Expect(author.Create(ctx, written)).To(beInvalid(
 			"data[a]", `may not create configmaps "x" in namespace "default"`, "data[b]", `may not create secrets "y" in namespace "default"`))
@@ -89,7 +89,7 @@ var _ = Describe("An envelope is no way around RBAC", func() {
 		Eventually(func() error { return author.Create(ctx, written) }).Should(Succeed())
 	})
 
-	It("holds roles and bindings of who may escalate and bind", func(ctx SpecContext) {
+	It("can contain roles and bindings when its author can escalate and bind", func(ctx SpecContext) {
 		written := clusterEnvelope(
 			enveloped(rbac, "ClusterRole", "", "all", map[string]any{"rules": []any{map[string]any{"apiGroups": []any{"*"}, "resources": []any{"*"}, "verbs": []any{"*"}}}}),
 			enveloped(rbac, "ClusterRoleBinding", "", "mine", map[string]any{"roleRef": map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}}),
@@ -103,21 +103,21 @@ var _ = Describe("An envelope is no way around RBAC", func() {
 		Eventually(func() error { return author.Create(ctx, written) }).Should(Succeed())
 	})
 
-	It("holds kinds that the hub does not know of who may create all of their group", func(ctx SpecContext) {
+	It("can contain kinds unknown to the hub when its author can create the whole group", func(ctx SpecContext) {
 		written := clusterEnvelope(enveloped("example.org/v1", "Widget", "", "x", nil))
 		Expect(author.Create(ctx, written)).To(beInvalid("data[a]", "may not create *.example.org"))
 		may(ctx, "example.org", "*", "create")
 		Eventually(func() error { return author.Create(ctx, written) }).Should(Succeed())
 	})
 
-	It("takes a kind in a version that the hub does not serve for that kind", func(ctx SpecContext) {
+	It("is checked for a known kind in a version that the hub does not serve", func(ctx SpecContext) {
 		may(ctx, rbacv1.GroupName, "*", "create")
 		Eventually(func() error {
 			return author.Create(ctx, clusterEnvelope(enveloped("rbac.authorization.k8s.io/v1beta1", "ClusterRole", "", "x", nil)))
 		}).Should(beInvalid("data[a]", "may not escalate"))
 	})
 
-	It("is labelled by who may not create what is in it, and not changed", func(ctx SpecContext) {
+	It("can be labelled, but not changed, by a user who cannot create its contents", func(ctx SpecContext) {
 		written := envelope(enveloped("v1", "ConfigMap", "default", "x", nil))
 		Expect(masters.Create(ctx, written)).To(Succeed())
 		Expect(change(ctx, author, written, func(e *placementv1beta1.ResourceEnvelope) { e.Labels = map[string]string{"team": "a"} })).To(Succeed())
@@ -126,7 +126,7 @@ var _ = Describe("An envelope is no way around RBAC", func() {
 		})).To(beInvalid("data[a]", "may not create configmaps"))
 	})
 
-	It("holds nothing that the fleet keeps for itself on members", func(ctx SpecContext) {
+	It("cannot contain objects that are reserved for the fleet on members", func(ctx SpecContext) {
 		may(ctx, "", "*", "create")
 		const accounts = "open-cluster-management-managed-serviceaccount"
 		written := envelope(enveloped("v1", "Secret", "default", "t", map[string]any{
@@ -142,7 +142,7 @@ var _ = Describe("An envelope is no way around RBAC", func() {
 		Expect(author.Create(ctx, within)).To(beInvalid("data[a]", "the fleet keeps its accounts"))
 	})
 
-	DescribeTable("is taken with a warning when something in it cannot be placed, as KubeFleet takes it, and refused in the same words when the hub is strict", Serial,
+	DescribeTable("is accepted with a warning, as KubeFleet accepts it, when an object cannot be placed, and rejected with the same text when the hub is strict", Serial,
 		func(ctx SpecContext, written client.Object, field, text string) {
 			for _, right := range []string{"configmaps", "namespaces"} {
 				may(ctx, "", right, "create")
@@ -166,20 +166,20 @@ var _ = Describe("An envelope is no way around RBAC", func() {
 			})
 			Eventually(create).Should(beInvalid(field, text))
 		},
-		Entry("an object of the whole cluster in a namespace's", envelope(enveloped("v1", "Namespace", "", "x", nil)), "data[a].metadata.namespace", "a ResourceEnvelope holds objects of its own namespace"),
+		Entry("a cluster-scoped object in a ResourceEnvelope", envelope(enveloped("v1", "Namespace", "", "x", nil)), "data[a].metadata.namespace", "a ResourceEnvelope holds objects of its own namespace"),
 		Entry("an object of another namespace", envelope(enveloped("v1", "ConfigMap", "other", "x", nil)), "data[a].metadata.namespace", "a ResourceEnvelope holds objects of its own namespace"),
-		Entry("an object of a namespace in one of the cluster", clusterEnvelope(enveloped("v1", "ConfigMap", "default", "x", nil)), "data[a].metadata.namespace", "a ClusterResourceEnvelope holds cluster-scoped objects"),
-		Entry("an object whose name is to be made", envelope(map[string]any{
+		Entry("a namespaced object in a ClusterResourceEnvelope", clusterEnvelope(enveloped("v1", "ConfigMap", "default", "x", nil)), "data[a].metadata.namespace", "a ClusterResourceEnvelope holds cluster-scoped objects"),
+		Entry("an object with generateName", envelope(map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"generateName": "x-", "namespace": "default"},
 		}), "data[a].metadata.name", "generateName is not enough"),
 	)
 
-	It("holds nothing, with a warning or without, that its author may not create", func(ctx SpecContext) {
+	It("is rejected when its author cannot create an object, also one that only causes a warning", func(ctx SpecContext) {
 		Expect(author.Create(ctx, envelope(enveloped("v1", "ConfigMap", "other", "x", nil)))).To(beInvalid("data[a]", `may not create configmaps "x" in namespace "other"`))
 		Expect(author.Create(ctx, envelope(enveloped("v1", "Namespace", "", "x", nil)))).To(beInvalid("data[a]", `may not create namespaces "x"`))
 	})
 
-	It("is refused with all that is no object, or not of its kind's scope", func(ctx SpecContext) {
+	It("is rejected with all entries that are no object or have the wrong scope", func(ctx SpecContext) {
 		Expect(masters.Create(ctx, envelope(
 			enveloped("v1", "ConfigMap", "default", "x", nil), enveloped("v1", "Namespace", "default", "y", nil), map[string]any{"kind": "Nothing"}))).To(beInvalid(
 			"data[b]", "is cluster-scoped on the hub", "data[c]", "is no Kubernetes object"))
@@ -187,7 +187,7 @@ var _ = Describe("An envelope is no way around RBAC", func() {
 	})
 })
 
-// warnings keeps the Warning headers of answers.
+// warnings collects the Warning headers of responses.
 type warnings struct {
 	mu   sync.Mutex
 	said []string

@@ -23,8 +23,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/webhook/intake"
 )
 
-// askedWith is the code with which the webhooks' port answers who shows a certificate and
-// says that it passes on what the API server asks: what there is in the group.
+// askedWith returns the status code of the webhooks' port for a client that presents a certificate
+// and claims to forward a request: the extension API's discovery document.
 func askedWith(ctx context.Context, proof tls.Certificate) (int, error) {
 	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{proof}}}
 	address := "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(gateway.port)) + "/apis/" + intake.GroupVersion.String()
@@ -42,13 +42,13 @@ func askedWith(ctx context.Context, proof tls.Certificate) (int, error) {
 }
 
 var _ = Describe("The hub's front proxy", Serial, func() {
-	It("gets another CA and certificate, which the gateway follows without a restart", func(ctx SpecContext) {
+	It("can change CA and certificate, and the gateway reloads both without a restart", func(ctx SpecContext) {
 		pki := func(name string) string { return filepath.Join(hub.Dir, "pki", name) }
 		const ca, shown, key = "front-proxy-ca.crt", "front-proxy-client.crt", "front-proxy-client.key"
 		reviewed := func(ctx context.Context) error {
 			return masters.Create(ctx, envelope(map[string]any{"kind": "Nothing"}), client.DryRunAll)
 		}
-		// become has the API server run with these files.
+		// become restarts the API server with these files.
 		become := func(ctx context.Context, files map[string][]byte) {
 			GinkgoHelper()
 			for name, content := range files {
@@ -72,15 +72,15 @@ var _ = Describe("The hub's front proxy", Serial, func() {
 		Expect(askedWith(ctx, next)).To(Equal(http.StatusUnauthorized))
 		DeferCleanup(func(ctx SpecContext) { become(ctx, before) })
 
-		By("both CAs")
+		By("trusting both CAs")
 		become(ctx, map[string][]byte{ca: slices.Concat(before[ca], certificate)})
 		Eventually(askedWith).WithArguments(ctx, next).Should(Equal(http.StatusOK))
 		Expect(askedWith(ctx, old)).To(Equal(http.StatusOK))
 
-		By("the other certificate")
+		By("presenting the new certificate")
 		become(ctx, map[string][]byte{shown: certificate, key: private})
 
-		By("the other CA alone, and the ConfigMap made anew, in which the API server keeps those of before")
+		By("trusting the new CA alone, and re-creating the ConfigMap, in which the API server keeps the previous CAs")
 		become(ctx, map[string][]byte{ca: certificate})
 		Expect(masters.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: frontproxy.Namespace, Name: frontproxy.ConfigMap}})).To(Succeed())
 		Eventually(askedWith).WithArguments(ctx, old).Should(Equal(http.StatusUnauthorized))

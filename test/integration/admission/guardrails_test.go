@@ -25,7 +25,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
 )
 
-// newNamespace returns one of its own, with labels.
+// newNamespace creates a namespace with labels and returns its name.
 func newNamespace(ctx context.Context, labels ...string) string {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Labels: map[string]string{}}}
@@ -53,7 +53,7 @@ func replicaSetIn(namespace string) *appsv1.ReplicaSet {
 	}
 }
 
-// everyUser may do everything by name, kind for kind, and holds no bypass.
+// everyUser returns a user with all verbs on each named kind but without the verb bypass.
 func everyUser(ctx context.Context, name string) client.Client {
 	GinkgoHelper()
 	config, err := hub.ConfigFor(name)
@@ -69,7 +69,7 @@ func everyUser(ctx context.Context, name string) client.Client {
 	return c
 }
 
-// networkingDefinition is of a kind of the reference's networking agents.
+// networkingDefinition is the CRD of a kind of the upstream networking agents.
 func networkingDefinition() *apiextensionsv1.CustomResourceDefinition {
 	keep := true
 	return &apiextensionsv1.CustomResourceDefinition{
@@ -113,7 +113,7 @@ var _ = Describe("The guard rail of selected namespaces", func() {
 		Consistently(func() error { return developer.Create(ctx, replicaSetIn(namespace), client.DryRunAll) }, "1s").Should(Succeed())
 	}
 
-	It("keeps Pods and ReplicaSets out of a namespace that a placement takes by name, and of no other", func(ctx SpecContext) {
+	It("rejects Pods and ReplicaSets in a namespace that a placement selects by name, and in no other", func(ctx SpecContext) {
 		chosen, other := newNamespace(ctx), newNamespace(ctx)
 		selected(ctx, placementv1beta1.ResourceSelectorTerm{Name: chosen})
 		refusedIn(ctx, chosen)
@@ -121,7 +121,7 @@ var _ = Describe("The guard rail of selected namespaces", func() {
 		Expect(developer.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: chosen, Name: "settings"}})).To(Succeed())
 	})
 
-	It("knows namespaces that are taken by labels", func(ctx SpecContext) {
+	It("protects namespaces that a placement selects by label", func(ctx SpecContext) {
 		key := newNamespace(ctx)
 		chosen, other, without := newNamespace(ctx, key, "a"), newNamespace(ctx, key, "b", "stage", "x"), newNamespace(ctx)
 		selected(ctx, placementv1beta1.ResourceSelectorTerm{LabelSelector: &metav1.LabelSelector{
@@ -139,13 +139,13 @@ var _ = Describe("The guard rail of selected namespaces", func() {
 		refusedIn(ctx, third)
 	})
 
-	It("leaves alone a namespace of which only the name is placed", func(ctx SpecContext) {
+	It("ignores a namespace that is placed without its contents", func(ctx SpecContext) {
 		empty := newNamespace(ctx)
 		selected(ctx, placementv1beta1.ResourceSelectorTerm{Name: empty, SelectionScope: placementv1beta1.NamespaceOnly})
 		allowedIn(ctx, empty)
 	})
 
-	It("holds for what controllers make of a placed Deployment", func(ctx SpecContext) {
+	It("rejects the ReplicaSets of a placed Deployment", func(ctx SpecContext) {
 		chosen := newNamespace(ctx)
 		selected(ctx, placementv1beta1.ResourceSelectorTerm{Name: chosen})
 		refusedIn(ctx, chosen)
@@ -159,7 +159,7 @@ var _ = Describe("The guard rail of selected namespaces", func() {
 		}).Should(Succeed())
 	})
 
-	It("holds while the gateway is down", Serial, func(ctx SpecContext) {
+	It("is enforced while the gateway is down", Serial, func(ctx SpecContext) {
 		chosen := newNamespace(ctx)
 		selected(ctx, placementv1beta1.ResourceSelectorTerm{Name: chosen})
 		gateway.stop()
@@ -167,7 +167,7 @@ var _ = Describe("The guard rail of selected namespaces", func() {
 		refusedIn(ctx, chosen)
 	})
 
-	It("exempts who was given the verb bypass, and nobody by a name or a label", func(ctx SpecContext) {
+	It("exempts a user with the verb bypass, and no user by name or label", func(ctx SpecContext) {
 		chosen := newNamespace(ctx)
 		selected(ctx, placementv1beta1.ResourceSelectorTerm{Name: chosen})
 		refusedIn(ctx, chosen)
@@ -179,7 +179,7 @@ var _ = Describe("The guard rail of selected namespaces", func() {
 	})
 })
 
-var _ = Describe("The guard rails of the reference", Serial, Ordered, func() {
+var _ = Describe("The guard rails of the upstream project", Serial, Ordered, func() {
 	var user client.Client
 	const name = "reference-user"
 
@@ -201,13 +201,13 @@ var _ = Describe("The guard rails of the reference", Serial, Ordered, func() {
 		return beForbidden(fmt.Sprintf("user: '%s' in 'groups: [system:authenticated]' is not allowed to %s resource %s/%s: %s", name, operation, kind, subresource, object))
 	}
 
-	It("keep Pods and ReplicaSets out of every namespace, whoever asks", func(ctx SpecContext) {
+	It("reject Pods and ReplicaSets in every namespace from every user", func(ctx SpecContext) {
 		Expect(masters.Create(ctx, podIn("default"))).To(beForbidden("Pod default/web creation is disallowed in the fleet hub cluster"))
 		Expect(user.Create(ctx, replicaSetIn("default"))).To(beForbidden("ReplicaSet default/web creation is disallowed in the fleet hub cluster."))
 		Expect(masters.Create(ctx, replicaSetIn("kube-system"), client.DryRunAll)).To(Succeed())
 	})
 
-	It("keep the fleet's definitions to administrators", func(ctx SpecContext) {
+	It("reserve the fleet's CRDs for administrators", func(ctx SpecContext) {
 		definition := &apiextensionsv1.CustomResourceDefinition{}
 		Expect(masters.Get(ctx, client.ObjectKey{Name: "memberclusters.cluster.kubernetes-fleet.io"}, definition)).To(Succeed())
 		Eventually(func() error { return user.Delete(ctx, definition, client.DryRunAll) }).Should(
@@ -215,7 +215,7 @@ var _ = Describe("The guard rails of the reference", Serial, Ordered, func() {
 		Expect(masters.Delete(ctx, definition, client.DryRunAll)).To(Succeed())
 	})
 
-	It("keep reserved namespaces, and what is in them, to the cluster's own", func(ctx SpecContext) {
+	It("reserve fleet and kube namespaces and their contents for the cluster's own users", func(ctx SpecContext) {
 		reserved := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-mine"}}
 		Eventually(func() error { return user.Create(ctx, reserved, client.DryRunAll) }).Should(refusal("CREATE", "/v1, Kind=Namespace", "", "/kube-mine"))
 		settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1beta1.SystemNamespace, Name: "settings"}}
@@ -226,7 +226,7 @@ var _ = Describe("The guard rails of the reference", Serial, Ordered, func() {
 		Expect(user.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "free"}}, client.DryRunAll)).To(Succeed())
 	})
 
-	It("keep accounts of reserved namespaces, and their tokens, to the cluster's own", func(ctx SpecContext) {
+	It("reserve accounts in those namespaces, and their tokens, for the cluster's own users", func(ctx SpecContext) {
 		const sentence = "writing service accounts in reserved namespaces or requesting tokens from such service accounts is disallowed"
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", GenerateName: "account-"}}
 		Eventually(func() error { return user.Create(ctx, account.DeepCopy(), client.DryRunAll) }).Should(beForbidden(sentence))
@@ -238,14 +238,15 @@ var _ = Describe("The guard rails of the reference", Serial, Ordered, func() {
 		Expect(user.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "free"}}, client.DryRunAll)).To(Succeed())
 	})
 
-	It("keep what agents report out of namespaces that are no member's, and what networking agents do to members' own", func(ctx SpecContext) {
+	It("allow agents' reports and networking objects in members' namespaces only", func(ctx SpecContext) {
 		imc := &clusterv1beta1.InternalMemberCluster{
 			ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1beta1.SystemNamespace, Name: "stray"},
 			Spec:       clusterv1beta1.InternalMemberClusterSpec{State: clusterv1beta1.ClusterStateJoin},
 		}
 		Eventually(func() error { return user.Create(ctx, imc.DeepCopy(), client.DryRunAll) }).Should(
 			refusal("CREATE", "cluster.kubernetes-fleet.io/v1beta1, Kind=InternalMemberCluster", "", clusterv1beta1.SystemNamespace+"/stray"))
-		// A policy with parameters refuses everybody until the API server has listed them, which takes a slow one seconds.
+		// A policy with parameters rejects all requests until the API server has listed them. A
+		// slow API server takes seconds.
 		Eventually(func() error { return masters.Create(ctx, imc.DeepCopy(), client.DryRunAll) }).Should(Succeed())
 
 		exports := networkingDefinition()
@@ -270,7 +271,7 @@ var _ = Describe("The guard rails of the reference", Serial, Ordered, func() {
 		Expect(user.Create(ctx, in("default"), client.DryRunAll)).To(Succeed())
 	})
 
-	It("let Pods and ReplicaSets run on a hub with workloads of its own, and keep all else", func(ctx SpecContext) {
+	It("allow Pods and ReplicaSets on a hub with its own workloads, and enforce the rest", func(ctx SpecContext) {
 		gateway.guardRails = policies.GuardRailsReferenceWorkloads
 		gateway.want(ctx)
 		Expect(gateway.installer.InstallServing(ctx)).To(Succeed())
@@ -285,13 +286,13 @@ var _ = Describe("The guard rails of the reference", Serial, Ordered, func() {
 		Expect(user.Create(ctx, settings, client.DryRunAll)).To(refusal("CREATE", "/v1, Kind=ConfigMap", "", clusterv1beta1.SystemNamespace+"/settings"))
 	})
 
-	It("leave Leases and Events to everybody", func(ctx SpecContext) {
+	It("allow everybody to write Leases and Events", func(ctx SpecContext) {
 		Expect(user.Create(ctx, leaseIn("kube-system"), client.DryRunAll)).To(Succeed())
 		event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "e"}, InvolvedObject: corev1.ObjectReference{Namespace: "kube-system"}}
 		Expect(user.Create(ctx, event, client.DryRunAll)).To(Succeed())
 	})
 
-	It("let a member's identity write in its namespace, and no other user", func(ctx SpecContext) {
+	It("allow a member's identity, and no other user, to write in its namespace", func(ctx SpecContext) {
 		member := memberCluster("guarded")
 		member.Spec.Identity = rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "guarded-identity"}
 		Expect(masters.Create(ctx, member)).To(Succeed())
@@ -308,12 +309,13 @@ var _ = Describe("The guard rails of the reference", Serial, Ordered, func() {
 			refusal("CREATE", "cluster.kubernetes-fleet.io/v1beta1, Kind=InternalMemberCluster", "", namespace+"/guarded"))
 		identity := everyUser(ctx, "guarded-identity")
 		Expect(identity.Create(ctx, report(), client.DryRunAll)).To(Succeed())
-		// What the member is to apply is the gateway's to write, whatever the reference lets its identity do.
+		// Upstream lets this identity write Works. In fleetgate only the gateway writes what the
+		// member applies.
 		work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "w"}}
 		Expect(identity.Create(ctx, work, client.DryRunAll)).To(MatchError(ContainSubstring("may not write works")))
 	})
 
-	It("keep members of a managed service as that service has them, but for labels and taints", func(ctx SpecContext) {
+	It("protect members of a managed service except for labels and taints", func(ctx SpecContext) {
 		const annotation = "fleet.azure.com/cluster-resource-id"
 		managed, own := memberCluster("managed"), memberCluster("own")
 		managed.Annotations = map[string]string{annotation: "x"}

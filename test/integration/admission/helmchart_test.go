@@ -17,7 +17,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-var _ = Describe("A chart that members get", func() {
+var _ = Describe("A ConfigMap or Secret that describes a chart", func() {
 	var (
 		author    client.Client
 		namespace string
@@ -50,7 +50,7 @@ var _ = Describe("A chart that members get", func() {
 		}).Should(Succeed())
 	})
 
-	It("is written by who may render it only", func(ctx SpecContext) {
+	It("can be written only by a user with the verb render", func(ctx SpecContext) {
 		configMap := func() client.Object { return &corev1.ConfigMap{ObjectMeta: annotated()} }
 		secret := func() client.Object { return &corev1.Secret{ObjectMeta: annotated()} }
 		Eventually(func() error { return author.Create(ctx, configMap()) }).Should(refused("configmaps"))
@@ -62,7 +62,7 @@ var _ = Describe("A chart that members get", func() {
 		Eventually(func() error { return author.Create(ctx, secret()) }).Should(Succeed())
 	})
 
-	It("is labelled and given up by others, and not made or changed", func(ctx SpecContext) {
+	It("can be labelled and stopped being a chart by others, but not created or changed", func(ctx SpecContext) {
 		written := &corev1.ConfigMap{ObjectMeta: annotated(), Data: map[string]string{"values.yaml": "a: 1"}, BinaryData: map[string][]byte{"chart.tgz": {1}}}
 		Expect(masters.Create(ctx, written)).To(Succeed())
 		Eventually(func() error {

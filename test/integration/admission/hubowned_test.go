@@ -38,10 +38,10 @@ func leaseIn(namespace string) *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "turn"}}
 }
 
-var _ = Describe("What the hub owns", func() {
+var _ = Describe("An object that the hub owns", func() {
 	const uid = "0b7a4f2e-1c55-4f0e-9a5f-7a2f4c9b8d10"
 
-	It("is a Work's contents and origin; the member tells only what became of it", func(ctx SpecContext) {
+	It("is a Work: the member writes its status, not its manifests or origin", func(ctx SpecContext) {
 		grant(ctx, rbacv1.PolicyRule{APIGroups: []string{placementv1beta1.GroupName}, Resources: []string{"works", "works/status"}, Verbs: []string{"get", "update", "patch"}})
 		member := newMemberIdentity(ctx)
 		work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{
@@ -69,7 +69,7 @@ var _ = Describe("What the hub owns", func() {
 		})).To(beForbidden("what is in a Work is the hub's"))
 	})
 
-	It("is every namespace but the member's own, whatever the member was given a right to", func(ctx SpecContext) {
+	It("cannot be written by a member outside its namespace, whatever rights it has", func(ctx SpecContext) {
 		member := newMemberIdentity(ctx)
 		bindClusterRole(ctx, "careless", clusterv1beta1.AgentUsername(memberName),
 			rbacv1.PolicyRule{APIGroups: []string{"", clusterv1beta1.GroupName}, Resources: []string{"*"}, Verbs: []string{"create", "update", "get", "set-identity"}})
@@ -84,17 +84,17 @@ var _ = Describe("What the hub owns", func() {
 			Spec: clusterv1beta1.InternalMemberClusterSpec{State: clusterv1beta1.ClusterStateJoin}})).To(beForbidden("reports for its own member only"))
 	})
 
-	It("are the namespaces of members", func(ctx SpecContext) {
+	It("is a member's namespace", func(ctx SpecContext) {
 		user := everyUser(ctx, "namespaces-"+newNamespace(ctx))
 		taken := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1beta1.MemberNamespace("taken")}}
 		Eventually(func() error { return user.Create(ctx, taken.DeepCopy()) }).Should(beForbidden("namespace fleet-member-taken belongs to a member"))
 		Expect(gateway.client.Create(ctx, taken)).To(Succeed())
 		Expect(user.Delete(ctx, taken)).To(beForbidden("goes with it"))
 		Expect(gateway.client.Delete(ctx, taken)).To(Succeed())
-		Eventually(func() error { return masters.Get(ctx, client.ObjectKeyFromObject(taken), taken) }).Should(Satisfy(apierrors.IsNotFound), "it empties as any other")
+		Eventually(func() error { return masters.Get(ctx, client.ObjectKeyFromObject(taken), taken) }).Should(Satisfy(apierrors.IsNotFound), "it is deleted like any other namespace")
 	})
 
-	It("are keys of ours", func(ctx SpecContext) {
+	It("is a label or annotation with the prefix fleetgate.io", func(ctx SpecContext) {
 		user := everyUser(ctx, "keys-"+newNamespace(ctx))
 		const key = "fleetgate.io/cluster-uid"
 		marked := memberCluster("marked-" + newNamespace(ctx))
@@ -110,48 +110,48 @@ var _ = Describe("What the hub owns", func() {
 		})).To(Succeed())
 	})
 
-	DescribeTable("is what the gateway's own account may do", func(ctx SpecContext, text string, write func(SpecContext, client.Client, string) error) {
+	DescribeTable("cannot be reached with the gateway's own account", func(ctx SpecContext, text string, write func(SpecContext, client.Client, string) error) {
 		elsewhere := newNamespace(ctx)
 		Expect(masters.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere, Name: "admin"}})).To(Succeed())
 		Expect(masters.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere, Name: "token-" + uid}})).To(Succeed())
 		Expect(masters.Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere, Name: "b"}})).To(Succeed())
 		Expect(write(ctx, gateway.client, elsewhere)).To(beForbidden(text))
 	},
-		Entry("no token of somebody's account", "requests tokens of members' accounts", func(ctx SpecContext, c client.Client, ns string) error {
+		Entry("requesting a token of a user's account", "requests tokens of members' accounts", func(ctx SpecContext, c client.Client, ns string) error {
 			return c.SubResource("token").Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "admin"}}, &authenticationv1.TokenRequest{})
 		}),
-		Entry("no token Secret of somebody's account", "writes token Secrets of registration tokens' accounts only", func(ctx SpecContext, c client.Client, ns string) error {
+		Entry("writing a token Secret of a user's account", "writes token Secrets of registration tokens' accounts only", func(ctx SpecContext, c client.Client, ns string) error {
 			return c.Create(ctx, &corev1.Secret{Type: corev1.SecretTypeServiceAccountToken,
 				ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "s", Annotations: map[string]string{corev1.ServiceAccountNameKey: "admin"}}})
 		}),
-		Entry("no binding of somebody's account", "binds the Role of a registration token", func(ctx SpecContext, c client.Client, ns string) error {
+		Entry("binding a role to a user's account", "binds the Role of a registration token", func(ctx SpecContext, c client.Client, ns string) error {
 			return c.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "b"},
 				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "b"},
 				Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: "admin"}}})
 		}),
-		Entry("no cluster-wide binding", "binds the ClusterRoles of members, and Argo CD's to its account, only", func(ctx SpecContext, c client.Client, _ string) error {
+		Entry("binding a ClusterRole", "binds the ClusterRoles of members, and Argo CD's to its account, only", func(ctx SpecContext, c client.Client, _ string) error {
 			return c.Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"},
 				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "fleetgate-placeable"}})
 		}),
-		Entry("no role of Argo CD for somebody else", "binds the ClusterRoles of members, and Argo CD's to its account, only", func(ctx SpecContext, c client.Client, ns string) error {
+		Entry("binding Argo CD's role to another account", "binds the ClusterRoles of members, and Argo CD's to its account, only", func(ctx SpecContext, c client.Client, ns string) error {
 			makeRoleOfArgoCD(ctx)
 			return c.Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: argocd.Account},
 				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: argocd.Account},
 				Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: argocd.Account}}})
 		}),
-		Entry("no token of one that is called like Argo CD's", "requests tokens of members' accounts", func(ctx SpecContext, c client.Client, ns string) error {
+		Entry("requesting a token of an account with the name of Argo CD's", "requests tokens of members' accounts", func(ctx SpecContext, c client.Client, ns string) error {
 			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: argocd.Account}}
 			Expect(masters.Create(ctx, account)).To(Succeed())
 			return c.SubResource("token").Create(ctx, account, &authenticationv1.TokenRequest{})
 		}),
-		Entry("nothing in Kubernetes' own namespaces", "requests tokens of members' accounts", func(ctx SpecContext, c client.Client, _ string) error {
+		Entry("requesting a token in kube-system", "requests tokens of members' accounts", func(ctx SpecContext, c client.Client, _ string) error {
 			Expect(masters.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "token-" + uid}})).To(Succeed())
 			return c.SubResource("token").Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "token-" + uid}}, &authenticationv1.TokenRequest{})
 		}),
 	)
 
-	// The policy and Argo CD's part came from two hands, and the one refused the other.
-	It("leaves the gateway Argo CD's account", func(ctx SpecContext) {
+	// The policy once rejected what the Argo CD controller writes.
+	It("does not include Argo CD's account", func(ctx SpecContext) {
 		Expect(masters.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "argocd"}})).To(Succeed())
 		makeRoleOfArgoCD(ctx)
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "argocd", Name: argocd.Account}}
@@ -166,7 +166,7 @@ var _ = Describe("What the hub owns", func() {
 		Expect(gateway.client.SubResource("token").Create(ctx, account, &authenticationv1.TokenRequest{})).To(Succeed())
 	})
 
-	It("leaves the gateway its registrations", func(ctx SpecContext) {
+	It("does not include registrations", func(ctx SpecContext) {
 		namespace, account := newNamespace(ctx), "new-token-"+uid
 		objectMeta := metav1.ObjectMeta{Namespace: namespace, Name: account}
 		for _, object := range []client.Object{
@@ -201,22 +201,22 @@ var _ = Describe("A MemberCluster", func() {
 		return with(func(m *clusterv1beta1.MemberCluster) { m.Spec.Identity = identity })
 	}
 
-	DescribeTable("is refused by its schema, without any gateway", func(ctx SpecContext, member *clusterv1beta1.MemberCluster, field, text string) {
+	DescribeTable("is rejected by its schema, without a gateway", func(ctx SpecContext, member *clusterv1beta1.MemberCluster, field, text string) {
 		Expect(masters.Create(ctx, member)).To(beInvalid(field, text))
 	},
-		Entry("with a taint whose key cannot be one", tainted(clusterv1beta1.Taint{Key: "not a key"}), "spec.taints[0].key", "name part must consist of"),
+		Entry("with a taint with an invalid key", tainted(clusterv1beta1.Taint{Key: "not a key"}), "spec.taints[0].key", "name part must consist of"),
 		Entry("with a taint whose key is too long", tainted(clusterv1beta1.Taint{Key: strings.Repeat("k", 64)}), "spec.taints[0].key", "name part must consist of"),
 		Entry("with a taint without a key", tainted(clusterv1beta1.Taint{}), "spec.taints[0].key", "name part must consist of"),
-		Entry("with a taint whose value cannot be one", tainted(clusterv1beta1.Taint{Key: "k", Value: "-v"}), "spec.taints[0].value", "a valid label must be an empty string or consist of"),
-		Entry("with a taint twice", tainted(clusterv1beta1.Taint{Key: "k", Value: "a"}, clusterv1beta1.Taint{Key: "k", Value: "b"}), "spec.taints", "taints must be unique"),
-		Entry("with everybody as identity", identified(rbacv1.Subject{Kind: rbacv1.GroupKind, Name: "system:authenticated"}), "spec.identity", "others are in it"),
-		Entry("with a part of Kubernetes as identity", identified(rbacv1.Subject{Kind: rbacv1.UserKind, Name: "system:kube-scheduler"}), "spec.identity", "it is Kubernetes' own"),
+		Entry("with a taint with an invalid value", tainted(clusterv1beta1.Taint{Key: "k", Value: "-v"}), "spec.taints[0].value", "a valid label must be an empty string or consist of"),
+		Entry("with a duplicate taint", tainted(clusterv1beta1.Taint{Key: "k", Value: "a"}, clusterv1beta1.Taint{Key: "k", Value: "b"}), "spec.taints", "taints must be unique"),
+		Entry("with system:authenticated as identity", identified(rbacv1.Subject{Kind: rbacv1.GroupKind, Name: "system:authenticated"}), "spec.identity", "others are in it"),
+		Entry("with a Kubernetes component as identity", identified(rbacv1.Subject{Kind: rbacv1.UserKind, Name: "system:kube-scheduler"}), "spec.identity", "it is Kubernetes' own"),
 		Entry("with another member's account as identity",
 			identified(rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: memberNamespace, Name: clusterv1beta1.AgentAccount}),
 			"<nil>", "the account of another member cannot be this member's identity"),
 	)
 
-	It("takes taints as labels are written, and identities of every kind", func(ctx SpecContext) {
+	It("accepts taints with label syntax, and identities of every kind", func(ctx SpecContext) {
 		for _, member := range []*clusterv1beta1.MemberCluster{
 			tainted(clusterv1beta1.Taint{Key: "example.org/key", Value: "v"}, clusterv1beta1.Taint{Key: "k_e.Y"}),
 			identified(rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "fleet-system", Name: "hub-access"}),
@@ -229,19 +229,19 @@ var _ = Describe("A MemberCluster", func() {
 	})
 })
 
-var _ = Describe("Breaking the glass", func() {
+var _ = Describe("Break-glass access", func() {
 	bad := func() *placementv1beta1.ClusterResourcePlacement {
 		placement := clusterPlacement(selecting("v1", "Nothing", "n"))
 		placement.Annotations = map[string]string{webhook.AnnotationBypass: "the gateway is wrong about this kind"}
 		return placement
 	}
 
-	It("takes the right and the word for it", func(ctx SpecContext) {
+	It("needs the verb bypass and the annotation", func(ctx SpecContext) {
 		user := everyUser(ctx, "breaker-"+newNamespace(ctx))
-		Expect(user.Create(ctx, bad())).To(beInvalid("spec.resourceSelectors[0]", "failed to get GVR of the selector"), "the word alone")
+		Expect(user.Create(ctx, bad())).To(beInvalid("spec.resourceSelectors[0]", "failed to get GVR of the selector"), "only the annotation")
 		without := bad()
 		without.Annotations = nil
-		Expect(masters.Create(ctx, without)).To(beInvalid("spec.resourceSelectors[0]", "failed to get GVR of the selector"), "the right alone")
+		Expect(masters.Create(ctx, without)).To(beInvalid("spec.resourceSelectors[0]", "failed to get GVR of the selector"), "only the right")
 		both := bad()
 		both.Annotations[webhook.AnnotationBypass] = "so that it is in the log"
 		Expect(masters.Create(ctx, both)).To(Succeed())
@@ -249,7 +249,7 @@ var _ = Describe("Breaking the glass", func() {
 			MatchRegexp(`"fleetgate-bypassed-rules/bypass":"[^"]+: so that it is in the log"`))
 	})
 
-	It("works while no gateway answers", Serial, func(ctx SpecContext) {
+	It("works while the gateway is down", Serial, func(ctx SpecContext) {
 		gateway.stop()
 		DeferCleanup(func(ctx context.Context) {
 			gateway.start()
@@ -261,7 +261,7 @@ var _ = Describe("Breaking the glass", func() {
 })
 
 var _ = Describe("While the gateway is down", Serial, func() {
-	It("nothing of ours blocks a namespace, a Lease, other objects or the gateway's own start", func(ctx SpecContext) {
+	It("fleetgate blocks no namespace, Lease, foreign object or start of the gateway", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		gateway.stop()
 		DeferCleanup(func(ctx context.Context) {
@@ -277,8 +277,8 @@ var _ = Describe("While the gateway is down", Serial, func() {
 		Expect(gateway.client.Delete(ctx, member)).To(Succeed())
 		gone := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 		Expect(masters.Delete(ctx, gone)).To(Succeed())
-		// Kubernetes asks every API what it has there, also one of which it remembers only that
-		// it was there: docs/troubleshooting.md says so. Nothing of ours refuses it.
+		// To delete a namespace, Kubernetes lists its objects in every API, also in one that does
+		// not answer (docs/troubleshooting.md). No rule of fleetgate rejects the deletion.
 		Eventually(func(g Gomega) {
 			if err := masters.Get(ctx, client.ObjectKeyFromObject(gone), gone); apierrors.IsNotFound(err) {
 				return
@@ -288,17 +288,18 @@ var _ = Describe("While the gateway is down", Serial, func() {
 				HaveField("Message", ContainSubstring(intake.GroupVersion.Group)))))
 		}).Should(Succeed())
 
-		By("deleting the webhook certificate's Secret too")
+		By("deleting the webhook certificate's Secret as well")
 		Expect(masters.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1beta1.SystemNamespace, Name: "gateway-serving-ca"}})).To(Succeed())
 		gateway.start()
 		Expect(gateway.installer.InstallServing(ctx)).To(Succeed())
 		Eventually(func() error { return masters.Create(ctx, clusterPlacement(selecting("v1", "Namespace", "shop"))) }).Should(Succeed())
-		// It looks again a minute later at most, at an API that it is told of as late.
+		// The namespace controller retries within a minute, also when it learns late that an API is
+		// served again.
 		Eventually(func() error { return masters.Get(ctx, client.ObjectKeyFromObject(gone), gone) }).WithTimeout(3 * time.Minute).Should(Satisfy(apierrors.IsNotFound))
 	})
 })
 
-// makeRoleOfArgoCD makes the role, which is bound only if it is there.
+// makeRoleOfArgoCD creates the role that can be bound only if it exists.
 func makeRoleOfArgoCD(ctx SpecContext) {
 	GinkgoHelper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: argocd.Account}}

@@ -31,18 +31,18 @@ var _ = Describe("A hub whose gateway was killed", Ordered, Label("matrix"), fun
 		}).Should(beInvalid("spec.resourceSelectors[0]", "failed to get GVR of the selector"))
 	})
 
-	It("refuses changes of its own kinds, holds up namespaces that go, and does everything else", func(ctx SpecContext) {
+	It("rejects changes of fleetgate's kinds, delays deletion of namespaces, and serves everything else", func(ctx SpecContext) {
 		Expect(f.Gateway.Kill()).To(Succeed())
 		Eventually(place).WithArguments(ctx, admin).Should(MatchError(ContainSubstring("failed calling webhook")))
 		going := goingNamespace(ctx, admin)
 
-		By("starting the gateway, the first way out")
+		By("starting the gateway, the first remedy")
 		Expect(f.Gateway.Start(ctx)).To(Succeed())
 		Eventually(admin.Get).WithArguments(ctx, client.ObjectKeyFromObject(going), going).Should(Satisfy(apierrors.IsNotFound))
 		Eventually(place).WithArguments(ctx, admin).Should(Succeed())
 	})
 
-	It("comes back when the gateway does, also if the gateway's namespace was deleted meanwhile", func(ctx SpecContext) {
+	It("recovers when the gateway restarts, also if its namespace was deleted in between", func(ctx SpecContext) {
 		Expect(f.Gateway.Kill()).To(Succeed())
 		former := &corev1.Namespace{}
 		key := client.ObjectKey{Name: clusterv1beta1.SystemNamespace}
@@ -55,13 +55,13 @@ var _ = Describe("A hub whose gateway was killed", Ordered, Label("matrix"), fun
 		Expect(current.UID).NotTo(Equal(former.UID))
 	})
 
-	It("is let go by gateway uninstall, run from anywhere, the second way out", func(ctx SpecContext) {
+	It("is released by gateway uninstall, run from anywhere, the second remedy", func(ctx SpecContext) {
 		Expect(f.Gateway.Kill()).To(Succeed())
 		going := goingNamespace(ctx, admin)
 		kubeconfig, err := f.Hub.Kubeconfig("elsewhere", "system:masters")
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(func() (string, error) { return f.Run(ctx, "gateway", "", "uninstall", "--kubeconfig="+kubeconfig) }).
-			Should(ContainSubstring("apiservice/v1alpha1.cluster.core.oam.dev removed"), "once the Lease of the killed one has ended")
+			Should(ContainSubstring("apiservice/v1alpha1.cluster.core.oam.dev removed"), "the Lease of the killed gateway has expired")
 		Eventually(admin.Get).WithArguments(ctx, client.ObjectKeyFromObject(going), going).Should(Satisfy(apierrors.IsNotFound))
 		Eventually(place).WithArguments(ctx, admin).Should(Succeed())
 	})
@@ -71,7 +71,7 @@ func place(ctx context.Context, c client.Client) error {
 	return c.Create(ctx, clusterPlacement(selecting("v1", "Namespace", "shop")))
 }
 
-// goingNamespace is one that is being deleted, and waits for the gateway's APIs.
+// goingNamespace is a namespace whose deletion waits for the gateway's APIs.
 func goingNamespace(ctx context.Context, c client.Client) *corev1.Namespace {
 	GinkgoHelper()
 	api := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: "v1alpha1.cluster.core.oam.dev"}}

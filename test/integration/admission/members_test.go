@@ -34,7 +34,7 @@ var _ = Describe("A member's identity", func() {
 			ContainSubstring("fleetgate-member-token-requests"), ContainSubstring(text))))
 	}
 
-	It("renews its token, bound and bounded", func(ctx SpecContext) {
+	It("renews its token, which must be bound to a Secret and short-lived", func(ctx SpecContext) {
 		Expect(requestToken(ctx, member, clusterv1beta1.AgentAccount, tokenLifetime, clusterv1beta1.AgentCredentialSecret)).To(Succeed())
 		refusedToken(ctx, clusterv1beta1.AgentAccount, tokenLifetime, "", "is bound to Secret")
 		refusedToken(ctx, clusterv1beta1.AgentAccount, tokenLifetime, "unbound", "is bound to Secret")
@@ -42,22 +42,22 @@ var _ = Describe("A member's identity", func() {
 		Expect(requestToken(ctx, member, "other", tokenLifetime, clusterv1beta1.AgentCredentialSecret)).To(Satisfy(apierrors.IsForbidden))
 	})
 
-	It("gets no token of another account, also with more rights than it should have", func(ctx SpecContext) {
+	It("gets no token of another account, even with additional RBAC rights", func(ctx SpecContext) {
 		grant(ctx, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}})
 		Eventually(func() error {
 			return requestToken(ctx, member, "other", tokenLifetime, clusterv1beta1.AgentCredentialSecret)
 		}).Should(MatchError(ContainSubstring(`requests tokens of its account "agent" only`)))
 	})
 
-	DescribeTable("writes no Secret but those of ManagedServiceAccounts", func(ctx SpecContext, text string, alter func(*corev1.Secret)) {
+	DescribeTable("cannot write other Secrets than those of ManagedServiceAccounts", func(ctx SpecContext, text string, alter func(*corev1.Secret)) {
 		Expect(member.Create(ctx, tokenSecret(alter))).To(MatchError(And(ContainSubstring("fleetgate-member-secrets"), ContainSubstring(text))))
 
-		By("making it so afterwards")
+		By("updating a valid Secret")
 		secret := tokenSecret()
 		Expect(member.Create(ctx, secret)).To(Succeed())
 		Expect(change(ctx, member, secret, alter)).NotTo(Succeed())
 	},
-		Entry("a token of an account, filled in by the hub", "type Opaque only", func(s *corev1.Secret) {
+		Entry("a token Secret that the hub fills in", "type Opaque only", func(s *corev1.Secret) {
 			s.Type = corev1.SecretTypeServiceAccountToken
 			s.Annotations = map[string]string{corev1.ServiceAccountNameKey: clusterv1beta1.AgentAccount}
 		}),
@@ -66,12 +66,12 @@ var _ = Describe("A member's identity", func() {
 			s.Labels[authenticationv1beta1.LabelManagedServiceAccount] = "false"
 		}),
 		Entry("another key", "exactly the keys", func(s *corev1.Secret) { s.Data["extra"] = nil }),
-		Entry("a key less", "exactly the keys", func(s *corev1.Secret) { delete(s.Data, "token") }),
+		Entry("a missing key", "exactly the keys", func(s *corev1.Secret) { delete(s.Data, "token") }),
 		Entry("no keys", "exactly the keys", func(s *corev1.Secret) { s.Data = nil }),
-		Entry("too much", "at most 65536 bytes", func(s *corev1.Secret) {
+		Entry("data above the limit", "at most 65536 bytes", func(s *corev1.Secret) {
 			s.Data["token"] = bytes.Repeat([]byte("t"), authenticationv1beta1.MaxSecretBytes+3)
 		}),
-		Entry("an annotation that speaks to the hub's controllers", "no kubernetes.io/service-account annotation", func(s *corev1.Secret) {
+		Entry("an annotation that the hub's controllers read", "no kubernetes.io/service-account annotation", func(s *corev1.Secret) {
 			s.Annotations = map[string]string{corev1.ServiceAccountNameKey: clusterv1beta1.AgentAccount}
 		}),
 	)
@@ -85,13 +85,13 @@ var _ = Describe("A member's identity", func() {
 		Expect(change(ctx, member, secret, func(s *corev1.Secret) { s.Data["token"] = []byte("next") })).To(Succeed())
 	})
 
-	It("does not turn the hub's own Secrets into something else", func(ctx SpecContext) {
+	It("cannot change the hub's own Secrets", func(ctx SpecContext) {
 		credential := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: memberNamespace, Name: clusterv1beta1.AgentCredentialSecret}}
 		Expect(change(ctx, member, credential, func(s *corev1.Secret) { s.Data = map[string][]byte{"a": nil} })).
 			To(MatchError(ContainSubstring("fleetgate-member-secrets")))
 	})
 
-	It("is bounded by the name of its namespace, not by a label on it", func(ctx SpecContext) {
+	It("is bounded by the name of its namespace, not by a label", func(ctx SpecContext) {
 		var namespace corev1.Namespace
 		Expect(masters.Get(ctx, client.ObjectKey{Name: memberNamespace}, &namespace)).To(Succeed())
 		Expect(namespace.Labels).NotTo(HaveKey(clusterv1beta1.LabelFleetResource))
@@ -110,13 +110,13 @@ var _ = Describe("A member's identity", func() {
 	})
 })
 
-var _ = Describe("Exempt from the policies on members' namespaces", func() {
-	It("is the gateway, with the role that it is installed with", func(ctx SpecContext) {
+var _ = Describe("The exemption from policies on members' namespaces", func() {
+	It("applies to the gateway with the role of its installation", func(ctx SpecContext) {
 		Expect(requestToken(ctx, gateway.client, clusterv1beta1.AgentAccount, 2*tokenLifetime, "")).To(Succeed())
 		Expect(gateway.client.Create(ctx, tokenSecret(func(s *corev1.Secret) { s.Labels, s.Data = nil, nil }))).To(Succeed())
 	})
 
-	It("is whoever holds the verb bypass, and nobody before", func(ctx SpecContext) {
+	It("applies to a user with the verb bypass only", func(ctx SpecContext) {
 		config, err := hub.ConfigFor("operator")
 		Expect(err).NotTo(HaveOccurred())
 		operator := clientFor(config)
@@ -130,7 +130,7 @@ var _ = Describe("Exempt from the policies on members' namespaces", func() {
 		Eventually(write).Should(Succeed())
 	})
 
-	It("is what the garbage collector changes", func(ctx SpecContext) {
+	It("applies to the garbage collector", func(ctx SpecContext) {
 		config, err := hub.ConfigFor("collector")
 		Expect(err).NotTo(HaveOccurred())
 		collector := clientFor(config)
@@ -145,8 +145,8 @@ var _ = Describe("Exempt from the policies on members' namespaces", func() {
 	})
 })
 
-var _ = Describe("Elsewhere on the hub", func() {
-	It("nobody's Secrets are bounded", func(ctx SpecContext) {
+var _ = Describe("Outside members' namespaces", func() {
+	It("Secrets are not restricted", func(ctx SpecContext) {
 		config, err := hub.ConfigFor("developer")
 		Expect(err).NotTo(HaveOccurred())
 		bindClusterRole(ctx, "develop", "developer", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}})
@@ -156,7 +156,7 @@ var _ = Describe("Elsewhere on the hub", func() {
 	})
 })
 
-// grant adds a rule to the member's Role for the time of a spec.
+// grant adds a rule to the member's Role until the spec ends.
 func grant(ctx context.Context, rule rbacv1.PolicyRule) {
 	GinkgoHelper()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: memberNamespace, Name: "agent"}}
@@ -170,7 +170,7 @@ func grant(ctx context.Context, rule rbacv1.PolicyRule) {
 	})
 }
 
-// bindClusterRole gives a user one rule cluster-wide for the time of a spec.
+// bindClusterRole grants a user one cluster-wide rule until the spec ends.
 func bindClusterRole(ctx context.Context, name, user string, rule rbacv1.PolicyRule) {
 	GinkgoHelper()
 	objects := []client.Object{

@@ -29,7 +29,7 @@ func patching(patches ...placementv1beta1.JSONPatchOverride) *placementv1beta1.O
 	}}}
 }
 
-// clusterOverride changes what it must not, unless told otherwise.
+// clusterOverride returns an override with invalid patches unless alter corrects them.
 func clusterOverride(roles ...string) *placementv1beta1.ClusterResourceOverride {
 	override := &placementv1beta1.ClusterResourceOverride{ObjectMeta: metav1.ObjectMeta{GenerateName: "override-"}}
 	override.Spec.Policy = patching(patchOf("/rules"))
@@ -58,7 +58,7 @@ func resourceOverride(configMaps ...string) *placementv1beta1.ResourceOverride {
 }
 
 var _ = Describe("Overrides", func() {
-	It("are told everything that is wrong in one answer, also beside others", func(ctx SpecContext) {
+	It("are rejected with all their errors in one response", func(ctx SpecContext) {
 		first := clusterOverride("taken")
 		Expect(masters.Create(ctx, first)).To(Succeed())
 		second := clusterOverride("taken")
@@ -80,22 +80,22 @@ var _ = Describe("Overrides", func() {
 		))
 	})
 
-	DescribeTable("are refused", func(ctx SpecContext, override client.Object, fieldsAndTexts ...string) {
+	DescribeTable("are rejected", func(ctx SpecContext, override client.Object, fieldsAndTexts ...string) {
 		Expect(masters.Create(ctx, override)).To(beInvalid(fieldsAndTexts...))
 	},
-		Entry("one resource twice", resourceOverride("twice", "twice"), "spec.resourceSelectors[1]", "already exists, and must be unique"),
-		Entry("one cluster-scoped resource twice", clusterOverride("twice", "twice"), "spec.clusterResourceSelectors[1]", "already exists, and must be unique"),
-		Entry("a deletion with patches", func() client.Object {
+		Entry("one resource selected twice", resourceOverride("twice", "twice"), "spec.resourceSelectors[1]", "already exists, and must be unique"),
+		Entry("one cluster-scoped resource selected twice", clusterOverride("twice", "twice"), "spec.clusterResourceSelectors[1]", "already exists, and must be unique"),
+		Entry("type Delete with patches", func() client.Object {
 			o := resourceOverride("deleted")
 			o.Spec.Policy.OverrideRules[0].OverrideType = placementv1beta1.DeleteOverrideType
 			return o
 		}(), "spec.policy.overrideRules[0].jsonPatchOverrides", "cannot be set when the override type is Delete"),
-		Entry("patches of nothing", func() client.Object {
+		Entry("no patches", func() client.Object {
 			o := resourceOverride("empty")
 			o.Spec.Policy.OverrideRules[0].JSONPatchOverrides = nil
 			return o
 		}(), "spec.policy.overrideRules[0].jsonPatchOverrides", "cannot be empty"),
-		Entry("a resource by label", func() client.Object {
+		Entry("a resource selected by label", func() client.Object {
 			o := clusterOverride("x")
 			o.Spec.ClusterResourceSelectors[0].Name, o.Spec.ClusterResourceSelectors[0].LabelSelector = "", &metav1.LabelSelector{}
 			return o
@@ -105,7 +105,7 @@ var _ = Describe("Overrides", func() {
 			o.Spec.ClusterResourceSelectors[0].Name = ""
 			return o
 		}(), "spec.clusterResourceSelectors[0].name", "resource name is required for resource selection"),
-		Entry("its status", func() client.Object {
+		Entry("a patch of status or protected metadata", func() client.Object {
 			o := resourceOverride("status")
 			o.Spec.Policy = patching(patchOf("/status/phase"), patchOf("/metadata/finalizers"))
 			return o
@@ -113,7 +113,7 @@ var _ = Describe("Overrides", func() {
 			"spec.policy.overrideRules[0].jsonPatchOverrides[1].path", "cannot override metadata fields except annotations and labels"),
 	)
 
-	It("keep what they select when they change, and take nothing of others", func(ctx SpecContext) {
+	It("keep their resource when they change, and cannot select another override's", func(ctx SpecContext) {
 		one, other := resourceOverride("mine"), resourceOverride("theirs")
 		Expect(masters.Create(ctx, one)).To(Succeed())
 		Expect(masters.Create(ctx, other)).To(Succeed())
@@ -122,7 +122,7 @@ var _ = Describe("Overrides", func() {
 			To(beInvalid("spec.resourceSelectors[0]", "has been selected by both "+one.Name+" and "+other.Name))
 	})
 
-	It("are a hundred at most in a namespace", func(ctx SpecContext) {
+	It("are limited to 100 per namespace", func(ctx SpecContext) {
 		crowded := newNamespace(ctx)
 		numbered := func(i int) *placementv1beta1.ResourceOverride {
 			o := resourceOverride(fmt.Sprint("resource-", i))
@@ -135,10 +135,10 @@ var _ = Describe("Overrides", func() {
 		last := numbered(validation.MaxOverrides)
 		Expect(masters.Create(ctx, last)).To(beInvalid("metadata.name", "resourceOverride limit has been reached: at most 100 resources can be created"))
 		last.Namespace = newNamespace(ctx)
-		Expect(masters.Create(ctx, last)).To(Succeed(), "another namespace has room")
+		Expect(masters.Create(ctx, last)).To(Succeed(), "another namespace is below its limit")
 	})
 
-	It("are checked through every version", func(ctx SpecContext) {
+	It("are validated in every API version", func(ctx SpecContext) {
 		older := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "placement.kubernetes-fleet.io/v1alpha1", "kind": "ClusterResourceOverride", "metadata": map[string]any{"name": "older"},
 			"spec": map[string]any{
@@ -168,7 +168,7 @@ var _ = Describe("Disruption of a placement", func() {
 		}
 	}
 
-	It("is refused where members are fixed, or everything goes", func(ctx SpecContext) {
+	It("is rejected for PickFixed and for a placement that is being deleted", func(ctx SpecContext) {
 		Expect(masters.Create(ctx, eviction("not-there"))).To(Succeed())
 		Expect(masters.Create(ctx, eviction(placed(ctx, placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAll})))).To(Succeed())
 		Expect(masters.Create(ctx, eviction(placed(ctx, placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixed, ClusterNames: []string{"m1"}})))).
@@ -177,7 +177,7 @@ var _ = Describe("Disruption of a placement", func() {
 			To(beInvalid("spec.placementName", "cluster resource placement "+leftovers.going.GetName()+" is being deleted"))
 	})
 
-	It("has a budget that its placement can give", func(ctx SpecContext) {
+	It("requires a budget that the placement type supports", func(ctx SpecContext) {
 		budget := func(name string) *placementv1beta1.ClusterResourcePlacementDisruptionBudget {
 			return &placementv1beta1.ClusterResourcePlacementDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		}

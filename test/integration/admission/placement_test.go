@@ -52,7 +52,7 @@ var _ = Describe("Placements", func() {
 		Expect(bare.Spec.RevisionHistoryLimit).To(Equal(ptr.To[int32](10)))
 	})
 
-	It("keeps its placement type, whoever asks", func(ctx SpecContext) {
+	It("rejects a change of the placement type from every user", func(ctx SpecContext) {
 		placement := withPolicy(placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAll})
 		Expect(masters.Create(ctx, placement)).To(Succeed())
 		for _, as := range []client.Client{masters, gateway.client} {
@@ -67,7 +67,7 @@ var _ = Describe("Placements", func() {
 		}
 	})
 
-	It("keeps the placement type that no policy means", func(ctx SpecContext) {
+	It("treats a missing policy as PickAll when the type changes", func(ctx SpecContext) {
 		err := change(ctx, masters, leftovers.withoutType, func(p *unstructured.Unstructured) {
 			policy := map[string]any{"placementType": "PickN", "numberOfClusters": int64(1)}
 			Expect(unstructured.SetNestedMap(p.Object, policy, "spec", "policy")).To(Succeed())
@@ -75,7 +75,7 @@ var _ = Describe("Placements", func() {
 		Expect(err).To(beInvalid("spec.policy.placementType", "placement type is immutable"))
 	})
 
-	It("takes tolerations, and gives none back", func(ctx SpecContext) {
+	It("accepts new tolerations and rejects their removal", func(ctx SpecContext) {
 		placement := withPolicy(placementv1beta1.PlacementPolicy{Tolerations: []placementv1beta1.Toleration{noSchedule}})
 		Expect(masters.Create(ctx, placement)).To(Succeed())
 		set := func(tolerations ...placementv1beta1.Toleration) error {
@@ -97,7 +97,7 @@ var _ = Describe("Placements", func() {
 		Expect(set(noSchedule, everything)).To(Succeed(), "order does not matter")
 	})
 
-	It("is checked when it is written through v1", func(ctx SpecContext) {
+	It("is validated when it is written through v1", func(ctx SpecContext) {
 		placement := withPolicy(placementv1beta1.PlacementPolicy{Tolerations: []placementv1beta1.Toleration{noSchedule}})
 		Expect(masters.Create(ctx, placement)).To(Succeed())
 		older := leftover(placement.Name, "Namespace")
@@ -115,7 +115,7 @@ var _ = Describe("Placements", func() {
 		Expect(limit).To(BeEquivalentTo(10))
 	})
 
-	It("is told everything that is wrong at once", func(ctx SpecContext) {
+	It("is rejected with all errors at once", func(ctx SpecContext) {
 		placement := withPolicy(placementv1beta1.PlacementPolicy{Tolerations: []placementv1beta1.Toleration{noSchedule}})
 		Expect(masters.Create(ctx, placement)).To(Succeed())
 		err := change(ctx, masters, placement, func(p *placementv1beta1.ClusterResourcePlacement) {
@@ -136,13 +136,13 @@ var _ = Describe("Placements", func() {
 		Expect(masters.Create(ctx, long)).To(beInvalid("metadata.name", "63"))
 	})
 
-	It("selects what is in its reach", func(ctx SpecContext) {
+	It("rejects selectors outside its scope", func(ctx SpecContext) {
 		Expect(masters.Create(ctx, resourcePlacement(selecting("v1", "Namespace", "shop")))).
 			To(beInvalid("spec.resourceSelectors[0]", "a ResourcePlacement selects resources of its own namespace"))
 		Expect(masters.Create(ctx, resourcePlacement(selecting("v1", "ConfigMap", "settings")))).To(Succeed())
 	})
 
-	It("follows the same rules in a namespace, where its reporting scope may change as the schema lets it", func(ctx SpecContext) {
+	It("has the same rules when namespaced, where the schema lets its reporting scope change", func(ctx SpecContext) {
 		spec := selecting("v1", "ConfigMap", "settings")
 		spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAll, Tolerations: []placementv1beta1.Toleration{noSchedule}}
 		placement := resourcePlacement(spec)
@@ -156,7 +156,7 @@ var _ = Describe("Placements", func() {
 		})).To(beInvalid("spec.policy.tolerations", appendOnly, "spec.resourceSelectors[0]", "failed to get GVR of the selector"))
 	})
 
-	It("keeps its labels changeable when the hub has stopped to serve what it selects", func(ctx SpecContext) {
+	It("accepts label changes when the hub no longer serves the selected kind", func(ctx SpecContext) {
 		Expect(change(ctx, masters, leftovers.unknownKind, func(p *unstructured.Unstructured) {
 			p.SetLabels(map[string]string{"team": "x"})
 		})).To(Succeed())
@@ -165,7 +165,7 @@ var _ = Describe("Placements", func() {
 		})).To(beInvalid("spec.resourceSelectors[0]", "Vanished"))
 	})
 
-	It("is refused while the gateway is down, and loses its finalizers all the same", Serial, func(ctx SpecContext) {
+	It("is rejected while the gateway is down, but its finalizers can be removed", Serial, func(ctx SpecContext) {
 		gateway.stop()
 		DeferCleanup(func() {
 			if gateway.cancel == nil {

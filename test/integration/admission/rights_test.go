@@ -23,7 +23,7 @@ import (
 )
 
 var _ = Describe("The gateway's own account", func() {
-	DescribeTable("reaches nothing that runs on the hub, nor objects of kinds that its role does not name",
+	DescribeTable("cannot reach workloads of the hub, or objects of kinds that its role does not name",
 		func(ctx SpecContext, attributes authorizationv1.ResourceAttributes) {
 			clientset, err := kubernetes.NewForConfig(gateway.config)
 			Expect(err).NotTo(HaveOccurred())
@@ -33,20 +33,20 @@ var _ = Describe("The gateway's own account", func() {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(review.Status.Allowed).To(BeFalse(), review.Status.Reason)
 		},
-		Entry("a kubelet, and what it runs", authorizationv1.ResourceAttributes{Verb: "get", Resource: "nodes", Subresource: "proxy", Name: "n"}),
+		Entry("the kubelet through nodes/proxy", authorizationv1.ResourceAttributes{Verb: "get", Resource: "nodes", Subresource: "proxy", Name: "n"}),
 		Entry("the application behind a Service", authorizationv1.ResourceAttributes{Verb: "get", Resource: "services", Subresource: "proxy", Namespace: "default", Name: "s"}),
 		Entry("a Pod's port", authorizationv1.ResourceAttributes{Verb: "get", Resource: "pods", Subresource: "proxy", Namespace: "default", Name: "p"}),
 		Entry("a command in a Pod", authorizationv1.ResourceAttributes{Verb: "get", Resource: "pods", Subresource: "exec", Namespace: "default", Name: "p"}),
-		Entry("the same, as it is asked for now", authorizationv1.ResourceAttributes{Verb: "create", Resource: "pods", Subresource: "exec", Namespace: "default", Name: "p"}),
-		Entry("what a Pod runs already", authorizationv1.ResourceAttributes{Verb: "get", Resource: "pods", Subresource: "attach", Namespace: "default", Name: "p"}),
+		Entry("a command in a Pod, with create", authorizationv1.ResourceAttributes{Verb: "create", Resource: "pods", Subresource: "exec", Namespace: "default", Name: "p"}),
+		Entry("a running process in a Pod", authorizationv1.ResourceAttributes{Verb: "get", Resource: "pods", Subresource: "attach", Namespace: "default", Name: "p"}),
 		Entry("a tunnel into a Pod", authorizationv1.ResourceAttributes{Verb: "get", Resource: "pods", Subresource: "portforward", Namespace: "default", Name: "p"}),
 		Entry("a Pod's log", authorizationv1.ResourceAttributes{Verb: "get", Resource: "pods", Subresource: "log", Namespace: "default", Name: "p"}),
 		Entry("one object of another kind", authorizationv1.ResourceAttributes{Verb: "get", Group: "apps", Resource: "deployments", Namespace: "default", Name: "d"}),
-		Entry("a subresource of a kind that comes", authorizationv1.ResourceAttributes{Verb: "get", Group: "example.org", Resource: "widgets", Subresource: "console", Namespace: "default", Name: "w"}),
+		Entry("a subresource of a kind that is installed later", authorizationv1.ResourceAttributes{Verb: "get", Group: "example.org", Resource: "widgets", Subresource: "console", Namespace: "default", Name: "w"}),
 		Entry("everything", authorizationv1.ResourceAttributes{Verb: "get", Group: "*", Resource: "*"}),
 	)
 
-	It("changes no policy and no webhook of others, and makes none", func(ctx SpecContext) {
+	It("cannot create policies and webhooks, or change those of others", func(ctx SpecContext) {
 		fail, none := admissionregistrationv1.Fail, admissionregistrationv1.SideEffectClassNone
 		rules := []admissionregistrationv1.RuleWithOperations{{Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create}, Rule: admissionregistrationv1.Rule{
 			APIGroups: []string{"example.org"}, APIVersions: []string{"v1"}, Resources: []string{"nothings"}}}}
@@ -77,7 +77,7 @@ var _ = Describe("The gateway's own account", func() {
 		}
 	})
 
-	It("is held by the policy of the chart when it has taken away the one that it wrote itself", Serial, func(ctx SpecContext) {
+	It("is bound by the chart's policy after it deleted its own", Serial, func(ctx SpecContext) {
 		objects := policies.Gateway(policies.Parameters{GatewayUser: gatewayUser, GatewayNamespace: clusterv1beta1.SystemNamespace,
 			ArgoCD: types.NamespacedName{Namespace: "argocd", Name: argocd.Account}})
 		for _, object := range objects {
@@ -89,7 +89,7 @@ var _ = Describe("The gateway's own account", func() {
 			Expect(masters.Create(ctx, theirs)).To(Succeed())
 			DeferCleanup(func(ctx SpecContext) { Expect(masters.Delete(ctx, theirs)).To(Succeed()) })
 			Expect(gateway.client.Delete(ctx, theirs.DeepCopyObject().(client.Object))).To(Satisfy(apierrors.IsForbidden))
-			Expect(gateway.client.Delete(ctx, object)).To(Succeed(), "its own")
+			Expect(gateway.client.Delete(ctx, object)).To(Succeed(), "deleting its own policy")
 		}
 		DeferCleanup(func(ctx SpecContext) { Expect(gateway.installer.InstallServing(ctx)).To(Succeed()) })
 		namespace := newNamespace(ctx)
@@ -103,7 +103,7 @@ var _ = Describe("The gateway's own account", func() {
 		}, "1s", "100ms").Should(MatchError(ContainSubstring("requests tokens of members' accounts")))
 	})
 
-	It("reads any object all the same, by its name in a list", func(ctx SpecContext) {
+	It("reads any object by a list with its name", func(ctx SpecContext) {
 		clientset, err := kubernetes.NewForConfig(gateway.config)
 		Expect(err).NotTo(HaveOccurred())
 		namespace := newNamespace(ctx)

@@ -25,11 +25,11 @@ import (
 	"fleetgate.io/fleetgate/pkg/webhook/serving"
 )
 
-// serviceName is what the API server asks the Service for.
+// serviceName is the TLS server name with which the API server calls the Service.
 const serviceName = service + "." + clusterv1beta1.SystemNamespace + ".svc"
 
-// replica serves the webhooks as another process would, with its own certificates,
-// and a new connection for each call; it returns its address.
+// replica serves the webhooks like a second process would, with its own certificates and a new
+// connection per call. It returns its address.
 func replica(ctx context.Context, certificates *serving.Certificates) string {
 	GinkgoHelper()
 	done := make(chan error, 1)
@@ -54,7 +54,8 @@ func replica(ctx context.Context, certificates *serving.Certificates) string {
 	return listener.Addr().String()
 }
 
-// balance is a Service: one port, and connections to the replicas in turn.
+// balance stands in for a Service: one port that distributes connections to the replicas
+// round-robin.
 func balance(addresses ...string) int {
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -92,8 +93,8 @@ func splice(from net.Conn, address string) {
 	both.Wait()
 }
 
-// lead makes the webhook configurations lead to a port, with the bundle of now,
-// which it returns. Afterwards they lead to the gateway again.
+// lead points the webhook configurations at a port with the current CA bundle, which it returns. A
+// cleanup points them at the gateway again.
 func lead(ctx context.Context, port int, certificates *serving.Certificates) []byte {
 	GinkgoHelper()
 	bundle, err := certificates.CABundle(ctx)
@@ -113,7 +114,7 @@ func leadToTheGatewayAgain() {
 	})
 }
 
-// load is what writes all the time.
+// load writes objects continuously.
 type load struct {
 	calls    atomic.Int64
 	stop     chan struct{}
@@ -149,14 +150,14 @@ func startLoad(ctx context.Context) *load {
 	return l
 }
 
-// more waits for another n calls.
+// more waits for n more calls.
 func (l *load) more(n int64) {
 	GinkgoHelper()
 	before := l.calls.Load()
 	Eventually(func() int64 { return l.calls.Load() + int64(len(l.failures))*n }).Should(BeNumerically(">", before+n))
 }
 
-// end stops, and returns what failed.
+// end stops the load and returns the errors.
 func (l *load) end() error {
 	close(l.stop)
 	l.writers.Wait()
@@ -170,7 +171,7 @@ func (l *load) end() error {
 }
 
 var _ = Describe("The serving authority", Serial, func() {
-	It("rotates under load, and two replicas lose no call", func(ctx SpecContext) {
+	It("rotates under load, and no call to two replicas fails", func(ctx SpecContext) {
 		own := func() *serving.Certificates {
 			return serving.FromAuthority(gateway.client, clusterv1beta1.SystemNamespace, []string{serviceName})
 		}

@@ -31,7 +31,8 @@ import (
 
 const envelopePath = "/validate-placement.kubernetes-fleet.io-v1beta1-resourceenvelope"
 
-// forged is a review that asks what somebody may do, as an oracle would be asked.
+// forged is a review about another user. A webhook that answers it tells its caller that user's
+// rights.
 const forged = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1",` +
 	`"kind":{"group":"placement.kubernetes-fleet.io","version":"v1beta1","kind":"ResourceEnvelope"},` +
 	`"resource":{"group":"placement.kubernetes-fleet.io","version":"v1beta1","resource":"resourceenvelopes"},` +
@@ -39,10 +40,10 @@ const forged = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","re
 	`"apiVersion":"placement.kubernetes-fleet.io/v1beta1","kind":"ResourceEnvelope","metadata":{"name":"e","namespace":"default"},` +
 	`"data":{"c":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"default"}}}}}}`
 
-// knock sends the head of a request for a long body to the webhooks' port, and no byte
-// of that body. It returns the code of the answer, which was given without it.
-func knock(ctx context.Context, path string, certificates ...tls.Certificate) (int, error) {
-	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, Certificates: certificates}} // It is a stranger who asks.
+// probe sends the header of a request with a long body to the webhooks' port, but no byte of the
+// body. It returns the status code, which the server must send without the body.
+func probe(ctx context.Context, path string, certificates ...tls.Certificate) (int, error) {
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, Certificates: certificates}} // The client is a stranger.
 	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(gateway.port)))
 	if err != nil {
 		return 0, err
@@ -59,7 +60,7 @@ func knock(ctx context.Context, path string, certificates ...tls.Certificate) (i
 	return response.StatusCode, errors.Join(response.Body.Close(), conn.Close())
 }
 
-// certificateOf is with what a user of the hub proves itself there.
+// certificateOf returns the client certificate of a hub user.
 func certificateOf(config *rest.Config) tls.Certificate {
 	GinkgoHelper()
 	settings, err := config.TransportConfig()
@@ -81,13 +82,13 @@ func askByTheHub(ctx context.Context, config *rest.Config) error {
 }
 
 var _ = Describe("The webhooks' port", func() {
-	It("refuses 40 strangers before a byte of their bodies is read, and answers the API server meanwhile", func(ctx SpecContext) {
+	It("rejects 40 strangers before it reads their bodies, and answers the API server at the same time", func(ctx SpecContext) {
 		somebody, err := hub.ConfigFor("somebody")
 		Expect(err).NotTo(HaveOccurred())
 		proofs := [][]tls.Certificate{nil, {certificateOf(somebody)}, {certificateOf(hub.Config())}}
 		for i := range 40 {
 			for _, path := range []string{envelopePath, intake.AggregatedPath(envelopePath), immutability.PathPrefix + "guarded"} {
-				code, err := knock(ctx, path, proofs[i%len(proofs)]...)
+				code, err := probe(ctx, path, proofs[i%len(proofs)]...)
 				Expect(err).NotTo(HaveOccurred())
 				Expect(code).To(Equal(http.StatusUnauthorized))
 			}
@@ -95,12 +96,12 @@ var _ = Describe("The webhooks' port", func() {
 		Expect(masters.Create(ctx, envelope(map[string]any{"kind": "Nothing"}), client.DryRunAll)).To(MatchError(ContainSubstring("denied the request")))
 	})
 
-	It("is no oracle for users who ask through the hub, whatever their rights there", func(ctx SpecContext) {
+	It("does not answer reviews that users send through the hub, whatever their rights", func(ctx SpecContext) {
 		somebody, err := hub.ConfigFor("somebody")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(askByTheHub(ctx, somebody)).To(Satisfy(apierrors.IsForbidden))
 
-		By("a right to create what is in the group")
+		By("granting create on the group")
 		name := metav1.ObjectMeta{GenerateName: "reviews-"}
 		role := &rbacv1.ClusterRole{ObjectMeta: name, Rules: []rbacv1.PolicyRule{{APIGroups: []string{intake.GroupVersion.Group}, Resources: []string{"*"}, Verbs: []string{"*"}}}}
 		Expect(masters.Create(ctx, role)).To(Succeed())
@@ -112,19 +113,20 @@ var _ = Describe("The webhooks' port", func() {
 		refusal := And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("only the hub's API server itself")))
 		Eventually(askByTheHub).WithArguments(ctx, somebody).Should(refusal)
 
-		By("every right")
+		By("granting all rights")
 		Expect(askByTheHub(ctx, hub.Config())).To(refusal)
 
-		By("the API server's name, without the group that makes who has it the administrator")
+		By("using the API server's user name without its administrator group")
 		named := rest.CopyConfig(hub.Config())
 		named.Impersonate = rest.ImpersonationConfig{UserName: "system:apiserver"}
 		Eventually(askByTheHub).WithArguments(ctx, named).Should(Satisfy(apierrors.IsForbidden))
 	})
 })
 
-// The gateway of before knew no proof: what it wrote goes on until it is written anew.
+// The previous gateway required no client authentication. Its configurations must work until the
+// new gateway rewrites them.
 var _ = Describe("A hub whose configurations send reviews without proof", Serial, func() {
-	It("loses no review when they are written anew, and the port is closed to strangers afterwards", func(ctx SpecContext) {
+	It("loses no review while they are rewritten, and closes the port to strangers afterwards", func(ctx SpecContext) {
 		ca, err := gateway.certificates.CABundle(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		leadToTheGatewayAgain()
@@ -141,6 +143,6 @@ var _ = Describe("A hub whose configurations send reviews without proof", Serial
 		Expect(gateway.handover.Direct(ctx)).To(BeFalse())
 		calls.more(200)
 		Expect(calls.end()).To(Succeed())
-		Eventually(knock).WithArguments(ctx, envelopePath).Should(Equal(http.StatusUnauthorized))
+		Eventually(probe).WithArguments(ctx, envelopePath).Should(Equal(http.StatusUnauthorized))
 	})
 })

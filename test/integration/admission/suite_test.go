@@ -1,8 +1,8 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admission_test writes objects through a real hub whose API server asks
-// the gateway's webhooks and evaluates its policies.
+// Package admission_test writes objects to a real hub whose API server calls the gateway's webhooks
+// and evaluates its policies.
 package admission_test
 
 import (
@@ -64,7 +64,7 @@ const (
 var (
 	hub    *env.Cluster
 	scheme *runtime.Scheme
-	// masters is break-glass, in the group system:masters.
+	// masters is a break-glass user in group system:masters.
 	masters client.Client
 	gateway *runningGateway
 )
@@ -107,7 +107,7 @@ func clientFor(config *rest.Config) client.Client {
 	return expect.Client(config, scheme)
 }
 
-// applyGatewayRole gives the gateway what an installation gives it, and no more.
+// applyGatewayRole grants the gateway exactly the rights of an installation.
 func applyGatewayRole(ctx context.Context) {
 	GinkgoHelper()
 	manifest, err := os.ReadFile("../../fleet/gateway-rbac.yaml")
@@ -121,14 +121,14 @@ func applyGatewayRole(ctx context.Context) {
 		}
 		Expect(err).NotTo(HaveOccurred())
 		if object.GetName() == "fleetgate-native-policies" {
-			continue // The chart does not make it unless it is told to.
+			continue // The chart creates it only on request.
 		}
 		Expect(masters.Create(ctx, object)).To(Succeed())
 	}
 }
 
-// runningGateway is the gateway's admission: webhooks, their certificate, and
-// what leads the hub's API server to them.
+// runningGateway is the gateway's admission: webhooks, their certificate, and the configurations
+// that point the hub's API server at them.
 type runningGateway struct {
 	config       *rest.Config
 	client       client.Client
@@ -137,9 +137,9 @@ type runningGateway struct {
 	handover     *intake.Handover
 	installer    *install.Installer
 	guardRails   policies.GuardRails
-	// strictEnvelopes counts when it is started.
+	// strictEnvelopes is read on start.
 	strictEnvelopes bool
-	// trustAuthors counts when it is started, and on the hub when it has installed then.
+	// trustAuthors is read on start; the hub follows after InstallServing.
 	trustAuthors bool
 
 	cancel context.CancelFunc
@@ -169,7 +169,7 @@ func newGateway(ctx context.Context) *runningGateway {
 	return g
 }
 
-// start returns when webhooks are answered, and the installer knows their CA.
+// start returns once webhooks answer and the installer has their CA.
 func (g *runningGateway) start() {
 	GinkgoHelper()
 	name := service + "." + clusterv1beta1.SystemNamespace + ".svc"
@@ -199,7 +199,7 @@ func (g *runningGateway) start() {
 	g.want(ctx)
 }
 
-// want has the installer know what belongs on the hub now.
+// want configures the installer for the current settings.
 func (g *runningGateway) want(ctx context.Context) {
 	GinkgoHelper()
 	ca, err := g.certificates.CABundle(ctx)
@@ -232,8 +232,8 @@ func (g *runningGateway) stop() {
 	Eventually(g.done).Should(Receive(BeNil()))
 }
 
-// waitUntilAdmissionIsOn tries what must be refused until it is: the API server
-// takes a moment to notice new configurations and policies.
+// waitUntilAdmissionIsOn sends invalid objects until they are rejected. The API server takes a
+// moment to notice new configurations and policies.
 func waitUntilAdmissionIsOn(ctx context.Context) {
 	GinkgoHelper()
 	for _, resource := range []client.Object{

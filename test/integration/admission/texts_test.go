@@ -16,9 +16,9 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// Clients of the public API compare parts of what refusals say. A user who may write placements and
-// overrides, and nothing else that matters here, is told them.
-var _ = Describe("The sentences that clients compare", func() {
+// Clients of the public API compare parts of rejection messages. The author may write placements
+// and overrides and has no other right that matters here.
+var _ = Describe("The messages that clients compare", func() {
 	var (
 		author     client.Client
 		unparsable = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "test-key", Operator: metav1.LabelSelectorOpIn}}}
@@ -51,26 +51,26 @@ var _ = Describe("The sentences that clients compare", func() {
 		bindClusterRole(ctx, name, name, rbacv1.PolicyRule{APIGroups: []string{placementv1beta1.GroupName}, Resources: []string{"*"}, Verbs: []string{"create"}})
 	})
 
-	DescribeTable("are told to", func(ctx SpecContext, object client.Object, sentence string) {
-		// The API server takes a moment to know of the author's rights.
+	DescribeTable("are returned to", func(ctx SpecContext, object client.Object, sentence string) {
+		// The API server takes a moment to enforce the author's rights.
 		Eventually(func() error { return author.Create(ctx, object.DeepCopyObject().(client.Object)) }).Should(MatchError(ContainSubstring(sentence)))
 	},
-		Entry("who selects what is in a namespace in a ClusterResourcePlacement", clusterPlacement(selecting("v1", "ConfigMap", "settings")),
+		Entry("an author who selects a namespaced resource in a ClusterResourcePlacement", clusterPlacement(selecting("v1", "ConfigMap", "settings")),
 			"the resource is not found in schema (please retry) or it is not a cluster scoped resource: /v1, Kind=ConfigMap"),
-		Entry("who selects what is in no namespace in a ResourcePlacement", resourcePlacement(selecting("v1", "Namespace", "shop")),
+		Entry("an author who selects a cluster-scoped resource in a ResourcePlacement", resourcePlacement(selecting("v1", "Namespace", "shop")),
 			"the resource is not found in schema (please retry) or it is a cluster scoped resource: /v1, Kind=Namespace"),
-		Entry("who selects resources by labels that cannot be", func() client.Object {
+		Entry("an author who selects resources with an invalid label selector", func() client.Object {
 			spec := selecting("v1", "Namespace", "")
 			spec.ResourceSelectors[0].LabelSelector = unparsable
 			return clusterPlacement(spec)
 		}(), fmt.Sprintf("the labelSelector in resource selector %+v is invalid:", unparsable)),
-		Entry("who requires members by labels that cannot be", picking(placementv1beta1.ClusterAffinity{
+		Entry("an author who requires members with an invalid label selector", picking(placementv1beta1.ClusterAffinity{
 			RequiredDuringSchedulingIgnoredDuringExecution: &placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{{LabelSelector: unparsable}}},
 		}), fmt.Sprintf("the labelSelector in cluster selector %+v is invalid:", unparsable)),
-		Entry("who prefers members by labels that cannot be", picking(placementv1beta1.ClusterAffinity{
+		Entry("an author who prefers members with an invalid label selector", picking(placementv1beta1.ClusterAffinity{
 			PreferredDuringSchedulingIgnoredDuringExecution: []placementv1beta1.PreferredClusterSelector{{Weight: 1, Preference: placementv1beta1.ClusterSelectorTerm{LabelSelector: unparsable}}},
 		}), fmt.Sprintf("the labelSelector in preferred cluster selector %+v is invalid:", unparsable)),
-		Entry("who overrides resources by labels", overriding(byLabels), fmt.Sprintf("label selector is not supported for resource selection %+v", byLabels)),
-		Entry("who overrides resources without a name", overriding(nameless), fmt.Sprintf("resource name is required for resource selection %+v", nameless)),
+		Entry("an author who overrides resources by label", overriding(byLabels), fmt.Sprintf("label selector is not supported for resource selection %+v", byLabels)),
+		Entry("an author who overrides resources without a name", overriding(nameless), fmt.Sprintf("resource name is required for resource selection %+v", nameless)),
 	)
 })

@@ -18,7 +18,7 @@ import (
 )
 
 var _ = Describe("A gateway with --authorize-authors=off", Serial, func() {
-	It("asks nobody but authors of envelopes, says so on the hub, and asks again when it is on", func(ctx SpecContext) {
+	It("checks only authors of envelopes, reports the setting on the hub, and checks all authors when it is on again", func(ctx SpecContext) {
 		author := newTenant(ctx)
 		author.may(ctx, placementv1beta1.GroupName, "resourceplacements", "create")
 		author.may(ctx, placementv1beta1.GroupName, "resourceoverrides", "create")
@@ -61,7 +61,7 @@ var _ = Describe("A gateway with --authorize-authors=off", Serial, func() {
 		Expect(reporter.Write(ctx, page)).To(Succeed())
 		Expect(page.String()).To(ContainSubstring("author check disabled: the gateway runs with --authorize-authors=off"))
 
-		By("switching it on again")
+		By("enabling the check again")
 		restart(ctx, false)
 		Eventually(placing).Should(refusedPlacement)
 		Eventually(overriding).Should(refusedOverride)

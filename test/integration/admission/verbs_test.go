@@ -46,7 +46,7 @@ func resourcePlacement(spec placementv1beta1.PlacementSpec) *placementv1beta1.Re
 	return &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{GenerateName: "placement-", Namespace: "default"}, Spec: spec}
 }
 
-// change gets the object, changes it and writes it back.
+// change gets the object, changes it and updates it.
 func change[T client.Object](ctx context.Context, c client.Client, object T, with func(T)) error {
 	GinkgoHelper()
 	current, ok := object.DeepCopyObject().(T)
@@ -56,13 +56,13 @@ func change[T client.Object](ctx context.Context, c client.Client, object T, wit
 	return c.Update(ctx, current)
 }
 
-// beInvalid matches 422 with a cause for each of the fields, in order, whose
-// messages contain the texts: field, text, field, text.
+// beInvalid matches status 422 with these causes in order, given as pairs of field and message
+// part.
 func beInvalid(fieldsAndTexts ...string) gomegatypes.GomegaMatcher {
 	return expect.BeInvalid(HaveExactElements, fieldsAndTexts...)
 }
 
-// leftovers were stored before the gateway came.
+// leftovers were stored before the gateway was installed.
 var leftovers = struct{ withoutPolicy, withoutType, unknownKind, going, released *unstructured.Unstructured }{
 	withoutPolicy: leftover("without-policy", "Namespace"),
 	withoutType:   leftover("without-type", "Namespace"),
@@ -89,7 +89,7 @@ func makeLeftovers(ctx context.Context) {
 	}
 }
 
-// prepareMember makes what joining makes: namespace, account, credential, rights.
+// prepareMember creates what joining creates: namespace, account, credential, rights.
 func prepareMember(ctx context.Context) {
 	GinkgoHelper()
 	rules := append(enroll.HubRules(memberName), credentials.HubRules(memberName)...)
@@ -111,7 +111,8 @@ func prepareMember(ctx context.Context) {
 	}
 }
 
-// newMemberIdentity is the member's account with a token that the gateway requested.
+// newMemberIdentity returns a client with a token that the gateway requested for the member's
+// account.
 func newMemberIdentity(ctx context.Context) client.Client {
 	GinkgoHelper()
 	request := tokenRequest(tokenLifetime, clusterv1beta1.AgentCredentialSecret)
@@ -137,7 +138,7 @@ func requestToken(ctx context.Context, as client.Client, account string, lifetim
 	return as.SubResource("token").Create(ctx, accountNamed(account), tokenRequest(lifetime, boundTo))
 }
 
-// tokenSecret is what a member may write.
+// tokenSecret returns a Secret that a member may write.
 func tokenSecret(alter ...func(*corev1.Secret)) *corev1.Secret {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{

@@ -20,7 +20,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// written is an object as a client of an API version writes it, without a name made for it.
+// written returns the object as a client of this API version sends it, with a fixed name.
 func written(object client.Object, version, name string) *unstructured.Unstructured {
 	GinkgoHelper()
 	kinds, _, err := scheme.ObjectKinds(object)
@@ -36,12 +36,12 @@ func written(object client.Object, version, name string) *unstructured.Unstructu
 	return u
 }
 
-// applied is server-side apply.
+// applied writes with server-side apply.
 func applied(ctx context.Context, c client.Client, object *unstructured.Unstructured) error {
 	return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("somebody"), client.ForceOwnership)
 }
 
-var _ = Describe("Whichever way it is written", func() {
+var _ = Describe("With every write operation and API version", func() {
 	var author *tenant
 	BeforeEach(func(ctx SpecContext) {
 		author = newTenant(ctx)
@@ -53,7 +53,7 @@ var _ = Describe("Whichever way it is written", func() {
 		}).Should(Succeed())
 	})
 
-	It("a placement brings nothing that its author may not read", func(ctx SpecContext) {
+	It("a placement is rejected when its author cannot read a selected resource", func(ctx SpecContext) {
 		refused := beInvalid("spec.resourceSelectors[0]", `may not get or place secrets "token"`)
 		secret := author.placing(selecting("v1", "Secret", "token"))
 		for _, version := range []string{"v1", "v1beta1"} {
@@ -62,7 +62,7 @@ var _ = Describe("Whichever way it is written", func() {
 			Expect(applied(ctx, author, written(secret, version, "applied"))).To(refused, version)
 		}
 
-		By("changing one that was let in")
+		By("changing an accepted placement")
 		placed := written(author.placing(selecting("v1", "ConfigMap", "settings")), "v1beta1", "placed")
 		Expect(author.Create(ctx, placed)).To(Succeed())
 		const selectors = `[{"group":"","version":"v1","kind":"Secret","name":"token"}]`
@@ -76,7 +76,7 @@ var _ = Describe("Whichever way it is written", func() {
 			Expect(author.Update(ctx, one)).To(refused, version)
 		}
 
-		By("through its status, which leaves the spec and the answer as they are")
+		By("updating its status, which leaves spec and annotation unchanged")
 		forged := written(secret, "v1beta1", "placed")
 		forged.SetResourceVersion(placed.GetResourceVersion())
 		forged.SetAnnotations(map[string]string{answer: `{"author":"admin","may":{"":["*"]}}`})
@@ -87,10 +87,10 @@ var _ = Describe("Whichever way it is written", func() {
 		Expect(masters.Get(ctx, client.ObjectKeyFromObject(placed), now)).To(Succeed())
 		Expect(now.Object["spec"]).To(Equal(placed.Object["spec"]))
 		Expect(now.GetAnnotations()).To(Equal(placed.GetAnnotations()))
-		Expect(now.Object["status"]).To(HaveKeyWithValue("observedResourceIndex", "7"), "or nothing was written")
+		Expect(now.Object["status"]).To(HaveKeyWithValue("observedResourceIndex", "7"), "the status update had no effect")
 	})
 
-	It("the answer about an author stays, also for who applies a placement without it", func(ctx SpecContext) {
+	It("the author annotation stays, also when the placement is applied without it", func(ctx SpecContext) {
 		placed := written(author.placing(selecting("v1", "ConfigMap", "settings")), "v1beta1", "applied")
 		for _, tier := range []string{"one", "two"} {
 			placed.SetLabels(map[string]string{"tier": tier})
@@ -108,7 +108,7 @@ var _ = Describe("Whichever way it is written", func() {
 		Expect(now).To(author.says(fmt.Sprintf(`%q:["configmaps/settings"]`, author.namespace)))
 	})
 
-	It("a placement that is going keeps what its author was asked about", func(ctx SpecContext) {
+	It("a placement that is being deleted keeps its author annotation", func(ctx SpecContext) {
 		placed := author.placing(selecting("v1", "ConfigMap", "settings"))
 		placed.Finalizers = []string{"example.org/stay"}
 		Expect(author.Create(ctx, placed)).To(Succeed())
@@ -122,7 +122,7 @@ var _ = Describe("Whichever way it is written", func() {
 		Expect(change(ctx, author, placed, func(p *placementv1beta1.ResourcePlacement) { delete(p.Annotations, answer) })).To(Satisfy(apierrors.IsForbidden))
 	})
 
-	It("an override changes nothing that its author may not update", func(ctx SpecContext) {
+	It("an override is rejected when its author cannot update the resource", func(ctx SpecContext) {
 		override := resourceOverride("settings")
 		override.Namespace = author.namespace
 		refused := beInvalid("spec.resourceSelectors[0]", `may not update configmaps "settings"`)
@@ -132,14 +132,14 @@ var _ = Describe("Whichever way it is written", func() {
 		}
 	})
 
-	It("an envelope holds nothing that its author may not create", func(ctx SpecContext) {
+	It("an envelope is rejected when its author cannot create an object in it", func(ctx SpecContext) {
 		held := envelope(enveloped("v1", "Secret", author.namespace, "x", nil))
 		held.Namespace = author.namespace
 		Expect(author.Create(ctx, written(held, "v1beta1", "posted"))).To(beInvalid("data[a]", `may not create secrets "x"`))
 		Expect(applied(ctx, author, written(held, "v1beta1", "applied"))).To(beInvalid("data[a]", `may not create secrets "x"`))
 	})
 
-	It("nobody but the gateway makes what members apply", func(ctx SpecContext) {
+	It("only the gateway creates what members apply", func(ctx SpecContext) {
 		user := everythingOf(ctx, "ways-"+author.namespace, newNamespace(ctx))
 		for resource, versions := range map[string][]string{
 			"clusterresourcesnapshots": {"v1", "v1beta1"}, "clusterresourcebindings": {"v1", "v1beta1"}, "works": {"v1", "v1beta1"},
@@ -156,7 +156,7 @@ var _ = Describe("Whichever way it is written", func() {
 		}
 	})
 
-	It("a chart is described by who may render it", func(ctx SpecContext) {
+	It("a chart can be described only by a user with the verb render", func(ctx SpecContext) {
 		author.may(ctx, "", "configmaps", "create", "update", "patch")
 		describing := written(&corev1.ConfigMap{Data: map[string]string{"values.yaml": "a: 1"}}, "v1", "settings")
 		describing.SetNamespace(author.namespace)

@@ -27,7 +27,7 @@ import (
 
 const protobuf = "application/vnd.kubernetes.protobuf"
 
-// viewConfig is what client-go reads of the kubeconfig of a view.
+// viewConfig is client-go's configuration from the kubeconfig of a view.
 func viewConfig(ctx context.Context, view string) *rest.Config {
 	GinkgoHelper()
 	config, err := clientcmd.BuildConfigFromFlags("", someone(ctx, "jane", team, view).fleet)
@@ -35,7 +35,7 @@ func viewConfig(ctx context.Context, view string) *rest.Config {
 	return config
 }
 
-// viewOf is a typed client of a view, as client-go makes it.
+// viewOf returns a typed client of a view.
 func viewOf(ctx context.Context, view string) *kubernetes.Clientset {
 	GinkgoHelper()
 	clientset, err := kubernetes.NewForConfig(viewConfig(ctx, view))
@@ -43,7 +43,7 @@ func viewOf(ctx context.Context, view string) *kubernetes.Clientset {
 	return clientset
 }
 
-// forms keeps what answers were asked for, and what they came as.
+// forms records the requested and received content types.
 type forms struct {
 	http.RoundTripper
 
@@ -51,7 +51,7 @@ type forms struct {
 	asked, given []string
 }
 
-// RoundTrip notes the form of one answer.
+// RoundTrip records the content types of one request.
 func (f *forms) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := f.RoundTripper.RoundTrip(r)
 	if err == nil {
@@ -62,9 +62,9 @@ func (f *forms) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-var _ = Describe("A typed client of client-go, which would rather have protobuf,", func() {
+var _ = Describe("A typed client-go client that prefers protobuf", func() {
 	for what, accepted := range map[string]string{"as it is today": "", "as controller-runtime sets it": protobuf + ",*/*"} {
-		It("is answered in JSON, "+what, func(ctx SpecContext) {
+		It("gets JSON "+what, func(ctx SpecContext) {
 			config, seen := viewConfig(ctx, "all"), &forms{}
 			config.Wrap(func(inner http.RoundTripper) http.RoundTripper {
 				seen.RoundTripper = inner
@@ -86,7 +86,7 @@ var _ = Describe("A typed client of client-go, which would rather have protobuf,
 			Expect(err).NotTo(HaveOccurred())
 			defer w.Stop()
 			Eventually(w.ResultChan()).Should(Receive(HaveField("Object", BeAssignableToTypeOf(&corev1.Pod{}))))
-			// Its question is in protobuf, which members read.
+			// The request body is protobuf, which members read.
 			review, err := clientset.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, mayList(namespace), metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(review.Status.Allowed).To(BeTrue())
@@ -95,7 +95,7 @@ var _ = Describe("A typed client of client-go, which would rather have protobuf,
 		})
 	}
 
-	It("is told why, if it takes nothing else", func(ctx SpecContext) {
+	It("gets an explanation if it accepts nothing else", func(ctx SpecContext) {
 		config := viewConfig(ctx, "all")
 		config.AcceptContentTypes, config.ContentType = protobuf, protobuf
 		clientset, err := kubernetes.NewForConfig(config)
@@ -112,9 +112,9 @@ func mayList(namespace string) *authorizationv1.SelfSubjectAccessReview {
 	}}
 }
 
-// k9s is a program for a terminal; these are the requests that its source makes.
-var _ = Describe("What k9s asks of a view that qualifies names", func() {
-	It("is answered: kinds, rights, tables, objects by the names in them, informers", func(ctx SpecContext) {
+// k9s is a terminal program. These are the requests in its source.
+var _ = Describe("A request of k9s to a view that qualifies names", func() {
+	It("succeeds: discovery, access reviews, tables, objects by their qualified names, informers", func(ctx SpecContext) {
 		config := viewConfig(ctx, "qualified:")
 		clientset, err := kubernetes.NewForConfig(config)
 		Expect(err).NotTo(HaveOccurred())
@@ -124,7 +124,8 @@ var _ = Describe("What k9s asks of a view that qualifies names", func() {
 		kinds, err := clientset.ServerPreferredResources()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(kinds).To(ContainElement(HaveField("GroupVersion", "apps/v1")))
-		// It asks for all namespaces, whichever it shows, and lists nothing after a no.
+		// k9s asks for rights in all namespaces, whichever it shows, and lists nothing when they
+		// are denied.
 		review, err := clientset.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, mayList(""), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(review.Status.Allowed).To(BeTrue())

@@ -28,8 +28,8 @@ import (
 var _ = Describe("k9s in a terminal", Label("matrix"), func() {
 	const escape, enter = "Escape", "Enter"
 
-	// What people press, and read next.
-	It("shows a view that qualifies names as it shows a cluster", SpecTimeout(5*time.Minute), func(ctx SpecContext) {
+	// Each step types keys and waits for a text.
+	It("shows a view that qualifies names like a cluster", SpecTimeout(5*time.Minute), func(ctx SpecContext) {
 		for _, member := range members {
 			expect.CreatedForSpec(ctx, on[member], unscaled("site"))
 			expect.CreatedForSpec(ctx, on[member], &corev1.Event{
@@ -64,7 +64,7 @@ var _ = Describe("k9s in a terminal", Label("matrix"), func() {
 		k9s.shows(ctx, "Logs(shop/member-2.api", kubelet.FirstLine)
 	})
 
-	It("shows of two objects of one name one, in a view with plain names", SpecTimeout(5*time.Minute), func(ctx SpecContext) {
+	It("shows one of two objects with the same name in a view with plain names", SpecTimeout(5*time.Minute), func(ctx SpecContext) {
 		k9s := k9sOf(ctx, "all")
 		k9s.shows(ctx, "pods(all)")
 		k9s.types(ctx, ":", "pods "+namespace, enter)
@@ -84,7 +84,7 @@ var _ = Describe("k9s in a terminal", Label("matrix"), func() {
 	})
 })
 
-// unscaled is a Deployment that makes no Pod.
+// unscaled returns a Deployment without replicas.
 func unscaled(name string) *appsv1.Deployment {
 	none, labels := int32(0), map[string]string{"app": name}
 	return &appsv1.Deployment{ObjectMeta: build.In(namespace, name), Spec: appsv1.DeploymentSpec{
@@ -97,18 +97,18 @@ func unscaled(name string) *appsv1.Deployment {
 	}}
 }
 
-// terminal is tmux with one program in it, which runs as if somebody sat there.
+// terminal is tmux with one program, which runs as for a user.
 type terminal struct{ tmux, socket string }
 
-// k9sOf is k9s with the Pods of a view, as somebody who may only look would start it.
+// k9sOf starts k9s on the Pods of a view for a read-only user.
 func k9sOf(ctx context.Context, view string) *terminal {
 	GinkgoHelper()
 	program, err := env.Program("k9s")
 	Expect(err).NotTo(HaveOccurred(), "make k9s")
 	tmux, err := exec.CommandContext(ctx, filepath.Join("..", "..", "..", "hack", "tmux.sh")).Output()
-	Expect(err).NotTo(HaveOccurred(), "hack/tmux.sh says what is missing")
+	Expect(err).NotTo(HaveOccurred(), "hack/tmux.sh names what is missing")
 	dir := GinkgoT().TempDir()
-	// It would ask for the newest version of itself.
+	// Without this it checks for a newer version of itself.
 	Expect(os.WriteFile(filepath.Join(dir, "config.yaml"), []byte("k9s: {skipLatestRevCheck: true}\n"), 0o600)).To(Succeed())
 	t := &terminal{tmux: strings.TrimSpace(string(tmux)), socket: filepath.Join(dir, "tmux")}
 	t.run(ctx, "new-session", "-d", "-x", "160", "-y", "50",
@@ -124,7 +124,7 @@ func k9sOf(ctx context.Context, view string) *terminal {
 	return t
 }
 
-// run is one command of tmux, without anybody's settings.
+// run executes one tmux command without user settings.
 func (t *terminal) run(ctx context.Context, arguments ...string) string {
 	GinkgoHelper()
 	out, err := exec.CommandContext(ctx, t.tmux, append([]string{"-S", t.socket, "-f", os.DevNull}, arguments...)...).CombinedOutput()
@@ -132,14 +132,14 @@ func (t *terminal) run(ctx context.Context, arguments ...string) string {
 	return string(out)
 }
 
-// types presses keys one after another; text is typed.
+// types sends keys one after another and text as typed.
 func (t *terminal) types(ctx context.Context, keys ...string) {
 	GinkgoHelper()
 	t.run(ctx, append([]string{"send-keys"}, keys...)...)
 	GinkgoWriter.Printf("typed %q\n", keys)
 }
 
-// shows waits until all of these texts stand on the screen at once.
+// shows waits until all texts are on the screen at once.
 func (t *terminal) shows(ctx context.Context, texts ...string) {
 	GinkgoHelper()
 	Eventually(func() error {

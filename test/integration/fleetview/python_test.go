@@ -18,10 +18,10 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-var _ = Describe("Kubernetes' client for Python", func() {
-	It("lists, and watches from the object of each event on", Label("matrix"), SpecTimeout(10*time.Minute), func(ctx SpecContext) {
+var _ = Describe("The Kubernetes Python client", func() {
+	It("can list, and resume a watch from the resourceVersion of each event", Label("matrix"), SpecTimeout(10*time.Minute), func(ctx SpecContext) {
 		python, err := exec.CommandContext(ctx, filepath.Join("..", "..", "..", "hack", "python.sh")).Output()
-		Expect(err).NotTo(HaveOccurred(), "hack/python.sh says what is missing")
+		Expect(err).NotTo(HaveOccurred(), "hack/python.sh names what is missing")
 		removeResumed()
 		for _, member := range members {
 			expect.Created(ctx, on[member], resumable("listed"))

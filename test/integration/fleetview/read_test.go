@@ -26,7 +26,7 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// lines are the words of each line of a table.
+// lines returns the words of each line of a table.
 func lines(table string) (all [][]string) {
 	for _, line := range strings.Split(strings.TrimSpace(table), "\n") {
 		all = append(all, strings.Fields(line))
@@ -34,7 +34,7 @@ func lines(table string) (all [][]string) {
 	return all
 }
 
-// columns are the first words of each line.
+// columns returns the first words of each line.
 func columns(n int, table string) (all []string) {
 	for _, words := range lines(table) {
 		all = append(all, strings.Join(words[:min(n, len(words))], " "))
@@ -46,7 +46,7 @@ var _ = Describe("kubectl with a kubeconfig of the fleet", func() {
 	var jane user
 	BeforeEach(func(ctx SpecContext) { jane = someone(ctx, "jane", team) })
 
-	It("lists what all members have, with the member in a column", func(ctx SpecContext) {
+	It("lists objects of all members, with the member in a column", func(ctx SpecContext) {
 		Expect(columns(3, jane.gets(ctx, "get", "pods", "-A", "-l", "app=web"))).
 			To(Equal([]string{"NAMESPACE CLUSTER NAME", "shop member-1 web", "shop member-2 web"}))
 		Expect(columns(2, jane.gets(ctx, "-n", namespace, "get", "pods"))).
@@ -59,7 +59,7 @@ var _ = Describe("kubectl with a kubeconfig of the fleet", func() {
 			To(Equal([]string{"CLUSTER NAME", "member-2 api"}))
 	})
 
-	It("prints objects in every other form, each with its member in a label", func(ctx SpecContext) {
+	It("prints objects in every other output format, each with its member in a label", func(ctx SpecContext) {
 		Expect(jane.gets(ctx, "-n", namespace, "get", "pods", "-o", "name")).To(Equal("pod/web\npod/api\npod/web\n"))
 		var list corev1.PodList
 		Expect(json.Unmarshal([]byte(jane.gets(ctx, "-n", namespace, "get", "pods", "-o", "json")), &list)).To(Succeed())
@@ -72,10 +72,10 @@ var _ = Describe("kubectl with a kubeconfig of the fleet", func() {
 			To(MatchRegexp(`^M +N\nmember-1 +web\nmember-2 +api\nmember-2 +web\n$`))
 	})
 
-	It("learns of the kinds that a member has, and explains them", func(ctx SpecContext) {
+	It("discovers and explains the members' kinds", func(ctx SpecContext) {
 		Expect(jane.gets(ctx, "api-resources")).To(MatchRegexp(`(?m)^deployments +deploy +apps/v1 +true +Deployment$`))
 		Expect(jane.gets(ctx, "explain", "deployment.spec.replicas")).To(ContainSubstring("FIELD: replicas <integer>"))
-		told, _, _ := jane.tries(ctx, "version") // An old one says beside it that it is old.
+		told, _, _ := jane.tries(ctx, "version") // An old kubectl also warns about its age.
 		Expect(told).To(ContainSubstring("Server Version: v1."))
 		Expect(jane.gets(ctx, "get", "--raw", "/apis/apps")).To(ContainSubstring(`"preferredVersion":{"groupVersion":"apps/v1","version":"v1"}`))
 		Expect(jane.gets(ctx, "get", "--raw", "/api/v1")).To(ContainSubstring(`"kind":"APIResourceList"`))
@@ -94,7 +94,7 @@ var _ = Describe("kubectl with a kubeconfig of the fleet", func() {
 		Expect(jane.gets(ctx, "-n", namespace, "get", "events", "--field-selector=reason=Broken")).To(MatchRegexp(`(?m)^member-1 .*Broken +pod/web`))
 	})
 
-	It("answers what users ask about themselves", func(ctx SpecContext) {
+	It("answers self-subject reviews", func(ctx SpecContext) {
 		Expect(jane.gets(ctx, "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")).To(Equal("jane"))
 		Expect(jane.gets(ctx, "auth", "can-i", "list", "pods", "-n", namespace)).To(Equal("yes\n"))
 		Expect(jane.gets(ctx, "auth", "can-i", "--list", "-n", namespace)).To(ContainSubstring("pods/log"))
@@ -103,7 +103,7 @@ var _ = Describe("kubectl with a kubeconfig of the fleet", func() {
 		Expect(stdout).To(HavePrefix("no"))
 	})
 
-	It("changes nothing, and is told how to reach a member", func(ctx SpecContext) {
+	It("cannot write, and the error says how to reach a member", func(ctx SpecContext) {
 		Expect(jane.fails(ctx, "-n", namespace, "delete", "pod", pod, "--wait=false")).To(ContainSubstring("gateway kubeconfig MEMBER"))
 		Expect(jane.fails(ctx, "create", "namespace", "new")).To(ContainSubstring("gateway kubeconfig MEMBER"))
 		Expect(jane.fails(ctx, "-n", namespace, "exec", pod, "--", "true")).To(ContainSubstring("gateway kubeconfig MEMBER"))
@@ -111,8 +111,8 @@ var _ = Describe("kubectl with a kubeconfig of the fleet", func() {
 	})
 })
 
-var _ = Describe("An object by its name", func() {
-	It("is the one that a member has, with its logs and its description", func(ctx SpecContext) {
+var _ = Describe("A request for one object", func() {
+	It("returns the member's object, with logs and description", func(ctx SpecContext) {
 		jane := someone(ctx, "jane", team)
 		Expect(jane.gets(ctx, "-n", namespace, "get", "pod", pod, "-o", `jsonpath={.metadata.labels.view\.fleetgate\.io/member}`)).To(Equal(second))
 		Expect(jane.gets(ctx, "-n", namespace, "describe", "pod", pod)).To(And(ContainSubstring("Name:             api"), ContainSubstring(viewv1alpha1.LabelMember+"="+second)))
@@ -120,14 +120,14 @@ var _ = Describe("An object by its name", func() {
 		Expect(jane.fails(ctx, "-n", namespace, "get", "pod", "none")).To(Equal("Error from server (NotFound): pods \"none\" not found\n"))
 	})
 
-	It("is rows of a table, or an error with the members, where several have it", func(ctx SpecContext) {
+	It("returns table rows, or an error that names the members, when several have it", func(ctx SpecContext) {
 		jane := someone(ctx, "jane", team)
 		Expect(columns(2, jane.gets(ctx, "-n", namespace, "get", "pod", twin))).To(Equal([]string{"CLUSTER NAME", "member-1 web", "member-2 web"}))
 		Expect(jane.fails(ctx, "-n", namespace, "get", "pod", twin, "-o", "yaml")).To(ContainSubstring(`pods "web" is on 2 members (member-1, member-2)`))
 		Expect(jane.fails(ctx, "-n", namespace, "logs", twin)).To(ContainSubstring("is on 2 members"))
 	})
 
-	It("has a name of its own in a view that qualifies names", func(ctx SpecContext) {
+	It("returns one object by its qualified name in a view that qualifies names", func(ctx SpecContext) {
 		expect.Created(ctx, hubClient, &viewv1alpha1.FleetView{ObjectMeta: build.Named("qualified"), Spec: viewv1alpha1.FleetViewSpec{Names: viewv1alpha1.NamesQualified}})
 		jane := someone(ctx, "jane", team, "qualified")
 		Eventually(func() (string, error) {
@@ -144,7 +144,7 @@ var _ = Describe("An object by its name", func() {
 		Expect(jane.fails(ctx, "-n", namespace, "get", "pod", twin)).To(ContainSubstring("<member>.<name>"))
 		Expect(columns(2, jane.gets(ctx, "-n", second+"."+namespace, "get", "pods"))).To(Equal([]string{"CLUSTER NAME", "member-2 member-2.api", "member-2 member-2.web"}))
 		Expect(jane.gets(ctx, "-n", second+"."+namespace, "logs", "member-2.api", "--tail=1")).NotTo(BeEmpty())
-		// As describe node asks for what is on it.
+		// kubectl describe node sends this request.
 		for _, node := range []string{second + ".node-of-" + pod, "node-of-" + pod} {
 			Expect(jane.gets(ctx, "get", "pods", "-A", "-o", "name", "--field-selector=spec.nodeName="+node)).To(Equal("pod/member-2.api\n"))
 		}
@@ -152,7 +152,7 @@ var _ = Describe("An object by its name", func() {
 		Expect(described).To(And(MatchRegexp(`(?m)^Name: +member-1\.web$`), MatchRegexp(`(?s)Events:.*Successfully assigned shop/web to member-1`)))
 	})
 
-	It("has its logs followed on the member that has it", func(ctx SpecContext) {
+	It("follows logs on the member that has the object", func(ctx SpecContext) {
 		jane := someone(ctx, "jane", team)
 		program, err := env.Kubectl()
 		Expect(err).NotTo(HaveOccurred())
@@ -173,7 +173,7 @@ var _ = Describe("An object by its name", func() {
 })
 
 var _ = Describe("A view", func() {
-	It("is of the members that its selector chooses", func(ctx SpecContext) {
+	It("contains the members that its selector matches", func(ctx SpecContext) {
 		none := &viewv1alpha1.FleetView{ObjectMeta: build.Named("none"), Spec: viewv1alpha1.FleetViewSpec{
 			MemberSelector: metav1.SetAsLabelSelector(map[string]string{"no": "such"}),
 		}}
@@ -189,7 +189,7 @@ var _ = Describe("A view", func() {
 		Expect(err).To(MatchError(ContainSubstring("the view all is there without an object")))
 	})
 
-	It("shows each caller what they may read on each member that they may reach", func(ctx SpecContext) {
+	It("shows each caller the objects that the caller can read on each reachable member", func(ctx SpecContext) {
 		visitor := someone(ctx, "victor", "visitors")
 		Expect(columns(2, visitor.gets(ctx, "-n", namespace, "get", "pods"))).To(Equal([]string{"CLUSTER NAME", "member-2 api", "member-2 web"}))
 		Expect(visitor.fails(ctx, "get", "pods", "-A")).To(And(ContainSubstring("Forbidden"), ContainSubstring("1 of 1 members refuse")))
@@ -198,7 +198,7 @@ var _ = Describe("A view", func() {
 		Expect(someone(ctx, "stranger", "nobody").fails(ctx, "get", "pods")).To(ContainSubstring("Forbidden"))
 	})
 
-	It("says which members refuse, and which do not answer", func(ctx SpecContext) {
+	It("names members that reject the request and members that do not answer", func(ctx SpecContext) {
 		jane := someone(ctx, "jane", team)
 		right := &rbacv1.ClusterRoleBinding{ObjectMeta: build.Named(team)}
 		Expect(on[first].Get(ctx, client.ObjectKeyFromObject(right), right)).To(Succeed())

@@ -26,11 +26,11 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// inResume is on the ConfigMaps of these specs.
+// inResume labels the ConfigMaps of these specs.
 const inResume = "resume"
 
-// withoutBookmarks watches as clients do that know none, for a second or two at a time: each
-// watch goes on from the object of the last event.
+// withoutBookmarks watches like a client that ignores bookmarks, for a second or two at a time.
+// Each watch resumes from the object of the last event.
 type withoutBookmarks struct {
 	of typedcorev1.ConfigMapInterface
 
@@ -38,7 +38,7 @@ type withoutBookmarks struct {
 	from []string
 }
 
-// WatchWithContext watches from a version.
+// WatchWithContext watches from a resourceVersion.
 func (w *withoutBookmarks) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	w.mu.Lock()
 	w.from = append(w.from, options.ResourceVersion)
@@ -53,14 +53,14 @@ func (w *withoutBookmarks) begun() []string {
 	return w.from
 }
 
-// resumable is a ConfigMap of these specs.
+// resumable returns a ConfigMap of these specs.
 func resumable(name string) *corev1.ConfigMap {
 	of := build.ConfigMap(namespace, name, "a", "b")
 	of.Labels = map[string]string{inResume: "true"}
 	return of
 }
 
-// removeResumed removes them from the members at the end.
+// removeResumed removes them from the members when the spec ends.
 func removeResumed() {
 	GinkgoHelper()
 	DeferCleanup(func(ctx SpecContext) {
@@ -70,8 +70,8 @@ func removeResumed() {
 	})
 }
 
-// comeAndGo makes and removes objects on every member, some with each of so many watches, and
-// returns the events of that. Another watch has begun when another returns.
+// comeAndGo creates and deletes objects on every member, some during each of several watches, and
+// returns the expected events. When a watch returns, the next one has begun.
 func comeAndGo(ctx context.Context, watches int, another func()) (events []string) {
 	GinkgoHelper()
 	for n := range watches {
@@ -90,14 +90,14 @@ func comeAndGo(ctx context.Context, watches int, another func()) (events []strin
 	return events
 }
 
-var _ = Describe("A watch that goes on from its last event", func() {
+var _ = Describe("A watch that resumes from its last event", func() {
 	var configMaps typedcorev1.ConfigMapInterface
 	BeforeEach(func(ctx SpecContext) {
 		configMaps = viewOf(ctx, "all").CoreV1().ConfigMaps(namespace)
 		removeResumed()
 	})
 
-	It("is told each event once at the same gateway, of every member", func(ctx SpecContext) {
+	It("gets each event of every member once at the same gateway", func(ctx SpecContext) {
 		list, err := configMaps.List(ctx, metav1.ListOptions{LabelSelector: inResume})
 		Expect(err).NotTo(HaveOccurred())
 		client := &withoutBookmarks{of: configMaps}
@@ -131,13 +131,13 @@ var _ = Describe("A watch that goes on from its last event", func() {
 		before := uint64(0)
 		for _, version := range begun[len(begun)-2:] {
 			number, err := strconv.ParseUint(version, 10, 63)
-			Expect(err).NotTo(HaveOccurred(), "it did not go on from an event")
+			Expect(err).NotTo(HaveOccurred(), "the watch did not resume from an event")
 			Expect(number).To(BeNumerically(">=", before))
 			before = number
 		}
 	})
 
-	It("lists again where it comes to another gateway", func(ctx SpecContext) {
+	It("lists again when it reaches another gateway", func(ctx SpecContext) {
 		list, err := configMaps.List(ctx, metav1.ListOptions{LabelSelector: inResume})
 		Expect(err).NotTo(HaveOccurred())
 		options := metav1.ListOptions{LabelSelector: inResume, ResourceVersion: list.ResourceVersion}
@@ -150,7 +150,7 @@ var _ = Describe("A watch that goes on from its last event", func() {
 		last := options
 		last.ResourceVersion = event.Object.(*corev1.ConfigMap).ResourceVersion
 		w, err = configMaps.Watch(ctx, last)
-		Expect(err).NotTo(HaveOccurred(), "it is another gateway only from now on")
+		Expect(err).NotTo(HaveOccurred(), "another gateway answers from now on")
 		w.Stop()
 
 		Expect(running.Gateway.Kill()).To(Succeed())
@@ -162,7 +162,7 @@ var _ = Describe("A watch that goes on from its last event", func() {
 				w.Stop()
 			}
 			return err
-		}).Should(Succeed(), "the version of a list is that of every gateway")
+		}).Should(Succeed(), "every gateway accepts the version of a list")
 		_, err = configMaps.Watch(ctx, last)
 		Expect(apierrors.IsResourceExpired(err)).To(BeTrue(), "%v", err)
 		Expect(err).To(MatchError(ContainSubstring("is not the version of an event that this gateway remembers: list again")))

@@ -23,12 +23,12 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// subjectsOf is a group as the subject of a binding.
+// subjectsOf returns a group as the subject of a binding.
 func subjectsOf(group string) []rbacv1.Subject {
 	return []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group}}
 }
 
-// grantAtRandom gives a group the view all, the way into some members, and some rights on each.
+// grantAtRandom grants a group the view all, access to some members, and some rights on each.
 func grantAtRandom(ctx context.Context, random *rand.Rand, group string) (said string) {
 	GinkgoHelper()
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{"cluster.core.oam.dev"}, Resources: []string{"fleetviews/proxy"}, Verbs: []string{"get"}, ResourceNames: []string{"all"}}}
@@ -39,7 +39,7 @@ func grantAtRandom(ctx context.Context, random *rand.Rand, group string) (said s
 	if way.ResourceNames == nil || len(way.ResourceNames) > 0 {
 		rules = append(rules, way)
 	}
-	said = fmt.Sprintf("the way into %v", way.ResourceNames)
+	said = fmt.Sprintf("access to %v", way.ResourceNames)
 	expect.CreatedForSpec(ctx, hubClient, &rbacv1.ClusterRole{ObjectMeta: build.Named(group), Rules: rules})
 	expect.CreatedForSpec(ctx, hubClient, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: build.Named(group), Subjects: subjectsOf(group), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: group},
@@ -58,8 +58,8 @@ func grantAtRandom(ctx context.Context, random *rand.Rand, group string) (said s
 	return said
 }
 
-// listed are the ConfigMaps that somebody reads in a namespace, or in all, each with its
-// member; nothing if that is refused.
+// listed returns the ConfigMaps that a user can list in a namespace, or in all, each with its
+// member; nil if the request is rejected.
 func listed(ctx context.Context, kubeconfig, path, in, member string) []string {
 	GinkgoHelper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -81,8 +81,8 @@ func listed(ctx context.Context, kubeconfig, path, in, member string) []string {
 	return rows
 }
 
-var _ = Describe("What a view shows", func() {
-	It("is what the same user reads member by member, whatever their rights are", func(ctx SpecContext) {
+var _ = Describe("The result of a view", func() {
+	It("equals what the same user reads member by member, for random rights", func(ctx SpecContext) {
 		seed := uint64(GinkgoRandomSeed())
 		random := rand.New(rand.NewPCG(seed, seed))
 		for n := range 8 {

@@ -31,7 +31,7 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// inStorm is on the ConfigMaps of a storm, inView on the members of the view that it looks at.
+// inStorm labels the ConfigMaps of a storm, inView the members of its view.
 const (
 	inStorm = "storm"
 	inView  = "stage=storm"
@@ -39,7 +39,7 @@ const (
 
 var members = []string{first, second}
 
-// show has members be in the view of the storm, or not.
+// show adds a member to the storm's view or removes it.
 func show(ctx context.Context, member string, shown bool) {
 	GinkgoHelper()
 	value := `null`
@@ -50,7 +50,7 @@ func show(ctx context.Context, member string, shown bool) {
 	Expect(hubClient.Patch(ctx, &clusterv1beta1.MemberCluster{ObjectMeta: build.Named(member)}, patch)).To(Succeed())
 }
 
-// stormBed has both members in the view, and their storm's ConfigMaps removed at the end.
+// stormBed adds both members to the view and removes the storm's ConfigMaps at the end.
 func stormBed(ctx context.Context) {
 	GinkgoHelper()
 	for _, member := range members {
@@ -62,7 +62,7 @@ func stormBed(ctx context.Context) {
 		Eventually(func() error {
 			_, _, err := jane.tries(ctx, "-n", namespace, "get", "pods")
 			return err
-		}).Should(Succeed(), "the hub finds out by and by that the gateway is back")
+		}).Should(Succeed(), "the hub needs some time to notice the gateway")
 		for _, member := range members {
 			show(ctx, member, false)
 			Expect(on[member].DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(namespace), client.HasLabels{inStorm})).To(Succeed())
@@ -70,14 +70,14 @@ func stormBed(ctx context.Context) {
 	})
 }
 
-// stormy is a ConfigMap of a storm.
+// stormy returns a ConfigMap of a storm.
 func stormy(name, value string) *corev1.ConfigMap {
 	made := build.ConfigMap(namespace, name, "n", value)
 	made.Labels = map[string]string{inStorm: "true"}
 	return made
 }
 
-// informed keeps an informer of the storm's ConfigMaps, and counts what it was told.
+// informed runs an informer of the storm's ConfigMaps and counts its events.
 type informed struct {
 	store                   cache.Store
 	added, changed, deleted atomic.Int64
@@ -102,7 +102,7 @@ func inform(ctx context.Context, clientset kubernetes.Interface) *informed {
 	return i
 }
 
-// known is what the informer has.
+// known returns the contents of the informer.
 func (i *informed) known() map[string]string {
 	known := map[string]string{}
 	for _, object := range i.store.List() {
@@ -112,7 +112,7 @@ func (i *informed) known() map[string]string {
 	return known
 }
 
-// weather is what a storm does, and what there is after it.
+// weather performs the random actions of a storm and knows the expected state.
 type weather struct {
 	random *rand.Rand
 	made   map[string][]string
@@ -125,7 +125,8 @@ func newWeather() *weather {
 	return &weather{random: rand.New(rand.NewPCG(seed, seed)), made: map[string][]string{}, shown: map[string]bool{first: true, second: true}}
 }
 
-// blow changes something, or has a member come, go, or be cut off.
+// blow performs one action: change an object, add or remove a member, cut it off, or kill the
+// gateway.
 func (w *weather) blow(ctx context.Context) {
 	GinkgoHelper()
 	member := members[w.random.IntN(len(members))]
@@ -143,7 +144,7 @@ func (w *weather) blow(ctx context.Context) {
 		Expect(on[member].Delete(ctx, stormy(names[at], ""))).To(Succeed())
 		w.made[member] = slices.Delete(names, at, at+1)
 	case what < 17:
-		// One stays: a view of nobody is refused, and an informer keeps what it had.
+		// Keep one member: a view without members is rejected, and an informer keeps its contents.
 		w.shown[second] = !w.shown[second]
 		show(ctx, second, w.shown[second])
 	case what < 19:
@@ -158,7 +159,7 @@ func (w *weather) blow(ctx context.Context) {
 	}
 }
 
-// there is what members of the view have, under the names of one that qualifies them.
+// there returns the objects of the view's members under their qualified names.
 func (w *weather) there(ctx context.Context) map[string]string {
 	GinkgoHelper()
 	all := map[string]string{}
@@ -198,23 +199,23 @@ var _ = Describe("An informer in a storm", func() {
 		Expect(i.added.Load() - i.deleted.Load()).To(BeEquivalentTo(len(i.store.List())))
 	}
 
-	It("ends with exactly what the members have", func(ctx SpecContext) {
+	It("ends with exactly the members' objects", func(ctx SpecContext) {
 		rages(ctx, func(gusts int) bool { return gusts < 30 })
 	})
 
-	It("ends with exactly what the members have, after ten minutes", Label("matrix"), SpecTimeout(15*time.Minute), func(ctx SpecContext) {
+	It("ends with exactly the members' objects after ten minutes", Label("matrix"), SpecTimeout(15*time.Minute), func(ctx SpecContext) {
 		until := time.Now().Add(10 * time.Minute)
 		rages(ctx, func(int) bool { return time.Now().Before(until) })
 	})
 })
 
-// warned keeps the warnings of one reader's answer.
+// warned collects the warnings of one reader's response.
 type warned struct {
 	mu    sync.Mutex // guards texts
 	texts []string
 }
 
-// HandleWarningHeader keeps one.
+// HandleWarningHeader records one warning.
 func (w *warned) HandleWarningHeader(_ int, _, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -229,16 +230,16 @@ func (w *warned) take() string {
 	return all
 }
 
-// cuts counts the beginnings and the ends of times in which the gateway was killed and members
-// come back to it: it is odd while one lasts.
+// cuts counts starts and ends of disruptions, in which the gateway is killed and members reconnect.
+// It is odd during one.
 type cuts struct{ atomic.Int64 }
 
-// was reports whether there was one since the count was so.
+// was reports whether there was a disruption since the count was taken.
 func (c *cuts) was(since int64) bool { return since%2 == 1 || c.Load() != since }
 
-// reader reads the storm's ConfigMaps until its context ends, and says what was wrong with an
-// answer: every member that is lacking is named, and the first one never lacks but where the
-// gateway was cut off from it. Half of the readers want pages.
+// reader lists the storm's ConfigMaps until its context ends and returns the first wrong response.
+// A response must name every missing member. The first member is missing only when it was
+// disconnected from the gateway. Half of the readers use pages.
 func reader(ctx context.Context, config *rest.Config, pages bool, every map[string]bool, answers *atomic.Int64, gateway *cuts) error {
 	warnings := &warned{}
 	config = rest.CopyConfig(config)
@@ -251,18 +252,18 @@ func reader(ctx context.Context, config *rest.Config, pages bool, every map[stri
 		since := gateway.Load()
 		got, said, err := readOnce(ctx, clientset, pages, warnings)
 		if err != nil {
-			continue // The gateway is being killed, or nobody answers.
+			continue // The gateway is being killed or unavailable.
 		}
 		answers.Add(1)
 		for row := range got {
 			if !every[row] {
-				return fmt.Errorf("an answer has %s, which nobody had", row)
+				return fmt.Errorf("a response has %s, which no member had", row)
 			}
 		}
 		for row := range every {
 			member, _, _ := strings.Cut(row, "/")
 			if !got[row] && (!strings.Contains(said, member) || member == first && !gateway.was(since)) {
-				return fmt.Errorf("an answer of %d rows lacks %s and says only %q", len(got), row, said)
+				return fmt.Errorf("a response of %d rows lacks %s and its warnings are only %q", len(got), row, said)
 			}
 		}
 	}
@@ -325,7 +326,7 @@ var _ = Describe("Readers in a storm", func() {
 				default:
 					return answers.Load(), nil
 				}
-			}).Should(BeNumerically(">", before+int64(readers)), "nobody gets an answer")
+			}).Should(BeNumerically(">", before+int64(readers)), "no reader gets a response")
 		}
 		for gusts := 0; goesOn(gusts); gusts++ {
 			allAnswered()
@@ -336,7 +337,7 @@ var _ = Describe("Readers in a storm", func() {
 				Eventually(func() (map[string]bool, error) {
 					got, _, err := readOnce(ctx, looking, false, &warned{})
 					return got, err
-				}).Should(Equal(every), "members come back")
+				}).Should(Equal(every), "members reconnect")
 				gateway.Add(1)
 				continue
 			}
@@ -352,11 +353,11 @@ var _ = Describe("Readers in a storm", func() {
 		GinkgoWriter.Printf("%d answers\n", answers.Load())
 	}
 
-	It("see no row that nobody had, and lack none of a member that was well", func(ctx SpecContext) {
+	It("get no row that no member had, and all rows of connected members", func(ctx SpecContext) {
 		rage(ctx, 8, func(gusts int) bool { return gusts < 3 })
 	})
 
-	It("see no row that nobody had, and lack none, fifty for five minutes", Label("matrix"), SpecTimeout(10*time.Minute), func(ctx SpecContext) {
+	It("get no row that no member had, and all rows of connected members, as fifty readers for five minutes", Label("matrix"), SpecTimeout(10*time.Minute), func(ctx SpecContext) {
 		until := time.Now().Add(5 * time.Minute)
 		rage(ctx, 50, func(int) bool { return time.Now().Before(until) })
 	})

@@ -39,16 +39,16 @@ const (
 	namespace = "shop"
 	first     = "member-1"
 	second    = "member-2"
-	// team may look at everything in the namespace of both members.
+	// team can read everything in the namespace on both members.
 	team = "shop-developers"
-	// pod has logs, and is on one member only; twin is on both.
+	// pod has logs and exists on one member only; twin exists on both.
 	pod, twin = "api", "web"
 )
 
 var (
 	running   *fleet.Fleet
 	hubClient client.Client
-	// on are clients of the members, without the gateway.
+	// on are clients that reach the members without the gateway.
 	on = map[string]client.Client{}
 )
 
@@ -83,7 +83,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	}).Should(Succeed())
 })
 
-// prepareHub lets the team use every view, and reach every member; visitors one member.
+// prepareHub lets the team use every view and reach every member, and visitors one member.
 func prepareHub(ctx context.Context) {
 	GinkgoHelper()
 	const group = "cluster.core.oam.dev"
@@ -105,7 +105,7 @@ func prepareHub(ctx context.Context) {
 	}
 }
 
-// prepareMember lets the team look at everything, and visitors at the namespace.
+// prepareMember lets the team read everything, and visitors the namespace.
 func prepareMember(ctx context.Context, member client.Client) {
 	GinkgoHelper()
 	subject := func(name string) []rbacv1.Subject {
@@ -120,13 +120,13 @@ func prepareMember(ctx context.Context, member client.Client) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: twin, Labels: map[string]string{"app": "web"}},
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "web"}}},
 		}))
-	}).Should(Succeed(), "the account of the pod is made by the member's controllers")
+	}).Should(Succeed(), "the member's controllers create the Pod's account")
 }
 
-// user is a person with a kubeconfig of the hub and, made from it, one of a view.
+// user is a person with kubeconfigs of the hub and of a view.
 type user struct{ hub, fleet string }
 
-// someone makes the kubeconfig of a view as a user does; all members if the view is empty.
+// someone writes the kubeconfig of a view as a user does; of all members if the view is empty.
 func someone(ctx context.Context, name, group string, view ...string) user {
 	GinkgoHelper()
 	config, err := running.Hub.ConfigFor(name, group)
@@ -154,7 +154,7 @@ func (u user) tries(ctx context.Context, arguments ...string) (stdout, stderr st
 	return out.String(), errs.String(), err
 }
 
-// gets is tries that has to succeed without a word on standard error.
+// gets runs kubectl and fails the spec on an error or output on standard error.
 func (u user) gets(ctx context.Context, arguments ...string) string {
 	GinkgoHelper()
 	stdout, stderr, err := u.tries(ctx, arguments...)
@@ -163,7 +163,7 @@ func (u user) gets(ctx context.Context, arguments ...string) string {
 	return stdout
 }
 
-// fails is tries that has to fail; it returns why.
+// fails runs kubectl, which must fail, and returns its error.
 func (u user) fails(ctx context.Context, arguments ...string) string {
 	GinkgoHelper()
 	stdout, stderr, err := u.tries(ctx, arguments...)

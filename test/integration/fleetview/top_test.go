@@ -23,10 +23,10 @@ import (
 
 const metricsGroup = "metrics.k8s.io"
 
-// Who measures Pods is nothing to the gateway: a custom resource of the same group, version
-// and names stands for it, with what was measured written into it.
+// The gateway does not know who serves metrics. A custom resource with the group, version and names
+// of metrics stands in for it, with written values.
 var _ = Describe("kubectl top", func() {
-	It("shows what the Pods of all members use", func(ctx SpecContext) {
+	It("shows the usage of Pods on all members", func(ctx SpecContext) {
 		serveMetrics(ctx)
 		measure(ctx, on[first], twin, "250m", "64Mi")
 		measure(ctx, on[second], pod, "1500m", "256Mi")
@@ -38,7 +38,7 @@ var _ = Describe("kubectl top", func() {
 		Expect(lines(jane.gets(ctx, "-n", namespace, "top", "pod", pod, "--no-headers"))).To(HaveExactElements(HaveExactElements(pod, "1500m", "256Mi")))
 	})
 
-	It("is of custom resources, which come as objects too, and in pages", func(ctx SpecContext) {
+	It("can be listed as objects and in pages, because they are custom resources", func(ctx SpecContext) {
 		serveMetrics(ctx)
 		measure(ctx, on[first], twin, "250m", "64Mi")
 		measure(ctx, on[second], twin, "250m", "64Mi")
@@ -53,7 +53,7 @@ var _ = Describe("kubectl top", func() {
 		Expect(columns(2, jane.gets(ctx, of...))).To(Equal([]string{"CLUSTER NAME", "member-1 web", "member-2 api", "member-2 web"}))
 	})
 
-	It("tells members with Pods of one name apart in a view that qualifies names", func(ctx SpecContext) {
+	It("shows Pods of the same name on two members in a view that qualifies names", func(ctx SpecContext) {
 		serveMetrics(ctx)
 		measure(ctx, on[first], twin, "100m", "64Mi")
 		measure(ctx, on[second], twin, "200m", "64Mi")
@@ -67,7 +67,7 @@ var _ = Describe("kubectl top", func() {
 	})
 })
 
-// serveMetrics has both members serve the kind, and the team read it, until the spec ends.
+// serveMetrics installs the kind on both members and lets the team read it until the spec ends.
 func serveMetrics(ctx context.Context) {
 	GinkgoHelper()
 	for _, member := range on {
@@ -95,7 +95,7 @@ func metricsKind() *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// measure says what a Pod uses, as soon as the member serves the kind.
+// measure writes the usage of a Pod once the member serves the kind.
 func measure(ctx context.Context, member client.Client, name, cpu, memory string) {
 	GinkgoHelper()
 	measured := &unstructured.Unstructured{Object: map[string]any{

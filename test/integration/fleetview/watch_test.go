@@ -25,7 +25,7 @@ import (
 )
 
 var _ = Describe("A watch", func() {
-	It("tells kubectl of what happens on every member", func(ctx SpecContext) {
+	It("sends kubectl the events of every member", func(ctx SpecContext) {
 		jane := someone(ctx, "jane", team)
 		program, err := env.Kubectl()
 		Expect(err).NotTo(HaveOccurred())
@@ -58,7 +58,7 @@ var _ = Describe("A watch", func() {
 		}
 	})
 
-	It("keeps an informer, through the loss of a member", func(ctx SpecContext) {
+	It("keeps an informer synced when a member is lost", func(ctx SpecContext) {
 		config, err := clientcmd.BuildConfigFromFlags("", someone(ctx, "jane", team, "qualified:").fleet)
 		Expect(err).NotTo(HaveOccurred())
 		clientset, err := kubernetes.NewForConfig(config)

@@ -14,7 +14,7 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// azureCluster is one that works.
+// azureCluster returns a valid AzureCluster.
 func azureCluster(namespace, name string) *unstructured.Unstructured {
 	GinkgoHelper()
 	return objectFrom(fmt.Sprintf(`
@@ -50,7 +50,7 @@ var _ = Describe("A self-managed cluster", Ordered, func() {
 		expect.Created(ctx, masters, subject)
 	})
 
-	DescribeTable("keeps what Azure does not let change", func(ctx SpecContext, r row) { r.change(ctx, subject) },
+	DescribeTable("rejects a change of a field that is immutable in Azure", func(ctx SpecContext, r row) { r.change(ctx, subject) },
 		Entry("resourceGroup", writing("resourceGroup", "x", immutable)),
 		Entry("subscriptionID", writing("subscriptionID", "x", immutable)),
 		Entry("location", writing("location", "x", immutable)),
@@ -62,11 +62,11 @@ var _ = Describe("A self-managed cluster", Ordered, func() {
 		Entry("host", writing("controlPlaneEndpoint.host", "x", immutable)),
 		Entry("port", writing("controlPlaneEndpoint.port", "1", immutable)),
 		Entry("bastion", writing("bastionSpec.azureBastion", "", "azure bastion cannot be removed")),
-		Entry("zones of a balancer", writing("networkSpec.apiServerLB.availabilityZones", "['1']", immutable)),
-		Entry("type of the balancer", writing("networkSpec.apiServerLB.type", "Public", "API Server load balancer type should not be modified")),
-		Entry("name of the balancer", writing("networkSpec.apiServerLB.name", "x", "API Server load balancer name should not be modified")),
-		Entry("SKU of the balancer", writing("networkSpec.apiServerLB.sku", "Basic", "API Server load balancer SKU should not be modified")),
-		Entry("timeout of the balancer", writing("networkSpec.apiServerLB.idleTimeoutInMinutes", "5", "idle timeout cannot be modified")),
+		Entry("zones of the load balancer", writing("networkSpec.apiServerLB.availabilityZones", "['1']", immutable)),
+		Entry("type of the load balancer", writing("networkSpec.apiServerLB.type", "Public", "API Server load balancer type should not be modified")),
+		Entry("name of the load balancer", writing("networkSpec.apiServerLB.name", "x", "API Server load balancer name should not be modified")),
+		Entry("SKU of the load balancer", writing("networkSpec.apiServerLB.sku", "Basic", "API Server load balancer SKU should not be modified")),
+		Entry("timeout of the load balancer", writing("networkSpec.apiServerLB.idleTimeoutInMinutes", "5", "idle timeout cannot be modified")),
 		Entry("private IP", writing("networkSpec.apiServerLB.frontendIPs", "[{name: f, privateIP: 10.0.0.101}]", "private IP should not be modified").at("networkSpec.apiServerLB.frontendIPs[name].privateIP")),
 		Entry("outbound ID", writing("networkSpec.nodeOutboundLB.id", "x", "Node outbound load balancer ID should not be modified")),
 		Entry("outbound name", writing("networkSpec.nodeOutboundLB.name", "x", "Node outbound load balancer Name should not be modified")),
@@ -80,7 +80,7 @@ var _ = Describe("A self-managed cluster", Ordered, func() {
 		Entry("a NAT gateway", writing("networkSpec.subnets", "[{name: node, role: node, cidrBlocks: [10.1.0.0/16], natGateway: {name: x}}]", immutable).at("networkSpec.subnets[name].natGateway.name")),
 	)
 
-	It("lets the order of zones change, and a subnet of a network that is not its own", func(ctx SpecContext) {
+	It("accepts another order of zones, and changes of a subnet in a network that it does not own", func(ctx SpecContext) {
 		Expect(change(ctx, masters, subject, set("spec.networkSpec.apiServerLB.availabilityZones", "['2', '1']"))).To(Succeed())
 		foreign := azureCluster(subject.GetNamespace(), "foreign")
 		set("spec.networkSpec.vnet", "{name: v, resourceGroup: other, cidrBlocks: [10.0.0.0/8]}")(foreign)
@@ -92,37 +92,37 @@ var _ = Describe("A self-managed cluster", Ordered, func() {
 		})).To(Succeed())
 	})
 
-	DescribeTable("is refused when it cannot work", func(ctx SpecContext, r row) { r.attempt(ctx, azureCluster(subject.GetNamespace(), "new")) },
-		Entry("as it is", writing("metadata.labels.x", "z", "")),
+	DescribeTable("is validated on creation", func(ctx SpecContext, r row) { r.attempt(ctx, azureCluster(subject.GetNamespace(), "new")) },
+		Entry("unchanged", writing("metadata.labels.x", "z", "")),
 		Entry("45 characters", writing("metadata.name", strings.Repeat("a", 45), "longer than allowed length of 44")),
 		Entry("44 characters", writing("metadata.name", strings.Repeat("a", 44), "")),
 		Entry("a dot in the name", writing("metadata.name", "a.b", "can contain only lowercase alphanumeric")),
 		Entry("no identity", writing("identityRef", "", "identityRef is required")),
 		Entry("another kind of identity", writing("identityRef", "{kind: Secret, name: x}", "only AzureClusterIdentity is supported")),
-		Entry("a tunnel of the small bastion", writing("bastionSpec.azureBastion", "{enableTunneling: true}", "sku must be Standard if tunneling is enabled")),
-		Entry("an unknown balancer", writing("networkSpec.apiServerLB.type", "Other", `"Public", "Internal"`)),
-		Entry("a basic balancer", writing("networkSpec.apiServerLB.sku", "Basic", `"Standard"`)),
-		Entry("an address outside of the control plane", writing("networkSpec.apiServerLB.frontendIPs", "[{name: f, privateIP: 10.1.0.4}]", "needs to be in control plane subnet range")),
-		Entry("an address that is none", writing("networkSpec.apiServerLB.frontendIPs", "[{name: f, privateIP: x}]", "isn't a valid IPv4 or IPv6 address")),
-		Entry("a public address inside", writing("networkSpec.apiServerLB.frontendIPs", "[{name: f, publicIP: {name: p}}]", "Internal Load Balancers cannot have a Public IP")),
-		Entry("two addresses", writing("networkSpec.apiServerLB.frontendIPs", "[{name: f, privateIP: 10.0.0.4}, {name: g, privateIP: 10.0.0.5}]", "should have 1 Frontend IP")),
-		Entry("a timeout", writing("networkSpec.apiServerLB.idleTimeoutInMinutes", "31", "between 4 and 30 minutes")),
-		Entry("an outbound balancer of a public cluster", writing("networkSpec.apiServerLB", "{type: Public}", "cannot be set for public clusters")),
-		Entry("a zone of a public cluster", writing("networkSpec.apiServerLB", "{type: Public}", "available only if APIServerLB.Type is Internal")),
-		Entry("a private address outside", writing("networkSpec.apiServerLB", "{type: Public, frontendIPs: [{name: f, privateIP: 10.0.0.4}]}", "Public Load Balancers cannot have a Private IP")),
-		Entry("a zone's name", writing("networkSpec.privateDNSZoneName", "my_zone-", "PrivateDNSZoneName can only contain")),
-		Entry("a zone's group alone", writing("networkSpec.privateDNSZoneName", "", "only be used when PrivateDNSZoneName is provided")),
-		Entry("17 outbound addresses", writing("networkSpec.nodeOutboundLB.frontendIPsCount", "17", "Max front end ips allowed is 16")),
-		Entry("a subnet outside", writing("networkSpec.subnets", "[{name: cp, role: control-plane, cidrBlocks: [11.0.0.0/16]}]", "subnet CIDR not in vnet address space")),
-		Entry("subnets of one name", writing("networkSpec.subnets", "[{name: cp, role: control-plane}, {name: cp, role: node}]", "Duplicate value")),
-		Entry("a priority", writing("networkSpec.subnets", "[{name: cp, role: control-plane, securityGroup: {name: s, securityRules: [{name: r, description: d, direction: Inbound, protocol: Tcp, priority: 99}]}}]", "between 100 and 4096")),
-		Entry("two sources", writing("networkSpec.subnets", "[{name: cp, role: control-plane, securityGroup: {name: s, securityRules: [{name: r, description: d, direction: Inbound, protocol: Tcp, source: a, sources: [b]}]}}]", "both source and sources")),
-		Entry("a service's name", writing("networkSpec.subnets", "[{name: cp, role: control-plane, serviceEndpoints: [{service: sql, locations: [a]}]}]", "service name of endpoint service doesn't match")),
-		Entry("no location", writing("networkSpec.subnets", "[{name: cp, role: control-plane, serviceEndpoints: [{service: Microsoft.Sql, locations: []}]}]", "locations are required")),
-		Entry("an endpoint without a service", writing("networkSpec.subnets", "[{name: cp, role: control-plane, privateEndpoints: [{name: e}]}]", "privateLinkServiceConnections cannot be empty")),
-		Entry("an endpoint outside", writing("networkSpec.subnets", "[{name: cp, role: control-plane, cidrBlocks: [10.0.0.0/16], privateEndpoints: [{name: e, privateIPAddresses: [10.1.0.4], privateLinkServiceConnections: [{}]}]}]", "needs to be in subnet range")),
-		Entry("a foreign network without its roles", writing("networkSpec.vnet.resourceGroup", "other", "")),
-		Entry("a network's group", writing("networkSpec.vnet.resourceGroup", "a b", "resourceGroup doesn't match regex")),
-		Entry("a network's range", writing("networkSpec.vnet.cidrBlocks", "[10.0.0.0]", "invalid CIDR format")),
+		Entry("tunneling with the Basic bastion", writing("bastionSpec.azureBastion", "{enableTunneling: true}", "sku must be Standard if tunneling is enabled")),
+		Entry("an unknown type of load balancer", writing("networkSpec.apiServerLB.type", "Other", `"Public", "Internal"`)),
+		Entry("a Basic load balancer", writing("networkSpec.apiServerLB.sku", "Basic", `"Standard"`)),
+		Entry("a private IP outside the control plane subnet", writing("networkSpec.apiServerLB.frontendIPs", "[{name: f, privateIP: 10.1.0.4}]", "needs to be in control plane subnet range")),
+		Entry("an invalid IP address", writing("networkSpec.apiServerLB.frontendIPs", "[{name: f, privateIP: x}]", "isn't a valid IPv4 or IPv6 address")),
+		Entry("a public IP of an internal load balancer", writing("networkSpec.apiServerLB.frontendIPs", "[{name: f, publicIP: {name: p}}]", "Internal Load Balancers cannot have a Public IP")),
+		Entry("two frontend IPs", writing("networkSpec.apiServerLB.frontendIPs", "[{name: f, privateIP: 10.0.0.4}, {name: g, privateIP: 10.0.0.5}]", "should have 1 Frontend IP")),
+		Entry("a timeout out of range", writing("networkSpec.apiServerLB.idleTimeoutInMinutes", "31", "between 4 and 30 minutes")),
+		Entry("an outbound load balancer of a public cluster", writing("networkSpec.apiServerLB", "{type: Public}", "cannot be set for public clusters")),
+		Entry("a DNS zone of a public cluster", writing("networkSpec.apiServerLB", "{type: Public}", "available only if APIServerLB.Type is Internal")),
+		Entry("a private IP of a public load balancer", writing("networkSpec.apiServerLB", "{type: Public, frontendIPs: [{name: f, privateIP: 10.0.0.4}]}", "Public Load Balancers cannot have a Private IP")),
+		Entry("an invalid DNS zone name", writing("networkSpec.privateDNSZoneName", "my_zone-", "PrivateDNSZoneName can only contain")),
+		Entry("a DNS zone's resource group without the zone", writing("networkSpec.privateDNSZoneName", "", "only be used when PrivateDNSZoneName is provided")),
+		Entry("17 outbound IPs", writing("networkSpec.nodeOutboundLB.frontendIPsCount", "17", "Max front end ips allowed is 16")),
+		Entry("a subnet outside the network", writing("networkSpec.subnets", "[{name: cp, role: control-plane, cidrBlocks: [11.0.0.0/16]}]", "subnet CIDR not in vnet address space")),
+		Entry("subnets with the same name", writing("networkSpec.subnets", "[{name: cp, role: control-plane}, {name: cp, role: node}]", "Duplicate value")),
+		Entry("a rule priority out of range", writing("networkSpec.subnets", "[{name: cp, role: control-plane, securityGroup: {name: s, securityRules: [{name: r, description: d, direction: Inbound, protocol: Tcp, priority: 99}]}}]", "between 100 and 4096")),
+		Entry("a rule with two sources", writing("networkSpec.subnets", "[{name: cp, role: control-plane, securityGroup: {name: s, securityRules: [{name: r, description: d, direction: Inbound, protocol: Tcp, source: a, sources: [b]}]}}]", "both source and sources")),
+		Entry("an invalid service endpoint name", writing("networkSpec.subnets", "[{name: cp, role: control-plane, serviceEndpoints: [{service: sql, locations: [a]}]}]", "service name of endpoint service doesn't match")),
+		Entry("a service endpoint without locations", writing("networkSpec.subnets", "[{name: cp, role: control-plane, serviceEndpoints: [{service: Microsoft.Sql, locations: []}]}]", "locations are required")),
+		Entry("a private endpoint without a service connection", writing("networkSpec.subnets", "[{name: cp, role: control-plane, privateEndpoints: [{name: e}]}]", "privateLinkServiceConnections cannot be empty")),
+		Entry("a private endpoint outside its subnet", writing("networkSpec.subnets", "[{name: cp, role: control-plane, cidrBlocks: [10.0.0.0/16], privateEndpoints: [{name: e, privateIPAddresses: [10.1.0.4], privateLinkServiceConnections: [{}]}]}]", "needs to be in subnet range")),
+		Entry("another resource group's network", writing("networkSpec.vnet.resourceGroup", "other", "")),
+		Entry("an invalid resource group of the network", writing("networkSpec.vnet.resourceGroup", "a b", "resourceGroup doesn't match regex")),
+		Entry("an invalid CIDR of the network", writing("networkSpec.vnet.cidrBlocks", "[10.0.0.0]", "invalid CIDR format")),
 	)
 })

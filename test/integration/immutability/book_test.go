@@ -15,8 +15,8 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// refusedInTheBook are the lines of its objects that a hub does not take, by what
-// it says; docs/admission.md explains each text.
+// refusedInTheBook are the line numbers of objects in the book that a hub rejects, by rejection
+// text. docs/admission.md explains each text.
 var refusedInTheBook = map[string][]int{
 	`in body must be of type`:                                  {2791},
 	`spec.identityRef: Invalid value: identityRef is required`: {386, 402, 432, 504, 2533, 2552, 2870, 2900, 2932, 2960, 3017, 3057, 3131},
@@ -30,12 +30,11 @@ var refusedInTheBook = map[string][]int{
 	`name or generateName is required`:          {2139},
 }
 
-// threeWaysOut is the line of an object that sets what its own comment says must not
-// be set together.
-const threeWaysOut = 2153
+// outboundConflict is the line of an object that sets fields which its own comment says are exclusive.
+const outboundConflict = 2153
 
 var _ = Describe("The book's own objects", func() {
-	It("are taken, or refused with a text that is explained", func(ctx SpecContext) {
+	It("are accepted, or rejected with a text that the page explains", func(ctx SpecContext) {
 		content, err := os.ReadFile("testdata/book.yaml")
 		Expect(err).NotTo(HaveOccurred())
 		refused := map[int]string{}
@@ -51,7 +50,7 @@ var _ = Describe("The book's own objects", func() {
 			Expect(err).NotTo(HaveOccurred(), first)
 			seen++
 			object := objectFrom(manifest)
-			object.SetNamespace(expect.FreshNamespace(ctx, masters)) // Some of them are examples of the same object.
+			object.SetNamespace(expect.FreshNamespace(ctx, masters)) // Some are examples of the same object.
 			take := func() error {
 				return masters.Create(ctx, object.DeepCopy(), client.FieldValidation("Strict"))
 			}
@@ -63,7 +62,7 @@ var _ = Describe("The book's own objects", func() {
 			Expect(take()).To(MatchError(ContainSubstring(text)), "line %d", line)
 			if strings.HasPrefix(text, "spec.identityRef") {
 				set("spec.identityRef", "{kind: AzureClusterIdentity, name: later}")(object)
-				if line == threeWaysOut {
+				if line == outboundConflict {
 					Expect(take()).To(MatchError(ContainSubstring("at most one of")))
 					continue
 				}

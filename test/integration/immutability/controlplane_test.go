@@ -16,7 +16,7 @@ import (
 
 const subscription = "00000000-0000-0000-0000-000000000000"
 
-// controlPlane has every field that may not change.
+// controlPlane returns an object with every immutable field.
 func controlPlane(namespace, name string) *unstructured.Unstructured {
 	GinkgoHelper()
 	return objectFrom(fmt.Sprintf(`
@@ -68,7 +68,7 @@ var _ = Describe("A managed control plane", Ordered, func() {
 		expect.Created(ctx, masters, subject)
 	})
 
-	DescribeTable("keeps what Azure does not let change", func(ctx SpecContext, r row) { r.change(ctx, subject) },
+	DescribeTable("rejects a change of a field that is immutable in Azure", func(ctx SpecContext, r row) { r.change(ctx, subject) },
 		Entry("subscriptionID", writing("subscriptionID", "x", immutable)),
 		Entry("resourceGroupName", writing("resourceGroupName", "x", immutable)),
 		Entry("nodeResourceGroupName", writing("nodeResourceGroupName", "x", immutable)),
@@ -107,26 +107,26 @@ var _ = Describe("A managed control plane", Ordered, func() {
 		Entry("securityProfile.defender", writing("securityProfile.defender", "", "SecurityMonitoring.Enabled")),
 	)
 
-	DescribeTable("lets change what Azure does", func(ctx SpecContext, r row) { r.change(ctx, subject) },
+	DescribeTable("accepts a change of a field that is mutable in Azure", func(ctx SpecContext, r row) { r.change(ctx, subject) },
 		Entry("nothing", writing("metadata.labels.x", "z", "")),
 		Entry("the authorized ranges", writing("apiServerAccessProfile.authorizedIPRanges", "[4.5.6.0/24]", "")),
 		Entry("the subnet's endpoints", writing("virtualNetwork.subnet.serviceEndpoints", "[{service: Microsoft.Sql, locations: ['*']}]", "")),
 		Entry("the subnet's private endpoints", writing("virtualNetwork.subnet.privateEndpoints", "[{name: e}]", "")),
-		Entry("whether an add-on runs", writing("addonProfiles", "[{name: other, enabled: false}, {name: azurepolicy, enabled: false}]", "")),
+		Entry("enabling of add-ons", writing("addonProfiles", "[{name: other, enabled: false}, {name: azurepolicy, enabled: false}]", "")),
 		Entry("the version, upwards", writing("version", "v1.28.0", "")),
-		Entry("a whole membership", writing("fleetsMember", "", "")),
+		Entry("removing fleetsMember", writing("fleetsMember", "", "")),
 		Entry("an extension's settings", writing("extensions", "[{name: flux, extensionType: microsoft.flux, releaseTrain: Stable, autoUpgradeMinorVersion: true, configurationSettings: {a: b}, plan: {name: p, product: prod, publisher: pub}, scope: {scopeType: Cluster, releaseNamespace: flux}, identity: SystemAssigned}]", "")),
 		Entry("an image cleaner", writing("securityProfile.imageCleaner.enabled", "false", "")),
 	)
 
-	It("tells everything that is wrong at once", func(ctx SpecContext) {
+	It("is rejected with all errors at once", func(ctx SpecContext) {
 		Expect(change(ctx, masters, subject, func(o *unstructured.Unstructured) {
 			set("spec.location", "x")(o)
 			set("spec.loadBalancerProfile", "{managedOutboundIPs: 101}")(o)
 		})).To(beInvalid("spec.location", "field is immutable", "spec.loadBalancerProfile.managedOutboundIPs", "value should be in between 1 and 100"))
 	})
 
-	It("lets an object that is being deleted lose its finalizers, whatever is in it", func(ctx SpecContext) {
+	It("accepts removal of finalizers while the object is being deleted, also when it is invalid", func(ctx SpecContext) {
 		bad := controlPlane(namespace, "going")
 		bad.SetFinalizers([]string{"example.org/wait"})
 		expect.Created(ctx, masters, bad)
@@ -134,10 +134,10 @@ var _ = Describe("A managed control plane", Ordered, func() {
 		Expect(change(ctx, masters, bad, func(o *unstructured.Unstructured) { set("spec.location", "x")(o); o.SetFinalizers(nil) })).To(Succeed())
 	})
 
-	DescribeTable("is refused when it cannot work", func(ctx SpecContext, r row) { r.create(ctx, controlPlane(namespace, "new")) },
+	DescribeTable("is validated on creation", func(ctx SpecContext, r row) { r.create(ctx, controlPlane(namespace, "new")) },
 		Entry("a name with windows", writing("metadata.name", "my-windows-1", "'MICROSOFT' and 'WINDOWS' can't be used")),
-		Entry("a version that is none", writing("version", "latest", "must be a valid semantic version")),
-		Entry("a prefix that no DNS has", writing("dnsPrefix", "-x", "does not match regex")),
+		Entry("an invalid version", writing("version", "latest", "must be a valid semantic version")),
+		Entry("an invalid DNS prefix", writing("dnsPrefix", "-x", "does not match regex")),
 		Entry("a key that is no base64", writing("sshPublicKey", "ssh-rsa AAAA", "not properly base64 encoded")),
 		Entry("no managed IPs", writing("loadBalancerProfile", "{managedOutboundIPs: 0}", "between 1 and 100").at("loadBalancerProfile.managedOutboundIPs")),
 		Entry("one managed IP", writing("loadBalancerProfile", "{managedOutboundIPs: 1}", "")),
@@ -148,36 +148,36 @@ var _ = Describe("A managed control plane", Ordered, func() {
 		Entry("3 minutes", writing("loadBalancerProfile", "{idleTimeoutInMinutes: 3}", "between 4 and 120").at("loadBalancerProfile.idleTimeoutInMinutes")),
 		Entry("120 minutes", writing("loadBalancerProfile", "{idleTimeoutInMinutes: 120}", "")),
 		Entry("121 minutes", writing("loadBalancerProfile", "{idleTimeoutInMinutes: 121}", "between 4 and 120").at("loadBalancerProfile.idleTimeoutInMinutes")),
-		Entry("two ways out", writing("loadBalancerProfile", "{managedOutboundIPs: 2, outboundIPs: [x]}", "at most one of")),
+		Entry("two kinds of outbound IPs", writing("loadBalancerProfile", "{managedOutboundIPs: 2, outboundIPs: [x]}", "at most one of")),
 		Entry("a subnet outside of its network", writing("virtualNetwork.subnet.cidrBlock", "11.0.0.0/16", "should contain the subnet CIDR block")),
-		Entry("a range that is none", writing("virtualNetwork.cidrBlock", "10.0.0.0", "invalid CIDR format")),
-		Entry("an authorized range that is none", writing("apiServerAccessProfile.authorizedIPRanges", "[1.2.3]", "invalid CIDR format")),
-		Entry("a DNS zone that is none", writing("apiServerAccessProfile.privateDNSZone", "x", "invalid private DNS zone")),
+		Entry("an invalid CIDR", writing("virtualNetwork.cidrBlock", "10.0.0.0", "invalid CIDR format")),
+		Entry("an invalid authorized IP range", writing("apiServerAccessProfile.authorizedIPRanges", "[1.2.3]", "invalid CIDR format")),
+		Entry("an invalid DNS zone", writing("apiServerAccessProfile.privateDNSZone", "x", "invalid private DNS zone")),
 		Entry("a DNS zone of a public cluster", writing("apiServerAccessProfile", "{privateDNSZone: /subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/private.westeurope.azmk8s.io}", "Private Cluster should be enabled").at("apiServerAccessProfile.enablePrivateCluster")),
 		Entry("a DNS zone of a private cluster", writing("apiServerAccessProfile.privateDNSZone", "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/private.westeurope.azmk8s.io", "")),
-		Entry("a member's name", writing("fleetsMember.name", "Member", "Name must match")),
+		Entry("an invalid name of the fleet member", writing("fleetsMember.name", "Member", "Name must match")),
 		Entry("policy cilium without its dataplane", writing("networkPolicy", "cilium", "can only be used with cilium network dataplane")),
 		Entry("dataplane cilium without overlay", writing("networkDataplane", "cilium", "overlay network plugin mode")),
 		Entry("an autoscaler's delay", writing("autoscalerProfile", "{newPodScaleUpDelay: soon}", "invalid value").at("autoscalerProfile.newPodScaleUpDelay")),
 		Entry("an autoscaler's threshold", writing("autoscalerProfile", "{scaleDownUtilizationThreshold: '1.5'}", "invalid value").at("autoscalerProfile.scaleDownUtilizationThreshold")),
 		Entry("an autoscaler's percentage", writing("autoscalerProfile", "{maxTotalUnreadyPercentage: '101'}", "invalid value").at("autoscalerProfile.maxTotalUnreadyPercentage")),
-		Entry("a user's identity without one", writing("identity", "{type: UserAssigned}", "cannot be empty").at("identity.userAssignedIdentityResourceID")),
-		Entry("the system's identity with one", writing("identity", "{type: SystemAssigned, userAssignedIdentityResourceID: x}", "should be empty").at("identity.userAssignedIdentityResourceID")),
-		Entry("a key vault without a user's identity", writing("identity", "{type: SystemAssigned}", "only when Spec.Identity.Type is UserAssigned").at("securityProfile.azureKeyVaultKms.keyVaultResourceID")),
+		Entry("UserAssigned without an identity", writing("identity", "{type: UserAssigned}", "cannot be empty").at("identity.userAssignedIdentityResourceID")),
+		Entry("SystemAssigned with an identity", writing("identity", "{type: SystemAssigned, userAssignedIdentityResourceID: x}", "should be empty").at("identity.userAssignedIdentityResourceID")),
+		Entry("a key vault without a user-assigned identity", writing("identity", "{type: SystemAssigned}", "only when Spec.Identity.Type is UserAssigned").at("securityProfile.azureKeyVaultKms.keyVaultResourceID")),
 		Entry("a private key vault without its ID", writing("securityProfile.azureKeyVaultKms.keyVaultNetworkAccess", "Private", "cannot be empty when").at("securityProfile.azureKeyVaultKms.keyVaultResourceID")),
 		Entry("a public key vault with an ID", writing("securityProfile.azureKeyVaultKms.keyVaultResourceID", "x", "should be empty when")),
 		Entry("workload identity without an issuer", writing("oidcIssuerProfile", "", "OIDCIssuerProfile").at("securityProfile.workloadIdentity")),
-		Entry("no local accounts without a directory", writing("aadProfile", "", "only for AAD enabled clusters").at("disableLocalAccounts")),
-		Entry("an extension with a version of its own", writing("extensions", "[{name: a, extensionType: t, version: '1'}]", "Version must not be given")),
-		Entry("an extension of the cluster without a namespace", writing("extensions", "[{name: a, extensionType: t, scope: {scopeType: Cluster}}]", "ReleaseNamespace must be provided")),
-		Entry("an extension of a namespace with a release's", writing("extensions", "[{name: a, extensionType: t, scope: {scopeType: Namespace, targetNamespace: x, releaseNamespace: z}}]", "ReleaseNamespace can only be given")),
+		Entry("disabled local accounts without AAD", writing("aadProfile", "", "only for AAD enabled clusters").at("disableLocalAccounts")),
+		Entry("an extension with a version and automatic upgrades", writing("extensions", "[{name: a, extensionType: t, version: '1'}]", "Version must not be given")),
+		Entry("a cluster-scoped extension without a release namespace", writing("extensions", "[{name: a, extensionType: t, scope: {scopeType: Cluster}}]", "ReleaseNamespace must be provided")),
+		Entry("a namespaced extension with a release namespace", writing("extensions", "[{name: a, extensionType: t, scope: {scopeType: Namespace, targetNamespace: x, releaseNamespace: z}}]", "ReleaseNamespace can only be given")),
 		Entry("a DNS service that does not end in .10", writing("dnsServiceIP", "10.1.0.11", `must end with ".10"`)),
-		Entry("a DNS service outside of the services", writing("dnsServiceIP", "10.2.0.10", "must reside within the associated cluster serviceCIDR")),
-		Entry("a DNS service whose Cluster is not there", writing("metadata.labels", "{cluster.x-k8s.io/cluster-name: absent}", "")),
-		Entry("a name of an identity", writing("identityRef", "", "Required value")),
+		Entry("a DNS service outside the service CIDR", writing("dnsServiceIP", "10.2.0.10", "must reside within the associated cluster serviceCIDR")),
+		Entry("a DNS service whose Cluster does not exist", writing("metadata.labels", "{cluster.x-k8s.io/cluster-name: absent}", "")),
+		Entry("no identityRef", writing("identityRef", "", "Required value")),
 	)
 
-	It("has one range for pods and one for services", func(ctx SpecContext) {
+	It("can have one CIDR for Pods and one for Services", func(ctx SpecContext) {
 		cluster := capiCluster(namespace, "dual")
 		set("spec.clusterNetwork.pods.cidrBlocks", "[10.3.0.0/16, 10.4.0.0/16]")(cluster)
 		expect.Created(ctx, masters, cluster)
@@ -186,7 +186,7 @@ var _ = Describe("A managed control plane", Ordered, func() {
 		Expect(masters.Create(ctx, object, client.DryRunAll)).To(beInvalid("spec", "one CIDR block for pods"))
 	})
 
-	It("keeps the name by which it was made before there were prefixes", func(ctx SpecContext) {
+	It("keeps the name that it got before DNS prefixes existed", func(ctx SpecContext) {
 		object := controlPlane(namespace, "older")
 		set("spec.dnsPrefix", "")(object)
 		expect.Created(ctx, masters, object)
@@ -194,7 +194,7 @@ var _ = Describe("A managed control plane", Ordered, func() {
 		Expect(change(ctx, masters, object, set("spec.dnsPrefix", "older"))).To(Succeed())
 	})
 
-	It("is not set back from the version that Azure upgraded to", func(ctx SpecContext) {
+	It("cannot be downgraded below the version that Azure upgraded to", func(ctx SpecContext) {
 		object := controlPlane(namespace, "upgraded")
 		expect.Created(ctx, masters, object)
 		set("status.autoUpgradeVersion", "v1.29.4")(object)
@@ -202,7 +202,7 @@ var _ = Describe("A managed control plane", Ordered, func() {
 		Expect(change(ctx, masters, object, set("spec.version", "v1.28.0"))).To(beInvalid("spec.version", "version is auto-upgraded to v1.29.4, cannot be downgraded"))
 	})
 
-	It("does not become an overlay under a policy, and may without", func(ctx SpecContext) {
+	It("cannot switch to overlay with a network policy, and can without", func(ctx SpecContext) {
 		Expect(change(ctx, masters, subject, set("spec.networkPluginMode", "overlay"))).To(beInvalid("spec.networkPluginMode", `"overlay" NetworkPluginMode cannot be enabled when NetworkPolicy is set`))
 		object := controlPlane(namespace, "plain")
 		set("spec.networkPolicy", "")(object)
@@ -210,7 +210,7 @@ var _ = Describe("A managed control plane", Ordered, func() {
 		Expect(change(ctx, masters, object, set("spec.networkPluginMode", "overlay"))).To(Succeed())
 	})
 
-	It("is warned about when it has no system pool, identity or Cluster", func(ctx SpecContext) {
+	It("causes a warning without a system pool, identity or Cluster", func(ctx SpecContext) {
 		listener, heard := listening()
 		object := controlPlane(expect.FreshNamespace(ctx, masters), "lonely")
 		Expect(listener.Create(ctx, object)).To(Succeed())

@@ -16,8 +16,8 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-var _ = Describe("The example of a policy", func() {
-	It("keeps what it says once it is enforced", func(ctx SpecContext) {
+var _ = Describe("An example policy", func() {
+	It("rejects the documented change once it is enforced", func(ctx SpecContext) {
 		text, err := os.ReadFile("../../../examples/policies/1-contract.yaml")
 		Expect(err).NotTo(HaveOccurred())
 		policy := policyFrom(string(text))

@@ -23,8 +23,8 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// everyMode is enforced twice on what is labelled for it: by the gateway where the
-// label says gateway, by the API server where it says native.
+// everyMode is enforced on objects by their label: by the gateway for value gateway, by the API
+// server for native.
 const everyMode = `
 apiVersion: admission.fleetgate.io/v1alpha1
 kind: ImmutabilityPolicy
@@ -50,7 +50,7 @@ spec:
 `
 
 var _ = Describe("An exported policy", Serial, func() {
-	It("says the same as the policy, of any object", func(ctx SpecContext) {
+	It("decides the same as the policy for random objects", func(ctx SpecContext) {
 		gateway := given(ctx, fmt.Sprintf(everyMode, "gateway"))
 		nativePolicy := policyFrom(fmt.Sprintf(everyMode, "native"))
 		exported, binding, err := immutability.Export(nativePolicy)
@@ -77,14 +77,14 @@ var _ = Describe("An exported policy", Serial, func() {
 			newer := randomChange(random, old)
 			answers := map[string][]string{}
 			for _, by := range []string{"gateway", "native"} {
-				// Objects are made unlabelled, so that anything can be the old one.
+				// Objects are created without the label, so that any object can be the old one.
 				object := labelled("nobody", old)
 				expect.Created(ctx, masters, object)
 				object.SetLabels(map[string]string{"by": by})
 				object.Object["spec"] = newer
 				answers[by] = pathsIn(masters.Update(ctx, object, client.DryRunAll))
 			}
-			// The API server tells the first violation only.
+			// The API server reports only the first violation.
 			if len(answers["gateway"]) == 0 {
 				Expect(answers["native"]).To(BeEmpty(), "old %v, new %v", old, newer)
 				continue
@@ -96,7 +96,7 @@ var _ = Describe("An exported policy", Serial, func() {
 		Expect(refused).To(And(BeNumerically(">", 40), BeNumerically("<", 145)), "of 150 changes: of gateway %s", gateway.Name)
 	})
 
-	It("is taken by the API server for each policy of the pack that needs no lookup, without a warning", func(ctx SpecContext) {
+	It("is accepted by the API server without a warning, for each policy of the pack without lookups", func(ctx SpecContext) {
 		policies, err := capz.Policies()
 		Expect(err).NotTo(HaveOccurred())
 		count := 0
@@ -113,7 +113,7 @@ var _ = Describe("An exported policy", Serial, func() {
 		Expect(count).To(BeNumerically(">", 10))
 	})
 
-	It("of the pack has no field that the schema does not have", func(ctx SpecContext) {
+	It("of the pack refers only to fields of the schema", func(ctx SpecContext) {
 		var policies admissionv1alpha1.ImmutabilityPolicyList
 		Eventually(func(g Gomega) {
 			g.Expect(masters.List(ctx, &policies)).To(Succeed())
@@ -126,7 +126,7 @@ var _ = Describe("An exported policy", Serial, func() {
 		}).Should(Succeed())
 	})
 
-	It("denies what the policy denies", func(ctx SpecContext) {
+	It("denies the requests that the policy denies", func(ctx SpecContext) {
 		policies, err := capz.Policies()
 		Expect(err).NotTo(HaveOccurred())
 		policy := policies[slices.IndexFunc(policies, func(p *admissionv1alpha1.ImmutabilityPolicy) bool { return p.Name == "capz-azurecluster" })]
@@ -136,7 +136,7 @@ var _ = Describe("An exported policy", Serial, func() {
 			return masters.Create(ctx, azureCluster("default", "probe-"+long), client.DryRunAll)
 		}
 		DeferCleanup(func(ctx SpecContext) {
-			Eventually(attempt).WithContext(ctx).Should(Or(Succeed(), Not(MatchError(ContainSubstring("ValidatingAdmissionPolicy")))), "the API server forgets it a moment later")
+			Eventually(attempt).WithContext(ctx).Should(Or(Succeed(), Not(MatchError(ContainSubstring("ValidatingAdmissionPolicy")))), "the API server stops enforcing it with a delay")
 		})
 		for _, object := range []client.Object{exported, binding} {
 			expect.Created(ctx, masters, object)
@@ -158,7 +158,7 @@ func labelled(by string, spec map[string]any) *unstructured.Unstructured {
 	return object
 }
 
-// pathsIn are the fields that a refusal names.
+// pathsIn returns the field paths in a rejection.
 func pathsIn(err error) []string {
 	GinkgoHelper()
 	if err == nil {
@@ -174,7 +174,7 @@ func pathsIn(err error) []string {
 	return paths
 }
 
-// values are what a field may hold: of every type, empty and not.
+// values are candidate field values of every type, empty and not.
 func values() map[string][]any {
 	items := []any{
 		[]any{map[string]any{"name": "x", "v": int64(1)}}, []any{map[string]any{"name": "x"}, map[string]any{"name": "y", "v": ""}}, []any{}, "text", []any{"x", nil},
@@ -199,7 +199,7 @@ func randomSpec(random *rand.Rand) map[string]any {
 	return spec
 }
 
-// randomChange changes one field or two, sometimes none.
+// randomChange changes up to two fields.
 func randomChange(random *rand.Rand, spec map[string]any) map[string]any {
 	all := values()
 	names := slices.Sorted(maps.Keys(all))

@@ -23,8 +23,8 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// deletionOf is a review for the deletion of a pool, as somebody else than the API
-// server can write it.
+// deletionOf returns a review for the deletion of a pool, as a client other than the API server can
+// send it.
 func deletionOf(claimed *unstructured.Unstructured) []byte {
 	GinkgoHelper()
 	old, err := claimed.MarshalJSON()
@@ -42,8 +42,8 @@ func deletionOf(claimed *unstructured.Unstructured) []byte {
 	return body
 }
 
-var _ = Describe("Deletions that nobody has asked the API server for", func() {
-	It("reserve nothing: what does not exist so does not count as gone", func(ctx SpecContext) {
+var _ = Describe("Forged reviews of deletions", func() {
+	It("reserve nothing, so that no existing pool counts as deleted", func(ctx SpecContext) {
 		namespace := expect.FreshNamespace(ctx, masters)
 		expect.Created(ctx, masters, capiCluster(namespace, "aks"))
 		first, second := pool(namespace, "pool1", "System"), pool(namespace, "pool2", "System")

@@ -32,7 +32,7 @@ var _ = Describe("The last system pool", func() {
 		expect.Created(ctx, masters, capiCluster(namespace, "aks"))
 	})
 
-	It("stays when the others go", func(ctx SpecContext) {
+	It("cannot be deleted after the others", func(ctx SpecContext) {
 		first, second, user := pool(namespace, "pool1", "System"), pool(namespace, "pool2", "System"), pool(namespace, "pool3", "User")
 		for _, p := range []*unstructured.Unstructured{first, second, user} {
 			expect.Created(ctx, masters, p)
@@ -45,7 +45,7 @@ var _ = Describe("The last system pool", func() {
 		Expect(masters.Delete(ctx, pool(namespace, "pool2", "System"), client.DryRunAll)).To(beInvalid("metadata.name", lastPool))
 	})
 
-	It("counts by cluster, and not what has no cluster", func(ctx SpecContext) {
+	It("is counted per cluster, and pools without a cluster do not count", func(ctx SpecContext) {
 		expect.Created(ctx, masters, capiCluster(namespace, "other"))
 		ours, theirs, nobodys := pool(namespace, "pool1", "System"), pool(namespace, "pool2", "System"), pool(namespace, "pool3", "System")
 		theirs.SetLabels(map[string]string{"cluster.x-k8s.io/cluster-name": "other"})
@@ -57,7 +57,7 @@ var _ = Describe("The last system pool", func() {
 		Expect(masters.Delete(ctx, nobodys)).To(Succeed())
 	})
 
-	It("goes with its cluster", func(ctx SpecContext) {
+	It("can be deleted with its cluster", func(ctx SpecContext) {
 		last := pool(namespace, "pool1", "System")
 		expect.Created(ctx, masters, last)
 		cluster := capiCluster(namespace, "aks")
@@ -70,7 +70,7 @@ var _ = Describe("The last system pool", func() {
 		Expect(masters.Delete(ctx, last)).To(Succeed())
 	})
 
-	It("goes when its cluster is no more, when it is being moved, and with its namespace", func(ctx SpecContext) {
+	It("can be deleted when its cluster is gone, when it is being moved, and with its namespace", func(ctx SpecContext) {
 		orphan, moving, last := pool(namespace, "pool1", "System"), pool(namespace, "pool2", "System"), pool(namespace, "pool3", "System")
 		orphan.SetLabels(map[string]string{"cluster.x-k8s.io/cluster-name": "gone"})
 		expect.Created(ctx, masters, orphan)
@@ -83,7 +83,7 @@ var _ = Describe("The last system pool", func() {
 		Eventually(func() error { return masters.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{}) }).Should(Satisfy(apierrors.IsNotFound))
 	})
 
-	It("does not count one that is already going", func(ctx SpecContext) {
+	It("ignores pools that are being deleted in its count", func(ctx SpecContext) {
 		going, last := pool(namespace, "pool1", "System"), pool(namespace, "pool2", "System")
 		going.SetFinalizers([]string{"example.org/wait"})
 		expect.Created(ctx, masters, going)
@@ -93,10 +93,10 @@ var _ = Describe("The last system pool", func() {
 		})
 		Expect(masters.Delete(ctx, going)).To(Succeed())
 		Expect(masters.Delete(ctx, last)).To(beInvalid("metadata.name", lastPool))
-		Expect(masters.Delete(ctx, going)).To(Succeed(), "deleting again what is going")
+		Expect(masters.Delete(ctx, going)).To(Succeed(), "deleting a pool that is being deleted")
 	})
 
-	It("stays when fifty are deleted at once", func(ctx SpecContext) {
+	It("stays when fifty pools are deleted at once", func(ctx SpecContext) {
 		const pools = 50
 		for i := range pools {
 			expect.Created(ctx, masters, pool(namespace, fmt.Sprintf("p%d", i), "System"))
@@ -106,7 +106,7 @@ var _ = Describe("The last system pool", func() {
 			Expect(err).To(Or(beInvalid("metadata.name", lastPool), Satisfy(apierrors.IsTooManyRequests)))
 		}
 		for left := poolsIn(ctx, namespace); len(left) > 1; left = poolsIn(ctx, namespace) {
-			Expect(masters.Delete(ctx, &left[0])).To(Succeed(), "what was told to try again")
+			Expect(masters.Delete(ctx, &left[0])).To(Succeed(), "rejections with a retry")
 		}
 		Expect(poolsIn(ctx, namespace)).To(HaveLen(1))
 		Expect(refusals).NotTo(BeEmpty())
@@ -115,7 +115,7 @@ var _ = Describe("The last system pool", func() {
 		Expect(leases.Items).To(ContainElement(HaveField("Annotations", HaveKeyWithValue(immutability.AnnotationReservations, ContainSubstring(namespace+"/p")))))
 	})
 
-	It("lets the book's recovery from a deleted MachinePool through", func(ctx SpecContext) {
+	It("allows the book's recovery from a deleted MachinePool", func(ctx SpecContext) {
 		cluster := capiCluster(namespace, "capz-managed-aks")
 		expect.Created(ctx, masters, cluster)
 		manifest, err := os.ReadFile("testdata/recovery.yaml")
@@ -137,7 +137,7 @@ var _ = Describe("The last system pool", func() {
 		Expect(masters.Delete(ctx, older)).To(Succeed())
 		Expect(masters.Delete(ctx, last)).To(beInvalid("metadata.name", "please refer to the trouble shooting section"))
 
-		By("linking the pool to a new MachinePool, and letting the old one go")
+		By("linking the pool to a new MachinePool, and deleting the old one")
 		expect.Created(ctx, masters, newer)
 		Expect(change(ctx, masters, last, func(o *unstructured.Unstructured) {
 			o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "cluster.x-k8s.io/v1beta1", Kind: "MachinePool", Name: newer.GetName(), UID: newer.GetUID()}})
@@ -151,7 +151,7 @@ var _ = Describe("The last system pool", func() {
 	})
 })
 
-// deleteAll deletes pools p0, p1 and so on at once, and returns the refusals.
+// deleteAll deletes pools p0, p1 and so on in parallel, and returns the rejections.
 func deleteAll(ctx context.Context, namespace string, count int) []error {
 	GinkgoHelper()
 	var mu sync.Mutex

@@ -24,7 +24,7 @@ func identity(namespace, name, spec string) *unstructured.Unstructured {
 }
 
 var _ = Describe("Identities", func() {
-	DescribeTable("are used from the namespaces that they allow", func(ctx SpecContext, spec string, allowed bool) {
+	DescribeTable("can be used from the namespaces that they allow", func(ctx SpecContext, spec string, allowed bool) {
 		home, tenant := expect.FreshNamespace(ctx, masters), expect.FreshNamespace(ctx, masters, "team", "a")
 		expect.Created(ctx, masters, identity(home, "shared", strings.ReplaceAll(spec, "TENANT", tenant)))
 		for _, user := range []*unstructured.Unstructured{azureCluster(tenant, "user"), controlPlane(tenant, "user")} {
@@ -38,20 +38,20 @@ var _ = Describe("Identities", func() {
 			Expect(err.Error()).NotTo(ContainSubstring("very-private"))
 		}
 	},
-		Entry("nothing said: nobody", "", false),
-		Entry("{}: everybody", "allowedNamespaces: {}", true),
-		Entry("an empty list: nobody", "allowedNamespaces: {list: []}", false),
+		Entry("no allowedNamespaces: no namespace", "", false),
+		Entry("{}: every namespace", "allowedNamespaces: {}", true),
+		Entry("an empty list: no namespace", "allowedNamespaces: {list: []}", false),
 		Entry("a list with it", "allowedNamespaces: {list: [x, TENANT]}", true),
 		Entry("a list without it", "allowedNamespaces: {list: [x]}", false),
-		Entry("an empty selector: nobody", "allowedNamespaces: {selector: {}}", false),
+		Entry("an empty selector: no namespace", "allowedNamespaces: {selector: {}}", false),
 		Entry("a selector of its label", "allowedNamespaces: {selector: {matchLabels: {team: a}}}", true),
 		Entry("a selector of another label", "allowedNamespaces: {selector: {matchLabels: {team: b}}}", false),
 		Entry("a selector by expression", "allowedNamespaces: {selector: {matchExpressions: [{key: team, operator: In, values: [a, b]}]}}", true),
-		Entry("both, one of which fits", "allowedNamespaces: {list: [x], selector: {matchLabels: {team: a}}}", true),
-		Entry("both, none of which fits", "allowedNamespaces: {list: [x], selector: {matchLabels: {team: b}}}", false),
+		Entry("a list and a selector, one of which matches", "allowedNamespaces: {list: [x], selector: {matchLabels: {team: a}}}", true),
+		Entry("a list and a selector, none of which matches", "allowedNamespaces: {list: [x], selector: {matchLabels: {team: b}}}", false),
 	)
 
-	It("are used once the namespace has the label, and warn when that ends", func(ctx SpecContext) {
+	It("can be used once the namespace has the label, and cause a warning when it loses it", func(ctx SpecContext) {
 		home, tenant := expect.FreshNamespace(ctx, masters), expect.FreshNamespace(ctx, masters)
 		subject := identity(home, "shared", "allowedNamespaces: {selector: {matchLabels: {team: a}}}")
 		expect.Created(ctx, masters, subject)
@@ -67,7 +67,7 @@ var _ = Describe("Identities", func() {
 		Expect(heard.take()).To(ContainElement(ContainSubstring("AzureClusters of a namespace that is not allowed any more")))
 	})
 
-	It("stay while a cluster uses them, unless their finalizers or their namespace say otherwise", func(ctx SpecContext) {
+	It("cannot be deleted while a cluster uses them, unless they have no finalizer or their namespace is being deleted", func(ctx SpecContext) {
 		home, tenant := expect.FreshNamespace(ctx, masters), expect.FreshNamespace(ctx, masters)
 		subject := identity(home, "shared", "allowedNamespaces: {}")
 		expect.Created(ctx, masters, subject)
@@ -80,7 +80,7 @@ var _ = Describe("Identities", func() {
 		local := azureCluster(tenant, "local")
 		set("spec.identityRef", "{kind: AzureClusterIdentity, name: shared}")(local)
 		expect.Created(ctx, masters, local)
-		Expect(masters.Delete(ctx, subject, client.DryRunAll)).To(Succeed(), "that is one of its own namespace")
+		Expect(masters.Delete(ctx, subject, client.DryRunAll)).To(Succeed(), "an identity of its own namespace")
 
 		kept := identity(tenant, "shared", "allowedNamespaces: {}")
 		kept.SetFinalizers([]string{"azurecluster.infrastructure.cluster.x-k8s.io/0123"})
@@ -94,7 +94,7 @@ var _ = Describe("Identities", func() {
 		}).Should(Satisfy(apierrors.IsNotFound))
 	})
 
-	It("keep their type, which decides their fields", func(ctx SpecContext) {
+	It("cannot change their type, which determines their fields", func(ctx SpecContext) {
 		namespace := expect.FreshNamespace(ctx, masters)
 		subject := identity(namespace, "i", "allowedNamespaces: {}")
 		expect.Created(ctx, masters, subject)
@@ -103,7 +103,7 @@ var _ = Describe("Identities", func() {
 		Expect(masters.Create(ctx, identity(namespace, "j", "userAssignedIdentityCredentialsPath: p"))).To(beInvalid("spec.userAssignedIdentityCredentialsPath", "UserAssignedIdentityCredential"))
 	})
 
-	It("are warned about when their Secret or its key is missing", func(ctx SpecContext) {
+	It("cause a warning when their Secret or its key is missing", func(ctx SpecContext) {
 		namespace := expect.FreshNamespace(ctx, masters)
 		listener, heard := listening()
 		principal := func(name string) *unstructured.Unstructured {

@@ -16,7 +16,7 @@ import (
 
 const machineSpec = "{vmSize: s, osDisk: {osType: Linux, diskSizeGB: 30}, image: {id: /i}, dataDisks: [{nameSuffix: a, diskSizeGB: 4, lun: 0}]}"
 
-// machines are a machine, a template of machines and a pool of machines of one spec.
+// machines returns a machine, a machine template and a machine pool with one spec.
 func machines(namespace, name, spec string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	text := func(kind, spec string) *unstructured.Unstructured {
@@ -31,7 +31,7 @@ var _ = Describe("Machines", Ordered, func() {
 	var namespace string
 	BeforeAll(func(ctx SpecContext) { namespace = expect.FreshNamespace(ctx, masters) })
 
-	DescribeTable("are refused when they cannot work, as such, as template and as pool", func(ctx SpecContext, r row) {
+	DescribeTable("are validated on creation as machine, template and pool", func(ctx SpecContext, r row) {
 		for _, object := range machines(namespace, "new", machineSpec) {
 			at := map[string]string{"AzureMachine": "spec.", "AzureMachineTemplate": "spec.template.spec.", "AzureMachinePool": "spec.template."}[object.GetKind()]
 			set(at+r.path, r.value)(object)
@@ -43,32 +43,32 @@ var _ = Describe("Machines", Ordered, func() {
 			Expect(err).To(MatchError(ContainSubstring(r.says)), object.GetKind())
 		}
 	},
-		Entry("as they are", writing("vmSize", "t", "")),
+		Entry("unchanged", writing("vmSize", "t", "")),
 		Entry("two images", writing("image", "{id: /i, marketplace: {publisher: p, offer: o, sku: s, version: v}}", "exactly one of")),
-		Entry("half a gallery", writing("image", "{computeGallery: {gallery: g, name: i, version: v, subscriptionID: s}}", "given both")),
+		Entry("an incomplete gallery", writing("image", "{computeGallery: {gallery: g, name: i, version: v, subscriptionID: s}}", "given both")),
 		Entry("a community gallery", writing("image", "{computeGallery: {gallery: g, name: i, version: v}}", "")),
 		Entry("a large disk", writing("osDisk.diskSizeGB", "2049", "between 1 and 2048")),
 		Entry("no disk", writing("osDisk.diskSizeGB", "0", "between 1 and 2048")),
-		Entry("an ultra disk for the system", writing("osDisk.managedDisk", "{storageAccountType: UltraSSD_LRS}", "cannot be used with OS Disks")),
+		Entry("an ultra disk as OS disk", writing("osDisk.managedDisk", "{storageAccountType: UltraSSD_LRS}", "cannot be used with OS Disks")),
 		Entry("a small data disk", writing("dataDisks", "[{nameSuffix: a, diskSizeGB: 3, lun: 0}]", "between 4 and 32767")),
 		Entry("LUN 64", writing("dataDisks", "[{nameSuffix: a, diskSizeGB: 4, lun: 64}]", "between 0 and 63")),
 		Entry("LUN 63", writing("dataDisks", "[{nameSuffix: a, diskSizeGB: 4, lun: 63}]", "")),
-		Entry("one LUN twice", writing("dataDisks", "[{nameSuffix: a, diskSizeGB: 4, lun: 1}, {nameSuffix: b, diskSizeGB: 4, lun: 1}]", "Duplicate value: logical unit numbers")),
-		Entry("one name twice", writing("dataDisks", "[{nameSuffix: a, diskSizeGB: 4, lun: 1}, {nameSuffix: a, diskSizeGB: 4, lun: 2}]", "Duplicate value: name suffixes")),
+		Entry("a duplicate LUN", writing("dataDisks", "[{nameSuffix: a, diskSizeGB: 4, lun: 1}, {nameSuffix: b, diskSizeGB: 4, lun: 1}]", "Duplicate value: logical unit numbers")),
+		Entry("a duplicate name suffix", writing("dataDisks", "[{nameSuffix: a, diskSizeGB: 4, lun: 1}, {nameSuffix: a, diskSizeGB: 4, lun: 2}]", "Duplicate value: name suffixes")),
 		Entry("a cached ultra disk", writing("dataDisks", "[{nameSuffix: a, diskSizeGB: 4, lun: 1, cachingType: ReadOnly, managedDisk: {storageAccountType: UltraSSD_LRS}}]", "cachingType is not supported")),
 		Entry("an ultra disk", writing("dataDisks", "[{nameSuffix: a, diskSizeGB: 4, lun: 1, cachingType: None, managedDisk: {storageAccountType: UltraSSD_LRS}}]", "")),
 		Entry("a key that is no base64", writing("sshPublicKey", "ssh-rsa A", "not properly base64 encoded")),
 		Entry("an interface without addresses", writing("networkInterfaces", "[{privateIPConfigs: 0}]", "must be at least 1")),
-		Entry("a placement of a disk that is not local", writing("osDisk.diffDiskSettings", "{option: Local, placement: CacheDisk}", "")),
+		Entry("a cache disk placement without a local disk", writing("osDisk.diffDiskSettings", "{option: Local, placement: CacheDisk}", "")),
 		Entry("an encrypted local disk", writing("osDisk", "{osType: Linux, diffDiskSettings: {option: Local}, managedDisk: {diskEncryptionSet: {id: x}}}", "diskEncryptionSet is not supported")),
-		Entry("half a confidential machine", writing("osDisk.managedDisk", "{securityProfile: {securityEncryptionType: VMGuestStateOnly}}", "SecurityType should be set to 'ConfidentialVM'")),
-		Entry("a diagnosis of nobody", writing("diagnostics", "{boot: {storageAccountType: UserManaged}}", "userManaged must be specified")),
-		Entry("an eviction policy of spot machines that Azure does not know", writing("spotVMOptions", "{evictionPolicy: Foo}", `supported values: "Deallocate", "Delete"`)),
+		Entry("an incomplete confidential VM", writing("osDisk.managedDisk", "{securityProfile: {securityEncryptionType: VMGuestStateOnly}}", "SecurityType should be set to 'ConfidentialVM'")),
+		Entry("user-managed diagnostics without an account", writing("diagnostics", "{boot: {storageAccountType: UserManaged}}", "userManaged must be specified")),
+		Entry("an unknown eviction policy of spot machines", writing("spotVMOptions", "{evictionPolicy: Foo}", `supported values: "Deallocate", "Delete"`)),
 		Entry("spot machines that are deallocated", writing("spotVMOptions", "{evictionPolicy: Deallocate}", "")),
 		Entry("spot machines that are deleted", writing("spotVMOptions", "{evictionPolicy: Delete, maxPrice: 1}", "")),
 	)
 
-	It("keep what Azure does not let change", func(ctx SpecContext) {
+	It("reject a change of a field that is immutable in Azure", func(ctx SpecContext) {
 		machine := machines(namespace, "m", machineSpec)[0]
 		expect.Created(ctx, masters, machine)
 		for path, value := range map[string]string{
@@ -84,7 +84,7 @@ var _ = Describe("Machines", Ordered, func() {
 		Expect(change(ctx, masters, machine, set("spec.providerID", "azure:///x"))).To(Succeed())
 	})
 
-	It("are templates that are replaced, not changed, but for the topology's dry run", func(ctx SpecContext) {
+	It("are immutable as templates, except for the topology's dry run", func(ctx SpecContext) {
 		template := machines(namespace, "t", machineSpec)[1]
 		expect.Created(ctx, masters, template)
 		Expect(change(ctx, masters, template, set("spec.template.spec.vmSize", "x"))).To(beInvalid("spec.template.spec", "field is immutable. Please create new resource instead"))
@@ -98,7 +98,7 @@ var _ = Describe("Machines", Ordered, func() {
 		Expect(masters.Create(ctx, named)).To(beInvalid("spec.template.spec.roleAssignmentName", "cannot be set"))
 	})
 
-	It("roll within limits, and flexibly only on new enough versions", func(ctx SpecContext) {
+	It("have a bounded rolling update, and flexible orchestration only on new enough versions", func(ctx SpecContext) {
 		mp := func(spec string) *unstructured.Unstructured {
 			object := machines(namespace, "mp", machineSpec)[2]
 			for path, value := range objectFrom(spec).Object {
@@ -125,7 +125,7 @@ var _ = Describe("Machines", Ordered, func() {
 		}
 	})
 
-	It("say in which of several subnets they stand", func(ctx SpecContext) {
+	It("must name their subnet when there are several", func(ctx SpecContext) {
 		expect.Created(ctx, masters, capiCluster(namespace, "aks"))
 		infrastructure := azureCluster(namespace, "aks")
 		expect.Created(ctx, masters, infrastructure)
@@ -146,7 +146,7 @@ var _ = Describe("Machines", Ordered, func() {
 		Expect(masters.Create(ctx, machine, client.DryRunAll)).To(Succeed())
 	})
 
-	It("of a pool stay the machines that they are", func(ctx SpecContext) {
+	It("cannot change identity and orchestration in a pool", func(ctx SpecContext) {
 		object := objectFrom(fmt.Sprintf("{apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: AzureMachinePoolMachine, metadata: {name: m, namespace: %s}, spec: {}}", namespace))
 		expect.Created(ctx, masters, object)
 		Expect(change(ctx, masters, object, set("spec.providerID", "a"))).To(Succeed())

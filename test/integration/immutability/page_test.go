@@ -21,10 +21,10 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// A shown command is one of a page, with what it prints there.
+// A shown command is a command of the page with its printed output.
 type shown struct{ command, output string }
 
-// readPage returns what a section of the page shows: its policy, and its commands.
+// readPage returns the policy and the commands of a section.
 func readPage(section string) (policy string, steps []shown) {
 	GinkgoHelper()
 	page, err := os.ReadFile("../../../docs/admission.md")
@@ -45,12 +45,12 @@ func readPage(section string) (policy string, steps []shown) {
 	return policy, steps
 }
 
-// pattern matches an output, whatever ages are in it.
+// pattern matches an output with any ages.
 func (s shown) pattern() string {
 	return "^" + regexp.MustCompile(`\b[0-9]+s\b`).ReplaceAllString(regexp.QuoteMeta(s.output), `[0-9hms]+`) + "\n$"
 }
 
-// shell is a user's, with kubectl, and the policy in a file.
+// shell runs commands as a user, with kubectl and the policy in a file.
 type shell struct{ dir, kubeconfig, programs string }
 
 func newShell(policy string) *shell {
@@ -64,7 +64,7 @@ func newShell(policy string) *shell {
 	return s
 }
 
-// run returns all that the user sees: not the blanks at the ends of lines.
+// run returns the output without trailing blanks.
 func (s *shell) run(ctx context.Context, command string) string {
 	GinkgoHelper()
 	sh := exec.CommandContext(ctx, "sh", "-c", command)
@@ -73,12 +73,12 @@ func (s *shell) run(ctx context.Context, command string) string {
 	output, err := sh.CombinedOutput()
 	GinkgoWriter.Printf("$ %s\n%s", command, output)
 	if err != nil {
-		Expect(err).To(BeAssignableToTypeOf(&exec.ExitError{}), "a refusal")
+		Expect(err).To(BeAssignableToTypeOf(&exec.ExitError{}), "a rejection")
 	}
 	return regexp.MustCompile(`(?m) +$`).ReplaceAllString(string(output), "")
 }
 
-// takesEffect waits until a hub does what the policy of the page says now.
+// takesEffect waits until the hub enforces the current policy.
 func takesEffect(ctx context.Context, policy string) {
 	GinkgoHelper()
 	eventuallyEnforced(ctx, policy)
@@ -95,8 +95,8 @@ func takesEffect(ctx context.Context, policy string) {
 	}).Should(BeTrue(), enforcement)
 }
 
-var _ = Describe("The page on policies", Serial, func() {
-	It("shows what kubectl shows", func(ctx SpecContext) {
+var _ = Describe("docs/admission.md", Serial, func() {
+	It("shows kubectl's real output", func(ctx SpecContext) {
 		policy, steps := readPage("In ten lines, from Warn to Deny")
 		Expect(strings.Count(policy, "\n")).To(BeNumerically("<=", 10))
 		Expect(steps).To(HaveLen(6))

@@ -40,8 +40,8 @@ spec:
   - {path: spec.size, expression: "object.spec.size <= 10", message: must be 10 at most}
 `
 
-var _ = Describe("A policy for one's own kind", Serial, func() {
-	It("warns first, says in its status that it works, and then enforces", func(ctx SpecContext) {
+var _ = Describe("A policy for a custom resource", Serial, func() {
+	It("warns, reports in its status that it is ready, and enforces once the action is Deny", func(ctx SpecContext) {
 		policy := given(ctx, widgetPolicy)
 		namespace := expect.FreshNamespace(ctx, masters)
 		listener, heard := listening()
@@ -53,14 +53,14 @@ var _ = Describe("A policy for one's own kind", Serial, func() {
 			return heard.take()
 		}).Should(ContainElement("policy widgets: spec.color: field is immutable"))
 
-		By("enforcing it")
+		By("setting the action to Deny")
 		Expect(masters.Get(ctx, client.ObjectKeyFromObject(policy), policy)).To(Succeed())
 		Expect(policy.Status.MatchedResources).To(BeEquivalentTo(1))
 		policy.Spec.Enforcement = admissionv1alpha1.EnforcementDeny
 		Expect(masters.Update(ctx, policy)).To(Succeed())
 		attempt := 0
 		Eventually(func() error {
-			attempt++ // One that the hub still let pass has changed the color.
+			attempt++ // An attempt that the hub still allowed has changed the color.
 			return change(ctx, masters, subject, func(o *unstructured.Unstructured) {
 				set("spec.color", fmt.Sprintf("green-%d", attempt))(o)
 				set("spec.size", "11")(o)
@@ -69,7 +69,7 @@ var _ = Describe("A policy for one's own kind", Serial, func() {
 		Expect(change(ctx, masters, subject, set("spec.size", "4"))).To(Succeed())
 	})
 
-	It("says what is misspelt: a field that no schema has, and a kind that the hub has not", func(ctx SpecContext) {
+	It("reports a field that no schema has and a resource that the hub does not serve", func(ctx SpecContext) {
 		says := func(policy *admissionv1alpha1.ImmutabilityPolicy, condition string, status metav1.ConditionStatus, reason, part string) {
 			GinkgoHelper()
 			Eventually(func() ([]metav1.Condition, error) {
@@ -88,7 +88,7 @@ var _ = Describe("A policy for one's own kind", Serial, func() {
 		says(policy, admissionv1alpha1.ConditionCompiled, metav1.ConditionTrue, admissionv1alpha1.ReasonExpressionWarnings, "undefined field 'colour'")
 		says(policy, admissionv1alpha1.ConditionEnforced, metav1.ConditionTrue, admissionv1alpha1.ReasonEnforced, "the hub has no resource widgets.exmaple.org in *")
 
-		By("matching nothing that the hub has")
+		By("matching no resource of the hub")
 		policy.Spec.Match.ResourceRules = policy.Spec.Match.ResourceRules[1:]
 		Expect(masters.Update(ctx, policy)).To(Succeed())
 		says(policy, admissionv1alpha1.ConditionEnforced, metav1.ConditionFalse, admissionv1alpha1.ReasonNothingMatched, "correct groups, versions and plurals")
@@ -97,7 +97,7 @@ var _ = Describe("A policy for one's own kind", Serial, func() {
 		Expect(string(raw)).To(ContainSubstring(`"matchedResources":0`))
 	})
 
-	It("passes with a note in the audit log when it only audits", func(ctx SpecContext) {
+	It("writes an audit annotation and allows the request with action Audit", func(ctx SpecContext) {
 		policy := policyFrom(widgetPolicy)
 		policy.Name, policy.Spec.Enforcement = "audited", admissionv1alpha1.EnforcementAudit
 		enforce(ctx, policy)
@@ -109,7 +109,7 @@ var _ = Describe("A policy for one's own kind", Serial, func() {
 		Expect(heard.take()).To(BeEmpty())
 	})
 
-	It("is refused with every error when it does not compile", func(ctx SpecContext) {
+	It("is rejected with all errors when it does not compile", func(ctx SpecContext) {
 		policy := policyFrom(widgetPolicy)
 		policy.Spec.Validations[0].Expression = "object.spec.size <"
 		policy.Spec.Match.ResourceRules[0].Resources = []string{"*"}
@@ -118,7 +118,7 @@ var _ = Describe("A policy for one's own kind", Serial, func() {
 			"spec.validations[0]", "Syntax error"))
 	})
 
-	It("is refused when it would always cost too much, and stopped when an object makes it", func(ctx SpecContext) {
+	It("is rejected when it always exceeds the cost limit, and stopped when an object makes it exceed the limit", func(ctx SpecContext) {
 		loops := func(depth int) string {
 			expression := "object.spec.color != ''"
 			for i := range depth {
@@ -153,7 +153,7 @@ var _ = Describe("A policy for one's own kind", Serial, func() {
 			Should(MatchError(And(ContainSubstring("policy costly-doors cannot be evaluated"), ContainSubstring("cost"))))
 	})
 
-	It("does not stand in front of what the hub lives on", func(ctx SpecContext) {
+	It("cannot match resources that the hub depends on", func(ctx SpecContext) {
 		for group, resource := range map[string]string{"coordination.k8s.io": "leases", "": "namespaces", "admissionregistration.k8s.io": "validatingwebhookconfigurations"} {
 			policy := policyFrom(widgetPolicy)
 			policy.Spec.Match.ResourceRules[0].APIGroups = []string{group}
@@ -162,7 +162,7 @@ var _ = Describe("A policy for one's own kind", Serial, func() {
 		}
 	})
 
-	It("reads nothing that its author may not read", func(ctx SpecContext) {
+	It("cannot look up objects that its author cannot read", func(ctx SpecContext) {
 		text := widgetPolicy + `
   lookups:
   - {name: secret, get: {apiVersion: v1, kind: Secret, nameFrom: "'x'"}}
@@ -175,7 +175,7 @@ var _ = Describe("A policy for one's own kind", Serial, func() {
 		Eventually(func() error { return reader.Create(ctx, policyFrom(text), client.DryRunAll) }).Should(Succeed())
 	})
 
-	It("shows of a Secret the keys and not the values", func(ctx SpecContext) {
+	It("can read the keys of a Secret, but not the values", func(ctx SpecContext) {
 		namespace := expect.FreshNamespace(ctx, masters)
 		expect.Created(ctx, masters, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x"}, Data: map[string][]byte{"key": []byte("c2VjcmV0")}})
 		given(ctx, `
@@ -192,7 +192,7 @@ spec:
 		Eventually(func() error { return masters.Create(ctx, widget(namespace, "{}"), client.DryRunAll) }).Should(beInvalid("spec", "found <>"))
 	})
 
-	It("lets pass who holds the verb bypass, and not who may do everything", func(ctx SpecContext) {
+	It("exempts a user with the verb bypass, but not a user with all verbs on the resource", func(ctx SpecContext) {
 		policy := given(ctx, widgetPolicy)
 		policy.Spec.Enforcement = admissionv1alpha1.EnforcementDeny
 		Expect(masters.Get(ctx, client.ObjectKeyFromObject(policy), policy)).To(Succeed())
@@ -209,7 +209,7 @@ spec:
 		Eventually(func() error { return almighty.Create(ctx, widget("default", "{size: 11}")) }).Should(Satisfy(apierrors.IsInvalid))
 	})
 
-	It("tells in its status which fields the schema does not have", func(ctx SpecContext) {
+	It("reports in its status the fields that the schema does not have", func(ctx SpecContext) {
 		policy := given(ctx, `
 apiVersion: admission.fleetgate.io/v1alpha1
 kind: ImmutabilityPolicy
@@ -231,7 +231,7 @@ spec:
 		}).Should(Succeed())
 	})
 
-	It("becomes a policy of the API server's own with enforcement Native, and takes it along when it goes", func(ctx SpecContext) {
+	It("creates a ValidatingAdmissionPolicy with enforcement Native, and deletes it with itself", func(ctx SpecContext) {
 		policy := given(ctx, widgetPolicy)
 		Expect(masters.Get(ctx, client.ObjectKeyFromObject(policy), policy)).To(Succeed())
 		policy.Spec.Enforcement = admissionv1alpha1.EnforcementNative
@@ -240,7 +240,7 @@ spec:
 		DeferCleanup(func() { front.down.Store(false) })
 		Eventually(func() error { return masters.Create(ctx, widget("default", "{size: 11}"), client.DryRunAll) }).
 			Should(MatchError(And(ContainSubstring("ValidatingAdmissionPolicy"), ContainSubstring("spec.size: must be 10 at most"))))
-		By("holding the verb bypass")
+		By("writing with the verb bypass")
 		holder := userWith(ctx, "native-holder",
 			rbacv1.PolicyRule{APIGroups: []string{"example.org"}, Resources: []string{"widgets"}, Verbs: []string{"create"}},
 			rbacv1.PolicyRule{APIGroups: []string{admissionv1alpha1.GroupName}, Resources: []string{"immutabilitypolicies"}, Verbs: []string{immutability.BypassVerb}})
@@ -254,7 +254,7 @@ spec:
 		Eventually(func() error { return masters.Create(ctx, widget("default", "{size: 11}"), client.DryRunAll) }).Should(Succeed())
 	})
 
-	It("with enforcement Native overwrites no policy of that name, and needs a right of the gateway's; it is enforced all the same", func(ctx SpecContext) {
+	It("is enforced by the gateway with enforcement Native when the name is taken or the gateway lacks the right", func(ctx SpecContext) {
 		foreign, binding, err := immutability.Export(policyFrom(widgetPolicy))
 		Expect(err).NotTo(HaveOccurred())
 		foreign.Spec.Validations = []admissionregistrationv1.Validation{{Expression: "true", Message: "somebody else's"}}
@@ -282,14 +282,14 @@ spec:
 		Expect(foreign.Spec.Validations).To(ConsistOf(HaveField("Message", "somebody else's")))
 		Expect(masters.Get(ctx, client.ObjectKeyFromObject(binding), binding)).To(Satisfy(apierrors.IsNotFound))
 
-		By("a gateway without the right to policies of any name")
+		By("revoking the gateway's right to policies")
 		right := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "fleetgate-native-policies"}}
 		Expect(masters.Get(ctx, client.ObjectKeyFromObject(right), right)).To(Succeed())
 		Expect(masters.Delete(ctx, right)).To(Succeed())
 		right.ResourceVersion, right.UID = "", ""
 		DeferCleanup(func(ctx SpecContext) { Expect(masters.Create(ctx, right)).To(Succeed()) })
 		Expect(masters.Delete(ctx, foreign)).To(Succeed())
-		// Somebody touches the policy, or it takes until the next look.
+		// Touch the policy, or wait until the next periodic check.
 		touch := func() (string, error) {
 			err := masters.Patch(ctx, policy.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"touched":"`+time.Now().Format(time.StampNano)+`"}}}`)))
 			return enforced(), err
@@ -298,7 +298,7 @@ spec:
 		Eventually(tooLarge).Should(MatchError(ContainSubstring("admission webhook")))
 	})
 
-	It("fails open, or closed where an administrator allowed that, and leaves the hub alone", func(ctx SpecContext) {
+	It("fails open, or closed where an administrator allows it, and does not block the hub", func(ctx SpecContext) {
 		open := policyFrom(widgetPolicy)
 		open.Spec.Enforcement, open.Spec.FailurePolicy = admissionv1alpha1.EnforcementDeny, admissionv1alpha1.FailurePolicyFail
 		closed := open.DeepCopy()
@@ -331,14 +331,14 @@ spec:
 		Expect(masters.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
 		Eventually(func() error { return masters.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{}) }).Should(Satisfy(apierrors.IsNotFound))
 
-		By("holding the verb bypass")
+		By("writing with the verb bypass")
 		operator := userWith(ctx, "operator",
 			rbacv1.PolicyRule{APIGroups: []string{failClosedGroup}, Resources: []string{"doors"}, Verbs: []string{"create"}},
 			rbacv1.PolicyRule{APIGroups: []string{admissionv1alpha1.GroupName}, Resources: []string{"immutabilitypolicies"}, Verbs: []string{immutability.BypassVerb}})
 		Eventually(func() error { return operator.Create(ctx, door.DeepCopy()) }).Should(Succeed())
 		Eventually(auditLog).Should(MatchRegexp(`"failed-open\.validating\.webhook\.admission\.k8s\.io/[^"]+":"doors\.bypassed-policies\.admission\.fleetgate\.io"`))
 
-		By("coming back")
+		By("starting the gateway again")
 		front.down.Store(false)
 		Expect(masters.Create(ctx, door.DeepCopy())).To(Succeed())
 		Eventually(func(g Gomega) {

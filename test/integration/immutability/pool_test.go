@@ -14,7 +14,7 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-var _ = Describe("A managed pool of machines", Ordered, func() {
+var _ = Describe("A managed machine pool", Ordered, func() {
 	var subject *unstructured.Unstructured
 	var namespace string
 	BeforeAll(func(ctx SpecContext) {
@@ -31,7 +31,7 @@ var _ = Describe("A managed pool of machines", Ordered, func() {
 		expect.Created(ctx, masters, subject)
 	})
 
-	DescribeTable("keeps what Azure does not let change", func(ctx SpecContext, r row) { r.change(ctx, subject) },
+	DescribeTable("rejects a change of a field that is immutable in Azure", func(ctx SpecContext, r row) { r.change(ctx, subject) },
 		Entry("name", writing("name", "other", immutable)),
 		Entry("osType", writing("osType", "Windows", immutable)),
 		Entry("sku", writing("sku", "other", immutable)),
@@ -49,7 +49,7 @@ var _ = Describe("A managed pool of machines", Ordered, func() {
 		Entry("subnetName", writing("subnetName", "other", immutable)),
 	)
 
-	DescribeTable("lets change what Azure does", func(ctx SpecContext, r row) { r.change(ctx, subject) },
+	DescribeTable("accepts a change of a field that is mutable in Azure", func(ctx SpecContext, r row) { r.change(ctx, subject) },
 		Entry("the order of zones", writing("availabilityZones", "['2', '1']", "")),
 		Entry("scaling", writing("scaling", "{minSize: 1, maxSize: 3}", "")),
 		Entry("FIPS, once", writing("enableFIPS", "true", "")),
@@ -58,45 +58,45 @@ var _ = Describe("A managed pool of machines", Ordered, func() {
 		Entry("encryption, once", writing("enableEncryptionAtHost", "false", "")),
 	)
 
-	DescribeTable("is refused when it cannot work", func(ctx SpecContext, r row) { r.attempt(ctx, pool(namespace, "new1", "System")) },
+	DescribeTable("is validated on creation", func(ctx SpecContext, r row) { r.attempt(ctx, pool(namespace, "new1", "System")) },
 		Entry("9 pods", writing("maxPods", "9", "MaxPods must be between 10 and 250")),
 		Entry("10 pods", writing("maxPods", "10", "")),
 		Entry("250 pods", writing("maxPods", "250", "")),
 		Entry("251 pods", writing("maxPods", "251", "MaxPods must be between 10 and 250")),
-		Entry("a system of Windows", writing("osType", "Windows", "must have OSType 'Linux'")),
+		Entry("a system pool with Windows", writing("osType", "Windows", "must have OSType 'Linux'")),
 		Entry("a long name", writing("metadata.name", "abcdefghijklm", "can not be longer than 12 characters")),
 		Entry("a name of 12", writing("metadata.name", "abcdefghijkl", "")),
 		Entry("a long name for Windows", writing("name", "abcdefg", "").beside("mode", "User")),
 		Entry("a name with a capital", writing("name", "poolA", "lowercase alphanumeric")),
 		Entry("a name that begins with a digit", writing("name", "1pool", "must begin with a lowercase letter")),
-		Entry("a label of Azure's", writing("nodeLabels", "{kubernetes.azure.com/x: z}", "must not start with kubernetes.azure.com")),
-		Entry("a prefix that is no resource", writing("nodePublicIPPrefixID", "x", "resource ID must match").beside("enableNodePublicIP", "true")),
-		Entry("a prefix without public addresses", writing("nodePublicIPPrefixID", "subscriptions/"+subscription+"/resourcegroups/g/providers/microsoft.network/publicipprefixes/p", "must be set to true when NodePublicIPPrefixID is set")),
-		Entry("a subnet's name", writing("subnetName", "-x", "subnet name does not match")),
+		Entry("a label with Azure's prefix", writing("nodeLabels", "{kubernetes.azure.com/x: z}", "must not start with kubernetes.azure.com")),
+		Entry("an invalid resource ID of the IP prefix", writing("nodePublicIPPrefixID", "x", "resource ID must match").beside("enableNodePublicIP", "true")),
+		Entry("an IP prefix without public IPs", writing("nodePublicIPPrefixID", "subscriptions/"+subscription+"/resourcegroups/g/providers/microsoft.network/publicipprefixes/p", "must be set to true when NodePublicIPPrefixID is set")),
+		Entry("an invalid subnet name", writing("subnetName", "-x", "subnet name does not match")),
 		Entry("a period without unit", writing("kubeletConfig", "{cpuCfsQuotaPeriod: '100'}", "'ms' suffix")),
 		Entry("a period", writing("kubeletConfig", "{cpuCfsQuotaPeriod: 100ms}", "")),
-		Entry("thresholds crossed", writing("kubeletConfig", "{imageGcLowThreshold: 81, imageGcHighThreshold: 80}", "ImageGcLowThreshold=81, ImageGcHighThreshold=80")),
-		Entry("thresholds equal", writing("kubeletConfig", "{imageGcLowThreshold: 80, imageGcHighThreshold: 80}", "")),
+		Entry("a low threshold above the high one", writing("kubeletConfig", "{imageGcLowThreshold: 81, imageGcHighThreshold: 80}", "ImageGcLowThreshold=81, ImageGcHighThreshold=80")),
+		Entry("equal thresholds", writing("kubeletConfig", "{imageGcLowThreshold: 80, imageGcHighThreshold: 80}", "")),
 		Entry("a threshold above 100", writing("kubeletConfig", "{imageGcHighThreshold: 101}", "less than or equal to 100")),
 		Entry("unsafe sysctls", writing("kubeletConfig", "{allowedUnsafeSysctls: [kernel.shm_rmid_forced, kernel.sem, fs.mqueue.x, net.core.somaxconn, kernel.msgmax]}", "")),
 		Entry("other sysctls", writing("kubeletConfig", "{allowedUnsafeSysctls: [vm.swappiness]}", "not a supported AllowedUnsafeSysctls")),
-		Entry("one log file", writing("kubeletConfig", "{containerLogMaxFiles: 1}", "greater than or equal to 2")),
+		Entry("too few log files", writing("kubeletConfig", "{containerLogMaxFiles: 1}", "greater than or equal to 2")),
 		Entry("pids", writing("kubeletConfig", "{podMaxPids: -2}", "greater than or equal to -1")),
-		Entry("a policy for CPUs", writing("kubeletConfig", "{cpuManagerPolicy: dynamic}", "Unsupported value")),
-		Entry("a policy for topology", writing("kubeletConfig", "{topologyManagerPolicy: x}", "Unsupported value")),
+		Entry("an unknown CPU manager policy", writing("kubeletConfig", "{cpuManagerPolicy: dynamic}", "Unsupported value")),
+		Entry("an unknown topology manager policy", writing("kubeletConfig", "{topologyManagerPolicy: x}", "Unsupported value")),
 		Entry("swap", writing("linuxOSConfig", "{swapFileSizeMB: 100}", "FailSwapOn must be set to false")),
-		Entry("swap, allowed", writing("linuxOSConfig", "{swapFileSizeMB: 100}", "").beside("kubeletConfig", "{failSwapOn: false}")),
-		Entry("ports that are words", writing("linuxOSConfig", "{sysctls: {netIpv4IPLocalPortRange: a b}}", `must be of the format "<int> <int>"`)),
+		Entry("swap with failSwapOn false", writing("linuxOSConfig", "{swapFileSizeMB: 100}", "").beside("kubeletConfig", "{failSwapOn: false}")),
+		Entry("a port range that is not numeric", writing("linuxOSConfig", "{sysctls: {netIpv4IPLocalPortRange: a b}}", `must be of the format "<int> <int>"`)),
 		Entry("a low first port", writing("linuxOSConfig", "{sysctls: {netIpv4IPLocalPortRange: 1023 33000}}", "first port of NetIpv4IpLocalPortRange=1023 must be")),
 		Entry("a high first port", writing("linuxOSConfig", "{sysctls: {netIpv4IPLocalPortRange: 61000 62000}}", "first port of NetIpv4IpLocalPortRange=61000")),
 		Entry("a low last port", writing("linuxOSConfig", "{sysctls: {netIpv4IPLocalPortRange: 1024 32767}}", "last port of NetIpv4IpLocalPortRange=32767")),
 		Entry("a high last port", writing("linuxOSConfig", "{sysctls: {netIpv4IPLocalPortRange: 1024 65001}}", "last port of NetIpv4IpLocalPortRange=65001")),
-		Entry("ports crossed", writing("linuxOSConfig", "{sysctls: {netIpv4IPLocalPortRange: 60000 33000}}", "cannot be greater than last port")),
-		Entry("all ports", writing("linuxOSConfig", "{sysctls: {netIpv4IPLocalPortRange: 1024 65000}}", "")),
-		Entry("a taint's effect", writing("taints", "[{effect: no-schedule, key: k, value: v}]", "Unsupported value")),
+		Entry("a port range in the wrong order", writing("linuxOSConfig", "{sysctls: {netIpv4IPLocalPortRange: 60000 33000}}", "cannot be greater than last port")),
+		Entry("the largest port range", writing("linuxOSConfig", "{sysctls: {netIpv4IPLocalPortRange: 1024 65000}}", "")),
+		Entry("an unknown taint effect", writing("taints", "[{effect: no-schedule, key: k, value: v}]", "Unsupported value")),
 	)
 
-	It("keeps every kernel setting in its range", func(ctx SpecContext) {
+	It("rejects kernel settings out of range", func(ctx SpecContext) {
 		for name, limits := range sysctls {
 			for value, taken := range map[int]bool{limits[0] - 1: false, limits[0]: true, limits[1]: true, limits[1] + 1: false} {
 				object := pool(namespace, "new1", "User")

@@ -15,50 +15,50 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// immutable is what most refusals say.
+// immutable is the text of most rejections.
 const immutable = "field is immutable"
 
-// A row is a write of one field, as YAML, and what the hub says to it.
+// A row is a write of one field as YAML, and the hub's answer.
 type row struct {
-	// path is below spec, if it does not begin with metadata; an empty value removes.
+	// path is below spec unless it begins with metadata. An empty value removes the field.
 	path, value string
-	// says is in the refusal; empty if the write is taken.
+	// says is in the rejection; empty if the write is accepted.
 	says string
-	// field is what the refusal names, if not the path.
+	// field is the field that the rejection names, if it is not the path.
 	field string
-	// alongPath and alongValue are another field that is written too.
+	// alongPath and alongValue are a second field of the write.
 	alongPath, alongValue string
 }
 
-// writing is a row. Refusals name the path, if not something else with at.
+// writing returns a row whose rejection names the path; at changes that.
 func writing(path, value, says string) row { return row{path: path, value: value, says: says} }
 
-// at is the row whose refusal names another field.
+// at sets the field that the rejection names.
 func (r row) at(field string) row {
 	r.field = field
 	return r
 }
 
-// beside is the row with another field written too.
+// beside adds a second field to the write.
 func (r row) beside(path, value string) row {
 	r.alongPath, r.alongValue = path, value
 	return r
 }
 
-// change writes the row into an object that is there.
+// change writes the row into an existing object.
 func (r row) change(ctx context.Context, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	r.expect(change(ctx, masters, object, r.write))
 }
 
-// create tries a new object with what the row writes.
+// create creates a new object with the row's field.
 func (r row) create(ctx context.Context, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	r.write(object)
 	r.expect(masters.Create(ctx, object, client.DryRunAll))
 }
 
-// attempt is create for rows whose refusal names whatever part of the object.
+// attempt is like create, for rows whose rejection can name any field.
 func (r row) attempt(ctx context.Context, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	r.write(object)
@@ -92,7 +92,7 @@ func (r row) expect(err error) {
 	Expect(err).To(beInvalid(below("spec", field), r.says))
 }
 
-// below completes a path that does not begin at an object's root.
+// below returns the complete path of a field in the object.
 func below(root, path string) string {
 	if path == "spec" || strings.HasPrefix(path, "metadata.") {
 		return path

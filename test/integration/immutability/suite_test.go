@@ -1,9 +1,8 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package immutability_test enforces ImmutabilityPolicies on a real hub, by two
-// replicas of the gateway's policy engine, on kinds of its own and on those of
-// Cluster API's provider for Azure.
+// Package immutability_test enforces ImmutabilityPolicies on a real hub with two replicas of the
+// gateway's policy engine, on its own kinds and on those of Cluster API's Azure provider.
 package immutability_test
 
 import (
@@ -49,13 +48,13 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// failClosedGroup is the only one for which a policy may fail closed here.
+// failClosedGroup is the only group whose policies may fail closed in this suite.
 const failClosedGroup = "closed.example.org"
 
 var (
 	hub    *env.Cluster
 	scheme *runtime.Scheme
-	// masters is break-glass, in the group system:masters.
+	// masters is a break-glass user in group system:masters.
 	masters client.Client
 	front   *balancer
 )
@@ -94,8 +93,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	applyPack(ctx)
 })
 
-// schemas is where the definitions of foreign kinds lie that do not belong to the
-// project: FLEETGATE_SCHEMAS, or beside the checkout.
+// schemas is the directory with the CRDs of other projects: FLEETGATE_SCHEMAS, or beside the
+// checkout.
 func schemas() string {
 	GinkgoHelper()
 	if dir := os.Getenv("FLEETGATE_SCHEMAS"); dir != "" {
@@ -144,7 +143,7 @@ func installDefinitions(ctx context.Context) {
 	}
 }
 
-// applyPack creates the pack, and waits until the last of it refuses.
+// applyPack creates the pack and waits until its last policy rejects a request.
 func applyPack(ctx context.Context) {
 	GinkgoHelper()
 	policies, err := capz.Policies()
@@ -159,7 +158,7 @@ func applyPack(ctx context.Context) {
 		Should(MatchError(ContainSubstring("44 characters")))
 }
 
-// balancer asks its replicas in turn, as a Service would.
+// balancer distributes requests round-robin over its replicas, like a Service.
 type balancer struct {
 	server   *httptest.Server
 	replicas []http.Handler
@@ -173,7 +172,7 @@ func newBalancer() *balancer {
 	return b
 }
 
-// ServeHTTP hands a request to the next replica; while down, it breaks the connection.
+// ServeHTTP forwards a request to the next replica. While down, it breaks the connection.
 func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if b.down.Load() {
 		panic(http.ErrAbortHandler)
@@ -188,8 +187,8 @@ func (b *balancer) clientConfig(context.Context) (admissionregistrationv1.Webhoo
 	}, nil
 }
 
-// startReplica runs the policy engine as the gateway's user, with the role that the
-// gateway is installed with; the leader keeps the webhooks and the status.
+// startReplica runs the policy engine with the gateway's user and role. The leader maintains
+// webhooks and status.
 func startReplica(leader bool) http.Handler {
 	GinkgoHelper()
 	gateway, err := hub.ConfigFor("fleetgate:gateway")
@@ -236,7 +235,7 @@ func startReplica(leader bool) http.Handler {
 	return mux
 }
 
-// definitionOf is a kind whose objects may hold anything; a few fields have a type.
+// definitionOf returns a CRD whose objects can have any field; a few fields have a type.
 func definitionOf(group, kind, plural string) *apiextensionsv1.CustomResourceDefinition {
 	keep := true
 	return &apiextensionsv1.CustomResourceDefinition{
@@ -262,7 +261,7 @@ func definitionOf(group, kind, plural string) *apiextensionsv1.CustomResourceDef
 	}
 }
 
-// objectFrom reads one object of YAML.
+// objectFrom parses one object of YAML.
 func objectFrom(text string) *unstructured.Unstructured {
 	GinkgoHelper()
 	object := &unstructured.Unstructured{}

@@ -32,7 +32,7 @@ import (
 
 var long = strings.Repeat("x", 40)
 
-// change gets the object, changes it and writes it back.
+// change gets the object, changes it and updates it.
 func change(ctx context.Context, c client.Client, object *unstructured.Unstructured, with func(*unstructured.Unstructured)) error {
 	GinkgoHelper()
 	current := object.DeepCopy()
@@ -41,7 +41,7 @@ func change(ctx context.Context, c client.Client, object *unstructured.Unstructu
 	return c.Update(ctx, current)
 }
 
-// set writes a value, given as YAML, at a path; an empty text removes.
+// set writes a value, given as YAML, at a path; an empty text removes the field.
 func set(path, value string) func(*unstructured.Unstructured) {
 	return func(object *unstructured.Unstructured) {
 		GinkgoHelper()
@@ -56,13 +56,13 @@ func set(path, value string) func(*unstructured.Unstructured) {
 	}
 }
 
-// beInvalid matches 422 with, among others, a cause for each of the fields whose
-// message contains the text: field, text, field, text.
+// beInvalid matches status 422 that has these causes among others, given as pairs of field and
+// message part.
 func beInvalid(fieldsAndTexts ...string) gomegatypes.GomegaMatcher {
 	return expect.BeInvalid(ContainElements, fieldsAndTexts...)
 }
 
-// eventuallyEnforced waits until the webhook of a policy is there.
+// eventuallyEnforced waits until the webhook of a policy exists.
 func eventuallyEnforced(ctx context.Context, name string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -75,7 +75,7 @@ func eventuallyEnforced(ctx context.Context, name string) {
 	}).Should(Succeed(), name)
 }
 
-// policyFrom reads a policy of YAML.
+// policyFrom parses a policy of YAML.
 func policyFrom(text string) *admissionv1alpha1.ImmutabilityPolicy {
 	GinkgoHelper()
 	policy := &admissionv1alpha1.ImmutabilityPolicy{}
@@ -83,7 +83,7 @@ func policyFrom(text string) *admissionv1alpha1.ImmutabilityPolicy {
 	return policy
 }
 
-// given creates a policy for the time of a spec.
+// given creates a policy until the spec ends.
 func given(ctx context.Context, text string) *admissionv1alpha1.ImmutabilityPolicy {
 	GinkgoHelper()
 	policy := policyFrom(text)
@@ -91,7 +91,7 @@ func given(ctx context.Context, text string) *admissionv1alpha1.ImmutabilityPoli
 	return policy
 }
 
-// enforce creates a policy for the time of a spec, and waits until it is enforced.
+// enforce creates a policy until the spec ends, and waits until it is enforced.
 func enforce(ctx context.Context, policy *admissionv1alpha1.ImmutabilityPolicy) {
 	GinkgoHelper()
 	expect.Created(ctx, masters, policy)
@@ -99,7 +99,7 @@ func enforce(ctx context.Context, policy *admissionv1alpha1.ImmutabilityPolicy) 
 	eventuallyEnforced(ctx, policy.Name)
 }
 
-// auditLog is what the hub's API server has recorded.
+// auditLog returns what the hub's API server has recorded.
 func auditLog() string {
 	GinkgoHelper()
 	content, err := os.ReadFile(filepath.Join(hub.Dir, "audit.log"))
@@ -129,7 +129,7 @@ func (w *warned) take() []string {
 	return texts
 }
 
-// listening is a client with break-glass rights whose warnings are collected.
+// listening returns a break-glass client whose warnings are collected.
 func listening() (client.Client, *warned) {
 	GinkgoHelper()
 	config, heard := hub.Config(), &warned{}
@@ -137,7 +137,7 @@ func listening() (client.Client, *warned) {
 	return expect.Client(config, scheme), heard
 }
 
-// userWith is a client of somebody with these rights only.
+// userWith returns a client of a user with exactly these rights.
 func userWith(ctx context.Context, name string, rules ...rbacv1.PolicyRule) client.Client {
 	GinkgoHelper()
 	config, err := hub.ConfigFor(name)
@@ -161,7 +161,7 @@ func applyGatewayRole(ctx context.Context) {
 	}
 }
 
-// decode reads all objects of a YAML text.
+// decode parses all objects of a YAML text.
 func decode(manifest []byte) []*unstructured.Unstructured {
 	GinkgoHelper()
 	var objects []*unstructured.Unstructured

@@ -26,8 +26,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
 )
 
-var _ = Describe("Meeting another product", func() {
-	It("touches nothing of it and names every object, its owner and the remedy", func(ctx SpecContext) {
+var _ = Describe("Installation beside another product", func() {
+	It("changes none of its objects and names each object, its owner and the remedy", func(ctx SpecContext) {
 		byHelm, byLabel, byHand := definition("helms", "cluster.kubernetes-fleet.io"), definition("labels", "fleet.cattle.io"), definition("hands", "fleet.cattle.io")
 		byHelm.Labels = map[string]string{install.LabelManagedBy: "Helm"}
 		byHelm.Annotations = map[string]string{"meta.helm.sh/release-name": "hub-agent", "meta.helm.sh/release-namespace": "fleet-system"}
@@ -50,10 +50,10 @@ var _ = Describe("Meeting another product", func() {
 			ContainSubstring("remove that product, or stop it and start the gateway with --adopt"),
 		)))
 		Expect(resourceVersions(ctx, wanted)).To(Equal(before))
-		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(missing), missing.DeepCopy())).NotTo(Succeed(), "half an API beside theirs")
+		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(missing), missing.DeepCopy())).NotTo(Succeed(), "part of an API beside the other product's")
 	})
 
-	It("adopts only when the owner's Lease is stale, and then as a whole", func(ctx SpecContext) {
+	It("adopts all objects once the owner's Lease is stale, and none before", func(ctx SpecContext) {
 		theirs := definition("adopteds", "fleet.cattle.io")
 		theirs.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
 			Strategy: apiextensionsv1.WebhookConverter,
@@ -80,19 +80,19 @@ var _ = Describe("Meeting another product", func() {
 		)))
 		Expect(get(ctx, ours).ResourceVersion).To(Equal(before))
 
-		By("letting the Lease go stale")
+		By("letting the Lease expire")
 		stale := lease.Spec.RenewTime.Add(time.Duration(*lease.Spec.LeaseDurationSeconds+1) * time.Second)
 		adopting.Clock = testingclock.NewFakePassiveClock(stale)
 		Expect(adopting.InstallDefinitions(ctx)).To(Succeed())
 		adopted := get(ctx, ours)
-		Expect(adopted.UID).To(Equal(theirs.UID), "its objects would be lost otherwise")
+		Expect(adopted.UID).To(Equal(theirs.UID), "otherwise its objects are deleted")
 		Expect(adopted.Labels).To(HaveKeyWithValue(install.LabelManagedBy, install.ManagedBy))
 		Expect(adopted.Annotations).NotTo(HaveKey("meta.helm.sh/release-name"))
-		Expect(adopted.OwnerReferences).To(BeEmpty(), "it would go with the other product")
+		Expect(adopted.OwnerReferences).To(BeEmpty(), "otherwise it is deleted with the other product")
 		Expect(adopted.Spec.Conversion.Strategy).To(Equal(apiextensionsv1.NoneConverter))
 		Expect(adopted.Spec.Conversion.Webhook).To(BeNil())
 
-		By("running again, without leave to adopt")
+		By("running again without --adopt")
 		Expect(installer(ours).InstallDefinitions(ctx)).To(Succeed())
 		Expect(get(ctx, ours).ResourceVersion).To(Equal(adopted.ResourceVersion))
 	})
@@ -117,7 +117,7 @@ var _ = Describe("Meeting another product", func() {
 		Expect(spec.Service.Namespace).To(Equal("fleet-system"))
 	})
 
-	It("does not take webhook configurations from a product that runs", func(ctx SpecContext) {
+	It("does not adopt webhook configurations of a running product", func(ctx SpecContext) {
 		theirs := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{
 			Name: policies.ValidatingConfiguration, Labels: map[string]string{"admissions.enforcer/disabled": "true"},
 		}}
@@ -131,7 +131,7 @@ var _ = Describe("Meeting another product", func() {
 		Expect(get(ctx, theirs).ResourceVersion).To(Equal(before))
 	})
 
-	It("looks again when an object is replaced between look and write", func(ctx SpecContext) {
+	It("checks ownership again when an object is replaced between read and write", func(ctx SpecContext) {
 		ours := definition("swappeds", "fleet.cattle.io")
 		Expect(installer(ours).InstallDefinitions(ctx)).To(Succeed())
 		changed := ours.DeepCopy()
@@ -150,10 +150,10 @@ var _ = Describe("Meeting another product", func() {
 	})
 })
 
-var _ = Describe("Installing exclusively", func() {
+var _ = Describe("The installation lock", func() {
 	const namespace = "default"
 
-	It("lets the second one in when the first is done", func(ctx SpecContext) {
+	It("admits the second installer when the first is done", func(ctx SpecContext) {
 		inside, release := make(chan struct{}), make(chan struct{})
 		order := make(chan string, 2)
 		go func() {
@@ -167,7 +167,7 @@ var _ = Describe("Installing exclusively", func() {
 		}()
 		Eventually(inside).Should(BeClosed())
 
-		By("cancelling one that waits")
+		By("cancelling a waiting installer")
 		impatient, cancel := context.WithCancel(ctx)
 		cancelled := make(chan error, 1)
 		go func() {
@@ -190,14 +190,14 @@ var _ = Describe("Installing exclusively", func() {
 	})
 })
 
-// eventuallyEstablished returns the resource version that the definition has then.
+// eventuallyEstablished waits until the CRD is established and returns its resource version.
 func eventuallyEstablished(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) string {
 	GinkgoHelper()
 	Expect(installer(crd).WaitForDefinitions(ctx)).To(Succeed())
 	return get(ctx, crd).ResourceVersion
 }
 
-// holdLease makes a Lease that its holder has just renewed.
+// holdLease creates a Lease that its holder has just renewed.
 func holdLease(ctx context.Context, namespace, name string) *coordinationv1.Lease {
 	GinkgoHelper()
 	err := hubClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
@@ -212,7 +212,7 @@ func holdLease(ctx context.Context, namespace, name string) *coordinationv1.Leas
 	return lease
 }
 
-// swappingClient replaces the object once, after a certain read of it.
+// swappingClient replaces an object once, after a given read of it.
 type swappingClient struct {
 	client.Client
 	at, reads int

@@ -25,7 +25,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/install"
 )
 
-var _ = Describe("Installing what ships", Ordered, func() {
+var _ = Describe("The installation", Ordered, func() {
 	var shipped []*apiextensionsv1.CustomResourceDefinition
 
 	BeforeAll(func() {
@@ -34,7 +34,7 @@ var _ = Describe("Installing what ships", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 	})
 
-	It("serves every version of every shipped definition when it returns", func(ctx SpecContext) {
+	It("returns when every version of every shipped CRD is served", func(ctx SpecContext) {
 		Expect(installer(shipped...).InstallDefinitions(ctx)).To(Succeed())
 		dynamicClient, err := dynamic.NewForConfig(hub.Config())
 		Expect(err).NotTo(HaveOccurred())
@@ -56,14 +56,14 @@ var _ = Describe("Installing what ships", Ordered, func() {
 		again.Client = counted
 		Expect(again.InstallDefinitions(ctx)).To(Succeed())
 		Expect(resourceVersions(ctx, shipped)).To(Equal(before))
-		Expect(counted.applied).To(BeZero(), "requests to write what is there already")
+		Expect(counted.applied).To(BeZero(), "writes of unchanged objects")
 	})
 
-	It("waits for the definitions that another gateway installs", func(ctx SpecContext) {
+	It("waits for CRDs that another gateway installs", func(ctx SpecContext) {
 		Expect(installer(shipped...).WaitForDefinitions(ctx)).To(Succeed())
 	})
 
-	It("says which definition nobody installs", func(ctx SpecContext) {
+	It("names a CRD that no gateway installs", func(ctx SpecContext) {
 		short, cancel := context.WithCancel(ctx)
 		DeferCleanup(cancel)
 		reached := &countingClient{Client: hubClient, onGet: cancel}
@@ -72,7 +72,7 @@ var _ = Describe("Installing what ships", Ordered, func() {
 		Expect(waiting.WaitForDefinitions(short)).To(MatchError(And(ContainSubstring("missings.example.org"), ContainSubstring("--install"))))
 	})
 
-	It("says that a definition is never going to be served", func(ctx SpecContext) {
+	It("reports a CRD that can never be established", func(ctx SpecContext) {
 		first, second := definition("sames", "names.example.org"), definition("others", "names.example.org")
 		Expect(installer(first).InstallDefinitions(ctx)).To(Succeed())
 		second.Spec.Names.Kind, second.Spec.Names.ListKind = first.Spec.Names.Kind, first.Spec.Names.ListKind
@@ -80,7 +80,7 @@ var _ = Describe("Installing what ships", Ordered, func() {
 			ContainSubstring("others.names.example.org"), ContainSubstring("its names are taken"))))
 	})
 
-	It("ends in the same state wherever it was stopped", func(ctx SpecContext) {
+	It("reaches the same state wherever it was interrupted", func(ctx SpecContext) {
 		for stopAfter := range 4 {
 			parts := []*apiextensionsv1.CustomResourceDefinition{
 				definition("ones", fmt.Sprintf("stop%d.example.org", stopAfter)),
@@ -96,7 +96,7 @@ var _ = Describe("Installing what ships", Ordered, func() {
 		}
 	})
 
-	It("leaves alone what a newer gateway installed, and updates what an older one did", func(ctx SpecContext) {
+	It("keeps objects of a newer gateway and updates those of an older one", func(ctx SpecContext) {
 		ours := definition("aged", "example.org")
 		newer := installer(ours)
 		newer.Version = "v0.2.0"
@@ -115,11 +115,11 @@ var _ = Describe("Installing what ships", Ordered, func() {
 		Expect(get(ctx, ours).Spec.Names.ShortNames).To(ConsistOf("ag"))
 		Expect(newest.InstallDefinitions(ctx)).To(Succeed())
 		Expect(get(ctx, ours).Annotations).To(HaveKeyWithValue(install.AnnotationVersion, "v0.10.0"))
-		Expect(get(ctx, ours).Spec.Names.ShortNames).To(BeEmpty(), "a field that we do not set any more")
+		Expect(get(ctx, ours).Spec.Names.ShortNames).To(BeEmpty(), "a field that the gateway no longer sets")
 	})
 })
 
-var _ = Describe("Leading the hub to the gateway", Ordered, func() {
+var _ = Describe("Registration of the gateway with the hub", Ordered, func() {
 	outside := func() *install.Installer {
 		i := installer()
 		i.Hub = install.Hub{Namespace: "fleet-system", Service: "gateway", ExternalName: "127.0.0.1", APIPort: 8443, CABundle: hub.CABundle}
@@ -129,7 +129,7 @@ var _ = Describe("Leading the hub to the gateway", Ordered, func() {
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "gateway"}}
 	api := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: "v1alpha1.cluster.core.oam.dev"}}
 
-	It("makes the Service of a gateway outside the hub and the APIService that points to it", func(ctx SpecContext) {
+	It("creates the Service of a gateway outside the hub and the APIService that points to it", func(ctx SpecContext) {
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(hubClient.Delete(ctx, api))).To(Succeed()) })
 		Expect(outside().InstallBase(ctx)).To(Succeed())
 		Expect(outside().InstallServing(ctx)).To(Succeed())
@@ -149,9 +149,9 @@ var _ = Describe("Leading the hub to the gateway", Ordered, func() {
 		Expect(again.InstallBase(ctx)).To(Succeed())
 		Expect(again.InstallServing(ctx)).To(Succeed())
 		Expect([]string{get(ctx, service).ResourceVersion, specOf(ctx, api)}).To(Equal(before))
-		Expect(counted.applied).To(BeZero(), "requests to write what is there already")
+		Expect(counted.applied).To(BeZero(), "writes of unchanged objects")
 
-		By("following the gateway that leads, also after a rollback, and a new CA")
+		By("following the leader, also after a rollback, and a new CA")
 		newer := outside()
 		newer.Version = "v0.2.0"
 		Expect(newer.InstallServing(ctx)).To(Succeed())
@@ -161,7 +161,7 @@ var _ = Describe("Leading the hub to the gateway", Ordered, func() {
 		Expect(get(ctx, api).Spec.CABundle).To(Equal(rotated.Hub.CABundle))
 	})
 
-	It("lets its namespace go first when that is being deleted, also if the APIServices hold it up", func(ctx SpecContext) {
+	It("releases its namespace first when that is being deleted, also if APIServices block the deletion", func(ctx SpecContext) {
 		i := outside()
 		i.Hub.Namespace = "leaving"
 		i.APIs = []install.GroupVersion{{Group: "leaving.example.org", Version: "v1alpha1"}}
@@ -183,7 +183,7 @@ var _ = Describe("Leading the hub to the gateway", Ordered, func() {
 		Expect(get(ctx, api).Spec.Service.Namespace).To(Equal("leaving"))
 	})
 
-	It("does not touch a namespace that is there", func(ctx SpecContext) {
+	It("does not change an existing namespace", func(ctx SpecContext) {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "prepared", Labels: map[string]string{"owner": "platform"}}}
 		create(ctx, namespace)
 		before := get(ctx, namespace).ResourceVersion
@@ -194,13 +194,13 @@ var _ = Describe("Leading the hub to the gateway", Ordered, func() {
 	})
 })
 
-// countingClient ends the run at its first read, or once some writes have passed.
+// countingClient cancels the run at its first read or after a number of writes.
 type countingClient struct {
 	client.Client
 	onGet, onApply func()
 	after          int
 
-	mu      sync.Mutex // One is applied at a time, so that it is known how many were.
+	mu      sync.Mutex // mu serializes writes, so that their number at cancellation is known.
 	applied int
 }
 
@@ -238,8 +238,7 @@ func resourceVersions(ctx context.Context, definitions []*apiextensionsv1.Custom
 	return versions
 }
 
-// specOf leaves out the resource version: the API server writes the status of an
-// APIService that does not answer.
+// specOf omits the resource version: the API server writes the status of an unavailable APIService.
 func specOf(ctx context.Context, api *apiregistrationv1.APIService) string {
 	GinkgoHelper()
 	current := get(ctx, api)

@@ -14,7 +14,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
 )
 
-var _ = Describe("What an administrator changed in a policy of ours", Ordered, func() {
+var _ = Describe("An administrator's change to a policy of the installation", Ordered, func() {
 	const name = "fleetgate-membercluster-origin"
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -24,7 +24,7 @@ var _ = Describe("What an administrator changed in a policy of ours", Ordered, f
 		i.Extra = policies.Registration()
 		return i
 	}
-	// edited is written as kubectl edit writes.
+	// edited writes like kubectl edit.
 	edited := func(ctx SpecContext, object client.Object) {
 		GinkgoHelper()
 		Expect(hubClient.Update(ctx, object, client.FieldOwner("kubectl-edit"))).To(Succeed())
@@ -38,7 +38,7 @@ var _ = Describe("What an administrator changed in a policy of ours", Ordered, f
 		})
 	})
 
-	It("is reverted in a binding that was set to Warn, which ended the gateway", func(ctx SpecContext) {
+	It("is reverted in a binding that was set to Warn, and does not stop the gateway", func(ctx SpecContext) {
 		before := get(ctx, binding)
 		warning := before.DeepCopy()
 		warning.Spec.ValidationActions = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn}
@@ -49,7 +49,7 @@ var _ = Describe("What an administrator changed in a policy of ours", Ordered, f
 		Expect(get(ctx, binding).Spec).To(Equal(before.Spec))
 	})
 
-	It("is put right in a policy that was given an exemption or lost a rule", func(ctx SpecContext) {
+	It("is reverted in a policy that got an exemption or lost a rule", func(ctx SpecContext) {
 		before := get(ctx, policy)
 		weaker := before.DeepCopy()
 		weaker.Spec.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "not-me", Expression: "request.userInfo.username != 'me'"}}
@@ -60,7 +60,7 @@ var _ = Describe("What an administrator changed in a policy of ours", Ordered, f
 		Expect(get(ctx, policy).Spec).To(Equal(before.Spec))
 	})
 
-	It("is reverted though it was written in the name of the installer's field manager", func(ctx SpecContext) {
+	It("is reverted also when the installer's field manager wrote it", func(ctx SpecContext) {
 		before := get(ctx, policy)
 		weaker := before.DeepCopy()
 		weaker.Spec.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "not-me", Expression: "request.userInfo.username != 'me'"}}
@@ -70,7 +70,7 @@ var _ = Describe("What an administrator changed in a policy of ours", Ordered, f
 		Expect(get(ctx, policy).Spec).To(Equal(before.Spec))
 	})
 
-	It("is written once: the next look changes nothing", func(ctx SpecContext) {
+	It("is reverted with one write, and the next run writes nothing", func(ctx SpecContext) {
 		Expect(installing().InstallServing(ctx)).To(Succeed())
 		before, beforeBinding := get(ctx, policy).ResourceVersion, get(ctx, binding).ResourceVersion
 		Expect(installing().InstallServing(ctx)).To(Succeed())
@@ -78,7 +78,7 @@ var _ = Describe("What an administrator changed in a policy of ours", Ordered, f
 		Expect(get(ctx, binding).ResourceVersion).To(Equal(beforeBinding))
 	})
 
-	It("is left alone where it is no rule: labels and annotations of others", func(ctx SpecContext) {
+	It("stays when it concerns other users' labels and annotations", func(ctx SpecContext) {
 		labelled := get(ctx, policy)
 		labelled.Labels["team"] = "security"
 		edited(ctx, labelled)

@@ -1,8 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package install_test installs what ships on a real hub, and meets other
-// products there.
+// Package install_test installs what ships on a real hub, also beside other products.
 package install_test
 
 import (
@@ -59,12 +58,12 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 })
 
-// installer is a gateway's, of version v0.1.0.
+// installer is the installer of a gateway of version v0.1.0.
 func installer(definitions ...*apiextensionsv1.CustomResourceDefinition) *install.Installer {
 	return &install.Installer{Client: hubClient, Definitions: definitions, Version: "v0.1.0", Clock: clock.RealClock{}}
 }
 
-// definition is a small CustomResourceDefinition of a kind that nobody else has.
+// definition returns a small CRD of a kind that is unique to the spec.
 func definition(plural, group string) *apiextensionsv1.CustomResourceDefinition {
 	singular := plural[:len(plural)-1]
 	preserve := true
@@ -85,7 +84,7 @@ func definition(plural, group string) *apiextensionsv1.CustomResourceDefinition 
 	}
 }
 
-// create makes the object on the hub as another product, kubectl, would.
+// create creates the object with kubectl's field manager, as an object of another product.
 func create(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	Expect(hubClient.Create(ctx, object, client.FieldOwner("kubectl-create"))).To(Succeed())
@@ -94,7 +93,7 @@ func create(ctx context.Context, object client.Object) {
 	})
 }
 
-// get reads the object anew.
+// get reads the object again.
 func get[T client.Object](ctx context.Context, object T) T {
 	GinkgoHelper()
 	current, ok := object.DeepCopyObject().(T)

@@ -54,17 +54,17 @@ var _ = Describe("Uninstalling", Ordered, func() {
 		Expect(i.InstallBase(ctx)).To(Succeed())
 		Expect(i.InstallDefinitions(ctx)).To(Succeed())
 		Expect(i.InstallServing(ctx)).To(Succeed())
-		// That is all kinds of objects at once: the next gateway finds nothing to do.
+		// These are all kinds of shipped objects; the next gateway has nothing to change.
 		counted := &countingClient{Client: hubClient}
 		i.Client = counted
 		Expect(i.InstallBase(ctx)).To(Succeed())
 		Expect(i.InstallDefinitions(ctx)).To(Succeed())
 		Expect(i.InstallServing(ctx)).To(Succeed())
-		Expect(counted.applied).To(BeZero(), "requests to write what is there already")
+		Expect(counted.applied).To(BeZero(), "writes of unchanged objects")
 		create(ctx, foreign)
 	})
 
-	It("does nothing while a gateway runs, and says which", func(ctx SpecContext) {
+	It("does nothing while a gateway runs, and names it", func(ctx SpecContext) {
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: install.LeaderLease}, Spec: coordinationv1.LeaseSpec{
 			HolderIdentity: ptr.To("gateway-0"), LeaseDurationSeconds: ptr.To[int32](60), RenewTime: ptr.To(metav1.NewMicroTime(time.Now())),
 		}}
@@ -74,7 +74,7 @@ var _ = Describe("Uninstalling", Ordered, func() {
 		Expect(hubClient.Delete(ctx, lease)).To(Succeed())
 	})
 
-	It("lets go of namespaces that an APIService without a gateway holds up", func(ctx SpecContext) {
+	It("unblocks namespaces whose deletion waits for an APIService without a gateway", func(ctx SpecContext) {
 		held := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "held-up"}}
 		create(ctx, held)
 		Eventually(func() []apiregistrationv1.APIServiceCondition { return get(ctx, api).Status.Conditions }).Should(
@@ -87,7 +87,7 @@ var _ = Describe("Uninstalling", Ordered, func() {
 		Eventually(func() error { return hubClient.Get(ctx, client.ObjectKeyFromObject(held), held) }).Should(Satisfy(apierrors.IsNotFound))
 	})
 
-	It("removes first what refuses, and nothing of anybody else", func(ctx SpecContext) {
+	It("removes webhooks and policies first, and no object of another owner", func(ctx SpecContext) {
 		Expect(get(ctx, foreign).Name).To(Equal(foreign.Name))
 		var first []string
 		for _, kind := range removed {
@@ -99,12 +99,12 @@ var _ = Describe("Uninstalling", Ordered, func() {
 			"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "APIService",
 			"ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy",
 		}))
-		By("finding nothing the second time")
+		By("finding nothing to remove the second time")
 		Expect(uninstaller().Uninstall(ctx)).To(Succeed())
 		Expect(removed).To(BeEmpty())
 	})
 
-	It("keeps the definitions with all that is in them", func(ctx SpecContext) {
+	It("keeps CRDs and their objects", func(ctx SpecContext) {
 		shipped, err := crds.All()
 		Expect(err).NotTo(HaveOccurred())
 		for _, crd := range shipped {

@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("An agent that is three minor versions older than its gateway", Label("matrix"), func() {
-	It("connects, keeps what runs, gets what is placed, and is told to be upgraded", func(ctx SpecContext) {
+	It("connects, keeps workloads running, applies placements, and is reported as outdated", func(ctx SpecContext) {
 		const agentOutdated = `--output=jsonpath={range .status.conditions[?(@.type=="AgentOutdated")]}{.status} {.message}{end}`
 		h := &hub{Fleet: program.Fleet(ctx, fleet.Options{
 			Members: []string{member}, GatewayPath: program.OfVersion(ctx, "gateway", "v0.4.0"), AgentPath: program.OfVersion(ctx, "agent", "v0.4.7"),
@@ -20,10 +20,10 @@ var _ = Describe("An agent that is three minor versions older than its gateway",
 		firstHub = h
 		h.place(ctx, "shop", "shop", "before")
 		Eventually(h.conditionOf(ctx, "shop", "Available")).Should(Equal("True"))
-		Expect(h.kubectl(ctx, "", "get", "membercluster", member, agentOutdated)).To(BeEmpty(), "they go together")
+		Expect(h.kubectl(ctx, "", "get", "membercluster", member, agentOutdated)).To(BeEmpty(), "gateway and agent are compatible")
 		steady := watchSteadiness(ctx, h.Members[0].Cluster, "shop")
 
-		By("having a gateway of three minor versions later come")
+		By("starting a gateway three minor versions newer")
 		h.GatewayPath = program.OfVersion(ctx, "gateway", "v0.7.0")
 		Expect(h.Remake(ctx, 0)).To(Succeed())
 		Eventually(h.asks(ctx, "get", "membercluster", member, agentOutdated)).Should(And(HavePrefix("True"), ContainSubstring("v0.4.7"), ContainSubstring("v0.7.0")))

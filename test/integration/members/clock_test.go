@@ -13,21 +13,21 @@ import (
 	"fleetgate.io/fleetgate/test/program"
 )
 
-// wrong is what docs/operations.md says that a clock may be wrong by.
+// wrong is the clock error that docs/operations.md allows.
 const wrong = 10 * time.Minute
 
-var _ = Describe("A fleet where a clock is wrong by ten minutes", Label("matrix"), func() {
+var _ = Describe("A fleet with a clock that is wrong by ten minutes", Label("matrix"), func() {
 	for _, c := range []struct {
 		whose          string
 		gateway, agent time.Duration
 	}{
-		{whose: "the gateway's is ahead", gateway: wrong},
-		{whose: "the gateway's is behind", gateway: -wrong},
-		{whose: "the agent's is ahead", agent: wrong},
-		{whose: "the agent's is behind", agent: -wrong},
-		{whose: "both are, in different directions", gateway: wrong, agent: -wrong},
+		{whose: "the gateway's clock is ahead", gateway: wrong},
+		{whose: "the gateway's clock is behind", gateway: -wrong},
+		{whose: "the agent's clock is ahead", agent: wrong},
+		{whose: "the agent's clock is behind", agent: -wrong},
+		{whose: "both clocks are wrong in opposite directions", gateway: wrong, agent: -wrong},
 	} {
-		It("joins, has what is placed, is reached, and loses nothing where "+c.whose, func(ctx SpecContext) {
+		It("joins, applies placements, is reachable, and loses nothing when "+c.whose, func(ctx SpecContext) {
 			h := &hub{Fleet: program.Fleet(ctx, fleet.Options{
 				Members:     []string{member},
 				GatewayPath: program.WithClock(ctx, "gateway", c.gateway), AgentPath: program.WithClock(ctx, "agent", c.agent),
@@ -45,17 +45,17 @@ var _ = Describe("A fleet where a clock is wrong by ten minutes", Label("matrix"
 			}
 			delivers("changed")
 
-			By("having the gateway's token on the member made anew")
+			By("rotating the gateway's token on the member")
 			h.kubectl(ctx, "", "delete", "secret", "cluster-gateway", "--namespace=fleet-member-"+member)
 			delivers("with another token")
 
-			By("starting both programs again")
+			By("restarting both programs")
 			Expect(h.Gateway.Restart(ctx)).To(Succeed())
 			Expect(h.Members[0].Agent.Restart(ctx)).To(Succeed())
 			Eventually(h.AwaitTunnels).WithContext(ctx).Should(Succeed())
 			delivers("after a start")
 
-			By("being told to be well for longer than a Lease lasts")
+			By("staying ready for longer than a Lease lasts")
 			status := func(condition string) func() (string, error) {
 				return h.asks(ctx, "get", "membercluster", member, `--output=jsonpath={.status.conditions[?(@.type=="`+condition+`")].status}`)
 			}

@@ -24,17 +24,17 @@ import (
 	"fleetgate.io/fleetgate/test/fleet"
 )
 
-// guest is the member of an agent that does not register.
+// guest is the member whose agent does not register.
 const guest = "guest"
 
-var _ = Describe("An agent with an identity of its own on the hub", Ordered, func() {
+var _ = Describe("An agent with its own identity on the hub", Ordered, func() {
 	var (
 		h        *hub
 		agent    *env.Process
 		onMember client.Client
 	)
 
-	// invite makes the MemberCluster that names the agent's user.
+	// invite creates the MemberCluster that names the agent's user.
 	invite := func(ctx context.Context) {
 		GinkgoHelper()
 		h.kubectl(ctx, `
@@ -87,7 +87,7 @@ spec: {identity: {kind: User, apiGroup: rbac.authorization.k8s.io, name: `+guest
 		DeferCleanup(func(ctx SpecContext) { Expect(agent.Stop(ctx)).To(Succeed()) })
 	})
 
-	It("joins each time that its MemberCluster is made, and rests in between without an error", func(ctx SpecContext) {
+	It("joins whenever its MemberCluster is created, and waits in between without errors", func(ctx SpecContext) {
 		Eventually(log).Should(ContainSubstring("create MemberCluster"))
 		const rounds = 3
 		for round := 1; round <= rounds; round++ {
@@ -97,17 +97,17 @@ spec: {identity: {kind: User, apiGroup: rbac.authorization.k8s.io, name: `+guest
 			Eventually(h.asks(ctx, "get", "--raw=/apis/cluster.core.oam.dev/v1alpha1/clustergateways/"+guest+"/proxy/version")).Should(ContainSubstring("gitVersion"))
 			Expect(accounts(ctx)).To(ConsistOf(authenticationv1beta1.GatewayAccount))
 			Expect(h.kubectl(ctx, "", "get", "clusterroles,clusterrolebindings", "--selector=fleetgate.io/member", "--output=name")).To(
-				BeEmpty(), "no agent of this version needs a right of the whole hub")
+				BeEmpty(), "an agent of this version needs no cluster-wide right on the hub")
 			h.kubectl(ctx, "", "delete", "membercluster", guest, "--timeout=80s")
-			Eventually(accounts).WithContext(ctx).Should(BeEmpty(), "what the hub had on the member")
+			Eventually(accounts).WithContext(ctx).Should(BeEmpty(), "objects of the hub on the member")
 			Eventually(func() int { return strings.Count(log(), "The hub has no place for this member") }).Should(BeNumerically(">=", round))
 		}
-		// What is under way when the hub lets the member go is given up, which client-go says as an error of its own.
+		// When the hub removes the member, client-go reports each request in flight as an error.
 		given := ContainElement(Not(ContainSubstring(`request.go`)))
 		Expect(regexp.MustCompile(`(?m)^E\d{4} .*$`).FindAllString(log(), -1)).NotTo(given)
 	})
 
-	It("tells its namespaces, and gets what a ResourcePlacement places once it has the one for it", func(ctx SpecContext) {
+	It("reports its namespaces, and gets a ResourcePlacement's resources once it has the namespace", func(ctx SpecContext) {
 		invite(ctx)
 		h.kubectl(ctx, `
 apiVersion: v1

@@ -20,7 +20,7 @@ import (
 	"fleetgate.io/fleetgate/test/program"
 )
 
-// edgeName is how both hubs call the cluster that moves.
+// edgeName is the name of the moving cluster on both hubs.
 const edgeName = "edge"
 
 // plugin starts kubectl fleetgate.
@@ -33,8 +33,8 @@ func (h *hub) plugin(ctx context.Context, args ...string) *gexec.Session {
 	return session
 }
 
-// placeApplication has the hub place a namespace with a ConfigMap that names it, and a Deployment
-// that is the same everywhere, wherever it may.
+// placeApplication makes the hub place a namespace with a ConfigMap that names the hub, and a
+// Deployment that is the same on both hubs.
 func (h *hub) placeApplication(ctx context.Context, placement, namespace, value string) {
 	GinkgoHelper()
 	h.placeBy(ctx, placement, namespace, value, "{placementType: PickAll, tolerations: [{key: rack, operator: Exists}]}", fmt.Sprintf(`
@@ -50,7 +50,7 @@ spec:
 ---`, namespace))
 }
 
-// memberField asks for a field of the moving member on the hub.
+// memberField returns a field of the moving member on the hub.
 func (h *hub) memberField(ctx context.Context, field string) func() (string, error) {
 	return h.asks(ctx, "get", "membercluster", edgeName, "--ignore-not-found", "--output=jsonpath="+field)
 }
@@ -67,13 +67,13 @@ var _ = Describe("A member that kubectl fleetgate moves", Ordered, Label("matrix
 		edge          *program.Newcomer
 		steady        *steadiness
 	)
-	// from is what the application's ConfigMap on the member says of the hub that it is from.
+	// from returns the hub's name in the application's ConfigMap on the member.
 	from := func(ctx context.Context, namespace string) func() string {
 		return func() string {
 			return edge.Kubectl(ctx, "", "get", "configmap", "settings", "--namespace="+namespace, "--output=jsonpath={.data.from}")
 		}
 	}
-	// move has the member move from one hub to another.
+	// move moves the member from one hub to another.
 	move := func(ctx context.Context, at, to *hub, flags ...string) *gexec.Session {
 		GinkgoHelper()
 		session := at.plugin(ctx, append([]string{"move", edgeName, "--to-kubeconfig=" + to.HubKubeconfig(), "--member-kubeconfig=" + edge.Admin}, flags...)...)
@@ -91,8 +91,8 @@ var _ = Describe("A member that kubectl fleetgate moves", Ordered, Label("matrix
 		first, second = startHub(ctx), startHub(ctx)
 		edge = program.StartNewcomer(ctx, env.Options{Name: edgeName, Nodes: 1})
 
-		// Both place the application under one name, the second what it shares with the first
-		// under another; what is alone only the first has.
+		// Both hubs place the application under one name. What they share has another name on the
+		// second hub, and only the first has what is alone.
 		first.placeApplication(ctx, "shop", "shop", "first")
 		second.placeApplication(ctx, "shop", "shop", "second")
 		first.placeApplication(ctx, "ours", "shared", "first")
@@ -110,7 +110,7 @@ var _ = Describe("A member that kubectl fleetgate moves", Ordered, Label("matrix
 		Expect(steady.found()).To(BeEmpty())
 	})
 
-	It("is refused where it cannot be moved, and nothing is changed", func(ctx SpecContext) {
+	It("is rejected when it cannot be moved, and nothing changes", func(ctx SpecContext) {
 		same := move(ctx, first, first)
 		Expect(same.ExitCode()).To(Equal(1))
 		Expect(same.Err).To(gbytes.Say("both contexts point to the same hub"))
@@ -127,7 +127,7 @@ var _ = Describe("A member that kubectl fleetgate moves", Ordered, Label("matrix
 		Expect(second.asks(ctx, "get", "clusters.fleet.cattle.io", "--all-namespaces", "--output=name")()).To(BeEmpty())
 	})
 
-	It("goes to the other hub with what runs, its labels and its taints", func(ctx SpecContext) {
+	It("moves to the other hub with running workloads, labels and taints", func(ctx SpecContext) {
 		moved := move(ctx, first, second)
 		Expect(moved.ExitCode()).To(Equal(0))
 		Expect(string(moved.Out.Contents())).To(Equal("member edge has moved\n"))
@@ -141,13 +141,13 @@ var _ = Describe("A member that kubectl fleetgate moves", Ordered, Label("matrix
 		Eventually(from(ctx, "shop")).Should(Equal("second"))
 		Eventually(from(ctx, "shared")).Should(Equal("second"))
 
-		By("holding what the second does not place: what is alone, and what does not tolerate the taint")
+		By("retaining what the second hub does not place: what only the first has, and what does not tolerate the taint")
 		Eventually(second.memberField(ctx, heldField)).Should(And(ContainSubstring(" of 2 Works"), ContainSubstring(`"admins-work"`)))
 		Expect(from(ctx, "alone")()).To(Equal("first"))
 		Expect(steady.found()).To(BeEmpty())
 	})
 
-	It("and comes back, though the command was interrupted time and again", func(ctx SpecContext) {
+	It("moves back, also when the command is interrupted repeatedly", func(ctx SpecContext) {
 		Eventually(func() int { return move(ctx, second, first, "--timeout=1s").ExitCode() }).WithTimeout(3 * time.Minute).Should(Equal(0))
 
 		Expect(second.memberField(ctx, "{.metadata.name}")()).To(BeEmpty())
@@ -166,7 +166,7 @@ var _ = Describe("A member that kubectl fleetgate moves", Ordered, Label("matrix
 		Expect(steady.found()).To(BeEmpty())
 	})
 
-	It("and what must not be would have been seen", func(ctx SpecContext) {
+	It("is watched by a check that reports violations", func(ctx SpecContext) {
 		edge.Kubectl(ctx, "", "patch", "configmap", "settings", "--namespace=shop", "--type=merge", `--patch={"metadata":{"ownerReferences":null}}`)
 		Eventually(steady.found).Should(ContainElement(HavePrefix("ConfigMap shop settings has 0 owners")))
 		edge.Kubectl(ctx, "", "delete", "configmap", "settings", "--namespace=shared")

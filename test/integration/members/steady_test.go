@@ -21,22 +21,22 @@ import (
 	"fleetgate.io/fleetgate/test/env"
 )
 
-// placedKinds are those of which everything in the watched namespaces was placed.
+// placedKinds are the kinds of which every object in the watched namespaces was placed.
 func placedKinds() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{
 		{Version: "v1", Kind: "Namespace"}, {Version: "v1", Kind: "ConfigMap"}, {Group: "apps", Version: "v1", Kind: "Deployment"},
 	}
 }
 
-// followingKinds are made of what was placed: nothing of them comes or goes while that is as it
-// was.
+// followingKinds are kinds that controllers create from placed objects. Their objects neither
+// appear nor disappear while the placed ones are unchanged.
 func followingKinds() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{{Group: "apps", Version: "v1", Kind: "ReplicaSet"}, {Version: "v1", Kind: "Pod"}}
 }
 
-// steadiness watches what was placed on a member, change by change, and collects what must not
-// be at any time, whichever hub the member belongs to: that an object goes, also if another of
-// its name comes at once; that one has no owner or several; that a Pod goes or comes.
+// steadiness watches every change of placed objects on a member and collects violations, whichever
+// hub the member belongs to: an object is deleted or re-created, has no owner or several, or a Pod
+// appears or disappears.
 type steadiness struct {
 	namespaces []string
 	mu         sync.Mutex // guards what follows
@@ -45,8 +45,8 @@ type steadiness struct {
 	faults     []string
 }
 
-// watchSteadiness begins when all that is to be placed in the namespaces is there, and ends with
-// the spec or the container that calls it.
+// watchSteadiness starts when all placed objects are in the namespaces. It ends with the calling
+// spec or container.
 func watchSteadiness(ctx context.Context, on *env.Cluster, namespaces ...string) *steadiness {
 	GinkgoHelper()
 	s := &steadiness{namespaces: namespaces, uids: map[string]types.UID{}}
@@ -72,14 +72,15 @@ func watchSteadiness(ctx context.Context, on *env.Cluster, namespaces ...string)
 				s.note(kind, event)
 			}
 			if watched.Err() == nil {
-				s.fault("the watch on %ss has ended: what came after was not seen", kind.Kind)
+				s.fault("the watch on %ss has ended; later changes were missed", kind.Kind)
 			}
 		})
 	}
 	return s
 }
 
-// isWatched leaves out what others make: a root CA in each namespace, and other namespaces.
+// isWatched excludes objects of others: the root CA ConfigMap of each namespace, and other
+// namespaces.
 func (s *steadiness) isWatched(kind schema.GroupVersionKind, object *metav1.PartialObjectMetadata) bool {
 	if kind.Kind == "Namespace" {
 		return slices.Contains(s.namespaces, object.Name)
@@ -100,7 +101,7 @@ func (s *steadiness) begin(kind schema.GroupVersionKind, object *metav1.PartialO
 func (s *steadiness) note(kind schema.GroupVersionKind, event watch.Event) {
 	object, is := event.Object.(*metav1.PartialObjectMetadata)
 	if !is {
-		s.fault("the watch on %ss says %v", kind.Kind, event.Object)
+		s.fault("the watch on %ss returned %v", kind.Kind, event.Object)
 		return
 	}
 	if !s.isWatched(kind, object) {
@@ -115,9 +116,9 @@ func (s *steadiness) note(kind schema.GroupVersionKind, event watch.Event) {
 	case event.Type == watch.Deleted:
 		s.fault("%s was deleted", name)
 	case !known:
-		s.fault("%s has come", name)
+		s.fault("%s was created", name)
 	case before != object.UID:
-		s.fault("%s is another one", name)
+		s.fault("%s was re-created", name)
 	case object.DeletionTimestamp != nil:
 		s.fault("%s is being deleted", name)
 	default:
@@ -125,7 +126,7 @@ func (s *steadiness) note(kind schema.GroupVersionKind, event watch.Event) {
 	}
 }
 
-// judge looks at who owns what was placed.
+// judge checks the owners of a placed object.
 func (s *steadiness) judge(kind schema.GroupVersionKind, object *metav1.PartialObjectMetadata) {
 	if !slices.Contains(placedKinds(), kind) {
 		return
@@ -145,7 +146,7 @@ func (s *steadiness) fault(format string, args ...any) {
 	s.faults = append(s.faults, fmt.Sprintf(format, args...))
 }
 
-// found are all faults so far, seen how many changes there were of how many objects.
+// found returns all violations so far, seen the number of changes and objects.
 func (s *steadiness) found() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

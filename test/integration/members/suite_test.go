@@ -1,8 +1,8 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package members_test has one cluster belong to two real hubs, each with a gateway of
-// its own and an agent on the member.
+// Package members_test makes one cluster a member of two real hubs, each with its own gateway and
+// an agent on the member.
 package members_test
 
 import (
@@ -24,9 +24,9 @@ import (
 )
 
 const (
-	// member is how both hubs call the cluster.
+	// member is the cluster's name on both hubs.
 	member = "member-1"
-	// hubName is what the second hub's agent calls its hub.
+	// hubName is the hub name of the second hub's agent.
 	hubName = "second"
 )
 
@@ -51,14 +51,14 @@ func startHub(ctx context.Context, members ...string) *hub {
 	return &hub{Fleet: program.Fleet(ctx, fleet.Options{Members: members})}
 }
 
-// hub is one of the two, as its administrator sees it.
+// hub is one of the two hubs with its administrator's kubeconfig.
 type hub struct {
 	*fleet.Fleet
-	// agents were started beside those of the fleet.
+	// agents were started in addition to those of the fleet.
 	agents []*env.Process
 }
 
-// kubectl runs on the hub, and fails the spec if it does not succeed.
+// kubectl runs on the hub and fails the spec on an error.
 func (h *hub) kubectl(ctx context.Context, input string, args ...string) string {
 	GinkgoHelper()
 	out, err := h.Kubectl(ctx, h.HubKubeconfig(), input, args...)
@@ -66,18 +66,18 @@ func (h *hub) kubectl(ctx context.Context, input string, args ...string) string 
 	return out
 }
 
-// asks is kubectl for Eventually: what it prints, or why not.
+// asks runs kubectl for Eventually and returns its output or its error.
 func (h *hub) asks(ctx context.Context, args ...string) func() (string, error) {
 	return func() (string, error) { return h.Kubectl(ctx, h.HubKubeconfig(), "", args...) }
 }
 
-// place makes a namespace with a ConfigMap, and a placement of both.
+// place creates a namespace with a ConfigMap, and a placement of both.
 func (h *hub) place(ctx context.Context, placement, namespace, value string) {
 	GinkgoHelper()
 	h.placeBy(ctx, placement, namespace, value, "{placementType: PickAll}", "")
 }
 
-// placeBy is the same with a policy, and with further manifests in the midst, each with its end.
+// placeBy is like place, with a policy and further manifests in between.
 func (h *hub) placeBy(ctx context.Context, placement, namespace, value, policy, further string) {
 	GinkgoHelper()
 	h.kubectl(ctx, fmt.Sprintf(`
@@ -100,26 +100,26 @@ spec:
 `, placement, namespace, value, policy, further), "apply", "--filename=-")
 }
 
-// conditionOf asks for the status of one of the placement's conditions.
+// conditionOf returns the status of one condition of the placement.
 func (h *hub) conditionOf(ctx context.Context, placement, condition string) func() (string, error) {
 	return h.asks(ctx, "get", "clusterresourceplacement", placement,
 		`--output=jsonpath={.status.conditions[?(@.type=="ClusterResourcePlacement`+condition+`")].status}`)
 }
 
-// whyNotApplied asks for what the placement's Work says of its manifests.
+// whyNotApplied returns the manifest conditions of the placement's Work.
 func (h *hub) whyNotApplied(ctx context.Context, placement string) func() (string, error) {
 	return h.asks(ctx, "get", "work", placement+"-work", "--namespace="+clusterv1beta1.MemberNamespace(member),
 		`--output=jsonpath={.status.conditions[?(@.type=="Applied")].message}`)
 }
 
-// uid is that of the hub's namespace kube-system.
+// uid is the UID of the hub's namespace kube-system.
 func (h *hub) uid(ctx context.Context) string {
 	GinkgoHelper()
 	return h.kubectl(ctx, "", "get", "namespace", "kube-system", "--output=jsonpath={.metadata.uid}")
 }
 
-// agentOn registers a cluster of another fleet under the same name, with an agent that
-// has these flags of its own.
+// agentOn registers a cluster of another fleet under the same name, with an agent with these
+// additional flags.
 func (h *hub) agentOn(ctx context.Context, of *fleet.Member, flags ...string) *env.Process {
 	GinkgoHelper()
 	h.kubectl(ctx, `
@@ -163,7 +163,7 @@ spec: {clientID: the-cluster}
 	return process
 }
 
-// keepLogs leaves what a failed spec's hubs and member say where CI collects it.
+// keepLogs copies the logs of a failed spec's hubs and member to where CI collects them.
 var _ = artifacts.OnFailure(func() []*env.Cluster {
 	if firstHub == nil {
 		return nil

@@ -21,7 +21,7 @@ import (
 	"fleetgate.io/fleetgate/test/env"
 )
 
-// firstHub is known to the suite for its artifacts.
+// firstHub is global so that the suite can collect its artifacts.
 var firstHub *hub
 
 var _ = Describe("A cluster that belongs to two hubs", Ordered, Label("matrix"), func() {
@@ -31,14 +31,14 @@ var _ = Describe("A cluster that belongs to two hubs", Ordered, Label("matrix"),
 		secondAgent   *env.Process
 	)
 
-	// record is the AppliedWork of that name; it fails the spec if there is none.
+	// record returns the AppliedWork with that name and fails the spec if there is none.
 	record := func(ctx context.Context, name string) placementv1beta1.AppliedWork {
 		GinkgoHelper()
 		var found placementv1beta1.AppliedWork
 		Expect(onMember.Get(ctx, client.ObjectKey{Name: name}, &found)).To(Succeed())
 		return found
 	}
-	// settings asks for what the member has in a namespace that was placed.
+	// settings returns the member's ConfigMap in a placed namespace.
 	settings := func(ctx context.Context, namespace string) func() (map[string]string, error) {
 		return func() (map[string]string, error) {
 			var found corev1.ConfigMap
@@ -60,7 +60,7 @@ var _ = Describe("A cluster that belongs to two hubs", Ordered, Label("matrix"),
 		log.SetLogger(GinkgoLogr)
 		first, second = startHubs(ctx)
 		firstHub = first
-		// Its agents live longer than the spec that starts them.
+		// The agents outlive the spec that starts them.
 		DeferCleanup(func(ctx SpecContext) {
 			for _, agent := range second.agents {
 				Expect(agent.Stop(ctx)).To(Succeed())
@@ -74,7 +74,7 @@ var _ = Describe("A cluster that belongs to two hubs", Ordered, Label("matrix"),
 		Eventually(first.conditionOf(ctx, "shop", "Available")).Should(Equal("True"))
 	})
 
-	It("keeps what the first placed when a second without a name places under the same one, and says so there", func(ctx SpecContext) {
+	It("keeps the first hub's resources when a second hub without a hub name places under the same name, and reports the conflict there", func(ctx SpecContext) {
 		ours := record(ctx, "shop-work")
 		Expect(ours.Annotations).To(HaveKeyWithValue(clusterv1beta1.AnnotationHub, first.uid(ctx)))
 
@@ -85,7 +85,7 @@ var _ = Describe("A cluster that belongs to two hubs", Ordered, Label("matrix"),
 		Eventually(second.conditionOf(ctx, "shop", "Applied")).Should(Equal("False"))
 		Expect(gone(ctx, namespace("second-shop"))()).To(BeTrue())
 
-		By("taking the second's away again")
+		By("deleting the second hub's placement")
 		second.kubectl(ctx, "", "delete", "clusterresourceplacement", "shop", "--timeout=60s")
 		Eventually(second.asks(ctx, "get", "work", "shop-work", "--namespace="+clusterv1beta1.MemberNamespace(member), "--ignore-not-found", "--output=name")).Should(BeEmpty())
 		Expect(agent.Stop(ctx)).To(Succeed())
@@ -93,7 +93,7 @@ var _ = Describe("A cluster that belongs to two hubs", Ordered, Label("matrix"),
 		Expect(settings(ctx, "first-shop")()).To(HaveKeyWithValue("from", "first"))
 	})
 
-	It("has what both place under one name once the second has a name", func(ctx SpecContext) {
+	It("applies placements of both hubs with the same name once the second agent has a hub name", func(ctx SpecContext) {
 		secondAgent = second.agentOn(ctx, first.Members[0], "--hub-name="+hubName)
 		second.place(ctx, "shop", "second-shop", "second")
 		Eventually(second.conditionOf(ctx, "shop", "Available")).Should(Equal("True"))
@@ -104,7 +104,7 @@ var _ = Describe("A cluster that belongs to two hubs", Ordered, Label("matrix"),
 		Expect(theirs.Annotations).To(HaveKeyWithValue(clusterv1beta1.AnnotationHub, second.uid(ctx)))
 		Expect(theirs.Spec.WorkName).To(Equal("shop-work"))
 
-		By("repairing what is deleted by hand, and removing what is taken back")
+		By("re-creating objects deleted by hand, and removing objects no longer placed")
 		Expect(onMember.Delete(ctx, &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: theirs.Name}})).To(Succeed())
 		Eventually(func(g Gomega) {
 			var again placementv1beta1.AppliedWork
@@ -119,7 +119,7 @@ var _ = Describe("A cluster that belongs to two hubs", Ordered, Label("matrix"),
 		Eventually(gone(ctx, &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "gone-work." + hubName}})).Should(BeTrue())
 	})
 
-	It("does not let one hub have an object that the other placed", func(ctx SpecContext) {
+	It("does not let one hub take over an object that the other placed", func(ctx SpecContext) {
 		first.place(ctx, "ours", "of-both", "first")
 		Eventually(first.conditionOf(ctx, "ours", "Available")).Should(Equal("True"))
 		second.place(ctx, "theirs", "of-both", "second")
@@ -133,7 +133,7 @@ var _ = Describe("A cluster that belongs to two hubs", Ordered, Label("matrix"),
 		Expect(settings(ctx, "of-both")()).To(HaveKeyWithValue("from", "first"))
 	})
 
-	It("is reached from both, by accounts and rights of their own", func(ctx SpecContext) {
+	It("is reachable from both hubs, each with its own account and rights", func(ctx SpecContext) {
 		for _, h := range []*hub{first, second} {
 			Eventually(h.asks(ctx, "get", "--raw=/apis/cluster.core.oam.dev/v1alpha1/clustergateways/"+member+"/proxy/version")).
 				Should(ContainSubstring("gitVersion"))
@@ -147,7 +147,7 @@ var _ = Describe("A cluster that belongs to two hubs", Ordered, Label("matrix"),
 		}
 	})
 
-	It("leaves one of them without the other noticing, and keeps what was placed", func(ctx SpecContext) {
+	It("leaves one hub without an effect on the other, and keeps placed resources", func(ctx SpecContext) {
 		second.kubectl(ctx, "", "delete", "membercluster", member, "--timeout=80s")
 		Eventually(second.asks(ctx, "get", "namespace", clusterv1beta1.MemberNamespace(member), "--ignore-not-found", "--output=name")).Should(BeEmpty())
 		Expect(settings(ctx, "second-shop")()).To(HaveKeyWithValue("from", "second"))
@@ -159,7 +159,7 @@ var _ = Describe("A cluster that belongs to two hubs", Ordered, Label("matrix"),
 		Expect(settings(ctx, "of-both")()).To(HaveKeyWithValue("from", "first"))
 	})
 
-	It("moves to the second for good, by hand, with what the first placed as it is", func(ctx SpecContext) {
+	It("moves to the second hub manually, with the first hub's resources unchanged", func(ctx SpecContext) {
 		before := record(ctx, "shop-work")
 		steady := watchSteadiness(ctx, first.Members[0].Cluster, "first-shop", "of-both")
 		first.kubectl(ctx, "", "delete", "membercluster", member, "--timeout=80s")
@@ -167,7 +167,7 @@ var _ = Describe("A cluster that belongs to two hubs", Ordered, Label("matrix"),
 
 		second.kubectl(ctx, "", "delete", "clusterresourceplacement", "shop", "--timeout=60s")
 		second.place(ctx, "shop", "first-shop", "second")
-		// The agent that it had here before had a key of its own.
+		// The agent that ran here before had its own key.
 		second.kubectl(ctx, "", "delete", "clusters.fleet.cattle.io", member, "--namespace=clusters", "--timeout=60s")
 		second.agentOn(ctx, first.Members[0])
 		Eventually(second.whyNotApplied(ctx, "shop")).Should(ContainSubstring(clusterv1beta1.AnnotationFormerHub + "=" + first.uid(ctx)))
@@ -179,7 +179,7 @@ var _ = Describe("A cluster that belongs to two hubs", Ordered, Label("matrix"),
 		Expect(after.UID).To(Equal(before.UID))
 		Expect(after.Annotations).To(HaveKeyWithValue(clusterv1beta1.AnnotationHub, second.uid(ctx)))
 
-		By("giving what the first placed under another name to the placement that wants it")
+		By("assigning what the first hub placed under another name to the placement that wants it")
 		Eventually(second.conditionOf(ctx, "theirs", "Available")).Should(Equal("True"))
 		Expect(settings(ctx, "of-both")()).To(HaveKeyWithValue("from", "second"))
 		Expect(steady.found()).To(BeEmpty())

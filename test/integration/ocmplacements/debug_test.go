@@ -23,7 +23,7 @@ import (
 	"fleetgate.io/fleetgate/test/program"
 )
 
-// curious is an account of a hub that asks a gateway's own endpoint.
+// curious is an account of a hub that queries a gateway's own endpoint.
 type curious struct {
 	token string
 	port  int
@@ -38,10 +38,10 @@ func newCurious(ctx context.Context, hub client.Client, port int) *curious {
 	return &curious{token: request.Status.Token, port: port}
 }
 
-// asks is the code and the text of an answer about Placements.
+// asks returns the status code and text of a response about Placements.
 func (c *curious) asks(ctx context.Context, method, path, body string) func(Gomega) string {
 	return func(g Gomega) string {
-		// Who it is that answers is not what this is about.
+		// The identity of the server does not matter here.
 		transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 		request, err := http.NewRequestWithContext(ctx, method, fmt.Sprintf("https://127.0.0.1:%d/debug/placements/%s", c.port, path), strings.NewReader(body))
 		g.Expect(err).NotTo(HaveOccurred())
@@ -55,7 +55,7 @@ func (c *curious) asks(ctx context.Context, method, path, body string) func(Gome
 	}
 }
 
-// learnsWhy has an account ask why Placement p has cluster c1, without a right and with one.
+// learnsWhy queries why Placement p has cluster c1, without the right and with it.
 func (c *curious) learnsWhy(ctx context.Context, at *env.Cluster) {
 	GinkgoHelper()
 	const sent = `{"metadata": {"namespace": "default", "name": "sent"}, "spec": {"numberOfClusters": 1}}`

@@ -21,7 +21,7 @@ import (
 )
 
 var _ = Describe("Decisions", func() {
-	It("are one empty object when no cluster fits, and say why", func(ctx SpecContext) {
+	It("are one empty object with the reason when no cluster fits", func(ctx SpecContext) {
 		b := newBed(ctx, 2)
 		cluster(ctx, b.name(1), taint(clusterv1.TaintEffectNoSelect))
 		nobody := selects(func(s *clusterv1beta1.ClusterSelector) {
@@ -47,7 +47,7 @@ var _ = Describe("Decisions", func() {
 			fmt.Sprintf("PlacementSatisfied=False AllManagedClusterSetsEmpty: All ManagedClusterSets [%s] have no member ManagedCluster", empty.namespace)))
 	})
 
-	DescribeTable("are none, and the condition names what is wrong, with",
+	DescribeTable("are empty, and the condition names the error, with",
 		func(ctx SpecContext, wrong func(*clusterv1beta1.PlacementSpec), message string) {
 			b := newBed(ctx, 1)
 			p := b.place(ctx, "p", wrong)
@@ -61,15 +61,15 @@ var _ = Describe("Decisions", func() {
 		},
 		Entry("a toleration of every key by value", tolerates(clusterv1beta1.Toleration{Value: "x"}), "TaintToleration:If the key is empty, operator must be Exists."),
 		Entry("a toleration of existence with a value", tolerates(clusterv1beta1.Toleration{Key: "a", Operator: "Exists", Value: "x"}), "TaintToleration:If the operator is Exists, the value should be empty."),
-		Entry("a score that there is not", scores("Luck"), "PrioritizerPolicy:incorrect builtin prioritizer: Luck"),
-		Entry("a mode that there is not", func(spec *clusterv1beta1.PlacementSpec) { spec.PrioritizerPolicy.Mode = "Free" }, "PrioritizerPolicy:incorrect prioritizer policy mode: Free"),
+		Entry("an unknown score", scores("Luck"), "PrioritizerPolicy:incorrect builtin prioritizer: Luck"),
+		Entry("an unknown mode", func(spec *clusterv1beta1.PlacementSpec) { spec.PrioritizerPolicy.Mode = "Free" }, "PrioritizerPolicy:incorrect prioritizer policy mode: Free"),
 		Entry("an expression that does not compile", selects(func(s *clusterv1beta1.ClusterSelector) { s.CELSelector.CELExpressions = []string{"managedCluster."} }), "Predicate:compilation failed: "),
 		Entry("an operator of claims that there is not", selects(func(s *clusterv1beta1.ClusterSelector) {
 			s.ClaimSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}
 		}), `Predicate:"Is" is not a valid label selector operator`),
 	)
 
-	It("are brought back when somebody changes or removes them, and those of others are left alone", func(ctx SpecContext) {
+	It("are restored when a user changes or deletes them, and other users' decisions stay", func(ctx SpecContext) {
 		b := newBed(ctx, 2)
 		p := b.place(ctx, "p", nil)
 		Eventually(chosen(ctx, p)).Should(Equal(b.names(1, 2)))
@@ -79,27 +79,27 @@ var _ = Describe("Decisions", func() {
 		Expect(hubClient.Status().Patch(ctx, byHand, expect.MergePatch(`{"status": {"decisions": [{"clusterName": "x", "reason": ""}]}}`))).To(Succeed())
 
 		is := decisions(ctx, p)[0]
-		By("a cluster")
+		By("changing a cluster")
 		Expect(hubClient.Status().Patch(ctx, &is, expect.MergePatch(`{"status": {"decisions": [{"clusterName": "x", "reason": ""}]}}`))).To(Succeed())
 		Eventually(chosen(ctx, p)).Should(Equal(b.names(1, 2)))
-		By("its labels")
+		By("changing its labels")
 		Expect(hubClient.Patch(ctx, &is, expect.MergePatch(`{"metadata": {"labels": {"cluster.open-cluster-management.io/placement": "q"}}}`))).To(Succeed())
 		Eventually(chosen(ctx, p)).Should(Equal(b.names(1, 2)))
-		By("itself")
+		By("deleting it")
 		Expect(hubClient.Delete(ctx, &is)).To(Succeed())
 		Eventually(chosen(ctx, p)).Should(Equal(b.names(1, 2)))
-		By("one too many")
+		By("adding one")
 		extra := &clusterv1beta1.PlacementDecision{ObjectMeta: build.In(b.namespace, "extra")}
 		extra.Labels = map[string]string{clusterv1beta1.PlacementLabel: "p"}
 		expect.Created(ctx, hubClient, extra)
 		Eventually(expect.Gone(ctx, hubClient, extra)).Should(BeTrue())
-		By("the status of the Placement")
+		By("changing the status of the Placement")
 		Expect(hubClient.Status().Patch(ctx, placementOf(b.namespace, "p"), expect.MergePatch(`{"status": {"numberOfSelectedClusters": 7, "conditions": []}}`))).To(Succeed())
 		Eventually(said(ctx, p)).Should(HaveExactElements(fine, satisfied))
 		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(byHand), byHand)).To(Succeed())
 		Expect(byHand.Status.Decisions).To(HaveLen(1))
 
-		By("a Placement of the same name, whether or not those of the one before are gone yet")
+		By("re-creating the Placement, also before the decisions of the previous one are deleted")
 		expect.Removed(ctx, hubClient, placementOf(b.namespace, "p"))
 		again := b.place(ctx, "p", wants(1))
 		Eventually(func(g Gomega) {
@@ -111,7 +111,7 @@ var _ = Describe("Decisions", func() {
 		}).Should(Succeed())
 	})
 
-	It("stay as they are while the annotation says so", func(ctx SpecContext) {
+	It("do not change while the annotation disables scheduling", func(ctx SpecContext) {
 		b := newBed(ctx, 1)
 		p := b.place(ctx, "p", nil)
 		Eventually(chosen(ctx, p)).Should(Equal(b.names(1)))
@@ -125,14 +125,14 @@ var _ = Describe("Decisions", func() {
 		Eventually(chosen(ctx, p)).Should(Equal(b.names(1, 2)))
 	})
 
-	It("of many clusters are not given up without a word", func(ctx SpecContext) {
+	It("of many clusters are not removed without a confirmation", func(ctx SpecContext) {
 		b := newBed(ctx, 2)
 		p := b.place(ctx, "p", nil)
 		Eventually(chosen(ctx, p)).Should(HaveLen(2))
 		probe := b.place(ctx, "probe", nil)
 		Eventually(chosen(ctx, probe)).Should(HaveLen(2))
 		DeferCleanup(func(ctx SpecContext) {
-			By("waiting until the policy is forgotten: others delete Placements too")
+			By("waiting until the API server no longer enforces the policy, because other specs delete Placements too")
 			Eventually(func() error { return hubClient.Delete(ctx, probe, client.DryRunAll) }).Should(Succeed())
 		})
 		for _, object := range policies.ConfirmDeleteDeny.OfDecisions(policies.Parameters{ConfirmDeleteMembers: 1}) {
@@ -172,13 +172,13 @@ var _ = Describe("Decisions", func() {
 			{DecisionGroupIndex: 1, Decisions: []string{"p-decision-2"}, ClustersCount: 2},
 			{DecisionGroupIndex: 2, Decisions: []string{"p-decision-3"}, ClustersCount: 2},
 		}))
-		By("a group that goes takes its objects along")
+		By("removing a group, which deletes its objects")
 		cluster(ctx, b.name(4), label("canary", "false"))
 		Eventually(chosen(ctx, p)).Should(Equal(b.names(1, 2, 3, 4, 5)))
 		Expect(decisions(ctx, p)).To(HaveLen(3))
 	})
 
-	It("of many Placements at once are balanced as if they were decided one by one", func(ctx SpecContext) {
+	It("of many Placements at once are balanced as if decided one by one", func(ctx SpecContext) {
 		b := newBed(ctx, 8)
 		var all []*clusterv1beta1.Placement
 		one := int32(1)
@@ -193,11 +193,11 @@ var _ = Describe("Decisions", func() {
 		for _, name := range b.names(1, 2, 3, 4, 5, 6, 7, 8) {
 			Expect(counts).To(HaveKeyWithValue(name, 5))
 		}
-		By("a cluster comes, and each is decided once")
+		By("adding a cluster, and each Placement is decided once")
 		Expect(writes(func() { b.join(ctx, b.name(9)) })).To(BeNumerically("<=", len(all)))
 	})
 
-	It("are spread, and sorted by score, where that is asked for", func(ctx SpecContext) {
+	It("are spread and sorted by score on request", func(ctx SpecContext) {
 		b := newBed(ctx, 4)
 		for n, region := range []string{"a", "a", "a", "b"} {
 			cluster(ctx, b.name(n+1), claim("region", region))
@@ -217,7 +217,7 @@ var _ = Describe("Decisions", func() {
 		}))
 		Eventually(chosen(ctx, sorted)).Should(Equal(b.names(1, 2, 3, 4)))
 		Expect(*decisions(ctx, sorted)[0].Status.Decisions[0].Score).To(BeEquivalentTo(10))
-		By("scores alone are told not more often than allowed")
+		By("changing scores alone, which are published at the allowed rate")
 		score(ctx, b.name(4), 99, nil)
 		Eventually(chosen(ctx, sorted)).Should(Equal(b.names(4, 1, 2, 3)))
 		is := placementOf(b.namespace, "sorted")

@@ -18,7 +18,7 @@ import (
 )
 
 var _ = Describe("The examples of docs/placements-ocm.md", Serial, func() {
-	It("do what the page says", func(ctx SpecContext) {
+	It("have the documented results", func(ctx SpecContext) {
 		text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "placements-ocm.md"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(hubClient.Create(ctx, build.Namespace("team-a"))).To(Succeed())

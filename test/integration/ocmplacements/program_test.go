@@ -23,7 +23,7 @@ import (
 )
 
 var _ = Describe("The gateway's program with --apis=ocm --ocm=placement", Serial, func() {
-	It("brings its own kinds alone, and waits for those of clusters", func(ctx SpecContext) {
+	It("installs only its own kinds, and waits for those of clusters", func(ctx SpecContext) {
 		bare, err := env.Start(ctx, env.Options{Name: "bare"})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx SpecContext) { Expect(bare.Stop(ctx)).To(Succeed()) })
@@ -53,11 +53,11 @@ var _ = Describe("The gateway's program with --apis=ocm --ocm=placement", Serial
 			return p.Status.NumberOfSelectedClusters
 		}).Should(BeEquivalentTo(1))
 
-		By("saying at its own endpoint why, to who may know")
+		By("explaining decisions at its own endpoint to authorized users")
 		newCurious(ctx, there, ports[0]).learnsWhy(ctx, bare)
 	})
 
-	It("ends with what one decides that was never killed", func(ctx SpecContext) {
+	It("makes the same decisions as a gateway that was never killed", func(ctx SpecContext) {
 		gateway.Stop()
 		DeferCleanup(func() { gateway = start() })
 		process := program.Gateway(ctx, hub, "--ocm=placement", "--components=controllers", "--leader-elect=false")

@@ -26,7 +26,7 @@ import (
 	"fleetgate.io/fleetgate/test/program"
 )
 
-// admin runs kubectl as an administrator, and returns what it prints.
+// admin runs kubectl as an administrator and returns the output.
 func admin(ctx context.Context, stdin string, args ...string) string {
 	GinkgoHelper()
 	out, err := program.Kubectl(ctx, hub, stdin, args...)
@@ -34,7 +34,7 @@ func admin(ctx context.Context, stdin string, args ...string) string {
 	return out
 }
 
-// masked has what differs between two runs replaced.
+// masked replaces what differs between two runs.
 func masked(printed string) string {
 	for pattern, by := range map[string]string{
 		`uid: [0-9a-f-]{36}`: "uid: UID", `resourceVersion: "\d+"`: "resourceVersion: RV", `creationTimestamp: "[^"]+"`: "creationTimestamp: TIME",
@@ -44,7 +44,7 @@ func masked(printed string) string {
 	return printed
 }
 
-// twoClusters are those of the documents, in set default, which is bound to a namespace.
+// twoClusters are the clusters of the documents, in set default, which is bound to a namespace.
 func twoClusters(ctx context.Context, namespace string) *bed {
 	GinkgoHelper()
 	b := &bed{namespace: "default"}
@@ -60,8 +60,8 @@ func placementOf(namespace, name string) *clusterv1beta1.Placement {
 	return &clusterv1beta1.Placement{ObjectMeta: build.In(namespace, name)}
 }
 
-// createWork is what clusteradm create work does with --placement and --overwrite: a ManifestWork
-// for each cluster of a Placement's decisions, and none of that name for others.
+// createWork does what clusteradm create work does with --placement and --overwrite: one
+// ManifestWork per decided cluster, and none of that name for others.
 func createWork(ctx context.Context, name string, placement *clusterv1beta1.Placement) {
 	GinkgoHelper()
 	wanted := sets.New(chosen(ctx, placement)(Default)...)
@@ -81,7 +81,7 @@ func createWork(ctx context.Context, name string, placement *clusterv1beta1.Plac
 	}
 }
 
-// namespacesOfClusters makes what a registration would have made.
+// namespacesOfClusters creates the namespaces that registration would create.
 func namespacesOfClusters(ctx context.Context) {
 	GinkgoHelper()
 	for _, name := range []string{"cluster1", "cluster2"} {
@@ -90,9 +90,8 @@ func namespacesOfClusters(ctx context.Context) {
 	}
 }
 
-// table is what clusteradm get placements prints of a namespace with one Placement: of its
-// conditions the first, without which clusteradm ends in a panic, and the clusters of its
-// decisions.
+// table returns what clusteradm get placements prints for a namespace with one Placement: its first
+// condition, without which clusteradm panics, and the decided clusters.
 func table(ctx context.Context, namespace string) func(Gomega) string {
 	return func(g Gomega) string {
 		var placements clusterv1beta1.PlacementList
@@ -105,8 +104,8 @@ func table(ctx context.Context, namespace string) func(Gomega) string {
 	}
 }
 
-// noGarbage takes what a garbage collector would after a while: the next spec has the same
-// names.
+// noGarbage deletes what the garbage collector would delete later, because the next spec uses the
+// same names.
 func noGarbage(of *clusterv1beta1.Placement) {
 	GinkgoHelper()
 	DeferCleanup(func(ctx SpecContext) {
@@ -116,7 +115,7 @@ func noGarbage(of *clusterv1beta1.Placement) {
 }
 
 var _ = Describe("The documents of Open Cluster Management", Serial, func() {
-	It("distribute a workload with clusters that a Placement selects", func(ctx SpecContext) {
+	It("distribute a workload to the clusters of a Placement", func(ctx SpecContext) {
 		twoClusters(ctx, "default")
 		chosenBy := placementOf("default", "placement1")
 		noGarbage(chosenBy)
@@ -169,13 +168,13 @@ metadata:
 			"NAME         SUCCEEDED   REASON                  SELECTEDCLUSTERS\nplacement1   True        AllDecisionsScheduled   2\n"))
 		Expect(admin(ctx, "", "get", "placementdecisions", "-n", "default", "--no-headers", "-o", "custom-columns=NAME:.metadata.name")).To(Equal("placement1-decision-1\n"))
 
-		By("bringing a work to both")
+		By("delivering a work to both clusters")
 		serve(hub, "manifestworks.work.open-cluster-management.io")
 		namespacesOfClusters(ctx)
 		createWork(ctx, "my-first-work", chosenBy)
 		Expect(admin(ctx, "", "get", "manifestwork", "-A")).To(MatchRegexp(`^NAMESPACE +NAME +AGE\ncluster1 +my-first-work +\d+s\ncluster2 +my-first-work +\d+s\n$`))
 
-		By("selecting only one")
+		By("selecting one cluster")
 		Expect(admin(ctx, "", "patch", "placement", "placement1", "-n", "default", "--patch", `{"spec": {"clusterSets": ["default"],"numberOfClusters": 1}}`, "--type=merge")).
 			To(Equal("placement.cluster.open-cluster-management.io/placement1 patched\n"))
 		Eventually(chosen(ctx, chosenBy)).Should(Equal([]string{"cluster1"}))
@@ -183,7 +182,7 @@ metadata:
 		Expect(admin(ctx, "", "get", "manifestwork", "-A")).To(MatchRegexp(`^NAMESPACE +NAME +AGE\ncluster1 +my-first-work +\d+s\n$`))
 	})
 
-	It("extend the scheduling with scores of their own, and tell them in events", func(ctx SpecContext) {
+	It("extend scheduling with custom scores and report them in events", func(ctx SpecContext) {
 		twoClusters(ctx, "default")
 		namespacesOfClusters(ctx)
 		for _, name := range []string{"cluster1", "cluster2"} {
@@ -232,7 +231,7 @@ spec:
 		} {
 			Eventually(func() string { return admin(ctx, "", "describe", "placement", "-n", "default", "placement1") }).Should(MatchRegexp(line))
 		}
-		By("with a blank behind each score")
+		By("adding a blank after each score")
 		Eventually(func(g Gomega) []string {
 			var events eventsv1.EventList
 			g.Expect(hubClient.List(ctx, &events, client.InNamespace("default"))).To(Succeed())
@@ -244,7 +243,7 @@ spec:
 			}
 			return notes
 		}).Should(ContainElement("cluster1:12 cluster2:12 "))
-		By("refusing a score out of its range")
+		By("rejecting a score out of range")
 		broken := &unstructured.Unstructured{}
 		broken.SetAPIVersion("cluster.open-cluster-management.io/v1alpha1")
 		broken.SetKind("AddOnPlacementScore")
@@ -254,7 +253,7 @@ spec:
 		Expect(expect.StatusOf(err).Code).To(BeEquivalentTo(422))
 	})
 
-	It("let Argo CD read decisions with get and list alone, and move applications from a cluster that is down or maintained", func(ctx SpecContext) {
+	It("let Argo CD read decisions with get and list only, and move applications from an unavailable or drained cluster", func(ctx SpecContext) {
 		namespace := &corev1.Namespace{ObjectMeta: build.Named("argocd")}
 		Expect(client.IgnoreAlreadyExists(hubClient.Create(ctx, namespace))).To(Succeed())
 		twoClusters(ctx, "argocd")
@@ -293,7 +292,7 @@ metadata:
 spec:
   numberOfClusters: 10
 `, "apply", "-f", "-")
-		// What the generator does: it lists by label, and reads one field of each element.
+		// This is what the generator does: it lists by label and reads one field of each element.
 		generated := func() []string {
 			out, err := program.KubectlAs(ctx, hub, "system:serviceaccount:argocd:argocd-applicationset-controller", nil, "", "get", "placementdecisions", "-n", "argocd",
 				"-l", "cluster.open-cluster-management.io/placement=guestbook-app-placement", "-o", "jsonpath={.items[*].status.decisions[*].clusterName}")
@@ -307,16 +306,16 @@ spec:
 		Eventually(generated).Should(Equal([]string{"cluster1"}))
 		printed := "NAME STATUS REASON SELETEDCLUSTERS\nguestbook-app-placement False Succeedconfigured "
 		Eventually(table(ctx, "argocd")).Should(Equal(printed + "[cluster1]"))
-		By("cluster1 is unreachable")
+		By("making cluster1 unreachable")
 		cluster(ctx, "cluster1", func(c *clusterv1.ManagedCluster) {
 			c.Spec.Taints = []clusterv1.Taint{{Key: clusterv1.TaintUnreachable, Effect: clusterv1.TaintEffectNoSelect}}
 		})
 		Eventually(generated).Should(Equal([]string{"cluster2"}))
 		Eventually(table(ctx, "argocd")).Should(Equal(printed + "[cluster2]"))
-		By("it is back, which moves nothing")
+		By("reconnecting it, which moves nothing")
 		Expect(writes(func() { cluster(ctx, "cluster1", untaint) })).To(BeZero())
 		Expect(generated()).To(Equal([]string{"cluster2"}))
-		By("cluster2 is maintained")
+		By("draining cluster2")
 		Expect(admin(ctx, "", "patch", "managedcluster", "cluster2", "-p", `{"spec":{"taints":[{"effect":"NoSelect","key":"maintenance"}]}}`, "--type=merge")).
 			To(Equal("managedcluster.cluster.open-cluster-management.io/cluster2 patched\n"))
 		Eventually(generated).Should(Equal([]string{"cluster1"}))

@@ -38,10 +38,10 @@ import (
 
 const fleetSystem = "fleet-system"
 
-// reader reads and writes what this file is about.
+// reader is the client of these specs.
 var reader client.Client
 
-// serveStandard has the hub serve the kinds of the fleet's placements and of the standard.
+// serveStandard installs the CRDs of placements and of the standard on the hub.
 func serveStandard(ctx context.Context) {
 	GinkgoHelper()
 	kinds := build.Scheme(scheme.AddToScheme, clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme, multiclusterv1alpha1.AddToScheme, ocmclusterv1beta1.AddToScheme)
@@ -53,8 +53,8 @@ func serveStandard(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred(), out)
 }
 
-// publish runs what publishes decisions, and the placements of members, with no rights but a
-// gateway's, until the function that it returns is called.
+// publish runs the controllers for decisions and members' placements with the gateway's rights
+// until the returned function is called.
 func publish(all bool) (stop func()) {
 	GinkgoHelper()
 	running := expect.Started(func(ctx context.Context) (func(context.Context) error, error) {
@@ -79,7 +79,7 @@ func publish(all bool) (stop func()) {
 	return running.Stop
 }
 
-// profile publishes a cluster, as a manager does.
+// profile publishes a cluster as a cluster manager does.
 func profile(ctx context.Context, name, manager string) *multiclusterv1alpha1.ClusterProfile {
 	GinkgoHelper()
 	p := &multiclusterv1alpha1.ClusterProfile{ObjectMeta: build.In(fleetSystem, name)}
@@ -88,7 +88,7 @@ func profile(ctx context.Context, name, manager string) *multiclusterv1alpha1.Cl
 	return p
 }
 
-// published are the objects of a decision, by their index.
+// published returns the objects of a decision, by index.
 func published(ctx context.Context, namespace, key string) []multiclusterv1alpha1.PlacementDecision {
 	GinkgoHelper()
 	var list multiclusterv1alpha1.PlacementDecisionList
@@ -99,7 +99,8 @@ func published(ctx context.Context, namespace, key string) []multiclusterv1alpha
 	return list.Items
 }
 
-// told is what a reader of the standard finds: the clusters of a decision; nil if there is none.
+// told returns the clusters of a decision as a reader of the standard gets them; nil if there is no
+// decision.
 func told(ctx context.Context, namespace, key string) func() []string {
 	return func() []string {
 		objects := published(ctx, namespace, key)
@@ -119,7 +120,7 @@ func told(ctx context.Context, namespace, key string) func() []string {
 	}
 }
 
-// annotate says of an object whether its decision is published; empty takes that back.
+// annotate sets the annotation that publishes an object's decision; an empty value removes it.
 func annotate(ctx context.Context, object client.Object, value string) {
 	GinkgoHelper()
 	text := fmt.Sprintf("%q", value)
@@ -129,7 +130,7 @@ func annotate(ctx context.Context, object client.Object, value string) {
 	Expect(reader.Patch(ctx, object, expect.MergePatch(`{"metadata": {"annotations": {"fleetgate.io/standard-decisions": `+text+`}}}`))).To(Succeed())
 }
 
-// member makes a MemberCluster that has joined and is heard of.
+// member creates a MemberCluster that has joined and sends heartbeats.
 func member(ctx context.Context, name string) {
 	GinkgoHelper()
 	namespace := build.Namespace(clusterv1beta1.MemberNamespace(name))
@@ -147,7 +148,7 @@ func member(ctx context.Context, name string) {
 	Expect(reader.Status().Update(ctx, m)).To(Succeed())
 }
 
-// pick is a policy for these members.
+// pick returns a policy for these members.
 func pick(members ...string) placementv1beta1.PlacementSpec {
 	return placementv1beta1.PlacementSpec{
 		ResourceSelectors: []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "ConfigMap", Name: "nothing"}},
@@ -155,10 +156,10 @@ func pick(members ...string) placementv1beta1.PlacementSpec {
 	}
 }
 
-var _ = Describe("What is published for readers of the standard", Serial, Ordered, func() {
+var _ = Describe("A published PlacementDecision of the standard", Serial, Ordered, func() {
 	BeforeAll(func(ctx SpecContext) { serveStandard(ctx) })
 
-	It("are the ClusterProfiles of the clusters that a Placement is for, and no others", func(ctx SpecContext) {
+	It("names the ClusterProfiles of a Placement's clusters only", func(ctx SpecContext) {
 		publish(false)
 		b := newBed(ctx, 4)
 		profile(ctx, b.name(1), "fleetgate")
@@ -183,24 +184,24 @@ var _ = Describe("What is published for readers of the standard", Serial, Ordere
 			return notes
 		}).Should(ContainElement(fmt.Sprintf("Warning Not in PlacementDecisions of multicluster.x-k8s.io: %s, %s without a ClusterProfile of manager fleetgate in namespace fleet-system", b.name(3), b.name(4))))
 
-		By("following profiles that come and go")
+		By("creating and deleting profiles")
 		profile(ctx, b.name(4), "fleetgate")
 		Eventually(is).Should(Equal(b.names(1, 2, 4)))
 		Expect(reader.Delete(ctx, second)).To(Succeed())
 		Eventually(is).Should(Equal(b.names(1, 4)))
 
-		By("following the decision, down to nobody")
+		By("changing the decision until it is empty")
 		cluster(ctx, b.name(1), taint(clusterv1.TaintEffectNoSelect))
 		Eventually(is).Should(Equal(b.names(4)))
 		cluster(ctx, b.name(4), taint(clusterv1.TaintEffectNoSelect))
-		Eventually(is).Should(Equal([]string{}), "none chosen is something else than withdrawn")
+		Eventually(is).Should(Equal([]string{}), "an empty decision is not a deleted one")
 
-		By("withdrawing it with the Placement")
+		By("deleting the Placement")
 		Expect(hubClient.Delete(ctx, p)).To(Succeed())
 		Eventually(is).Should(BeNil())
 	})
 
-	It("are slices of a hundred, of which one change writes one", func(ctx SpecContext) {
+	It("is split into slices of 100, of which one change writes one", func(ctx SpecContext) {
 		publish(false)
 		b := newBed(ctx, 230)
 		for n := range 230 {
@@ -223,7 +224,7 @@ var _ = Describe("What is published for readers of the standard", Serial, Ordere
 		Expect(same).To(Equal(2), "the others were written too")
 	})
 
-	It("is brought back when somebody changes or removes it, and is nobody else's", func(ctx SpecContext) {
+	It("is restored when a user changes or deletes it, and foreign objects stay", func(ctx SpecContext) {
 		publish(false)
 		b := newBed(ctx, 1)
 		profile(ctx, b.name(1), "fleetgate")
@@ -262,7 +263,7 @@ var _ = Describe("What is published for readers of the standard", Serial, Ordere
 		Expect(other.ResourceVersion).To(Equal(left))
 	})
 
-	It("are the members of placements that ask for it, and of all where the gateway was told so", func(ctx SpecContext) {
+	It("exists for members' placements with the annotation, and for all with --standard-decisions", func(ctx SpecContext) {
 		stop := publish(false)
 		namespace := expect.FreshNamespace(ctx, hubClient)
 		for _, name := range []string{"std-1", "std-2", "std-3"} {
@@ -289,7 +290,7 @@ var _ = Describe("What is published for readers of the standard", Serial, Ordere
 		Eventually(ofNarrow).Should(BeNil())
 		Expect(ofSilent()).To(BeNil())
 
-		By("starting anew with --standard-decisions")
+		By("restarting with --standard-decisions")
 		stop()
 		annotate(ctx, wide, "false")
 		publish(true)
@@ -299,13 +300,13 @@ var _ = Describe("What is published for readers of the standard", Serial, Ordere
 		Expect(reader.Delete(ctx, silent)).To(Succeed())
 		Eventually(ofSilent).Should(BeNil())
 
-		By("removing the others while somebody is there to let them go")
+		By("removing the others while their finalizer's controller runs")
 		for _, object := range []client.Object{wide, narrow, silent} {
 			expect.Removed(ctx, reader, object)
 		}
 	})
 
-	It("is written by the gateway's program, and refused where nothing is published", func(ctx SpecContext) {
+	It("is written by the gateway, and the annotation is rejected where nothing is published", func(ctx SpecContext) {
 		gateway.Stop()
 		DeferCleanup(func() { gateway = start() })
 		program.Gateway(ctx, hub, "--apis=fleet,clusterprofile", "--ocm=placement", "--components=controllers", "--leader-elect=false", "--standard-decisions")
@@ -319,7 +320,7 @@ var _ = Describe("What is published for readers of the standard", Serial, Ordere
 		Expect(program.Refused(ctx, hub, "--ocm=placement", "--standard-decisions")).To(ContainSubstring("--standard-decisions needs clusterprofile in --apis"))
 	})
 
-	It("cannot have more than a hundred clusters, nor clusters without a name", func(ctx SpecContext) {
+	It("cannot have more than 100 clusters, or clusters without a name", func(ctx SpecContext) {
 		object := &multiclusterv1alpha1.PlacementDecision{ObjectMeta: build.In("default", "too-many")}
 		object.Decisions = make([]multiclusterv1alpha1.ClusterDecision, 101)
 		Expect(reader.Create(ctx, object)).To(Satisfy(apierrors.IsInvalid))

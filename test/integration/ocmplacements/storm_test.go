@@ -25,13 +25,13 @@ import (
 	"fleetgate.io/fleetgate/test/program"
 )
 
-// storm changes whatever Placements look at, at random, and Placements.
+// storm applies random changes to Placements and to everything that they depend on.
 type storm struct {
 	*bed
 	dice *rand.Rand
-	// there are the clusters, by number.
+	// there are the existing clusters, by number.
 	there map[int]bool
-	// specs are those of the Placements, which are named by their numbers.
+	// specs are the specs of the Placements, whose names are their numbers.
 	specs []func(*clusterv1beta1.PlacementSpec)
 }
 
@@ -66,13 +66,13 @@ func (s *storm) placement(n int) *clusterv1beta1.Placement {
 	return placementOf(s.namespace, fmt.Sprint("p", n))
 }
 
-// spec is that of the nth Placement. Decisions of others wake nobody: with Balance, who is
-// decided last decides best.
+// spec returns the spec of the nth Placement. It does not use Balance, because then the result
+// depends on the order of decisions.
 func (s *storm) spec(n int) func(*clusterv1beta1.PlacementSpec) {
 	return both(s.specs[n], func(spec *clusterv1beta1.PlacementSpec) { spec.PrioritizerPolicy.Mode = clusterv1beta1.ModeExact })
 }
 
-// change changes something: mostly a cluster or what is said of it.
+// change makes one change, mostly to a cluster or its scores.
 func (s *storm) change(ctx context.Context) {
 	GinkgoHelper()
 	what, n := s.dice.IntN(12), 1+s.dice.IntN(20)
@@ -88,7 +88,7 @@ func (s *storm) change(ctx context.Context) {
 	}
 }
 
-// toggle makes an object, or removes it if it is there.
+// toggle creates an object, or deletes it if it exists.
 func (s *storm) toggle(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	if err := hubClient.Create(ctx, object); err != nil {
@@ -96,7 +96,7 @@ func (s *storm) toggle(ctx context.Context, object client.Object) {
 	}
 }
 
-// changeSet removes or makes the set, or has it select otherwise.
+// changeSet creates or deletes the set, or changes its selector.
 func (s *storm) changeSet(ctx context.Context) {
 	GinkgoHelper()
 	set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: build.Named(s.namespace)}
@@ -108,8 +108,7 @@ func (s *storm) changeSet(ctx context.Context) {
 	Expect(client.IgnoreNotFound(hubClient.Patch(ctx, set, expect.MergePatch(`{"spec": {"clusterSelector": `+selector+`}}`)))).To(Succeed())
 }
 
-// changePlacement has a Placement want another number of clusters, or name sets, or removes it
-// and makes one of its name.
+// changePlacement changes the number of clusters or the sets of a Placement, or re-creates it.
 func (s *storm) changePlacement(ctx context.Context, n int) {
 	GinkgoHelper()
 	switch s.dice.IntN(3) {
@@ -126,7 +125,7 @@ func (s *storm) changePlacement(ctx context.Context, n int) {
 	}
 }
 
-// changeCluster has a cluster join or leave, or changes what Placements look at of it.
+// changeCluster adds or removes a cluster, or changes what Placements depend on.
 func (s *storm) changeCluster(ctx context.Context, n, what int) {
 	GinkgoHelper()
 	name := s.name(n)
@@ -159,7 +158,7 @@ func (s *storm) changeCluster(ctx context.Context, n, what int) {
 	}
 }
 
-// calm has all clusters in a set that is bound, so that there is something to decide.
+// calm puts all clusters into a bound set, so that there are clusters to decide on.
 func (s *storm) calm(ctx context.Context) {
 	GinkgoHelper()
 	set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: build.Named(s.namespace)}
@@ -167,7 +166,7 @@ func (s *storm) calm(ctx context.Context) {
 	Expect(client.IgnoreAlreadyExists(hubClient.Create(ctx, s.binding(s.namespace)))).To(Succeed())
 }
 
-// world is all that Placements of a namespace are decided from, as the hub has it now.
+// world is the current input of decisions in a namespace.
 func world(ctx context.Context, namespace string) *scheduler.World {
 	GinkgoHelper()
 	var clusters clusterv1.ManagedClusterList
@@ -184,8 +183,8 @@ func world(ctx context.Context, namespace string) *scheduler.World {
 	return &scheduler.World{Clusters: clusters.Items, Sets: sets.Items, Bindings: bindings.Items, Scores: scores.Items, Decisions: decisions.Items}
 }
 
-// settled is that each Placement has and says what is decided for it from the hub's objects, and
-// nothing of that ends by itself.
+// settled checks that each Placement has and reports the decision that follows from the hub's
+// objects, and that no timed input is about to end.
 func (s *storm) settled(ctx context.Context) func(Gomega) {
 	return func(g Gomega) {
 		now := world(ctx, s.namespace)
@@ -201,13 +200,13 @@ func (s *storm) settled(ctx context.Context) func(Gomega) {
 			g.Expect(chosen(ctx, is)(g)).To(ConsistOf(names), is.Name)
 			g.Expect(said(ctx, is)(g)).To(HaveExactElements(
 				HaveSuffix(why.Misconfigured.Message), HaveSuffix(fmt.Sprint(why.Satisfied.Reason, ": ", why.Satisfied.Message))), is.Name)
-			g.Expect(why.Until).To(BeZero(), "%s is decided again by itself", is.Name)
+			g.Expect(why.Until).To(BeZero(), "%s is decided again without a change", is.Name)
 		}
 	}
 }
 
 var _ = Describe("After a storm of changes", Serial, func() {
-	// rage has a storm go on, in which something else happens after every fiftieth change.
+	// rage runs a storm with an extra action after every fiftieth change.
 	rage := func(ctx SpecContext, goesOn func(changes int) bool, otherwise, stopped func()) {
 		seed := uint64(GinkgoRandomSeed())
 		GinkgoWriter.Printf("seed %d\n", seed)
@@ -225,7 +224,7 @@ var _ = Describe("After a storm of changes", Serial, func() {
 		stopped()
 		Expect(writes(func() {
 			gateway = start()
-			By("decides for one that comes, and so has looked at all")
+			By("deciding a new Placement, after which all others were reconciled")
 			last := s.place(ctx, "last", both(wants(0)))
 			Eventually(said(ctx, last)).Should(HaveLen(2))
 		})).To(BeEquivalentTo(3), func() string {
@@ -234,11 +233,11 @@ var _ = Describe("After a storm of changes", Serial, func() {
 		s.settled(ctx)(Default)
 	}
 
-	It("a gateway that begins anew finds every decision as it would make it", func(ctx SpecContext) {
+	It("a restarted gateway finds every decision up to date", func(ctx SpecContext) {
 		rage(ctx, func(changes int) bool { return changes < 250 }, func() {}, gateway.Stop)
 	})
 
-	It("of ten minutes, with kills, a gateway that begins anew finds every decision as it would make it", Label("matrix"), SpecTimeout(20*time.Minute), func(ctx SpecContext) {
+	It("of ten minutes with kills, a restarted gateway finds every decision up to date", Label("matrix"), SpecTimeout(20*time.Minute), func(ctx SpecContext) {
 		gateway.Stop()
 		process := program.Gateway(ctx, hub, "--ocm=placement", "--components=controllers", "--leader-elect=false")
 		until := time.Now().Add(10 * time.Minute)

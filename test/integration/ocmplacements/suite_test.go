@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package ocmplacements_test runs the decisions of Open Cluster Management's Placements
-// (pkg/placement/ocm/scheduler) on a real hub. Clusters are specs that write what a registration
-// would.
+// (pkg/placement/ocm/scheduler) on a real hub. Specs write what a registration would write for a
+// cluster.
 package ocmplacements_test
 
 import (
@@ -46,8 +46,8 @@ var (
 	hub       *env.Cluster
 	hubClient client.Client
 	gateway   *expect.Running
-	// written counts what the gateway writes of decisions and of statuses of Placements, and
-	// lastly are the last of these, for whom it surprises.
+	// written counts the gateway's writes of decisions and Placement statuses. lastly keeps the
+	// last of these for failure messages.
 	written atomic.Int64
 	lastly  recent
 )
@@ -66,13 +66,13 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(func() { gateway.Stop() })
 })
 
-// clusterKinds are those that a registration brings.
+// clusterKinds are the kinds that registration installs.
 func clusterKinds() []string {
 	const group = ".cluster.open-cluster-management.io"
 	return []string{"managedclusters" + group, "managedclustersets" + group, "managedclustersetbindings" + group}
 }
 
-// serve has a hub serve kinds.
+// serve installs CRDs on a hub.
 func serve(at *env.Cluster, names ...string) {
 	GinkgoHelper()
 	wanted, err := crds.Named(names...)
@@ -85,7 +85,7 @@ func kinds() *runtime.Scheme {
 		clusterv1.AddToScheme, clusterv1alpha1.AddToScheme, clusterv1beta1.AddToScheme, clusterv1beta2.AddToScheme, workv1.AddToScheme)
 }
 
-// start runs the part of a gateway that this suite is about.
+// start runs the part of a gateway that this suite tests.
 func start() *expect.Running {
 	GinkgoHelper()
 	skip := true
@@ -131,7 +131,7 @@ func (r *recent) add(request *http.Request) {
 	r.lines = append(r.lines[max(0, len(r.lines)-49):], line)
 }
 
-// String has the newest at the end.
+// String ends with the newest request.
 func (r *recent) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-var _ = Describe("A Placement is decided again when", func() {
+var _ = Describe("A Placement is decided again", func() {
 	byLabel := selects(func(s *clusterv1beta1.ClusterSelector) {
 		s.LabelSelector.MatchLabels = map[string]string{"env": "prod"}
 	})
@@ -33,7 +33,7 @@ var _ = Describe("A Placement is decided again when", func() {
 		s.CELSelector.CELExpressions = []string{`managedCluster.scores("usage").exists(s, s.name == "cpu" && s.value > 5)`}
 	})
 	all := func(*clusterv1beta1.PlacementSpec) {}
-	DescribeTable("something changes that it looks at:",
+	DescribeTable("on a change of",
 		func(ctx SpecContext, spec func(*clusterv1beta1.PlacementSpec), before []int, change func(context.Context, *bed), after []int) {
 			b := newBed(ctx, 2)
 			placement := b.place(ctx, "p", spec)
@@ -50,11 +50,11 @@ var _ = Describe("A Placement is decided again when", func() {
 		Entry("a taint", all, []int{1, 2}, func(ctx context.Context, b *bed) { cluster(ctx, b.name(1), taint(clusterv1.TaintEffectNoSelect)) }, []int{2}),
 		Entry("allocatable CPU", both(wants(1), scores("ResourceAllocatableCPU")), []int{1}, func(ctx context.Context, b *bed) { cluster(ctx, b.name(2), cpu("3")) }, []int{2}),
 		Entry("a score", both(wants(1), scores("usage/cpu")), []int{1}, func(ctx context.Context, b *bed) { score(ctx, b.name(2), 1, nil) }, []int{2}),
-		Entry("a cluster that comes", all, []int{1, 2}, func(ctx context.Context, b *bed) { b.join(ctx, b.name(3)) }, []int{1, 2, 3}),
-		Entry("a cluster that goes", all, []int{1, 2}, func(ctx context.Context, b *bed) {
+		Entry("a new cluster", all, []int{1, 2}, func(ctx context.Context, b *bed) { b.join(ctx, b.name(3)) }, []int{1, 2, 3}),
+		Entry("a deleted cluster", all, []int{1, 2}, func(ctx context.Context, b *bed) {
 			expect.Removed(ctx, hubClient, &clusterv1.ManagedCluster{ObjectMeta: build.Named(b.name(1))})
 		}, []int{2}),
-		Entry("a cluster that is about to go", all, []int{1, 2}, func(ctx context.Context, b *bed) {
+		Entry("a cluster that is being deleted", all, []int{1, 2}, func(ctx context.Context, b *bed) {
 			held := func(c *clusterv1.ManagedCluster) { c.Finalizers = []string{"test.fleetgate.io/held"} }
 			cluster(ctx, b.name(1), held)
 			Expect(hubClient.Delete(ctx, &clusterv1.ManagedCluster{ObjectMeta: build.Named(b.name(1))})).To(Succeed())
@@ -63,31 +63,31 @@ var _ = Describe("A Placement is decided again when", func() {
 				Expect(client.IgnoreNotFound(hubClient.Patch(ctx, held, expect.MergePatch(`{"metadata": {"finalizers": null}}`)))).To(Succeed())
 			})
 		}, []int{2}),
-		Entry("the set that a cluster is in", all, []int{1, 2}, func(ctx context.Context, b *bed) { cluster(ctx, b.name(2), label(clusterv1.ClusterSetLabel, "other")) }, []int{1}),
-		Entry("what a set selects", all, []int{1, 2}, func(ctx context.Context, b *bed) {
+		Entry("the set of a cluster", all, []int{1, 2}, func(ctx context.Context, b *bed) { cluster(ctx, b.name(2), label(clusterv1.ClusterSetLabel, "other")) }, []int{1}),
+		Entry("the selector of a set", all, []int{1, 2}, func(ctx context.Context, b *bed) {
 			set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: build.Named(b.namespace)}
 			Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
 			set.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.LabelSelector, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"no": "cluster"}}}
 			Expect(hubClient.Update(ctx, set)).To(Succeed())
 		}, nil),
-		Entry("a set that goes", all, []int{1, 2}, func(ctx context.Context, b *bed) {
+		Entry("a deleted set", all, []int{1, 2}, func(ctx context.Context, b *bed) {
 			expect.Removed(ctx, hubClient, &clusterv1beta2.ManagedClusterSet{ObjectMeta: build.Named(b.namespace)})
 		}, nil),
-		Entry("a binding that goes", all, []int{1, 2}, func(ctx context.Context, b *bed) {
+		Entry("a deleted binding", all, []int{1, 2}, func(ctx context.Context, b *bed) {
 			expect.Removed(ctx, hubClient, &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: build.In(b.namespace, b.namespace)})
 		}, nil),
 		Entry("its spec", wants(1), []int{1}, func(ctx context.Context, b *bed) {
 			Expect(hubClient.Patch(ctx, &clusterv1beta1.Placement{ObjectMeta: build.In(b.namespace, "p")}, expect.MergePatch(`{"spec": {"numberOfClusters": 2}}`))).To(Succeed())
 		}, []int{1, 2}),
-		Entry("its spec, which wants fewer", wants(2), []int{1, 2}, func(ctx context.Context, b *bed) {
+		Entry("its spec, to fewer clusters", wants(2), []int{1, 2}, func(ctx context.Context, b *bed) {
 			Expect(hubClient.Patch(ctx, &clusterv1beta1.Placement{ObjectMeta: build.In(b.namespace, "p")}, expect.MergePatch(`{"spec": {"numberOfClusters": 1}}`))).To(Succeed())
 		}, []int{1}),
-		Entry("its spec, which names other sets", all, []int{1, 2}, func(ctx context.Context, b *bed) {
+		Entry("its spec, to other sets", all, []int{1, 2}, func(ctx context.Context, b *bed) {
 			Expect(hubClient.Patch(ctx, &clusterv1beta1.Placement{ObjectMeta: build.In(b.namespace, "p")}, expect.MergePatch(`{"spec": {"clusterSets": ["other"]}}`))).To(Succeed())
 		}, nil),
 	)
 
-	It("a set and a binding come, whichever is first", func(ctx SpecContext) {
+	It("when a set and a binding are created in any order", func(ctx SpecContext) {
 		b := &bed{namespace: expect.FreshNamespace(ctx, hubClient)}
 		b.join(ctx, b.name(1))
 		placement := b.place(ctx, "p", nil)
@@ -97,7 +97,7 @@ var _ = Describe("A Placement is decided again when", func() {
 		Eventually(chosen(ctx, placement)).Should(Equal(b.names(1)))
 	})
 
-	It("a toleration or a score ends, though nothing changes", func(ctx SpecContext) {
+	It("when a toleration or a score expires", func(ctx SpecContext) {
 		b := newBed(ctx, 2)
 		cluster(ctx, b.name(1), taint(clusterv1.TaintEffectNoSelect))
 		seconds := int64(4)
@@ -114,8 +114,8 @@ var _ = Describe("A Placement is decided again when", func() {
 	})
 })
 
-var _ = Describe("Nothing is written when", func() {
-	It("clusters report what no Placement looks at", func(ctx SpecContext) {
+var _ = Describe("The gateway writes nothing", func() {
+	It("when clusters report fields that no Placement uses", func(ctx SpecContext) {
 		b := newBed(ctx, 3)
 		placement := b.place(ctx, "p", both(wants(2), selects(func(s *clusterv1beta1.ClusterSelector) {
 			s.CELSelector.CELExpressions = []string{`managedCluster.metadata.name != "x"`}
@@ -134,7 +134,7 @@ var _ = Describe("Nothing is written when", func() {
 		})).To(BeZero())
 	})
 
-	It("one cluster changes, but one decision and one status for each Placement", func(ctx SpecContext) {
+	It("but one decision and one status per Placement when one cluster changes", func(ctx SpecContext) {
 		b := newBed(ctx, 250)
 		placement := b.place(ctx, "p", nil)
 		Eventually(chosen(ctx, placement)).Should(HaveLen(250))

@@ -25,8 +25,8 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// bed is what one spec works with: a namespace, and a set of its name that is bound to it,
-// with clusters of its own.
+// bed is the environment of one spec: a namespace, and a set of the same name that is bound to it,
+// with its own clusters.
 type bed struct{ namespace string }
 
 func newBed(ctx context.Context, clusters int) *bed {
@@ -40,7 +40,7 @@ func newBed(ctx context.Context, clusters int) *bed {
 	return b
 }
 
-// name is that of the nth cluster; they have the order of their numbers.
+// name returns the name of the nth cluster. Names sort like their numbers.
 func (b *bed) name(n int) string { return fmt.Sprintf("%s-c%03d", b.namespace, n) }
 
 func (b *bed) names(numbers ...int) []string {
@@ -51,7 +51,7 @@ func (b *bed) names(numbers ...int) []string {
 	return names
 }
 
-// join makes a cluster of the bed's set, and its namespace.
+// join creates a cluster in the bed's set, and its namespace.
 func (b *bed) join(ctx context.Context, name string) {
 	GinkgoHelper()
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)}
@@ -75,7 +75,7 @@ func (b *bed) binding(set string) *clusterv1beta2.ManagedClusterSetBinding {
 	}
 }
 
-// place makes a Placement.
+// place creates a Placement.
 func (b *bed) place(ctx context.Context, name string, change func(*clusterv1beta1.PlacementSpec)) *clusterv1beta1.Placement {
 	GinkgoHelper()
 	placement := &clusterv1beta1.Placement{ObjectMeta: build.In(b.namespace, name)}
@@ -86,7 +86,7 @@ func (b *bed) place(ctx context.Context, name string, change func(*clusterv1beta
 	return placement
 }
 
-// wants asks for a number of clusters, by their names only.
+// wants sets a number of clusters, chosen by name only.
 func wants(n int32) func(*clusterv1beta1.PlacementSpec) {
 	return func(spec *clusterv1beta1.PlacementSpec) {
 		spec.NumberOfClusters = &n
@@ -103,7 +103,7 @@ func both(changes ...func(*clusterv1beta1.PlacementSpec)) func(*clusterv1beta1.P
 	}
 }
 
-// scores asks for a score, of an AddOnPlacementScore called usage or built in.
+// scores uses a score, built in or of an AddOnPlacementScore called usage.
 func scores(name string) func(*clusterv1beta1.PlacementSpec) {
 	return func(spec *clusterv1beta1.PlacementSpec) {
 		coordinate := clusterv1beta1.ScoreCoordinate{Type: clusterv1beta1.CoordinateBuiltIn, BuiltIn: name}
@@ -114,7 +114,7 @@ func scores(name string) func(*clusterv1beta1.PlacementSpec) {
 	}
 }
 
-// selects asks for clusters.
+// selects adds a cluster selector.
 func selects(change func(*clusterv1beta1.ClusterSelector)) func(*clusterv1beta1.PlacementSpec) {
 	return func(spec *clusterv1beta1.PlacementSpec) {
 		predicate := clusterv1beta1.ClusterPredicate{}
@@ -127,7 +127,7 @@ func tolerates(toleration clusterv1beta1.Toleration) func(*clusterv1beta1.Placem
 	return func(spec *clusterv1beta1.PlacementSpec) { spec.Tolerations = append(spec.Tolerations, toleration) }
 }
 
-// decisions are a Placement's, by the numbers of their names.
+// decisions returns a Placement's decisions by the numbers in their names.
 func decisions(ctx context.Context, placement *clusterv1beta1.Placement) []clusterv1beta1.PlacementDecision {
 	GinkgoHelper()
 	list := &clusterv1beta1.PlacementDecisionList{}
@@ -138,7 +138,7 @@ func decisions(ctx context.Context, placement *clusterv1beta1.Placement) []clust
 	return list.Items
 }
 
-// chosen are the clusters that a Placement has, once its status says so too.
+// chosen returns a Placement's clusters once its status agrees.
 func chosen(ctx context.Context, placement *clusterv1beta1.Placement) func(Gomega) []string {
 	return func(g Gomega) []string {
 		names := []string{}
@@ -154,7 +154,7 @@ func chosen(ctx context.Context, placement *clusterv1beta1.Placement) func(Gomeg
 	}
 }
 
-// said is what the conditions of a Placement say, in their order.
+// said returns the conditions of a Placement in order.
 func said(ctx context.Context, placement *clusterv1beta1.Placement) func(Gomega) []string {
 	return func(g Gomega) []string {
 		is := &clusterv1beta1.Placement{}
@@ -173,7 +173,7 @@ const (
 	satisfied = "PlacementSatisfied=True AllDecisionsScheduled: All cluster decisions scheduled"
 )
 
-// cluster changes a cluster, its status too.
+// cluster changes a cluster and its status.
 func cluster(ctx context.Context, name string, change func(*clusterv1.ManagedCluster)) {
 	GinkgoHelper()
 	is := &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)}
@@ -210,7 +210,7 @@ func cpu(amount string) func(*clusterv1.ManagedCluster) {
 	}
 }
 
-// score gives a cluster a score in its AddOnPlacementScore called usage.
+// score sets a score in a cluster's AddOnPlacementScore usage.
 func score(ctx context.Context, cluster string, value int32, until *metav1.Time) {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: build.Named(cluster)}
@@ -222,7 +222,7 @@ func score(ctx context.Context, cluster string, value int32, until *metav1.Time)
 	Expect(hubClient.Status().Update(ctx, is)).To(Succeed())
 }
 
-// writes is how many the gateway makes until it has made none for a while.
+// writes counts the gateway's writes until there was none for a while.
 func writes(do func()) int64 {
 	GinkgoHelper()
 	before, last := written.Load(), int64(-1)
@@ -235,5 +235,5 @@ func writes(do func()) int64 {
 	return last - before
 }
 
-// quiet is long enough for what is gathered to be decided.
+// quiet is longer than the gateway batches changes.
 const quiet = 500 * time.Millisecond

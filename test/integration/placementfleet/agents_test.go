@@ -26,7 +26,7 @@ import (
 const agentsNamespace = "agents"
 
 var _ = Describe("docs/agents.md", func() {
-	It("shows commands that carry another image to the agents' Deployments in stages, and back", func(ctx SpecContext) {
+	It("shows commands that roll out another image to the agents' Deployments in stages, and roll it back", func(ctx SpecContext) {
 		page, err := transcript.Read("../../../docs/agents.md")
 		Expect(err).NotTo(HaveOccurred())
 		const least = 10
@@ -48,7 +48,7 @@ var _ = Describe("docs/agents.md", func() {
 			}
 		})
 
-		// What the agents' images are when a command has done what it says.
+		// After each command, these are the image tags of the agents.
 		expected := map[string]string{
 			"adopt.yaml":                         "v0.1.0 v0.1.0 v0.1.0",
 			"agent-upgrade-after-canary --outp":  "v0.1.0 v0.2.0 v0.1.0",
@@ -74,12 +74,12 @@ var _ = Describe("docs/agents.md", func() {
 		}
 		for name := range members {
 			Expect(agentOn(ctx, name).UID).To(Equal(before[name]))
-			Expect(agentOn(ctx, name).Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"--of-helm"}), "all but the image is as it was")
+			Expect(agentOn(ctx, name).Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"--of-helm"}), "only the image changed")
 		}
 	})
 })
 
-// typedIn runs a line in a folder as the administrator of the hub, and returns all that it prints.
+// typedIn runs a line in a folder as the hub's administrator and returns all its output.
 func typedIn(ctx context.Context, dir, line string) string {
 	command := exec.CommandContext(ctx, "bash", "-o", "pipefail", "-c", line)
 	command.Dir = dir
@@ -90,7 +90,7 @@ func typedIn(ctx context.Context, dir, line string) string {
 	return string(out)
 }
 
-// deployAgent is what Helm made on a member: a Deployment that looks like an agent's.
+// deployAgent creates on a member what Helm creates: a Deployment that looks like an agent's.
 func deployAgent(ctx context.Context, member string) types.UID {
 	GinkgoHelper()
 	c := members[member]
@@ -116,7 +116,7 @@ func agentOn(ctx context.Context, member string) *appsv1.Deployment {
 	return deployment
 }
 
-// agentImages are the tags on member-1, member-2 and member-3.
+// agentImages returns the tags on member-1, member-2 and member-3.
 func agentImages(ctx context.Context) string {
 	GinkgoHelper()
 	var tags []string

@@ -21,7 +21,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// administrators would make mallory one of the member, if it were applied there.
+// administrators would make mallory an administrator of the member if the agent applied it.
 const administrators = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"mallory"},` +
 	`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"},` +
 	`"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"mallory"}]}`
@@ -30,7 +30,7 @@ func settingsIn(namespace string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings","namespace":%q},"data":{"colour":"black"}}`, namespace)
 }
 
-// mallory may do everything with placements, in one namespace.
+// mallory has all verbs on placements in one namespace.
 func mallory(ctx context.Context, namespace string) client.Client {
 	GinkgoHelper()
 	create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "placements"}, Rules: []rbacv1.PolicyRule{
@@ -51,7 +51,7 @@ func mallory(ctx context.Context, namespace string) client.Client {
 	return c
 }
 
-// byHand is what the gateway would make of a placement to member-1.
+// byHand returns what the gateway would create for a placement to member-1.
 func byHand(namespace, name, manifest string) (*placementv1beta1.ResourceSnapshot, *placementv1beta1.ResourceBinding) {
 	taken := &placementv1beta1.ResourceSnapshot{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: name + "-0-snapshot",
@@ -71,8 +71,8 @@ func byHand(namespace, name, manifest string) (*placementv1beta1.ResourceSnapsho
 	return taken, b
 }
 
-var _ = Describe("Who may do everything with placements in a namespace", Serial, func() {
-	It("brings nothing to a member by a snapshot and a binding of their own, and nothing of another namespace if the policy is away", func(ctx SpecContext) {
+var _ = Describe("A user with all verbs on placements in a namespace", Serial, func() {
+	It("delivers nothing with a self-made snapshot and binding, and nothing of another namespace while the policy is missing", func(ctx SpecContext) {
 		const namespace, other = "ma", "ma-other"
 		for _, name := range []string{namespace, other} {
 			create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
@@ -92,7 +92,7 @@ var _ = Describe("Who may do everything with placements in a namespace", Serial,
 			}
 		}
 
-		By("an administrator's mistake: the policy is away until the gateway puts it back")
+		By("deleting the policy, which the gateway restores later")
 		for name, manifest := range tried {
 			taken, b := byHand(namespace, name, manifest)
 			for _, object := range []client.Object{taken, b} {
@@ -114,12 +114,12 @@ var _ = Describe("Who may do everything with placements in a namespace", Serial,
 			}).WithContext(ctx).Should(ContainElement(And(HaveField("Type", placementv1beta1.ConditionWorkSynchronized),
 				HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring(why)))))
 		}
-		// The way is open, so what has not come does not come.
+		// The delivery path works, so what has not arrived by now does not arrive.
 		Eventually(colours).WithContext(ctx).WithArguments(namespace).Should(Equal("black - -"))
 		Expect(members["member-1"].Get(ctx, client.ObjectKey{Name: "mallory"}, &rbacv1.ClusterRoleBinding{})).To(Satisfy(apierrors.IsNotFound))
 		Expect(colours(ctx, other)).To(Equal("- - -"))
 
-		By("the gateway putting the policy back")
+		By("the gateway restoring the policy")
 		Eventually(func(ctx context.Context) error {
 			taken, _ := byHand(namespace, "late", administrators)
 			return user.Create(ctx, taken, client.DryRunAll)

@@ -19,7 +19,7 @@ import (
 )
 
 var _ = Describe("Two placements of one object that both allow co-ownership", func() {
-	It("leave it to the first, and the whole status of the second is as clients compare it", func(ctx SpecContext) {
+	It("leave it to the first, and the second has the status that upstream's clients compare", func(ctx SpecContext) {
 		shop(ctx, "pc")
 		sharing := func(spec *placementv1beta1.PlacementSpec) {
 			fixed("member-1")(spec)
@@ -47,7 +47,7 @@ var _ = Describe("Two placements of one object that both allow co-ownership", fu
 			}
 			want := placementv1beta1.PlacementStatus{
 				ObservedResourceIndex: "0", SelectedResources: resources,
-				Members: "0/1", Available: metav1.ConditionFalse, Reason: "ApplyFailed", // Clients of the reference do not see these.
+				Members: "0/1", Available: metav1.ConditionFalse, Reason: "ApplyFailed", // Upstream's clients do not see these fields.
 				Conditions: []metav1.Condition{
 					has("ClusterResourcePlacementScheduled", metav1.ConditionTrue, "SchedulingPolicyFulfilled"),
 					has("ClusterResourcePlacementRolloutStarted", metav1.ConditionTrue, "RolloutStarted"),
@@ -74,7 +74,7 @@ var _ = Describe("Two placements of one object that both allow co-ownership", fu
 			got.Message = ""
 			for _, member := range got.PlacementStatuses {
 				for i := range member.FailedPlacements {
-					member.FailedPlacements[i].Condition.ObservedGeneration = 0 // It is the object's on the member.
+					member.FailedPlacements[i].Condition.ObservedGeneration = 0 // This is the generation of the object on the member.
 				}
 			}
 			g.Expect(cmp.Diff(want, *got, ignored)).To(BeEmpty(), "-want +got")
@@ -83,7 +83,7 @@ var _ = Describe("Two placements of one object that both allow co-ownership", fu
 		Expect(members["member-1"].Get(ctx, client.ObjectKey{Namespace: "pc", Name: "settings"}, settings)).To(Succeed())
 		Expect(settings.OwnerReferences).To(HaveExactElements(HaveField("Name", "pc-work")))
 
-		By("letting the second have it when the first goes")
+		By("deleting the first, and the second gets the object")
 		first := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "pc"}}
 		Expect(hub.Delete(ctx, first)).To(Succeed())
 		Eventually(available).WithContext(ctx).WithArguments("pc-too").Should(BeTrue())

@@ -27,11 +27,10 @@ import (
 	"fleetgate.io/fleetgate/test/fleet"
 )
 
-// ways are those of the gateway and of the agents to the hub: specs have go wrong there what
-// they like.
+// ways are the connections of gateway and agents to the hub, in which specs inject faults.
 var ways []*faults.Proxy
 
-// throughFaults leads gateway and agents that way.
+// throughFaults routes gateway and agents through those connections.
 func throughFaults(at *env.Cluster) ([]string, error) {
 	own, err := at.ConfigFor(fleet.GatewayUser)
 	if err != nil {
@@ -56,14 +55,14 @@ func throughFaults(at *env.Cluster) ([]string, error) {
 	return []string{"--kubeconfig=" + kubeconfig, "--hub-url=" + ways[1].URL, "--hub-ca-file=" + ca}, nil
 }
 
-// goesWrong has this go wrong between hub and gateway, and between hub and agents.
+// goesWrong injects a fault between hub and gateway and between hub and agents.
 func goesWrong(f faults.Faults) {
 	for _, way := range ways {
 		way.Set(f)
 	}
 }
 
-// troubles are what can be wrong with a hub.
+// troubles are the injected faults of a hub.
 var troubles = map[string]faults.Faults{
 	"its API server answers after two seconds": {Delay: 2 * time.Second},
 	"it refuses every tenth request":           {RefuseEvery: 10},
@@ -72,12 +71,12 @@ var troubles = map[string]faults.Faults{
 	"nothing is":                               {},
 }
 
-// isBearable reports whether a gateway is ready on a hub with a trouble before a turn of the storm is
-// over, in which it is killed.
+// isBearable reports whether a gateway becomes ready on a hub with this fault within one step of
+// the storm, which then kills it.
 func isBearable(f faults.Faults) bool { return f.Delay < time.Second }
 
-// keepsOne places a shop of a name that was never used on all members, and returns what of it was
-// deleted there since.
+// keepsOne places a shop with an unused name on all members and returns the deletions that it has
+// seen since.
 func keepsOne(ctx context.Context, name string) func() []string {
 	GinkgoHelper()
 	shop(ctx, name)
@@ -111,7 +110,7 @@ func keepsOne(ctx context.Context, name string) func() []string {
 	}
 }
 
-var _ = Describe("A hub that is not well", func() {
+var _ = Describe("A degraded hub", func() {
 	AfterEach(func(ctx SpecContext) {
 		goesWrong(faults.Faults{})
 		if !running.Gateway.Running() {
@@ -123,8 +122,8 @@ var _ = Describe("A hub that is not well", func() {
 		if wrong == (faults.Faults{}) {
 			continue
 		}
-		It("has placements go on and takes nothing off members while "+what, func(ctx SpecContext) {
-			name := "kept-" + strconv.Itoa(len(what)) // each text has a length of its own
+		It("continues to deliver placements and removes nothing from members while "+what, func(ctx SpecContext) {
+			name := "kept-" + strconv.Itoa(len(what)) // The lengths of the texts differ, so the names do.
 			kept := keepsOne(ctx, name)
 			goesWrong(wrong)
 			for _, colour := range []string{"green", "blue"} {
@@ -147,7 +146,7 @@ var _ = Describe("A hub that is not well", func() {
 		})
 	}
 
-	It("has members go on, be reached and be told of while its etcd is full", func(ctx SpecContext) {
+	It("keeps members running, reachable and reported while its etcd is full", func(ctx SpecContext) {
 		kept := keepsOne(ctx, "kept-full")
 		Expect(running.Hub.Fill(ctx)).To(Succeed())
 		DeferCleanup(func(ctx context.Context) { Expect(running.Hub.Drain(ctx)).To(Succeed()) })

@@ -11,7 +11,7 @@ import (
 )
 
 var _ = Describe("A placement", func() {
-	It("reaches two of three members, follows changes, grows, shrinks, and goes", func(ctx SpecContext) {
+	It("selects two of three members, updates, scales up and down, and is deleted", func(ctx SpecContext) {
 		shop(ctx, "pa")
 		place(ctx, "pa", func(spec *placementv1beta1.PlacementSpec) {
 			spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickN, NumberOfClusters: new(int32(2))}
@@ -21,17 +21,17 @@ var _ = Describe("A placement", func() {
 		paint(ctx, "pa", "green")
 		Eventually(colours).WithContext(ctx).WithArguments("pa").Should(Equal("- green green"))
 
-		By("asking for all three")
+		By("selecting all three")
 		respec(ctx, "pa", func(spec *placementv1beta1.PlacementSpec) { spec.Policy.NumberOfClusters = new(int32(3)) })
 		Eventually(colours).WithContext(ctx).WithArguments("pa").Should(Equal("green green green"))
 
-		By("asking for one")
+		By("selecting one")
 		respec(ctx, "pa", func(spec *placementv1beta1.PlacementSpec) { spec.Policy.NumberOfClusters = new(int32(1)) })
 		Eventually(colours).WithContext(ctx).WithArguments("pa").Should(Equal("- - green"), "the smaller names go first")
 		Eventually(available).WithContext(ctx).WithArguments("pa").Should(BeTrue())
 	})
 
-	It("is evicted from a tainted member, and moves", func(ctx SpecContext) {
+	It("is evicted from a tainted member and moves to another", func(ctx SpecContext) {
 		shop(ctx, "pb")
 		place(ctx, "pb", func(spec *placementv1beta1.PlacementSpec) {
 			spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickN, NumberOfClusters: new(int32(1))}

@@ -28,21 +28,21 @@ import (
 	"fleetgate.io/fleetgate/test/faults"
 )
 
-// storm does random things to placements, members, gateway and agents, and knows what has
-// to be on the members then. The same seed does the same things in the same order.
+// storm applies random actions to placements, members, gateway and agents, and knows the expected
+// state of the members. The same seed repeats the same actions in the same order.
 type storm struct {
 	dice *rand.Rand
-	// where is the region of each member, tainted who has a taint.
+	// where is the region of each member, tainted the members with a taint.
 	where   map[string]string
 	tainted map[string]bool
-	// wanted are the placements that there are, by their shops.
-	wanted  map[string]*wish
+	// wanted are the existing placements, by shop.
+	wanted  map[string]*request
 	colours map[string]string
 	painted int
 }
 
-// wish is PickN, or PickAll with n 0, of a region, or of all if that is "".
-type wish struct {
+// request is PickN, or PickAll when n is 0, of a region, or of all members if that is "".
+type request struct {
 	n        int32
 	region   string
 	policies int
@@ -53,7 +53,7 @@ var shops = []string{"storm-a", "storm-b", "storm-c"}
 func newStorm(ctx context.Context, seed uint64) *storm {
 	GinkgoHelper()
 	s := &storm{dice: rand.New(rand.NewPCG(seed, 1)), where: map[string]string{}, tainted: map[string]bool{},
-		wanted: map[string]*wish{}, colours: map[string]string{}}
+		wanted: map[string]*request{}, colours: map[string]string{}}
 	for _, name := range shops {
 		shop(ctx, name)
 		s.colours[name] = "red"
@@ -69,7 +69,7 @@ func newStorm(ctx context.Context, seed uint64) *storm {
 		for member := range members {
 			edit(ctx, member, func(m *clusterv1beta1.MemberCluster) { delete(m.Labels, "region"); m.Spec.Taints = nil })
 		}
-		// The next storm has shops of these names, too.
+		// The next storm uses the same shop names.
 		for _, name := range shops {
 			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 			Eventually(func(ctx context.Context) error { return client.IgnoreNotFound(hub.Delete(ctx, namespace)) }).WithContext(ctx).Should(Succeed())
@@ -87,7 +87,7 @@ func (s *storm) step(ctx context.Context) {
 	w := s.wanted[shop]
 	switch roll := s.dice.IntN(100); {
 	case w == nil:
-		w = &wish{n: s.dice.Int32N(2)}
+		w = &request{n: s.dice.Int32N(2)}
 		s.wanted[shop] = w
 		s.roll(w)
 		crp := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: shop}}
@@ -118,15 +118,15 @@ func (s *storm) step(ctx context.Context) {
 	}
 }
 
-func (s *storm) roll(w *wish) {
+func (s *storm) roll(w *request) {
 	if w.n > 0 {
 		w.n = 1 + s.dice.Int32N(3)
 	}
 	w.region = []string{"east", "west", ""}[s.dice.IntN(3)]
 }
 
-func (w *wish) write(spec *placementv1beta1.PlacementSpec) {
-	// What is to go shall go even while fewer are available than are wanted.
+func (w *request) write(spec *placementv1beta1.PlacementSpec) {
+	// Removal must work even while fewer members are available than wanted.
 	all := intstr.FromString("100%")
 	spec.Strategy.RollingUpdate = &placementv1beta1.RollingUpdateConfig{MaxUnavailable: &all}
 	labels := map[string]string{}
@@ -138,7 +138,7 @@ func (w *wish) write(spec *placementv1beta1.PlacementSpec) {
 		Affinity: &placementv1beta1.Affinity{ClusterAffinity: &placementv1beta1.ClusterAffinity{
 			RequiredDuringSchedulingIgnoredDuringExecution: &placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{
 				{LabelSelector: &metav1.LabelSelector{MatchLabels: labels, MatchExpressions: []metav1.LabelSelectorRequirement{
-					// Means nothing, and makes another policy of it.
+					// This has no effect but changes the policy's hash.
 					{Key: fmt.Sprintf("nobody-has-%d", w.policies), Operator: metav1.LabelSelectorOpDoesNotExist}}}},
 			}},
 		}},
@@ -168,7 +168,7 @@ func (s *storm) unplace(ctx context.Context, name string) {
 	}).WithContext(ctx).Should(BeTrue())
 }
 
-// check compares what is on the members, and what the status says, with what is wanted.
+// check compares the members and the placement's status with the expected state.
 func (s *storm) check(ctx context.Context) error {
 	for _, shop := range shops {
 		has, err := colours(ctx, shop)
@@ -193,7 +193,7 @@ func (s *storm) checkShop(ctx context.Context, shop string, has []string) error 
 			continue
 		}
 		if on++; !may || has[i] != s.colours[shop] {
-			return fmt.Errorf("%s should not have it, or have %s", m.Name, s.colours[shop])
+			return fmt.Errorf("%s must not have it, or must have %s", m.Name, s.colours[shop])
 		}
 	}
 	want := fits
@@ -208,7 +208,7 @@ func (s *storm) checkShop(ctx context.Context, shop string, has []string) error 
 	}
 	well, err := available(ctx, shop)
 	if err == nil && !well {
-		err = errors.New("its status does not say that it is available")
+		err = errors.New("its status does not report it as available")
 	}
 	return err
 }
@@ -226,24 +226,24 @@ var _ = Describe("A storm", func() {
 				s.step(ctx)
 			}
 			for _, shop := range slices.Sorted(maps.Keys(s.wanted)) {
-				s.wanted[shop].policies++ // Members that do not fit any more have to go now.
+				s.wanted[shop].policies++ // Members that no longer match must lose the shop now.
 				respec(ctx, shop, s.wanted[shop].write)
 			}
 			Eventually(s.check).WithContext(ctx).WithTimeout(3 * time.Minute).Should(Succeed())
 		}
 	}
 
-	It("leaves on the members what was asked for, whatever is killed", func(ctx SpecContext) {
+	It("ends with the expected resources on members, whatever is killed", func(ctx SpecContext) {
 		rages(ctx, 2*time.Minute, func(*storm) {})
 	})
 
-	It("does so on a hub that refuses and loses watches by turns", func(ctx SpecContext) {
+	It("ends with the expected resources on a hub that alternately rejects requests and drops watches", func(ctx SpecContext) {
 		kept := keepsOne(ctx, "kept-storm")
 		DeferCleanup(func() { goesWrong(faults.Faults{}) })
 		rages(ctx, 15*time.Minute, func(s *storm) {
 			all := slices.DeleteFunc(slices.Sorted(maps.Keys(troubles)), func(what string) bool { return !isBearable(troubles[what]) })
 			what := all[s.dice.IntN(len(all))]
-			GinkgoWriter.Println("from now on:", what)
+			GinkgoWriter.Println("next phase:", what)
 			goesWrong(troubles[what])
 		})
 		Expect(kept()).To(BeEmpty(), "deleted by mistake")

@@ -1,8 +1,8 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package placementfleet tests placements from end to end: a real hub with a real gateway,
-// and three real members with their agents. What counts is what is on the members.
+// Package placementfleet tests placements end to end with a real hub, a real gateway, and three
+// real members with their agents. It compares what is on the members.
 package placementfleet
 
 import (
@@ -46,7 +46,7 @@ func TestPlacementFleet(t *testing.T) {
 var _ = artifacts.OnFailure(func() []*env.Cluster { return running.Clusters() })
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	// FLEETGATE_OCM (make test-matrix) has the same hold where members are ManagedClusters, too.
+	// With FLEETGATE_OCM (make test-matrix) the same specs run with members as ManagedClusters too.
 	running = program.Fleet(ctx, fleet.Options{Members: []string{"member-1", "member-2", "member-3"}, Audit: true, Patience: 5 * time.Minute, OCM: os.Getenv("FLEETGATE_OCM") != "", Way: throughFaults})
 	var err error
 	kinds := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme, registrationv1alpha1.AddToScheme)

@@ -16,7 +16,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// staged makes a strategy of a stage for each value of a label, in their order.
+// staged creates a strategy with one stage per label value, in order.
 func staged(ctx context.Context, name, label string, stages ...placementv1beta1.StageConfig) {
 	GinkgoHelper()
 	s := &placementv1beta1.ClusterStagedUpdateStrategy{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -34,7 +34,7 @@ func run(ctx context.Context, name, placement, index string) {
 	create(ctx, r)
 }
 
-// succeeded is how the run says that it ended; "" as long as it goes on.
+// succeeded returns the status of the run's condition Succeeded; "" while it runs.
 func succeeded(ctx context.Context, name string) (metav1.ConditionStatus, error) {
 	r := &placementv1beta1.ClusterStagedUpdateRun{}
 	if err := hub.Get(ctx, client.ObjectKey{Name: name}, r); err != nil {
@@ -46,7 +46,7 @@ func succeeded(ctx context.Context, name string) (metav1.ConditionStatus, error)
 	return "", nil
 }
 
-// approve consents to what a run asks.
+// approve approves the stage that a run waits for.
 func approve(ctx context.Context, name string) {
 	GinkgoHelper()
 	Eventually(func(ctx context.Context) error {
@@ -72,7 +72,7 @@ func externally(spec *placementv1beta1.PlacementSpec) {
 var afterwards = []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskApproval}}
 
 var _ = Describe("A staged update run", func() {
-	It("reaches two members one after the other, waits for consent, and goes back", func(ctx SpecContext) {
+	It("updates two members one after the other, waits for approval, and rolls back", func(ctx SpecContext) {
 		relabel(ctx, "two", map[string]string{"member-1": "canary", "member-2": "production"})
 		staged(ctx, "two", "two", placementv1beta1.StageConfig{Name: "canary", AfterStageTasks: afterwards}, placementv1beta1.StageConfig{Name: "production"})
 		shop(ctx, "two")
@@ -102,14 +102,14 @@ var _ = Describe("A staged update run", func() {
 		Eventually(succeeded).WithContext(ctx).WithArguments("two-green").Should(Equal(metav1.ConditionTrue))
 		Expect(colours(ctx, "two")).To(Equal("green green -"))
 
-		By("going back")
+		By("rolling back")
 		run(ctx, "two-back", "two", "0")
 		approve(ctx, "two-back-after-canary")
 		Eventually(succeeded).WithContext(ctx).WithArguments("two-back").Should(Equal(metav1.ConditionTrue))
 		Expect(colours(ctx, "two")).To(Equal("red red -"))
 	})
 
-	It("reaches three members, and takes the resources off one that the policy dropped", func(ctx SpecContext) {
+	It("updates three members, and removes the resources from one that the policy no longer selects", func(ctx SpecContext) {
 		relabel(ctx, "three", map[string]string{"member-1": "first", "member-2": "second", "member-3": "second"})
 		staged(ctx, "three", "three", placementv1beta1.StageConfig{Name: "first"},
 			placementv1beta1.StageConfig{Name: "second", BeforeStageTasks: afterwards})
@@ -125,7 +125,7 @@ var _ = Describe("A staged update run", func() {
 		Eventually(succeeded).WithContext(ctx).WithArguments("three-red").Should(Equal(metav1.ConditionTrue))
 		Expect(colours(ctx, "three")).To(Equal("red red red"))
 
-		By("dropping one")
+		By("deselecting one")
 		respec(ctx, "three", fixed("member-1", "member-3"))
 		paint(ctx, "three", "green")
 		run(ctx, "three-green", "three", "")

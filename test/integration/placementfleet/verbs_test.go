@@ -22,7 +22,7 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// shop makes a namespace with settings of a colour.
+// shop creates a namespace with settings of a colour.
 func shop(ctx context.Context, name string) {
 	GinkgoHelper()
 	Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
@@ -36,13 +36,13 @@ func paint(ctx context.Context, shop, colour string) {
 	Eventually(func(ctx context.Context) error { return hub.Patch(ctx, settings, patch) }).WithContext(ctx).Should(Succeed())
 }
 
-// create makes an object on the hub for one spec.
+// create creates an object on the hub for one spec.
 func create(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	expect.CreatedForSpec(ctx, hub, object)
 }
 
-// place makes a placement of the shop of its name, and takes it off the members again.
+// place creates a placement of the shop of its name; a cleanup removes it from the members.
 func place(ctx context.Context, name string, change func(*placementv1beta1.PlacementSpec)) {
 	GinkgoHelper()
 	crp := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -72,7 +72,7 @@ func fixed(names ...string) func(*placementv1beta1.PlacementSpec) {
 	}
 }
 
-// colours are those of a shop on member-1, member-2 and member-3; - where there is none.
+// colours returns the colours of a shop on member-1, member-2 and member-3, - where there is none.
 func colours(ctx context.Context, shop string) (string, error) {
 	var all []string
 	for _, m := range running.Members {
@@ -90,7 +90,7 @@ func colours(ctx context.Context, shop string) (string, error) {
 	return strings.Join(all, " "), nil
 }
 
-// available reports whether a placement says so of its present spec.
+// available reports whether a placement's current generation is Available.
 func available(ctx context.Context, name string) (bool, error) {
 	crp := &placementv1beta1.ClusterResourcePlacement{}
 	err := hub.Get(ctx, client.ObjectKey{Name: name}, crp)
@@ -113,7 +113,7 @@ func edit(ctx context.Context, member string, change func(*clusterv1beta1.Member
 	}).WithContext(ctx).Should(Succeed())
 }
 
-// relabel gives members the value of a label, for one spec.
+// relabel sets a label of members for one spec.
 func relabel(ctx context.Context, label string, values map[string]string) {
 	GinkgoHelper()
 	for member, value := range values {
@@ -124,7 +124,7 @@ func relabel(ctx context.Context, label string, values map[string]string) {
 	}
 }
 
-// taint keeps new placements off a member, for one spec.
+// taint adds a taint to a member for one spec.
 func taint(ctx context.Context, member string) {
 	GinkgoHelper()
 	edit(ctx, member, func(m *clusterv1beta1.MemberCluster) {

@@ -25,31 +25,30 @@ import (
 	"fleetgate.io/fleetgate/test/fleet"
 )
 
-// What is asked is counted by the hub's audit log. Counts do not depend on how busy the
-// machine is, but for statuses that wait for others to come along: of these the bound is
-// what is written if none comes.
+// The hub's audit log counts requests. Counts do not depend on the load of the machine, except for
+// batched statuses: their bound is the number of writes without batching.
 
 const (
-	// writesPerWork is what a Work costs on the hub until it is Available: binding and Work,
-	// the status of the Work, and one or two of the binding's.
+	// writesPerWork is the number of writes on the hub until a Work is Available: binding and Work,
+	// the status of the Work, and one or two statuses of the binding.
 	writesPerWork = 5
-	// writesPerJoin is what gateway and agent write until the member is Joined, but for
-	// statuses; the tokens that they ask for are not stored.
+	// writesPerJoin is the number of writes of gateway and agent until the member is Joined,
+	// without statuses. Requested tokens are not stored.
 	writesPerJoin = 12
-	// statusesPerJoin are four, and as many that say what is awaited, if that takes long. The
-	// agent's first heartbeat is one of these: it may come before the hub says Joined.
+	// statusesPerJoin is four, plus as many that report what is awaited if that takes long. One of
+	// these is the agent's first heartbeat, which may precede Joined.
 	statusesPerJoin = 8
-	// readsPerJoin is what the gateway reads there meanwhile: the Secret to which it binds the
-	// agent's token. What is not there yet is not counted.
+	// readsPerJoin is the gateway's read of the Secret to which it binds the agent's token. Reads
+	// of missing objects do not count.
 	readsPerJoin = 2
-	// statusesPerPlacement is how often the status of a placement of three members is written
-	// until all is Available: pending, scheduled, and two of each binding if none comes with
-	// another. The events are one for each stage.
+	// statusesPerPlacement is the number of status writes of a placement with three members until
+	// all are Available: pending, scheduled, and two per binding when none is batched. There is one
+	// event per stage.
 	statusesPerPlacement, eventsPerPlacement = 8, 8
 )
 
-var _ = Describe("What is written on the hub", func() {
-	It("is little for each Work until it is Available", func(ctx SpecContext) {
+var _ = Describe("The number of writes on the hub", func() {
+	It("is small for each Work until it is Available", func(ctx SpecContext) {
 		awaitCollector(ctx, "clusterresourcebindings", "works")
 		const placements = 6
 		began, works := time.Now(), placements*len(members)
@@ -78,14 +77,14 @@ var _ = Describe("What is written on the hub", func() {
 		report("by the garbage collector for each Work", collected, works)
 		Expect(perWork.Of("create clusterresourcebindings")).To(Equal(works))
 		Expect(perWork.Of("create works")).To(Equal(works))
-		Expect(perWork.Of("patch clusterresourcebindings", "update clusterresourcebindings", "patch works", "update works")).To(BeZero(), "they are made as they shall be")
+		Expect(perWork.Of("patch clusterresourcebindings", "update clusterresourcebindings", "patch works", "update works")).To(BeZero(), "objects are created complete")
 		Expect(perWork.Of()).To(BeNumerically("<=", writesPerWork*works))
 		Expect(collected.Of()).To(BeZero(), "owners are named in the version that the collector knows")
 		Expect(perPlacement.Of("create events")).To(BeNumerically("<=", eventsPerPlacement*placements))
 		Expect(perPlacement.Of("update clusterresourceplacements/status")).To(BeNumerically("<=", statusesPerPlacement*placements))
 	})
 
-	It("is little for each join until the member is Joined, and until all is there", func(ctx SpecContext) {
+	It("is small for each join until the member is Joined, and until everything is created", func(ctx SpecContext) {
 		const clientID = "counted"
 		member, began := registrationv1alpha1.ClusterName(clientID), time.Now()
 		startAgent(ctx, clientID)
@@ -112,20 +111,20 @@ var _ = Describe("What is written on the hub", func() {
 			return !r.IsWrite() && r.User == fleet.GatewayUser && (r.Namespace == seat || r.Name == seat)
 		})
 		report("until Joined, read by the gateway", read, 1)
-		Expect(read.Of()).To(BeNumerically("<=", readsPerJoin), "what is made in a new namespace is not read first, and what the gateway made does not have it look again")
+		Expect(read.Of()).To(BeNumerically("<=", readsPerJoin), "creations in a new namespace need no read before, and the gateway's own writes cause no reads")
 		Expect(counted.Of("create memberclusters")).To(Equal(1))
 		statuses := counted.Of("patch clusterregistrations/status", "update clusters/status", "update memberclusters/status", "patch internalmemberclusters/status", "patch leases")
 		Expect(counted.Of() - statuses).To(BeNumerically("<=", writesPerJoin))
 		Expect(statuses).To(BeNumerically("<=", statusesPerJoin))
-		Expect(counted.Of("create managedserviceaccounts", "create clusterprofiles")).To(BeZero(), "they are for members that are there")
+		Expect(counted.Of("create managedserviceaccounts", "create clusterprofiles")).To(BeZero(), "all are about existing members")
 		Expect(audit.Count(all, ours).Of("create managedserviceaccounts", "create clusterprofiles")).To(Equal(2))
 	})
 })
 
-// settled returns all requests once nothing has been written for a while.
+// settled returns all requests once there was no write for a while.
 func settled(ctx context.Context, began time.Time) []audit.Request {
 	GinkgoHelper()
-	const quiet = 6 * time.Second // An agent tells of its tunnel after five.
+	const quiet = 6 * time.Second // An agent reports its tunnel after five.
 	var all []audit.Request
 	last := -1
 	Eventually(func() (bool, error) {
@@ -138,13 +137,13 @@ func settled(ctx context.Context, began time.Time) []audit.Request {
 	return all
 }
 
-// awaitCollector returns once the hub's garbage collector has heard of these kinds, for which it
-// looks every 30 s: of an object whose owner is of a kind that it does not watch yet it reads the owner.
+// awaitCollector returns once the hub's garbage collector watches these kinds, which it discovers
+// every 30 s. Until then it reads the owner of each object of such a kind.
 func awaitCollector(ctx context.Context, kinds ...string) {
 	GinkgoHelper()
-	const informers = "system:kube-controller-manager" // Its own user lists and watches; the collector's reads and deletes.
+	const informers = "system:kube-controller-manager" // This user lists and watches; the garbage collector's own user reads and deletes.
 	for _, kind := range kinds {
-		Eventually(audit.Watched).WithContext(ctx).WithArguments(running.Hub.Dir, informers, kind).WithPolling(time.Second).Should(BeTrue(), "nobody collects %s", kind)
+		Eventually(audit.Watched).WithContext(ctx).WithArguments(running.Hub.Dir, informers, kind).WithPolling(time.Second).Should(BeTrue(), "the garbage collector does not watch %s", kind)
 	}
 }
 
@@ -173,8 +172,8 @@ func isJoined(ctx context.Context, member string) (bool, error) {
 	return meta.IsStatusConditionTrue(m.Status.Conditions, clusterv1beta1.ConditionJoined), client.IgnoreNotFound(err)
 }
 
-// startAgent has one more cluster register, whose agent lives beside that of member-1. The
-// member goes again after the spec.
+// startAgent registers one more cluster, whose agent runs beside that of member-1. The member is
+// removed after the spec.
 func startAgent(ctx context.Context, clientID string) {
 	GinkgoHelper()
 	kubeconfig, err := running.Members[0].Cluster.Kubeconfig(fleet.AgentUser, "system:masters")

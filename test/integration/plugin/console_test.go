@@ -26,7 +26,7 @@ var _ = Describe("The console", Ordered, ContinueOnFailure, func() {
 	var browser *http.Client
 	var base string
 
-	// page is what a browser is shown; every name below localhost is loopback to it.
+	// page fetches a page as a browser does; every name below localhost resolves to loopback.
 	page := func(ctx context.Context, path string) string {
 		GinkgoHelper()
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path, http.NoBody)
@@ -59,7 +59,7 @@ var _ = Describe("The console", Ordered, ContinueOnFailure, func() {
 		Expect(command.Start()).To(Succeed())
 		DeferCleanup(func() {
 			Expect(command.Process.Signal(os.Interrupt)).To(Succeed())
-			Expect(command.Wait()).To(Succeed(), "it ends when it is told to")
+			Expect(command.Wait()).To(Succeed(), "it ends on the signal")
 		})
 		lines := bufio.NewReader(out)
 		_, err = lines.ReadString('\n')
@@ -83,7 +83,7 @@ var _ = Describe("The console", Ordered, ContinueOnFailure, func() {
 	It("shows what kubectl shows", func(ctx SpecContext) {
 		Expect(page(ctx, "/?by=name")).To(And(ContainSubstring(first), ContainSubstring(second), ContainSubstring("<svg")))
 		Expect(page(ctx, "/member?name="+first)).To(And(ContainSubstring("Placed resources"), ContainSubstring("v1.")))
-		// Those of other specs may be about to go.
+		// Members of other specs may be about to be deleted.
 		staying := `--output=go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}`
 		for _, name := range strings.Fields(hub(ctx, "", "get", "clusterresourceplacements", staying)) {
 			Expect(page(ctx, "/placements")).To(ContainSubstring("/placement?name=" + name))
@@ -93,7 +93,7 @@ var _ = Describe("The console", Ordered, ContinueOnFailure, func() {
 		Expect(page(ctx, "/problems")).To(ContainSubstring("<h1>Problems</h1>"))
 	})
 
-	It("looks across members", func(ctx SpecContext) {
+	It("searches members", func(ctx SpecContext) {
 		for _, member := range []string{first, second} {
 			onMember(ctx, member, allowed, "apply", "--filename=-")
 		}
@@ -101,7 +101,7 @@ var _ = Describe("The console", Ordered, ContinueOnFailure, func() {
 		Expect(page(ctx, "/search?kind=nodes&members=name%3D"+second)).NotTo(ContainSubstring("member-1-node-1"))
 	})
 
-	It("looks for any kind that a member has", func(ctx SpecContext) {
+	It("searches for any kind that a member serves", func(ctx SpecContext) {
 		onMember(ctx, second, definition("sprockets.example.com", "Sprocket", "{size: {type: string}}"), "apply", "--filename=-")
 		onMember(ctx, second, "", "wait", "customresourcedefinition/sprockets.example.com", "--for=condition=Established", "--timeout=30s")
 		onMember(ctx, second, strings.Replace(object("Sprocket"), "namespace: sprocket", "namespace: default", 1), "apply", "--filename=-")
@@ -111,7 +111,7 @@ var _ = Describe("The console", Ordered, ContinueOnFailure, func() {
 		Expect(page(ctx, "/search?kind=clusterroles.rbac.authorization.k8s.io&namespace=default")).To(ContainSubstring("cluster-admin"))
 	})
 
-	It("tells pages of changes", func(ctx SpecContext) {
+	It("notifies pages of changes", func(ctx SpecContext) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/events", http.NoBody)
 		Expect(err).NotTo(HaveOccurred())
 		response, err := browser.Do(request)
@@ -128,7 +128,7 @@ var _ = Describe("The console", Ordered, ContinueOnFailure, func() {
 		Expect(page(ctx, "/member?name="+second)).To(ContainSubstring("seen:NoSchedule"))
 	})
 
-	It("lets nobody else in", func(ctx SpecContext) {
+	It("rejects requests without its credential", func(ctx SpecContext) {
 		stranger := &http.Client{Transport: browser.Transport}
 		response, err := stranger.Get(base + "/")
 		Expect(err).NotTo(HaveOccurred())

@@ -28,17 +28,17 @@ import (
 	"fleetgate.io/fleetgate/test/program"
 )
 
-// elsewhere are the examples that need more than a fleet, by their beginning, and the specs
-// that run the same commands.
+// elsewhere lists the examples that need more than a fleet, by their beginning, with the specs that
+// run the same commands.
 var elsewhere = map[string]string{
 	"kubectl fleetgate join member-3 --member-context": "A cluster joins by the plugin",
 	"kubectl fleetgate move ":                          "A member that kubectl fleetgate moves, of the suite members",
-	"kubectl fleetgate cp ":                            "A Pod of a member is reached by the plugin for files",
-	"kubectl fleetgate top ":                           "A Pod of a member is reached by the plugin for what it uses",
-	"kubectl fleetgate port-forward ":                  "A Pod of a member is reached by the plugin by a port",
+	"kubectl fleetgate cp ":                            "A Pod of a member is reached by the plugin to copy files",
+	"kubectl fleetgate top ":                           "A Pod of a member is reached by the plugin to read its usage",
+	"kubectl fleetgate port-forward ":                  "A Pod of a member is reached by the plugin to forward a port",
 }
 
-// exampleWorld is what the examples name: shop, runs of staged, members that come and go.
+// exampleWorld creates what the examples name: placement shop, runs of staged, and more.
 const exampleWorld = `
 apiVersion: v1
 kind: Namespace
@@ -74,8 +74,8 @@ metadata: {name: older-member}
 spec: {identity: {kind: User, apiGroup: rbac.authorization.k8s.io, name: someone}}
 `
 
-// examplePriorities are resources that shop selects by their label. There are as many as are not
-// removed from members without a confirmation.
+// examplePriorities are resources that shop selects by label. Their number is large enough that
+// removing them from members needs a confirmation.
 func examplePriorities() string {
 	var text strings.Builder
 	for i := range 6 {
@@ -84,7 +84,7 @@ func examplePriorities() string {
 	return text.String()
 }
 
-// exampleWeb is a workload of the first member, whose Pods run on the node of that name, and a
+// exampleWeb is a workload of the first member. Its Pods run on the node of that name, and a
 // Namespace that its agent retained.
 const exampleWeb = `
 apiVersion: v1
@@ -99,7 +99,7 @@ spec:
   template: {metadata: {labels: {app: web}}, spec: {nodeName: member-1, containers: [{name: main, image: web}]}}
 `
 
-// exampleFiles are those that examples read.
+// exampleFiles are the files that examples read.
 var exampleFiles = map[string]string{
 	"settings.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: by-example, namespace: default}\n",
 	"placement.yaml": `
@@ -112,7 +112,7 @@ spec:
 `,
 }
 
-// examplesOf are the lines of the examples of all commands below one, in the order of the help.
+// examplesOf returns the example lines of all commands below one, in the order of the help.
 func examplesOf(command *cobra.Command) []string {
 	var lines []string
 	for line := range strings.Lines(command.Example) {
@@ -128,7 +128,7 @@ func examplesOf(command *cobra.Command) []string {
 	return lines
 }
 
-// takesAway orders examples: -1 for those that need all as it was, 1 for those that remove what
+// takesAway orders examples: -1 for those that need the initial state, 1 for those that remove what
 // others need.
 func takesAway(line string) int {
 	if strings.HasPrefix(line, "kubectl fleetgate confirm ") {
@@ -146,7 +146,7 @@ var _ = Describe("Every example of the plugin's help", Ordered, ContinueOnFailur
 	var dir, kubeconfig string
 	var own *fleet.Fleet
 
-	// shell runs a line as people do, with kubectl and the plugin in PATH.
+	// shell runs a line with kubectl and the plugin in PATH.
 	shell := func(ctx context.Context, line string) *exec.Cmd {
 		command := exec.CommandContext(ctx, "sh", "-c", line)
 		command.Dir = dir
@@ -180,7 +180,7 @@ var _ = Describe("Every example of the plugin's help", Ordered, ContinueOnFailur
 		}
 		kubectl(ctx, kubeconfig, examplePriorities(), "apply", "--filename=-")
 		kubectl(ctx, kubeconfig, exampleWorld, "apply", "--filename=-")
-		// What is placed by name cannot be drained.
+		// A member in clusterNames of a placement cannot be drained.
 		kubectl(ctx, kubeconfig, strings.Replace(staged, "PickFixed, clusterNames: [member-1, member-2]", "PickAll", 1), "apply", "--filename=-")
 		kubectl(ctx, kubeconfig, "", "wait", "clusterresourceplacement/staged", "--for=condition=ClusterResourcePlacementScheduled", "--timeout=60s")
 		kubectl(ctx, kubeconfig, "", "wait", "clusterresourceplacement/shop", "--for=condition=ClusterResourcePlacementAvailable", "--timeout=90s")
@@ -198,7 +198,7 @@ var _ = Describe("Every example of the plugin's help", Ordered, ContinueOnFailur
 		}).Should(Succeed())
 		kubectl(ctx, admin, exampleWeb, "apply", "--filename=-")
 		kubectl(ctx, admin, "", "wait", "deployment/web", "--namespace=shop", "--for=condition=Available", "--timeout=60s")
-		// Two runs to two snapshots: the second waits for approval, and can be gone back on.
+		// Two runs go to two snapshots. The second waits for approval and can be rolled back.
 		for i, name := range []string{"to-2026-10", "to-2026-11"} {
 			kubectl(ctx, kubeconfig, strings.NewReplacer("NAME", name, "STATE", "Run").Replace(updateRun), "apply", "--filename=-")
 			waits := func() string { return kubectl(ctx, kubeconfig, "", "get", "clusterapprovalrequests", "--output=name") }
@@ -212,7 +212,7 @@ var _ = Describe("Every example of the plugin's help", Ordered, ContinueOnFailur
 		}
 	})
 
-	// suspend has shop wait for the confirmation of a removal.
+	// suspend makes shop wait for the confirmation of a removal.
 	suspend := func(ctx context.Context) {
 		GinkgoHelper()
 		kubectl(ctx, kubeconfig, "", "label", "priorityclasses", "--selector=app=shop", "app-")
@@ -220,7 +220,7 @@ var _ = Describe("Every example of the plugin's help", Ordered, ContinueOnFailur
 	}
 
 	lines := examplesOf(plugincommand.NewCommand(genericiooptions.NewTestIOStreamsDiscard()))
-	// What takes away comes after what looks at it.
+	// Examples that remove objects run after those that read them.
 	slices.SortStableFunc(lines, func(a, b string) int { return cmp.Compare(takesAway(a), takesAway(b)) })
 	for _, line := range lines {
 		It(line, func(ctx SpecContext) {
@@ -245,7 +245,7 @@ var _ = Describe("Every example of the plugin's help", Ordered, ContinueOnFailur
 			out, err := shell(ctx, line).CombinedOutput()
 			var exit *exec.ExitError
 			if errors.As(err, &exit) && exit.ExitCode() == 2 && (strings.Contains(line, " why ") || strings.Contains(line, " diff ")) {
-				return // Something is wrong, and it says what.
+				return // The exit code reports problems, and the output names them.
 			}
 			Expect(err).NotTo(HaveOccurred(), string(out))
 		})

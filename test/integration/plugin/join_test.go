@@ -24,7 +24,7 @@ var _ = Describe("A cluster joins by the plugin", Ordered, func() {
 
 	BeforeAll(func(ctx SpecContext) { edge = program.StartNewcomer(ctx, env.Options{Name: "edge"}) })
 
-	It("by what is printed, or is told what is in the way", func(ctx SpecContext) {
+	It("with the printed commands, or gets the reason that it cannot", func(ctx SpecContext) {
 		printed := plugin(ctx, "join", "printed", "--print", "--image=registry.example.com/agent:v1")
 		Expect(printed).To(And(ContainSubstring("kind: Deployment"), ContainSubstring("registry.example.com/agent:v1"), ContainSubstring("token:")))
 
@@ -33,7 +33,7 @@ var _ = Describe("A cluster joins by the plugin", Ordered, func() {
 		Expect(stderr).To(And(ContainSubstring("installed the agent on"), ContainSubstring("the agent of edge has not registered: check the agent's log")))
 	})
 
-	It("from start to end, with the rights that the chart gives", func(ctx SpecContext) {
+	It("in one command, with the rights that the chart grants", func(ctx SpecContext) {
 		join := exec.CommandContext(ctx, filepath.Join(running.BinDir, "kubectl-fleetgate"), "join", "edge", "--kubeconfig="+running.HubKubeconfig(), "--member-kubeconfig="+edge.Admin, "--timeout=2m")
 		join.Env = append(os.Environ(), "HOME="+running.Dir, "KUBECONFIG=")
 		joining, err := gexec.Start(join, GinkgoWriter, GinkgoWriter)
@@ -51,7 +51,7 @@ var _ = Describe("A cluster joins by the plugin", Ordered, func() {
 		Expect(stderr).To(ContainSubstring(`member "edge" already exists`))
 	})
 
-	It("and why says which right its agent has lost", func(ctx SpecContext) {
+	It("and why names the right that its agent lost", func(ctx SpecContext) {
 		edge.Kubectl(ctx, "", "delete", "clusterrolebinding", "fleetgate:fleet-system:fleet-agent:placement")
 		hub(ctx, `
 apiVersion: v1
@@ -76,7 +76,7 @@ spec:
 		Eventually(says(ctx, "why", "rightless", "--member", "edge")).Should(ContainSubstring("no problems found"))
 	})
 
-	It("and leaves again", func(ctx SpecContext) {
+	It("and leaves", func(ctx SpecContext) {
 		hub(ctx, "", "delete", "clusterresourceplacement", "rightless", "--ignore-not-found")
 		Expect(plugin(ctx, "leave", "edge")).To(Equal("member edge has left\n"))
 		Expect(says(ctx, "why", "member/edge")()).To(ContainSubstring("prevents it from joining again"))

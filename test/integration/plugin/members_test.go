@@ -15,7 +15,7 @@ import (
 	"github.com/onsi/gomega/gbytes"
 )
 
-// nowhere is a placement of which there is nothing to see.
+// nowhere is a placement without resources.
 const nowhere = `
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ClusterResourcePlacement
@@ -26,7 +26,7 @@ spec:
 `
 
 var _ = Describe("Members by the plugin", Ordered, ContinueOnFailure, func() {
-	It("are told in one table, by label, by name and as objects", func(ctx SpecContext) {
+	It("are listed in one table, by label, by name and as objects", func(ctx SpecContext) {
 		Eventually(says(ctx, "members", "-o", "wide")).Should(And(
 			MatchRegexp(`NAME +JOINED +CONNECTED +LAST-SEEN +AGENT +KUBERNETES +FAILING +TAINTS +NODES +REASON`),
 			MatchRegexp(`member-1 +True +Yes +\S+ ago +\S+ +v1\.\d+\.\d+ +\d+ +- +1 +`),
@@ -36,7 +36,7 @@ var _ = Describe("Members by the plugin", Ordered, ContinueOnFailure, func() {
 		Eventually(says(ctx, "members", second, "--not-ready")).Should(ContainSubstring("No members found"))
 	})
 
-	It("is what kubectl fleetgate runs, with completion of names", func(ctx SpecContext) {
+	It("are completed by name when kubectl runs the plugin", func(ctx SpecContext) {
 		dir := GinkgoT().TempDir()
 		Expect(os.Symlink(filepath.Join(running.BinDir, "kubectl-fleetgate"), filepath.Join(dir, "kubectl-fleetgate"))).To(Succeed())
 		kubectl := func(ctx context.Context, args ...string) string {
@@ -51,7 +51,7 @@ var _ = Describe("Members by the plugin", Ordered, ContinueOnFailure, func() {
 		Expect(kubectl(ctx, "__complete", "tree", "shop", "--member", "")).To(ContainSubstring(second))
 	})
 
-	It("are proposed where a name is wrong", func(ctx SpecContext) {
+	It("are suggested for a misspelled name", func(ctx SpecContext) {
 		_, code, stderr := tries(ctx, "cordon", "membre-1")
 		Expect(code).To(Equal(1))
 		Expect(stderr).To(ContainSubstring(`no member "membre-1": did you mean member-1`))
@@ -84,7 +84,7 @@ var _ = Describe("Members by the plugin", Ordered, ContinueOnFailure, func() {
 		Expect(stderr).To(ContainSubstring("kubectl fleetgate leave member-2"))
 	})
 
-	It("are followed", func(ctx SpecContext) {
+	It("are watched", func(ctx SpecContext) {
 		watching, stop := context.WithCancel(ctx)
 		defer stop()
 		command := exec.CommandContext(watching, filepath.Join(running.BinDir, "kubectl-fleetgate"), "members", "--watch", "--kubeconfig="+running.HubKubeconfig())
@@ -100,7 +100,7 @@ var _ = Describe("Members by the plugin", Ordered, ContinueOnFailure, func() {
 		Expect(command.Wait()).To(Or(Succeed(), MatchError(context.Canceled)))
 	})
 
-	It("send newcomers away, and have members leave", func(ctx SpecContext) {
+	It("are rejected as newcomers, and leave", func(ctx SpecContext) {
 		for _, name := range []string{"newcomer", "guest"} {
 			hub(ctx, `
 apiVersion: cluster.kubernetes-fleet.io/v1beta1
@@ -115,7 +115,7 @@ spec: {identity: {kind: User, apiGroup: rbac.authorization.k8s.io, name: someone
 		Eventually(says(ctx, "members", "-o", "name")).ShouldNot(ContainSubstring("newcomer"))
 	})
 
-	It("are drained as far as budgets allow", func(ctx SpecContext) {
+	It("are drained within disruption budgets", func(ctx SpecContext) {
 		hub(ctx, `
 apiVersion: v1
 kind: Namespace
@@ -141,7 +141,7 @@ spec: {minAvailable: 1}
 		Expect(code).To(Equal(2))
 		Expect(out).To(And(HavePrefix("placement moving on member member-2: Eviction is blocked"), ContainSubstring("Remedy: wait until more members have the placement, or change ClusterResourcePlacementDisruptionBudget moving")))
 
-		// Who has given up, and uncordoned it, has no budget in the way any more.
+		// After giving up and uncordoning, no budget blocks the drain.
 		plugin(ctx, "uncordon", second)
 		Expect(plugin(ctx, "why", "moving", "--member", second)).To(Equal("placement moving: no problems found\n"))
 
@@ -153,7 +153,7 @@ spec: {minAvailable: 1}
 		hub(ctx, "", "delete", "clusterresourceplacement", "moving", "--wait=false")
 	})
 
-	It("are worked on by use, and left again", func(ctx SpecContext) {
+	It("are selected with use, and deselected", func(ctx SpecContext) {
 		own := filepath.Join(GinkgoT().TempDir(), "config")
 		text, err := os.ReadFile(running.HubKubeconfig())
 		Expect(err).NotTo(HaveOccurred())
@@ -170,7 +170,7 @@ spec: {minAvailable: 1}
 		out, err := running.Kubectl(ctx, own, "", "get", "nodes", "--output=name")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(out).To(ContainSubstring("node/member-1"))
-		Expect(run("members", "-o", "name")).To(ContainSubstring(second), "the plugin goes on to work on the hub")
+		Expect(run("members", "-o", "name")).To(ContainSubstring(second), "the plugin still works on the hub")
 		run("use", second)
 		Expect(run("use", "-")).To(ContainSubstring("removed 2 contexts"))
 		after, err := running.Kubectl(ctx, own, "", "config", "current-context")
@@ -181,12 +181,12 @@ spec: {minAvailable: 1}
 		Expect(strings.Fields(contexts)).To(HaveLen(1))
 	})
 
-	It("come with tokens", func(ctx SpecContext) {
+	It("are registered with tokens", func(ctx SpecContext) {
 		Expect(plugin(ctx, "token", "edge", "--ttl=1h")).To(And(ContainSubstring("token edge created in namespace clusters"), ContainSubstring("helm install")))
 		Expect(plugin(ctx, "token", "--values")).To(And(ContainSubstring("token:"), ContainSubstring("apiServerURL:")))
 	})
 
-	It("are simulated for and diagnosed", func(ctx SpecContext) {
+	It("are simulated and diagnosed", func(ctx SpecContext) {
 		file := filepath.Join(GinkgoT().TempDir(), "placement.yaml")
 		Expect(os.WriteFile(file, []byte(`
 apiVersion: placement.kubernetes-fleet.io/v1beta1

@@ -31,7 +31,7 @@ import (
 	"fleetgate.io/fleetgate/test/build"
 )
 
-// allowed lets the hub's administrator do everything on the members, too.
+// allowed grants the hub's administrator all rights on the members.
 const allowed = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
@@ -47,7 +47,7 @@ var _ = Describe("Members are reached by the plugin", Ordered, ContinueOnFailure
 		}
 	})
 
-	It("with kubectl's own commands, one by name and many at once", func(ctx SpecContext) {
+	It("with kubectl's own commands, one member by name and many at once", func(ctx SpecContext) {
 		Eventually(says(ctx, "get", "nodes", "--member", first, "-o", "name")).Should(Equal("node/member-1-node-1\n"))
 		Expect(plugin(ctx, "get", "nodes", "--members", "all")).To(And(ContainSubstring("CLUSTER"), ContainSubstring("member-1-node-1"), ContainSubstring("member-2-node-1")))
 		Expect(plugin(ctx, "get", "nodes", "--members", "name="+second)).NotTo(ContainSubstring("member-1-node-1"))
@@ -58,7 +58,7 @@ var _ = Describe("Members are reached by the plugin", Ordered, ContinueOnFailure
 		Expect(plugin(ctx, "delete", "configmap", "by-plugin", "-n", "default", "--member", first)).To(ContainSubstring("deleted"))
 	})
 
-	It("and not where nobody said, or nobody is", func(ctx SpecContext) {
+	It("and not without a member, or with an unknown one", func(ctx SpecContext) {
 		for want, args := range map[string][]string{
 			"no member selected: set --member NAME":       {"get", "nodes"},
 			`no member "membre-1": did you mean member-1`: {"get", "nodes", "--member", "membre-1"},
@@ -70,7 +70,7 @@ var _ = Describe("Members are reached by the plugin", Ordered, ContinueOnFailure
 		}
 	})
 
-	It("by a manager over all members, which has its credential from the plugin", func(ctx SpecContext) {
+	It("by a multicluster manager that gets its credential from the plugin", func(ctx SpecContext) {
 		manager, err := ctrl.NewManager(running.Hub.Config(), ctrl.Options{
 			Metrics: metricsserver.Options{BindAddress: "0"}, Scheme: build.Scheme(scheme.AddToScheme, multiclusterv1alpha1.AddToScheme), Logger: GinkgoLogr,
 		})
@@ -86,13 +86,14 @@ var _ = Describe("Members are reached by the plugin", Ordered, ContinueOnFailure
 		})
 		Eventually(c.seen).Should(ConsistOf(first, second))
 
-		// A profile that somebody takes away loses its member, and gets it back with the profile.
+		// When a profile is deleted, the manager disengages the member. It engages it again with
+		// the profile.
 		hub(ctx, "", "delete", "clusterprofile", second, "--namespace=fleet-system")
 		Eventually(c.losses).Should(BeNumerically(">", 0))
 		Eventually(c.seen).Should(ConsistOf(first, second))
 	})
 
-	It("and hands out no credential for a server that is not the hub", func(ctx SpecContext) {
+	It("and gives no credential for a server that is not the hub", func(ctx SpecContext) {
 		config := rest.CopyConfig(configOf(&multiclusterv1alpha1.AccessProviderStatus{}))
 		config.Host = "https://127.0.0.1:1/apis/cluster.core.oam.dev/v1alpha1/clustergateways/member-1/proxy"
 		config.Timeout = 5 * time.Second
@@ -106,7 +107,7 @@ var _ = Describe("Members are reached by the plugin", Ordered, ContinueOnFailure
 	})
 })
 
-// configOf is how the inventory's library makes a configuration of a profile.
+// configOf builds a configuration from a profile, as the inventory API's library does.
 func configOf(provider *multiclusterv1alpha1.AccessProviderStatus) *rest.Config {
 	var extension runtime.Object
 	for _, e := range provider.Cluster.Extensions {
@@ -122,18 +123,19 @@ func configOf(provider *multiclusterv1alpha1.AccessProviderStatus) *rest.Config 
 	}
 }
 
-// consumer is a program over all members: a cluster of controller-runtime for each profile,
-// whose ConfigMaps it reads.
+// consumer is a program over all members. For each profile it runs a controller-runtime cluster and
+// reads its ConfigMaps.
 type consumer struct {
 	manager ctrl.Manager
 	mu      sync.Mutex
-	// members are those that it has, labelled those whose objects it has read; lost counts.
+	// members are the engaged members, labelled those whose ConfigMaps were read; lost counts
+	// disengagements.
 	members  map[string]engaged
 	labelled map[string]bool
 	lost     int
 }
 
-// engaged is a member that a consumer has, for the profile that it had it from.
+// engaged is a member with the profile that it was engaged for.
 type engaged struct {
 	profile types.UID
 	stop    context.CancelFunc
@@ -151,7 +153,7 @@ func (c *consumer) losses() int {
 	return c.lost
 }
 
-// Reconcile has members come and go with their profiles.
+// Reconcile engages and disengages members with their profiles.
 func (c *consumer) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	profile := &multiclusterv1alpha1.ClusterProfile{}
 	err := c.manager.GetClient().Get(ctx, request.NamespacedName, profile)
@@ -168,7 +170,7 @@ func (c *consumer) Reconcile(ctx context.Context, request reconcile.Request) (re
 	if known && has.profile == profile.UID || len(profile.Status.AccessProviders) == 0 {
 		return reconcile.Result{}, nil
 	}
-	// A profile can be gone and back before anybody looks.
+	// A profile can be deleted and re-created between two reconciles.
 	c.lose(request.Name)
 	return reconcile.Result{}, c.engage(request.Name, profile.UID, configOf(&profile.Status.AccessProviders[0]))
 }
@@ -182,7 +184,7 @@ func (c *consumer) engage(name string, profile types.UID, config *rest.Config) e
 	c.mu.Lock()
 	c.members[name] = engaged{profile, stop}
 	c.mu.Unlock()
-	go func() { _ = member.Start(running) }() // It ends when its member is lost.
+	go func() { _ = member.Start(running) }() // It returns when the member is disengaged.
 	member.GetCache().WaitForCacheSync(running)
 	var list corev1.ConfigMapList
 	if err := member.GetCache().List(running, &list); err != nil || len(list.Items) == 0 {

@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// staged is a placement that update runs bring to the first member, then to the second.
+// staged is a placement that update runs roll out to the first member, then to the second.
 const staged = `
 apiVersion: v1
 kind: Namespace
@@ -62,7 +62,7 @@ var _ = Describe("Update runs by the plugin", Ordered, func() {
 		DeferCleanup(func(ctx SpecContext) { hub(ctx, "", "delete", "clusterresourceplacement", "staged", "--wait=false") })
 	})
 
-	It("are listed with what they wait for, and go on when they are approved", func(ctx SpecContext) {
+	It("are listed with what they wait for, and continue when approved", func(ctx SpecContext) {
 		Eventually(says(ctx, "why", "staged", "--member", first)).Should(ContainSubstring("no update run has reached the member"))
 		start(ctx, "to-one", "Run")
 		Eventually(says(ctx, "run", "list")).Should(MatchRegexp(`to-one +staged +0 +Waiting +canary +1/2 +\S+ +Waiting for the tasks after stage canary`))
@@ -74,7 +74,7 @@ var _ = Describe("Update runs by the plugin", Ordered, func() {
 		Expect(plugin(ctx, "__complete", "run", "approve", "")).To(ContainSubstring("to-one"))
 	})
 
-	It("are started, stopped and gone on with", func(ctx SpecContext) {
+	It("are started, stopped and resumed", func(ctx SpecContext) {
 		hub(ctx, "", "patch", "configmap", "settings", "--namespace=staged", "--type=merge", "--patch", `{"data":{"version":"two"}}`)
 		start(ctx, "to-two", "Initialize")
 		Eventually(says(ctx, "run", "list")).Should(MatchRegexp(`to-two .*Initialized .*kubectl fleetgate run resume to-two`))
@@ -87,7 +87,7 @@ var _ = Describe("Update runs by the plugin", Ordered, func() {
 		Eventually(version(ctx, second)).Should(Equal("two"))
 	})
 
-	It("are rolled back by a run to the snapshot before", func(ctx SpecContext) {
+	It("are rolled back by a run to the previous snapshot", func(ctx SpecContext) {
 		Eventually(says(ctx, "run", "list")).Should(MatchRegexp(`to-two +staged +\d+ +Succeeded`))
 		_, code, stderr := tries(ctx, "run", "rollback", "to-two", "--to=99")
 		Expect(code).To(Equal(1))
@@ -96,7 +96,7 @@ var _ = Describe("Update runs by the plugin", Ordered, func() {
 		Eventually(version(ctx, first)).Should(Equal("one"))
 	})
 
-	It("are not what brings a placement back that rolls out by itself", func(ctx SpecContext) {
+	It("cannot roll back a placement with strategy RollingUpdate", func(ctx SpecContext) {
 		rolling := strings.NewReplacer("{name: staged}", "{name: rolling}", "{type: External}", "{type: RollingUpdate}").Replace(staged[strings.Index(staged, "apiVersion: placement"):])
 		hub(ctx, rolling+"---"+strings.NewReplacer("NAME", "of-rolling", "STATE", "Initialize", "placementName: staged", "placementName: rolling").Replace(updateRun), "apply", "--filename=-")
 		DeferCleanup(func(ctx SpecContext) { hub(ctx, "", "delete", "clusterresourceplacement", "rolling", "--wait=false") })
@@ -105,7 +105,7 @@ var _ = Describe("Update runs by the plugin", Ordered, func() {
 		Expect(stderr).To(ContainSubstring("revert them there"))
 	})
 
-	It("are proposed where a name is wrong", func(ctx SpecContext) {
+	It("are suggested for a misspelled name", func(ctx SpecContext) {
 		_, code, stderr := tries(ctx, "run", "stop", "to-tow")
 		Expect(code).To(Equal(1))
 		Expect(stderr).To(ContainSubstring(`no run "to-tow": did you mean to-two`))

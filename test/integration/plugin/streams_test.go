@@ -18,7 +18,7 @@ import (
 	"fleetgate.io/fleetgate/test/kubelet"
 )
 
-// figures is what a metrics server would say of the node and the Pod. The kinds are its own.
+// figures are the metrics of the node and the Pod. Custom resources stand in for a metrics server.
 const figures = `
 apiVersion: metrics.k8s.io/v1beta1
 kind: NodeMetrics
@@ -35,7 +35,7 @@ window: 30s
 containers: [{name: main, usage: {cpu: 250m, memory: 64Mi}}]
 `
 
-// figureKind is the definition of one of them, open to all fields.
+// figureKind is the CRD of one metrics kind, with all fields allowed.
 func figureKind(plural, kind, scope string) string {
 	return `
 apiVersion: apiextensions.k8s.io/v1
@@ -74,29 +74,29 @@ var _ = Describe("A Pod of a member is reached by the plugin", Ordered, Continue
 		})
 	})
 
-	It("for its log", func(ctx SpecContext) {
+	It("to read its log", func(ctx SpecContext) {
 		Expect(plugin(ctx, "logs", "talks", "-n", "default", "--member", first)).To(Equal(kubelet.FirstLine + "\n"))
 	})
 
 	It("to run commands", func(ctx SpecContext) {
 		Expect(plugin(ctx, "exec", "talks", "-n", "default", "--member", first, "--", "echo", "there")).To(Equal("there\n"))
 		_, code, _ := tries(ctx, "exec", "talks", "-n", "default", "--member", first, "--", "sh", "-c", "exit 7")
-		Expect(code).To(Equal(7), "it ends as the command did")
+		Expect(code).To(Equal(7), "it has the command's exit code")
 	})
 
-	It("for files", func(ctx SpecContext) {
+	It("to copy files", func(ctx SpecContext) {
 		dir := GinkgoT().TempDir()
 		Expect(os.WriteFile(filepath.Join(dir, "dump"), []byte("what it holds"), 0o600)).To(Succeed())
 		plugin(ctx, "cp", "default/talks:"+filepath.Join(dir, "dump"), filepath.Join(dir, "copy"), "--member", first)
 		Expect(os.ReadFile(filepath.Join(dir, "copy"))).To(BeEquivalentTo("what it holds"))
 	})
 
-	It("for what it uses", func(ctx SpecContext) {
+	It("to read its usage", func(ctx SpecContext) {
 		Expect(plugin(ctx, "top", "nodes", "streaming", "--member", first)).To(MatchRegexp(`streaming +1500m +2048Mi`))
 		Expect(plugin(ctx, "top", "pods", "-n", "default", "--member", first)).To(MatchRegexp(`talks +250m +64Mi`))
 	})
 
-	It("for its events, on one member and over many", func(ctx SpecContext) {
+	It("to read its events, on one member and on many", func(ctx SpecContext) {
 		onMember(ctx, first, `
 apiVersion: v1
 kind: Event
@@ -111,7 +111,7 @@ lastTimestamp: "2026-11-25T00:00:00Z"
 		Eventually(says(ctx, "events", "-n", "default", "--members", "all")).Should(ContainSubstring("it talks too much"))
 	})
 
-	It("by a port", func(ctx SpecContext) {
+	It("to forward a port", func(ctx SpecContext) {
 		command := exec.CommandContext(ctx, filepath.Join(running.BinDir, "kubectl-fleetgate"), "--kubeconfig="+running.HubKubeconfig(),
 			"port-forward", "pod/talks", ":80", "-n", "default", "--member", first)
 		command.Env = append(os.Environ(), "HOME="+running.Dir)
@@ -120,14 +120,14 @@ lastTimestamp: "2026-11-25T00:00:00Z"
 		Expect(command.Start()).To(Succeed())
 		DeferCleanup(func() {
 			Expect(command.Process.Signal(os.Interrupt)).To(Succeed())
-			_ = command.Wait() // How it ends when it is told to is kubectl's.
+			_ = command.Wait() // The exit status after a signal is kubectl's.
 		})
 		line, err := bufio.NewReader(out).ReadString('\n')
 		Expect(err).NotTo(HaveOccurred())
 		Expect(line).To(MatchRegexp(regexp.QuoteMeta("Forwarding from 127.0.0.1:") + `\d+ -> 80`))
 	})
 
-	It("and the plugin says that nobody is there by that name", func(ctx SpecContext) {
+	It("and the plugin reports an unknown Pod", func(ctx SpecContext) {
 		_, code, stderr := tries(ctx, "logs", "talk", "-n", "default", "--member", first)
 		Expect(code).To(Equal(1))
 		Expect(strings.ToLower(stderr)).To(ContainSubstring(`pods "talk" not found`))

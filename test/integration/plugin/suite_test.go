@@ -1,8 +1,8 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plugin_test runs kubectl fleetgate as people do: against a real hub with a real
-// gateway, and two real members with their agents.
+// Package plugin_test runs kubectl fleetgate as users do, against a real hub with a real gateway
+// and two real members with their agents.
 package plugin_test
 
 import (
@@ -48,7 +48,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	}
 })
 
-// plugin runs the plugin on the hub, and fails the spec if it does not end with 0.
+// plugin runs the plugin on the hub and fails the spec if it does not exit with 0.
 func plugin(ctx context.Context, args ...string) string {
 	GinkgoHelper()
 	out, code, stderr := tries(ctx, args...)
@@ -56,7 +56,7 @@ func plugin(ctx context.Context, args ...string) string {
 	return out
 }
 
-// tries runs the plugin and returns what it prints, how it ends, and what it prints beside.
+// tries runs the plugin and returns standard output, the exit code, and standard error.
 func tries(ctx context.Context, args ...string) (out string, code int, stderr string) {
 	command := exec.CommandContext(ctx, filepath.Join(running.BinDir, "kubectl-fleetgate"), append([]string{"--kubeconfig=" + running.HubKubeconfig()}, args...)...)
 	command.Env = append(os.Environ(), "HOME="+running.Dir, "KUBECONFIG=")
@@ -71,7 +71,7 @@ func tries(ctx context.Context, args ...string) (out string, code int, stderr st
 	return stdout.String(), 0, beside.String()
 }
 
-// hub runs kubectl on the hub, onMember on a member itself.
+// hub runs kubectl on the hub, onMember on a member.
 func hub(ctx context.Context, input string, args ...string) string {
 	GinkgoHelper()
 	out, err := running.Kubectl(ctx, running.HubKubeconfig(), input, args...)
@@ -86,7 +86,7 @@ func onMember(ctx context.Context, member, input string, args ...string) string 
 	return out
 }
 
-// adminOf is a kubeconfig of somebody who may do everything on a member, without the hub.
+// adminOf writes a kubeconfig of a member's administrator that does not use the hub.
 func adminOf(member string) string {
 	GinkgoHelper()
 	for _, m := range running.Members {
@@ -100,7 +100,7 @@ func adminOf(member string) string {
 	return ""
 }
 
-// says is the plugin for Eventually: all that it prints.
+// says runs the plugin for Eventually and returns all its output.
 func says(ctx context.Context, args ...string) func() string {
 	return func() string {
 		out, _, stderr := tries(ctx, args...)

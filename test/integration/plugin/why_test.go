@@ -22,22 +22,23 @@ import (
 	"fleetgate.io/fleetgate/test/build"
 )
 
-// breakage is something that goes wrong for real.
+// breakage is a real failure and the diagnosis that why must give.
 type breakage struct {
 	name string
-	// onMember is made on the first member before, onHub on the hub; %s is the name.
+	// onMember is created on the first member first, then onHub on the hub; %s is the name.
 	onMember, onHub string
-	// policy of the placement; empty: the first member by name. None is made for "-".
+	// policy is the placement's policy. If unset, the first member by name. With "-", no placement
+	// is created.
 	policy string
-	// spec is more of the placement's spec.
+	// spec is appended to the placement's spec.
 	spec string
-	// prepare is done before anything is made.
+	// prepare runs before anything is created.
 	prepare func(ctx context.Context, name string)
-	// then breaks it once it was there.
+	// then breaks the placement after it was created.
 	then func(ctx context.Context, name string)
-	// ask is what the plugin is asked; empty: why NAME --member member-1.
+	// ask are the plugin's arguments. If unset, why NAME --member member-1.
 	ask []string
-	// object, reason and remedy are in the first line.
+	// object, reason and remedy must be in the first line.
 	object, reason, remedy string
 }
 
@@ -81,7 +82,7 @@ kind: ValidatingAdmissionPolicyBinding
 metadata: {name: policy}
 spec: {policyName: policy, validationActions: [Deny]}
 `, onHub: settings, then: func(ctx context.Context, name string) {
-			// A policy of admission takes its time: what comes later it does not let pass.
+			// An admission policy takes effect with a delay. Objects after that are rejected.
 			hub(ctx, "", "patch", "configmap", "settings", "--namespace="+name, "--type=merge", "--patch", `{"data":{"a":"two"}}`)
 		}, object: "ConfigMap policy/settings", reason: "no settings here", remedy: "to satisfy the admission policy"},
 		{name: "webhook", onMember: `
@@ -98,7 +99,7 @@ webhooks:
 `, onHub: settings, object: "ConfigMap webhook/settings", reason: "failed calling webhook", remedy: "fix the webhook named in the message"},
 		{name: "refusal", prepare: refuseSettings, onHub: settings,
 			object: "ConfigMap refusal/settings", reason: "no settings on Fridays", remedy: "to satisfy the admission policy"},
-		// One that was there before is taken over, as far as its fields may change.
+		// An object that existed before is taken over as far as its fields are mutable.
 		{name: "immutable", onMember: namespaceText + "\n" + build.DeploymentText("immutable", "web", "other"), onHub: build.DeploymentText("immutable", "web", "web"),
 			object: "Deployment immutable/web", reason: "immutable", remedy: "fleetgate.io/immutable-change=Recreate"},
 		{name: "drift", spec: "strategy: {applyStrategy: {whenToApply: IfNotDrifted}}", onHub: settings, then: func(ctx context.Context, name string) {
@@ -179,7 +180,7 @@ spec: {clientID: nobody}
 	}
 }
 
-// definition is a CustomResourceDefinition of a namespaced kind with a spec of properties.
+// definition returns a CRD of a namespaced kind with a schema of spec.
 func definition(name, kind, properties string) string {
 	plural, group, _ := strings.Cut(name, ".")
 	return fmt.Sprintf(`
@@ -199,7 +200,8 @@ func object(kind string) string {
 	return fmt.Sprintf("\napiVersion: example.com/v1\nkind: %s\nmetadata: {name: one, namespace: %s}\nspec: {size: large}\n", kind, strings.ToLower(kind))
 }
 
-// refuseSettings has a webhook of the first member refuse the ConfigMaps of a namespace.
+// refuseSettings registers a webhook on the first member that rejects the ConfigMaps of a
+// namespace.
 func refuseSettings(ctx context.Context, name string) {
 	GinkgoHelper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -210,7 +212,7 @@ func refuseSettings(ctx context.Context, name string) {
 		}
 		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Result: &metav1.Status{Message: "no settings on Fridays"}}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(review) // The API server says so if it did not get it.
+		_ = json.NewEncoder(w).Encode(review) // The API server reports a response that it did not get.
 	}))
 	DeferCleanup(server.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
@@ -228,10 +230,10 @@ webhooks:
 `, name, server.URL, base64.StdEncoding.EncodeToString(ca)), "apply", "--filename=-")
 }
 
-// looking are the plugin's commands in a line that change nothing and have no word to fill in.
+// looking matches plugin commands that change nothing and have no placeholder.
 var looking = regexp.MustCompile(`kubectl fleetgate (get|logs|tree|diff|why|members|simulate|run list|diagnose)( [-a-z0-9./=]+)*`)
 
-// make breaks it.
+// make causes the breakage.
 func (b *breakage) make(ctx context.Context) {
 	GinkgoHelper()
 	text := func(of string) string {
@@ -266,7 +268,7 @@ spec:
 `, b.name, policy, b.spec))
 }
 
-// apply applies on the hub until it is taken: a kind may be about to be served.
+// apply retries on the hub until it succeeds, because the hub serves a new kind with a delay.
 func apply(ctx context.Context, text string) {
 	GinkgoHelper()
 	if strings.TrimSpace(text) == "" {
@@ -278,12 +280,12 @@ func apply(ctx context.Context, text string) {
 	}).Should(Succeed())
 }
 
-var _ = Describe("Why, of what is broken for real", Ordered, ContinueOnFailure, func() {
+var _ = Describe("kubectl fleetgate why for real failures", Ordered, ContinueOnFailure, func() {
 	BeforeAll(func(ctx SpecContext) {
 		onMember(ctx, first, allowed, "apply", "--filename=-")
 		plugin(ctx, "taint", second, "broken:NoSchedule")
 		DeferCleanup(func(ctx SpecContext) { plugin(ctx, "taint", second, "broken-") })
-		// All are broken at once: they do not meet, and each takes its time.
+		// Break all at once: they are independent, and each takes time.
 		for _, b := range breakages() {
 			b.make(ctx)
 		}
@@ -295,7 +297,7 @@ var _ = Describe("Why, of what is broken for real", Ordered, ContinueOnFailure, 
 	})
 
 	for _, b := range breakages() {
-		It("names object, member and remedy in its first line: "+b.name, func(ctx SpecContext) {
+		It("names object, member and remedy in its first line for "+b.name, func(ctx SpecContext) {
 			ask := b.ask
 			if ask == nil {
 				ask = []string{"why", b.name, "--member", first}
@@ -313,7 +315,7 @@ var _ = Describe("Why, of what is broken for real", Ordered, ContinueOnFailure, 
 			for _, at := range looking.FindAllStringIndex(line, -1) {
 				command, rest := line[at[0]:at[1]], line[at[1]:]
 				if regexp.MustCompile(`^ [A-Z]`).MatchString(rest) {
-					continue // Who reads it has to say which.
+					continue // The reader has to fill in the placeholder.
 				}
 				_, code, stderr := tries(ctx, strings.Fields(strings.TrimPrefix(command, "kubectl fleetgate "))...)
 				Expect(code).NotTo(Equal(1), "%s: %s", command, stderr)
@@ -321,16 +323,16 @@ var _ = Describe("Why, of what is broken for real", Ordered, ContinueOnFailure, 
 		})
 	}
 
-	It("draws what is wrong, and shows what differs", func(ctx SpecContext) {
+	It("shows problems in the tree and in the diff", func(ctx SpecContext) {
 		Eventually(says(ctx, "tree", "drift", "--not-ready")).Should(And(ContainSubstring("placement drift: 0 of 1 members ready"), ContainSubstring("ConfigMap drift/settings")))
 		out, code, _ := tries(ctx, "diff", "drift")
 		Expect(code).To(Equal(2))
 		Expect(out).To(And(ContainSubstring("--- hub: ConfigMap drift/settings\n+++ member member-1\n@@ /data/a\n"), ContainSubstring("-one\n"), ContainSubstring("+three\n")))
 		Expect(plugin(ctx, "members", first)).To(MatchRegexp(`member-1 +True +Yes .* [1-9][0-9]* +-`))
-		Expect(plugin(ctx, "__complete", "why", "")).To(And(ContainSubstring("drift\n"), ContainSubstring("quota\n")), "placements are completed")
+		Expect(plugin(ctx, "__complete", "why", "")).To(And(ContainSubstring("drift\n"), ContainSubstring("quota\n")), "placement names are completed")
 	})
 
-	It("tells programs the same", func(ctx SpecContext) {
+	It("prints the same diagnosis as JSON and YAML", func(ctx SpecContext) {
 		asked := func(into any, want int, args ...string) {
 			GinkgoHelper()
 			out, code, stderr := tries(ctx, append(args, "--output=json")...)
@@ -367,21 +369,21 @@ var _ = Describe("Why, of what is broken for real", Ordered, ContinueOnFailure, 
 		Expect(runs.Kind).To(Equal("List"))
 	})
 
-	It("says where an object comes from, and who wrote it last", func(ctx SpecContext) {
+	It("names the source of an object and its last writer", func(ctx SpecContext) {
 		Eventually(says(ctx, "why", "configmap/settings", "-n", "other", "--member", first)).Should(And(
 			HavePrefix("ConfigMap other/settings on member member-1: no problems found"),
 			ContainSubstring("placed by other, snapshot 0, in Work fleet-member-member-1/other-work"), ContainSubstring("last written by ")))
 	})
 
-	It("says of a cluster that its token has expired", func(ctx SpecContext) {
+	It("reports an expired registration token", func(ctx SpecContext) {
 		hub(ctx, "", "delete", "clusterregistrationtokens", "--all", "--namespace=clusters")
 		plugin(ctx, "token", "short", "--ttl=10s")
-		Expect(says(ctx, "why", "member/late")()).To(ContainSubstring(`no member "late"`), "while the token is good nothing is known of it")
+		Expect(says(ctx, "why", "member/late")()).To(ContainSubstring(`no member "late"`), "a valid token is not a problem")
 		Eventually(says(ctx, "why", "member/late")).Should(HavePrefix(
 			"member late: no cluster with this name has registered, and no registration token is valid; earlier tokens have expired or are used up. Remedy: create a token: kubectl fleetgate token"))
 	})
 
-	It("knows an object by its short name, in the namespace of the context", func(ctx SpecContext) {
+	It("accepts a short resource name in the context's namespace", func(ctx SpecContext) {
 		Eventually(says(ctx, "why", "cm/settings", "-n", "other", "--member", first)).Should(HavePrefix("ConfigMap other/settings on member member-1: no problems found"))
 		out, code, _ := tries(ctx, "why", "cm/settings", "--member", first)
 		Expect(code).To(Equal(2))
@@ -397,14 +399,14 @@ var _ = Describe("Why, of what is broken for real", Ordered, ContinueOnFailure, 
 		Expect(stderr).To(ContainSubstring(`neither member "member-1" nor the hub has a kind "depoly"`))
 	})
 
-	It("asks the member itself about what is there and not available", func(ctx SpecContext) {
+	It("queries the member about an applied object that is not available", func(ctx SpecContext) {
 		onMember(ctx, first, allowed, "apply", "--filename=-")
 		Eventually(says(ctx, "why", "unschedulable", "--member", first)).Should(And(
 			HavePrefix("Deployment unschedulable/web on member member-1: not available: "),
 			MatchRegexp(`\n  on the member: Pod web-\S+: Unschedulable: .*nodes are available`), MatchRegexp(`\n  event of Pod unschedulable/web-\S+: FailedScheduling: `)))
 	})
 
-	It("says of a member without a tunnel that nobody reaches it", func(ctx SpecContext) {
+	It("reports a member without a tunnel as disconnected", func(ctx SpecContext) {
 		agent := running.Members[1].Agent
 		Expect(agent.Stop(ctx)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(agent.Start(ctx)).To(Succeed()) })

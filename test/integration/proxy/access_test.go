@@ -25,7 +25,7 @@ import (
 	"fleetgate.io/fleetgate/test/transcript"
 )
 
-// homeOf is a folder with a kubeconfig of the hub in the usual place.
+// homeOf creates a home directory with a kubeconfig of the hub in the default place.
 func homeOf(config *rest.Config, files map[string]string) string {
 	GinkgoHelper()
 	home := GinkgoT().TempDir()
@@ -43,7 +43,7 @@ func homeOf(config *rest.Config, files map[string]string) string {
 }
 
 var _ = Describe("docs/access.md", func() {
-	It("shows commands that do what it says that they print", func(ctx SpecContext) {
+	It("shows commands that print what the page says", func(ctx SpecContext) {
 		production := []string{"prod-1", "prod-2", "prod-3"}
 		for _, name := range production {
 			admit(ctx, name, "production")
@@ -62,7 +62,7 @@ var _ = Describe("docs/access.md", func() {
 			}
 		}
 		startNode(ctx, "web-0")
-		// What the placement of step 2 delivers. That it does is for other suites.
+		// The placement of step 2 would deliver this. Other suites test that it does.
 		expect.Created(ctx, memberClient, bind("shop-developers-view", "view", group("shop-developers")))
 
 		shown, err := transcript.Read("../../../docs/access.md")
@@ -79,7 +79,7 @@ var _ = Describe("docs/access.md", func() {
 		programs, err := env.Program("kubectl")
 		Expect(err).NotTo(HaveOccurred())
 		_, port, _ := strings.Cut(served.address, ":")
-		// All that differs is told at once.
+		// Report all differences at once.
 		var differences []string
 		tells := NewGomega(func(message string, _ ...int) { differences = append(differences, message) })
 		const patience = 90 * time.Second
@@ -98,7 +98,8 @@ var _ = Describe("docs/access.md", func() {
 				tells.Expect(run(ctx)).To(MatchRegexp(c.Pattern()))
 				continue
 			}
-			// The gateway believes the hub's last answer for some seconds, and the hub has to have read the role.
+			// The gateway caches the hub's authorization for some seconds, and the hub has to read
+			// the role first.
 			tells.Eventually(run).WithContext(ctx).WithTimeout(patience).Should(MatchRegexp(c.Pattern()))
 		}
 		Expect(differences).To(BeEmpty())

@@ -37,7 +37,7 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// makeChart writes a chart of one ConfigMap, in a version with a colour.
+// makeChart writes a chart with one ConfigMap.
 func makeChart(version, colour string) string {
 	GinkgoHelper()
 	dir := filepath.Join(GinkgoT().TempDir(), "paint")
@@ -56,7 +56,8 @@ data: {colour: "{{ .Values.colour }}", version: "{{ .Chart.Version }}", kubernet
 	return dir
 }
 
-// helmFor returns what runs the real Helm with a configuration; it has to succeed.
+// helmFor returns a function that runs the real Helm with a kubeconfig and fails the spec on an
+// error.
 func helmFor(config *rest.Config) func(ctx context.Context, arguments ...string) string {
 	GinkgoHelper()
 	program, err := env.Program("helm")
@@ -79,7 +80,7 @@ func helmFor(config *rest.Config) func(ctx context.Context, arguments ...string)
 }
 
 var _ = Describe("Helm", func() {
-	It("installs, upgrades, rolls back and uninstalls a chart on a member, through both entrances", func(ctx SpecContext) {
+	It("installs, upgrades, rolls back and uninstalls a chart on a member through both endpoints", func(ctx SpecContext) {
 		first, second := makeChart("1.0.0", "red"), makeChart("2.0.0", "green")
 		for way, config := range throughBoth() {
 			By("through " + way)
@@ -110,7 +111,7 @@ var _ = Describe("Helm", func() {
 	})
 })
 
-// labelled makes ConfigMaps on the member that a spec finds by a label of its own.
+// labelled creates ConfigMaps on the member with a label that is unique to the spec.
 func labelled(ctx context.Context, label string, names ...string) {
 	GinkgoHelper()
 	for _, name := range names {
@@ -124,7 +125,7 @@ func labelled(ctx context.Context, label string, names ...string) {
 }
 
 var _ = Describe("A client of the member", func() {
-	It("lists in pages, and deletes a collection", func(ctx SpecContext) {
+	It("can list in pages and delete a collection", func(ctx SpecContext) {
 		labelled(ctx, "pages", "page-1", "page-2", "page-3", "page-4", "page-5")
 		for way, config := range throughBoth() {
 			By("through " + way)
@@ -145,7 +146,7 @@ var _ = Describe("A client of the member", func() {
 		Expect(left.Items).To(BeEmpty())
 	})
 
-	It("streams a list as a watch", func(ctx SpecContext) {
+	It("can stream a list as a watch", func(ctx SpecContext) {
 		labelled(ctx, "watch-list", "watch-list-1", "watch-list-2")
 		for way, config := range throughBoth() {
 			By("through " + way)
@@ -165,7 +166,7 @@ var _ = Describe("A client of the member", func() {
 		}
 	})
 
-	It("speaks protobuf and gets lists in gzip, as the member wrote them", func(ctx SpecContext) {
+	It("gets protobuf and gzip responses as the member wrote them", func(ctx SpecContext) {
 		labelled(ctx, "large", "large")
 		var large corev1.ConfigMap
 		Expect(memberClient.Get(ctx, keyOf("large"), &large)).To(Succeed())
@@ -209,7 +210,7 @@ var _ = Describe("A client of the member", func() {
 		}
 	})
 
-	It("discovers what the member serves, and explains it", func(ctx SpecContext) {
+	It("can use discovery and kubectl explain", func(ctx SpecContext) {
 		for way, config := range throughBoth() {
 			By("through " + way)
 			Expect(must(ctx, config, "", "api-resources", "--api-group=apps", "-o", "name")).To(ContainSubstring("deployments.apps\n"))
@@ -221,7 +222,7 @@ var _ = Describe("A client of the member", func() {
 		}
 	})
 
-	It("keeps a cache of controller-runtime", func(ctx SpecContext) {
+	It("can run a controller-runtime cache", func(ctx SpecContext) {
 		labelled(ctx, "cache", "cached-1")
 		objects, err := cache.New(configFor(memberName, editor, team), cache.Options{
 			Scheme: testScheme(), DefaultNamespaces: map[string]cache.Config{namespace: {}},
@@ -237,7 +238,7 @@ var _ = Describe("A client of the member", func() {
 		})
 		names := func(g Gomega) (found []string) {
 			var list corev1.ConfigMapList
-			g.Expect(objects.List(ctx, &list)).To(Succeed(), "it may not have started yet")
+			g.Expect(objects.List(ctx, &list)).To(Succeed(), "the cache may still be starting")
 			for _, item := range list.Items {
 				found = append(found, item.Name)
 			}
@@ -248,7 +249,7 @@ var _ = Describe("A client of the member", func() {
 		Eventually(names).Should(ConsistOf("cached-1", "cached-2"))
 	})
 
-	It("is served by kubectl proxy", func(ctx SpecContext) {
+	It("can use kubectl proxy", func(ctx SpecContext) {
 		_, out, errs := begin(ctx, "WebSocket", configFor(memberName, editor, team), nil, "proxy", "--port=0", "--append-server-path")
 		line, err := out.ReadString('\n')
 		Expect(err).NotTo(HaveOccurred(), errs.String())
@@ -271,8 +272,8 @@ var _ = Describe("A client of the member", func() {
 	})
 })
 
-// ownAddress is an address of this machine to which an API server proxies, or
-// empty: it refuses loopback.
+// ownAddress returns an address of this machine that an API server proxies to, or an empty string.
+// API servers refuse to proxy to loopback.
 func ownAddress() string {
 	GinkgoHelper()
 	addresses, err := net.InterfaceAddrs()
@@ -286,10 +287,10 @@ func ownAddress() string {
 }
 
 var _ = Describe("A Service of the member", func() {
-	It("is reached through its own API, both ways and with a body", func(ctx SpecContext) {
+	It("is reached through services/proxy by both endpoints, also with a body", func(ctx SpecContext) {
 		ip := ownAddress()
 		if ip == "" {
-			Skip("this machine has no address but loopback, to which an API server proxies nothing")
+			Skip("this machine has only loopback addresses, to which an API server does not proxy")
 		}
 		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)

@@ -23,8 +23,8 @@ import (
 	"fleetgate.io/fleetgate/test/env"
 )
 
-// withPlugin writes a kubeconfig of the hub whose user has no credential in it: a
-// plugin hands out the one of the configuration, and notes that it was asked.
+// withPlugin writes a kubeconfig of the hub whose user gets its credential from an exec plugin. The
+// plugin records that it ran.
 func withPlugin(config *rest.Config) (path, asked string) {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
@@ -51,7 +51,7 @@ func withPlugin(config *rest.Config) (path, asked string) {
 	return path, asked
 }
 
-// command runs a program of ours or of Kubernetes; it has to succeed.
+// command runs a program and fails the spec on an error.
 func command(ctx context.Context, name string, arguments ...string) string {
 	GinkgoHelper()
 	program, err := env.Program(name)
@@ -66,10 +66,10 @@ func command(ctx context.Context, name string, arguments ...string) string {
 }
 
 var _ = Describe("gateway kubeconfig", func() {
-	It("serves a user with a plugin and in 200 groups, through both entrances", func(ctx SpecContext) {
+	It("works for a user with an exec plugin and 200 groups, through both endpoints", func(ctx SpecContext) {
 		var groups []string
 		for i := range 200 {
-			// As long as the identifiers that Entra ID gives groups.
+			// Group names have the length of Entra ID's identifiers.
 			groups = append(groups, fmt.Sprintf("%08d-0000-4000-8000-000000000000", i))
 		}
 		Expect(groups[0]).To(HaveLen(36))
@@ -104,7 +104,7 @@ var _ = Describe("gateway kubeconfig", func() {
 			Expect(seen.Status.UserInfo.Groups).To(ConsistOf(append(groups, team, "system:authenticated")))
 			Expect(run("get", "configmaps", "-o", "name")).To(ContainSubstring("configmap/kube-root-ca.crt"), "the context's namespace is kept")
 		}
-		Expect(os.ReadFile(asked)).To(HavePrefix("asked\nasked\n"), "the plugin says who the user is")
+		Expect(os.ReadFile(asked)).To(HavePrefix("asked\nasked\n"), "the user comes from the exec plugin")
 		Expect(os.ReadFile(into)).NotTo(ContainSubstring("client-key-data"))
 	})
 })

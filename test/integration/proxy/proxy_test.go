@@ -45,7 +45,7 @@ func hubConfig(name string, groups ...string) *rest.Config {
 	return config
 }
 
-// once reads a path through the hub without client-go's retries.
+// once requests a path through the hub without client-go's retries.
 func once(ctx context.Context, config *rest.Config, path string) ([]byte, error) {
 	result := clientsetFor(config).Discovery().RESTClient().Get().RequestURI(path).MaxRetries(0).Do(ctx)
 	if err := result.Error(); err != nil {
@@ -55,21 +55,21 @@ func once(ctx context.Context, config *rest.Config, path string) ([]byte, error)
 }
 
 var _ = Describe("ClusterGateways on the hub", func() {
-	It("are printed with the columns that users know", func(ctx SpecContext) {
+	It("are printed with cluster-gateway's columns", func(ctx SpecContext) {
 		Eventually(func() string { return must(ctx, hubConfig(editor), "", "get", "clustergateway") }).
 			Should(MatchRegexp(`(?s)NAME +PROVIDER +CREDENTIAL-TYPE +ENDPOINT-TYPE +HEALTHY\n.*member-1 +ServiceAccountToken +ClusterProxy`))
 		Expect(must(ctx, hubConfig(viewer), "", "get", "clustergateways", "-l", "stage=member-2", "-o", "name")).
 			To(Equal("clustergateway.cluster.core.oam.dev/member-2\n"))
 	})
 
-	It("explain themselves once the hub has fetched their description", func(ctx SpecContext) {
+	It("support kubectl explain once the hub has fetched their OpenAPI document", func(ctx SpecContext) {
 		Eventually(func() string {
 			stdout, _, _ := kubectl(ctx, hubConfig(editor), "", "explain", "clustergateway.status.healthyReason")
 			return stdout
 		}).WithPolling(time.Second).Should(And(ContainSubstring("KIND:       ClusterGateway"), ContainSubstring("healthyReason is the cause, as one word")))
 	})
 
-	It("tell a watch that the credential went and came", func(ctx SpecContext) {
+	It("send a watch event when the credential is deleted and created", func(ctx SpecContext) {
 		config := hubConfig(editor)
 		columns := func() string { return must(ctx, config, "", "get", "clustergateway", memberName, "--no-headers") }
 		Eventually(columns).Should(ContainSubstring("ServiceAccountToken"))
@@ -88,18 +88,18 @@ var _ = Describe("ClusterGateways on the hub", func() {
 		Expect(strings.Count(string(told), `"type":"MODIFIED"`)).To(BeNumerically(">=", 2))
 	})
 
-	It("tell by health whether the member answers now", func(ctx SpecContext) {
+	It("report in subresource health whether the member answers", func(ctx SpecContext) {
 		Expect(must(ctx, hubConfig(viewer), "", "get", "--raw", proxyPrefix+memberName+"/health")).To(ContainSubstring(`"healthy":true`))
 		Expect(must(ctx, hubConfig(viewer), "", "get", "--raw", proxyPrefix+awayName+"/health")).To(ContainSubstring(`"healthy":false`))
 	})
 })
 
 var _ = Describe("A request for a member through the hub", func() {
-	It("answers as the seed document prints it", func(ctx SpecContext) {
+	It("gets the response that the seed document shows", func(ctx SpecContext) {
 		Expect(must(ctx, hubConfig(editor), "", "get", "--raw", proxyPrefix+memberName+"/proxy/healthz")).To(Equal("ok"))
 	})
 
-	It("creates, gets, lists, applies, patches and deletes with only the server URL changed", func(ctx SpecContext) {
+	It("can create, get, list, apply, patch and delete with only the server URL changed", func(ctx SpecContext) {
 		config := configFor(memberName, editor, team)
 		must(ctx, config, fmt.Sprintf(settings, "a", "red"), "create", "-f", "-")
 		Expect(must(ctx, config, "", "-n", namespace, "get", "configmap", "a", "-o", "jsonpath={.data.colour}")).To(Equal("red"))
@@ -121,7 +121,7 @@ var _ = Describe("A request for a member through the hub", func() {
 		Expect(apierrors.IsNotFound(memberClient.Get(ctx, keyOf("dry"), &corev1.ConfigMap{}))).To(BeTrue())
 	})
 
-	It("ends a watch whose right on the member was taken away, and no other", func(ctx SpecContext) {
+	It("ends as a watch when the right on the member is revoked, and other watches continue", func(ctx SpecContext) {
 		right := bind("leaver-views", "view", user(viewer))
 		expect.Created(ctx, memberClient, right)
 		watched := func(user string, groups ...string) watch.Interface {
@@ -139,7 +139,7 @@ var _ = Describe("A request for a member through the hub", func() {
 		Eventually(other.ResultChan()).Should(Receive(HaveField("Object.ObjectMeta.Name", "leaver")))
 	})
 
-	It("streams a watch, which notices no rotation of the gateway's token", func(ctx SpecContext) {
+	It("continues as a watch while the gateway's token rotates", func(ctx SpecContext) {
 		api := clientsetFor(configFor(memberName, editor, team)).CoreV1().ConfigMaps(namespace)
 		w, err := api.Watch(ctx, metav1.ListOptions{LabelSelector: "watched"})
 		Expect(err).NotTo(HaveOccurred())
@@ -157,12 +157,12 @@ var _ = Describe("A request for a member through the hub", func() {
 		}
 	})
 
-	It("upgrades, which needs create", func(ctx SpecContext) {
+	It("can upgrade when the user has create", func(ctx SpecContext) {
 		expect.Created(ctx, memberClient, &corev1.ConfigMap{ObjectMeta: build.In(namespace, "upgraded")})
 		const path = proxyPrefix + memberName + "/proxy/api/v1/namespaces/" + namespace + "/configmaps?watch=true"
 		code, reader := upgraded(editor, path)
 		Expect(code).To(Equal(http.StatusSwitchingProtocols))
-		// A frame of text, of up to 64 KiB, in one piece.
+		// One unfragmented text frame of up to 64 KiB.
 		frame := make([]byte, 4)
 		_, err := io.ReadFull(reader, frame)
 		Expect(err).NotTo(HaveOccurred())
@@ -177,7 +177,7 @@ var _ = Describe("A request for a member through the hub", func() {
 	})
 })
 
-// upgraded asks for a WebSocket, by hand.
+// upgraded sends a WebSocket handshake by hand.
 func upgraded(name, path string) (int, *bufio.Reader) {
 	GinkgoHelper()
 	config, err := rest.TLSConfigFor(hubConfig(name, team))
@@ -197,7 +197,7 @@ func upgraded(name, path string) (int, *bufio.Reader) {
 	return response.StatusCode, reader
 }
 
-var _ = Describe("Who the member sees", func() {
+var _ = Describe("The user that the member sees", func() {
 	whoami := func(ctx context.Context, config *rest.Config) authenticationv1.UserInfo {
 		GinkgoHelper()
 		review, err := clientsetFor(config).AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
@@ -211,7 +211,7 @@ var _ = Describe("Who the member sees", func() {
 		Expect(got.Groups).To(ConsistOf(team, "ops", "system:authenticated"))
 	})
 
-	It("is never who a header says", func(ctx SpecContext) {
+	It("is never taken from a header of the request", func(ctx SpecContext) {
 		config := configFor(memberName, editor, team)
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 			return roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -232,7 +232,7 @@ var _ = Describe("Who the member sees", func() {
 		Expect(apierrors.IsUnauthorized(err)).To(BeTrue(), "%v", err)
 	})
 
-	It("is somebody else than an account of the same name", func(ctx SpecContext) {
+	It("is not the member's account of the same name", func(ctx SpecContext) {
 		token, err := tokenOf(ctx, hub, namespace, "deployer")
 		Expect(err).NotTo(HaveOccurred())
 		config := rest.AnonymousClientConfig(configFor(memberName, editor))
@@ -242,14 +242,14 @@ var _ = Describe("Who the member sees", func() {
 		Expect(got.Groups).To(ConsistOf("system:authenticated"))
 	})
 
-	It("has the rights that the member gives it, and reads the member's own refusal", func(ctx SpecContext) {
+	It("has the rights that the member grants, and gets the member's own rejection", func(ctx SpecContext) {
 		_, stderr, err := kubectl(ctx, configFor(memberName, editor), "", "-n", namespace, "get", "configmaps")
 		Expect(err).To(HaveOccurred())
 		Expect(stderr).To(ContainSubstring(`Error from server (Forbidden): configmaps is forbidden: User "editor" cannot list resource "configmaps" in API group "" in the namespace "shop"`))
 		must(ctx, configFor(memberName, editor, team), "", "-n", namespace, "get", "configmaps")
 	})
 
-	It("is nobody of system:masters: the refusal names the remedy", func(ctx SpecContext) {
+	It("cannot be in system:masters, and the rejection names the remedy", func(ctx SpecContext) {
 		config := hub.Config()
 		_, stderr, err := kubectl(ctx, config, "", "get", "--raw", proxyPrefix+memberName+"/proxy/api")
 		Expect(err).To(HaveOccurred())
@@ -261,14 +261,14 @@ var _ = Describe("Who the member sees", func() {
 		Expect(stderr).To(And(ContainSubstring("Error from server (Forbidden)"), ContainSubstring("use an ordinary user")))
 	})
 
-	It("is nobody whom its agent does not allow", func(ctx SpecContext) {
+	It("cannot be a user that the agent does not allow", func(ctx SpecContext) {
 		_, stderr, err := kubectl(ctx, configFor(memberName, editor, "kubeadm:cluster-admins"), "", "get", "namespaces")
 		Expect(err).To(HaveOccurred())
 		Expect(stderr).To(And(ContainSubstring("Forbidden"), ContainSubstring("never impersonated")))
 	})
 })
 
-// endpointConfig is a client of the member through the gateway's own endpoint.
+// endpointConfig is a client configuration for the member through the gateway's own endpoint.
 func endpointConfig(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Host = "https://" + served.address + "/clusters/" + memberName
@@ -277,7 +277,7 @@ func endpointConfig(config *rest.Config) *rest.Config {
 }
 
 var _ = Describe("The gateway's own endpoint", func() {
-	It("takes a client certificate of the hub, and kubectl", func(ctx SpecContext) {
+	It("accepts a client certificate of the hub, and kubectl", func(ctx SpecContext) {
 		config := endpointConfig(hubConfig(editor, team))
 		must(ctx, config, fmt.Sprintf(settings, "direct", "red"), "apply", "-f", "-")
 		Expect(must(ctx, config, "", "-n", namespace, "get", "configmap", "direct", "-o", "jsonpath={.data.colour}")).To(Equal("red"))
@@ -285,7 +285,7 @@ var _ = Describe("The gateway's own endpoint", func() {
 		must(ctx, config, "", "-n", namespace, "delete", "configmap", "direct")
 	})
 
-	It("takes a token of the hub", func(ctx SpecContext) {
+	It("accepts a token of the hub", func(ctx SpecContext) {
 		token, err := tokenOf(ctx, hub, namespace, "deployer")
 		Expect(err).NotTo(HaveOccurred())
 		config := rest.AnonymousClientConfig(endpointConfig(hubConfig(editor)))
@@ -294,7 +294,7 @@ var _ = Describe("The gateway's own endpoint", func() {
 			To(Equal("hub:system:serviceaccount:" + namespace + ":deployer"))
 	})
 
-	It("takes no token of the member, and nobody without the right", func(ctx SpecContext) {
+	It("rejects a token of the member, and users without the right", func(ctx SpecContext) {
 		token, err := tokenOf(ctx, member, "default", "default")
 		Expect(err).NotTo(HaveOccurred())
 		config := rest.AnonymousClientConfig(endpointConfig(hubConfig(editor)))
@@ -312,8 +312,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-var _ = Describe("What goes wrong", func() {
-	It("is Forbidden on the hub before anything is told about members", func(ctx SpecContext) {
+var _ = Describe("A failed request", func() {
+	It("is Forbidden on the hub before the response reveals which members exist", func(ctx SpecContext) {
 		for _, name := range []string{memberName, "nobody"} {
 			_, err := once(ctx, hubConfig("stranger"), proxyPrefix+name+"/proxy/api")
 			Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
@@ -328,7 +328,7 @@ var _ = Describe("What goes wrong", func() {
 		Expect(stderr).To(ContainSubstring(`clustergateways.cluster.core.oam.dev "nobody" not found`))
 	})
 
-	It("is told in the last words of kubectl, which does not come again for a member that nobody expects back", func(ctx SpecContext) {
+	It("shows the cause in kubectl's last line, and kubectl does not retry when the member is not expected to reconnect", func(ctx SpecContext) {
 		const sentence = `is not connected: its agent has no tunnel to this hub`
 		config := configFor(lostName, editor)
 		for _, arguments := range [][]string{
@@ -352,10 +352,10 @@ var _ = Describe("What goes wrong", func() {
 		Expect(err).To(And(Satisfy(apierrors.IsServiceUnavailable), MatchError(ContainSubstring(sentence))))
 		_, err = client.Discovery().ServerGroups()
 		Expect(err).To(MatchError(ContainSubstring(sentence)))
-		Expect(answers.Load()).To(BeEquivalentTo(2), "client-go asks once each")
+		Expect(answers.Load()).To(BeEquivalentTo(2), "client-go sends each request once")
 	})
 
-	It("is ServiceUnavailable at once for a member that is away, which is back as soon as its agent is", func(ctx SpecContext) {
+	It("is ServiceUnavailable at once while the member is disconnected, and succeeds once its agent reconnects", func(ctx SpecContext) {
 		config := hubConfig(editor)
 		_, err := once(ctx, config, proxyPrefix+awayName+"/proxy/api")
 		Expect(apierrors.IsServiceUnavailable(err)).To(BeTrue(), "%v", err)
@@ -377,29 +377,29 @@ var _ = Describe("What goes wrong", func() {
 		Expect(must(ctx, config, "", "get", "--raw", proxyPrefix+memberName+"/proxy/healthz")).To(Equal("ok"))
 	})
 
-	It("is BadRequest for a path that could be read in two ways", func() {
+	It("is BadRequest for an ambiguous path", func() {
 		code, _ := upgraded(editor, proxyPrefix+memberName+"/proxy/api/v1/namespaces/shop/../../nodes")
 		Expect(code).To(Equal(http.StatusBadRequest))
 	})
 })
 
 var _ = Describe("A tunnel", func() {
-	It("is refused to the agent of another member", func(ctx SpecContext) {
+	It("is rejected for the agent of another member", func(ctx SpecContext) {
 		_, err := tunnelDialer(memberName, awayName).Dial(ctx)
 		var refused *tunnel.HubError
 		Expect(errors.As(err, &refused)).To(BeTrue(), "%v", err)
 		Expect(refused.StatusCode).To(Equal(http.StatusForbidden))
 	})
 
-	It("is refused to a user who may create tunnels but is no member's agent", func(ctx SpecContext) {
-		// The hub refuses system:masters nothing.
+	It("is rejected for a user with create on tunnels who is no member's agent", func(ctx SpecContext) {
+		// The hub authorizes every request of system:masters.
 		err := clientsetFor(hub.Config()).Discovery().RESTClient().Post().
 			RequestURI("/apis/tunnel.fleetgate.io/v1alpha1/tunnels/" + memberName + "/proxy").Do(ctx).Error()
 		Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
 		Expect(err.Error()).To(ContainSubstring("is not the agent of this member"))
 	})
 
-	It("is shown as connected", func(ctx SpecContext) {
+	It("is reported as connected", func(ctx SpecContext) {
 		got, err := once(ctx, hub.Config(), "/apis/tunnel.fleetgate.io/v1alpha1/tunnels/"+memberName)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(string(got)).To(ContainSubstring(`"connected":true`))

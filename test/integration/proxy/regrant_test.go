@@ -18,7 +18,7 @@ import (
 	"fleetgate.io/fleetgate/test/build"
 )
 
-// mayActAs reports whether the member lets the gateway's account act as a user.
+// mayActAs reports whether the member lets the gateway's account impersonate a user.
 func mayActAs(ctx context.Context, name string) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: authenticationv1beta1.UsernameIn(authenticationv1beta1.AccountNamespace, authenticationv1beta1.GatewayAccount),
@@ -31,9 +31,9 @@ func mayActAs(ctx context.Context, name string) (bool, error) {
 }
 
 var _ = Describe("A grant that the member lost", func() {
-	// An API server remembers for ten seconds as whom somebody may act, so that requests
-	// pass for so long without the grant.
-	It("is asked for again when the member refuses it, and no request notices", func(ctx SpecContext) {
+	// An API server caches for ten seconds whom a user may impersonate. Requests pass that long
+	// without the grant.
+	It("is requested again when the member rejects the impersonation, and no request fails", func(ctx SpecContext) {
 		const idle = "idle"
 		bound := bind("idle-edits", "members-edit", user(idle))
 		Expect(hubClient.Create(ctx, bound)).To(Succeed())
@@ -47,7 +47,7 @@ var _ = Describe("A grant that the member lost", func() {
 		Expect(mayActAs(ctx, editor)).To(BeTrue())
 		Expect(mayActAs(ctx, idle)).To(BeTrue())
 
-		By("somebody taking all names out of the agent's role")
+		By("removing all names from the agent's role")
 		role := &rbacv1.ClusterRole{ObjectMeta: build.Named(impersonation.RoleName)}
 		Expect(memberClient.Patch(ctx, role, client.RawPatch(types.MergePatchType, []byte(`{"rules":[]}`)))).To(Succeed())
 		Eventually(mayActAs).WithContext(ctx).WithArguments(editor).Should(BeFalse())
@@ -55,7 +55,7 @@ var _ = Describe("A grant that the member lost", func() {
 			must(ctx, asEditor, "", "-n", namespace, "get", "configmaps")
 			return mayActAs(ctx, editor)
 		}).Should(BeTrue())
-		Expect(mayActAs(ctx, idle)).To(BeFalse(), "it was asked for by who needed it, and not put right by somebody else")
+		Expect(mayActAs(ctx, idle)).To(BeFalse(), "only the user that sent a request has the grant again")
 		must(ctx, asIdle, "", "-n", namespace, "get", "configmaps")
 	})
 })

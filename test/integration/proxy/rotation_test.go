@@ -32,7 +32,7 @@ import (
 )
 
 var _ = Describe("A download", func() {
-	DescribeTable("goes on while the gateway's token rotates ten times", func(ctx SpecContext, mebibytes int64) {
+	DescribeTable("continues while the gateway's token rotates ten times", func(ctx SpecContext, mebibytes int64) {
 		pod := fmt.Sprintf("download-%d", mebibytes)
 		startNode(ctx, pod)
 		size := mebibytes << 20
@@ -84,8 +84,8 @@ func another() (ca, cert, key []byte) {
 	return block("CERTIFICATE", issued), block("CERTIFICATE", signed), block("PRIVATE KEY", encoded)
 }
 
-// serve gives the member's API server another serving certificate, and returns when
-// it shows one that the CA verifies.
+// serve gives the member's API server another serving certificate and returns once the server
+// presents it.
 func serve(ctx context.Context, ca, cert, key []byte) {
 	GinkgoHelper()
 	Expect(os.WriteFile(filepath.Join(member.Dir, "pki", "apiserver.crt"), cert, 0o600)).To(Succeed())
@@ -99,11 +99,11 @@ func serve(ctx context.Context, ca, cert, key []byte) {
 			return err
 		}
 		return conn.Close()
-	}).WithTimeout(3 * time.Minute).Should(Succeed()) // It looks at its files once a minute at least.
+	}).WithTimeout(3 * time.Minute).Should(Succeed()) // It reloads its files at least once a minute.
 }
 
 var _ = Describe("The CA of a member", func() {
-	It("is replaced, with its serving certificate, and picked up without a restart", func(ctx SpecContext) {
+	It("is picked up without a restart when it is replaced with the serving certificate", func(ctx SpecContext) {
 		startNode(ctx, "authority")
 		config := configFor(memberName, editor, team)
 		api := clientsetFor(config).CoreV1().ConfigMaps(namespace)
@@ -116,7 +116,7 @@ var _ = Describe("The CA of a member", func() {
 		Expect(err).NotTo(HaveOccurred())
 		kubeconfig := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 		Expect(env.WriteKubeconfig(kubeconfig, config)).To(Succeed())
-		// An upgrade has a connection of its own; other requests share one from before.
+		// An upgrade has its own connection; other requests share one from before the change.
 		upgraded := func() string {
 			out, _ := exec.Command(program, "--kubeconfig", kubeconfig, "-n", namespace, "exec", "authority", "--", "echo", "done").CombinedOutput()
 			return string(out)
@@ -129,7 +129,7 @@ var _ = Describe("The CA of a member", func() {
 		DeferCleanup(func(ctx SpecContext) {
 			serve(ctx, member.CABundle, oldCert, oldKey)
 			report(ctx, memberName, token, member.CABundle)
-			Eventually(upgraded).Should(Equal("done\n"), "other specs find the member as it was")
+			Eventually(upgraded).Should(Equal("done\n"), "the member is restored for other specs")
 		})
 		newCA, newCert, newKey := another()
 		serve(ctx, newCA, newCert, newKey)
@@ -141,7 +141,7 @@ var _ = Describe("The CA of a member", func() {
 			Name: "after-the-ca", Labels: map[string]string{"spec": "authority"},
 		}}, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(w.ResultChan()).Should(Receive(HaveField("Object.ObjectMeta.Name", "after-the-ca")), "the watch from before goes on")
+		Eventually(w.ResultChan()).Should(Receive(HaveField("Object.ObjectMeta.Name", "after-the-ca")), "the existing watch continues")
 		Expect(api.Delete(ctx, "after-the-ca", metav1.DeleteOptions{})).To(Succeed())
 	})
 })

@@ -29,13 +29,13 @@ import (
 	"fleetgate.io/fleetgate/test/kubelet"
 )
 
-// Older clients speak SPDY, the present kubectl does when it is told so.
+// Older clients use SPDY. Current kubectl uses it when an environment variable says so.
 var protocols = map[string][]string{
 	"WebSocket": {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS=true", "KUBECTL_PORT_FORWARD_WEBSOCKETS=true"},
 	"SPDY":      {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS=false", "KUBECTL_PORT_FORWARD_WEBSOCKETS=false"},
 }
 
-// begin starts kubectl with a protocol, and ends it with the spec.
+// begin starts kubectl with a protocol and stops it when the spec ends.
 func begin(ctx context.Context, protocol string, config *rest.Config, stdin io.Reader, arguments ...string) (command *exec.Cmd, stdout *bufio.Reader, stderr *output) {
 	GinkgoHelper()
 	program, err := env.Kubectl()
@@ -56,7 +56,7 @@ func begin(ctx context.Context, protocol string, config *rest.Config, stdin io.R
 	return command, bufio.NewReader(out), stderr
 }
 
-// output is what a command that still runs has written.
+// output is what a running command has written so far.
 type output struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -74,7 +74,7 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// finish is all that a command writes until it succeeds.
+// finish waits until a command succeeds and returns its output.
 func finish(command *exec.Cmd, stdout io.Reader, stderr *output) string {
 	GinkgoHelper()
 	all, err := io.ReadAll(stdout)
@@ -83,14 +83,14 @@ func finish(command *exec.Cmd, stdout io.Reader, stderr *output) string {
 	return string(all)
 }
 
-// throughBoth are the two ways to the member.
+// throughBoth are the two endpoints for the member.
 func throughBoth() map[string]*rest.Config {
 	return map[string]*rest.Config{
 		"the hub": configFor(memberName, editor, team), "the gateway's own endpoint": endpointConfig(hubConfig(editor, team)),
 	}
 }
 
-// startNode registers a node with a kubelet of its own on the member, and a pod on it.
+// startNode registers a node with its own kubelet on the member, and a Pod on it.
 func startNode(ctx context.Context, pod string) *kubelet.Server {
 	GinkgoHelper()
 	k := kubelet.Start()
@@ -98,7 +98,7 @@ func startNode(ctx context.Context, pod string) *kubelet.Server {
 	node, err := k.Node(ctx, memberClient, "node-of-"+pod)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) { Expect(memberClient.Delete(ctx, node)).To(Succeed()) })
-	// The account of the pod is made by the member's controllers.
+	// The member's controllers create the Pod's account.
 	Eventually(func() error {
 		_, err := kubelet.Pod(ctx, memberClient, node.Name, namespace, pod)
 		return err
@@ -106,7 +106,7 @@ func startNode(ctx context.Context, pod string) *kubelet.Server {
 	return k
 }
 
-var _ = Describe("What streams", Ordered, func() {
+var _ = Describe("A stream", Ordered, func() {
 	const pod = "streams"
 	var node *kubelet.Server
 
@@ -123,7 +123,7 @@ var _ = Describe("What streams", Ordered, func() {
 				command, _, _ = begin(ctx, protocol, config, nil, "exec", pod, "--", "sh", "-c", "exit 7")
 				var exit *exec.ExitError
 				Expect(command.Wait()).To(BeAssignableToTypeOf(exit))
-				Expect(command.ProcessState.ExitCode()).To(Equal(7), "the command's own code")
+				Expect(command.ProcessState.ExitCode()).To(Equal(7), "the command's exit code")
 			}
 		})
 
@@ -132,7 +132,7 @@ var _ = Describe("What streams", Ordered, func() {
 			Expect(finish(command, out, errs)).To(ContainSubstring("anybody there?"))
 		})
 
-		It("copies a file there and back, by "+protocol, func(ctx SpecContext) {
+		It("copies a file to the Pod and back, by "+protocol, func(ctx SpecContext) {
 			here, there, back := GinkgoT().TempDir(), GinkgoT().TempDir(), GinkgoT().TempDir()
 			content := make([]byte, 3<<20)
 			_, err := rand.Read(content)
@@ -167,7 +167,7 @@ var _ = Describe("What streams", Ordered, func() {
 		})
 	}
 
-	It("follows a log, while the gateway's token rotates", func(ctx SpecContext) {
+	It("follows a log while the gateway's token rotates", func(ctx SpecContext) {
 		_, out, errs := begin(ctx, "WebSocket", configFor(memberName, editor, team), nil, "logs", "-f", pod)
 		expectLine := func(want string) {
 			GinkgoHelper()
@@ -183,8 +183,8 @@ var _ = Describe("What streams", Ordered, func() {
 		}
 	})
 
-	It("ends soon after the right to it was taken away", func(ctx SpecContext) {
-		// On the hub: the way in, what kubectl asks to begin with, and Pods of one namespace.
+	It("ends soon after its right is revoked", func(ctx SpecContext) {
+		// On the hub: access to the member, kubectl's discovery, and Pods of one namespace.
 		expect.Created(ctx, hubClient, allow("leaver", []rbacv1.PolicyRule{
 			{APIGroups: []string{"cluster.core.oam.dev"}, Resources: []string{"clustergateways/proxy"}, Verbs: []string{"get"}, ResourceNames: []string{memberName}},
 			{APIGroups: []string{clustergateway.InnerGroup}, Resources: []string{"nonresource"}, Verbs: []string{"get"}},
@@ -220,7 +220,7 @@ var _ = Describe("What streams", Ordered, func() {
 		}
 	})
 
-	It("goes on with an exec while the gateway's token rotates ten times", func(ctx SpecContext) {
+	It("continues as an exec while the gateway's token rotates ten times", func(ctx SpecContext) {
 		reader, writer := io.Pipe()
 		command, out, errs := begin(ctx, "WebSocket", configFor(memberName, editor, team), reader, "exec", "-i", pod, "--", "cat")
 		for range 10 {
@@ -235,7 +235,7 @@ var _ = Describe("What streams", Ordered, func() {
 		finish(command, out, errs)
 	})
 
-	It("is refused to who may only look", func(ctx SpecContext) {
+	It("is rejected for a user with read-only rights", func(ctx SpecContext) {
 		for protocol := range protocols {
 			command, _, errs := begin(ctx, protocol, configFor(memberName, viewer, team), nil, "exec", pod, "--", "true")
 			Expect(command.Wait()).NotTo(Succeed())

@@ -1,9 +1,9 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package proxy_test runs the way into a member between a real hub and a real
-// member: the gateway's API server in this process, registered with the hub by
-// APIServices; the tunnel opened through the hub; kubectl as a user runs it.
+// Package proxy_test sends requests to a real member through a real hub. The gateway's API server
+// runs in this process and is registered with APIServices; the tunnel is opened through the hub;
+// kubectl runs as a user runs it.
 package proxy_test
 
 import (
@@ -36,11 +36,11 @@ import (
 
 const (
 	memberName = "member-1"
-	// awayName is a member whose agent never comes.
+	// awayName is a member whose agent never connects.
 	awayName = "member-2"
-	// lostName is one that nobody expects back.
+	// lostName is a member that is not expected to reconnect.
 	lostName = "member-3"
-	// viewer may look at members on the hub, editor may do everything there.
+	// viewer can read members on the hub, editor has all verbs.
 	viewer, editor = "viewer", "editor"
 	team           = "team-a"
 	namespace      = "shop"
@@ -51,7 +51,7 @@ var (
 	hubClient, memberClient client.Client
 	served                  *runningGateway
 	agent                   *runningAgent
-	// grants answer for all agents: they are of one cluster.
+	// grants answer for all agents, which serve one cluster.
 	grants http.Handler
 )
 
@@ -118,8 +118,8 @@ func bind(name, role string, subjects ...rbacv1.Subject) client.Object {
 	}
 }
 
-// prepareHub makes what registration and the charts make: kinds, two members
-// with their namespaces and accounts, and who may do what.
+// prepareHub creates what registration and the charts create: CRDs, two members with their
+// namespaces and accounts, and roles.
 func prepareHub(ctx context.Context) {
 	GinkgoHelper()
 	definitions, err := crds.ForHub(clusterv1beta1.GroupVersion.Group)
@@ -136,7 +136,7 @@ func prepareHub(ctx context.Context) {
 		return []rbacv1.PolicyRule{
 			{APIGroups: []string{"cluster.core.oam.dev"}, Resources: []string{"clustergateways", "clustergateways/health"}, Verbs: []string{"get", "list", "watch"}},
 			{APIGroups: []string{"cluster.core.oam.dev"}, Resources: []string{"clustergateways/proxy"}, Verbs: verbs},
-			// The gateway asks about the inner request too: here the outer one decides.
+			// The gateway authorizes the inner request too. In this suite the outer one decides.
 			{APIGroups: []string{clustergateway.InnerGroup}, Resources: []string{"*"}, Verbs: []string{"*"}},
 		}
 	}
@@ -144,7 +144,7 @@ func prepareHub(ctx context.Context) {
 	expect.Created(ctx, hubClient, allow("members-edit", gateways("*"), user(editor), account(namespace, "deployer"))...)
 }
 
-// admit makes what the hub has of a member that has joined.
+// admit creates the hub's objects of a member that has joined.
 func admit(ctx context.Context, name, stage string) {
 	GinkgoHelper()
 	ns := clusterv1beta1.MemberNamespace(name)
@@ -162,7 +162,7 @@ func admit(ctx context.Context, name, stage string) {
 	}}, account(ns, clusterv1beta1.AgentAccount))...)
 }
 
-// prepareMember gives the team a namespace on the member.
+// prepareMember grants the team a namespace on the member.
 func prepareMember(ctx context.Context) {
 	GinkgoHelper()
 	expect.Created(ctx, memberClient, &corev1.Namespace{ObjectMeta: build.Named(namespace)}, &rbacv1.RoleBinding{

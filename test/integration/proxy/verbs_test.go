@@ -48,11 +48,11 @@ import (
 const (
 	proxyPrefix = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/"
 	serviceName = "gateway"
-	// endpointName is what clients call the gateway's own endpoint.
+	// endpointName is the host name of the gateway's own endpoint.
 	endpointName = "localhost"
 )
 
-// runningGateway is the part of a gateway that this suite is about.
+// runningGateway is the part of a gateway that this suite tests.
 type runningGateway struct {
 	address  string
 	ca       []byte
@@ -61,8 +61,8 @@ type runningGateway struct {
 	done     []chan error
 }
 
-// startGateway runs the API server with no more rights on the hub than it needs,
-// and has the hub lead there.
+// startGateway runs the API server with exactly the rights that it needs on the hub, and registers
+// it there.
 func startGateway(ctx context.Context) *runningGateway {
 	GinkgoHelper()
 	config := gatewayConfig(ctx)
@@ -124,7 +124,7 @@ func (g *runningGateway) stop() {
 	_ = g.registry.Close(context.Background())
 }
 
-// gatewayConfig is the gateway as a user of the hub.
+// gatewayConfig is the gateway's client configuration for the hub.
 func gatewayConfig(ctx context.Context) *rest.Config {
 	GinkgoHelper()
 	const name = "fleetgate:gateway"
@@ -167,15 +167,15 @@ func register(ctx context.Context, g *runningGateway) {
 	}
 }
 
-// runningAgent is the part of an agent that this suite is about.
+// runningAgent is the part of an agent that this suite tests.
 type runningAgent struct {
 	cancel context.CancelFunc
 	done   chan error
 	own    chan error
 }
 
-// startAgent opens the tunnel through the hub's API server, as the member's own
-// account, and reports the gateway's token.
+// startAgent opens the tunnel through the hub's API server as the member's account, and reports the
+// gateway's token.
 func startAgent(ctx context.Context) *runningAgent {
 	GinkgoHelper()
 	expect.Created(ctx, memberClient,
@@ -186,7 +186,7 @@ func startAgent(ctx context.Context) *runningAgent {
 	return connectAgent(memberName)
 }
 
-// connectAgent runs the agent of a member by that name. All are this one cluster.
+// connectAgent runs the agent of a member with that name. All members are the same cluster.
 func connectAgent(name string) *runningAgent {
 	GinkgoHelper()
 	target, err := url.Parse(member.URL)
@@ -216,7 +216,7 @@ func (a *runningAgent) stop() {
 	Eventually(a.own).Should(Receive(MatchError(http.ErrServerClosed)))
 }
 
-// tunnelDialer dials the tunnel of a member as the agent of another one.
+// tunnelDialer dials the tunnel of a member as the agent of another member.
 func tunnelDialer(of, as string) *tunnel.HubDialer {
 	GinkgoHelper()
 	tls, err := rest.TLSConfigFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: hub.CABundle}})
@@ -248,7 +248,7 @@ func tokenOf(ctx context.Context, of *env.Cluster, namespace, name string) (stri
 	return request.Status.Token, nil
 }
 
-// rotate has the hub told a new token of the gateway's account, and returns it.
+// rotate reports a new token of the gateway's account to the hub and returns it.
 func rotate(ctx context.Context) string {
 	GinkgoHelper()
 	token, err := tokenOf(ctx, member, authenticationv1beta1.AccountNamespace, authenticationv1beta1.GatewayAccount)
@@ -257,7 +257,7 @@ func rotate(ctx context.Context) string {
 	return token
 }
 
-// report writes token and CA of a member to the hub, as the rotator does.
+// report writes the token and CA of a member to the hub, as the rotator does.
 func report(ctx context.Context, name, token string, ca []byte) {
 	GinkgoHelper()
 	secret := &corev1.Secret{
@@ -272,8 +272,7 @@ func report(ctx context.Context, name, token string, ca []byte) {
 	}
 }
 
-// configFor is a client of the member through the hub: the hub's own
-// configuration with a longer server URL.
+// configFor is a client configuration for the member: the hub's, with a longer server URL.
 func configFor(member, name string, groups ...string) *rest.Config {
 	GinkgoHelper()
 	config, err := hub.ConfigFor(name, groups...)
@@ -289,7 +288,7 @@ func clientsetFor(config *rest.Config) kubernetes.Interface {
 	return clientset
 }
 
-// kubectl runs the real one with a configuration.
+// kubectl runs the real kubectl with a client configuration.
 func kubectl(ctx context.Context, config *rest.Config, stdin string, arguments ...string) (stdout, stderr string, err error) {
 	GinkgoHelper()
 	program, err := env.Kubectl(arguments...)
@@ -309,7 +308,7 @@ func kubectl(ctx context.Context, config *rest.Config, stdin string, arguments .
 	return out.String(), errs.String(), err
 }
 
-// must is kubectl that has to succeed.
+// must runs kubectl and fails the spec on an error.
 func must(ctx context.Context, config *rest.Config, stdin string, arguments ...string) string {
 	GinkgoHelper()
 	stdout, stderr, err := kubectl(ctx, config, stdin, arguments...)

@@ -37,10 +37,10 @@ import (
 	"fleetgate.io/fleetgate/test/env"
 )
 
-// A kube-apiserver as users have it reaches what it aggregates through the gateway's
-// listener for frontends: HTTP CONNECT over TLS, with a client certificate.
+// kube-apiserver reaches aggregated API servers through the gateway's frontend listener: HTTP
+// CONNECT over TLS with a client certificate.
 var _ = Describe("kube-apiserver's EgressSelector", func() {
-	It("reaches a member through the gateway's frontends, and hears why it does not", func(ctx SpecContext) {
+	It("reaches a member through the gateway's frontend listener, and reports the cause when it cannot", func(ctx SpecContext) {
 		const frontend, reached, away = "hub-apiserver", "member-1", "member-2"
 		far := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
@@ -79,7 +79,7 @@ var _ = Describe("kube-apiserver's EgressSelector", func() {
 	})
 })
 
-// aggregated has the hub find a group behind a member's name.
+// aggregated registers an API group whose Service has the member's name.
 func aggregated(ctx context.Context, api client.Client, version, member string) *apiregistrationv1.APIService {
 	GinkgoHelper()
 	service := &apiregistrationv1.APIService{
@@ -101,7 +101,7 @@ func aggregated(ctx context.Context, api client.Client, version, member string) 
 	return service
 }
 
-// serveFrontends runs the listener and writes what one frontend needs, as PEM files.
+// serveFrontends runs the listener and writes the files of one frontend as PEM.
 func serveFrontends(dir, frontend string, registry *tunnel.Registry) (address string) {
 	GinkgoHelper()
 	server, client := selfSigned(filepath.Join(dir, "server"), "gateway"), selfSigned(filepath.Join(dir, "client"), frontend)
@@ -128,7 +128,7 @@ func serveFrontends(dir, frontend string, registry *tunnel.Registry) (address st
 	return listener.Addr().String()
 }
 
-// egressConfig has what the hub's API server aggregates go through the frontends' listener.
+// egressConfig routes the aggregated API groups of the hub through the frontend listener.
 func egressConfig(dir, address string) (path string) {
 	GinkgoHelper()
 	path = filepath.Join(dir, "egress.yaml")
@@ -149,8 +149,8 @@ egressSelections:
 	return path
 }
 
-// selfSigned makes a certificate that is its own CA, for a name and 127.0.0.1, and
-// writes it and its key to path.crt and path.key.
+// selfSigned creates a self-signed certificate for a name and 127.0.0.1 in path.crt, with its key
+// in path.key.
 func selfSigned(path, name string) tls.Certificate {
 	GinkgoHelper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

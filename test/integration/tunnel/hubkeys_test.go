@@ -20,13 +20,13 @@ import (
 )
 
 var _ = Describe("The key with which the hub signs tokens", func() {
-	It("is replaced in the order that Kubernetes has, and no agent registers again", func(ctx SpecContext) {
+	It("can be replaced in the order that Kubernetes documents, and no agent registers again", func(ctx SpecContext) {
 		f := start(ctx, fleet.Options{Members: []string{member}, Tunnel: fleet.TunnelNative})
 		m := f.Members[0]
 		pki := func(name string) string { return filepath.Join(f.Hub.Dir, "pki", name) }
 		former, err := os.ReadFile(pki("sa.pub"))
 		Expect(err).NotTo(HaveOccurred())
-		// become has the API server sign with one key and take those of others.
+		// become restarts the API server so that it signs with one key and accepts others.
 		become := func(private []byte, public ...[]byte) {
 			GinkgoHelper()
 			if private != nil {
@@ -38,31 +38,31 @@ var _ = Describe("The key with which the hub signs tokens", func() {
 		registrations := countRegistrations(ctx, f)
 		token := tokenOf(ctx, m)
 
-		By("signing with the next, while the former is taken")
+		By("signing with the next key and accepting the previous one")
 		private, public, err := env.NewSigningKey()
 		Expect(err).NotTo(HaveOccurred())
 		become(private, public, former)
 		Eventually(f.AwaitTunnels).WithContext(ctx).Should(Succeed())
-		Expect(m.Agent.Restart(ctx)).To(Succeed(), "it renews its token when it starts, as each does every hour")
+		Expect(m.Agent.Restart(ctx)).To(Succeed(), "an agent renews its token at start, and every hour")
 		Eventually(func(ctx context.Context) string { return headerOf(tokenOf(ctx, m)) }).WithContext(ctx).ShouldNot(Equal(headerOf(token)))
-		Eventually(f.AwaitTunnels).WithContext(ctx).Should(Succeed(), "an agent that starts while the hub does not answer ends, and nobody starts it again here")
+		Eventually(f.AwaitTunnels).WithContext(ctx).Should(Succeed(), "an agent that starts while the hub is unavailable exits, and this suite does not restart it")
 
-		By("taking the next alone")
+		By("accepting the next key only")
 		become(nil, public)
 		Eventually(f.AwaitTunnels).WithContext(ctx).Should(Succeed())
-		Expect(m.Agent.Restart(ctx)).To(Succeed(), "the hub takes its token")
+		Expect(m.Agent.Restart(ctx)).To(Succeed(), "the hub accepts its token")
 		Eventually(f.AwaitTunnels).WithContext(ctx).Should(Succeed())
-		Expect(countRegistrations(ctx, f)).To(Equal(registrations), "nobody registered again")
+		Expect(countRegistrations(ctx, f)).To(Equal(registrations), "no agent registered again")
 	})
 })
 
-// headerOf is the part of a token that names its key.
+// headerOf returns the header of a token, which names its key.
 func headerOf(token string) string {
 	header, _, _ := strings.Cut(token, ".")
 	return header
 }
 
-// tokenOf is the hub's token that a member's agent has.
+// tokenOf returns the hub token of a member's agent.
 func tokenOf(ctx context.Context, m *fleet.Member) string {
 	GinkgoHelper()
 	client, err := kubernetes.NewForConfig(m.Cluster.Config())

@@ -22,7 +22,7 @@ import (
 	"fleetgate.io/fleetgate/test/program"
 )
 
-// needsIPv6 skips a spec where nobody could listen.
+// needsIPv6 skips a spec on a machine without ::1.
 func needsIPv6() {
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", "[::1]:0")
@@ -32,9 +32,9 @@ func needsIPv6() {
 	Expect(listener.Close()).To(Succeed())
 }
 
-// knowsLocalhost returns the folder of programs for a hub whose API server finds ::1 by the name
-// localhost, which is how it is led to the gateway: a Service cannot be called ::1. Where the
-// machine does not know that, root can have the API server read another /etc/hosts.
+// knowsLocalhost returns the programs directory for a hub whose API server resolves localhost to
+// ::1. The hub calls the gateway by that name, because a Service cannot be called ::1. If the
+// machine does not resolve it so, root can mount another /etc/hosts for the API server.
 func knowsLocalhost(ctx context.Context) string {
 	GinkgoHelper()
 	home, err := env.Home()
@@ -48,7 +48,7 @@ func knowsLocalhost(ctx context.Context) string {
 	Expect(os.WriteFile(hosts, []byte("::1 localhost\n"), 0o600)).To(Succeed())
 	inside := []string{"unshare", "--mount", "--propagation=private", "sh", "-c", `mount --bind "$0" /etc/hosts && exec "$@"`, hosts}
 	if out, err := exec.CommandContext(ctx, inside[0], append(inside[1:], "true")...).CombinedOutput(); err != nil {
-		Skip("This machine does not know localhost as ::1, add it to /etc/hosts; and it lets nobody have one of their own: " + string(out))
+		Skip("This machine does not resolve localhost to ::1 (add it to /etc/hosts) and does not allow a private mount of that file: " + string(out))
 	}
 	entries, err := os.ReadDir(programs)
 	Expect(err).NotTo(HaveOccurred())
@@ -77,7 +77,7 @@ var _ = Describe("A fleet on ::1 alone", Label("matrix"), func() {
 				Expect(server).To(ContainSubstring("//[::1]:"))
 			}
 
-			By("placing something, and following it through the tunnel as it changes")
+			By("placing an object and watching its changes through the tunnel")
 			apply := func(value string) {
 				GinkgoHelper()
 				_, err := f.Kubectl(ctx, f.HubKubeconfig(), `

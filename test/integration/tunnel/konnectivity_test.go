@@ -39,10 +39,10 @@ import (
 	"fleetgate.io/fleetgate/test/fleet"
 )
 
-// frontendAudience is what tokens of frontends are for, as docs/operations.md has it.
+// frontendAudience is the audience of frontends' tokens, as in docs/operations.md.
 const frontendAudience = "frontends.tunnel.fleetgate.io"
 
-// The gateway's own listeners on a real hub, with its tokens and its RBAC.
+// The suite uses the gateway's own listeners with the tokens and RBAC of a real hub.
 var _ = Describe("A gateway that speaks Konnectivity", Ordered, Label("matrix"), func() {
 	const dialer = "dialer"
 	var (
@@ -69,7 +69,7 @@ var _ = Describe("A gateway that speaks Konnectivity", Ordered, Label("matrix"),
 		mayDial(ctx, hub, dialer)
 	})
 
-	// dial is upstream's library, used for several connections, with a token.
+	// dial uses upstream's client library for several connections with one token.
 	dial := func(ctx context.Context, token, address string) (net.Conn, error) {
 		reusable, err := konnectivityclient.CreateGRPCTunnel(ctx, "passthrough:///"+frontends,
 			grpc.WithTransportCredentials(credentials.NewTLS(config)), grpc.WithPerRPCCredentials(bearer(token)))
@@ -80,7 +80,7 @@ var _ = Describe("A gateway that speaks Konnectivity", Ordered, Label("matrix"),
 		return reusable.DialContext(ctx, "tcp", address)
 	}
 
-	It("has upstream's client reach the member's API server", func(ctx SpecContext) {
+	It("lets upstream's client reach the member's API server", func(ctx SpecContext) {
 		token := tokenFor(ctx, hub, metav1.NamespaceDefault, dialer, frontendAudience)
 		through := f.Members[0].Cluster.Config()
 		through.Dial = func(context.Context, string, string) (net.Conn, error) { return dial(ctx, token, member+":443") }
@@ -94,7 +94,7 @@ var _ = Describe("A gateway that speaks Konnectivity", Ordered, Label("matrix"),
 		Expect(err).To(MatchError(ContainSubstring("may not create tunnels/dial")))
 	})
 
-	It("takes no credential at the wrong port", func(ctx SpecContext) {
+	It("rejects each credential at the wrong port", func(ctx SpecContext) {
 		for _, audience := range []string{tunnelv1alpha1.TokenAudience, ""} {
 			_, err := dial(ctx, tokenFor(ctx, hub, agentNamespace, clusterv1beta1.AgentAccount, audience), member+":443")
 			Expect(err).To(HaveOccurred(), "a frontend's dial with a token for audience %q", audience)
@@ -114,7 +114,7 @@ var _ = Describe("A gateway that speaks Konnectivity", Ordered, Label("matrix"),
 		}
 	})
 
-	It("serves an agent of upstream's in the place of ours", func(ctx SpecContext) {
+	It("serves upstream's agent in place of ours", func(ctx SpecContext) {
 		ours := f.Members[0].Agent
 		Expect(ours.Stop(ctx)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(ours.Start(ctx)).To(Succeed()) })
@@ -173,7 +173,7 @@ var _ = Describe("A gateway that speaks Konnectivity", Ordered, Label("matrix"),
 	})
 })
 
-// mayDial makes an account that may dial into the member.
+// mayDial creates an account with the right to dial into the member.
 func mayDial(ctx context.Context, hub kubernetes.Interface, account string) {
 	GinkgoHelper()
 	_, err := hub.CoreV1().ServiceAccounts(metav1.NamespaceDefault).
@@ -194,7 +194,7 @@ func mayDial(ctx context.Context, hub kubernetes.Interface, account string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// tokenFor requests a token for an audience; empty is the hub's API server.
+// tokenFor requests a token for an audience; an empty one is the hub's API server.
 func tokenFor(ctx context.Context, hub kubernetes.Interface, namespace, account, audience string) string {
 	GinkgoHelper()
 	request := &authenticationv1.TokenRequest{}
@@ -215,7 +215,7 @@ func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]strin
 
 func (bearer) RequireTransportSecurity() bool { return true }
 
-// connectStatus is the answer to a CONNECT to the member.
+// connectStatus returns the response to a CONNECT to the member.
 func connectStatus(address string, config *tls.Config, token string) (int, error) {
 	conn, err := tls.Dial("tcp", address, config)
 	if err != nil {
@@ -232,7 +232,7 @@ func connectStatus(address string, config *tls.Config, token string) (int, error
 	return response.StatusCode, response.Body.Close()
 }
 
-// connectAgent opens a stream as an agent of upstream's does, and returns how it ends.
+// connectAgent opens a stream as upstream's agent does, and returns how it ends.
 func connectAgent(ctx context.Context, address string, config *tls.Config, token string) error {
 	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(credentials.NewTLS(config)))
 	if err != nil {

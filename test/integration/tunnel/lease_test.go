@@ -23,8 +23,8 @@ import (
 	"fleetgate.io/fleetgate/test/fleet"
 )
 
-var _ = Describe("A gateway whose lease is taken away", func() {
-	It("goes on with requests, tunnels and webhooks, and runs its controllers again when it leads again", func(ctx SpecContext) {
+var _ = Describe("A gateway that loses its Lease", func() {
+	It("keeps serving requests, tunnels and webhooks, and restarts its controllers when it is the leader again", func(ctx SpecContext) {
 		f := start(ctx, fleet.Options{Members: []string{member}})
 		object := prepareAll(ctx, f)
 		answers(ctx, f, object)
@@ -48,7 +48,7 @@ var _ = Describe("A gateway whose lease is taken away", func() {
 			_, err := hub.CoreV1().Namespaces().Get(ctx, clusterv1beta1.MemberNamespace(name), metav1.GetOptions{})
 			return err
 		}
-		// A placement of a kind that there is not is refused by the webhook, and by nobody else.
+		// Only the webhook rejects a placement of an unknown kind.
 		refusal := ContainSubstring("failed to get GVR of the selector")
 		reviewed := func() error {
 			return kinds.Create(ctx, &placementv1beta1.ClusterResourcePlacement{
@@ -68,7 +68,8 @@ var _ = Describe("A gateway whose lease is taken away", func() {
 				joins(name)
 				before := l.soFar()
 				Eventually(l.soFar).WithContext(ctx).Should(BeNumerically(">", before+200))
-				// Nobody leads, so what only the leader does is not done; what each does, is.
+				// Without a leader, leader-elected controllers stop; servers in every replica
+				// continue.
 				Expect(made(name)).To(Satisfy(apierrors.IsNotFound))
 				Expect(reviewed()).To(MatchError(refusal))
 				giveBack()
@@ -78,12 +79,12 @@ var _ = Describe("A gateway whose lease is taken away", func() {
 		})
 		Expect(l.wrong).To(BeEmpty())
 		Expect(l.failures).To(BeEmpty())
-		Expect(f.Gateway.PID()).To(Equal(process), "the gateway has ended")
+		Expect(f.Gateway.PID()).To(Equal(process), "the gateway stopped")
 		Expect(way(ctx, f.Members[0])).To(Equal("port"))
 	})
 })
 
-// takeLease holds the gateways' lease as somebody else does, until it is given back.
+// takeLease holds the gateways' Lease under another identity until it is released.
 func takeLease(ctx context.Context, f *fleet.Fleet, hub kubernetes.Interface) (giveBack func()) {
 	GinkgoHelper()
 	leases := hub.CoordinationV1().Leases(corev1.NamespaceAll)
@@ -109,7 +110,7 @@ func takeLease(ctx context.Context, f *fleet.Fleet, hub kubernetes.Interface) (g
 	go func() {
 		defer close(ended)
 		for rest(holding, time.Second); holding.Err() == nil; rest(holding, time.Second) {
-			_ = hold("somebody-else")(holding) // The gateway may write meanwhile.
+			_ = hold("somebody-else")(holding) // The gateway may write in between.
 		}
 	}()
 	return func() {

@@ -28,25 +28,25 @@ import (
 	"fleetgate.io/fleetgate/test/fleet"
 )
 
-// patience is how long a request may take: longer than any part of the product waits
-// for another, so that whoever reaches it was forgotten.
+// patience is the longest time of a request. No part of fleetgate waits this long for another, so a
+// request that reaches it was lost.
 const patience = 60 * time.Second
 
-// load is users who read an object of members through the hub, and watch it.
+// load is users who get and watch an object of the members through the hub.
 type load struct {
 	client *http.Client
 	urls   []string
-	// want stands in every right answer, once.
+	// want is in every correct response exactly once.
 	want []byte
-	// retries is how often a request is sent again when it was not answered.
+	// retries is how often a user retries a failed request.
 	retries int
 
 	// mu guards the fields below it.
 	mu       sync.Mutex
 	answered int
-	// longest is the longest time that anybody waited for an answer, retries included.
+	// longest is the longest time of a request, retries included.
 	longest time.Duration
-	// failures counts errors by text; wrong are answers that no user may get.
+	// failures counts errors by text. wrong collects responses that no user may get.
 	failures map[string]int
 	wrong    []string
 }
@@ -66,8 +66,8 @@ func newLoad(f *fleet.Fleet, object *corev1.ConfigMap) *load {
 	return l
 }
 
-// run sends requests until ctx ends, so many at a time and a watch of each member
-// beside them, and returns when all have ended.
+// run sends that many requests in parallel and watches each member until ctx ends. It returns when
+// all requests have ended.
 func (l *load) run(ctx context.Context, object string, users int) {
 	var running sync.WaitGroup
 	defer l.client.CloseIdleConnections()
@@ -88,7 +88,7 @@ func (l *load) run(ctx context.Context, object string, users int) {
 	}
 }
 
-// get counts what one request comes to. The end of ctx cancels none: each is waited for.
+// get counts the result of one request. The end of ctx does not cancel it.
 func (l *load) get(ctx context.Context, url string) {
 	began := time.Now()
 	err := l.try(url)
@@ -110,7 +110,7 @@ func (l *load) get(ctx context.Context, url string) {
 	}
 }
 
-// wrongAnswer is neither what was asked for nor a clear error.
+// wrongAnswer is a response that is neither the object nor a clear error.
 type wrongAnswer struct{ what string }
 
 func (w *wrongAnswer) Error() string { return w.what }
@@ -137,7 +137,7 @@ func (l *load) try(url string) error {
 		}
 		return nil
 	}
-	said := strings.TrimSpace(string(body)) // the hub's own sentence about a gateway is no JSON
+	said := strings.TrimSpace(string(body)) // The hub's own text about an unavailable gateway is not JSON.
 	var status metav1.Status
 	if json.Unmarshal(body, &status) == nil {
 		said = status.Message
@@ -148,7 +148,7 @@ func (l *load) try(url string) error {
 	return fmt.Errorf("%d %s", response.StatusCode, said)
 }
 
-// watch reads a watch until it ends, however it does.
+// watch reads a watch until it ends for any reason.
 func (l *load) watch(ctx context.Context, url string) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -161,7 +161,7 @@ func (l *load) watch(ctx context.Context, url string) {
 	rest(ctx, 100*time.Millisecond)
 }
 
-// rest is what a user waits before the next attempt.
+// rest is the wait of a user before the next attempt.
 func rest(ctx context.Context, wait time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -169,19 +169,19 @@ func rest(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// String says what came of the requests.
-// soFar is how many requests were answered.
+// soFar returns how many requests were answered.
 func (l *load) soFar() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.answered
 }
 
+// String summarizes the requests.
 func (l *load) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var text strings.Builder
-	fmt.Fprintf(&text, "%d answered, at most %s after they were asked\n", l.answered, l.longest.Round(time.Millisecond))
+	fmt.Fprintf(&text, "%d answered, the slowest after %s\n", l.answered, l.longest.Round(time.Millisecond))
 	for _, failure := range slices.Sorted(maps.Keys(l.failures)) {
 		fmt.Fprintf(&text, "%d times %s\n", l.failures[failure], failure)
 	}

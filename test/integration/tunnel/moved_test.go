@@ -20,17 +20,17 @@ import (
 	"fleetgate.io/fleetgate/test/fleet"
 )
 
-// patient is how often a user asks again, a tenth of a second later each time than the time
-// before: not for five seconds in all.
+// patient is how often a user retries, each time a tenth of a second later than the last. In all it
+// is less than five seconds.
 const patient = 9
 
-// What agents come by changes under a constant stream of requests. Two gateways, of which one
-// is started again after the other, as an upgrade does.
+// The URL, CA or port of the hub changes under constant load. Two gateways restart one after the
+// other, as in an upgrade.
 var _ = Describe("A fleet whose hub moves under load", Ordered, Label("matrix"), func() {
 	var (
 		f      *fleet.Fleet
 		object *corev1.ConfigMap
-		// next is where the hub moves: agents come there to the end.
+		// next is the hub's second address. Agents end up there.
 		next *faults.Proxy
 	)
 
@@ -44,8 +44,7 @@ var _ = Describe("A fleet whose hub moves under load", Ordered, Label("matrix"),
 		DeferCleanup(next.Close)
 	})
 
-	// throughout sends requests while something is done, each of which is answered within five
-	// seconds.
+	// throughout sends requests during an action. Each must be answered within five seconds.
 	throughout := func(ctx context.Context, what string, do func(l *load)) {
 		GinkgoHelper()
 		l := newLoad(f, object)
@@ -54,9 +53,9 @@ var _ = Describe("A fleet whose hub moves under load", Ordered, Label("matrix"),
 		AddReportEntry("requests while "+what, l.String())
 		Expect(l.wrong).To(BeEmpty())
 		Expect(l.failures).To(BeEmpty())
-		Expect(l.answered).To(BeNumerically(">", 100), "so little was asked that nothing is proved")
+		Expect(l.answered).To(BeNumerically(">", 100), "too few requests for a result")
 	}
-	// remakeEach gives the gateways their new flags.
+	// remakeEach restarts the gateways with new flags.
 	remakeEach := func(ctx context.Context, l *load) {
 		GinkgoHelper()
 		for replica := range f.Gateways {
@@ -66,7 +65,7 @@ var _ = Describe("A fleet whose hub moves under load", Ordered, Label("matrix"),
 		}
 	}
 
-	It("to another URL with another CA loses no request for five seconds", func(ctx SpecContext) {
+	It("loses no request for five seconds when it moves to another URL with another CA", func(ctx SpecContext) {
 		ca := filepath.Join(f.Dir, "next-ca.pem")
 		Expect(os.WriteFile(ca, next.CA, 0o600)).To(Succeed())
 		registrations := countRegistrations(ctx, f)
@@ -81,11 +80,11 @@ var _ = Describe("A fleet whose hub moves under load", Ordered, Label("matrix"),
 			goesOn(ctx, l)
 		})
 		_, asked := next.Refused()
-		Expect(asked).To(BeNumerically(">", 10), "agents come this way")
-		Expect(countRegistrations(ctx, f)).To(Equal(registrations), "nobody registered again")
+		Expect(asked).To(BeNumerically(">", 10), "agents use this URL")
+		Expect(countRegistrations(ctx, f)).To(Equal(registrations), "no agent registered again")
 	})
 
-	It("to another port for agents loses none either, and agents follow", func(ctx SpecContext) {
+	It("loses no request when the port for agents moves, and agents follow", func(ctx SpecContext) {
 		throughout(ctx, "the port for agents moves", func(l *load) {
 			Expect(f.MoveAgentsPort()).To(Succeed())
 			remakeEach(ctx, l)
@@ -97,8 +96,8 @@ var _ = Describe("A fleet whose hub moves under load", Ordered, Label("matrix"),
 	})
 })
 
-var _ = Describe("An agent whose hub moves to where no upgrades pass", func() {
-	It("stays, with its tunnel, until they do", func(ctx SpecContext) {
+var _ = Describe("An agent whose hub moves behind a proxy that blocks upgrades", func() {
+	It("keeps its tunnel at the old address until upgrades pass", func(ctx SpecContext) {
 		f := start(ctx, fleet.Options{Members: []string{member}, Tunnel: fleet.TunnelNative})
 		Eventually(f.AwaitTunnels).WithContext(ctx).Should(Succeed())
 		next, err := faults.Start(clientrest.AnonymousClientConfig(f.Hub.Config()))
@@ -125,14 +124,14 @@ var _ = Describe("An agent whose hub moves to where no upgrades pass", func() {
 	})
 })
 
-// goesOn waits until some more was answered.
+// goesOn waits until more requests were answered.
 func goesOn(ctx context.Context, l *load) {
 	GinkgoHelper()
 	before := l.soFar()
 	Eventually(l.soFar).WithContext(ctx).Should(BeNumerically(">", before+100))
 }
 
-// serverOf is where a member's agent has its hub.
+// serverOf returns the hub URL in use by a member's agent.
 func serverOf(ctx context.Context, m *fleet.Member) (string, error) {
 	client, err := kubernetes.NewForConfig(m.Cluster.Config())
 	if err != nil {

@@ -23,19 +23,19 @@ import (
 )
 
 const (
-	// users send requests at a time.
+	// users is the number of parallel requests.
 	users = 8
-	// payload is large enough for a request to be under way when somebody dies.
+	// payload is large enough that a request is in flight when a process is killed.
 	payload = 256 << 10
-	// killing is how long processes are killed, once on each side.
+	// killing is how long the spec kills processes of each side.
 	killing = 30 * time.Second
 )
 
 // leading is the metric of the replica that runs the controllers.
 const leading = `leader_election_master_status{name="fleetgate-gateway"}`
 
-// Two gateways behind a balancer, as behind a Service, and two members.
-var _ = Describe("Gateways that are two", Ordered, Label("matrix"), func() {
+// Two gateways run behind a load balancer, as behind a Service, with two members.
+var _ = Describe("Two gateways", Ordered, Label("matrix"), func() {
 	var (
 		f      *fleet.Fleet
 		object *corev1.ConfigMap
@@ -60,7 +60,8 @@ var _ = Describe("Gateways that are two", Ordered, Label("matrix"), func() {
 		}).WithContext(ctx).WithTimeout(3 * time.Minute).Should(Succeed())
 	}
 
-	// losesNone does that to each gateway while requests go on, and has every one answered.
+	// losesNone applies an action to each gateway under load and expects every request to be
+	// answered.
 	losesNone := func(ctx context.Context, done string, do func(*env.Process)) {
 		GinkgoHelper()
 		answers(ctx, f, object)
@@ -85,11 +86,11 @@ var _ = Describe("Gateways that are two", Ordered, Label("matrix"), func() {
 		losesNone(ctx, "restarted", func(p *env.Process) { Expect(p.Stop(ctx)).To(Succeed()) })
 	})
 
-	It("lose no request that can be retried when the holder of its tunnel is killed", func(ctx SpecContext) {
+	It("lose no request that can be retried when the replica with the tunnel is killed", func(ctx SpecContext) {
 		losesNone(ctx, "killed", func(p *env.Process) { Expect(p.Kill()).To(Succeed()) })
 	})
 
-	It("have another one lead when the leader is stopped, and when it is killed", func(ctx SpecContext) {
+	It("elect another leader when the leader is stopped or killed", func(ctx SpecContext) {
 		for _, end := range []struct {
 			how string
 			do  func(*env.Process) error
@@ -108,13 +109,13 @@ var _ = Describe("Gateways that are two", Ordered, Label("matrix"), func() {
 		}
 	})
 
-	It("answer or refuse every request while gateways and agents are killed, and keep nothing of it", func(ctx SpecContext) {
+	It("answer or reject every request while gateways and agents are killed, and leak nothing", func(ctx SpecContext) {
 		for side := range 2 {
 			victims := []*env.Process{f.Gateways[1-side], f.Members[1-side].Agent}
 			survivors := map[string]string{"gateway": f.GatewayMetricsOf(side), "agent": f.Members[side].AgentMetrics()}
 
-			// The other one's death makes a gateway the leader, which holds more: so it leads
-			// before it is looked at.
+			// After a kill the other gateway becomes the leader, which uses more memory. Measure it
+			// only once it is the leader.
 			Expect(victims[0].Kill()).To(Succeed())
 			Eventually(scrape).WithContext(ctx).WithArguments(survivors["gateway"]).Should(HaveKeyWithValue(leading, 1.0))
 			Expect(victims[0].Start(ctx)).To(Succeed())
@@ -150,7 +151,7 @@ var _ = Describe("Gateways that are two", Ordered, Label("matrix"), func() {
 				}
 			})
 			Expect(l.wrong).To(BeEmpty())
-			Expect(l.answered).To(BeNumerically(">", 100), "so little was asked that nothing is proved")
+			Expect(l.answered).To(BeNumerically(">", 100), "too few requests for a result")
 
 			answers(ctx, f, object)
 			eachHoldsBoth(ctx)
@@ -168,7 +169,7 @@ var _ = Describe("Gateways that are two", Ordered, Label("matrix"), func() {
 	})
 })
 
-// leaderOf waits until one of two gateways leads.
+// leaderOf waits until one of two gateways is the leader.
 func leaderOf(ctx context.Context, f *fleet.Fleet) int {
 	GinkgoHelper()
 	leader := -1
@@ -181,14 +182,14 @@ func leaderOf(ctx context.Context, f *fleet.Fleet) int {
 				leader = replica
 			}
 		}
-		g.Expect(leader).NotTo(Equal(-1), "nobody leads")
+		g.Expect(leader).NotTo(Equal(-1), "no leader")
 	}).WithContext(ctx).Should(Succeed())
 	return leader
 }
 
-// With Konnectivity an agent may have found one of two gateways only, which is then asked
-// by the other.
-var _ = Describe("Gateways that are two, for agents that speak Konnectivity", Label("matrix"), func() {
+// With Konnectivity an agent may be connected to one of two gateways only. The other gateway relays
+// requests to it.
+var _ = Describe("Two gateways with agents that use Konnectivity", Label("matrix"), func() {
 	It("lose no request that can be retried while each is restarted", func(ctx SpecContext) {
 		f := start(ctx, fleet.Options{Members: []string{"member-1", "member-2"}, Replicas: 2, Tunnel: fleet.TunnelKonnectivity})
 		object := prepareAll(ctx, f)
@@ -203,11 +204,11 @@ var _ = Describe("Gateways that are two, for agents that speak Konnectivity", La
 		})
 		Expect(l.wrong).To(BeEmpty())
 		Expect(l.failures).To(BeEmpty())
-		Expect(l.answered).To(BeNumerically(">", 100), "so little was asked that nothing is proved")
+		Expect(l.answered).To(BeNumerically(">", 100), "too few requests for a result")
 	})
 })
 
-// during runs a load while something is done.
+// during runs a load during an action.
 func during(ctx context.Context, l *load, object *corev1.ConfigMap, do func()) {
 	GinkgoHelper()
 	loading, stop := context.WithCancel(ctx)
@@ -221,7 +222,7 @@ func during(ctx context.Context, l *load, object *corev1.ConfigMap, do func()) {
 	do()
 }
 
-// answers waits until every member does, several times in a row: the gateways take turns.
+// answers waits until every member answers several times in a row, because the gateways take turns.
 func answers(ctx context.Context, f *fleet.Fleet, object *corev1.ConfigMap) {
 	GinkgoHelper()
 	const inARow = 4
@@ -239,7 +240,7 @@ func answers(ctx context.Context, f *fleet.Fleet, object *corev1.ConfigMap) {
 	}).WithContext(ctx).Should(Succeed())
 }
 
-// prepareAll puts the object that is read on every member.
+// prepareAll creates the object under load on every member.
 func prepareAll(ctx context.Context, f *fleet.Fleet) *corev1.ConfigMap {
 	GinkgoHelper()
 	object := &corev1.ConfigMap{
@@ -252,7 +253,7 @@ func prepareAll(ctx context.Context, f *fleet.Fleet) *corev1.ConfigMap {
 	return object
 }
 
-// pause is a moment that the run's seed decides: a kill comes at no particular time.
+// pause returns a random duration from the run's seed, so that kills come at arbitrary times.
 func pause(ctx context.Context, random *rand.Rand) {
 	select {
 	case <-ctx.Done():
@@ -260,7 +261,7 @@ func pause(ctx context.Context, random *rand.Rand) {
 	}
 }
 
-// prepare puts an object on a member and lets the fleet's user read it.
+// prepare creates an object on a member and lets the fleet's user read it.
 func prepare(ctx context.Context, member *env.Cluster, object *corev1.ConfigMap) {
 	GinkgoHelper()
 	client, err := kubernetes.NewForConfig(member.Config())

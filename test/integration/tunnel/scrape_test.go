@@ -12,8 +12,7 @@ import (
 	"strings"
 )
 
-// scrape reads the metrics of a process: values by name and labels, as they are
-// written.
+// scrape reads the metrics of a process: values by name and labels as printed.
 func scrape(ctx context.Context, url string) (map[string]float64, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -42,7 +41,7 @@ func scrape(ctx context.Context, url string) (map[string]float64, error) {
 	return values, lines.Err()
 }
 
-// holdings are what a process has of what leaks.
+// holdings are the resources of a process that can leak.
 type holdings struct{ goroutines, descriptors, heapMiB float64 }
 
 func held(ctx context.Context, url string) (holdings, error) {

@@ -1,9 +1,8 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tunnel_test follows agents' tunnels on a real hub, with the gateway's own
-// port for agents: how they get there, what ends them, and what becomes of requests
-// when gateways and agents end.
+// Package tunnel_test tests agents' tunnels on a real hub with the gateway's port for agents: how
+// they connect, what ends them, and how requests fare when gateways and agents stop.
 package tunnel_test
 
 import (
@@ -33,15 +32,15 @@ func TestTunnel(t *testing.T) {
 	}
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(3 * time.Minute)
-	EnforceDefaultTimeoutsWhenUsingContexts() // Or what never comes takes the time of all other suites.
+	EnforceDefaultTimeoutsWhenUsingContexts() // A spec that waits too long must not use up the time of other suites.
 	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
 	RunSpecs(t, "The tunnel of an agent", Label("integration", "tunnel"))
 }
 
 var _ = artifacts.Report()
 
-// start runs a fleet for the specs of a container, with the agents' port unless they
-// want something else.
+// start runs a fleet for the specs of a container, with the port for agents unless options say
+// otherwise.
 func start(ctx context.Context, o fleet.Options) *fleet.Fleet {
 	GinkgoHelper()
 	home, err := env.Home()
@@ -58,7 +57,7 @@ func start(ctx context.Context, o fleet.Options) *fleet.Fleet {
 	return started
 }
 
-// way is how the agent says that its tunnel goes: hub, port, konnectivity or nothing.
+// way returns the path in use that the agent reports: hub, port, konnectivity or nothing.
 func way(ctx context.Context, of *fleet.Member) (string, error) {
 	metrics, err := scrape(ctx, of.AgentMetrics())
 	if err != nil {
@@ -72,7 +71,7 @@ func way(ctx context.Context, of *fleet.Member) (string, error) {
 	return "", nil
 }
 
-// throughHub reaches the member as the fleet's user does.
+// throughHub reaches the member as the fleet's user.
 func throughHub(f *fleet.Fleet) kubernetes.Interface {
 	GinkgoHelper()
 	config, err := clientcmd.BuildConfigFromFlags("", f.MemberKubeconfig(member))
@@ -93,13 +92,13 @@ var _ = Describe("An agent that can reach the gateway's own port", Ordered, func
 		Eventually(func(ctx context.Context) error {
 			_, err := throughHub(running).CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
 			if apierrors.IsForbidden(err) {
-				return nil // the member has answered: it does not know the user yet
+				return nil // The member rejected a user that it does not know, so it answered.
 			}
 			return err
 		}).WithContext(ctx).Should(Succeed())
 	})
 
-	It("comes back after the gateway was killed", func(ctx SpecContext) {
+	It("reconnects after the gateway was killed", func(ctx SpecContext) {
 		Expect(running.Gateway.Kill()).To(Succeed())
 		Eventually(way).WithContext(ctx).Should(BeEmpty())
 		Expect(running.Gateway.Start(ctx)).To(Succeed())

@@ -30,7 +30,7 @@ import (
 // upstreamsPrograms are built from hack/konnectivity.
 const upstreamsPrograms = "../../../.fleetgate/bin/konnectivity"
 
-// Neither upstream's server nor its client knows a word of our extensions.
+// Upstream's server and client do not know our protocol extensions.
 var _ = Describe("Our agent behind a Konnectivity server of upstream's", Ordered, Label("matrix"), func() {
 	for _, mode := range []string{"grpc", "http-connect"} {
 		Context("in mode "+mode, Ordered, func() {
@@ -41,7 +41,8 @@ var _ = Describe("Our agent behind a Konnectivity server of upstream's", Ordered
 				socket = upstreamsServer(ctx, mode, target)
 			})
 
-			// asks has upstream's client ask for a path at an address, over a connection for each request.
+			// asks requests a path of an address with upstream's client, with one connection per
+			// request.
 			asks := func(ctx context.Context, address, path string, requests int) (string, error) {
 				GinkgoHelper()
 				host, port, err := net.SplitHostPort(address)
@@ -57,16 +58,17 @@ var _ = Describe("Our agent behind a Konnectivity server of upstream's", Ordered
 				times, asked int
 			}
 			answers := []answer{
-				{"of a server that keeps the connection", "kept", 20, 10},
-				{"of a server that closes after it, as those of HTTP/1.0 do", "closed", 20, 10},
+				{"from a server that keeps the connection open", "kept", 20, 10},
+				{"from a server that closes the connection after it, like HTTP/1.0", "closed", 20, 10},
 			}
-			// Of several long ones at once upstream's server loses some, behind upstream's agent too,
-			// and its client with CONNECT closes its connection in the middle of a single one.
+			// Upstream's server loses data of several long responses in parallel, also with
+			// upstream's agent. With CONNECT its client closes the connection in the middle of a
+			// single one.
 			if mode == "grpc" {
-				answers = append(answers, answer{"of a server that sends much and closes", "much", 20, 1})
+				answers = append(answers, answer{"from a server that sends 8 MiB and closes", "much", 20, 1})
 			}
 			for _, a := range answers {
-				It("brings its client the whole of each answer "+a.of, func(ctx SpecContext) {
+				It("delivers each complete response "+a.of, func(ctx SpecContext) {
 					for range a.times {
 						output, err := asks(ctx, target, a.path, a.asked)
 						Expect(err).NotTo(HaveOccurred(), output)
@@ -74,7 +76,7 @@ var _ = Describe("Our agent behind a Konnectivity server of upstream's", Ordered
 				}, SpecTimeout(2*time.Minute))
 			}
 
-			It("and refuses what nobody allowed", func(ctx SpecContext) {
+			It("rejects a target that is not allowed", func(ctx SpecContext) {
 				output, err := asks(ctx, elsewhere, "kept", 1)
 				Expect(err).To(HaveOccurred(), output)
 			}, SpecTimeout(time.Minute))
@@ -82,8 +84,8 @@ var _ = Describe("Our agent behind a Konnectivity server of upstream's", Ordered
 	}
 })
 
-// greeter answers: /kept and the connection stays, /closed without a length until it
-// ends, /much with 8 MiB likewise.
+// greeter answers on three paths: /kept keeps the connection open, /closed has no length and
+// closes, /much sends 8 MiB and closes.
 func greeter() string {
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -107,7 +109,7 @@ func greet(conn net.Conn) {
 	for {
 		request, err := http.ReadRequest(reader)
 		if err != nil {
-			return // The client has had enough.
+			return // The client closed the connection.
 		}
 		answer := &http.Response{StatusCode: http.StatusOK, ProtoMajor: 1, Request: request, ContentLength: -1, Close: true}
 		switch request.URL.Path {
@@ -120,7 +122,7 @@ func greet(conn net.Conn) {
 			answer.Body = io.NopCloser(io.LimitReader(zeros{}, 100))
 		}
 		if err := answer.Write(conn); err != nil || answer.Close {
-			return // It goes with the connection.
+			return // The file closes with the connection.
 		}
 	}
 }
@@ -132,7 +134,7 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// upstreamsProgram is the path of one of them.
+// upstreamsProgram returns the path of an upstream program.
 func upstreamsProgram(name string) string {
 	GinkgoHelper()
 	program, err := filepath.Abs(filepath.Join(upstreamsPrograms, name))
@@ -141,8 +143,8 @@ func upstreamsProgram(name string) string {
 	return program
 }
 
-// upstreamsServer runs one, with an agent of ours that may dial the target, and returns
-// the socket at which its clients come in.
+// upstreamsServer runs an upstream server with our agent, which may dial the target, and returns
+// the socket for its clients.
 func upstreamsServer(ctx context.Context, mode, target string) string {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
@@ -176,7 +178,7 @@ func upstreamsServer(ctx context.Context, mode, target string) string {
 	return socket
 }
 
-// join has an agent of ours, which may dial the target, be connected to a server of upstream's.
+// join connects our agent, which may dial the target, to an upstream server.
 func join(address string, ca []byte, target string) {
 	GinkgoHelper()
 	roots := x509.NewCertPool()

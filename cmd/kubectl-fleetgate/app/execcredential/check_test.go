@@ -36,7 +36,7 @@ func TestCheck_AcceptsOnlyHub(t *testing.T) {
 	hub := &Hub{URLs: []string{"https://hub:6443", "https://public.example.org/hub"}, CAs: [][]byte{ours}}
 	for name, test := range map[string]struct {
 		to *clientauthenticationv1.Cluster
-		// want is in the refusal; empty: none.
+		// want is in the rejection; empty for none.
 		want string
 	}{
 		"a member":                    {to: &clientauthenticationv1.Cluster{Server: way}},
