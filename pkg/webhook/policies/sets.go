@@ -17,8 +17,9 @@ func Members(p Parameters) []client.Object {
 	return p.objects("member-token-requests", "member-secrets", "member-works", "member-identities", "member-namespaces", "reserved-keys", "bypassed-rules")
 }
 
-// Deliveries returns what keeps snapshots, bindings and Works the gateway's.
-func Deliveries(p Parameters) []client.Object { return p.objects("deliveries") }
+// Deliveries returns what keeps snapshots, bindings, Works and the status of update runs the
+// gateway's.
+func Deliveries(p Parameters) []client.Object { return p.objects("deliveries", "run-status") }
 
 // MemberBounds returns what bounds how much members' agents write.
 func MemberBounds() []client.Object {
