@@ -33,8 +33,9 @@ func ServiceAccounts() []client.Object { return Parameters{}.objects("agent-secr
 func Registration() []client.Object { return Parameters{}.objects("membercluster-origin") }
 
 // Identities returns what asks for a right of its own before a MemberCluster names another
-// identity than the member's own account.
-func Identities(p Parameters) []client.Object { return p.objects("member-subjects") }
+// identity than the member's own account, and before a stored kubeconfig installs an agent of
+// somebody's choice.
+func Identities(p Parameters) []client.Object { return p.objects("member-subjects", "imported-agents") }
 
 // Gateway returns what limits the gateway's own account.
 func Gateway(p Parameters) []client.Object { return p.objects("gateway-account") }
