@@ -39,6 +39,7 @@ func TestPoliciesNameWhatTheCodeNames(t *testing.T) {
 		"fleetgate-deliveries":                {placementv1beta1.GroupName, clusterv1beta1.MemberNamespacePrefix, BypassGroup, BypassDeliveries, BypassVerb},
 		"fleetgate-run-status":                {placementv1beta1.GroupName, BypassGroup, BypassDeliveries, BypassVerb},
 		"fleetgate-imported-agents":           {registrationv1alpha1.GroupName},
+		"fleetgate-registrations":             {registrationv1alpha1.GroupName, registrationv1alpha1.LabelRegistrationToken},
 		"fleetgate-member-identities":         {clusterv1beta1.MemberNamespacePrefix, clusterv1beta1.GroupName, placementv1beta1.GroupName, registrationv1alpha1.GroupName, authenticationv1beta1.GroupVersion.Group},
 		"fleetgate-member-namespaces":         {clusterv1beta1.MemberNamespacePrefix, BypassGroup, BypassResource},
 		"fleetgate-reserved-keys":             {clusterv1beta1.GroupName, registrationv1alpha1.GroupName, AnnotationBypass, BypassGroup, BypassResource},

@@ -34,8 +34,10 @@ func Registration() []client.Object { return Parameters{}.objects("membercluster
 
 // Identities returns what asks for a right of its own before a MemberCluster names another
 // identity than the member's own account, and before a stored kubeconfig installs an agent of
-// somebody's choice.
-func Identities(p Parameters) []client.Object { return p.objects("member-subjects", "imported-agents") }
+// somebody's choice, and what bounds requests to register.
+func Identities(p Parameters) []client.Object {
+	return p.objects("member-subjects", "imported-agents", "registrations")
+}
 
 // Gateway returns what limits the gateway's own account.
 func Gateway(p Parameters) []client.Object { return p.objects("gateway-account") }

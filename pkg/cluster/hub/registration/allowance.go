@@ -146,7 +146,7 @@ func isProven(secret *corev1.Secret, request *registrationv1alpha1.ClusterRegist
 }
 
 // refusedLife is how long a request that is refused stays, for people to read why. Its
-// agent makes it again as long as it runs.
+// agent makes it again as long as it runs. One that waits stays at least as long as its token.
 func refusedLife(reason string) (time.Duration, bool) {
 	switch reason {
 	case registrationv1alpha1.RegistrationReasonUnproven,
@@ -154,6 +154,8 @@ func refusedLife(reason string) (time.Duration, bool) {
 		return time.Minute, true
 	case registrationv1alpha1.RegistrationReasonInvalid, registrationv1alpha1.RegistrationReasonConflict:
 		return time.Hour, true
+	case registrationv1alpha1.RegistrationReasonWaiting:
+		return 10 * time.Minute, true
 	}
 	return 0, false
 }
