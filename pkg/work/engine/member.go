@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -80,7 +81,7 @@ func Reach(config *rest.Config) (*Member, error) {
 	return m, nil
 }
 
-// Options says how an Engine works. All have to be set.
+// Options says how an Engine works. All have to be set, but for what says otherwise.
 type Options struct {
 	// Effort is with its defaults.
 	Effort Effort
@@ -92,6 +93,9 @@ type Options struct {
 	// on the member is about: a work's object, or a record, of which the event has the name.
 	// expected says that it tells nothing but what we did ourselves.
 	About func(memberwatch.Event) (work client.Object, expected bool)
+	// RefusesNamespace says why nothing is written into a namespace that exists, or is empty. Nil:
+	// all are written into.
+	RefusesNamespace func(metav1.Object) string
 }
 
 // For makes the Engine of one family of works.
@@ -106,6 +110,7 @@ func (m *Member) For(dialect Dialect, o Options) *Engine {
 		effort:   o.Effort,
 		retries:  o.Retries,
 		about:    o.About,
+		guard:    guardOf(m.objects, o.RefusesNamespace),
 		touched:  make(chan event.GenericEvent, 1024),
 		memories: newMemories(),
 	}

@@ -8,10 +8,12 @@ import (
 
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/reserved"
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
@@ -36,6 +38,9 @@ type Options struct {
 	// ResourcePlacement are applied: the account of that name in the placement's
 	// namespace, on the member. Empty: the agent applies them as itself.
 	NamespacedApplier string
+	// OnlyLabelledNamespaces has nothing written into namespaces that existed before, unless they
+	// have placementv1beta1.EnterLabel.
+	OnlyLabelledNamespaces bool
 	// DeletesTakenOver deletes objects that existed before a Work applied them when they leave
 	// it, as KubeFleet does.
 	DeletesTakenOver bool
@@ -46,6 +51,14 @@ type Options struct {
 	Holds *retention.Book
 	// Effort is how many Works are looked at in parallel, and how often.
 	engine.Effort
+}
+
+// refusesNamespace is nil if nothing is to be refused.
+func (o Options) refusesNamespace() func(metav1.Object) string {
+	if !o.OnlyLabelledNamespaces {
+		return nil
+	}
+	return reserved.Existing
 }
 
 func (o Options) complete() (Options, error) {

@@ -10,9 +10,11 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/reserved"
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
@@ -36,6 +38,9 @@ type Options struct {
 	// House are the namespaces of the agent and of its accounts on the cluster, if they
 	// have other names than usual: nothing is brought there.
 	House []string
+	// OnlyLabelledNamespaces has nothing written into namespaces that existed before, unless they
+	// have placementv1beta1.EnterLabel.
+	OnlyLabelledNamespaces bool
 	// RawFeedback has feedback rules report values that are no text, number or truth
 	// value, as JSON.
 	RawFeedback bool
@@ -52,6 +57,14 @@ type Options struct {
 	Holds *retention.Book
 	// Effort is how many ManifestWorks are looked at in parallel, and how often.
 	engine.Effort
+}
+
+// refusesNamespace is nil if nothing is to be refused.
+func (o Options) refusesNamespace() func(metav1.Object) string {
+	if !o.OnlyLabelledNamespaces {
+		return nil
+	}
+	return reserved.Existing
 }
 
 func (o Options) complete() (Options, error) {
