@@ -11,7 +11,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// TestCompute_ShowsValuesOfKindsThatViewReads: who reads a placement may not read Secrets, roles or custom resources.
+// Readers of placements are not assumed to read Secrets, roles and custom resources.
 func TestCompute_ShowsValuesOfKindsThatViewReads(t *testing.T) {
 	fields := []placementv1beta1.PatchDetail{{Path: "/a", ValueInHub: "h", ValueInMember: "m"}, {Path: "/b", ValueInMember: "n"}}
 	hidden := []placementv1beta1.PatchDetail{{Path: "/a", ValueInHub: redacted, ValueInMember: redacted}, {Path: "/b", ValueInMember: redacted}}
