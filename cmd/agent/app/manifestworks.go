@@ -146,6 +146,7 @@ func (a *agent) addManifestWorks(ctx context.Context, hub ctrl.Manager, reached 
 		Cluster: cluster, HubURL: url, AgentID: a.AgentID, Reached: reached,
 		House: []string{a.Namespace, a.AccountNamespace}, RawFeedback: a.RawFeedback, EvictionGrace: a.EvictionGrace,
 		Impersonate: a.Executor == executorImpersonate, Holds: k.holds, Epochs: k.epochs, Effort: engine.Effort{Removal: a.RemovalWait},
+		OnlyLabelledNamespaces: a.OnlyLabelledNamespaces,
 	})
 	if err != nil {
 		return err

@@ -232,7 +232,7 @@ func (a *agent) addWorks(ctx context.Context, hub ctrl.Manager, member string, r
 	works, err := apply.New(apply.Options{
 		Member: member, HubName: a.HubName, Reached: reached, NamespacedApplier: a.NamespacedApplier,
 		House: []string{a.Namespace, a.AccountNamespace}, Holds: holds, DeletesTakenOver: a.DeleteTakenOver,
-		Effort: engine.Effort{Removal: a.RemovalWait},
+		OnlyLabelledNamespaces: a.OnlyLabelledNamespaces, Effort: engine.Effort{Removal: a.RemovalWait},
 	})
 	if err != nil {
 		return err

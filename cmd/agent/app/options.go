@@ -23,6 +23,7 @@ import (
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster/agent/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/agent/hubcertificate"
 	"fleetgate.io/fleetgate/pkg/telemetry/tracing"
@@ -70,6 +71,9 @@ type Options struct {
 	HubKubeconfig       string
 
 	NamespacedApplier string
+
+	OnlyLabelledNamespaces bool
+
 	CollectNamespaces bool
 	HubCertificate    bool
 
@@ -145,6 +149,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 		"Record which accounts in --account-namespace belong to OCM's agent while that agent runs, and take them over when it stops. Remove the flag afterwards.")
 	flags.StringVar(&o.NamespacedApplier, "namespaced-applier", o.NamespacedApplier,
 		"Name of the ServiceAccount, in the namespace of the placement on the member, that applies Works of ResourcePlacements. If unset, the agent applies them as itself.")
+	flags.BoolVar(&o.OnlyLabelledNamespaces, "only-labelled-namespaces", o.OnlyLabelledNamespaces,
+		"Write into a namespace that the fleet did not create only if it has the label "+placementv1beta1.EnterLabel+"=true on the member. Recommended in production, because Pods in such a namespace can run as its accounts.")
 	flags.BoolVar(&o.CollectNamespaces, "collect-namespaces", o.CollectNamespaces,
 		"Report the names of the member's namespaces to the hub, up to 200, and keep them up to date. New ResourcePlacements then skip a member that does not have their namespace.")
 	flags.BoolVar(&o.HubCertificate, "hub-certificate", o.HubCertificate, "Request a client certificate of the hub for the user system:open-cluster-management:MEMBER:"+clusterv1.AgentName+", and store it in the Secret "+hubcertificate.Secret+" in --namespace. Managers of Open Cluster Management add-ons identify the cluster by that name.")

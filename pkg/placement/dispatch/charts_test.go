@@ -171,3 +171,28 @@ func TestOverridden_ChangesChartValuesButNotTheChart(t *testing.T) {
 		}
 	}
 }
+
+// The run or the binding may have been written by somebody else than the gateway.
+func TestOverridden_RefusesOverrideOfAnotherPlacement(t *testing.T) {
+	ofPlacement := func(ref *placementv1beta1.PlacementRef) *placementv1beta1.ResourceOverrideSnapshot {
+		of := &placementv1beta1.ResourceOverrideSnapshot{ObjectMeta: metav1.ObjectMeta{Namespace: "addons", Name: "o-0"}}
+		of.Spec.OverrideSpec.Placement = ref
+		return of
+	}
+	for name, tc := range map[string]struct {
+		of      *placementv1beta1.PlacementRef
+		refused bool
+	}{
+		"of every placement":                    {nil, false},
+		"of this placement":                     {&placementv1beta1.PlacementRef{Name: "p"}, false},
+		"of another placement":                  {&placementv1beta1.PlacementRef{Name: "q"}, true},
+		"of a placement of that name in addons": {&placementv1beta1.PlacementRef{Name: "p", Scope: apiextensionsv1.NamespaceScoped}, true},
+	} {
+		b := binding()
+		b.Spec.ResourceOverrideSnapshots = []placementv1beta1.NamespacedName{{Namespace: "addons", Name: "o-0"}}
+		_, err := (&Reconciler{Client: storedOverride{of: ofPlacement(tc.of)}}).overridden(t.Context(), b, memberNamed("m"), &snapshot.Group{})
+		if (refusal.ReasonOf(err) == placementv1beta1.ReasonOverriddenFailed) != tc.refused || (err != nil) != tc.refused {
+			t.Errorf("%s: %v, want a refusal: %t", name, err, tc.refused)
+		}
+	}
+}

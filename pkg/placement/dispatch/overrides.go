@@ -5,10 +5,12 @@ package dispatch
 
 import (
 	"context"
+	"fmt"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 	"fleetgate.io/fleetgate/pkg/placement/override"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
@@ -27,6 +29,11 @@ func (r *Reconciler) overridden(ctx context.Context, b placementv1beta1.BindingO
 	set, err := override.Named(ctx, r.Client, b.GetSpec().ClusterResourceOverrideSnapshots, b.GetSpec().ResourceOverrideSnapshots)
 	if err != nil {
 		return nil, misfit(err)
+	}
+	if key, ok := objects.KeyOf(b); ok {
+		if o := set.Foreign(key); o != nil {
+			return nil, misfit(fmt.Errorf("override snapshot %q is for another placement; roll the placement out again", o.Snapshot))
+		}
 	}
 	changed := &snapshot.Group{Index: group.Index, Resources: group.Resources}
 	for _, part := range group.Parts {

@@ -101,6 +101,16 @@ func (s Set) For(placement types.NamespacedName, resources []placementv1beta1.Re
 	return chosen
 }
 
+// Foreign returns the first override that is for another placement than this one, or nil.
+func (s Set) Foreign(placement types.NamespacedName) *Override {
+	for i := range s {
+		if !s[i].isFor(placement) {
+			return &s[i]
+		}
+	}
+	return nil
+}
+
 // isFor reports whether the override applies to this placement; without a placement it applies to all.
 func (o Override) isFor(placement types.NamespacedName) bool {
 	if o.placement == nil {

@@ -86,11 +86,11 @@ func (m *member) details(s stage, condition metav1.ConditionStatus, b placementv
 		}
 	case applied.kind, available.kind:
 		if failed {
-			m.status.FailedPlacements, m.status.DiffedPlacements = status.FailedPlacements, status.DiffedPlacements
+			m.status.FailedPlacements, m.status.DiffedPlacements = status.FailedPlacements, visibleDiffs(status.DiffedPlacements)
 		}
-		m.status.DriftedPlacements = status.DriftedPlacements
+		m.status.DriftedPlacements = visibleDrifts(status.DriftedPlacements)
 	case diffReported.kind:
-		m.status.DiffedPlacements = status.DiffedPlacements
+		m.status.DiffedPlacements = visibleDiffs(status.DiffedPlacements)
 		if failed {
 			m.status.FailedPlacements = status.FailedPlacements
 		}

@@ -28,6 +28,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/kube/listget"
 	"fleetgate.io/fleetgate/pkg/placement/objects"
+	"fleetgate.io/fleetgate/pkg/placement/selection"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
@@ -77,13 +78,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil || placement.GetDeletionTimestamp() != nil || !Wanted(placement.GetSpec()) {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if err := r.report(ctx, req.NamespacedName); err != nil {
+	if err := r.report(ctx, placement); err != nil {
 		return objects.Again(ctrl.Result{}, fmt.Errorf("reporting back for placement %q: %w", klog.KRef(req.Namespace, req.Name), err))
 	}
 	return ctrl.Result{}, nil
 }
 
-func (r *Reconciler) report(ctx context.Context, key types.NamespacedName) error {
+func (r *Reconciler) report(ctx context.Context, placement placementv1beta1.PlacementObject) error {
+	key := client.ObjectKeyFromObject(placement)
 	bindings, err := objects.Bindings(ctx, r.Client, key)
 	if err != nil {
 		return err
@@ -105,7 +107,7 @@ func (r *Reconciler) report(ctx context.Context, key types.NamespacedName) error
 		ctrl.LoggerFrom(ctx).Info("Could not read a status that a member reported", "member", b.GetSpec().TargetCluster, "problem", err.Error())
 	}
 	for _, report := range found {
-		if err := r.write(ctx, report); err != nil {
+		if err := r.write(ctx, placement, report); err != nil {
 			return err
 		}
 	}
@@ -130,8 +132,9 @@ func (r *Reconciler) worksOf(ctx context.Context, b placementv1beta1.BindingObje
 
 // write writes the status of a resource. If the hub rejects the status, because the kind has none on
 // the hub or another schema, write logs it and returns no error: the member's next report may be
-// different.
-func (r *Reconciler) write(ctx context.Context, report Report) error {
+// different. A resource that the placement's selectors no longer select keeps its status: the author
+// check covered only what they select.
+func (r *Reconciler) write(ctx context.Context, placement placementv1beta1.PlacementObject, report Report) error {
 	id := report.Resource
 	object, err := r.read(ctx, id)
 	if err != nil || object == nil {
@@ -139,6 +142,11 @@ func (r *Reconciler) write(ctx context.Context, report Report) error {
 	}
 	if same(object.Object["status"], report.Status) {
 		return nil
+	}
+	taken, err := selection.Takes(placement.GetNamespace(), placement.GetSpec().ResourceSelectors, schema.GroupKind{Group: id.Group, Kind: id.Kind}, object,
+		func(name string) (map[string]string, bool, error) { return r.namespaceLabels(ctx, name) })
+	if err != nil || !taken {
+		return err
 	}
 	object.Object["status"] = report.Status
 	err = r.Live.Status().Update(ctx, object)
@@ -177,6 +185,15 @@ func (r *Reconciler) read(ctx context.Context, id placementv1beta1.ResourceIdent
 		return nil, fmt.Errorf("reading %s %q: %w", id.Kind, klog.KRef(id.Namespace, id.Name), err)
 	}
 	return object, nil
+}
+
+// namespaceLabels reads the labels of a namespace, and false if it is not there or not to be read.
+func (r *Reconciler) namespaceLabels(ctx context.Context, name string) (map[string]string, bool, error) {
+	namespace, err := r.read(ctx, placementv1beta1.ResourceIdentifier{Version: "v1", Kind: "Namespace", Name: name})
+	if err != nil || namespace == nil {
+		return nil, false, err
+	}
+	return namespace.GetLabels(), true, nil
 }
 
 // same compares as JSON, because numbers have several types.

@@ -17,8 +17,9 @@ func Members(p Parameters) []client.Object {
 	return p.objects("member-token-requests", "member-secrets", "member-works", "member-identities", "member-namespaces", "reserved-keys", "bypassed-rules")
 }
 
-// Deliveries returns what keeps snapshots, bindings and Works the gateway's.
-func Deliveries(p Parameters) []client.Object { return p.objects("deliveries") }
+// Deliveries returns what keeps snapshots, bindings, Works and the status of update runs the
+// gateway's.
+func Deliveries(p Parameters) []client.Object { return p.objects("deliveries", "run-status") }
 
 // MemberBounds returns what bounds how much members' agents write.
 func MemberBounds() []client.Object {
@@ -32,8 +33,11 @@ func ServiceAccounts() []client.Object { return Parameters{}.objects("agent-secr
 func Registration() []client.Object { return Parameters{}.objects("membercluster-origin") }
 
 // Identities returns what asks for a right of its own before a MemberCluster names another
-// identity than the member's own account.
-func Identities(p Parameters) []client.Object { return p.objects("member-subjects") }
+// identity than the member's own account, and before a stored kubeconfig installs an agent of
+// somebody's choice, and what bounds requests to register.
+func Identities(p Parameters) []client.Object {
+	return p.objects("member-subjects", "imported-agents", "registrations")
+}
 
 // Gateway returns what limits the gateway's own account.
 func Gateway(p Parameters) []client.Object { return p.objects("gateway-account") }

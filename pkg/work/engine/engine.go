@@ -46,6 +46,7 @@ type Engine struct {
 	touched  chan event.GenericEvent
 	watch    *memberwatch.View
 	memories *memories
+	guard    *guard // nil: into all namespaces
 }
 
 // task holds what all manifests of one work share.
@@ -93,6 +94,9 @@ func (e *Engine) settleOne(ctx context.Context, t task, it Item) Outcome {
 	if known, ok := t.memory.unchanged(it, saw, e.clock.Now()); ok {
 		known.Ref = it.Ref
 		return known
+	}
+	if out := e.refuseNamespace(ctx, it); out != nil {
+		return *out
 	}
 	it, err := e.decoded(it)
 	if err != nil {

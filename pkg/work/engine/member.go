@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -80,7 +81,7 @@ func Reach(config *rest.Config) (*Member, error) {
 	return m, nil
 }
 
-// Options configures an Engine. All fields must be set.
+// Options configures an Engine. All fields must be set, unless stated otherwise.
 type Options struct {
 	// Effort must have its defaults set.
 	Effort Effort
@@ -91,6 +92,9 @@ type Options struct {
 	// About returns the work on the hub that a changed object or record on the member belongs to.
 	// expected reports whether the change is our own write.
 	About func(memberwatch.Event) (work client.Object, expected bool)
+	// RefusesNamespace returns the reason why nothing is written into an existing namespace, or an
+	// empty string. If nil, all namespaces are written into.
+	RefusesNamespace func(metav1.Object) string
 }
 
 // For creates the Engine of one family.
@@ -105,6 +109,7 @@ func (m *Member) For(dialect Dialect, o Options) *Engine {
 		effort:   o.Effort,
 		retries:  o.Retries,
 		about:    o.About,
+		guard:    guardOf(m.objects, o.RefusesNamespace),
 		touched:  make(chan event.GenericEvent, 1024),
 		memories: newMemories(),
 	}

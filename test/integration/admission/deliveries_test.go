@@ -118,6 +118,17 @@ var _ = Describe("A kind that only the gateway writes", func() {
 		Eventually(func() error { return masters.Get(ctx, client.ObjectKeyFromObject(binding), binding) }).Should(Satisfy(apierrors.IsNotFound))
 	})
 
+	It("is the status of update runs, even if a user has all verbs on placements", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		user := everythingOf(ctx, "runner-"+namespace, namespace)
+		run := &placementv1beta1.StagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "run"}}
+		run.Spec.PlacementName, run.Spec.StagedRolloutStrategyName = "p", "s"
+		Eventually(func() error { return user.Create(ctx, run) }).Should(Succeed())
+		run.Status.ResourceSnapshotIndexUsed = "1"
+		Expect(user.Status().Update(ctx, run.DeepCopy())).To(beForbidden("the gateway carries out a run by its status"))
+		Expect(gateway.client.Status().Update(ctx, run)).To(Succeed())
+	})
+
 	It("can be restored from a backup by an account with the verb bypass", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		name := "restore-" + namespace

@@ -23,8 +23,6 @@ import (
 )
 
 const (
-	// lifetime is the requested lifetime: certificates cannot be revoked.
-	lifetime = 30 * 24 * time.Hour
 	// The agent checks with growing delays whether the hub issues certificates.
 	firstAsk  = time.Second
 	rarestAsk = 5 * time.Minute
@@ -71,7 +69,7 @@ func (k *Keeper) manager(ctx context.Context) (certificate.Manager, error) {
 	if err := k.mayAsk(ctx); err != nil {
 		return nil, err
 	}
-	life := lifetime
+	life := clusterv1.AgentCertificateLife
 	return certificate.NewManager(&certificate.Config{
 		Ctx:  &ctx,
 		Name: "hub-certificate",

@@ -145,7 +145,8 @@ func isProven(secret *corev1.Secret, request *registrationv1alpha1.ClusterRegist
 }
 
 // refusedLife is how long a rejected request is kept, so that people can read the reason. Its agent
-// re-creates it while it runs.
+// re-creates it while it runs. A waiting request stays at least as long
+// as its token.
 func refusedLife(reason string) (time.Duration, bool) {
 	switch reason {
 	case registrationv1alpha1.RegistrationReasonUnproven,
@@ -153,6 +154,8 @@ func refusedLife(reason string) (time.Duration, bool) {
 		return time.Minute, true
 	case registrationv1alpha1.RegistrationReasonInvalid, registrationv1alpha1.RegistrationReasonConflict:
 		return time.Hour, true
+	case registrationv1alpha1.RegistrationReasonWaiting:
+		return 10 * time.Minute, true
 	}
 	return 0, false
 }

@@ -182,7 +182,25 @@ func (r *GrantReconciler) keepRefused(ctx context.Context, request *registration
 	if left := life - r.Clock.Since(request.CreationTimestamp.Time); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
+	if reason == registrationv1alpha1.RegistrationReasonWaiting {
+		ended, err := r.tokenEnded(ctx, request)
+		if err != nil || !ended {
+			return ctrl.Result{RequeueAfter: life}, err
+		}
+	}
 	return ctrl.Result{}, r.forget(ctx, request)
+}
+
+// tokenEnded reports whether the token that a request names has expired or was deleted. Nobody can
+// fetch the answer with it then.
+func (r *GrantReconciler) tokenEnded(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (bool, error) {
+	var token registrationv1alpha1.ClusterRegistrationToken
+	name := request.Labels[registrationv1alpha1.LabelRegistrationToken]
+	if name == "" {
+		return true, nil
+	}
+	found, err := reconcileutil.GetIfExists(ctx, r.Live, client.ObjectKey{Namespace: request.Namespace, Name: name}, &token, "reading ClusterRegistrationToken %q", name)
+	return err == nil && (!found || lifeOf(&token, r.Clock.Now()).over()), err
 }
 
 func (r *GrantReconciler) forget(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) error {

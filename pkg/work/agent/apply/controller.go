@@ -58,7 +58,7 @@ func New(options Options) (*Reconciler, error) {
 	}
 	r.appliers = appliers{account: o.NamespacedApplier, member: o.Reached}
 	r.engine = o.Reached.For(dialect(o.House...), engine.Options{
-		Effort: o.Effort, Retries: r.turns.retries, Records: appliedWorks(), About: r.about})
+		Effort: o.Effort, Retries: r.turns.retries, Records: appliedWorks(), About: r.about, RefusesNamespace: o.refusesNamespace()})
 	r.records = &records{options: o, member: member, kept: engine.NewRecordMemory[*placementv1beta1.AppliedWork](r.engine.Saw, o.Clock)}
 	return r, nil
 }

@@ -8,10 +8,12 @@ import (
 
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/reserved"
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
@@ -35,6 +37,9 @@ type Options struct {
 	// ResourcePlacement: the account of that name in the placement's namespace on the member. If
 	// unset, the agent applies them with its own rights.
 	NamespacedApplier string
+	// OnlyLabelledNamespaces writes nothing into namespaces that existed before, unless they have
+	// placementv1beta1.EnterLabel.
+	OnlyLabelledNamespaces bool
 	// DeletesTakenOver deletes taken-over objects when they leave a Work, as KubeFleet does.
 	DeletesTakenOver bool
 	// House are the namespaces of the agent and its accounts on the member, if they differ from the
@@ -45,6 +50,14 @@ type Options struct {
 	Holds *retention.Book
 	// Effort limits concurrency and intervals.
 	engine.Effort
+}
+
+// refusesNamespace is nil if nothing is to be refused.
+func (o Options) refusesNamespace() func(metav1.Object) string {
+	if !o.OnlyLabelledNamespaces {
+		return nil
+	}
+	return reserved.Existing
 }
 
 func (o Options) complete() (Options, error) {

@@ -62,7 +62,7 @@ func New(options Options) (*Reconciler, error) {
 		return nil, fmt.Errorf("setting up %s: %w", ControllerName, err)
 	}
 	r.engine = o.Reached.For(dialect(o.House...), engine.Options{
-		Effort: o.Effort, Retries: r.progress.retries, Records: records(), About: r.about})
+		Effort: o.Effort, Retries: r.progress.retries, Records: records(), About: r.about, RefusesNamespace: o.refusesNamespace()})
 	r.records = &recordKeeper{options: o, hash: r.hash, member: member, kinds: o.Reached.Kinds, kept: engine.NewRecordMemory[*workv1.AppliedManifestWork](r.engine.Saw, o.Clock)}
 	return r, nil
 }

@@ -10,9 +10,11 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/reserved"
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
@@ -35,6 +37,9 @@ type Options struct {
 	// House are the namespaces of the agent and its accounts on the cluster, if they differ from
 	// the defaults. ManifestWorks cannot place objects there.
 	House []string
+	// OnlyLabelledNamespaces writes nothing into namespaces that existed before, unless they have
+	// placementv1beta1.EnterLabel.
+	OnlyLabelledNamespaces bool
 	// RawFeedback lets feedback rules report lists and maps, as JSON.
 	RawFeedback bool
 	// Impersonate writes the objects of a ManifestWork with an executor as that account.
@@ -49,6 +54,14 @@ type Options struct {
 	Holds *retention.Book
 	// Effort limits concurrency and intervals.
 	engine.Effort
+}
+
+// refusesNamespace is nil if nothing is to be refused.
+func (o Options) refusesNamespace() func(metav1.Object) string {
+	if !o.OnlyLabelledNamespaces {
+		return nil
+	}
+	return reserved.Existing
 }
 
 func (o Options) complete() (Options, error) {

@@ -14,9 +14,11 @@ import (
 	"encoding/pem"
 	"slices"
 	"strings"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
@@ -53,6 +55,8 @@ type Ask struct {
 	Requester string
 	// Key is the fingerprint of the public key, as 64 hexadecimal digits.
 	Key string
+	// Lifetime is how long the certificate is requested to be valid; 0 leaves that to the signer.
+	Lifetime time.Duration
 }
 
 // CommonName is the user name in the certificate.
@@ -87,7 +91,8 @@ func Read(csr *certificatesv1.CertificateSigningRequest) (Ask, *refusal.Refusal)
 		return Ask{}, no
 	}
 	sum := sha256.Sum256(request.RawSubjectPublicKeyInfo)
-	return Ask{Cluster: cluster, Agent: agent, Requester: csr.Spec.Username, Key: hex.EncodeToString(sum[:])}, nil
+	return Ask{Cluster: cluster, Agent: agent, Requester: csr.Spec.Username, Key: hex.EncodeToString(sum[:]),
+		Lifetime: time.Duration(ptr.Deref(csr.Spec.ExpirationSeconds, 0)) * time.Second}, nil
 }
 
 func not(format string, args ...any) *refusal.Refusal {

@@ -44,13 +44,19 @@ type Standing struct {
 // Everybody with permission to request a cluster may use any name, and only the user name
 // distinguishes them. Therefore a request of a user that is not the cluster's agent yet is admitted
 // only once, and never for another key. Our agent on a member uses its own account, for one name,
-// and nobody else is admitted instead, not even before it has connected.
+// and nobody else is admitted instead, not even before it has connected. Its certificate renews
+// nothing: without its account, an agent has the certificate only until that expires.
 func Judge(ask Ask, cluster Standing, users []string) (Answer, *refusal.Refusal) {
 	trusted := slices.Contains(users, ask.Requester)
+	own := ask.Requester == ask.CommonName()
 	switch {
-	case ask.Requester == ask.CommonName(),
-		cluster.Account != "" && ask.Requester == cluster.Account && ask.Agent == clusterv1.AgentName:
+	case own && ask.Agent == clusterv1.AgentName:
+		return Warn, refusal.New(ReasonRenewalForbidden,
+			"%q renews its own certificate: the agent of a member requests it with its account; if that was revoked, delete the request", ask.Requester)
+	case own:
 		return Renew, nil
+	case cluster.Account != "" && ask.Requester == cluster.Account && ask.Agent == clusterv1.AgentName:
+		return ofMember(ask)
 	case !cluster.Known || cluster.Denied:
 		return Wait, nil
 	case trusted && cluster.Key == ask.Key && cluster.Account == "":
@@ -63,4 +69,15 @@ func Judge(ask Ask, cluster Standing, users []string) (Answer, *refusal.Refusal)
 		return Admit, nil
 	}
 	return Wait, nil
+}
+
+// ofMember decides about a request of a member's account for the certificate of its agent, which
+// must not outlive the account for long.
+func ofMember(ask Ask) (Answer, *refusal.Refusal) {
+	if ask.Lifetime <= 0 || ask.Lifetime > clusterv1.MaxAgentCertificateLife {
+		return Warn, refusal.New(ReasonRenewalForbidden,
+			"%q requests a certificate for longer than %s, or for no stated time, which the agent of a member does not: find out who made the request, and delete it",
+			ask.Requester, clusterv1.MaxAgentCertificateLife)
+	}
+	return Renew, nil
 }

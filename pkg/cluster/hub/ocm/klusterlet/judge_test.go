@@ -203,7 +203,12 @@ func TestJudge_MemberAgentMayUseOnlyItsName(t *testing.T) {
 		standing Standing
 		want     Answer
 	}{
-		"its own":                      {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: account}, Standing{Known: true, Joined: true, Account: account}, Renew},
+		"its own":                      {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: account, Lifetime: 24 * time.Hour}, Standing{Known: true, Joined: true, Account: account}, Renew},
+		"of a previous agent":          {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: account, Lifetime: 30 * 24 * time.Hour}, Standing{Known: true, Joined: true, Account: account}, Renew},
+		"for longer":                   {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: account, Lifetime: 31 * 24 * time.Hour}, Standing{Known: true, Joined: true, Account: account}, Warn},
+		"without an end":               {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: account}, Standing{Known: true, Joined: true, Account: account}, Warn},
+		"by its certificate":           {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: "system:open-cluster-management:edge:fleetgate", Lifetime: time.Hour}, Standing{Known: true, Joined: true, Account: account}, Warn},
+		"by it, of a former member":    {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: "system:open-cluster-management:edge:fleetgate", Lifetime: time.Hour}, Standing{}, Warn},
 		"another agent's":              {Ask{Cluster: "edge", Agent: "abcde", Requester: account}, Standing{Known: true, Joined: true, Account: account}, Warn},
 		"another member's":             {Ask{Cluster: "edge-1", Agent: clusterv1.AgentName, Requester: account}, Standing{Known: true, Account: account + "-1"}, Warn},
 		"of a cluster of a klusterlet": {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: account}, Standing{Known: true}, Wait},

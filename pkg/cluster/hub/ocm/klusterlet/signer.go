@@ -12,10 +12,12 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"strings"
 	"time"
 
 	"k8s.io/utils/clock"
 
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
@@ -51,7 +53,8 @@ func NewSigner(certificate, key []byte, clock clock.PassiveClock) (*Signer, erro
 }
 
 // Sign returns a client certificate, in PEM, for a request that Read has accepted. It is valid for
-// the requested seconds, at most a year, and not longer than the CA.
+// the requested seconds, at most a year, or a day for the agent of a member, and not longer than
+// the CA.
 func (s *Signer) Sign(request []byte, seconds *int32) ([]byte, error) {
 	asked, no := parse(request)
 	if no != nil {
@@ -60,6 +63,9 @@ func (s *Signer) Sign(request []byte, seconds *int32) ([]byte, error) {
 	life := longestLife
 	if seconds != nil {
 		life = min(life, max(shortestLife, time.Duration(*seconds)*time.Second))
+	}
+	if strings.HasSuffix(asked.Subject.CommonName, ":"+clusterv1.AgentName) {
+		life = min(life, clusterv1.AgentCertificateLife)
 	}
 	now := s.clock.Now()
 	ends := now.Add(life)

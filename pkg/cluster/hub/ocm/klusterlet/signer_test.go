@@ -104,3 +104,28 @@ func TestNewSigner_RefusesInvalidAuthority(t *testing.T) {
 		t.Error("an authority that has expired signs")
 	}
 }
+
+func TestSign_MemberAgentGetsADay(t *testing.T) {
+	certificate, key := newAuthority(t, signedAt.AddDate(5, 0, 0), true)
+	signer, err := NewSigner(certificate, key, clocktesting.NewFakePassiveClock(signedAt))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, seconds := range []*int32{nil, ptr.To[int32](30 * 24 * 3600), ptr.To[int32](3600)} {
+		ask := newAsk(t)
+		ask.subject.CommonName = "system:open-cluster-management:edge:fleetgate"
+		signed, err := signer.Sign(ask.build(t).Spec.Request, seconds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		block, _ := pem.Decode(signed)
+		leaf, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := min(24*time.Hour, time.Duration(ptr.Deref(seconds, 1<<30))*time.Second)
+		if got := leaf.NotAfter.Sub(signedAt); got != want {
+			t.Errorf("asked for %v seconds: valid for %s, want %s", ptr.Deref(seconds, 0), got, want)
+		}
+	}
+}
