@@ -24,6 +24,9 @@ const (
 	peerTimeout = 10 * time.Second
 	// maxPeerLinks limits the links that other gateways make to this one.
 	maxPeerLinks = 64
+	// maxPeerHandshakes limits the connections of one address that have not proved that they are a
+	// gateway's.
+	maxPeerHandshakes = 16
 	// maxPeerMembers limits the members that another gateway may announce.
 	maxPeerMembers = 20_000
 	// onlyHop is the number of hops of a relayed stream. A gateway forwards dials of its own
@@ -114,26 +117,20 @@ func verifyPeer(state tls.ConnectionState, o PeerOptions) error {
 
 // Serve accepts links of other gateways until ctx ends.
 func (p *Peers) Serve(ctx context.Context, listener net.Listener) error {
-	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
+	guard := NewGuard(listener, maxPeerHandshakes)
+	stop := context.AfterFunc(ctx, func() { _ = guard.Close() })
 	defer stop()
 	var links sync.WaitGroup
 	defer links.Wait()
 	for {
-		conn, err := listener.Accept()
+		conn, err := guard.Accept()
 		if ctx.Err() != nil {
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("listening for other gateways: %w", err)
 		}
-		if !p.enter() {
-			_ = conn.Close()
-			continue
-		}
-		links.Go(func() {
-			defer p.leave()
-			p.serveLink(ctx, conn)
-		})
+		links.Go(func() { p.serveLink(ctx, conn, guard) })
 	}
 }
 
