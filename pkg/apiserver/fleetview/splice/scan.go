@@ -18,6 +18,9 @@ var errSyntax = errors.New("the reply is not the JSON of a list")
 // ErrTooLarge is returned when one item, or the head, of a reply exceeds its limit.
 var ErrTooLarge = errors.New("one object of the reply is larger than any API server stores")
 
+// IsMalformed is true for errors about what a member sent, not about whether all of it arrived.
+func IsMalformed(err error) bool { return errors.Is(err, errSyntax) || errors.Is(err, ErrTooLarge) }
+
 // scanner follows the nesting of one JSON value, byte by byte. It only finds the end of a value;
 // json.Valid checks the value.
 type scanner struct {
