@@ -46,7 +46,7 @@ func TestInventory_ListIsNotChangedAfterwards(t *testing.T) {
 	m.remove(memberAt("unknown", 7, ""))
 	m.SetCredential("c", true, "8", false)
 	if namesOf(before) != "a@1 b@2 c@3" {
-		t.Errorf("the list of before is %s", namesOf(before))
+		t.Errorf("the earlier list became %s", namesOf(before))
 	}
 	if now, version := m.List(); namesOf(now) != "aa@6 b@4 c@3" || version != "8" {
 		t.Errorf("got %s at %s", namesOf(now), version)

@@ -166,7 +166,7 @@ func (h *Handler) splice(w http.ResponseWriter, x *exchange, replies []*reply, t
 		return x.none(t)
 	}
 	plainHeaders(w.Header())
-	if err := out.Close(splice.Metadata{ResourceVersion: read.encode(x.members)}); err != nil {
+	if err := out.Close(splice.Metadata{ResourceVersion: h.cursors.publish(read, x.members)}); err != nil {
 		panic(http.ErrAbortHandler)
 	}
 	return held.release()

@@ -117,7 +117,12 @@ func (p *page) resume(at *token) error {
 	p.read = nil
 	if at.Read != "" {
 		var err error
-		if p.read, err = decodeVersions(at.Read, p.x.members); err != nil {
+		p.read, err = p.h.cursors.versionsOf(at.Read, p.x.members)
+		switch _, isCursor := strconv.ParseUint(at.Read, 10, 64); {
+		case err == nil:
+		case isCursor == nil:
+			p.read = nil // This replica does not know it.
+		default:
 			return err
 		}
 	}
@@ -355,7 +360,7 @@ func (p *page) end() error {
 	}
 	var metadata splice.Metadata
 	if p.read != nil {
-		metadata.ResourceVersion = p.read.encode(p.x.members)
+		metadata.ResourceVersion = p.h.cursors.publish(p.read, p.x.members)
 	}
 	if p.next < len(p.ask) {
 		metadata.Continue, err = token{Of: p.x.listKey(), Member: p.ask[p.next].member, Continue: p.from, Shape: shape, Read: metadata.ResourceVersion}.encode()

@@ -87,7 +87,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, x *exchange, qu
 	case s.good == 0:
 		return x.none(&s.missing)
 	}
-	metadata := splice.Metadata{ResourceVersion: s.read.encode(x.members), Warnings: s.missing.warnings(x.deadline, x.what())}
+	metadata := splice.Metadata{ResourceVersion: h.cursors.publish(s.read, x.members), Warnings: s.missing.warnings(x.deadline, x.what())}
 	return ignoreGone(s.out.Close(metadata))
 }
 
