@@ -71,6 +71,11 @@ var cases = map[string]struct{ fires, silent []string }{
 			fleetgate_konnectivity_sessions{member="a"} 1x120`,
 		},
 	},
+	"FleetgateReplicasNotLinked": {
+		fires: []string{`fleetgate_tunnel_peer_links_missing{pod="x"} 1x120
+			fleetgate_tunnel_peer_links_missing{pod="y"} 0x120`},
+		silent: []string{`fleetgate_tunnel_peer_links_missing{pod="x"} 0x120`},
+	},
 	"FleetgateMemberSilent": {
 		fires: []string{`fleetgate_member_joined{member="a",pod="x"} 0x120`},
 		// A former leader keeps exporting its last values.

@@ -35,7 +35,7 @@ func (c Config) NewDebugServer(ctx context.Context) (*DebugServer, error) {
 	}
 	codecs := serializer.NewCodecFactory(scheme)
 	generic := genericserver.NewConfig(codecs)
-	known, debug, err := completed.callers(ctx, generic)
+	known, _, debug, err := completed.callers(ctx, generic)
 	if err != nil {
 		return nil, err
 	}

@@ -33,26 +33,37 @@ const (
 // probePaths are open to anonymous callers.
 var probePaths = []string{"/livez", "/readyz", "/healthz"}
 
-// delegation authenticates and authorizes callers through the hub.
-type delegation struct{ client kubernetes.Interface }
+// maxBulk limits the bulk reviews that are in flight.
+const maxBulk = 64
 
-// newDelegation raises the client's rate limit, because the first request of every caller costs two
+// delegation authenticates and authorizes callers through the hub. Each purpose has a client with
+// a rate limit of its own: a caller whose token is new must not wait for reviews of other callers,
+// and nobody for reviews of requests in flight.
+type delegation struct {
+	tokens, calls, bulk kubernetes.Interface
+}
+
+// newDelegation raises the rate limits, because the first request of every caller costs two
 // reviews.
 func newDelegation(hub *rest.Config) (*delegation, error) {
-	config := rest.CopyConfig(hub)
-	config.QPS, config.Burst = 200, 400
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("connecting to the hub: %w", err)
+	d := &delegation{}
+	for _, client := range []*kubernetes.Interface{&d.tokens, &d.calls, &d.bulk} {
+		config := rest.CopyConfig(hub)
+		config.QPS, config.Burst, config.RateLimiter = 200, 400, nil
+		made, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return nil, fmt.Errorf("connecting to the hub: %w", err)
+		}
+		*client = made
 	}
-	return &delegation{client: client}, nil
+	return d, nil
 }
 
 // authentication configures how callers are authenticated. It follows changes of the front proxy's
 // CA and headers and of the CA of client certificates. The returned function fails until all of
 // them are known.
 func (d *delegation) authentication(ctx context.Context, config *genericserver.Config) (known func() error, err error) {
-	published, err := frontproxy.Read(ctx, d.client)
+	published, err := frontproxy.Read(ctx, d.tokens)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +74,7 @@ func (d *delegation) authentication(ctx context.Context, config *genericserver.C
 	}
 	authenticator, _, err := authenticatorfactory.DelegatingAuthenticatorConfig{
 		Anonymous:                          anonymousProbes(),
-		TokenAccessReviewClient:            d.client.AuthenticationV1(),
+		TokenAccessReviewClient:            d.tokens.AuthenticationV1(),
 		TokenAccessReviewTimeout:           reviewTimeout,
 		WebhookRetryBackoff:                options.DefaultAuthWebhookRetryBackoff(),
 		CacheTTL:                           authenticatedFor,
@@ -86,15 +97,51 @@ func anonymousProbes() *apiserver.AnonymousAuthConfig {
 	return anonymous
 }
 
-// authorizer asks the hub about every path except the probes. It allows system:masters without a
-// review, as the hub does.
+// authorizer asks the hub about requests that wait for the decision.
 func (d *delegation) authorizer() (authorizer.Authorizer, error) {
+	return authorizerOf(d.calls, func(hub authorizer.Authorizer) authorizer.Authorizer {
+		return &bounded{Authorizer: hub}
+	})
+}
+
+// bulkAuthorizer asks the hub about requests in flight, and about members one by one. At most
+// maxBulk reviews are in flight.
+func (d *delegation) bulkAuthorizer() (authorizer.Authorizer, error) {
+	return authorizerOf(d.bulk, func(hub authorizer.Authorizer) authorizer.Authorizer {
+		return &bounded{Authorizer: hub, slots: make(chan struct{}, maxBulk)}
+	})
+}
+
+// bounded limits the time of a review and, with slots, how many are in flight.
+type bounded struct {
+	authorizer.Authorizer
+	slots chan struct{}
+}
+
+// Authorize implements authorizer.UnconditionalAuthorizer. A review that takes too long is an error.
+func (b *bounded) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
+	if b.slots != nil {
+		select {
+		case b.slots <- struct{}{}:
+			defer func() { <-b.slots }()
+		case <-ctx.Done():
+			return authorizer.DecisionNoOpinion, "", fmt.Errorf("waiting for other reviews: %w", context.Cause(ctx))
+		}
+	}
+	return b.Authorizer.Authorize(ctx, a)
+}
+
+// authorizerOf asks the hub about every path except the probes. It allows system:masters without a
+// review, as the hub does.
+func authorizerOf(hub kubernetes.Interface, limit func(authorizer.Authorizer) authorizer.Authorizer) (authorizer.Authorizer, error) {
 	probes, err := path.NewAuthorizer(probePaths)
 	if err != nil {
 		return nil, fmt.Errorf("allowing the probes: %w", err)
 	}
 	reviews, err := authorizerfactory.DelegatingAuthorizerConfig{
-		SubjectAccessReviewClient: d.client.AuthorizationV1(),
+		SubjectAccessReviewClient: hub.AuthorizationV1(),
 		AllowCacheTTL:             authorizedFor,
 		DenyCacheTTL:              authorizedFor,
 		WebhookRetryBackoff:       options.DefaultAuthWebhookRetryBackoff(),
@@ -105,7 +152,7 @@ func (d *delegation) authorizer() (authorizer.Authorizer, error) {
 	all, err := union.New(
 		union.NamedAuthorizer{AuthorizerName: "system-masters", Authorizer: authorizerfactory.NewPrivilegedGroups("system:masters")},
 		union.NamedAuthorizer{AuthorizerName: "probes", Authorizer: probes},
-		union.NamedAuthorizer{AuthorizerName: "hub", Authorizer: reviews},
+		union.NamedAuthorizer{AuthorizerName: "hub", Authorizer: limit(reviews)},
 	)
 	if err != nil {
 		return nil, fmt.Errorf("joining authorizers: %w", err)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/authorization/path"
 	"k8s.io/apiserver/pkg/authorization/union"
 	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
@@ -88,13 +89,13 @@ func (c CompletedConfig) listen(ctx context.Context) (net.Listener, error) {
 }
 
 func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, codecs serializer.CodecFactory, generic *genericserver.Config) (*Server, error) {
-	known, debug, err := c.callers(ctx, generic)
+	known, bulk, debug, err := c.callers(ctx, generic)
 	if err != nil {
 		return nil, err
 	}
 	gateway, err := clustergateway.New(clustergateway.Config{
 		Members: c.config.Members, Credentials: c.config.Credentials, Dialer: c.config.Dialer,
-		Authorizer: generic.Authorization.Authorizer, Serializer: codecs,
+		Authorizer: generic.Authorization.Authorizer, Reviewer: bulk, Serializer: codecs,
 		NotConnected: c.config.NotConnected, Connected: c.config.Connected, Expected: c.config.Expected, Departed: c.config.Departed,
 		Answers: c.config.Answers, Silent: c.config.Silent,
 		MaxInFlight: c.config.MaxInFlightPerMember, MaxInFlightPerUser: c.config.MaxInFlightPerUser,
@@ -113,7 +114,7 @@ func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, code
 		})
 	}
 	views := fleetview.New(fleetview.Config{
-		Gateway: gateway, Inventory: c.config.Members, Views: c.config.Views, Authorizer: generic.Authorization.Authorizer, Serializer: codecs,
+		Gateway: gateway, Inventory: c.config.Members, Views: c.config.Views, Authorizer: generic.Authorization.Authorizer, Reviewer: bulk, Serializer: codecs,
 		ReviewPeriod: c.config.ReviewPeriod,
 	})
 	c.configure(generic, scheme, routes{gateway: gateway, agents: agents, views: views, debug: debug})
@@ -178,31 +179,34 @@ func (s *Server) drain(ctx context.Context) {
 }
 
 // delegate configures authentication and authorization. The returned function fails until callers
-// can be authenticated.
-func (c CompletedConfig) delegate(ctx context.Context, generic *genericserver.Config) (known func() error, err error) {
+// can be authenticated; bulk is the authorizer of reviews that must not delay others.
+func (c CompletedConfig) delegate(ctx context.Context, generic *genericserver.Config) (known func() error, bulk authorizer.Authorizer, err error) {
 	if c.config.Authenticator != nil && c.config.Authorizer != nil {
 		generic.Authentication.Authenticator = c.config.Authenticator
 		generic.Authorization.Authorizer = c.config.Authorizer
-		return func() error { return nil }, nil
+		return func() error { return nil }, c.config.Authorizer, nil
 	}
 	hub, err := newDelegation(c.config.Hub)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if known, err = hub.authentication(ctx, generic); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	generic.Authorization.Authorizer, err = hub.authorizer()
-	return known, err
+	if generic.Authorization.Authorizer, err = hub.authorizer(); err != nil {
+		return nil, nil, err
+	}
+	bulk, err = hub.bulkAuthorizer()
+	return known, bulk, err
 }
 
 // callers extends delegate with the paths that have an authorization of their own.
-func (c CompletedConfig) callers(ctx context.Context, generic *genericserver.Config) (known func() error, debug http.Handler, err error) {
-	if known, err = c.delegate(ctx, generic); err != nil {
-		return nil, nil, err
+func (c CompletedConfig) callers(ctx context.Context, generic *genericserver.Config) (known func() error, bulk authorizer.Authorizer, debug http.Handler, err error) {
+	if known, bulk, err = c.delegate(ctx, generic); err != nil {
+		return nil, nil, nil, err
 	}
 	debug, err = c.debug(generic)
-	return known, debug, err
+	return known, bulk, debug, err
 }
 
 // DebugPrefix is the path prefix of Config.Debug.

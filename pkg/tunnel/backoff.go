@@ -24,6 +24,12 @@ const (
 	// has a session to, to 4 s. The agent has a working tunnel, so neither it nor the gateways need
 	// longer waits.
 	sameReplicaWaits = 3
+	// sameReplicaSearches is how many of those waits are short. A gateway that is not met by then is
+	// declared but cannot be reached, maybe for long.
+	sameReplicaSearches = 10
+	// sameReplicaOfMember is how much each member of the fleet then adds to the longest wait: a
+	// tenth of the handshakes that reconnectOfMember allows.
+	sameReplicaOfMember = 20 * reconnectOfMember
 	// stableAfter is how long a session has to last for its loss to count as the first failure.
 	stableAfter = time.Minute
 )
@@ -35,6 +41,16 @@ func reconnectDelay(failures int, first time.Duration, random float64) time.Dura
 	top := first << min(max(failures-1, 0), 10)
 	top = min(top, reconnectCeiling)
 	return reconnectFloor + time.Duration(random*float64(top-reconnectFloor))
+}
+
+// sameReplicaDelay is the wait after the agent met a gateway with an existing session, met times in
+// a row.
+func sameReplicaDelay(met, members int, random float64) time.Duration {
+	if met <= sameReplicaSearches {
+		return reconnectDelay(min(met, sameReplicaWaits), reconnectFirst, random)
+	}
+	longest := max(reconnectCeiling, time.Duration(members)*sameReplicaOfMember)
+	return reconnectFloor + time.Duration(random*float64(longest-reconnectFloor))
 }
 
 // reconnectFirstOf is the first limit in a fleet of that many members, after a session that ended

@@ -59,3 +59,16 @@ func TestReconnectFirst_GrowsWithTheFleet(t *testing.T) {
 		}
 	}
 }
+
+// 10,000 agents that look for a gateway which is declared and unreachable must not keep the others
+// busy with handshakes.
+func TestSameReplicaDelay_GrowsWithFleet(t *testing.T) {
+	for _, c := range []struct {
+		met, members int
+		longest      time.Duration
+	}{{1, 10_000, time.Second}, {sameReplicaSearches, 10_000, 4 * time.Second}, {sameReplicaSearches + 1, 10, reconnectCeiling}, {100, 10_000, 400 * time.Second}} {
+		if got := sameReplicaDelay(c.met, c.members, 1); got != c.longest {
+			t.Errorf("after %d meetings in a fleet of %d members the longest wait is %v, want %v", c.met, c.members, got, c.longest)
+		}
+	}
+}

@@ -58,7 +58,7 @@ func dialRelayed(b *testing.B) tunneltest.BenchmarkDialer {
 	two, _ := startReplica(b, "gateway-2", ca)
 	agents := tunneltest.Serve(b, "127.0.0.1", func(c *net.TCPConn) { _ = two.Serve(context.Background(), "one", c) })
 	dialThrough(b, two.Registry, func(context.Context) (net.Conn, error) { return net.Dial("tcp", agents) })
-	one.addresses <- []string{two.address}
+	one.addresses <- serving(two.address)
 	tunneltest.Eventually(b, "the member can be reached", func() bool { return one.Reachable("one") })
 	return func() (net.Conn, error) { return one.DialMember(context.Background(), "one", tunnel.APIServer) }
 }

@@ -19,6 +19,7 @@ type metrics struct {
 	bytes        *prometheus.CounterVec
 	dials        *prometheus.CounterVec
 	notConnected prometheus.Counter
+	peersMissing prometheus.Gauge
 }
 
 // meter holds one member's series.
@@ -49,11 +50,15 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 			Name: "fleetgate_tunnel_dials_not_connected_total",
 			Help: "Number of dials to members without a tunnel session.",
 		}),
+		peersMissing: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "fleetgate_tunnel_peer_links_missing",
+			Help: "Number of serving replicas of the gateway to which this one has no link.",
+		}),
 	}
 	if registerer == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.sessions, m.streams, m.bytes, m.dials, m.notConnected} {
+	for _, c := range []prometheus.Collector{m.sessions, m.streams, m.bytes, m.dials, m.notConnected, m.peersMissing} {
 		if err := registerer.Register(c); err != nil {
 			return nil, fmt.Errorf("registering the tunnel's metrics: %w", err)
 		}

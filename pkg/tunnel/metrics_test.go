@@ -41,6 +41,9 @@ fleetgate_tunnel_dials_not_connected_total 1
 # TYPE fleetgate_tunnel_dials_total counter
 fleetgate_tunnel_dials_total{member="one",result="ok"} 2
 fleetgate_tunnel_dials_total{member="one",result="refused"} 1
+# HELP fleetgate_tunnel_peer_links_missing Number of serving replicas of the gateway to which this one has no link.
+# TYPE fleetgate_tunnel_peer_links_missing gauge
+fleetgate_tunnel_peer_links_missing 0
 # HELP fleetgate_tunnel_sessions Number of tunnel sessions of a member's agents to this gateway. 0 or absent: not connected.
 # TYPE fleetgate_tunnel_sessions gauge
 fleetgate_tunnel_sessions{member="one"} 1

@@ -16,8 +16,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/native"
 )
 
-// link establishes a link to one address and uses it until it ends.
-func (p *Peers) link(ctx context.Context, address string) error {
+// link establishes a link to one address, calls established, and uses the link until it ends.
+func (p *Peers) link(ctx context.Context, address string, established func()) error {
 	dialer := &net.Dialer{Timeout: peerTimeout}
 	raw, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -38,11 +38,11 @@ func (p *Peers) link(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	return p.follow(carrier, told)
+	return p.follow(carrier, told, established)
 }
 
 // follow reads the members that the other gateway holds.
-func (p *Peers) follow(carrier *native.Carrier, told net.Conn) error {
+func (p *Peers) follow(carrier *native.Carrier, told net.Conn, established func()) error {
 	reader := bufio.NewReaderSize(told, 2*MaxTargetLength)
 	name, err := readLine(reader)
 	if err != nil {
@@ -53,9 +53,10 @@ func (p *Peers) follow(carrier *native.Carrier, told net.Conn) error {
 	}
 	link := &peerLink{session: &nativeSession{Carrier: carrier}, members: map[string]struct{}{}}
 	if !p.add(name, link) {
-		return fmt.Errorf("gateway %q is linked already", Printable(name, MaxTargetLength))
+		return fmt.Errorf("%w: %q", errLinkedAlready, Printable(name, MaxTargetLength))
 	}
 	defer p.remove(name)
+	established()
 	for {
 		line, err := readLine(reader)
 		if err != nil {
@@ -80,28 +81,22 @@ func readLine(r *bufio.Reader) (string, error) {
 
 func (p *Peers) add(name string, link *peerLink) bool {
 	p.mu.Lock()
-	_, exists := p.links[name]
-	if !exists {
-		p.links[name] = link
+	defer p.mu.Unlock()
+	if p.links[name] != nil {
+		return false
 	}
-	replicas := len(p.links) + 1
-	p.mu.Unlock()
-	if !exists {
-		p.changed(replicas)
-	}
-	return !exists
+	p.links[name] = link
+	return true
 }
 
 func (p *Peers) remove(name string) {
 	p.mu.Lock()
 	gone := p.links[name]
 	delete(p.links, name)
-	replicas := len(p.links) + 1
 	p.mu.Unlock()
 	for member := range gone.members { // not modified any more
 		p.registry.departures.note(member, time.Now())
 	}
-	p.changed(replicas)
 }
 
 // peerLink is another gateway.

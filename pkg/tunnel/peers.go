@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"slices"
 	"sync"
 	"time"
 
@@ -25,6 +24,9 @@ const (
 	peerTimeout = 10 * time.Second
 	// maxPeerLinks limits the links that other gateways make to this one.
 	maxPeerLinks = 64
+	// maxPeerHandshakes limits the connections of one address that have not proved that they are a
+	// gateway's.
+	maxPeerHandshakes = 16
 	// maxPeerMembers limits the members that another gateway may announce.
 	maxPeerMembers = 20_000
 	// onlyHop is the number of hops of a relayed stream. A gateway forwards dials of its own
@@ -44,9 +46,18 @@ type Peers struct {
 	mu sync.Mutex
 	// links are the gateways that were dialed and answered, by name.
 	links map[string]*peerLink
+	// declared are the gateways that should be linked, by address.
+	declared map[string]*declaredPeer
 	// accepted counts the links that others have made.
 	accepted int
-	changed  func(replicas int)
+
+	// telling guards told and is held during calls of changed, which keeps them in order. It is
+	// locked before mu.
+	telling sync.Mutex
+	changed func(replicas int)
+	told    int
+
+	missing func(address string, why error)
 }
 
 // PeerOptions are what Peers needs; all except OnChange are required.
@@ -59,16 +70,23 @@ type PeerOptions struct {
 	// Roots verify the other gateways, which all use ServerName. It is called for each link.
 	Roots      func() *x509.CertPool
 	ServerName string
-	// OnChange receives the number of gateways, including this one. Optional.
+	// OnChange receives the number of gateways, including this one, when it is no longer 1 and
+	// whenever it changes. Optional.
 	OnChange func(replicas int)
+	// OnMissing receives a serving gateway to which there is no link, and why, after half a minute
+	// and then every quarter of an hour. It must not block. Optional.
+	OnMissing func(address string, why error)
 }
 
 // NewPeers adds peers to a registry. Run and Serve connect them.
 func NewPeers(r *Registry, o PeerOptions) *Peers {
 	verify := func(state tls.ConnectionState) error { return verifyPeer(state, o) }
-	p := &Peers{registry: r, name: o.Name, links: map[string]*peerLink{}, changed: o.OnChange}
+	p := &Peers{registry: r, name: o.Name, links: map[string]*peerLink{}, changed: o.OnChange, missing: o.OnMissing, told: 1}
 	if p.changed == nil {
 		p.changed = func(int) {}
+	}
+	if p.missing == nil {
+		p.missing = func(string, error) {}
 	}
 	p.tls = &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{peerProtocol}, DynamicRecordSizingDisabled: true,
@@ -99,26 +117,20 @@ func verifyPeer(state tls.ConnectionState, o PeerOptions) error {
 
 // Serve accepts links of other gateways until ctx ends.
 func (p *Peers) Serve(ctx context.Context, listener net.Listener) error {
-	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
+	guard := NewGuard(listener, maxPeerHandshakes)
+	stop := context.AfterFunc(ctx, func() { _ = guard.Close() })
 	defer stop()
 	var links sync.WaitGroup
 	defer links.Wait()
 	for {
-		conn, err := listener.Accept()
+		conn, err := guard.Accept()
 		if ctx.Err() != nil {
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("listening for other gateways: %w", err)
 		}
-		if !p.enter() {
-			_ = conn.Close()
-			continue
-		}
-		links.Go(func() {
-			defer p.leave()
-			p.serveLink(ctx, conn)
-		})
+		links.Go(func() { p.serveLink(ctx, conn, guard) })
 	}
 }
 
@@ -138,44 +150,43 @@ func (p *Peers) leave() {
 	p.accepted--
 }
 
-// Run keeps links to the gateways at addresses, which may change at any time, until ctx ends. This
-// gateway's own address may be among them.
-func (p *Peers) Run(ctx context.Context, addresses <-chan []string) error {
-	running := map[string]context.CancelFunc{}
+// Run keeps links to the gateways, which may change at any time, until ctx ends. This gateway's own
+// address may be among them.
+func (p *Peers) Run(ctx context.Context, peers <-chan []Peer) error {
 	var links sync.WaitGroup
 	defer links.Wait()
 	for {
 		select {
 		case <-ctx.Done():
-			for _, stop := range running {
-				stop()
-			}
 			return nil
-		case wanted := <-addresses:
-			for address, stop := range running {
-				if !slices.Contains(wanted, address) {
-					stop()
-					delete(running, address)
-				}
-			}
-			for _, address := range wanted {
-				if running[address] == nil {
-					linkCtx, stop := context.WithCancel(ctx)
-					running[address] = stop
-					links.Go(func() { p.keep(linkCtx, address) })
-				}
+		case wanted := <-peers:
+			for address, d := range p.declare(wanted) {
+				linkCtx, stop := context.WithCancel(ctx)
+				d.stop = stop
+				links.Go(func() {
+					defer stop()
+					p.keep(linkCtx, address, d)
+				})
 			}
 		}
 	}
 }
 
 // keep holds a link to one address, and re-establishes it with delays.
-func (p *Peers) keep(ctx context.Context, address string) {
+func (p *Peers) keep(ctx context.Context, address string, d *declaredPeer) {
 	failures := 0
+	report := &linkReport{address: address}
 	for ctx.Err() == nil {
 		began := time.Now()
-		err := p.link(ctx, address)
-		if errors.Is(err, errOwnAddress) || ctx.Err() != nil {
+		err := p.link(ctx, address, func() {
+			report.established(ctx)
+			p.setState(d, established)
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		p.setState(d, stateAfter(err))
+		if errors.Is(err, errOwnAddress) {
 			return
 		}
 		if time.Since(began) >= stableAfter {
@@ -184,6 +195,9 @@ func (p *Peers) keep(ctx context.Context, address string) {
 		failures++
 		wait := reconnectDelay(failures, reconnectFirst, rand.Float64())
 		klog.FromContext(ctx).V(1).Info("No link to another gateway", "address", address, "reason", err.Error(), "retryAfter", wait.Round(time.Millisecond))
+		if p.isMissing(d) {
+			report.failed(ctx, p.missing, err)
+		}
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
@@ -193,12 +207,9 @@ func (p *Peers) keep(ctx context.Context, address string) {
 	}
 }
 
-// errOwnAddress is why a gateway keeps no link to itself.
-var errOwnAddress = errors.New("the address is this gateway's own")
-
-// Replicas is the number of gateways, including this one.
-func (p *Peers) Replicas() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.links) + 1
-}
+// errOwnAddress is why a gateway keeps no link to itself, errLinkedAlready why it keeps no second
+// one to another gateway.
+var (
+	errOwnAddress    = errors.New("the address is this gateway's own")
+	errLinkedAlready = errors.New("the gateway is linked already")
+)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"testing"
@@ -22,13 +23,13 @@ type replica struct {
 	*tunnel.Registry
 	peers     *tunnel.Peers
 	address   string
-	addresses chan []string
+	addresses chan []tunnel.Peer
 }
 
 // startReplica runs a gateway's peer port until the end of the test, or stop.
 func startReplica(t testing.TB, name string, ca *authority) (r *replica, stop func()) {
 	t.Helper()
-	r = &replica{Registry: tunneltest.NewRegistry(t, tunnel.Options{}), addresses: make(chan []string, 1)}
+	r = &replica{Registry: tunneltest.NewRegistry(t, tunnel.Options{}), addresses: make(chan []tunnel.Peer, 1)}
 	cert := ca.issue(t, peerName)
 	r.peers = tunnel.NewPeers(r.Registry, tunnel.PeerOptions{
 		Name: name, Certificate: func() (*tls.Certificate, error) { return &cert, nil }, Roots: ca.pool, ServerName: peerName,
@@ -59,6 +60,46 @@ func startReplica(t testing.TB, name string, ca *authority) (r *replica, stop fu
 	return r, stop
 }
 
+func serving(addresses ...string) (peers []tunnel.Peer) {
+	for _, address := range addresses {
+		peers = append(peers, tunnel.Peer{Address: address, Serving: true})
+	}
+	return peers
+}
+
+// With fewer replicas than there are, agents would keep one session, and requests that reach the
+// other replica would fail.
+func TestPeers_CountServingGatewaysWithoutLink(t *testing.T) {
+	ca := newAuthority(t)
+	one, _ := startReplica(t, "gateway-1", ca)
+	two, _ := startReplica(t, "gateway-2", ca)
+	blocked := closedAddress(t)
+	expect := func(replicas, missing int) {
+		t.Helper()
+		tunneltest.Eventually(t, fmt.Sprintf("there are %d replicas, %d without a link", replicas, missing), func() bool {
+			return one.peers.Replicas() == replicas && one.peers.MissingLinks() == missing
+		})
+	}
+	one.addresses <- serving(one.address, two.address, blocked)
+	expect(3, 1)
+	one.addresses <- append(serving(one.address, two.address), tunnel.Peer{Address: blocked})
+	expect(2, 0)
+	one.addresses <- serving(one.address, blocked)
+	expect(2, 1)
+	one.addresses <- serving(one.address)
+	expect(1, 0)
+}
+
+// closedAddress is an address that nobody serves.
+func closedAddress(t *testing.T) string {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
 func TestPeers_ForwardDialToGatewayWithTunnel(t *testing.T) {
 	ca := newAuthority(t)
 	one, _ := startReplica(t, "gateway-1", ca)
@@ -67,7 +108,7 @@ func TestPeers_ForwardDialToGatewayWithTunnel(t *testing.T) {
 		"echo": echo, "no": refuses(errors.New("the target is away")),
 	})
 	// Its own address is among those of the Service.
-	one.addresses <- []string{one.address, two.address}
+	one.addresses <- serving(one.address, two.address)
 	tunneltest.Eventually(t, "the member can be reached from the first gateway", func() bool { return one.Reachable("member") })
 	if one.Connected("member") || one.peers.Replicas() != 2 {
 		t.Errorf("connected here: %v, %d replicas", one.Connected("member"), one.peers.Replicas())
@@ -99,7 +140,7 @@ func TestPeers_ForwardDialToGatewayWithTunnel(t *testing.T) {
 	if _, err := last.Read(make([]byte, 1)); err == nil || errors.Is(err, io.EOF) {
 		t.Errorf("a stream through a gateway that ended: %v, want an error", err)
 	}
-	tunneltest.Eventually(t, "the first gateway is alone", func() bool { return one.peers.Replicas() == 1 })
+	tunneltest.Eventually(t, "the first gateway has lost the link", func() bool { return one.peers.MissingLinks() == 1 })
 	if _, err := one.DialMember(t.Context(), "member", "echo"); !tunnel.IsNotConnected(err) {
 		t.Errorf("after that gateway ended: %v, want ErrNotConnected at once", err)
 	}
@@ -112,8 +153,8 @@ func TestPeers_RefuseSecondHop(t *testing.T) {
 	one, _ := startReplica(t, "gateway-1", ca)
 	two, _ := startReplica(t, "gateway-2", ca)
 	three, _ := startReplica(t, "gateway-3", ca)
-	two.addresses <- []string{three.address}
-	one.addresses <- []string{two.address}
+	two.addresses <- serving(three.address)
+	one.addresses <- serving(two.address)
 	tunneltest.Join(t, three.Registry, "member", map[string]tunnel.Target{"echo": echo})
 	leave := tunneltest.Join(t, two.Registry, "other", map[string]tunnel.Target{"echo": echo})
 	defer leave()
@@ -164,7 +205,7 @@ func connectRelayed(t *testing.T, targets ...string) (tunneltest.Dial, *tunnelte
 	one, _ := startReplica(t, "gateway-1", ca)
 	two, _ := startReplica(t, "gateway-2", ca)
 	link := joinOver(t, two.Registry, addressed(targets))
-	one.addresses <- []string{two.address}
+	one.addresses <- serving(two.address)
 	tunneltest.Eventually(t, "the member can be reached", func() bool { return one.Reachable("one") })
 	return func(ctx context.Context, address string) (net.Conn, error) {
 		return one.Dial(ctx, "one", "tcp", address)
@@ -178,7 +219,7 @@ func TestPeers_StoppingGatewayFinishesRelayedStreams(t *testing.T) {
 	one, _ := startReplica(t, "gateway-1", ca)
 	two, stopTwo := startReplica(t, "gateway-2", ca)
 	tunneltest.Join(t, two.Registry, "member", map[string]tunnel.Target{"echo": echo})
-	one.addresses <- []string{two.address}
+	one.addresses <- serving(two.address)
 	tunneltest.Eventually(t, "the member can be reached from the first gateway", func() bool { return one.Reachable("member") })
 	conn, err := one.DialMember(t.Context(), "member", "echo")
 	if err != nil {
@@ -205,7 +246,7 @@ func TestPeers_TryOtherGatewayForUnknownTarget(t *testing.T) {
 	two, _ := startReplica(t, "gateway-2", ca)
 	tunneltest.Join(t, one.Registry, "member", map[string]tunnel.Target{"a": says("here")})
 	tunneltest.Join(t, two.Registry, "member", map[string]tunnel.Target{"b": says("there")})
-	one.addresses <- []string{two.address}
+	one.addresses <- serving(two.address)
 	tunneltest.Eventually(t, "the gateways are linked", func() bool { return one.peers.Replicas() == 2 })
 	tunneltest.Eventually(t, "the other gateway is asked", func() bool {
 		conn, err := one.DialMember(t.Context(), "member", "b")

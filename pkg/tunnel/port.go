@@ -26,6 +26,9 @@ const (
 	portHeaderTime = 10 * time.Second
 	// portMaxHeader limits the size of a request's header.
 	portMaxHeader = 16 << 10
+	// portHandshakes limits the connections of one address without a TLS session. All agents may
+	// have the address of a load balancer.
+	portHandshakes = 512
 	// portAuthentications is how many agents are authenticated at a time; the others wait.
 	portAuthentications = 64
 )
@@ -60,21 +63,27 @@ func (p *Port) Serve(ctx context.Context, listener net.Listener) error {
 	if config.ClientCAs != nil {
 		config.ClientAuth = tls.VerifyClientCertIfGiven
 	}
+	guard := NewGuard(listener, portHandshakes)
 	server := &http.Server{
 		Handler:           p.handler(),
 		ReadHeaderTimeout: portHeaderTime,
 		// A refused client must not keep its connection.
 		IdleTimeout:    portHeaderTime,
 		MaxHeaderBytes: portMaxHeader,
-		TLSNextProto:   p.takeovers(ctx),
-		ErrorLog:       log.New(debugLines{ctx}, "", 0),
+		TLSNextProto:   p.takeovers(ctx, guard),
+		ConnState: func(conn net.Conn, state http.ConnState) {
+			if state != http.StateNew {
+				guard.Admitted(conn.RemoteAddr())
+			}
+		},
+		ErrorLog: log.New(debugLines{ctx}, "", 0),
 		// Sessions outlive ctx: they drain.
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
 	// With an ended context, Shutdown waits for nobody and closes no hijacked connection.
 	stop := context.AfterFunc(ctx, func() { _ = server.Shutdown(ctx) })
 	defer stop()
-	if err := server.Serve(tls.NewListener(batchListener{listener}, config)); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(tls.NewListener(batchListener{guard}, config)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving the port of agents: %w", err)
 	}
 	return nil
@@ -100,10 +109,13 @@ func (p *Port) otherNames() []string {
 	return names
 }
 
-func (p *Port) takeovers(ctx context.Context) map[string]func(*http.Server, *tls.Conn, http.Handler) {
+func (p *Port) takeovers(ctx context.Context, guard *Guard) map[string]func(*http.Server, *tls.Conn, http.Handler) {
 	all := map[string]func(*http.Server, *tls.Conn, http.Handler){}
 	for name, take := range p.Others {
-		all[name] = func(_ *http.Server, conn *tls.Conn, _ http.Handler) { take(ctx, conn) }
+		all[name] = func(_ *http.Server, conn *tls.Conn, _ http.Handler) {
+			guard.Admitted(conn.RemoteAddr())
+			take(ctx, conn)
+		}
 	}
 	return all
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // serveLink announces this gateway's members to another gateway and dials for it.
-func (p *Peers) serveLink(ctx context.Context, raw net.Conn) {
+func (p *Peers) serveLink(ctx context.Context, raw net.Conn, guard *Guard) {
 	conn := tls.Server(native.Batch(raw), p.tls)
 	shaking, cancel := context.WithTimeout(ctx, peerTimeout)
 	err := conn.HandshakeContext(shaking)
@@ -29,6 +29,12 @@ func (p *Peers) serveLink(ctx context.Context, raw net.Conn) {
 		klog.FromContext(ctx).V(1).Info("Refused a link of another gateway", "from", raw.RemoteAddr().String(), "reason", err.Error())
 		return
 	}
+	guard.Admitted(raw.RemoteAddr())
+	if !p.enter() {
+		_ = raw.Close()
+		return
+	}
+	defer p.leave()
 	carrier := native.New(conn, native.Agent, native.Options{MaxStreams: 2 * defaultMaxStreams, Budget: p.registry.unread})
 	ctx, cancel = context.WithCancel(ctx)
 	defer cancel()

@@ -78,9 +78,9 @@ func (s *slot) loop(ctx, serving context.Context) {
 		var wait time.Duration
 		if errors.Is(err, errSameReplica) {
 			// The load balancer chose a gateway with an existing session. Nothing is broken, so the
-			// wait can stay short.
+			// first waits are short.
 			met++
-			wait = reconnectDelay(min(met, sameReplicaWaits), reconnectFirst, s.Random())
+			wait = sameReplicaDelay(met, s.replicas.fleet(), s.Random())
 		} else {
 			failures++
 			wait = reconnectDelay(failures, reconnectFirstOf(s.replicas.fleet(), err), s.Random())

@@ -4,22 +4,28 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
@@ -51,23 +57,35 @@ func (g *gateway) servePeers(ctx context.Context, t *tunnels) error {
 			t.port.setReplicas(replicas)
 			t.registry.TellAll()
 		},
+		OnMissing: g.reportMissing,
 	})
 	var l net.ListenConfig
 	listener, err := l.Listen(ctx, "tcp", g.Serving.Listen(g.Tunnels.PeerPort))
 	if err != nil {
 		return explain(fmt.Errorf("listening for other replicas: %w", err))
 	}
-	addresses := make(chan []string, 1)
+	addresses := make(chan []tunnel.Peer, 1)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return peers.Serve(ctx, listener) })
 	group.Go(func() error { return peers.Run(ctx, addresses) })
 	group.Go(func() error { return g.followAuthority(ctx, ca, trust) })
 	if len(g.Tunnels.Peers) > 0 {
-		addresses <- g.Tunnels.Peers
+		addresses <- declaredPeers(g.Tunnels.Peers)
 	} else {
 		group.Go(func() error { return g.followEndpoints(ctx, addresses) })
 	}
 	return group.Wait()
+}
+
+// reportMissing makes a missing link visible on the Service, and so in the report of diagnose.
+func (g *gateway) reportMissing(address string, why error) {
+	service := &corev1.Service{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: g.Hub.Namespace, Name: g.Serving.Service},
+	}
+	const reason, action = "ReplicaUnreachable", "LinkReplicas"
+	g.manager.GetEventRecorder("fleetgate-gateway").Eventf(service, nil, corev1.EventTypeWarning, reason, action,
+		"%s has no link to the replica at %s: %s. Allow the replicas to reach each other on --peer-port", replicaIdentity(), address, untrusted.Excerpt(why.Error(), 256))
 }
 
 // whileCarrying ends when drained is closed, not when ctx ends: a replica that ends lets
@@ -86,7 +104,7 @@ func whileCarrying(ctx context.Context, drained <-chan struct{}) (context.Contex
 
 // followEndpoints sends the addresses of the Service's endpoints whenever they
 // change. Only the latest count.
-func (g *gateway) followEndpoints(ctx context.Context, addresses chan []string) error {
+func (g *gateway) followEndpoints(ctx context.Context, addresses chan []tunnel.Peer) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(g.clientset, 0, informers.WithNamespace(g.Hub.Namespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 			o.LabelSelector = labels.Set{discoveryv1.LabelServiceName: g.Serving.Service}.String()
@@ -101,7 +119,7 @@ func (g *gateway) followEndpoints(ctx context.Context, addresses chan []string) 
 		case <-addresses:
 		default:
 		}
-		addresses <- addressesOf(found, g.Tunnels.PeerPort)
+		addresses <- peersOf(found, g.Tunnels.PeerPort)
 	}
 	if _, err := endpoints.Informer().AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { tell() }, UpdateFunc: func(any, any) { tell() }, DeleteFunc: func(any) { tell() },
@@ -114,20 +132,43 @@ func (g *gateway) followEndpoints(ctx context.Context, addresses chan []string) 
 	return nil
 }
 
-// addressesOf are the replicas that run: also those that are not ready, or about to
-// end, hold tunnels.
-func addressesOf(all []*discoveryv1.EndpointSlice, port int) []string {
-	var addresses []string
-	for _, slice := range all {
+// declaredPeers are those of --peers, which all count.
+func declaredPeers(addresses []string) (peers []tunnel.Peer) {
+	for _, address := range addresses {
+		peers = append(peers, tunnel.Peer{Address: address, Serving: true})
+	}
+	return peers
+}
+
+// peersOf are the replicas that run. Those that are not ready, or about to end, hold tunnels too,
+// but accept no agents.
+func peersOf(all []*discoveryv1.EndpointSlice, port int) []tunnel.Peer {
+	serving := map[string]bool{}
+	// A Pod with addresses of both families is one replica.
+	families := map[types.UID]discoveryv1.AddressType{}
+	sorted := slices.SortedStableFunc(slices.Values(all), func(a, b *discoveryv1.EndpointSlice) int {
+		return cmp.Compare(a.AddressType, b.AddressType)
+	})
+	for _, slice := range sorted {
 		if slice.AddressType == discoveryv1.AddressTypeFQDN {
 			continue
 		}
 		for _, endpoint := range slice.Endpoints {
+			if pod := endpoint.TargetRef; pod != nil {
+				if family, known := families[pod.UID]; known && family != slice.AddressType {
+					continue
+				}
+				families[pod.UID] = slice.AddressType
+			}
 			if len(endpoint.Addresses) > 0 {
-				addresses = append(addresses, net.JoinHostPort(endpoint.Addresses[0], strconv.Itoa(port)))
+				address := net.JoinHostPort(endpoint.Addresses[0], strconv.Itoa(port))
+				serving[address] = serving[address] || ptr.Deref(endpoint.Conditions.Ready, true)
 			}
 		}
 	}
-	slices.Sort(addresses)
-	return slices.Compact(addresses)
+	var peers []tunnel.Peer
+	for _, address := range slices.Sorted(maps.Keys(serving)) {
+		peers = append(peers, tunnel.Peer{Address: address, Serving: serving[address]})
+	}
+	return peers
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/client-go/tools/cache"
 
@@ -55,10 +56,12 @@ type change struct {
 // Inventory holds the members: the state that an informer delivered and the last changes, so that
 // clients can list and then watch without a gap. The objects are shared and must not be changed.
 type Inventory struct {
+	// current is replaced with every change, so that requests do not wait for mu.
+	current atomic.Pointer[inventory]
+
 	// mu guards all following fields. It is held while watchers are notified, so that each sees
 	// changes in order.
 	mu          sync.Mutex
-	byName      map[string]*clusterv1beta1.MemberCluster
 	credentials map[string]credentialAt
 	history     []change
 	// version is the largest resourceVersion seen; a watch can begin at floor or later.
@@ -67,13 +70,29 @@ type Inventory struct {
 	gone           []func(member string)
 }
 
+// inventory is the inventory at one moment: the members by name. It is never changed.
+type inventory struct {
+	members []*clusterv1beta1.MemberCluster
+	version uint64
+}
+
+func (i *inventory) find(name string) (int, bool) {
+	return slices.BinarySearchFunc(i.members, name, func(m *clusterv1beta1.MemberCluster, name string) int { return strings.Compare(m.Name, name) })
+}
+
 // NewInventory returns an inventory without members.
 func NewInventory() *Inventory {
-	return &Inventory{
-		byName:      map[string]*clusterv1beta1.MemberCluster{},
+	m := &Inventory{
 		credentials: map[string]credentialAt{},
 		watchers:    map[*memberWatch]struct{}{},
 	}
+	m.current.Store(&inventory{})
+	return m
+}
+
+// publish is called with mu held. The members must not be changed afterwards.
+func (m *Inventory) publish(members []*clusterv1beta1.MemberCluster) {
+	m.current.Store(&inventory{members: members, version: m.version})
 }
 
 // Follow fills the inventory from an informer of MemberClusters until stop is called. synced is
@@ -92,18 +111,19 @@ func (m *Inventory) Follow(informer Informer) (synced func() bool, stop func() e
 
 // Get returns a member by name.
 func (m *Inventory) Get(name string) (*clusterv1beta1.MemberCluster, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	member, ok := m.byName[name]
-	return member, ok
+	now := m.current.Load()
+	at, ok := now.find(name)
+	if !ok {
+		return nil, false
+	}
+	return now.members[at], true
 }
 
 // List returns all members sorted by name, and the resourceVersion from which a watch sees the next
-// changes.
+// changes. The slice must not be changed.
 func (m *Inventory) List() ([]*clusterv1beta1.MemberCluster, string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.sorted(), strconv.FormatUint(m.version, 10)
+	now := m.current.Load()
+	return now.members, strconv.FormatUint(now.version, 10)
 }
 
 // SetCredential records that the Secret with the gateway's credential for a member was created,
@@ -119,10 +139,11 @@ func (m *Inventory) SetCredential(name string, present bool, resourceVersion str
 	}
 	m.credentials[name] = now
 	m.version = max(m.version, now.version)
+	m.publish(m.current.Load().members)
 	if initial {
 		defer m.beginHere()
 	}
-	if member, ok := m.byName[name]; ok {
+	if member, ok := m.Get(name); ok {
 		m.tell(change{old: state{member, before}, now: state{member, now}, version: now.version})
 	} else if !present {
 		delete(m.credentials, name)
@@ -140,7 +161,7 @@ func (m *Inventory) OnGone(f func(member string)) {
 func (m *Inventory) get(name string) (state, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	member, ok := m.byName[name]
+	member, ok := m.Get(name)
 	return state{member, m.credentials[name]}, ok
 }
 
@@ -153,19 +174,11 @@ func (m *Inventory) list() ([]state, string) {
 
 // states is called with mu held.
 func (m *Inventory) states() []state {
-	all := make([]state, 0, len(m.byName))
-	for _, member := range m.sorted() {
+	members := m.current.Load().members
+	all := make([]state, 0, len(members))
+	for _, member := range members {
 		all = append(all, state{member, m.credentials[member.Name]})
 	}
-	return all
-}
-
-func (m *Inventory) sorted() []*clusterv1beta1.MemberCluster {
-	all := make([]*clusterv1beta1.MemberCluster, 0, len(m.byName))
-	for _, member := range m.byName {
-		all = append(all, member)
-	}
-	slices.SortFunc(all, func(a, b *clusterv1beta1.MemberCluster) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
@@ -177,12 +190,19 @@ func (m *Inventory) set(obj any, initial bool) {
 	version := versionOf(member)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	old := m.byName[member.Name]
+	old, _ := m.Get(member.Name)
 	if old != nil && old.ResourceVersion == member.ResourceVersion && old.UID == member.UID {
 		return
 	}
-	m.byName[member.Name] = member
 	m.version = max(m.version, version)
+	now := m.current.Load()
+	members := slices.Clone(now.members)
+	if at, exists := now.find(member.Name); exists {
+		members[at] = member
+	} else {
+		members = slices.Insert(members, at, member)
+	}
+	m.publish(members)
 	if initial {
 		defer m.beginHere()
 	}
@@ -199,8 +219,13 @@ func (m *Inventory) remove(obj any) {
 		return
 	}
 	m.mu.Lock()
-	delete(m.byName, member.Name)
 	m.version = max(m.version, versionOf(member))
+	now := m.current.Load()
+	members := slices.Clone(now.members)
+	if at, exists := now.find(member.Name); exists {
+		members = slices.Delete(members, at, at+1)
+	}
+	m.publish(members)
 	credential := m.credentials[member.Name]
 	if !credential.present {
 		delete(m.credentials, member.Name)

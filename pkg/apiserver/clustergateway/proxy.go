@@ -55,6 +55,8 @@ type Config struct {
 	Dialer      Dialer
 	// Authorizer asks the hub about permissions that the outer request's verb does not show.
 	Authorizer authorizer.UnconditionalAuthorizer
+	// Reviewer asks the hub about long-running requests again. If unset, it is Authorizer.
+	Reviewer authorizer.UnconditionalAuthorizer
 	// Serializer encodes refusals in the format that the caller asked for.
 	Serializer runtime.NegotiatedSerializer
 
@@ -140,7 +142,10 @@ func New(c Config) (*Handler, error) {
 			perUser:   newCounter(orDefault(c.MaxLongPerUser, DefaultMaxLongPerUser)),
 			perMember: newCounter(orDefault(c.MaxLong, DefaultMaxLong)),
 		},
-		reviews: &reviews{period: orDefault(c.ReviewPeriod, DefaultReviewPeriod), authorizer: c.Authorizer, running: map[string]*review{}},
+		reviews: &reviews{period: orDefault(c.ReviewPeriod, DefaultReviewPeriod), authorizer: c.Reviewer, running: map[string]*review{}},
+	}
+	if h.reviews.authorizer == nil {
+		h.reviews.authorizer = c.Authorizer
 	}
 	if h.record == nil {
 		h.record = func(context.Context, Record) {}
@@ -289,7 +294,7 @@ func (h *Handler) admit(r *http.Request, request *Request) (*exchange, error) {
 		return nil, notFound(request.Member)
 	}
 	x := &exchange{request: request, route: h.routes.of(request.Member), caller: outer.GetUser().GetName(), fanned: fannedFrom(ctx) != ""}
-	x.rights = rights{caller: outer.GetUser(), asked: asked, route: x.route, action: actionOf(request)}
+	x.rights = rights{caller: outer.GetUser(), asked: asked, fanned: x.fanned, route: x.route, action: actionOf(request)}
 	if x.own = member.Labels[authenticationv1beta1.LabelIdentity] == authenticationv1beta1.IdentityServiceAccount; x.own {
 		return x, nil
 	}

@@ -53,7 +53,7 @@ func Parse(r *http.Request) (*Request, error) {
 		RawQuery: r.URL.RawQuery,
 		Upgrade:  wantsUpgrade(r.Header),
 	}
-	if err := checkPath(inner.Path, inner.RawPath); err != nil {
+	if err := inner.checkPath(); err != nil {
 		return nil, err
 	}
 	info, err := memberRequestInfo.NewRequestInfo(&http.Request{Method: r.Method, URL: inner.URL()})
@@ -97,10 +97,60 @@ func orRoot(path string) string {
 	return path
 }
 
+// checkPath is strict about the part of a path that a Kubernetes API server reads. What follows the
+// subresource proxy of a Pod, a Service or a node belongs to an application: it passes as it is,
+// except for what some reader could resolve to a path of the API server.
+func (r *Request) checkPath() error {
+	own, behind := splitAtProxy(r.RawPath)
+	path, err := url.PathUnescape(own)
+	if err != nil {
+		return fmt.Errorf("the path cannot be decoded: %w", err)
+	}
+	if err := checkPath(path, own); err != nil || behind == "" {
+		return err
+	}
+	return checkDots(r.Path)
+}
+
+// splitAtProxy cuts an encoded path behind the subresource proxy. The words before it must not be
+// encoded.
+func splitAtProxy(raw string) (own, behind string) {
+	const most = 9 // "", api, v1, namespaces, its name, pods, its name, proxy and the rest
+	parts := strings.SplitN(raw, "/", most)
+	at := 5 // of /api/v1/nodes/NAME/proxy
+	switch {
+	case len(parts) > at && parts[3] == "nodes":
+	case len(parts) == most && parts[3] == "namespaces" && (parts[5] == "pods" || parts[5] == "services"):
+		at = 7
+	default:
+		return raw, ""
+	}
+	if parts[0] != "" || parts[1] != "api" || parts[2] != "v1" || parts[at] != "proxy" {
+		return raw, ""
+	}
+	own = strings.Join(parts[:at+1], "/")
+	return own, raw[len(own):]
+}
+
+// checkDots refuses control characters and dot segments, also between backslashes.
+func checkDots(path string) error {
+	if strings.ContainsFunc(path, isControl) {
+		return errors.New("the path contains a control character")
+	}
+	for segment := range strings.FieldsFuncSeq(path, func(c rune) bool { return c == '/' || c == '\\' }) {
+		if segment == "." || segment == ".." {
+			return errors.New(`the path contains "." or ".."`)
+		}
+	}
+	return nil
+}
+
+func isControl(c rune) bool { return c < ' ' || c == 0x7f }
+
 // checkPath refuses what proxies and servers are known to read differently: dot segments, empty
 // segments, encoded separators and dots, backslashes, control characters.
 func checkPath(path, raw string) error {
-	if strings.ContainsFunc(path, func(c rune) bool { return c < ' ' || c == 0x7f || c == '\\' }) {
+	if strings.ContainsFunc(path, func(c rune) bool { return isControl(c) || c == '\\' }) {
 		return errors.New("the path contains a control character or a backslash")
 	}
 	lower := strings.ToLower(raw)

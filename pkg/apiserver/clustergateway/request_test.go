@@ -29,6 +29,7 @@ func TestParse_ReadsMemberPathAndVerb(t *testing.T) {
 		Upgrade, LongRunning, DeletesCollection                     bool
 	}
 	const pods = "m1/proxy/api/v1/namespaces/a/pods"
+	const service, node = "m1/proxy/api/v1/namespaces/a/services/s/proxy", "m1/proxy/api/v1/nodes/n/proxy"
 	cases := map[string]struct {
 		reason  string
 		method  string
@@ -70,6 +71,15 @@ func TestParse_ReadsMemberPathAndVerb(t *testing.T) {
 		"DeleteCollection": {
 			method: http.MethodDelete, path: pods,
 			want: want{Path: "/api/v1/namespaces/a/pods", RawPath: "/api/v1/namespaces/a/pods", Verb: "deletecollection", Resource: "pods", Namespace: "a", DeletesCollection: true},
+		},
+		"BehindService": {
+			reason: "The path of an application passes as it is.",
+			path:   service + "//repository/group%2Fproject/%2Etxt/a%5Cb//",
+			want:   want{Path: "/api/v1/namespaces/a/services/s/proxy//repository/group/project/.txt/a\\b//", RawPath: "/api/v1/namespaces/a/services/s/proxy//repository/group%2Fproject/%2Etxt/a%5Cb//", Verb: "get", Resource: "services", Subresource: "proxy", Namespace: "a", Name: "s", LongRunning: true},
+		},
+		"BehindNode": {
+			path: node + "/logs//a%2fb",
+			want: want{Path: "/api/v1/nodes/n/proxy/logs//a/b", RawPath: "/api/v1/nodes/n/proxy/logs//a%2fb", Verb: "get", Resource: "nodes", Subresource: "proxy", Name: "n", LongRunning: true},
 		},
 		"Encoded": {
 			reason: "What is encoded stays so on the wire.",
@@ -119,10 +129,15 @@ func TestParse_IgnoresOtherPaths(t *testing.T) {
 }
 
 func TestParse_RefusesAmbiguousPaths(t *testing.T) {
+	const service = "m1/proxy/api/v1/namespaces/a/services/s/proxy"
 	for _, path := range []string{
 		"m1/proxy/..", "m1/proxy/../x", "m1/proxy/a/../../b", "m1/proxy/./a", "m1/proxy//a", "m1/proxy/a//b", "m1/proxy/a//",
 		"m1/proxy/%2e%2e/a", "m1/proxy/%2E./a", "m1/proxy/a%2fb", "m1/proxy/a%2F..%2Fb", "m1/proxy/a%5cb", `m1/proxy/a\b`,
 		"m1/proxy/a%00", "m1/proxy/a%0d%0ab", "m1/proxy/a%7f", "%6d1/proxy/a", "m1/%70roxy/a", "m1/proxy/api/v1/watch",
+		service + "/a/../b", service + "/a%2F..%2Fb", service + "/%2e%2e/b", service + "/a%5c..%5Cb", service + "/a%0ab", service + "/./",
+		"m1/proxy/api/v1/namespaces/a%2Fb/services/s/proxy/a", "m1/proxy/api/v1/namespaces/a/services//proxy/a//b",
+		"m1/proxy/api/v1/namespaces/a/services/s/%70roxy/a//b", "m1/proxy/api/v1/namespaces/a/services/s/status/a//b",
+		"m1/proxy/api/v1/namespaces/a/secrets/s/proxy/a//b", "m1/proxy/apis/v1/nodes/n/proxy/a//b", "m1/proxy/api/v1/namespaces/../pods/p/proxy//b",
 	} {
 		r, err := request(http.MethodGet, paths.Member+path)
 		if err != nil {
@@ -146,7 +161,7 @@ func received(r *http.Request, inner *Request) (*apirequest.RequestInfo, error) 
 func TestRequest_ForwardsTheAuthorizedPath(t *testing.T) {
 	for _, path := range []string{
 		"/", "/api", "/apis/apps/v1/namespaces/a/deployments/d/scale", "/api/v1/namespaces/a/pods?watch=true&fieldSelector=metadata.name%3Dx",
-		"/api/v1/namespaces/a/services/s:http/proxy/a%20b%3Fc", "/api/v1/watch/pods", "/apis/x/v1/é/%C3%A9", "/api/v1/namespaces/%25/pods/",
+		"/api/v1/namespaces/a/services/s:http/proxy/a%20b%3Fc", "/api/v1/namespaces/a/services/s/proxy//a%2Fb//c", "/api/v1/nodes/n/proxy//a%2Fb/proxy/", "/api/v1/watch/pods", "/apis/x/v1/é/%C3%A9", "/api/v1/namespaces/%25/pods/",
 	} {
 		r, err := request(http.MethodGet, paths.Member+"m1/proxy"+path)
 		if err != nil {
@@ -170,6 +185,7 @@ func FuzzProxyPath(f *testing.F) {
 	for _, path := range []string{
 		"/", "/api/v1/namespaces/a/pods/p", "/api/v1/%2e%2e/x", "/a//b", "/a%2fb", "/a\\b", "/a;b=c/d", "/a%3Fb?c#d", "/%", "/é", "/a b",
 		"/api/v1/namespaces/ok/pods/../../kube-system/secrets/x", "?watch=true", "/..%252f..", "/api/v1/watch/namespaces/a/pods",
+		"/api/v1/namespaces/a/services/s/proxy//b%2Fc/%2e/d", "/api/v1/nodes/n/proxy/a%5c..%5cb",
 	} {
 		f.Add("GET", path)
 		f.Add("DELETE", path)

@@ -26,14 +26,28 @@ import (
 // s.
 const DefaultReviewPeriod = 20 * time.Second
 
+const (
+	// MaxUnreviewed is how long a request continues while the hub or the agent does not decide. A
+	// restart of the hub must not end everybody's watches, but a hub that never decides cannot
+	// revoke anything.
+	MaxUnreviewed = 10 * time.Minute
+	// reviewTimeout limits one review.
+	reviewTimeout = 30 * time.Second
+)
+
 // errRightLost is the cause with which requests end whose caller lost the permission.
 var errRightLost = errors.New("the right to this request was taken away")
+
+// errUnreviewed is the errRightLost of a permission that nobody confirms.
+var errUnreviewed = fmt.Errorf("%w, or could not be reviewed for %v", errRightLost, MaxUnreviewed)
 
 // rights are the permissions that admitted a request.
 type rights struct {
 	// caller and asked are the subject and the attributes of the hub's decisions.
 	caller user.Info
 	asked  []authorizer.Attributes
+	// fanned is true for a request of a view, which the permission for all members also admits.
+	fanned bool
 	// route and as are the member whose agent was asked and the identity that it granted; as is
 	// empty if the agent was not asked.
 	route *route
@@ -46,9 +60,11 @@ type rights struct {
 type question struct {
 	// key is equal for equal questions.
 	key string
-	// ask returns why the requests must end. A failed review is no reason: a restarting hub or a
-	// slow agent must not end everybody's watches.
-	ask func(ctx context.Context) error
+	// ask returns why the requests must end, or why that is unknown.
+	ask func(ctx context.Context) (lost, unknown error)
+	// closes ends the requests when the answer is unknown for MaxUnreviewed. A member's API server
+	// may have no answer as long as it runs.
+	closes bool
 }
 
 // questions returns the question for the hub and the agent, which most requests of a caller share,
@@ -63,8 +79,8 @@ func (r *reviews) questions(of rights) ([]question, error) {
 		return nil, fmt.Errorf("describing what is done on the member: %w", err)
 	}
 	return []question{
-		{key: "way " + way, ask: func(ctx context.Context) error { return r.askWay(ctx, of) }},
-		{key: "action " + of.route.member + " " + of.as.key() + action, ask: func(ctx context.Context) error { return r.askMember(ctx, of) }},
+		{key: "way " + way, closes: true, ask: func(ctx context.Context) (error, error) { return r.askWay(ctx, of) }},
+		{key: "action " + of.route.member + " " + of.as.key() + action, ask: func(ctx context.Context) (error, error) { return r.askMember(ctx, of) }},
 	}, nil
 }
 
@@ -83,7 +99,7 @@ func (r rights) key() (string, error) {
 		questions = append(questions, q)
 	}
 	key, err := json.Marshal([]any{
-		r.caller.GetName(), r.caller.GetUID(), r.caller.GetGroups(), r.caller.GetExtra(), questions, r.route.member, r.as.key(),
+		r.caller.GetName(), r.caller.GetUID(), r.caller.GetGroups(), r.caller.GetExtra(), questions, r.route.member, r.as.key(), r.fanned,
 	})
 	return string(key), err
 }
@@ -179,6 +195,7 @@ func (r *reviews) end(lost *review, why error) {
 
 // await returns why the requests must end, or nil when ctx has ended.
 func (r *reviews) await(ctx context.Context, q question) error {
+	known := time.Now()
 	for {
 		wait := time.NewTimer(r.period + rand.N(r.period/4+1))
 		select {
@@ -187,50 +204,85 @@ func (r *reviews) await(ctx context.Context, q question) error {
 			return nil
 		case <-wait.C:
 		}
-		if lost := q.ask(ctx); lost != nil {
+		lost, unknown := r.ask(ctx, q)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case lost != nil:
 			return lost
+		case unknown == nil:
+			known = time.Now()
+		case q.closes && time.Since(known) >= MaxUnreviewed:
+			return fmt.Errorf("%w: %w", errUnreviewed, unknown)
 		}
 	}
 }
 
+func (r *reviews) ask(ctx context.Context, q question) (lost, unknown error) {
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
+	return q.ask(ctx)
+}
+
 // askWay returns which permission on the hub, or which grant of the agent, was lost.
-func (r *reviews) askWay(ctx context.Context, rights rights) error {
-	var unknown []error
+func (r *reviews) askWay(ctx context.Context, rights rights) (lost, unknown error) {
+	var failed []error
 	for _, attributes := range rights.asked {
-		decision, _, err := r.authorizer.Authorize(ctx, attributes)
+		decision, err := r.decide(ctx, attributes, rights.fanned)
 		if err == nil && decision != authorizer.DecisionAllow {
 			return fmt.Errorf("%w: on the hub, user %q may no longer %s %s of member %q", errRightLost,
-				rights.caller.GetName(), attributes.GetVerb(), subject(attributes), rights.route.member)
+				rights.caller.GetName(), attributes.GetVerb(), subject(attributes), rights.route.member), nil
 		}
-		unknown = append(unknown, err)
+		failed = append(failed, err)
 	}
 	if rights.as.User != "" {
 		refusal, err := rights.route.grants.within(ctx, rights.as, r.period)
 		if err == nil && refusal != "" {
 			return fmt.Errorf("%w: the agent of member %q no longer lets the gateway act as user %q: %s", errRightLost,
-				rights.route.member, rights.as.User, refusal)
+				rights.route.member, rights.as.User, refusal), nil
 		}
-		unknown = append(unknown, err)
+		failed = append(failed, err)
 	}
-	notReviewed(ctx, rights, errors.Join(unknown...))
-	return nil
+	unknown = errors.Join(failed...)
+	notReviewed(ctx, rights, unknown)
+	return nil, unknown
+}
+
+// decide asks the hub. For a request of a view it asks about all members first, so that a thousand
+// requests of a caller share one question.
+func (r *reviews) decide(ctx context.Context, of authorizer.Attributes, fanned bool) (authorizer.Decision, error) {
+	if fanned {
+		decision, _, err := r.authorizer.Authorize(ctx, ofAllMembers(of))
+		if err != nil || decision == authorizer.DecisionAllow {
+			return decision, err
+		}
+	}
+	decision, _, err := r.authorizer.Authorize(ctx, of)
+	return decision, err
+}
+
+// ofAllMembers are the attributes without the member's name.
+func ofAllMembers(of authorizer.Attributes) authorizer.AttributesRecord {
+	all := withVerb(of, of.GetVerb())
+	all.Name, all.Namespace = "", of.GetNamespace()
+	return all
 }
 
 // askMember returns that the member's own RBAC no longer allows the request.
-func (r *reviews) askMember(ctx context.Context, rights rights) error {
+func (r *reviews) askMember(ctx context.Context, rights rights) (lost, unknown error) {
 	allowed, err := rights.route.actions.allowed(ctx, rights.as, rights.action, r.period)
 	if err != nil {
 		notReviewed(ctx, rights, err)
-		return nil
+		return nil, err
 	}
 	if allowed {
-		return nil
+		return nil, nil
 	}
 	who := "the gateway's account"
 	if rights.as.User != "" {
 		who = fmt.Sprintf("user %q", rights.as.User)
 	}
-	return fmt.Errorf("%w: on member %q, %s may no longer %s", errRightLost, rights.route.member, who, rights.action)
+	return fmt.Errorf("%w: on member %q, %s may no longer %s", errRightLost, rights.route.member, who, rights.action), nil
 }
 
 func notReviewed(ctx context.Context, rights rights, err error) {

@@ -6,6 +6,7 @@ package clustergateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"testing"
@@ -21,6 +22,14 @@ type hub struct {
 	mu     sync.Mutex // guards the following fields
 	asked  map[string]int
 	denied string
+	// restarts is true while reviews fail, named while only names of members are allowed.
+	restarts, named bool
+}
+
+func (h *hub) set(set func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	set()
 }
 
 func (h *hub) askedAbout(caller string) int {
@@ -39,7 +48,10 @@ func (h *hub) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.asked[a.GetUser().GetName()]++
-	if a.GetUser().GetName() == h.denied {
+	if h.restarts {
+		return authorizer.DecisionNoOpinion, "", errors.New("the hub restarts")
+	}
+	if a.GetUser().GetName() == h.denied || h.named && a.GetName() == "" {
 		return authorizer.DecisionNoOpinion, "", nil
 	}
 	return authorizer.DecisionAllow, "", nil
@@ -96,4 +108,76 @@ func TestReviews_ReviewSharedPermissionOncePerPeriod(t *testing.T) {
 			t.Error("the hub is asked about a request that has ended")
 		}
 	})
+}
+
+func TestReviews_EndRequestThatHubDoesNotDecideAbout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hub{asked: map[string]int{}}
+		r := &reviews{period: DefaultReviewPeriod, authorizer: h, running: map[string]*review{}}
+		ctx, leave := r.join(t.Context(), lastingOf("jane", "/a"))
+		defer leave()
+		for range 3 {
+			h.set(func() { h.restarts = true })
+			time.Sleep(MaxUnreviewed - time.Minute)
+			h.set(func() { h.restarts = false })
+			time.Sleep(time.Minute)
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("a hub that restarts ended the request: %v", context.Cause(ctx))
+		}
+		h.set(func() { h.restarts = true })
+		time.Sleep(MaxUnreviewed + time.Minute)
+		synctest.Wait()
+		if !errors.Is(context.Cause(ctx), errUnreviewed) || !errors.Is(context.Cause(ctx), errRightLost) {
+			t.Errorf("the request ended with %v, want %v", context.Cause(ctx), errUnreviewed)
+		}
+	})
+}
+
+// keys are the questions that the hub would be asked without a cache.
+type keys struct {
+	hub
+	names map[string]bool
+}
+
+func (k *keys) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	k.set(func() { k.names[a.GetName()] = true })
+	return k.hub.Authorize(ctx, a)
+}
+
+func TestReviews_AskAboutAllMembersOfViewFirst(t *testing.T) {
+	for name, c := range map[string]struct {
+		named, fanned bool
+		questions     int
+	}{
+		"a caller of a view who may reach all members":  {fanned: true, questions: 1},
+		"a caller of a view who may reach some members": {fanned: true, named: true, questions: 101},
+		"a caller of each member":                       {questions: 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := &keys{hub: hub{asked: map[string]int{}, named: c.named}, names: map[string]bool{}}
+				r := &reviews{period: DefaultReviewPeriod, authorizer: k, running: map[string]*review{}}
+				for i := range 100 {
+					x := lastingOf("jane", "/a")
+					of := x.rights.asked[0].(authorizer.AttributesRecord)
+					of.Name = fmt.Sprintf("member-%d", i)
+					x.rights.asked[0], x.rights.fanned = of, c.fanned
+					x.rights.route = &route{member: of.Name, actions: x.rights.route.actions}
+					ctx, leave := r.join(t.Context(), x)
+					defer leave()
+					defer func() {
+						if ctx.Err() != nil {
+							t.Errorf("a request ended: %v", context.Cause(ctx))
+						}
+					}()
+				}
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if len(k.names) != c.questions {
+					t.Errorf("the hub has %d questions to answer, want %d", len(k.names), c.questions)
+				}
+			})
+		})
+	}
 }

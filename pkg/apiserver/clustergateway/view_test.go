@@ -61,7 +61,8 @@ func TestGatewayREST_ReportsMemberWithoutTunnelUnhealthy(t *testing.T) {
 		AgentStatus: []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, Conditions: yes(clusterv1beta1.ConditionHealthy)}},
 	}
 	members := NewInventory()
-	members.byName["a"], members.credentials["a"] = member, credentialAt{present: true, version: 2}
+	members.set(member, false)
+	members.SetCredential("a", true, "2", false)
 	healthy := gatewayv1alpha1.ClusterGatewayStatus{Healthy: true}
 	away := gatewayv1alpha1.ClusterGatewayStatus{HealthyReason: gatewayv1alpha1.HealthyReasonNotConnected}
 	always, never := func(string) bool { return true }, func(string) bool { return false }

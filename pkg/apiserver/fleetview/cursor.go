@@ -26,7 +26,7 @@ const (
 	stepsOfTrail = 1024
 	// stepCost is the memory of one event, memberCost that of a member.
 	stepCost, memberCost = 48, 64
-	// trailsLimit limits the bytes of all trails of a gateway.
+	// trailsLimit limits the bytes of all trails of a gateway, and those of all kept versions.
 	trailsLimit = 32 << 20
 )
 
@@ -43,10 +43,41 @@ type cursors struct {
 	// first is dropped first.
 	used   int64
 	trails *list.List
+	// kept are encoded versions that are too long for a client, by cursor; order has their cursors,
+	// the oldest first, keptBytes is their size.
+	kept      map[uint64]string
+	order     []uint64
+	keptBytes int64
 }
 
 func newCursors(limit int64) *cursors {
-	return &cursors{replica: rand.Uint64N(1 << replicaBits), limit: limit, trails: list.New()}
+	return &cursors{replica: rand.Uint64N(1 << replicaBits), limit: limit, trails: list.New(), kept: map[uint64]string{}}
+}
+
+// next is called with mu held. The clock makes cursors grow from one replica to the next as well.
+func (c *cursors) next() uint64 {
+	c.last = max(c.last+1, uint64(time.Now().UnixMilli()))
+	return c.last<<replicaBits | c.replica
+}
+
+// publish returns the resourceVersion of a list. One that is too long is kept here, and a cursor
+// stands for it: other replicas answer it with 410.
+func (c *cursors) publish(v versions, members []string) string {
+	text := v.encode(members)
+	if len(text) <= maxVersion {
+		return text
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	number := c.next()
+	c.kept[number], c.order = text, append(c.order, number)
+	c.keptBytes += int64(len(text))
+	for c.keptBytes > c.limit && len(c.order) > 1 {
+		c.keptBytes -= int64(len(c.kept[c.order[0]]))
+		delete(c.kept, c.order[0])
+		c.order = c.order[1:]
+	}
+	return strconv.FormatUint(number, 10)
 }
 
 // trail is the current position of one watch, and its position at each of its last events.
@@ -79,15 +110,19 @@ func (t *trail) step(member, version string) (cursor string) {
 	c := t.of
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// The clock makes cursors grow from one replica to the next as well.
-	c.last = max(c.last+1, uint64(time.Now().UnixMilli()))
-	number := c.last<<replicaBits | c.replica
+	before := t.now[member]
+	t.now[member] = midList
+	t.now.set(member, version)
+	return t.add(member, before)
+}
+
+// add is called with mu held.
+func (t *trail) add(member string, before uint64) (cursor string) {
+	number := t.of.next()
 	if len(t.steps) == stepsOfTrail {
 		t.steps = append(t.steps[:0], t.steps[stepsOfTrail/2:]...)
 	}
-	t.steps = append(t.steps, step{cursor: number, member: member, before: t.now[member]})
-	t.now[member] = midList
-	t.now.set(member, version)
+	t.steps = append(t.steps, step{cursor: number, member: member, before: before})
 	t.keep()
 	return strconv.FormatUint(number, 10)
 }
@@ -112,11 +147,16 @@ func (t *trail) setMembers(members []string) {
 	})
 }
 
-// version is the resourceVersion of the whole watch, for any replica.
+// version is the resourceVersion of the whole watch, for any replica. One that is too long becomes
+// a step that moves no member.
 func (t *trail) version() string {
 	t.of.mu.Lock()
 	defer t.of.mu.Unlock()
-	return t.now.encode(t.members)
+	text := t.now.encode(t.members)
+	if len(text) <= maxVersion {
+		return text
+	}
+	return t.add("", 0)
 }
 
 // at is the version from which a member can be watched; empty if it has to be listed first.
@@ -165,6 +205,9 @@ func (c *cursors) versionsOf(text string, members []string) (versions, error) {
 func (c *cursors) at(cursor uint64, members []string) (versions, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if text, ok := c.kept[cursor]; ok {
+		return decodeKept(text, members)
+	}
 	for place := c.trails.Back(); place != nil; place = place.Prev() {
 		t := place.Value.(*trail)
 		n, ok := slices.BinarySearchFunc(t.steps, cursor, func(s step, cursor uint64) int { return cmp.Compare(s.cursor, cursor) })

@@ -5,6 +5,7 @@ package fleetview
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -219,4 +220,43 @@ func FuzzVersions(f *testing.F) {
 			t.Fatalf("%v, %v came of %v", again, err, v)
 		}
 	})
+}
+
+// A version of 10,000 members does not fit a request.
+func TestCursors_KeepVersionsOfHugeFleet(t *testing.T) {
+	members, at := make([]string, 10_000), versions{}
+	for i := range members {
+		members[i] = fmt.Sprintf("member-%05d", i)
+		at[members[i]] = uint64(1<<40 + i)
+	}
+	const room = 3
+	c := newCursors(room * int64(len(at.encode(members))))
+	given := c.publish(at, members)
+	got, err := c.versionsOf(given, members)
+	if err != nil || len(given) > 20 || !maps.Equal(got, at) {
+		t.Fatalf("%d versions of %.30q, %v", len(got), given, err)
+	}
+	if _, err := c.versionsOf(given, members[1:]); !apierrors.IsResourceExpired(err) {
+		t.Errorf("for other members: %v", err)
+	}
+	if _, err := newCursors(trailsLimit).versionsOf(given, members); !apierrors.IsResourceExpired(err) {
+		t.Errorf("at another replica: %v", err)
+	}
+
+	watches := newCursors(trailsLimit)
+	w := watches.begin(members, maps.Clone(at))
+	w.step(members[0], "7")
+	bookmark := w.version()
+	w.step(members[1], "8")
+	want := maps.Clone(at)
+	want[members[0]] = 7
+	if got, err := watches.versionsOf(bookmark, members); err != nil || len(bookmark) > 20 || !maps.Equal(got, want) {
+		t.Errorf("%d versions of bookmark %.30q, %v", len(got), bookmark, err)
+	}
+	for range room {
+		c.publish(at, members)
+	}
+	if _, err := c.versionsOf(given, members); !apierrors.IsResourceExpired(err) || len(c.kept) != room {
+		t.Errorf("%d versions are kept, and the oldest is answered with %v", len(c.kept), err)
+	}
 }

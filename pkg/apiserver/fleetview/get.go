@@ -206,10 +206,10 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request, x *exchange) error
 	if err != nil {
 		return err
 	}
-	t.warn(w.Header(), x.deadline, x.what())
 	if wantsTable(header) {
-		return h.splice(w, x, good)
+		return h.splice(w, x, good, t)
 	}
+	t.warn(w.Header(), x.deadline, x.what())
 	if len(good) > 1 {
 		return ambiguous(x, good)
 	}
@@ -330,7 +330,7 @@ func (h *Handler) subresource(w http.ResponseWriter, r *http.Request, x *exchang
 	return nil
 }
 
-func badGateway(member string, err error) error {
+func badGateway(member string, err error) *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusBadGateway, Reason: reasonBadGateway,
 		Message: fmt.Sprintf("the reply of member %q cannot be passed on: %s", member, untrusted.Excerpt(err.Error(), maxText)),

@@ -49,8 +49,11 @@ type Config struct {
 	Gateway   Gateway
 	Inventory Inventory
 	Views     Views
-	// Authorizer decides which members a caller may reach.
+	// Authorizer decides whether a caller may reach all members.
 	Authorizer authorizer.UnconditionalAuthorizer
+	// Reviewer decides about members one by one, and again while a watch lasts. If unset, it is
+	// Authorizer.
+	Reviewer authorizer.UnconditionalAuthorizer
 	// Serializer encodes refusals in the format that the caller asked for.
 	Serializer runtime.NegotiatedSerializer
 	// Parallel is how many members are asked at once for one request, by default DefaultParallel.
@@ -69,6 +72,7 @@ type Handler struct {
 	inventory  Inventory
 	views      Views
 	authorizer authorizer.UnconditionalAuthorizer
+	reviewer   authorizer.UnconditionalAuthorizer
 	serializer runtime.NegotiatedSerializer
 	parallel   int
 	documents  *documents
@@ -83,9 +87,12 @@ type Handler struct {
 // New returns a Handler with defaults for what the Config leaves out.
 func New(c Config) *Handler {
 	h := &Handler{
-		gateway: c.Gateway, inventory: c.Inventory, views: c.Views, authorizer: c.Authorizer, serializer: c.Serializer,
+		gateway: c.Gateway, inventory: c.Inventory, views: c.Views, authorizer: c.Authorizer, reviewer: c.Reviewer, serializer: c.Serializer,
 		parallel: c.Parallel, documents: newDocuments(), stopping: make(chan struct{}), reviewed: c.ReviewPeriod,
 		cursors: newCursors(trailsLimit),
+	}
+	if h.reviewer == nil {
+		h.reviewer = c.Authorizer
 	}
 	if h.parallel <= 0 {
 		h.parallel = DefaultParallel
@@ -156,7 +163,7 @@ func (h *Handler) admit(r *http.Request, of *request) (x *exchange, leave func()
 	if leave, err = h.gateway.EnterUser(caller.GetUser().GetName(), of.view, of.lasts); err != nil {
 		return nil, nil, err
 	}
-	if x.members, err = h.reachable(r.Context(), caller, h.members(x.view)); err != nil {
+	if x.members, err = h.reachable(r.Context(), h.authorizer, caller, h.members(x.view)); err != nil {
 		leave()
 		return nil, nil, err
 	}

@@ -62,8 +62,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, x *exchange) erro
 	if err != nil {
 		return err
 	}
-	t.warn(w.Header(), x.deadline, x.what())
-	return h.splice(w, x, good)
+	return h.splice(w, x, good, t)
 }
 
 // questions returns the list requests to members.
@@ -139,26 +138,38 @@ func (x *exchange) none(t *missingMembers) error {
 }
 
 // splice writes the items of replies, in the order of their members. A reply that breaks off ends
-// the response with an error that every client detects: it is never silently incomplete.
-func (h *Handler) splice(w http.ResponseWriter, x *exchange, replies []*reply) error {
-	out := splice.NewWriter(w, viewv1alpha1.LabelMember, x.view.qualified)
-	plainHeaders(w.Header())
+// the response with an error that every client detects: it is never silently incomplete. A member
+// with a malformed reply is left out, with a warning, while the headers can be written.
+func (h *Handler) splice(w http.ResponseWriter, x *exchange, replies []*reply, t *missingMembers) error {
+	held := &heldWriter{w: w, before: func() { t.warn(w.Header(), x.deadline, x.what()) }}
+	out := splice.NewWriter(held, viewv1alpha1.LabelMember, x.view.qualified)
 	read := versions{}
+	given := 0
 	for _, reply := range replies {
+		restore := saved(out, held)
 		version, err := spliceOne(out, reply)
-		read.set(reply.member, version)
 		switch {
 		case err == nil:
-		case out.Items == 0:
-			return badGateway(reply.member, err)
-		default:
+			given++
+			read.set(reply.member, version)
+		case held.flowing:
 			panic(http.ErrAbortHandler)
+		case splice.IsMalformed(err):
+			restore()
+			reply.close()
+			t.malformed(reply.member, err)
+		default:
+			return badGateway(reply.member, err)
 		}
 	}
-	if err := out.Close(splice.Metadata{ResourceVersion: read.encode(x.members)}); err != nil {
+	if given == 0 {
+		return x.none(t)
+	}
+	plainHeaders(w.Header())
+	if err := out.Close(splice.Metadata{ResourceVersion: h.cursors.publish(read, x.members)}); err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	return nil
+	return held.release()
 }
 
 // plainHeaders sets the headers of a JSON response. It must not be cached, because it belongs to

@@ -6,12 +6,15 @@ package fleetview
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 	"fleetgate.io/fleetgate/pkg/apiserver/fleetview/splice"
 )
 
@@ -41,11 +44,12 @@ func (wa *watch) forget() {
 
 // check ends the watch if the caller has lost the view, and updates its members. The objects of new
 // members are sent as ADDED, those of members that left as DELETED.
-func (wa *watch) check(ctx context.Context) ([]byte, error) {
-	decision, _, err := wa.h.authorizer.Authorize(ctx, wa.caller)
+func (wa *watch) check(watching context.Context) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(watching, checkTimeout)
+	defer cancel()
+	decision, _, err := wa.h.reviewer.Authorize(ctx, wa.caller)
 	if err != nil {
-		//lint:ignore nilerr What cannot be found out is no reason to end everybody's watches.
-		return nil, nil
+		return nil, wa.undecided(err)
 	}
 	if decision != authorizer.DecisionAllow {
 		return nil, apierrors.NewForbidden(viewResource, wa.x.request.view, errors.New("the right to it was taken away"))
@@ -57,15 +61,24 @@ func (wa *watch) check(ctx context.Context) ([]byte, error) {
 	if view.qualified != wa.x.view.qualified {
 		return nil, apierrors.NewResourceExpired("the view shows other names now: list again")
 	}
-	members, err := wa.h.reachable(ctx, wa.caller, wa.h.members(view))
+	members, err := wa.h.reachable(ctx, wa.h.reviewer, wa.caller, wa.h.members(view))
 	if err != nil {
-		//lint:ignore nilerr As above.
-		return nil, nil
+		return nil, wa.undecided(err)
 	}
+	wa.decided = time.Now()
 	if slices.Equal(members, wa.x.members) {
 		return nil, nil
 	}
-	return wa.setMembers(ctx, members)
+	return wa.setMembers(watching, members)
+}
+
+// undecided returns an error, which ends the watch, if the hub has not decided for too long. A
+// restart of the hub does not end everybody's watches.
+func (wa *watch) undecided(why error) error {
+	if time.Since(wa.decided) < clustergateway.MaxUnreviewed {
+		return nil
+	}
+	return apierrors.NewServiceUnavailable(fmt.Sprintf("the hub has not decided for %v whether the watch may continue: %v", clustergateway.MaxUnreviewed, why))
 }
 
 // setMembers replaces the members of the watch.

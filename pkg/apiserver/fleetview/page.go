@@ -117,7 +117,12 @@ func (p *page) resume(at *token) error {
 	p.read = nil
 	if at.Read != "" {
 		var err error
-		if p.read, err = decodeVersions(at.Read, p.x.members); err != nil {
+		p.read, err = p.h.cursors.versionsOf(at.Read, p.x.members)
+		switch _, isCursor := strconv.ParseUint(at.Read, 10, 64); {
+		case err == nil:
+		case isCursor == nil:
+			p.read = nil // This replica does not know it.
+		default:
 			return err
 		}
 	}
@@ -218,18 +223,42 @@ func (p *page) member(ctx context.Context, reply *reply, q question, limit int64
 		return false, p.without(reply)
 	}
 	p.t.say(reply.header)
+	restore, items, left := saved(p.out, p.held), p.out.Items, p.left
+	more, err = p.add(ctx, reply, q, limit)
+	if !splice.IsMalformed(err) {
+		return more, err
+	}
+	reply.close()
+	if p.held.flowing {
+		if p.out.Items > items {
+			return false, badGateway(reply.member, err)
+		}
+		p.late = true
+		return true, nil
+	}
+	restore()
+	p.left = left
+	if p.from != "" {
+		delete(p.read, reply.member)
+	}
+	p.t.malformed(reply.member, err)
+	return false, nil
+}
+
+// add writes the items of a member's reply.
+func (p *page) add(ctx context.Context, reply *reply, q question, limit int64) (more bool, err error) {
 	in := splice.NewReader(reply)
 	if err := in.Open(); err != nil {
-		return false, badGateway(reply.member, err)
+		return false, unlessMalformed(reply.member, err)
 	}
 	marker, err := p.out.Marker(reply.member, in)
 	if err != nil {
-		return false, badGateway(reply.member, err)
+		return false, unlessMalformed(reply.member, err)
 	}
 	if limit > p.left {
 		fits, err := p.whole(in, marker)
 		if err != nil {
-			return false, badGateway(reply.member, err)
+			return false, unlessMalformed(reply.member, err)
 		}
 		if !fits {
 			reply.close()
@@ -238,7 +267,7 @@ func (p *page) member(ctx context.Context, reply *reply, q question, limit int64
 			return p.member(ctx, again, q, p.left)
 		}
 	} else if err := p.flow(in, marker); err != nil {
-		return false, badGateway(reply.member, err)
+		return false, unlessMalformed(reply.member, err)
 	}
 	if err := p.out.End(in); err != nil {
 		return false, badGateway(reply.member, err)
@@ -248,6 +277,14 @@ func (p *page) member(ctx context.Context, reply *reply, q question, limit int64
 	}
 	p.from = in.Metadata.Continue
 	return p.from != "", nil
+}
+
+// unlessMalformed is the error that ends a response, except for a malformed reply, which need not.
+func unlessMalformed(member string, err error) error {
+	if splice.IsMalformed(err) {
+		return err
+	}
+	return badGateway(member, err)
 }
 
 // without records a member that returned nothing. If the member rejects its token, the list ends,
@@ -323,7 +360,7 @@ func (p *page) end() error {
 	}
 	var metadata splice.Metadata
 	if p.read != nil {
-		metadata.ResourceVersion = p.read.encode(p.x.members)
+		metadata.ResourceVersion = p.h.cursors.publish(p.read, p.x.members)
 	}
 	if p.next < len(p.ask) {
 		metadata.Continue, err = token{Of: p.x.listKey(), Member: p.ask[p.next].member, Continue: p.from, Shape: shape, Read: metadata.ResourceVersion}.encode()
@@ -360,6 +397,16 @@ func (h *heldWriter) Write(b []byte) (int, error) {
 		return 0, err
 	}
 	return h.w.Write(b)
+}
+
+// saved returns a function that takes back what is written from now on. It must not be called once
+// the response flows.
+func saved(out *splice.Writer, held *heldWriter) (restore func()) {
+	writer, length := out.Save(), held.held.Len()
+	return func() {
+		writer()
+		held.held.Truncate(length)
+	}
 }
 
 // release sends what was buffered.

@@ -118,10 +118,12 @@ func (r *reply) read(into any) error {
 func mayDo(replies []*reply, asked int) (*authorizationv1.SelfSubjectAccessReview, error) {
 	var answer *authorizationv1.SelfSubjectAccessReview
 	allowing := 0
+	var malformed error
 	for _, reply := range replies {
 		var said authorizationv1.SelfSubjectAccessReview
 		if err := reply.read(&said); err != nil {
-			return nil, err
+			malformed = err
+			continue
 		}
 		if said.Status.Allowed {
 			allowing++
@@ -129,6 +131,9 @@ func mayDo(replies []*reply, asked int) (*authorizationv1.SelfSubjectAccessRevie
 		if answer == nil {
 			answer = &said
 		}
+	}
+	if answer == nil {
+		return nil, malformed
 	}
 	answer.Status = authorizationv1.SubjectAccessReviewStatus{
 		Allowed: allowing > 0, Reason: fmt.Sprintf("%d of %d members allow it", allowing, asked),
@@ -146,10 +151,12 @@ func rulesOf(replies []*reply, asked int) (*authorizationv1.SelfSubjectRulesRevi
 		known[string(text)] = true
 		return err == nil && !before
 	}
+	var malformed error
 	for _, reply := range replies {
 		var said authorizationv1.SelfSubjectRulesReview
 		if err := reply.read(&said); err != nil {
-			return nil, err
+			malformed = err
+			continue
 		}
 		if answer == nil {
 			answer = &authorizationv1.SelfSubjectRulesReview{TypeMeta: said.TypeMeta, ObjectMeta: said.ObjectMeta, Spec: said.Spec}
@@ -167,5 +174,9 @@ func rulesOf(replies []*reply, asked int) (*authorizationv1.SelfSubjectRulesRevi
 		}
 		answer.Status.Incomplete = answer.Status.Incomplete || said.Status.Incomplete
 	}
+	if answer == nil {
+		return nil, malformed
+	}
+	answer.Status.Incomplete = answer.Status.Incomplete || malformed != nil
 	return answer, nil
 }

@@ -87,7 +87,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, x *exchange, qu
 	case s.good == 0:
 		return x.none(&s.missing)
 	}
-	metadata := splice.Metadata{ResourceVersion: s.read.encode(x.members), Warnings: s.missing.warnings(x.deadline, x.what())}
+	metadata := splice.Metadata{ResourceVersion: h.cursors.publish(s.read, x.members), Warnings: s.missing.warnings(x.deadline, x.what())}
 	return ignoreGone(s.out.Close(metadata))
 }
 
@@ -111,17 +111,33 @@ func (s *streamed) add(ctx context.Context, from *reply) error {
 		//lint:ignore nilerr It is said at the end of the answer.
 		return nil
 	}
-	in := splice.NewReader(from)
-	if err := in.Open(); err != nil {
+	given, err := s.items(from)
+	if given > 0 || !splice.IsMalformed(err) {
 		return err
 	}
+	from.close()
 	s.mu.Lock()
-	s.good++
+	defer s.mu.Unlock()
+	s.missing.malformed(from.member, err)
+	return nil
+}
+
+// items writes a member's items, and returns how many were written.
+func (s *streamed) items(from *reply) (given int, err error) {
+	in := splice.NewReader(from)
+	if err := in.Open(); err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
 	s.missing.say(from.header)
+	restore := s.out.Save()
 	marker, err := s.out.Marker(from.member, in)
+	if err != nil {
+		restore()
+	}
 	s.mu.Unlock()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var marked []byte
 	for {
@@ -136,17 +152,19 @@ func (s *streamed) add(ctx context.Context, from *reply) error {
 			err = s.item(marked)
 		}
 		if err != nil {
-			return err
+			return given, err
 		}
+		given++
 	}
 	s.mu.Lock()
+	s.good++
 	s.read.set(from.member, in.Metadata.ResourceVersion)
 	err = s.out.End(in)
 	s.mu.Unlock()
 	if err != nil {
-		return err
+		return given, err
 	}
-	return s.item(nil)
+	return given, s.item(nil)
 }
 
 // item writes an item, or flushes after the last, which is nil.

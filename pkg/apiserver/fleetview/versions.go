@@ -21,7 +21,8 @@ const (
 	// versionPrefix begins the version of a fleet. It starts with a letter because some clients
 	// parse versions as numbers, and would compare what cannot be compared.
 	versionPrefix = "v1."
-	// maxVersion limits the size of a caller's version; one of 1,000 members has about 8 KiB.
+	// maxVersion limits the size of a version that a caller gets and sends; one of 1,000 members has
+	// about 8 KiB.
 	maxVersion = 64 << 10
 	// namesHash is the number of bytes that identify the members of a version.
 	namesHash = 8
@@ -98,6 +99,19 @@ func decodeVersions(text string, members []string) (versions, error) {
 	if err != nil || len(text) > maxVersion || len(content) < namesHash {
 		return nil, apierrors.NewBadRequest("invalid resource version: it is none that a view of the fleet gave")
 	}
+	return decodeContent(content, members)
+}
+
+// decodeKept reads what encode wrote, of any size.
+func decodeKept(text string, members []string) (versions, error) {
+	content, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(text, versionPrefix))
+	if err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("decoding a kept version: %w", err))
+	}
+	return decodeContent(content, members)
+}
+
+func decodeContent(content []byte, members []string) (versions, error) {
 	if string(content[:namesHash]) != string(hashOf(members)) {
 		return nil, errOtherMembers()
 	}

@@ -74,6 +74,15 @@ func (t *missingMembers) without(of *reply) {
 	}
 }
 
+// malformed records a member whose reply cannot be read.
+func (t *missingMembers) malformed(member string, err error) {
+	t.failing = append(t.failing, member)
+	if t.failure == nil {
+		t.failure = &badGateway(member, err).ErrStatus
+	}
+	t.why = t.failure.Message
+}
+
 func first(before *metav1.Status, of *reply) *metav1.Status {
 	if before != nil {
 		return before

@@ -33,6 +33,8 @@ const (
 	busy  = time.Minute
 	// DefaultReviewPeriod is how often a watch's members and authorization are checked again.
 	DefaultReviewPeriod = 10 * time.Second
+	// checkTimeout limits one such check, during which the watch sends nothing.
+	checkTimeout = 10 * time.Second
 )
 
 // watch is one watch of many members.
@@ -59,6 +61,8 @@ type watch struct {
 	kind, apiVersion string
 	// marked is when the last bookmark was sent.
 	marked time.Time
+	// decided is when the hub last decided that the caller may have the watch.
+	decided time.Time
 }
 
 // watchOptions are a caller's options for a watch.
@@ -113,7 +117,7 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request, x *exchange) err
 	wa := &watch{
 		h: h, x: x, fanout: f, caller: caller, header: header, out: w, trail: h.cursors.begin(x.members, options.from), watchOptions: options,
 		events: make(chan told), lines: splice.NewEvents(viewv1alpha1.LabelMember, x.view.qualified),
-		followed: map[string]*follower{}, outcomes: map[string]*reply{}, marked: time.Now(),
+		followed: map[string]*follower{}, outcomes: map[string]*reply{}, marked: time.Now(), decided: time.Now(),
 	}
 	defer wa.forget()
 	defer f.close()

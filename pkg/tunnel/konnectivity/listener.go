@@ -17,6 +17,8 @@ import (
 	"google.golang.org/grpc/experimental"
 	"google.golang.org/grpc/keepalive"
 	"k8s.io/klog/v2"
+
+	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
 const (
@@ -24,6 +26,9 @@ const (
 	handshakeTime = 10 * time.Second
 	// maxHandshakes limits those in progress; further connections wait to be accepted.
 	maxHandshakes = 256
+	// maxAddressHandshakes limits those of one address. All agents may have the address of a load
+	// balancer.
+	maxAddressHandshakes = 128
 	// maxHeaders limits what a peer sends besides packets, in bytes.
 	maxHeaders = 16 << 10
 	// pingAfter and pingWait detect a vanished peer within 25 s.
@@ -74,13 +79,14 @@ const (
 // application protocol, until ctx ends; l is closed then. The empty protocol is for peers without
 // one.
 func accept(ctx context.Context, l net.Listener, config *tls.Config, serve map[string]func(*tls.Conn)) error {
-	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	guard := tunnel.NewGuard(l, maxAddressHandshakes)
+	stop := context.AfterFunc(ctx, func() { _ = guard.Close() })
 	defer stop()
 	var handshakes sync.WaitGroup
 	defer handshakes.Wait()
 	room := make(chan struct{}, maxHandshakes)
 	for {
-		conn, err := l.Accept()
+		conn, err := guard.Accept()
 		if ctx.Err() != nil {
 			if err == nil {
 				_ = conn.Close()
@@ -93,12 +99,12 @@ func accept(ctx context.Context, l net.Listener, config *tls.Config, serve map[s
 		room <- struct{}{}
 		handshakes.Go(func() {
 			defer func() { <-room }()
-			shake(ctx, conn, config, serve)
+			shake(ctx, conn, guard, config, serve)
 		})
 	}
 }
 
-func shake(ctx context.Context, raw net.Conn, config *tls.Config, serve map[string]func(*tls.Conn)) {
+func shake(ctx context.Context, raw net.Conn, guard *tunnel.Guard, config *tls.Config, serve map[string]func(*tls.Conn)) {
 	bounded, cancel := context.WithTimeout(ctx, handshakeTime)
 	defer cancel()
 	conn := tls.Server(raw, config)
@@ -107,6 +113,7 @@ func shake(ctx context.Context, raw net.Conn, config *tls.Config, serve map[stri
 		klog.FromContext(ctx).V(2).Info("Konnectivity peer was not let in", "peer", raw.RemoteAddr().String(), "reason", err.Error())
 		return
 	}
+	guard.Admitted(raw.RemoteAddr())
 	handler, ok := serve[conn.ConnectionState().NegotiatedProtocol]
 	if !ok {
 		_ = conn.Close()

@@ -35,8 +35,8 @@ func (g *gateway) link(t *testing.T, to *gateway) {
 			Name: name, Certificate: func() (*tls.Certificate, error) { return &certificate, nil }, Roots: ca.pool, ServerName: "localhost",
 		})
 	}
-	addresses := make(chan []string, 1)
-	addresses <- []string{listener.Addr().String()}
+	addresses := make(chan []tunnel.Peer, 1)
+	addresses <- []tunnel.Peer{{Address: listener.Addr().String(), Serving: true}}
 	serving, linking := peersOf(to, "gateway-2"), peersOf(g, "gateway-1")
 	running.Go(func() { _ = serving.Serve(ctx, listener) })
 	running.Go(func() { _ = linking.Run(ctx, addresses) })

@@ -20,6 +20,10 @@ type column struct {
 	Priority    int32  `json:"priority"`
 }
 
+// maxColumns limits the columns of a table: each row gets a cell for each of them, and those of two
+// members are compared with each other.
+const maxColumns = 1000
+
 // clusterColumn names the member of a row.
 var clusterColumn = column{Name: "Cluster", Type: "string", Description: "the member that has the object"}
 
@@ -51,6 +55,9 @@ func parseColumns(definitions []byte) ([]column, error) {
 	}
 	if err := json.Unmarshal(definitions, &columns); err != nil {
 		return nil, fmt.Errorf("%w: %w", errSyntax, err)
+	}
+	if len(columns) > maxColumns {
+		return nil, fmt.Errorf("%w: it has more than %d columns", errSyntax, maxColumns)
 	}
 	for i := range columns {
 		columns[i].Description = ""

@@ -18,6 +18,9 @@ var errSyntax = errors.New("the reply is not the JSON of a list")
 // ErrTooLarge is returned when one item, or the head, of a reply exceeds its limit.
 var ErrTooLarge = errors.New("one object of the reply is larger than any API server stores")
 
+// IsMalformed is true for errors about what a member sent, not about whether all of it arrived.
+func IsMalformed(err error) bool { return errors.Is(err, errSyntax) || errors.Is(err, ErrTooLarge) }
+
 // scanner follows the nesting of one JSON value, byte by byte. It only finds the end of a value;
 // json.Valid checks the value.
 type scanner struct {
@@ -123,10 +126,15 @@ func (s *source) value(into []byte, limit int) ([]byte, error) {
 
 // through takes bytes until the value ends, and returns how many belong to it.
 func (s *scanner) through(chunk []byte) (used int, ended bool) {
+	quote := -1 // The first quote at or after i, once it is known.
 	for i := 0; i < len(chunk); i++ {
 		if s.inString && !s.escaped {
-			// Most bytes of a list are inside strings.
-			if i += ofString(chunk[i:]); i == len(chunk) {
+			// Most bytes of a list are inside strings. The quote is searched once for all escapes
+			// before it: a member decides how many there are.
+			if quote < i {
+				quote = indexFrom(chunk, i, '"')
+			}
+			if i = indexFrom(chunk[:quote], i, '\\'); i == len(chunk) {
 				break
 			}
 		}
@@ -141,13 +149,10 @@ func (s *scanner) through(chunk []byte) (used int, ended bool) {
 	return len(chunk), false
 }
 
-// ofString is the number of leading bytes that neither end a string nor escape.
-func ofString(text []byte) int {
-	if quote := bytes.IndexByte(text, '"'); quote >= 0 {
-		text = text[:quote]
-	}
-	if escape := bytes.IndexByte(text, '\\'); escape >= 0 {
-		text = text[:escape]
+// indexFrom is the index of the first c at or after from, or the length of the text.
+func indexFrom(text []byte, from int, c byte) int {
+	if at := bytes.IndexByte(text[from:], c); at >= 0 {
+		return from + at
 	}
 	return len(text)
 }
@@ -197,10 +202,10 @@ func elements(text []byte, opens byte, each func(begin, end int) error) error {
 	for i < len(text) && text[i] != '}' && text[i] != ']' {
 		begin, end := i, i
 		for end < len(text) && text[end] != ',' && text[end] != '}' && text[end] != ']' {
-			var at scanner
-			used, _ := at.through(text[end:])
-			if text[end] == ':' {
-				used = 1
+			used := 1
+			if text[end] != ':' {
+				var at scanner
+				used, _ = at.through(text[end:])
 			}
 			end = skipSpace(text, end+max(used, 1))
 		}

@@ -100,6 +100,13 @@ func (w *Writer) End(of *Reader) error {
 	return nil
 }
 
+// Save returns a function that makes the Writer forget what was written since, for a caller that
+// takes it back from the output.
+func (w *Writer) Save() (restore func()) {
+	saved := *w
+	return func() { *w = saved }
+}
+
 // Item writes one item.
 func (w *Writer) Item(m *Marker, item []byte) error {
 	var err error
