@@ -17,7 +17,9 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	configv1alpha1 "fleetgate.io/fleetgate/pkg/apis/config/v1alpha1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/test/env"
 )
 
 const (
@@ -80,10 +82,14 @@ func admissionOfAuthors(b *testing.B) {
 // one after the other, each on a hub of its own.
 func placementOfAuthors(b *testing.B) {
 	const placements, members = 10, 1000
+	trusting, err := env.ConfigFlag(b.TempDir(), configv1alpha1.GatewayKind, "placement: {authorizeAuthors: false}")
+	if err != nil {
+		b.Fatal(err)
+	}
 	for _, way := range []struct {
 		name  string
 		flags []string
-	}{{"asked", nil}, {"trusted", []string{"--authorize-authors=off"}}} {
+	}{{"asked", nil}, {"trusted", []string{trusting}}} {
 		p := newPlacementBed(b, placements, members, way.flags...)
 		p.settle(b) // A gateway that has just started installs what it needs.
 		p.join(b)

@@ -133,21 +133,21 @@ func TestGoodValuesAreTaken(t *testing.T) {
 		args  []string
 		want  []string // parts of what is rendered
 	}{
-		"the hub's URL alone":          {"gateway", []string{hubAccess}, []string{"--hub-url=https://hub.example.org:6443", "--registration-namespaces=clusters", "--peer-port=8092", "--agent-image=ghcr.io/fleetgate/agent:v"}},
+		"the hub's URL alone":          {"gateway", []string{hubAccess}, []string{"url: https://hub.example.org:6443", "- clusters\n", "peerPort: 8092", "agentImage: ghcr.io/fleetgate/agent:v"}},
 		"an image by digest":           {"gateway", []string{hubAccess, "--set=image.digest=sha256:" + strings.Repeat("a", 64)}, []string{"image: ghcr.io/fleetgate/gateway@sha256:aaa"}},
-		"a load balancer":              {"gateway", []string{hubAccess, "--set=agents.address=hub.example.org:443,agents.service.type=LoadBalancer,agents.service.port=443"}, []string{"--agents-address=hub.example.org:443", "type: LoadBalancer", "port: 443"}},
-		"cert-manager":                 {"gateway", []string{hubAccess, "--set=certificates.source=cert-manager"}, []string{"--certificates=cert-manager"}},
-		"certificates in files":        {"gateway", []string{hubAccess, "--set=certificates.source=files,certificates.secretName=tls"}, []string{"--tls-cert-file=/etc/fleetgate/tls/tls.crt", "secretName: tls"}},
+		"a load balancer":              {"gateway", []string{hubAccess, "--set=agents.address=hub.example.org:443,agents.service.type=LoadBalancer,agents.service.port=443"}, []string{"agentsAddress: hub.example.org:443", "type: LoadBalancer", "port: 443"}},
+		"cert-manager":                 {"gateway", []string{hubAccess, "--set=certificates.source=cert-manager"}, []string{"certificates: cert-manager"}},
+		"certificates in files":        {"gateway", []string{hubAccess, "--set=certificates.source=files,certificates.secretName=tls"}, []string{"certFile: /etc/fleetgate/tls/tls.crt", "secretName: tls"}},
 		"everything that watches":      {"gateway", []string{hubAccess, "--set=metrics.serviceMonitor.enabled=true,metrics.alerts.enabled=true,metrics.dashboard.enabled=true"}, []string{"kind: ServiceMonitor", "kind: PrometheusRule", "fleetgate.json", "kind: NetworkPolicy"}},
-		"the check of member requests": {"gateway", []string{hubAccess, "--set=authorizeMemberRequests=true"}, []string{"- --authorize-member-requests\n"}},
-		"the check of member requests, by the previous value": {"gateway", []string{hubAccess, "--set=authorizeInner=true"}, []string{"- --authorize-member-requests\n"}},
+		"the check of member requests": {"gateway", []string{hubAccess, "--set=authorizeMemberRequests=true"}, []string{"authorizeMemberRequests: true\n"}},
+		"the check of member requests, by the previous value": {"gateway", []string{hubAccess, "--set=authorizeInner=true"}, []string{"authorizeMemberRequests: true\n"}},
 		"charts from a registry, and taints": {"gateway", []string{hubAccess, "--set=helmCharts.enabled=true,helmCharts.registries[0]=a.example.org/x,helmCharts.registries[1]=b.example.org,helmCharts.credentialsSecret=logins,taintUnreachable=true"},
-			[]string{"- --helm-charts\n", "- --helm-chart-registries=a.example.org/x,b.example.org\n", "- --helm-chart-credentials=/etc/fleetgate/charts/config.json\n",
-				"{name: charts, mountPath: /etc/fleetgate/charts, readOnly: true}", "secret: {secretName: logins}", "- --taint-unreachable\n"}},
-		"what is not foreseen": {"gateway", []string{hubAccess, "--set=extraArgs[0]=--taint-unreachable,extraEnv[0].name=A,extraEnv[0].value=b,extraVolumes[0].name=x,extraVolumeMounts[0].name=x,extraVolumeMounts[0].mountPath=/x,imagePullSecrets[0].name=pull,proxy.httpsProxy=http://proxy:3128"},
-			[]string{"--taint-unreachable", "name: A", "mountPath: /x", "name: pull", `{name: HTTPS_PROXY, value: "http://proxy:3128"}`, "$(KUBERNETES_SERVICE_HOST)"}},
+			[]string{"helmCharts: true\n", "- a.example.org/x\n", "- b.example.org\n", "helmChartCredentialsFile: /etc/fleetgate/charts/config.json\n",
+				"{name: charts, mountPath: /etc/fleetgate/charts, readOnly: true}", "secret: {secretName: logins}", "taintUnreachable: true\n"}},
+		"what is not foreseen": {"gateway", []string{hubAccess, "--set=extraArgs[0]=--leader-elect,configuration.proxy.maxRequestsPerMember=5,extraEnv[0].name=A,extraEnv[0].value=b,extraVolumes[0].name=x,extraVolumeMounts[0].name=x,extraVolumeMounts[0].mountPath=/x,imagePullSecrets[0].name=pull,proxy.httpsProxy=http://proxy:3128"},
+			[]string{"- \"--leader-elect\"\n", "maxRequestsPerMember: 5\n", "name: A", "mountPath: /x", "name: pull", `{name: HTTPS_PROXY, value: "http://proxy:3128"}`, "$(KUBERNETES_SERVICE_HOST)"}},
 		"a collector of the gateway's traces": {"gateway", []string{hubAccess, "--set=tracing.endpoint=$(HOST_IP):4317,tracing.samplingRatePerMillion=1000000"},
-			[]string{"- --tracing-endpoint=$(HOST_IP):4317\n", "- --tracing-sampling-rate-per-million=1000000\n", "fieldPath: status.hostIP"}},
+			[]string{"- --tracing-endpoint=$(HOST_IP):4317\n", "samplingRatePerMillion: 1000000\n", "fieldPath: status.hostIP"}},
 		"a collector of the agent's traces":         {"agent", append(registers, "--set=tracing.endpoint=localhost:4317"), []string{"- --tracing-endpoint=localhost:4317\n", "- --tracing-sampling-rate-per-million=0\n"}},
 		"an identity that others keep, in a Secret": {"agent", identity, []string{"--member-name=member-1", "--hub-url=https://hub.example.org", "--hub-token-file=/config/token", "secretName: hub-kubeconfig-secret"}},
 		"an identity of a cloud": {"agent", append(identity, "--set=config.provider=azure,azure.clientid=1234-abcd,refreshtoken.repository=example.org/refresh-token,refreshtoken.tag=v1"),
@@ -181,6 +181,9 @@ func TestGoodValuesAreTaken(t *testing.T) {
 					t.Errorf("what is rendered does not hold %q", want)
 				}
 			}
+			if tt.chart == "gateway" {
+				expectKnownFields(t, tt.chart, rendered)
+			}
 			if strings.Contains(rendered, "cluster-admin") == strings.Contains(name, "rights for some") && tt.chart == "agent" {
 				t.Error("cluster-admin is bound exactly if all may be placed")
 			}
@@ -195,34 +198,35 @@ func TestBadValuesAreRefusedWithTheReason(t *testing.T) {
 		args  []string
 		want  string
 	}{
-		"no URL of the hub":                {"gateway", nil, "hubURL is empty: give the URL"},
-		"a URL without encryption":         {"gateway", []string{"--set=hubURL=http://hub"}, "'/hubURL'"},
-		"a misspelled value":               {"gateway", []string{hubAccess, "--set=replica=3"}, "additional properties 'replica' not allowed"},
-		"no gateway":                       {"gateway", []string{hubAccess, "--set=replicas=0"}, "'/replicas'"},
-		"a digest that is none":            {"gateway", []string{hubAccess, "--set=image.digest=latest"}, "'/image/digest'"},
-		"an unknown kind of Service":       {"gateway", []string{hubAccess, "--set=agents.service.type=Ingress"}, "'/agents/service/type'"},
-		"a Service without an address":     {"gateway", []string{hubAccess, "--set=agents.service.type=LoadBalancer"}, "agents.address"},
-		"a port that there is not":         {"gateway", []string{hubAccess, "--set=agents.address=foo:99999"}, "'/agents/address'"},
-		"files without a Secret":           {"gateway", []string{hubAccess, "--set=certificates.source=files"}, "certificates.secretName"},
-		"guard rails against itself":       {"gateway", []string{hubAccess, "--set=guardRails=reference", "--namespace=gateways"}, "install into fleet-system instead of gateways"},
-		"several without a leader":         {"gateway", []string{hubAccess, "--set=extraArgs[0]=--leader-elect=false"}, "need leader election"},
-		"traces to a URL":                  {"gateway", []string{hubAccess, "--set=tracing.endpoint=http://collector:4317"}, "'/tracing/endpoint'"},
-		"traces to nowhere":                {"agent", append(registers, "--set=tracing.samplingRatePerMillion=10"), "tracing.endpoint"},
-		"neither token nor identity":       {"agent", nil, "token is empty"},
-		"a token without a hub":            {"agent", []string{"--set=token=a"}, "apiServerURL is empty"},
-		"a CA that is none":                {"agent", append(registers, "--set=apiServerCA=YWJj"), "apiServerCA is neither"},
-		"labels that are not text":         {"agent", append(registers, "--set=labels.env=true"), "'/labels/env': got boolean, want string"},
-		"another namespace than expected":  {"agent", append(registers, "--set=strictNames=true"), "the release must be fleet-agent in namespace cattle-fleet-system"},
-		"a token and an identity":          {"agent", append(registers, "--set=config.hubURL=https://h,config.memberClusterName=m"), "both set"},
-		"a hub without a member's name":    {"agent", []string{"--set=config.hubURL=https://h"}, "config.memberClusterName"},
-		"a Secret in another namespace":    {"agent", []string{"--set=config.hubURL=https://h,config.memberClusterName=m,secret.namespace=default"}, "copy the Secret to fleet-system"},
-		"a cloud without who keeps tokens": {"agent", []string{"--set=config.hubURL=https://h,config.memberClusterName=m,config.provider=azure"}, "refreshtoken.repository"},
-		"a hub's name that is too long":    {"agent", append(registers, "--set=hubName=abcdefghijklmnopq"), "'/hubName'"},
-		"accounts beside the agent's key":  {"agent", append(registers, "--set=accounts.namespace=fleet-system"), "accounts.namespace must not be"},
-		"a member's name that is too long": {"agent", []string{"--set=config.hubURL=https://h,config.memberClusterName=" + strings.Repeat("m", 51)}, "'/config/memberClusterName'"},
-		"a flag that is not one":           {"agent", append(registers, "--set=extraArgs[0]=verbose"), "'/extraArgs/0'"},
-		"a proxy that is not one":          {"agent", append(registers, "--set=proxyURL=socks5://p"), "'/proxyURL'"},
-		"a port that is none":              {"agent", append(registers, "--set=ports.metrics=0"), "'/ports/metrics'"},
+		"no URL of the hub":                     {"gateway", nil, "hubURL is empty: give the URL"},
+		"a URL without encryption":              {"gateway", []string{"--set=hubURL=http://hub"}, "'/hubURL'"},
+		"a misspelled value":                    {"gateway", []string{hubAccess, "--set=replica=3"}, "additional properties 'replica' not allowed"},
+		"no gateway":                            {"gateway", []string{hubAccess, "--set=replicas=0"}, "'/replicas'"},
+		"a digest that is none":                 {"gateway", []string{hubAccess, "--set=image.digest=latest"}, "'/image/digest'"},
+		"an unknown kind of Service":            {"gateway", []string{hubAccess, "--set=agents.service.type=Ingress"}, "'/agents/service/type'"},
+		"a Service without an address":          {"gateway", []string{hubAccess, "--set=agents.service.type=LoadBalancer"}, "agents.address"},
+		"a port that there is not":              {"gateway", []string{hubAccess, "--set=agents.address=foo:99999"}, "'/agents/address'"},
+		"files without a Secret":                {"gateway", []string{hubAccess, "--set=certificates.source=files"}, "certificates.secretName"},
+		"guard rails against itself":            {"gateway", []string{hubAccess, "--set=guardRails=reference", "--namespace=gateways"}, "install into fleet-system instead of gateways"},
+		"several without a leader, by the file": {"gateway", []string{hubAccess, "--set=configuration.process.leaderElect=false"}, "need leader election"},
+		"several without a leader":              {"gateway", []string{hubAccess, "--set=extraArgs[0]=--leader-elect=false"}, "need leader election"},
+		"traces to a URL":                       {"gateway", []string{hubAccess, "--set=tracing.endpoint=http://collector:4317"}, "'/tracing/endpoint'"},
+		"traces to nowhere":                     {"agent", append(registers, "--set=tracing.samplingRatePerMillion=10"), "tracing.endpoint"},
+		"neither token nor identity":            {"agent", nil, "token is empty"},
+		"a token without a hub":                 {"agent", []string{"--set=token=a"}, "apiServerURL is empty"},
+		"a CA that is none":                     {"agent", append(registers, "--set=apiServerCA=YWJj"), "apiServerCA is neither"},
+		"labels that are not text":              {"agent", append(registers, "--set=labels.env=true"), "'/labels/env': got boolean, want string"},
+		"another namespace than expected":       {"agent", append(registers, "--set=strictNames=true"), "the release must be fleet-agent in namespace cattle-fleet-system"},
+		"a token and an identity":               {"agent", append(registers, "--set=config.hubURL=https://h,config.memberClusterName=m"), "both set"},
+		"a hub without a member's name":         {"agent", []string{"--set=config.hubURL=https://h"}, "config.memberClusterName"},
+		"a Secret in another namespace":         {"agent", []string{"--set=config.hubURL=https://h,config.memberClusterName=m,secret.namespace=default"}, "copy the Secret to fleet-system"},
+		"a cloud without who keeps tokens":      {"agent", []string{"--set=config.hubURL=https://h,config.memberClusterName=m,config.provider=azure"}, "refreshtoken.repository"},
+		"a hub's name that is too long":         {"agent", append(registers, "--set=hubName=abcdefghijklmnopq"), "'/hubName'"},
+		"accounts beside the agent's key":       {"agent", append(registers, "--set=accounts.namespace=fleet-system"), "accounts.namespace must not be"},
+		"a member's name that is too long":      {"agent", []string{"--set=config.hubURL=https://h,config.memberClusterName=" + strings.Repeat("m", 51)}, "'/config/memberClusterName'"},
+		"a flag that is not one":                {"agent", append(registers, "--set=extraArgs[0]=verbose"), "'/extraArgs/0'"},
+		"a proxy that is not one":               {"agent", append(registers, "--set=proxyURL=socks5://p"), "'/proxyURL'"},
+		"a port that is none":                   {"agent", append(registers, "--set=ports.metrics=0"), "'/ports/metrics'"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

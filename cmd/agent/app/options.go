@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/net/http/httpproxy"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -190,8 +191,8 @@ func (o *Options) Validate() error {
 	if _, _, err := net.SplitHostPort(o.HealthProbes); err != nil {
 		all = append(all, fmt.Errorf("--health-probe-bind-address %q is not host:port", o.HealthProbes))
 	}
-	if err := o.Tracing.Validate(); err != nil {
-		all = append(all, fmt.Errorf("--tracing-endpoint, --tracing-sampling-rate-per-million: %w", err))
+	if err := o.Tracing.Validate(field.NewPath("tracing")).ToAggregate(); err != nil {
+		all = append(all, err)
 	}
 	all = append(all, o.validateTunnel())
 	all = append(all, o.validateHub()...)

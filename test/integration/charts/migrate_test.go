@@ -68,7 +68,7 @@ var _ = Describe("docs/migrate.md", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		m.chartFlags = map[string]string{
 			// So that members are silent before the gateway has said so for long.
-			"gateway": fmt.Sprintf("--set=replicas=1,extraArgs[0]=--cluster-unhealthy-threshold=5s,ports.api=%d,ports.webhooks=%d,ports.peers=%d,ports.metrics=%d,ports.probes=%d",
+			"gateway": fmt.Sprintf("--set=replicas=1,configuration.members.unhealthyThreshold=5s,ports.api=%d,ports.webhooks=%d,ports.peers=%d,ports.metrics=%d,ports.probes=%d",
 				ports[0], ports[1], ports[2], ports[3], ports[4]),
 			"agent": fmt.Sprintf("--set=ports.metrics=%d,ports.probes=%d", ports[5], ports[6]),
 		}

@@ -289,7 +289,7 @@ var _ = Describe("What is published for readers of the standard", Serial, Ordere
 		Eventually(ofNarrow).Should(BeNil())
 		Expect(ofSilent()).To(BeNil())
 
-		By("starting anew with --standard-decisions")
+		By("starting again with standardDecisions")
 		stop()
 		annotate(ctx, wide, "false")
 		publish(true)
@@ -308,7 +308,7 @@ var _ = Describe("What is published for readers of the standard", Serial, Ordere
 	It("is written by the gateway's program, and refused where nothing is published", func(ctx SpecContext) {
 		gateway.Stop()
 		DeferCleanup(func() { gateway = start() })
-		program.Gateway(ctx, hub, "--apis=fleet,clusterprofile", "--ocm=placement", "--components=controllers", "--leader-elect=false", "--standard-decisions")
+		program.Gateway(ctx, hub, "--apis=fleet,clusterprofile", "--ocm=placement", "--components=controllers", "--leader-elect=false", program.Configuration("placement: {standardDecisions: true}"))
 		b := newBed(ctx, 1)
 		profile(ctx, b.name(1), "fleetgate")
 		b.place(ctx, "p", nil)
@@ -316,7 +316,8 @@ var _ = Describe("What is published for readers of the standard", Serial, Ordere
 		nobodys := &placementv1beta1.ResourcePlacement{ObjectMeta: build.In(b.namespace, "nobodys"), Spec: pick("nobody")}
 		expect.CreatedForSpec(ctx, reader, nobodys)
 		Eventually(told(ctx, b.namespace, "resourceplacement-nobodys")).Should(Equal([]string{}))
-		Expect(program.Refused(ctx, hub, "--ocm=placement", "--standard-decisions")).To(ContainSubstring("--standard-decisions needs clusterprofile in --apis"))
+		Expect(program.Refused(ctx, hub, "--ocm=placement", program.Configuration("placement: {standardDecisions: true}"))).
+			To(ContainSubstring("placement.standardDecisions: Forbidden: has no effect without clusterprofile in features.apis"))
 	})
 
 	It("cannot have more than a hundred clusters, nor clusters without a name", func(ctx SpecContext) {

@@ -6,49 +6,84 @@ package options
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-func known(flag string, given, allowed []string) error {
-	if len(given) == 0 {
-		return fmt.Errorf("%s is empty: choose from %s", flag, strings.Join(allowed, ", "))
+// oneOf rejects other values.
+func oneOf(path *field.Path, value string, allowed ...string) field.ErrorList {
+	if slices.Contains(allowed, value) {
+		return nil
 	}
-	if unknown := sets.New(given...).Difference(sets.New(allowed...)); unknown.Len() > 0 {
-		return fmt.Errorf("%s has the unknown value %s: choose from %s", flag, strings.Join(sets.List(unknown), ", "), strings.Join(allowed, ", "))
+	return field.ErrorList{field.NotSupported(path, value, allowed)}
+}
+
+// someOf rejects an empty list, and each value that is not allowed.
+func someOf(path *field.Path, values, allowed []string) field.ErrorList {
+	if len(values) == 0 {
+		return field.ErrorList{field.Required(path, "choose from "+strings.Join(allowed, ", "))}
+	}
+	var all field.ErrorList
+	for i, value := range values {
+		all = append(all, oneOf(path.Index(i), value, allowed...)...)
+	}
+	return all
+}
+
+func port(path *field.Path, number int) field.ErrorList { return between(path, number, 1, 65535) }
+
+func between[T int | int32](path *field.Path, number, least, most T) field.ErrorList {
+	if number < least || number > most {
+		return field.ErrorList{field.Invalid(path, number, fmt.Sprintf("must be between %d and %d", least, most))}
 	}
 	return nil
 }
 
-func port(flag string, number int) error {
-	if number < 1 || number > 65535 {
-		return fmt.Errorf("%s %d is not a port", flag, number)
-	}
-	return nil
-}
-
-func address(flag, value string, mayBeOff bool) error {
+func address(path *field.Path, value string, mayBeOff bool) field.ErrorList {
 	if mayBeOff && value == "0" {
 		return nil
 	}
 	if _, _, err := net.SplitHostPort(value); err != nil {
-		return fmt.Errorf("%s %q is not host:port", flag, value)
+		return field.ErrorList{field.Invalid(path, value, "must be host:port")}
 	}
 	return nil
 }
 
 // loopback rejects addresses other than loopback, for endpoints without authentication.
-func loopback(flag, value string) error {
-	if value == "0" {
+func loopback(path *field.Path, value string) field.ErrorList {
+	if problems := address(path, value, true); len(problems) > 0 || value == "0" {
+		return problems
+	}
+	host, _, _ := net.SplitHostPort(value)
+	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+		return field.ErrorList{field.Invalid(path, value, "must be a loopback address such as 127.0.0.1:6060, because the endpoint has no authentication")}
+	}
+	return nil
+}
+
+// invalid reports problems of one value.
+func invalid(path *field.Path, value any, problems ...string) field.ErrorList {
+	var all field.ErrorList
+	for _, problem := range problems {
+		all = append(all, field.Invalid(path, value, problem))
+	}
+	return all
+}
+
+// without reports a value that has no effect, because another field is not set.
+func without(path *field.Path, useless bool, needed string) field.ErrorList {
+	if !useless {
 		return nil
 	}
-	host, _, err := net.SplitHostPort(value)
-	if err != nil {
-		return fmt.Errorf("%s %q is not host:port", flag, value)
-	}
-	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-		return fmt.Errorf("%s %q is not a loopback address, and the endpoint has no authentication: use 127.0.0.1:6060", flag, value)
+	return field.ErrorList{field.Forbidden(path, "has no effect without "+needed)}
+}
+
+// together reports fields of which only some are set.
+func together(path *field.Path, detail string, set ...bool) field.ErrorList {
+	if slices.Contains(set, true) && slices.Contains(set, false) {
+		return field.ErrorList{field.Forbidden(path, detail)}
 	}
 	return nil
 }
