@@ -10,12 +10,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	agentoptions "fleetgate.io/fleetgate/cmd/agent/app/options"
 	gatewayoptions "fleetgate.io/fleetgate/cmd/gateway/app/options"
 	"fleetgate.io/fleetgate/pkg/kube/configfile"
 )
 
 // decoders read the configuration file of each program, and reject unknown fields.
 var decoders = map[string]func(text []byte) error{
+	"agent": func(text []byte) error { return configfile.Decode(text, agentoptions.Kind, agentoptions.Defaults()) },
 	"gateway": func(text []byte) error {
 		return configfile.Decode(text, gatewayoptions.Kind, gatewayoptions.Defaults())
 	},

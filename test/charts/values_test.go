@@ -148,12 +148,12 @@ func TestGoodValuesAreTaken(t *testing.T) {
 			[]string{"- \"--leader-elect\"\n", "maxRequestsPerMember: 5\n", "name: A", "mountPath: /x", "name: pull", `{name: HTTPS_PROXY, value: "http://proxy:3128"}`, "$(KUBERNETES_SERVICE_HOST)"}},
 		"a collector of the gateway's traces": {"gateway", []string{hubAccess, "--set=tracing.endpoint=$(HOST_IP):4317,tracing.samplingRatePerMillion=1000000"},
 			[]string{"- --tracing-endpoint=$(HOST_IP):4317\n", "samplingRatePerMillion: 1000000\n", "fieldPath: status.hostIP"}},
-		"a collector of the agent's traces":         {"agent", append(registers, "--set=tracing.endpoint=localhost:4317"), []string{"- --tracing-endpoint=localhost:4317\n", "- --tracing-sampling-rate-per-million=0\n"}},
-		"an identity that others keep, in a Secret": {"agent", identity, []string{"--member-name=member-1", "--hub-url=https://hub.example.org", "--hub-token-file=/config/token", "secretName: hub-kubeconfig-secret"}},
+		"a collector of the agent's traces":         {"agent", append(registers, "--set=tracing.endpoint=localhost:4317"), []string{"- --tracing-endpoint=localhost:4317\n", "samplingRatePerMillion: 0\n"}},
+		"an identity that others keep, in a Secret": {"agent", identity, []string{"memberName: member-1", "url: https://hub.example.org", "tokenFile: /config/token", "secretName: hub-kubeconfig-secret"}},
 		"an identity of a cloud": {"agent", append(identity, "--set=config.provider=azure,azure.clientid=1234-abcd,refreshtoken.repository=example.org/refresh-token,refreshtoken.tag=v1"),
 			[]string{"image: example.org/refresh-token:v1", "- --clientid=1234-abcd", "medium: Memory", "name: provider-token"}},
-		"an identity in a file":      {"agent", append(identity, "--set=config.provider=file,config.tokenFile=/var/run/token"), []string{"--hub-token-file=/var/run/token"}},
-		"an identity from a command": {"agent", []string{"--set=config.memberClusterName=member-1,config.provider=kubeconfig,config.kubeconfigSecret=hub"}, []string{"--hub-kubeconfig=/etc/fleetgate/hub/kubeconfig", "secretName: hub"}},
+		"an identity in a file":      {"agent", append(identity, "--set=config.provider=file,config.tokenFile=/var/run/token"), []string{"tokenFile: /var/run/token"}},
+		"an identity from a command": {"agent", []string{"--set=config.memberClusterName=member-1,config.provider=kubeconfig,config.kubeconfigSecret=hub"}, []string{"kubeconfig: /etc/fleetgate/hub/kubeconfig", "secretName: hub"}},
 		"names as they are expected": {"agent", append(registers, "--set=strictNames=true,internal.systemNamespace=fleet-system"), []string{"name: fleet-agent"}},
 		"rights for some kinds":      {"agent", append(registers, "--set=rbac.placement.clusterAdmin=false,rbac.placement.rules[0].verbs[0]=get,rbac.placement.rules[0].nonResourceURLs[0]=/x"), []string{"- /x"}},
 		"rights for some kinds, which others add": {"agent", append(registers, "--set=rbac.placement.clusterAdmin=false,rbac.placement.aggregate=true"), []string{
@@ -161,14 +161,14 @@ func TestGoodValuesAreTaken(t *testing.T) {
   clusterRoleSelectors:
   - matchLabels: {open-cluster-management.io/aggregate-to-work: "true"}`}},
 		"a second hub's agent, by its name": {"agent", append(registers, "--set=hubName=two"), []string{
-			"--hub-name=two", "--account-namespace=open-cluster-management-managed-serviceaccount-two",
+			"name: two\n", "namespace: open-cluster-management-managed-serviceaccount-two\n",
 			"name: fleetgate-impersonate-open-cluster-management-managed-serviceaccount-two"}},
-		"a second hub's agent":           {"agent", append(registers, "--set=accounts.namespace=accounts-2"), []string{"name: fleetgate-impersonate-accounts-2", "--account-namespace=accounts-2"}},
-		"accounts of OCM's agent":        {"agent", append(registers, "--set=accounts.adopt=true"), []string{"- --adopt\n"}},
-		"namespaces that are told":       {"agent", append(registers, "--set=enableNamespaceCollectionInPropertyProvider=true"), []string{"- --collect-namespaces\n", "resources: [namespaces]\n  verbs: [list, watch]\n"}},
+		"a second hub's agent":           {"agent", append(registers, "--set=accounts.namespace=accounts-2"), []string{"name: fleetgate-impersonate-accounts-2", "namespace: accounts-2"}},
+		"accounts of OCM's agent":        {"agent", append(registers, "--set=accounts.adopt=true"), []string{"adopt: true\n"}},
+		"namespaces that are told":       {"agent", append(registers, "--set=enableNamespaceCollectionInPropertyProvider=true"), []string{"collectNamespaces: true\n", "resources: [namespaces]\n  verbs: [list, watch]\n"}},
 		"namespaces of sets":             {"agent", append(registers, "--set=rbac.managedNamespaces=true"), []string{"resources: [namespaces]\n  verbs: [list, create, patch]\n"}},
 		"an identity that does not stay": {"agent", append(registers, "--set=uninstall.keepIdentity=false"), []string{"name: agent-key", "name: agent-credential", "name: agent-certificate"}},
-		"a certificate of the hub":       {"agent", append(registers, "--set=hubCertificate=true"), []string{"- --hub-certificate\n", "resourceNames: [agent-key, agent-credential, fleet-agent-bootstrap, agent-certificate]\n"}},
+		"a certificate of the hub":       {"agent", append(registers, "--set=hubCertificate=true"), []string{"hubCertificate: true\n", "resourceNames: [agent-key, agent-credential, fleet-agent-bootstrap, agent-certificate]\n"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -181,9 +181,7 @@ func TestGoodValuesAreTaken(t *testing.T) {
 					t.Errorf("what is rendered does not hold %q", want)
 				}
 			}
-			if tt.chart == "gateway" {
-				expectKnownFields(t, tt.chart, rendered)
-			}
+			expectKnownFields(t, tt.chart, rendered)
 			if strings.Contains(rendered, "cluster-admin") == strings.Contains(name, "rights for some") && tt.chart == "agent" {
 				t.Error("cluster-admin is bound exactly if all may be placed")
 			}

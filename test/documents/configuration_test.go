@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	agentoptions "fleetgate.io/fleetgate/cmd/agent/app/options"
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
 	configv1alpha1 "fleetgate.io/fleetgate/pkg/apis/config/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/kube/configfile"
@@ -33,6 +34,7 @@ func configurationPage(t *testing.T) string {
 		defaults      any
 		flags         interface{ AddFlags(*pflag.FlagSet) }
 	}{
+		{configv1alpha1.AgentKind, "agent", agentoptions.Defaults(), agentoptions.New()},
 		{configv1alpha1.GatewayKind, "gateway", options.Defaults(), options.New()},
 	} {
 		page := &fieldTable{comments: commentsOfFields(t), flags: map[string]string{}}
@@ -97,7 +99,7 @@ func standardValue(of reflect.Value) string {
 func commentsOfFields(t *testing.T) map[string]string {
 	t.Helper()
 	folder, all := root+"/pkg/apis/config/v1alpha1", map[string]string{}
-	for _, name := range []string{"doc.go", "gateway.go"} {
+	for _, name := range []string{"doc.go", "gateway.go", "agent.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), folder+"/"+name, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)

@@ -115,9 +115,13 @@ func (f *Fleet) agentProcess(m *Member) (*env.Process, error) {
 	if err != nil {
 		return nil, err
 	}
+	tunnelArgs, err := f.agentTunnelArgs()
+	if err != nil {
+		return nil, err
+	}
 	return env.NewProcess(env.ProcessOptions{
 		Name: m.Name + "-agent", Dir: f.Dir, Path: cmp.Or(f.AgentPath, f.binary("agent")), Detached: f.Detached,
-		Args: slices.Concat(f.agentTunnelArgs(), []string{
+		Args: slices.Concat(tunnelArgs, []string{
 			"--member-kubeconfig=" + kubeconfig,
 			"--bootstrap-file=" + f.valuesFile(m),
 			"--client-id=" + clientID(m),

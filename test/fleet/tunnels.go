@@ -42,16 +42,13 @@ func (f *Fleet) gatewayTunnelArgs() ([]string, error) {
 	return append(args, config), err
 }
 
-func (f *Fleet) agentTunnelArgs() []string {
+func (f *Fleet) agentTunnelArgs() ([]string, error) {
 	if f.Tunnel != TunnelKonnectivity {
-		return nil
+		return nil, nil
 	}
-	return []string{
-		"--tunnel-protocol=" + TunnelKonnectivity,
-		"--tunnel-server=" + f.AgentsAddress(),
-		"--tunnel-server-name=localhost",
-		"--tunnel-ca-file=" + f.tunnelCAFile(),
-	}
+	config, err := env.ConfigFlag(f.Dir, configv1alpha1.AgentKind, fmt.Sprintf(
+		"tunnel: {protocol: %s, server: %q, serverName: localhost, caFile: %q}", TunnelKonnectivity, f.AgentsAddress(), f.tunnelCAFile()))
+	return []string{config}, err
 }
 
 // AgentsAddress is where agents come in at the gateway's own port.

@@ -96,9 +96,9 @@ func (o *Features) AddFlags(flags *pflag.FlagSet) {
 // Validate returns every error at once.
 func (o *Features) Validate() field.ErrorList {
 	at := field.NewPath("features")
-	all := someOf(at.Child("components"), o.Components, allComponents())
-	all = append(all, someOf(at.Child("apis"), o.APIs, allAPIs())...)
-	all = append(all, someOf(at.Child("ocm"), o.OCM, allOCM())...)
+	all := configfile.SomeOf(at.Child("components"), o.Components, allComponents())
+	all = append(all, configfile.SomeOf(at.Child("apis"), o.APIs, allAPIs())...)
+	all = append(all, configfile.SomeOf(at.Child("ocm"), o.OCM, allOCM())...)
 	for api, needed := range apiNeeds() {
 		if missing := sets.New(needed...).Difference(sets.New(o.APIs...)); o.Serves(api) && missing.Len() > 0 {
 			all = append(all, field.Required(at.Child("apis"), api+" needs "+strings.Join(sets.List(missing), " and ")))

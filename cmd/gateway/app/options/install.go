@@ -38,13 +38,13 @@ func (o *Install) AddFlags(flags *pflag.FlagSet) {
 // Validate returns every error at once.
 func (o *Install) Validate() field.ErrorList {
 	at := field.NewPath("install")
-	all := without(at.Child("adopt"), o.Adopt && !o.Enabled, "install.enabled (--install)")
-	all = append(all, without(at.Child("externalName"), o.ExternalName != "" && !o.Enabled, "install.enabled (--install)")...)
+	all := configfile.Without(at.Child("adopt"), o.Adopt && !o.Enabled, "install.enabled (--install)")
+	all = append(all, configfile.Without(at.Child("externalName"), o.ExternalName != "" && !o.Enabled, "install.enabled (--install)")...)
 	if strings.Contains(o.ExternalName, ":") {
 		all = append(all, field.Invalid(at.Child("externalName"), o.ExternalName, "an ExternalName Service cannot have an IPv6 address or a port: use a DNS name"))
 	}
-	all = append(all, oneOf(at.Child("guardRails"), o.GuardRails, texts(policies.AllGuardRails())...)...)
-	all = append(all, oneOf(at.Child("confirmDelete"), o.ConfirmDelete, texts(policies.AllConfirmDelete())...)...)
+	all = append(all, configfile.OneOf(at.Child("guardRails"), o.GuardRails, texts(policies.AllGuardRails())...)...)
+	all = append(all, configfile.OneOf(at.Child("confirmDelete"), o.ConfirmDelete, texts(policies.AllConfirmDelete())...)...)
 	if o.ConfirmDeleteMembers < 0 {
 		all = append(all, field.Invalid(at.Child("confirmDeleteMembers"), o.ConfirmDeleteMembers, "must not be negative"))
 	}

@@ -12,6 +12,7 @@ import (
 
 	configv1alpha1 "fleetgate.io/fleetgate/pkg/apis/config/v1alpha1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/pkg/kube/configfile"
 )
 
 // Klusterlets configures the registration of clusters with agents of Open Cluster
@@ -23,7 +24,7 @@ type Klusterlets struct {
 // Validate returns every error at once.
 func (o *Klusterlets) Validate() field.ErrorList {
 	at := field.NewPath("klusterlets")
-	all := together(at.Child("signerCertFile"), "set both or neither of signerCertFile and signerKeyFile", o.SignerCertFile != "", o.SignerKeyFile != "")
+	all := configfile.Together(at.Child("signerCertFile"), "set both or neither of signerCertFile and signerKeyFile", o.SignerCertFile != "", o.SignerKeyFile != "")
 	for i, user := range o.AutoApprovedUsers {
 		if user == "" {
 			all = append(all, field.Required(at.Child("autoApprovedUsers").Index(i), "name a user"))
@@ -34,7 +35,7 @@ func (o *Klusterlets) Validate() field.ErrorList {
 		if key == clusterv1.ClusterNameLabel {
 			problems = append(problems, "the hub sets it")
 		}
-		all = append(all, invalid(at.Child("labels").Key(key), o.Labels[key], problems...)...)
+		all = append(all, configfile.Invalid(at.Child("labels").Key(key), o.Labels[key], problems...)...)
 	}
 	return all
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	configv1alpha1 "fleetgate.io/fleetgate/pkg/apis/config/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/kube/configfile"
 	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
 )
 
@@ -21,7 +22,7 @@ const FrontendAudience = "frontends.tunnel.fleetgate.io"
 func validateKonnectivity(at *field.Path, o *configv1alpha1.KonnectivityConfiguration) field.ErrorList {
 	var all field.ErrorList
 	if o.FrontendsAddress != "" {
-		all = append(all, address(at.Child("frontendsAddress"), o.FrontendsAddress, false)...)
+		all = append(all, configfile.Address(at.Child("frontendsAddress"), o.FrontendsAddress, false)...)
 	}
 	if _, err := konnectivity.ParseAllow(o.Allow); err != nil {
 		all = append(all, field.Invalid(at.Child("allow"), o.Allow, err.Error()))
@@ -30,8 +31,8 @@ func validateKonnectivity(at *field.Path, o *configv1alpha1.KonnectivityConfigur
 		all = append(all, field.Invalid(at.Child("apiServer"), o.APIServer, "must be host:port with a port from 1 to 65535: use an address that agents on a member reach, such as kubernetes.default.svc:443"))
 	}
 	const most = 16
-	all = append(all, between(at.Child("replicas"), o.Replicas, 0, most)...)
-	return append(all, between(at.Child("streams"), o.Streams, 1, most)...)
+	all = append(all, configfile.Between(at.Child("replicas"), o.Replicas, 0, most)...)
+	return append(all, configfile.Between(at.Child("streams"), o.Streams, 1, most)...)
 }
 
 // Names returns the names at which upstream Konnectivity agents and frontends reach the

@@ -14,6 +14,7 @@ import (
 	configv1alpha1 "fleetgate.io/fleetgate/pkg/apis/config/v1alpha1"
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/membership"
+	"fleetgate.io/fleetgate/pkg/kube/configfile"
 )
 
 const (
@@ -39,7 +40,7 @@ func defaultMembers() configv1alpha1.MembersConfiguration {
 // Validate returns every error at once.
 func (o *Members) Validate() field.ErrorList {
 	at := field.NewPath("members")
-	all := invalid(at.Child("argoCDNamespace"), o.ArgoCDNamespace, validation.IsDNS1123Label(o.ArgoCDNamespace)...)
+	all := configfile.Invalid(at.Child("argoCDNamespace"), o.ArgoCDNamespace, validation.IsDNS1123Label(o.ArgoCDNamespace)...)
 	if lifetime := o.AgentTokenLifetime.Duration; lifetime < minTokenLifetime || lifetime > maxTokenLifetime {
 		all = append(all, field.Invalid(at.Child("agentTokenLifetime"), lifetime.String(), fmt.Sprintf("must be between %s and %s", minTokenLifetime, maxTokenLifetime)))
 	}

@@ -128,9 +128,9 @@ func (o *Options) Validate() error {
 		all = append(all, section.Validate()...)
 	}
 	at := field.NewPath("placement")
-	all = append(all, without(at.Child("standardDecisions"), o.Placement.StandardDecisions && !o.Features.Serves(APIProfile),
+	all = append(all, configfile.Without(at.Child("standardDecisions"), o.Placement.StandardDecisions && !o.Features.Serves(APIProfile),
 		"clusterprofile in features.apis (--apis), because decisions name ClusterProfiles")...)
-	all = append(all, without(at.Child("tenancy"), o.Placement.LimitsTenants() && !o.Features.ServesOCM(OCMRegistration),
+	all = append(all, configfile.Without(at.Child("tenancy"), o.Placement.LimitsTenants() && !o.Features.ServesOCM(OCMRegistration),
 		"ocm in features.apis (--apis) and registration in features.ocm (--ocm), which manage the sets")...)
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	New().AddFlags(flags)

@@ -45,7 +45,7 @@ func (o *Placement) Filter() (selection.Filter, error) {
 // Validate returns every error at once.
 func (o *Placement) Validate() field.ErrorList {
 	at := field.NewPath("placement")
-	all := oneOf(at.Child("tenancy"), o.Tenancy, tenancyOff, tenancyClusterSets)
+	all := configfile.OneOf(at.Child("tenancy"), o.Tenancy, tenancyOff, tenancyClusterSets)
 	if _, err := o.Filter(); err != nil {
 		all = append(all, field.Forbidden(at, err.Error()))
 	}
@@ -67,12 +67,12 @@ func (o *Placement) validateCharts(at *field.Path) field.ErrorList {
 	if err := oci.ParseAllowed(o.HelmChartRegistries); err != nil {
 		all = append(all, field.Invalid(at.Child("helmChartRegistries"), o.HelmChartRegistries, err.Error()))
 	}
-	all = append(all, without(at.Child("helmChartRegistries"), len(o.HelmChartRegistries) > 0 && !o.HelmCharts, "placement.helmCharts")...)
+	all = append(all, configfile.Without(at.Child("helmChartRegistries"), len(o.HelmChartRegistries) > 0 && !o.HelmCharts, "placement.helmCharts")...)
 	credentials := at.Child("helmChartCredentialsFile")
 	if o.HelmChartCredentialsFile == "" {
 		return all
 	}
-	all = append(all, without(credentials, len(o.HelmChartRegistries) == 0, "placement.helmChartRegistries")...)
+	all = append(all, configfile.Without(credentials, len(o.HelmChartRegistries) == 0, "placement.helmChartRegistries")...)
 	if _, err := oci.ReadCredentials(o.HelmChartCredentialsFile); err != nil {
 		all = append(all, field.Invalid(credentials, o.HelmChartCredentialsFile, err.Error()))
 	}

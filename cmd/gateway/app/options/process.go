@@ -38,8 +38,8 @@ func (o *Process) AddFlags(flags *pflag.FlagSet) {
 // Validate returns every error at once.
 func (o *Process) Validate() field.ErrorList {
 	at := field.NewPath("process")
-	all := address(at.Child("metricsBindAddress"), o.MetricsBindAddress, true)
-	all = append(all, address(at.Child("healthProbeBindAddress"), o.HealthProbeBindAddress, false)...)
-	all = append(all, loopback(at.Child("pprofBindAddress"), o.PprofBindAddress)...)
+	all := configfile.Address(at.Child("metricsBindAddress"), o.MetricsBindAddress, true)
+	all = append(all, configfile.Address(at.Child("healthProbeBindAddress"), o.HealthProbeBindAddress, false)...)
+	all = append(all, configfile.Loopback(at.Child("pprofBindAddress"), o.PprofBindAddress)...)
 	return append(all, tracing.Config(o.Tracing).Validate(at.Child("tracing"))...)
 }

@@ -11,6 +11,7 @@ import (
 
 	configv1alpha1 "fleetgate.io/fleetgate/pkg/apis/config/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
+	"fleetgate.io/fleetgate/pkg/kube/configfile"
 )
 
 // Proxy configures authorization, audit and limits of requests to members.
@@ -41,5 +42,5 @@ func (o *Proxy) Validate() field.ErrorList {
 			all = append(all, field.Invalid(at.Child(name), limits[name], "must be above zero"))
 		}
 	}
-	return append(all, together(at.Child("auditPolicyFile"), "set both or neither of auditPolicyFile and auditLogPath", o.AuditPolicyFile != "", o.AuditLogPath != "")...)
+	return append(all, configfile.Together(at.Child("auditPolicyFile"), "set both or neither of auditPolicyFile and auditLogPath", o.AuditPolicyFile != "", o.AuditLogPath != "")...)
 }

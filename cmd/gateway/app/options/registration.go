@@ -54,9 +54,9 @@ func (o *Registration) Validate() field.ErrorList {
 	if len(o.Namespaces) == 0 {
 		all = append(all, field.Required(at.Child("namespaces"), "set at least one namespace, or *"))
 	}
-	all = append(all, oneOf(at.Child("infiniteTokenApproval"), o.InfiniteTokenApproval, registrationv1alpha1.ApprovalAuto, registrationv1alpha1.ApprovalManual)...)
-	all = append(all, oneOf(at.Child("policy"), o.Policy, registrationOpen, registrationStrict)...)
-	all = append(all, oneOf(at.Child("selfAssignedLabels"), o.SelfAssignedLabels, labelsCount, labelsIgnore)...)
+	all = append(all, configfile.OneOf(at.Child("infiniteTokenApproval"), o.InfiniteTokenApproval, registrationv1alpha1.ApprovalAuto, registrationv1alpha1.ApprovalManual)...)
+	all = append(all, configfile.OneOf(at.Child("policy"), o.Policy, registrationOpen, registrationStrict)...)
+	all = append(all, configfile.OneOf(at.Child("selfAssignedLabels"), o.SelfAssignedLabels, labelsCount, labelsIgnore)...)
 	if o.Policy == registrationStrict && o.InfiniteTokenApproval == registrationv1alpha1.ApprovalAuto {
 		all = append(all, field.Forbidden(at.Child("infiniteTokenApproval"), "auto conflicts with registration.policy strict: instead, annotate each token that may approve with "+
 			registrationv1alpha1.AnnotationApproval+"="+registrationv1alpha1.ApprovalAuto))

@@ -48,20 +48,20 @@ func (o *Serving) AddFlags(flags *pflag.FlagSet) {
 // Validate returns every error at once.
 func (o *Serving) Validate() field.ErrorList {
 	at := field.NewPath("serving")
-	all := port(at.Child("securePort"), o.SecurePort)
-	all = append(all, port(at.Child("webhookPort"), o.WebhookPort)...)
+	all := configfile.Port(at.Child("securePort"), o.SecurePort)
+	all = append(all, configfile.Port(at.Child("webhookPort"), o.WebhookPort)...)
 	if net.ParseIP(o.BindAddress) == nil {
 		all = append(all, field.Invalid(at.Child("bindAddress"), o.BindAddress, "must be an IP address"))
 	}
 	if o.SecurePort == o.WebhookPort {
 		all = append(all, field.Invalid(at.Child("webhookPort"), o.WebhookPort, "must differ from serving.securePort (--secure-port)"))
 	}
-	all = append(all, oneOf(at.Child("certificates"), o.Certificates, CertificatesOwn, CertificatesCertManager, CertificatesFiles)...)
+	all = append(all, configfile.OneOf(at.Child("certificates"), o.Certificates, CertificatesOwn, CertificatesCertManager, CertificatesFiles)...)
 	if files := o.CertFile != "" && o.KeyFile != "" && o.CAFile != ""; (o.Certificates == CertificatesFiles) != files {
 		all = append(all, field.Forbidden(at.Child("certificates"), "files and the fields certFile, keyFile and caFile need each other"))
 	}
 	if o.MemberDomain != "" {
-		all = append(all, invalid(at.Child("memberDomain"), o.MemberDomain, validation.IsDNS1123Subdomain(o.MemberDomain)...)...)
+		all = append(all, configfile.Invalid(at.Child("memberDomain"), o.MemberDomain, validation.IsDNS1123Subdomain(o.MemberDomain)...)...)
 	}
 	return append(all, o.validateEndpointNames(at.Child("endpointNames"))...)
 }

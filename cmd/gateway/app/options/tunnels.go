@@ -38,20 +38,20 @@ func (o *Tunnels) AddFlags(flags *pflag.FlagSet) {
 // Validate returns every error at once.
 func (o *Tunnels) Validate() field.ErrorList {
 	at := field.NewPath("tunnels")
-	all := port(at.Child("agentsPort"), o.AgentsPort)
+	all := configfile.Port(at.Child("agentsPort"), o.AgentsPort)
 	if o.PeerPort != 0 {
-		all = append(all, port(at.Child("peerPort"), o.PeerPort)...)
+		all = append(all, configfile.Port(at.Child("peerPort"), o.PeerPort)...)
 	}
-	all = append(all, without(at.Child("peers"), len(o.Peers) > 0 && o.PeerPort == 0, "tunnels.peerPort (--peer-port)")...)
+	all = append(all, configfile.Without(at.Child("peers"), len(o.Peers) > 0 && o.PeerPort == 0, "tunnels.peerPort (--peer-port)")...)
 	for i, peer := range o.Peers {
-		all = append(all, address(at.Child("peers").Index(i), peer, false)...)
+		all = append(all, configfile.Address(at.Child("peers").Index(i), peer, false)...)
 	}
 	if o.AgentsAddress != "" {
-		all = append(all, address(at.Child("agentsAddress"), o.AgentsAddress, false)...)
+		all = append(all, configfile.Address(at.Child("agentsAddress"), o.AgentsAddress, false)...)
 	}
 	const needed = "tunnels.agentsAddress (--agents-address)"
-	all = append(all, without(at.Child("agentsClientCAFile"), o.AgentsClientCAFile != "" && o.AgentsAddress == "", needed)...)
-	all = append(all, without(at.Child("konnectivity", "agents"), o.Konnectivity.Agents && o.AgentsAddress == "", needed)...)
+	all = append(all, configfile.Without(at.Child("agentsClientCAFile"), o.AgentsClientCAFile != "" && o.AgentsAddress == "", needed)...)
+	all = append(all, configfile.Without(at.Child("konnectivity", "agents"), o.Konnectivity.Agents && o.AgentsAddress == "", needed)...)
 	if o.AgentsClientCAFile != "" && o.AgentsClientCAFile == o.Konnectivity.FrontendsCAFile {
 		all = append(all, field.Invalid(at.Child("konnectivity", "frontendsCAFile"), o.AgentsClientCAFile,
 			"must differ from tunnels.agentsClientCAFile: certificates of agents would also authenticate frontends, and the reverse"))

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	configv1alpha1 "fleetgate.io/fleetgate/pkg/apis/config/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/kube/configfile"
 )
 
 // How the API server authenticates to the webhooks.
@@ -29,6 +30,6 @@ func defaultWebhooks() configv1alpha1.WebhooksConfiguration {
 // Validate returns every error at once.
 func (o *Webhooks) Validate() field.ErrorList {
 	at := field.NewPath("webhooks")
-	all := oneOf(at.Child("caller"), o.Caller, CallerLoopback, CallerCertificate)
-	return append(all, together(at.Child("clientCAFile"), "caller certificate and clientCAFile need each other", o.Caller == CallerCertificate, o.ClientCAFile != "")...)
+	all := configfile.OneOf(at.Child("caller"), o.Caller, CallerLoopback, CallerCertificate)
+	return append(all, configfile.Together(at.Child("clientCAFile"), "caller certificate and clientCAFile need each other", o.Caller == CallerCertificate, o.ClientCAFile != "")...)
 }

@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package options
+package configfile
 
 import (
 	"fmt"
@@ -12,36 +12,39 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// oneOf rejects other values.
-func oneOf(path *field.Path, value string, allowed ...string) field.ErrorList {
+// OneOf rejects other values.
+func OneOf(path *field.Path, value string, allowed ...string) field.ErrorList {
 	if slices.Contains(allowed, value) {
 		return nil
 	}
 	return field.ErrorList{field.NotSupported(path, value, allowed)}
 }
 
-// someOf rejects an empty list, and each value that is not allowed.
-func someOf(path *field.Path, values, allowed []string) field.ErrorList {
+// SomeOf rejects an empty list, and each value that is not allowed.
+func SomeOf(path *field.Path, values, allowed []string) field.ErrorList {
 	if len(values) == 0 {
 		return field.ErrorList{field.Required(path, "choose from "+strings.Join(allowed, ", "))}
 	}
 	var all field.ErrorList
 	for i, value := range values {
-		all = append(all, oneOf(path.Index(i), value, allowed...)...)
+		all = append(all, OneOf(path.Index(i), value, allowed...)...)
 	}
 	return all
 }
 
-func port(path *field.Path, number int) field.ErrorList { return between(path, number, 1, 65535) }
+// Port rejects what is not a port.
+func Port(path *field.Path, number int) field.ErrorList { return Between(path, number, 1, 65535) }
 
-func between[T int | int32](path *field.Path, number, least, most T) field.ErrorList {
+// Between rejects numbers outside of a range.
+func Between(path *field.Path, number, least, most int) field.ErrorList {
 	if number < least || number > most {
 		return field.ErrorList{field.Invalid(path, number, fmt.Sprintf("must be between %d and %d", least, most))}
 	}
 	return nil
 }
 
-func address(path *field.Path, value string, mayBeOff bool) field.ErrorList {
+// Address rejects what is not host:port, except 0 if the endpoint can be disabled.
+func Address(path *field.Path, value string, mayBeOff bool) field.ErrorList {
 	if mayBeOff && value == "0" {
 		return nil
 	}
@@ -51,9 +54,9 @@ func address(path *field.Path, value string, mayBeOff bool) field.ErrorList {
 	return nil
 }
 
-// loopback rejects addresses other than loopback, for endpoints without authentication.
-func loopback(path *field.Path, value string) field.ErrorList {
-	if problems := address(path, value, true); len(problems) > 0 || value == "0" {
+// Loopback rejects addresses other than loopback, for endpoints without authentication.
+func Loopback(path *field.Path, value string) field.ErrorList {
+	if problems := Address(path, value, true); len(problems) > 0 || value == "0" {
 		return problems
 	}
 	host, _, _ := net.SplitHostPort(value)
@@ -63,8 +66,8 @@ func loopback(path *field.Path, value string) field.ErrorList {
 	return nil
 }
 
-// invalid reports problems of one value.
-func invalid(path *field.Path, value any, problems ...string) field.ErrorList {
+// Invalid reports problems of one value.
+func Invalid(path *field.Path, value any, problems ...string) field.ErrorList {
 	var all field.ErrorList
 	for _, problem := range problems {
 		all = append(all, field.Invalid(path, value, problem))
@@ -72,16 +75,16 @@ func invalid(path *field.Path, value any, problems ...string) field.ErrorList {
 	return all
 }
 
-// without reports a value that has no effect, because another field is not set.
-func without(path *field.Path, useless bool, needed string) field.ErrorList {
+// Without reports a value that has no effect, because another field is not set.
+func Without(path *field.Path, useless bool, needed string) field.ErrorList {
 	if !useless {
 		return nil
 	}
 	return field.ErrorList{field.Forbidden(path, "has no effect without "+needed)}
 }
 
-// together reports fields of which only some are set.
-func together(path *field.Path, detail string, set ...bool) field.ErrorList {
+// Together reports fields of which only some are set.
+func Together(path *field.Path, detail string, set ...bool) field.ErrorList {
 	if slices.Contains(set, true) && slices.Contains(set, false) {
 		return field.ErrorList{field.Forbidden(path, detail)}
 	}
