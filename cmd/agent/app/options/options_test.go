@@ -44,7 +44,7 @@ func TestValidateReportsEveryErrorAtOnce(t *testing.T) {
 		"names that are none": {func(o *Options) { o.Hub.Name, o.Member.Namespace, o.Accounts.Namespace = "A", "B", "C" },
 			[]string{`hub.name (--hub-name): Invalid value: "A"`, `member.namespace (--namespace): Invalid value: "B"`, `accounts.namespace (--account-namespace): Invalid value: "C"`}},
 		"the longest name of a hub":        {func(o *Options) { o.Hub.Name = strings.Repeat("x", 16) }, nil},
-		"a name of a hub that is too long": {func(o *Options) { o.Hub.Name = strings.Repeat("x", 17) }, []string{"may not be more than 16"}},
+		"a name of a hub that is too long": {func(o *Options) { o.Hub.Name = strings.Repeat("x", 17) }, []string{"hub.name (--hub-name): Too long"}},
 		"ManifestWorks and nothing else":   {external(func(o *Options) { o.Member.Components, o.Hub.MemberName = []string{"works"}, strings.Repeat("x", 63) }), nil},
 		"ManifestWorks of nobody":          {func(o *Options) { o.Member.Components = []string{"works"} }, []string{"member.components (--components): Forbidden: has no effect without hub.memberName (--member-name)"}},
 		"another component, a bad ID and a negative grace": {func(o *Options) {
