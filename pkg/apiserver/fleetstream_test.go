@@ -119,7 +119,7 @@ func TestFleetview_PassesWarningsOfMembersOnce(t *testing.T) {
 	}
 }
 
-// With --authorize-member-requests, a request on a member that the hub denies is also denied in a view.
+// With proxy.authorizeMemberRequests, a request on a member that the hub denies is also denied in a view.
 func TestAuthorizeMemberRequests_AppliesToViews(t *testing.T) {
 	members := map[string]*member{"a": newMember(t, pods("x")), "b": newMember(t, pods("y"))}
 	g := newGateway(t, members, func(c *apiserver.Config) { c.AuthorizeMemberRequests = true })

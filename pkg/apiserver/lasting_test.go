@@ -344,7 +344,7 @@ func TestLimits_CountLongRunningRequests(t *testing.T) {
 	for _, path := range []string{aWatch, aLog} {
 		res := g.do(http.MethodGet, path, "greedy", nil, patiently(t))
 		wantCode(t, res, http.StatusTooManyRequests)
-		if got := statusOf(t, res).Message; !strings.Contains(got, "2 requests that last of this user") || !strings.Contains(got, "--max-long-requests-per-user") {
+		if got := statusOf(t, res).Message; !strings.Contains(got, "2 requests that last of this user") || !strings.Contains(got, "proxy.maxLongRequestsPerUser") {
 			t.Errorf("got %q", got)
 		}
 	}

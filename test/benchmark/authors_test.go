@@ -17,7 +17,9 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	configv1alpha1 "fleetgate.io/fleetgate/pkg/apis/config/v1alpha1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/test/env"
 )
 
 const (
@@ -77,10 +79,14 @@ func admissionOfAuthors(b *testing.B) {
 // 1,000 members, with the author check and without. Each runs on its own hub.
 func placementOfAuthors(b *testing.B) {
 	const placements, members = 10, 1000
+	trusting, err := env.ConfigFlag(b.TempDir(), configv1alpha1.GatewayKind, "placement: {authorizeAuthors: false}")
+	if err != nil {
+		b.Fatal(err)
+	}
 	for _, way := range []struct {
 		name  string
 		flags []string
-	}{{"asked", nil}, {"trusted", []string{"--authorize-authors=off"}}} {
+	}{{"asked", nil}, {"trusted", []string{trusting}}} {
 		p := newPlacementBed(b, placements, members, way.flags...)
 		p.settle(b) // A gateway installs its objects after the start.
 		p.join(b)

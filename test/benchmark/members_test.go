@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	configv1alpha1 "fleetgate.io/fleetgate/pkg/apis/config/v1alpha1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/install"
 	"fleetgate.io/fleetgate/test/env"
@@ -100,8 +101,12 @@ func newMembersBed(b *testing.B) *membersBed {
 			b.Fatalf("%s: %v", membersVariable, err)
 		}
 	}
+	level, err := env.ConfigFlag(b.TempDir(), configv1alpha1.GatewayKind, "members: {agentsPriorityLevel: "+agentsLevel+"}")
+	if err != nil {
+		b.Fatal(err)
+	}
 	f := startFleetWith(b, "members", fleet.Options{
-		Replicas: 2, Tunnel: cmp.Or(os.Getenv(tunnelVariable), fleet.TunnelPort), GatewayArgs: append(furtherFlags(), "--agents-priority-level="+agentsLevel),
+		Replicas: 2, Tunnel: cmp.Or(os.Getenv(tunnelVariable), fleet.TunnelPort), GatewayArgs: append(furtherFlags(), level),
 		Patience: crowdPatience, // All agents reconnect while the hub's API server starts.
 	})
 	shareOut(b, f)

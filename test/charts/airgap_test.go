@@ -21,7 +21,7 @@ func named(t *testing.T, name string, args ...string) []string {
 		t.Fatal(err)
 	}
 	var all []string
-	for _, found := range regexp.MustCompile(`(?m)(?:image: |--agent-image=)"?([^\s"]+)`).FindAllStringSubmatch(rendered, -1) {
+	for _, found := range regexp.MustCompile(`(?m)(?:image: |agentImage: )"?([^\s"]+)`).FindAllStringSubmatch(rendered, -1) {
 		all = append(all, found[1])
 	}
 	slices.Sort(all)

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
-	agentapp "fleetgate.io/fleetgate/cmd/agent/app"
+	agentoptions "fleetgate.io/fleetgate/cmd/agent/app/options"
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
 )
 
@@ -27,7 +27,7 @@ func TestTablesAreThoseOfTheCode(t *testing.T) {
 		want                 string
 	}{
 		{"docs/operations.md", "<!-- flags: gateway.", "<!-- end of flags -->", flagTable(options.New())},
-		{"docs/operations.md", "<!-- flags: agent.", "<!-- end of flags -->", flagTable(agentapp.NewOptions())},
+		{"docs/operations.md", "<!-- flags: agent.", "<!-- end of flags -->", flagTable(agentoptions.New())},
 		{"docs/architecture.md", "<!-- imports.", "<!-- end of imports -->", importTable(t)},
 		{"docs/metrics.md", "<!-- metrics.", "<!-- end of metrics -->", metricsTable(t)},
 		{"docs/plugin.md", "<!-- commands.", "<!-- end of commands -->", pluginPage()},

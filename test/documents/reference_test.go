@@ -33,7 +33,10 @@ func TestTheReferenceIsThatOfTheTypes(t *testing.T) {
 	for _, crd := range all {
 		groups[crd.Spec.Group] = append(groups[crd.Spec.Group], crd)
 	}
-	pages := map[string]string{referenceFolder + "/README.md": referenceIndex(groups)}
+	pages := map[string]string{
+		referenceFolder + "/README.md":             referenceIndex(groups),
+		referenceFolder + "/" + configPage + ".md": configurationPage(t),
+	}
 	for group, kinds := range groups {
 		pages[referenceFolder+"/"+group+".md"] = referencePage(group, kinds)
 	}
@@ -58,6 +61,7 @@ func TestTheReferenceIsThatOfTheTypes(t *testing.T) {
 func referenceIndex(groups map[string][]*apiextensionsv1.CustomResourceDefinition) string {
 	var b strings.Builder
 	b.WriteString("# Reference of the API\n\nEvery field of every kind that is stored, made from the types. What acts on each kind is in [api.md](../api.md).\n\n")
+	b.WriteString("The configuration files of gateway and agent are in [" + configPage + "](" + configPage + ".md).\n\n")
 	b.WriteString("| group | kinds |\n|---|---|\n")
 	for _, group := range slices.Sorted(maps.Keys(groups)) {
 		var kinds []string

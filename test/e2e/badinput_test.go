@@ -161,10 +161,10 @@ var _ = Describe("bad input", Ordered, func() {
 		p, log := start(ctx, "flags", "gateway", "--components=prxy", "--secure-port=0", "--hub-url=http://hub", "--adopt")
 		Eventually(p.Running).Should(BeFalse())
 		Expect(log()).To(And(
-			ContainSubstring("--components has the unknown value prxy: choose from proxy, webhook, controllers"),
-			ContainSubstring("--secure-port 0 is not a port"),
-			ContainSubstring(`--hub-url "http://hub" is not a URL that begins with https://`),
-			ContainSubstring("--adopt has no effect without --install"),
+			ContainSubstring(`features.components[0] (--components): Unsupported value: "prxy": supported values: "proxy", "webhook", "controllers"`),
+			ContainSubstring("serving.securePort (--secure-port): Invalid value: 0"),
+			ContainSubstring(`hub.url (--hub-url): Invalid value: "http://hub": must begin with https://`),
+			ContainSubstring("install.adopt (--adopt): Forbidden: has no effect without install.enabled (--install)"),
 		))
 	})
 

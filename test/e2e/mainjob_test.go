@@ -18,6 +18,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	configv1alpha1 "fleetgate.io/fleetgate/pkg/apis/config/v1alpha1"
 	"fleetgate.io/fleetgate/test/env"
 )
 
@@ -309,8 +310,10 @@ var _ = Describe("make up", Ordered, func() {
 		l.hub(ctx, "patch", "configmap", "web", "--namespace=shop", "--type=merge", `--patch={"data":{"greeting":"Changed by hand"}}`)
 		before, agent := l.process("gateway").PID(), l.process("member-1-agent").PID()
 		// The value is unique for each attempt: the gateway restarts only on a change.
-		flag := fmt.Sprintf("--clusterprofile-manager=try-%d", CurrentSpecReport().NumAttempts)
-		out, err := l.launcher(ctx, "-gateway-flags="+flag+" --member-domain="+memberDomain, "up")
+		flag, err := env.ConfigFlag(GinkgoT().TempDir(), configv1alpha1.GatewayKind, fmt.Sprintf(
+			"members: {clusterProfileManager: try-%d}\nserving: {memberDomain: %s}", CurrentSpecReport().NumAttempts, memberDomain))
+		Expect(err).NotTo(HaveOccurred())
+		out, err := l.launcher(ctx, "-gateway-flags="+flag, "up")
 		Expect(err).NotTo(HaveOccurred(), out)
 		Expect(l.process("gateway").PID()).NotTo(Equal(before))
 		Expect(l.process("member-1-agent").PID()).To(Equal(agent))

@@ -29,7 +29,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	configv1alpha1 "fleetgate.io/fleetgate/pkg/apis/config/v1alpha1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/forwardproxy"
 )
 
@@ -153,8 +155,9 @@ var _ = Describe("A fleet with OCM=1", Ordered, Label("matrix"), func() {
 
 	BeforeAll(func(ctx SpecContext) {
 		l = newFolder()
-		var err error
-		out, err = l.launcher(ctx, "-ocm", "-agent-flags=--hub-certificate", "up")
+		configuration, err := env.ConfigFlag(GinkgoT().TempDir(), configv1alpha1.AgentKind, "registration: {hubCertificate: true}")
+		Expect(err).NotTo(HaveOccurred())
+		out, err = l.launcher(ctx, "-ocm", "-agent-flags="+configuration, "up")
 		Expect(err).NotTo(HaveOccurred(), out)
 		k = &klusterlet{fleet: l, cluster: "edge", proxy: forwardproxy.Start(true)}
 		DeferCleanup(k.proxy.Close)

@@ -77,13 +77,17 @@ func (f *Fleet) gatewayProcess(replica int) (*env.Process, error) {
 	if err != nil {
 		return nil, err
 	}
+	tunnelArgs, err := f.gatewayTunnelArgs()
+	if err != nil {
+		return nil, err
+	}
 	name, host := "gateway", f.address(replica)
 	if replica > 0 {
 		name = fmt.Sprintf("gateway-%d", replica+1)
 	}
 	options := env.ProcessOptions{
 		Name: name, Dir: f.Dir, Path: cmp.Or(f.GatewayPath, f.binary("gateway")), Detached: f.Detached, Grace: gatewayGrace, StartTimeout: f.Patience,
-		Args: append(f.gatewayTunnelArgs(),
+		Args: append(tunnelArgs,
 			"--kubeconfig="+kubeconfig,
 			"--install",
 			"--external-name="+f.externalName(),
@@ -111,9 +115,13 @@ func (f *Fleet) agentProcess(m *Member) (*env.Process, error) {
 	if err != nil {
 		return nil, err
 	}
+	tunnelArgs, err := f.agentTunnelArgs()
+	if err != nil {
+		return nil, err
+	}
 	return env.NewProcess(env.ProcessOptions{
 		Name: m.Name + "-agent", Dir: f.Dir, Path: cmp.Or(f.AgentPath, f.binary("agent")), Detached: f.Detached,
-		Args: slices.Concat(f.agentTunnelArgs(), []string{
+		Args: slices.Concat(tunnelArgs, []string{
 			"--member-kubeconfig=" + kubeconfig,
 			"--bootstrap-file=" + f.valuesFile(m),
 			"--client-id=" + clientID(m),

@@ -9,6 +9,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	configv1alpha1 "fleetgate.io/fleetgate/pkg/apis/config/v1alpha1"
+	"fleetgate.io/fleetgate/test/env"
 )
 
 // Which way the members' tunnels go.
@@ -24,30 +27,28 @@ const (
 
 func (f *Fleet) hasAgentsPort() bool { return f.Tunnel == TunnelPort || f.Tunnel == TunnelKonnectivity }
 
-func (f *Fleet) gatewayTunnelArgs() []string {
+func (f *Fleet) gatewayTunnelArgs() ([]string, error) {
 	if !f.hasAgentsPort() {
-		return nil
+		return nil, nil
 	}
 	args := []string{
 		"--agents-address=" + f.AgentsAddress(),
 		fmt.Sprintf("--agents-port=%d", f.tunnelPort),
 	}
-	if f.Tunnel == TunnelKonnectivity {
-		args = append(args, "--konnectivity-agents")
+	if f.Tunnel != TunnelKonnectivity {
+		return args, nil
 	}
-	return args
+	config, err := env.ConfigFlag(f.Dir, configv1alpha1.GatewayKind, "tunnels: {konnectivity: {agents: true}}")
+	return append(args, config), err
 }
 
-func (f *Fleet) agentTunnelArgs() []string {
+func (f *Fleet) agentTunnelArgs() ([]string, error) {
 	if f.Tunnel != TunnelKonnectivity {
-		return nil
+		return nil, nil
 	}
-	return []string{
-		"--tunnel-protocol=" + TunnelKonnectivity,
-		"--tunnel-server=" + f.AgentsAddress(),
-		"--tunnel-server-name=localhost",
-		"--tunnel-ca-file=" + f.tunnelCAFile(),
-	}
+	config, err := env.ConfigFlag(f.Dir, configv1alpha1.AgentKind, fmt.Sprintf(
+		"tunnel: {protocol: %s, server: %q, serverName: localhost, caFile: %q}", TunnelKonnectivity, f.AgentsAddress(), f.tunnelCAFile()))
+	return []string{config}, err
 }
 
 // AgentsAddress is where agents come in at the gateway's own port.

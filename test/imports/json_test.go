@@ -29,7 +29,8 @@ const (
 
 // jsonOtherwise are the files, and folders, that read JSON without pkg/kube/untrusted.
 var jsonOtherwise = map[string]string{
-	"pkg/kube/untrusted/json.go": "it is the reader",
+	"pkg/kube/untrusted/json.go":  "it is the reader",
+	"pkg/kube/configfile/load.go": "what it loads is the reader's JSON",
 
 	"pkg/webhook/immutability/author.go":   ofReviews,
 	"pkg/webhook/immutability/request.go":  ofReviews,

@@ -40,7 +40,7 @@ var readOtherwise = map[string]string{
 	"pkg/placement/helmchart/engine/render.go":    "it runs in a process of its own, with limits of time and memory",
 	"pkg/placement/helmchart/engine/documents.go": "it runs in a process of its own, with limits of time and memory, and charts may have keys twice",
 	"cmd/gateway/app/options/hub.go":              "it reads the kubeconfig that whoever starts it gives it",
-	"cmd/agent/app/options.go":                    "it reads the kubeconfig that whoever starts it gives it",
+	"cmd/agent/app/options/config.go":             "it reads the kubeconfig that whoever starts it gives it",
 	"pkg/apiserver/memberconfig/memberconfig.go":  "it reads a kubeconfig of whoever runs the command, on their own machine",
 }
 

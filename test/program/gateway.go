@@ -17,6 +17,7 @@ import (
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
 
+	configv1alpha1 "fleetgate.io/fleetgate/pkg/apis/config/v1alpha1"
 	"fleetgate.io/fleetgate/test/env"
 )
 
@@ -37,6 +38,14 @@ func Gateway(ctx context.Context, at *env.Cluster, args ...string) *env.Process 
 		gomega.Expect(process.Stop(ctx)).To(gomega.Succeed())
 	})
 	return process
+}
+
+// Configuration is the flag of a file with fields of GatewayConfiguration.
+func Configuration(fields string) string {
+	ginkgo.GinkgoHelper()
+	flag, err := env.ConfigFlag(ginkgo.GinkgoT().TempDir(), configv1alpha1.GatewayKind, fields)
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	return flag
 }
 
 // Refused starts the gateway's program as Gateway does, and returns what it logged until it ended

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -78,12 +79,15 @@ func (n *Newcomer) RunAgent(ctx context.Context) {
 	config.BearerToken = strings.TrimSpace(n.Kubectl(ctx, "", "create", "token", pod.ServiceAccountName, namespace, "--duration=1h"))
 	account := filepath.Join(n.runner.Dir, "account.kubeconfig")
 	gomega.Expect(env.WriteKubeconfig(account, config)).To(gomega.Succeed())
+	file := filepath.Join(n.runner.Dir, "agent.yaml")
+	content := n.Kubectl(ctx, "", "get", "configmap", "fleet-agent-configuration", namespace, `--output=jsonpath={.data.agent\.yaml}`)
+	gomega.Expect(os.WriteFile(file, []byte(content), 0o600)).To(gomega.Succeed())
 	ports, err := env.FreePorts(1)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	n.agent, err = env.NewProcess(env.ProcessOptions{
 		Name: "agent", Dir: n.runner.Dir, Path: filepath.Join(n.runner.BinDir, "agent"),
 		// On this machine its ports may be others'.
-		Args: append(pod.Containers[0].Args, "--member-kubeconfig="+account, "--metrics-bind-address=0", fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", ports[0])),
+		Args: append(pod.Containers[0].Args, "--config="+file, "--member-kubeconfig="+account, "--metrics-bind-address=0", fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", ports[0])),
 	})
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	gomega.Expect(n.agent.Start(ctx)).To(gomega.Succeed())

@@ -114,3 +114,43 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- fail "config.provider=azure needs refreshtoken.repository: set it to the image of a container that writes the token of the identity to /config/token; the fleet agents of Azure contain one" -}}
 {{- end -}}
 {{- end -}}
+
+{{/* AgentConfiguration: values of the chart, and configuration on top of them. */}}
+{{- define "agent.configuration" -}}
+apiVersion: config.fleetgate.io/v1alpha1
+kind: AgentConfiguration
+{{ mergeOverwrite (include "agent.configured" . | fromYaml) (deepCopy .Values.configuration) | toYaml }}
+{{- end -}}
+
+{{- define "agent.configured" -}}
+member:
+  namespace: {{ .Release.Namespace }}
+  deployment: {{ include "agent.name" . }}
+  collectNamespaces: {{ .Values.enableNamespaceCollectionInPropertyProvider }}
+hub:
+  name: {{ .Values.hubName | quote }}
+  {{- if not (include "agent.registers" .) }}
+  memberName: {{ .Values.config.memberClusterName }}
+  {{- if eq .Values.config.provider "kubeconfig" }}
+  kubeconfig: /etc/fleetgate/hub/kubeconfig
+  {{- else }}
+  url: {{ .Values.config.hubURL }}
+  tokenFile: {{ eq .Values.config.provider "file" | ternary .Values.config.tokenFile "/config/token" }}
+  {{- if .Values.config.hubCA }}
+  caFile: /etc/fleetgate/hub/ca.crt
+  {{- end }}
+  {{- end }}
+  {{- end }}
+registration:
+  hubCertificate: {{ .Values.hubCertificate }}
+accounts:
+  namespace: {{ include "agent.accounts" . }}
+  adopt: {{ .Values.accounts.adopt }}
+process:
+  metricsBindAddress: ":{{ .Values.ports.metrics }}"
+  healthProbeBindAddress: ":{{ .Values.ports.probes }}"
+  {{- with (.Values.tracing).endpoint }}
+  tracing:
+    samplingRatePerMillion: {{ int64 $.Values.tracing.samplingRatePerMillion }}
+  {{- end }}
+{{- end -}}

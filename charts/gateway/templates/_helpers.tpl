@@ -52,7 +52,99 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if ne (eq .Values.certificates.source "files") (not (empty .Values.certificates.secretName)) -}}
 {{- fail "certificates.source=files and certificates.secretName need each other" -}}
 {{- end -}}
-{{- if and (gt (int .Values.replicas) 1) (has "--leader-elect=false" .Values.extraArgs) -}}
-{{- fail "several replicas need leader election: remove --leader-elect=false from extraArgs" -}}
+{{- if and (gt (int .Values.replicas) 1) (or (has "--leader-elect=false" .Values.extraArgs) (not (dig "process" "leaderElect" true .Values.configuration))) -}}
+{{- fail "several replicas need leader election: remove --leader-elect=false from extraArgs and process.leaderElect from configuration" -}}
 {{- end -}}
+{{- end -}}
+
+{{/* GatewayConfiguration: values of the chart, and configuration on top of them. */}}
+{{- define "gateway.configuration" -}}
+apiVersion: config.fleetgate.io/v1alpha1
+kind: GatewayConfiguration
+{{ mergeOverwrite (include "gateway.configured" . | fromYaml) (deepCopy .Values.configuration) | toYaml }}
+{{- end -}}
+
+{{- define "gateway.configured" -}}
+hub:
+  namespace: {{ .Release.Namespace }}
+  url: {{ required "hubURL is empty: give the URL at which members reach the hub's API server, such as https://hub.example.org:6443" .Values.hubURL }}
+  {{- if .Values.hubCA }}
+  caFile: /etc/fleetgate/hub/ca.crt
+  {{- end }}
+{{- if or .Values.apis .Values.ocm }}
+features:
+  {{- with .Values.apis }}
+  apis: {{ toJson . }}
+  {{- end }}
+  {{- with .Values.ocm }}
+  ocm: {{ toJson . }}
+  {{- end }}
+{{- end }}
+install:
+  enabled: true
+  adopt: {{ .Values.adopt }}
+  guardRails: {{ .Values.guardRails | quote }}
+serving:
+  service: {{ include "gateway.name" . }}
+  securePort: {{ .Values.ports.api }}
+  webhookPort: {{ .Values.ports.webhooks }}
+  certificates: {{ .Values.certificates.source }}
+  {{- if eq .Values.certificates.source "files" }}
+  certFile: /etc/fleetgate/tls/tls.crt
+  keyFile: /etc/fleetgate/tls/tls.key
+  caFile: /etc/fleetgate/tls/ca.crt
+  {{- end }}
+  {{- with .Values.endpointNames }}
+  endpointNames: {{ toJson . }}
+  {{- end }}
+  {{- with .Values.memberDomain }}
+  memberDomain: {{ . }}
+  {{- end }}
+proxy:
+  {{- /* authorizeInner is the previous name of the value. Remove after the next release. */}}
+  authorizeMemberRequests: {{ or .Values.authorizeMemberRequests .Values.authorizeInner | default false }}
+  auditRequests: {{ .Values.logging.requests }}
+tunnels:
+  peerPort: {{ .Values.ports.peers }}
+  {{- if .Values.agents.address }}
+  agentsAddress: {{ .Values.agents.address }}
+  agentsPort: {{ .Values.ports.agents }}
+  {{- end }}
+registration:
+  namespaces: {{ toJson .Values.registrationNamespaces }}
+  policy: {{ .Values.registrationPolicy }}
+  selfAssignedLabels: {{ .Values.selfAssignedLabels }}
+  {{- if .Values.agentImage.repository }}
+  agentImage: {{ include "gateway.image" (list .Values.agentImage .Chart.AppVersion) }}
+  {{- end }}
+{{- if .Values.csrSigner.secretName }}
+klusterlets:
+  signerCertFile: /etc/fleetgate/signer/tls.crt
+  signerKeyFile: /etc/fleetgate/signer/tls.key
+{{- end }}
+members:
+  argoCDNamespace: {{ .Values.argocdNamespace }}
+  taintUnreachable: {{ .Values.taintUnreachable }}
+  {{- if .Values.flowControl.create }}
+  agentsPriorityLevel: {{ printf "fleetgate-%s-%s" .Release.Namespace (include "gateway.name" .) | trunc 240 }}-agents
+  {{- end }}
+placement:
+  authorizeAuthors: {{ .Values.authorizeAuthors }}
+  standardDecisions: {{ .Values.standardDecisions }}
+  {{- if (.Values.helmCharts).enabled }}
+  helmCharts: true
+  {{- with .Values.helmCharts.registries }}
+  helmChartRegistries: {{ toJson . }}
+  {{- end }}
+  {{- if .Values.helmCharts.credentialsSecret }}
+  helmChartCredentialsFile: /etc/fleetgate/charts/config.json
+  {{- end }}
+  {{- end }}
+process:
+  metricsBindAddress: ":{{ .Values.ports.metrics }}"
+  healthProbeBindAddress: ":{{ .Values.ports.probes }}"
+  {{- with (.Values.tracing).endpoint }}
+  tracing:
+    samplingRatePerMillion: {{ int64 $.Values.tracing.samplingRatePerMillion }}
+  {{- end }}
 {{- end -}}

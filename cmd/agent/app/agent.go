@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"fleetgate.io/fleetgate/cmd/agent/app/options"
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	ocmclusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
@@ -50,7 +51,7 @@ const (
 
 // agent is everything that the parts share.
 type agent struct {
-	*Config
+	*options.Config
 	scheme *runtime.Scheme
 	// direct reads and writes the member without a cache.
 	direct    client.Client
@@ -88,8 +89,8 @@ var (
 // Run runs the agent until the context ends, or fails with a sentence that says
 // what is in the way. What the hub or the network can mend is retried instead,
 // and told by /readyz and the log.
-func Run(ctx context.Context, config *Config) error {
-	spans, err := config.Tracing.Provider(ctx, "agent", config.Member)
+func Run(ctx context.Context, config *options.Config) error {
+	spans, err := tracing.Config(config.Process.Tracing).Provider(ctx, "agent", config.MemberREST)
 	if err != nil {
 		return err
 	}
@@ -119,10 +120,10 @@ func Run(ctx context.Context, config *Config) error {
 
 // tellDeployment tells those who wait for the agent's Deployment what they wait for.
 func (a *agent) tellDeployment(ctx context.Context) {
-	if a.Deployment == "" {
+	if a.Member.Deployment == "" {
 		return
 	}
-	(&deploymentStatus{client: a.clientset, namespace: a.Namespace, name: a.Deployment, ready: a.enroller.Ready, clock: clock.RealClock{}}).run(ctx)
+	(&deploymentStatus{client: a.clientset, namespace: a.Member.Namespace, name: a.Member.Deployment, ready: a.enroller.Ready, clock: clock.RealClock{}}).run(ctx)
 }
 
 // explain adds the remedy to errors that have one.
@@ -133,7 +134,7 @@ func explain(err error) error {
 	return err
 }
 
-func newAgent(config *Config) (*agent, error) {
+func newAgent(config *options.Config) (*agent, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme,
@@ -144,13 +145,13 @@ func newAgent(config *Config) (*agent, error) {
 			return nil, fmt.Errorf("registering types: %w", err)
 		}
 	}
-	direct, err := client.New(config.Member, client.Options{Scheme: scheme})
+	direct, err := client.New(config.MemberREST, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, fmt.Errorf("reaching the member at %s: %w", config.Member.Host, err)
+		return nil, fmt.Errorf("reaching the member at %s: %w", config.MemberREST.Host, err)
 	}
-	clientset, err := kubernetes.NewForConfig(config.Member)
+	clientset, err := kubernetes.NewForConfig(config.MemberREST)
 	if err != nil {
-		return nil, fmt.Errorf("reaching the member at %s: %w", config.Member.Host, err)
+		return nil, fmt.Errorf("reaching the member at %s: %w", config.MemberREST.Host, err)
 	}
 	way, err := newWay(metrics.Registry)
 	if err != nil {
@@ -161,30 +162,30 @@ func newAgent(config *Config) (*agent, error) {
 		return nil, err
 	}
 	var lanes *konnectivity.AgentMetrics
-	if config.TunnelProtocol == tunnelKonnectivity {
+	if config.SpeaksKonnectivity() {
 		if lanes, err = konnectivity.NewAgentMetrics(metrics.Registry); err != nil {
 			return nil, err
 		}
 	}
 	return &agent{
 		Config: config, scheme: scheme, direct: direct, clientset: clientset, enroller: newIdentity(config, clientset, way), way: way, retained: retained, lanes: lanes,
-		grants: &impersonation.Grants{Client: direct, Member: config.Member, AccountNamespace: config.AccountNamespace},
+		grants: &impersonation.Grants{Client: direct, Member: config.MemberREST, AccountNamespace: config.Accounts.Namespace},
 	}, nil
 }
 
-func newIdentity(config *Config, member kubernetes.Interface, way *way) identity {
-	if config.doesWorksOnly() {
-		return newWorksOnly(config.MemberName, config.Hub)
+func newIdentity(config *options.Config, member kubernetes.Interface, way *way) identity {
+	if config.DoesWorksOnly() {
+		return newWorksOnly(config.Hub.MemberName, config.HubREST)
 	}
-	if config.Hub != nil {
-		return enroll.NewExternal(config.MemberName, config.Hub, clock.RealClock{})
+	if config.HubREST != nil {
+		return enroll.NewExternal(config.Hub.MemberName, config.HubREST, clock.RealClock{})
 	}
-	options := enroll.Options{Member: member, Namespace: config.Namespace, Missing: config.Missing, ClientID: config.ClientID, Labels: config.Labels,
+	registration := enroll.Options{Member: member, Namespace: config.Member.Namespace, Missing: config.Missing, ClientID: config.Registration.ClientID, Labels: config.Registration.Labels,
 		Prove: proveTunnel(config, way)}
 	if config.Bootstrap != nil {
-		options.Bootstrap = enroll.Given(config.Bootstrap)
+		registration.Bootstrap = enroll.Given(config.Bootstrap)
 	}
-	return enroll.New(options)
+	return enroll.New(registration)
 }
 
 // prepareMember makes what the agent needs on the member itself, as often as it
@@ -218,13 +219,13 @@ func (a *agent) tryPrepareMember(ctx context.Context) error {
 // ensureNamespace makes the agent's namespace for an agent outside the member. In a Pod
 // it is there, and the agent need not have the right to make namespaces.
 func (a *agent) ensureNamespace(ctx context.Context) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.Namespace}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.Member.Namespace}}
 	err := a.direct.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
 	if apierrors.IsNotFound(err) {
 		err = client.IgnoreAlreadyExists(a.direct.Create(ctx, namespace))
 	}
 	if err != nil {
-		return fmt.Errorf("making namespace %s at %s: %w", a.Namespace, a.Member.Host, err)
+		return fmt.Errorf("making namespace %s at %s: %w", a.Member.Namespace, a.MemberREST.Host, err)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 
 // keepCertificate keeps a client's certificate of the hub, if the agent is to have one.
 func (a *agent) keepCertificate(ctx context.Context, hubConfig *rest.Config, member string) error {
-	if !a.HubCertificate {
+	if !a.Registration.HubCertificate {
 		return nil
 	}
 	hub, err := kubernetes.NewForConfig(hubConfig)
@@ -24,14 +24,14 @@ func (a *agent) keepCertificate(ctx context.Context, hubConfig *rest.Config, mem
 		return fmt.Errorf("reaching the hub at %s: %w", hubConfig.Host, err)
 	}
 	return (&hubcertificate.Keeper{
-		Member: a.clientset, Namespace: a.Namespace, Hub: hub, Origin: cmp.Or(a.enroller.Origin(), hubConfig.Host), Cluster: member,
+		Member: a.clientset, Namespace: a.Member.Namespace, Hub: hub, Origin: cmp.Or(a.enroller.Origin(), hubConfig.Host), Cluster: member,
 	}).Run(ctx)
 }
 
 // forgetCertificate removes it from a member that has left.
 func (a *agent) forgetCertificate(ctx context.Context) error {
-	if !a.HubCertificate {
+	if !a.Registration.HubCertificate {
 		return nil
 	}
-	return hubcertificate.Forget(ctx, a.clientset, a.Namespace)
+	return hubcertificate.Forget(ctx, a.clientset, a.Member.Namespace)
 }

@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package app is the command line of the agent. Flags become Options, Options become Config,
+// Package app is the command line of the agent. Configuration file and flags become Options, Options become Config,
 // and agent.go wires the parts that Config enables, one line per part.
 package app
 
@@ -10,13 +10,16 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"fleetgate.io/fleetgate/cmd/agent/app/options"
+	"fleetgate.io/fleetgate/pkg/kube/configfile"
 	"fleetgate.io/fleetgate/pkg/telemetry/logs"
 	"fleetgate.io/fleetgate/pkg/telemetry/version"
 )
 
 // NewCommand returns the agent's command line.
 func NewCommand() *cobra.Command {
-	options, logging := NewOptions(), logsapi.NewLoggingConfiguration()
+	given, logging := options.New(), logsapi.NewLoggingConfiguration()
+	var recorder *configfile.Recorder
 	command := &cobra.Command{
 		Use:   "agent",
 		Short: "Run the fleetgate agent on a member cluster",
@@ -32,17 +35,25 @@ cluster. The cluster needs no open port.`,
 			if err != nil {
 				return err
 			}
-			if err := options.Validate(); err != nil {
+			complete, err := options.Load(given.ConfigFile, recorder)
+			if err != nil {
 				return err
 			}
-			config, err := options.Config()
+			if err := complete.Validate(); err != nil {
+				return err
+			}
+			config, err := complete.Config()
 			if err != nil {
 				return err
 			}
 			return Run(ctrl.LoggerInto(command.Context(), logger), config)
 		},
 	}
-	options.AddFlags(command.Flags())
+	given.AddFlags(command.Flags())
+	recorder = configfile.Record(command.Flags())
 	logsapi.AddFlags(logging, command.Flags())
+	sections := options.New().Flags()
+	logsapi.AddFlags(logsapi.NewLoggingConfiguration(), sections.FlagSet("logs"))
+	configfile.SetUsage(command, sections)
 	return command
 }

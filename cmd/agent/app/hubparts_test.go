@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
+	"fleetgate.io/fleetgate/cmd/agent/app/options"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	"fleetgate.io/fleetgate/pkg/work/engine"
@@ -65,7 +66,7 @@ func TestAHubWithoutManagedClustersIsAskedOneThing(t *testing.T) {
 
 func partsOf(t *testing.T, hub string) []hubPart {
 	t.Helper()
-	a, config := &agent{Config: &Config{}}, &rest.Config{Host: hub}
+	a, config := &agent{Config: &options.Config{}}, &rest.Config{Host: hub}
 	works, err := a.manifestWorks(&engine.Member{}, config, "edge", keeping{})
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ import (
 // a server's own port.
 func (a *agent) konnectivity(hub kubernetes.Interface, egress *tunnel.Egress, member, apiServer string,
 	targets map[string]tunnel.Target) (*konnectivity.Connector, error) {
-	allow, err := konnectivity.ParseAllow(a.TunnelAllow)
+	allow, err := konnectivity.ParseAllow(a.Tunnel.Allow)
 	if err != nil {
 		return nil, err
 	}
@@ -31,12 +31,12 @@ func (a *agent) konnectivity(hub kubernetes.Interface, egress *tunnel.Egress, me
 		return nil, err
 	}
 	connector := &konnectivity.Connector{
-		Member: member, Address: a.TunnelServer, TLS: config, ID: string(uuid.NewUUID()),
+		Member: member, Address: a.Tunnel.Server, TLS: config, ID: string(uuid.NewUUID()),
 		DialContext: egress.DialContext, DrainTime: tunnelDrain,
 		Targets: targets, APIServer: apiServerNames(member, apiServer), Allow: allow, Metrics: a.lanes,
 		OnStateChange: a.way.newest(),
 	}
-	if a.TunnelCertFile == "" {
+	if a.Tunnel.CertFile == "" {
 		connector.Token = func(ctx context.Context) (string, error) { return portToken(ctx, hub, member) }
 	}
 	return connector, nil
@@ -54,20 +54,20 @@ func apiServerNames(member, apiServer string) []string {
 // tunnelTLS verifies the server. The agent's own certificate is read for each
 // connection, so that a rotation needs no restart.
 func (a *agent) tunnelTLS() (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: a.TunnelServerName}
-	if a.TunnelCAFile != "" {
-		text, err := os.ReadFile(a.TunnelCAFile)
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: a.Tunnel.ServerName}
+	if a.Tunnel.CAFile != "" {
+		text, err := os.ReadFile(a.Tunnel.CAFile)
 		if err != nil {
-			return nil, fmt.Errorf("reading --tunnel-ca-file: %w", err)
+			return nil, fmt.Errorf("reading tunnel.caFile: %w", err)
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("reading --tunnel-ca-file: %s holds no certificate", a.TunnelCAFile)
+			return nil, fmt.Errorf("reading tunnel.caFile: %s holds no certificate", a.Tunnel.CAFile)
 		}
 	}
-	if a.TunnelCertFile != "" {
+	if a.Tunnel.CertFile != "" {
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			pair, err := tls.LoadX509KeyPair(a.TunnelCertFile, a.TunnelKeyFile)
+			pair, err := tls.LoadX509KeyPair(a.Tunnel.CertFile, a.Tunnel.KeyFile)
 			return &pair, err
 		}
 	}

@@ -62,7 +62,7 @@ func onlyManagedCluster(name string) cache.Options {
 // managedNamespaces is who makes them, for a hub that may be nil to let them go.
 func (a *agent) managedNamespaces(hub client.Client, hubConfig *rest.Config) *managednamespace.Reconciler {
 	return &managednamespace.Reconciler{
-		Hub: hub, Member: a.direct, House: []string{a.Namespace, a.AccountNamespace},
+		Hub: hub, Member: a.direct, House: []string{a.Member.Namespace, a.Accounts.Namespace},
 		HubHash: manifestwork.HubHash(cmp.Or(a.enroller.Origin(), hubConfig.Host)),
 	}
 }

@@ -109,7 +109,7 @@ func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member 
 	if err != nil {
 		return err
 	}
-	reached, err := engine.Reach(a.Member)
+	reached, err := engine.Reach(a.MemberREST)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member 
 // namespaces that its sets wanted stay, and say that they are not wanted any more.
 func (a *agent) withdraw(ctx context.Context, hubConfig *rest.Config) {
 	const attempts = 5
-	tokens := &rotator.Reconciler{Member: a.direct, AccountNamespace: a.AccountNamespace, AgentNamespace: a.Namespace}
+	tokens := &rotator.Reconciler{Member: a.direct, AccountNamespace: a.Accounts.Namespace, AgentNamespace: a.Member.Namespace}
 	for range attempts {
 		err := errors.Join(tokens.Withdraw(ctx), a.forgetCertificate(ctx), a.managedNamespaces(nil, hubConfig).Release(ctx))
 		if err == nil || ctx.Err() != nil {
@@ -230,9 +230,9 @@ func (a *agent) addWorks(ctx context.Context, hub ctrl.Manager, member string, r
 		return fmt.Errorf("adding the watch on the member: %w", err)
 	}
 	works, err := apply.New(apply.Options{
-		Member: member, HubName: a.HubName, Reached: reached, NamespacedApplier: a.NamespacedApplier,
-		House: []string{a.Namespace, a.AccountNamespace}, Holds: holds, DeletesTakenOver: a.DeleteTakenOver,
-		OnlyLabelledNamespaces: a.OnlyLabelledNamespaces, Effort: engine.Effort{Removal: a.RemovalWait},
+		Member: member, HubName: a.Hub.Name, Reached: reached, NamespacedApplier: a.Works.NamespacedApplier,
+		House: []string{a.Member.Namespace, a.Accounts.Namespace}, Holds: holds, DeletesTakenOver: a.Works.DeleteTakenOver,
+		OnlyLabelledNamespaces: a.Works.OnlyLabelledNamespaces, Effort: engine.Effort{Removal: a.Works.RemovalWait.Duration},
 	})
 	if err != nil {
 		return err
@@ -242,9 +242,9 @@ func (a *agent) addWorks(ctx context.Context, hub ctrl.Manager, member string, r
 
 // addHeartbeat completes what says how the member is, and runs it.
 func (a *agent) addHeartbeat(hub ctrl.Manager, name string, r heartbeat.Reconciler) error {
-	member, err := metadata.NewForConfig(a.Member)
+	member, err := metadata.NewForConfig(a.MemberREST)
 	if err != nil {
-		return fmt.Errorf("reaching the member at %s: %w", a.Member.Host, err)
+		return fmt.Errorf("reaching the member at %s: %w", a.MemberREST.Host, err)
 	}
 	r.Claims = heartbeat.NewClaims(member, clock.RealClock{})
 	if err := hub.Add(manager.RunnableFunc(r.Claims.Run)); err != nil {
@@ -254,7 +254,7 @@ func (a *agent) addHeartbeat(hub ctrl.Manager, name string, r heartbeat.Reconcil
 		return err
 	}
 	r.Hub, r.Member, r.Name, r.Version = hub.GetClient(), a.clientset, name, version.Get()
-	r.Server, r.ServerCA, r.Tunnel = a.Member.Host, a.reportedCA(), a.way.told
+	r.Server, r.ServerCA, r.Tunnel = a.MemberREST.Host, a.reportedCA(), a.way.told
 	r.Impersonation = func() string { return string(a.grants.Mode()) }
 	r.Move, r.Clock = a.enroller.Mover(), clock.RealClock{}
 	return r.SetupWithManager(hub)
@@ -262,7 +262,7 @@ func (a *agent) addHeartbeat(hub ctrl.Manager, name string, r heartbeat.Reconcil
 
 // namespaces is nil where nobody asked that they be collected.
 func (a *agent) namespaces(hub ctrl.Manager, member metadata.Interface) (*heartbeat.Namespaces, error) {
-	if !a.CollectNamespaces {
+	if !a.Member.CollectNamespaces {
 		return nil, nil
 	}
 	namespaces := heartbeat.NewNamespaces(member, clock.RealClock{})
@@ -274,11 +274,11 @@ func (a *agent) namespaces(hub ctrl.Manager, member metadata.Interface) (*heartb
 
 func (a *agent) addTokens(hub ctrl.Manager, member string, k keeping) error {
 	managed := labels.SelectorFromSet(labels.Set{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue})
-	accounts, err := controllercluster.New(a.Member, func(o *controllercluster.Options) {
+	accounts, err := controllercluster.New(a.MemberREST, func(o *controllercluster.Options) {
 		o.Scheme = a.scheme
 		o.Cache.ByObject = map[client.Object]cache.ByObject{&corev1.ServiceAccount{}: {
 			Label:      managed,
-			Namespaces: map[string]cache.Config{a.AccountNamespace: {}},
+			Namespaces: map[string]cache.Config{a.Accounts.Namespace: {}},
 		}}
 	})
 	if err != nil {
@@ -289,7 +289,7 @@ func (a *agent) addTokens(hub ctrl.Manager, member string, k keeping) error {
 	}
 	return (&rotator.Reconciler{
 		Hub: hub.GetClient(), Live: hub.GetAPIReader(), Member: a.direct, MemberCache: accounts.GetCache(),
-		HubNamespace: clusterv1beta1.MemberNamespace(member), AccountNamespace: a.AccountNamespace, AgentNamespace: a.Namespace, Adopt: a.Adopt,
+		HubNamespace: clusterv1beta1.MemberNamespace(member), AccountNamespace: a.Accounts.Namespace, AgentNamespace: a.Member.Namespace, Adopt: a.Accounts.Adopt,
 		MemberCA: a.memberCA, Clock: clock.RealClock{}, Recorder: hub.GetEventRecorder("fleetgate-agent"),
 		Holds: k.holds, Epochs: k.epochs,
 	}).SetupWithManager(hub)
@@ -298,16 +298,16 @@ func (a *agent) addTokens(hub ctrl.Manager, member string, k keeping) error {
 // memberCA reads the CA of the member's API server, anew each time: in a Pod the
 // file changes when the CA is rotated.
 func (a *agent) memberCA() ([]byte, error) {
-	if len(a.Member.CAData) > 0 {
-		return a.Member.CAData, nil
+	if len(a.MemberREST.CAData) > 0 {
+		return a.MemberREST.CAData, nil
 	}
-	return os.ReadFile(a.Member.CAFile)
+	return os.ReadFile(a.MemberREST.CAFile)
 }
 
 // reportedCA is how to read the CA that the hub is told, or nil if the member's server is
 // one that everybody trusts.
 func (a *agent) reportedCA() func() ([]byte, error) {
-	if len(a.Member.CAData) == 0 && a.Member.CAFile == "" {
+	if len(a.MemberREST.CAData) == 0 && a.MemberREST.CAFile == "" {
 		return nil
 	}
 	return a.memberCA

@@ -28,11 +28,11 @@ func (a *agent) serveProbes(ctx context.Context) error {
 		_, _ = w.Write([]byte("ok"))
 	})
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return listenAndServe(ctx, a.HealthProbes, probes) })
-	if a.Metrics != "0" {
+	group.Go(func() error { return listenAndServe(ctx, a.Process.HealthProbeBindAddress, probes) })
+	if a.Process.MetricsBindAddress != "0" {
 		exported := http.NewServeMux()
 		exported.Handle("/metrics", promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{}))
-		group.Go(func() error { return listenAndServe(ctx, a.Metrics, exported) })
+		group.Go(func() error { return listenAndServe(ctx, a.Process.MetricsBindAddress, exported) })
 	}
 	return group.Wait()
 }

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
+	"fleetgate.io/fleetgate/cmd/agent/app/options"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/tunnel"
@@ -49,7 +50,7 @@ func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string
 	if err != nil {
 		return fmt.Errorf("reaching the hub at %s: %w", hub.Host, err)
 	}
-	apiServer, err := addressOf(a.Member.Host)
+	apiServer, err := addressOf(a.MemberREST.Host)
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string
 		Targets:       targets,
 		OnStateChange: a.way.newest(),
 	}).Run
-	if a.TunnelProtocol == tunnelKonnectivity {
+	if a.SpeaksKonnectivity() {
 		connector, err := a.konnectivity(clientset, egress, member, apiServer, targets)
 		if err != nil {
 			return err
@@ -92,7 +93,7 @@ func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string
 
 // proveTunnel makes sure that a tunnel that goes through the hub's API server can be opened by
 // another way to that: what leads there may pass requests and refuse upgrades.
-func proveTunnel(config *Config, now *way) func(ctx context.Context, hub *rest.Config, member string) error {
+func proveTunnel(config *options.Config, now *way) func(ctx context.Context, hub *rest.Config, member string) error {
 	return func(ctx context.Context, hub *rest.Config, member string) error {
 		if !now.went(tunnel.ViaHub) {
 			return nil

@@ -25,7 +25,7 @@ func (h *hub) cacheOptions(mapper meta.RESTMapper) cache.Options {
 
 // withoutManifests is how works are cached, of the families that are served: a cache asks
 // the hub about each kind that it is told of.
-func withoutManifests(parts *options.Parts, common *intern.Table) map[client.Object]cache.ByObject {
+func withoutManifests(parts *options.Features, common *intern.Table) map[client.Object]cache.ByObject {
 	objects := map[client.Object]cache.ByObject{}
 	if parts.Serves(options.APIFleet) {
 		maps.Copy(objects, dispatch.CacheOptions())

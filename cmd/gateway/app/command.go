@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package app is the command line of the gateway. Flags become Options, Options become Config,
+// Package app is the command line of the gateway. Configuration file and flags become Options, Options become Config,
 // and gateway.go wires the parts that Config enables, one line per part.
 package app
 
@@ -12,6 +12,7 @@ import (
 
 	"fleetgate.io/fleetgate/cmd/gateway/app/commands"
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
+	"fleetgate.io/fleetgate/pkg/kube/configfile"
 	"fleetgate.io/fleetgate/pkg/telemetry/logs"
 	"fleetgate.io/fleetgate/pkg/telemetry/version"
 )
@@ -19,6 +20,7 @@ import (
 // NewCommand returns the gateway's command line.
 func NewCommand() *cobra.Command {
 	given, logging := options.New(), logsapi.NewLoggingConfiguration()
+	var recorder *configfile.Recorder
 	command := &cobra.Command{
 		Use:   "gateway",
 		Short: "Run the fleetgate gateway on the hub",
@@ -33,10 +35,14 @@ clients to the API server of every member.`,
 			if err != nil {
 				return err
 			}
-			if err := given.Validate(); err != nil {
+			complete, err := options.Load(given.ConfigFile, recorder)
+			if err != nil {
 				return err
 			}
-			config, err := given.Config()
+			if err := complete.Validate(); err != nil {
+				return err
+			}
+			config, err := complete.Config()
 			if err != nil {
 				return err
 			}
@@ -44,7 +50,11 @@ clients to the API server of every member.`,
 		},
 	}
 	given.AddFlags(command.Flags())
+	recorder = configfile.Record(command.Flags())
 	logsapi.AddFlags(logging, command.Flags())
+	sections := options.New().Flags()
+	logsapi.AddFlags(logsapi.NewLoggingConfiguration(), sections.FlagSet("logs"))
+	configfile.SetUsage(command, sections)
 	command.AddCommand(commands.All()...)
 	return command
 }

@@ -64,7 +64,7 @@ func Run(ctx context.Context, config *options.Config) error {
 	if os.Getenv("GOGC") == "" { // Go's own variable goes before.
 		debug.SetGCPercent(garbage)
 	}
-	spans, err := config.Process.Tracing.Provider(ctx, "gateway", config.REST)
+	spans, err := tracing.Config(config.Process.Tracing).Provider(ctx, "gateway", config.REST)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func newGateway(ctx context.Context, config *options.Config, hub *hub, spans tra
 }
 
 // managerOptions are those of every manager; it serves nothing.
-func managerOptions(hub *hub, parts *options.Parts, grace time.Duration) ctrl.Options {
+func managerOptions(hub *hub, parts *options.Features, grace time.Duration) ctrl.Options {
 	return ctrl.Options{
 		Scheme:                  hub.scheme,
 		Metrics:                 metricsserver.Options{BindAddress: "0"},
@@ -137,14 +137,14 @@ func managerOptions(hub *hub, parts *options.Parts, grace time.Duration) ctrl.Op
 }
 
 func newManager(ctx context.Context, config *options.Config, hub *hub, certificates *serving.Certificates, handover *intake.Handover) (ctrl.Manager, error) {
-	settings := managerOptions(hub, &config.Parts, shutdownGrace)
-	settings.Metrics.BindAddress = config.Process.Metrics
-	settings.HealthProbeBindAddress, settings.LivenessEndpointName = config.Process.HealthProbes, "/livez"
-	settings.PprofBindAddress = config.Process.Profiles
-	if config.Parts.Serves(options.APIFleet) {
+	settings := managerOptions(hub, &config.Features, shutdownGrace)
+	settings.Metrics.BindAddress = config.Process.MetricsBindAddress
+	settings.HealthProbeBindAddress, settings.LivenessEndpointName = config.Process.HealthProbeBindAddress, "/livez"
+	settings.PprofBindAddress = config.Process.PprofBindAddress
+	if config.Features.Serves(options.APIFleet) {
 		settings.Cache.ByObject[&clusterv1beta1.MemberCluster{}] = cache.ByObject{Transform: hub.common.After(withoutUsage)}
 	}
-	if config.Parts.TakesReviews() {
+	if config.Features.TakesReviews() {
 		server, err := newIntake(ctx, config, hub.clientset, certificates, handover)
 		if err != nil {
 			return nil, err

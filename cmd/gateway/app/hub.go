@@ -71,7 +71,7 @@ func openHub(ctx context.Context, config *options.Config) (*hub, error) {
 
 // definitionsOf are the CRDs of the chosen APIs. Parts of Open Cluster Management's share a group,
 // of which each has some kinds.
-func definitionsOf(parts *options.Parts) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+func definitionsOf(parts *options.Features) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	groups := map[string][]string{
 		options.APIFleet:     {clusterv1beta1.GroupVersion.Group, placementv1beta1.GroupVersion.Group},
 		options.APIRancher:   {registrationv1alpha1.GroupVersion.Group},
@@ -104,7 +104,7 @@ func definitionsOf(parts *options.Parts) ([]*apiextensionsv1.CustomResourceDefin
 
 // newInstaller says what belongs on the hub for the chosen APIs.
 func newInstaller(config *options.Config, direct client.Client) (*install.Installer, error) {
-	definitions, err := definitionsOf(&config.Parts)
+	definitions, err := definitionsOf(&config.Features)
 	if err != nil {
 		return nil, fmt.Errorf("reading CustomResourceDefinitions: %w", err)
 	}
@@ -118,15 +118,15 @@ func newInstaller(config *options.Config, direct client.Client) (*install.Instal
 		Adopt:   config.Install.Adopt,
 		Clock:   clock.RealClock{},
 	}
-	if config.Parts.ServesProxy() {
+	if config.Features.ServesProxy() {
 		installer.APIs = []install.GroupVersion{
 			{Group: gatewayv1alpha1.GroupVersion.Group, Version: gatewayv1alpha1.GroupVersion.Version},
 			{Group: tunnelv1alpha1.GroupVersion.Group, Version: tunnelv1alpha1.GroupVersion.Version},
 		}
 	}
 	switch {
-	case !config.Parts.TakesReviews():
-	case config.Reviews.Caller == options.CallerCertificate:
+	case !config.Features.TakesReviews():
+	case config.Webhooks.Caller == options.CallerCertificate:
 		installer.Obsolete = append(installer.Obsolete, reviewsAPI(config).APIService())
 	default:
 		installer.APIs = append(installer.APIs, reviewsAPI(config))

@@ -34,7 +34,7 @@ type konnectivityServers struct {
 // newKonnectivity makes what flags ask for. The agents' tunnels join the registry of all.
 func (g *gateway) newKonnectivity(registry *tunnel.Registry, members *identity.Identities, port *advertised) (*konnectivityServers, error) {
 	servers, given := &konnectivityServers{}, g.Tunnels.Konnectivity
-	if !given.Agents && given.Frontends == "" {
+	if !given.Agents && given.FrontendsAddress == "" {
 		return servers, nil
 	}
 	exported, err := konnectivity.NewMetrics(metrics.Registry)
@@ -67,11 +67,11 @@ func (g *gateway) newKonnectivity(registry *tunnel.Registry, members *identity.I
 			return nil, fmt.Errorf("setting up Konnectivity's agents: %w", err)
 		}
 	}
-	if given.Frontends == "" {
+	if given.FrontendsAddress == "" {
 		return servers, nil
 	}
-	if given.FrontendsCA != "" {
-		if servers.frontendCAs, err = tunnelsapi.FollowCAs("--konnectivity-frontends-ca-file", given.FrontendsCA); err != nil {
+	if given.FrontendsCAFile != "" {
+		if servers.frontendCAs, err = tunnelsapi.FollowCAs("tunnels.konnectivity.frontendsCAFile", given.FrontendsCAFile); err != nil {
 			return nil, err
 		}
 	}
@@ -99,7 +99,7 @@ func (g *gateway) newFrontends(registry *tunnel.Registry, cas *tunnelsapi.CAs, a
 		},
 		Dialer:      registry,
 		Certificate: g.certificates.GetCertificate,
-		Domain:      g.Tunnels.Konnectivity.Domain,
+		Domain:      g.Tunnels.Konnectivity.FrontendsDomain,
 		Allow:       allow,
 		Metrics:     exported,
 	})
@@ -123,7 +123,7 @@ func (g *gateway) addKonnectivity(t *tunnels) error {
 		}
 	}
 	if frontends := t.konnectivity.frontends; frontends != nil {
-		return g.manager.Add(g.listening(g.Tunnels.Konnectivity.Frontends, frontends.Serve))
+		return g.manager.Add(g.listening(g.Tunnels.Konnectivity.FrontendsAddress, frontends.Serve))
 	}
 	return nil
 }

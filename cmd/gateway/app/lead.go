@@ -29,9 +29,9 @@ func (g *gateway) addLeader(context.Context) error {
 	if _, err := g.signer(); err != nil {
 		return err
 	}
-	runner := &leader.Runner{Name: g.Parts.LeaseName(), Lead: g.lead, IsFinal: isForeign}
+	runner := &leader.Runner{Name: g.Features.LeaseName(), Lead: g.lead, IsFinal: isForeign}
 	if g.Process.LeaderElect {
-		lock, err := leader.NewLock(g.REST, g.Hub.Namespace, g.Parts.LeaseName(), replicaIdentity())
+		lock, err := leader.NewLock(g.REST, g.Hub.Namespace, g.Features.LeaseName(), replicaIdentity())
 		if err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func isForeign(err error) bool {
 // lead runs the leader's part until it is another's. It has a manager of its own for each
 // time: a controller cannot be started twice.
 func (g *gateway) lead(ctx context.Context) error {
-	settings := whileHolding(ctx, managerOptions(g.hub, &g.Parts, leader.Grace))
+	settings := whileHolding(ctx, managerOptions(g.hub, &g.Features, leader.Grace))
 	settings.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return g.manager.GetRESTMapper(), nil }
 	// Their names are those of the time before.
 	again := true

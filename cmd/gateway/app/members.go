@@ -48,41 +48,41 @@ func (g *gateway) addMembers(context.Context) error { return g.manager.Add(g.mem
 
 // addMemberControllers joins clusters and gives the gateway an account on each, in the leader.
 func (g *gateway) addMemberControllers(_ context.Context, mgr ctrl.Manager) error {
-	if !g.Parts.Runs(options.ComponentControllers) {
+	if !g.Features.Runs(options.ComponentControllers) {
 		return nil
 	}
 	hub := mgr.GetClient()
 	var controllers []controller
-	if g.Parts.Serves(options.APIFleet) {
+	if g.Features.Serves(options.APIFleet) {
 		members, err := g.membershipControllers(mgr)
 		if err != nil {
 			return err
 		}
 		controllers = append(controllers, members...)
 	}
-	if g.Parts.Serves(options.APIRancher) {
+	if g.Features.Serves(options.APIRancher) {
 		registering, err := g.registrationControllers(mgr)
 		if err != nil {
 			return err
 		}
 		controllers = append(controllers, registering...)
 	}
-	if g.Parts.Serves(options.APIAzure) {
+	if g.Features.Serves(options.APIAzure) {
 		controllers = append(controllers, &azurefleet.Reconciler{Client: hub, Recorder: mgr.GetEventRecorder(azurefleet.EventSource)})
 	}
-	if g.Parts.Serves(options.APIProfile) {
+	if g.Features.Serves(options.APIProfile) {
 		controllers = append(controllers, &profile.Reconciler{
 			Client: g.order.Client(hub, writepriority.Always(writepriority.Extra)), Namespace: g.Hub.Namespace, Manager: g.Members.ClusterProfileManager, HubURL: g.Hub.URL, HubCA: g.HubCA,
 		})
 	}
-	if g.Parts.Serves(options.APIMSA) {
+	if g.Features.Serves(options.APIMSA) {
 		tokens, err := g.tokenControllers(mgr)
 		if err != nil {
 			return err
 		}
 		controllers = append(controllers, tokens...)
 	}
-	if err := setUp(mgr, controllers); err != nil || !g.Parts.Serves(options.APIFleet) {
+	if err := setUp(mgr, controllers); err != nil || !g.Features.Serves(options.APIFleet) {
 		return err
 	}
 	return g.addFleetMetrics(mgr)
@@ -90,14 +90,14 @@ func (g *gateway) addMemberControllers(_ context.Context, mgr ctrl.Manager) erro
 
 // addFleetMetrics has the leader tell how its fleet stands.
 func (g *gateway) addFleetMetrics(mgr ctrl.Manager) error {
-	fleet := &fleetmetrics.Fleet{Reader: mgr.GetClient(), Accounts: g.Parts.Serves(options.APIMSA)}
+	fleet := &fleetmetrics.Fleet{Reader: mgr.GetClient(), Accounts: g.Features.Serves(options.APIMSA)}
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return fleet.Run(ctx, metrics.Registry) }))
 }
 
 // pending says what a leaving member's agent has to clean up first, and is nil where there is
 // nothing but Works, which stay on members.
 func (g *gateway) pending(hub client.Reader) func(context.Context, string) (string, error) {
-	if !g.Parts.ServesOCM(options.OCMRegistration) {
+	if !g.Features.ServesOCM(options.OCMRegistration) {
 		return nil
 	}
 	return func(ctx context.Context, member string) (string, error) {
@@ -125,15 +125,15 @@ func (g *gateway) membershipControllers(mgr ctrl.Manager) ([]controller, error) 
 			Client:  g.order.Client(hub, writepriority.Always(writepriority.Entry)), Live: live,
 			Recorder: recorder, Clock: clock.RealClock{}, Seats: identity.FleetSeats(),
 			Orders: []schema.GroupVersionKind{placementv1beta1.GroupVersion.WithKind("Work")},
-			Rules:  memberRules, ClusterRules: tunnelRules, ForceDeleteWait: g.Members.ForceDeleteWait,
-			AgentTokenLifetime: g.Members.AgentTokenLifetime, Secrets: g.members, Concurrency: memberWorkers,
+			Rules:  memberRules, ClusterRules: tunnelRules, ForceDeleteWait: g.Members.ForceDeleteWaitTime.Duration,
+			AgentTokenLifetime: g.Members.AgentTokenLifetime.Duration, Secrets: g.members, Concurrency: memberWorkers,
 		},
 		&membership.StatusReconciler{
-			Client: own, Seats: identity.FleetSeats(), Leases: g.members, Recorder: recorder, Clock: clock.RealClock{}, Silence: g.Members.Silence,
+			Client: own, Seats: identity.FleetSeats(), Leases: g.members, Recorder: recorder, Clock: clock.RealClock{}, Silence: g.Members.UnhealthyThreshold.Duration,
 			TaintUnreachable: g.Members.TaintUnreachable, Version: version.Get(), Concurrency: memberWorkers,
 		},
 	}
-	if level := g.Members.AgentPriorityLevel; level != "" {
+	if level := g.Members.AgentsPriorityLevel; level != "" {
 		controllers = append(controllers, &membership.FlowReconciler{Client: hub, Live: live, Level: level})
 	}
 	return controllers, nil
@@ -149,7 +149,7 @@ func (g *gateway) registrationControllers(mgr ctrl.Manager) ([]controller, error
 	hub, live, recorder := mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(membership.EventSource)
 	namespaces, defaults, labels := g.Registration.Chosen(), g.Registration.Defaults(), g.Registration.LabelRule()
 	grants := &registration.GrantReconciler{
-		Client: hub, Live: live, Clock: clock.RealClock{}, AgentTokenLifetime: g.Members.AgentTokenLifetime, Secrets: g.members,
+		Client: hub, Live: live, Clock: clock.RealClock{}, AgentTokenLifetime: g.Members.AgentTokenLifetime.Duration, Secrets: g.members,
 		Namespaces: namespaces, Defaults: defaults, Labels: labels,
 		Concurrency: memberWorkers,
 	}

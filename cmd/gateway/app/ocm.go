@@ -22,7 +22,7 @@ const ocmWorkers = 8
 
 // addOCM serves the chosen parts of Open Cluster Management's API, in the leader.
 func (g *gateway) addOCM(ctx context.Context, mgr ctrl.Manager) error {
-	if !g.Parts.Runs(options.ComponentControllers) || !g.Parts.ServesOCM(options.OCMWorks) {
+	if !g.Features.Runs(options.ComponentControllers) || !g.Features.ServesOCM(options.OCMWorks) {
 		return nil
 	}
 	tenancy := clusterset.Tenancy{Reader: mgr.GetClient(), Counts: everyCluster}

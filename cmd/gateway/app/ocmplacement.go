@@ -25,7 +25,7 @@ const ocmPlacementWorkers = 16
 
 // addOCMPlacement decides for Open Cluster Management's Placements, in the leader.
 func (g *gateway) addOCMPlacement(_ context.Context, mgr ctrl.Manager) error {
-	if !g.Parts.Runs(options.ComponentControllers) || !g.Parts.ServesOCM(options.OCMPlacement) {
+	if !g.Features.Runs(options.ComponentControllers) || !g.Features.ServesOCM(options.OCMPlacement) {
 		return nil
 	}
 	return placement.SetupDecisions(mgr, clock.RealClock{}, ocmPlacementWorkers, metrics.Registry)
@@ -34,7 +34,7 @@ func (g *gateway) addOCMPlacement(_ context.Context, mgr ctrl.Manager) error {
 // debugPlacements answers why Placements have the clusters that they have, in every replica; nil
 // if none are decided here.
 func (g *gateway) debugPlacements() func(authorizer.UnconditionalAuthorizer) http.Handler {
-	if !g.Parts.ServesOCM(options.OCMPlacement) {
+	if !g.Features.ServesOCM(options.OCMPlacement) {
 		return nil
 	}
 	return func(may authorizer.UnconditionalAuthorizer) http.Handler {
@@ -46,7 +46,7 @@ func (g *gateway) debugPlacements() func(authorizer.UnconditionalAuthorizer) htt
 // has no other endpoint of its own.
 func (g *gateway) addDebugServer() error {
 	debug := g.debugPlacements()
-	if debug == nil || !g.Parts.Runs(options.ComponentProxy) {
+	if debug == nil || !g.Features.Runs(options.ComponentProxy) {
 		return nil
 	}
 	config := apiserver.Config{Hub: g.REST, Address: g.Serving.Listen(g.Serving.SecurePort), Certificate: g.certificates, Debug: debug, Spans: g.spans}

@@ -31,7 +31,7 @@ func registrationKinds() []string {
 
 // addKlusterlets lets clusters with agents of Open Cluster Management in, in the leader.
 func (g *gateway) addKlusterlets(_ context.Context, mgr ctrl.Manager) error {
-	if !g.Parts.Runs(options.ComponentControllers) || !g.Parts.ServesOCM(options.OCMRegistration) {
+	if !g.Features.Runs(options.ComponentControllers) || !g.Features.ServesOCM(options.OCMRegistration) {
 		return nil
 	}
 	signer, err := g.signer()
@@ -50,7 +50,7 @@ func (g *gateway) addKlusterlets(_ context.Context, mgr ctrl.Manager) error {
 		return err
 	}
 	joining := klusterlet.Options{
-		Users: g.Klusterlets.AutoApprovedUsers, Signer: signer, ForceDeleteWait: g.Members.ForceDeleteWait,
+		Users: g.Klusterlets.AutoApprovedUsers, Signer: signer, ForceDeleteWait: g.Members.ForceDeleteWaitTime.Duration,
 		Labels: g.Klusterlets.Labels, Workers: memberWorkers, Rights: g.order.Client(mgr.GetClient(), writepriority.Always(writepriority.Entry)),
 		Transform: g.common.Transform,
 	}
@@ -64,7 +64,7 @@ func (g *gateway) addKlusterlets(_ context.Context, mgr ctrl.Manager) error {
 
 // showMembers shows members as ManagedClusters where there are any, and says whether it does.
 func (g *gateway) showMembers(mgr ctrl.Manager) (bool, error) {
-	if !g.Parts.Serves(options.APIFleet) {
+	if !g.Features.Serves(options.APIFleet) {
 		return false, nil
 	}
 	return true, (&membermirror.Reconciler{Client: mgr.GetClient(), Workers: memberWorkers}).SetupWithManager(mgr)
@@ -72,16 +72,16 @@ func (g *gateway) showMembers(mgr ctrl.Manager) (bool, error) {
 
 // signer signs for klusterlets, and is nil if somebody else does.
 func (g *gateway) signer() (*klusterlet.Signer, error) {
-	if g.Klusterlets.SignerCert == "" {
+	if g.Klusterlets.SignerCertFile == "" {
 		return nil, nil
 	}
-	certificate, err := os.ReadFile(g.Klusterlets.SignerCert)
+	certificate, err := os.ReadFile(g.Klusterlets.SignerCertFile)
 	if err != nil {
-		return nil, fmt.Errorf("reading --csr-signer-cert: %w", err)
+		return nil, fmt.Errorf("reading klusterlets.signerCertFile: %w", err)
 	}
-	key, err := os.ReadFile(g.Klusterlets.SignerKey)
+	key, err := os.ReadFile(g.Klusterlets.SignerKeyFile)
 	if err != nil {
-		return nil, fmt.Errorf("reading --csr-signer-key: %w", err)
+		return nil, fmt.Errorf("reading klusterlets.signerKeyFile: %w", err)
 	}
 	return klusterlet.NewSigner(certificate, key, clock.RealClock{})
 }

@@ -26,7 +26,7 @@ import (
 
 // addPlacement decides what goes where, rolls it out and hands it to members.
 func (g *gateway) addPlacement(ctx context.Context, mgr ctrl.Manager) error {
-	if !g.Parts.Runs(options.ComponentControllers) || !g.Parts.Serves(options.APIFleet) {
+	if !g.Features.Runs(options.ComponentControllers) || !g.Features.Serves(options.APIFleet) {
 		return nil
 	}
 	charts, err := g.charts()
@@ -42,7 +42,7 @@ func (g *gateway) addPlacement(ctx context.Context, mgr ctrl.Manager) error {
 		Tenancy:            g.tenancy(mgr),
 		Marks:              g.marks(),
 		ConfigMapEnvelopes: g.Placement.ConfigMapEnvelopes, Charts: charts, ChartPackages: g.chartPackages(), CheckAuthors: !g.Placement.TrustsAuthors(),
-		SnapshotIntervals: snapshot.Intervals{Least: g.Placement.SnapshotInterval, Collection: g.Placement.CollectionDuration},
+		SnapshotIntervals: snapshot.Intervals{Least: g.Placement.SnapshotMinimumInterval.Duration, Collection: g.Placement.ChangesCollectionDuration.Duration},
 		Order:             &g.order,
 		Metrics:           metrics.Registry,
 	})
@@ -58,7 +58,7 @@ func (g *gateway) tenancy(mgr ctrl.Manager) scheduler.Tenancy {
 
 // marks are what people put on the ManagedClusters of members, and nil if there are none.
 func (g *gateway) marks() scheduler.Marks {
-	if !g.Parts.ServesOCM(options.OCMRegistration) {
+	if !g.Features.ServesOCM(options.OCMRegistration) {
 		return nil
 	}
 	return membermirror.Marks
@@ -69,7 +69,7 @@ func (g *gateway) chartPackages() helmchart.Packages {
 	if len(g.Placement.HelmChartRegistries) == 0 {
 		return nil
 	}
-	return oci.NewRegistries(g.Placement.HelmChartRegistries, g.Placement.HelmChartCredentials, clock.RealClock{})
+	return oci.NewRegistries(g.Placement.HelmChartRegistries, g.Placement.HelmChartCredentialsFile, clock.RealClock{})
 }
 
 // charts is what renders Helm charts that are placed, nil if nobody asked for it.

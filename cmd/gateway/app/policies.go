@@ -26,7 +26,7 @@ type policySet struct {
 }
 
 func newPolicies(config *options.Config) (*policySet, error) {
-	if !config.Parts.Serves(options.APIAdmission) || !config.Parts.Runs(options.ComponentWebhook) && !config.Parts.Runs(options.ComponentControllers) {
+	if !config.Features.Serves(options.APIAdmission) || !config.Features.Runs(options.ComponentWebhook) && !config.Features.Runs(options.ComponentControllers) {
 		return nil, nil
 	}
 	compiler, err := immutability.NewCompiler()
@@ -38,10 +38,10 @@ func newPolicies(config *options.Config) (*policySet, error) {
 
 // addPolicyControllers keeps their webhooks and their status, in the leader.
 func (g *gateway) addPolicyControllers(_ context.Context, mgr ctrl.Manager) error {
-	if g.policies == nil || !g.Parts.Runs(options.ComponentControllers) {
+	if g.policies == nil || !g.Features.Runs(options.ComponentControllers) {
 		return nil
 	}
-	failClosed := sets.New(g.Reviews.FailClosedGroups...)
+	failClosed := sets.New(g.Webhooks.FailClosedGroups...)
 	return setUp(mgr, []controller{
 		&immutability.WebhookReconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Policies: g.policies.Policies, ClientConfig: g.reviews.ClientConfig,
@@ -57,7 +57,7 @@ func (g *gateway) addPolicyControllers(_ context.Context, mgr ctrl.Manager) erro
 
 // addPolicies serves ImmutabilityPolicies in every replica.
 func (g *gateway) addPolicies(ctx context.Context) error {
-	if g.policies == nil || !g.Parts.Runs(options.ComponentWebhook) {
+	if g.policies == nil || !g.Features.Runs(options.ComponentWebhook) {
 		return nil
 	}
 	informer, err := g.manager.GetCache().GetInformer(ctx, &admissionv1alpha1.ImmutabilityPolicy{})
@@ -69,7 +69,7 @@ func (g *gateway) addPolicies(ctx context.Context) error {
 	}
 	handler := &immutability.Handler{
 		Policies: g.policies.Policies, Live: g.manager.GetAPIReader(), Mapper: g.manager.GetRESTMapper(), Namespaces: g.manager.GetClient(), Writer: g.manager.GetClient(),
-		FailClosed: sets.New(g.Reviews.FailClosedGroups...), Namespace: g.Hub.Namespace, Clock: clock.RealClock{},
+		FailClosed: sets.New(g.Webhooks.FailClosedGroups...), Namespace: g.Hub.Namespace, Clock: clock.RealClock{},
 	}
 	server := g.manager.GetWebhookServer()
 	server.Register(immutability.PathPrefix, handler.Serving())

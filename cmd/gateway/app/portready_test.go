@@ -12,11 +12,12 @@ import (
 
 func TestAGatewayIsNotReadyBeforeAgentsCanComeToItsPort(t *testing.T) {
 	port := &advertised{}
-	without := &gateway{Config: &options.Config{}}
+	without := &gateway{Config: &options.Config{Options: *options.New()}}
 	if err := without.portReady(port)(nil); err != nil {
 		t.Errorf("A gateway without a port for agents waits for it: %v", err)
 	}
-	with := &gateway{Config: &options.Config{Options: options.Options{Tunnels: options.Tunnels{AgentsAddress: "hub.example:443"}}}}
+	with := &gateway{Config: &options.Config{Options: *options.New()}}
+	with.Tunnels.AgentsAddress = "hub.example:443"
 	if err := with.portReady(port)(nil); err == nil {
 		t.Error("It is ready before its port is open.")
 	}

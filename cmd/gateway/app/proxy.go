@@ -25,7 +25,7 @@ import (
 
 // addProxy serves the aggregated APIs, and takes the tunnels of agents.
 func (g *gateway) addProxy(ctx context.Context) error {
-	if !g.Parts.ServesProxy() {
+	if !g.Features.ServesProxy() {
 		return g.addDebugServer()
 	}
 	tunnels, err := g.newTunnels()
@@ -91,10 +91,10 @@ func (g *gateway) proxyConfig(tunnels *tunnels, members *clustergateway.Inventor
 		AuthorizeMemberRequests: g.Proxy.AuthorizeMemberRequests,
 		AuditPolicyFile:         g.Proxy.AuditPolicyFile,
 		AuditLogPath:            g.Proxy.AuditLogPath,
-		MaxInFlightPerMember:    g.Proxy.MaxInFlightPerMember,
-		MaxInFlightPerUser:      g.Proxy.MaxInFlightPerUser,
-		MaxLongPerMember:        g.Proxy.MaxLongPerMember,
-		MaxLongPerUser:          g.Proxy.MaxLongPerUser,
+		MaxInFlightPerMember:    g.Proxy.MaxRequestsPerMember,
+		MaxInFlightPerUser:      g.Proxy.MaxRequestsPerUser,
+		MaxLongPerMember:        g.Proxy.MaxLongRequestsPerMember,
+		MaxLongPerUser:          g.Proxy.MaxLongRequestsPerUser,
 		DrainTime:               streamDrain,
 		OnServing:               onServing,
 	}

@@ -39,7 +39,7 @@ func newReviews(config *options.Config, direct client.Client, certificates *serv
 		},
 		CABundle: certificates.CABundle,
 	}
-	if config.Reviews.Caller == options.CallerLoopback {
+	if config.Webhooks.Caller == options.CallerLoopback {
 		reviews.Handover = &intake.Handover{
 			Hub: direct, Namespace: config.Hub.Namespace, Service: config.Serving.Service, Port: int32(config.Serving.WebhookPort),
 			ServerName: config.Serving.ServerName(config.Hub.Namespace),
@@ -47,11 +47,11 @@ func newReviews(config *options.Config, direct client.Client, certificates *serv
 			Validating: []string{policies.ValidatingConfiguration, immutability.Configuration},
 			Clock:      clock.RealClock{},
 		}
-		if config.Parts.ServesOCM(options.OCMRegistration) {
+		if config.Features.ServesOCM(options.OCMRegistration) {
 			reviews.Handover.Mutating = append(reviews.Handover.Mutating, webhook.ClusterMutatingConfiguration)
 			reviews.Handover.Validating = append(reviews.Handover.Validating, webhook.ClusterConfiguration, webhook.SetBindingConfiguration)
 		}
-		if config.Parts.ServesOCM(options.OCMWorks) {
+		if config.Features.ServesOCM(options.OCMWorks) {
 			reviews.Handover.Validating = append(reviews.Handover.Validating, webhook.ManifestWorkConfiguration, webhook.ReplicaSetConfiguration)
 		}
 	}
@@ -65,9 +65,9 @@ func newIntake(ctx context.Context, config *options.Config, clientset kubernetes
 		GetCertificate: certificates.GetCertificate,
 	}
 	if handover == nil {
-		file, err := dynamiccertificates.NewDynamicCAContentFromFile("--webhook-client-ca-file", config.Reviews.ClientCAFile)
+		file, err := dynamiccertificates.NewDynamicCAContentFromFile("webhooks.clientCAFile", config.Webhooks.ClientCAFile)
 		if err != nil {
-			return nil, fmt.Errorf("reading --webhook-client-ca-file: %w", err)
+			return nil, fmt.Errorf("reading webhooks.clientCAFile: %w", err)
 		}
 		serving.ClientCA = file
 		return intake.NewServer(serving), nil
@@ -81,15 +81,15 @@ func newIntake(ctx context.Context, config *options.Config, clientset kubernetes
 }
 
 func (g *gateway) addWebhooks(ctx context.Context) error {
-	fleet, works := g.Parts.Serves(options.APIFleet), g.Parts.ServesOCM(options.OCMWorks)
+	fleet, works := g.Features.Serves(options.APIFleet), g.Features.ServesOCM(options.OCMWorks)
 	if g.Placement.TrustsAuthors() && fleet {
-		log.FromContext(ctx).Info("With --authorize-authors=off nobody is asked whether the authors of placements and overrides may have delivered what these select")
+		log.FromContext(ctx).Info("With placement.authorizeAuthors: false nobody is asked whether the authors of placements and overrides may have delivered what these select")
 	}
 	if g.Placement.TrustsAuthors() && works {
-		log.FromContext(ctx).Info("With --authorize-authors=off nobody is asked whether the authors of ManifestWorkReplicaSets may make what clusters will have of them")
+		log.FromContext(ctx).Info("With placement.authorizeAuthors: false nobody is asked whether the authors of ManifestWorkReplicaSets may make what clusters will have of them")
 	}
-	clusters := g.Parts.ServesOCM(options.OCMRegistration)
-	if !g.Parts.Runs(options.ComponentWebhook) || !fleet && !works && !clusters {
+	clusters := g.Features.ServesOCM(options.OCMRegistration)
+	if !g.Features.Runs(options.ComponentWebhook) || !fleet && !works && !clusters {
 		return nil
 	}
 	strictness := webhook.Strictness{TrustAuthors: g.Placement.TrustsAuthors(), StrictEnvelopes: g.Placement.StrictEnvelopes}

@@ -37,7 +37,7 @@ func newCertificates(config *options.Config, direct client.Client) *serving.Cert
 
 // addServing keeps the certificate current.
 func (g *gateway) addServing(context.Context) error {
-	if !g.Parts.Runs(options.ComponentProxy) && !g.Parts.Runs(options.ComponentWebhook) {
+	if !g.Features.Runs(options.ComponentProxy) && !g.Features.Runs(options.ComponentWebhook) {
 		return nil
 	}
 	if err := g.manager.Add(g.certificates); err != nil {
@@ -52,7 +52,7 @@ func (g *gateway) addServing(context.Context) error {
 // addInstall keeps what leads the hub's API server to the gateway as it should be, in the
 // leader.
 func (g *gateway) addInstall(_ context.Context, mgr ctrl.Manager) error {
-	if !g.Install.Enabled || !g.Parts.Runs(options.ComponentProxy) && !g.Parts.Runs(options.ComponentWebhook) {
+	if !g.Install.Enabled || !g.Features.Runs(options.ComponentProxy) && !g.Features.Runs(options.ComponentWebhook) {
 		return nil
 	}
 	return mgr.Add(&install.Keeper{Installer: g.installer, Wanted: g.wanted, Changed: g.certificates.BundleChanged()})
@@ -76,18 +76,18 @@ func (g *gateway) wanted(ctx context.Context, self install.Account) (install.Ser
 func (g *gateway) admission(self install.Account) webhook.Admission {
 	return webhook.Admission{
 		Parameters: policies.Parameters{
-			TokenLifetime: g.Members.AgentTokenLifetime, GatewayUser: self.Name, GatewayNamespace: g.Hub.Namespace,
+			TokenLifetime: g.Members.AgentTokenLifetime.Duration, GatewayUser: self.Name, GatewayNamespace: g.Hub.Namespace,
 			ArgoCD:               types.NamespacedName{Namespace: g.Members.ArgoCDNamespace, Name: argocd.Account},
 			ConfirmDeleteMembers: g.Install.ConfirmDeleteMembers,
 		},
 		Administrator: self.Administrator,
 		GuardRails:    policies.GuardRails(g.Install.GuardRails),
 		ConfirmDelete: policies.ConfirmDelete(g.Install.ConfirmDelete),
-		Fleet:         g.Parts.Serves(options.APIFleet),
-		Reviewed:      g.Parts.Runs(options.ComponentWebhook) && g.Parts.Serves(options.APIFleet),
-		Decisions:     g.Parts.Runs(options.ComponentControllers) && g.Parts.ServesOCM(options.OCMPlacement),
-		Klusterlets:   g.Parts.ServesOCM(options.OCMRegistration),
-		Clusters:      g.Parts.Runs(options.ComponentWebhook) && g.Parts.ServesOCM(options.OCMRegistration),
-		Works:         g.Parts.Runs(options.ComponentWebhook) && g.Parts.ServesOCM(options.OCMWorks),
+		Fleet:         g.Features.Serves(options.APIFleet),
+		Reviewed:      g.Features.Runs(options.ComponentWebhook) && g.Features.Serves(options.APIFleet),
+		Decisions:     g.Features.Runs(options.ComponentControllers) && g.Features.ServesOCM(options.OCMPlacement),
+		Klusterlets:   g.Features.ServesOCM(options.OCMRegistration),
+		Clusters:      g.Features.Runs(options.ComponentWebhook) && g.Features.ServesOCM(options.OCMRegistration),
+		Works:         g.Features.Runs(options.ComponentWebhook) && g.Features.ServesOCM(options.OCMWorks),
 	}
 }

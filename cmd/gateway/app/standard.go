@@ -15,11 +15,11 @@ import (
 // addStandardDecisions publishes what placements were decided for to those who read
 // ClusterProfiles, in the leader.
 func (g *gateway) addStandardDecisions(ctx context.Context, mgr ctrl.Manager) error {
-	if !g.Parts.Runs(options.ComponentControllers) || !g.Parts.Serves(options.APIProfile) {
+	if !g.Features.Runs(options.ComponentControllers) || !g.Features.Serves(options.APIProfile) {
 		return nil
 	}
 	return placement.SetupStandardDecisions(ctx, mgr, placement.StandardOptions{
-		Fleet: g.Parts.Serves(options.APIFleet), All: g.Placement.StandardDecisions, OCM: g.Parts.ServesOCM(options.OCMPlacement),
+		Fleet: g.Features.Serves(options.APIFleet), All: g.Placement.StandardDecisions, OCM: g.Features.ServesOCM(options.OCMPlacement),
 		Namespace: g.Hub.Namespace, Manager: g.Members.ClusterProfileManager, Workers: ocmWorkers,
 	})
 }

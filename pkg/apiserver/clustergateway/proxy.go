@@ -138,7 +138,7 @@ func New(c Config) (*Handler, error) {
 			perMember: newCounter(orDefault(c.MaxInFlight, DefaultMaxInFlight)),
 		},
 		long: limits{
-			what: "requests that last", remedy: "end some, such as watches and port-forwards, or raise --max-long-requests-per-user and --max-long-requests-per-member",
+			what: "requests that last", remedy: "end some, such as watches and port-forwards, or raise proxy.maxLongRequestsPerUser and proxy.maxLongRequestsPerMember",
 			perUser:   newCounter(orDefault(c.MaxLongPerUser, DefaultMaxLongPerUser)),
 			perMember: newCounter(orDefault(c.MaxLong, DefaultMaxLong)),
 		},

@@ -14,7 +14,7 @@ func TestFollowCAs_FailsForBundleWithoutCertificate(t *testing.T) {
 	if err := os.WriteFile(path, []byte("nothing"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := FollowCAs("--konnectivity-frontends-ca-file", path); err == nil {
+	if _, err := FollowCAs("tunnels.konnectivity.frontendsCAFile", path); err == nil {
 		t.Error("it was taken for a bundle")
 	}
 }

@@ -71,5 +71,5 @@ func (r *Reporter) authorCheck(ctx context.Context) (string, error) {
 	case policies.AuthorizesAuthors(configuration):
 		return "author check enabled", nil
 	}
-	return "author check disabled: the gateway runs with --authorize-authors=off, or does not support the check", nil
+	return "author check disabled: the gateway runs with placement.authorizeAuthors: false, or does not support the check", nil
 }

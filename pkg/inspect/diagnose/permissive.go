@@ -47,7 +47,7 @@ func (r *Reporter) guardRails(ctx context.Context, s *section) error {
 		}
 	}
 	s.rows = append(s.rows, row{cells: []string{
-		"guard rails", "off: placed workloads can also run on the hub; start the gateway with --install and --guard-rails=selected or reference",
+		"guard rails", "off: placed workloads can also run on the hub; start the gateway with --install and install.guardRails: selected or reference",
 	}})
 	return nil
 }

@@ -197,7 +197,7 @@ CRD version: v0.1.0
 
 PERMISSIVE SETTINGS
 SETTING                                RISK
-guard rails                            off: placed workloads can also run on the hub; start the gateway with --install and --guard-rails=selected or reference
+guard rails                            off: placed workloads can also run on the hub; start the gateway with --install and install.guardRails: selected or reference
 registration policy                    open: 1 tokens without annotation fleetgate.io/approval approve clusters automatically; start the gateway with --registration-policy=strict
 registration token clusters/new-token  its holder can register any number of clusters
 
@@ -240,7 +240,7 @@ PLACEMENTS WITHOUT A COMPLETE AUTHOR CHECK
 PLACEMENT     CONDITION           REASON
 shop/bounded  ResourcesWithheld   Selected and not placed: secrets
 shop/older    AuthorCheckSkipped  not checked
-author check disabled: the gateway runs with --authorize-authors=off, or does not support the check
+author check disabled: the gateway runs with placement.authorizeAuthors: false, or does not support the check
 
 RECENT WARNING EVENTS
 LAST SEEN  COUNT  OBJECT                  MESSAGE

@@ -203,7 +203,7 @@ func (r *Renderer) fetched(ctx context.Context, release *Release) (*Release, err
 		return release, nil
 	}
 	if r.packages == nil {
-		return nil, &Problem{Chart: release.Source.String(), What: "the gateway takes charts from no registry (--helm-chart-registries)"}
+		return nil, &Problem{Chart: release.Source.String(), What: "the gateway takes charts from no registry (placement.helmChartRegistries)"}
 	}
 	packed, err := r.packages.Fetch(ctx, *release.Source)
 	var problem *Problem

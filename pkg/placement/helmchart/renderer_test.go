@@ -163,7 +163,7 @@ func TestRenderer_FetchesCharts(t *testing.T) {
 	if _, err := NewRenderer(e, everything{}, builtin, clock).render(t.Context(), release("0")); !errors.As(err, &problem) {
 		t.Errorf("error = %v", err)
 	}
-	if _, err := NewRenderer(e, nil, builtin, clock).render(t.Context(), release("1.0.0")); !errors.As(err, &problem) || !strings.Contains(err.Error(), "--helm-chart-registries") {
+	if _, err := NewRenderer(e, nil, builtin, clock).render(t.Context(), release("1.0.0")); !errors.As(err, &problem) || !strings.Contains(err.Error(), "placement.helmChartRegistries") {
 		t.Errorf("error = %v", err)
 	}
 }

@@ -34,15 +34,15 @@ func (p pattern) matches(gvk schema.GroupVersionKind) bool {
 // group are v1/Kind. Commas can separate namespaces, too.
 func ParseFilter(skippedAPIs, allowedAPIs, skippedNamespaces string) (Filter, error) {
 	if skippedAPIs != "" && allowedAPIs != "" {
-		return Filter{}, errors.New("--skipped-propagating-apis and --allowed-propagating-apis exclude each other")
+		return Filter{}, errors.New("skippedAPIs and allowedAPIs exclude each other")
 	}
 	skipped, err := parsePatterns(skippedAPIs)
 	if err != nil {
-		return Filter{}, fmt.Errorf("--skipped-propagating-apis: %w", err)
+		return Filter{}, fmt.Errorf("skippedAPIs: %w", err)
 	}
 	allowed, err := parsePatterns(allowedAPIs)
 	if err != nil {
-		return Filter{}, fmt.Errorf("--allowed-propagating-apis: %w", err)
+		return Filter{}, fmt.Errorf("allowedAPIs: %w", err)
 	}
 	f := Filter{skipped: skipped, allowed: allowed, namespaces: map[string]bool{}}
 	for _, name := range strings.FieldsFunc(skippedNamespaces, func(r rune) bool { return r == ';' || r == ',' }) {

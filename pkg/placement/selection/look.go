@@ -133,7 +133,7 @@ func (l *look) namespace(w want, namespace *metav1.PartialObjectMetadata) ([]can
 		return nil, invalid("namespace %q must not be placed on members: it belongs to the cluster itself; select others", name)
 	}
 	if l.kinds.filter.namespaces[name] {
-		return nil, invalid("the gateway leaves namespace %q out (--skipped-propagating-namespaces); select others", name)
+		return nil, invalid("the gateway leaves namespace %q out (placement.skippedNamespaces); select others", name)
 	}
 	found := []candidate{{kind: w.kind, name: name, version: namespace.ResourceVersion}}
 	if !w.contents {

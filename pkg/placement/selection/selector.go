@@ -97,7 +97,7 @@ func (s *Selector) resolve(namespace string, terms []placementv1beta1.ResourceSe
 		return nil, nil, nil, invalid("nothing of namespace %q is placed on members, as it belongs to Kubernetes or the fleet; make the placement in another namespace", namespace)
 	}
 	if s.kinds.filter.namespaces[namespace] {
-		return nil, nil, nil, invalid("the gateway leaves namespace %q out (--skipped-propagating-namespaces); make the placement in another namespace", namespace)
+		return nil, nil, nil, invalid("the gateway leaves namespace %q out (placement.skippedNamespaces); make the placement in another namespace", namespace)
 	}
 	unanswered, err := s.kinds.Unanswered(s.watcher.apiServed())
 	if err != nil {
@@ -177,7 +177,7 @@ func (s *Selector) resolveTerm(term placementv1beta1.ResourceSelectorTerm, insid
 		return want{}, nil, invalid("resource selector for %s: objects of this kind are never placed on members; remove the selector", describe(gvk))
 	}
 	if s.kinds.filter.leavesOut(gvk) {
-		return want{}, nil, invalid("resource selector for %s: the gateway leaves this kind out (--skipped-propagating-apis, --allowed-propagating-apis); remove the selector", describe(gvk))
+		return want{}, nil, invalid("resource selector for %s: the gateway leaves this kind out (placement.skippedAPIs, placement.allowedAPIs); remove the selector", describe(gvk))
 	}
 	kind, ok, err := s.kinds.Find(gvk)
 	if err != nil {

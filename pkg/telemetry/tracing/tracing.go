@@ -44,11 +44,11 @@ func (c Config) configuration() *tracingapi.TracingConfiguration {
 }
 
 // Validate returns all problems.
-func (c Config) Validate() error {
+func (c Config) Validate(at *field.Path) field.ErrorList {
 	if c.Endpoint == "" && c.SamplingRatePerMillion != 0 {
-		return fmt.Errorf("a sampling rate of %d goes with an endpoint", c.SamplingRatePerMillion)
+		return field.ErrorList{field.Forbidden(at.Child("samplingRatePerMillion"), "has no effect without an endpoint")}
 	}
-	return tracingapi.ValidateTracingConfiguration(c.configuration(), featuregate.NewFeatureGate(), field.NewPath("tracing")).ToAggregate()
+	return tracingapi.ValidateTracingConfiguration(c.configuration(), featuregate.NewFeatureGate(), at)
 }
 
 // Provider creates the spans of the named program, including one for each request of clients that

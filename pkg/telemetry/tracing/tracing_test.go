@@ -11,6 +11,7 @@ import (
 
 	collectorv1 "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/grpc"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // collector receives spans.
@@ -35,7 +36,7 @@ func TestProvider_SendsSpansWithProgramName(t *testing.T) {
 	t.Cleanup(server.Stop)
 
 	config := Config{Endpoint: listener.Addr().String(), SamplingRatePerMillion: 1_000_000}
-	if err := config.Validate(); err != nil {
+	if err := config.Validate(field.NewPath("tracing")).ToAggregate(); err != nil {
 		t.Fatal(err)
 	}
 	provider, err := config.Provider(t.Context(), "gateway")
@@ -66,13 +67,13 @@ func TestValidate_NamesProblems(t *testing.T) {
 		config Config
 		want   string
 	}{
-		"a rate without an endpoint": {Config{SamplingRatePerMillion: 5}, "goes with an endpoint"},
+		"a rate without an endpoint": {Config{SamplingRatePerMillion: 5}, "has no effect without an endpoint"},
 		"more than all":              {Config{Endpoint: "localhost:4317", SamplingRatePerMillion: 1_000_001}, "less than or equal to one million"},
 		"less than none":             {Config{Endpoint: "localhost:4317", SamplingRatePerMillion: -1}, "must be positive"},
 		"another protocol":           {Config{Endpoint: "http://localhost:4317"}, "unsupported scheme"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := test.config.Validate(); err == nil || !strings.Contains(err.Error(), test.want) {
+			if err := test.config.Validate(field.NewPath("tracing")).ToAggregate(); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
 		})

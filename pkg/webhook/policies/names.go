@@ -12,7 +12,7 @@ const (
 )
 
 // AnnotationAuthorizeAuthors is on ValidatingConfiguration. Its value is that of the gateway's
-// flag --authorize-authors.
+// field placement.authorizeAuthors.
 const (
 	AnnotationAuthorizeAuthors = "fleetgate.io/authorize-authors"
 	AuthorizeAuthorsOn         = "on"

@@ -17,7 +17,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/inspect/diagnose"
 )
 
-var _ = Describe("A gateway with --authorize-authors=off", Serial, func() {
+var _ = Describe("A gateway with placement.authorizeAuthors: false", Serial, func() {
 	It("checks only authors of envelopes, reports the setting on the hub, and checks all authors when it is on again", func(ctx SpecContext) {
 		author := newTenant(ctx)
 		author.may(ctx, placementv1beta1.GroupName, "resourceplacements", "create")
@@ -59,7 +59,7 @@ var _ = Describe("A gateway with --authorize-authors=off", Serial, func() {
 		page := &bytes.Buffer{}
 		reporter := diagnose.Reporter{Hub: masters, Namespace: clusterv1beta1.SystemNamespace, Clock: clock.RealClock{}}
 		Expect(reporter.Write(ctx, page)).To(Succeed())
-		Expect(page.String()).To(ContainSubstring("author check disabled: the gateway runs with --authorize-authors=off"))
+		Expect(page.String()).To(ContainSubstring("author check disabled: the gateway runs with placement.authorizeAuthors: false"))
 
 		By("enabling the check again")
 		restart(ctx, false)

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -58,8 +60,9 @@ func findPod(ctx context.Context, of client.Client, application string, known ..
 
 // prepare is what a kubelet does before it starts a container: the account's token, the
 // arguments, the environment. A process has no file system of its own, so where it finds
-// its API server is the one flag that a Pod does not have.
-func prepare(ctx context.Context, cluster *env.Cluster, of client.Client, pod *corev1.Pod, program, flag string) *container {
+// its API server is the one flag that a Pod does not have, and mounted are pairs of paths: in a
+// Pod, and here.
+func prepare(ctx context.Context, cluster *env.Cluster, of client.Client, pod *corev1.Pod, program, flag string, mounted ...string) *container {
 	GinkgoHelper()
 	Expect(pod.Spec.Containers).To(HaveLen(1))
 	spec := pod.Spec.Containers[0]
@@ -76,6 +79,7 @@ func prepare(ctx context.Context, cluster *env.Cluster, of client.Client, pod *c
 	Expect(env.WriteKubeconfig(kubeconfig, &rest.Config{
 		Host: cluster.URL, BearerToken: request.Status.Token, TLSClientConfig: rest.TLSClientConfig{CAData: cluster.CABundle},
 	})).To(Succeed())
+	mountConfiguration(ctx, of, pod, dir, strings.NewReplacer(mounted...))
 	options := env.ProcessOptions{
 		Name: program, Dir: dir, Path: filepath.Join(home, ".fleetgate", "bin", program), Args: append(spec.Args, flag+"="+kubeconfig),
 		StartTimeout: patience,
@@ -90,6 +94,27 @@ func prepare(ctx context.Context, cluster *env.Cluster, of client.Client, pod *c
 	process, err := env.NewProcess(options)
 	Expect(err).NotTo(HaveOccurred())
 	return &container{Process: process, of: of, pod: pod}
+}
+
+// mountConfiguration writes the ConfigMap of --config into a folder, where the argument then finds it.
+func mountConfiguration(ctx context.Context, of client.Client, pod *corev1.Pod, dir string, paths *strings.Replacer) {
+	GinkgoHelper()
+	args := pod.Spec.Containers[0].Args
+	at := slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--config=") })
+	if at < 0 {
+		return
+	}
+	for _, volume := range pod.Spec.Volumes {
+		if volume.Name != "configuration" {
+			continue
+		}
+		configuration := &corev1.ConfigMap{}
+		Expect(of.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: volume.ConfigMap.Name}, configuration)).To(Succeed())
+		name := filepath.Base(args[at])
+		Expect(configuration.Data).To(HaveKey(name))
+		args[at] = "--config=" + filepath.Join(dir, name)
+		Expect(os.WriteFile(filepath.Join(dir, name), []byte(paths.Replace(configuration.Data[name])), 0o600)).To(Succeed())
+	}
 }
 
 // probe is the container's readiness probe.

@@ -68,7 +68,7 @@ var _ = Describe("docs/migrate.md", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		m.chartFlags = map[string]string{
 			// So that members are silent before the gateway has said so for long.
-			"gateway": fmt.Sprintf("--set=replicas=1,extraArgs[0]=--cluster-unhealthy-threshold=5s,ports.api=%d,ports.webhooks=%d,ports.peers=%d,ports.metrics=%d,ports.probes=%d",
+			"gateway": fmt.Sprintf("--set=replicas=1,configuration.members.unhealthyThreshold=5s,ports.api=%d,ports.webhooks=%d,ports.peers=%d,ports.metrics=%d,ports.probes=%d",
 				ports[0], ports[1], ports[2], ports[3], ports[4]),
 			"agent": fmt.Sprintf("--set=ports.metrics=%d,ports.probes=%d", ports[5], ports[6]),
 		}
@@ -172,16 +172,13 @@ func (m *migration) startGateway(ctx context.Context, earlier ...*container) {
 func (m *migration) startAgent(ctx context.Context) {
 	GinkgoHelper()
 	pod := findPod(ctx, m.onMember, agentApplication)
-	mounted := map[string]string{"/config/token": m.token, "/etc/fleetgate/hub/ca.crt": string(m.hub.CABundle)}
-	for path, content := range mounted {
+	var mounted []string
+	for path, content := range map[string]string{"/config/token": m.token, "/etc/fleetgate/hub/ca.crt": string(m.hub.CABundle)} {
 		file := filepath.Join(m.member.Dir, filepath.Base(path))
 		Expect(os.WriteFile(file, []byte(content), 0o600)).To(Succeed())
-		args := pod.Spec.Containers[0].Args
-		for i := range args {
-			args[i] = strings.Replace(args[i], "="+path, "="+file, 1)
-		}
+		mounted = append(mounted, path, file)
 	}
-	m.agent = prepare(ctx, m.member, m.onMember, pod, "agent", "--member-kubeconfig")
+	m.agent = prepare(ctx, m.member, m.onMember, pod, "agent", "--member-kubeconfig", mounted...)
 	m.agent.startReady(ctx)
 }
 

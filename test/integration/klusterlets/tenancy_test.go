@@ -29,7 +29,7 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// startLimited runs placement with --placement-tenancy=cluster-sets for the rest of a spec.
+// startLimited runs placement with placement.tenancy: cluster-sets for the rest of a spec.
 func startLimited(ctx context.Context) {
 	GinkgoHelper()
 	ours, err := crds.ForHub(placementv1beta1.GroupName)

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	configv1alpha1 "fleetgate.io/fleetgate/pkg/apis/config/v1alpha1"
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/expect"
 	"fleetgate.io/fleetgate/test/fleet"
@@ -75,10 +76,12 @@ spec: {identity: {kind: User, apiGroup: rbac.authorization.k8s.io, name: `+guest
 		Expect(err).NotTo(HaveOccurred())
 		ports, err := env.FreePorts(1)
 		Expect(err).NotTo(HaveOccurred())
+		configuration, err := env.ConfigFlag(GinkgoT().TempDir(), configv1alpha1.AgentKind, "member: {collectNamespaces: true}")
+		Expect(err).NotTo(HaveOccurred())
 		agent, err = env.NewProcess(env.ProcessOptions{
 			Name: guest + "-agent", Dir: h.Dir, Path: filepath.Join(h.BinDir, "agent"),
 			Args: []string{
-				"--member-kubeconfig=" + there, "--hub-kubeconfig=" + onHub, "--member-name=" + guest, "--hub-name=" + guest, "--collect-namespaces",
+				"--member-kubeconfig=" + there, "--hub-kubeconfig=" + onHub, "--member-name=" + guest, "--hub-name=" + guest, configuration,
 				"--metrics-bind-address=0", fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", ports[0]),
 			},
 		})

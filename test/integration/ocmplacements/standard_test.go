@@ -263,7 +263,7 @@ var _ = Describe("A published PlacementDecision of the standard", Serial, Ordere
 		Expect(other.ResourceVersion).To(Equal(left))
 	})
 
-	It("exists for members' placements with the annotation, and for all with --standard-decisions", func(ctx SpecContext) {
+	It("exists for members' placements with the annotation, and for all with placement.standardDecisions", func(ctx SpecContext) {
 		stop := publish(false)
 		namespace := expect.FreshNamespace(ctx, hubClient)
 		for _, name := range []string{"std-1", "std-2", "std-3"} {
@@ -290,7 +290,7 @@ var _ = Describe("A published PlacementDecision of the standard", Serial, Ordere
 		Eventually(ofNarrow).Should(BeNil())
 		Expect(ofSilent()).To(BeNil())
 
-		By("restarting with --standard-decisions")
+		By("restarting with standardDecisions")
 		stop()
 		annotate(ctx, wide, "false")
 		publish(true)
@@ -309,7 +309,7 @@ var _ = Describe("A published PlacementDecision of the standard", Serial, Ordere
 	It("is written by the gateway, and the annotation is rejected where nothing is published", func(ctx SpecContext) {
 		gateway.Stop()
 		DeferCleanup(func() { gateway = start() })
-		program.Gateway(ctx, hub, "--apis=fleet,clusterprofile", "--ocm=placement", "--components=controllers", "--leader-elect=false", "--standard-decisions")
+		program.Gateway(ctx, hub, "--apis=fleet,clusterprofile", "--ocm=placement", "--components=controllers", "--leader-elect=false", program.Configuration("placement: {standardDecisions: true}"))
 		b := newBed(ctx, 1)
 		profile(ctx, b.name(1), "fleetgate")
 		b.place(ctx, "p", nil)
@@ -317,7 +317,8 @@ var _ = Describe("A published PlacementDecision of the standard", Serial, Ordere
 		nobodys := &placementv1beta1.ResourcePlacement{ObjectMeta: build.In(b.namespace, "nobodys"), Spec: pick("nobody")}
 		expect.CreatedForSpec(ctx, reader, nobodys)
 		Eventually(told(ctx, b.namespace, "resourceplacement-nobodys")).Should(Equal([]string{}))
-		Expect(program.Refused(ctx, hub, "--ocm=placement", "--standard-decisions")).To(ContainSubstring("--standard-decisions needs clusterprofile in --apis"))
+		Expect(program.Refused(ctx, hub, "--ocm=placement", program.Configuration("placement: {standardDecisions: true}"))).
+			To(ContainSubstring("placement.standardDecisions: Forbidden: has no effect without clusterprofile in features.apis"))
 	})
 
 	It("cannot have more than 100 clusters, or clusters without a name", func(ctx SpecContext) {

@@ -83,7 +83,7 @@ var _ = Describe("A hub with works only", Ordered, func() {
 		bare, err = env.Start(ctx, env.Options{Name: "bare"})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx SpecContext) { Expect(bare.Stop(ctx)).To(Succeed()) })
-		process = program.Gateway(ctx, bare, "--ocm=works", "--install", "--external-name=localhost", "--manifest-limit=2000")
+		process = program.Gateway(ctx, bare, "--ocm=works", "--install", "--external-name=localhost", program.Configuration("placement: {manifestLimit: 2000}"))
 		admin, err = client.New(unlimited(bare.Config()), client.Options{Scheme: kinds()})
 		Expect(err).NotTo(HaveOccurred())
 		for _, name := range []string{"cluster1", "team-a"} {

@@ -33,6 +33,7 @@ import (
 	"sigs.k8s.io/apiserver-network-proxy/konnectivity-client/proto/client"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	configv1alpha1 "fleetgate.io/fleetgate/pkg/apis/config/v1alpha1"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/tunnel"
 	"fleetgate.io/fleetgate/test/env"
@@ -57,8 +58,11 @@ var _ = Describe("A gateway that speaks Konnectivity", Ordered, Label("matrix"),
 		ports, err := env.FreePorts(1)
 		Expect(err).NotTo(HaveOccurred())
 		frontends = fmt.Sprintf("127.0.0.1:%d", ports[0])
+		configuration, err := env.ConfigFlag(GinkgoT().TempDir(), configv1alpha1.GatewayKind,
+			fmt.Sprintf("tunnels: {konnectivity: {agents: true, frontendsAddress: %q}}", frontends))
+		Expect(err).NotTo(HaveOccurred())
 		f = start(ctx, fleet.Options{
-			Members: []string{member}, Tunnel: fleet.TunnelKonnectivity, GatewayArgs: []string{"--konnectivity-frontends-address=" + frontends},
+			Members: []string{member}, Tunnel: fleet.TunnelKonnectivity, GatewayArgs: []string{configuration},
 		})
 		ca, err := f.TunnelCA()
 		Expect(err).NotTo(HaveOccurred())

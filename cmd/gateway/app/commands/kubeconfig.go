@@ -31,7 +31,7 @@ func (o *kubeconfigOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Path of your kubeconfig for the hub. If unset, the default of kubectl: $KUBECONFIG or ~/.kube/config.")
 	flags.StringVar(&o.Context, "context", o.Context, "Context for the hub in your kubeconfig. If unset, the current context is used.")
 	flags.StringVar(&o.Into, "into", o.Into, "Add the result to this file instead of printing it. The current context of the file does not change.")
-	flags.StringVar(&o.Endpoint, "endpoint", o.Endpoint, "URL of the gateway's own endpoint, to bypass the hub's API server. A * as the first label of the host, as in https://*.members.example.com:8443, stands for the member's own host there (--member-domain of the gateway). If unset, requests go through the hub's API server.")
+	flags.StringVar(&o.Endpoint, "endpoint", o.Endpoint, "URL of the gateway's own endpoint, to bypass the hub's API server. A * as the first label of the host, as in https://*.members.example.com:8443, stands for the member's own host there (serving.memberDomain of the gateway). If unset, requests go through the hub's API server.")
 	flags.BoolVar(&o.Fleet, "fleet", o.Fleet, "Read from many members at once: from all members, or from those of a view that you give instead of a member. A view is the name of a FleetView, labels:SELECTOR or qualified:SELECTOR.")
 	flags.StringVar(&o.EndpointCAFile, "endpoint-ca-file", o.EndpointCAFile, "PEM file that verifies --endpoint. If unset, its certificate must be publicly trusted.")
 }

@@ -4,6 +4,7 @@
 package options
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 
@@ -24,7 +25,7 @@ type Config struct {
 	AgentsClientCA []byte
 }
 
-// Config reads the files in the options. Call Validate first.
+// Config reads the files that the options name. Call Validate first.
 func (o *Options) Config() (*Config, error) {
 	hub, err := LoadHub(o.Hub.Kubeconfig)
 	if err != nil {
@@ -34,15 +35,15 @@ func (o *Options) Config() (*Config, error) {
 	// would only delay it.
 	hub.QPS = -1
 	config := &Config{Options: *o, REST: hub}
-	if config.Hub.URL == "" {
-		config.Hub.URL = hub.Host
-	}
+	reached := *o.Hub.HubConfiguration
+	reached.URL = cmp.Or(reached.URL, hub.Host)
+	config.Hub.HubConfiguration = &reached
 	if config.HubCA, err = o.Hub.verifiedBy(hub); err != nil {
 		return nil, err
 	}
 	if path := o.Tunnels.AgentsClientCAFile; path != "" {
 		if config.AgentsClientCA, err = readCA(path); err != nil {
-			return nil, fmt.Errorf("reading --agents-client-ca-file: %w", err)
+			return nil, fmt.Errorf("reading tunnels.agentsClientCAFile: %w", err)
 		}
 	}
 	return config, nil

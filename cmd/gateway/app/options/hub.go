@@ -8,24 +8,25 @@ import (
 	"net/url"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	configv1alpha1 "fleetgate.io/fleetgate/pkg/apis/config/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/kube/configfile"
 )
 
 // Hub configures the address of the hub for the gateway and for members.
 type Hub struct {
+	*configv1alpha1.HubConfiguration
+	// Kubeconfig is a flag only: the file can be the same for gateways in and outside of the hub.
 	Kubeconfig string
-	Namespace  string
-	// URL is the address at which members reach the hub's API server. CAFile verifies it.
-	URL    string
-	CAFile string
-	// MoveAgents moves agents that registered at another address to URL and CAFile.
-	MoveAgents bool
 }
 
-func newHub() Hub { return Hub{Namespace: clusterv1beta1.SystemNamespace} }
+func defaultHub() configv1alpha1.HubConfiguration {
+	return configv1alpha1.HubConfiguration{Namespace: clusterv1beta1.SystemNamespace}
+}
 
 // AddFlags binds the options to a command line.
 func (o *Hub) AddFlags(flags *pflag.FlagSet) {
@@ -34,15 +35,19 @@ func (o *Hub) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.URL, "hub-url", o.URL, "URL at which members reach the hub's API server. The gateway writes it into registration tokens. If unset, the server in the kubeconfig is used.")
 	flags.StringVar(&o.CAFile, "hub-ca-file", o.CAFile, "Path of the PEM file that verifies --hub-url. If unset, the CA in the kubeconfig is used.")
 	flags.BoolVar(&o.MoveAgents, "move-agents", o.MoveAgents, "Move the agents of all members to --hub-url, verified by --hub-ca-file. Each agent moves after it has reached the hub there. Agents whose hub credential is provided by flags (--member-name) do not move.")
+	configfile.Override(flags, "namespace", "hub.namespace")
+	configfile.Override(flags, "hub-url", "hub.url")
+	configfile.Override(flags, "hub-ca-file", "hub.caFile")
+	configfile.Override(flags, "move-agents", "hub.moveAgents")
 }
 
 // Validate returns every error at once.
-func (o *Hub) Validate() []error {
+func (o *Hub) Validate() field.ErrorList {
 	if o.URL == "" {
 		return nil
 	}
 	if parsed, err := url.Parse(o.URL); err != nil || parsed.Scheme != "https" || parsed.Host == "" {
-		return []error{fmt.Errorf("--hub-url %q is not a URL that begins with https://", o.URL)}
+		return field.ErrorList{field.Invalid(field.NewPath("hub", "url"), o.URL, "must begin with https:// and name a host")}
 	}
 	return nil
 }

@@ -22,9 +22,9 @@ func TestTheCertificateIsForTheNamesThatKonnectivityVerifies(t *testing.T) {
 			o.Tunnels.AgentsAddress, o.Tunnels.Konnectivity.Agents = "10.0.0.1:8091", true
 		}, nil},
 		"frontends of a member": {func(o *Options) {
-			o.Tunnels.Konnectivity.Frontends, o.Tunnels.Konnectivity.Domain = ":8090", ".fleet.example"
+			o.Tunnels.Konnectivity.FrontendsAddress, o.Tunnels.Konnectivity.FrontendsDomain = ":8090", ".fleet.example"
 		}, []string{"*.fleet.example"}},
-		"a domain that nobody is served at": {func(o *Options) { o.Tunnels.Konnectivity.Domain = "fleet.example" }, nil},
+		"a domain that nobody is served at": {func(o *Options) { o.Tunnels.Konnectivity.FrontendsDomain = "fleet.example" }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			given := New()

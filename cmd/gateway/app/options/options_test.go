@@ -6,11 +6,16 @@ package options
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+
+	configv1alpha1 "fleetgate.io/fleetgate/pkg/apis/config/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/kube/configfile"
 )
 
 func TestDefaultsAreValid(t *testing.T) {
@@ -24,60 +29,71 @@ func TestValidateReportsEveryErrorAtOnce(t *testing.T) {
 		change func(*Options)
 		want   []string
 	}{
-		"unknown component":       {func(o *Options) { o.Parts.Components = []string{"proxy", "x"} }, []string{"--components has the unknown value x"}},
-		"no component":            {func(o *Options) { o.Parts.Components = nil }, []string{"--components is empty"}},
-		"unknown API":             {func(o *Options) { o.Parts.APIs = append(o.Parts.APIs, "y") }, []string{"--apis has the unknown value y"}},
-		"proxy without its base":  {func(o *Options) { o.Parts.APIs = []string{"gateway"} }, []string{"--apis: gateway needs fleet and msa"}},
-		"unknown part of OCM":     {func(o *Options) { o.Parts.OCM = []string{"x"} }, []string{"--ocm has the unknown value x: choose from works, placement, registration"}},
-		"no room for manifests":   {func(o *Options) { o.Placement.ManifestLimit = 0 }, []string{"--manifest-limit 0 leaves no room"}},
-		"registration on its own": {func(o *Options) { o.Parts.APIs = []string{"rancher"} }, []string{"--apis: rancher needs fleet"}},
-		"ports":                   {func(o *Options) { o.Serving.SecurePort, o.Serving.WebhookPort = 0, 70000 }, []string{"--secure-port 0 is not a port", "--webhook-port 70000 is not a port"}},
-		"one port twice":          {func(o *Options) { o.Serving.WebhookPort = o.Serving.SecurePort }, []string{"--secure-port and --webhook-port are both 8443"}},
-		"addresses": {func(o *Options) { o.Serving.BindAddress, o.Process.Metrics, o.Process.HealthProbes = "here", "x", "0" },
-			[]string{`--metrics-bind-address "x"`, `--health-probe-bind-address "0"`, `--bind-address "here"`}},
-		"profiles for everybody": {func(o *Options) { o.Process.Profiles = ":6060" }, []string{`--pprof-bind-address ":6060" is not a loopback address`}},
-		"profiles somewhere":     {func(o *Options) { o.Process.Profiles = "6060" }, []string{`--pprof-bind-address "6060" is not host:port`}},
+		"unknown component":       {func(o *Options) { o.Features.Components = []string{"proxy", "x"} }, []string{`features.components[1] (--components): Unsupported value: "x"`}},
+		"no component":            {func(o *Options) { o.Features.Components = nil }, []string{"features.components (--components): Required value: choose from proxy, webhook, controllers"}},
+		"unknown API":             {func(o *Options) { o.Features.APIs = append(o.Features.APIs, "y") }, []string{`features.apis[6] (--apis): Unsupported value: "y"`}},
+		"proxy without its base":  {func(o *Options) { o.Features.APIs = []string{"gateway"} }, []string{"gateway needs fleet and msa"}},
+		"unknown part of OCM":     {func(o *Options) { o.Features.OCM = []string{"x"} }, []string{`features.ocm[0] (--ocm): Unsupported value: "x": supported values: "works", "placement", "registration"`}},
+		"no room for manifests":   {func(o *Options) { o.Placement.ManifestLimit = 0 }, []string{"placement.manifestLimit: Invalid value: 0: leaves no room"}},
+		"registration on its own": {func(o *Options) { o.Features.APIs = []string{"rancher"} }, []string{"rancher needs fleet"}},
+		"ports": {func(o *Options) { o.Serving.SecurePort, o.Serving.WebhookPort = 0, 70000 },
+			[]string{"serving.securePort (--secure-port): Invalid value: 0: must be between 1 and 65535", "serving.webhookPort (--webhook-port): Invalid value: 70000"}},
+		"one port twice": {func(o *Options) { o.Serving.WebhookPort = o.Serving.SecurePort }, []string{"must differ from serving.securePort"}},
+		"addresses": {func(o *Options) {
+			o.Serving.BindAddress, o.Process.MetricsBindAddress, o.Process.HealthProbeBindAddress = "here", "x", "0"
+		}, []string{`process.metricsBindAddress (--metrics-bind-address): Invalid value: "x"`, `process.healthProbeBindAddress (--health-probe-bind-address): Invalid value: "0"`, `serving.bindAddress (--bind-address): Invalid value: "here"`}},
+		"profiles for everybody": {func(o *Options) { o.Process.PprofBindAddress = ":6060" }, []string{"must be a loopback address"}},
+		"profiles somewhere":     {func(o *Options) { o.Process.PprofBindAddress = "6060" }, []string{"process.pprofBindAddress (--pprof-bind-address): Invalid value: \"6060\": must be host:port"}},
 		"registration": {func(o *Options) { o.Registration.Namespaces, o.Registration.InfiniteTokenApproval = nil, "always" },
-			[]string{"--registration-namespaces is empty", "--infinite-token-approval has the unknown value always"}},
+			[]string{"registration.namespaces (--registration-namespaces): Required value", `registration.infiniteTokenApproval: Unsupported value: "always"`}},
 		"registration policies": {func(o *Options) { o.Registration.Policy, o.Registration.SelfAssignedLabels = "closed", "drop" },
-			[]string{"--registration-policy has the unknown value closed: choose from open, strict", "--self-assigned-labels has the unknown value drop: choose from count, ignore"}},
+			[]string{`registration.policy (--registration-policy): Unsupported value: "closed": supported values: "open", "strict"`, `registration.selfAssignedLabels: Unsupported value: "drop"`}},
 		"a strict registration that approves by itself": {func(o *Options) { o.Registration.Policy, o.Registration.InfiniteTokenApproval = "strict", "auto" },
-			[]string{"--infinite-token-approval=auto conflicts with --registration-policy=strict"}},
-		"profiles on their own":             {func(o *Options) { o.Parts.APIs = []string{"clusterprofile"} }, []string{"--apis: clusterprofile needs fleet"}},
-		"an external name that none can be": {func(o *Options) { o.Install.Enabled, o.Install.ExternalName = true, "::1" }, []string{"--external-name \"::1\": an ExternalName Service cannot have an IPv6 address"}},
-		"flags without install":             {func(o *Options) { o.Install.Adopt, o.Install.ExternalName = true, "a" }, []string{"--adopt has no effect", "--external-name has no effect"}},
-		"plain HTTP":                        {func(o *Options) { o.Hub.URL = "http://hub" }, []string{`--hub-url "http://hub"`}},
+			[]string{"registration.infiniteTokenApproval: Forbidden: auto conflicts with registration.policy strict"}},
+		"profiles on their own":             {func(o *Options) { o.Features.APIs = []string{"clusterprofile"} }, []string{"clusterprofile needs fleet"}},
+		"an external name that none can be": {func(o *Options) { o.Install.Enabled, o.Install.ExternalName = true, "::1" }, []string{"an ExternalName Service cannot have an IPv6 address"}},
+		"settings without install": {func(o *Options) { o.Install.Adopt, o.Install.ExternalName = true, "a" },
+			[]string{"install.adopt (--adopt): Forbidden: has no effect without install.enabled (--install)", "install.externalName (--external-name): Forbidden"}},
+		"plain HTTP": {func(o *Options) { o.Hub.URL = "http://hub" }, []string{`hub.url (--hub-url): Invalid value: "http://hub"`}},
 		"Konnectivity": {func(o *Options) {
-			o.Tunnels.Konnectivity.Agents, o.Tunnels.Konnectivity.Frontends, o.Tunnels.Konnectivity.Allow = true, "8090", []string{"10.0.0.1"}
-			o.Tunnels.Konnectivity.Streams, o.Tunnels.Konnectivity.APIServer = 0, "kubernetes"
-		}, []string{"--konnectivity-agents has no effect without --agents-address", `--konnectivity-frontends-address "8090"`,
-			`--konnectivity-allow: reading "10.0.0.1"`, "--konnectivity-streams 0 is not between 1 and 16",
-			`--konnectivity-apiserver "kubernetes" is not host:port`}},
+			k := &o.Tunnels.Konnectivity
+			k.Agents, k.FrontendsAddress, k.Allow, k.Streams, k.APIServer = true, "8090", []string{"10.0.0.1"}, 0, "kubernetes"
+		}, []string{"tunnels.konnectivity.agents: Forbidden: has no effect without tunnels.agentsAddress (--agents-address)", `tunnels.konnectivity.frontendsAddress: Invalid value: "8090"`,
+			`reading "10.0.0.1"`, "tunnels.konnectivity.streams: Invalid value: 0: must be between 1 and 16", `tunnels.konnectivity.apiServer: Invalid value: "kubernetes"`}},
 		"one CA for agents and frontends": {func(o *Options) {
-			o.Tunnels.AgentsAddress, o.Tunnels.AgentsClientCAFile, o.Tunnels.Konnectivity.FrontendsCA = "gateway:8091", "ca.pem", "ca.pem"
-		}, []string{"--agents-client-ca-file and --konnectivity-frontends-ca-file are the same file"}},
+			o.Tunnels.AgentsAddress, o.Tunnels.AgentsClientCAFile, o.Tunnels.Konnectivity.FrontendsCAFile = "gateway:8091", "ca.pem", "ca.pem"
+		}, []string{"must differ from tunnels.agentsClientCAFile"}},
 		"guard rails and certificates": {func(o *Options) { o.Install.GuardRails, o.Serving.Certificates = "all", "x" },
-			[]string{"--guard-rails has the unknown value all: choose from off, selected, reference", "--certificates has the unknown value x: choose from own, cert-manager, files"}},
-		"certificate files without their names": {func(o *Options) { o.Serving.Certificates, o.Serving.CertFile = "files", "tls.crt" }, []string{"--certificates=files and the flags"}},
-		"names without certificate files":       {func(o *Options) { o.Serving.CertFile, o.Serving.KeyFile, o.Serving.CAFile = "a", "b", "c" }, []string{"--certificates=files and the flags"}},
-		"an audit policy without a log":         {func(o *Options) { o.Proxy.AuditPolicyFile = "policy.yaml" }, []string{"--audit-policy-file and --audit-log-path need each other"}},
+			[]string{`install.guardRails: Unsupported value: "all"`, `serving.certificates: Unsupported value: "x"`}},
+		"certificate files without their names": {func(o *Options) { o.Serving.Certificates, o.Serving.CertFile = "files", "tls.crt" }, []string{"files and the fields certFile, keyFile and caFile need each other"}},
+		"names without certificate files":       {func(o *Options) { o.Serving.CertFile, o.Serving.KeyFile, o.Serving.CAFile = "a", "b", "c" }, []string{"files and the fields certFile, keyFile and caFile need each other"}},
+		"an audit policy without a log":         {func(o *Options) { o.Proxy.AuditPolicyFile = "policy.yaml" }, []string{"set both or neither of auditPolicyFile and auditLogPath"}},
+		"limits":                                {func(o *Options) { o.Proxy.MaxLongRequestsPerUser = 0 }, []string{"proxy.maxLongRequestsPerUser: Invalid value: 0: must be above zero"}},
 		"endpoint names": {func(o *Options) {
 			o.Serving.EndpointNames = []string{"https://gateway", "gateway.example.com", "*.example.com", "192.0.2.1", "::1", "a b"}
-		},
-			[]string{`--endpoint-names "https://gateway" is neither`, `--endpoint-names "a b" is neither`}},
-		"credentials of charts": {func(o *Options) { o.Placement.HelmChartCredentials = "/nowhere/config.json" },
-			[]string{"--helm-chart-credentials has no effect without --helm-chart-registries", "--helm-chart-credentials: reading the credentials of registries: open /nowhere/config.json"}},
+		}, []string{`serving.endpointNames[0]: Invalid value: "https://gateway"`, `serving.endpointNames[5]: Invalid value: "a b"`}},
+		"credentials of charts": {func(o *Options) { o.Placement.HelmChartCredentialsFile = "/nowhere/config.json" },
+			[]string{"placement.helmChartCredentialsFile: Forbidden: has no effect without placement.helmChartRegistries", "reading the credentials of registries: open /nowhere/config.json"}},
 		"registries of charts": {func(o *Options) { o.Placement.HelmChartRegistries = []string{"ghcr.io/acme", "https://ghcr.io"} },
-			[]string{`--helm-chart-registries: "https://ghcr.io" is no registry`, "--helm-chart-registries has no effect without --helm-charts"}},
+			[]string{`"https://ghcr.io" is no registry`, "placement.helmChartRegistries: Forbidden: has no effect without placement.helmCharts"}},
 		"endpoint names of a file": {func(o *Options) {
 			o.Serving.EndpointNames, o.Serving.Certificates, o.Serving.CertFile, o.Serving.KeyFile, o.Serving.CAFile = []string{"a"}, "files", "a", "b", "c"
-		}, []string{"--endpoint-names has no effect with --certificates=files"}},
+		}, []string{"serving.endpointNames: Forbidden: has no effect with serving.certificates files"}},
 		"durations": {func(o *Options) {
-			o.Members.AgentTokenLifetime, o.Members.Silence, o.Members.ForceDeleteWait = time.Minute, 0, -1
-		},
-			[]string{"--agent-token-lifetime 1m0s", "--cluster-unhealthy-threshold 0s", "--force-delete-wait-time -1ns"}},
-		"intervals of snapshots": {func(o *Options) { o.Placement.SnapshotInterval, o.Placement.CollectionDuration = -1, -time.Second },
-			[]string{"--resource-snapshot-creation-minimum-interval -1ns is negative", "--resource-changes-collection-duration -1s is negative"}},
+			o.Members.AgentTokenLifetime.Duration, o.Members.UnhealthyThreshold.Duration, o.Members.ForceDeleteWaitTime.Duration = time.Minute, 0, -1
+		}, []string{`members.agentTokenLifetime: Invalid value: "1m0s"`, `members.unhealthyThreshold: Invalid value: "0s"`, `members.forceDeleteWaitTime: Invalid value: "-1ns"`}},
+		"intervals of snapshots": {func(o *Options) {
+			o.Placement.SnapshotMinimumInterval.Duration, o.Placement.ChangesCollectionDuration.Duration = -1, -time.Second
+		}, []string{`placement.snapshotMinimumInterval: Invalid value: "-1ns"`, `placement.changesCollectionDuration: Invalid value: "-1s"`}},
+		"a tenancy without sets":       {func(o *Options) { o.Placement.Tenancy = "cluster-sets" }, []string{"placement.tenancy: Forbidden: has no effect without ocm in features.apis"}},
+		"decisions without profiles":   {func(o *Options) { o.Features.APIs, o.Placement.StandardDecisions = []string{"fleet"}, true }, []string{"placement.standardDecisions: Forbidden: has no effect without clusterprofile in features.apis"}},
+		"filters that exclude another": {func(o *Options) { o.Placement.SkippedAPIs, o.Placement.AllowedAPIs = "apps;", "batch;" }, []string{"placement: Forbidden: skippedAPIs and allowedAPIs exclude each other"}},
+		"webhooks":                     {func(o *Options) { o.Webhooks.Caller = "certificate" }, []string{"webhooks.clientCAFile: Forbidden: caller certificate and clientCAFile need each other"}},
+		"klusterlets": {func(o *Options) {
+			o.Klusterlets.SignerCertFile, o.Klusterlets.AutoApprovedUsers, o.Klusterlets.Labels = "a", []string{""}, map[string]string{"a": "b c"}
+		}, []string{"set both or neither of signerCertFile and signerKeyFile", "klusterlets.autoApprovedUsers[0]: Required value", "klusterlets.labels[a]: Invalid value"}},
+		"peers":  {func(o *Options) { o.Tunnels.Peers = []string{"here"} }, []string{"tunnels.peers (--peers): Forbidden: has no effect without tunnels.peerPort", "tunnels.peers[0] (--peers): Invalid value"}},
+		"traces": {func(o *Options) { o.Process.Tracing.SamplingRatePerMillion = 5 }, []string{"process.tracing.samplingRatePerMillion: Forbidden: has no effect without an endpoint"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -100,6 +116,46 @@ func TestValidateReportsEveryErrorAtOnce(t *testing.T) {
 	}
 }
 
+func TestLoad_FlagsOverrideTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "gateway.yaml")
+	write(t, path, `{apiVersion: config.fleetgate.io/v1alpha1, kind: GatewayConfiguration, registration: {namespaces: [file], policy: strict},
+  serving: {securePort: 1}, members: {unhealthyThreshold: 2m}, proxy: {auditRequests: false}, features: {components: [proxy]}}`)
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	New().AddFlags(flags)
+	recorder := configfile.Record(flags)
+	if err := flags.Parse([]string{"--registration-namespaces=a", "--registration-namespaces=b,c", "--secure-port=2", "--install"}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Load(path, recorder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Defaults()
+	want.Registration.Namespaces, want.Registration.Policy = []string{"a", "b", "c"}, "strict"
+	want.Serving.SecurePort, want.Install.Enabled = 2, true
+	want.Members.UnhealthyThreshold.Duration, want.Proxy.AuditRequests, want.Features.Components = 2*time.Minute, false, []string{"proxy"}
+	if diff := cmp.Diff(want, got.file); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Every flag but --config and --kubeconfig overrides a field, and there are few.
+func TestFlags_OverrideFields(t *testing.T) {
+	const most = 30
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	New().AddFlags(flags)
+	fields, count := configfile.Fields(Defaults()), 0
+	flags.VisitAll(func(f *pflag.Flag) {
+		count++
+		if path := configfile.FieldOf(f); f.Name != "config" && f.Name != "kubeconfig" && !slices.Contains(fields, path) {
+			t.Errorf("--%s overrides %q, which is no field", f.Name, path)
+		}
+	})
+	if count > most {
+		t.Errorf("the gateway has %d flags, more than %d: make the new one a field only", count, most)
+	}
+}
+
 func TestGatewaysWithOtherComponentsHaveAnotherLeader(t *testing.T) {
 	got := map[string]string{}
 	for name, components := range map[string][]string{
@@ -108,7 +164,7 @@ func TestGatewaysWithOtherComponentsHaveAnotherLeader(t *testing.T) {
 		"two":       {"webhook", "proxy"},
 		"two again": {"proxy", "webhook"},
 	} {
-		got[name] = (&Parts{Components: components}).LeaseName()
+		got[name] = (&Features{&configv1alpha1.FeaturesConfiguration{Components: components}}).LeaseName()
 	}
 	want := map[string]string{
 		"all": "fleetgate-gateway", "one": "fleetgate-gateway-controllers",
@@ -161,14 +217,14 @@ func TestEveryNamespaceWillDoForRegistration(t *testing.T) {
 		{[]string{"clusters", "edge"}, []string{"clusters", "edge"}},
 		{[]string{"clusters", "*"}, nil},
 	} {
-		if diff := cmp.Diff(tt.want, (&Registration{Namespaces: tt.given}).Chosen()); diff != "" {
+		if diff := cmp.Diff(tt.want, (&Registration{&configv1alpha1.RegistrationConfiguration{Namespaces: tt.given}}).Chosen()); diff != "" {
 			t.Errorf("namespaces of %v (-want +got):\n%s", tt.given, diff)
 		}
 	}
 }
 
 func TestAPartOfOCMIsServedIfItsFamilyIs(t *testing.T) {
-	parts := newParts()
+	parts := New().Features
 	if parts.ServesOCM(OCMWorks) {
 		t.Error("works are served though nobody asked for family ocm")
 	}

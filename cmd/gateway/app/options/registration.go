@@ -4,17 +4,19 @@
 package options
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	configv1alpha1 "fleetgate.io/fleetgate/pkg/apis/config/v1alpha1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/clusterapi"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/registration"
+	"fleetgate.io/fleetgate/pkg/kube/configfile"
 )
 
-// Values of --registration-policy and --self-assigned-labels.
+// Values of registration.policy and registration.selfAssignedLabels.
 const (
 	registrationOpen   = "open"
 	registrationStrict = "strict"
@@ -24,16 +26,11 @@ const (
 
 // Registration configures which clusters may register, and with which defaults.
 type Registration struct {
-	Namespaces            []string
-	Policy                string
-	InfiniteTokenApproval string
-	SelfAssignedLabels    string
-	AgentImage            string
-	ClusterAPILabels      []string
+	*configv1alpha1.RegistrationConfiguration
 }
 
-func newRegistration() Registration {
-	return Registration{
+func defaultRegistration() configv1alpha1.RegistrationConfiguration {
+	return configv1alpha1.RegistrationConfiguration{
 		Namespaces:            []string{"clusters"},
 		Policy:                registrationOpen,
 		InfiniteTokenApproval: registrationv1alpha1.ApprovalManual,
@@ -46,24 +43,22 @@ func newRegistration() Registration {
 func (o *Registration) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.Namespaces, "registration-namespaces", o.Namespaces, "Namespaces in which clusters may register. Use * for all namespaces.")
 	flags.StringVar(&o.Policy, "registration-policy", o.Policy, "Default for registration tokens, open or strict. open: clusters that register with an expiring token are approved at once and may set the labels "+registrationv1alpha1.DefaultAllowedLabels+". strict: clusters set no labels and wait for manual approval. The annotations "+registrationv1alpha1.AnnotationAllowedLabels+" and "+registrationv1alpha1.AnnotationApproval+" of a token override it.")
-	flags.StringVar(&o.InfiniteTokenApproval, "infinite-token-approval", o.InfiniteTokenApproval, "auto or manual. auto: members that register with a token that never expires are approved at once. manual: they wait until an administrator removes their taint. The annotation "+registrationv1alpha1.AnnotationApproval+" of a token overrides it.")
-	flags.StringVar(&o.SelfAssignedLabels, "self-assigned-labels", o.SelfAssignedLabels, "count or ignore. count: MemberClusters get the labels that their agents set at registration, and placements can select by them. ignore: they do not.")
-	flags.StringVar(&o.AgentImage, "agent-image", o.AgentImage, "Image of the agent for clusters that are imported with a kubeconfig. If unset, clusters cannot be imported.")
-	flags.StringSliceVar(&o.ClusterAPILabels, "cluster-api-labels", o.ClusterAPILabels, "Label keys to copy from a Cluster of Cluster API to its member, if the Cluster or its namespace has the label "+clusterapi.LabelAutoImport+"=true. A key can end with *.")
+	configfile.Override(flags, "registration-namespaces", "registration.namespaces")
+	configfile.Override(flags, "registration-policy", "registration.policy")
 }
 
 // Validate returns every error at once.
-func (o *Registration) Validate() []error {
-	var all []error
+func (o *Registration) Validate() field.ErrorList {
+	at := field.NewPath("registration")
+	var all field.ErrorList
 	if len(o.Namespaces) == 0 {
-		all = append(all, errors.New("--registration-namespaces is empty: set at least one namespace, or *"))
+		all = append(all, field.Required(at.Child("namespaces"), "set at least one namespace, or *"))
 	}
-	all = append(all, known("--infinite-token-approval", []string{o.InfiniteTokenApproval},
-		[]string{registrationv1alpha1.ApprovalAuto, registrationv1alpha1.ApprovalManual}),
-		known("--registration-policy", []string{o.Policy}, []string{registrationOpen, registrationStrict}),
-		known("--self-assigned-labels", []string{o.SelfAssignedLabels}, []string{labelsCount, labelsIgnore}))
+	all = append(all, configfile.OneOf(at.Child("infiniteTokenApproval"), o.InfiniteTokenApproval, registrationv1alpha1.ApprovalAuto, registrationv1alpha1.ApprovalManual)...)
+	all = append(all, configfile.OneOf(at.Child("policy"), o.Policy, registrationOpen, registrationStrict)...)
+	all = append(all, configfile.OneOf(at.Child("selfAssignedLabels"), o.SelfAssignedLabels, labelsCount, labelsIgnore)...)
 	if o.Policy == registrationStrict && o.InfiniteTokenApproval == registrationv1alpha1.ApprovalAuto {
-		all = append(all, errors.New("--infinite-token-approval=auto conflicts with --registration-policy=strict: instead, annotate each token that may approve with "+
+		all = append(all, field.Forbidden(at.Child("infiniteTokenApproval"), "auto conflicts with registration.policy strict: instead, annotate each token that may approve with "+
 			registrationv1alpha1.AnnotationApproval+"="+registrationv1alpha1.ApprovalAuto))
 	}
 	return all

@@ -4,8 +4,6 @@
 package options
 
 import (
-	"errors"
-	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -13,6 +11,10 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	configv1alpha1 "fleetgate.io/fleetgate/pkg/apis/config/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/kube/configfile"
 )
 
 // Sources of the serving certificate.
@@ -24,23 +26,11 @@ const (
 
 // Serving configures the addresses and the serving certificate of the gateway.
 type Serving struct {
-	BindAddress string
-	SecurePort  int
-	WebhookPort int
-	// Certificates is one of the constants above.
-	Certificates string
-	CertFile     string
-	KeyFile      string
-	CAFile       string
-	Service      string
-	// EndpointNames are additional names of the serving certificate.
-	EndpointNames []string
-	// MemberDomain is the domain under which each member has its own host.
-	MemberDomain string
+	*configv1alpha1.ServingConfiguration
 }
 
-func newServing() Serving {
-	return Serving{BindAddress: "0.0.0.0", SecurePort: 8443, WebhookPort: 9443, Certificates: CertificatesOwn, Service: "gateway"}
+func defaultServing() configv1alpha1.ServingConfiguration {
+	return configv1alpha1.ServingConfiguration{BindAddress: "0.0.0.0", SecurePort: 8443, WebhookPort: 9443, Certificates: CertificatesOwn, Service: "gateway"}
 }
 
 // AddFlags binds the options to a command line.
@@ -48,32 +38,32 @@ func (o *Serving) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.BindAddress, "bind-address", o.BindAddress, "Address on which the aggregated API and the webhooks listen.")
 	flags.IntVar(&o.SecurePort, "secure-port", o.SecurePort, "Port of the aggregated API.")
 	flags.IntVar(&o.WebhookPort, "webhook-port", o.WebhookPort, "Port of the webhooks.")
-	flags.StringVar(&o.Certificates, "certificates", o.Certificates, "Source of the serving certificate. own: a CA that the gateway manages. cert-manager: a Certificate that the gateway requests. files: the three --tls-* files.")
-	flags.StringVar(&o.CertFile, "tls-cert-file", o.CertFile, "With --certificates=files: PEM file with the serving certificate. The file is reloaded when it changes.")
-	flags.StringVar(&o.KeyFile, "tls-private-key-file", o.KeyFile, "With --certificates=files: PEM file with the private key of the serving certificate.")
-	flags.StringVar(&o.CAFile, "tls-ca-file", o.CAFile, "With --certificates=files: PEM file with the CAs that verify the serving certificate.")
 	flags.StringVar(&o.Service, "service", o.Service, "Name of the Service in --namespace through which the hub's API server reaches the gateway.")
-	flags.StringSliceVar(&o.EndpointNames, "endpoint-names", o.EndpointNames, "DNS names and IP addresses, besides those of --service, at which clients reach the gateway's own endpoint. The serving certificate includes them.")
-	flags.StringVar(&o.MemberDomain, "member-domain", o.MemberDomain, "Domain under which each member has its own host at the gateway's endpoint, <member>.<domain>. Needed for clients that drop the path of a server URL and for cookies of web pages on members. Point the wildcard DNS record to the gateway. The serving certificate includes it.")
+	configfile.Override(flags, "bind-address", "serving.bindAddress")
+	configfile.Override(flags, "secure-port", "serving.securePort")
+	configfile.Override(flags, "webhook-port", "serving.webhookPort")
+	configfile.Override(flags, "service", "serving.service")
 }
 
 // Validate returns every error at once.
-func (o *Serving) Validate() []error {
-	all := []error{port("--secure-port", o.SecurePort), port("--webhook-port", o.WebhookPort)}
+func (o *Serving) Validate() field.ErrorList {
+	at := field.NewPath("serving")
+	all := configfile.Port(at.Child("securePort"), o.SecurePort)
+	all = append(all, configfile.Port(at.Child("webhookPort"), o.WebhookPort)...)
 	if net.ParseIP(o.BindAddress) == nil {
-		all = append(all, fmt.Errorf("--bind-address %q is not an IP address", o.BindAddress))
+		all = append(all, field.Invalid(at.Child("bindAddress"), o.BindAddress, "must be an IP address"))
 	}
 	if o.SecurePort == o.WebhookPort {
-		all = append(all, fmt.Errorf("--secure-port and --webhook-port are both %d: use different ports", o.SecurePort))
+		all = append(all, field.Invalid(at.Child("webhookPort"), o.WebhookPort, "must differ from serving.securePort (--secure-port)"))
 	}
-	all = append(all, known("--certificates", []string{o.Certificates}, []string{CertificatesOwn, CertificatesCertManager, CertificatesFiles}))
+	all = append(all, configfile.OneOf(at.Child("certificates"), o.Certificates, CertificatesOwn, CertificatesCertManager, CertificatesFiles)...)
 	if files := o.CertFile != "" && o.KeyFile != "" && o.CAFile != ""; (o.Certificates == CertificatesFiles) != files {
-		all = append(all, errors.New("--certificates=files and the flags --tls-cert-file, --tls-private-key-file and --tls-ca-file need each other"))
+		all = append(all, field.Forbidden(at.Child("certificates"), "files and the fields certFile, keyFile and caFile need each other"))
 	}
-	if problems := validation.IsDNS1123Subdomain(o.MemberDomain); o.MemberDomain != "" && len(problems) > 0 {
-		all = append(all, fmt.Errorf("--member-domain %q is not a DNS name: %s", o.MemberDomain, strings.Join(problems, ", ")))
+	if o.MemberDomain != "" {
+		all = append(all, configfile.Invalid(at.Child("memberDomain"), o.MemberDomain, validation.IsDNS1123Subdomain(o.MemberDomain)...)...)
 	}
-	return append(all, o.validateEndpointNames()...)
+	return append(all, o.validateEndpointNames(at.Child("endpointNames"))...)
 }
 
 // Names returns the additional names of the serving certificate.
@@ -85,17 +75,17 @@ func (o *Serving) Names() []string {
 }
 
 // validateEndpointNames reports names that a certificate cannot contain.
-func (o *Serving) validateEndpointNames() []error {
+func (o *Serving) validateEndpointNames(at *field.Path) field.ErrorList {
 	if len(o.EndpointNames) > 0 && o.Certificates == CertificatesFiles {
-		return []error{errors.New("--endpoint-names has no effect with --certificates=files: the certificate in the file has its own names")}
+		return field.ErrorList{field.Forbidden(at, "has no effect with serving.certificates files: the certificate in the file has its own names")}
 	}
-	var all []error
-	for _, name := range o.EndpointNames {
+	var all field.ErrorList
+	for i, name := range o.EndpointNames {
 		if net.ParseIP(name) != nil {
 			continue
 		}
 		if problems := validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*.")); len(problems) > 0 {
-			all = append(all, fmt.Errorf("--endpoint-names %q is neither an address nor a DNS name: %s", name, strings.Join(problems, ", ")))
+			all = append(all, field.Invalid(at.Index(i), name, "must be an address or a DNS name: "+strings.Join(problems, ", ")))
 		}
 	}
 	return all

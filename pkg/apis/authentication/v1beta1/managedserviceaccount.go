@@ -81,7 +81,7 @@ const (
 	DeprecatedAnnotationGivenTo = "fleetgate.io/given-to"
 
 	// AnnotationPendingAdoption is on a ServiceAccount on a member that another product's agent
-	// managed when fleetgate's agent, with --adopt, found it: the account is adopted when that
+	// managed when fleetgate's agent, with accounts.adopt, found it: the account is adopted when that
 	// agent has stopped. Its value is the agent's namespace, the UID of the ManagedServiceAccount
 	// and that of the ServiceAccount, separated by slashes. The agent writes it.
 	AnnotationPendingAdoption = "fleetgate.io/pending-adoption"

@@ -115,7 +115,7 @@ const (
 	AnnotationFormerHub = "fleetgate.io/former-hub"
 
 	// AnnotationAPIServer is on a MemberCluster, with host:port as value: where Konnectivity agents
-	// reach this member's API server. It overrides --konnectivity-apiserver. An administrator
+	// reach this member's API server. It overrides tunnels.konnectivity.apiServer. An administrator
 	// writes it.
 	AnnotationAPIServer = "fleetgate.io/konnectivity-apiserver"
 

@@ -110,7 +110,7 @@ const (
 	// counts as taken over.
 	TakenOverAnnotation = "fleetgate.io/taken-over"
 	// EnterLabel, with the value true on a Namespace of the member, lets Works be written into it
-	// although it existed before. Only agents with --only-labelled-namespaces ask for it.
+	// although it existed before. Only agents with works.onlyLabelledNamespaces read it.
 	EnterLabel = "fleetgate.io/enter"
 	// RetainedAnnotation is on an object that was retained on the member when its Work was deleted:
 	// a Namespace or CustomResourceDefinition that contains an object which its value names, or data

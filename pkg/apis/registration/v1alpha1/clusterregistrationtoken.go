@@ -58,7 +58,7 @@ const (
 	DefaultAllowedLabels = "env,example,foo,bar"
 	// AnnotationApproval is ApprovalAuto or ApprovalManual: whether placements can use a cluster
 	// that registers with the token without an approval. Any other value means ApprovalManual. If
-	// unset, ApprovalAuto for a token that expires, and --infinite-token-approval for others; with
+	// unset, ApprovalAuto for a token that expires, and registration.infiniteTokenApproval for others; with
 	// --registration-policy=strict, ApprovalManual.
 	AnnotationApproval = "fleetgate.io/approval"
 	// ApprovalAuto allows placements to use a cluster as soon as it has joined.

@@ -81,7 +81,7 @@ func (n *Namespaces) collect(ctx context.Context) (*collection, error) {
 	switch {
 	case apierrors.IsForbidden(err):
 		return &collection{condition: namespacesCondition(metav1.ConditionUnknown, clusterv1beta1.ReasonNamespacesForbidden,
-			"the agent is not allowed to list and watch namespaces of the member: grant its account these rights there, or remove --collect-namespaces")}, nil
+			"the agent is not allowed to list and watch namespaces of the member: grant its account these rights there, or remove member.collectNamespaces")}, nil
 	case err != nil:
 		return nil, fmt.Errorf("listing namespaces: %w", err)
 	case !all:

@@ -170,7 +170,7 @@ func (r *Reconciler) importCluster(ctx context.Context, cluster *registrationv1a
 			cluster.Namespace), nil
 	}
 	if r.Image == "" {
-		return failed(ReasonImageMissing, "the gateway does not know the agent's image: start it with --agent-image, or let the agent register by itself"), nil
+		return failed(ReasonImageMissing, "the gateway does not know the agent's image: set registration.agentImage of the gateway, or let the agent register by itself"), nil
 	}
 	access, failure, err := r.access(ctx, cluster)
 	if failure != nil || err != nil {

@@ -130,7 +130,7 @@ func (r *Registries) repository(source helmchart.Source) (*remote.Repository, er
 		return name == prefix || strings.HasPrefix(name, prefix+"/")
 	})
 	if i < 0 {
-		return nil, &helmchart.Problem{Chart: source.String(), What: "its registry is not among those from which the gateway may take charts (--helm-chart-registries)"}
+		return nil, &helmchart.Problem{Chart: source.String(), What: "its registry is not among those from which the gateway may take charts (placement.helmChartRegistries)"}
 	}
 	repository, err := remote.NewRepository(name)
 	if err != nil {

@@ -113,7 +113,7 @@ func ignoreConflict(err error) error {
 func (r *Reconciler) provide(ctx context.Context, member *clusterv1beta1.MemberCluster) (due time.Time, why string, err error) {
 	account, err := r.ensureAccount(ctx)
 	if apierrors.IsNotFound(err) {
-		return time.Time{}, fmt.Sprintf("there is no namespace %s: install Argo CD there, or tell the gateway its namespace with --argocd-namespace", r.Namespace), nil
+		return time.Time{}, fmt.Sprintf("there is no namespace %s: install Argo CD there, or set members.argoCDNamespace of the gateway", r.Namespace), nil
 	}
 	if err != nil {
 		return time.Time{}, "", err

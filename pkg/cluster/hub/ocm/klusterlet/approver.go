@@ -154,7 +154,7 @@ func (a *Approver) tellNotSigned(csr *certificatesv1.CertificateSigningRequest) 
 		return ctrl.Result{RequeueAfter: left}
 	}
 	a.tell(csr, refusal.New(ReasonNotSigned,
-		"the request is approved, but not signed for %s: give the gateway an authority of the API server's --client-ca-file (--csr-signer-cert), or join the cluster with the agent of fleetgate, which needs no certificate", signedWithin))
+		"the request is approved, but not signed for %s: give the gateway an authority of the API server's --client-ca-file (klusterlets.signerCertFile), or join the cluster with the agent of fleetgate, which needs no certificate", signedWithin))
 	return ctrl.Result{}
 }
 
@@ -178,7 +178,7 @@ func (a *Approver) judge(ctx context.Context, csr *certificatesv1.CertificateSig
 		if err := a.admit(ctx, cluster, ask.Key); err != nil {
 			return ctrl.Result{}, err
 		}
-		return ctrl.Result{}, a.approve(ctx, csr, "the requester is in --auto-approved-csr-users")
+		return ctrl.Result{}, a.approve(ctx, csr, "the requester is in klusterlets.autoApprovedUsers")
 	case Warn:
 		a.tell(csr, no)
 		a.Recorder.Eventf(cluster, csr, corev1.EventTypeWarning, no.Reason, "Approve", "%s", no.Message)

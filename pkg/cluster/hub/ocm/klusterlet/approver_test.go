@@ -33,7 +33,7 @@ func TestApprover_ReportsUnsignedRequest(t *testing.T) {
 		t.Fatalf("then: %v, %d events", got, len(recorder.Events))
 	}
 	said := <-recorder.Events
-	for _, part := range []string{"Warning NotSigned", "--csr-signer-cert", "agent of fleetgate"} {
+	for _, part := range []string{"Warning NotSigned", "klusterlets.signerCertFile", "agent of fleetgate"} {
 		if !strings.Contains(said, part) {
 			t.Errorf("%q is not in %q", part, said)
 		}

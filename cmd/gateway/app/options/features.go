@@ -4,14 +4,16 @@
 package options
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	configv1alpha1 "fleetgate.io/fleetgate/pkg/apis/config/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/install"
+	"fleetgate.io/fleetgate/pkg/kube/configfile"
 )
 
 // Components that can run in separate processes.
@@ -57,7 +59,7 @@ func defaultAPIs() []string {
 	return []string{APIFleet, APIRancher, APIMSA, APIGateway, APIProfile, APIAdmission}
 }
 
-// allAPIs are the allowed values of --apis.
+// allAPIs are the allowed values of features.apis.
 func allAPIs() []string { return append(defaultAPIs(), APIAzure, APIOCM) }
 
 // apiNeeds returns the dependencies of families: registrations and the proxy need the
@@ -72,57 +74,61 @@ func apiNeeds() map[string][]string {
 	}
 }
 
-// Parts selects the components of this process and their APIs.
-type Parts struct {
-	Components []string
-	APIs       []string
-	// OCM are the parts of the family APIOCM to serve. Open Cluster Management's own
-	// controllers can serve the others.
-	OCM []string
+// Features selects the components of this process and their APIs.
+type Features struct {
+	*configv1alpha1.FeaturesConfiguration
 }
 
-func newParts() Parts {
-	return Parts{Components: allComponents(), APIs: defaultAPIs(), OCM: defaultOCM()}
+func defaultFeatures() configv1alpha1.FeaturesConfiguration {
+	return configv1alpha1.FeaturesConfiguration{Components: allComponents(), APIs: defaultAPIs(), OCM: defaultOCM()}
 }
 
 // AddFlags binds the options to a command line.
-func (o *Parts) AddFlags(flags *pflag.FlagSet) {
+func (o *Features) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.Components, "components", o.Components, "Components to run in this process.")
 	flags.StringSliceVar(&o.APIs, "apis", o.APIs, "API families to install and serve.")
-	flags.StringSliceVar(&o.OCM, "ocm", o.OCM, "With ocm in --apis: parts of the Open Cluster Management API to serve. works: ManifestWorks and ManifestWorkReplicaSets. placement: decisions of Placements. registration: ManagedClusters, ManagedClusterSets and the agents of clusters. OCM's own controllers serve the other parts and can run next to this gateway.")
+	flags.StringSliceVar(&o.OCM, "ocm", o.OCM, "With ocm in --apis: parts of the Open Cluster Management API to serve: works, placement, registration.")
+	configfile.Override(flags, "components", "features.components")
+	configfile.Override(flags, "apis", "features.apis")
+	configfile.Override(flags, "ocm", "features.ocm")
 }
 
 // Validate returns every error at once.
-func (o *Parts) Validate() []error {
-	all := []error{known("--components", o.Components, allComponents()), known("--apis", o.APIs, allAPIs()), known("--ocm", o.OCM, allOCM())}
+func (o *Features) Validate() field.ErrorList {
+	at := field.NewPath("features")
+	all := configfile.SomeOf(at.Child("components"), o.Components, allComponents())
+	all = append(all, configfile.SomeOf(at.Child("apis"), o.APIs, allAPIs())...)
+	all = append(all, configfile.SomeOf(at.Child("ocm"), o.OCM, allOCM())...)
 	for api, needed := range apiNeeds() {
 		if missing := sets.New(needed...).Difference(sets.New(o.APIs...)); o.Serves(api) && missing.Len() > 0 {
-			all = append(all, fmt.Errorf("--apis: %s needs %s", api, strings.Join(sets.List(missing), " and ")))
+			all = append(all, field.Required(at.Child("apis"), api+" needs "+strings.Join(sets.List(missing), " and ")))
 		}
 	}
 	return all
 }
 
 // Runs is true if this process runs a component, one of the constants above.
-func (o *Parts) Runs(component string) bool { return slices.Contains(o.Components, component) }
+func (o *Features) Runs(component string) bool { return slices.Contains(o.Components, component) }
 
 // Serves is true if a family of APIs, one of the constants above, is installed and served.
-func (o *Parts) Serves(api string) bool { return slices.Contains(o.APIs, api) }
+func (o *Features) Serves(api string) bool { return slices.Contains(o.APIs, api) }
 
 // ServesOCM is true if a part of family APIOCM, one of the constants above, is served.
-func (o *Parts) ServesOCM(part string) bool { return o.Serves(APIOCM) && slices.Contains(o.OCM, part) }
+func (o *Features) ServesOCM(part string) bool {
+	return o.Serves(APIOCM) && slices.Contains(o.OCM, part)
+}
 
 // ServesProxy is true if this process proxies requests to members.
-func (o *Parts) ServesProxy() bool { return o.Runs(ComponentProxy) && o.Serves(APIGateway) }
+func (o *Features) ServesProxy() bool { return o.Runs(ComponentProxy) && o.Serves(APIGateway) }
 
 // TakesReviews is true if this process answers the API server's reviews.
-func (o *Parts) TakesReviews() bool {
+func (o *Features) TakesReviews() bool {
 	return o.Runs(ComponentWebhook) && (o.Serves(APIFleet) || o.Serves(APIAdmission) || o.ServesOCM(OCMWorks) || o.ServesOCM(OCMRegistration))
 }
 
 // LeaseName is the name of the leader Lease. Gateways with different components do not
 // compete, because each set of components has its own leader.
-func (o *Parts) LeaseName() string {
+func (o *Features) LeaseName() string {
 	const all = install.LeaderLease
 	if sets.New(o.Components...).HasAll(allComponents()...) {
 		return all
