@@ -163,6 +163,9 @@ func (r *Reconciler) decide(ctx context.Context, placement placementv1beta1.Plac
 	if limit != "" {
 		explainOutside(&decision, policy.Namespace)
 		why += "; " + limit
+		if kept := suspendRemoval(placement, policySnapshot.GetName(), fleet, bindings, &decision); kept != "" {
+			why += "; " + kept
+		}
 	}
 	ctrl.LoggerFrom(ctx).V(1).Info("Decided", "selected", len(decision.Selected), "members", len(clusters),
 		"added", len(decision.Add), "adopted", len(decision.Adopt), "dropped", len(decision.Drop), "why", why)

@@ -6,6 +6,8 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -64,6 +66,47 @@ func explainOutside(decision *framework.Decision, namespace string) {
 			choice.Reason = fmt.Sprintf("placement on member %[2]q is forbidden for namespace %[1]q: %[3]s", namespace, choice.Cluster, bindRemedy(namespace))
 		}
 	}
+}
+
+// namedKept limits the members in a message.
+const namedKept = 5
+
+// suspendRemoval keeps members in a decision that would lose the placement only since they are no
+// longer bound to its namespace, if they are many: a binding or a label that was deleted by mistake
+// must not remove a workload everywhere. It returns a message about them; empty if there are none.
+func suspendRemoval(placement placementv1beta1.PlacementObject, policySnapshot string, fleet *framework.Fleet, bindings []placementv1beta1.BindingObject, decision *framework.Decision) string {
+	exists := sets.New[string]()
+	for i := range fleet.Clusters {
+		if !fleet.Clusters[i].Leaving {
+			exists.Insert(fleet.Clusters[i].Name)
+		}
+	}
+	var kept []string
+	all := 0
+	for _, b := range bindings {
+		if spec := b.GetSpec(); b.GetDeletionTimestamp() == nil && spec.State != placementv1beta1.BindingUnscheduled {
+			all++
+			if spec.SchedulingPolicySnapshotName == policySnapshot && exists.Has(spec.TargetCluster) && slices.Contains(decision.Drop, spec.TargetCluster) {
+				kept = append(kept, spec.TargetCluster)
+			}
+		}
+	}
+	token := placementv1beta1.RemovalToken(kept)
+	if !placementv1beta1.LargeRemoval(len(kept), all) || placementv1beta1.RemovalConfirmed(placement, token) {
+		return ""
+	}
+	slices.Sort(kept)
+	decision.Drop = slices.DeleteFunc(decision.Drop, func(member string) bool { return slices.Contains(kept, member) })
+	for _, member := range kept {
+		decision.Selected = append(decision.Selected, framework.Choice{Cluster: member})
+	}
+	slices.SortFunc(decision.Selected, func(a, b framework.Choice) int { return strings.Compare(a.Cluster, b.Cluster) })
+	named := strings.Join(kept[:min(len(kept), namedKept)], ", ")
+	if more := len(kept) - namedKept; more > 0 {
+		named += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf("%d of %d members are no longer bound to the namespace and keep the placement: %s. Confirm the removal with: kubectl annotate resourceplacement %s --namespace=%s --overwrite %s=%s",
+		len(kept), all, named, placement.GetName(), placement.GetNamespace(), placementv1beta1.ConfirmRemovalAnnotation, token)
 }
 
 // watchTenancy queues placements when the members that their namespaces can choose from change.
