@@ -115,6 +115,9 @@ func (a *agent) request(changes ...func(*x509.CertificateRequest, *certificatesv
 			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth},
 		},
 	}
+	if a.name == clusterv1.AgentName { // It has to state a lifetime.
+		csr.Spec.ExpirationSeconds = ptr.To(int32(clusterv1.AgentCertificateLife.Seconds()))
+	}
 	for _, change := range changes {
 		change(template, csr)
 	}
