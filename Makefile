@@ -271,9 +271,9 @@ test: test-unit test-integration test-e2e ## Run units, integration and the end-
 .PHONY: test-unit
 test-unit: ## Run the unit tests with the race detector.
 	@units=$$($(GO) list ./... | grep -vE '/test/(charts|env|integration|e2e|pods)'); \
-		$(TEST) -race $$units && exit; [ -n "$(FLAKE_ATTEMPTS)" ] || exit 1; \
+		$(TEST) -race -timeout 20m $$units && exit; [ -n "$(FLAKE_ATTEMPTS)" ] || exit 1; \
 		echo "Again: what passes now is flaky; what is cached has passed"; \
-		$(TEST) -race $$units
+		$(TEST) -race -timeout 20m $$units
 
 .PHONY: test-quick
 test-quick: ## Vet, formats and units without the race detector: only what has changed since it last passed, as Go's caches know it.

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -351,9 +352,9 @@ func (s subject) next(random *rand.Rand, namespace string) (*unstructured.Unstru
 	manifest := map[string]any{}
 	base := strings.ReplaceAll(s.base, "$ns", namespace)
 	parts := []string{base, "metadata: {annotations: {author/always: ours}}"}
-	for _, choice := range append(s.choices, []string{
+	for _, choice := range slices.Concat(s.choices, [][]string{{
 		"metadata: {labels: {author/a: one}}", "metadata: {labels: {author/a: two, author/b: b}, annotations: {author/c: c}}",
-	}) {
+	}}) {
 		if at := random.IntN(len(choice) + 1); at < len(choice) {
 			parts = append(parts, choice[at])
 		}
