@@ -49,7 +49,7 @@ const (
 	readHeaderTimeout = 10 * time.Second
 )
 
-// agent is everything that the parts share.
+// agent has the state that the agent's parts share.
 type agent struct {
 	*options.Config
 	scheme *runtime.Scheme
@@ -61,23 +61,25 @@ type agent struct {
 	retained  prometheus.Gauge
 	grants    *impersonation.Grants
 	tunnels   tunnels
-	// lanes are the metrics of a tunnel by Konnectivity's protocol; nil without one.
+	// lanes are the metrics of a Konnectivity tunnel; nil without one.
 	lanes *konnectivity.AgentMetrics
 }
 
-// identity is who the agent is on the hub: registered by itself, or given by others.
+// identity is the agent's identity on the hub: from its own registration, or from given
+// credentials.
 type identity interface {
 	Run(ctx context.Context) error
 	Ready() error
 	Member(ctx context.Context) (string, error)
 	Token(ctx context.Context) (string, error)
 	HubConfig(ctx context.Context) (*rest.Config, error)
-	// Moved is closed when the way to the hub becomes another; nil if it never does.
+	// Moved is closed when the hub's address changes; nil if it never changes.
 	Moved() <-chan struct{}
-	// Mover goes where the hub is from now on; nil if others say where that is.
+	// Mover changes the hub's address; nil if the address is configured from outside.
 	Mover() func(ctx context.Context, server string, ca []byte) error
-	// Origin is the URL by which the agent knew the hub first, which stays when the hub
-	// moves: ManifestWorks know the hub by it. Empty until the agent is known there.
+	// Origin is the first URL of the hub that the agent registered with. It stays the same when the
+	// hub moves, because the hub hash of ManifestWorks derives from it. It is empty before
+	// registration.
 	Origin() string
 }
 
@@ -86,9 +88,8 @@ var (
 	_ identity = (*enroll.External)(nil)
 )
 
-// Run runs the agent until the context ends, or fails with a sentence that says
-// what is in the way. What the hub or the network can mend is retried instead,
-// and told by /readyz and the log.
+// Run runs the agent until the context ends. It fails only for problems that need a person. It
+// retries errors of the hub and the network, and reports them at /readyz and in the log.
 func Run(ctx context.Context, config *options.Config) error {
 	spans, err := tracing.Config(config.Process.Tracing).Provider(ctx, "agent", config.MemberREST)
 	if err != nil {
@@ -118,7 +119,7 @@ func Run(ctx context.Context, config *options.Config) error {
 	return explain(group.Wait())
 }
 
-// tellDeployment tells those who wait for the agent's Deployment what they wait for.
+// tellDeployment reports the registration on the agent's Deployment.
 func (a *agent) tellDeployment(ctx context.Context) {
 	if a.Member.Deployment == "" {
 		return
@@ -188,8 +189,8 @@ func newIdentity(config *options.Config, member kubernetes.Interface, way *way) 
 	return enroll.New(registration)
 }
 
-// prepareMember makes what the agent needs on the member itself, as often as it
-// takes. It returns false when the context ended before.
+// prepareMember retries until the agent's prerequisites on the member exist. It returns false when
+// the context ends first.
 func (a *agent) prepareMember(ctx context.Context) bool {
 	told := ""
 	for {
@@ -216,8 +217,8 @@ func (a *agent) tryPrepareMember(ctx context.Context) error {
 	return apply.EnsureCRD(ctx, a.direct)
 }
 
-// ensureNamespace makes the agent's namespace for an agent outside the member. In a Pod
-// it is there, and the agent need not have the right to make namespaces.
+// ensureNamespace creates the agent's namespace for an agent outside the member. In a Pod the
+// namespace exists, and the agent does not need the right to create namespaces.
 func (a *agent) ensureNamespace(ctx context.Context) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.Member.Namespace}}
 	err := a.direct.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
@@ -230,13 +231,13 @@ func (a *agent) ensureNamespace(ctx context.Context) error {
 	return nil
 }
 
-// tunnelURL is where the tunnel is opened by a right in the namespace; without one, at the
-// gateway's own port or by a right of the whole hub.
+// tunnelURL authorizes the tunnel by a right in the namespace. Without a namespace, it is the path
+// of the gateway's own port, or of a right on the whole hub.
 func tunnelURL(hub, member, namespace string) string {
 	return strings.TrimSuffix(hub, "/") + tunnelv1alpha1.PathOf(member, namespace)
 }
 
-// addressOf is the host and port of a server's URL.
+// addressOf returns the host and port of a server's URL.
 func addressOf(server string) (string, error) {
 	parsed, err := url.Parse(server)
 	if err != nil || parsed.Hostname() == "" {
@@ -264,10 +265,10 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 	return nil
 }
 
-// ignoreEnd drops the errors that come of stopping.
+// ignoreEnd drops errors that the shutdown causes.
 func ignoreEnd(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		//lint:ignore nilerr It is the end that it comes of.
+		//lint:ignore nilerr The shutdown caused the error.
 		return nil
 	}
 	return err

@@ -14,7 +14,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/agent/hubcertificate"
 )
 
-// keepCertificate keeps a client's certificate of the hub, if the agent is to have one.
+// keepCertificate renews a client certificate for the hub, if the agent is configured to have one.
 func (a *agent) keepCertificate(ctx context.Context, hubConfig *rest.Config, member string) error {
 	if !a.Registration.HubCertificate {
 		return nil
@@ -28,7 +28,7 @@ func (a *agent) keepCertificate(ctx context.Context, hubConfig *rest.Config, mem
 	}).Run(ctx)
 }
 
-// forgetCertificate removes it from a member that has left.
+// forgetCertificate deletes the certificate from a member that has left.
 func (a *agent) forgetCertificate(ctx context.Context) error {
 	if !a.Registration.HubCertificate {
 		return nil

@@ -21,25 +21,26 @@ import (
 )
 
 const (
-	// conditionReconciling is what `helm --wait`, and others that judge by kstatus, look for
-	// on any object: while it is True they wait, and show its message if they waited in vain.
+	// conditionReconciling is a condition of kstatus, which `helm --wait` and other tools use for
+	// any object. They wait while it is True, and show its message on timeout.
+	//
 	// https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md
 	conditionReconciling appsv1.DeploymentConditionType = "Reconciling"
 	reasonRegistered                                    = "Registered"
 	tellInterval                                        = time.Second
 )
 
-// deploymentStatus says on the agent's own Deployment what keeps it from being registered:
-// whoever waits for the Deployment sees no log, and a probe's answer is shown nowhere.
+// deploymentStatus reports on the agent's own Deployment why the agent is not registered. A user
+// who waits for the Deployment sees neither the log nor the reply of a probe.
 type deploymentStatus struct {
 	client          kubernetes.Interface
 	namespace, name string
-	// ready is nil when the agent is registered, and else says why it is not.
+	// ready returns nil when the agent is registered, and the reason otherwise.
 	ready func() error
 	clock clock.WithTicker
 }
 
-// run tells every change, until the context ends.
+// run writes the condition on every change until the context ends.
 func (s *deploymentStatus) run(ctx context.Context) {
 	ticker := s.clock.NewTicker(tellInterval)
 	defer ticker.Stop()
@@ -78,7 +79,7 @@ func (s *deploymentStatus) condition() appsv1.DeploymentCondition {
 	return condition
 }
 
-// tell writes this condition and leaves the others to those whose they are.
+// tell patches only this condition; the others belong to other controllers.
 func (s *deploymentStatus) tell(ctx context.Context, condition appsv1.DeploymentCondition) error {
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []appsv1.DeploymentCondition{condition}}})
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
-func TestTheDeploymentSaysWhatIsInTheWay(t *testing.T) {
+func TestDeploymentStatus_ReportsWhyNotRegistered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		available := appsv1.DeploymentCondition{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse, Message: "not mine"}
 		client := fake.NewSimpleClientset(&appsv1.Deployment{
@@ -34,7 +34,7 @@ func TestTheDeploymentSaysWhatIsInTheWay(t *testing.T) {
 		client.PrependReactor("patch", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
 			if refusals > 0 {
 				refusals--
-				return true, nil, errors.New("the API server is away")
+				return true, nil, errors.New("the API server is unreachable")
 			}
 			writes++
 			return false, nil, nil

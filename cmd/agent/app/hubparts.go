@@ -17,27 +17,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// How often the hub is asked for what it may have or not: soon at first, then rarely, since most
-// hubs have none of it and there are many agents.
+// The interval between requests for optional kinds of the hub. It starts short and grows, because
+// most hubs never serve these kinds and a fleet has many agents.
 const (
 	hubFirstAsk  = 5 * time.Second
 	hubLatestAsk = 5 * time.Minute
 )
 
-// hubPart is what an agent does for hubs that have kinds of a group that many have not.
+// hubPart is a part of the agent that works with a group which many hubs do not serve.
 type hubPart struct {
-	// undone begins the sentence that says what stands against it.
+	// undone starts the log message about a part that cannot run.
 	undone string
-	// group has to be served by the hub before anything else is asked of it.
+	// group must be served by the hub before try is called.
 	group string
-	// try returns what stands against it, nil when nothing does.
+	// try returns why the part cannot run, or nil.
 	try func(ctx context.Context) error
-	// serve does it until the context ends.
+	// serve runs the part until the context ends.
 	serve func(ctx context.Context) error
 }
 
-// serveParts does each of them from when nothing stands against it. A hub that has none of their
-// groups is asked with one request for all of them, now and then, and nothing is watched.
+// serveParts runs each part as soon as it can run. One request discovers the groups for all parts,
+// and nothing is watched on a hub that serves none of them.
 func serveParts(ctx context.Context, hubConfig *rest.Config, parts ...hubPart) error {
 	asking, err := discovery.NewDiscoveryClientForConfig(hubConfig)
 	if err != nil {
@@ -55,7 +55,7 @@ func serveParts(ctx context.Context, hubConfig *rest.Config, parts ...hubPart) e
 	return group.Wait()
 }
 
-// askForParts asks the hub once. Of the parts that have to wait it returns what stands against them.
+// askForParts asks the hub once. It also returns why the waiting parts cannot run.
 func askForParts(ctx context.Context, hub rest.Interface, parts []hubPart) (ready, waiting []hubPart, against error) {
 	served, err := groupsOf(ctx, hub)
 	if err != nil {
@@ -77,8 +77,8 @@ func askForParts(ctx context.Context, hub rest.Interface, parts []hubPart) (read
 	return ready, waiting, utilerrors.NewAggregate(obstacles)
 }
 
-// groupsOf are the groups of APIs that a hub has. A discovery client would ask for them twice, at
-// /api as well.
+// groupsOf lists the API groups of a hub with one request. A discovery client would also request
+// /api.
 func groupsOf(ctx context.Context, hub rest.Interface) (sets.Set[string], error) {
 	list := &metav1.APIGroupList{}
 	if err := hub.Get().AbsPath("/apis").Do(ctx).Into(list); err != nil {
@@ -91,8 +91,8 @@ func groupsOf(ctx context.Context, hub rest.Interface) (sets.Set[string], error)
 	return names, nil
 }
 
-// awaitHub tries until nothing stands against what is tried, soon at first and then rarely; it
-// returns false if the context ends before. What stands against it is logged.
+// awaitHub retries until try succeeds, with a growing pause. It returns false if the context ends
+// first. It logs each new reason for waiting.
 func awaitHub(ctx context.Context, rarest time.Duration, try func() error) bool {
 	last := ""
 	for pause := hubFirstAsk; ; pause = min(2*pause, rarest) {

@@ -24,9 +24,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
-// An idle agent asked a hub that has none of Open Cluster Management's kinds three questions each
-// time, two of them about ManifestWorks.
-func TestAHubWithoutManagedClustersIsAskedOneThing(t *testing.T) {
+// Regression: an idle agent sent three requests each time to a hub without Open Cluster
+// Management's kinds, two of them about ManifestWorks.
+func TestAskForParts_OnlyDiscoversGroupsOfHubWithoutThem(t *testing.T) {
 	const groups, cluster = "GET /apis", "GET /apis/cluster.open-cluster-management.io/v1/managedclusters/edge"
 	tests := map[string]struct {
 		served []string
@@ -87,8 +87,8 @@ func restClientOf(t *testing.T, hub string) rest.Interface {
 	return client.RESTClient()
 }
 
-// What one part waits for keeps no other waiting.
-func TestAPartIsServedWhileAnotherWaits(t *testing.T) {
+// A part must not wait for the prerequisites of another.
+func TestAskForParts_ServesPartWhileAnotherWaits(t *testing.T) {
 	hub := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(metav1.APIGroupList{
@@ -105,7 +105,7 @@ func TestAPartIsServedWhileAnotherWaits(t *testing.T) {
 	}
 }
 
-func TestAHubIsAskedSoonAndThenRarely(t *testing.T) {
+func TestAwaitHub_BacksOffToLatestAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithTimeout(t.Context(), time.Hour)
 		defer end()
@@ -115,7 +115,7 @@ func TestAHubIsAskedSoonAndThenRarely(t *testing.T) {
 			asked = append(asked, time.Since(begin))
 			return errors.New("nothing there")
 		}) {
-			t.Error("it has found something")
+			t.Error("awaitHub returned true without success")
 		}
 		if len(asked) < 2 || asked[0] != 0 || asked[1] != hubFirstAsk {
 			t.Errorf("first asked at %v", asked)

@@ -18,8 +18,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
 )
 
-// konnectivity serves the same targets by the protocol of Konnectivity, straight to
-// a server's own port.
+// konnectivity serves the same targets with the Konnectivity protocol, directly to a server's own
+// port.
 func (a *agent) konnectivity(hub kubernetes.Interface, egress *tunnel.Egress, member, apiServer string,
 	targets map[string]tunnel.Target) (*konnectivity.Connector, error) {
 	allow, err := konnectivity.ParseAllow(a.Tunnel.Allow)
@@ -42,8 +42,8 @@ func (a *agent) konnectivity(hub kubernetes.Interface, egress *tunnel.Egress, me
 	return connector, nil
 }
 
-// apiServerNames are the addresses by which a server of upstream's asks for the
-// member's API server.
+// apiServerNames are the addresses under which an upstream Konnectivity server dials the member's
+// API server.
 func apiServerNames(member, apiServer string) []string {
 	return []string{
 		apiServer, net.JoinHostPort(member, "443"),
@@ -51,8 +51,8 @@ func apiServerNames(member, apiServer string) []string {
 	}
 }
 
-// tunnelTLS verifies the server. The agent's own certificate is read for each
-// connection, so that a rotation needs no restart.
+// tunnelTLS verifies the server. It reads the agent's own certificate for each connection, so that
+// a rotation needs no restart.
 func (a *agent) tunnelTLS() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: a.Tunnel.ServerName}
 	if a.Tunnel.CAFile != "" {

@@ -9,15 +9,16 @@ import (
 	"time"
 )
 
-// linger is for how long a tunnel goes on by a way to the hub that was left: until then the one
-// by the next way is up. Requests for the member come by either.
+// linger is how long a tunnel on the previous path to the hub continues, until the tunnel on the
+// new path is up. Requests for the member use either of them.
 const linger = 10 * time.Second
 
-// tunnels are those of the present way to the hub, and of ways that were left a moment ago.
+// tunnels are the tunnels on the current path to the hub, and on paths that were left less than
+// linger ago.
 type tunnels struct{ running sync.WaitGroup }
 
-// serve runs a tunnel until ctx ends, and lets it linger if that is since the way was left. ctx
-// is of the way, life of the agent.
+// serve runs a tunnel until ctx ends. If ctx ends because the path was left, the tunnel lingers.
+// ctx belongs to the path, life to the agent.
 func (t *tunnels) serve(ctx, life context.Context, left <-chan struct{}, run func(context.Context) error) error {
 	own, end := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
@@ -47,5 +48,5 @@ func (t *tunnels) serve(ctx, life context.Context, left <-chan struct{}, run fun
 	return nil
 }
 
-// wait returns when none runs any more.
+// wait returns when all tunnels have ended.
 func (t *tunnels) wait() { t.running.Wait() }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestATunnelLingersWhenItsWayIsLeftAndOnlyThen(t *testing.T) {
+func TestTunnels_LingerOnlyAfterPathIsLeft(t *testing.T) {
 	for name, tc := range map[string]struct {
 		left, dies bool
 		want       time.Duration
@@ -45,14 +45,14 @@ func TestATunnelLingersWhenItsWayIsLeftAndOnlyThen(t *testing.T) {
 				began := time.Now()
 				all.wait()
 				if got := time.Since(began); got != tc.want {
-					t.Errorf("it lasts for %s after the way was left, want %s", got, tc.want)
+					t.Errorf("the tunnel lasted %s after the path was left, want %s", got, tc.want)
 				}
 			})
 		})
 	}
 }
 
-func TestATunnelThatEndsByItselfSaysWhy(t *testing.T) {
+func TestTunnels_ReturnErrorOfEndedTunnel(t *testing.T) {
 	broken := errors.New("broken")
 	var all tunnels
 	if err := all.serve(t.Context(), t.Context(), nil, func(context.Context) error { return broken }); !errors.Is(err, broken) {

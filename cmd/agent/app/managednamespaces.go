@@ -21,8 +21,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/agent/manifestwork"
 )
 
-// namespacesOfSets makes the namespaces that ManagedClusterSets want on the member, from when the
-// hub shows the agent its ManagedCluster.
+// namespacesOfSets creates the namespaces that ManagedClusterSets want on the member, once the
+// agent can read its ManagedCluster on the hub.
 func (a *agent) namespacesOfSets(hubConfig *rest.Config, member string) (hubPart, error) {
 	hub, err := metadata.NewForConfig(hubConfig)
 	if err != nil {
@@ -51,15 +51,15 @@ func (a *agent) serveManagedNamespaces(ctx context.Context, hubConfig *rest.Conf
 	return mgr.Start(ctx)
 }
 
-// onlyManagedCluster is what an agent sees of its hub that sees one ManagedCluster, and nothing
-// else: it has no right to see another.
+// onlyManagedCluster limits a cache to one ManagedCluster, because the agent has no right to list
+// others.
 func onlyManagedCluster(name string) cache.Options {
 	return cache.Options{ByObject: map[client.Object]cache.ByObject{
 		&clusterv1.ManagedCluster{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, name)},
 	}}
 }
 
-// managedNamespaces is who makes them, for a hub that may be nil to let them go.
+// managedNamespaces returns the reconciler. hub is nil when it only releases the namespaces.
 func (a *agent) managedNamespaces(hub client.Client, hubConfig *rest.Config) *managednamespace.Reconciler {
 	return &managednamespace.Reconciler{
 		Hub: hub, Member: a.direct, House: []string{a.Member.Namespace, a.Accounts.Namespace},

@@ -25,15 +25,15 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
-// worksOnlyAsk is how often an agent at least asks that does nothing else.
+// worksOnlyAsk is the longest pause between requests of an agent that applies only ManifestWorks.
 const worksOnlyAsk = 5 * time.Second
 
-// worksOnly is who an agent is that applies ManifestWorks and does nothing else: nobody
-// whom the hub would have to know otherwise.
+// worksOnly is the identity of an agent that applies only ManifestWorks. The hub needs no other
+// registration of it.
 type worksOnly struct {
 	member string
 	hub    *rest.Config
-	// obstacle is what stands against applying ManifestWorks; nil if nothing does.
+	// obstacle is why ManifestWorks are not applied; nil if they are.
 	obstacle atomic.Pointer[error]
 }
 
@@ -47,36 +47,36 @@ func newWorksOnly(member string, hub *rest.Config) *worksOnly {
 
 func (w *worksOnly) stopped(by error) { w.obstacle.Store(&by) }
 
-// Run waits until the context ends: there is nothing to keep.
+// Run waits until the context ends, because there are no credentials to renew.
 func (w *worksOnly) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
 
-// Ready is nil while ManifestWorks are applied.
+// Ready returns nil while ManifestWorks are applied.
 func (w *worksOnly) Ready() error { return *w.obstacle.Load() }
 
-// Member is the cluster's name, as it was given.
+// Member returns the configured name of the cluster.
 func (w *worksOnly) Member(context.Context) (string, error) { return w.member, nil }
 
-// Token is not asked for: this agent has no tunnel.
+// Token returns nothing, because this agent has no tunnel.
 func (w *worksOnly) Token(context.Context) (string, error) { return "", nil }
 
-// HubConfig is how to reach the hub, as it was given.
+// HubConfig returns the configured connection to the hub.
 func (w *worksOnly) HubConfig(context.Context) (*rest.Config, error) {
 	return rest.CopyConfig(w.hub), nil
 }
 
-// Moved is nil: the way to the hub stays what it is.
+// Moved returns nil, because the hub's address does not change.
 func (w *worksOnly) Moved() <-chan struct{} { return nil }
 
-// Mover is nil: whoever runs this agent says where the hub is.
+// Mover returns nil: the user who runs this agent configures the hub's address.
 func (w *worksOnly) Mover() func(ctx context.Context, server string, ca []byte) error { return nil }
 
-// Origin is the URL of the hub.
+// Origin returns the URL of the hub.
 func (w *worksOnly) Origin() string { return w.hub.Host }
 
-// serveWorksOnly applies ManifestWorks and does nothing else.
+// serveWorksOnly runs an agent that applies only ManifestWorks.
 func (a *agent) serveWorksOnly(ctx context.Context, only *worksOnly) error {
 	reached, err := engine.Reach(a.MemberREST)
 	if err != nil {
@@ -102,8 +102,8 @@ func (a *agent) serveWorksOnly(ctx context.Context, only *worksOnly) error {
 	return group.Wait()
 }
 
-// manifestWorks applies the ManifestWorks in the namespace on the hub that has the cluster's
-// name, from when the hub has that kind and the agent may watch it there.
+// manifestWorks applies the ManifestWorks in the hub's namespace with the cluster's name, once the
+// hub serves the kind and allows the agent to watch it there.
 func (a *agent) manifestWorks(reached *engine.Member, hubConfig *rest.Config, cluster string, k keeping) (hubPart, error) {
 	hub, err := client.New(hubConfig, client.Options{Scheme: a.scheme})
 	if err != nil {
@@ -129,7 +129,7 @@ func (a *agent) serveManifestWorks(ctx context.Context, reached *engine.Member, 
 	return mgr.Start(ctx)
 }
 
-// tryPrepareWorks returns what stands against applying ManifestWorks.
+// tryPrepareWorks returns why ManifestWorks cannot be applied.
 func (a *agent) tryPrepareWorks(ctx context.Context, hub client.Client, cluster string) error {
 	err := hub.List(ctx, &workv1.ManifestWorkList{}, client.InNamespace(cluster), client.Limit(1))
 	switch {

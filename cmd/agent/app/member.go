@@ -40,8 +40,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
-// serveHub does what the hub wants for as long as it has a place for this member, and
-// whenever it has one again.
+// serveHub serves the hub while it accepts this member, and again after it readmits the member.
 func (a *agent) serveHub(ctx context.Context) error {
 	member, err := a.enroller.Member(ctx)
 	if err != nil {
@@ -56,7 +55,7 @@ func (a *agent) serveHub(ctx context.Context) error {
 	return nil
 }
 
-// serveOneWay is serveHub for as long as the hub is reached in the same way.
+// serveOneWay serves the hub until its address changes.
 func (a *agent) serveOneWay(ctx context.Context, member string) error {
 	moved := a.enroller.Moved()
 	hub, err := a.enroller.HubConfig(ctx)
@@ -95,12 +94,11 @@ func (a *agent) serveOneWay(ctx context.Context, member string) error {
 	return group.Wait()
 }
 
-// serveTunnel runs a tunnel for as long as it takes.
+// serveTunnel runs a tunnel until its context ends.
 type serveTunnel func(ctx context.Context, run func(context.Context) error) error
 
-// serveMember returns nil when the hub has let the member go, or the context ends. Then
-// nothing of it runs any more, but for what serve lets linger: the hub would refuse all that it
-// does.
+// serveMember returns nil when the hub has removed the member or the context ends. All parts have
+// stopped then, because the hub would reject their requests. Only tunnels can linger (serve).
 func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member string, admission *enroll.Admission, serve serveTunnel) error {
 	serving, end := context.WithCancel(ctx)
 	defer end()
@@ -159,9 +157,9 @@ func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member 
 	return err
 }
 
-// withdraw takes the hub's accounts off a member that has left, whose ManagedServiceAccounts
-// go with the member's namespace, which the agent sees no more, and the agent's certificate. The
-// namespaces that its sets wanted stay, and say that they are not wanted any more.
+// withdraw cleans up a member that has left. It removes the hub's accounts, because the agent can
+// no longer see the ManagedServiceAccounts that end with the member's namespace. It also removes
+// the agent's certificate. Namespaces of the member's sets stay, marked as no longer wanted.
 func (a *agent) withdraw(ctx context.Context, hubConfig *rest.Config) {
 	const attempts = 5
 	tokens := &rotator.Reconciler{Member: a.direct, AccountNamespace: a.Accounts.Namespace, AgentNamespace: a.Member.Namespace}
@@ -178,7 +176,7 @@ func (a *agent) withdraw(ctx context.Context, hubConfig *rest.Config) {
 	}
 }
 
-// inNamespace is what an agent sees of its hub that sees one namespace, and nothing else.
+// inNamespace limits a cache to one namespace of the hub.
 func inNamespace(namespace string) cache.Options {
 	managed := labels.SelectorFromSet(labels.Set{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue})
 	return cache.Options{
@@ -187,22 +185,22 @@ func inNamespace(namespace string) cache.Options {
 	}
 }
 
-// newHubManager sees what it is told to of the hub. refused is told when the hub does not let it
-// see that any more.
+// newHubManager returns a manager whose cache is limited to sees. It calls refused when the hub
+// rejects a watch as unauthorized or forbidden.
 func (a *agent) newHubManager(hub *rest.Config, sees cache.Options, refused func()) (ctrl.Manager, error) {
 	grace, again := shutdownGrace, true
 	sees.DefaultWatchErrorHandler = watchError(refused)
 	config := rest.CopyConfig(hub)
-	config.QPS = -1 // The hub's own priority and fairness limits the agent.
+	config.QPS = -1 // API Priority and Fairness on the hub limits the agent.
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                  a.scheme,
 		Metrics:                 metricsserver.Options{BindAddress: "0"},
 		GracefulShutdownTimeout: &grace,
-		// Its controllers are made anew each time that the hub has a place for the member.
+		// Each readmission of the member creates controllers with the same names.
 		Controller: controllerconfig.Controller{SkipNameValidation: &again},
 		Cache:      sees,
 		Client: client.Options{Cache: &client.CacheOptions{
-			// A Secret that lost its label must still be seen: reads go to the hub.
+			// Read Secrets from the hub: a Secret that lost its label is not in the cache.
 			DisableFor: []client.Object{&corev1.Secret{}},
 		}},
 	})
@@ -212,7 +210,7 @@ func (a *agent) newHubManager(hub *rest.Config, sees cache.Options, refused func
 	return hubevents.Of(mgr)
 }
 
-// watchError makes no error of a hub that lets its member go.
+// watchError does not log an error when the hub removes its member.
 func watchError(refused func()) toolscache.WatchErrorHandlerWithContext {
 	return func(ctx context.Context, r *toolscache.Reflector, err error) {
 		if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
@@ -224,7 +222,7 @@ func watchError(refused func()) toolscache.WatchErrorHandlerWithContext {
 	}
 }
 
-// addWorks applies what the hub places, on the member as works of all families share it.
+// addWorks applies the hub's Works. All families of works share reached.
 func (a *agent) addWorks(ctx context.Context, hub ctrl.Manager, member string, reached *engine.Member, holds *retention.Book) error {
 	if err := hub.Add(manager.RunnableFunc(reached.Watcher.Run)); err != nil {
 		return fmt.Errorf("adding the watch on the member: %w", err)
@@ -240,7 +238,7 @@ func (a *agent) addWorks(ctx context.Context, hub ctrl.Manager, member string, r
 	return works.SetupWithManager(ctx, hub)
 }
 
-// addHeartbeat completes what says how the member is, and runs it.
+// addHeartbeat completes the reconciler that reports the member's status, and adds it.
 func (a *agent) addHeartbeat(hub ctrl.Manager, name string, r heartbeat.Reconciler) error {
 	member, err := metadata.NewForConfig(a.MemberREST)
 	if err != nil {
@@ -260,7 +258,7 @@ func (a *agent) addHeartbeat(hub ctrl.Manager, name string, r heartbeat.Reconcil
 	return r.SetupWithManager(hub)
 }
 
-// namespaces is nil where nobody asked that they be collected.
+// namespaces returns nil unless the collection of namespaces is enabled.
 func (a *agent) namespaces(hub ctrl.Manager, member metadata.Interface) (*heartbeat.Namespaces, error) {
 	if !a.Member.CollectNamespaces {
 		return nil, nil
@@ -295,8 +293,8 @@ func (a *agent) addTokens(hub ctrl.Manager, member string, k keeping) error {
 	}).SetupWithManager(hub)
 }
 
-// memberCA reads the CA of the member's API server, anew each time: in a Pod the
-// file changes when the CA is rotated.
+// memberCA reads the CA of the member's API server on each call, because a rotation changes the
+// file in a Pod.
 func (a *agent) memberCA() ([]byte, error) {
 	if len(a.MemberREST.CAData) > 0 {
 		return a.MemberREST.CAData, nil
@@ -304,8 +302,8 @@ func (a *agent) memberCA() ([]byte, error) {
 	return os.ReadFile(a.MemberREST.CAFile)
 }
 
-// reportedCA is how to read the CA that the hub is told, or nil if the member's server is
-// one that everybody trusts.
+// reportedCA returns how to read the CA that the agent reports to the hub. It returns nil if a
+// public CA signs for the member's server.
 func (a *agent) reportedCA() func() ([]byte, error) {
 	if len(a.MemberREST.CAData) == 0 && a.MemberREST.CAFile == "" {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// serveProbes serves health and metrics from the first moment on: an agent that
-// cannot register says so at /readyz.
+// serveProbes serves health and metrics before registration: /readyz reports why an agent cannot
+// register.
 func (a *agent) serveProbes(ctx context.Context) error {
 	probes := http.NewServeMux()
 	probes.Handle("/livez", http.StripPrefix("/livez", &healthz.Handler{Checks: map[string]healthz.Checker{"ping": healthz.Ping}}))

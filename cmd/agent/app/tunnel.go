@@ -29,18 +29,18 @@ import (
 )
 
 const (
-	// tunnelDrain is how long streams may go on when the agent ends.
+	// tunnelDrain is how long streams may continue after the agent begins to stop.
 	tunnelDrain = 10 * time.Second
-	// tunnelReplicas is to how many of the gateway's replicas tunnels are held.
+	// tunnelReplicas is the number of gateway replicas that the agent keeps tunnels to.
 	tunnelReplicas = 2
-	// portTokenLifetime is the shortest that API servers grant. The token is asked for
-	// when it is needed, and looked at once.
+	// portTokenLifetime is the shortest lifetime that API servers grant. The agent requests the
+	// token when it connects, and the gateway verifies it once.
 	portTokenLifetime = 10 * time.Minute
 )
 
-// serveTunnel keeps the tunnel open, through the hub's own API server or, where it
-// can be reached, at the gateway's own port, and serves what the gateway opens in it:
-// the member's API server, and the agent itself.
+// serveTunnel keeps the tunnel open through the hub's API server or, if that is reachable, the
+// gateway's own port. It serves the targets that the gateway opens in it: the member's API server
+// and the agent itself.
 func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string) error {
 	hubTLS, err := rest.TLSConfigFor(hub)
 	if err != nil {
@@ -79,7 +79,7 @@ func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string
 			return err
 		}
 		run = connector.Run
-		a.way.told.ByNamespace() // It goes by no right of the hub's at all.
+		a.way.told.ByNamespace() // Konnectivity needs no right on the hub.
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return run(ctx) })
@@ -91,8 +91,8 @@ func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string
 	return group.Wait()
 }
 
-// proveTunnel makes sure that a tunnel that goes through the hub's API server can be opened by
-// another way to that: what leads there may pass requests and refuse upgrades.
+// proveTunnel verifies that a new address of the hub accepts the tunnel, if the current tunnel goes
+// through the hub's API server. A proxy on that path can pass requests and reject upgrades.
 func proveTunnel(config *options.Config, now *way) func(ctx context.Context, hub *rest.Config, member string) error {
 	return func(ctx context.Context, hub *rest.Config, member string) error {
 		if !now.went(tunnel.ViaHub) {
@@ -114,9 +114,9 @@ func proveTunnel(config *options.Config, now *way) func(ctx context.Context, hub
 	}
 }
 
-// egressTo is the way out that leads to a hub, as requests to its API server go: by the proxy that
-// its kubeconfig names, which then leads to all of the hub, and trusting what that trusts. There
-// the authority of a proxy by https is appended to the hub's own.
+// egressTo connects to a hub like requests to its API server do. A proxy in the kubeconfig then
+// applies to all connections to the hub, and uses the kubeconfig's CA. The CA of an HTTPS proxy is
+// appended to the hub's own in that kubeconfig.
 func egressTo(hub *rest.Config, hubTLS *tls.Config, egress *tunnel.Egress) *tunnel.Egress {
 	if hub.Proxy != nil {
 		egress.Proxy = func(to *url.URL) (*url.URL, error) { return hub.Proxy(&http.Request{URL: to}) }
@@ -127,11 +127,11 @@ func egressTo(hub *rest.Config, hubTLS *tls.Config, egress *tunnel.Egress) *tunn
 	return egress
 }
 
-// hubRoad opens tunnels through the hub's API server: by the agent's right in the member's
-// namespace or, at a gateway of the version before, by its right of the whole hub.
+// hubRoad opens tunnels through the hub's API server. It uses the agent's right in the member's
+// namespace or, with a gateway of the previous version, its right on the whole hub.
 type hubRoad struct {
 	now, former func(context.Context) (net.Conn, error)
-	// byNamespace is told when a tunnel was opened by the former right no more.
+	// byNamespace is called when a tunnel was opened without the former right.
 	byNamespace func()
 }
 
@@ -147,19 +147,19 @@ func (r *hubRoad) dial(ctx context.Context) (net.Conn, error) {
 	}
 	conn, formerErr := r.former(ctx)
 	if formerErr != nil && refused.StatusCode != http.StatusBadRequest {
-		return nil, err // Why the way fails that is meant to be gone.
+		return nil, err // The error of the former path, which is obsolete, does not help.
 	}
 	return conn, formerErr
 }
 
-// unknownPath is how a gateway that does not know the path answers it, or its hub, whose
-// Role for the member is still the one of before.
+// unknownPath returns the status codes of a gateway that does not know the path, and of a hub whose
+// Role for the member is of the previous version.
 func unknownPath() []int {
 	return []int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound}
 }
 
-// directDialer dials the gateway's own port with a token that is good for nothing
-// else, bound to the same Secret as the agent's own.
+// directDialer dials the gateway's own port with a token that is valid only there, bound to the
+// same Secret as the agent's own.
 func directDialer(hub kubernetes.Interface, egress *tunnel.Egress, member string) func(context.Context, tunnel.PortInfo) (net.Conn, error) {
 	return func(ctx context.Context, port tunnel.PortInfo) (net.Conn, error) {
 		roots := x509.NewCertPool()

@@ -27,27 +27,27 @@ import (
 	"fleetgate.io/fleetgate/test/forwardproxy"
 )
 
-func TestATunnelIsOpenedByTheRightInTheNamespaceAndByTheFormerOneOnlyWhereThatIsNotKnown(t *testing.T) {
+func TestHubRoad_UsesFormerRightOnlyWhenPathIsUnknown(t *testing.T) {
 	answers := func(code int) error {
 		return fmt.Errorf("opening a tunnel: %w", &tunnel.HubError{StatusCode: code})
 	}
 	away := errors.New("no route")
 	tests := map[string]struct {
 		now, former error
-		// dialed is how many ways were tried; err is what came of it.
+		// dialed is the number of paths tried; err is the result.
 		dialed int
 		err    error
 		told   bool
 	}{
-		"a gateway of this version":                   {nil, nil, 1, nil, true},
-		"one of the version before":                   {answers(http.StatusBadRequest), nil, 2, nil, false},
-		"a hub whose Role is of the version before":   {answers(http.StatusForbidden), nil, 2, nil, false},
-		"a hub that does not serve the API yet":       {answers(http.StatusNotFound), answers(http.StatusNotFound), 2, answers(http.StatusNotFound), false},
-		"a hub that does not let this agent in":       {answers(http.StatusForbidden), answers(http.StatusForbidden), 2, answers(http.StatusForbidden), false},
-		"a gateway of before that does not let it in": {answers(http.StatusBadRequest), answers(http.StatusForbidden), 2, answers(http.StatusForbidden), false},
-		"a credential that is refused":                {answers(http.StatusUnauthorized), nil, 1, answers(http.StatusUnauthorized), false},
-		"a gateway that is down":                      {answers(http.StatusServiceUnavailable), nil, 1, answers(http.StatusServiceUnavailable), false},
-		"a hub that is away":                          {away, nil, 1, away, false},
+		"gateway of this version":                                {nil, nil, 1, nil, true},
+		"gateway of the previous version":                        {answers(http.StatusBadRequest), nil, 2, nil, false},
+		"hub with a Role of the previous version":                {answers(http.StatusForbidden), nil, 2, nil, false},
+		"hub that does not serve the API yet":                    {answers(http.StatusNotFound), answers(http.StatusNotFound), 2, answers(http.StatusNotFound), false},
+		"hub that rejects the agent":                             {answers(http.StatusForbidden), answers(http.StatusForbidden), 2, answers(http.StatusForbidden), false},
+		"gateway of the previous version that rejects the agent": {answers(http.StatusBadRequest), answers(http.StatusForbidden), 2, answers(http.StatusForbidden), false},
+		"rejected credential":                                    {answers(http.StatusUnauthorized), nil, 1, answers(http.StatusUnauthorized), false},
+		"gateway that is down":                                   {answers(http.StatusServiceUnavailable), nil, 1, answers(http.StatusServiceUnavailable), false},
+		"unreachable hub":                                        {away, nil, 1, away, false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -69,13 +69,13 @@ func TestATunnelIsOpenedByTheRightInTheNamespaceAndByTheFormerOneOnlyWhereThatIs
 				t.Errorf("got %v, %v, want error %v", conn, err, tc.err)
 			}
 			if dialed != tc.dialed || told != tc.told {
-				t.Errorf("tried %d ways, told: %t", dialed, told)
+				t.Errorf("tried %d paths, byNamespace called: %t", dialed, told)
 			}
 		})
 	}
 }
 
-func TestATunnelGoesByTheProxyOfTheHubsKubeconfigAndTrustsWhoSignsForIt(t *testing.T) {
+func TestEgressTo_UsesProxyAndCAOfKubeconfig(t *testing.T) {
 	hub := httptest.NewTLSServer(http.NotFoundHandler())
 	defer hub.Close()
 	address := hub.Listener.Addr().String()
@@ -111,7 +111,7 @@ func TestATunnelGoesByTheProxyOfTheHubsKubeconfigAndTrustsWhoSignsForIt(t *testi
 	}
 }
 
-// anotherAuthority signs for nobody here.
+// anotherAuthority returns a CA that signed none of the servers here.
 func anotherAuthority(t *testing.T) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -15,17 +15,18 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
-// way says which way the tunnel goes now: in a metric, and to the hub.
+// way reports the path of the current tunnel in a metric and to the hub.
 type way struct {
 	gauge *prometheus.GaugeVec
 	told  *heartbeat.Tunnel
-	// last is which way it goes or, while it is not up, went; nil if it never was.
+	// last is the path of the current tunnel, or of the last one while none is up; nil before the
+	// first.
 	last atomic.Pointer[tunnel.Way]
-	// turn counts the tunnels that there were.
+	// turn counts the tunnels that were started.
 	turn atomic.Int64
 }
 
-// reasons are the ways' names in the condition.
+// reasons returns the condition reason of each path.
 func reasons() map[tunnel.Way]string {
 	return map[tunnel.Way]string{
 		tunnel.ViaHub:          clusterv1beta1.ReasonTunnelViaHub,
@@ -46,7 +47,8 @@ func newWay(registerer prometheus.Registerer) (*way, error) {
 	return w, nil
 }
 
-// newest is told of every change of a tunnel, until another one is the newest.
+// newest returns a callback for the state changes of a new tunnel. It ignores them once a newer
+// tunnel exists.
 func (w *way) newest() func(tunnel.State) {
 	mine := w.turn.Add(1)
 	return func(state tunnel.State) {
@@ -56,7 +58,7 @@ func (w *way) newest() func(tunnel.State) {
 	}
 }
 
-// set is told of every change of the tunnel.
+// set records a state change of the tunnel.
 func (w *way) set(state tunnel.State) {
 	w.count(state)
 	if state.Connected {
@@ -66,13 +68,13 @@ func (w *way) set(state tunnel.State) {
 	}
 }
 
-// forget is for a tunnel that is not kept up any more.
+// forget clears the state of a tunnel that is no longer kept.
 func (w *way) forget() {
 	w.count(tunnel.State{})
 	w.told.Forget()
 }
 
-// went reports whether the tunnel goes that way, or went that way last.
+// went reports whether the tunnel has this path, or had it last.
 func (w *way) went(one tunnel.Way) bool {
 	last := w.last.Load()
 	return last != nil && *last == one

@@ -13,7 +13,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
-func TestWayIsOneOfThoseThatAre(t *testing.T) {
+func TestWay_SetsGaugeOfCurrentPathOnly(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	w, err := newWay(registry)
 	if err != nil {

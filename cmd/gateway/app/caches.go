@@ -18,13 +18,13 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/ocm/replicaset"
 )
 
-// cacheOptions are those of a cache beside a manager's own.
+// cacheOptions are the options of a cache beside a manager's own.
 func (h *hub) cacheOptions(mapper meta.RESTMapper) cache.Options {
 	return cache.Options{Scheme: h.scheme, Mapper: mapper, DefaultTransform: h.common.Transform}
 }
 
-// withoutManifests is how works are cached, of the families that are served: a cache asks
-// the hub about each kind that it is told of.
+// withoutManifests returns how the served families of works are cached. It leaves out other
+// families, because a cache sends requests to the hub for every kind in its options.
 func withoutManifests(parts *options.Features, common *intern.Table) map[client.Object]cache.ByObject {
 	objects := map[client.Object]cache.ByObject{}
 	if parts.Serves(options.APIFleet) {
@@ -40,9 +40,9 @@ func withoutManifests(parts *options.Features, common *intern.Table) map[client.
 	return objects
 }
 
-// withoutUsage leaves of a MemberCluster what leads to the member, and to whom it belongs. What the
-// cluster has, and the key of its agent, which alone is longer than all else, the leader asks for,
-// who has a cache of its own.
+// withoutUsage keeps of a MemberCluster only what leads to the member and its owner. The leader has
+// a cache of its own with the rest: properties, usage, and the agent's key, which alone is longer
+// than everything else.
 func withoutUsage(object any) (any, error) {
 	member, ok := object.(*clusterv1beta1.MemberCluster)
 	if !ok {

@@ -18,7 +18,7 @@ import (
 
 // A gateway that does not lead keeps what leads to a member: who its agent is, where its API server
 // is, and how it is.
-func TestOfAMemberEveryGatewayKeepsWhatLeadsThere(t *testing.T) {
+func TestWithoutUsage_KeepsIdentityAddressAndHealth(t *testing.T) {
 	wanted := &clusterv1beta1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "member-1", UID: "u", Labels: map[string]string{"region": "west"},
 			Annotations: map[string]string{clusterv1beta1.AnnotationAPIServer: "member.example:443"}},

@@ -31,37 +31,37 @@ import (
 )
 
 const (
-	// shutdownGrace is how long requests and reconciles under way may take to end.
+	// shutdownGrace is how long requests and reconciles in flight can take to end.
 	shutdownGrace = 25 * time.Second
-	// streamDrain is how much of it streams get that cannot be resumed, in tunnels and to
-	// callers.
+	// streamDrain is the part of shutdownGrace for streams that cannot be resumed, in tunnels and
+	// to callers.
 	streamDrain = 20 * time.Second
-	// garbage is how much of it is collected, in percent of what is in use. Most of a gateway's
-	// memory is what it knows of members; Go would have as much again be garbage, and to collect
-	// at half of that costs some hundredths of the gateway's CPU time more.
+	// garbage is the garbage collector's target in percent of live memory. Most of a gateway's
+	// memory is its knowledge of members, and Go's default would double it. Collecting at half of
+	// that costs a few hundredths more of the gateway's CPU time.
 	garbage = 50
 )
 
-// gateway is everything that the parts share, and is there before the first of them.
+// gateway has the state that the parts share; it is complete before the first part starts.
 type gateway struct {
 	*options.Config
 	*hub
 	certificates *serving.Certificates
 	reviews      *webhook.Reviews
 	manager      ctrl.Manager
-	// members holds what the hub made for members.
+	// members caches the objects that the hub created for members.
 	members cache.Cache
-	// policies are nil where no ImmutabilityPolicies are served.
+	// policies is nil where no ImmutabilityPolicies are served.
 	policies *policySet
 	spans    trace.TracerProvider
-	// order is that of all writes of which there may be many at a time.
+	// order is the priority of all writes that can occur in large numbers.
 	order writepriority.Order
 }
 
-// Run runs the gateway until the context ends, or fails with a sentence that
-// says what is in the way.
+// Run runs the gateway until the context ends. Its error names the problem and, where known, the
+// remedy.
 func Run(ctx context.Context, config *options.Config) error {
-	if os.Getenv("GOGC") == "" { // Go's own variable goes before.
+	if os.Getenv("GOGC") == "" { // The environment variable takes precedence.
 		debug.SetGCPercent(garbage)
 	}
 	spans, err := tracing.Config(config.Process.Tracing).Provider(ctx, "gateway", config.REST)
@@ -77,7 +77,7 @@ func Run(ctx context.Context, config *options.Config) error {
 	if err != nil {
 		return explain(err)
 	}
-	// In any order: none needs what another one does.
+	// The order does not matter: no part needs another one.
 	for _, add := range []func(context.Context) error{
 		g.addServing,
 		g.addWebhooks,
@@ -121,7 +121,7 @@ func newGateway(ctx context.Context, config *options.Config, hub *hub, spans tra
 	}, nil
 }
 
-// managerOptions are those of every manager; it serves nothing.
+// managerOptions are the options of every manager; such a manager serves no endpoints.
 func managerOptions(hub *hub, parts *options.Features, grace time.Duration) ctrl.Options {
 	return ctrl.Options{
 		Scheme:                  hub.scheme,
@@ -129,8 +129,8 @@ func managerOptions(hub *hub, parts *options.Features, grace time.Duration) ctrl
 		GracefulShutdownTimeout: &grace,
 		Cache:                   cache.Options{ByObject: withoutManifests(parts, &hub.common), DefaultTransform: hub.common.Transform},
 		Client: client.Options{Cache: &client.CacheOptions{
-			// Secrets are never cached as a whole: a typed read would start a watch
-			// on every Secret of the hub.
+			// Secrets are never cached as a whole: a typed read would start a watch on every Secret
+			// of the hub.
 			DisableFor: []client.Object{&corev1.Secret{}},
 		}},
 	}
@@ -178,10 +178,10 @@ func (e everywhere) Start(ctx context.Context) error { return e(ctx) }
 
 func (e everywhere) NeedLeaderElection() bool { return false }
 
-// ignoreEnd drops the errors that come of stopping.
+// ignoreEnd drops errors that the shutdown causes.
 func ignoreEnd(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		//lint:ignore nilerr It is the end that it comes of.
+		//lint:ignore nilerr The shutdown caused the error.
 		return nil
 	}
 	return err

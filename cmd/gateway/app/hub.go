@@ -34,18 +34,18 @@ import (
 	"fleetgate.io/fleetgate/pkg/telemetry/version"
 )
 
-// hub is how the hub is reached, once it serves every kind that the gateway works with.
+// hub has the connections to the hub, once it serves every kind that the gateway uses.
 type hub struct {
 	scheme *runtime.Scheme
 	// direct reads and writes the hub without a cache.
 	direct    client.Client
 	clientset kubernetes.Interface
 	installer *install.Installer
-	// common are strings that objects in all caches of this program share.
+	// common interns strings that objects in all caches of this process share.
 	common intern.Table
 }
 
-// openHub returns when every kind that the gateway works with is served.
+// openHub returns when the hub serves every kind that the gateway uses.
 func openHub(ctx context.Context, config *options.Config) (*hub, error) {
 	kinds, err := scheme.New()
 	if err != nil {
@@ -69,8 +69,8 @@ func openHub(ctx context.Context, config *options.Config) (*hub, error) {
 	return &hub{scheme: kinds, direct: direct, clientset: clientset, installer: installer}, nil
 }
 
-// definitionsOf are the CRDs of the chosen APIs. Parts of Open Cluster Management's share a group,
-// of which each has some kinds.
+// definitionsOf returns the CRDs of the chosen APIs. Parts of Open Cluster Management's API share a
+// group, so theirs are listed by name.
 func definitionsOf(parts *options.Features) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	groups := map[string][]string{
 		options.APIFleet:     {clusterv1beta1.GroupVersion.Group, placementv1beta1.GroupVersion.Group},
@@ -102,7 +102,7 @@ func definitionsOf(parts *options.Features) ([]*apiextensionsv1.CustomResourceDe
 	return append(definitions, others...), err
 }
 
-// newInstaller says what belongs on the hub for the chosen APIs.
+// newInstaller returns the installer for the chosen APIs.
 func newInstaller(config *options.Config, direct client.Client) (*install.Installer, error) {
 	definitions, err := definitionsOf(&config.Features)
 	if err != nil {
@@ -134,8 +134,8 @@ func newInstaller(config *options.Config, direct client.Client) (*install.Instal
 	return installer, nil
 }
 
-// installDefinitions installs what has to be there before anything else, or waits for a
-// gateway that does.
+// installDefinitions installs the CRDs that everything else needs, or waits until another gateway
+// has installed them.
 func installDefinitions(ctx context.Context, config *options.Config, installer *install.Installer, clientset kubernetes.Interface) error {
 	if !config.Install.Enabled {
 		return installer.WaitForDefinitions(ctx)
@@ -146,7 +146,7 @@ func installDefinitions(ctx context.Context, config *options.Config, installer *
 	return install.Exclusively(ctx, clientset, config.Hub.Namespace, replicaIdentity(), installer.InstallDefinitions)
 }
 
-// replicaIdentity tells this process from every other, also on the same machine.
+// replicaIdentity distinguishes this process from all others, also on the same machine.
 func replicaIdentity() string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -19,19 +19,20 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
 )
 
-// konnectivityReplicas is to how many of the gateway's replicas agents connect, if
-// there are so many: the others pass dials on.
+// konnectivityReplicas is the most replicas of the gateway that an agent connects to. The other
+// replicas forward their dials.
 const konnectivityReplicas = 2
 
-// konnectivityServers are Konnectivity's two sides; nil are those that flags do not let in.
+// konnectivityServers are Konnectivity's two sides; a side that is disabled is nil.
 type konnectivityServers struct {
 	agents    *konnectivity.AgentServer
 	frontends *konnectivity.FrontendServer
-	// frontendCAs verify certificates of frontends. Nil: they show tokens.
+	// frontendCAs verify client certificates of frontends. If nil, frontends authenticate with
+	// tokens.
 	frontendCAs *tunnelsapi.CAs
 }
 
-// newKonnectivity makes what flags ask for. The agents' tunnels join the registry of all.
+// newKonnectivity creates the enabled servers. The agents' tunnels join the common registry.
 func (g *gateway) newKonnectivity(registry *tunnel.Registry, members *identity.Identities, port *advertised) (*konnectivityServers, error) {
 	servers, given := &konnectivityServers{}, g.Tunnels.Konnectivity
 	if !given.Agents && given.FrontendsAddress == "" {
@@ -47,7 +48,7 @@ func (g *gateway) newKonnectivity(registry *tunnel.Registry, members *identity.I
 	}
 	if given.Agents {
 		if servers.agents, err = konnectivity.NewAgentServer(konnectivity.AgentServerOptions{
-			// Certificates are the port's own matter.
+			// The port verifies client certificates itself.
 			Credentials: konnectivity.Credentials{Token: identified(tunnelsapi.Tokens(g.clientset.AuthenticationV1(), tunnelv1alpha1.TokenAudience))},
 			MembersOf:   members.MembersOf,
 			Join:        registry.ServeSession,
@@ -105,11 +106,11 @@ func (g *gateway) newFrontends(registry *tunnel.Registry, cas *tunnelsapi.CAs, a
 	})
 }
 
-// addKonnectivity runs what there is of it.
+// addKonnectivity adds the servers that exist.
 func (g *gateway) addKonnectivity(t *tunnels) error {
 	if agents := t.konnectivity.agents; agents != nil {
 		if err := g.manager.Add(everywhere(func(ctx context.Context) error {
-			// The registry has them drain with the others.
+			// The registry drains these sessions with all others.
 			ctx, cancel := whileCarrying(ctx, t.drained)
 			defer cancel()
 			return agents.Run(ctx, 0)
@@ -128,7 +129,7 @@ func (g *gateway) addKonnectivity(t *tunnels) error {
 	return nil
 }
 
-// identified says in Konnectivity's words whose token it is.
+// identified converts the token's identity to Konnectivity's type.
 func identified(identify tunnelsapi.Identify) func(context.Context, string) (konnectivity.Identity, bool, error) {
 	return func(ctx context.Context, token string) (konnectivity.Identity, bool, error) {
 		id, ok, err := identify(ctx, token)
@@ -136,8 +137,7 @@ func identified(identify tunnelsapi.Identify) func(context.Context, string) (kon
 	}
 }
 
-// listening runs a server at an address in every replica, once there is a
-// certificate.
+// listening runs a server at an address in every replica, once there is a certificate.
 func (g *gateway) listening(address string, serve func(context.Context, net.Listener, time.Duration) error) everywhere {
 	return func(ctx context.Context) error {
 		if err := g.certificates.WaitForFirst(ctx); err != nil {

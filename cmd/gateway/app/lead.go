@@ -20,12 +20,13 @@ import (
 	"fleetgate.io/fleetgate/pkg/install"
 )
 
-// cacheSync is how long a hub may take to list what the leader follows.
+// cacheSync is how long the hub can take to list the objects that the leader watches.
 const cacheSync = 10 * time.Minute
 
-// addLeader runs what one replica does: controllers, and the rest of --install.
+// addLeader adds the leader-elected controllers, and the rest of --install.
 func (g *gateway) addLeader(context.Context) error {
-	// What is wrong with a file is told before anything is led: then only the hub can fail.
+	// Report a bad signer file at startup. After that, only the hub can make the leader's part
+	// fail.
 	if _, err := g.signer(); err != nil {
 		return err
 	}
@@ -40,19 +41,19 @@ func (g *gateway) addLeader(context.Context) error {
 	return g.manager.Add(runner)
 }
 
-// isForeign is true of what only a person can mend while the gateway leads: the hub serves
-// another product's API of the same name, and the gateway is not what leads to it.
+// isForeign reports errors that only a person can fix: the hub serves another product's API of the
+// same name, which does not lead to the gateway.
 func isForeign(err error) bool {
 	var foreign *install.ForeignObjectError
 	return errors.As(err, &foreign)
 }
 
-// lead runs the leader's part until it is another's. It has a manager of its own for each
-// time: a controller cannot be started twice.
+// lead runs the leader's part until another replica becomes the leader. It creates a manager for
+// each term, because a controller cannot be started twice.
 func (g *gateway) lead(ctx context.Context) error {
 	settings := whileHolding(ctx, managerOptions(g.hub, &g.Features, leader.Grace))
 	settings.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return g.manager.GetRESTMapper(), nil }
-	// Their names are those of the time before.
+	// Controllers of the previous term had the same names.
 	again := true
 	settings.Controller = config.Controller{SkipNameValidation: &again, CacheSyncTimeout: cacheSync}
 	mgr, err := ctrl.NewManager(g.REST, settings)
@@ -76,17 +77,16 @@ func (g *gateway) lead(ctx context.Context) error {
 	return mgr.Start(ctx)
 }
 
-// whileHolding has all parts of a manager end with a context, which ends with the lease: not
-// one after the other, and not once the hub has answered what they ask.
+// whileHolding stops all parts of a manager with the lease's context. They stop at the same time,
+// and do not wait for replies of the hub.
 func whileHolding(ctx context.Context, settings ctrl.Options) ctrl.Options {
 	settings.BaseContext = func() context.Context { return ctx }
 	settings.NewCache = newTermCache
 	return settings
 }
 
-// termCache is a cache whose start ends with the term. A manager that is stopped while its
-// caches are read goes on to wait for them, in a loop without a pause, for as long as the hub
-// does not answer.
+// termCache is a cache whose start ends with the term. A manager that stops during the initial list
+// would otherwise wait for it in a loop without a pause, as long as the hub does not reply.
 type termCache struct{ cache.Cache }
 
 func newTermCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
@@ -97,7 +97,7 @@ func newTermCache(config *rest.Config, options cache.Options) (cache.Cache, erro
 	return termCache{made}, nil
 }
 
-// WaitForCacheSync is true once there is nothing more to wait for.
+// WaitForCacheSync also returns true when the term has ended, so that the caller stops waiting.
 func (c termCache) WaitForCacheSync(ctx context.Context) bool {
 	return c.Cache.WaitForCacheSync(ctx) || ctx.Err() != nil
 }

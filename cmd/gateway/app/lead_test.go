@@ -21,7 +21,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/leader"
 )
 
-func TestWhoLosesTheLeaseWhileTheHubHangsDoesNotWaitForIt(t *testing.T) {
+func TestTermCache_StopsWithLeaseWhileHubHangs(t *testing.T) {
 	hub := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	t.Cleanup(hub.Close)
 	mapper := meta.NewDefaultRESTMapper(nil)
@@ -48,6 +48,6 @@ func TestWhoLosesTheLeaseWhileTheHubHangsDoesNotWaitForIt(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(leader.Grace + 5*time.Second):
-		t.Error("It waits for the hub's list.")
+		t.Error("The manager still waits for the hub's list.")
 	}
 }

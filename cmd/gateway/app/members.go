@@ -38,15 +38,15 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/agent/apply"
 )
 
-// memberWorkers is how many members are joined, and registrations answered, at
-// the same time. Most of the time they wait: the hub's API server takes a tenth of a second
-// for each Role and RoleBinding, to see whether its writer may hand on what is in them.
+// memberWorkers is the number of members that join, and of registrations that are processed, at the
+// same time. Workers mostly wait: the hub's API server takes a tenth of a second for each Role and
+// RoleBinding, to check for privilege escalation.
 const memberWorkers = 64
 
-// addMembers caches what proxy and controllers need of members, in every replica.
+// addMembers adds the cache of members for proxy and controllers, in every replica.
 func (g *gateway) addMembers(context.Context) error { return g.manager.Add(g.members) }
 
-// addMemberControllers joins clusters and gives the gateway an account on each, in the leader.
+// addMemberControllers lets clusters join and creates the gateway's account on each, in the leader.
 func (g *gateway) addMemberControllers(_ context.Context, mgr ctrl.Manager) error {
 	if !g.Features.Runs(options.ComponentControllers) {
 		return nil
@@ -88,14 +88,14 @@ func (g *gateway) addMemberControllers(_ context.Context, mgr ctrl.Manager) erro
 	return g.addFleetMetrics(mgr)
 }
 
-// addFleetMetrics has the leader tell how its fleet stands.
+// addFleetMetrics exports the metrics of the fleet in the leader.
 func (g *gateway) addFleetMetrics(mgr ctrl.Manager) error {
 	fleet := &fleetmetrics.Fleet{Reader: mgr.GetClient(), Accounts: g.Features.Serves(options.APIMSA)}
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return fleet.Run(ctx, metrics.Registry) }))
 }
 
-// pending says what a leaving member's agent has to clean up first, and is nil where there is
-// nothing but Works, which stay on members.
+// pending returns what a leaving member's agent must clean up first. It is nil if members have only
+// Works, which stay on members.
 func (g *gateway) pending(hub client.Reader) func(context.Context, string) (string, error) {
 	if !g.Features.ServesOCM(options.OCMRegistration) {
 		return nil
@@ -105,10 +105,10 @@ func (g *gateway) pending(hub client.Reader) func(context.Context, string) (stri
 	}
 }
 
-// membershipControllers join members, and say how they are.
+// membershipControllers let members join, and report their status.
 func (g *gateway) membershipControllers(mgr ctrl.Manager) ([]controller, error) {
-	// A report and a heartbeat of a member follow each other closely, and the second would be
-	// written over a status that is no longer there.
+	// A report and a heartbeat of a member follow each other closely. With a stale cache, the
+	// second would be written over a status that has already changed.
 	own, err := readyourwrites.NewClient(mgr, mgr.GetConfig())
 	if err != nil {
 		return nil, err
@@ -139,8 +139,8 @@ func (g *gateway) membershipControllers(mgr ctrl.Manager) ([]controller, error) 
 	return controllers, nil
 }
 
-// registrationControllers let clusters in: those that ask, those that somebody gives the
-// kubeconfig of, and those of Cluster API.
+// registrationControllers register clusters: those that request it, those with a given kubeconfig,
+// and those of Cluster API.
 func (g *gateway) registrationControllers(mgr ctrl.Manager) ([]controller, error) {
 	chart, err := agentChart()
 	if err != nil {
@@ -175,7 +175,7 @@ func (g *gateway) registrationControllers(mgr ctrl.Manager) ([]controller, error
 	}, nil
 }
 
-// tokenControllers are the hub's part in keeping tokens of members' accounts.
+// tokenControllers are the hub's controllers for tokens of members' accounts.
 func (g *gateway) tokenControllers(mgr ctrl.Manager) ([]controller, error) {
 	tokens, err := credentials.NewSecretCache(g.REST, g.cacheOptions(mgr.GetRESTMapper()))
 	if err != nil {
@@ -197,8 +197,8 @@ func (g *gateway) tokenControllers(mgr ctrl.Manager) ([]controller, error) {
 	}, nil
 }
 
-// memberRules are the rights of a member's agent in its namespace on the hub:
-// what each of its parts needs, and no more.
+// memberRules are the rights of a member's agent in its namespace on the hub: only what its parts
+// need.
 func memberRules(member string) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	for _, of := range []func(string) []rbacv1.PolicyRule{enroll.HubRules, heartbeat.HubRules, apply.HubRules, credentials.HubRules, tunnelRules} {
@@ -207,8 +207,8 @@ func memberRules(member string) []rbacv1.PolicyRule {
 	return rules
 }
 
-// tunnelRules let a member's agent open a tunnel for this member only, in its namespace or,
-// for agents of the version before, on the whole hub.
+// tunnelRules let a member's agent open a tunnel for this member only, in its namespace. Agents of
+// the previous version have the right on the whole hub.
 func tunnelRules(member string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{
 		APIGroups:     []string{tunnelv1alpha1.GroupVersion.Group},

@@ -16,8 +16,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/hub/ttl"
 )
 
-// ocmWorkers is how many objects of Open Cluster Management's kinds each controller looks at
-// at a time.
+// ocmWorkers is the number of concurrent reconciles of each controller for Open Cluster
+// Management's kinds.
 const ocmWorkers = 8
 
 // addOCM serves the chosen parts of Open Cluster Management's API, in the leader.
@@ -32,6 +32,6 @@ func (g *gateway) addOCM(ctx context.Context, mgr ctrl.Manager) error {
 	return setUp(mgr, []controller{&ttl.Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}, Workers: ocmWorkers}})
 }
 
-// everyCluster has each ManagedCluster count, as for Placements: a set delivers to clusters
-// of Open Cluster Management also.
+// everyCluster counts each ManagedCluster, like Placements do: a set also delivers to clusters of
+// Open Cluster Management.
 func everyCluster(context.Context, *clusterv1.ManagedCluster) (bool, error) { return true, nil }

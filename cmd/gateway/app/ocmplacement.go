@@ -19,8 +19,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/ocm/scheduler"
 )
 
-// ocmPlacementWorkers is how many Placements are decided at a time: they wait for the hub
-// most of the time.
+// ocmPlacementWorkers is the number of Placements that are decided at a time. Workers mostly wait
+// for the hub.
 const ocmPlacementWorkers = 16
 
 // addOCMPlacement decides for Open Cluster Management's Placements, in the leader.
@@ -31,8 +31,8 @@ func (g *gateway) addOCMPlacement(_ context.Context, mgr ctrl.Manager) error {
 	return placement.SetupDecisions(mgr, clock.RealClock{}, ocmPlacementWorkers, metrics.Registry)
 }
 
-// debugPlacements answers why Placements have the clusters that they have, in every replica; nil
-// if none are decided here.
+// debugPlacements explains the decisions of Placements, in every replica. It returns nil if none
+// are decided here.
 func (g *gateway) debugPlacements() func(authorizer.UnconditionalAuthorizer) http.Handler {
 	if !g.Features.ServesOCM(options.OCMPlacement) {
 		return nil
@@ -42,8 +42,8 @@ func (g *gateway) debugPlacements() func(authorizer.UnconditionalAuthorizer) htt
 	}
 }
 
-// addDebugServer serves answers about Placements where the gateway is the way into no member, and
-// has no other endpoint of its own.
+// addDebugServer serves the explanations of Placements where the gateway proxies to no member, and
+// therefore has no other endpoint of its own.
 func (g *gateway) addDebugServer() error {
 	debug := g.debugPlacements()
 	if debug == nil || !g.Features.Runs(options.ComponentProxy) {

@@ -19,8 +19,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/writepriority"
 )
 
-// registrationKinds are the CRDs of part OCMRegistration: others of the group are served by
-// other parts, or by nobody.
+// registrationKinds are the CRDs of part OCMRegistration. Other parts serve other kinds of the
+// group, or nothing serves them.
 func registrationKinds() []string {
 	return []string{
 		"managedclusters.cluster.open-cluster-management.io",
@@ -29,7 +29,7 @@ func registrationKinds() []string {
 	}
 }
 
-// addKlusterlets lets clusters with agents of Open Cluster Management in, in the leader.
+// addKlusterlets registers clusters with agents of Open Cluster Management, in the leader.
 func (g *gateway) addKlusterlets(_ context.Context, mgr ctrl.Manager) error {
 	if !g.Features.Runs(options.ComponentControllers) || !g.Features.ServesOCM(options.OCMRegistration) {
 		return nil
@@ -62,7 +62,8 @@ func (g *gateway) addKlusterlets(_ context.Context, mgr ctrl.Manager) error {
 	return klusterlet.SetupWithManager(g.REST, mgr, joining)
 }
 
-// showMembers shows members as ManagedClusters where there are any, and says whether it does.
+// showMembers mirrors members as ManagedClusters if the fleet API is served, and reports whether it
+// does.
 func (g *gateway) showMembers(mgr ctrl.Manager) (bool, error) {
 	if !g.Features.Serves(options.APIFleet) {
 		return false, nil
@@ -70,7 +71,7 @@ func (g *gateway) showMembers(mgr ctrl.Manager) (bool, error) {
 	return true, (&membermirror.Reconciler{Client: mgr.GetClient(), Workers: memberWorkers}).SetupWithManager(mgr)
 }
 
-// signer signs for klusterlets, and is nil if somebody else does.
+// signer signs certificates of klusterlets. It is nil if another component signs.
 func (g *gateway) signer() (*klusterlet.Signer, error) {
 	if g.Klusterlets.SignerCertFile == "" {
 		return nil, nil

@@ -29,8 +29,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
-// servePeers links the replicas of this gateway. They believe each other's serving
-// certificates, whose authority only gateways can read.
+// servePeers links the replicas of this gateway. Each trusts the serving certificates of the
+// others, because only gateways can read the CA's key.
 func (g *gateway) servePeers(ctx context.Context, t *tunnels) error {
 	if err := g.certificates.WaitForFirst(ctx); err != nil {
 		return ignoreEnd(ctx, err)
@@ -77,7 +77,8 @@ func (g *gateway) servePeers(ctx context.Context, t *tunnels) error {
 	return group.Wait()
 }
 
-// reportMissing makes a missing link visible on the Service, and so in the report of diagnose.
+// reportMissing writes an event about a missing link on the Service. The report of diagnose
+// includes it.
 func (g *gateway) reportMissing(address string, why error) {
 	service := &corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
@@ -88,8 +89,8 @@ func (g *gateway) reportMissing(address string, why error) {
 		"%s has no link to the replica at %s: %s. Allow the replicas to reach each other on --peer-port", replicaIdentity(), address, untrusted.Excerpt(why.Error(), 256))
 }
 
-// whileCarrying ends when drained is closed, not when ctx ends: a replica that ends lets
-// the streams finish that it carries for others, and that others carry for it.
+// whileCarrying ends when drained is closed, not when ctx ends. A replica that stops first finishes
+// the streams that it forwards for others, and that others forward for it.
 func whileCarrying(ctx context.Context, drained <-chan struct{}) (context.Context, context.CancelFunc) {
 	carrying, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
@@ -102,8 +103,8 @@ func whileCarrying(ctx context.Context, drained <-chan struct{}) (context.Contex
 	return carrying, cancel
 }
 
-// followEndpoints sends the addresses of the Service's endpoints whenever they
-// change. Only the latest count.
+// followEndpoints sends the addresses of the Service's endpoints on each change. A newer list
+// replaces an unread one.
 func (g *gateway) followEndpoints(ctx context.Context, addresses chan []tunnel.Peer) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(g.clientset, 0, informers.WithNamespace(g.Hub.Namespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
@@ -113,7 +114,7 @@ func (g *gateway) followEndpoints(ctx context.Context, addresses chan []tunnel.P
 	tell := func() {
 		found, err := endpoints.Lister().List(labels.Everything())
 		if err != nil {
-			return // it reads a cache, which cannot fail
+			return // reads of a cache do not fail
 		}
 		select {
 		case <-addresses:
@@ -132,7 +133,7 @@ func (g *gateway) followEndpoints(ctx context.Context, addresses chan []tunnel.P
 	return nil
 }
 
-// declaredPeers are those of --peers, which all count.
+// declaredPeers are the peers of --peers, all of which count as serving.
 func declaredPeers(addresses []string) (peers []tunnel.Peer) {
 	for _, address := range addresses {
 		peers = append(peers, tunnel.Peer{Address: address, Serving: true})
@@ -140,8 +141,8 @@ func declaredPeers(addresses []string) (peers []tunnel.Peer) {
 	return peers
 }
 
-// peersOf are the replicas that run. Those that are not ready, or about to end, hold tunnels too,
-// but accept no agents.
+// peersOf returns all running replicas. Replicas that are not ready or terminating also have
+// tunnels, but accept no agents.
 func peersOf(all []*discoveryv1.EndpointSlice, port int) []tunnel.Peer {
 	serving := map[string]bool{}
 	// A Pod with addresses of both families is one replica.

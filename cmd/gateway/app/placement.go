@@ -24,7 +24,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
-// addPlacement decides what goes where, rolls it out and hands it to members.
+// addPlacement schedules placements, rolls them out and creates their Works.
 func (g *gateway) addPlacement(ctx context.Context, mgr ctrl.Manager) error {
 	if !g.Features.Runs(options.ComponentControllers) || !g.Features.Serves(options.APIFleet) {
 		return nil
@@ -48,7 +48,7 @@ func (g *gateway) addPlacement(ctx context.Context, mgr ctrl.Manager) error {
 	})
 }
 
-// tenancy limits where ResourcePlacements may place, and is nil if nothing does.
+// tenancy limits the clusters of ResourcePlacements. It is nil without a limit.
 func (g *gateway) tenancy(mgr ctrl.Manager) scheduler.Tenancy {
 	if !g.Placement.LimitsTenants() {
 		return nil
@@ -56,7 +56,8 @@ func (g *gateway) tenancy(mgr ctrl.Manager) scheduler.Tenancy {
 	return clusterset.Tenancy{Reader: mgr.GetClient(), Counts: membermirror.Members{Hub: mgr.GetClient()}.IsMember}
 }
 
-// marks are what people put on the ManagedClusters of members, and nil if there are none.
+// marks returns the taints and labels that users set on members' ManagedClusters, and is nil if
+// there are none.
 func (g *gateway) marks() scheduler.Marks {
 	if !g.Features.ServesOCM(options.OCMRegistration) {
 		return nil
@@ -64,7 +65,7 @@ func (g *gateway) marks() scheduler.Marks {
 	return membermirror.Marks
 }
 
-// chartPackages fetches charts from registries, nil if nobody allowed any.
+// chartPackages pulls charts from registries. It is nil if no registry is allowed.
 func (g *gateway) chartPackages() helmchart.Packages {
 	if len(g.Placement.HelmChartRegistries) == 0 {
 		return nil
@@ -72,7 +73,7 @@ func (g *gateway) chartPackages() helmchart.Packages {
 	return oci.NewRegistries(g.Placement.HelmChartRegistries, g.Placement.HelmChartCredentialsFile, clock.RealClock{})
 }
 
-// charts is what renders Helm charts that are placed, nil if nobody asked for it.
+// charts renders placed Helm charts. It is nil if the feature is disabled.
 func (g *gateway) charts() (helmchart.Engine, error) {
 	if !g.Placement.HelmCharts {
 		return nil, nil
@@ -80,7 +81,7 @@ func (g *gateway) charts() (helmchart.Engine, error) {
 	return chartEngine()
 }
 
-// chartEngine renders charts in processes of their own.
+// chartEngine renders charts in separate processes.
 func chartEngine() (helmchart.Engine, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -89,7 +90,7 @@ func chartEngine() (helmchart.Engine, error) {
 	return &helmchart.Process{Path: self, Args: []string{commands.RenderChart}}, nil
 }
 
-// agentChart is what the gateway installs on clusters that are imported.
+// agentChart is the chart that the gateway installs on imported clusters.
 func agentChart() (*helmchart.Bundled, error) {
 	engine, err := chartEngine()
 	if err != nil {

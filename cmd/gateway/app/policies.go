@@ -19,7 +19,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/webhook/immutability"
 )
 
-// policySet is the ImmutabilityPolicies, compiled, and what compiles them.
+// policySet has the compiled ImmutabilityPolicies and their compiler.
 type policySet struct {
 	*immutability.Policies
 	compiler *immutability.Compiler
@@ -36,7 +36,7 @@ func newPolicies(config *options.Config) (*policySet, error) {
 	return &policySet{Policies: immutability.NewPolicies(compiler), compiler: compiler}, nil
 }
 
-// addPolicyControllers keeps their webhooks and their status, in the leader.
+// addPolicyControllers maintains the webhooks and status of policies, in the leader.
 func (g *gateway) addPolicyControllers(_ context.Context, mgr ctrl.Manager) error {
 	if g.policies == nil || !g.Features.Runs(options.ComponentControllers) {
 		return nil
@@ -55,7 +55,7 @@ func (g *gateway) addPolicyControllers(_ context.Context, mgr ctrl.Manager) erro
 	})
 }
 
-// addPolicies serves ImmutabilityPolicies in every replica.
+// addPolicies enforces ImmutabilityPolicies in every replica.
 func (g *gateway) addPolicies(ctx context.Context) error {
 	if g.policies == nil || !g.Features.Runs(options.ComponentWebhook) {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"net/http"
 )
 
-// portReady fails until the port that agents are told to come to is open: a replica whose
-// agents cannot come reaches no member.
+// portReady fails until the port that is advertised to agents is open: a replica that accepts no
+// agents reaches no member.
 func (g *gateway) portReady(port *advertised) func(*http.Request) error {
 	return func(*http.Request) error {
 		if g.Tunnels.AgentsAddress != "" && port.info().Port == nil {

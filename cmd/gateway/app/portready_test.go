@@ -10,19 +10,19 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
-func TestAGatewayIsNotReadyBeforeAgentsCanComeToItsPort(t *testing.T) {
+func TestPortReady_FailsUntilAgentsPortIsOpen(t *testing.T) {
 	port := &advertised{}
 	without := &gateway{Config: &options.Config{Options: *options.New()}}
 	if err := without.portReady(port)(nil); err != nil {
-		t.Errorf("A gateway without a port for agents waits for it: %v", err)
+		t.Errorf("A gateway without an agents' port is not ready: %v", err)
 	}
 	with := &gateway{Config: &options.Config{Options: *options.New()}}
 	with.Tunnels.AgentsAddress = "hub.example:443"
 	if err := with.portReady(port)(nil); err == nil {
-		t.Error("It is ready before its port is open.")
+		t.Error("The gateway is ready before its port is open.")
 	}
 	port.set(&tunnel.PortInfo{})
 	if err := with.portReady(port)(nil); err != nil {
-		t.Errorf("The port is open, and it says: %v", err)
+		t.Errorf("The port is open and the check fails: %v", err)
 	}
 }

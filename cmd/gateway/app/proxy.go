@@ -23,7 +23,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
-// addProxy serves the aggregated APIs, and takes the tunnels of agents.
+// addProxy serves the aggregated APIs and accepts the tunnels of agents.
 func (g *gateway) addProxy(ctx context.Context) error {
 	if !g.Features.ServesProxy() {
 		return g.addDebugServer()
@@ -63,7 +63,8 @@ func (g *gateway) addProxy(ctx context.Context) error {
 	}))
 }
 
-// proxyConfig is what the aggregated API server needs of the other parts, and what flags say.
+// proxyConfig returns the configuration of the aggregated API server from the other parts and the
+// options.
 func (g *gateway) proxyConfig(tunnels *tunnels, members *clustergateway.Inventory, credentials *credentials.Credentials, onServing func()) *apiserver.Config {
 	config := &apiserver.Config{
 		Hub:         g.REST,
@@ -104,8 +105,7 @@ func (g *gateway) proxyConfig(tunnels *tunnels, members *clustergateway.Inventor
 	return config
 }
 
-// serveAPI runs the API server once it can answer: with a certificate, the
-// inventory and the credentials that are there.
+// serveAPI runs the API server once the certificate, the inventory and the credentials are loaded.
 func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig, members *clustergateway.Inventory,
 	credentials *credentials.Credentials, tunnels *tunnels) error {
 	informer, err := g.manager.GetCache().GetInformer(ctx, &clusterv1beta1.MemberCluster{})
@@ -128,7 +128,7 @@ func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig
 		return nil
 	case <-credentials.Synced():
 	}
-	// Who asks for a member that is not known yet would hear that there is none.
+	// Without the inventory, requests for an existing member would return 404.
 	if !toolscache.WaitForCacheSync(ctx.Done(), known) {
 		return nil
 	}
@@ -142,8 +142,8 @@ func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig
 		defer stopped()
 		return server.Run(ctx)
 	})
-	// Agents go elsewhere at once; what goes through their tunnels to this replica has as
-	// long to end as what goes through the server.
+	// Agents move to other replicas at once. Streams in their tunnels to this replica have as long
+	// to end as requests of the server.
 	group.Go(func() error {
 		<-serving.Done()
 		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), streamDrain)
@@ -153,7 +153,7 @@ func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig
 	return group.Wait()
 }
 
-// onceClosed is a check that passes when done is closed, and says why it does not before.
+// onceClosed returns a check that passes when done is closed, and fails with otherwise before.
 func onceClosed(done <-chan struct{}, otherwise string) healthz.Checker {
 	return func(*http.Request) error {
 		select {
@@ -165,9 +165,8 @@ func onceClosed(done <-chan struct{}, otherwise string) healthz.Checker {
 	}
 }
 
-// proxyDialer dials members' API servers without waiting for their agents: the TLS
-// handshake that follows hears of a refusal, and the first request of a connection
-// comes a round trip earlier.
+// proxyDialer dials members' API servers without waiting for their agents. The TLS handshake that
+// follows receives a rejection, and the first request of a connection saves a round trip.
 type proxyDialer struct{ *tunnel.Registry }
 
 // DialMember opens a stream to a target of the member.
@@ -178,7 +177,7 @@ func (d proxyDialer) DialMember(ctx context.Context, member, target string) (net
 	return d.Registry.DialMember(ctx, member, target)
 }
 
-// endOnNewIdentity ends the tunnels of members that are given to another identity.
+// endOnNewIdentity disconnects the tunnels of a member whose identity changes.
 func endOnNewIdentity(informer ctrlcache.Informer, disconnect func(member string)) error {
 	_, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(before, after any) {

@@ -24,13 +24,13 @@ import (
 	"fleetgate.io/fleetgate/pkg/webhook/serving"
 )
 
-// reviewsAPI is the aggregated group by which reviews come in.
+// reviewsAPI is the aggregated API group that receives reviews.
 func reviewsAPI(config *options.Config) install.GroupVersion {
 	return install.GroupVersion{Group: intake.GroupVersion.Group, Version: intake.GroupVersion.Version, Port: int32(config.Serving.WebhookPort)}
 }
 
-// newReviews is the way on which reviews come, which is another one than before where an
-// older gateway had them sent without proof.
+// newReviews returns the path of reviews. It replaces the path of an older gateway that received
+// reviews without authenticating the caller.
 func newReviews(config *options.Config, direct client.Client, certificates *serving.Certificates) *webhook.Reviews {
 	reviews := &webhook.Reviews{
 		Direct: webhook.Endpoint{
@@ -83,10 +83,10 @@ func newIntake(ctx context.Context, config *options.Config, clientset kubernetes
 func (g *gateway) addWebhooks(ctx context.Context) error {
 	fleet, works := g.Features.Serves(options.APIFleet), g.Features.ServesOCM(options.OCMWorks)
 	if g.Placement.TrustsAuthors() && fleet {
-		log.FromContext(ctx).Info("With placement.authorizeAuthors: false nobody is asked whether the authors of placements and overrides may have delivered what these select")
+		log.FromContext(ctx).Info("Author checks of placements and overrides are disabled by placement.authorizeAuthors: false")
 	}
 	if g.Placement.TrustsAuthors() && works {
-		log.FromContext(ctx).Info("With placement.authorizeAuthors: false nobody is asked whether the authors of ManifestWorkReplicaSets may make what clusters will have of them")
+		log.FromContext(ctx).Info("Author checks of ManifestWorkReplicaSets are disabled by placement.authorizeAuthors: false")
 	}
 	clusters := g.Features.ServesOCM(options.OCMRegistration)
 	if !g.Features.Runs(options.ComponentWebhook) || !fleet && !works && !clusters {

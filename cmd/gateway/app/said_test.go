@@ -13,7 +13,7 @@ import (
 	"fleetgate.io/fleetgate/test/golden"
 )
 
-func TestHelpSaysWhatItSaid(t *testing.T) {
+func TestHelp_MatchesGolden(t *testing.T) {
 	var text strings.Builder
 	var say func(command *cobra.Command)
 	say = func(command *cobra.Command) {

@@ -20,8 +20,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/webhook/serving"
 )
 
-// newCertificates serves what the hub's API server asks the Service for, and what
-// clients of the gateway's own endpoint call it.
+// newCertificates certifies the names that the hub's API server uses for the Service, and that
+// clients of the gateway's own endpoint use.
 func newCertificates(config *options.Config, direct client.Client) *serving.Certificates {
 	service := config.Serving.ServerName(config.Hub.Namespace)
 	names := slices.Concat([]string{service, service + ".cluster.local", "localhost"}, config.Serving.Names(), config.Tunnels.Names())
@@ -49,8 +49,8 @@ func (g *gateway) addServing(context.Context) error {
 	})
 }
 
-// addInstall keeps what leads the hub's API server to the gateway as it should be, in the
-// leader.
+// addInstall reconciles the APIServices and webhook configurations that lead from the hub's API
+// server to the gateway, in the leader.
 func (g *gateway) addInstall(_ context.Context, mgr ctrl.Manager) error {
 	if !g.Install.Enabled || !g.Features.Runs(options.ComponentProxy) && !g.Features.Runs(options.ComponentWebhook) {
 		return nil
@@ -58,7 +58,7 @@ func (g *gateway) addInstall(_ context.Context, mgr ctrl.Manager) error {
 	return mgr.Add(&install.Keeper{Installer: g.installer, Wanted: g.wanted, Changed: g.certificates.BundleChanged()})
 }
 
-// wanted is what leads the hub's API server to the gateway now.
+// wanted returns the current CA and webhook configurations for the hub's API server.
 func (g *gateway) wanted(ctx context.Context, self install.Account) (install.Serving, error) {
 	ca, err := g.certificates.CABundle(ctx)
 	if err != nil {
@@ -72,7 +72,7 @@ func (g *gateway) wanted(ctx context.Context, self install.Account) (install.Ser
 	return install.Serving{CABundle: ca, Extra: admission.Wanted(reviews), Obsolete: admission.Obsolete()}, nil
 }
 
-// admission is that of the chosen parts.
+// admission returns the configuration of admission for the chosen parts.
 func (g *gateway) admission(self install.Account) webhook.Admission {
 	return webhook.Admission{
 		Parameters: policies.Parameters{

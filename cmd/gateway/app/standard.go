@@ -12,8 +12,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement"
 )
 
-// addStandardDecisions publishes what placements were decided for to those who read
-// ClusterProfiles, in the leader.
+// addStandardDecisions publishes the decisions of placements for consumers of ClusterProfiles, in
+// the leader.
 func (g *gateway) addStandardDecisions(ctx context.Context, mgr ctrl.Manager) error {
 	if !g.Features.Runs(options.ComponentControllers) || !g.Features.Serves(options.APIProfile) {
 		return nil

@@ -28,19 +28,19 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
 )
 
-// tunnels is where members' tunnels are, and what has to do with all of them.
+// tunnels has the registry of members' tunnels, and the servers around it.
 type tunnels struct {
 	registry *tunnel.Registry
 	members  *identity.Identities
 	port     *advertised
-	// konnectivity are Konnectivity's agents and clients, as far as flags let them in.
+	// konnectivity are the servers for Konnectivity's agents and frontends that options enable.
 	konnectivity *konnectivityServers
-	// drained is closed when the registry is: no stream is left then that this replica
-	// carries for another one.
+	// drained is closed when the registry is closed. This replica then forwards no stream for
+	// another one.
 	drained chan struct{}
 }
 
-// newTunnels makes the registry, which every way in and out shares.
+// newTunnels creates the registry that all protocols share.
 func (g *gateway) newTunnels() (*tunnels, error) {
 	port := &advertised{replica: replicaIdentity(), replicas: 1}
 	registry, err := tunnel.NewRegistry(tunnel.Options{Registerer: metrics.Registry, Info: port.info})
@@ -63,7 +63,7 @@ func (t *tunnels) disconnect(member string) {
 	}
 }
 
-// others take over connections to the agents' port, by their protocol.
+// others returns the handlers of other protocols on the agents' port.
 func (t *tunnels) others() map[string]func(context.Context, *tls.Conn) {
 	if t.konnectivity.agents == nil {
 		return nil
@@ -71,7 +71,7 @@ func (t *tunnels) others() map[string]func(context.Context, *tls.Conn) {
 	return map[string]func(context.Context, *tls.Conn){konnectivity.Protocol: t.konnectivity.agents.Take}
 }
 
-// addTunnels adds every way in and out besides the aggregated API.
+// addTunnels adds every listener and client of tunnels besides the aggregated API.
 func (g *gateway) addTunnels(t *tunnels) error {
 	hub, err := metadata.NewForConfig(g.REST)
 	if err != nil {
@@ -97,8 +97,8 @@ func (g *gateway) addTunnels(t *tunnels) error {
 	return g.addKonnectivity(t)
 }
 
-// countMembers has agents told how many members there are: those that come from now on, and all of
-// them once there are half as many again.
+// countMembers advertises the number of members. New sessions receive it at once, existing ones
+// when it has grown by half.
 func (g *gateway) countMembers(ctx context.Context, t *tunnels) error {
 	const interval = time.Minute
 	for told := 0; ; {
@@ -107,7 +107,7 @@ func (g *gateway) countMembers(ctx context.Context, t *tunnels) error {
 		if err == nil {
 			t.port.setMembers(len(members.Items))
 		} else if ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Members cannot be counted; agents that lose their tunnels come back by the number that was counted last")
+			klog.FromContext(ctx).Error(err, "Counting members failed; agents that lose their tunnels reconnect at the rate of the last count")
 		}
 		if count := len(members.Items); count > told+told/2 {
 			told = count
@@ -121,7 +121,7 @@ func (g *gateway) countMembers(ctx context.Context, t *tunnels) error {
 	}
 }
 
-// serveAgents runs the agents' port, and tells agents of it once it is open.
+// serveAgents serves the agents' port, and advertises it once it is open.
 func (g *gateway) serveAgents(ctx context.Context, t *tunnels) error {
 	if err := g.certificates.WaitForFirst(ctx); err != nil {
 		return ignoreEnd(ctx, err)
@@ -160,18 +160,18 @@ func (g *gateway) serveAgents(ctx context.Context, t *tunnels) error {
 	group.Go(func() error {
 		return g.followAuthority(ctx, ca, func(ca []byte) {
 			tell(ca)
-			// Sessions that the old authority vouched for are made anew, none is cut.
+			// Agents replace sessions that the old CA verified; none is cut.
 			t.registry.Renew()
 		})
 	})
 	return group.Wait()
 }
 
-// authorityCheck is how often a replica looks whether the authority of the gateways'
-// certificates is still the same: it changes about once a year.
+// authorityCheck is the interval in which a replica compares the CA of the gateways' certificates.
+// It changes about once a year.
 const authorityCheck = time.Minute
 
-// followAuthority calls changed with the CA bundle whenever it is another than before.
+// followAuthority calls changed with each new CA bundle.
 func (g *gateway) followAuthority(ctx context.Context, before []byte, changed func(ca []byte)) error {
 	ticker := time.NewTicker(authorityCheck)
 	defer ticker.Stop()
@@ -183,14 +183,14 @@ func (g *gateway) followAuthority(ctx context.Context, before []byte, changed fu
 		}
 		ca, err := g.certificates.CABundle(ctx)
 		if err != nil || bytes.Equal(ca, before) {
-			continue // a hub that is away is asked again
+			continue // retry when the hub is unreachable
 		}
 		before = ca
 		changed(ca)
 	}
 }
 
-// advertised is what agents are told about this gateway.
+// advertised is the information about this gateway that agents receive.
 type advertised struct {
 	replica string
 
@@ -227,7 +227,7 @@ func (a *advertised) info() tunnel.Info {
 
 const tunnelPathPrefix = "/apis/" + tunnelv1alpha1.GroupName + "/v1alpha1/" + tunnelv1alpha1.Resource + "/"
 
-// memberOfPath reads the same path as through the hub's API server.
+// memberOfPath accepts the same path as the hub's API server.
 func memberOfPath(path string) (string, bool) {
 	rest, ok := strings.CutPrefix(path, tunnelPathPrefix)
 	if !ok {
@@ -237,7 +237,7 @@ func memberOfPath(path string) (string, bool) {
 	return member, ok && member != "" && !strings.Contains(member, "/")
 }
 
-// userOf leaves of an identity what agents are known by.
+// userOf reduces an identity to the user name of an agent.
 func userOf(identify tunnelsapi.Identify) func(context.Context, string) (string, bool, error) {
 	return func(ctx context.Context, token string) (string, bool, error) {
 		id, ok, err := identify(ctx, token)
