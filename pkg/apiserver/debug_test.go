@@ -76,10 +76,10 @@ func TestDebugServer_ServesGatewayWithoutMembers(t *testing.T) {
 		path, user string
 		code       int
 	}{
-		"who may":          {"/debug/placements/a/b", "u", http.StatusOK},
-		"who may not":      {"/debug/placements/a/b", "v", http.StatusForbidden},
-		"nobody":           {"/debug/placements/a/b", "", http.StatusUnauthorized},
-		"who may, metrics": {"/metrics", "u", http.StatusForbidden},
+		"a user with the right":          {"/debug/placements/a/b", "u", http.StatusOK},
+		"a user without the right":       {"/debug/placements/a/b", "v", http.StatusForbidden},
+		"an unauthenticated request":     {"/debug/placements/a/b", "", http.StatusUnauthorized},
+		"a user with the right, metrics": {"/metrics", "u", http.StatusForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+server.Address().String()+c.path, nil)

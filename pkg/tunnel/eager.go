@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// eagerConn is a stream whose agent may not have answered yet. Writes are sent at once. The first
+// eagerConn is a stream whose agent might not have answered yet. Writes are sent at once. The first
 // Read consumes the answer and fails with the agent's refusal if it is one.
 type eagerConn struct {
 	net.Conn

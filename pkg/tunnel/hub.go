@@ -63,13 +63,13 @@ func (e *HubError) Error() string {
 	return text
 }
 
-// remedy names the remedy for refusals that a retry may not fix.
+// remedy names the remedy for refusals that a retry might not fix.
 func (e *HubError) remedy() string {
 	switch e.StatusCode {
 	case http.StatusUnauthorized:
 		return "the agent's hub credential is expired or revoked; if this lasts, register the member again with a valid token"
 	case http.StatusForbidden:
-		return "this agent's identity may not serve this member; compare the member's name with spec.identity of its MemberCluster on the hub"
+		return "this agent's identity is not allowed to serve this member; compare the member's name with spec.identity of its MemberCluster on the hub"
 	case http.StatusNotFound:
 		return "the hub knows no such member, or the gateway's API tunnel.fleetgate.io is not installed there"
 	case http.StatusServiceUnavailable:

@@ -24,9 +24,9 @@ type answers[P placementv1beta1.PlacementObject] struct {
 }
 
 // about returns the answer that belongs on a placement, empty for none, and a refusal
-// for each selector of which the author may not have enough. Older is the placement
-// before, nil for a new one. Its answer goes on to stand as long as nobody changes the
-// spec, or writes another one in its place.
+// for each selector that needs a right which the author lacks. Older is the previous
+// placement, nil for a new one. Its answer stays valid until somebody changes the spec or
+// the answer.
 func (a answers[P]) about(ctx context.Context, older *P, newer P) (string, field.ErrorList, error) {
 	if older == nil {
 		if a.trusting {

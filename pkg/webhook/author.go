@@ -104,7 +104,7 @@ func (c *contents) Holds(ctx context.Context, namespace string, kind selection.K
 	for {
 		err := c.live.List(ctx, list, client.InNamespace(namespace), client.Limit(page), client.Continue(list.Continue))
 		if apierrors.IsForbidden(err) {
-			return false, nil // Nothing is placed that the gateway may not list.
+			return false, nil // The gateway places nothing that it cannot list.
 		}
 		if selection.OfTheKind(err) {
 			return false, nil // Nothing of it is in the bound, and a kind that the hub cannot list must not stop others.

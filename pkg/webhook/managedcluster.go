@@ -58,7 +58,7 @@ func (d clustersDefaulter) Default(ctx context.Context, cluster *clusterv1.Manag
 	if cluster.Spec.LeaseDurationSeconds == 0 {
 		cluster.Spec.LeaseDurationSeconds = defaultPeriod
 	}
-	// An agent may not write labels, and does not do so by updating something else.
+	// An agent must not write labels, so an update of other fields by an agent does not set this one.
 	if cluster.Labels[clusterv1.ClusterSetLabel] == "" && (older == nil || !isKlusterlet(request.UserInfo.Username)) {
 		metav1.SetMetaDataLabel(&cluster.ObjectMeta, clusterv1.ClusterSetLabel, clusterv1beta2.DefaultSet)
 	}
@@ -99,8 +99,8 @@ type clustersValidator struct {
 	live    client.Reader
 }
 
-// ValidateCreate returns 400 for what is wrong with a new cluster, and 403 for what its
-// author may not do.
+// ValidateCreate returns 400 for an invalid new cluster, and 403 if its author lacks a right
+// that it needs.
 func (v clustersValidator) ValidateCreate(ctx context.Context, cluster *clusterv1.ManagedCluster) (admission.Warnings, error) {
 	if wrong := validation.IsDNS1123Label(cluster.Name); len(wrong) > 0 {
 		return nil, apierrors.NewBadRequest("metadata.name format is not correct: " + strings.Join(wrong, ","))
@@ -145,7 +145,8 @@ func (v clustersValidator) refuse(ctx context.Context, older, newer *clusterv1.M
 	return nil
 }
 
-// refuseAccept is 403 if the author may not accept the cluster, or it cannot be now.
+// refuseAccept returns 403 if the author cannot accept the cluster, or its namespace is
+// terminating.
 func (v clustersValidator) refuseAccept(ctx context.Context, cluster string) error {
 	accept := author.Access{Verb: "update", Group: "register.open-cluster-management.io", Resource: "managedclusters", Subresource: "accept", Name: cluster}
 	namespace := &metav1.PartialObjectMetadata{}
@@ -190,7 +191,7 @@ type bindingsValidator struct{ authors authors }
 const otherName = "The ManagedClusterSetBinding must have the same name as the target ManagedClusterSet"
 
 // ValidateCreate returns 400 for a binding of another name than its set's, and 403 if its
-// author may not bind that.
+// author cannot bind that set.
 func (v bindingsValidator) ValidateCreate(ctx context.Context, binding *clusterv1beta2.ManagedClusterSetBinding) (admission.Warnings, error) {
 	if binding.Name != binding.Spec.ClusterSet {
 		return nil, apierrors.NewBadRequest(otherName)

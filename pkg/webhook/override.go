@@ -57,8 +57,8 @@ func (o overrides) namespaced(ctx context.Context, older **placementv1beta1.Reso
 	})
 }
 
-// asked adds to the problems of an override what its author may not do. One that has
-// problems is refused in any case, with sentences that clients compare.
+// asked adds to the problems of an override the updates that its author cannot make. An
+// override with problems is rejected without that check, with messages that clients compare.
 func (o overrides) asked(ctx context.Context, problems field.ErrorList, questionsOf func() ([]author.Question, error)) (field.ErrorList, error) {
 	if o.trusting || len(problems) > 0 {
 		return problems, nil

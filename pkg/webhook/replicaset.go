@@ -29,8 +29,8 @@ type setsValidator struct {
 	trusting bool
 }
 
-// ValidateCreate returns 400 with the first error of a new set, or 422 with all that its
-// author may not.
+// ValidateCreate returns 400 with the first error of a new set, or 422 with
+// everything in it that its author cannot create.
 func (v setsValidator) ValidateCreate(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) (admission.Warnings, error) {
 	return nil, v.refuse(ctx, nil, set)
 }

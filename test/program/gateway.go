@@ -49,7 +49,7 @@ func Configuration(fields string) string {
 }
 
 // Refused starts the gateway's program as Gateway does, and returns what it logged until it ended
-// by itself, as one does that may not install what it needs.
+// by itself, as a gateway does that cannot install what it needs.
 func Refused(ctx context.Context, at *env.Cluster, args ...string) string {
 	ginkgo.GinkgoHelper()
 	process := prepare(ctx, at, func(int) func(context.Context) error { return nil }, args...)

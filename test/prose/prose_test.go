@@ -14,6 +14,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -118,7 +119,7 @@ func inFile(path, name string) (list []finding, ok bool, err error) {
 	case strings.HasPrefix(filepath.Base(name), "zz_generated"):
 		return nil, false, nil
 	case ext == ".go":
-		list, err = inGo(path)
+		list, err = inGo(path, upstream[filepath.ToSlash(name)])
 		return list, true, err
 	case ext == ".md", strings.HasPrefix(name, "charts"), name == "Makefile", ext == ".html":
 		text, err := os.ReadFile(path)
@@ -133,8 +134,9 @@ func inFile(path, name string) (list []finding, ok bool, err error) {
 	return nil, false, nil
 }
 
-// inGo reads comments, string constants and the names of tests.
-func inGo(path string) ([]finding, error) {
+// inGo reads comments, string constants and the names of tests. Expressions in string constants that
+// match quoted are not findings.
+func inGo(path string, quoted *regexp.Regexp) ([]finding, error) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, path, nil, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
@@ -151,6 +153,9 @@ func inGo(path string) ([]finding, error) {
 			return false
 		case *ast.BasicLit:
 			if text, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil {
+				if quoted != nil {
+					text = quoted.ReplaceAllString(text, "")
+				}
 				list = append(list, findings(text, at(n.Pos()))...)
 			}
 		}

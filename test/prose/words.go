@@ -15,6 +15,17 @@ type term struct {
 	instead string
 }
 
+// upstream has the expressions that a file quotes from Kubernetes. API servers send them in messages,
+// and the code recognizes messages by them, so they stay as they are.
+var upstream = map[string]*regexp.Regexp{
+	"pkg/inspect/explain/remedies.go":  immutable,
+	"pkg/work/engine/recreate.go":      immutable,
+	"pkg/work/engine/recreate_test.go": immutable,
+}
+
+// immutable is what API servers say of a field that cannot be changed.
+var immutable = regexp.MustCompile(`\bpod updates may not\b|\bmay not (?:be )?(?:changed?|updated)\b`)
+
 // terms is the word list of the project.
 var terms = compile()
 

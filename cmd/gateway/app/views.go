@@ -15,8 +15,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver/fleetview"
 )
 
-// fleetViews reads FleetViews from the cache. Nothing waits for the cache: a gateway with the role
-// of the previous version has no right to list FleetViews, and serves everything else.
+// fleetViews reads FleetViews from the cache. Nothing waits for it: a gateway with the
+// role of the previous version cannot list them, and still serves everything else.
 func (g *gateway) fleetViews(ctx context.Context) (fleetview.Views, error) {
 	all := g.manager.GetCache()
 	informer, err := all.GetInformer(ctx, &viewv1alpha1.FleetView{}, cache.BlockUntilSynced(false))

@@ -54,8 +54,8 @@ func (x *exchange) refused(refusal string) error {
 		"the agent of the member does not let the gateway act as user %q: %s", x.as.User, refusal))
 }
 
-// lacksGrant reports whether a reply says that the gateway may not impersonate its caller. It
-// leaves the body readable.
+// lacksGrant reports whether a reply says that the gateway is forbidden to impersonate its caller.
+// It leaves the body readable.
 func lacksGrant(res *http.Response) (bool, error) {
 	if res.StatusCode != http.StatusForbidden || res.ContentLength <= 0 || res.ContentLength > maxForbidden {
 		return false, nil

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package reconcileutil has what every controller needs: the error of a setup, reads of objects
-// that may not exist, patches under optimistic concurrency, and a requeue on conflicts.
+// that might not exist, patches under optimistic concurrency, and a requeue on conflicts.
 //
 // A patch contains only the fields that changed and the resourceVersion that was read. Nothing
 // is sent if no field changed.

@@ -53,7 +53,7 @@ func (l lister) List(ctx context.Context, options metav1.ListOptions) (*unstruct
 // up. "0" accepts whatever the cache has.
 //
 // The error is NotFound if there is no such object, a NoResourceMatchError if the hub does not
-// serve the kind, and Forbidden if it may not be listed.
+// serve the kind, and Forbidden if RBAC does not allow listing it.
 func Get(ctx context.Context, lister Lister, resource schema.GroupVersionResource, key client.ObjectKey, version string) (*unstructured.Unstructured, error) {
 	options := metav1.ListOptions{
 		FieldSelector:   fields.OneTermEqualSelector(metav1.ObjectNameField, key.Name).String(),

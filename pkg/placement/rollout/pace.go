@@ -13,8 +13,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
-// standardPeriod is the default of unavailablePeriodSeconds. The schema has the same default, but may
-// not have been applied to the object.
+// standardPeriod is the default of unavailablePeriodSeconds. The schema has the same default, but
+// might not have been applied to the object.
 const standardPeriod = 60 * time.Second
 
 // PaceOf computes the pace of a placement. Percentages are of the target, rounded up.

@@ -193,7 +193,7 @@ func (f *FrontendServer) tryDial(ctx context.Context, id Identity, serverName, p
 		return nil, &dialError{http.StatusServiceUnavailable, "review", errors.New("the gateway cannot tell whether this is allowed")}
 	}
 	if !allowed {
-		return nil, &dialError{http.StatusForbidden, "forbidden", fmt.Errorf("user %q may not create tunnels/dial of member %q in group tunnel.fleetgate.io", id.Name, member)}
+		return nil, &dialError{http.StatusForbidden, "forbidden", fmt.Errorf("user %q cannot create tunnels/dial of member %q in group tunnel.fleetgate.io", id.Name, member)}
 	}
 	if target != tunnel.APIServer && !f.options.Allow.has(target) {
 		return nil, &dialError{http.StatusForbidden, "target", fmt.Errorf("%s: %w", target, errNotAllowed)}

@@ -57,7 +57,7 @@ func TestFrontendServer_RefusesWithReason(t *testing.T) {
 		{"a member without an agent", "root", "localhost", "away:443", http.StatusServiceUnavailable, "not connected"},
 		{"a member that takes too long", "root", "localhost", "late:443", http.StatusGatewayTimeout, "deadline"},
 		{"a member that refuses", "root", "localhost", "m:443", http.StatusBadGateway, "m apiserver refuses"},
-		{"somebody without the right", "dialer-n", "localhost", "m:443", http.StatusForbidden, `may not create tunnels/dial of member "m"`},
+		{"somebody without the right", "dialer-n", "localhost", "m:443", http.StatusForbidden, `cannot create tunnels/dial of member "m"`},
 		{"a hub that cannot tell", "root", "localhost", "unknown:443", http.StatusServiceUnavailable, "cannot tell"},
 		{"an address that is not allowed", "root", "m.fleet.example", "10.0.0.1:22", http.StatusForbidden, "not among those"},
 		{"an address that is", "root", "m.fleet.example", "10.0.0.1:10250", http.StatusBadGateway, "m 10.0.0.1:10250 refuses"},
@@ -147,7 +147,7 @@ func TestProxyService_UpstreamClientGetsReasonOfFailedDial(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer reusable.Close()
-	for address, says := range map[string]string{"m:443": "not connected", "n:443": "may not create tunnels/dial"} {
+	for address, says := range map[string]string{"m:443": "not connected", "n:443": "cannot create tunnels/dial"} {
 		if _, err := reusable.DialContext(t.Context(), "tcp", address); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("dialing %s: %v", address, err)
 		}

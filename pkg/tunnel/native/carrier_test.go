@@ -414,7 +414,7 @@ func TestDrain_FinishesStreamsAndRefusesNewOnes(t *testing.T) {
 			t.Errorf("an open stream: %v", err)
 		}
 		if c, d := streams(t, accepter, opener); c == nil || d == nil {
-			t.Error("the side that drains may not open")
+			t.Error("the side that drains cannot open a stream")
 		}
 	})
 }

@@ -88,18 +88,18 @@ func (s scene) unanswered(may authorsOf, part snapshot.Part, before, after []byt
 	case part.Chart:
 		n.rendered++
 		if !may.chart.may(placementv1beta1.RenderVerb, carrier.resource(), carrier.namespace, carrier.name) {
-			return fmt.Sprintf("%+v is rendered, which its author may not", carrier)
+			return fmt.Sprintf("%+v is rendered, and its author cannot render it", carrier)
 		}
 		if changed && !bytes.Equal(valuesIn(before), valuesIn(after)) {
 			n.valuesOverridden++
 			if !may.override.may(placementv1beta1.RenderVerb, carrier.resource(), carrier.namespace, carrier.name) {
-				return fmt.Sprintf("%+v is rendered with values of who may not render it", carrier)
+				return fmt.Sprintf("%+v is rendered with values of an author who cannot render it", carrier)
 			}
 		}
 	case part.Envelope != nil:
 		n.enveloped++
 		if !may.envelope.mayMake(object, "x") {
-			return fmt.Sprintf("%+v is in an envelope of who may not create it", object)
+			return fmt.Sprintf("%+v is in an envelope whose author cannot create it", object)
 		}
 	default:
 		n.plain++
@@ -111,7 +111,7 @@ func (s scene) unanswered(may authorsOf, part snapshot.Part, before, after []byt
 		n.envelopedOverridden++
 	}
 	if !may.override.mayWrite("update", object) {
-		return fmt.Sprintf("%+v is overridden by who may not update it", object)
+		return fmt.Sprintf("%+v is overridden by an author who cannot update it", object)
 	}
 	return ""
 }

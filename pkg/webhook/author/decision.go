@@ -79,7 +79,7 @@ type decision struct {
 
 func (d *decision) refuse(path *field.Path, what string) {
 	d.refusals = append(d.refusals, field.Forbidden(path, fmt.Sprintf(
-		"user %q may not %s on the hub, and a placement is no way around that. Either right will do: one that reads it, or the verb %s, with which it is placed unread",
+		"user %q cannot %s on the hub, and a placement is no way around that. Either right will do: one that reads it, or the verb %s, with which it is placed unread",
 		d.asker.user.Username, what, placementv1beta1.PlaceVerb)))
 }
 

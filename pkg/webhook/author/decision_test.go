@@ -60,7 +60,7 @@ func TestPlacement_AllowsOnlyReadableObjects(t *testing.T) {
 			rights: rbac{{verbs: []string{"get"}, groups: []string{""}, resources: []string{"secrets"}, names: []string{"x"}}}, namespace: "a",
 			terms:   []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Secret", Name: "x"}, {Version: "v1", Kind: "Secret", Name: "y"}},
 			bound:   `{"a":["secrets/x"]}`,
-			refused: []string{`spec.resourceSelectors[1]: user "alice" may not get or place secrets "y" in namespace "a"`},
+			refused: []string{`spec.resourceSelectors[1]: user "alice" cannot get or place secrets "y" in namespace "a"`},
 		},
 		"single resources of a namespace": {
 			rights: rbac{{verbs: []string{"list", "get"}, groups: []string{""}, resources: []string{"secrets", "namespaces"}}},
@@ -69,7 +69,7 @@ func TestPlacement_AllowsOnlyReadableObjects(t *testing.T) {
 				{Version: "v1", Kind: "Secret"}, {Group: "apps", Version: "v1", Kind: "Deployment", Name: "x"},
 			},
 			bound:   `{"":["namespaces/a"],"a":["secrets"]}`,
-			refused: []string{`spec.resourceSelectors[2]: user "alice" may not get or place deployments.apps "x" in namespace "a"`},
+			refused: []string{`spec.resourceSelectors[2]: user "alice" cannot get or place deployments.apps "x" in namespace "a"`},
 		},
 		"a placement of a namespace does not reach into another": {
 			rights: rbac{everythingIn("a", anything)}, namespace: "a",
@@ -82,7 +82,7 @@ func TestPlacement_AllowsOnlyReadableObjects(t *testing.T) {
 			rights: rbac{everythingIn("a", "get")}, namespace: "a",
 			terms:   []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Secret", Name: "x"}, {Version: "v1", Kind: "ConfigMap"}},
 			bound:   `{"a":["secrets/x"]}`,
-			refused: []string{`spec.resourceSelectors[1]: user "alice" may not list or place configmaps in namespace "a"`},
+			refused: []string{`spec.resourceSelectors[1]: user "alice" cannot list or place configmaps in namespace "a"`},
 		},
 		"placing everything is enough for any selector": {
 			rights: rbac{everythingIn("a", "place"), {verbs: []string{"place"}, groups: []string{""}, resources: []string{"namespaces"}}},
@@ -94,7 +94,7 @@ func TestPlacement_AllowsOnlyReadableObjects(t *testing.T) {
 			terms:  []placementv1beta1.ResourceSelectorTerm{namespaceNamed("a")},
 			bound:  `{"":["namespaces/a"],"a":["configmaps"]}`,
 			refused: []string{
-				`spec.resourceSelectors[0]: user "alice" may not get or place secrets, widgets.example.org in namespace "a", which it holds`,
+				`spec.resourceSelectors[0]: user "alice" cannot get or place secrets, widgets.example.org in namespace "a", which it holds`,
 			},
 		},
 	}
@@ -163,7 +163,7 @@ func TestPlacement_StatusMirrorRequiresPermissionToWriteStatus(t *testing.T) {
 			var got []string
 			for _, refusal := range refusals {
 				text, _, _ := strings.Cut(refusal.Detail, " on the hub")
-				got = append(got, strings.TrimPrefix(text, `user "alice" may not `))
+				got = append(got, strings.TrimPrefix(text, `user "alice" cannot `))
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("refusals (-want +got):\n%s", diff)

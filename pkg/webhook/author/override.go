@@ -137,7 +137,7 @@ func (a *Asker) Refused(ctx context.Context, what string, questions []Question) 
 	var all field.ErrorList
 	for i, question := range questions {
 		if !may[i] {
-			all = append(all, field.Forbidden(question.Path, fmt.Sprintf("user %q may not %s on the hub, and %s is no way around that", a.user.Username, question, what)))
+			all = append(all, field.Forbidden(question.Path, fmt.Sprintf("user %q cannot %s on the hub, and %s is no way around that", a.user.Username, question, what)))
 		}
 	}
 	return all, nil

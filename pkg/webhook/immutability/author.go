@@ -104,7 +104,7 @@ func (a *Author) forbidden(ctx context.Context, policy *admissionv1alpha1.Immuta
 		}
 		if !question.Status.Allowed {
 			problems = append(problems, field.Forbidden(field.NewPath("spec", "lookups").Index(i),
-				fmt.Sprintf("you may not %s %s.%s in every namespace", attributes.Verb, attributes.Resource, attributes.Group)))
+				fmt.Sprintf("you cannot %s %s.%s in every namespace", attributes.Verb, attributes.Resource, attributes.Group)))
 		}
 	}
 	return problems, nil

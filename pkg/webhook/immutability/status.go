@@ -199,7 +199,7 @@ func (r *StatusReconciler) removeExported(ctx context.Context, policy *admission
 		}
 		err = r.Client.Delete(ctx, object, client.Preconditions{UID: ptr.To(object.GetUID())})
 		if apierrors.IsForbidden(err) {
-			log.FromContext(ctx).Info("The gateway may not remove a policy that it once wrote for an ImmutabilityPolicy; the API server goes on enforcing it until you do", "name", object.GetName())
+			log.FromContext(ctx).Info("Cannot delete an exported policy: the gateway lacks the right. The API server enforces the policy until you delete it", "name", object.GetName())
 			continue
 		}
 		if client.IgnoreNotFound(err) != nil {

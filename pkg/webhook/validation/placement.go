@@ -47,8 +47,8 @@ func ValidatePlacement(meta *metav1.ObjectMeta, spec *placementv1beta1.Placement
 	return append(all, validateStrategy(&spec.Strategy, path.Child("strategy"))...)
 }
 
-// ValidatePlacementUpdate returns what an update may not change. The older
-// object is taken as it is stored; nobody is exempt.
+// ValidatePlacementUpdate returns an error for each immutable field that an update changes. The
+// older object is taken as it is stored; nobody is exempt.
 func ValidatePlacementUpdate(older, newer *placementv1beta1.PlacementSpec) field.ErrorList {
 	var all field.ErrorList
 	path := field.NewPath("spec", "policy")

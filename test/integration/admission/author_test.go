@@ -99,14 +99,14 @@ var _ = Describe("A placement does not bypass RBAC", func() {
 		Eventually(func() error {
 			return author.Create(ctx, author.placing(selecting("v1", "ConfigMap", "settings")), client.DryRunAll)
 		}).
-			Should(beInvalid("spec.resourceSelectors[0]", "may not get or place configmaps"))
+			Should(beInvalid("spec.resourceSelectors[0]", "cannot get or place configmaps"))
 	})
 
 	It("is rejected when its author cannot read the selected Secret", func(ctx SpecContext) {
 		Expect(author.Create(ctx, author.placing(selecting("v1", "Secret", "token")))).To(beInvalid("spec.resourceSelectors[0]", fmt.Sprintf(
-			`user %q may not get or place secrets "token" in namespace %q on the hub, and a placement is no way around that. `+
+			`user %q cannot get or place secrets "token" in namespace %q on the hub, and a placement is no way around that. `+
 				`Either right will do: one that reads it, or the verb place, with which it is placed unread`, author.name, author.namespace)))
-		Expect(author.Create(ctx, author.placing(selecting("v1", "Secret", "")))).To(beInvalid("spec.resourceSelectors[0]", "may not list or place secrets in namespace"))
+		Expect(author.Create(ctx, author.placing(selecting("v1", "Secret", "")))).To(beInvalid("spec.resourceSelectors[0]", "cannot list or place secrets in namespace"))
 
 		By("granting the verb place")
 		author.may(ctx, "", "secrets", "place")
@@ -120,7 +120,7 @@ var _ = Describe("A placement does not bypass RBAC", func() {
 		Eventually(func() error { return author.Create(ctx, author.placing(selecting("v1", "Secret", "token"))) }).Should(Succeed())
 		labelled := selecting("v1", "Secret", "")
 		labelled.ResourceSelectors[0].LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
-		Expect(author.Create(ctx, author.placing(labelled))).To(beInvalid("spec.resourceSelectors[0]", "may not list or place secrets"))
+		Expect(author.Create(ctx, author.placing(labelled))).To(beInvalid("spec.resourceSelectors[0]", "cannot list or place secrets"))
 		author.may(ctx, "", "secrets", "list")
 		all := author.placing(labelled)
 		Eventually(func() error { return author.Create(ctx, all) }).Should(Succeed())
@@ -136,12 +136,12 @@ var _ = Describe("A placement does not bypass RBAC", func() {
 		type placement = placementv1beta1.ResourcePlacement
 		Expect(change(ctx, author, others, func(p *placement) {
 			p.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAll, Tolerations: []placementv1beta1.Toleration{{Operator: corev1.TolerationOpExists}}}
-		})).To(beInvalid("spec.resourceSelectors[0]", `may not get or place secrets "token"`))
+		})).To(beInvalid("spec.resourceSelectors[0]", `cannot get or place secrets "token"`))
 		Expect(change(ctx, author, others, func(p *placement) { p.Spec.Strategy.Type = placementv1beta1.ExternalStrategy })).To(HaveOccurred())
 		Expect(change(ctx, author, others, func(p *placement) { p.Spec.ResourceSelectors[0].Name = "other" })).
-			To(beInvalid("spec.resourceSelectors[0]", `may not get or place secrets "other"`))
+			To(beInvalid("spec.resourceSelectors[0]", `cannot get or place secrets "other"`))
 		Expect(change(ctx, author, others, func(p *placement) { p.Annotations[answer] = "ask" })).
-			To(beInvalid("spec.resourceSelectors[0]", `may not get or place secrets "token"`))
+			To(beInvalid("spec.resourceSelectors[0]", `cannot get or place secrets "token"`))
 
 		By("changing labels, and removing or emptying the annotation")
 		for _, alter := range []func(*placement){
@@ -177,7 +177,7 @@ var _ = Describe("A placement does not bypass RBAC", func() {
 		mirrored.Spec.Strategy.ReportBackStrategy = &placementv1beta1.ReportBackStrategy{
 			Type: placementv1beta1.ReportBackMirror, Destination: placementv1beta1.ReportBackToOriginalResource}
 		refused := beInvalid("spec.strategy.reportBackStrategy", fmt.Sprintf(
-			`user %q may not update services/status "web" in namespace %q on the hub, and a placement is no way around that`, author.name, author.namespace))
+			`user %q cannot update services/status "web" in namespace %q on the hub, and a placement is no way around that`, author.name, author.namespace))
 		Expect(author.Create(ctx, mirrored)).To(refused)
 		Expect(change(ctx, author, plain, func(p *placementv1beta1.ResourcePlacement) {
 			p.Spec.Strategy.ReportBackStrategy = mirrored.Spec.Strategy.ReportBackStrategy
@@ -204,7 +204,7 @@ var _ = Describe("A placement does not bypass RBAC", func() {
 		BeforeEach(func(ctx SpecContext) {
 			author.everywhere(ctx, placementv1beta1.GroupName, "clusterresourceplacements", "create", "update")
 			Eventually(func() error { return author.Create(ctx, placing(), client.DryRunAll) }).Should(beInvalid(
-				"spec.resourceSelectors[0]", fmt.Sprintf("may not get or place namespaces %q", author.namespace),
+				"spec.resourceSelectors[0]", fmt.Sprintf("cannot get or place namespaces %q", author.namespace),
 				"spec.resourceSelectors[0]", "configmaps"))
 		})
 
@@ -213,7 +213,7 @@ var _ = Describe("A placement does not bypass RBAC", func() {
 			author.may(ctx, "", "configmaps", "get")
 			author.may(ctx, rbacv1.GroupName, "*", "place")
 			Eventually(func() error { return author.Create(ctx, placing(), client.DryRunAll) }).Should(beInvalid(
-				"spec.resourceSelectors[0]", fmt.Sprintf("may not get or place secrets in namespace %q, which it holds", author.namespace)))
+				"spec.resourceSelectors[0]", fmt.Sprintf("cannot get or place secrets in namespace %q, which it holds", author.namespace)))
 
 			By("deleting the Secret")
 			secret := secretNamed("token")
@@ -233,7 +233,7 @@ var _ = Describe("A placement does not bypass RBAC", func() {
 			widget := installWidgets(ctx)
 			author.has(ctx, widget)
 			Eventually(func() error { return author.Create(ctx, placing(), client.DryRunAll) }).Should(beInvalid(
-				"spec.resourceSelectors[0]", "may not get or place widgets.author.example.org in namespace"))
+				"spec.resourceSelectors[0]", "cannot get or place widgets.author.example.org in namespace"))
 		})
 
 		It("accepts a right to all kinds in the namespace", func(ctx SpecContext) {
@@ -250,7 +250,7 @@ var _ = Describe("A placement does not bypass RBAC", func() {
 			labelled := selecting("v1", "Namespace", "")
 			labelled.ResourceSelectors[0].LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": author.namespace}}
 			Eventually(func() error { return author.Create(ctx, clusterPlacement(labelled)) }).Should(beInvalid(
-				"spec.resourceSelectors[0]", "may not get or place everything (*) in all namespaces, any of which the selector may choose"))
+				"spec.resourceSelectors[0]", "cannot get or place everything (*) in all namespaces, any of which the selector may choose"))
 		})
 	})
 
@@ -263,7 +263,7 @@ var _ = Describe("A placement does not bypass RBAC", func() {
 		Expect(current.GetAnnotations()).NotTo(HaveKey(answer))
 		Expect(change(ctx, author, leftovers.withoutPolicy, func(p *unstructured.Unstructured) {
 			Expect(unstructured.SetNestedField(p.Object, int64(7), "spec", "revisionHistoryLimit")).To(Succeed())
-		})).To(beInvalid("spec.resourceSelectors[0]", "may not get or place namespaces"))
+		})).To(beInvalid("spec.resourceSelectors[0]", "cannot get or place namespaces"))
 	})
 
 	It("is rejected while no mutating webhook writes the annotation, whatever its author writes there", func(ctx SpecContext) {
@@ -361,26 +361,26 @@ var _ = Describe("An override does not bypass RBAC", func() {
 		Eventually(func() error {
 			return author.Create(ctx, overriding("/data/a", `"b"`, placementv1beta1.ResourceSelector{Version: "v1", Kind: "ConfigMap", Name: "x"}), client.DryRunAll)
 		}).
-			Should(beInvalid("spec.resourceSelectors[0]", "may not update configmaps"))
+			Should(beInvalid("spec.resourceSelectors[0]", "cannot update configmaps"))
 	})
 
 	It("is rejected when its author cannot update the selected Deployment", func(ctx SpecContext) {
 		written := overriding("/spec/template/spec/hostPID", `true`, deployment)
 		Expect(author.Create(ctx, written)).To(beInvalid("spec.resourceSelectors[0]", fmt.Sprintf(
-			`user %q may not update deployments.apps "web" in namespace %q on the hub, and an override is no way around that`, author.name, author.namespace)))
+			`user %q cannot update deployments.apps "web" in namespace %q on the hub, and an override is no way around that`, author.name, author.namespace)))
 		author.may(ctx, "apps", "deployments", "update")
 		Eventually(func() error { return author.Create(ctx, written) }).Should(Succeed())
 		Expect(change(ctx, author, written, func(o *placementv1beta1.ResourceOverride) {
 			o.Spec.ResourceSelectors = append(o.Spec.ResourceSelectors, role)
 		})).
-			To(beInvalid("spec.resourceSelectors[1]", `may not update roles.rbac.authorization.k8s.io "reader"`, "spec.resourceSelectors[1]", `may not escalate roles`))
+			To(beInvalid("spec.resourceSelectors[1]", `cannot update roles.rbac.authorization.k8s.io "reader"`, "spec.resourceSelectors[1]", `cannot escalate roles`))
 	})
 
 	It("cannot set roleRef to cluster-admin when its author cannot bind that role", func(ctx SpecContext) {
 		written := overriding("/roleRef/name", `"cluster-admin"`, binding)
 		author.may(ctx, rbac, "rolebindings", "update")
 		Eventually(func() error { return author.Create(ctx, written) }).Should(beInvalid(
-			"spec.resourceSelectors[0]", "may not bind clusterroles.rbac.authorization.k8s.io", "spec.resourceSelectors[0]", "may not bind roles.rbac.authorization.k8s.io"))
+			"spec.resourceSelectors[0]", "cannot bind clusterroles.rbac.authorization.k8s.io", "spec.resourceSelectors[0]", "cannot bind roles.rbac.authorization.k8s.io"))
 		author.may(ctx, rbac, "clusterroles", "bind")
 		author.may(ctx, rbac, "roles", "bind")
 		Eventually(func() error { return author.Create(ctx, written) }).Should(Succeed())
@@ -389,10 +389,10 @@ var _ = Describe("An override does not bypass RBAC", func() {
 		cluster := clusterOverride("reader")
 		cluster.Spec.ClusterResourceSelectors = append(cluster.Spec.ClusterResourceSelectors, placementv1beta1.ResourceSelectorTerm{Group: rbac, Version: "v1", Kind: "ClusterRoleBinding", Name: "readers"})
 		Expect(author.Create(ctx, cluster)).To(beInvalid(
-			"spec.clusterResourceSelectors[0]", `may not update clusterroles.rbac.authorization.k8s.io "reader"`,
-			"spec.clusterResourceSelectors[0]", `may not escalate clusterroles.rbac.authorization.k8s.io "reader"`,
-			"spec.clusterResourceSelectors[1]", `may not update clusterrolebindings.rbac.authorization.k8s.io "readers"`,
-			"spec.clusterResourceSelectors[1]", `may not bind clusterroles.rbac.authorization.k8s.io`))
+			"spec.clusterResourceSelectors[0]", `cannot update clusterroles.rbac.authorization.k8s.io "reader"`,
+			"spec.clusterResourceSelectors[0]", `cannot escalate clusterroles.rbac.authorization.k8s.io "reader"`,
+			"spec.clusterResourceSelectors[1]", `cannot update clusterrolebindings.rbac.authorization.k8s.io "readers"`,
+			"spec.clusterResourceSelectors[1]", `cannot bind clusterroles.rbac.authorization.k8s.io`))
 	})
 
 	It("of a namespace with its contents requires the right to update those contents", func(ctx SpecContext) {
@@ -401,10 +401,10 @@ var _ = Describe("An override does not bypass RBAC", func() {
 		written.Spec.ClusterResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: author.namespace}}
 		author.everywhere(ctx, "", "namespaces", "update")
 		Eventually(func() error { return author.Create(ctx, written) }).Should(beInvalid(
-			"spec.clusterResourceSelectors[0]", fmt.Sprintf("may not update everything (*) in namespace %q", author.namespace),
-			"spec.clusterResourceSelectors[0]", "may not escalate roles",
-			"spec.clusterResourceSelectors[0]", "may not bind clusterroles",
-			"spec.clusterResourceSelectors[0]", "may not bind roles"))
+			"spec.clusterResourceSelectors[0]", fmt.Sprintf("cannot update everything (*) in namespace %q", author.namespace),
+			"spec.clusterResourceSelectors[0]", "cannot escalate roles",
+			"spec.clusterResourceSelectors[0]", "cannot bind clusterroles",
+			"spec.clusterResourceSelectors[0]", "cannot bind roles"))
 		author.may(ctx, "*", "*", "*")
 		Eventually(func() error { return author.Create(ctx, written) }).Should(Succeed())
 	})
@@ -416,7 +416,7 @@ var _ = Describe("An override does not bypass RBAC", func() {
 		addon := placementv1beta1.ResourceSelector{Version: "v1", Kind: "ConfigMap", Name: "addon"}
 		for _, path := range []string{"/data/values.yaml", "/data"} {
 			Expect(author.Create(ctx, overriding(path, `"hostPID: true"`, addon))).To(beInvalid("spec.resourceSelectors[0]", fmt.Sprintf(
-				`user %q may not render configmaps "addon" in namespace %q on the hub, and an override is no way around that`, author.name, author.namespace)))
+				`user %q cannot render configmaps "addon" in namespace %q on the hub, and an override is no way around that`, author.name, author.namespace)))
 		}
 		author.may(ctx, "", "configmaps", "render")
 		Eventually(func() error { return author.Create(ctx, overriding("/data/values.yaml", `"a: 1"`, addon)) }).Should(Succeed())
@@ -424,7 +424,7 @@ var _ = Describe("An override does not bypass RBAC", func() {
 
 	It("of a kind that the hub does not serve requires update on the whole group in all namespaces", func(ctx SpecContext) {
 		written := overriding("/spec/a", `1`, placementv1beta1.ResourceSelector{Group: "unknown.example.org", Version: "v1", Kind: "Gadget", Name: "one"})
-		Expect(author.Create(ctx, written)).To(beInvalid("spec.resourceSelectors[0]", "may not update *.unknown.example.org on the hub"))
+		Expect(author.Create(ctx, written)).To(beInvalid("spec.resourceSelectors[0]", "cannot update *.unknown.example.org on the hub"))
 		author.everywhere(ctx, "unknown.example.org", "*", "update")
 		Eventually(func() error { return author.Create(ctx, written) }).Should(Succeed())
 	})
@@ -435,6 +435,6 @@ var _ = Describe("An override does not bypass RBAC", func() {
 		Expect(change(ctx, author, written, func(o *placementv1beta1.ResourceOverride) { o.Labels = map[string]string{"team": "a"} })).To(Succeed())
 		Expect(change(ctx, author, written, func(o *placementv1beta1.ResourceOverride) {
 			o.Spec.Policy.OverrideRules[0].JSONPatchOverrides[0].Value.Raw = []byte("false")
-		})).To(beInvalid("spec.resourceSelectors[0]", `may not update deployments.apps "web"`))
+		})).To(beInvalid("spec.resourceSelectors[0]", `cannot update deployments.apps "web"`))
 	})
 })

@@ -88,7 +88,7 @@ var _ = Describe("A kind that only the gateway writes", func() {
 		})
 		Eventually(func() error { return user.List(ctx, &placementv1beta1.ClusterResourceBindingList{}) }).Should(Succeed())
 		for resource, object := range deliveriesIn(namespace, name) {
-			Expect(user.Create(ctx, object.DeepCopyObject().(client.Object))).To(beForbidden(name+" may not write "+resource+": "+refusal), resource)
+			Expect(user.Create(ctx, object.DeepCopyObject().(client.Object))).To(beForbidden(name+" cannot write "+resource+": "+refusal), resource)
 			Expect(gateway.client.Create(ctx, object)).To(Succeed(), resource)
 		}
 	})

@@ -76,15 +76,15 @@ var _ = Describe("An envelope does not bypass RBAC", func() {
 		may(ctx, placementv1beta1.GroupName, "*", "create", "update")
 		Eventually(func() error {
 			return author.Create(ctx, envelope(enveloped("v1", "ConfigMap", "default", "x", nil)), client.DryRunAll)
-		}).Should(beInvalid("data[a]", "may not create configmaps"))
+		}).Should(beInvalid("data[a]", "cannot create configmaps"))
 	})
 
 	It("can contain what its author can create in its namespace", func(ctx SpecContext) {
 		written := envelope(enveloped("v1", "ConfigMap", "default", "x", nil), enveloped("v1", "Secret", "default", "y", nil))
 		Expect(author.Create(ctx, written)).To(beInvalid(
-			"data[a]", `may not create configmaps "x" in namespace "default"`, "data[b]", `may not create secrets "y" in namespace "default"`))
+			"data[a]", `cannot create configmaps "x" in namespace "default"`, "data[b]", `cannot create secrets "y" in namespace "default"`))
 		may(ctx, "", "configmaps", "create")
-		Eventually(func() error { return author.Create(ctx, written) }).Should(beInvalid("data[b]", `may not create secrets "y"`))
+		Eventually(func() error { return author.Create(ctx, written) }).Should(beInvalid("data[b]", `cannot create secrets "y"`))
 		may(ctx, "", "secrets", "create")
 		Eventually(func() error { return author.Create(ctx, written) }).Should(Succeed())
 	})
@@ -97,15 +97,15 @@ var _ = Describe("An envelope does not bypass RBAC", func() {
 		may(ctx, rbacv1.GroupName, "clusterroles", "create")
 		may(ctx, rbacv1.GroupName, "clusterrolebindings", "create")
 		Eventually(func() error { return author.Create(ctx, written) }).Should(beInvalid(
-			"data[a]", `may not escalate clusterroles.rbac.authorization.k8s.io "all"`,
-			"data[b].roleRef", `may not bind clusterroles.rbac.authorization.k8s.io "cluster-admin"`))
+			"data[a]", `cannot escalate clusterroles.rbac.authorization.k8s.io "all"`,
+			"data[b].roleRef", `cannot bind clusterroles.rbac.authorization.k8s.io "cluster-admin"`))
 		may(ctx, rbacv1.GroupName, "clusterroles", "escalate", "bind")
 		Eventually(func() error { return author.Create(ctx, written) }).Should(Succeed())
 	})
 
 	It("can contain kinds unknown to the hub when its author can create the whole group", func(ctx SpecContext) {
 		written := clusterEnvelope(enveloped("example.org/v1", "Widget", "", "x", nil))
-		Expect(author.Create(ctx, written)).To(beInvalid("data[a]", "may not create *.example.org"))
+		Expect(author.Create(ctx, written)).To(beInvalid("data[a]", "cannot create *.example.org"))
 		may(ctx, "example.org", "*", "create")
 		Eventually(func() error { return author.Create(ctx, written) }).Should(Succeed())
 	})
@@ -114,7 +114,7 @@ var _ = Describe("An envelope does not bypass RBAC", func() {
 		may(ctx, rbacv1.GroupName, "*", "create")
 		Eventually(func() error {
 			return author.Create(ctx, clusterEnvelope(enveloped("rbac.authorization.k8s.io/v1beta1", "ClusterRole", "", "x", nil)))
-		}).Should(beInvalid("data[a]", "may not escalate"))
+		}).Should(beInvalid("data[a]", "cannot escalate"))
 	})
 
 	It("can be labelled, but not changed, by a user who cannot create its contents", func(ctx SpecContext) {
@@ -123,7 +123,7 @@ var _ = Describe("An envelope does not bypass RBAC", func() {
 		Expect(change(ctx, author, written, func(e *placementv1beta1.ResourceEnvelope) { e.Labels = map[string]string{"team": "a"} })).To(Succeed())
 		Expect(change(ctx, author, written, func(e *placementv1beta1.ResourceEnvelope) {
 			e.Data = entries(enveloped("v1", "ConfigMap", "default", "x", map[string]any{"data": map[string]any{"a": "b"}}))
-		})).To(beInvalid("data[a]", "may not create configmaps"))
+		})).To(beInvalid("data[a]", "cannot create configmaps"))
 	})
 
 	It("cannot contain objects that are reserved for the fleet on members", func(ctx SpecContext) {
@@ -175,8 +175,8 @@ var _ = Describe("An envelope does not bypass RBAC", func() {
 	)
 
 	It("is rejected when its author cannot create an object, also one that only causes a warning", func(ctx SpecContext) {
-		Expect(author.Create(ctx, envelope(enveloped("v1", "ConfigMap", "other", "x", nil)))).To(beInvalid("data[a]", `may not create configmaps "x" in namespace "other"`))
-		Expect(author.Create(ctx, envelope(enveloped("v1", "Namespace", "", "x", nil)))).To(beInvalid("data[a]", `may not create namespaces "x"`))
+		Expect(author.Create(ctx, envelope(enveloped("v1", "ConfigMap", "other", "x", nil)))).To(beInvalid("data[a]", `cannot create configmaps "x" in namespace "other"`))
+		Expect(author.Create(ctx, envelope(enveloped("v1", "Namespace", "", "x", nil)))).To(beInvalid("data[a]", `cannot create namespaces "x"`))
 	})
 
 	It("is rejected with all entries that are no object or have the wrong scope", func(ctx SpecContext) {

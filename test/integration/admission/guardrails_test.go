@@ -312,7 +312,7 @@ var _ = Describe("The guard rails of the upstream project", Serial, Ordered, fun
 		// Upstream lets this identity write Works. In fleetgate only the gateway writes what the
 		// member applies.
 		work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "w"}}
-		Expect(identity.Create(ctx, work, client.DryRunAll)).To(MatchError(ContainSubstring("may not write works")))
+		Expect(identity.Create(ctx, work, client.DryRunAll)).To(MatchError(ContainSubstring("cannot write works")))
 	})
 
 	It("protect members of a managed service except for labels and taints", func(ctx SpecContext) {

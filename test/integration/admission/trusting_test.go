@@ -34,8 +34,8 @@ var _ = Describe("A gateway with placement.authorizeAuthors: false", Serial, fun
 			override.Spec.Policy = patching(patchOf("/spec/template/spec/hostPID"))
 			return author.Create(ctx, override, client.DryRunAll)
 		}
-		refusedPlacement := beInvalid("spec.resourceSelectors[0]", `may not get or place secrets "token"`)
-		refusedOverride := beInvalid("spec.resourceSelectors[0]", `may not update deployments.apps "web"`)
+		refusedPlacement := beInvalid("spec.resourceSelectors[0]", `cannot get or place secrets "token"`)
+		refusedOverride := beInvalid("spec.resourceSelectors[0]", `cannot update deployments.apps "web"`)
 		Eventually(placing).Should(refusedPlacement)
 		Eventually(overriding).Should(refusedOverride)
 
@@ -55,7 +55,7 @@ var _ = Describe("A gateway with placement.authorizeAuthors: false", Serial, fun
 		Eventually(overriding).Should(Succeed())
 		inside := envelope(enveloped("v1", "ConfigMap", author.namespace, "x", nil))
 		inside.SetNamespace(author.namespace)
-		Expect(author.Create(ctx, inside, client.DryRunAll)).To(beInvalid("data[a]", "may not create configmaps"))
+		Expect(author.Create(ctx, inside, client.DryRunAll)).To(beInvalid("data[a]", "cannot create configmaps"))
 		page := &bytes.Buffer{}
 		reporter := diagnose.Reporter{Hub: masters, Namespace: clusterv1beta1.SystemNamespace, Clock: clock.RealClock{}}
 		Expect(reporter.Write(ctx, page)).To(Succeed())

@@ -54,7 +54,7 @@ var _ = Describe("With every write operation and API version", func() {
 	})
 
 	It("a placement is rejected when its author cannot read a selected resource", func(ctx SpecContext) {
-		refused := beInvalid("spec.resourceSelectors[0]", `may not get or place secrets "token"`)
+		refused := beInvalid("spec.resourceSelectors[0]", `cannot get or place secrets "token"`)
 		secret := author.placing(selecting("v1", "Secret", "token"))
 		for _, version := range []string{"v1", "v1beta1"} {
 			Expect(author.Create(ctx, written(secret, version, "posted"))).To(refused, version)
@@ -125,7 +125,7 @@ var _ = Describe("With every write operation and API version", func() {
 	It("an override is rejected when its author cannot update the resource", func(ctx SpecContext) {
 		override := resourceOverride("settings")
 		override.Namespace = author.namespace
-		refused := beInvalid("spec.resourceSelectors[0]", `may not update configmaps "settings"`)
+		refused := beInvalid("spec.resourceSelectors[0]", `cannot update configmaps "settings"`)
 		for _, version := range []string{"v1", "v1beta1", "v1alpha1"} {
 			Expect(author.Create(ctx, written(override, version, "posted"))).To(refused, version)
 			Expect(applied(ctx, author, written(override, version, "applied"))).To(refused, version)
@@ -135,8 +135,8 @@ var _ = Describe("With every write operation and API version", func() {
 	It("an envelope is rejected when its author cannot create an object in it", func(ctx SpecContext) {
 		held := envelope(enveloped("v1", "Secret", author.namespace, "x", nil))
 		held.Namespace = author.namespace
-		Expect(author.Create(ctx, written(held, "v1beta1", "posted"))).To(beInvalid("data[a]", `may not create secrets "x"`))
-		Expect(applied(ctx, author, written(held, "v1beta1", "applied"))).To(beInvalid("data[a]", `may not create secrets "x"`))
+		Expect(author.Create(ctx, written(held, "v1beta1", "posted"))).To(beInvalid("data[a]", `cannot create secrets "x"`))
+		Expect(applied(ctx, author, written(held, "v1beta1", "applied"))).To(beInvalid("data[a]", `cannot create secrets "x"`))
 	})
 
 	It("only the gateway creates what members apply", func(ctx SpecContext) {
@@ -150,8 +150,8 @@ var _ = Describe("With every write operation and API version", func() {
 				APIGroups: []string{placementv1beta1.GroupName}, Resources: []string{resource}, Verbs: []string{"*"}})
 			for _, version := range versions {
 				Eventually(func() error { return applied(ctx, user, written(object, version, "applied")) }).
-					Should(beForbidden("may not write "+resource), "%s in %s", resource, version)
-				Expect(user.Create(ctx, written(object, version, "posted"))).To(beForbidden("may not write "+resource), "%s in %s", resource, version)
+					Should(beForbidden("cannot write "+resource), "%s in %s", resource, version)
+				Expect(user.Create(ctx, written(object, version, "posted"))).To(beForbidden("cannot write "+resource), "%s in %s", resource, version)
 			}
 		}
 	})
@@ -161,8 +161,8 @@ var _ = Describe("With every write operation and API version", func() {
 		describing := written(&corev1.ConfigMap{Data: map[string]string{"values.yaml": "a: 1"}}, "v1", "settings")
 		describing.SetNamespace(author.namespace)
 		describing.SetAnnotations(map[string]string{placementv1beta1.HelmChartAnnotation: "mine"})
-		Eventually(func() error { return applied(ctx, author, describing) }).Should(beForbidden("may not render configmaps"))
+		Eventually(func() error { return applied(ctx, author, describing) }).Should(beForbidden("cannot render configmaps"))
 		Expect(author.Patch(ctx, describing.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"fleetgate.io/helm-chart":"mine"}}}`)))).
-			To(beForbidden("may not render configmaps"))
+			To(beForbidden("cannot render configmaps"))
 	})
 })

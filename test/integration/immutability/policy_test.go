@@ -170,7 +170,7 @@ var _ = Describe("A policy for a custom resource", Serial, func() {
 		write := rbacv1.PolicyRule{APIGroups: []string{admissionv1alpha1.GroupName}, Resources: []string{"immutabilitypolicies"}, Verbs: []string{"create", "delete"}}
 		author := userWith(ctx, "author", write)
 		Eventually(func() error { return author.Create(ctx, policyFrom(text), client.DryRunAll) }).
-			Should(beInvalid("spec.lookups[0]", "you may not get secrets"))
+			Should(beInvalid("spec.lookups[0]", "you cannot get secrets"))
 		reader := userWith(ctx, "reader", write, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
 		Eventually(func() error { return reader.Create(ctx, policyFrom(text), client.DryRunAll) }).Should(Succeed())
 	})

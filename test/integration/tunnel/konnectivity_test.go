@@ -95,7 +95,7 @@ var _ = Describe("A gateway that speaks Konnectivity", Ordered, Label("matrix"),
 			return err
 		}).WithContext(ctx).Should(Succeed())
 		_, err = dial(ctx, token, "member-2:443")
-		Expect(err).To(MatchError(ContainSubstring("may not create tunnels/dial")))
+		Expect(err).To(MatchError(ContainSubstring("cannot create tunnels/dial")))
 	})
 
 	It("rejects each credential at the wrong port", func(ctx SpecContext) {
