@@ -120,7 +120,7 @@ $(BIN)/argocd: hack/argocd/main.go hack/argocd/go.mod hack/argocd/go.sum
 $(BIN)/konnectivity/server: hack/konnectivity/go.mod hack/konnectivity/go.sum
 	@$(STEP) "Building upstream's Konnectivity" $(COMPILE) build -C hack/konnectivity -trimpath -ldflags '-s -w' -o $(CURDIR)/$(@D)/ tool
 
-# Not of kube's folder: nothing but suites that are told so runs it.
+# Outside kube's folder, so that only suites that ask for it run it.
 $(BIN)/kubectl-oldest: hack/kubectl/main.go hack/kubectl/go.mod hack/kubectl/go.sum
 	@$(STEP) "Building kubectl $(KUBECTL_OLDEST)" \
 		$(COMPILE) build -C hack/kubectl -trimpath -ldflags '-s -w -X k8s.io/component-base/version.gitVersion=$(KUBECTL_OLDEST)' -o $(CURDIR)/$@ .
@@ -249,8 +249,8 @@ lint: $(BIN)/lint ## Run go vet with our choice of analyzers, staticcheck and th
 
 ##@ Test
 
-# go test does not vet: make verify has, and with the race detector on all that the tests stand
-# on would be read once more for it.
+# go test does not vet, because make verify does: with the race detector, vet would load all
+# dependencies of the tests a second time.
 TEST := $(GO) test -vet=off
 
 # FLAKE_ATTEMPTS=2 lets a spec on real API servers fail once: it is then listed as flaky,

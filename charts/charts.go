@@ -1,8 +1,8 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package charts has the agent's Helm chart in the gateway's program, so that whoever installs
-// an agent, a person with Helm or the gateway itself, installs the same.
+// Package charts embeds the agent's Helm chart in the gateway, so that users of Helm and the
+// gateway install the same agent.
 package charts
 
 import (

@@ -74,7 +74,7 @@ func TestConnector_WaitsBetweenAttempts(t *testing.T) {
 			[]time.Duration{time.Second, 59 * time.Second, failed},
 			[]time.Duration{1 * time.Second, 2 * time.Second, 4 * time.Second},
 		},
-		"a stable minute starts anew": {
+		"a stable minute resets the backoff": {
 			[]time.Duration{failed, failed, time.Minute, failed},
 			[]time.Duration{1 * time.Second, 2 * time.Second, 1 * time.Second, 2 * time.Second},
 		},

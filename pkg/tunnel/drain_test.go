@@ -66,7 +66,7 @@ func TestRenew_AgentMovesWithoutCuttingStreams(t *testing.T) {
 	_, dials := startAgent(t, r, func(*tunnel.Connector) {})
 	before := dialEcho(t, r)
 	r.Renew()
-	tunneltest.Eventually(t, "the agent has connected anew", func() bool { return dials.Load() == 2 })
+	tunneltest.Eventually(t, "the agent has opened a new session", func() bool { return dials.Load() == 2 })
 	pingPong(t, before)
 	pingPong(t, dialEcho(t, r))
 	_ = before.Close()
@@ -118,7 +118,7 @@ func TestRenew_AgentThatCannotMoveYetStaysConnected(t *testing.T) {
 	tunneltest.Eventually(t, "the agent has tried twice", func() bool { return dials.Load() >= 3 })
 	select {
 	case s := <-states:
-		t.Errorf("while the session before goes on: %+v", s)
+		t.Errorf("state change while the previous session continues: %+v", s)
 	default:
 	}
 	pingPong(t, dialEcho(t, r))
@@ -186,7 +186,7 @@ func TestDialEagerly_WritesBeforeTheAnswer(t *testing.T) {
 			<-released
 			return echo(ctx)
 		},
-		"no": refuses(&tunnel.RefusedError{Code: tunnel.Unreachable, Message: "it is away"}),
+		"no": refuses(&tunnel.RefusedError{Code: tunnel.Unreachable, Message: "it is unreachable"}),
 	})
 	conn, err := r.DialEagerly(t.Context(), "one", "slow")
 	if err != nil {
@@ -220,7 +220,7 @@ func TestDialEagerly_WritesBeforeTheAnswer(t *testing.T) {
 		}
 	}
 	if _, err := r.DialEagerly(t.Context(), "two", "no"); !tunnel.IsNotConnected(err) {
-		t.Errorf("a member that is away: %v, want ErrNotConnected", err)
+		t.Errorf("unreachable member: %v, want ErrNotConnected", err)
 	}
 }
 

@@ -104,7 +104,7 @@ func TestEgress_ErrorContainsNoPassword(t *testing.T) {
 	proxy := forwardProxy(t, nil, "127.0.0.1:1", asked)
 	for name, url := range map[string]string{
 		"a proxy that refuses":         "http://user:hunter2@" + proxy,
-		"a proxy that is away":         "http://user:hunter2@127.0.0.1:1",
+		"an unreachable proxy":         "http://user:hunter2@127.0.0.1:1",
 		"a proxy that is not verified": "https://user:hunter2@" + proxy,
 		"an unknown scheme":            "socks5://user:hunter2@" + proxy,
 		"no URL":                       "http://user:hunter2@[::1",

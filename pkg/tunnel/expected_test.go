@@ -33,11 +33,11 @@ func wantExpected(t *testing.T, r *Registry, how string) {
 	t.Helper()
 	time.Sleep(reconnectWithin - time.Second)
 	if !r.Expected("member") {
-		t.Errorf("%s: its clients are not told to come again.", how)
+		t.Errorf("%s: clients do not get a retriable error.", how)
 	}
 	time.Sleep(2 * time.Second)
 	if r.Expected("member") {
-		t.Errorf("%s: clients go on asking for it.", how)
+		t.Errorf("%s: clients still get a retriable error.", how)
 	}
 }
 

@@ -105,7 +105,7 @@ func TestPeers_ForwardDialToGatewayWithTunnel(t *testing.T) {
 	one, _ := startReplica(t, "gateway-1", ca)
 	two, stopTwo := startReplica(t, "gateway-2", ca)
 	leave := tunneltest.Join(t, two.Registry, "member", map[string]tunnel.Target{
-		"echo": echo, "no": refuses(errors.New("the target is away")),
+		"echo": echo, "no": refuses(errors.New("the target is unreachable")),
 	})
 	// Its own address is among those of the Service.
 	one.addresses <- serving(one.address, two.address)
@@ -121,7 +121,7 @@ func TestPeers_ForwardDialToGatewayWithTunnel(t *testing.T) {
 	pingPong(t, conn)
 	var refused *tunnel.RefusedError
 	if _, err := one.DialMember(t.Context(), "member", "no"); !errors.As(err, &refused) || refused.Code != tunnel.Unreachable {
-		t.Errorf("a target that is away: %v, want the agent's own refusal", err)
+		t.Errorf("unreachable target: %v, want the agent's own refusal", err)
 	}
 	if _, err := one.DialMember(t.Context(), "nobody", "echo"); !tunnel.IsNotConnected(err) {
 		t.Errorf("a member that nobody holds: %v, want ErrNotConnected", err)

@@ -104,7 +104,7 @@ func startPort(t testing.TB, r *tunnel.Registry, ca *authority, adjust func(*tun
 		},
 		Authenticate: func(_ context.Context, token string) (string, bool, error) {
 			if token == "broken" {
-				return "", false, errors.New("the hub is away, and here is a secret")
+				return "", false, errors.New("the hub is unreachable, and here is a secret")
 			}
 			return "agent-of-one", token == "good", nil
 		},
@@ -292,7 +292,7 @@ func TestConnector_MovesToPortAndFallsBackToHub(t *testing.T) {
 	mu.Unlock()
 	r.TellAll()
 	if s := <-states; !s.Connected || s.Way != tunnel.ViaPort {
-		t.Fatalf("after the port was told of, the state is %+v", s)
+		t.Fatalf("after the gateway advertised the port, the state is %+v", s)
 	}
 	say := func(conn net.Conn) {
 		t.Helper()

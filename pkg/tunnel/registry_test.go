@@ -219,7 +219,7 @@ func TestSubscribe_ReportsFirstAndLastSession(t *testing.T) {
 		defer mu.Unlock()
 		heard = append(heard, fmt.Sprint(member, " ", connected))
 		if r.Connected(member) != connected {
-			t.Errorf("told that %s is connected=%v, the registry says otherwise", member, connected)
+			t.Errorf("the callback reported %s connected=%v, the registry disagrees", member, connected)
 		}
 	}
 	unsubscribe := r.Subscribe(hear)

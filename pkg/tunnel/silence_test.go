@@ -22,7 +22,7 @@ func TestAnswers_UnresponsiveAgentIsRefusedUntilItRecovers(t *testing.T) {
 	link.Cut()
 	eventually(t, func() bool { return !r.Answers(t.Context(), "one") })
 	if r.Departed("one").IsZero() {
-		t.Error("connections of before are used on")
+		t.Error("connections of the previous session are still used")
 	}
 	if !r.Connected("one") {
 		t.Error("its tunnel has ended")
@@ -43,7 +43,7 @@ func TestAnswers_UnresponsiveAgentIsRefusedUntilItRecovers(t *testing.T) {
 	}
 	answer := make([]byte, len("still here"))
 	if _, err := before.Read(answer); err != nil || string(answer) != "still here" {
-		t.Errorf("what was under way went on with %q, %v", answer, err)
+		t.Errorf("the open stream continued with %q, %v", answer, err)
 	}
 }
 
@@ -55,11 +55,11 @@ func TestAnswers_DialSkipsUnresponsiveAgent(t *testing.T) {
 	link.Cut()
 	for range 2 {
 		if !r.Answers(t.Context(), "one") {
-			t.Error("a member is doubted of whose two agents one is well")
+			t.Error("a member counts as silent although one of its two agents responds")
 		}
 	}
 	if got := hear(t, r, "one", "a"); got != "well" {
-		t.Errorf("heard %q, want the agent that is well", got)
+		t.Errorf("heard %q, want the agent that responds", got)
 	}
 }
 

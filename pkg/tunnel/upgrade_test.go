@@ -98,7 +98,7 @@ func TestUpgrade_CarriesTunnel(t *testing.T) {
 				_ = conn.(interface{ CloseWrite() error }).CloseWrite()
 			}()
 			if got, err := io.ReadAll(conn); err != nil || !bytes.Equal(got, sent) {
-				t.Errorf("%d of %d bytes came back, %v", len(got), len(sent), err)
+				t.Errorf("got %d of %d bytes, %v", len(got), len(sent), err)
 			}
 		})
 	}

@@ -49,7 +49,7 @@ func TestAPlacementSaysWhatItsAuthorMay(t *testing.T) {
 		"a change of metadata":                      {nobodyMay: true, body: updateOf(written(little, "10"), written(little, "10"))},
 		"a change of metadata from before":          {nobodyMay: true, body: updateOf(written("", "10"), written("", "10"))},
 		"a change that leaves the answer out":       {nobodyMay: true, body: updateOf(written(little, "10"), written("", "10")), writes: little, code: http.StatusServiceUnavailable},
-		"a change that asks again":                  {body: updateOf(written(little, "10"), written("ask", "10")), writes: all, code: http.StatusServiceUnavailable},
+		"a change that requests a new answer":       {body: updateOf(written(little, "10"), written("ask", "10")), writes: all, code: http.StatusServiceUnavailable},
 		"one that asks for the first time":          {body: updateOf(written("", "10"), written("ask", "10")), writes: all, code: http.StatusServiceUnavailable},
 		"an answer that somebody writes themselves": {nobodyMay: true, body: updateOf(written(little, "10"), written(all, "10")), writes: `{"author":"alice","may":null}`, code: http.StatusUnprocessableEntity},
 		"a change of the spec":                      {body: updateOf(written(little, "10"), written(little, "7")), writes: all, code: http.StatusServiceUnavailable},

@@ -22,7 +22,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/webhook/author"
 )
 
-// authors asks the hub about whoever writes what is under review.
+// authors asks the hub about the user who writes the object under review.
 type authors struct{ reviews client.Writer }
 
 // asker asks about the user of the request that the context is of.

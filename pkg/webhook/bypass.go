@@ -3,10 +3,9 @@
 
 package webhook
 
-// BypassGroup, a resource below and BypassVerb name the rights that exempt. They
-// are checked by the API server's own authorizer, so nobody can claim them by a name
-// or a label. The gateway's role holds BypassResource, and whoever may do
-// everything holds all.
+// BypassGroup, a resource below and BypassVerb name the rights that exempt. The API server's own
+// authorizer checks them, so that no user can claim them by a name or a label. The gateway's role
+// has BypassResource, and a cluster administrator has all.
 const (
 	BypassGroup = "admission.fleetgate.io"
 	BypassVerb  = "bypass"

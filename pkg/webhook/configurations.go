@@ -76,8 +76,8 @@ func ownKinds() []ownKind {
 
 // Configurations returns the webhook configurations for our own kinds. Defaults are
 // filled in if the gateway is there (Ignore: the controllers apply the same ones);
-// rules always hold (Fail), but for objects that are being deleted, and for whoever
-// may bypass them. There is an entry for each kind, so that one that does not work
+// rules always apply (Fail), except to objects that are being deleted and to users with
+// a bypass right. There is an entry for each kind, so that one that does not work
 // stops no other. Rules name the storage version; writes through another version
 // are converted first (matchPolicy Equivalent). None of these kinds is one that the
 // gateway itself writes the spec of: it needs no answer of its own to start.

@@ -17,7 +17,7 @@ import (
 // disruption holds evictions and budgets against their placement.
 type disruption struct{ live client.Reader }
 
-// eviction returns what is wrong with a new eviction; its spec cannot be changed.
+// eviction returns the errors of a new eviction; its spec is immutable.
 func (d disruption) eviction(ctx context.Context, older **placementv1beta1.ClusterResourcePlacementEviction, newer *placementv1beta1.ClusterResourcePlacementEviction) (field.ErrorList, error) {
 	if older != nil {
 		return nil, nil
@@ -26,7 +26,7 @@ func (d disruption) eviction(ctx context.Context, older **placementv1beta1.Clust
 	return validation.ValidateEviction(placement), err
 }
 
-// budget returns what is wrong with a budget, which has the name of its placement.
+// budget returns the errors of a budget, which has the name of its placement.
 func (d disruption) budget(ctx context.Context, _ **placementv1beta1.ClusterResourcePlacementDisruptionBudget, newer *placementv1beta1.ClusterResourcePlacementDisruptionBudget) (field.ErrorList, error) {
 	if newer.Name == "" {
 		return nil, nil // A generated name is not that of a placement.

@@ -17,8 +17,8 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 )
 
-// TestAClusterWithAQuantityOfABillionDigitsIsCompletedAtOnce: an API server has whoever
-// completes objects read them before it looks whether they fit their schema.
+// The API server calls mutating webhooks before it validates an object against its schema. So the
+// webhook has to read quantities that the schema rejects.
 func TestAClusterWithAQuantityOfABillionDigitsIsCompletedAtOnce(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := clusterv1.AddToScheme(scheme); err != nil {

@@ -27,7 +27,7 @@ type overrides struct {
 	trusting bool
 }
 
-// cluster returns what is wrong with a ClusterResourceOverride. An update that
+// cluster returns the errors of a ClusterResourceOverride. An update that
 // leaves its spec as it was passes, so that an override that is older than a rule
 // can still be labelled.
 func (o overrides) cluster(ctx context.Context, older **placementv1beta1.ClusterResourceOverride, newer *placementv1beta1.ClusterResourceOverride) (field.ErrorList, error) {

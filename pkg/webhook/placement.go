@@ -34,13 +34,12 @@ func scopesOf(mapper meta.RESTMapper) validation.Scopes {
 
 // placementDefaulter completes both kinds of placement.
 type placementDefaulter[P placementv1beta1.PlacementObject] struct {
-	// defaults says that what the placement leaves open is filled in.
+	// defaults enables the defaults for unset fields.
 	defaults bool
 	answers  answers[P]
 }
 
-// Default fills in what the placement leaves open, and what its author may have
-// delivered.
+// Default sets defaults of unset fields, and the annotation with the author's rights.
 func (d placementDefaulter[P]) Default(ctx context.Context, placement P) error {
 	if d.defaults {
 		validation.DefaultPlacement(placement.GetSpec())

@@ -14,15 +14,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// rulesOf a kind return what is wrong with an object; older is the one before it,
-// nil for a creation. An error means that it could not be found out.
+// rulesOf returns the errors of an object; older is its previous version, nil for a creation. The
+// error means that the rules could not be evaluated.
 type rulesOf[T client.Object] func(ctx context.Context, older *T, newer T) (field.ErrorList, error)
 
 // validator serves the rules of a kind.
 type validator[T client.Object] struct {
 	kind  schema.GroupKind
 	rules rulesOf[T]
-	// warnings, if set, are what whoever writes the object is told though it is taken.
+	// warnings, if set, returns warnings for the user who writes a valid object.
 	warnings func(older *T, newer T) admission.Warnings
 }
 

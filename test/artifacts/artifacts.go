@@ -50,11 +50,11 @@ func OnFailure(clusters func() []*env.Cluster) bool {
 	})
 }
 
-// Report is called once at the top of a suite (OnFailure does it): at the end, it prints why
-// attempts failed that were followed by another, also when that one passed. Ginkgo's own
-// summary shows the last attempt alone, which may have failed only because of what the one
-// before left behind. All that, and how long each spec took, is kept in a file named after the
-// suite's folder with the ending .specs, since go test hides what a suite prints that passes.
+// Report is called once at the top of a suite (OnFailure does it). At the end, it prints why
+// attempts failed, also when a later attempt passed. Ginkgo's own summary shows only the last
+// attempt, which can fail because of state that the previous attempt left behind. A file named
+// after the suite's folder with the extension .specs has this report and the duration of each spec,
+// because go test hides the output of a passing suite.
 func Report() bool {
 	return ginkgo.ReportAfterSuite("tells why attempts failed, and how long each took", func(report ginkgo.Report) {
 		failures := attempts(report)

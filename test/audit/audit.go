@@ -118,7 +118,7 @@ func requestOf(event *auditv1.Event) (Request, bool) {
 // Counted is how often each was asked.
 type Counted map[string]int
 
-// Count counts those of requests that which wants.
+// Count counts the requests for which which returns true.
 func Count(requests []Request, which func(Request) bool) Counted {
 	c := Counted{}
 	for _, r := range requests {

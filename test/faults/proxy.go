@@ -29,8 +29,8 @@ type Faults struct {
 	// RefuseEvery refuses each request whose number it divides, with 503 as an API server does
 	// that is about to end. Zero refuses none.
 	RefuseEvery int64
-	// NoUpgrades refuses requests that want to speak something else than HTTP, as proxies do that
-	// were not told of it.
+	// NoUpgrades rejects requests for other protocols than HTTP, like proxies without a rule for
+	// upgrades do.
 	NoUpgrades bool
 	// WatchesLast ends each watch after that time. Zero lets them be.
 	WatchesLast time.Duration
@@ -80,7 +80,7 @@ func (p *Proxy) Set(f Faults) { p.faults.Store(&f) }
 // Refused is how many requests were refused, of how many.
 func (p *Proxy) Refused() (refused, of int64) { return p.refused.Load(), p.asked.Load() }
 
-// Close ends the way, and what is under way on it.
+// Close stops the proxy and ends all its connections.
 func (p *Proxy) Close() {
 	p.server.CloseClientConnections()
 	p.server.Close()

@@ -71,7 +71,7 @@ type Options struct {
 	// Patience is how long a gateway, or a program of a control plane, may take until it is ready;
 	// 0 is a minute and a half.
 	Patience time.Duration
-	// Progress is told what is being done, a short line each.
+	// Progress receives a short line about each step.
 	Progress func(string)
 }
 

@@ -31,7 +31,7 @@ const (
 	gatewayPorts
 )
 
-// gatewayGrace is longer than a gateway lets what is under way go on when it ends.
+// gatewayGrace is longer than a stopping gateway lets requests in flight continue.
 const gatewayGrace = 40 * time.Second
 
 const (

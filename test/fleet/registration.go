@@ -65,10 +65,11 @@ func (f *Fleet) startGateway(ctx context.Context) error {
 	if err := f.startReplicas(ctx); err != nil {
 		return err
 	}
-	// The first binding of the admins' group: after it, everything is done as admin. The hub asks
-	// the gateway's webhooks about it by an aggregated API, and looks only now and then whether one
-	// is back that was away. A hub that has not heard of the webhooks yet would take the placement
-	// without asking anybody, which its status would tell from then on: the webhook fills in a type.
+	// Bind the admins' group first: everything after it is done as admin. The hub calls the
+	// gateway's webhooks through an aggregated API, and checks only now and then whether an
+	// unavailable one is available again. A hub that does not know the webhooks yet would accept
+	// the placement without a review. The status would show that from then on, because the webhook
+	// sets a type.
 	apply := []string{"apply", "--filename=" + f.example("admins.yaml")}
 	return waitFor(ctx, "making the group fleetgate:admins administrators of the hub", registrationTimeout, func(ctx context.Context) (bool, error) {
 		tried, err := f.Kubectl(ctx, breakGlass, "", append(apply, "--dry-run=server", "--output=jsonpath={..placementType}")...)

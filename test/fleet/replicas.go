@@ -236,8 +236,8 @@ func (f *Fleet) RemakeAgent(ctx context.Context, of *Member) error {
 	return agent.Start(ctx)
 }
 
-// MoveAgentsPort gives the gateways that are made from now on another port for agents. The
-// former one stays for the others, and while it is there leads to whoever has it.
+// MoveAgentsPort gives gateways that start later another port for agents. The others keep the
+// former one, which leads to any process that listens there.
 func (f *Fleet) MoveAgentsPort() error {
 	ports, err := env.FreePorts(1)
 	if err != nil {

@@ -83,7 +83,8 @@ var jsonOtherwise = map[string]string{
 	"pkg/cluster/agent/enroll/admission.go":             ofHub,
 }
 
-// TestJSONOfOthersIsReadWithinBounds has whoever reads JSON anew say why it is bounded.
+// TestJSONOfOthersIsReadWithinBounds requires new readers of JSON to state why their input is
+// bounded.
 func TestJSONOfOthersIsReadWithinBounds(t *testing.T) {
 	holdReaders(t, jsonReaders, jsonOtherwise)
 }

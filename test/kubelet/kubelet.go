@@ -27,7 +27,7 @@ import (
 // Server is one kubelet.
 type Server struct {
 	*httptest.Server
-	// Lines are what followed logs go on with.
+	// Lines are sent to followed logs.
 	Lines chan string
 }
 
@@ -43,7 +43,7 @@ func Start() *Server {
 	return s
 }
 
-// Close ends what is under way too.
+// Close also ends requests in flight.
 func (s *Server) Close() {
 	s.CloseClientConnections()
 	s.Server.Close()

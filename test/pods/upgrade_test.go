@@ -24,8 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// upgradesGateway rolls out another image of the gateway while its users go on. A watch is
-// one that goes on when a server asks it to, as informers do.
+// upgradesGateway rolls out another image of the gateway while it serves users. The watch
+// reconnects when the server ends it, like informers do.
 func upgradesGateway(ctx SpecContext) {
 	Expect(hubNode.Tag(ctx, gatewayImage, nextGatewayImage)).To(Succeed())
 	config, err := hub.ConfigFor("admin", "fleetgate:admins")
@@ -129,7 +129,7 @@ func watchTicks(ctx context.Context, through kubernetes.Interface) func() []stri
 	}
 }
 
-// requests is what became of those that were made one after the other.
+// requests counts the results of requests that were sent one after the other.
 type requests struct {
 	made     int
 	failures []string

@@ -16,8 +16,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/hub/registration"
 )
 
-// A gateway that does not lead keeps what leads to a member: who its agent is, where its API server
-// is, and how it is.
+// Every replica needs the identity of a member's agent, the address of its API server, and its
+// health.
 func TestWithoutUsage_KeepsIdentityAddressAndHealth(t *testing.T) {
 	wanted := &clusterv1beta1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "member-1", UID: "u", Labels: map[string]string{"region": "west"},

@@ -18,9 +18,9 @@ import (
 // API server passes no redirect of an aggregated server on. A request that came through it is
 // therefore repeated with the slash, and API clients get what they asked for.
 
-// At a member's own host, redirects within what one Pod or Service serves are passed on too, such
-// as those of a login page. A member's API server rewrites them to paths below its own /proxy/,
-// which do not exist at the path that the caller used.
+// At a member's own host, redirects within one Pod or Service are passed on too, for example to a
+// login page. A member's API server rewrites them to paths below its own /proxy/, which do not
+// exist at the path that the caller used.
 
 // within is true for a path below the requested /proxy/.
 func within(location string, request *Request) bool {

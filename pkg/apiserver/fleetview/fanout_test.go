@@ -96,8 +96,8 @@ func TestFanout_KeepsReplyThatIsReadSlowly(t *testing.T) {
 	})
 }
 
-// Only a few of many members are asked at once. Those with long replies keep their slots to the
-// end; silent members do not.
+// The fan-out sends requests to a few of many members at a time. A member with a long reply keeps
+// its slot until the end; one that does not reply loses it.
 func TestFanout_LimitsMembersAskedAtOnce(t *testing.T) {
 	const members, tick = 4 * atOnce, slotFor / 2
 	for name, c := range map[string]struct {

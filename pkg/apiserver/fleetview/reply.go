@@ -21,7 +21,7 @@ import (
 const (
 	// maxRefusal limits how much of an error reply is kept.
 	maxRefusal = 16 << 10
-	// slotFor is how long a silent member may keep its slot, so that others need not wait for it.
+	// slotFor is how long an unresponsive member keeps its slot, so that others need not wait.
 	slotFor = 250 * time.Millisecond
 	// stalledAfter is how long a reply may stop in the middle; the deadline applies if that is
 	// longer. A stalled reply ends the response with an error, so it is more generous than the
@@ -92,8 +92,8 @@ func (r *reply) WriteHeader(code int) {
 // gives is true for a successful reply, once it has begun.
 func (r *reply) gives() bool { return r.code == http.StatusOK || r.code == http.StatusCreated }
 
-// Write waits until the data has been read. The body of a refusal is kept, because reading waits
-// for other, silent members longer than for its end.
+// Write waits until the data has been read. It keeps the body of an error response instead, because
+// the reader waits longer for other, unresponsive members than this body takes.
 func (r *reply) Write(b []byte) (int, error) {
 	r.begin(http.StatusOK, nil)
 	if r.gives() {

@@ -29,7 +29,7 @@ import (
 // work is one as read from a hub, with its own strings.
 func work(t testing.TB, nth int) *placementv1beta1.Work {
 	t.Helper()
-	condition := `{"lastTransitionTime":"2026-01-02T03:04:05Z","message":"All is as it should be","observedGeneration":1,"reason":"Applied","status":"True","type":"Applied"}`
+	condition := `{"lastTransitionTime":"2026-01-02T03:04:05Z","message":"All works are applied.","observedGeneration":1,"reason":"Applied","status":"True","type":"Applied"}`
 	var manifests []string
 	for ordinal := range 5 {
 		manifests = append(manifests, fmt.Sprintf(`{"conditions":[%s,%s],"identifier":{"kind":"ConfigMap","name":"settings-%d","namespace":"shop","ordinal":%d,"version":"v1"}}`,

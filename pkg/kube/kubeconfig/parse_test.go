@@ -60,7 +60,7 @@ func TestParse_UsesCurrentContext(t *testing.T) {
 				ProxyURL: &url.URL{Scheme: "http", Host: "proxy:3128"}, ClientCertificate: ca, ClientKey: clientKey,
 			},
 		},
-		"what is wrong beside the current context matters to nobody": {
+		"errors outside the current context are ignored": {
 			strings.Replace(document(`server: "https://hub"`, "token: "+secret), "users: [", `users: [{name: other, user: {exec: {command: rm}}}, `, 1),
 			&Access{Server: "https://hub", Namespace: "clusters", Token: secret},
 		},

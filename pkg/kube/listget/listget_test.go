@@ -47,12 +47,12 @@ func TestGet(t *testing.T) {
 		"is there": {shelf{objects: []unstructured.Unstructured{thing("a", "x")}}, client.ObjectKey{Namespace: "a", Name: "x"}, nil},
 		"of the whole cluster, asked for in a namespace": {shelf{objects: []unstructured.Unstructured{thing("", "x")}}, client.ObjectKey{Namespace: "a", Name: "x"}, nil},
 		"beside others, of a server without selectors":   {shelf{objects: []unstructured.Unstructured{thing("a", "w"), thing("a", "x")}}, client.ObjectKey{Namespace: "a", Name: "x"}, nil},
-		"is not there":                                    {shelf{}, client.ObjectKey{Namespace: "a", Name: "x"}, apierrors.IsNotFound},
-		"of that name in another namespace":               {shelf{objects: []unstructured.Unstructured{thing("b", "x")}}, client.ObjectKey{Name: "x"}, apierrors.IsNotFound},
-		"another one, of a server that has no selectors":  {shelf{objects: []unstructured.Unstructured{thing("a", "w")}}, client.ObjectKey{Namespace: "a", Name: "x"}, apierrors.IsNotFound},
-		"of a kind that the hub does not serve":           {shelf{err: notServed}, client.ObjectKey{Name: "x"}, meta.IsNoMatchError},
-		"of a kind that must not be listed":               {shelf{err: forbidden}, client.ObjectKey{Name: "x"}, apierrors.IsForbidden},
-		"of an API server that is away, which is no news": {shelf{err: context.DeadlineExceeded}, client.ObjectKey{Name: "x"}, func(err error) bool { return !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) }},
+		"is not there":                                   {shelf{}, client.ObjectKey{Namespace: "a", Name: "x"}, apierrors.IsNotFound},
+		"of that name in another namespace":              {shelf{objects: []unstructured.Unstructured{thing("b", "x")}}, client.ObjectKey{Name: "x"}, apierrors.IsNotFound},
+		"another one, of a server that has no selectors": {shelf{objects: []unstructured.Unstructured{thing("a", "w")}}, client.ObjectKey{Namespace: "a", Name: "x"}, apierrors.IsNotFound},
+		"of a kind that the hub does not serve":          {shelf{err: notServed}, client.ObjectKey{Name: "x"}, meta.IsNoMatchError},
+		"of a kind that must not be listed":              {shelf{err: forbidden}, client.ObjectKey{Name: "x"}, apierrors.IsForbidden},
+		"of an unreachable API server, as it is":         {shelf{err: context.DeadlineExceeded}, client.ObjectKey{Name: "x"}, func(err error) bool { return !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object, err := Get(t.Context(), &tc.shelf, resource, tc.key, "")

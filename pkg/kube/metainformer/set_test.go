@@ -107,11 +107,11 @@ func TestNeed_StartsAndStopsWatches(t *testing.T) {
 		}
 		need(t, set, secrets)
 		if set.Of(configMaps) != nil || !first.GivenUp() || e.ctx[configMaps].Err() == nil || e.ctx[secrets].Err() != nil {
-			t.Error("a watch that nobody needs goes on, or another ended with it")
+			t.Error("a watch without users continues, or another one ended with it")
 		}
 		set.End()
 		if e.ctx[secrets].Err() == nil {
-			t.Error("a watch goes on after the end")
+			t.Error("a watch continues after End")
 		}
 	}) // It fails if a goroutine is left.
 }

@@ -35,8 +35,8 @@ type Trouble struct {
 
 const Drifted = "Drifted"
 
-// NothingSelected is the message for a placement without resources. Its conditions are the same as
-// those of one that works.
+// NothingSelected is the message for a placement without resources. Its conditions do not differ
+// from the conditions of a working placement.
 const NothingSelected = "spec.resourceSelectors match nothing on the hub, so nothing is placed: create what they name, or correct them"
 
 // String is a sentence: on member "a", Deployment shop/web: it was refused (and on 3 more members).

@@ -184,11 +184,11 @@ func TestCollector_PlacementWithoutNamesWaitsForPeopleOnlyIfNothingElseIsWrong(t
 		given *metav1.Condition
 		waits bool
 	}{
-		"it names no member":                    {&metav1.Condition{Status: unknown, Reason: placementv1beta1.ReasonSchedulePending, ObservedGeneration: generation}, true},
-		"its selectors are wrong, too":          {&metav1.Condition{Status: no, Reason: placementv1beta1.ReasonInvalidResourceSelectors, ObservedGeneration: generation}, false},
-		"no gateway has looked at it":           {nil, false},
-		"no gateway has looked since a change":  {&metav1.Condition{Status: unknown, Reason: placementv1beta1.ReasonSchedulePending, ObservedGeneration: generation - 1}, false},
-		"what was decided before is told still": {&metav1.Condition{Status: yes, Reason: "Scheduled", ObservedGeneration: generation - 1}, false},
+		"it names no member":                   {&metav1.Condition{Status: unknown, Reason: placementv1beta1.ReasonSchedulePending, ObservedGeneration: generation}, true},
+		"its selectors are wrong, too":         {&metav1.Condition{Status: no, Reason: placementv1beta1.ReasonInvalidResourceSelectors, ObservedGeneration: generation}, false},
+		"no gateway has looked at it":          {nil, false},
+		"no gateway has looked since a change": {&metav1.Condition{Status: unknown, Reason: placementv1beta1.ReasonSchedulePending, ObservedGeneration: generation - 1}, false},
+		"the previous decision stays reported": {&metav1.Condition{Status: yes, Reason: "Scheduled", ObservedGeneration: generation - 1}, false},
 	} {
 		t.Run(what, func(t *testing.T) {
 			p := placement("unnamed")

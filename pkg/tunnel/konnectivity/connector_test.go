@@ -226,7 +226,7 @@ func TestReview_FailedReviewEndsNothing(t *testing.T) {
 		o.MembersOf = func(ctx context.Context, user string) ([]string, error) {
 			if broken.Load() {
 				asked.Add(1)
-				return nil, errors.New("the hub is away")
+				return nil, errors.New("the hub is unreachable")
 			}
 			return membersOf(ctx, user)
 		}

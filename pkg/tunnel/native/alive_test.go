@@ -56,9 +56,9 @@ func TestAnswers_FalseForPausedPeerAndSessionContinues(t *testing.T) {
 		t.Fatalf("silent: %t, and the session has ended: %v", gateway.Silent(), gateway.Err())
 	}
 	agent.mu.Unlock()
-	eventually(t, func() bool { return !gateway.Silent() }, "a peer that goes on is still doubted")
+	eventually(t, func() bool { return !gateway.Silent() }, "a peer that responds again still counts as silent")
 	if !gateway.Answers(t.Context()) || gateway.Err() != nil {
-		t.Errorf("after it went on it is doubted, or the session has ended: %v", gateway.Err())
+		t.Errorf("the peer responds again but counts as silent, or the session has ended: %v", gateway.Err())
 	}
 }
 

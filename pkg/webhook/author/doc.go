@@ -27,7 +27,7 @@
 // permission (package dispatch).
 //
 // The mutating webhook writes the answer into an annotation, and replaces any existing value. The
-// validating one, which fails closed, asks again and rejects a placement with a different annotation
+// validating one, which fails closed, repeats the check and rejects a placement with a different annotation
 // or none. So a mutating webhook that did not run, or another one that changed the placement
 // afterwards, cannot leave anything unchecked. An update that changes neither the spec nor the
 // annotation is not checked and keeps the annotation, even if it is missing: a placement from before

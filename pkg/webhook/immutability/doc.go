@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package immutability enforces ImmutabilityPolicies: rules of a platform team for kinds that are not
-// its own, such as those of Cluster API and its providers.
+// its own, for example the kinds of Cluster API and its providers.
 //
 // # What a policy can express
 //

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// AnnotationReservations holds, on a guard's Lease, what it let go.
+	// AnnotationReservations on a guard's Lease has the deletions that the guard allowed.
 	AnnotationReservations = "fleetgate.io/guard-reservations"
 	// LabelGuard marks the Leases of guards; its value is the policy's name, cut to
 	// what a label may be.

@@ -53,7 +53,7 @@ func TestBudget_SlowBodiesDoNotBlockOthers(t *testing.T) {
 		}
 		all.Wait()
 		if most := bodies.most.Load(); most != largeBytes {
-			t.Errorf("bodies of %d bytes were under way, want %d", most, largeBytes)
+			t.Errorf("bodies of %d bytes were in flight, want %d", most, largeBytes)
 		}
 		if want := int64(40 - largeBytes/maxReview); refused.Load() != want {
 			t.Errorf("%d were told in time that there is no room, want %d", refused.Load(), want)
@@ -81,7 +81,7 @@ func TestBudget_LimitsNumberOfSmallBodies(t *testing.T) {
 		}
 		all.Wait()
 		if most.Load() > smallBytes/leastCharge {
-			t.Errorf("%d were under way", most.Load())
+			t.Errorf("%d reviews were in flight", most.Load())
 		}
 	})
 }

@@ -89,7 +89,7 @@ func TestHandover_RefusesUnprovedIfHubCannotBeRead(t *testing.T) {
 	h, _, _ := newHandover(t, &reads)
 	h.Hub = fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-			return errors.New("the hub is away")
+			return errors.New("the hub is unreachable")
 		},
 	}).Build()
 	if h.Unproved(t.Context()) {
@@ -110,10 +110,10 @@ func TestHandover_WaitsForReplicasThatDoNotKnowTheGroup(t *testing.T) {
 		ready   bool
 		problem string
 	}{
-		"a replica of now":           {testServer(nobody(nil), nil, nil), group(apiregistrationv1.ConditionTrue), true, ""},
-		"a replica of before":        {http.NotFoundHandler(), group(apiregistrationv1.ConditionTrue), true, "of a version that does not take reviews"},
-		"one of before that is away": {http.NotFoundHandler(), group(apiregistrationv1.ConditionTrue), false, ""},
-		"the group is not available": {testServer(nobody(nil), nil, nil), group(apiregistrationv1.ConditionFalse), true, "not available: no answer"},
+		"replica of this version":                     {testServer(nobody(nil), nil, nil), group(apiregistrationv1.ConditionTrue), true, ""},
+		"replica of the previous version":             {http.NotFoundHandler(), group(apiregistrationv1.ConditionTrue), true, "of a version that does not take reviews"},
+		"unreachable replica of the previous version": {http.NotFoundHandler(), group(apiregistrationv1.ConditionTrue), false, ""},
+		"the group is not available":                  {testServer(nobody(nil), nil, nil), group(apiregistrationv1.ConditionFalse), true, "not available: no answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			replica := httptest.NewTLSServer(c.replica)

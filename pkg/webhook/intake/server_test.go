@@ -72,7 +72,7 @@ func TestServer_RefusesOtherCallersWithoutReadingTheBody(t *testing.T) {
 				t.Errorf("the answer is %d %s, want %d", answer.Code, answer.Body, c.code)
 			}
 			if answer.Header().Get("Connection") != "close" {
-				t.Error("the connection goes on, with the rest of the body on it")
+				t.Error("the connection stays open with the rest of the body unread")
 			}
 		})
 	}

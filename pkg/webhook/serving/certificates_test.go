@@ -136,7 +136,7 @@ func TestCertificates_ExpiredCertificateIsReplacedAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(c.served.cert, source.holds.cert) {
-		t.Error("goes on serving what nobody accepts")
+		t.Error("still serves a certificate that no client accepts")
 	}
 }
 

@@ -18,9 +18,9 @@ const (
 	defaultMaxSkew              = 1
 )
 
-// DefaultPlacement fills in what a placement leaves open, as its users know it:
-// PickAll, a rolling update by a quarter with 60 seconds for what cannot be
-// watched, client-side apply that always applies and takes over, ten revisions.
+// DefaultPlacement sets the defaults of unset fields that users know: PickAll, a rolling update by
+// a quarter with 60 seconds for resources that cannot be watched, client-side apply that always
+// applies and takes over, ten revisions.
 func DefaultPlacement(spec *placementv1beta1.PlacementSpec) {
 	if spec.Policy == nil {
 		spec.Policy = &placementv1beta1.PlacementPolicy{}

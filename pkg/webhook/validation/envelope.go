@@ -49,10 +49,9 @@ func jsonEqual(a, b any) bool {
 	return errLeft == nil && errRight == nil && bytes.Equal(left, right)
 }
 
-// ValidateEnvelope returns what is wrong with the entries of an envelope under the
-// given keys, and what its author is to be asked. The namespace is the
-// envelope's; a ClusterResourceEnvelope has none. The error means that a kind could
-// not be looked up.
+// ValidateEnvelope returns the errors of an envelope's entries under the given keys, and the
+// questions for the author check. The namespace is the envelope's; a ClusterResourceEnvelope has
+// none. It returns an error if the lookup of a kind fails.
 func ValidateEnvelope(namespace string, data map[string]placementv1beta1.EnvelopedObject, keys []string, resources author.Resources) (field.ErrorList, []author.Question, error) {
 	var all field.ErrorList
 	var needed []author.Question

@@ -42,7 +42,7 @@ const (
 	removeWithValue         = "remove operation cannot have value"
 )
 
-// ValidateClusterResourceOverride returns what is wrong with an override, alone
+// ValidateClusterResourceOverride returns the errors of an override, alone
 // and beside all others of the hub; the override itself may be among them.
 func ValidateClusterResourceOverride(override *placementv1beta1.ClusterResourceOverride, others []placementv1beta1.ClusterResourceOverride) field.ErrorList {
 	path := field.NewPath("spec", "clusterResourceSelectors")

@@ -32,7 +32,7 @@ const (
 	labelsInvalid          = "the labelSelector in %s %+v is invalid: %s"
 )
 
-// ValidatePlacement returns what is wrong with a placement; clusterScoped tells
+// ValidatePlacement returns the errors of a placement; clusterScoped distinguishes
 // a ClusterResourcePlacement from a ResourcePlacement.
 func ValidatePlacement(meta *metav1.ObjectMeta, spec *placementv1beta1.PlacementSpec, clusterScoped bool, scopes Scopes) field.ErrorList {
 	var all field.ErrorList
