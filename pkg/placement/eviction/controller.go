@@ -20,6 +20,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
+// Name is the controller's name.
 const Name = "placement.evictions"
 
 // Reconciler executes or blocks evictions.
@@ -39,6 +40,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r))
 }
 
+// Reconcile executes or blocks one eviction, and writes the result into its status.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	eviction := &placementv1beta1.ClusterResourcePlacementEviction{}
 	if found, err := reconcileutil.GetIfExists(ctx, r.Client, req.NamespacedName, eviction, "reading eviction %q", req.Name); !found {

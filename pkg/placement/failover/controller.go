@@ -34,6 +34,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
+// Name is the controller's name.
 const Name = "placement.failover"
 
 // The reasons of events on placements.
@@ -101,6 +102,7 @@ func (r *Reconciler) withTerms(ctx context.Context, _ client.Object) []reconcile
 	})
 }
 
+// Reconcile requests the evictions of one placement that are due, and returns when the next are.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	placement := &placementv1beta1.ClusterResourcePlacement{}
 	if found, err := reconcileutil.GetIfExists(ctx, r.Client, req.NamespacedName, placement, "reading placement %q", req.Name); !found {

@@ -100,6 +100,7 @@ func Bindings(ctx context.Context, reader client.Reader, key types.NamespacedNam
 	return bindings(ctx, reader, key, client.MatchingFields{placementIndex: key.Name})
 }
 
+// LiveBindings lists the placement's bindings from the API server.
 func LiveBindings(ctx context.Context, reader client.Reader, key types.NamespacedName) ([]placementv1beta1.BindingObject, error) {
 	return bindings(ctx, reader, key, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: key.Name})
 }
@@ -132,6 +133,7 @@ func PolicySnapshots(ctx context.Context, reader client.Reader, key types.Namesp
 	return policySnapshots(ctx, reader, key, client.MatchingFields{placementIndex: key.Name})
 }
 
+// LivePolicySnapshots lists the placement's policy snapshots from the API server.
 func LivePolicySnapshots(ctx context.Context, reader client.Reader, key types.NamespacedName) ([]placementv1beta1.PolicySnapshotObject, error) {
 	return policySnapshots(ctx, reader, key, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: key.Name})
 }

@@ -75,6 +75,7 @@ func overrideOf(_ context.Context, snapshot client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: snapshot.GetNamespace(), Name: name}}}
 }
 
+// Reconcile keeps the snapshots of one override up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	override := r.kind.empty()
 	found, err := reconcileutil.GetIfExists(ctx, r.Client, req.NamespacedName, override, "reading override %q", req.NamespacedName)

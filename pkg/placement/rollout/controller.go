@@ -35,6 +35,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
+// Name is the controller's name.
 const Name = "placement.rollout"
 
 // writers is the number of bindings of one placement that are written at a time.
@@ -45,6 +46,7 @@ type Snapshots interface {
 	Group(ctx context.Context, master types.NamespacedName) (*snapshot.Group, error)
 }
 
+// Reconciler rolls out placements.
 type Reconciler struct {
 	// Client reads through the cache, which must know the client's previous writes: otherwise a binding
 	// that still looks ready would count as ready.
@@ -84,6 +86,7 @@ func bindingChanges() predicate.Predicate {
 	})
 }
 
+// Reconcile binds the bindings of one placement to the latest snapshots, as its strategy allows.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	placement, err := objects.Placement(ctx, r.Client, req.NamespacedName)
 	if err != nil {

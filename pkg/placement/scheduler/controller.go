@@ -32,6 +32,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
+// Name is the controller's name.
 const Name = "placement.scheduler"
 
 // writers is the number of bindings of one placement that are written at a time.
@@ -44,6 +45,7 @@ type Rollout interface {
 	Begin(ctx context.Context, placement placementv1beta1.PlacementObject, bindings, fresh []placementv1beta1.BindingObject) error
 }
 
+// Reconciler schedules placements.
 type Reconciler struct {
 	Client client.Client
 	// Live reads without the cache, where nothing may be missed.
@@ -81,6 +83,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return reconcileutil.SetupError(Name, r.watchMarks(r.watchTenancy(b), members).Complete(r))
 }
 
+// Reconcile schedules one placement, or deletes its bindings if it is being deleted.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	placement, err := objects.Placement(ctx, r.Client, req.NamespacedName)
 	switch {

@@ -70,6 +70,7 @@ func (r *roster) size() int {
 	return len(r.known)
 }
 
+// ClusterOf translates a member for the framework.
 func ClusterOf(member *clusterv1beta1.MemberCluster) framework.Cluster {
 	cluster := framework.Cluster{
 		Name: member.Name, Labels: member.Labels,

@@ -35,6 +35,7 @@ func invalid(format string, args ...any) error {
 	return refusal.New(placementv1beta1.ReasonInvalidResourceSelectors, format, args...)
 }
 
+// Selector finds the objects that placements select.
 type Selector struct {
 	kinds   *Kinds
 	watcher *Watcher

@@ -15,6 +15,7 @@ type Slice struct {
 	Clusters []string
 }
 
+// Writer has the writes that Rewrite needs.
 type Writer struct {
 	Put func(Slice) error
 	// Park creates an additional temporary object, and returns its name.

@@ -33,6 +33,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/selection"
 )
 
+// Name is the controller's name.
 const Name = "placement.snapshots"
 
 // Selector finds what a placement selects; *selection.Selector implements it.
@@ -101,6 +102,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r))
 }
 
+// Reconcile keeps the snapshots of one placement up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	placement, err := objects.Placement(ctx, r.Client, req.NamespacedName)
 	switch {

@@ -40,6 +40,7 @@ type Options struct {
 	Workers int
 }
 
+// Reconciler publishes decisions as PlacementDecisions of multicluster.x-k8s.io.
 type Reconciler struct {
 	Options
 	source source
@@ -72,6 +73,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return reconcileutil.SetupError(r.source.name(), r.source.watch(b).Complete(r))
 }
 
+// Reconcile publishes the decisions of one placement.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	err := r.reconcile(ctx, req.NamespacedName)
 	switch {

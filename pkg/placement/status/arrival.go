@@ -30,6 +30,7 @@ type Arrival struct {
 	last map[types.NamespacedName]time.Time
 }
 
+// NewArrival returns the measurement of a replica that starts now.
 func NewArrival(now time.Time) *Arrival {
 	return &Arrival{
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{

@@ -30,6 +30,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
+// Name is the controller's name.
 const Name = "placement.status"
 
 // Snapshots reads the contents of resource snapshots; *snapshot.Contents implements it.
@@ -37,6 +38,7 @@ type Snapshots interface {
 	Group(ctx context.Context, master types.NamespacedName) (*snapshot.Group, error)
 }
 
+// Reconciler writes the statuses of placements.
 type Reconciler struct {
 	// Client reads through the cache.
 	Client    client.Client
@@ -92,6 +94,7 @@ func scheduledChanges() predicate.Predicate {
 	return enqueue.Updates(func(before, after client.Object) bool { return reason(before) != reason(after) })
 }
 
+// Reconcile writes the status of one placement.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	placement, err := objects.Placement(ctx, r.Client, req.NamespacedName)
 	if apierrors.IsNotFound(err) {

@@ -32,6 +32,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
+// Name is the controller's name.
 const Name = "placement.reportback"
 
 // Snapshots reads the contents of resource snapshots; *snapshot.Contents implements it.
@@ -73,6 +74,7 @@ func placementOf(_ context.Context, object client.Object) []reconcile.Request {
 	}}}
 }
 
+// Reconcile copies the statuses that a member reported for one binding to the resources on the hub.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	placement, err := objects.Placement(ctx, r.Client, req.NamespacedName)
 	if err != nil || placement.GetDeletionTimestamp() != nil || !Wanted(placement.GetSpec()) {

@@ -35,6 +35,7 @@ import (
 )
 
 const (
+	// Name is the controller's name.
 	Name = "placement.updateruns"
 	// runsByPlacement is the cache's index of runs by the name of their placement.
 	runsByPlacement = "placement"
@@ -53,6 +54,7 @@ type Taker interface {
 	Take(ctx context.Context, placement placementv1beta1.PlacementObject) (*metav1.PartialObjectMetadata, error)
 }
 
+// Reconciler carries out update runs.
 type Reconciler struct {
 	// Client reads through the cache, which must know the client's previous writes.
 	Client client.Client
@@ -138,6 +140,7 @@ func asker() handler.EventHandler {
 	})
 }
 
+// Reconcile continues one update run.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	run := newRun(req.Namespace)
 	if found, err := reconcileutil.GetIfExists(ctx, r.Client, req.NamespacedName, run, "reading update run %q", klog.KRef(req.Namespace, req.Name)); !found {
