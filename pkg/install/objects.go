@@ -16,7 +16,8 @@ const (
 	// LabelManagedBy is on everything that this package writes, with the value ManagedBy. An object
 	// without it has a foreign owner.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
-	ManagedBy      = "fleetgate"
+	// ManagedBy is the value of LabelManagedBy.
+	ManagedBy = "fleetgate"
 	// AnnotationVersion is the version of the gateway that wrote the object.
 	AnnotationVersion = "fleetgate.io/installed-version"
 

@@ -207,6 +207,7 @@ func (r *reviews) await(ctx context.Context, q question) error {
 		lost, unknown := r.ask(ctx, q)
 		switch {
 		case ctx.Err() != nil:
+			//lint:ignore nilerr The request has ended, which is no reason to end it.
 			return nil
 		case lost != nil:
 			return lost

@@ -22,6 +22,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/ocm/scheduler"
 )
 
+// Input has the objects of a simulation.
 type Input struct {
 	Placements []placementv1beta1.PlacementObject
 	Members    []clusterv1beta1.MemberCluster

@@ -21,8 +21,10 @@ const (
 	JSON  = "json"
 )
 
+// Formats returns the output formats.
 func Formats() []string { return []string{Table, YAML, JSON} }
 
+// Write writes results in one of Formats.
 func Write(out io.Writer, format string, results []Result) error {
 	if format == Table {
 		return Print(out, results)

@@ -17,6 +17,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/scheduler"
 )
 
+// Result is the decision about one placement, for people and programs.
 type Result struct {
 	// Placement is its name, with the namespace as a prefix if it has one.
 	Placement string `json:"placement"`
@@ -55,7 +56,8 @@ const (
 	Add Change = "Add"
 	// Adopt keeps resources of an earlier policy, or those that were about to be removed.
 	Adopt Change = "Adopt"
-	Keep  Change = "Keep"
+	// Keep leaves the member as it is.
+	Keep Change = "Keep"
 	// Wait places resources once the previous ones are removed.
 	Wait Change = "Wait"
 	// Drop removes the placement.

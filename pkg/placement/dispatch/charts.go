@@ -22,6 +22,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
+// Charts renders charts, as helmchart.Renderer does.
 type Charts interface {
 	// Manifests returns the rendered manifests of a chart. While the chart is being rendered it returns
 	// helmchart.ErrRendering, and queues the waiting request at the Source afterwards.

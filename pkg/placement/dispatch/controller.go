@@ -34,6 +34,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
+// Name is the controller's name.
 const Name = "binding.works"
 
 // Snapshots reads the snapshots that bindings name; *snapshot.Contents implements it.
@@ -87,6 +88,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return reconcileutil.SetupError(Name, b.Complete(r))
 }
 
+// Reconcile dispatches one binding.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	b := objects.NewBinding(req.Namespace)
 	err := r.Client.Get(ctx, req.NamespacedName, b)

@@ -13,6 +13,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
 )
 
+// Options configures the package. See the fields for what is required.
 type Options struct {
 	// Client reads through the manager's cache.
 	Client client.Client

@@ -33,7 +33,7 @@ type Trouble struct {
 	Waits bool
 }
 
-// Drifted is the Type of a problem for objects that were changed on a member.
+// Drifted is the Condition of a problem with objects that were changed on a member.
 const Drifted = "Drifted"
 
 // NothingSelected is the message for a placement without resources. Its conditions do not differ

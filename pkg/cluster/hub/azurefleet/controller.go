@@ -49,6 +49,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
+// Reconcile copies one MemberCluster between its two groups.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var shown azurefleetv1alpha1.MemberCluster
 	if err := r.Client.Get(ctx, req.NamespacedName, &shown); err != nil {

@@ -32,6 +32,7 @@ func FleetSeats() Seats {
 	}
 }
 
+// Namespace returns the namespace of a member.
 func (s Seats) Namespace(member string) string { return s.Prefix + member }
 
 // MemberOf is the inverse of Namespace: the member of a namespace, and false if it is no member's.

@@ -30,6 +30,7 @@ const (
 	managedBy      = "fleetgate"
 )
 
+// Chart renders the agent's chart.
 type Chart interface {
 	// Render returns the objects of a release with that name in a namespace, in an order in which they
 	// can be applied. values are as described in values.yaml.

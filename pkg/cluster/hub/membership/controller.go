@@ -159,6 +159,7 @@ func matters() predicate.Predicate {
 	}))
 }
 
+// Reconcile creates what one member needs on the hub, or removes it when the member has left.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var mc clusterv1beta1.MemberCluster
 	if err := r.Client.Get(ctx, req.NamespacedName, &mc); err != nil {

@@ -51,6 +51,7 @@ func clusterRightsOf(reported map[clusterv1beta1.PropertyName]clusterv1beta1.Pro
 	return rightsUnknown
 }
 
+// QuotaName is the name of the ResourceQuota in a member's namespace.
 const QuotaName = "fleetgate-agent"
 
 // hardLimits limit the objects in a member's namespace. A member has a Secret for each of its

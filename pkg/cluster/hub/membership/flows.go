@@ -90,6 +90,7 @@ func gathered() handler.EventHandler {
 	}
 }
 
+// Reconcile keeps the FlowSchemas of the agents up to date.
 func (r *FlowReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	var members clusterv1beta1.MemberClusterList
 	if err := r.Client.List(ctx, &members, client.UnsafeDisableDeepCopy); err != nil {

@@ -110,6 +110,7 @@ func internalKey(seats identity.Seats, member string) client.ObjectKey {
 	return client.ObjectKey{Namespace: seats.Namespace(member), Name: member}
 }
 
+// Reconcile writes the status of one MemberCluster.
 func (r *StatusReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if req.Namespace != r.Seats.Namespace(req.Name) {
 		return ctrl.Result{}, nil

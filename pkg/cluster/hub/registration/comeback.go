@@ -74,6 +74,7 @@ func isToReturn(mc client.Object) bool {
 	return annotations[deprecatedAnnotationTakeBack] == "true"
 }
 
+// Reconcile readmits one member that was asked for.
 func (r *ReturnReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	mc, err := getMember(ctx, r.Grants.Live, req.Name)
 	if mc == nil || err != nil || !mc.DeletionTimestamp.IsZero() || !isToReturn(mc) {

@@ -126,6 +126,7 @@ func (r *GrantReconciler) requestsOfCredential(ctx context.Context, secret *meta
 	return r.requestsOfMember(ctx, &mc)
 }
 
+// Reconcile answers one registration request.
 func (r *GrantReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var request registrationv1alpha1.ClusterRegistration
 	if err := r.Client.Get(ctx, req.NamespacedName, &request); err != nil {

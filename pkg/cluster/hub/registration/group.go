@@ -69,6 +69,7 @@ func (r *GroupReconciler) groupsBeside(ctx context.Context, cluster client.Objec
 	return enqueue.All(ctx, r.Client, &registrationv1alpha1.ClusterGroupList{}, client.InNamespace(cluster.GetNamespace()))
 }
 
+// Reconcile writes the status of one ClusterGroup.
 func (r *GroupReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var group registrationv1alpha1.ClusterGroup
 	if err := r.Client.Get(ctx, req.NamespacedName, &group); err != nil {

@@ -56,6 +56,7 @@ type Endpoint struct {
 
 var _ reconcile.Reconciler = (*TokenReconciler)(nil)
 
+// SetupWithManager watches ClusterRegistrationTokens.
 func (r *TokenReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(TokenControllerName).
@@ -63,6 +64,7 @@ func (r *TokenReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
+// Reconcile issues one registration token, or deletes it when it has expired.
 func (r *TokenReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var token registrationv1alpha1.ClusterRegistrationToken
 	if err := r.Client.Get(ctx, req.NamespacedName, &token); err != nil {
