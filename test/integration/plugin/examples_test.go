@@ -19,8 +19,13 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	plugincommand "fleetgate.io/fleetgate/cmd/kubectl-fleetgate/app"
 	"fleetgate.io/fleetgate/test/fleet"
@@ -74,11 +79,14 @@ metadata: {name: older-member}
 spec: {identity: {kind: User, apiGroup: rbac.authorization.k8s.io, name: someone}}
 `
 
+// shopPriorities is how many PriorityClasses shop selects.
+const shopPriorities = 6
+
 // examplePriorities are resources that shop selects by label. Their number is large enough that
 // removing them from members needs a confirmation.
 func examplePriorities() string {
 	var text strings.Builder
-	for i := range 6 {
+	for i := range shopPriorities {
 		fmt.Fprintf(&text, "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: shop-%d, labels: {app: shop}}\nvalue: %d\n---\n", i, i)
 	}
 	return text.String()
@@ -212,11 +220,21 @@ var _ = Describe("Every example of the plugin's help", Ordered, ContinueOnFailur
 		}
 	})
 
-	// suspend makes shop wait for the confirmation of a removal.
+	// suspend makes shop wait for the confirmation of a removal. The labels go at once: one that goes
+	// after the next snapshot was taken is another, small removal.
 	suspend := func(ctx context.Context) {
 		GinkgoHelper()
-		kubectl(ctx, kubeconfig, "", "label", "priorityclasses", "--selector=app=shop", "app-")
-		kubectl(ctx, kubeconfig, "", "wait", "clusterresourceplacement/shop", "--for=condition=RemovalSuspended", "--timeout=60s")
+		c, err := own.Hub.Client(scheme.AddToScheme)
+		Expect(err).NotTo(HaveOccurred())
+		var group errgroup.Group
+		for i := range shopPriorities {
+			group.Go(func() error {
+				class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("shop-%d", i)}}
+				return c.Patch(ctx, class, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"app":null}}}`)))
+			})
+		}
+		Expect(group.Wait()).To(Succeed())
+		kubectl(ctx, kubeconfig, "", "wait", "clusterresourceplacement/shop", "--for=condition=RemovalSuspended", "--timeout=120s")
 	}
 
 	lines := examplesOf(plugincommand.NewCommand(genericiooptions.NewTestIOStreamsDiscard()))
