@@ -14,7 +14,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// Existing says why an agent with --only-labelled-namespaces writes nothing into a namespace of the
+// Existing says why an agent with works.onlyLabelledNamespaces writes nothing into a namespace of the
 // member, or nothing. A namespace is open if it has the label, or if a work of either family created
 // it, which may have left it there since. The accounts of any other may have many rights, and a Pod in
 // it can run as each of them.
@@ -26,7 +26,7 @@ func Existing(namespace metav1.Object) string {
 	if created || namespace.GetLabels()[placementv1beta1.EnterLabel] == "true" {
 		return ""
 	}
-	return fmt.Sprintf("Namespace %q was not created by the fleet, and the agent runs with --only-labelled-namespaces. To allow writes into it, "+
+	return fmt.Sprintf("Namespace %q was not created by the fleet, and the agent runs with works.onlyLabelledNamespaces. To allow writes into it, "+
 		"run on the member: kubectl label namespace %s %s=true", namespace.GetName(), namespace.GetName(), placementv1beta1.EnterLabel)
 }
 
