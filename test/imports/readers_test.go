@@ -39,8 +39,8 @@ var readOtherwise = map[string]string{
 	"pkg/kube/kubeconfig/parse.go":                "what it loads is the reader's JSON",
 	"pkg/placement/helmchart/engine/render.go":    "it runs in a process of its own, with limits of time and memory",
 	"pkg/placement/helmchart/engine/documents.go": "it runs in a process of its own, with limits of time and memory, and charts may have keys twice",
-	"cmd/gateway/app/options/hub.go":              "it reads the kubeconfig that whoever starts it gives it",
-	"cmd/agent/app/options/config.go":             "it reads the kubeconfig that whoever starts it gives it",
+	"cmd/gateway/app/options/hub.go":              "it reads the kubeconfig that the user who starts the gateway names",
+	"cmd/agent/app/options/config.go":             "it reads the kubeconfig that the user who starts the agent names",
 	"pkg/apiserver/memberconfig/memberconfig.go":  "it reads a kubeconfig of whoever runs the command, on their own machine",
 }
 
