@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	yamlv3 "go.yaml.in/yaml/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"fleetgate.io/fleetgate/pkg/inspect/overview"
@@ -48,6 +49,15 @@ func joined(words []string, last string) string {
 		return words[0]
 	}
 	return strings.Join(words[:len(words)-1], ", ") + " " + last + " " + words[len(words)-1]
+}
+
+// newTable returns a table with columns of text and no rows.
+func newTable(columns ...string) *metav1.Table {
+	table := &metav1.Table{}
+	for _, name := range columns {
+		table.ColumnDefinitions = append(table.ColumnDefinitions, metav1.TableColumnDefinition{Name: name, Type: "string"})
+	}
+	return table
 }
 
 // writeAs prints machine-readable output as JSON or YAML. Text from members and users is not

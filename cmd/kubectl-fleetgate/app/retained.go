@@ -90,10 +90,7 @@ func (s *session) printRetained(found []overview.Retained, output string, incomp
 		}
 		return nil
 	}
-	table := &metav1.Table{}
-	for _, name := range []string{"Member", "Kind", "Namespace", "Name", "Placement", "Reason"} {
-		table.ColumnDefinitions = append(table.ColumnDefinitions, metav1.TableColumnDefinition{Name: name, Type: "string"})
-	}
+	table := newTable("Member", "Kind", "Namespace", "Name", "Placement", "Reason")
 	for i := range found {
 		of := &found[i]
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{

@@ -106,10 +106,7 @@ func (s *session) printRuns(runs []placementv1beta1.UpdateRunObject) error {
 		s.note("No runs found.\n")
 		return nil
 	}
-	table := &metav1.Table{}
-	for _, name := range []string{"Run", "Placement", "Snapshot", "State", "Stage", "Members", "Age", "Message"} {
-		table.ColumnDefinitions = append(table.ColumnDefinitions, metav1.TableColumnDefinition{Name: name, Type: "string"})
-	}
+	table := newTable("Run", "Placement", "Snapshot", "State", "Stage", "Members", "Age", "Message")
 	for _, run := range runs {
 		status := run.GetStatus()
 		state, message := overview.StateOfRun(run)

@@ -13,15 +13,14 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/pager"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
-
-// retainedPage is how many objects one request lists.
-const retainedPage = 500
 
 // RetainableKind is a kind of which agents retain objects: data, and containers of objects.
 type RetainableKind struct {
@@ -86,18 +85,17 @@ func (h *Hub) retainedOf(ctx context.Context, member string) ([]Retained, error)
 	}
 	var found []Retained
 	for _, kind := range RetainableKinds() {
-		options := metav1.ListOptions{Limit: retainedPage}
-		for first := true; first || options.Continue != ""; first = false {
-			list, err := client.Resource(kind.Resource).List(ctx, options)
-			if err != nil {
-				return nil, fmt.Errorf("listing the %s of member %q: %w", kind.Resource.Resource, member, err)
+		pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return client.Resource(kind.Resource).List(ctx, options)
+		})
+		err := pages.EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
+			if of, is := retained(member, kind.Kind, object.(*metav1.PartialObjectMetadata)); is {
+				found = append(found, of)
 			}
-			for i := range list.Items {
-				if of, is := retained(member, kind.Kind, &list.Items[i]); is {
-					found = append(found, of)
-				}
-			}
-			options.Continue = list.Continue
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("listing the %s of member %q: %w", kind.Resource.Resource, member, err)
 		}
 	}
 	return found, nil
