@@ -72,9 +72,11 @@ func (r *Recorder) Replay(flags *pflag.FlagSet) error {
 var index = regexp.MustCompile(`\[.*?\]`)
 
 // Explain returns the errors as one, each with the flag that overrides its field.
-func Explain(problems field.ErrorList, flags *pflag.FlagSet) error {
+func Explain(problems field.ErrorList, sections flag.NamedFlagSets) error {
 	names := map[string]string{}
-	flags.VisitAll(func(f *pflag.Flag) { names[FieldOf(f)] = f.Name })
+	for _, flags := range sections.FlagSets {
+		flags.VisitAll(func(f *pflag.Flag) { names[FieldOf(f)] = f.Name })
+	}
 	var all []error
 	for _, problem := range problems {
 		if name := names[index.ReplaceAllString(problem.Field, "")]; name != "" {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/component-base/cli/flag"
 )
 
 func flagsOf(s *settings, on *bool) *pflag.FlagSet {
@@ -40,11 +41,12 @@ func TestReplay_OverridesOnlyWithGivenFlags(t *testing.T) {
 
 func TestExplain_NamesFlagsOfFields(t *testing.T) {
 	var on bool
-	err := Explain(field.ErrorList{field.Required(field.NewPath("names").Index(1), "x"), field.Required(field.NewPath("serving"), "y")}, flagsOf(defaults(), &on))
+	sections := flag.NamedFlagSets{FlagSets: map[string]*pflag.FlagSet{"all": flagsOf(defaults(), &on)}}
+	err := Explain(field.ErrorList{field.Required(field.NewPath("names").Index(1), "x"), field.Required(field.NewPath("serving"), "y")}, sections)
 	if want := "names[1] (--names): Required value: x\nserving: Required value: y"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	if err := Explain(nil, flagsOf(defaults(), &on)); err != nil {
+	if err := Explain(nil, sections); err != nil {
 		t.Error(err)
 	}
 	if usage := flagsOf(defaults(), &on).Lookup("names").Usage; !strings.Contains(usage, "Overrides names of --config.") {

@@ -92,7 +92,5 @@ func (o *Options) Validate() error {
 	} {
 		all = append(all, validate()...)
 	}
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	New().AddFlags(flags)
-	return configfile.Explain(all, flags)
+	return configfile.Explain(all, New().Flags())
 }

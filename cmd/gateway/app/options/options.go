@@ -132,7 +132,5 @@ func (o *Options) Validate() error {
 		"clusterprofile in features.apis (--apis), because decisions name ClusterProfiles")...)
 	all = append(all, configfile.Without(at.Child("tenancy"), o.Placement.LimitsTenants() && !o.Features.ServesOCM(OCMRegistration),
 		"ocm in features.apis (--apis) and registration in features.ocm (--ocm), which manage the sets")...)
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	New().AddFlags(flags)
-	return configfile.Explain(all, flags)
+	return configfile.Explain(all, New().Flags())
 }
