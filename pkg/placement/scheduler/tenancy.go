@@ -20,6 +20,7 @@ import (
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/enqueue"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
@@ -91,8 +92,8 @@ func suspendRemoval(placement placementv1beta1.PlacementObject, policySnapshot s
 			}
 		}
 	}
-	token := placementv1beta1.RemovalToken(kept)
-	if !placementv1beta1.LargeRemoval(len(kept), all) || placementv1beta1.RemovalConfirmed(placement, token) {
+	token, suspends := placementv1beta1.SuspendsRemoval(placement, kept, all)
+	if !suspends {
 		return ""
 	}
 	slices.Sort(kept)
@@ -101,12 +102,8 @@ func suspendRemoval(placement placementv1beta1.PlacementObject, policySnapshot s
 		decision.Selected = append(decision.Selected, framework.Choice{Cluster: member})
 	}
 	slices.SortFunc(decision.Selected, func(a, b framework.Choice) int { return strings.Compare(a.Cluster, b.Cluster) })
-	named := strings.Join(kept[:min(len(kept), namedKept)], ", ")
-	if more := len(kept) - namedKept; more > 0 {
-		named += fmt.Sprintf(" and %d more", more)
-	}
 	return fmt.Sprintf("%d of %d members are no longer bound to the namespace and keep the placement: %s. Confirm the removal with: kubectl annotate resourceplacement %s --namespace=%s --overwrite %s=%s",
-		len(kept), all, named, placement.GetName(), placement.GetNamespace(), placementv1beta1.ConfirmRemovalAnnotation, token)
+		len(kept), all, refusal.Names(kept, namedKept), placement.GetName(), placement.GetNamespace(), placementv1beta1.ConfirmRemovalAnnotation, token)
 }
 
 // watchTenancy queues placements when the members that their namespaces can choose from change.

@@ -6,7 +6,6 @@ package snapshot
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +13,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/placement/selection"
 )
 
@@ -77,11 +77,7 @@ func withholding(bound *selection.Bound, withheld []string) *metav1.Condition {
 	if bound == nil || len(withheld) == 0 {
 		return nil
 	}
-	names := strings.Join(withheld[:min(len(withheld), maxWithheld)], ", ")
-	if more := len(withheld) - maxWithheld; more > 0 {
-		names += fmt.Sprintf(" and %d more", more)
-	}
 	return &metav1.Condition{Reason: placementv1beta1.ReasonAuthorForbidden, Message: fmt.Sprintf(
 		"Selected and not placed: %s. When the rights of the author, user %q, were checked, these did not exist or were forbidden. To repeat the check, a user who can get or place them runs: %s",
-		names, bound.Author, repeatCheck)}
+		refusal.Names(withheld, maxWithheld), bound.Author, repeatCheck)}
 }

@@ -14,6 +14,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
 const (
@@ -84,12 +85,8 @@ func (r *Reconciler) reportLarge(ctx context.Context, placement placementv1beta1
 	before := placement.DeepCopyObject().(client.Object)
 	var c *metav1.Condition
 	if len(large) > 0 {
-		names := strings.Join(large[:min(len(large), maxLarge)], ", ")
-		if more := len(large) - maxLarge; more > 0 {
-			names += fmt.Sprintf(" and %d more", more)
-		}
 		c = &metav1.Condition{Reason: placementv1beta1.ReasonObjectTooLarge, Message: fmt.Sprintf(
-			"Selected and not placed: %s. A resource snapshot can hold objects of up to %d bytes. Members keep the version of these objects that they have, and get all other objects. Split the objects", names, manifestLimit)}
+			"Selected and not placed: %s. A resource snapshot can hold objects of up to %d bytes. Members keep the version of these objects that they have, and get all other objects. Split the objects", refusal.Names(large, maxLarge), manifestLimit)}
 	}
 	if !setOrRemove(&placement.GetStatus().Conditions, placementv1beta1.ConditionResourcesTooLarge, placement.GetGeneration(), c) {
 		return nil

@@ -27,6 +27,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
@@ -46,7 +47,7 @@ func (r *Reconciler) suspendRemoval(ctx context.Context, placement placementv1be
 		return false, err
 	}
 	var c *metav1.Condition
-	if token := placementv1beta1.RemovalToken(lost); placementv1beta1.LargeRemoval(len(lost), all) && !placementv1beta1.RemovalConfirmed(placement, token) {
+	if token, suspends := placementv1beta1.SuspendsRemoval(placement, lost, all); suspends {
 		c = suspended(placement, lost, all, token)
 	}
 	before := placement.DeepCopyObject().(client.Object)
@@ -63,13 +64,9 @@ func (r *Reconciler) suspendRemoval(ctx context.Context, placement placementv1be
 }
 
 func suspended(placement placementv1beta1.PlacementObject, lost []string, all int, token string) *metav1.Condition {
-	names := strings.Join(lost[:min(len(lost), maxRemoved)], ", ")
-	if more := len(lost) - maxRemoved; more > 0 {
-		names += fmt.Sprintf(" and %d more", more)
-	}
 	return &metav1.Condition{Reason: placementv1beta1.ReasonConfirmationRequired, Message: fmt.Sprintf(
 		"%d of %d objects would be removed from the members although they exist on the hub and spec.resourceSelectors did not change: %s. Members keep what they have and get no updates. Confirm the removal with \"kubectl fleetgate confirm %s\", which sets annotation %s=%s",
-		len(lost), all, names, klog.KObj(placement), placementv1beta1.ConfirmRemovalAnnotation, token)}
+		len(lost), all, refusal.Names(lost, maxRemoved), klog.KObj(placement), placementv1beta1.ConfirmRemovalAnnotation, token)}
 }
 
 // lost names the objects of the latest group that are no longer selected but still exist on the hub,

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -20,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/placement/slicing"
 )
 
@@ -255,10 +255,6 @@ func (r *Reconciler) remove(ctx context.Context, object *multiclusterv1alpha1.Pl
 }
 
 func (r *Reconciler) tellMissing(placement client.Object, decision *multiclusterv1alpha1.PlacementDecision, missing []string) {
-	named := strings.Join(missing[:min(len(missing), maxTold)], ", ")
-	if len(missing) > maxTold {
-		named += fmt.Sprintf(" and %d more", len(missing)-maxTold)
-	}
 	r.Recorder.Eventf(placement, decision, corev1.EventTypeWarning, multiclusterv1alpha1.EventClustersNotPublished, "DecisionPublished",
-		"Not in PlacementDecisions of %s: %s without a ClusterProfile of manager %s in namespace %s", multiclusterv1alpha1.GroupName, named, r.Manager, r.Namespace)
+		"Not in PlacementDecisions of %s: %s without a ClusterProfile of manager %s in namespace %s", multiclusterv1alpha1.GroupName, refusal.Names(missing, maxTold), r.Manager, r.Namespace)
 }

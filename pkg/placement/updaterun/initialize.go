@@ -4,9 +4,7 @@
 package updaterun
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -146,8 +144,5 @@ func (m *mustered) sort(o *Observed) *refusal.Refusal {
 func listed(names []string) string {
 	const most = 10
 	slices.Sort(names)
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-	}
-	return strings.Join(names, ", ")
+	return refusal.Names(names, most)
 }

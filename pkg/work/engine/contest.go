@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine/compare"
 )
 
@@ -120,10 +121,7 @@ func (c *Contest) Message(remedy string) string {
 	if c.Manager == "" {
 		who = "Another client changes"
 	}
-	what := strings.Join(c.Fields, ", ")
-	if more := len(c.Fields) - maxContested; more > 0 {
-		what = fmt.Sprintf("%s and %d more", strings.Join(c.Fields[:maxContested], ", "), more)
-	}
+	what := refusal.Names(c.Fields, maxContested)
 	if len(c.Fields) == 0 {
 		who, what = "Another client deletes", "the object"
 	}

@@ -36,6 +36,13 @@ func LargeRemoval(removed, all int) bool {
 	return removed >= largeRemovalLeast && removed*100 > largeRemovalPercent*all
 }
 
+// SuspendsRemoval reports whether removing the named ones of all at once waits for a confirmation on
+// the object, and returns the token that confirms it.
+func SuspendsRemoval(object interface{ GetAnnotations() map[string]string }, removed []string, all int) (token string, suspends bool) {
+	token = RemovalToken(removed)
+	return token, LargeRemoval(len(removed), all) && !removalConfirmed(object, token)
+}
+
 // RemovalToken returns the token of a removal. It depends on the removed objects, so that a
 // confirmation does not cover a different removal.
 func RemovalToken(removed []string) string {
@@ -43,8 +50,8 @@ func RemovalToken(removed []string) string {
 	return hex.EncodeToString(sum[:5])
 }
 
-// RemovalConfirmed reports whether the removal with this token is confirmed.
-func RemovalConfirmed(placement interface{ GetAnnotations() map[string]string }, token string) bool {
+// removalConfirmed reports whether the removal with this token is confirmed.
+func removalConfirmed(placement interface{ GetAnnotations() map[string]string }, token string) bool {
 	for confirmed := range strings.SplitSeq(placement.GetAnnotations()[ConfirmRemovalAnnotation], ",") {
 		if strings.TrimSpace(confirmed) == token {
 			return true

@@ -19,6 +19,7 @@ import (
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
 // namedLeaving limits the clusters in a message.
@@ -78,8 +79,7 @@ func (r *Reconciler) suspendRemoval(ctx context.Context, set *workv1alpha1.Manif
 		if err != nil {
 			return "", err
 		}
-		token := placementv1beta1.RemovalToken(names)
-		if placementv1beta1.LargeRemoval(len(names), all) && !placementv1beta1.RemovalConfirmed(set, token) {
+		if token, suspends := placementv1beta1.SuspendsRemoval(set, names, all); suspends {
 			return suspended(set, p.name, names, all, token), nil
 		}
 	}
@@ -108,13 +108,9 @@ func (r *Reconciler) withoutDeleted(ctx context.Context, works []*workv1.Manifes
 }
 
 func suspended(set *workv1alpha1.ManifestWorkReplicaSet, placement string, leaving []string, all int, token string) string {
-	named := strings.Join(leaving[:min(len(leaving), namedLeaving)], ", ")
-	if more := len(leaving) - namedLeaving; more > 0 {
-		named += fmt.Sprintf(" and %d more", more)
-	}
 	return fmt.Sprintf("Placement %q no longer selects %d of %d clusters although its spec did not change: %s. They keep their ManifestWorks and get no updates. "+
 		"Confirm the removal with: kubectl annotate manifestworkreplicaset %s --namespace=%s --overwrite %s=%s",
-		placement, len(leaving), all, named, set.Name, set.Namespace, placementv1beta1.ConfirmRemovalAnnotation, token)
+		placement, len(leaving), all, refusal.Names(leaving, namedLeaving), set.Name, set.Namespace, placementv1beta1.ConfirmRemovalAnnotation, token)
 }
 
 // suspendedCondition is the condition about all suspended removals of a set; nil if there is none.

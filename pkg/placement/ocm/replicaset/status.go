@@ -42,13 +42,11 @@ func desiredStatus(set *workv1alpha1.ManifestWorkReplicaSet, all []*placed, work
 		condition.ObservedGeneration = set.Generation
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
-	meta.RemoveStatusCondition(&status.Conditions, placementv1beta1.ConditionRemovalSuspended)
 	if condition := suspendedCondition(all); condition != nil {
 		condition.ObservedGeneration = set.Generation
-		if was := meta.FindStatusCondition(set.Status.Conditions, condition.Type); was != nil {
-			condition.LastTransitionTime = was.LastTransitionTime
-		}
 		meta.SetStatusCondition(&status.Conditions, *condition)
+	} else {
+		meta.RemoveStatusCondition(&status.Conditions, placementv1beta1.ConditionRemovalSuspended)
 	}
 	return *status
 }

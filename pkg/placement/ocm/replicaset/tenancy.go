@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,6 +24,7 @@ import (
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/controller/enqueue"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/kube/crdwait"
 )
 
@@ -129,10 +129,6 @@ const namedOutside = 5
 
 // unbound says which clusters of a Placement are not bound to its namespace, and the remedy.
 func unbound(placement string, outside []string) string {
-	named := strings.Join(outside[:min(len(outside), namedOutside)], ", ")
-	if more := len(outside) - namedOutside; more > 0 {
-		named += fmt.Sprintf(" and %d more", more)
-	}
 	return fmt.Sprintf("Placement %q names clusters that are in no ManagedClusterSet bound to this namespace, which get nothing new: %s. "+
-		"Bind a set that has them, or take them out of the PlacementDecisions", placement, named)
+		"Bind a set that has them, or take them out of the PlacementDecisions", placement, refusal.Names(outside, namedOutside))
 }
