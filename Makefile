@@ -10,9 +10,9 @@ COMPILE ?= $(GO)
 TOOL := $(COMPILE) tool -modfile=go.tools.mod
 STEP := hack/step.sh
 
-KUBE_VERSION := v1.36.3
+KUBE_VERSION := v1.37.2
 # The previous minor version, with which test-matrix mixes it.
-KUBE_OLDER := v1.35.4
+KUBE_OLDER := v1.36.3
 # The oldest kubectl that users may have; hack/kubectl/go.mod requires it.
 KUBECTL_OLDEST := v1.29.15
 # Of hack/k9s/go.mod.
