@@ -43,6 +43,8 @@ SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 # What was said to an earlier `make up` holds until something else is said.
 FLEET = $(BIN)/fleet $(if $(OCM),-ocm) $(if $(TUNNEL),-tunnel=$(TUNNEL)) $(if $(GATEWAY_FLAGS),-gateway-flags='$(GATEWAY_FLAGS)') $(if $(AGENT_FLAGS),-agent-flags='$(AGENT_FLAGS)')
 
+# Of both modules; pkg/apis is one of its own.
+PACKAGES := ./... fleetgate.io/fleetgate/pkg/apis/...
 SOURCES := $(shell find cmd pkg -name '*.go' -o -name '*.yaml' 2>/dev/null) go.mod go.sum
 
 .DEFAULT_GOAL := help
@@ -232,7 +234,7 @@ verify: lint $(BIN)/helm ## Check generated files, formatting, modules, document
 	@$(STEP) "Verifying charts" $(GO) test -count=1 ./test/charts
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
 		if [ -n "$$unformatted" ]; then echo "Not formatted (run: make update):"; echo "$$unformatted"; exit 1; fi
-	@$(STEP) "Verifying go.mod" $(GO) mod tidy -diff
+	@$(STEP) "Verifying go.mod" sh -c '$(GO) mod tidy -diff && $(GO) -C pkg/apis mod tidy -diff'
 	@$(STEP) "Verifying alerts" sh -c 'cd hack/alerts && $(GO) mod tidy -diff && $(GO) vet . && $(GO) test -count=1 .'
 	@$(STEP) "Verifying images" sh -c 'cd hack/images && $(GO) mod tidy -diff && $(GO) vet . && $(GO) test .'
 
@@ -243,8 +245,8 @@ vulncheck: ## Look for known vulnerabilities in what gateway and agent call, whe
 .PHONY: lint
 lint: $(BIN)/lint ## Run go vet with our choice of analyzers, staticcheck and the import table.
 	@$(GO) test -C hack/lint .
-	@$(STEP) "go vet, with our analyzers" $(COMPILE) vet -vettool=$(CURDIR)/$(BIN)/lint ./...
-	@$(STEP) "staticcheck" $(TOOL) staticcheck ./...
+	@$(STEP) "go vet, with our analyzers" $(COMPILE) vet -vettool=$(CURDIR)/$(BIN)/lint $(PACKAGES)
+	@$(STEP) "staticcheck" $(TOOL) staticcheck $(PACKAGES)
 	@$(STEP) "Import table" $(GO) test -count=1 ./test/imports
 
 ##@ Test
@@ -270,7 +272,7 @@ test: test-unit test-integration test-e2e ## Run units, integration and the end-
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests with the race detector.
-	@units=$$($(GO) list ./... | grep -vE '/test/(charts|env|integration|e2e|pods)'); \
+	@units=$$($(GO) list $(PACKAGES) | grep -vE '/test/(charts|env|integration|e2e|pods)'); \
 		$(TEST) -race -timeout 20m $$units && exit; [ -n "$(FLAKE_ATTEMPTS)" ] || exit 1; \
 		echo "Again: what passes now is flaky; what is cached has passed"; \
 		$(TEST) -race -timeout 20m $$units
@@ -279,8 +281,8 @@ test-unit: ## Run the unit tests with the race detector.
 test-quick: ## Vet, formats and units without the race detector: only what has changed since it last passed, as Go's caches know it.
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
 		if [ -n "$$unformatted" ]; then echo "Not formatted (run: make update):"; echo "$$unformatted"; exit 1; fi
-	@$(STEP) "go vet" $(GO) vet ./...
-	@$(STEP) "Units" $(GO) test -short $$($(GO) list ./... | grep -vE '/test/(integration|e2e|pods)')
+	@$(STEP) "go vet" $(GO) vet $(PACKAGES)
+	@$(STEP) "Units" $(GO) test -short $$($(GO) list $(PACKAGES) | grep -vE '/test/(integration|e2e|pods)')
 
 .PHONY: test-integration
 test-integration: tools ## Run the integration suites on real API servers.

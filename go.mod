@@ -3,6 +3,7 @@ module fleetgate.io/fleetgate
 go 1.26.0
 
 require (
+	fleetgate.io/fleetgate/pkg/apis v0.0.0
 	github.com/Masterminds/sprig/v3 v3.3.0
 	github.com/cert-manager/cert-manager v1.21.2
 	github.com/chromedp/cdproto v0.159.0
@@ -169,3 +170,6 @@ require (
 )
 
 tool github.com/onsi/ginkgo/v2/ginkgo
+
+// The API types are a module of their own, so that clients can import them without the rest.
+replace fleetgate.io/fleetgate/pkg/apis => ./pkg/apis

@@ -17,8 +17,10 @@
 //	view            groups of members that are read like one cluster
 //	azurefleet      first API of KubeFleet (fleet.azure.com)
 //	crds            generated CRDs, embedded
-//	openapi         generated schemas of the aggregated groups
 //
 // The types follow the public APIs of the same names: a manifest for these has the same meaning
-// here, for every field. Packages below this one import nothing else of fleetgate.
+// here, for every field.
+//
+// This folder is a Go module of its own. It needs no controller, API server or client, so that
+// programs that only use the types do not download those of fleetgate.
 package apis

@@ -4,14 +4,11 @@
 package crds
 
 import (
-	"context"
 	"encoding/json"
 	"slices"
 	"testing"
 
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 )
 
 func all(t *testing.T) []*apiextensionsv1.CustomResourceDefinition {
@@ -24,25 +21,6 @@ func all(t *testing.T) []*apiextensionsv1.CustomResourceDefinition {
 		t.Fatal("no CRDs are embedded")
 	}
 	return crds
-}
-
-func TestCRDs_AreValid(t *testing.T) {
-	for _, crd := range all(t) {
-		apiextensionsv1.SetDefaults_CustomResourceDefinition(crd)
-		apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
-		internal := &apiextensions.CustomResourceDefinition{}
-		if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, internal, nil); err != nil {
-			t.Fatal(err)
-		}
-		for _, version := range crd.Spec.Versions {
-			if version.Storage {
-				internal.Status.StoredVersions = []string{version.Name}
-			}
-		}
-		for _, err := range validation.ValidateCustomResourceDefinition(context.Background(), internal) {
-			t.Errorf("%s: %v", crd.Name, err)
-		}
-	}
 }
 
 // kubectl apply stores a copy of the object in an annotation. All annotations of an object can have

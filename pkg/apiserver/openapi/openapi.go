@@ -11,7 +11,7 @@ import (
 	"k8s.io/kube-openapi/pkg/util"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
-	"fleetgate.io/fleetgate/pkg/apis/openapi/internal/served"
+	"fleetgate.io/fleetgate/pkg/apiserver/openapi/internal/served"
 )
 
 // GetOpenAPIDefinitions returns the schemas of all types that the aggregated API server serves, by
