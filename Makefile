@@ -111,7 +111,10 @@ $(BIN)/helm: hack/helm/go.mod hack/helm/go.sum
 	@$(STEP) "Building Helm" $(COMPILE) build -C hack/helm -ldflags '-s -w' -o $(CURDIR)/$@ helm.sh/helm/v4/cmd/helm
 
 $(BIN)/lint: $(wildcard hack/lint/*.go) hack/lint/go.mod hack/lint/go.sum
-	@$(STEP) "Building the analyzers" $(COMPILE) build -C hack/lint -o $(CURDIR)/$@ .
+	@$(STEP) "Building the tool of go vet" $(COMPILE) build -C hack/lint -o $(CURDIR)/$@ .
+
+$(BIN)/golangci-lint: hack/golangci/main.go hack/golangci/go.mod hack/golangci/go.sum
+	@$(STEP) "Building golangci-lint" $(COMPILE) build -C hack/golangci -ldflags '-s -w' -o $(CURDIR)/$@ .
 
 $(BIN)/certmanager: hack/certmanager/main.go hack/certmanager/go.mod hack/certmanager/go.sum
 	@$(STEP) "Building cert-manager's controllers" $(COMPILE) build -C hack/certmanager -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ .
@@ -243,10 +246,14 @@ vulncheck: ## Look for known vulnerabilities in what gateway and agent call, whe
 	@$(GO) run ./hack/vulncheck $(TOOL) govulncheck ./cmd/...
 
 .PHONY: lint
-lint: $(BIN)/lint ## Run go vet with our choice of analyzers, staticcheck and the import table.
+lint: $(BIN)/lint $(BIN)/golangci-lint ## Run go vet, staticcheck, golangci-lint (with kube-api-linter on our API groups) and the import table.
 	@$(GO) test -C hack/lint .
-	@$(STEP) "go vet, with our analyzers" $(COMPILE) vet -vettool=$(CURDIR)/$(BIN)/lint $(PACKAGES)
+	@$(STEP) "go vet, with nilerr" $(COMPILE) vet -vettool=$(CURDIR)/$(BIN)/lint $(PACKAGES)
 	@$(STEP) "staticcheck" $(TOOL) staticcheck $(PACKAGES)
+	@for module in . pkg/apis; do \
+		GOLANGCI_LINT_CACHE=$(abspath $(DIR))/lint $(STEP) "golangci-lint in $$module" \
+			sh -c 'cd "$$1" && exec "$$2" run ./...' sh "$$module" $(abspath $(BIN))/golangci-lint || exit 1; \
+	done
 	@$(STEP) "Import table" $(GO) test -count=1 ./test/imports
 
 ##@ Test

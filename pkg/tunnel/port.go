@@ -92,7 +92,7 @@ func (p *Port) Serve(ctx context.Context, listener net.Listener) error {
 // debugLines logs errors of unknown clients at debug level. A load balancer's probe of the port
 // leaves a failed handshake every few seconds. Agents log their own side of a failure.
 //
-//lint:ignore containedctx A log.Logger writes without one.
+//nolint:containedctx // A log.Logger writes without one.
 type debugLines struct{ ctx context.Context }
 
 func (d debugLines) Write(line []byte) (int, error) {

@@ -57,7 +57,7 @@ type placementBed struct {
 	// snapshots are the latest snapshots of each placement.
 	snapshots map[string]int
 	// watching stops the background goroutines.
-	//lint:ignore containedctx It is the life of what the bed runs.
+	//nolint:containedctx // It is the life of what the bed runs.
 	watching context.Context
 	running  sync.WaitGroup
 	end      func()

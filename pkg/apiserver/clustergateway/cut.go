@@ -38,7 +38,7 @@ func (w *cutReply) end(ctx context.Context, request *Request) {
 	if v == nil {
 		return
 	}
-	//lint:ignore errorlint It is panicked with as it is, by net/http.
+	//nolint:errorlint // It is panicked with as it is, by net/http.
 	if v != http.ErrAbortHandler {
 		panic(v)
 	}

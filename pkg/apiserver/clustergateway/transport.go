@@ -252,7 +252,7 @@ func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBo
 // bare is a context that ends with its parent. Of the parent's values it carries only the
 // span.
 //
-//lint:ignore containedctx It is a context itself.
+//nolint:containedctx // It is a context itself.
 type bare struct{ context.Context }
 
 // Value returns only the parent's span.

@@ -153,7 +153,7 @@ func (f *fanout) serve(ctx context.Context, q question, into *reply) {
 func (f *fanout) forward(ctx context.Context, q question, into *reply) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			//lint:ignore errorlint It is panicked with as it is, by net/http.
+			//nolint:errorlint // It is panicked with as it is, by net/http.
 			if v != http.ErrAbortHandler {
 				// No HTTP server is above this goroutine that would recover the panic.
 				klog.FromContext(ctx).Error(nil, "Panic while a member was asked", "member", q.member, "panic", v, "stack", string(debug.Stack()))

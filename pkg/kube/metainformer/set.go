@@ -34,7 +34,7 @@ type Set struct {
 	client  metadata.Interface
 	options Options
 
-	//lint:ignore containedctx It is the life of all watches, which start one by one.
+	//nolint:containedctx // It is the life of all watches, which start one by one.
 	ctx     context.Context
 	cancel  context.CancelFunc
 	running sync.WaitGroup

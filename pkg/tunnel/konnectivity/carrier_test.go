@@ -15,7 +15,7 @@ import (
 
 // wire is a stream without gRPC: packets pass through their encoding and a channel.
 type wire struct {
-	//lint:ignore containedctx It stands for a stream of gRPC, which has one.
+	//nolint:containedctx // It stands for a stream of gRPC, which has one.
 	ctx     context.Context
 	in, out chan []byte
 }

@@ -25,7 +25,7 @@ const openTime = 30 * time.Second
 type endpoint struct {
 	*carrier
 	config *Connector
-	//lint:ignore containedctx It is the life of the stream, and of all that is dialed for it.
+	//nolint:containedctx // It is the life of the stream, and of all that is dialed for it.
 	ctx context.Context
 	// drained is called when the server wants another stream in place of this one.
 	drained func()

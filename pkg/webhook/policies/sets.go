@@ -135,7 +135,7 @@ const (
 	ConfirmDeleteDeny ConfirmDelete = "deny"
 )
 
-// ConfirmDeleteAnnotation, with the value "true" on the object, confirms that it may be
+// ConfirmDeleteAnnotation with the value "true" on the object confirms that it may be
 // deleted.
 const ConfirmDeleteAnnotation = "fleetgate.io/confirm-delete"
 

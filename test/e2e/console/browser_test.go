@@ -35,7 +35,7 @@ const windowWidth, windowHeight = 1280, 860
 // browser is Chromium with one tab, on a console.
 type browser struct {
 	// tab is the tab: its library knows one by a context.
-	//lint:ignore containedctx It is what the browser is.
+	//nolint:containedctx // It is what the browser is.
 	tab context.Context
 	// base is the console's address.
 	base string

@@ -21,12 +21,14 @@ type Guard struct {
 	// name of the guard, unique in the policy.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +required
 	Name string `json:"name"`
 
 	// operations are DELETE, UPDATE or both.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=2
 	// +listType=set
+	// +required
 	Operations []GuardedOperation `json:"operations"`
 
 	// countedWhen is a CEL expression of object, an object of the guarded kind, that is true if it

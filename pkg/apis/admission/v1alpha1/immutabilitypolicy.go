@@ -55,10 +55,13 @@ const (
 // +kubebuilder:printcolumn:JSONPath=`.status.conditions[?(@.reason=="ExpressionWarnings")].message`,name="Warning",type=string,priority=1
 // +kubebuilder:printcolumn:JSONPath=`.metadata.creationTimestamp`,name="Age",type=date
 type ImmutabilityPolicy struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of an object.
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec is what the policy matches and enforces.
+	// +required
 	Spec ImmutabilityPolicySpec `json:"spec"`
 
 	// status is whether the policy is enforced.
@@ -98,6 +101,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.fields) || has(self.validations) || has(self.guards) || has(self.lookups)",message="a policy needs at least one of fields, validations, guards and lookups"
 type ImmutabilityPolicySpec struct {
 	// match selects the requests to which the policy applies.
+	// +required
 	Match PolicyMatch `json:"match"`
 
 	// enforcement is Deny, Warn, Audit or Native. Default Deny.
@@ -155,6 +159,7 @@ type PolicyMatch struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
+	// +required
 	ResourceRules []admissionregistrationv1.RuleWithOperations `json:"resourceRules"`
 
 	// namespaceSelector matches the labels of the object's namespace. If unset, all; a
@@ -194,11 +199,13 @@ type Comparison struct {
 // DefaultOld sets the default of a field that the old object lacks.
 type DefaultOld struct {
 	// path of the field.
+	// +required
 	Path FieldPath `json:"path"`
 
 	// expression is the value, in CEL; it can read oldObject.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
+	// +required
 	Expression string `json:"expression"`
 }
 
@@ -235,9 +242,11 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.mode != 'KeepItems' || self.path.endsWith(']')",message="mode KeepItems needs a path that ends with a key in brackets, such as spec.addonProfiles[name]"
 type FieldRule struct {
 	// path of the field.
+	// +required
 	Path FieldPath `json:"path"`
 
 	// mode is how changes are restricted.
+	// +required
 	Mode FieldMode `json:"mode"`
 
 	// exceptPaths are fields below path, relative to it, that can change. If unset, none.
@@ -269,6 +278,7 @@ type Validation struct {
 	// namespaceObject of a ValidatingAdmissionPolicy; results of lookups are in params.lookups.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=8192
+	// +required
 	Expression string `json:"expression"`
 
 	// message to the caller if the condition is not met. If unset, the expression.

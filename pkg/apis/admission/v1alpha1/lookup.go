@@ -22,6 +22,7 @@ type Lookup struct {
 	// name in expressions.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-zA-Z][a-zA-Z0-9_]*$`
+	// +required
 	Name string `json:"name"`
 
 	// get identifies one object. Excludes list.
@@ -43,11 +44,13 @@ type ObjectList struct {
 	// apiVersion of the objects; with version "*", the version that the hub prefers.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
+	// +required
 	APIVersion string `json:"apiVersion"`
 
 	// kind of the objects.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +required
 	Kind string `json:"kind"`
 
 	// allNamespaces searches every namespace. Default false: only that of the object under
@@ -68,17 +71,20 @@ type ObjectGet struct {
 	// hub prefers.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
+	// +required
 	APIVersion string `json:"apiVersion"`
 
 	// kind of the object.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +required
 	Kind string `json:"kind"`
 
 	// nameFrom is a CEL expression for the name of the object. If its result is empty, the lookup
 	// is skipped and onMissing is ignored.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
+	// +required
 	NameFrom string `json:"nameFrom"`
 
 	// namespaceFrom is a CEL expression for the namespace of the object. If unset, that of the

@@ -48,7 +48,7 @@ const (
 	// Remove after the next release.
 	DeprecatedLabelAskedFrom = "fleetgate.io/asked-from"
 
-	// LabelArgoCD, with the value LabelArgoCDValue on a MemberCluster, requests a Secret for Argo
+	// LabelArgoCD with the value LabelArgoCDValue on a MemberCluster requests a Secret for Argo
 	// CD. Administrators write it.
 	LabelArgoCD = "fleetgate.io/argocd"
 

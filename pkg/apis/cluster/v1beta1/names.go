@@ -77,7 +77,7 @@ const (
 	// value is a JSON object of strings: properties with InfrastructurePrefix. The hub writes it.
 	AnnotationProperties = "fleetgate.io/infrastructure-properties"
 
-	// AnnotationGone, with the value "true" on a MemberCluster that is being deleted, means that
+	// AnnotationGone with the value "true" on a MemberCluster that is being deleted means that
 	// its cluster no longer exists, so the hub does not wait for its agent. The hub writes it for
 	// clusters of Cluster API, an administrator for any.
 	AnnotationGone = "fleetgate.io/gone"

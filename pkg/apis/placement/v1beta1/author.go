@@ -42,7 +42,7 @@ const (
 	// ReasonObjectTooLarge is a reason of ConditionResourcesTooLarge.
 	ReasonObjectTooLarge = "ObjectTooLarge"
 
-	// PlaceableLabel, with the value "true", adds the rules of a ClusterRole to the resources that
+	// PlaceableLabel with the value "true" adds the rules of a ClusterRole to the resources that
 	// the gateway can read, on hubs that restrict these.
 	PlaceableLabel = "fleetgate.io/aggregate-to-placeable"
 )

@@ -15,6 +15,6 @@ const (
 	PlaceAlways = "Place"
 )
 
-// PlaceFinalizersAnnotation, with the value "true" on an object of the hub, places its finalizers
+// PlaceFinalizersAnnotation with the value "true" on an object of the hub places its finalizers
 // too. If unset, they are not placed, because the controllers that remove them run on the hub.
 const PlaceFinalizersAnnotation = "fleetgate.io/place-finalizers"

@@ -29,7 +29,7 @@ const (
 // a label value.
 const PlacementNameMaxLength = 63
 
-// PausedAnnotation, with the value "true" on a placement or a MemberCluster, pauses it: nothing
+// PausedAnnotation with the value "true" on a placement or a MemberCluster pauses it: nothing
 // placed changes on any member of the placement, or on the member, until the annotation is removed.
 const PausedAnnotation = "fleetgate.io/paused"
 

@@ -29,7 +29,7 @@ const (
 	ConditionDiffReported = "DiffReported"
 )
 
-// ConditionStatusSynced, with the kind as prefix, is a condition of a NamespaceAccessible
+// ConditionStatusSynced with the kind as prefix is a condition of a NamespaceAccessible
 // placement. It is True when the status has been copied to the namespace.
 const ConditionStatusSynced = "StatusSynced"
 

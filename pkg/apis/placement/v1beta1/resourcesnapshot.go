@@ -19,7 +19,7 @@ const (
 	// NumberOfResourceSnapshotsAnnotation is on the master. Its value is how many snapshots the
 	// group has, including the master.
 	NumberOfResourceSnapshotsAnnotation = KeyPrefix + "number-of-resource-snapshots"
-	// ConfigMapEnvelopeAnnotation, with the value "true", makes a ConfigMap an envelope, if the
+	// ConfigMapEnvelopeAnnotation with the value "true" makes a ConfigMap an envelope, if the
 	// gateway is configured to treat ConfigMaps as envelopes.
 	ConfigMapEnvelopeAnnotation = KeyPrefix + "envelope-configmap"
 	// NumberOfEnvelopedObjectsAnnotation is on the master. Its value is how many envelopes the

@@ -30,7 +30,9 @@ const (
 //
 // +kubebuilder:object:root=true
 type Tunnel struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of an object.
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// status is whether the member is connected.

@@ -39,7 +39,9 @@ const (
 // +kubebuilder:printcolumn:JSONPath=`.metadata.creationTimestamp`,name="Age",type=date
 // +kubebuilder:validation:XValidation:rule="self.metadata.name != 'all'",message="the view all is there without an object, and is of every member"
 type FleetView struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of an object.
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec selects the members and sets how objects are named.

@@ -25,7 +25,7 @@ const originKey = "hub"
 // store implements certificate.Store with the Secret.
 type store struct {
 	*Keeper
-	//lint:ignore containedctx The interface passes no context; this is that of Keeper.Run.
+	//nolint:containedctx // The interface passes no context; this is that of Keeper.Run.
 	ctx context.Context
 }
 

@@ -42,7 +42,7 @@ import (
 // first at a cache, and later at the event handlers.
 type lateHub struct {
 	client.WithWatch
-	//lint:ignore containedctx It is the life of the hub.
+	//nolint:containedctx // It is the life of the hub.
 	ctx context.Context
 
 	// flawless is true if no write of a gateway fails.

@@ -67,7 +67,7 @@ const (
 	ReasonDeletingError = "DeletingError"
 )
 
-// ConditionNamespaceAvailable, of a managed namespace, is True when the namespace exists on the
+// ConditionNamespaceAvailable of a managed namespace is True when the namespace exists on the
 // cluster and the agent can label it. The agent writes it.
 const ConditionNamespaceAvailable = "NamespaceAvailable"
 

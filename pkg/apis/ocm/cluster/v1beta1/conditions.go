@@ -3,7 +3,7 @@
 
 package v1beta1
 
-// DisableAnnotation, with the value true on a Placement, freezes its decisions.
+// DisableAnnotation with the value true on a Placement freezes its decisions.
 const DisableAnnotation = GroupName + "/experimental-scheduling-disable"
 
 // Condition types of a Placement, in their order in the status.

@@ -17,7 +17,7 @@ const (
 	GlobalSet = "global"
 )
 
-// AutoUpdateAnnotation, with the value false on a set that always exists, keeps changes of its
+// AutoUpdateAnnotation with the value false on a set that always exists keeps changes of its
 // spec.
 const AutoUpdateAnnotation = clusterv1.GroupName + "/autoupdate"
 

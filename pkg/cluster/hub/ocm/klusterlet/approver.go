@@ -32,7 +32,7 @@ import (
 // ApproverName is the name of the controller that Approver is, and of its events' source.
 const ApproverName = "klusterlet.approve"
 
-// AgentKeyAnnotation, on a ManagedCluster whose agent was admitted without asking anybody,
+// AgentKeyAnnotation on a ManagedCluster whose agent was admitted without asking anybody
 // is the fingerprint of that agent's key: SHA-256 of it, in hexadecimal digits.
 const AgentKeyAnnotation = "fleetgate.io/agent-key"
 

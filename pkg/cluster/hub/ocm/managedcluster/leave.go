@@ -23,7 +23,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
-// ForceDeleteAnnotation, with the value true on a ManagedCluster that is being deleted, has
+// ForceDeleteAnnotation with the value true on a ManagedCluster that is being deleted has
 // what is left in its namespace go without its agent, once that had time to clean up. An
 // administrator writes it for a cluster that does not exist any more.
 const ForceDeleteAnnotation = "fleetgate.io/force-delete"
