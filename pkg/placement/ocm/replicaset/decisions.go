@@ -61,7 +61,7 @@ func (r *Reconciler) decisionsOf(ctx context.Context, key client.ObjectKey) (*de
 	for _, group := range groups {
 		d.clusters.Insert(group.Clusters...)
 	}
-	d.short = shortOf(placement, d.clusters.Len(), len(list.Items))
+	d.short = shortOf(placement, d.clusters.Len(), list.Items)
 	d.settled = d.clusters.Len() == d.selected && isObserved(placement)
 	return d, r.confine(ctx, key.Namespace, d)
 }
@@ -73,18 +73,29 @@ func isObserved(placement *ocmclusterv1beta1.Placement) bool {
 	return len(conditions) > 0 && !slices.ContainsFunc(conditions, func(c metav1.Condition) bool { return c.ObservedGeneration != placement.Generation })
 }
 
-// shortOf says why a list of that many clusters, in that many decisions, is not everything that a
+// shortOf says why a list of that many clusters, in these decisions, is not everything that a
 // Placement has selected. Writers of decisions may remove a moving cluster from the first decision
-// before they add it to the second, and a Placement that was just re-created has no decisions yet.
-// The status says nothing about decisions that people write instead of the scheduler.
-func shortOf(placement *ocmclusterv1beta1.Placement, clusters, decisions int) string {
+// before they add it to the second. A Placement that was just re-created has no decisions yet, or
+// only some of its predecessor's, which the garbage collector deletes one by one. The status says
+// nothing about decisions that people write instead of the scheduler.
+func shortOf(placement *ocmclusterv1beta1.Placement, clusters int, decisions []ocmclusterv1beta1.PlacementDecision) string {
 	switch selected := int(placement.Status.NumberOfSelectedClusters); {
 	case clusters < selected && placement.Annotations[ocmclusterv1beta1.DisableAnnotation] != "true":
 		return fmt.Sprintf("its PlacementDecisions have %d clusters and its status has %d selected clusters", clusters, selected)
-	case decisions == 0 && len(placement.Status.Conditions) == 0:
+	case len(placement.Status.Conditions) > 0:
+		return ""
+	case len(decisions) == 0:
 		return "it has no PlacementDecisions and no status yet"
+	case slices.ContainsFunc(decisions, isScheduled):
+		return "it has no status yet, so its PlacementDecisions may be incomplete"
 	}
 	return ""
+}
+
+// isScheduled reports whether a scheduler wrote a decision: it makes the Placement its controller.
+func isScheduled(decision ocmclusterv1beta1.PlacementDecision) bool {
+	owner := metav1.GetControllerOf(&decision)
+	return owner != nil && owner.Kind == "Placement"
 }
 
 // groupsOf joins decisions with the same index. One without a readable index belongs to the first
