@@ -169,7 +169,7 @@ func (c *catalog) unanswered(registered []schema.GroupVersion) []Unreadable {
 			found = append(found, unanswered(gv, "an APIService is registered, and discovery does not know what it serves"))
 		}
 	}
-	found = slices.DeleteFunc(found, func(u Unreadable) bool { return refusedGroups[u.Group] })
+	found = slices.DeleteFunc(found, func(u Unreadable) bool { return refusedGroups[u.Group] && !hasEnvelopes(u.Group) })
 	sortUnreadable(found)
 	return found
 }

@@ -58,6 +58,16 @@ var envelopes = map[schema.GroupKind]bool{
 	{Group: "placement.kubernetes-fleet.io", Kind: "ResourceEnvelope"}:        true,
 }
 
+// hasEnvelopes reports whether objects of a refused group can be selected.
+func hasEnvelopes(group string) bool {
+	for kind := range envelopes {
+		if kind.Group == group {
+			return true
+		}
+	}
+	return false
+}
+
 // KindPropagates reports whether objects of the kind can be sent to members at all.
 func KindPropagates(kind schema.GroupKind) bool {
 	return envelopes[kind] || !refusedGroups[kind.Group] && !refusedKinds[kind]

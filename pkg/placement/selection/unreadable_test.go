@@ -180,6 +180,17 @@ func TestUnanswered_IncludesAPIServicesUnknownToDiscovery(t *testing.T) {
 	}
 }
 
+// An API server that restarted did not serve the group yet: the envelopes were gone from the next
+// snapshot, and their contents from the members.
+func TestUnanswered_IncludesTheGroupOfEnvelopes(t *testing.T) {
+	c := newCatalog(nil, []*metav1.APIResourceList{list("v1")}, nil, nil)
+	envelopes := schema.GroupVersion{Group: "placement.kubernetes-fleet.io", Version: "v1"}
+	got := c.unanswered([]schema.GroupVersion{{Version: "v1"}, envelopes, {Group: "webhook.fleetgate.io", Version: "v1alpha1"}})
+	if len(got) != 1 || !got[0].Covers(envelopes.Group, envelopes.Version, "ResourceEnvelope") {
+		t.Errorf("got %v, want only the group of envelopes", got)
+	}
+}
+
 func TestUnreadableCovers(t *testing.T) {
 	kind := Unreadable{Kind: Kind{GroupVersionKind: schema.GroupVersionKind{Group: "g", Version: "v2", Kind: "K"}}}
 	version := Unreadable{Kind: Kind{GroupVersionKind: schema.GroupVersionKind{Group: "g", Version: "v2"}}}
