@@ -314,7 +314,7 @@ test-pods: kube $(BIN)/helm ## Install the charts on real Pods (kubelet, contain
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(TEST) -count=1 -timeout 20m -exec $(CURDIR)/test/pods/machine.sh ./test/pods $(ATTEMPTS) -ginkgo.label-filter='$(PODS)'
 
 .PHONY: test-matrix
-test-matrix: tools kube-older $(BIN)/certmanager $(BIN)/argocd $(BIN)/konnectivity/server $(BIN)/kubectl-oldest k9s ## Run what is longer: the main job over the agents' port, over Konnectivity, with hub or members of the minor version of Kubernetes before, placement on a hub with ManagedClusters, and with agents or a gateway of the previous release (FLEETGATE_PREVIOUS=<commit>), repeated kills of each process during it and during registration, cert-manager's own controllers, Argo CD's own deploying, upstream's own Konnectivity, proxy and views with the oldest kubectl, views with Python's client (Debian's, which hack/python.sh installs) and with k9s (in Debian's tmux, which hack/tmux.sh installs), cut-off members, wars of writes, gateways killed under load, clocks that are ten minutes wrong, 1 GiB through each tunnel, a network that leads nowhere, arm64, a release.
+test-matrix: tools kube-older $(BIN)/certmanager $(BIN)/argocd $(BIN)/konnectivity/server $(BIN)/kubectl-oldest k9s ## Run what is longer: the main job over the agents' port, over Konnectivity, with hub or members of the minor version of Kubernetes before, placement on a hub with ManagedClusters, and with agents or a gateway of the previous release (FLEETGATE_PREVIOUS=<commit>), repeated kills of each process during it and during registration, cert-manager's own controllers, Argo CD's own deploying, upstream's own Konnectivity, proxy and views with the oldest kubectl, views with Python's client (Debian's, which hack/python.sh installs) and with k9s (in Debian's tmux, which hack/tmux.sh installs), cut-off members, wars of writes, gateways killed under load, half an hour of random changes and faults, clocks that are ten minutes wrong, 1 GiB through each tunnel, a network that leads nowhere, arm64, a release.
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_TUNNEL=port $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_TUNNEL=konnectivity $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_HUB_BIN=$(abspath $(BIN))/older $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
@@ -325,6 +325,7 @@ test-matrix: tools kube-older $(BIN)/certmanager $(BIN)/argocd $(BIN)/konnectivi
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_OCM=1 $(GO) test -count=1 -timeout 40m ./test/integration/placementfleet
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -p 1 -timeout 40m ./test/integration/... -ginkgo.label-filter=matrix
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_KUBECTL=kubectl-oldest $(GO) test -count=1 -p 1 -timeout 40m ./test/integration/proxy ./test/integration/fleetview -ginkgo.label-filter='!matrix'
+	@$(MAKE) --no-print-directory test-chaos
 	@$(MAKE) --no-print-directory test-pods PODS=
 	@$(MAKE) --no-print-directory test-airgap
 	@$(MAKE) --no-print-directory test-arm64
@@ -332,6 +333,14 @@ test-matrix: tools kube-older $(BIN)/certmanager $(BIN)/argocd $(BIN)/konnectivi
 	FLEETGATE_MATRIX=1 $(GO) test -race -count=1 -timeout 30m ./pkg/tunnel/... -run='TestTransport/.*/a_large_transfer|TestARelayedConnectionBehavesLikeADirectOne/a_large_transfer'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.label-filter=matrix
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_MATRIX=1 $(GO) test -count=1 -timeout 40m ./test/e2e/... -ginkgo.focus='kill -9'
+
+# How long, and which changes and faults; without a seed, it is random and printed.
+CHAOS ?= 30m
+SEED ?=
+.PHONY: test-chaos
+test-chaos: tools ## Change a fleet at random while parts of it fail, and look for deletions without a cause: CHAOS=30m, SEED=<number>.
+	@seed=$(or $(SEED),$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')); echo "SEED=$$seed"; \
+		FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_CHAOS=$(CHAOS) FLEETGATE_SEED=$$seed $(GO) test -count=1 -timeout 90m ./test/integration/chaos -ginkgo.timeout=89m
 
 .PHONY: test-arm64
 test-arm64: ## Build the images' binaries for arm64 and run them under Debian's qemu-user, as far as --version and --help.
