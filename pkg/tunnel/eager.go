@@ -71,3 +71,6 @@ func (c *eagerConn) Reset() error {
 	abandon(c.Conn)
 	return nil
 }
+
+// OnFailure calls f when the stream fails.
+func (c *eagerConn) OnFailure(f func()) { onFailure(c.Conn, f) }

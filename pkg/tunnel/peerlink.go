@@ -208,5 +208,8 @@ func (c *relayedConn) Reset() error {
 	return nil
 }
 
+// OnFailure calls f when the stream fails.
+func (c *relayedConn) OnFailure(f func()) { onFailure(c.Conn, f) }
+
 func (c *relayedConn) LocalAddr() net.Addr  { return addr("gateway") }
 func (c *relayedConn) RemoteAddr() net.Addr { return c.remote }

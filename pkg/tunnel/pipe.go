@@ -10,10 +10,15 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 )
 
 // pipeBuffer is the size of the pooled buffers: one full frame of the carrier.
 const pipeBuffer = 64 << 10
+
+// resetGrace is how long one side of a pipe may take what has arrived from the other side after
+// that has failed. TCP would discard it at once.
+const resetGrace = 500 * time.Millisecond
 
 // pipeBuffers is shared by all pipes of the process.
 var pipeBuffers = sync.Pool{New: func() any { return new([pipeBuffer]byte) }}
@@ -50,6 +55,8 @@ func pipe(ctx context.Context, a, b net.Conn) error {
 		abandon(b)
 	})
 	defer stop()
+	limitAfterFailure(a, b)
+	limitAfterFailure(b, a)
 	var back error
 	var copies sync.WaitGroup
 	copies.Go(func() { back = move(a, b) })
@@ -58,6 +65,22 @@ func pipe(ctx context.Context, a, b net.Conn) error {
 	_ = a.Close()
 	_ = b.Close()
 	return errors.Join(forth, back)
+}
+
+// limitAfterFailure ends the other side soon after a stream has failed. A blocked write to the other
+// side cannot notice the failure by itself.
+func limitAfterFailure(stream, other net.Conn) {
+	onFailure(stream, func() { _ = other.SetDeadline(time.Now().Add(resetGrace)) })
+}
+
+// failing is a stream that reports its failure without a read or write; see [native.Stream.OnFailure].
+type failing interface{ OnFailure(f func()) }
+
+// onFailure calls f when the connection fails, if that can report it.
+func onFailure(conn net.Conn, f func()) {
+	if c, ok := conn.(failing); ok {
+		c.OnFailure(f)
+	}
 }
 
 // move copies from src to dst until src ends.

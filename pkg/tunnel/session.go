@@ -182,5 +182,8 @@ func (c *memberConn) Reset() error {
 	return nil
 }
 
+// OnFailure calls f when the stream fails.
+func (c *memberConn) OnFailure(f func()) { onFailure(c.Conn, f) }
+
 func (c *memberConn) LocalAddr() net.Addr  { return addr("gateway") }
 func (c *memberConn) RemoteAddr() net.Addr { return c.remote }

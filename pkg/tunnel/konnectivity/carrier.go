@@ -152,8 +152,7 @@ func (l *carrier) fail(err error) {
 	l.mu.Unlock()
 	close(l.done)
 	for _, c := range conns {
-		c.in.fail(closed)
-		l.out.fail(c, nil, closed)
+		c.fail(nil, closed)
 	}
 }
 
@@ -255,8 +254,7 @@ func (l *carrier) expect(change int) {
 // refuse ends a connection whose peer violates its limits.
 func (l *carrier) refuse(c *conn, reason error) {
 	l.forget(c)
-	c.in.fail(reason)
-	l.out.fail(c, l.closePacket(c.id, resetReason), reason)
+	c.fail(l.closePacket(c.id, resetReason), reason)
 }
 
 // halfClosed handles the peer's half close.

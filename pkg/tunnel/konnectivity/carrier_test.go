@@ -6,10 +6,14 @@ package konnectivity
 import (
 	"context"
 	"io"
+	"net"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc/mem"
 
+	"fleetgate.io/fleetgate/pkg/tunnel"
 	"fleetgate.io/fleetgate/pkg/tunnel/budget"
 )
 
@@ -133,4 +137,40 @@ func FuzzSession(f *testing.F) {
 			t.Errorf("%d dials are pending", len(s.pending))
 		}
 	})
+}
+
+func TestConn_PipeEndsAfterResetDuringBlockedWrite(t *testing.T) {
+	for name, fail := range map[string]func(gatewayEnd, agentEnd *conn){
+		"reset by the peer":   func(gatewayEnd, _ *conn) { _ = gatewayEnd.Reset() },
+		"violation of limits": func(_, agentEnd *conn) { agentEnd.carrier.refuse(agentEnd, tunnel.ErrReset) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				gatewayEnd, agentEnd := pairOfLinks(t)
+				near, far := net.Pipe() // Nobody reads from far.
+				defer far.Close()
+				handle, err := tunnel.Dial(func(context.Context) (net.Conn, error) { return near, nil })(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					_ = handle(t.Context(), agentEnd)
+				}()
+				if _, err := gatewayEnd.Write(make([]byte, 200<<10)); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				fail(gatewayEnd, agentEnd)
+				time.Sleep(time.Second)
+				synctest.Wait()
+				select {
+				case <-ended:
+				default:
+					t.Fatal("the pipe still waits for its target a second after the failure")
+				}
+			})
+		})
+	}
 }

@@ -35,6 +35,13 @@ type conn struct {
 	closing    sync.Once
 	// onClose is called once when the connection is closed here.
 	onClose func()
+
+	// failing guards the following fields.
+	failing sync.Mutex
+	// failed is true once the peer has reset the connection, or its stream has ended. onFailure is
+	// called then.
+	failed    bool
+	onFailure func()
 }
 
 var _ net.Conn = (*conn)(nil)
@@ -140,8 +147,7 @@ func (c *conn) closedByPeer(reason string, answer *packet) {
 	c.carrier.forget(c)
 	switch {
 	case reason != "":
-		c.in.fail(peerReset(reason))
-		c.carrier.out.fail(c, answer, peerReset(reason))
+		c.fail(answer, peerReset(reason))
 	case c.carrier.gateway:
 		c.in.finish(io.EOF)
 		c.carrier.out.fail(c, answer, errPeerClosed)
@@ -151,10 +157,34 @@ func (c *conn) closedByPeer(reason string, answer *packet) {
 		c.in.finish(io.EOF)
 		c.carrier.out.discard(c, answer)
 		c.linger.Store(time.AfterFunc(lingerTime, func() {
-			c.in.fail(errPeerClosed)
-			c.carrier.out.fail(c, nil, errPeerClosed)
+			c.fail(nil, errPeerClosed)
 		}))
 	}
+}
+
+// fail ends both directions now, and sends the packet if there is one.
+func (c *conn) fail(final *packet, err error) {
+	c.in.fail(err)
+	c.carrier.out.fail(c, final, err)
+	c.failing.Lock()
+	defer c.failing.Unlock()
+	c.failed = true
+	if c.onFailure != nil {
+		go c.onFailure()
+		c.onFailure = nil
+	}
+}
+
+// OnFailure calls f in its own goroutine when the peer resets the connection or its stream ends, at
+// once if that has happened. It is OnFailure of a native stream in this protocol.
+func (c *conn) OnFailure(f func()) {
+	c.failing.Lock()
+	defer c.failing.Unlock()
+	if c.failed {
+		go f()
+		return
+	}
+	c.onFailure = f
 }
 
 func (c *conn) LocalAddr() net.Addr  { return c.local }

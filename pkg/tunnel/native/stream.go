@@ -69,6 +69,8 @@ type Stream struct {
 	closed, ended, peerEnded bool
 	// linger ends the wait for the peer of a closed stream.
 	linger *time.Timer
+	// onFailure is called once, when the stream fails.
+	onFailure func()
 }
 
 var (
@@ -272,6 +274,23 @@ func (s *Stream) fail(err error, now bool) {
 	s.stopLinger()
 	s.readable.Broadcast()
 	s.writable.Broadcast()
+	if s.onFailure != nil {
+		go s.onFailure()
+		s.onFailure = nil
+	}
+}
+
+// OnFailure calls f in its own goroutine when the peer resets the stream or the session ends, at once
+// if that has happened. A user that is blocked elsewhere learns so that the stream has failed. A
+// later call replaces f.
+func (s *Stream) OnFailure(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.writeErr != nil {
+		go f()
+		return
+	}
+	s.onFailure = f
 }
 
 // Close ends both directions and wakes waiters in Read and Write. Written data still reaches the
