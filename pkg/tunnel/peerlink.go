@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"time"
@@ -157,13 +158,23 @@ func (r *Registry) peerLinks(member string) []*peerLink {
 			links = append(links, link)
 		}
 	}
+	// The order of a small map is not evenly distributed.
+	rand.Shuffle(len(links), func(i, j int) { links[i], links[j] = links[j], links[i] })
 	return links
 }
+
+// errPeerSilent is returned by a dial if the only gateways with a session of the member do not
+// respond.
+var errPeerSilent = fmt.Errorf("%w: %w: the replica of the gateway that has its tunnel does not respond", ErrNotConnected, ErrSilent)
 
 // dialPeers asks the gateways that hold a session of the member. here is the error of this gateway,
 // which is returned if no other has one.
 func (r *Registry) dialPeers(ctx context.Context, member, target string, here error) (net.Conn, error) {
 	for _, link := range r.peerLinks(member) {
+		if link.session.Silent() {
+			here = errPeerSilent
+			continue
+		}
 		h := headerFor(ctx, target)
 		h.member, h.hops = member, onlyHop
 		conn, err := link.session.dialHeader(ctx, h)
@@ -173,7 +184,10 @@ func (r *Registry) dialPeers(ctx context.Context, member, target string, here er
 		if ctx.Err() != nil || isFinal(err) && !isRefusedAs(err, NotHere) {
 			return nil, err
 		}
-		if isRefusedAs(err, UnknownTarget) {
+		switch {
+		case errors.Is(err, ErrSilent):
+			here = errPeerSilent
+		case isRefusedAs(err, UnknownTarget):
 			here = err
 		}
 	}

@@ -265,3 +265,58 @@ func TestPeers_TryOtherGatewayForUnknownTarget(t *testing.T) {
 		t.Errorf("a target that nobody knows: %v", err)
 	}
 }
+
+// A frozen replica closes no connection: the kernel acknowledges what is sent to it.
+func TestPeers_FrozenReplicaDelaysNoDial(t *testing.T) {
+	ca := newAuthority(t)
+	one, _ := startReplica(t, "gateway-1", ca)
+	two, _ := startReplica(t, "gateway-2", ca)
+	three, _ := startReplica(t, "gateway-3", ca)
+	const both, alone = "member-of-both", "member-of-frozen"
+	for _, join := range []struct {
+		to     *replica
+		member string
+	}{{two, both}, {two, alone}, {three, both}} {
+		tunneltest.Join(t, join.to.Registry, join.member, map[string]tunnel.Target{"a": says("hello")})
+	}
+	frozen := tunneltest.NewLink(t, two.address)
+	one.addresses <- serving(frozen.Address(), three.address)
+	tunneltest.Eventually(t, "both replicas are linked", func() bool {
+		return one.peers.Replicas() == 3 && one.Reachable(both) && one.Reachable(alone)
+	})
+	frozen.Cut()
+	for range 8 { // Replicas are tried in random order.
+		if got := hear(t, one.Registry, both, "a"); got != "hello" {
+			t.Errorf("heard %q", got)
+		}
+	}
+	if _, err := one.DialMember(t.Context(), alone, "a"); !errors.Is(err, tunnel.ErrSilent) || !tunnel.IsNotConnected(err) {
+		t.Errorf("dialing: %v, want ErrSilent and ErrNotConnected", err)
+	}
+	tunneltest.Eventually(t, "the member behind the frozen replica does not respond", func() bool { return !one.Answers(t.Context(), alone) })
+	if one.Departed(alone).IsZero() {
+		t.Error("requests on older connections wait for the frozen replica")
+	}
+	if !one.Answers(t.Context(), both) {
+		t.Error("a member counts as silent although one of its two replicas responds")
+	}
+	frozen.Heal()
+	tunneltest.Eventually(t, "the replica is used again", func() bool {
+		conn, err := one.DialMember(t.Context(), alone, "a")
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	})
+}
+
+func TestDialMember_UnresponsiveAgentDelaysNoDial(t *testing.T) {
+	r := tunneltest.NewRegistry(t, tunnel.Options{})
+	tunneltest.Join(t, r, "one", map[string]tunnel.Target{"a": says("well")})
+	link := joinOver(t, r, map[string]tunnel.Target{"a": says("still")})
+	eventually(t, func() bool { return hear(t, r, "one", "a") == "still" })
+	link.Cut()
+	if got := hear(t, r, "one", "a"); got != "well" {
+		t.Errorf("heard %q, want the agent that responds", got)
+	}
+}

@@ -60,7 +60,17 @@ func (s *nativeSession) Dial(ctx context.Context, target string) (net.Conn, erro
 	return s.dialHeader(ctx, headerFor(ctx, target))
 }
 
+// dialHeader probes the peer while it waits for the answer. It returns [ErrSilent] if the peer does
+// not respond, so that a frozen peer does not use up the time of the caller, who may have another
+// session to try.
 func (s *nativeSession) dialHeader(ctx context.Context, h header) (net.Conn, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		if s.becomesSilent(ctx) {
+			cancel(ErrSilent)
+		}
+	}()
 	stream, err := s.open(ctx, h)
 	if err != nil {
 		return nil, err
@@ -75,6 +85,17 @@ func (s *nativeSession) dialHeader(ctx context.Context, h header) (net.Conn, err
 		return nil, err
 	}
 	return stream, nil
+}
+
+// becomesSilent probes the peer until it does not respond, or ctx or the session has ended. One probe
+// is not enough: data that was in flight counts as a response.
+func (s *nativeSession) becomesSilent(ctx context.Context) bool {
+	for ctx.Err() == nil && !isDone(s.Carrier) {
+		if !s.Answers(ctx) {
+			return true
+		}
+	}
+	return false
 }
 
 // dialEagerly opens a stream and lets the caller write at once. The first Read looks for the

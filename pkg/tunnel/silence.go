@@ -10,22 +10,19 @@ import (
 	"time"
 )
 
-// Answers probes the member's agent in each of its sessions here. It is false if none responded
-// within 1.5 s, or within four round trips if those take longer. Until a session responds, dials
-// skip it; a caller that keeps using an older connection waits. Streams in the session continue if
-// the agent recovers before the session is found to be broken. The result is true for members
-// without a session here, for sessions of protocols without probes, and for a session with so much
-// queued data that the result would not be reliable.
+// Answers probes the member's agent in each of its sessions here. If there is none, it probes the
+// gateways that have one. It is false if none responded within 1.5 s, or within four round trips if
+// those take longer. Until a session or a gateway responds, dials skip it; a caller that keeps using
+// an older connection waits. Streams continue if the peer recovers before its session is found to be
+// broken. The result is true for members that cannot be reached, for sessions of protocols without
+// probes, and for a session with so much queued data that the result would not be reliable.
 func (r *Registry) Answers(ctx context.Context, member string) bool {
 	var asking sync.WaitGroup
 	var silent atomic.Int64
 	asked := 0
-	for _, s := range r.sessions(member) {
-		if r.isRetired(s) {
-			continue
-		}
+	for _, s := range r.paths(member) {
 		asked++
-		if own, ok := s.Session.(*nativeSession); ok {
+		if own, ok := s.(*nativeSession); ok {
 			asking.Go(func() {
 				if !own.Answers(ctx) {
 					silent.Add(1)
@@ -40,6 +37,24 @@ func (r *Registry) Answers(ctx context.Context, member string) bool {
 	// Older connections must not take further requests.
 	r.departures.note(member, time.Now())
 	return false
+}
+
+// paths are the sessions that dials to the member use: those here, or else the links to gateways
+// that have one.
+func (r *Registry) paths(member string) []Session {
+	var paths []Session
+	for _, s := range r.sessions(member) {
+		if !r.isRetired(s) {
+			paths = append(paths, s.Session)
+		}
+	}
+	if len(paths) > 0 {
+		return paths
+	}
+	for _, link := range r.peerLinks(member) {
+		paths = append(paths, link.session)
+	}
+	return paths
 }
 
 // silent is true if the session's agent did not respond to a probe and has sent nothing since.
