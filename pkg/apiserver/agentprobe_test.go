@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"fleetgate.io/fleetgate/pkg/apiserver"
+	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 )
 
 // The first request after an agent had stopped waited, with kubectl, until its tunnel was found
@@ -85,4 +87,23 @@ func TestProbe_DoesNotAbortReplyThatHasBegun(t *testing.T) {
 	if got := text(t, res); !strings.HasSuffix(got, "begun, and ended") {
 		t.Errorf("got %q", got)
 	}
+}
+
+// deadConn is a connection in a tunnel that does not respond, of a member that has another tunnel.
+type deadConn struct{ net.Conn }
+
+func (deadConn) Answers(context.Context) bool { return false }
+
+func TestProbe_AsksTunnelOfTheConnection(t *testing.T) {
+	m := newMember(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	g := newGateway(t, map[string]*member{"m1": m}, func(c *apiserver.Config) {
+		c.Silent = errors.New("it is silent")
+		c.Answers = func(context.Context, string) bool { return true }
+		dialer := c.Dialer
+		c.Dialer = clustergateway.DialerFunc(func(ctx context.Context, member, target string) (net.Conn, error) {
+			conn, err := dialer.DialMember(ctx, member, target)
+			return deadConn{conn}, err
+		})
+	})
+	wantCode(t, g.do(http.MethodGet, prefix+"m1/proxy/api/v1/namespaces", "jane", nil), http.StatusServiceUnavailable)
 }

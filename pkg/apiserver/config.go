@@ -56,8 +56,8 @@ type Config struct {
 	// Expected is true if the agent of a disconnected member probably reconnects within seconds.
 	// Only then are clients asked to retry. If nil, every agent is expected to reconnect.
 	Expected func(member string) bool
-	// Departed returns when the member last lost a tunnel. Connections that were opened before that
-	// time take no further requests. If nil, connections are used until they end.
+	// Departed returns when the member last got or lost a tunnel. Connections that were opened before
+	// that time take no further requests. If nil, connections are used until they end.
 	Departed func(member string) time.Time
 	// MemberServerName is the name in the certificates of the members' API servers, by default
 	// kubernetes.default.svc.

@@ -4,14 +4,20 @@
 package tunnel
 
 import (
+	"context"
+	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 )
 
 // eagerConn is a stream whose agent might not have answered yet. Writes are sent at once. The first
 // Read consumes the answer and fails with the agent's refusal if it is one.
 type eagerConn struct {
 	net.Conn
+	// stopProbes is called once the agent has answered, silent is set if it did not respond.
+	stopProbes context.CancelFunc
+	silent     atomic.Bool
 
 	// mu guards the following fields, and lets only one Read look for the answer at a time.
 	mu sync.Mutex
@@ -35,14 +41,16 @@ func (c *eagerConn) await() error {
 	if c.answered {
 		return c.refusal
 	}
-	if err := readAnswer(&replay{eagerConn: c}); err != nil {
-		if IsRefused(err) {
-			c.answered, c.refusal = true, err
-		}
+	err := readAnswer(&replay{eagerConn: c})
+	if err != nil && c.silent.Load() {
+		err = ErrSilent
+	}
+	if err != nil && !IsRefused(err) && !errors.Is(err, ErrSilent) {
 		return err
 	}
-	c.answered, c.answer = true, nil
-	return nil
+	c.stopProbes()
+	c.answered, c.answer, c.refusal = true, nil, err
+	return err
 }
 
 // replay repeats the part of the answer that has arrived, and records what comes next.
@@ -63,11 +71,18 @@ func (r *replay) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Close ends both directions.
+func (c *eagerConn) Close() error {
+	c.stopProbes()
+	return c.Conn.Close()
+}
+
 // CloseWrite half-closes the stream.
 func (c *eagerConn) CloseWrite() error { return closeWrite(c.Conn) }
 
 // Reset abandons the stream.
 func (c *eagerConn) Reset() error {
+	c.stopProbes()
 	abandon(c.Conn)
 	return nil
 }

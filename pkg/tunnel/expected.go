@@ -19,15 +19,15 @@ const (
 	reconnectWithin = 10 * time.Second
 )
 
-// departures are the members that were lost recently.
+// departures are the members whose sessions have changed recently: most of them were lost.
 type departures struct {
 	// began is when the gateway started: it does not know yet which members are disconnected.
 	began time.Time
 
 	// mu guards the following fields.
 	mu sync.Mutex
-	// lost holds the members that were lost after since, and before those of the period before it.
-	// Neither grows with members that never reconnect.
+	// lost holds the members whose sessions changed after since, and before those of the period
+	// before it. Neither grows with members that never reconnect.
 	since        time.Time
 	lost, before map[string]time.Time
 }
@@ -39,14 +39,15 @@ func (r *Registry) Expected(member string) bool {
 	return r.departures.recent(member, time.Now())
 }
 
-// Departed is when the member last lost a session here, or when another known gateway last withdrew
-// it. It is zero if that is no longer known; it is known for at least as long as such a session may
-// live on for its streams. Older connections may use that session, and end when its drain ends.
+// Departed is when the sessions that lead to the member last changed: it got or lost one, here or at
+// another known gateway, or one did not respond to a probe. It is zero if that is no longer known; it
+// is known for at least as long as a lost session may live on for its streams. Older connections may
+// use a session that is about to end, or a slower one than new connections do.
 func (r *Registry) Departed(member string) time.Time {
 	return r.departures.last(member)
 }
 
-// note records that a member has lost a session.
+// note records that the sessions of a member have changed.
 func (d *departures) note(member string, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

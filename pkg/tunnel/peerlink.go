@@ -63,10 +63,11 @@ func (p *Peers) follow(carrier *native.Carrier, told net.Conn, established func(
 		if err != nil {
 			return err
 		}
-		if err := link.update(line); err != nil {
+		known, err := link.update(line)
+		if err != nil {
 			return err
 		}
-		if line[0] == '-' {
+		if known {
 			p.registry.departures.note(line[1:], time.Now())
 		}
 	}
@@ -109,24 +110,27 @@ type peerLink struct {
 	members map[string]struct{}
 }
 
-// update applies a line: + or - and a member's name.
-func (l *peerLink) update(line string) error {
+// update applies a line: + or - and a member's name. It returns whether the other gateway already had
+// a session of the member.
+func (l *peerLink) update(line string) (known bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(line) < 2 {
-		return errors.New("another gateway told of no member")
+		return false, errors.New("another gateway announced no member")
 	}
-	switch member := line[1:]; {
+	member := line[1:]
+	_, known = l.members[member]
+	switch {
 	case line[0] == '-':
 		delete(l.members, member)
 	case line[0] != '+':
-		return errors.New("another gateway speaks a later version")
-	case len(l.members) >= maxPeerMembers:
-		return fmt.Errorf("another gateway told of more than %d members", maxPeerMembers)
+		return known, errors.New("another gateway speaks a later version")
+	case !known && len(l.members) >= maxPeerMembers:
+		return known, fmt.Errorf("another gateway announced more than %d members", maxPeerMembers)
 	default:
 		l.members[member] = struct{}{}
 	}
-	return nil
+	return known, nil
 }
 
 func (l *peerLink) holds(member string) bool {
@@ -179,7 +183,10 @@ func (r *Registry) dialPeers(ctx context.Context, member, target string, here er
 		h.member, h.hops = member, onlyHop
 		conn, err := link.session.dialHeader(ctx, h)
 		if err == nil {
-			return &relayedConn{Conn: conn, meter: r.metrics.of(member), remote: addr(member + "/" + target)}, nil
+			return &relayedConn{
+				Conn: conn, meter: r.metrics.of(member), remote: addr(member + "/" + target),
+				probe: probe{session: link.session, member: member, opened: time.Now(), departures: &r.departures},
+			}, nil
 		}
 		if ctx.Err() != nil || isFinal(err) && !isRefusedAs(err, NotHere) {
 			return nil, err
@@ -197,6 +204,7 @@ func (r *Registry) dialPeers(ctx context.Context, member, target string, here er
 // relayedConn is a stream of another gateway's session, with the member's name as its address.
 type relayedConn struct {
 	net.Conn
+	probe
 	meter  *meter
 	remote addr
 }

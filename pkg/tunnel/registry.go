@@ -147,7 +147,7 @@ func (r *Registry) ServeSession(ctx context.Context, member string, s Session) e
 
 func (r *Registry) serveSession(ctx context.Context, member string, inner Session) error {
 	defer inner.Close()
-	s := &session{Session: inner, member: member, max: int64(r.options.MaxStreamsPerSession), meter: r.metrics.of(member)}
+	s := &session{Session: inner, member: member, max: int64(r.options.MaxStreamsPerSession), meter: r.metrics.of(member), departures: &r.departures}
 	if err := r.add(s); err != nil {
 		return err
 	}
@@ -211,7 +211,16 @@ func (r *Registry) add(s *session) error {
 	r.mu.Unlock()
 	s.meter.sessions.Inc()
 	r.listeners.tell(s.member, r.Connected)
+	r.SessionsChanged(s.member)
 	return nil
+}
+
+// SessionsChanged makes callers open new connections to the member, here and at other gateways; see
+// [Registry.Departed]. Connections that they keep open would stay in the session that a new one
+// replaces. Sessions that combine several streams of an agent call it themselves.
+func (r *Registry) SessionsChanged(member string) {
+	r.departures.note(member, time.Now())
+	r.listeners.repeat(member, r.Connected)
 }
 
 // retire takes a session out of use; its streams continue.
@@ -269,7 +278,7 @@ func (r *Registry) sessions(member string) []*session {
 // every connected member. Calls come one at a time, from the goroutines of sessions, so changed
 // must not block. Unsubscribing stops the calls, and waits for a running one.
 func (r *Registry) Subscribe(changed func(member string, connected bool)) (unsubscribe func()) {
-	return r.listeners.add(changed)
+	return r.listeners.add(subscriber{changed: changed})
 }
 
 // Disconnect ends the member's sessions and drops its metrics. Use it for a member that has left

@@ -53,8 +53,9 @@ func (p *Peers) serveLink(ctx context.Context, raw net.Conn, guard *Guard) {
 	}
 }
 
-// announce writes the name of this gateway, and then a line for each member that gets its first
-// session here or loses its last.
+// announce writes the name of this gateway, and then a line for each member that gets a session here
+// or loses its last. The other gateway then uses new connections for a member that has got a better
+// session.
 func (p *Peers) announce(ctx context.Context, carrier *native.Carrier) {
 	stream, err := carrier.Open(ctx, []byte(p.name+"\n"))
 	if err != nil {
@@ -62,7 +63,7 @@ func (p *Peers) announce(ctx context.Context, carrier *native.Carrier) {
 	}
 	defer stream.Close()
 	lines := newLines()
-	defer p.registry.Subscribe(lines.add)()
+	defer p.registry.listeners.add(subscriber{changed: lines.add, repeats: true})()
 	for {
 		select {
 		case <-lines.some:

@@ -99,13 +99,23 @@ func (s *nativeSession) becomesSilent(ctx context.Context) bool {
 }
 
 // dialEagerly opens a stream and lets the caller write at once. The first Read looks for the
-// agent's answer.
+// agent's answer. Until then the agent is probed, and the stream ends with [ErrSilent] if it does not
+// respond.
 func (s *nativeSession) dialEagerly(ctx context.Context, target string) (net.Conn, error) {
 	stream, err := s.open(ctx, headerFor(ctx, target))
 	if err != nil {
 		return nil, err
 	}
-	return &eagerConn{Conn: stream}, nil
+	// The stream outlives ctx.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	c := &eagerConn{Conn: stream, stopProbes: cancel}
+	go func() {
+		if s.becomesSilent(ctx) {
+			c.silent.Store(true)
+			abandon(stream)
+		}
+	}()
+	return c, nil
 }
 
 func (s *nativeSession) open(ctx context.Context, h header) (net.Conn, error) {
@@ -132,7 +142,9 @@ type session struct {
 	member string
 	max    int64
 	meter  *meter
-	open   atomic.Int64
+	// departures are the registry's.
+	departures *departures
+	open       atomic.Int64
 	// retired is set when the agent wants no more streams. The registry's lock guards it.
 	retired bool
 }
@@ -142,16 +154,21 @@ func (s *session) dial(ctx context.Context, target string, eager bool) (net.Conn
 	if !s.take() {
 		return nil, &RefusedError{Code: Busy, Message: fmt.Sprintf("all %d streams of the session are in use", s.max)}
 	}
+	own, _ := s.Session.(*nativeSession)
 	dial := s.Dial
-	if own, ok := s.Session.(*nativeSession); ok && eager {
+	if own != nil && eager {
 		dial = own.dialEagerly
 	}
+	opened := time.Now()
 	stream, err := dial(ctx, target)
 	if err != nil {
 		s.release()
 		return nil, err
 	}
-	return &memberConn{Conn: stream, session: s, remote: addr(s.member + "/" + target)}, nil
+	return &memberConn{
+		Conn: stream, session: s, remote: addr(s.member + "/" + target),
+		probe: probe{session: own, member: s.member, opened: opened, departures: s.departures},
+	}, nil
 }
 
 func (s *session) take() bool {
@@ -171,6 +188,7 @@ func (s *session) release() {
 // memberConn is a stream as dials return it: counted, and with the member's name as its address.
 type memberConn struct {
 	net.Conn
+	probe
 	session *session
 	remote  addr
 	closing sync.Once

@@ -62,3 +62,26 @@ func (s *session) silent() bool {
 	own, ok := s.Session.(*nativeSession)
 	return ok && own.Silent()
 }
+
+// probe checks whether the session below one connection still works. Other sessions of the member
+// say nothing about that.
+type probe struct {
+	// session is nil if its protocol has no probes.
+	session    *nativeSession
+	member     string
+	opened     time.Time
+	departures *departures
+}
+
+// Answers is [Registry.Answers] for the session that carries this connection: the agent's, or the
+// link to the gateway that has the agent's.
+func (p probe) Answers(ctx context.Context) bool {
+	if p.session == nil || p.session.Answers(ctx) {
+		return true
+	}
+	// Once is enough: no new connection uses a silent session.
+	if !p.departures.last(p.member).After(p.opened) {
+		p.departures.note(p.member, time.Now())
+	}
+	return false
+}

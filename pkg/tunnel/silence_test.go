@@ -4,7 +4,9 @@
 package tunnel_test
 
 import (
+	"context"
 	"errors"
+	"net"
 	"testing"
 
 	"fleetgate.io/fleetgate/pkg/tunnel"
@@ -67,5 +69,65 @@ func TestAnswers_TrueForMemberWithoutSession(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
 	if !r.Answers(t.Context(), "nobody") || !r.Departed("nobody").IsZero() {
 		t.Error("it is doubted")
+	}
+}
+
+// A request waits on a connection in one session. That another session of the member responds does
+// not help it.
+func TestAnswers_OfConnectionIsThatOfItsSession(t *testing.T) {
+	r := tunneltest.NewRegistry(t, tunnel.Options{})
+	tunneltest.Join(t, r, "one", map[string]tunnel.Target{"a": says("first")})
+	second := joinOver(t, r, map[string]tunnel.Target{"a": says("second")})
+	eventually(t, func() bool { return hear(t, r, "one", "a") == "second" })
+	before, err := r.DialMember(t.Context(), "one", "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer before.Close()
+	joined := r.Departed("one")
+	second.Cut()
+	eventually(t, func() bool { return !answers(t, before) })
+	if !r.Departed("one").After(joined) {
+		t.Error("requests still use connections of the silent session")
+	}
+	if !r.Answers(t.Context(), "one") {
+		t.Error("the member counts as silent although one of its sessions responds")
+	}
+}
+
+func answers(t *testing.T, conn net.Conn) bool {
+	t.Helper()
+	return conn.(interface {
+		Answers(ctx context.Context) bool
+	}).Answers(t.Context())
+}
+
+func TestDeparted_AfterNewSession(t *testing.T) {
+	ca := newAuthority(t)
+	one, _ := startReplica(t, "gateway-1", ca)
+	two, _ := startReplica(t, "gateway-2", ca)
+	one.addresses <- serving(two.address)
+	tunneltest.Join(t, two.Registry, "member", map[string]tunnel.Target{"a": says("slow")})
+	tunneltest.Eventually(t, "the member can be reached from the first gateway", func() bool { return one.Reachable("member") })
+	here, relayed := two.Departed("member"), one.Departed("member")
+	tunneltest.Join(t, two.Registry, "member", map[string]tunnel.Target{"a": says("fast")})
+	tunneltest.Eventually(t, "the gateway uses new connections", func() bool { return two.Departed("member").After(here) })
+	if got := hear(t, two.Registry, "member", "a"); got != "fast" {
+		t.Errorf("new requests use the %s session", got)
+	}
+	tunneltest.Eventually(t, "so does the gateway that forwards to it", func() bool { return one.Departed("member").After(relayed) })
+}
+
+func TestDialEagerly_FailsIfAgentDoesNotRespond(t *testing.T) {
+	r := tunneltest.NewRegistry(t, tunnel.Options{})
+	link := joinOver(t, r, map[string]tunnel.Target{"a": says("here")})
+	link.Cut()
+	conn, err := r.DialEagerly(t.Context(), "one", "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, tunnel.ErrSilent) {
+		t.Errorf("reading: %v, want ErrSilent", err)
 	}
 }

@@ -11,22 +11,29 @@ type listeners struct {
 	// mu guards the following fields and is held during calls, which keeps them in order.
 	mu   sync.Mutex
 	next int
-	subs map[int]func(member string, connected bool)
+	subs map[int]subscriber
 	// told holds the members that were last reported as connected.
 	told map[string]bool
 }
 
-func (l *listeners) add(changed func(member string, connected bool)) func() {
+// subscriber is called when a member is connected or disconnected, and with repeats also when a
+// connected member gets another session, which new dials use.
+type subscriber struct {
+	changed func(member string, connected bool)
+	repeats bool
+}
+
+func (l *listeners) add(s subscriber) func() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.subs == nil {
-		l.subs = map[int]func(string, bool){}
+		l.subs = map[int]subscriber{}
 	}
 	id := l.next
 	l.next++
-	l.subs[id] = changed
+	l.subs[id] = s
 	for member := range l.told {
-		changed(member, true)
+		s.changed(member, true)
 	}
 	return func() {
 		l.mu.Lock()
@@ -51,7 +58,21 @@ func (l *listeners) tell(member string, connected func(member string) bool) {
 	} else {
 		delete(l.told, member)
 	}
-	for _, changed := range l.subs {
-		changed(member, now)
+	for _, s := range l.subs {
+		s.changed(member, now)
+	}
+}
+
+// repeat reports a connected member again to those who need that.
+func (l *listeners) repeat(member string, connected func(member string) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.told[member] || !connected(member) {
+		return
+	}
+	for _, s := range l.subs {
+		if s.repeats {
+			s.changed(member, true)
+		}
 	}
 }

@@ -52,6 +52,7 @@ func (g *gateway) newKonnectivity(registry *tunnel.Registry, members *identity.I
 			Credentials: konnectivity.Credentials{Token: identified(tunnelsapi.Tokens(g.clientset.AuthenticationV1(), tunnelv1alpha1.TokenAudience))},
 			MembersOf:   members.MembersOf,
 			Join:        registry.ServeSession,
+			Changed:     registry.SessionsChanged,
 			ID:          replicaIdentity(),
 			Replicas: func() int {
 				if given.Replicas > 0 {

@@ -5,8 +5,10 @@ package clustergateway
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net/http"
+	"net/http/httptrace"
 	"sync/atomic"
 	"time"
 )
@@ -34,11 +36,12 @@ func (v agentProbe) roundTrip(transport http.RoundTripper, out *http.Request) (*
 		return transport.RoundTrip(out)
 	}
 	var decided atomic.Bool // Whichever comes first: the reply begins, or the request is aborted.
-	ctx, giveUp := context.WithCancel(out.Context())
+	var used usedConn
+	ctx, giveUp := context.WithCancel(used.trace(out.Context()))
 	done := make(chan struct{})
 	defer close(done)
 	asking := time.AfterFunc(patience, func() {
-		for v.answers(ctx, v.member) {
+		for used.answers(ctx, v) {
 			select {
 			case <-time.After(askedAgain):
 			case <-done:
@@ -61,4 +64,36 @@ func (v agentProbe) roundTrip(transport http.RoundTripper, out *http.Request) (*
 		giveUp()
 	}
 	return res, err
+}
+
+// usedConn is the connection to the member that a request was sent on.
+type usedConn struct{ conn atomic.Pointer[prober] }
+
+// prober is a connection in a tunnel that can probe its own tunnel.
+type prober interface {
+	Answers(ctx context.Context) bool
+}
+
+func (u *usedConn) trace(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
+		conn := got.Conn
+		switch c := conn.(type) {
+		case *tls.Conn:
+			conn = c.NetConn()
+		case *watchedConn:
+			conn = c.Conn
+		}
+		if p, ok := conn.(prober); ok {
+			u.conn.Store(&p)
+		}
+	}})
+}
+
+// answers probes the tunnel of the connection. That another tunnel of the member works does not help
+// this request. Before there is a connection, it probes the member.
+func (u *usedConn) answers(ctx context.Context, v agentProbe) bool {
+	if p := u.conn.Load(); p != nil {
+		return (*p).Answers(ctx)
+	}
+	return v.answers(ctx, v.member)
 }

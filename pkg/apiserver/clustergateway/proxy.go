@@ -72,8 +72,8 @@ type Config struct {
 	// Expected is true if the agent of a disconnected member probably reconnects within seconds. If
 	// nil, every agent is expected to reconnect.
 	Expected func(member string) bool
-	// Departed returns when the member last lost a tunnel. Connections that were opened before that
-	// time take no further requests. If nil, connections are used until they end.
+	// Departed returns when the member last got or lost a tunnel. Connections that were opened before
+	// that time take no further requests. If nil, connections are used until they end.
 	Departed func(member string) time.Time
 	// MaxInFlight limits short requests in flight for one member, by default DefaultMaxInFlight.
 	MaxInFlight int

@@ -109,9 +109,9 @@ type pool struct {
 	upgrades *http.Transport
 }
 
-// poolFor creates a new pool for another CA, and after the member has lost a tunnel: older
-// connections may use a tunnel that is about to end, and would lose requests with it. Requests in
-// flight stay on their connections.
+// poolFor creates a new pool for another CA, and after the member has got or lost a tunnel: older
+// connections may use a tunnel that is about to end, and would lose requests with it, or a slower
+// one than new connections do. Requests in flight stay on their connections.
 func (l *route) poolFor(ca []byte) (*pool, error) {
 	departed := l.departed(l.member)
 	fits := func(p *pool) bool { return p != nil && string(p.ca) == string(ca) && !departed.After(p.made) }

@@ -35,6 +35,9 @@ type AgentServerOptions struct {
 	// [tunnel.Registry.ServeSession]. Dials come from there, so other gateways know the member and
 	// forward dials.
 	Join func(ctx context.Context, member string, agents tunnel.Session) error
+	// Changed is called when a connected member has got one more stream, which new dials should use:
+	// [tunnel.Registry.SessionsChanged]. Optional.
+	Changed func(member string)
 	// Certificate is the server's, for Serve. For Take, the caller has done the handshake.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	// ID distinguishes this gateway from its other replicas.
@@ -85,6 +88,9 @@ func (o AgentServerOptions) withDefaults() (AgentServerOptions, error) {
 	}
 	if o.APIServer == "" {
 		o.APIServer = "kubernetes.default.svc:443"
+	}
+	if o.Changed == nil {
+		o.Changed = func(string) {}
 	}
 	if o.APIServerOf == nil {
 		o.APIServerOf = func(context.Context, string) (string, error) { return "", nil }
@@ -204,6 +210,7 @@ func (a *AgentServer) connect(stream grpc.ServerStream) error {
 	connected := a.options.Metrics.sessions.WithLabelValues(member)
 	connected.Inc()
 	defer connected.Dec()
+	a.options.Changed(member)
 	info := serverInfo{id: a.laneID(s.lane), count: a.servers(), extended: agent.extended}
 	if err := stream.SendHeader(info.metadata()); err != nil {
 		return err

@@ -443,3 +443,12 @@ func TestParseServerInfo_ReadsMetadata(t *testing.T) {
 		}
 	}
 }
+
+func TestAgentServer_NewStreamGetsNewRequests(t *testing.T) {
+	g := startGateway(t, gatewayOptions{})
+	g.upstream(t, "m")
+	g.awaitMember(t, "m")
+	joined := g.registry.Departed("m")
+	g.upstream(t, "m")
+	eventually(t, "older connections take no more requests", func() bool { return g.registry.Departed("m").After(joined) })
+}

@@ -150,7 +150,7 @@ func startGateway(t testing.TB, o gatewayOptions) *gateway {
 	credentialsOf := func(ca *authority, audience string) Credentials {
 		return Credentials{ClientCAs: func() (*x509.CertPool, error) { return ca.pool(), nil }, Token: tokensFor(audience)}
 	}
-	agents := AgentServerOptions{Credentials: credentialsOf(g.agentCA, agentAudience), MembersOf: membersOf, Join: g.registry.ServeSession, Certificate: certificate, ID: "gateway-1"}
+	agents := AgentServerOptions{Credentials: credentialsOf(g.agentCA, agentAudience), MembersOf: membersOf, Join: g.registry.ServeSession, Changed: g.registry.SessionsChanged, Certificate: certificate, ID: "gateway-1"}
 	if o.agents != nil {
 		o.agents(&agents)
 	}
