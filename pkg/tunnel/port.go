@@ -6,6 +6,7 @@ package tunnel
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log"
@@ -38,14 +39,20 @@ const (
 // port through ALPN.
 type Port struct {
 	Registry *Registry
-	// TLS is the port's certificate and, with ClientCAs, the CAs of accepted client certificates.
-	// It is not changed.
+	// TLS is the port's certificate. It is not changed.
 	TLS *tls.Config
+	// ClientCAs returns the CAs of accepted client certificates, for each connection and for reviews
+	// of sessions, so that a rotation needs no restart. Nil: no certificates.
+	ClientCAs func() (*x509.CertPool, error)
 	// Path returns the member that a request's path names; false for other paths.
 	Path func(path string) (member string, ok bool)
-	// Authenticate returns the owner of a bearer token. ok is false if the token is not valid for
-	// this port. An error means that this is not known.
-	Authenticate func(ctx context.Context, token string) (username string, ok bool, err error)
+	// Authenticate returns the owner of a bearer token and when the token expires. ok is false if the
+	// token is not valid for this port. An error means that this is not known.
+	Authenticate func(ctx context.Context, token string) (username string, expires time.Time, ok bool, err error)
+	// Watched is true if the sessions of the member end by [Registry.Disconnect] when the credentials
+	// of this user are revoked. Such a token is authenticated once, others during the whole session.
+	// Optional.
+	Watched func(username, member string) bool
 	// IsAgentOf is true for a user who is the member's agent.
 	IsAgentOf func(ctx context.Context, username, member string) (bool, error)
 	// Others serve connections that negotiated another protocol, by its name in ALPN, after the
@@ -60,8 +67,8 @@ func (p *Port) Serve(ctx context.Context, listener net.Listener) error {
 	config.MinVersion = tls.VersionTLS13
 	config.NextProtos = append([]string{"http/1.1"}, p.otherNames()...)
 	config.DynamicRecordSizingDisabled = true
-	if config.ClientCAs != nil {
-		config.ClientAuth = tls.VerifyClientCertIfGiven
+	if p.ClientCAs != nil {
+		config.GetConfigForClient = p.verifyingClients(config.Clone())
 	}
 	guard := NewGuard(listener, portHandshakes)
 	server := &http.Server{
@@ -87,6 +94,21 @@ func (p *Port) Serve(ctx context.Context, listener net.Listener) error {
 		return fmt.Errorf("serving the port of agents: %w", err)
 	}
 	return nil
+}
+
+// verifyingClients returns the configuration of one handshake, with the current CAs of clients.
+func (p *Port) verifyingClients(config *tls.Config) func(*tls.ClientHelloInfo) (*tls.Config, error) {
+	return func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		pool, err := p.ClientCAs()
+		if err != nil {
+			return nil, fmt.Errorf("reading the CAs of clients: %w", err)
+		}
+		// A session must not be resumed with older CAs.
+		current := config.Clone()
+		current.SessionTicketsDisabled = true
+		current.ClientCAs, current.ClientAuth = pool, tls.VerifyClientCertIfGiven
+		return current, nil
+	}
 }
 
 // debugLines logs errors of unknown clients at debug level. A load balancer's probe of the port
@@ -140,7 +162,7 @@ func (p *Port) handler() http.Handler {
 		case <-req.Context().Done():
 			return
 		}
-		member, refusal := p.admit(req)
+		member, credential, refusal := p.admit(req)
 		<-slots
 		if refusal != nil {
 			writeStatus(w, refusal)
@@ -149,46 +171,104 @@ func (p *Port) handler() http.Handler {
 		if conn := p.Registry.upgrade(w, req, member); conn != nil {
 			// The request's goroutine would keep its buffers and stack for the whole session. They
 			// are as large as the session itself.
-			go p.Registry.serveUpgraded(context.WithoutCancel(req.Context()), member, conn)
+			go p.Registry.serveUpgraded(context.WithoutCancel(req.Context()), member, conn, credential)
 		}
 	})
 }
 
-// admit returns the member that the request may serve, or the reason of a refusal.
-func (p *Port) admit(req *http.Request) (string, *metav1.Status) {
-	user, refusal := p.user(req)
+// admit returns the member that the request may serve and the credential that proves it, or the
+// reason of a refusal.
+func (p *Port) admit(req *http.Request) (string, Credential, *metav1.Status) {
+	agent, refusal := p.authenticate(req)
 	if refusal != nil {
-		return "", refusal
+		return "", Credential{}, refusal
 	}
 	member, ok := p.Path(req.URL.Path)
 	if !ok {
-		return "", refusalOf(http.StatusNotFound, metav1.StatusReasonNotFound, "this port serves tunnels only")
+		return "", Credential{}, refusalOf(http.StatusNotFound, metav1.StatusReasonNotFound, "this port serves tunnels only")
 	}
-	is, err := p.IsAgentOf(req.Context(), user, member)
+	is, err := p.IsAgentOf(req.Context(), agent.user, member)
 	if err != nil {
-		return "", refusalOf(http.StatusInternalServerError, metav1.StatusReasonInternalError, "whether this identity is the member's could not be looked up")
+		return "", Credential{}, refusalOf(http.StatusInternalServerError, metav1.StatusReasonInternalError, "whether this identity is the member's could not be looked up")
 	}
 	if !is {
-		return "", refusalOf(http.StatusForbidden, metav1.StatusReasonForbidden, fmt.Sprintf("user %q is not the agent of this member", user))
+		return "", Credential{}, refusalOf(http.StatusForbidden, metav1.StatusReasonForbidden, fmt.Sprintf("user %q is not the agent of this member", agent.user))
 	}
-	return member, nil
+	return member, p.credential(agent, member), nil
 }
 
-// user is who sent the request: the subject of a verified certificate, or the owner of the token.
-func (p *Port) user(req *http.Request) (string, *metav1.Status) {
+// portAgent is a user, and the certificate or the token that proves it.
+type portAgent struct {
+	user    string
+	expires time.Time
+	chain   []*x509.Certificate
+	token   string
+}
+
+// authenticate returns the subject of a verified certificate, or the owner of the token.
+func (p *Port) authenticate(req *http.Request) (portAgent, *metav1.Status) {
 	if req.TLS != nil && len(req.TLS.VerifiedChains) > 0 {
-		return req.TLS.VerifiedChains[0][0].Subject.CommonName, nil
+		leaf := req.TLS.PeerCertificates[0]
+		return portAgent{user: leaf.Subject.CommonName, expires: leaf.NotAfter, chain: req.TLS.PeerCertificates}, nil
 	}
 	token, found := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer ")
 	if !found || token == "" {
-		return "", refusalOf(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "no bearer token and no verified certificate")
+		return portAgent{}, refusalOf(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "no bearer token and no verified certificate")
 	}
-	user, ok, err := p.Authenticate(req.Context(), token)
+	user, expires, ok, err := p.Authenticate(req.Context(), token)
 	if err != nil {
-		return "", refusalOf(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "the token could not be verified now")
+		return portAgent{}, refusalOf(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "the token could not be verified now")
 	}
 	if !ok {
-		return "", refusalOf(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "the token is not valid here")
+		return portAgent{}, refusalOf(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "the token is not valid here")
 	}
-	return user, nil
+	return portAgent{user: user, expires: expires, token: token}, nil
+}
+
+// credential is reviewed during the session. A token whose revocation is watched has proved the
+// identity once, and agents request such tokens for a few minutes only. A certificate cannot be
+// revoked: it ends with its time or its CA.
+func (p *Port) credential(agent portAgent, member string) Credential {
+	if agent.token != "" && p.Watched != nil && p.Watched(agent.user, member) {
+		agent.expires, agent.token = time.Time{}, ""
+	}
+	return Credential{Expires: agent.expires, StillValid: func(ctx context.Context) (bool, error) {
+		if ok, err := p.stillProves(ctx, agent); !ok || err != nil {
+			return false, err
+		}
+		return p.IsAgentOf(ctx, agent.user, member)
+	}}
+}
+
+// stillProves is false if the certificate or the token would no longer be accepted. An expired token
+// says nothing more: the session ends by that.
+func (p *Port) stillProves(ctx context.Context, agent portAgent) (bool, error) {
+	switch {
+	case agent.chain != nil:
+		pool, err := p.ClientCAs()
+		if err != nil {
+			return false, fmt.Errorf("reading the CAs of clients: %w", err)
+		}
+		return isSignedBy(agent.chain, pool), nil
+	case agent.token != "" && !Credential{Expires: agent.expires}.isExpiredAt(time.Now().Add(reviewPeriod)):
+		user, _, ok, err := p.Authenticate(ctx, agent.token)
+		return ok && user == agent.user, err
+	}
+	return true, nil
+}
+
+// isSignedBy verifies a client's chain. That its first certificate has expired does not matter here.
+func isSignedBy(chain []*x509.Certificate, roots *x509.CertPool) bool {
+	intermediates := x509.NewCertPool()
+	for _, cert := range chain[1:] {
+		intermediates.AddCert(cert)
+	}
+	now := time.Now()
+	if now.After(chain[0].NotAfter) {
+		now = chain[0].NotAfter
+	}
+	_, err := chain[0].Verify(x509.VerifyOptions{
+		Roots: roots, Intermediates: intermediates, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	return err == nil
 }

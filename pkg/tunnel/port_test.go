@@ -102,11 +102,11 @@ func startPort(t testing.TB, r *tunnel.Registry, ca *authority, adjust func(*tun
 		Path: func(path string) (string, bool) {
 			return strings.CutPrefix(path, "/tunnels/")
 		},
-		Authenticate: func(_ context.Context, token string) (string, bool, error) {
+		Authenticate: func(_ context.Context, token string) (string, time.Time, bool, error) {
 			if token == "broken" {
-				return "", false, errors.New("the hub is unreachable, and here is a secret")
+				return "", time.Time{}, false, errors.New("the hub is unreachable, and here is a secret")
 			}
-			return "agent-of-one", token == "good", nil
+			return "agent-of-one", time.Time{}, token == "good", nil
 		},
 		IsAgentOf: func(_ context.Context, user, member string) (bool, error) {
 			return user == "agent-of-one" && member == "one", nil
@@ -157,7 +157,7 @@ func TestPort_AcceptsOnlyAgentOfTheMember(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := tunneltest.NewRegistry(t, tunnel.Options{})
-			address := startPort(t, r, ca, func(p *tunnel.Port) { p.TLS.ClientCAs = clients.pool() })
+			address := startPort(t, r, ca, func(p *tunnel.Port) { p.ClientCAs = func() (*x509.CertPool, error) { return clients.pool(), nil } })
 			dialer := portDialer(address, c.path, ca.pool(), c.token)
 			if c.cert != nil {
 				dialer.TLS.Certificates = []tls.Certificate{*c.cert}
@@ -506,7 +506,7 @@ func TestPort_ClosesRefusedConnection(t *testing.T) {
 			Registry:     tunneltest.NewRegistry(t, tunnel.Options{}),
 			TLS:          &tls.Config{Certificates: []tls.Certificate{ca.issue(t, portName)}},
 			Path:         func(string) (string, bool) { return "one", true },
-			Authenticate: func(context.Context, string) (string, bool, error) { return "", false, nil },
+			Authenticate: func(context.Context, string) (string, time.Time, bool, error) { return "", time.Time{}, false, nil },
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		listener, ended := make(pipes), make(chan error, 1)

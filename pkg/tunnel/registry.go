@@ -105,10 +105,15 @@ func NewRegistry(o Options) (*Registry, error) {
 // Serve serves the member's agent on conn, which it owns, until the session ends. It returns nil
 // when ctx or Close has ended it, and otherwise the reason: [ErrTooManySessions], [ErrClosed], or
 // one that wraps [ErrSessionClosed]. The caller has verified that the agent is the member's.
-func (r *Registry) Serve(ctx context.Context, member string, conn net.Conn) (err error) {
+func (r *Registry) Serve(ctx context.Context, member string, conn net.Conn) error {
+	return r.ServeReviewed(ctx, member, conn, Credential{})
+}
+
+// ServeReviewed is Serve for an agent whose credential is reviewed during the session.
+func (r *Registry) ServeReviewed(ctx context.Context, member string, conn net.Conn, c Credential) (err error) {
 	// The carrier's goroutines inherit the labels, so that a profile shows their member.
 	pprof.Do(ctx, pprof.Labels("tunnel", "gateway", "member", member), func(ctx context.Context) {
-		err = r.serve(ctx, member, conn)
+		err = r.serve(ctx, member, conn, c)
 	})
 	if err != nil {
 		return fmt.Errorf("serving the tunnel of member %q: %w", member, err)
@@ -116,7 +121,7 @@ func (r *Registry) Serve(ctx context.Context, member string, conn net.Conn) (err
 	return nil
 }
 
-func (r *Registry) serve(ctx context.Context, member string, conn net.Conn) error {
+func (r *Registry) serve(ctx context.Context, member string, conn net.Conn, c Credential) error {
 	if err := r.admits(member); err != nil {
 		_ = conn.Close()
 		return err
@@ -128,7 +133,7 @@ func (r *Registry) serve(ctx context.Context, member string, conn net.Conn) erro
 	s := &nativeSession{Carrier: carrier}
 	guarded := make(chan error, 1)
 	go func() { guarded <- s.guard(ctx) }()
-	err = r.serveSession(ctx, member, s)
+	err = r.serveSession(ctx, member, s, c)
 	_ = carrier.Close()
 	if foreign := <-guarded; foreign != nil {
 		return foreign
@@ -139,13 +144,13 @@ func (r *Registry) serve(ctx context.Context, member string, conn net.Conn) erro
 // ServeSession is Serve for a session of another protocol, which it closes. The caller has verified
 // that the agent is the member's.
 func (r *Registry) ServeSession(ctx context.Context, member string, s Session) error {
-	if err := r.serveSession(ctx, member, s); err != nil {
+	if err := r.serveSession(ctx, member, s, Credential{}); err != nil {
 		return fmt.Errorf("serving the tunnel of member %q: %w", member, err)
 	}
 	return nil
 }
 
-func (r *Registry) serveSession(ctx context.Context, member string, inner Session) error {
+func (r *Registry) serveSession(ctx context.Context, member string, inner Session, c Credential) error {
 	defer inner.Close()
 	s := &session{Session: inner, member: member, max: int64(r.options.MaxStreamsPerSession), meter: r.metrics.of(member), departures: &r.departures}
 	if err := r.add(s); err != nil {
@@ -158,11 +163,15 @@ func (r *Registry) serveSession(ctx context.Context, member string, inner Sessio
 	if own, ok := inner.(*nativeSession); ok {
 		r.tell(own)
 	}
+	revoked, wait := r.reviewed(ctx, s, c)
+	defer wait()
 	draining := s.Draining()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case err := <-revoked:
+			return err
 		case <-s.Done():
 			if ctx.Err() != nil || r.isClosed() {
 				return nil

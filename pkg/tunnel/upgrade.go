@@ -33,11 +33,14 @@ const upgradeWriteTime = 10 * time.Second
 // the member's, and treats the request as long-running, since the end of its context ends the
 // session.
 func (r *Registry) UpgradeHandler(member string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if conn := r.upgrade(w, req, member); conn != nil {
-			r.serveUpgraded(req.Context(), member, conn)
-		}
-	})
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { r.ServeUpgrade(w, req, member, Credential{}) })
+}
+
+// ServeUpgrade is UpgradeHandler for an agent whose credential is reviewed during the session.
+func (r *Registry) ServeUpgrade(w http.ResponseWriter, req *http.Request, member string, c Credential) {
+	if conn := r.upgrade(w, req, member); conn != nil {
+		r.serveUpgraded(req.Context(), member, conn, c)
+	}
 }
 
 // upgrade takes over the request's connection. It returns nil if it has refused.
@@ -55,8 +58,8 @@ func (r *Registry) upgrade(w http.ResponseWriter, req *http.Request, member stri
 }
 
 // serveUpgraded serves a session to its end.
-func (r *Registry) serveUpgraded(ctx context.Context, member string, conn net.Conn) {
-	if err := r.Serve(ctx, member, conn); err != nil {
+func (r *Registry) serveUpgraded(ctx context.Context, member string, conn net.Conn, c Credential) {
+	if err := r.ServeReviewed(ctx, member, conn, c); err != nil {
 		klog.FromContext(ctx).V(2).Info("Tunnel session ended", "member", member, "reason", err.Error())
 	}
 }

@@ -50,7 +50,9 @@ func (g *gateway) newKonnectivity(registry *tunnel.Registry, members *identity.I
 		if servers.agents, err = konnectivity.NewAgentServer(konnectivity.AgentServerOptions{
 			// The port verifies client certificates itself.
 			Credentials: konnectivity.Credentials{Token: identified(tunnelsapi.Tokens(g.clientset.AuthenticationV1(), tunnelv1alpha1.TokenAudience))},
+			IsAgentOf:   members.IsAgentOf,
 			MembersOf:   members.MembersOf,
+			Watched:     isWatched,
 			Join:        registry.ServeSession,
 			Changed:     registry.SessionsChanged,
 			ID:          replicaIdentity(),

@@ -81,7 +81,7 @@ func (g *gateway) proxyConfig(tunnels *tunnels, members *clustergateway.Inventor
 		Silent:       tunnel.ErrSilent,
 		Expected:     tunnels.registry.Expected,
 		Departed:     tunnels.registry.Departed,
-		Tunnels:      tunnels.registry.UpgradeHandler,
+		Tunnels:      tunnels.upgradeHandler,
 		IsAgentOf:    tunnels.members.IsAgentOf,
 		Connected:    tunnels.registry.Reachable,
 		Metrics:      metrics.Registry,

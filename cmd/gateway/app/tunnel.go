@@ -7,14 +7,15 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/metadata"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,6 +36,9 @@ type tunnels struct {
 	port     *advertised
 	// konnectivity are the servers for Konnectivity's agents and frontends that options enable.
 	konnectivity *konnectivityServers
+	// agentCAs verify client certificates of agents at the port. If nil, agents authenticate with
+	// tokens.
+	agentCAs *tunnelsapi.CAs
 	// drained is closed when the registry is closed. This replica then forwards no stream for
 	// another one.
 	drained chan struct{}
@@ -52,7 +56,32 @@ func (g *gateway) newTunnels() (*tunnels, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tunnels{registry: registry, members: members, port: port, konnectivity: servers, drained: make(chan struct{})}, nil
+	t := &tunnels{registry: registry, members: members, port: port, konnectivity: servers, drained: make(chan struct{})}
+	if file := g.Tunnels.AgentsClientCAFile; file != "" {
+		if t.agentCAs, err = tunnelsapi.FollowCAs("tunnels.agentsClientCAFile", file); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// upgradeHandler serves tunnels through the hub's API server, which has authenticated the agent. The
+// user is reviewed during the session. When the credential expires is not known here.
+func (t *tunnels) upgradeHandler(member string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		var credential tunnel.Credential
+		if user, ok := apirequest.UserFrom(req.Context()); ok {
+			name := user.GetName()
+			credential.StillValid = func(ctx context.Context) (bool, error) { return t.members.IsAgentOf(ctx, name, member) }
+		}
+		t.registry.ServeUpgrade(w, req, member, credential)
+	})
+}
+
+// isWatched is true for a member's own account: Revocation watches it and the Secret of its tokens.
+func isWatched(username, member string) bool {
+	own, ok := identity.FleetSeats().MemberOfUsername(username)
+	return ok && own == member
 }
 
 // disconnect ends a member's tunnels of every protocol.
@@ -83,6 +112,11 @@ func (g *gateway) addTunnels(t *tunnels) error {
 	}
 	if g.Tunnels.PeerPort != 0 {
 		if err := g.manager.Add(everywhere(func(ctx context.Context) error { return g.servePeers(ctx, t) })); err != nil {
+			return err
+		}
+	}
+	if t.agentCAs != nil {
+		if err := g.manager.Add(everywhere(t.agentCAs.Run)); err != nil {
 			return err
 		}
 	}
@@ -130,11 +164,6 @@ func (g *gateway) serveAgents(ctx context.Context, t *tunnels) error {
 	if err != nil {
 		return ignoreEnd(ctx, err)
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: g.certificates.GetCertificate}
-	if len(g.AgentsClientCA) > 0 {
-		config.ClientCAs = x509.NewCertPool()
-		config.ClientCAs.AppendCertsFromPEM(g.AgentsClientCA)
-	}
 	var l net.ListenConfig
 	listener, err := l.Listen(ctx, "tcp", g.Serving.Listen(g.Tunnels.AgentsPort))
 	if err != nil {
@@ -149,11 +178,15 @@ func (g *gateway) serveAgents(ctx context.Context, t *tunnels) error {
 	tell(ca)
 	port := &tunnel.Port{
 		Registry:     t.registry,
-		TLS:          config,
+		TLS:          &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: g.certificates.GetCertificate},
 		Path:         memberOfPath,
 		Authenticate: userOf(tunnelsapi.Tokens(g.clientset.AuthenticationV1(), tunnelv1alpha1.TokenAudience)),
 		IsAgentOf:    t.members.IsAgentOf,
+		Watched:      isWatched,
 		Others:       t.others(),
+	}
+	if t.agentCAs != nil {
+		port.ClientCAs = t.agentCAs.Pool
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return port.Serve(ctx, listener) })
@@ -237,10 +270,10 @@ func memberOfPath(path string) (string, bool) {
 	return member, ok && member != "" && !strings.Contains(member, "/")
 }
 
-// userOf reduces an identity to the user name of an agent.
-func userOf(identify tunnelsapi.Identify) func(context.Context, string) (string, bool, error) {
-	return func(ctx context.Context, token string) (string, bool, error) {
+// userOf reduces an identity to the user name of an agent and the expiry of its token.
+func userOf(identify tunnelsapi.Identify) func(context.Context, string) (string, time.Time, bool, error) {
+	return func(ctx context.Context, token string) (string, time.Time, bool, error) {
 		id, ok, err := identify(ctx, token)
-		return id.Name, ok, err
+		return id.Name, id.Expires, ok, err
 	}
 }

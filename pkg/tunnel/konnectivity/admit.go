@@ -5,8 +5,6 @@ package konnectivity
 
 import (
 	"context"
-	"fmt"
-	"slices"
 
 	"google.golang.org/grpc/codes"
 	grpccredentials "google.golang.org/grpc/credentials"
@@ -26,33 +24,34 @@ func (a *AgentServer) admit(ctx context.Context) (Identity, string, agentInfo, e
 	if err != nil {
 		return id, "", agent, status.Error(codes.InvalidArgument, err.Error())
 	}
-	members, err := a.options.MembersOf(ctx, id.Name)
-	if err != nil {
-		return id, "", agent, status.Error(codes.Unavailable, "the gateway cannot tell whose agent this is: "+err.Error())
-	}
-	member, err := memberOf(id.Name, members, agent.hosts)
-	if err != nil {
-		return id, "", agent, status.Error(codes.PermissionDenied, err.Error())
-	}
-	return id, member, agent, nil
+	member, err := a.memberOf(ctx, id.Name, agent.hosts)
+	return id, member, agent, err
 }
 
 // memberOf is the member that an agent serves: one of those that its identity may serve. The
-// agent's own identifiers can only choose among those, or show that it is the wrong agent.
-func memberOf(user string, members, hosts []string) (string, error) {
-	if len(members) == 0 {
-		return "", fmt.Errorf("%q is the agent of no member: compare with spec.identity of its MemberCluster", user)
-	}
+// agent's own identifiers can only choose among those, or show that it is the wrong agent. Its errors
+// are gRPC's.
+func (a *AgentServer) memberOf(ctx context.Context, user string, hosts []string) (string, error) {
 	for _, host := range hosts {
-		if slices.Contains(members, host) {
+		is, err := a.options.IsAgentOf(ctx, user, host)
+		if err != nil {
+			return "", status.Error(codes.Unavailable, "the gateway cannot tell whose agent this is: "+err.Error())
+		}
+		if is {
 			return host, nil
 		}
 	}
 	if len(hosts) > 0 {
-		return "", fmt.Errorf("%q is not the agent of %q: its agentIdentifiers name another member than its credential", user, printable(hosts[0]))
+		return "", status.Errorf(codes.PermissionDenied, "%q is not the agent of %q: its agentIdentifiers name another member than its credential", user, printable(hosts[0]))
 	}
-	if len(members) > 1 {
-		return "", fmt.Errorf("%q is the agent of %d members: say which one with --agent-identifiers=host=<member>", user, len(members))
+	members, err := a.options.MembersOf(ctx, user)
+	switch {
+	case err != nil:
+		return "", status.Error(codes.Unavailable, "the gateway cannot tell whose agent this is: "+err.Error())
+	case len(members) == 0:
+		return "", status.Errorf(codes.PermissionDenied, "%q is the agent of no member: compare with spec.identity of its MemberCluster", user)
+	case len(members) > 1:
+		return "", status.Errorf(codes.PermissionDenied, "%q is the agent of %d members: say which one with --agent-identifiers=host=<member>", user, len(members))
 	}
 	return members[0], nil
 }

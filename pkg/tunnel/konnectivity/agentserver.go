@@ -24,13 +24,19 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/budget"
 )
 
-// AgentServerOptions of an AgentServer; Credentials, MembersOf, Join and ID are required, zero
-// values of the others are sane.
+// AgentServerOptions of an AgentServer; Credentials, IsAgentOf, MembersOf, Join and ID are required,
+// zero values of the others are sane.
 type AgentServerOptions struct {
 	// Credentials authenticate agents.
 	Credentials Credentials
-	// MembersOf returns the members whose agent an identity is.
+	// IsAgentOf is true for a user who is the member's agent. It looks at that member only.
+	IsAgentOf func(ctx context.Context, user, member string) (bool, error)
+	// MembersOf returns the members whose agent an identity is. It is called for agents that do not
+	// say which member they serve.
 	MembersOf func(ctx context.Context, user string) ([]string, error)
+	// Watched is true if Disconnect is called for the member when the credentials of this user are
+	// revoked. The tokens of others are reviewed again and again. Optional.
+	Watched func(user, member string) bool
 	// Join adds all agents of a member as one session, and returns when that has ended:
 	// [tunnel.Registry.ServeSession]. Dials come from there, so other gateways know the member and
 	// forward dials.
@@ -77,8 +83,11 @@ func (o AgentServerOptions) withDefaults() (AgentServerOptions, error) {
 	if err := o.Credentials.validate(); err != nil {
 		return o, err
 	}
-	if o.MembersOf == nil || o.Join == nil || o.ID == "" {
-		return o, errors.New("a listener for agents needs MembersOf, Join and an ID")
+	if o.IsAgentOf == nil || o.MembersOf == nil || o.Join == nil || o.ID == "" {
+		return o, errors.New("a listener for agents needs IsAgentOf, MembersOf, Join and an ID")
+	}
+	if o.Watched == nil {
+		o.Watched = func(_, _ string) bool { return false }
 	}
 	if o.Replicas == nil {
 		o.Replicas = func() int { return 1 }

@@ -197,11 +197,11 @@ func TestReview_EndsSessionOfRevokedIdentity(t *testing.T) {
 					id, ok, err := of(ctx, t)
 					return id, ok && !token.Load(), err
 				}
-				o.MembersOf = func(ctx context.Context, user string) ([]string, error) {
+				o.IsAgentOf = func(ctx context.Context, user, of string) (bool, error) {
 					if member.Load() {
-						return nil, nil
+						return false, nil
 					}
-					return membersOf(ctx, user)
+					return isAgentOf(ctx, user, of)
 				}
 			}})
 			agent, err := g.connectUpstream(t, g.clientTLS(), "agentID", "a", "authorization", "Bearer agents:agent-m")
@@ -223,12 +223,12 @@ func TestReview_FailedReviewEndsNothing(t *testing.T) {
 	var asked atomic.Int64
 	g := startGateway(t, gatewayOptions{agents: func(o *AgentServerOptions) {
 		o.ReviewPeriod = time.Millisecond
-		o.MembersOf = func(ctx context.Context, user string) ([]string, error) {
+		o.IsAgentOf = func(ctx context.Context, user, member string) (bool, error) {
 			if broken.Load() {
 				asked.Add(1)
-				return nil, errors.New("the hub is unreachable")
+				return false, errors.New("the hub is unreachable")
 			}
-			return membersOf(ctx, user)
+			return isAgentOf(ctx, user, member)
 		}
 	}})
 	agent := g.upstream(t, "m")
@@ -451,4 +451,49 @@ func TestAgentServer_NewStreamGetsNewRequests(t *testing.T) {
 	joined := g.registry.Departed("m")
 	g.upstream(t, "m")
 	eventually(t, "older connections take no more requests", func() bool { return g.registry.Departed("m").After(joined) })
+}
+
+// Reviews of all agents would ask the hub about each token and list all members every ten seconds.
+func TestReview_OfWatchedAgentLooksAtItsMemberOnly(t *testing.T) {
+	var reviews, tokens atomic.Int64
+	g := startGateway(t, gatewayOptions{agents: func(o *AgentServerOptions) {
+		o.ReviewPeriod = time.Millisecond
+		o.Watched = func(user, member string) bool { return user == agentOf(member) }
+		token := o.Credentials.Token
+		o.Credentials.Token = func(ctx context.Context, t string) (Identity, bool, error) {
+			tokens.Add(1)
+			return token(ctx, t)
+		}
+		o.IsAgentOf = func(ctx context.Context, user, member string) (bool, error) {
+			reviews.Add(1)
+			return isAgentOf(ctx, user, member)
+		}
+		o.MembersOf = func(context.Context, string) ([]string, error) {
+			t.Error("all members were listed")
+			return nil, nil
+		}
+	}})
+	if _, err := g.connectUpstream(t, g.clientTLS(), "agentID", "a", "agentIdentifiers", "host=m", "authorization", "Bearer agents:agent-m"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "there were some reviews", func() bool { return reviews.Load() > 5 })
+	if got := tokens.Load(); got != 1 {
+		t.Errorf("the token was reviewed %d times, want once", got)
+	}
+}
+
+// The identity is revoked after the agent was admitted, and before Disconnect finds its session.
+func TestReview_RevocationDuringAdmissionEndsSession(t *testing.T) {
+	var asked atomic.Int64
+	g := startGateway(t, gatewayOptions{agents: func(o *AgentServerOptions) {
+		o.ReviewPeriod = time.Hour
+		o.IsAgentOf = func(context.Context, string, string) (bool, error) { return asked.Add(1) == 1, nil }
+	}})
+	agent, err := g.connectUpstream(t, g.clientTLS(), "agentID", "a", "agentIdentifiers", "host=m", "authorization", "Bearer agents:agent-m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := agent.stream.RecvMsg(new(client.Packet)); status.Code(err) != codes.Unavailable {
+		t.Errorf("the stream ended with %v", err)
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"io"
 	"math/big"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -130,6 +131,11 @@ func membersOf(_ context.Context, user string) ([]string, error) {
 	return nil, nil
 }
 
+func isAgentOf(ctx context.Context, user, member string) (bool, error) {
+	members, err := membersOf(ctx, user)
+	return slices.Contains(members, member), err
+}
+
 // mayDial lets dialer-m dial into member m, and root into all.
 func mayDial(_ context.Context, id Identity, member string) (bool, error) {
 	return id.Name == "root" || id.Name == "dialer-"+member, nil
@@ -150,7 +156,7 @@ func startGateway(t testing.TB, o gatewayOptions) *gateway {
 	credentialsOf := func(ca *authority, audience string) Credentials {
 		return Credentials{ClientCAs: func() (*x509.CertPool, error) { return ca.pool(), nil }, Token: tokensFor(audience)}
 	}
-	agents := AgentServerOptions{Credentials: credentialsOf(g.agentCA, agentAudience), MembersOf: membersOf, Join: g.registry.ServeSession, Changed: g.registry.SessionsChanged, Certificate: certificate, ID: "gateway-1"}
+	agents := AgentServerOptions{Credentials: credentialsOf(g.agentCA, agentAudience), IsAgentOf: isAgentOf, MembersOf: membersOf, Join: g.registry.ServeSession, Changed: g.registry.SessionsChanged, Certificate: certificate, ID: "gateway-1"}
 	if o.agents != nil {
 		o.agents(&agents)
 	}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -33,6 +32,10 @@ func (a *AgentServer) review(ctx context.Context, s *session, id Identity) error
 		timer := time.NewTimer(time.Until(id.Expires) - renewBefore)
 		defer timer.Stop()
 		expiring = timer.C
+	}
+	// The agent may have lost its identity between its admission and now, when Disconnect finds it.
+	if err := a.mayStay(ctx, s, Identity{Name: id.Name}); err != nil {
+		return err
 	}
 	for {
 		wait := time.NewTimer(a.options.ReviewPeriod + rand.N(a.options.ReviewPeriod/4+1))
@@ -82,15 +85,18 @@ func (a *AgentServer) expire(ctx context.Context, s *session, id Identity) error
 
 // mayStay returns why the session has to end. A failed review is no reason.
 func (a *AgentServer) mayStay(ctx context.Context, s *session, id Identity) error {
-	ok, err := a.options.Credentials.stillValid(ctx, id)
-	if err == nil && !ok {
+	valid, err := true, error(nil)
+	if !a.options.Watched(id.Name, s.member) {
+		valid, err = a.options.Credentials.stillValid(ctx, id)
+	}
+	if err == nil && !valid {
 		return errors.New("the agent's credential was revoked")
 	}
-	members, membersErr := a.options.MembersOf(ctx, id.Name)
-	if membersErr == nil && !slices.Contains(members, s.member) {
+	is, memberErr := a.options.IsAgentOf(ctx, id.Name, s.member)
+	if memberErr == nil && !is {
 		return fmt.Errorf("%q is no longer the agent of member %q", id.Name, s.member)
 	}
-	if err := errors.Join(err, membersErr); err != nil && ctx.Err() == nil {
+	if err := errors.Join(err, memberErr); err != nil && ctx.Err() == nil {
 		klog.FromContext(ctx).Info("A Konnectivity agent could not be reviewed", "member", s.member, "reason", err.Error())
 	}
 	return nil

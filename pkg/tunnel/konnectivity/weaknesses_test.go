@@ -563,7 +563,7 @@ func TestK10_ConnectionHasAddressesDeadlinesAndImmediateClose(t *testing.T) {
 }
 
 func TestK11_CertificateOrTokenIsRequired(t *testing.T) {
-	if _, err := NewAgentServer(AgentServerOptions{MembersOf: membersOf}); !errors.Is(err, errNoCredentials) {
+	if _, err := NewAgentServer(AgentServerOptions{IsAgentOf: isAgentOf, MembersOf: membersOf}); !errors.Is(err, errNoCredentials) {
 		t.Errorf("a listener for agents without credentials: %v", err)
 	}
 	if _, err := NewFrontendServer(FrontendServerOptions{}); !errors.Is(err, errNoCredentials) {

@@ -21,8 +21,6 @@ type Config struct {
 	REST *rest.Config
 	// HubCA verifies Hub.URL (PEM).
 	HubCA []byte
-	// AgentsClientCA verifies client certificates of agents (PEM).
-	AgentsClientCA []byte
 }
 
 // Config reads the files that the options name. Call Validate first.
@@ -40,11 +38,6 @@ func (o *Options) Config() (*Config, error) {
 	config.Hub.HubConfiguration = &reached
 	if config.HubCA, err = o.Hub.verifiedBy(hub); err != nil {
 		return nil, err
-	}
-	if path := o.Tunnels.AgentsClientCAFile; path != "" {
-		if config.AgentsClientCA, err = readCA(path); err != nil {
-			return nil, fmt.Errorf("reading tunnels.agentsClientCAFile: %w", err)
-		}
 	}
 	return config, nil
 }

@@ -1,0 +1,101 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunnel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/klog/v2"
+)
+
+const (
+	// reviewPeriod is how often the admission of a session is reviewed.
+	reviewPeriod = 10 * time.Second
+	// renewBefore is how long before its credential expires an agent is asked to reconnect.
+	renewBefore = time.Minute
+	// expiredLimit is how long streams may continue in a session whose credential has expired. The
+	// agent has another session by then.
+	expiredLimit = 24 * time.Hour
+)
+
+var (
+	errRevoked = errors.New("the agent's identity was revoked, or belongs to another member")
+	errExpired = errors.New("the agent's credential has expired")
+)
+
+// Credential is what a session was admitted with. It is reviewed while the session lasts. The zero
+// value is valid without end.
+type Credential struct {
+	// Expires is when it expires; zero if that is unknown or does not matter.
+	Expires time.Time
+	// StillValid is false once the agent would no longer be admitted. It is called as soon as dials
+	// find the session, because the agent may have lost its identity in the meantime, and then every
+	// 10 s. An error means that this is not known, and ends nothing.
+	StillValid func(ctx context.Context) (bool, error)
+}
+
+// review returns why the session has to end, or nil when ctx has ended.
+func (r *Registry) review(ctx context.Context, s *session, c Credential) error {
+	if c.Expires.IsZero() && c.StillValid == nil {
+		return nil
+	}
+	ticker := time.NewTicker(reviewPeriod)
+	defer ticker.Stop()
+	expiring, expired := false, false
+	for {
+		if c.isRevoked(ctx, s.member) {
+			return errRevoked
+		}
+		now := time.Now()
+		if !expiring && c.isExpiredAt(now.Add(renewBefore)) {
+			expiring = true
+			s.Drain()
+		}
+		if !expired && c.isExpiredAt(now) {
+			expired = true
+			r.retire(s)
+		}
+		if expired && (s.open.Load() == 0 || c.isExpiredAt(now.Add(-expiredLimit))) {
+			return errExpired
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+func (c Credential) isExpiredAt(t time.Time) bool { return !c.Expires.IsZero() && !t.Before(c.Expires) }
+
+func (c Credential) isRevoked(ctx context.Context, member string) bool {
+	if c.StillValid == nil {
+		return false
+	}
+	valid, err := c.StillValid(ctx)
+	if err != nil && ctx.Err() == nil {
+		klog.FromContext(ctx).Error(err, "Could not review the agent of a tunnel; keeping the tunnel", "member", member)
+	}
+	return err == nil && !valid
+}
+
+// reviewed runs review beside a session. failed receives why the session has to end; wait returns
+// when the review has ended.
+func (r *Registry) reviewed(ctx context.Context, s *session, c Credential) (failed <-chan error, wait func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	result, done := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := r.review(ctx, s, c); err != nil {
+			result <- fmt.Errorf("%w: %w", ErrSessionClosed, err)
+		}
+	}()
+	return result, func() {
+		cancel()
+		<-done
+	}
+}
