@@ -35,14 +35,14 @@ type Carrier interface {
 	Drain()
 	// Draining is closed when the peer has sent Drain.
 	Draining() <-chan struct{}
-	// Tell sends the peer a message about the session. Told receives the peer's latest unread
+	// SendInfo sends the peer a message about the session. Infos receives the peer's latest unread
 	// message.
-	Tell(info []byte)
-	Told() <-chan []byte
-	// Answers probes the peer and reports whether it responded. If it did not, Silent is true until
+	SendInfo(info []byte)
+	Infos() <-chan []byte
+	// Answers probes the peer and reports whether it responded. If it did not, Unresponsive is true until
 	// anything arrives.
 	Answers(ctx context.Context) bool
-	Silent() bool
+	Unresponsive() bool
 	// Streams is the number of open streams.
 	Streams() int
 	// Close ends the session and every stream in it.

@@ -46,12 +46,12 @@ func (c *brokenCarrier) Close() error {
 
 func (c *brokenCarrier) Drain()                    {}
 func (c *brokenCarrier) Draining() <-chan struct{} { return nil }
-func (c *brokenCarrier) Tell([]byte)               {}
-func (c *brokenCarrier) Told() <-chan []byte       { return nil }
+func (c *brokenCarrier) SendInfo([]byte)           {}
+func (c *brokenCarrier) Infos() <-chan []byte      { return nil }
 func (c *brokenCarrier) Streams() int              { return 0 }
 
 func (c *brokenCarrier) Answers(context.Context) bool { return true }
-func (c *brokenCarrier) Silent() bool                 { return false }
+func (c *brokenCarrier) Unresponsive() bool           { return false }
 
 func (c *brokenCarrier) Done() <-chan struct{} { return c.done }
 func (c *brokenCarrier) Err() error            { return ErrSessionClosed }

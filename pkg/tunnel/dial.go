@@ -27,7 +27,7 @@ func (r *Registry) Dial(ctx context.Context, cluster, network, address string) (
 // the target. Otherwise it returns:
 //
 //   - [ErrNotConnected], at once, when the member has no session here; the error is
-//     also [ErrDraining] when the agent is about to disconnect, and [ErrSilent] when
+//     also [ErrDraining] when the agent is about to disconnect, and [ErrUnresponsive] when
 //     the agent did not respond to [Registry.Answers];
 //   - a [RefusedError] with the agent's reason;
 //   - the cause of ctx, or context.DeadlineExceeded after Options.DialTimeout.
@@ -80,8 +80,8 @@ func (r *Registry) dialHere(ctx context.Context, member, target string, eager bo
 			last = ErrDraining
 			continue
 		}
-		if s.silent() {
-			last = ErrSilent
+		if s.isUnresponsive() {
+			last = ErrUnresponsive
 			continue
 		}
 		conn, err := s.dial(ctx, target, eager)
@@ -96,7 +96,7 @@ func (r *Registry) dialHere(ctx context.Context, member, target string, eager bo
 	if last == nil {
 		return nil, ErrNotConnected
 	}
-	if errors.Is(last, ErrSessionClosed) || errors.Is(last, ErrDraining) || errors.Is(last, ErrSilent) {
+	if errors.Is(last, ErrSessionClosed) || errors.Is(last, ErrDraining) || errors.Is(last, ErrUnresponsive) {
 		return nil, fmt.Errorf("%w: %w", ErrNotConnected, last)
 	}
 	return nil, last

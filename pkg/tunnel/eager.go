@@ -16,8 +16,8 @@ import (
 type eagerConn struct {
 	net.Conn
 	// stopProbes is called once the agent has answered, silent is set if it did not respond.
-	stopProbes context.CancelFunc
-	silent     atomic.Bool
+	stopProbes   context.CancelFunc
+	unresponsive atomic.Bool
 
 	// mu guards the following fields, and lets only one Read look for the answer at a time.
 	mu sync.Mutex
@@ -42,10 +42,10 @@ func (c *eagerConn) await() error {
 		return c.refusal
 	}
 	err := readAnswer(&replay{eagerConn: c})
-	if err != nil && c.silent.Load() {
-		err = ErrSilent
+	if err != nil && c.unresponsive.Load() {
+		err = ErrUnresponsive
 	}
-	if err != nil && !IsRefused(err) && !errors.Is(err, ErrSilent) {
+	if err != nil && !IsRefused(err) && !errors.Is(err, ErrUnresponsive) {
 		return err
 	}
 	c.stopProbes()

@@ -18,9 +18,9 @@ var (
 	// ErrDraining is returned by a dial when the member's agent is about to close its only session.
 	// Dials wrap it in ErrNotConnected.
 	ErrDraining = native.ErrDraining
-	// ErrSilent is returned by a dial when the member's agent did not respond to a probe in any of
+	// ErrUnresponsive is returned by a dial when the member's agent did not respond to a probe in any of
 	// its sessions. Dials wrap it in ErrNotConnected.
-	ErrSilent = errors.New("the member's agent does not answer")
+	ErrUnresponsive = errors.New("the member's agent does not answer")
 	// ErrRefused is matched by every [RefusedError].
 	ErrRefused = errors.New("the member refused the connection")
 	// ErrTooManySessions is returned by Serve when the member has the maximum number of sessions.

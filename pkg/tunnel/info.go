@@ -10,7 +10,7 @@ import (
 	"net"
 )
 
-// Info is what a gateway tells an agent about itself, at the beginning of a session and whenever it
+// Info is the message of a gateway about itself to an agent, at the beginning of a session and whenever it
 // changes.
 type Info struct {
 	// Replica is the name of the gateway in which the session ends; each replica has its own.
@@ -38,7 +38,7 @@ type PortInfo struct {
 func ParseInfo(message []byte) (Info, error) {
 	var info Info
 	if err := json.Unmarshal(message, &info); err != nil {
-		return Info{}, fmt.Errorf("reading what the gateway tells: %w", err)
+		return Info{}, fmt.Errorf("reading the message of the gateway: %w", err)
 	}
 	if info.Port == nil {
 		return info, nil
@@ -47,7 +47,7 @@ func ParseInfo(message []byte) (Info, error) {
 		return Info{}, fmt.Errorf("reading the gateway's port: %w", err)
 	}
 	if info.Port.CA == "" || info.Port.ServerName == "" {
-		return Info{}, errors.New("reading the gateway's port: nothing is told that would verify it")
+		return Info{}, errors.New("reading the gateway's port: the CA or the server name is missing")
 	}
 	return info, nil
 }

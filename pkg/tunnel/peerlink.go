@@ -25,9 +25,9 @@ func (p *Peers) link(ctx context.Context, address string, established func()) er
 		return err
 	}
 	conn := tls.Client(native.Batch(raw), p.tls)
-	shaking, cancel := context.WithTimeout(ctx, peerTimeout)
+	handshakeCtx, cancel := context.WithTimeout(ctx, peerTimeout)
 	defer cancel()
-	if err := conn.HandshakeContext(shaking); err != nil {
+	if err := conn.HandshakeContext(handshakeCtx); err != nil {
 		_ = raw.Close()
 		return err
 	}
@@ -35,16 +35,16 @@ func (p *Peers) link(ctx context.Context, address string, established func()) er
 	stop := context.AfterFunc(ctx, func() { _ = carrier.Close() })
 	defer stop()
 	defer carrier.Close()
-	told, err := carrier.Accept(shaking)
+	announcements, err := carrier.Accept(handshakeCtx)
 	if err != nil {
 		return err
 	}
-	return p.follow(carrier, told, established)
+	return p.follow(carrier, announcements, established)
 }
 
 // follow reads the members that the other gateway holds.
-func (p *Peers) follow(carrier *native.Carrier, told net.Conn, established func()) error {
-	reader := bufio.NewReaderSize(told, 2*MaxTargetLength)
+func (p *Peers) follow(carrier *native.Carrier, announcements net.Conn, established func()) error {
+	reader := bufio.NewReaderSize(announcements, 2*MaxTargetLength)
 	name, err := readLine(reader)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (p *Peers) follow(carrier *native.Carrier, told net.Conn, established func(
 func readLine(r *bufio.Reader) (string, error) {
 	line, err := r.ReadSlice('\n')
 	if err != nil {
-		return "", fmt.Errorf("reading what another gateway holds: %w", err)
+		return "", fmt.Errorf("reading the members of another gateway: %w", err)
 	}
 	return string(line[:len(line)-1]), nil
 }
@@ -167,16 +167,16 @@ func (r *Registry) peerLinks(member string) []*peerLink {
 	return links
 }
 
-// errPeerSilent is returned by a dial if the only gateways with a session of the member do not
+// errPeerUnresponsive is returned by a dial if the only gateways with a session of the member do not
 // respond.
-var errPeerSilent = fmt.Errorf("%w: %w: the replica of the gateway that has its tunnel does not respond", ErrNotConnected, ErrSilent)
+var errPeerUnresponsive = fmt.Errorf("%w: %w: the replica of the gateway that has its tunnel does not respond", ErrNotConnected, ErrUnresponsive)
 
 // dialPeers asks the gateways that hold a session of the member. here is the error of this gateway,
 // which is returned if no other has one.
 func (r *Registry) dialPeers(ctx context.Context, member, target string, here error) (net.Conn, error) {
 	for _, link := range r.peerLinks(member) {
-		if link.session.Silent() {
-			here = errPeerSilent
+		if link.session.Unresponsive() {
+			here = errPeerUnresponsive
 			continue
 		}
 		h := headerFor(ctx, target)
@@ -192,8 +192,8 @@ func (r *Registry) dialPeers(ctx context.Context, member, target string, here er
 			return nil, err
 		}
 		switch {
-		case errors.Is(err, ErrSilent):
-			here = errPeerSilent
+		case errors.Is(err, ErrUnresponsive):
+			here = errPeerUnresponsive
 		case isRefusedAs(err, UnknownTarget):
 			here = err
 		}

@@ -51,11 +51,11 @@ type Peers struct {
 	// accepted counts the links that others have made.
 	accepted int
 
-	// telling guards told and is held during calls of changed, which keeps them in order. It is
+	// reporting guards reported and is held during calls of changed, which keeps them in order. It is
 	// locked before mu.
-	telling sync.Mutex
-	changed func(replicas int)
-	told    int
+	reporting sync.Mutex
+	changed   func(replicas int)
+	reported  int
 
 	missing func(address string, why error)
 }
@@ -81,7 +81,7 @@ type PeerOptions struct {
 // NewPeers adds peers to a registry. Run and Serve connect them.
 func NewPeers(r *Registry, o PeerOptions) *Peers {
 	verify := func(state tls.ConnectionState) error { return verifyPeer(state, o) }
-	p := &Peers{registry: r, name: o.Name, links: map[string]*peerLink{}, changed: o.OnChange, missing: o.OnMissing, told: 1}
+	p := &Peers{registry: r, name: o.Name, links: map[string]*peerLink{}, changed: o.OnChange, missing: o.OnMissing, reported: 1}
 	if p.changed == nil {
 		p.changed = func(int) {}
 	}

@@ -290,8 +290,8 @@ func TestPeers_FrozenReplicaDelaysNoDial(t *testing.T) {
 			t.Errorf("heard %q", got)
 		}
 	}
-	if _, err := one.DialMember(t.Context(), alone, "a"); !errors.Is(err, tunnel.ErrSilent) || !tunnel.IsNotConnected(err) {
-		t.Errorf("dialing: %v, want ErrSilent and ErrNotConnected", err)
+	if _, err := one.DialMember(t.Context(), alone, "a"); !errors.Is(err, tunnel.ErrUnresponsive) || !tunnel.IsNotConnected(err) {
+		t.Errorf("dialing: %v, want ErrUnresponsive and ErrNotConnected", err)
 	}
 	tunneltest.Eventually(t, "the member behind the frozen replica does not respond", func() bool { return !one.Answers(t.Context(), alone) })
 	if one.Departed(alone).IsZero() {

@@ -56,7 +56,7 @@ func (p *Peers) isMissing(d *declaredPeer) bool {
 
 // declare replaces the addresses, and returns those that are new.
 func (p *Peers) declare(wanted []Peer) (added map[string]*declaredPeer) {
-	defer p.tell()
+	defer p.reportCount()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	kept := map[string]*declaredPeer{}
@@ -83,7 +83,7 @@ func (p *Peers) setState(d *declaredPeer, state linkState) {
 	p.mu.Lock()
 	d.state = state
 	p.mu.Unlock()
-	p.tell()
+	p.reportCount()
 }
 
 // stateAfter is the state of an address whose link has ended, or could not be established.
@@ -121,13 +121,13 @@ func (p *Peers) MissingLinks() int {
 	return count
 }
 
-// tell reports the number of gateways if it has changed.
-func (p *Peers) tell() {
-	p.telling.Lock()
-	defer p.telling.Unlock()
+// reportCount reports the number of gateways if it has changed.
+func (p *Peers) reportCount() {
+	p.reporting.Lock()
+	defer p.reporting.Unlock()
 	p.registry.metrics.peersMissing.Set(float64(p.MissingLinks()))
-	if count := p.Replicas(); count != p.told {
-		p.told = count
+	if count := p.Replicas(); count != p.reported {
+		p.reported = count
 		p.changed(count)
 	}
 }

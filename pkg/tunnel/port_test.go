@@ -290,7 +290,7 @@ func TestConnector_MovesToPortAndFallsBackToHub(t *testing.T) {
 	mu.Lock()
 	info = tunnel.Info{Port: &tunnel.PortInfo{Address: link.Address(), CA: ca.pem(), ServerName: portName}}
 	mu.Unlock()
-	r.TellAll()
+	r.SendInfoAll()
 	if s := <-states; !s.Connected || s.Way != tunnel.ViaPort {
 		t.Fatalf("after the gateway advertised the port, the state is %+v", s)
 	}

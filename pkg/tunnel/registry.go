@@ -30,7 +30,7 @@ type Options struct {
 	// Unread limits the unread bytes of all streams together; 0 is 512 MiB. Beyond it, streams with
 	// much unread data are reset.
 	Unread int64
-	// Info is sent to agents at the beginning of a session; nil sends nothing. See TellAll.
+	// Info is sent to agents at the beginning of a session; nil sends nothing. See SendInfoAll.
 	Info func() Info
 	// Registerer registers the metrics. If nil, there are none.
 	Registerer prometheus.Registerer
@@ -161,7 +161,7 @@ func (r *Registry) serveSession(ctx context.Context, member string, inner Sessio
 	// The agent closes the session that this one replaces when it receives the message. Dials must
 	// find this one by then.
 	if own, ok := inner.(*nativeSession); ok {
-		r.tell(own)
+		r.sendInfo(own)
 	}
 	revoked, wait := r.reviewed(ctx, s, c)
 	defer wait()
@@ -219,7 +219,7 @@ func (r *Registry) add(s *session) error {
 	r.serving.Add(1)
 	r.mu.Unlock()
 	s.meter.sessions.Inc()
-	r.listeners.tell(s.member, r.Connected)
+	r.listeners.notify(s.member, r.Connected)
 	r.SessionsChanged(s.member)
 	return nil
 }
@@ -238,7 +238,7 @@ func (r *Registry) retire(s *session) {
 	r.mu.Lock()
 	s.retired = true
 	r.mu.Unlock()
-	r.listeners.tell(s.member, r.Connected)
+	r.listeners.notify(s.member, r.Connected)
 }
 
 func (r *Registry) remove(s *session) {
@@ -252,7 +252,7 @@ func (r *Registry) remove(s *session) {
 	}
 	r.mu.Unlock()
 	s.meter.sessions.Dec()
-	r.listeners.tell(s.member, r.Connected)
+	r.listeners.notify(s.member, r.Connected)
 }
 
 // Connected is true if the member has a session here that accepts dials.
@@ -308,22 +308,22 @@ func (r *Registry) Renew() {
 	}
 }
 
-// TellAll sends Options.Info to all agents again, after it has changed.
-func (r *Registry) TellAll() {
+// SendInfoAll sends Options.Info to all agents again, after it has changed.
+func (r *Registry) SendInfoAll() {
 	for _, s := range r.all() {
 		if own, ok := s.Session.(*nativeSession); ok {
-			r.tell(own)
+			r.sendInfo(own)
 		}
 	}
 }
 
-func (r *Registry) tell(s *nativeSession) {
+func (r *Registry) sendInfo(s *nativeSession) {
 	if r.options.Info == nil {
 		return
 	}
 	message, err := json.Marshal(r.options.Info())
 	if err == nil && len(message) <= native.MaxInfo {
-		s.Tell(message)
+		s.SendInfo(message)
 	}
 }
 
@@ -348,7 +348,7 @@ func (r *Registry) Close(ctx context.Context) error {
 	for _, s := range all {
 		s.Drain()
 		// Subscribers that route dials here must learn that it accepts none any more.
-		r.listeners.tell(s.member, r.Connected)
+		r.listeners.notify(s.member, r.Connected)
 	}
 	drain(ctx, all)
 	var closing sync.WaitGroup

@@ -21,8 +21,8 @@ import (
 // serveLink announces this gateway's members to another gateway and dials for it.
 func (p *Peers) serveLink(ctx context.Context, raw net.Conn, guard *Guard) {
 	conn := tls.Server(native.Batch(raw), p.tls)
-	shaking, cancel := context.WithTimeout(ctx, peerTimeout)
-	err := conn.HandshakeContext(shaking)
+	handshakeCtx, cancel := context.WithTimeout(ctx, peerTimeout)
+	err := conn.HandshakeContext(handshakeCtx)
 	cancel()
 	if err != nil {
 		_ = raw.Close()

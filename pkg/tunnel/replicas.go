@@ -53,9 +53,9 @@ func (r *replicas) claim(slot int, info Info) error {
 	if info.Replica == "" {
 		return nil
 	}
-	defer r.tell()
+	defer r.notify()
 	r.count = info.Replicas
-	if r.heldByOther(slot, info.Replica) {
+	if r.isTakenByOther(slot, info.Replica) {
 		return errSameReplica
 	}
 	r.taken[slot] = info.Replica
@@ -69,11 +69,11 @@ func (r *replicas) claim(slot int, info Info) error {
 func (r *replicas) isFree(slot int, replica string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	own, held := r.taken[slot]
-	if own == replica && held {
+	own, taken := r.taken[slot]
+	if own == replica && taken {
 		return true
 	}
-	if held && len(r.taken) < min(r.slots, r.count) {
+	if taken && len(r.taken) < min(r.slots, r.count) {
 		return false
 	}
 	for other := range r.unnamed {
@@ -81,10 +81,10 @@ func (r *replicas) isFree(slot int, replica string) bool {
 			return false
 		}
 	}
-	return !r.heldByOther(slot, replica)
+	return !r.isTakenByOther(slot, replica)
 }
 
-func (r *replicas) heldByOther(slot int, replica string) bool {
+func (r *replicas) isTakenByOther(slot int, replica string) bool {
 	for other, name := range r.taken {
 		if other != slot && name == replica {
 			return true
@@ -93,8 +93,8 @@ func (r *replicas) heldByOther(slot int, replica string) bool {
 	return false
 }
 
-// held is true while any slot has a session.
-func (r *replicas) held() bool {
+// hasSession is true while any slot has a session.
+func (r *replicas) hasSession() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.taken)+len(r.unnamed) > 0
@@ -111,12 +111,12 @@ func (r *replicas) fleet() int {
 func (r *replicas) leave(slot int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	defer r.tell()
+	defer r.notify()
 	delete(r.taken, slot)
 	delete(r.unnamed, slot)
 }
 
-func (r *replicas) tell() {
+func (r *replicas) notify() {
 	close(r.changed)
 	r.changed = make(chan struct{})
 }

@@ -68,7 +68,7 @@ func (g *gateways) kill(i int) {
 		_ = conn.Close()
 	}
 	for _, other := range g.all {
-		other.TellAll()
+		other.SendInfoAll()
 	}
 }
 
@@ -78,7 +78,7 @@ func (g *gateways) revive(i int) {
 	g.all[i].up = true
 	g.all[i].replicas.Add(1)
 	for _, other := range g.all {
-		other.TellAll()
+		other.SendInfoAll()
 	}
 }
 
@@ -195,7 +195,7 @@ func TestConnector_KeepsHubSessionWhileSearchingPort(t *testing.T) {
 	})()
 	told.Store(&tunnel.PortInfo{Address: "gateway:8091", CA: "-", ServerName: "gateway"})
 	for _, one := range g.all {
-		one.TellAll()
+		one.SendInfoAll()
 	}
 	tunneltest.Eventually(t, "the second gateway's session has moved to the port", func() bool {
 		return atSecond.Load() > 0 && g.all[0].Connected("one") && g.all[1].Connected("one")

@@ -55,8 +55,8 @@ func (c *slot) newSearch(ctx context.Context, way Way) *search {
 	return s
 }
 
-// heard receives the port that the gateway announces.
-func (s *search) heard(port PortInfo) {
+// setPort receives the port that the gateway announces.
+func (s *search) setPort(port PortInfo) {
 	select {
 	case <-s.port:
 	default:
@@ -88,7 +88,7 @@ func (s *search) run(ctx context.Context) {
 			wait = reconnectDelay(min(met, sameReplicaWaits), reconnectFirst, s.Random())
 		} else if ctx.Err() == nil {
 			met = 0
-			log.V(1).Info("The gateway's own port cannot be reached, the tunnel stays with the hub's API server", "address", port.Address, "reason", err.Error())
+			log.V(1).Info("Could not reach the port of the gateway; keeping the tunnel through the hub's API server", "address", port.Address, "reason", err.Error())
 		}
 		retry = s.Clock.After(wait)
 	}
@@ -108,13 +108,13 @@ func (s *slot) dialPort(ctx context.Context, port PortInfo) (*candidate, error) 
 		return nil, err
 	}
 	select {
-	case told := <-carrier.Told():
-		info, err := ParseInfo(told)
+	case message := <-carrier.Infos():
+		info, err := ParseInfo(message)
 		if err == nil && info.Replica != "" && !s.replicas.isFree(s.index, info.Replica) {
 			_ = carrier.Close()
 			return nil, errSameReplica
 		}
-		return &candidate{carrier: carrier, way: ViaPort, told: told}, nil
+		return &candidate{carrier: carrier, way: ViaPort, info: message}, nil
 	case <-carrier.Done():
 		return nil, carrier.Err()
 	case <-ctx.Done():

@@ -60,15 +60,15 @@ func (s *nativeSession) Dial(ctx context.Context, target string) (net.Conn, erro
 	return s.dialHeader(ctx, headerFor(ctx, target))
 }
 
-// dialHeader probes the peer while it waits for the answer. It returns [ErrSilent] if the peer does
+// dialHeader probes the peer while it waits for the answer. It returns [ErrUnresponsive] if the peer does
 // not respond, so that a frozen peer does not use up the time of the caller, who may have another
 // session to try.
 func (s *nativeSession) dialHeader(ctx context.Context, h header) (net.Conn, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
-		if s.becomesSilent(ctx) {
-			cancel(ErrSilent)
+		if s.becomesUnresponsive(ctx) {
+			cancel(ErrUnresponsive)
 		}
 	}()
 	stream, err := s.open(ctx, h)
@@ -87,9 +87,9 @@ func (s *nativeSession) dialHeader(ctx context.Context, h header) (net.Conn, err
 	return stream, nil
 }
 
-// becomesSilent probes the peer until it does not respond, or ctx or the session has ended. One probe
+// becomesUnresponsive probes the peer until it does not respond, or ctx or the session has ended. One probe
 // is not enough: data that was in flight counts as a response.
-func (s *nativeSession) becomesSilent(ctx context.Context) bool {
+func (s *nativeSession) becomesUnresponsive(ctx context.Context) bool {
 	for ctx.Err() == nil && !isDone(s.Carrier) {
 		if !s.Answers(ctx) {
 			return true
@@ -99,7 +99,7 @@ func (s *nativeSession) becomesSilent(ctx context.Context) bool {
 }
 
 // dialEagerly opens a stream and lets the caller write at once. The first Read looks for the
-// agent's answer. Until then the agent is probed, and the stream ends with [ErrSilent] if it does not
+// agent's answer. Until then the agent is probed, and the stream ends with [ErrUnresponsive] if it does not
 // respond.
 func (s *nativeSession) dialEagerly(ctx context.Context, target string) (net.Conn, error) {
 	stream, err := s.open(ctx, headerFor(ctx, target))
@@ -110,8 +110,8 @@ func (s *nativeSession) dialEagerly(ctx context.Context, target string) (net.Con
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c := &eagerConn{Conn: stream, stopProbes: cancel}
 	go func() {
-		if s.becomesSilent(ctx) {
-			c.silent.Store(true)
+		if s.becomesUnresponsive(ctx) {
+			c.unresponsive.Store(true)
 			abandon(stream)
 		}
 	}()

@@ -29,7 +29,7 @@ type slot struct {
 	back *PortInfo
 	lost time.Time
 
-	held held
+	active agentSessions
 	// sessions counts the sessions that are served: the one in use and earlier ones.
 	sessions sync.WaitGroup
 }
@@ -38,7 +38,7 @@ type slot struct {
 func (s *slot) run(ctx context.Context) {
 	// Streams outlive ctx for the time of the drain.
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer s.held.closing.Wait()
+	defer s.active.closing.Wait()
 	defer s.sessions.Wait()
 	defer stop()
 	s.loop(ctx, serving)
@@ -52,7 +52,7 @@ func (s *slot) drain(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.DrainTimeout)
 	defer cancel()
-	s.held.drain(ctx)
+	s.active.drain(ctx)
 }
 
 func (s *slot) loop(ctx, serving context.Context) {
@@ -93,18 +93,18 @@ func (s *slot) loop(ctx, serving context.Context) {
 func (s *slot) report(ctx context.Context, err error, wait time.Duration) {
 	log := klog.FromContext(ctx).WithValues("member", s.Member)
 	if errors.Is(err, errAskedToMove) {
-		log.V(2).Info("The gateway asks for a new tunnel", "connectAfter", wait.Round(time.Millisecond))
+		log.V(2).Info("The gateway requests a new tunnel", "connectAfter", wait.Round(time.Millisecond))
 		return
 	}
 	// A session that a gateway asks to replace continues until its replacement is established.
-	serves := s.held.serves()
+	serves := s.active.serves()
 	switch {
 	case errors.Is(err, errSameReplica):
 		log.V(2).Info("Looking for another gateway", "reason", err.Error(), "retryAfter", wait.Round(time.Millisecond))
 	case serves:
-		log.Info("The new tunnel that the gateway asks for cannot be made yet, the one before it goes on", "reason", err.Error(), "retryAfter", wait.Round(time.Millisecond))
+		log.Info("Could not open the new tunnel that the gateway requested; keeping the previous one", "reason", err.Error(), "retryAfter", wait.Round(time.Millisecond))
 	default:
-		log.Info("Tunnel to the hub is down", "reason", err.Error(), "retryAfter", wait.Round(time.Millisecond))
+		log.Info("Lost the tunnel to the hub", "reason", err.Error(), "retryAfter", wait.Round(time.Millisecond))
 	}
 	if !serves {
 		s.states.set(s.index, State{Reason: err})
@@ -121,15 +121,15 @@ func (s *slot) sleep(ctx context.Context, wait time.Duration) {
 }
 
 // errAskedToMove is why connect returns while its session continues.
-var errAskedToMove = errors.New("the gateway asks the agent to connect anew")
+var errAskedToMove = errors.New("the gateway requests that the agent reconnects")
 
 // candidate is a session that a gateway has started, and how it was reached.
 type candidate struct {
 	carrier Carrier
 	way     Way
-	// told is the message that the gateway sent before the session was taken into use; nil if it
+	// info is the message that the gateway sent before the session was taken into use; nil if it
 	// was not read yet.
-	told []byte
+	info []byte
 }
 
 // connect dials one session, unless there is a candidate already, and serves it until it ends or
@@ -142,8 +142,8 @@ func (s *slot) connect(ctx, serving context.Context, on *candidate) (next *candi
 		}
 	}
 	carrier := on.carrier
-	klog.FromContext(ctx).Info("Tunnel to the hub is up", "member", s.Member, "way", on.way)
-	s.held.replace(carrier)
+	klog.FromContext(ctx).Info("Connected the tunnel to the hub", "member", s.Member, "way", on.way)
+	s.active.replace(carrier)
 	s.replicas.arrive(s.index)
 	ended := make(chan error, 1)
 	s.sessions.Go(func() {
@@ -152,9 +152,9 @@ func (s *slot) connect(ctx, serving context.Context, on *candidate) (next *candi
 	s.states.set(s.index, State{Connected: true, Way: on.way})
 	search := s.newSearch(ctx, on.way)
 	defer search.stop()
-	told := carrier.Told()
-	if on.told != nil {
-		if err := s.heard(on, on.told, search); err != nil {
+	infos := carrier.Infos()
+	if on.info != nil {
+		if err := s.handleInfo(on, on.info, search); err != nil {
 			return nil, s.discard(carrier, err)
 		}
 	}
@@ -164,8 +164,8 @@ func (s *slot) connect(ctx, serving context.Context, on *candidate) (next *candi
 			return nil, err
 		case <-carrier.Draining():
 			return nil, errAskedToMove
-		case message := <-told:
-			if err := s.heard(on, message, search); err != nil {
+		case message := <-infos:
+			if err := s.handleInfo(on, message, search); err != nil {
 				return nil, s.discard(carrier, err)
 			}
 		case better := <-search.found:
@@ -180,12 +180,12 @@ func (s *slot) connect(ctx, serving context.Context, on *candidate) (next *candi
 // discard drains a session that is of no use, and returns the reason.
 func (s *slot) discard(carrier Carrier, reason error) error {
 	carrier.Drain()
-	s.held.retire()
+	s.active.retire()
 	return reason
 }
 
-// heard handles the gateway's message. An error means that the session is of no use.
-func (s *slot) heard(on *candidate, message []byte, search *search) error {
+// handleInfo handles the gateway's message. An error means that the session is of no use.
+func (s *slot) handleInfo(on *candidate, message []byte, search *search) error {
 	info, err := ParseInfo(message)
 	if err != nil {
 		//lint:ignore nilerr It is of a later version.
@@ -199,7 +199,7 @@ func (s *slot) heard(on *candidate, message []byte, search *search) error {
 	case on.way == ViaPort:
 		s.back, s.lost = info.Port, time.Time{}
 	default:
-		search.heard(*info.Port)
+		search.setPort(*info.Port)
 	}
 	return nil
 }
@@ -221,13 +221,13 @@ func (s *slot) dialBack(ctx context.Context) (*candidate, error) {
 	if err == nil || ctx.Err() != nil {
 		return candidate, err
 	}
-	if errors.Is(err, errSameReplica) || errors.Is(err, errNoToken) || isUnreachable(err) && !s.replicas.held() {
+	if errors.Is(err, errSameReplica) || errors.Is(err, errNoToken) || isUnreachable(err) && !s.replicas.hasSession() {
 		if s.Clock.Since(s.lost) < portPatience {
-			return nil, fmt.Errorf("connecting the tunnel where it was: %w", err)
+			return nil, fmt.Errorf("reconnecting at the port of the gateway: %w", err)
 		}
 		return nil, nil
 	}
-	klog.FromContext(ctx).V(1).Info("The tunnel cannot be made anew where it was, it is made through the hub", "member", s.Member, "address", s.back.Address, "reason", err.Error())
+	klog.FromContext(ctx).V(1).Info("Could not reconnect at the port of the gateway; connecting through the hub", "member", s.Member, "address", s.back.Address, "reason", err.Error())
 	s.back = nil
 	return nil, nil
 }

@@ -5,15 +5,15 @@ package tunnel
 
 import "sync"
 
-// listeners tells subscribers which members are connected. It reports levels: the registry's state
+// listeners notifies subscribers which members are connected. It reports levels: the registry's state
 // at the time of the call, so an old change never follows a newer one.
 type listeners struct {
 	// mu guards the following fields and is held during calls, which keeps them in order.
 	mu   sync.Mutex
 	next int
 	subs map[int]subscriber
-	// told holds the members that were last reported as connected.
-	told map[string]bool
+	// reported holds the members that were last reported as connected.
+	reported map[string]bool
 }
 
 // subscriber is called when a member is connected or disconnected, and with repeats also when a
@@ -32,7 +32,7 @@ func (l *listeners) add(s subscriber) func() {
 	id := l.next
 	l.next++
 	l.subs[id] = s
-	for member := range l.told {
+	for member := range l.reported {
 		s.changed(member, true)
 	}
 	return func() {
@@ -42,21 +42,21 @@ func (l *listeners) add(s subscriber) func() {
 	}
 }
 
-// tell reports the member's state if it has changed.
-func (l *listeners) tell(member string, connected func(member string) bool) {
+// notify reports the member's state if it has changed.
+func (l *listeners) notify(member string, connected func(member string) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := connected(member)
-	if now == l.told[member] {
+	if now == l.reported[member] {
 		return
 	}
-	if l.told == nil {
-		l.told = map[string]bool{}
+	if l.reported == nil {
+		l.reported = map[string]bool{}
 	}
 	if now {
-		l.told[member] = true
+		l.reported[member] = true
 	} else {
-		delete(l.told, member)
+		delete(l.reported, member)
 	}
 	for _, s := range l.subs {
 		s.changed(member, now)
@@ -67,7 +67,7 @@ func (l *listeners) tell(member string, connected func(member string) bool) {
 func (l *listeners) repeat(member string, connected func(member string) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.told[member] || !connected(member) {
+	if !l.reported[member] || !connected(member) {
 		return
 	}
 	for _, s := range l.subs {

@@ -55,7 +55,7 @@ func (g *gateway) servePeers(ctx context.Context, t *tunnels) error {
 		ServerName:  g.Serving.ServerName(g.Hub.Namespace),
 		OnChange: func(replicas int) {
 			t.port.setReplicas(replicas)
-			t.registry.TellAll()
+			t.registry.SendInfoAll()
 		},
 		OnMissing: g.reportMissing,
 	})

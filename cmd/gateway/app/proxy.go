@@ -78,7 +78,7 @@ func (g *gateway) proxyConfig(tunnels *tunnels, members *clustergateway.Inventor
 		Dialer:       proxyDialer{tunnels.registry},
 		NotConnected: tunnel.ErrNotConnected,
 		Answers:      tunnels.registry.Answers,
-		Silent:       tunnel.ErrSilent,
+		Silent:       tunnel.ErrUnresponsive,
 		Expected:     tunnels.registry.Expected,
 		Departed:     tunnels.registry.Departed,
 		Tunnels:      tunnels.upgradeHandler,

@@ -145,7 +145,7 @@ func (g *gateway) countMembers(ctx context.Context, t *tunnels) error {
 		}
 		if count := len(members.Items); count > told+told/2 {
 			told = count
-			t.registry.TellAll()
+			t.registry.SendInfoAll()
 		}
 		select {
 		case <-ctx.Done():
@@ -173,7 +173,7 @@ func (g *gateway) serveAgents(ctx context.Context, t *tunnels) error {
 		t.port.set(&tunnel.PortInfo{
 			Address: g.Tunnels.AgentsAddress, CA: string(ca), ServerName: g.Serving.ServerName(g.Hub.Namespace),
 		})
-		t.registry.TellAll()
+		t.registry.SendInfoAll()
 	}
 	tell(ca)
 	port := &tunnel.Port{

@@ -86,7 +86,7 @@ func (r *Runner) Start(ctx context.Context) error {
 			return err
 		}
 		if failure == nil {
-			log.FromContext(ctx).Info("The lease is lost: the controllers of this replica stop, and all else goes on", "lease", r.Name)
+			log.FromContext(ctx).Info("Lost the leader lease; stopping the leader-elected controllers of this replica", "lease", r.Name)
 			continue
 		}
 		if r.IsFinal != nil && r.IsFinal(failure) {
@@ -95,7 +95,7 @@ func (r *Runner) Start(ctx context.Context) error {
 		if time.Since(began) > longestPause {
 			pause = firstPause
 		}
-		log.FromContext(ctx).Error(failure, "The controllers of this replica have failed: they are started again, and all else goes on", "lease", r.Name, "after", pause)
+		log.FromContext(ctx).Error(failure, "The leader-elected controllers of this replica failed; restarting them", "lease", r.Name, "after", pause)
 		sleep(ctx, pause)
 		pause = min(2*pause, longestPause)
 	}

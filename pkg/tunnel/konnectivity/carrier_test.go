@@ -113,10 +113,10 @@ func FuzzSession(f *testing.F) {
 		}
 		for _, c := range []*conn{known, other} {
 			c.in.mu.Lock()
-			held := c.in.held
+			queued := c.in.queued
 			c.in.mu.Unlock()
-			if held > limit {
-				t.Errorf("%d bytes are held, the limit is %d", held, limit)
+			if queued > limit {
+				t.Errorf("%d bytes are queued, the limit is %d", queued, limit)
 			}
 			if err := c.Close(); err != nil {
 				t.Error(err)

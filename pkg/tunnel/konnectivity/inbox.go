@@ -35,8 +35,8 @@ type inbox struct {
 	// mu guards the following fields.
 	mu      sync.Mutex
 	buffers mem.BufferSlice
-	// held is the counted size of the buffers.
-	held int
+	// queued is the counted size of the buffers.
+	queued int
 	// gathers is true if the last buffer is ours and takes small payloads.
 	gathers bool
 	// err is what a reader gets after the buffers.
@@ -47,9 +47,9 @@ func newInbox(unread *budget.Budget) inbox {
 	return inbox{ready: make(chan struct{}, 1), drained: make(chan struct{}, 1), unread: unread}
 }
 
-// hold counts what is queued; mu is held.
-func (q *inbox) hold(change int) {
-	q.held += change
+// count counts what is queued; mu is held.
+func (q *inbox) count(change int) {
+	q.queued += change
 	q.unread.Add(change)
 }
 
@@ -63,17 +63,17 @@ func (q *inbox) put(payload mem.BufferSlice, limit int) bool {
 		return true
 	}
 	size := payload.Len()
-	if q.held > 0 && q.held+size > limit || q.held > budget.Floor && q.unread.Exceeded() {
+	if q.queued > 0 && q.queued+size > limit || q.queued > budget.Floor && q.unread.Exceeded() {
 		return false
 	}
 	if size <= smallPayload {
 		q.gather(payload, size)
 	} else {
 		q.buffers = append(q.buffers, payload...)
-		q.hold(bufferCost * len(payload))
+		q.count(bufferCost * len(payload))
 		q.gathers = false
 	}
-	q.hold(size)
+	q.count(size)
 	notify(q.ready)
 	return true
 }
@@ -92,7 +92,7 @@ func (q *inbox) gather(payload mem.BufferSlice, size int) {
 		}
 		last = make(mem.SliceBuffer, 0, room)
 		q.buffers = append(q.buffers, last)
-		q.hold(bufferCost)
+		q.count(bufferCost)
 		q.gathers = true
 	}
 	for _, b := range payload {
@@ -118,7 +118,7 @@ func (q *inbox) fail(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.buffers.Free()
-	q.hold(-q.held)
+	q.count(-q.queued)
 	q.buffers, q.gathers, q.err = nil, false, err
 	notify(q.ready)
 	notify(q.drained)
@@ -157,14 +157,14 @@ func (q *inbox) take(p []byte) (n int, err error) {
 	for len(q.buffers) > 0 && n < len(p) {
 		read, rest := mem.ReadUnsafe(p[n:], q.buffers[0])
 		n += read
-		q.hold(-read)
+		q.count(-read)
 		if rest != nil {
 			q.buffers[0] = rest
 			break
 		}
 		q.buffers[0] = nil
 		q.buffers = q.buffers[1:]
-		q.hold(-bufferCost)
+		q.count(-bufferCost)
 	}
 	return n, q.taken(n > 0)
 }

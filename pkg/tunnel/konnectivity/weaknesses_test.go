@@ -299,7 +299,7 @@ func TestK6_LoneSlowFrontendStopsItsSender(t *testing.T) {
 	eventually(t, "the queue is full", func() bool {
 		inbox.mu.Lock()
 		defer inbox.mu.Unlock()
-		return inbox.held > limit*3/4
+		return inbox.queued > limit*3/4
 	})
 	if n, err := io.Copy(&pattern{}, slow); err != nil || n != bytes {
 		t.Errorf("read %d bytes, then %v", n, err)

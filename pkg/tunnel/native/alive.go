@@ -37,11 +37,11 @@ type probes struct {
 
 // Answers probes the peer, and reports whether an answer, or anything else, arrived in 1.5 s, or in
 // four round trips if those take longer. If nothing arrives, the peer or the connection has
-// stopped. The session continues, because the peer may recover: [Carrier.Silent] is true until
+// stopped. The session continues, because the peer may recover: [Carrier.Unresponsive] is true until
 // then. If so much data is queued that an answer may take longer, or if ctx ends first, the peer
 // counts as alive.
 func (c *Carrier) Answers(ctx context.Context) bool {
-	if c.Silent() {
+	if c.Unresponsive() {
 		return false
 	}
 	q := &c.probes
@@ -58,7 +58,7 @@ func (c *Carrier) Answers(ctx context.Context) bool {
 	case <-ctx.Done():
 	case <-c.done:
 	}
-	return !c.Silent()
+	return !c.Unresponsive()
 }
 
 // ask starts a probe that ends with an answer or as unanswered.
@@ -78,8 +78,8 @@ func (c *Carrier) ask(asked chan struct{}) {
 	})
 }
 
-// Silent is true if the peer did not answer a probe, and nothing has arrived since.
-func (c *Carrier) Silent() bool {
+// Unresponsive is true if the peer did not answer a probe, and nothing has arrived since.
+func (c *Carrier) Unresponsive() bool {
 	unanswered := c.probes.unanswered.Load()
 	return unanswered != 0 && c.wire.reads.Load() == unanswered-1
 }

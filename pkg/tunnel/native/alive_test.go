@@ -39,7 +39,7 @@ func standing(t *testing.T) (gateway *Carrier, agent *still) {
 
 func TestAnswers_FalseForPausedPeerAndSessionContinues(t *testing.T) {
 	gateway, agent := standing(t)
-	if !gateway.Answers(t.Context()) || gateway.Silent() {
+	if !gateway.Answers(t.Context()) || gateway.Unresponsive() {
 		t.Fatal("a peer that answers is doubted")
 	}
 	agent.mu.Lock()
@@ -52,11 +52,11 @@ func TestAnswers_FalseForPausedPeerAndSessionContinues(t *testing.T) {
 	asking.Wait()
 	// On a very busy machine this side checks too late and trusts the peer, until the next probe.
 	eventually(t, func() bool { return !gateway.Answers(t.Context()) }, "a peer that stands still is not doubted")
-	if !gateway.Silent() || gateway.Err() != nil {
-		t.Fatalf("silent: %t, and the session has ended: %v", gateway.Silent(), gateway.Err())
+	if !gateway.Unresponsive() || gateway.Err() != nil {
+		t.Fatalf("silent: %t, and the session has ended: %v", gateway.Unresponsive(), gateway.Err())
 	}
 	agent.mu.Unlock()
-	eventually(t, func() bool { return !gateway.Silent() }, "a peer that responds again still counts as silent")
+	eventually(t, func() bool { return !gateway.Unresponsive() }, "a peer that responds again still counts as silent")
 	if !gateway.Answers(t.Context()) || gateway.Err() != nil {
 		t.Errorf("the peer responds again but counts as silent, or the session has ended: %v", gateway.Err())
 	}

@@ -17,8 +17,8 @@ type batch struct {
 	// mu guards the following fields: TLS may write an alert at any time.
 	mu      sync.Mutex
 	holding bool
-	// held is what was written since hold.
-	held *chunk
+	// buffered is what was written since hold.
+	buffered *chunk
 }
 
 // Batch wraps a connection below TLS, so that New can combine its writes. The connection must not
@@ -41,12 +41,12 @@ func (b *batch) release() error {
 }
 
 func (b *batch) flush() error {
-	if b.held == nil {
+	if b.buffered == nil {
 		return nil
 	}
-	_, err := b.Conn.Write(b.held.unread())
-	b.held.free()
-	b.held = nil
+	_, err := b.Conn.Write(b.buffered.unread())
+	b.buffered.free()
+	b.buffered = nil
 	return err
 }
 
@@ -54,7 +54,7 @@ func (b *batch) flush() error {
 func (b *batch) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.held != nil && len(b.held.buffer)-b.held.end < len(p) {
+	if b.buffered != nil && len(b.buffered.buffer)-b.buffered.end < len(p) {
 		if err := b.flush(); err != nil {
 			return 0, err
 		}
@@ -62,9 +62,9 @@ func (b *batch) Write(p []byte) (int, error) {
 	if !b.holding || len(p) > largestChunk {
 		return b.Conn.Write(p)
 	}
-	if b.held == nil {
-		b.held = newChunk(largestChunk)
+	if b.buffered == nil {
+		b.buffered = newChunk(largestChunk)
 	}
-	b.held.end += copy(b.held.buffer[b.held.end:], p)
+	b.buffered.end += copy(b.buffered.buffer[b.buffered.end:], p)
 	return len(p), nil
 }

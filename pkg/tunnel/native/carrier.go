@@ -189,11 +189,11 @@ func (c *Carrier) Drain() { c.out.control(kindGoAway, 0, nil) }
 // Draining is closed when the peer has asked for no more streams.
 func (c *Carrier) Draining() <-chan struct{} { return c.draining }
 
-// Tell sends the peer a message about the session, at most MaxInfo bytes. Only the latest counts.
-func (c *Carrier) Tell(info []byte) { c.out.control(kindInfo, 0, info[:min(len(info), MaxInfo)]) }
+// SendInfo sends the peer a message about the session, at most MaxInfo bytes. Only the latest counts.
+func (c *Carrier) SendInfo(info []byte) { c.out.control(kindInfo, 0, info[:min(len(info), MaxInfo)]) }
 
-// Told receives the peer's latest unread message.
-func (c *Carrier) Told() <-chan []byte { return c.infos }
+// Infos receives the peer's latest unread message.
+func (c *Carrier) Infos() <-chan []byte { return c.infos }
 
 // Streams is the number of open streams, including those that only one side has closed.
 func (c *Carrier) Streams() int {

@@ -419,16 +419,16 @@ func TestDrain_FinishesStreamsAndRefusesNewOnes(t *testing.T) {
 	})
 }
 
-func TestTell_DeliversOnlyTheLatest(t *testing.T) {
+func TestSendInfo_DeliversOnlyTheLatest(t *testing.T) {
 	everywhere(t, func(t *testing.T, opener, accepter *Carrier) {
-		opener.Tell([]byte("first"))
-		if got := <-accepter.Told(); string(got) != "first" {
+		opener.SendInfo([]byte("first"))
+		if got := <-accepter.Infos(); string(got) != "first" {
 			t.Errorf("got %q", got)
 		}
-		opener.Tell([]byte("second"))
-		opener.Tell(bytes.Repeat([]byte("3"), MaxInfo))
+		opener.SendInfo([]byte("second"))
+		opener.SendInfo(bytes.Repeat([]byte("3"), MaxInfo))
 		streams(t, opener, accepter)
-		if got := <-accepter.Told(); len(got) != MaxInfo {
+		if got := <-accepter.Infos(); len(got) != MaxInfo {
 			t.Errorf("got %d bytes, want the latest message", len(got))
 		}
 	})

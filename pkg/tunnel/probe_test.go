@@ -29,8 +29,8 @@ func TestAnswers_UnresponsiveAgentIsRefusedUntilItRecovers(t *testing.T) {
 	if !r.Connected("one") {
 		t.Error("its tunnel has ended")
 	}
-	if _, err := r.DialMember(t.Context(), "one", "a"); !errors.Is(err, tunnel.ErrSilent) || !tunnel.IsNotConnected(err) {
-		t.Errorf("dialing: %v, want ErrSilent and ErrNotConnected", err)
+	if _, err := r.DialMember(t.Context(), "one", "a"); !errors.Is(err, tunnel.ErrUnresponsive) || !tunnel.IsNotConnected(err) {
+		t.Errorf("dialing: %v, want ErrUnresponsive and ErrNotConnected", err)
 	}
 	link.Heal()
 	eventually(t, func() bool {
@@ -127,7 +127,7 @@ func TestDialEagerly_FailsIfAgentDoesNotRespond(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, tunnel.ErrSilent) {
-		t.Errorf("reading: %v, want ErrSilent", err)
+	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, tunnel.ErrUnresponsive) {
+		t.Errorf("reading: %v, want ErrUnresponsive", err)
 	}
 }

@@ -57,10 +57,10 @@ func (r *Registry) paths(member string) []Session {
 	return paths
 }
 
-// silent is true if the session's agent did not respond to a probe and has sent nothing since.
-func (s *session) silent() bool {
+// isUnresponsive is true if the session's agent did not respond to a probe and has sent nothing since.
+func (s *session) isUnresponsive() bool {
 	own, ok := s.Session.(*nativeSession)
-	return ok && own.Silent()
+	return ok && own.Unresponsive()
 }
 
 // probe checks whether the session below one connection still works. Other sessions of the member

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// held are an agent's sessions: the one in use and those that it replaced. A replaced session is
+// agentSessions are an agent's sessions: the one in use and those that it replaced. A replaced session is
 // closed once its streams have ended.
-type held struct {
+type agentSessions struct {
 	// mu guards the following fields.
 	mu       sync.Mutex
 	current  Carrier
@@ -25,44 +25,44 @@ type held struct {
 const drainPoll = 50 * time.Millisecond
 
 // replace makes next the session in use, and closes the previous one once it is idle.
-func (h *held) replace(next Carrier) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.current != nil {
-		old := h.current
-		h.replaced = slices.DeleteFunc(h.replaced, isDone)
-		h.replaced = append(h.replaced, old)
-		h.closing.Go(func() { closeWhenIdle(old) })
+func (a *agentSessions) replace(next Carrier) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.current != nil {
+		old := a.current
+		a.replaced = slices.DeleteFunc(a.replaced, isDone)
+		a.replaced = append(a.replaced, old)
+		a.closing.Go(func() { closeWhenIdle(old) })
 	}
-	h.current = next
+	a.current = next
 }
 
 // retire closes the session in use once it is idle, without a replacement.
-func (h *held) retire() {
-	h.replace(nil)
+func (a *agentSessions) retire() {
+	a.replace(nil)
 }
 
 // serves is true if there is a session in use that has not ended.
-func (h *held) serves() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.current != nil && !isDone(h.current)
+func (a *agentSessions) serves() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.current != nil && !isDone(a.current)
 }
 
-func (h *held) all() []Carrier {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	all := slices.Clone(h.replaced)
-	if h.current != nil {
-		all = append(all, h.current)
+func (a *agentSessions) all() []Carrier {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := slices.Clone(a.replaced)
+	if a.current != nil {
+		all = append(all, a.current)
 	}
 	return slices.DeleteFunc(all, isDone)
 }
 
 // drain waits until no session has a stream, or ctx ends.
-func (h *held) drain(ctx context.Context) {
+func (a *agentSessions) drain(ctx context.Context) {
 	poll(ctx.Done(), func() bool {
-		return !slices.ContainsFunc(h.all(), func(c Carrier) bool { return c.Streams() > 0 })
+		return !slices.ContainsFunc(a.all(), func(c Carrier) bool { return c.Streams() > 0 })
 	})
 }
 
