@@ -54,7 +54,7 @@ func sameReplicaDelay(met, members int, random float64) time.Duration {
 }
 
 // reconnectFirstOf is the first limit in a fleet of that many members, after a session that ended
-// so. If a peer became silent, the cause is probably this agent's own network, and other agents do
+// so. If nothing arrived from the peer, the cause is probably this agent's own network, and other agents do
 // not reconnect at the same time.
 func reconnectFirstOf(members int, ended error) time.Duration {
 	if errors.Is(ended, native.ErrPeerSilent) {

@@ -7,14 +7,14 @@ import "testing"
 
 func TestReplicas_NotFreeWhileAnotherSessionMayEndThere(t *testing.T) {
 	known := newReplicas(2)
-	claim := func(slot int, replica string) {
+	claim := func(index int, replica string) {
 		t.Helper()
-		if err := known.claim(slot, Info{Replica: replica, Replicas: 3}); err != nil {
+		if err := known.claim(index, Info{Replica: replica, Replicas: 3}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for slot := range 2 {
-		known.arrive(slot)
+	for index := range 2 {
+		known.arrive(index)
 	}
 	claim(1, "gateway-2")
 	for replica, want := range map[string]bool{"gateway-1": false, "gateway-2": true, "gateway-3": false} {
@@ -38,7 +38,7 @@ func TestReplicas_NotFreeWhileAnotherSessionMayEndThere(t *testing.T) {
 	}
 }
 
-// A slot had an established session but had not recorded it yet. The other slot moved to that
+// A session was established but had not been recorded yet. The other session moved to that
 // gateway's port, left its own gateway for it, and had to reconnect through the hub.
 func TestReplicas_NotFreeWhileAnotherSlotIsAboutToArrive(t *testing.T) {
 	known := newReplicas(2)

@@ -85,13 +85,13 @@ func (c *Connector) Run(ctx context.Context) error {
 		return err
 	}
 	pprof.Do(ctx, pprof.Labels("tunnel", "agent", "member", c.Member), func(ctx context.Context) {
-		known, states := newReplicas(run.Sessions), &states{report: run.OnStateChange, bySlot: map[int]State{}}
-		var slots sync.WaitGroup
+		known, states := newReplicas(run.Sessions), &states{report: run.OnStateChange, byIndex: map[int]State{}}
+		var loops sync.WaitGroup
 		for i := range run.Sessions {
-			s := &slot{Connector: run, index: i, replicas: known, states: states}
-			slots.Go(func() { s.run(ctx) })
+			s := &sessionLoop{Connector: run, index: i, replicas: known, states: states}
+			loops.Go(func() { s.run(ctx) })
 		}
-		slots.Wait()
+		loops.Wait()
 	})
 	return nil
 }

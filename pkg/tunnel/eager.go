@@ -15,7 +15,7 @@ import (
 // Read consumes the answer and fails with the agent's refusal if it is one.
 type eagerConn struct {
 	net.Conn
-	// stopProbes is called once the agent has answered, silent is set if it did not respond.
+	// stopProbes is called once the agent has answered, unresponsive is set if it did not respond.
 	stopProbes   context.CancelFunc
 	unresponsive atomic.Bool
 

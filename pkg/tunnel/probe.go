@@ -18,20 +18,20 @@ import (
 // probes, and for a session with so much queued data that the result would not be reliable.
 func (r *Registry) Answers(ctx context.Context, member string) bool {
 	var asking sync.WaitGroup
-	var silent atomic.Int64
+	var unanswered atomic.Int64
 	asked := 0
 	for _, s := range r.paths(member) {
 		asked++
 		if own, ok := s.(*nativeSession); ok {
 			asking.Go(func() {
 				if !own.Answers(ctx) {
-					silent.Add(1)
+					unanswered.Add(1)
 				}
 			})
 		}
 	}
 	asking.Wait()
-	if asked == 0 || int(silent.Load()) < asked {
+	if asked == 0 || int(unanswered.Load()) < asked {
 		return true
 	}
 	// Older connections must not take further requests.
@@ -79,7 +79,7 @@ func (p probe) Answers(ctx context.Context) bool {
 	if p.session == nil || p.session.Answers(ctx) {
 		return true
 	}
-	// Once is enough: no new connection uses a silent session.
+	// Once is enough: no new connection uses an unresponsive session.
 	if !p.departures.last(p.member).After(p.opened) {
 		p.departures.note(p.member, time.Now())
 	}

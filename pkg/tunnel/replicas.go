@@ -16,84 +16,84 @@ var errSameReplica = errors.New("another tunnel of this agent ends in the same g
 // replicas is what an agent knows about the gateways from their messages, and which of its sessions
 // ends in which of them.
 type replicas struct {
-	// slots is how many sessions the agent keeps, if there are as many gateways.
-	slots int
+	// sessions is how many sessions the agent keeps, if there are as many gateways.
+	sessions int
 
 	// mu guards the following fields.
 	mu    sync.Mutex
 	count int
 	// members is the last reported number of members in the fleet.
 	members int
-	// taken are the gateways' names, by slot.
+	// taken are the gateways' names, by the index of the session.
 	taken map[int]string
-	// unnamed are slots with a session whose gateway has not sent its name yet.
+	// unnamed are sessions whose gateway has not sent its name yet.
 	unnamed map[int]bool
 	// changed is closed, and replaced, with every change.
 	changed chan struct{}
 }
 
-func newReplicas(slots int) *replicas {
-	return &replicas{slots: slots, taken: map[int]string{}, unnamed: map[int]bool{}, changed: make(chan struct{})}
+func newReplicas(sessions int) *replicas {
+	return &replicas{sessions: sessions, taken: map[int]string{}, unnamed: map[int]bool{}, changed: make(chan struct{})}
 }
 
-// arrive records that the slot has a new session.
-func (r *replicas) arrive(slot int) {
+// arrive records that a session with this index was established.
+func (r *replicas) arrive(index int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.unnamed[slot] = true
+	r.unnamed[index] = true
 }
 
-// claim records that the slot's session ends in the gateway that sent info. An error means that the
+// claim records that the session ends in the gateway that sent info. An error means that the
 // session should be closed.
-func (r *replicas) claim(slot int, info Info) error {
+func (r *replicas) claim(index int, info Info) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.unnamed, slot)
+	delete(r.unnamed, index)
 	r.members = info.Members
 	if info.Replica == "" {
 		return nil
 	}
 	defer r.notify()
 	r.count = info.Replicas
-	if r.isTakenByOther(slot, info.Replica) {
+	if r.isTakenByOther(index, info.Replica) {
 		return errSameReplica
 	}
-	r.taken[slot] = info.Replica
+	r.taken[index] = info.Replica
 	return nil
 }
 
-// isFree is true if the slot may have a session to that gateway. A gateway is not free while
-// another slot's session may end in it, because its name has not arrived. A slot keeps its session
-// until all others have one: it is not known where another slot's next session will end, and two in
+// isFree is true if the session may end in that gateway. A gateway is not free while
+// another session may end in it, because its name has not arrived. A session stays where it is
+// until all others are established: it is not known where another one will end, and two in
 // one gateway would leave the other gateway without.
-func (r *replicas) isFree(slot int, replica string) bool {
+func (r *replicas) isFree(index int, replica string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	own, taken := r.taken[slot]
+	own, taken := r.taken[index]
 	if own == replica && taken {
 		return true
 	}
-	if taken && len(r.taken) < min(r.slots, r.count) {
+	if taken && len(r.taken) < min(r.sessions, r.count) {
 		return false
 	}
 	for other := range r.unnamed {
-		if other != slot {
+		if other != index {
 			return false
 		}
 	}
-	return !r.isTakenByOther(slot, replica)
+	return !r.isTakenByOther(index, replica)
 }
 
-func (r *replicas) isTakenByOther(slot int, replica string) bool {
+func (r *replicas) isTakenByOther(index int, replica string) bool {
 	for other, name := range r.taken {
-		if other != slot && name == replica {
+		if other != index && name == replica {
 			return true
 		}
 	}
 	return false
 }
 
-// hasSession is true while any slot has a session.
+// hasSession is true while any session is established.
 func (r *replicas) hasSession() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,13 +107,13 @@ func (r *replicas) fleet() int {
 	return r.members
 }
 
-// leave records that the slot has no session.
-func (r *replicas) leave(slot int) {
+// leave records that the session has ended.
+func (r *replicas) leave(index int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer r.notify()
-	delete(r.taken, slot)
-	delete(r.unnamed, slot)
+	delete(r.taken, index)
+	delete(r.unnamed, index)
 }
 
 func (r *replicas) notify() {
@@ -121,12 +121,12 @@ func (r *replicas) notify() {
 	r.changed = make(chan struct{})
 }
 
-// await returns when there is a gateway for the slot. The first slot always has one, unless another
-// slot has taken the only one. It returns false if ctx ended before.
-func (r *replicas) await(ctx context.Context, slot int) bool {
+// await returns when there is a gateway for the session. The first session always has one, unless
+// another session has taken the only one. It returns false if ctx ended before.
+func (r *replicas) await(ctx context.Context, index int) bool {
 	for {
 		r.mu.Lock()
-		room := r.count > len(r.taken) || slot == 0 && len(r.taken) == 0
+		room := r.count > len(r.taken) || index == 0 && len(r.taken) == 0
 		changed := r.changed
 		r.mu.Unlock()
 		if room {
@@ -140,22 +140,22 @@ func (r *replicas) await(ctx context.Context, slot int) bool {
 	}
 }
 
-// states combines the states of all slots.
+// states combines the states of all sessions.
 type states struct {
 	report func(State)
 
-	// mu guards bySlot and is held during reports, which keeps them in order.
-	mu     sync.Mutex
-	bySlot map[int]State
+	// mu guards byIndex and is held during reports, which keeps them in order.
+	mu      sync.Mutex
+	byIndex map[int]State
 }
 
-// set reports the agent's state after a slot's state has changed: it is connected if any slot is.
-func (s *states) set(slot int, state State) {
+// set reports the agent's state after the state of a session has changed: it is connected if any session is.
+func (s *states) set(index int, state State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.bySlot[slot] = state
+	s.byIndex[index] = state
 	merged := state
-	for _, other := range s.bySlot {
+	for _, other := range s.byIndex {
 		if other.Connected && (!merged.Connected || other.Way == ViaPort) {
 			merged = other
 		}

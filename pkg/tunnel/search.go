@@ -27,7 +27,7 @@ const (
 
 // search looks for a session at the gateway's own port while the agent has one through the hub.
 type search struct {
-	*slot
+	*sessionLoop
 	// found gets at most one candidate.
 	found chan *candidate
 	port  chan PortInfo
@@ -35,9 +35,9 @@ type search struct {
 }
 
 // newSearch starts a search, or returns one that finds nothing if there is nothing better.
-func (c *slot) newSearch(ctx context.Context, way Way) *search {
-	s := &search{slot: c, found: make(chan *candidate, 1), port: make(chan PortInfo, 1), stop: func() {}}
-	if c.Direct == nil || way != ViaHub {
+func (l *sessionLoop) newSearch(ctx context.Context, way Way) *search {
+	s := &search{sessionLoop: l, found: make(chan *candidate, 1), port: make(chan PortInfo, 1), stop: func() {}}
+	if l.Direct == nil || way != ViaHub {
 		return s
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -96,7 +96,7 @@ func (s *search) run(ctx context.Context) {
 
 // dialPort starts a session at the port, and checks in which gateway it ends, because several may
 // share one address.
-func (s *slot) dialPort(ctx context.Context, port PortInfo) (*candidate, error) {
+func (s *sessionLoop) dialPort(ctx context.Context, port PortInfo) (*candidate, error) {
 	ctx, cancel := context.WithTimeout(ctx, directTimeout)
 	defer cancel()
 	conn, err := s.Direct(ctx, port)

@@ -50,7 +50,7 @@ func newWire(conn net.Conn) *wire {
 	return w
 }
 
-// Read detects a silent peer: each call may wait for the time of silence.
+// Read detects a peer that sends nothing: each call waits at most for the time of silence.
 func (w *wire) Read(p []byte) (int, error) {
 	if now := time.Now(); now.Sub(w.readArmed) > rearm {
 		w.readArmed = now

@@ -121,7 +121,7 @@ func echoed(t *testing.T, conn net.Conn, size int, piece func(*rand.Rand) int) {
 		_ = conn.Close()
 	}
 	if want := <-sent; err != nil || [sha256.Size]byte(h.Sum(nil)) != want {
-		t.Errorf("%d of %d bytes came back, %v; or they differ", n, size, err)
+		t.Errorf("%d of %d bytes were echoed, %v; or they differ", n, size, err)
 	}
 }
 

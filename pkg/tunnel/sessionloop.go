@@ -17,8 +17,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// slot keeps one of an agent's sessions.
-type slot struct {
+// sessionLoop keeps one of an agent's sessions.
+type sessionLoop struct {
 	*Connector
 	index    int
 	replicas *replicas
@@ -35,7 +35,7 @@ type slot struct {
 }
 
 // run keeps the session until ctx ends, and then lets its streams finish.
-func (s *slot) run(ctx context.Context) {
+func (s *sessionLoop) run(ctx context.Context) {
 	// Streams outlive ctx for the time of the drain.
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer s.active.closing.Wait()
@@ -46,7 +46,7 @@ func (s *slot) run(ctx context.Context) {
 }
 
 // drain waits until the streams of all sessions have ended, or DrainTimeout is over.
-func (s *slot) drain(ctx context.Context) {
+func (s *sessionLoop) drain(ctx context.Context) {
 	if s.DrainTimeout <= 0 {
 		return
 	}
@@ -55,7 +55,7 @@ func (s *slot) drain(ctx context.Context) {
 	s.active.drain(ctx)
 }
 
-func (s *slot) loop(ctx, serving context.Context) {
+func (s *sessionLoop) loop(ctx, serving context.Context) {
 	failures, met := 0, 0
 	var next *candidate
 	for ctx.Err() == nil {
@@ -66,7 +66,7 @@ func (s *slot) loop(ctx, serving context.Context) {
 		var err error
 		next, err = s.connect(ctx, serving, next)
 		if next != nil {
-			continue // the session moves at once; no other slot uses its gateway in the meantime
+			continue // the session moves at once; no other session uses its gateway in the meantime
 		}
 		s.replicas.leave(s.index)
 		if ctx.Err() != nil {
@@ -90,7 +90,7 @@ func (s *slot) loop(ctx, serving context.Context) {
 	}
 }
 
-func (s *slot) report(ctx context.Context, err error, wait time.Duration) {
+func (s *sessionLoop) report(ctx context.Context, err error, wait time.Duration) {
 	log := klog.FromContext(ctx).WithValues("member", s.Member)
 	if errors.Is(err, errAskedToMove) {
 		log.V(2).Info("The gateway requests a new tunnel", "connectAfter", wait.Round(time.Millisecond))
@@ -111,7 +111,7 @@ func (s *slot) report(ctx context.Context, err error, wait time.Duration) {
 	}
 }
 
-func (s *slot) sleep(ctx context.Context, wait time.Duration) {
+func (s *sessionLoop) sleep(ctx context.Context, wait time.Duration) {
 	timer := s.Clock.NewTimer(wait)
 	defer timer.Stop()
 	select {
@@ -135,7 +135,7 @@ type candidate struct {
 // connect dials one session, unless there is a candidate already, and serves it until it ends or
 // another should replace it. It returns the candidate to continue with, or nil if one has to be
 // dialed.
-func (s *slot) connect(ctx, serving context.Context, on *candidate) (next *candidate, err error) {
+func (s *sessionLoop) connect(ctx, serving context.Context, on *candidate) (next *candidate, err error) {
 	if on == nil {
 		if on, err = s.dial(ctx); err != nil {
 			return nil, err
@@ -178,14 +178,14 @@ func (s *slot) connect(ctx, serving context.Context, on *candidate) (next *candi
 }
 
 // discard drains a session that is of no use, and returns the reason.
-func (s *slot) discard(carrier Carrier, reason error) error {
+func (s *sessionLoop) discard(carrier Carrier, reason error) error {
 	carrier.Drain()
 	s.active.retire()
 	return reason
 }
 
 // handleInfo handles the gateway's message. An error means that the session is of no use.
-func (s *slot) handleInfo(on *candidate, message []byte, search *search) error {
+func (s *sessionLoop) handleInfo(on *candidate, message []byte, search *search) error {
 	info, err := ParseInfo(message)
 	if err != nil {
 		//lint:ignore nilerr It is of a later version.
@@ -210,7 +210,7 @@ func (s *slot) handleInfo(on *candidate, message []byte, search *search) error {
 // could not reach one either; or the hub is too busy to issue a token, and would be too busy for a
 // tunnel. When that takes too long, or after any other failure, it returns no candidate and no
 // error, and the agent connects through the hub.
-func (s *slot) dialBack(ctx context.Context) (*candidate, error) {
+func (s *sessionLoop) dialBack(ctx context.Context) (*candidate, error) {
 	if s.back == nil {
 		return nil, nil
 	}
@@ -244,7 +244,7 @@ func isUnreachable(err error) bool {
 	})
 }
 
-func (s *slot) dial(ctx context.Context) (*candidate, error) {
+func (s *sessionLoop) dial(ctx context.Context) (*candidate, error) {
 	if back, err := s.dialBack(ctx); back != nil || err != nil {
 		return back, err
 	}
