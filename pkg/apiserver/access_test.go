@@ -157,7 +157,7 @@ func TestLimits_OneUserCannotUseAllCapacity(t *testing.T) {
 		res := g.do(http.MethodGet, prefix+name+"/proxy/version", "greedy", nil)
 		wantCode(t, res, http.StatusTooManyRequests)
 		status := statusOf(t, res)
-		if status.Reason != metav1.StatusReasonTooManyRequests || !strings.Contains(status.Message, "the gateway has 2 requests of this user under way") || res.Header.Get("Retry-After") != "1" {
+		if status.Reason != metav1.StatusReasonTooManyRequests || !strings.Contains(status.Message, "the gateway has 2 requests of this user in flight") || res.Header.Get("Retry-After") != "1" {
 			t.Errorf("got %+v", status)
 		}
 	}

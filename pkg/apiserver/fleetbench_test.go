@@ -420,6 +420,6 @@ func TestFleetview_LargeInitialWatchNeedsLittleMemory(t *testing.T) {
 	})
 	t.Logf("%d MiB told with %d MiB more", told>>20, peak>>20)
 	if told < bound*5/4 || peak > bound {
-		t.Errorf("%d bytes are told with %d more in use", told, peak)
+		t.Errorf("got %d bytes with %d more in use", told, peak)
 	}
 }

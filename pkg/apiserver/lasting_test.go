@@ -211,7 +211,7 @@ func TestLongRunning_EndsWhenPermissionIsLost(t *testing.T) {
 		"an exec with the member's own right": {
 			path: anExec,
 			lose: func(_ *gateway, m *member) {
-				memberAnswers(m, authorizationv1.SubjectAccessReviewStatus{Denied: true, EvaluationError: "another authorizer is away"})
+				memberAnswers(m, authorizationv1.SubjectAccessReviewStatus{Denied: true, EvaluationError: "another authorizer is unreachable"})
 			},
 			want: `on member "m1", user "jane" may no longer create pods/exec in namespace a`,
 		},
@@ -265,7 +265,7 @@ func TestLongRunning_ContinuesIfHubIsUnreachable(t *testing.T) {
 
 func TestLongRunning_ContinuesIfMemberCannotDecide(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
-		"an authorizer of its own is away": func(w http.ResponseWriter, r *http.Request) {
+		"its own authorizer is unreachable": func(w http.ResponseWriter, r *http.Request) {
 			answerReview(w, r, authorizationv1.SubjectAccessReviewStatus{EvaluationError: "the webhook did not answer"})
 		},
 		"nobody may ask it": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) },
@@ -397,8 +397,8 @@ func TestGrants_LostGrantIsRequestedAgain(t *testing.T) {
 	f.granted.Store(false)
 	res := g.do(http.MethodPost, prefix+"m1/proxy/api/v1/namespaces/a/pods", "jane", strings.NewReader("{}"))
 	wantCode(t, res, http.StatusServiceUnavailable)
-	if got := statusOf(t, res); res.Header.Get("Retry-After") != "1" || !strings.Contains(got.Message, "ask again") {
-		t.Errorf("got %q, to be asked again after %q", got.Message, res.Header.Get("Retry-After"))
+	if got := statusOf(t, res); res.Header.Get("Retry-After") != "1" || !strings.Contains(got.Message, "has just granted the gateway to act as user \"jane\": retry") {
+		t.Errorf("got %q, with Retry-After %q", got.Message, res.Header.Get("Retry-After"))
 	}
 	wantCode(t, g.do(http.MethodPost, prefix+"m1/proxy/api/v1/namespaces/a/pods", "jane", strings.NewReader("{}")), http.StatusOK)
 	if served := f.served.Load(); served != 3 {

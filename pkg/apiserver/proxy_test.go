@@ -183,7 +183,7 @@ func TestProxy_RefusesSystemMastersWithRemedy(t *testing.T) {
 		t.Errorf("got %s: %s", got.Reason, got.Message)
 	}
 	if m.dials.Load() != 0 || m.asked.Load() != 0 {
-		t.Error("the request went on")
+		t.Error("the request reached the member")
 	}
 }
 
@@ -214,7 +214,7 @@ func TestProxy_UnauthorizedCallerLearnsNothingAboutMembers(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	if m.dials.Load() != 0 {
-		t.Error("a request went on")
+		t.Error("a request reached a member")
 	}
 }
 
@@ -308,7 +308,7 @@ func TestProxy_QuotesRefusalOfAgent(t *testing.T) {
 		t.Errorf("got %s", got.Message)
 	}
 	if m.dials.Load() != 0 {
-		t.Error("the request went on")
+		t.Error("the request reached the member")
 	}
 }
 
@@ -674,7 +674,7 @@ func TestProxy_PassesHeadersThatClientsNeed(t *testing.T) {
 		}
 	}
 	if res.ContentLength != 2 {
-		t.Errorf("the caller was told of %d bytes", res.ContentLength)
+		t.Errorf("the caller got a Content-Length of %d", res.ContentLength)
 	}
 }
 
@@ -786,7 +786,7 @@ func TestServer_RapidResetDoesNotBlockOthers(t *testing.T) {
 		}
 	}
 	if peak.Load() > clustergateway.DefaultMaxInFlightPerUser {
-		t.Errorf("%d requests of one caller were under way at once", peak.Load())
+		t.Errorf("%d requests of one caller were in flight at once", peak.Load())
 	}
 }
 
@@ -1040,6 +1040,6 @@ func TestShutdown_EndsExecAfterDrainTime(t *testing.T) {
 	g.stop()
 	g.awaitEnd()
 	if err := say(); err == nil {
-		t.Error("exec goes on in a server that has stopped")
+		t.Error("exec still works in a server that has stopped")
 	}
 }

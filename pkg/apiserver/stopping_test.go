@@ -15,8 +15,8 @@ import (
 // kubectl printed only INTERNAL_ERROR when the gateway stopped under `logs --follow`.
 func TestShutdown_EndsFollowedLogWithReason(t *testing.T) {
 	for name, test := range map[string]struct{ path, sent, end string }{
-		"a log":                   {"pods/web/log?follow=true", "one\ntwo\n", "fleetgate: this log of member \"m1\" goes on, and ends here: the gateway is stopping\n"},
-		"a log in a line":         {"pods/web/log?follow=true", "one\ntw", "\nfleetgate: this log of member \"m1\" goes on, and ends here: the gateway is stopping\n"},
+		"a log":                   {"pods/web/log?follow=true", "one\ntwo\n", "fleetgate: this log of member \"m1\" continues, but this connection ends: the gateway is stopping\n"},
+		"a log in a line":         {"pods/web/log?follow=true", "one\ntw", "\nfleetgate: this log of member \"m1\" continues, but this connection ends: the gateway is stopping\n"},
 		"a watch between events":  {"pods?watch=true", "{\"type\":\"ADDED\"}\n", ""},
 		"a watch within an event": {"pods?watch=true", "{\"type\":", "cut"},
 	} {

@@ -51,7 +51,7 @@ func (w *cutReply) end(ctx context.Context, request *Request) {
 		if w.last != '\n' {
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintf(w, "fleetgate: this log of member %q goes on, and ends here: %v\n", request.Member, cause)
+		fmt.Fprintf(w, "fleetgate: this log of member %q continues, but this connection ends: %v\n", request.Member, cause)
 	case !request.isWatch() || w.last != '\n':
 		panic(v)
 	}

@@ -34,7 +34,7 @@ func (l limits) enter(x *exchange) (leave func(), err error) {
 	}
 	if !l.perMember.begin(member) {
 		leaveUser()
-		return nil, tooMany(member, fmt.Sprintf("the gateway has %d %s for member %q under way: %s", l.perMember.most, l.what, member, l.remedy))
+		return nil, tooMany(member, fmt.Sprintf("the gateway has %d %s for member %q in flight: %s", l.perMember.most, l.what, member, l.remedy))
 	}
 	return func() {
 		l.perMember.end(member)
@@ -43,7 +43,7 @@ func (l limits) enter(x *exchange) (leave func(), err error) {
 }
 
 func (l limits) tooManyOfUser() string {
-	return fmt.Sprintf("the gateway has %d %s of this user under way: %s", l.perUser.most, l.what, l.remedy)
+	return fmt.Sprintf("the gateway has %d %s of this user in flight: %s", l.perUser.most, l.what, l.remedy)
 }
 
 // counter counts what is in flight by name. It drops names whose count is zero.

@@ -133,7 +133,7 @@ func New(c Config) (*Handler, error) {
 		notConnected: c.NotConnected, silent: c.Silent, connected: c.Connected, expected: c.Expected, serverName: c.ServerName, metrics: metrics,
 		inner: c.AuthorizeMemberRequests, record: c.Recorder, spans: newSpans(c.Spans),
 		short: limits{
-			what: "requests", remedy: "ask again",
+			what: "requests", remedy: "retry later",
 			perUser:   newCounter(orDefault(c.MaxInFlightPerUser, DefaultMaxInFlightPerUser)),
 			perMember: newCounter(orDefault(c.MaxInFlight, DefaultMaxInFlight)),
 		},

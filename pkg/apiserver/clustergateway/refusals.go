@@ -116,7 +116,7 @@ func (h *Handler) failureOf(ctx context.Context, request *Request, err error) er
 	case errors.Is(context.Cause(ctx), errRightLost):
 		return apierrors.NewForbidden(proxyResource, member, context.Cause(ctx))
 	case errors.Is(context.Cause(ctx), errStopping):
-		return unavailable(member, "the gateway is stopping: ask again")
+		return unavailable(member, "the gateway is stopping: retry")
 	case errors.Is(err, errForeignIdentity):
 		return failure(member, http.StatusInternalServerError, metav1.StatusReasonInternalError, 0, text)
 	case errors.Is(err, errCredential):

@@ -43,7 +43,7 @@ func (x *exchange) send(out *http.Request) (*http.Response, error) {
 		return nil, x.refused(refusal)
 	}
 	if hasBody(out) {
-		return nil, unavailable(x.request.Member, fmt.Sprintf("member %q had not let the gateway act as user %q, and does now: ask again", x.request.Member, x.as.User))
+		return nil, unavailable(x.request.Member, fmt.Sprintf("the agent of member %q has just granted the gateway to act as user %q: retry", x.request.Member, x.as.User))
 	}
 	return x.route.send(out, x.request.Upgrade)
 }

@@ -60,7 +60,7 @@ func (h *hub) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.
 // lastingOf is a long-running request of a caller for a pod's path.
 func lastingOf(caller, path string) *exchange {
 	who := &user.DefaultInfo{Name: caller}
-	silent := newActions(MemberServerName, func(*http.Request, bool) (*http.Response, error) { return nil, errors.New("the member is away") })
+	silent := newActions(MemberServerName, func(*http.Request, bool) (*http.Response, error) { return nil, errors.New("the member is unreachable") })
 	return &exchange{rights: rights{caller: who, route: &route{member: "m", actions: silent}, asked: []authorizer.Attributes{
 		authorizer.AttributesRecord{User: who, Verb: "get", Resource: "clustergateways", Subresource: "proxy", Name: "m", ResourceRequest: true, Path: path},
 	}}}
@@ -90,7 +90,7 @@ func TestReviews_ReviewSharedPermissionOncePerPeriod(t *testing.T) {
 		synctest.Wait()
 		for _, ctx := range janes {
 			if !errors.Is(context.Cause(ctx), errRightLost) {
-				t.Errorf("a request goes on a minute after the right to it was lost: %v", context.Cause(ctx))
+				t.Errorf("a request still runs a minute after its caller lost the permission: %v", context.Cause(ctx))
 			}
 		}
 		if mary.Err() != nil {
@@ -100,7 +100,7 @@ func TestReviews_ReviewSharedPermissionOncePerPeriod(t *testing.T) {
 			left()
 		}
 		if len(r.running) > 0 {
-			t.Errorf("%d reviews go on without a request", len(r.running))
+			t.Errorf("%d reviews are left without a request", len(r.running))
 		}
 		before := h.askedAbout("mary")
 		time.Sleep(time.Minute)

@@ -138,7 +138,7 @@ func TestInventory_SlowWatcherEndsWithoutBlockingOthers(t *testing.T) {
 	}
 	events := told(slow)
 	if events[len(events)-1] != "end" {
-		t.Error("the watch goes on although events were lost")
+		t.Error("the watch was not closed although events were lost")
 	}
 	slow.Stop()
 }
@@ -185,7 +185,7 @@ func TestInventory_DropsStoppedWatch(t *testing.T) {
 	w.Stop()
 	m.set(memberAt("a", 1, "x"), false)
 	if _, open := <-w.ResultChan(); open || len(m.watchers) != 0 {
-		t.Error("the watch goes on")
+		t.Error("the watch was not closed")
 	}
 }
 

@@ -85,7 +85,7 @@ func TestCursors_ResumeFromEachOfTheLastEvents(t *testing.T) {
 				last := max(life.last[i][member], 1)
 				next := slices.IndexFunc(life.told[member], func(version uint64) bool { return version > last })
 				if got[member] < last || next >= 0 && got[member] >= life.told[member][next] {
-					t.Fatalf("seed %d, event %d of %d: member %s goes on from %d, where its last event was %d", seed, i, len(life.cursors), member, got[member], last)
+					t.Fatalf("seed %d, event %d of %d: member %s resumes from %d, where its last event was %d", seed, i, len(life.cursors), member, got[member], last)
 				}
 			}
 		}
@@ -112,7 +112,7 @@ func TestCursors_DoNotResumeInTheMiddleOfAList(t *testing.T) {
 	refused := func(cursor string) {
 		t.Helper()
 		if v, err := c.at(number(t, cursor), members); !apierrors.IsResourceExpired(err) {
-			t.Errorf("it goes on from %v: %v", v, err)
+			t.Errorf("it resumes from %v: %v", v, err)
 		}
 	}
 	before := of.step("a", "4")
@@ -150,7 +150,7 @@ func TestCursors_RejectCursorsOfOthers(t *testing.T) {
 		"at another replica":    second(there.at(cursor, members)),
 		"of other members":      second(here.at(cursor, members[:1])),
 		"a member's version":    second(here.at(4, members)),
-		"the one before":        second(here.at(cursor-1, members)),
+		"the previous one":      second(here.at(cursor-1, members)),
 		"one that is not given": second(here.at(cursor+1<<replicaBits, members)),
 	} {
 		if !apierrors.IsResourceExpired(err) {

@@ -183,7 +183,7 @@ func (p *page) askMore(ctx context.Context) {
 }
 
 // await returns when a member has begun to answer. While it is silent, more and more of the others
-// are asked, so that many silent members cost little more than one.
+// are asked, so that many unresponsive members cost little more than one.
 func (p *page) await(ctx context.Context, of *reply) error {
 	for {
 		select {
@@ -296,9 +296,9 @@ func (p *page) without(reply *reply) error {
 	}
 	switch code := reply.code; {
 	case code == http.StatusGone && p.from != "":
-		return errExpired(reply.member, "has compacted what it would go on with")
+		return errExpired(reply.member, "has compacted the position of the list")
 	case code == http.StatusBadRequest && p.from != "":
-		return errExpired(reply.member, "does not know any more what it would go on with")
+		return errExpired(reply.member, "does not accept the position of the list any more")
 	}
 	p.t.without(reply)
 	return nil

@@ -63,7 +63,7 @@ func (t token) encode() (string, error) {
 		return t.encode()
 	}
 	if len(text) > maxToken {
-		return "", errors.New("a member's token is too large to go on with")
+		return "", errors.New("a member's continue token is too large")
 	}
 	return base64.RawURLEncoding.EncodeToString(text), nil
 }
@@ -93,5 +93,5 @@ func (x *exchange) tokenOf() (*token, error) {
 
 // errExpired is the error for a token that cannot be continued any more.
 func errExpired(member, why string) error {
-	return apierrors.NewResourceExpired("the list cannot go on at member \"" + member + "\", which " + why + ": begin it again")
+	return apierrors.NewResourceExpired("the list cannot continue at member \"" + member + "\", which " + why + ": list again")
 }

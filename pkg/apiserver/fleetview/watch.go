@@ -176,14 +176,14 @@ func invalidWatch(why string) error {
 	}}
 }
 
-// begin returns once a member has something to send, so that its rows need not wait for silent
-// members. It fails if no member has.
+// begin returns once a member has something to send, so that its rows need not wait for
+// unresponsive members. It fails if no member has.
 func (wa *watch) begin(ctx context.Context) error {
 	for len(wa.outcomes) < len(wa.followed) {
 		select {
 		case event := <-wa.events:
 			if event.compacted && !event.by.memory.whole {
-				return errExpired(event.by.question.member, "has compacted what it would go on with")
+				return errExpired(event.by.question.member, "has compacted the position of the watch")
 			}
 			if wa.began(event) {
 				wa.missing.warn(wa.out.Header(), wa.x.deadline, wa.x.what())
@@ -272,7 +272,7 @@ func (wa *watch) flush() { _ = http.NewResponseController(wa.out).Flush() }
 func (wa *watch) take(event told) (lines []byte, err error) {
 	by := event.by
 	if event.compacted && !by.memory.whole {
-		return nil, errExpired(by.question.member, "has compacted what it would go on with")
+		return nil, errExpired(by.question.member, "has compacted the position of the watch")
 	}
 	wa.began(event)
 	if event.kind != "" {

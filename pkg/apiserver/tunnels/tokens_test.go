@@ -42,7 +42,7 @@ func TestRemembering_ReviewsARepeatedTokenOnce(t *testing.T) {
 	identify := Remembering(func(_ context.Context, token string) (Identity, bool, error) {
 		asked[token]++
 		if token == "broken" {
-			return Identity{}, false, errors.New("the hub is away")
+			return Identity{}, false, errors.New("the hub is unreachable")
 		}
 		return Identity{Name: "u", Groups: []string{"g"}}, token == "good", nil
 	})

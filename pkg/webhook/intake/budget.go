@@ -54,7 +54,7 @@ func (b *budget) serve(w http.ResponseWriter, r *http.Request, handler http.Hand
 	waiting, cancel := context.WithTimeout(r.Context(), maxWait)
 	defer cancel()
 	if err := lane.Acquire(waiting, charge); err != nil {
-		refuse(w, http.StatusServiceUnavailable, "too many reviews are under way")
+		refuse(w, http.StatusServiceUnavailable, "too many reviews are in flight")
 		return
 	}
 	defer lane.Release(charge)

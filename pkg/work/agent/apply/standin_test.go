@@ -27,8 +27,8 @@ import (
 )
 
 // standIn is a member's API server in as far as the golden looks need one: it keeps
-// objects, counts versions and UIDs from one, and writes down who asked for what. What
-// becomes of a write is not more than that; the suites on real API servers see to it.
+// objects, counts versions and UIDs from one, and writes down who asked for what. It
+// does nothing else with a write; suites on real API servers test that.
 type standIn struct {
 	mu       sync.Mutex
 	objects  map[string]*unstructured.Unstructured // by path
