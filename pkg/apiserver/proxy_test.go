@@ -556,6 +556,7 @@ func TestProxy_TokenRotationKeepsConnections(t *testing.T) {
 	watch := g.do(http.MethodGet, prefix+"m1/proxy/api/v1/pods?watch=true", "jane", nil)
 	wantCode(t, watch, http.StatusOK)
 	lines := bufio.NewScanner(watch.Body)
+	_ = seenBy(t, g.do(http.MethodGet, prefix+"m1/proxy/version", "jane", nil)) // Long-running requests have a connection of their own.
 	dials := m.dials.Load()
 	for i := range 10 {
 		token := fmt.Sprintf("token-%d", i+2)

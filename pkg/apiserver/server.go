@@ -99,7 +99,7 @@ func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, code
 		NotConnected: c.config.NotConnected, Connected: c.config.Connected, Expected: c.config.Expected, Departed: c.config.Departed,
 		Answers: c.config.Answers, Silent: c.config.Silent,
 		MaxInFlight: c.config.MaxInFlightPerMember, MaxInFlightPerUser: c.config.MaxInFlightPerUser,
-		MaxLong: c.config.MaxLongPerMember, MaxLongPerUser: c.config.MaxLongPerUser, ReviewPeriod: c.config.ReviewPeriod,
+		MaxLong: c.config.MaxLongPerMember, MaxLongPerUser: c.config.MaxLongPerUser, ReviewPeriod: c.config.ReviewPeriod, SlowReaders: c.config.SlowReaders,
 		AuthorizeMemberRequests: c.config.AuthorizeMemberRequests, Recorder: c.config.Recorder,
 		ServerName: c.config.MemberServerName, Metrics: c.config.Metrics, Spans: c.config.Spans,
 	})

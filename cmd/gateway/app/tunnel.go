@@ -44,10 +44,14 @@ type tunnels struct {
 	drained chan struct{}
 }
 
+// unreadInTunnels limits the unread data of all tunnels. Together with
+// clustergateway.DefaultSlowReaders it makes the 512 MiB of docs/tunnels.md.
+const unreadInTunnels = 256 << 20
+
 // newTunnels creates the registry that all protocols share.
 func (g *gateway) newTunnels() (*tunnels, error) {
 	port := &advertised{replica: replicaIdentity(), replicas: 1}
-	registry, err := tunnel.NewRegistry(tunnel.Options{Registerer: metrics.Registry, Info: port.info})
+	registry, err := tunnel.NewRegistry(tunnel.Options{Registerer: metrics.Registry, Info: port.info, Unread: unreadInTunnels})
 	if err != nil {
 		return nil, fmt.Errorf("setting up tunnels: %w", err)
 	}

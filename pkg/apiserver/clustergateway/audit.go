@@ -36,8 +36,8 @@ type Record struct {
 	Code int
 	// Bytes is the size of the reply without its header.
 	Bytes int64
-	// Ended is why the gateway ended a long-running request early: the caller lost its permission,
-	// or the gateway stopped. Empty for all others.
+	// Ended is why the gateway ended a request early: the caller lost its permission, or was too slow
+	// a reader, or the gateway stopped. Empty for all others.
 	Ended string
 	// Began is when the request arrived; Took lasts until the last byte was sent.
 	Began time.Time
@@ -105,10 +105,20 @@ func annotateEnd(ctx context.Context, r Record) {
 
 // endedBy returns why the gateway ended the request, or nothing if it did not.
 func (x *exchange) endedBy() string {
-	if x == nil || !errors.Is(x.ended, errRightLost) && !errors.Is(x.ended, errStopping) {
+	switch {
+	case x == nil:
+		return ""
+	case x.slow.Load():
+		return errSlowReader.Error()
+	case !endedHere(x.ended):
 		return ""
 	}
 	return untrusted.Excerpt(x.ended.Error(), 2*maxRecorded)
+}
+
+// endedHere is true for the causes with which the gateway ends requests.
+func endedHere(cause error) bool {
+	return errors.Is(cause, errRightLost) || errors.Is(cause, errStopping) || errors.Is(cause, errSlowReader)
 }
 
 func auditID(ctx context.Context) string { return audit.GetAuditIDTruncated(ctx) }

@@ -33,7 +33,7 @@ func (w *cutReply) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // If the gateway ended a long-running request, a watch ends between two events, as API servers end
 // theirs. A followed log ends with a line that says why, because kubectl would otherwise show only
 // INTERNAL_ERROR. Any other reply must be visibly cut.
-func (w *cutReply) end(ctx context.Context, request *Request) {
+func (w *cutReply) end(ctx context.Context, x *exchange) {
 	v := recover()
 	if v == nil {
 		return
@@ -43,16 +43,19 @@ func (w *cutReply) end(ctx context.Context, request *Request) {
 		panic(v)
 	}
 	cause := context.Cause(ctx)
+	if cause == nil && x.slow.Load() {
+		cause = errSlowReader
+	}
 	switch {
 	case errors.Is(cause, context.Canceled):
-	case !errors.Is(cause, errStopping) && !errors.Is(cause, errRightLost):
+	case !endedHere(cause):
 		panic(v)
-	case request.isLog():
+	case x.request.isLog():
 		if w.last != '\n' {
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintf(w, "fleetgate: this log of member %q continues, but this connection ends: %v\n", request.Member, cause)
-	case !request.isWatch() || w.last != '\n':
+		fmt.Fprintf(w, "fleetgate: this log of member %q continues, but this connection ends: %v\n", x.request.Member, cause)
+	case !x.request.isWatch() || w.last != '\n':
 		panic(v)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"net/http/httputil"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
@@ -38,6 +39,8 @@ type exchange struct {
 	// ended is why the gateway or the caller ended a long-running request; nil if it ended by
 	// itself.
 	ended error
+	// slow is true if the gateway ended the reply because its reader was too slow.
+	slow atomic.Bool
 }
 
 type exchangeKey struct{}
@@ -61,7 +64,7 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, x *exchange) {
 		return
 	}
 	reply := &cutReply{ResponseWriter: w}
-	defer reply.end(ctx, x.request)
+	defer reply.end(ctx, x)
 	proxy := h.replies
 	if x.request.isWatch() || isNarrow(ctx) {
 		proxy = h.watches

@@ -17,6 +17,14 @@ const (
 	labelMember = "member"
 	labelVerb   = "verb"
 	labelCode   = "code"
+	labelLimit  = "limit"
+)
+
+// Values of labelLimit.
+const (
+	limitMember = "member"
+	limitUser   = "user"
+	limitTotal  = "total"
 )
 
 // metrics count requests to members. Their labels are bounded: known members, known verbs and
@@ -25,6 +33,9 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	inFlight *prometheus.GaugeVec
+	// unread and slowReaders are about replies whose readers are behind.
+	unread      prometheus.Gauge
+	slowReaders *prometheus.CounterVec
 }
 
 func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
@@ -42,12 +53,23 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 			Name: "fleetgate_proxy_requests_in_flight",
 			Help: "Number of requests to members in flight, by member, including long-running requests.",
 		}, []string{labelMember}),
+		unread: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "fleetgate_proxy_unread_bytes",
+			Help: "Number of bytes that the gateway may buffer for readers of replies that are behind.",
+		}),
+		slowReaders: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "fleetgate_proxy_slow_readers_total",
+			Help: "Number of replies that the gateway ended because their readers were too slow, by the limit that was exceeded: member, user or total.",
+		}, []string{labelLimit}),
+	}
+	for _, limit := range []string{limitMember, limitUser, limitTotal} {
+		m.slowReaders.WithLabelValues(limit)
 	}
 	if registerer == nil {
 		return m, nil
 	}
 	var errs []error
-	for _, collector := range []prometheus.Collector{m.requests, m.duration, m.inFlight} {
+	for _, collector := range []prometheus.Collector{m.requests, m.duration, m.inFlight, m.unread, m.slowReaders} {
 		errs = append(errs, registerer.Register(collector))
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -83,6 +83,8 @@ type Config struct {
 	// MaxLong and MaxLongPerUser are the same limits for long-running requests, by default
 	// DefaultMaxLong and DefaultMaxLongPerUser.
 	MaxLong, MaxLongPerUser int
+	// SlowReaders limits what is buffered for slow readers, by default DefaultSlowReaders.
+	SlowReaders SlowReaders
 	// ReviewPeriod is how often the authorization of a long-running request is checked again, by
 	// default DefaultReviewPeriod.
 	ReviewPeriod time.Duration
@@ -160,10 +162,11 @@ func New(c Config) (*Handler, error) {
 	if departed == nil {
 		departed = func(string) time.Time { return time.Time{} }
 	}
+	readers := newSlowReaders(c.SlowReaders, metrics)
 	h.routes = &routes{byMember: map[string]*route{}, newRoute: func(member string) *route {
 		watch := agentProbe{member: member, answers: c.Answers, silent: c.Silent}
 		made := &route{
-			member: member, credentials: c.Credentials, dialer: h.spans.ofDials(c.Dialer),
+			member: member, credentials: c.Credentials, dialer: h.spans.ofDials(c.Dialer), readers: readers,
 			serverName: h.serverName, grants: newGrants(member, c.Dialer, watch), agentProbe: watch, departed: departed,
 		}
 		made.actions = newActions(h.serverName, made.send)

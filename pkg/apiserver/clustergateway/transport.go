@@ -39,9 +39,6 @@ const (
 	pingTimeout         = 15 * time.Second
 	upgradeReplyTimeout = time.Minute
 	maxReplyHeader      = 1 << 20
-	// narrowWindow limits the unread data of a member's reply when many members get the same
-	// request. It is the minimum of net/http, whose default is 4 MiB.
-	narrowWindow = 64 << 10
 )
 
 // Dialer opens streams to members. If no agent of the member is connected it fails at once, with an
@@ -88,6 +85,7 @@ type route struct {
 	grants      *grants
 	actions     *actions
 	agentProbe  agentProbe
+	readers     *slowReaders
 	// departed is Config.Departed.
 	departed func(member string) time.Time
 
@@ -101,10 +99,8 @@ type route struct {
 type pool struct {
 	ca   []byte
 	made time.Time
-	// streams speaks HTTP/2 where the member does.
-	streams *http.Transport
-	// narrow is the same with narrowWindow.
-	narrow *http.Transport
+	// short, long and narrow speak HTTP/2 where the member does. They differ in their windows.
+	short, long, narrow *http.Transport
 	// upgrades speaks HTTP/1.1 only, since HTTP/2 cannot switch protocols.
 	upgrades *http.Transport
 }
@@ -140,14 +136,11 @@ func (l *route) newPool(ca []byte) (*pool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the CA in the credential of member %q: %w", l.member, err)
 	}
-	p := &pool{ca: ca, made: time.Now(), streams: l.newTransport(roots), narrow: l.newTransport(roots), upgrades: l.newTransport(roots)}
-	for _, t := range []*http.Transport{p.streams, p.narrow} {
-		t.Protocols = new(http.Protocols)
-		t.Protocols.SetHTTP1(true)
-		t.Protocols.SetHTTP2(true)
-		t.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout}
+	p := &pool{
+		ca: ca, made: time.Now(),
+		short: l.newStreams(roots, windowShort), long: l.newStreams(roots, windowLong), narrow: l.newStreams(roots, windowNarrow),
+		upgrades: l.newTransport(roots),
 	}
-	p.narrow.HTTP2.MaxReceiveBufferPerStream = narrowWindow
 	p.upgrades.Protocols = new(http.Protocols)
 	p.upgrades.Protocols.SetHTTP1(true)
 	p.upgrades.ResponseHeaderTimeout = upgradeReplyTimeout
@@ -156,6 +149,16 @@ func (l *route) newPool(ca []byte) (*pool, error) {
 	// request before that is noticed.
 	p.upgrades.DisableKeepAlives = true
 	return p, nil
+}
+
+// newStreams speaks HTTP/2 with a window of that many bytes for each reply.
+func (l *route) newStreams(roots *x509.CertPool, window int) *http.Transport {
+	t := l.newTransport(roots)
+	t.Protocols = new(http.Protocols)
+	t.Protocols.SetHTTP1(true)
+	t.Protocols.SetHTTP2(true)
+	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout, MaxReceiveBufferPerStream: window}
+	return t
 }
 
 // newTransport does not decompress bodies, because the encoding was the caller's choice.
@@ -177,10 +180,23 @@ func (l *route) newTransport(roots *x509.CertPool) *http.Transport {
 	}
 }
 
+// of returns the transport for a request.
+func (p *pool) of(x *exchange, narrow, upgrade bool) *http.Transport {
+	switch {
+	case upgrade:
+		return p.upgrades
+	case narrow:
+		return p.narrow
+	case x != nil && x.request.LongRunning:
+		return p.long
+	}
+	return p.short
+}
+
 func (p *pool) closeIdle() {
-	p.streams.CloseIdleConnections()
-	p.narrow.CloseIdleConnections()
-	p.upgrades.CloseIdleConnections()
+	for _, t := range []*http.Transport{p.short, p.long, p.narrow, p.upgrades} {
+		t.CloseIdleConnections()
+	}
 }
 
 // close closes idle connections; requests in flight end with their tunnel.
@@ -223,18 +239,16 @@ func (l *route) sendOnce(out *http.Request, upgrade bool) (*http.Response, strin
 	if err != nil {
 		return nil, "", fmt.Errorf("%w: %w", errCredential, err)
 	}
-	transport := p.streams
-	switch {
-	case upgrade:
-		transport = p.upgrades
-	case isNarrow(out.Context()):
-		transport = p.narrow
-	}
+	x := exchangeFrom(out.Context())
+	transport := p.of(x, isNarrow(out.Context()), upgrade)
 	res, err := l.agentProbe.roundTrip(transport, authorized(out, credential.Token))
 	if err != nil {
 		return nil, credential.Token, err
 	}
 	res.Request = out
+	if !upgrade {
+		l.readers.follow(res, x, transport.HTTP2.MaxReceiveBufferPerStream)
+	}
 	return res, credential.Token, nil
 }
 

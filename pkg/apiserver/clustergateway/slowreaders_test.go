@@ -1,0 +1,91 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustergateway
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// endless is a body that always has more.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
+func (endless) Close() error { return nil }
+
+// quiet is a body that has one line and then nothing until it is closed.
+type quiet struct {
+	line  *bytes.Buffer
+	ended context.Context
+	close context.CancelFunc
+}
+
+func (q quiet) Read(p []byte) (int, error) {
+	if q.line.Len() > 0 {
+		return q.line.Read(p)
+	}
+	<-q.ended.Done()
+	return 0, io.EOF
+}
+
+func (q quiet) Close() error {
+	q.close()
+	return nil
+}
+
+// followed returns a body whose reader takes a full buffer every pause; 0 means never again.
+func followed(s *slowReaders, pause time.Duration, body io.ReadCloser) *exchange {
+	x := &exchange{request: &Request{Member: "m"}, caller: "u"}
+	res := &http.Response{ProtoMajor: 2, ContentLength: -1, Body: body}
+	s.follow(res, x, 100)
+	go func() {
+		defer func() { _ = res.Body.Close() }()
+		for buffer := make([]byte, 10); !x.slow.Load(); time.Sleep(pause) {
+			if _, err := res.Body.Read(buffer); err != nil || pause == 0 {
+				return
+			}
+		}
+	}()
+	return x
+}
+
+func TestSlowReaders_EndsTheSlowestFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		metrics, err := newMetrics(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newSlowReaders(SlowReaders{Total: 250}, metrics)
+		ended, end := context.WithCancel(t.Context())
+		waits := quiet{line: bytes.NewBufferString("line\n"), ended: ended, close: end}
+		readers := map[string]struct {
+			x    *exchange
+			slow bool
+		}{
+			"one that keeps up":        {x: followed(s, time.Nanosecond, waits)},
+			"one on a slow link":       {x: followed(s, 10*time.Millisecond, endless{})},
+			"one on a slower link":     {x: followed(s, 90*time.Millisecond, endless{})},
+			"one that hardly reads":    {x: followed(s, 7*time.Second, endless{}), slow: true},
+			"one that hardly reads, 2": {x: followed(s, 8*time.Second, endless{}), slow: true},
+		}
+		time.Sleep(20 * time.Second)
+		for name, reader := range readers {
+			if got := reader.x.slow.Load(); got != reader.slow {
+				t.Errorf("%s: ended is %t", name, got)
+			}
+			reader.x.slow.Store(true)
+		}
+		_ = waits.Close()
+		time.Sleep(20 * time.Second)
+		if len(s.replies) > 0 {
+			t.Errorf("%d replies are left", len(s.replies))
+		}
+	})
+}
