@@ -101,6 +101,7 @@ func (f *fanout) ask(ctx context.Context, all []question) []*reply {
 func (f *fanout) start(ctx context.Context, q question) *reply {
 	asked, cancel := context.WithCancelCause(ctx)
 	r := newReply(q.member, q.idle, cancel)
+	r.question = q
 	f.group.Go(func() { f.serve(asked, q, r) })
 	return r
 }

@@ -207,7 +207,7 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request, x *exchange) error
 		return err
 	}
 	if wantsTable(header) {
-		return h.splice(w, x, good, t)
+		return h.splice(r.Context(), w, x, newTurns(f, good), t)
 	}
 	t.warn(w.Header(), x.deadline, x.what())
 	if len(good) > 1 {

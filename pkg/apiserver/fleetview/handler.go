@@ -78,6 +78,7 @@ type Handler struct {
 	documents  *documents
 	reviewed   time.Duration
 	remembered budget
+	ahead      budget
 	cursors    *cursors
 	// stopping is closed, once, when watches have to end.
 	stopping chan struct{}
@@ -89,7 +90,7 @@ func New(c Config) *Handler {
 	h := &Handler{
 		gateway: c.Gateway, inventory: c.Inventory, views: c.Views, authorizer: c.Authorizer, reviewer: c.Reviewer, serializer: c.Serializer,
 		parallel: c.Parallel, documents: newDocuments(), stopping: make(chan struct{}), reviewed: c.ReviewPeriod,
-		cursors: newCursors(trailsLimit),
+		cursors: newCursors(trailsLimit), ahead: budget{limit: aheadOfAll},
 	}
 	if h.reviewer == nil {
 		h.reviewer = c.Authorizer

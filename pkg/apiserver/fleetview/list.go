@@ -24,6 +24,7 @@ var notPassed = []string{"limit", "continue", "resourceVersion", "resourceVersio
 
 // list answers with the items of all members.
 func (h *Handler) list(w http.ResponseWriter, r *http.Request, x *exchange) error {
+	w = newProgressWriter(w)
 	header, err := askedHeader(r)
 	if err != nil {
 		return err
@@ -62,7 +63,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, x *exchange) erro
 	if err != nil {
 		return err
 	}
-	return h.splice(w, x, good, t)
+	return h.splice(r.Context(), w, x, newTurns(f, good), t)
 }
 
 // questions returns the list requests to members.
@@ -140,26 +141,28 @@ func (x *exchange) none(t *missingMembers) error {
 // splice writes the items of replies, in the order of their members. A reply that breaks off ends
 // the response with an error that every client detects: it is never silently incomplete. A member
 // with a malformed reply is left out, with a warning, while the headers can be written.
-func (h *Handler) splice(w http.ResponseWriter, x *exchange, replies []*reply, t *missingMembers) error {
+func (h *Handler) splice(ctx context.Context, w http.ResponseWriter, x *exchange, order *turns, t *missingMembers) error {
+	defer order.close()
 	held := &heldWriter{w: w, before: func() { t.warn(w.Header(), x.deadline, x.what()) }}
 	out := splice.NewWriter(held, viewv1alpha1.LabelMember, x.view.qualified)
 	read := versions{}
 	given := 0
-	for _, reply := range replies {
+	for i := range order.all {
 		restore := saved(out, held)
-		version, err := spliceOne(out, reply)
+		now, version, err := spliceTurn(ctx, out, order, i)
+		member := now.reply.member
 		switch {
 		case err == nil:
 			given++
-			read.set(reply.member, version)
+			read.set(member, version)
 		case held.flowing:
 			panic(http.ErrAbortHandler)
 		case splice.IsMalformed(err):
 			restore()
-			reply.close()
-			t.malformed(reply.member, err)
+			now.close()
+			t.malformed(member, err)
 		default:
-			return badGateway(reply.member, err)
+			return badGateway(member, err)
 		}
 	}
 	if given == 0 {
@@ -182,12 +185,32 @@ func plainHeaders(h http.Header) {
 
 const reasonBadGateway metav1.StatusReason = "BadGateway"
 
-func spliceOne(out *splice.Writer, reply *reply) (version string, err error) {
-	in := splice.NewReader(reply)
+// spliceTurn writes the items of one member. A reply that breaks off before its first item is
+// written is requested again, once.
+func spliceTurn(ctx context.Context, out *splice.Writer, order *turns, index int) (now *turn, version string, err error) {
+	now, err = order.begin(ctx, index)
+	if err != nil {
+		return now, "", err
+	}
+	restore, items := out.Save(), out.Items
+	version, err = spliceOne(out, now)
+	if err == nil || splice.IsMalformed(err) || now.repeated || out.Items > items {
+		return now, version, err
+	}
+	restore()
+	if err := order.again(ctx, now); err != nil {
+		return now, "", err
+	}
+	version, err = spliceOne(out, now)
+	return now, version, err
+}
+
+func spliceOne(out *splice.Writer, from *turn) (version string, err error) {
+	in := splice.NewReader(from)
 	if err := in.Open(); err != nil {
 		return "", err
 	}
-	marker, err := out.Marker(reply.member, in)
+	marker, err := out.Marker(from.reply.member, in)
 	if err != nil {
 		return "", err
 	}

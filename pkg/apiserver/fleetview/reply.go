@@ -27,9 +27,10 @@ const (
 	// longer. A stalled reply ends the response with an error, so it is more generous than the
 	// deadline.
 	stalledAfter = 10 * time.Second
-	// maxWait limits the total wait for a reply, without the time in which nobody reads. It equals
-	// the time limit of a short request.
-	maxWait = time.Minute
+	// maxWait limits the wait for the next progressBytes of a reply, without the time in which nobody
+	// reads. A member cannot prolong a request by sending very little.
+	maxWait       = time.Minute
+	progressBytes = 64 << 10
 )
 
 var (
@@ -42,13 +43,18 @@ var (
 // buffers only one write: the proxy waits until that is read.
 type reply struct {
 	member string
-	header http.Header
+	// question is what the member was asked, and asked when.
+	question question
+	asked    time.Time
+	header   http.Header
 	// begun is closed with the status line, or when none will come.
 	begun chan struct{}
 	body  *io.PipeReader
 	out   *io.PipeWriter
-	// idle limits a pause while somebody reads, 0 is no limit; left is the remaining total wait.
+	// idle limits a pause while somebody reads, 0 is no limit; left is what is left of maxWait, and
+	// got how much arrived since it began.
 	idle, left time.Duration
+	got        int
 	// cancel ends the request; gone is closed once the proxy has finished it.
 	cancel context.CancelCauseFunc
 	gone   chan struct{}
@@ -73,7 +79,7 @@ var (
 func newReply(member string, idle time.Duration, cancel context.CancelCauseFunc) *reply {
 	r := &reply{
 		member: member, header: http.Header{}, begun: make(chan struct{}), gone: make(chan struct{}), cancel: cancel,
-		idle: idle, left: maxWait,
+		idle: idle, left: maxWait, asked: time.Now(),
 	}
 	r.body, r.out = io.Pipe()
 	return r
@@ -120,6 +126,9 @@ func (r *reply) Read(b []byte) (int, error) {
 	})
 	n, err := r.body.Read(b)
 	r.left -= time.Since(began)
+	if r.got += n; r.got >= progressBytes {
+		r.left, r.got = maxWait, 0
+	}
 	if !stalled.Stop() && errors.Is(err, io.ErrClosedPipe) {
 		err = errStalled // Both ends may be closed by then, in any order.
 	}

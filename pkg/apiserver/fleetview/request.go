@@ -109,11 +109,12 @@ func parsedFrom(ctx context.Context) (parsed, bool) {
 	return p, ok
 }
 
-// LongRunning says whether the context's request is a long-running request for a view. isView is
-// false if it is not for a view.
+// LongRunning says whether the context's request for a view has no time limit: watches and similar
+// requests, and lists. A list of many members may take long, and ends when it makes no progress. isView
+// is false if the request is not for a view.
 func LongRunning(ctx context.Context) (longRunning, isView bool) {
 	p, ok := parsedFrom(ctx)
-	return ok && p.request != nil && p.request.lasts, ok
+	return ok && p.request != nil && (p.request.lasts || p.request.info.Verb == "list"), ok
 }
 
 // Handles is true for a request that the hub has authorized for the subresource proxy of a view.
