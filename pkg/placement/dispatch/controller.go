@@ -135,7 +135,11 @@ func (r *Reconciler) dispatch(ctx context.Context, b placementv1beta1.BindingObj
 	if err := r.ensureFinalizer(ctx, b); err != nil {
 		return 0, err
 	}
-	works, err = r.sync(ctx, b, member, works)
+	placement, err := r.placement(ctx, b)
+	if err != nil {
+		return 0, err
+	}
+	works, err = r.sync(ctx, b, placement, member, works)
 	if apierrors.IsConflict(err) {
 		return 0, err
 	}
@@ -143,7 +147,7 @@ func (r *Reconciler) dispatch(ctx context.Context, b placementv1beta1.BindingObj
 		return 0, nil // The completed deletion triggers the binding again.
 	}
 	refused := refusal.Of(err)
-	s := synced{works: works, silent: silence(member)}
+	s := synced{works: works, silent: silence(member), external: rolledOutByRuns(placement)}
 	switch {
 	case refused != nil && refused.Reason == placementv1beta1.ReasonOverriddenFailed:
 		s.misfit = err.Error()

@@ -272,23 +272,30 @@ func TestDesiredStatus_BoundMeansRolloutStarted(t *testing.T) {
 		return []metav1.Condition{{Type: placementv1beta1.ConditionRolloutStarted, Status: status, Reason: "R", ObservedGeneration: generation}}
 	}
 	cases := map[string]struct {
-		state  placementv1beta1.BindingState
-		before []metav1.Condition
-		want   string
+		state    placementv1beta1.BindingState
+		external bool
+		before   []metav1.Condition
+		want     string
 	}{
-		"no condition yet":                        {placementv1beta1.BindingBound, nil, "RolloutStarted=True/RolloutStarted"},
-		"condition of an older spec":              {placementv1beta1.BindingBound, of(b.Generation-1, metav1.ConditionFalse), "RolloutStarted=True/RolloutStarted"},
-		"rollout waits":                           {placementv1beta1.BindingBound, of(b.Generation, metav1.ConditionFalse), "RolloutStarted=False/R"},
-		"rollout started":                         {placementv1beta1.BindingBound, of(b.Generation, metav1.ConditionTrue), "RolloutStarted=True/R"},
-		"unscheduled binding":                     {placementv1beta1.BindingUnscheduled, nil, "Overridden=True/NoOverrideSpecified"},
-		"unscheduled binding keeps the condition": {placementv1beta1.BindingUnscheduled, of(b.Generation-1, metav1.ConditionTrue), "RolloutStarted=True/R"},
+		"no condition yet":                        {placementv1beta1.BindingBound, false, nil, "RolloutStarted=True/RolloutStarted"},
+		"condition of an older spec":              {placementv1beta1.BindingBound, false, of(b.Generation-1, metav1.ConditionFalse), "RolloutStarted=True/RolloutStarted"},
+		"rollout waits":                           {placementv1beta1.BindingBound, false, of(b.Generation, metav1.ConditionFalse), "RolloutStarted=False/R"},
+		"rollout started":                         {placementv1beta1.BindingBound, false, of(b.Generation, metav1.ConditionTrue), "RolloutStarted=True/R"},
+		"unscheduled binding":                     {placementv1beta1.BindingUnscheduled, false, nil, "Overridden=True/NoOverrideSpecified"},
+		"unscheduled binding keeps the condition": {placementv1beta1.BindingUnscheduled, false, of(b.Generation-1, metav1.ConditionTrue), "RolloutStarted=True/R"},
+		"no update run has included the spec":     {placementv1beta1.BindingBound, true, nil, "Overridden=True/NoOverrideSpecified"},
+		"no update run has included a later spec": {placementv1beta1.BindingBound, true, of(b.Generation-1, metav1.ConditionTrue), "old RolloutStarted=True/R"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := binding()
 			b.Spec.State, b.Status.Conditions = tc.state, tc.before
-			first := desiredStatus(b, synced{}).Conditions[0]
-			if got := fmt.Sprintf("%s=%s/%s", first.Type, first.Status, first.Reason); got != tc.want {
+			first := desiredStatus(b, synced{external: tc.external}).Conditions[0]
+			got := fmt.Sprintf("%s=%s/%s", first.Type, first.Status, first.Reason)
+			if tc.external && first.ObservedGeneration != b.Generation {
+				got = "old " + got
+			}
+			if got != tc.want {
 				t.Errorf("first condition = %s, want %s", got, tc.want)
 			}
 		})

@@ -27,6 +27,12 @@ func reportBack(placement placementv1beta1.PlacementObject) *placementv1beta1.Re
 	return placement.GetSpec().Strategy.ReportBackStrategy
 }
 
+// rolledOutByRuns reports whether only update runs start the rollout of a placement. A nil placement is
+// deleted.
+func rolledOutByRuns(placement placementv1beta1.PlacementObject) bool {
+	return placement != nil && placement.GetSpec().Strategy.Type == placementv1beta1.ExternalStrategy
+}
+
 // placement reads a binding's placement, which callers must not change; nil if it is deleted. It is not
 // copied: its status grows with the members, and each binding reads it.
 func (r *Reconciler) placement(ctx context.Context, b placementv1beta1.BindingObject) (placementv1beta1.PlacementObject, error) {

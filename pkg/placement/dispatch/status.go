@@ -27,16 +27,19 @@ type synced struct {
 	problem string
 	// silent says that the member has no heartbeat, or "".
 	silent string
+	// external says that only update runs start the rollout of the placement.
+	external bool
 }
 
 // desiredStatus is the binding's status for its Works. The condition RolloutStarted stays if the
 // rollout has set it for the current spec. Otherwise a bound binding means that the rollout has
-// started.
+// started, except under strategy External: there the scheduler may have written the current spec, and
+// no update run has included it yet.
 func desiredStatus(b placementv1beta1.BindingObject, s synced) placementv1beta1.ResourceBindingStatus {
 	status := b.GetStatus().DeepCopy()
 	d := dispatched{generation: b.GetGeneration(), status: status, works: s.works, silent: s.silent}
 	c := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionRolloutStarted)
-	if b.GetSpec().State == placementv1beta1.BindingBound && (c == nil || c.ObservedGeneration != d.generation) {
+	if b.GetSpec().State == placementv1beta1.BindingBound && !s.external && (c == nil || c.ObservedGeneration != d.generation) {
 		d.set(placementv1beta1.ConditionRolloutStarted, metav1.ConditionTrue, placementv1beta1.ReasonRolloutStarted, placementv1beta1.MessageRolloutStarted)
 	}
 	switch {

@@ -25,8 +25,11 @@ func unsent(format string, args ...any) error {
 	return refusal.New(placementv1beta1.ReasonSyncWorkFailed, format, args...)
 }
 
-// sync brings the binding's current Works (have) up to date and returns them.
-func (r *Reconciler) sync(ctx context.Context, b placementv1beta1.BindingObject, member *clusterv1beta1.MemberCluster, have []*placementv1beta1.Work) ([]*placementv1beta1.Work, error) {
+// sync brings the binding's current Works (have) up to date and returns them. A nil placement is
+// deleted.
+func (r *Reconciler) sync(ctx context.Context, b placementv1beta1.BindingObject, placement placementv1beta1.PlacementObject,
+	member *clusterv1beta1.MemberCluster, have []*placementv1beta1.Work,
+) ([]*placementv1beta1.Work, error) {
 	key := types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetSpec().ResourceSnapshotName}
 	group, err := r.Snapshots.Group(ctx, key)
 	if apierrors.IsNotFound(err) || errors.Is(err, snapshot.ErrIncomplete) {
@@ -37,10 +40,6 @@ func (r *Reconciler) sync(ctx context.Context, b placementv1beta1.BindingObject,
 	}
 	if group.Fault != nil {
 		return have, unsent("an envelope cannot be opened: %w", group.Fault)
-	}
-	placement, err := r.placement(ctx, b)
-	if err != nil {
-		return have, err
 	}
 	if err := r.Authors.mayHave(placement, key.Name, group, have); err != nil {
 		return have, err

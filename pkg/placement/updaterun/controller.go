@@ -279,13 +279,23 @@ func (r *Reconciler) take(ctx context.Context, run placementv1beta1.UpdateRunObj
 	return group.Wait()
 }
 
-// bind writes a binding's spec. It also adds the dispatcher's finalizer, which saves that controller a
-// write.
+// bind writes a binding's spec, and its condition RolloutStarted: only a run starts the rollout under
+// strategy External. It also adds the dispatcher's finalizer, which saves that controller a write.
 func (r *Reconciler) bind(ctx context.Context, b Binding) error {
-	return reconcileutil.Patch(ctx, r.Client, b.Object, func() {
+	err := reconcileutil.Patch(ctx, r.Client, b.Object, func() {
 		*b.Object.GetSpec() = b.Spec
 		controllerutil.AddFinalizer(b.Object, placementv1beta1.WorkCleanupFinalizer)
 	}, "changing binding %q", b.Object.GetName())
+	if err != nil {
+		return err
+	}
+	return reconcileutil.PatchStatus(ctx, r.Client, b.Object, func() {
+		meta.SetStatusCondition(&b.Object.GetStatus().Conditions, metav1.Condition{
+			Type: placementv1beta1.ConditionRolloutStarted, Status: metav1.ConditionTrue, ObservedGeneration: b.Object.GetGeneration(),
+			Reason: placementv1beta1.ReasonRolloutStarted, Message: placementv1beta1.MessageRolloutStarted,
+			LastTransitionTime: metav1.NewTime(r.Clock.Now()),
+		})
+	}, "writing the status of binding %q", b.Object.GetName())
 }
 
 func (r *Reconciler) remove(ctx context.Context, b placementv1beta1.BindingObject) error {

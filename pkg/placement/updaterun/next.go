@@ -16,7 +16,7 @@ import (
 
 // Step is the next step of an initialized run. It is idempotent.
 type Step struct {
-	// Bind are bindings to write, with their desired spec.
+	// Bind are bindings whose rollout starts, with their desired spec.
 	Bind []Binding
 	// Delete are bindings to delete.
 	Delete []placementv1beta1.BindingObject

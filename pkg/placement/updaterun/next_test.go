@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -74,6 +75,19 @@ func TestNext(t *testing.T) {
 			stages: stageConfigs{stage("all", "", nil)}, members: []string{"a"}, play: func(w *world) {
 				w.step().works("a").step()
 				w.initialize() // Another run finds this state.
+				w.step()
+			},
+			want: []string{success, "all: " + done + " a" + updated, "deleteStage: " + done},
+		},
+		"member whose policy changed starts again": {
+			stages: stageConfigs{stage("all", "", nil)}, members: []string{"a"}, play: func(w *world) {
+				b := w.step().works("a").step().binding("a")
+				b.SetGeneration(b.GetGeneration() + 1) // The scheduler wrote it.
+				w.works("a").initialize()
+				w.step()
+				if !meta.IsStatusConditionTrue(b.GetStatus().Conditions, placementv1beta1.ConditionRolloutStarted) || len(w.last.Bind) != 1 {
+					w.t.Errorf("rollout of the member is not started: %+v", b.GetStatus().Conditions)
+				}
 				w.step()
 			},
 			want: []string{success, "all: " + done + " a" + updated, "deleteStage: " + done},

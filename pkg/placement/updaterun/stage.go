@@ -132,7 +132,7 @@ func (p *advance) member(stage *placementv1beta1.StageUpdatingStatus, c *placeme
 		return
 	}
 	p.memberStarted(c)
-	if !same {
+	if !same || !holds(b.GetStatus().Conditions, placementv1beta1.ConditionRolloutStarted, metav1.ConditionTrue, b.GetGeneration()) {
 		f.under++
 		p.step.Bind = append(p.step.Bind, Binding{Object: b, Spec: want})
 		p.again(stuckAfter)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -135,8 +137,12 @@ func (w *world) step() *world {
 		w.t.Fatalf("waits: %s", no.Message)
 	}
 	for _, b := range step.Bind {
-		*b.Object.GetSpec() = b.Spec
-		b.Object.SetGeneration(b.Object.GetGeneration() + 1)
+		if !equality.Semantic.DeepEqual(*b.Object.GetSpec(), b.Spec) {
+			*b.Object.GetSpec() = b.Spec
+			b.Object.SetGeneration(b.Object.GetGeneration() + 1)
+		}
+		meta.SetStatusCondition(&b.Object.GetStatus().Conditions, metav1.Condition{
+			Type: placementv1beta1.ConditionRolloutStarted, Status: metav1.ConditionTrue, ObservedGeneration: b.Object.GetGeneration()})
 	}
 	now := metav1.NewTime(w.Now)
 	for _, b := range step.Delete {
@@ -158,8 +164,8 @@ func (w *world) works(members ...string) *world {
 	w.t.Helper()
 	for _, m := range members {
 		b := w.binding(m)
-		b.GetStatus().Conditions = []metav1.Condition{{
-			Type: placementv1beta1.ConditionAvailable, Status: metav1.ConditionTrue, ObservedGeneration: b.GetGeneration()}}
+		meta.SetStatusCondition(&b.GetStatus().Conditions, metav1.Condition{
+			Type: placementv1beta1.ConditionAvailable, Status: metav1.ConditionTrue, ObservedGeneration: b.GetGeneration()})
 	}
 	return w
 }

@@ -271,7 +271,7 @@ var _ = Describe("A staged update run", func() {
 		}).WithTimeout(soon).WithPolling(often).Should(Equal(placementv1beta1.BindingUnscheduled))
 		_, err := workOf(ctx, "uc-1", "uc")
 		Expect(err).NotTo(HaveOccurred(), "an update run decides on its removal")
-		Eventually(summary).WithContext(ctx).WithArguments("uc").WithTimeout(soon).WithPolling(often).Should(Equal(allTrue))
+		expectRollouts(ctx, "uc", "uc-2@0 Unknown/RolloutStartedUnknown")
 
 		runOf(ctx, "uc-second", "uc", "", placementv1beta1.UpdateRunRun)
 		expectRun(ctx, named("uc-second"), runSucceeded, "all"+stageDone+" uc-2"+memberDone, "deleteStage"+stageDone+" uc-1"+memberDone)
