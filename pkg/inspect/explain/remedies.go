@@ -71,6 +71,7 @@ var byReason = map[string]string{
 	placementv1beta1.ReasonDuplicated:                     "select {object} only once",
 	placementv1beta1.ReasonFieldsNotApplied:               "correct {object}, or the kind or webhook on member {member} that changed it, or annotate {object} with " + placementv1beta1.LeaveToMemberAnnotation + ": {get}",
 	placementv1beta1.ReasonCompletionUnknown:              "check what {object} has done; to run it again, change its spec",
+	placementv1beta1.ReasonHealthCheckInvalid:             "correct the health annotation of {object} on the hub; the message names it",
 	placementv1beta1.ReasonReserved:                       "remove {object} from the placement: fleetgate reserves its namespace or name",
 	placementv1beta1.ReasonFailedToFindObjInMemberCluster: "check that the API server of member {member} serves this kind: {get}",
 	placementv1beta1.ReasonFailed:                         "inspect {object} on member {member}: {get}",

@@ -15,10 +15,10 @@ import (
 
 // withClass completes the finding with the StorageClass that the object may depend on. If the agent
 // cannot read the class, or there is none, the finding stays: a claim without its class is not
-// bound either.
-func (e *Engine) withClass(ctx context.Context, object *unstructured.Unstructured, found availability.Finding) availability.Finding {
+// bound either. Health expressions of the manifest are the author's rule, so they stay too.
+func (e *Engine) withClass(ctx context.Context, it Item, object *unstructured.Unstructured, found availability.Finding) availability.Finding {
 	name := availability.ClassOf(object)
-	if name == "" {
+	if name == "" || e.HealthAnnotations.AreOn(it.object) {
 		return found
 	}
 	class, err := e.member.Resource(storagev1.SchemeGroupVersion.WithResource("storageclasses")).Get(ctx, name, metav1.GetOptions{})

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"fleetgate.io/fleetgate/pkg/work/engine/availability"
 )
 
 // Dialect is what one API family decides differently from the others.
@@ -35,6 +37,9 @@ type Dialect struct {
 	// LeaveAnnotation is set by the author of a manifest to the fields that the member decides once
 	// the object exists. If unset, the family has no such annotation.
 	LeaveAnnotation string
+	// HealthAnnotations are set by the author of a manifest to expressions of the object's health. If
+	// unset, the family has no such annotations.
+	HealthAnnotations availability.HealthAnnotations
 	// Wave orders resources for writing, from 0 to LastWave: all objects of a wave are written
 	// before any of the next one. Removal uses the reverse order.
 	Wave     func(schema.GroupResource) int

@@ -39,6 +39,7 @@ type Engine struct {
 	stored   inventory
 	kinds    *servedKinds
 	merger   merge.Merger
+	health   *availability.Evaluator
 	clock    clock.PassiveClock
 	effort   Effort
 	retries  workqueue.TypedRateLimiter[string] // by work, after refused manifests
@@ -249,13 +250,13 @@ func (e *Engine) applied(ctx context.Context, t task, it Item, live, written *un
 func (e *Engine) outcome(ctx context.Context, t task, it Item, live, written *unstructured.Unstructured, refused *refusal.Refusal) Outcome {
 	out := seen(it, written, t.owner)
 	out.Refused = refused
-	out.Holds, out.Availability = out.Holds || it.Way.owns(), availability.Of(written)
+	out.Holds, out.Availability = out.Holds || it.Way.owns(), e.health.Of(written, it.object, e.HealthAnnotations)
 	out.run = it.runOf(written)
 	if out.Availability.State == availability.NotYet {
-		out.Availability = e.withClass(ctx, written, out.Availability)
+		out.Availability = e.withClass(ctx, it, written, out.Availability)
 		out.pods = availability.PodsOf(written)
-		out.Availability.Message = Shorten(out.Availability.Message)
 	}
+	out.Availability.Message = Shorten(out.Availability.Message)
 	if it.Way.Whole {
 		out.Drift = Differences{Fields: compare.Objects(e.comparable(it, written), written)}
 	}

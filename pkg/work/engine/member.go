@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"fleetgate.io/fleetgate/pkg/work/engine/availability"
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 	"fleetgate.io/fleetgate/pkg/work/engine/merge"
 )
@@ -41,6 +42,7 @@ type Member struct {
 	stored  inventory
 	// served maps the kinds of works' objects, for all families.
 	served *servedKinds
+	health *availability.Evaluator
 
 	accounts accounts
 }
@@ -75,6 +77,9 @@ func Reach(config *rest.Config) (*Member, error) {
 		return nil, fmt.Errorf("making the member's client: %w", err)
 	}
 	m.Watcher = memberwatch.New(watches)
+	if m.health, err = availability.NewEvaluator(); err != nil {
+		return nil, err
+	}
 	if m.stored, err = newInventory(watching, &limited); err != nil {
 		return nil, fmt.Errorf("making the member's client: %w", err)
 	}
@@ -105,6 +110,7 @@ func (m *Member) For(dialect Dialect, o Options) *Engine {
 		stored:   m.stored,
 		kinds:    m.served,
 		merger:   merge.Merger{Known: scheme.Scheme},
+		health:   m.health,
 		clock:    o.Effort.Clock,
 		effort:   o.Effort,
 		retries:  o.Retries,

@@ -11,6 +11,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/engine/availability"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 	"fleetgate.io/fleetgate/pkg/work/reserved"
 )
@@ -31,6 +32,11 @@ func dialect(house ...string) engine.Dialect {
 		HashAnnotation:    placementv1beta1.ManifestHashAnnotation,
 		AppliedAnnotation: placementv1beta1.LastAppliedConfigAnnotation,
 		LeaveAnnotation:   placementv1beta1.LeaveToMemberAnnotation,
+		HealthAnnotations: availability.HealthAnnotations{
+			InProgress: placementv1beta1.HealthInProgressAnnotation,
+			Failed:     placementv1beta1.HealthFailedAnnotation,
+			Current:    placementv1beta1.HealthCurrentAnnotation,
+		},
 
 		TakenOverAnnotation:    placementv1beta1.TakenOverAnnotation,
 		DeletePolicyAnnotation: placementv1beta1.DeletePolicyAnnotation,

@@ -45,6 +45,8 @@ const (
 	Completed State = "Completed"
 	// CompletionUnknown means that the object is gone and may have run to completion.
 	CompletionUnknown State = "CompletionUnknown"
+	// HealthCheckInvalid means that an expression of the manifest can never have a result.
+	HealthCheckInvalid State = "HealthCheckInvalid"
 )
 
 // Finding is a state and a message for people.

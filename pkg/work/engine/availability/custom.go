@@ -31,11 +31,10 @@ func isBuiltIn(group string) bool {
 // for built-in kinds that differ from those of the placement API, and it would link packages of
 // kubectl into the agent.
 func custom(object *unstructured.Unstructured) Finding {
-	generation := object.GetGeneration()
-	kind := object.GetKind()
-	if seen, found, err := unstructured.NestedInt64(object.Object, "status", "observedGeneration"); err == nil && found && seen < generation {
-		return Finding{NotYet, fmt.Sprintf("The controller of the %s has not seen the latest change yet", kind)}
+	if isBehind(object) {
+		return behind(object)
 	}
+	generation, kind := object.GetGeneration(), object.GetKind()
 	conditions := conditionsIn(object)
 	if stalled, found := conditions["Stalled"]; found && stalled.status == "True" {
 		return Finding{Failed, stalled.sentence(fmt.Sprintf("The %s is stalled", kind))}
@@ -53,6 +52,16 @@ func custom(object *unstructured.Unstructured) Finding {
 		return Finding{Available, fmt.Sprintf("The %s is ready", kind)}
 	}
 	return Finding{NotYet, ready.sentence(fmt.Sprintf("The %s is not ready", kind))}
+}
+
+// isBehind reports whether the status is that of an earlier generation.
+func isBehind(object *unstructured.Unstructured) bool {
+	seen, found, err := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
+	return err == nil && found && seen < object.GetGeneration()
+}
+
+func behind(object *unstructured.Unstructured) Finding {
+	return Finding{NotYet, fmt.Sprintf("The controller of the %s has not seen the latest change yet", object.GetKind())}
 }
 
 // said is a condition of an object.
