@@ -38,10 +38,6 @@ const (
 	Unwanted
 )
 
-// ClaimFinder reports whether a work still wants an object that belongs to the record of another
-// work.
-type ClaimFinder func(ctx context.Context, record string, object manifest.Key) (Claim, error)
-
 // contents lists the objects in a Namespace, or of a CustomResourceDefinition, that a removal does
 // not cover.
 type contents struct {
@@ -150,7 +146,7 @@ func (l *looking) judge(ctx context.Context, resource resourceKind, object *meta
 	if object.DeletionTimestamp != nil || isMadeByKubernetes(resource.GroupResource(), object) {
 		return nil
 	}
-	s := OwnershipOf(object.OwnerReferences, l.work.Owner)
+	s := OwnershipOf(object.OwnerReferences, l.work.Record)
 	switch {
 	case s.Ours && l.work.Ending.IsZero() && !l.doomed[key]:
 		l.found.others = append(l.found.others, key.String()+", which the Work still asks for")
@@ -169,11 +165,8 @@ func (l *looking) judge(ctx context.Context, resource resourceKind, object *meta
 func (l *looking) judgeOfWork(ctx context.Context, key manifest.Key, works []string) error {
 	claim := Wanted
 	for _, record := range works {
-		if l.work.Claims == nil {
-			break
-		}
 		var err error
-		if claim, err = l.work.Claims(ctx, record, key); err != nil {
+		if claim, err = l.work.Owner.Claim(ctx, record, key); err != nil {
 			return err
 		}
 		if claim == Wanted {

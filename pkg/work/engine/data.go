@@ -42,8 +42,8 @@ func (e *Engine) isRetained(live *unstructured.Unstructured) bool {
 // returns reports whether the object stayed on the member for its data when a work of the same
 // origin left, and has had no owner since.
 func (e *Engine) returns(t task, live *unstructured.Unstructured) bool {
-	return e.RetainedFromAnnotation != "" && t.origin != "" && e.isRetained(live) &&
-		live.GetAnnotations()[e.RetainedFromAnnotation] == t.origin && len(live.GetOwnerReferences()) == 0
+	return e.RetainedFromAnnotation != "" && t.Origin != "" && e.isRetained(live) &&
+		live.GetAnnotations()[e.RetainedFromAnnotation] == t.Origin && len(live.GetOwnerReferences()) == 0
 }
 
 // readmit makes the work an owner of a retained object and removes the retained annotations, in one
@@ -56,10 +56,10 @@ func (e *Engine) readmit(ctx context.Context, t task, it Item, live *unstructure
 	if e.takesOver(t, live) {
 		annotations[e.TakenOverAnnotation] = takenOverValue
 	}
-	err := e.leave(ctx, e.at(it), live, t.owner, &t.owner, annotations)
+	err := e.leave(ctx, e.at(it), live, t.Record, &t.Record, annotations)
 	if err != nil && !overtaken(err, live) {
 		out := e.failed(it, live, NotWritten, err)
-		out.Holds = out.Err != nil || OwnershipOf(live.GetOwnerReferences(), t.owner).Ours
+		out.Holds = out.Err != nil || OwnershipOf(live.GetOwnerReferences(), t.Record).Ours
 		return out, true
 	}
 	return Outcome{}, false

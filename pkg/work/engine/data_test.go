@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/fake"
 
@@ -60,7 +59,7 @@ func TestPrune_RetainsDataThatNobodyAskedToRemove(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, _ := careful(t, &corev1.PersistentVolumeClaim{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
 				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data", UID: "5", Annotations: tc.annotations, OwnerReferences: []metav1.OwnerReference{us}}})
-			tc.work.Owner = us
+			tc.work.Record, tc.work.Owner = us, DefaultOwner{}
 			entry := Entry{Ref: manifest.Ref{Version: "v1", Kind: "PersistentVolumeClaim", Resource: "persistentvolumeclaims", Namespace: "ns", Name: "data"}, UID: "5"}
 			got, err := e.prune(t.Context(), tc.work, []Entry{entry}, metav1.DeletePropagationForeground)
 			if err != nil {
@@ -119,13 +118,12 @@ func TestAttempt_ReadmitsRetainedObjects(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			e, work := careful(t, tc.object)
-			work.origin = "p"
+			work.Origin = "p"
 			told := false
-			may := work.may
-			work.may = func(s Ownership, object *unstructured.Unstructured) *refusal.Refusal {
+			work.Owner = testOwner{mayWrite: func(s Ownership) *refusal.Refusal {
 				told = told || s.Returns
-				return may(s, object)
-			}
+				return mayAlone(s)
+			}}
 			if _, done := e.attempt(t.Context(), work, configMapItem(t, "1")); done {
 				t.Fatal("no second attempt after readmission")
 			}
@@ -134,7 +132,7 @@ func TestAttempt_ReadmitsRetainedObjects(t *testing.T) {
 			if told != tc.returns || marked != tc.marked {
 				t.Errorf("it returns: %t, existed before: %t", told, marked)
 			}
-			if !OwnershipOf(left.GetOwnerReferences(), work.owner).Ours {
+			if !OwnershipOf(left.GetOwnerReferences(), work.Record).Ours {
 				t.Errorf("its owners are %v", left.GetOwnerReferences())
 			}
 			for _, key := range []string{"fleetgate.io/retained", retainedFrom} {

@@ -11,9 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"fleetgate.io/fleetgate/pkg/work/engine/availability"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// Dialect is what one API family decides differently from the others.
+// Dialect is what one API family names and orders differently from the others. What it decides is in
+// Family and Owner.
 type Dialect struct {
 	// Manager is the field manager of the family's writes.
 	Manager string
@@ -40,21 +42,17 @@ type Dialect struct {
 	// HealthAnnotations are set by the author of a manifest to expressions of the object's health. If
 	// unset, the family has no such annotations.
 	HealthAnnotations availability.HealthAnnotations
-	// Wave orders resources for writing, from 0 to LastWave: all objects of a wave are written
-	// before any of the next one. Removal uses the reverse order.
-	Wave     func(schema.GroupResource) int
-	LastWave int
-	// Recreates reports whether the author of a manifest allows the engine to delete and re-create
-	// the object if a field is immutable.
-	Recreates func(*unstructured.Unstructured) bool
-	// Reserved returns why no work can apply the object, or "".
-	Reserved func(*unstructured.Unstructured) string
+	// RecreateAnnotation is set by the author of a manifest to PolicyRecreate, to have the object
+	// deleted and re-created if a field is immutable. If unset, the family has no such annotation.
+	RecreateAnnotation string
+	// Waves is the order of writing and, reversed, of removal.
+	Waves manifest.Waves
 	// DropsNamespace ignores the namespace of a manifest whose kind is cluster-scoped. If false,
 	// such a manifest is refused.
 	DropsNamespace bool
-	// Keeps reports whether an owner of another kind keeps the object on the member when the work
-	// leaves. Another owner of the same kind always does. If nil, every owner does.
-	Keeps    func(metav1.OwnerReference) bool
+	// KeptBy are the kinds of owners, besides the family's own, that keep an object on the member when
+	// the work leaves. If nil, every owner does.
+	KeptBy   []schema.GroupKind
 	Remedies Remedies
 }
 
@@ -223,7 +221,9 @@ func (s Ownership) Shared() bool { return len(s.Works)+len(s.Others) > 0 }
 
 // isKept reports whether other owners keep the object on the member.
 func (d Dialect) isKept(s Ownership) bool {
-	return len(s.Works) > 0 || len(s.Others) > 0 && d.Keeps == nil || slices.ContainsFunc(s.Others, d.Keeps)
+	return len(s.Works) > 0 || slices.ContainsFunc(s.Others, func(owner metav1.OwnerReference) bool {
+		return d.KeptBy == nil || slices.Contains(d.KeptBy, kindOf(owner))
+	})
 }
 
 // OwnershipOf classifies owner references. A reference with our name and another UID is ours too: it

@@ -78,7 +78,7 @@ func (e *Engine) reportDiff(ctx context.Context, t task, it Item, live *unstruct
 	if err != nil {
 		return e.failed(it, live, NotCompared, err), !overtaken(err, live)
 	}
-	out := seen(it, live, t.owner)
+	out := seen(it, live, t.Record)
 	out.Settled, out.Diff = true, found
 	t.memory.settle(it, live.GetResourceVersion(), out, nil, e.clock.Now())
 	return out, true
@@ -88,7 +88,7 @@ func (e *Engine) reportDiff(ctx context.Context, t task, it Item, live *unstruct
 // preserved, or because only an equal object is taken over. Otherwise the outcome is nil. It
 // returns false if the object changed meanwhile.
 func (e *Engine) stand(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (*Outcome, bool) {
-	out := seen(it, live, t.owner)
+	out := seen(it, live, t.Record)
 	drifting := it.Way.KeepDrifts && live.GetAnnotations()[e.HashAnnotation] == it.hash
 	takingOver := it.Way.TakeOverEqual && !out.Holds
 	if !drifting && !takingOver {

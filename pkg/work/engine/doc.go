@@ -3,7 +3,8 @@
 
 // Package engine applies the objects of works to a member, keeps them up to date and reports the
 // result. It serves all API families and knows the API of none. A family passes a [Dialect] (field
-// manager, annotations, order of kinds, remedies) and, for each work, a [Work] and its items.
+// manager, annotations, order of kinds, remedies), its decisions ([Family]) and, for each work, a [Work]
+// with its [Owner] and its items.
 //
 // For one work:
 //
@@ -22,7 +23,7 @@
 // watch. An object that another client changes back after each correction is contested: corrections
 // wait (patience), and the outcome names the other client (contest).
 //
-// The engine does not write objects that the family does not let it own ([Work.May]). It does not
+// The engine does not write objects that the [Owner] does not let it write. It does not
 // delete objects without its owner reference. It removes nothing while a manifest is unreadable,
 // because that manifest could be for any of the objects.
 //

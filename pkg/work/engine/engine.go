@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -18,7 +19,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
@@ -43,27 +43,28 @@ type Engine struct {
 	clock    clock.PassiveClock
 	effort   Effort
 	retries  workqueue.TypedRateLimiter[string] // by work, after refused manifests
-	about    func(memberwatch.Event) (work client.Object, expected bool)
+	family   Family
 	touched  chan event.GenericEvent
 	watch    *memberwatch.View
 	memories *memories
-	guard    *guard // nil: into all namespaces
+	// namespaces are those of the member, if some are reserved.
+	namespaces dynamic.ResourceInterface
 }
 
-// task holds what all manifests of one work share.
+// task is a work whose manifests are being applied.
 type task struct {
-	owner  metav1.OwnerReference
-	origin string // [Work.Origin]
-	may    func(Ownership, *unstructured.Unstructured) *refusal.Refusal
+	Work
 	memory *objects
-	// had reports whether the ledger contains an object with this UID. If nil, it contains none.
-	had func(types.UID) bool
+	// entries is the ledger, and runs the part with objects that run to completion.
+	entries []Entry
+	runs    map[manifest.Key]Entry
 	// saw returns what the watch knows of an object.
 	saw func(Item) memberwatch.Sighting
-	// runs are the ledger entries of objects that run to completion.
-	runs map[manifest.Key]Entry
-	// ranBefore is [Work.RanBefore].
-	ranBefore func(context.Context, manifest.Key) (Run, error)
+}
+
+// had reports whether the ledger contains an object with this UID.
+func (t task) had(uid types.UID) bool {
+	return slices.ContainsFunc(t.entries, func(entry Entry) bool { return entry.UID == uid })
 }
 
 // run applies the items wave by wave. Outcomes are in the order of the items.
@@ -131,11 +132,11 @@ func (e *Engine) attempt(ctx context.Context, t task, it Item) (Outcome, bool) {
 		return e.read(ctx, t, it, live), true
 	}
 	if live != nil {
-		if t.endedAndGoes(it, live) {
+		if t.endedAndGoes(ctx, it, live) {
 			return e.applied(ctx, t, it, live, live), true
 		}
-		if refused := e.mayWrite(t, it, live); refused != nil {
-			out := seen(it, live, t.owner)
+		if refused := e.mayWrite(ctx, t, it, live); refused != nil {
+			out := seen(it, live, t.Record)
 			out.Refused, out.Left = refused, it.leaves
 			return out, true
 		}
@@ -203,11 +204,11 @@ func (e *Engine) writeOnce(ctx context.Context, t task, it Item, live *unstructu
 		return e.unserved(it, err), true
 	}
 	out := e.failed(it, live, NotWritten, err)
-	out.Holds = out.Err != nil || live != nil && OwnershipOf(live.GetOwnerReferences(), t.owner).Ours
+	out.Holds = out.Err != nil || live != nil && OwnershipOf(live.GetOwnerReferences(), t.Record).Ours
 	if live == nil || !isImmutable(err) {
 		return out, true
 	}
-	if against := e.mayRecreate(it, live, t.owner); against != "" {
+	if against := e.mayRecreate(it, live, t.Record); against != "" {
 		out.Refused.Message = Shorten(out.Refused.Message + ". " + against)
 		return out, true
 	}
@@ -248,7 +249,7 @@ func (e *Engine) applied(ctx context.Context, t task, it Item, live, written *un
 // outcome returns the outcome for an object that was written or read. refused is nil if the object
 // has all fields of the manifest.
 func (e *Engine) outcome(ctx context.Context, t task, it Item, live, written *unstructured.Unstructured, refused *refusal.Refusal) Outcome {
-	out := seen(it, written, t.owner)
+	out := seen(it, written, t.Record)
 	out.Refused = refused
 	out.Holds, out.Availability = out.Holds || it.Way.owns(), e.health.Of(written, it.object, e.HealthAnnotations)
 	out.run = it.runOf(written)
@@ -284,10 +285,10 @@ func (e *Engine) find(ctx context.Context, it Item) (*unstructured.Unstructured,
 }
 
 // mayWrite returns why an existing object must not be written, or nil.
-func (e *Engine) mayWrite(t task, it Item, live *unstructured.Unstructured) *refusal.Refusal {
-	s := OwnershipOf(live.GetOwnerReferences(), t.owner)
+func (e *Engine) mayWrite(ctx context.Context, t task, it Item, live *unstructured.Unstructured) *refusal.Refusal {
+	s := OwnershipOf(live.GetOwnerReferences(), t.Record)
 	s.Returns = e.returns(t, live)
-	if refused := t.may(s, it.object); refused != nil {
+	if refused := t.Owner.MayWrite(ctx, s, it.object); refused != nil {
 		return refused
 	}
 	if live.GetDeletionTimestamp() == nil {
@@ -309,7 +310,7 @@ func (e *Engine) postpone(ctx context.Context, t task, it Item, live *unstructur
 	if differs, err := e.differs(ctx, t, it, live); err == nil && !differs {
 		return e.applied(ctx, t, it, live, live)
 	}
-	out := seen(it, live, t.owner)
+	out := seen(it, live, t.Record)
 	out.Postponed = wait
 	return out
 }

@@ -27,21 +27,21 @@ func engineOn(t *testing.T, now *testingclock.FakePassiveClock, objects ...runti
 	t.Helper()
 	e := &Engine{
 		Dialect: ours(),
+		family:  testFamily(""),
 		member:  fake.NewSimpleDynamicClient(scheme.Scheme, objects...),
 		merger:  merge.Merger{Known: scheme.Scheme},
 		clock:   now,
 		effort:  Effort{Manifests: 1},
 	}
 	return e, task{
-		owner:  recordRef("us", "1"),
-		may:    mayAlone,
+		Work:   Work{Record: recordRef("us", "1"), Owner: testOwner{mayWrite: mayAlone}},
 		memory: &newMemories().of("work").objects,
 		saw:    func(Item) memberwatch.Sighting { return memberwatch.Sighting{} },
 	}
 }
 
 // mayAlone allows no other owners.
-func mayAlone(s Ownership, _ *unstructured.Unstructured) *refusal.Refusal {
+func mayAlone(s Ownership) *refusal.Refusal {
 	if s.Shared() {
 		return &refusal.Refusal{Reason: TakenByOthers, Message: "The object is owned by another AppliedWork"}
 	}
@@ -70,7 +70,7 @@ func TestRun_DoesNotPostponeAContestedObjectWithoutDifferences(t *testing.T) {
 	now := testingclock.NewFakePassiveClock(early.Time)
 	it := configMapItem(t, "ours")
 	e, work := engineOn(t, now)
-	wanted, _ := e.desire(work.owner, it, nil)
+	wanted, _ := e.desire(work.Record, it, nil)
 	wanted.SetUID("1")
 	changed := wanted.DeepCopy()
 	if err := unstructured.SetNestedField(changed.Object, "theirs", "data", "a"); err != nil {

@@ -29,6 +29,23 @@ func (l *inMemory) Write(_ context.Context, entries []engine.Entry) error {
 	return nil
 }
 
+// A family reserves nothing. It does not reconcile a work again after a change on the member.
+type family struct{}
+
+func (family) Reserved(*unstructured.Unstructured) string     { return "" }
+func (family) ReservedNamespace(metav1.Object) string         { return "" }
+func (family) WorkOf(memberwatch.Event) (client.Object, bool) { return nil, true }
+
+// An owner that takes over no object.
+type keeper struct{ engine.DefaultOwner }
+
+func (keeper) MayWrite(_ context.Context, owners engine.Ownership, _ *unstructured.Unstructured) *refusal.Refusal {
+	if owners.Ours {
+		return nil
+	}
+	return &refusal.Refusal{Reason: engine.NotTakenOver, Message: "The object existed before"}
+}
+
 // A family whose works are recorded as Parcels applies a manifest to a member.
 func ExampleEngine() {
 	bring := func(ctx context.Context, config *rest.Config, owner metav1.OwnerReference, text []byte) error {
@@ -37,29 +54,19 @@ func ExampleEngine() {
 			return err
 		}
 		parcels := member.For(engine.Dialect{
-			Manager:   "parcels",
-			Wave:      manifest.Wave,
-			LastWave:  manifest.LastWave,
-			Recreates: func(*unstructured.Unstructured) bool { return false },
-			Reserved:  func(*unstructured.Unstructured) string { return "" },
+			Manager: "parcels",
+			Waves:   manifest.DependencyWaves(),
 		}, engine.Options{
 			Effort:  engine.Effort{}.WithDefaults(),
 			Retries: engine.NewRetries(),
 			Records: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "parcels"},
-			About:   func(memberwatch.Event) (client.Object, bool) { return nil, true }, // nothing is looked at again
-		})
+		}, family{})
 		items, err := parcels.Plan("first", [][]byte{text})
 		if err != nil {
 			return err
 		}
 		result := parcels.Bring(ctx, engine.Work{
-			Name: "first", Owner: owner, Ledger: &inMemory{},
-			May: func(standing engine.Ownership, _ *unstructured.Unstructured) *refusal.Refusal {
-				if standing.Ours {
-					return nil
-				}
-				return &refusal.Refusal{Reason: engine.NotTakenOver, Message: "The object was there before"}
-			},
+			Name: "first", Record: owner, Owner: keeper{}, Ledger: &inMemory{},
 		}, engine.InWay(items, engine.Way{By: engine.ServerSide}))
 		for _, out := range result.Outcomes {
 			if out.Refused != nil {

@@ -75,7 +75,7 @@ func (e *Engine) handOver(ctx context.Context, w Work, entries []Entry) (*Remova
 // work. It reports whether the object no longer belongs to the work, or no longer exists. It reads
 // the object only if there is an heir or the watch says that the object does not exist.
 func (e *Engine) handOverEntry(ctx context.Context, w Work, entry Entry) (gone bool, err error) {
-	heir, err := w.HeirOf.find(ctx, entry)
+	heir, err := w.Owner.NextOwner(ctx, entry)
 	if err != nil {
 		return false, err
 	}
@@ -90,12 +90,12 @@ func (e *Engine) handOverEntry(ctx context.Context, w Work, entry Entry) (gone b
 	if err != nil {
 		return false, err
 	}
-	if !OwnershipOf(live.GetOwnerReferences(), w.Owner).Ours {
+	if !OwnershipOf(live.GetOwnerReferences(), w.Record).Ours {
 		return true, nil
 	}
 	if heir == nil {
 		return false, nil
 	}
-	err = e.leave(ctx, client, live, w.Owner, heir, e.staleMark(w, live))
+	err = e.leave(ctx, client, live, w.Record, heir, e.staleMark(w, live))
 	return err == nil, err
 }

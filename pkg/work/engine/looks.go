@@ -45,7 +45,7 @@ func (e Effort) ControllerOptions() controller.Options {
 
 // touch enqueues a work after a change on the member that is not our own.
 func (e *Engine) touch(ctx context.Context, changed memberwatch.Event) {
-	work, expected := e.about(changed)
+	work, expected := e.family.WorkOf(changed)
 	if expected {
 		return
 	}

@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -94,16 +93,12 @@ type Options struct {
 	Retries workqueue.TypedRateLimiter[string]
 	// Records is the resource of the owners of a family's objects. The engine watches it.
 	Records schema.GroupVersionResource
-	// About returns the work on the hub that a changed object or record on the member belongs to.
-	// expected reports whether the change is our own write.
-	About func(memberwatch.Event) (work client.Object, expected bool)
-	// RefusesNamespace returns the reason why nothing is written into an existing namespace, or an
-	// empty string. If nil, all namespaces are written into.
-	RefusesNamespace func(metav1.Object) string
+	// ReservesNamespaces asks Family.ReservedNamespace before a write into an existing namespace.
+	ReservesNamespaces bool
 }
 
 // For creates the Engine of one family.
-func (m *Member) For(dialect Dialect, o Options) *Engine {
+func (m *Member) For(dialect Dialect, o Options, family Family) *Engine {
 	e := &Engine{
 		Dialect:  dialect,
 		member:   m.objects,
@@ -114,10 +109,12 @@ func (m *Member) For(dialect Dialect, o Options) *Engine {
 		clock:    o.Effort.Clock,
 		effort:   o.Effort,
 		retries:  o.Retries,
-		about:    o.About,
-		guard:    guardOf(m.objects, o.RefusesNamespace),
+		family:   family,
 		touched:  make(chan event.GenericEvent, 1024),
 		memories: newMemories(),
+	}
+	if o.ReservesNamespaces {
+		e.namespaces = m.objects.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))
 	}
 	e.watch = m.Watcher.For(o.Records, e.touch)
 	return e

@@ -161,8 +161,8 @@ func (e *Engine) planOne(ordinal int, raw []byte) (Item, error) {
 
 // refuse returns the refusal of a manifest for its content, before any request to the member.
 func (e *Engine) refuse(it Item) *refusal.Refusal {
-	if reason := e.Reserved(it.object); reason != "" {
-		return &refusal.Refusal{Reason: Kept, Message: reason}
+	if reason := e.family.Reserved(it.object); reason != "" {
+		return &refusal.Refusal{Reason: Kept, Message: "The object " + reason}
 	}
 	if refused := e.refuseLeave(it); refused != nil {
 		return refused
@@ -269,12 +269,12 @@ func sumOf(seed maphash.Seed, manifests [][]byte) uint64 {
 
 // inWaves returns the indexes of applicable items, wave by wave.
 func (e *Engine) inWaves(items []Item) [][]int {
-	byWave := make([][]int, e.LastWave+1)
+	byWave := make([][]int, len(e.Waves)+1)
 	for place, it := range items {
 		if it.Refused != nil {
 			continue
 		}
-		wave := e.Wave(it.resource.GroupResource())
+		wave := e.Waves.Of(it.resource.GroupResource())
 		byWave[wave] = append(byWave[wave], place)
 	}
 	return slices.DeleteFunc(byWave, func(places []int) bool { return len(places) == 0 })

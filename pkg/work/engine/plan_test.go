@@ -89,7 +89,7 @@ func TestPlan_IdentifiesAManifestWithoutAName(t *testing.T) {
 func TestPlan_DropsTheNamespaceOfClusterScopedKindsIfTheDialectAllowsIt(t *testing.T) {
 	dialect := ours()
 	dialect.DropsNamespace = true
-	e := &Engine{Dialect: dialect, kinds: &servedKinds{current: kindsOfAMember()}, memories: newMemories()}
+	e := &Engine{Dialect: dialect, family: testFamily(""), kinds: &servedKinds{current: kindsOfAMember()}, memories: newMemories()}
 	manifests := raw(`{"apiVersion":"v1","kind":"Namespace","metadata":{"namespace":"ns","name":"a"}}`,
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ns","name":"a"}}`)
 	for _, look := range []string{"first", "second, which remembers"} {
@@ -151,7 +151,7 @@ func TestPlan_IsCachedWhileManifestsAndKindsAreUnchanged(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			e := &Engine{Dialect: ours(), kinds: &servedKinds{current: known}, memories: newMemories()}
+			e := &Engine{Dialect: ours(), family: testFamily(""), kinds: &servedKinds{current: known}, memories: newMemories()}
 			first, err := e.Plan("work", tc.first)
 			if err != nil {
 				t.Fatal(err)

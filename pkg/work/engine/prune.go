@@ -26,16 +26,6 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// HeirFinder returns the next owner of an object; nil if there is none.
-type HeirFinder func(context.Context, Entry) (*metav1.OwnerReference, error)
-
-func (f HeirFinder) find(ctx context.Context, entry Entry) (*metav1.OwnerReference, error) {
-	if f == nil {
-		return nil, nil
-	}
-	return f(ctx, entry)
-}
-
 // Removal is the result of removing objects.
 type Removal struct {
 	mu sync.Mutex // guards what follows: a wave runs in parallel
@@ -96,12 +86,12 @@ func (p pruning) deletesDependents(uid types.UID) bool {
 func (e *Engine) prune(ctx context.Context, w Work, left []Entry, policy metav1.DeletionPropagation) (*Removal, error) {
 	p := newPruning(w, left, policy)
 	p.patience = e.effort.Removal
-	byWave := make([][]Entry, e.LastWave+1)
+	byWave := make([][]Entry, len(e.Waves)+1)
 	for _, entry := range left {
-		wave := e.Wave(entry.GroupVersionResource().GroupResource())
+		wave := e.Waves.Of(entry.GroupVersionResource().GroupResource())
 		byWave[wave] = append(byWave[wave], entry)
 	}
-	for wave := e.LastWave; wave >= 0; wave-- {
+	for wave := len(e.Waves); wave >= 0; wave-- {
 		var group errgroup.Group
 		group.SetLimit(e.effort.Manifests)
 		for _, entry := range byWave[wave] {
@@ -112,7 +102,7 @@ func (e *Engine) prune(ctx context.Context, w Work, left []Entry, policy metav1.
 			})
 		}
 		_ = group.Wait() // the removal carries the errors
-		if wave == e.LastWave && len(byWave[wave]) < len(left) && p.mustWait(e.clock.Now()) {
+		if wave == len(e.Waves) && len(byWave[wave]) < len(left) && p.mustWait(e.clock.Now()) {
 			p.waits = true
 			break
 		}
@@ -215,7 +205,7 @@ func (e *Engine) remove(ctx context.Context, p pruning, entry Entry) (ending, er
 // removeOnce does one step for the object as read. It returns false if the object must be read
 // again.
 func (e *Engine) removeOnce(ctx context.Context, p pruning, client dynamic.ResourceInterface, entry Entry, live *unstructured.Unstructured) (end ending, done bool, err error) {
-	owner, free := p.work.Owner, ending{released: live.GetUID()}
+	owner, free := p.work.Record, ending{released: live.GetUID()}
 	s := OwnershipOf(live.GetOwnerReferences(), owner)
 	switch {
 	case !s.Ours:
@@ -225,7 +215,7 @@ func (e *Engine) removeOnce(ctx context.Context, p pruning, client dynamic.Resou
 	case live.GetDeletionTimestamp() != nil:
 		return ending{live: live}, true, nil
 	}
-	heir, err := p.work.HeirOf.find(ctx, entry)
+	heir, err := p.work.Owner.NextOwner(ctx, entry)
 	if err != nil {
 		return ending{}, true, err
 	}

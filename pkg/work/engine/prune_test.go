@@ -4,7 +4,6 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -64,7 +63,7 @@ func TestPrune(t *testing.T) {
 			if tc.refused != nil {
 				member.PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, tc.refused })
 			}
-			got, err := e.prune(t.Context(), Work{Owner: us, HeirOf: always(tc.heir)}, []Entry{{Ref: id("a")}}, tc.policy)
+			got, err := e.prune(t.Context(), Work{Record: us, Owner: testOwner{next: tc.heir}}, []Entry{{Ref: id("a")}}, tc.policy)
 			if answered := err == nil; answered != (tc.refused == nil || apierrors.IsForbidden(tc.refused)) {
 				t.Fatalf("the error is %v", err)
 			}
@@ -96,8 +95,8 @@ func TestPrune_KeepsObjectsOfOtherOwnersIfTheDialectDoes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, _ := engineOn(t, testingclock.NewFakePassiveClock(early.Time), configMapOf(tc.owners...))
-			e.Keeps = func(owner metav1.OwnerReference) bool { return owner.Kind == "Keeper" }
-			if _, err := e.prune(t.Context(), Work{Owner: us}, []Entry{{Ref: id("a")}}, metav1.DeletePropagationBackground); err != nil {
+			e.KeptBy = []schema.GroupKind{{Group: "example.com", Kind: "Keeper"}}
+			if _, err := e.prune(t.Context(), Work{Record: us, Owner: DefaultOwner{}}, []Entry{{Ref: id("a")}}, metav1.DeletePropagationBackground); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.left, ownersLeft(t, e.member.(*fake.FakeDynamicClient))); diff != "" {
@@ -128,7 +127,7 @@ func TestPrune_DeletesKindsWithoutDependentsInTheBackground(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			e, _ := engineOn(t, testingclock.NewFakePassiveClock(early.Time), tc.object)
-			if _, err := e.prune(t.Context(), Work{Owner: us, HeirOf: always(nil)}, []Entry{{Ref: tc.id}}, metav1.DeletePropagationForeground); err != nil {
+			if _, err := e.prune(t.Context(), Work{Record: us, Owner: DefaultOwner{}}, []Entry{{Ref: tc.id}}, metav1.DeletePropagationForeground); err != nil {
 				t.Fatal(err)
 			}
 			var asked []string
@@ -143,11 +142,6 @@ func TestPrune_DeletesKindsWithoutDependentsInTheBackground(t *testing.T) {
 			}
 		})
 	}
-}
-
-// always returns the same heir, or none.
-func always(found *metav1.OwnerReference) HeirFinder {
-	return func(context.Context, Entry) (*metav1.OwnerReference, error) { return found, nil }
 }
 
 func configMapOf(owners ...metav1.OwnerReference) *corev1.ConfigMap {

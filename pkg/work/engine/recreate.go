@@ -51,7 +51,7 @@ func (e *Engine) mayRecreate(it Item, live *unstructured.Unstructured, owner met
 	switch {
 	case holdsOthers(it.object.GroupVersionKind().GroupKind()):
 		return fmt.Sprintf("A %s is never deleted for that, with all that it holds: delete it yourself", it.Ref.Kind)
-	case !e.Recreates(it.object):
+	case e.RecreateAnnotation == "" || it.object.GetAnnotations()[e.RecreateAnnotation] != PolicyRecreate:
 		return e.Remedies.Immutable
 	case !s.Ours || s.Shared():
 		return "It is not deleted and made again, because others own it too"

@@ -25,10 +25,10 @@ import (
 func (e *Engine) replace(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if live == nil {
 		wanted := it.object.DeepCopy()
-		wanted.SetOwnerReferences(ownersOf(it, nil, t.owner))
+		wanted.SetOwnerReferences(ownersOf(it, nil, t.Record))
 		return e.at(it).Create(ctx, wanted, metav1.CreateOptions{FieldManager: e.managerOf(it)})
 	}
-	wanted := replacement(it, live, t.owner)
+	wanted := replacement(it, live, t.Record)
 	if !needsReplacing(t, it, wanted, live) {
 		return live, nil
 	}
@@ -51,7 +51,7 @@ func (e *Engine) createOnly(ctx context.Context, t task, it Item, live *unstruct
 	if live == nil {
 		return e.replace(ctx, t, it, nil)
 	}
-	return e.setOwners(ctx, t.owner, it, live)
+	return e.setOwners(ctx, t.Record, it, live)
 }
 
 // setOwners updates the owner references of the object.

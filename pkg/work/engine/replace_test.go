@@ -15,7 +15,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	testingclock "k8s.io/utils/clock/testing"
 
-	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 )
 
@@ -59,7 +58,7 @@ func TestReplace_KeepsLabelsAnnotationsOwnersFinalizersAndStatusOfOthers(t *test
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := foundConfigMap(other, work.owner)
+	want := foundConfigMap(other, work.Record)
 	want.Object["data"] = map[string]any{"a": "new"}
 	if diff := cmp.Diff(want.Object, got.Object); diff != "" {
 		t.Errorf("the object (-want +got):\n%s", diff)
@@ -80,16 +79,16 @@ func TestReplace_WritesOnlyWhenTheShapeDiffers(t *testing.T) {
 	filled.Object["status"] = map[string]any{"s": "other"}
 	filled.SetResourceVersion("9")
 	filled.SetAnnotations(map[string]string{"theirs": "of a controller"})
-	if needsReplacing(work, it, replacement(it, filled, work.owner), filled) {
+	if needsReplacing(work, it, replacement(it, filled, work.Record), filled) {
 		t.Error("an object with another status needs to be replaced")
 	}
 	unlabelled := filled.DeepCopy()
 	unlabelled.SetOwnerReferences(nil)
-	if !needsReplacing(work, it, replacement(it, unlabelled, work.owner), unlabelled) {
+	if !needsReplacing(work, it, replacement(it, unlabelled, work.Record), unlabelled) {
 		t.Error("one that was disowned needs no replacement")
 	}
 	filled.Object["data"] = map[string]any{"a": "drifted"}
-	if !needsReplacing(work, it, replacement(it, filled, work.owner), filled) {
+	if !needsReplacing(work, it, replacement(it, filled, work.Record), filled) {
 		t.Error("one that was changed needs no replacement")
 	}
 }
@@ -111,7 +110,7 @@ func TestRun_AppliesAnObjectThatWasOnlyRead(t *testing.T) {
 }
 
 func TestRun_CreateOnlyReadOnlyAndDisown(t *testing.T) {
-	owned := func(e *Engine, work task) *unstructured.Unstructured { return foundConfigMap(work.owner) }
+	owned := func(e *Engine, work task) *unstructured.Unstructured { return foundConfigMap(work.Record) }
 	for name, tc := range map[string]struct {
 		way  Way
 		live func(*Engine, task) *unstructured.Unstructured
@@ -199,7 +198,7 @@ func TestCovers_AcceptsAdditionalFields(t *testing.T) {
 
 // withoutMay allows every owner.
 func withoutMay(work task) task {
-	work.may = func(Ownership, *unstructured.Unstructured) *refusal.Refusal { return nil }
+	work.Owner = DefaultOwner{}
 	return work
 }
 

@@ -18,8 +18,11 @@ import (
 // takenOverValue is the value of the TakenOverAnnotation.
 const takenOverValue = "true"
 
-// Values of the DeletePolicyAnnotation on an object.
+// Values of annotations on an object: PolicyRecreate of the RecreateAnnotation, all others of the
+// DeletePolicyAnnotation.
 const (
+	// PolicyRecreate deletes and re-creates the object to change an immutable field.
+	PolicyRecreate = "Recreate"
 	// PolicyDelete deletes the object with its work, even if it existed before or contains objects
 	// of others.
 	PolicyDelete = "Delete"
@@ -40,8 +43,8 @@ func (e *Engine) takesOver(t task, live *unstructured.Unstructured) bool {
 	if e.returns(t, live) {
 		return false
 	}
-	s := OwnershipOf(live.GetOwnerReferences(), t.owner)
-	return !s.Ours && len(s.Works) == 0 && (t.had == nil || !t.had(live.GetUID()))
+	s := OwnershipOf(live.GetOwnerReferences(), t.Record)
+	return !s.Ours && len(s.Works) == 0 && !t.had(live.GetUID())
 }
 
 // isTakenOver reports whether an object of a work existed before it was applied.

@@ -57,7 +57,7 @@ func TestTakesOver_MarksWhatNoWorkOwnedBefore(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			e, work := careful(t)
-			work.had = func(uid types.UID) bool { return uid == tc.had }
+			work.entries = []Entry{{UID: tc.had}}
 			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(tc.object)
 			if err != nil {
 				t.Fatal(err)
@@ -127,14 +127,17 @@ func TestPrune_KeepsTakenOverObjects(t *testing.T) {
 		"created":                          {with(early.Time, nil), Work{}, nil, 0, false},
 		"older than an old record":         {with(early.Time, nil), Work{UnmarkedBefore: later.Time}, map[string]string{}, 0, true},
 		"younger than an old record":       {with(later.Time, nil), Work{UnmarkedBefore: early.Time}, nil, 0, false},
-		"marked, with an heir":             {with(early.Time, marked), Work{HeirOf: always(&other)}, marked, 1, false},
+		"marked, with an heir":             {with(early.Time, marked), Work{Owner: testOwner{next: &other}}, marked, 1, false},
 		"older than an old record, with an heir": {with(early.Time, nil),
-			Work{UnmarkedBefore: later.Time, HeirOf: always(&other)}, marked, 1, false},
+			Work{UnmarkedBefore: later.Time, Owner: testOwner{next: &other}}, marked, 1, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			e, _ := careful(t, tc.object)
-			tc.work.Owner = us
+			tc.work.Record = us
+			if tc.work.Owner == nil {
+				tc.work.Owner = DefaultOwner{}
+			}
 			got, err := e.prune(t.Context(), tc.work, []Entry{{Ref: id("a"), UID: "9"}}, metav1.DeletePropagationForeground)
 			if err != nil || !got.IsOver() || !got.MayEndRecord() {
 				t.Fatalf("it is over: %t, %v", got.IsOver(), err)
@@ -164,7 +167,7 @@ func TestRemoval_DoesNotEndTheRecordWhileSomethingIsNotReleased(t *testing.T) {
 	e, _ := careful(t, configMapOf(recordRef("us", "1")))
 	member := e.member.(*fake.FakeDynamicClient)
 	member.PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, forbiddenToRead() })
-	got, err := e.prune(t.Context(), Work{Owner: recordRef("us", "1")}, []Entry{{Ref: id("a")}}, metav1.DeletePropagationForeground)
+	got, err := e.prune(t.Context(), Work{Record: recordRef("us", "1"), Owner: DefaultOwner{}}, []Entry{{Ref: id("a")}}, metav1.DeletePropagationForeground)
 	if err != nil || got.MayEndRecord() || got.IsOver() {
 		t.Errorf("the record may be deleted, and what it owns with it: %v", err)
 	}
@@ -202,9 +205,6 @@ func TestPrune_KeepsANamespaceWithObjectsOfOthers(t *testing.T) {
 	by := func(manager string) []metav1.ManagedFieldsEntry {
 		return []metav1.ManagedFieldsEntry{{Manager: manager}}
 	}
-	says := func(claim Claim) ClaimFinder {
-		return func(context.Context, string, manifest.Key) (Claim, error) { return claim, nil }
-	}
 	ending, long := later.Add(-time.Second), later.Add(-time.Hour)
 	deployment := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "7"}
 	outside := metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: "n", UID: "8"}
@@ -227,11 +227,11 @@ func TestPrune_KeepsANamespaceWithObjectsOfOthers(t *testing.T) {
 		"of an owner in the namespace":          {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{deployment}}), Work{Ending: ending}, "goes"},
 		"of an owner elsewhere, for a moment":   {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{outside}}), Work{Ending: ending}, "waits"},
 		"of an owner elsewhere":                 {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{outside}}), Work{Ending: long}, "stays"},
-		"of another work":                       {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{other}}), Work{Ending: long, Claims: says(Wanted)}, "stays"},
-		"of another work, for a moment":         {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{other}}), Work{Ending: ending, Claims: says(Wanted)}, "waits"},
-		"of another work that is being deleted": {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{other}}), Work{Ending: ending, Claims: says(Going)}, "waits"},
-		"of another work whose deletion hangs":  {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{other}}), Work{Ending: long, Claims: says(Going)}, "goes"},
-		"in no work any more":                   {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{other}}), Work{Ending: ending, Claims: says(Unwanted)}, "goes"},
+		"of another work":                       {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{other}}), Work{Ending: long, Owner: testOwner{claim: Wanted}}, "stays"},
+		"of another work, for a moment":         {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{other}}), Work{Ending: ending, Owner: testOwner{claim: Wanted}}, "waits"},
+		"of another work that is being deleted": {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{other}}), Work{Ending: ending, Owner: testOwner{claim: Going}}, "waits"},
+		"of another work whose deletion hangs":  {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{other}}), Work{Ending: long, Owner: testOwner{claim: Going}}, "goes"},
+		"in no work any more":                   {in("configmaps", metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{other}}), Work{Ending: ending, Owner: testOwner{claim: Unwanted}}, "goes"},
 		"kinds without the right to list":       {stock{forbidden: "secrets"}, Work{Ending: ending}, "stays"},
 		"a group that does not answer":          {stock{unanswered: []string{"down.example.com"}}, Work{Ending: ending}, "waits"},
 		"a group that never answers":            {stock{unanswered: []string{"down.example.com"}}, Work{Ending: long}, "stays"},
@@ -240,7 +240,10 @@ func TestPrune_KeepsANamespaceWithObjectsOfOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, _ := careful(t, &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
 				ObjectMeta: metav1.ObjectMeta{Name: "ns", UID: "5", OwnerReferences: []metav1.OwnerReference{us}}})
-			e.stored, tc.work.Owner = tc.holds, us
+			e.stored, tc.work.Record = tc.holds, us
+			if tc.work.Owner == nil {
+				tc.work.Owner = DefaultOwner{}
+			}
 			entry := Entry{Ref: manifest.Ref{Version: "v1", Kind: "Namespace", Resource: "namespaces", Name: "ns"}, UID: "5"}
 			got, err := e.prune(t.Context(), tc.work, []Entry{entry}, metav1.DeletePropagationForeground)
 			if err != nil {
@@ -305,7 +308,7 @@ func TestPrune_WaitsForCustomResourcesBeforeItDeletesTheirControllers(t *testing
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			e, _ := careful(t, configMapOf(us), tc.custom)
-			got, err := e.prune(t.Context(), Work{Owner: us}, []Entry{{Ref: id("a")}, {Ref: custom}}, metav1.DeletePropagationForeground)
+			got, err := e.prune(t.Context(), Work{Record: us, Owner: DefaultOwner{}}, []Entry{{Ref: id("a")}, {Ref: custom}}, metav1.DeletePropagationForeground)
 			if err != nil {
 				t.Fatal(err)
 			}

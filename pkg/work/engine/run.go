@@ -95,9 +95,9 @@ func (t task) ran(ctx context.Context, it Item) (Outcome, bool) {
 		return Outcome{}, false
 	}
 	known := t.runs[it.key()]
-	if known.UID == "" && known.Run == (Run{}) && t.ranBefore != nil {
+	if known.UID == "" && known.Run == (Run{}) {
 		var err error
-		if known.Run, err = t.ranBefore(ctx, it.key()); err != nil {
+		if known.Run, err = t.Owner.PreviousRun(ctx, it.key()); err != nil {
 			return Outcome{Ref: it.Ref, Holds: true, Err: err}, true
 		}
 	}
@@ -115,13 +115,13 @@ func (t task) ran(ctx context.Context, it Item) (Outcome, bool) {
 
 // keepRuns keeps the ledger entries of completed objects that now belong to another work. That work
 // may still have to read them, to learn that the object has run.
-func (r *Removal) keepRuns(ctx context.Context, left []Entry, heirOf HeirFinder) {
+func (r *Removal) keepRuns(ctx context.Context, left []Entry, owner Owner) {
 	for _, entry := range left {
 		key := manifest.KeyOf(entry.Ref)
 		if entry.Run.Result == "" || !r.gone[key] {
 			continue
 		}
-		if heir, err := heirOf.find(ctx, entry); heir != nil || err != nil {
+		if heir, err := owner.NextOwner(ctx, entry); heir != nil || err != nil {
 			delete(r.gone, key) // the next reconcile gets the same error
 		}
 	}
@@ -129,11 +129,11 @@ func (r *Removal) keepRuns(ctx context.Context, left []Entry, heirOf HeirFinder)
 
 // endedAndGoes reports whether an object of ours is being deleted after it completed its run.
 // Nothing has to be done for it.
-func (t task) endedAndGoes(it Item, live *unstructured.Unstructured) bool {
+func (t task) endedAndGoes(ctx context.Context, it Item, live *unstructured.Unstructured) bool {
 	if it.run == "" || live.GetDeletionTimestamp() == nil || !availability.CompletionOf(live).Ended() {
 		return false
 	}
-	standing, known := OwnershipOf(live.GetOwnerReferences(), t.owner), t.runs[it.key()]
+	standing, known := OwnershipOf(live.GetOwnerReferences(), t.Record), t.runs[it.key()]
 	ranThis := known.UID == live.GetUID() && (known.Run.ManifestHash == it.run || known.Run.ManifestHash == "")
-	return ranThis && standing.Ours && t.may(standing, it.object) == nil
+	return ranThis && standing.Ours && t.Owner.MayWrite(ctx, standing, it.object) == nil
 }

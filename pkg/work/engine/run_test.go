@@ -15,7 +15,6 @@ import (
 
 	testingclock "k8s.io/utils/clock/testing"
 
-	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine/availability"
 )
 
@@ -95,7 +94,7 @@ func TestRun_DoesNotRepeatACompletedJob(t *testing.T) {
 				objects = append(objects, tc.live)
 			}
 			e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time), objects...)
-			work.may = func(Ownership, *unstructured.Unstructured) *refusal.Refusal { return nil }
+			work.Owner = DefaultOwner{}
 			it := jobItem(t, tc.manifest)
 			var before []Entry
 			if tc.known != nil {

@@ -11,13 +11,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/dynamic"
 
-	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
@@ -26,11 +23,11 @@ import (
 type Work struct {
 	// Name is the name of the work, unique within its family.
 	Name string
-	// Owner is the owner reference of all objects of the work. If the record is lost, only kind and
+	// Record is the owner reference of all objects of the work. If the record is lost, only kind and
 	// name are needed.
-	Owner metav1.OwnerReference
-	// May returns why a manifest must not be written to an object with these owners, or nil.
-	May func(Ownership, *unstructured.Unstructured) *refusal.Refusal
+	Record metav1.OwnerReference
+	// Owner decides about the objects of the work.
+	Owner Owner
 	// Under identifies everything that outcomes depend on besides manifest and object. If it
 	// changes, the engine reads all objects again.
 	Under string
@@ -42,10 +39,6 @@ type Work struct {
 	// Reported are the objects that the work's status names. Every applied object is in the ledger
 	// or in Reported.
 	Reported []manifest.Ref
-	// HeirOf finds the next owner of a removed object. If nil, there is none.
-	HeirOf HeirFinder
-	// Claims finds out whether another work wants its object. If nil, every other work does.
-	Claims ClaimFinder
 	// UnmarkedBefore is set if an earlier version of the agent, which did not mark taken-over
 	// objects, applied the work. All objects created before this time count as taken over.
 	UnmarkedBefore time.Time
@@ -59,15 +52,6 @@ type Work struct {
 	RetainsData bool
 	// Ending is the deletion timestamp of the work. Zero if it is not being deleted.
 	Ending time.Time
-	// RanBefore returns the run of an object that passes to this work from another. If nil, no
-	// object does.
-	RanBefore func(context.Context, manifest.Key) (Run, error)
-	// Keep reports whether an object stays on the member, without our owner reference, when it
-	// leaves the work. If nil, none does.
-	Keep func(Entry) bool
-	// Unsure reports whether objects that left the work may be about to join another. If nil, they
-	// never are.
-	Unsure func(context.Context) (bool, error)
 	// Held is set if it is unknown whether objects were removed from the work on purpose. They stay
 	// on the member and in the ledger until this work or another one wants them.
 	Held bool
@@ -78,7 +62,7 @@ func (e *Engine) Bring(ctx context.Context, w Work, items []Item) Result {
 	before := known(w.Ledger.Entries(), w.Reported)
 	err := w.Ledger.Write(ctx, intended(w.Ledger.Entries(), before, items))
 	if apierrors.IsForbidden(err) {
-		return RefuseAll(items, e.Unrecorded(err, kindOf(w.Owner)))
+		return RefuseAll(items, e.Unrecorded(err, kindOf(w.Record)))
 	}
 	if err != nil {
 		return Result{Err: err}
@@ -87,8 +71,8 @@ func (e *Engine) Bring(ctx context.Context, w Work, items []Item) Result {
 	left := leftovers(before, items)
 	unsure := false
 	var askErr error
-	if len(left) > 0 && w.Unsure != nil {
-		unsure, askErr = w.Unsure(ctx)
+	if len(left) > 0 {
+		unsure, askErr = w.Owner.IsMoving(ctx)
 	}
 	if unsure || askErr != nil {
 		left = nil
@@ -102,7 +86,7 @@ func (e *Engine) Bring(ctx context.Context, w Work, items []Item) Result {
 		pruned, failure = e.handOver(ctx, w, held)
 		held = pruned.Left(held)
 	}
-	pruned.keepRuns(ctx, left, w.HeirOf)
+	pruned.keepRuns(ctx, left, w.Owner)
 	ledger := recorded(w.Ledger.Entries(), before, items, outcomes, pruned.gone)
 	return Result{
 		Outcomes: outcomes,
@@ -136,17 +120,8 @@ func (e *Engine) look(ctx context.Context, w Work, entries []Entry, items []Item
 		with.member = w.As
 	}
 	outcomes := with.run(ctx, task{
-		owner:  w.Owner,
-		origin: w.Origin,
-		may:    w.May,
-		memory: memory,
-		had: func(uid types.UID) bool {
-			return slices.ContainsFunc(entries, func(entry Entry) bool { return entry.UID == uid })
-		},
-		saw:  func(it Item) memberwatch.Sighting { return e.watch.Saw(it.target()) },
-		runs: runsIn(entries, items),
-
-		ranBefore: w.RanBefore,
+		Work: w, memory: memory, entries: entries, runs: runsIn(entries, items),
+		saw: func(it Item) memberwatch.Sighting { return e.watch.Saw(it.target()) },
 	}, items)
 	if lacking.note(outcomes) {
 		follow()
@@ -170,13 +145,10 @@ func (e *Engine) Remove(ctx context.Context, w Work, policy metav1.DeletionPropa
 	return e.clear(ctx, w, left, policy)
 }
 
-// clear removes objects that left a work, and releases those that Keep selects.
+// clear removes objects that left a work, and releases those that the owner orphans.
 func (e *Engine) clear(ctx context.Context, w Work, left []Entry, policy metav1.DeletionPropagation) (*Removal, error) {
-	var kept []Entry
-	if w.Keep != nil {
-		kept = slices.DeleteFunc(slices.Clone(left), func(entry Entry) bool { return !w.Keep(entry) })
-		left = slices.DeleteFunc(slices.Clone(left), w.Keep)
-	}
+	kept := slices.DeleteFunc(slices.Clone(left), func(entry Entry) bool { return !w.Owner.Orphans(entry) })
+	left = slices.DeleteFunc(slices.Clone(left), w.Owner.Orphans)
 	if len(kept) == 0 {
 		return e.prune(ctx, w, left, policy)
 	}

@@ -38,9 +38,9 @@ func (e *Engine) write(ctx context.Context, t task, it Item, live *unstructured.
 		return e.createOnly(ctx, t, it, live)
 	}
 	if it.Way.Leave.isApplied(live) {
-		return e.setOwners(ctx, t.owner, it, live)
+		return e.setOwners(ctx, t.Record, it, live)
 	}
-	desired, merging := e.desire(t.owner, it, live)
+	desired, merging := e.desire(t.Record, it, live)
 	if !merging {
 		return e.serverSide(ctx, t, it, desired, live)
 	}
@@ -58,14 +58,14 @@ func (e *Engine) write(ctx context.Context, t task, it Item, live *unstructured.
 func (e *Engine) differs(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (bool, error) {
 	switch it.Way.By {
 	case Replace:
-		return needsReplacing(t, it, replacement(it, live, t.owner), live), nil
+		return needsReplacing(t, it, replacement(it, live, t.Record), live), nil
 	case CreateOnly:
-		return len(live.GetOwnerReferences()) != len(ownersOf(it, live, t.owner)), nil
+		return len(live.GetOwnerReferences()) != len(ownersOf(it, live, t.Record)), nil
 	}
 	if it.Way.Leave.isApplied(live) {
 		return false, nil
 	}
-	desired, merging := e.desire(t.owner, it, live)
+	desired, merging := e.desire(t.Record, it, live)
 	if merging {
 		patch, err := e.merge(it, desired, live)
 		return !patch.IsEmpty(), err
@@ -161,7 +161,7 @@ func (e *Engine) serverSide(ctx context.Context, t task, it Item, desired, live 
 		// This holds for this version of the object only: an autoscaler may write the next one.
 		alone = !force && onlyHolds(e.managerOf(it), live.GetManagedFields())
 	}
-	carries := it.Way.OwnTogether && OwnershipOf(desired.GetOwnerReferences(), t.owner).Shared()
+	carries := it.Way.OwnTogether && OwnershipOf(desired.GetOwnerReferences(), t.Record).Shared()
 	if live != nil && (it.Way.KeepDrifts || carries || it.pinned || alone) {
 		// The resourceVersion protects later changes: drift since the comparison, fields that the
 		// member decides, and removed owners.
@@ -171,7 +171,7 @@ func (e *Engine) serverSide(ctx context.Context, t task, it Item, desired, live 
 	if err != nil || !it.Way.Disown {
 		return written, err
 	}
-	return e.setOwners(ctx, t.owner, it, written) // another manager may have applied our owner reference
+	return e.setOwners(ctx, t.Record, it, written) // another manager may have applied our owner reference
 }
 
 // moveFields transfers fields that we own by client-side writes to our server-side apply. Otherwise

@@ -181,11 +181,11 @@ func TestWave(t *testing.T) {
 		{Group: "example.com", Resource: "widgets"},
 	}
 	for wave, resource := range order {
-		if got := Wave(resource); got != wave {
+		if got := DependencyWaves().Of(resource); got != wave {
 			t.Errorf("%s is in wave %d, want %d", resource, got, wave)
 		}
 	}
-	if got := Wave(schema.GroupResource{Group: "example.com", Resource: "secrets"}); got != LastWave {
+	if got := DependencyWaves().Of(schema.GroupResource{Group: "example.com", Resource: "secrets"}); got != len(DependencyWaves()) {
 		t.Errorf("a custom resource with the name of a built-in one is in wave %d", got)
 	}
 }

@@ -83,7 +83,7 @@ func TestAppliers_UseTheRightsOfThePlacementsNamespace(t *testing.T) {
 func written(t *testing.T, r *Reconciler, work *placementv1beta1.Work) engine.Outcome {
 	t.Helper()
 	var err error
-	p := &planned{work: work, way: wayOf((*placementv1beta1.ApplyStrategy)(nil).WithDefaults(), nil), job: r.jobOf(t.Context(), work, &placementv1beta1.AppliedWork{}, (*placementv1beta1.ApplyStrategy)(nil).WithDefaults())}
+	p := &planned{work: work, way: wayOf((*placementv1beta1.ApplyStrategy)(nil).WithDefaults(), nil), job: r.jobOf(work, &placementv1beta1.AppliedWork{}, (*placementv1beta1.ApplyStrategy)(nil).WithDefaults())}
 	if p.items, err = r.items(work, p.way); err != nil {
 		t.Fatal(err)
 	}

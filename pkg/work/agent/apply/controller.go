@@ -57,8 +57,8 @@ func New(options Options) (*Reconciler, error) {
 		return nil, fmt.Errorf("setting up %s: making the member's client: %w", ControllerName, err)
 	}
 	r.appliers = appliers{account: o.NamespacedApplier, member: o.Reached}
-	r.engine = o.Reached.For(dialect(o.House...), engine.Options{
-		Effort: o.Effort, Retries: r.turns.retries, Records: appliedWorks(), About: r.about, RefusesNamespace: o.refusesNamespace()})
+	r.engine = o.Reached.For(dialect(), engine.Options{
+		Effort: o.Effort, Retries: r.turns.retries, Records: appliedWorks(), ReservesNamespaces: o.OnlyLabelledNamespaces}, family{r})
 	r.records = &records{options: o, member: member, kept: engine.NewRecordMemory[*placementv1beta1.AppliedWork](r.engine.Saw, o.Clock)}
 	return r, nil
 }

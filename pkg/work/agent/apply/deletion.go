@@ -133,13 +133,11 @@ func (r *Reconciler) depart(ctx context.Context, d departure) (*engine.Removal, 
 
 // removalOf returns the engine's Work for the removal.
 func (r *Reconciler) removalOf(d departure) engine.Work {
-	others := siblings{r.records}
 	w := engine.Work{
 		Name:     d.work.GetName(),
-		Owner:    lostOwner(r.options.recordName(d.work.GetName())),
+		Record:   lostOwner(r.options.recordName(d.work.GetName())),
+		Owner:    owner{records: r.records, work: d.work},
 		Reported: referred(d.reported),
-		HeirOf:   others.heirsOf(d.work),
-		Claims:   others.claimOn,
 		Ending:   r.options.Clock.Now(),
 
 		UnmarkedBefore:   unmarkedBefore(d.record),
@@ -152,7 +150,7 @@ func (r *Reconciler) removalOf(d departure) engine.Work {
 		w.Ending = since.Time
 	}
 	if d.record != nil {
-		w.Owner, w.Ledger = ownerOf(d.record), ledger{r.records, d.record}
+		w.Record, w.Ledger = ownerOf(d.record), ledger{r.records, d.record}
 	}
 	return w
 }

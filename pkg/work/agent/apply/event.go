@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,7 +19,9 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/enqueue"
+	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
+	"fleetgate.io/fleetgate/pkg/work/reserved"
 )
 
 // Priorities of the queue. New and changed Works come first, then Works whose objects changed on
@@ -36,8 +39,21 @@ func (r *Reconciler) deletedWorks(ctx context.Context, _ client.Object) []reconc
 	return enqueue.Those(ctx, r.hub, &placementv1beta1.WorkList{}, deleted, client.InNamespace(r.options.HubNamespace))
 }
 
-// about returns the Work that a change on the member concerns.
-func (r *Reconciler) about(e memberwatch.Event) (client.Object, bool) {
+// family decides what holds for all Works.
+type family struct{ *Reconciler }
+
+var _ engine.Family = family{}
+
+// Reserved implements engine.Family.
+func (r family) Reserved(object *unstructured.Unstructured) string {
+	return reserved.Why(object, r.options.House...)
+}
+
+// ReservedNamespace implements engine.Family.
+func (family) ReservedNamespace(namespace metav1.Object) string { return reserved.Existing(namespace) }
+
+// WorkOf returns the Work that a change on the member concerns.
+func (r family) WorkOf(e memberwatch.Event) (client.Object, bool) {
 	work := &placementv1beta1.Work{}
 	work.Namespace, work.Name = r.options.HubNamespace, e.Work
 	if e.Object.Resource != appliedWorks() {

@@ -10,9 +10,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
@@ -30,58 +32,70 @@ const worksByObject = "object"
 // snapshot. The hub writes siblings in quick succession.
 const siblingInterval = time.Second
 
-// siblings finds the other Works that share or inherit the objects of a Work.
-type siblings struct {
+// owner decides about the objects of one Work, also together with the other Works that share or
+// inherit them.
+type owner struct {
 	*records
+	work metav1.Object // may no longer exist
+	// strategy is that of the Work, with defaults. It is not set for a removal.
+	strategy placementv1beta1.ApplyStrategy
 }
 
-// heirsOf finds the heirs of a Work's objects. The Work may no longer exist. A Work of the same
-// placement always inherits, because for it the object does not count as existing before. A Work of
-// another placement inherits if it is allowed to take objects over.
-func (r siblings) heirsOf(work metav1.Object) engine.HeirFinder {
-	return func(ctx context.Context, e engine.Entry) (*metav1.OwnerReference, error) {
-		list := &placementv1beta1.WorkList{}
-		err := r.hub.List(ctx, list, client.InNamespace(r.options.HubNamespace), client.UnsafeDisableDeepCopy,
-			client.MatchingFields{worksByObject: manifest.KeyOf(e.Ref).String()})
-		if err != nil {
-			return nil, fmt.Errorf("asking who else wants %s %q: %w", e.Kind, e.Name, err)
-		}
-		found := ""
-		for i := range list.Items {
-			other := &list.Items[i]
-			strategy := other.Spec.ApplyStrategy.WithDefaults()
-			switch {
-			case other.Name == work.GetName() || other.DeletionTimestamp != nil || strategy.Type == placementv1beta1.ReportDiff:
-			case areSiblings(work, other):
-				return r.ownerFor(ctx, other.Name)
-			case strategy.WhenToTakeOver == placementv1beta1.TakeOverAlways && r.mayInherit(work, other):
-				found = other.Name
-			}
-		}
-		if found == "" {
-			return nil, nil
-		}
-		return r.ownerFor(ctx, found)
+var _ engine.Owner = owner{}
+
+// MayWrite implements engine.Owner.
+func (o owner) MayWrite(ctx context.Context, s engine.Ownership, wanted *unstructured.Unstructured) *refusal.Refusal {
+	return mayOwn(s, o.strategy, isShared(wanted), func(other string) bool { return o.shares(ctx, other) })
+}
+
+// Orphans implements engine.Owner.
+func (owner) Orphans(engine.Entry) bool { return false }
+
+// NextOwner returns the next owner of an object. A Work of the same placement always inherits,
+// because for it the object does not count as existing before. A Work of another placement inherits
+// if it is allowed to take objects over.
+func (o owner) NextOwner(ctx context.Context, e engine.Entry) (*metav1.OwnerReference, error) {
+	list := &placementv1beta1.WorkList{}
+	err := o.hub.List(ctx, list, client.InNamespace(o.options.HubNamespace), client.UnsafeDisableDeepCopy,
+		client.MatchingFields{worksByObject: manifest.KeyOf(e.Ref).String()})
+	if err != nil {
+		return nil, fmt.Errorf("asking who else wants %s %q: %w", e.Kind, e.Name, err)
 	}
+	found := ""
+	for i := range list.Items {
+		other := &list.Items[i]
+		strategy := other.Spec.ApplyStrategy.WithDefaults()
+		switch {
+		case other.Name == o.work.GetName() || other.DeletionTimestamp != nil || strategy.Type == placementv1beta1.ReportDiff:
+		case areSiblings(o.work, other):
+			return o.ownerFor(ctx, other.Name)
+		case strategy.WhenToTakeOver == placementv1beta1.TakeOverAlways && o.mayInherit(other):
+			found = other.Name
+		}
+	}
+	if found == "" {
+		return nil, nil
+	}
+	return o.ownerFor(ctx, found)
 }
 
 // mayInherit reports whether the heir could have created the object with its own rights. A Work
 // that is applied with the rights of a namespace must not gain more by naming an object, nor
 // prevent its removal.
-func (r siblings) mayInherit(from, heir metav1.Object) bool {
+func (o owner) mayInherit(heir metav1.Object) bool {
 	namespace := heir.GetLabels()[placementv1beta1.ParentPlacementNamespaceLabel]
-	return r.options.NamespacedApplier == "" || namespace == "" ||
-		namespace == from.GetLabels()[placementv1beta1.ParentPlacementNamespaceLabel]
+	return o.options.NamespacedApplier == "" || namespace == "" ||
+		namespace == o.work.GetLabels()[placementv1beta1.ParentPlacementNamespaceLabel]
 }
 
 // ownerFor returns the owner reference of a Work; nil if the Work cannot own objects.
-func (r siblings) ownerFor(ctx context.Context, work string) (*metav1.OwnerReference, error) {
-	m, err := r.membership(ctx, r.hub)
+func (o owner) ownerFor(ctx context.Context, work string) (*metav1.OwnerReference, error) {
+	m, err := o.membership(ctx, o.hub)
 	if err != nil {
 		return nil, err
 	}
-	record, err := r.ensure(ctx, work, m, nil)
-	if err != nil || !r.isOurs(record, m) || record.DeletionTimestamp != nil {
+	record, err := o.ensure(ctx, work, m, nil)
+	if err != nil || !o.isOurs(record, m) || record.DeletionTimestamp != nil {
 		return nil, err
 	}
 	owner := ownerOf(record)
@@ -91,29 +105,29 @@ func (r siblings) ownerFor(ctx context.Context, work string) (*metav1.OwnerRefer
 // shares reports whether the Work of another AppliedWork agrees to a second owner with the same
 // apply strategy type. A Work that no longer exists always agrees. A Work of another hub cannot be
 // read and never does.
-func (r siblings) shares(ctx context.Context, other string, ours placementv1beta1.ApplyStrategy) bool {
-	foreign, err := r.isOfAnotherHub(ctx, other)
+func (o owner) shares(ctx context.Context, other string) bool {
+	foreign, err := o.isOfAnotherHub(ctx, other)
 	if foreign || err != nil {
 		return false
 	}
 	work := &placementv1beta1.Work{}
-	name, _ := r.options.workOf(other)
-	err = r.hub.Get(ctx, client.ObjectKey{Namespace: r.options.HubNamespace, Name: name}, work)
+	name, _ := o.options.workOf(other)
+	err = o.hub.Get(ctx, client.ObjectKey{Namespace: o.options.HubNamespace, Name: name}, work)
 	if apierrors.IsNotFound(err) {
 		return true
 	}
 	theirs := work.Spec.ApplyStrategy.WithDefaults()
-	return err == nil && theirs.AllowCoOwnership && theirs.Type == ours.Type
+	return err == nil && theirs.AllowCoOwnership && theirs.Type == o.strategy.Type
 }
 
-// claimOn reports whether a Work wants an object that belongs to another AppliedWork. A Work of
+// Claim reports whether a Work wants an object that belongs to another AppliedWork. A Work of
 // another hub may want it.
-func (r siblings) claimOn(ctx context.Context, record string, object manifest.Key) (engine.Claim, error) {
-	if foreign, err := r.isOfAnotherHub(ctx, record); foreign || err != nil {
+func (o owner) Claim(ctx context.Context, record string, object manifest.Key) (engine.Claim, error) {
+	if foreign, err := o.isOfAnotherHub(ctx, record); foreign || err != nil {
 		return engine.Wanted, err
 	}
 	list := &placementv1beta1.WorkList{}
-	err := r.hub.List(ctx, list, client.InNamespace(r.options.HubNamespace), client.UnsafeDisableDeepCopy,
+	err := o.hub.List(ctx, list, client.InNamespace(o.options.HubNamespace), client.UnsafeDisableDeepCopy,
 		client.MatchingFields{worksByObject: object.String()})
 	if err != nil {
 		return engine.Wanted, fmt.Errorf("asking who wants %s: %w", object, err)
@@ -124,8 +138,8 @@ func (r siblings) claimOn(ctx context.Context, record string, object manifest.Ke
 		}
 	}
 	work := &placementv1beta1.Work{}
-	name, _ := r.options.workOf(record)
-	err = r.hub.Get(ctx, client.ObjectKey{Namespace: r.options.HubNamespace, Name: name}, work)
+	name, _ := o.options.workOf(record)
+	err = o.hub.Get(ctx, client.ObjectKey{Namespace: o.options.HubNamespace, Name: name}, work)
 	switch {
 	case apierrors.IsNotFound(err):
 		return engine.Wanted, nil // its objects are retained, or about to be adopted
@@ -145,43 +159,43 @@ func areSiblings(a, b metav1.Object) bool {
 		namespace == b.GetLabels()[placementv1beta1.ParentPlacementNamespaceLabel]
 }
 
-// isAhead reports whether a sibling still has another snapshot, or is being deleted and may be
+// IsMoving reports whether a sibling still has another snapshot, or is being deleted and may be
 // re-created. An object that left this Work may be about to join that sibling.
-func (r siblings) isAhead(ctx context.Context, work *placementv1beta1.Work) (bool, error) {
+func (o owner) IsMoving(ctx context.Context) (bool, error) {
 	list := &placementv1beta1.WorkList{}
-	labels := client.MatchingLabels{placementv1beta1.ParentBindingLabel: work.Labels[placementv1beta1.ParentBindingLabel]}
-	if err := r.hub.List(ctx, list, client.InNamespace(r.options.HubNamespace), client.UnsafeDisableDeepCopy, labels); err != nil {
+	labels := client.MatchingLabels{placementv1beta1.ParentBindingLabel: o.work.GetLabels()[placementv1beta1.ParentBindingLabel]}
+	if err := o.hub.List(ctx, list, client.InNamespace(o.options.HubNamespace), client.UnsafeDisableDeepCopy, labels); err != nil {
 		return false, fmt.Errorf("listing the other Works of the placement: %w", err)
 	}
 	for i := range list.Items {
 		other := &list.Items[i]
-		if other.Name != work.Name && areSiblings(work, other) && (other.DeletionTimestamp != nil || snapshotOf(other) != snapshotOf(work)) {
+		if other.Name != o.work.GetName() && areSiblings(o.work, other) && (other.DeletionTimestamp != nil || snapshotOf(other) != snapshotOf(o.work)) {
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
-// ranIn returns the run of an object that passes to this Work from a sibling.
-func (r siblings) ranIn(ctx context.Context, work *placementv1beta1.Work, key manifest.Key) (engine.Run, error) {
+// PreviousRun returns the run of an object that passes to this Work from a sibling.
+func (o owner) PreviousRun(ctx context.Context, key manifest.Key) (engine.Run, error) {
 	list := &placementv1beta1.WorkList{}
-	labels := client.MatchingLabels{placementv1beta1.ParentBindingLabel: work.Labels[placementv1beta1.ParentBindingLabel]}
-	if err := r.hub.List(ctx, list, client.InNamespace(r.options.HubNamespace), client.UnsafeDisableDeepCopy, labels); err != nil {
+	labels := client.MatchingLabels{placementv1beta1.ParentBindingLabel: o.work.GetLabels()[placementv1beta1.ParentBindingLabel]}
+	if err := o.hub.List(ctx, list, client.InNamespace(o.options.HubNamespace), client.UnsafeDisableDeepCopy, labels); err != nil {
 		return engine.Run{}, fmt.Errorf("listing the other Works of the placement: %w", err)
 	}
 	for i := range list.Items {
 		other := &list.Items[i]
-		if other.Name == work.Name || !areSiblings(work, other) {
+		if other.Name == o.work.GetName() || !areSiblings(o.work, other) {
 			continue
 		}
-		record, err := r.current(ctx, other.Name)
+		record, err := o.current(ctx, other.Name)
 		if err != nil {
 			return engine.Run{}, err
 		}
 		if record == nil {
 			continue
 		}
-		for _, entry := range (ledger{r.records, record}).Entries() {
+		for _, entry := range (ledger{o.records, record}).Entries() {
 			if manifest.KeyOf(entry.Ref) == key && entry.Run.Result != "" {
 				return entry.Run, nil
 			}
@@ -190,8 +204,8 @@ func (r siblings) ranIn(ctx context.Context, work *placementv1beta1.Work, key ma
 	return engine.Run{}, nil
 }
 
-func snapshotOf(work *placementv1beta1.Work) string {
-	return work.Labels[placementv1beta1.ParentResourceSnapshotIndexLabel]
+func snapshotOf(work metav1.Object) string {
+	return work.GetLabels()[placementv1beta1.ParentResourceSnapshotIndexLabel]
 }
 
 // objectsOf returns the index keys of a Work: the objects of its manifests.

@@ -90,7 +90,7 @@ func TestHeirsOf(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := reconcilerWith(t, leaving, tc.other)
-			found, err := siblings{r.records}.heirsOf(leaving)(t.Context(), engine.Entry{Ref: id("a")})
+			found, err := owner{records: r.records, work: leaving}.NextOwner(t.Context(), engine.Entry{Ref: id("a")})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -129,7 +129,7 @@ func TestMayInherit_OnlyWithinTheNamespaceOfThePlacement(t *testing.T) {
 			from := of("from", tc.from)
 			r := reconcilerWith(t, from, of("heir", tc.heir))
 			r.records.options.NamespacedApplier = tc.applier
-			found, err := siblings{r.records}.heirsOf(from)(t.Context(), engine.Entry{Ref: id("a")})
+			found, err := owner{records: r.records, work: from}.NextOwner(t.Context(), engine.Entry{Ref: id("a")})
 			if inherits := found != nil; inherits != tc.inherits || err != nil {
 				t.Errorf("it inherits: %t, %v", inherits, err)
 			}
@@ -156,7 +156,7 @@ func TestIsAhead_WhileASiblingHasAnotherSnapshot(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := reconcilerWith(t, work, tc.other)
-			if got, err := (siblings{r.records}).isAhead(t.Context(), work); got != tc.want || err != nil {
+			if got, err := (owner{records: r.records, work: work}).IsMoving(t.Context()); got != tc.want || err != nil {
 				t.Errorf("it is ahead: %t, %v", got, err)
 			}
 		})
@@ -173,7 +173,7 @@ func TestShares_OnlyWithAWorkThatAgrees(t *testing.T) {
 	}
 	got := map[string]bool{}
 	for _, work := range []string{"agrees", "refuses", "gone", "of-another-hub"} {
-		got[work] = siblings{r.records}.shares(t.Context(), work, sharing)
+		got[work] = owner{records: r.records, strategy: sharing}.shares(t.Context(), work)
 	}
 	if diff := cmp.Diff(map[string]bool{"agrees": true, "refuses": false, "gone": true, "of-another-hub": false}, got); diff != "" {
 		t.Errorf("who shares (-want +got):\n%s", diff)
@@ -190,7 +190,7 @@ func reached(t testing.TB, config *rest.Config) *engine.Member {
 	return member
 }
 
-func TestClaimOn(t *testing.T) {
+func TestOwner_Claim(t *testing.T) {
 	key := manifest.Key{Kind: "ConfigMap", Namespace: "ns", Name: "a"}
 	nothing := func(work *placementv1beta1.Work) { work.Spec.Workload.Manifests = nil }
 	deleted := func(work *placementv1beta1.Work) {
@@ -209,7 +209,7 @@ func TestClaimOn(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := reconcilerWith(t, tc.works...)
-			if got, err := (siblings{r.records}).claimOn(t.Context(), "other", key); got != tc.want || err != nil {
+			if got, err := (owner{records: r.records}).Claim(t.Context(), "other", key); got != tc.want || err != nil {
 				t.Errorf("the claim is %d, %v", got, err)
 			}
 		})

@@ -87,7 +87,7 @@ func (r *Reconciler) holdVanished(ctx context.Context, record *placementv1beta1.
 	}
 	gone := &metav1.ObjectMeta{Name: name}
 	held, err := r.engine.Hold(ctx, engine.Work{
-		Name: name, Owner: ownerOf(record), Ledger: ledger{r.records, record}, HeirOf: siblings{r.records}.heirsOf(gone), UnmarkedBefore: unmarkedBefore(record)})
+		Name: name, Record: ownerOf(record), Owner: owner{records: r.records, work: gone}, Ledger: ledger{r.records, record}, UnmarkedBefore: unmarkedBefore(record)})
 	if err != nil {
 		return ctrl.Result{}, err
 	}

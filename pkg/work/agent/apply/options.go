@@ -8,12 +8,10 @@ import (
 
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/work/engine"
-	"fleetgate.io/fleetgate/pkg/work/reserved"
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
@@ -50,14 +48,6 @@ type Options struct {
 	Holds *retention.Book
 	// Effort limits concurrency and intervals.
 	engine.Effort
-}
-
-// refusesNamespace is nil if nothing is to be refused.
-func (o Options) refusesNamespace() func(metav1.Object) string {
-	if !o.OnlyLabelledNamespaces {
-		return nil
-	}
-	return reserved.Existing
 }
 
 func (o Options) complete() (Options, error) {

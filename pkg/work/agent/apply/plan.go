@@ -10,7 +10,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -69,7 +68,7 @@ func (r *Reconciler) plan(ctx context.Context, work *placementv1beta1.Work) (*pl
 	if as, p.cannot, err = r.appliers.of(work); err != nil {
 		return nil, reconcile.Result{}, err
 	}
-	p.job = r.jobOf(ctx, work, record, strategy)
+	p.job = r.jobOf(work, record, strategy)
 	p.job.As = as
 	return p, reconcile.Result{}, nil
 }
@@ -104,27 +103,19 @@ func ignored(rules []placementv1beta1.IgnoreFieldsRule, ref manifest.Ref) []engi
 }
 
 // jobOf returns the engine's Work.
-func (r *Reconciler) jobOf(ctx context.Context, work *placementv1beta1.Work, record *placementv1beta1.AppliedWork, strategy placementv1beta1.ApplyStrategy) engine.Work {
-	owner, others := ownerOf(record), siblings{r.records}
+func (r *Reconciler) jobOf(work *placementv1beta1.Work, record *placementv1beta1.AppliedWork, strategy placementv1beta1.ApplyStrategy) engine.Work {
 	return engine.Work{
-		Name:   work.Name,
-		Owner:  owner,
-		Origin: r.options.originOf(work),
-		May: func(s engine.Ownership, wanted *unstructured.Unstructured) *refusal.Refusal {
-			return mayOwn(s, strategy, isShared(wanted), func(other string) bool { return others.shares(ctx, other, strategy) })
-		},
-		Under:     under(strategy, owner, mirrors(work.Spec.ReportBackStrategy)),
-		Ledger:    ledger{r.records, record},
-		Reported:  referred(work.Status.ManifestConditions),
-		HeirOf:    others.heirsOf(work),
-		Claims:    others.claimOn,
-		RanBefore: func(ctx context.Context, key manifest.Key) (engine.Run, error) { return others.ranIn(ctx, work, key) },
+		Name:     work.Name,
+		Record:   ownerOf(record),
+		Owner:    owner{r.records, work, strategy},
+		Origin:   r.options.originOf(work),
+		Under:    under(strategy, ownerOf(record), mirrors(work.Spec.ReportBackStrategy)),
+		Ledger:   ledger{r.records, record},
+		Reported: referred(work.Status.ManifestConditions),
+		Held:     holdOf(record).Is(),
 
 		UnmarkedBefore:   unmarkedBefore(record),
 		DeletesTakenOver: r.options.DeletesTakenOver,
-
-		Unsure: func(ctx context.Context) (bool, error) { return others.isAhead(ctx, work) },
-		Held:   holdOf(record).Is(),
 	}
 }
 

@@ -6,14 +6,12 @@ package apply
 import (
 	"cmp"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/engine/availability"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
-	"fleetgate.io/fleetgate/pkg/work/reserved"
 )
 
 // FieldManager is the field manager of the agent's writes on the member.
@@ -25,8 +23,8 @@ func appliedWorks() schema.GroupVersionResource {
 	return placementv1beta1.GroupVersion.WithResource("appliedworks")
 }
 
-// dialect returns the dialect of Works. house are reserved namespaces besides the usual ones.
-func dialect(house ...string) engine.Dialect {
+// dialect returns the dialect of Works.
+func dialect() engine.Dialect {
 	return engine.Dialect{
 		Manager:           FieldManager,
 		HashAnnotation:    placementv1beta1.ManifestHashAnnotation,
@@ -43,17 +41,8 @@ func dialect(house ...string) engine.Dialect {
 		RetainedAnnotation:     placementv1beta1.RetainedAnnotation,
 		RetainedFromAnnotation: placementv1beta1.RetainedFromAnnotation,
 
-		Wave:     manifest.Wave,
-		LastWave: manifest.LastWave,
-		Recreates: func(object *unstructured.Unstructured) bool {
-			return object.GetAnnotations()[placementv1beta1.ImmutableChangeAnnotation] == placementv1beta1.ImmutableChangeRecreate
-		},
-		Reserved: func(object *unstructured.Unstructured) string {
-			if why := reserved.Why(object, house...); why != "" {
-				return "The object " + why
-			}
-			return ""
-		},
+		RecreateAnnotation: placementv1beta1.ImmutableChangeAnnotation,
+		Waves:              manifest.DependencyWaves(),
 		Remedies: engine.Remedies{
 			Drifted:   "and whenToApply is IfNotDrifted: undo the change, bring it to the hub, or choose Always",
 			Differing: "and whenToTakeOver is IfNoDiff: make the two the same, or choose another whenToTakeOver",
@@ -63,7 +52,7 @@ func dialect(house ...string) engine.Dialect {
 				"annotate the resource with " + placementv1beta1.LeaveToMemberAnnotation + "=<JSON pointer>",
 			FieldsHeld: "Set serverSideApplyConfig.force to take these fields, or remove them from the manifest",
 			Immutable: "To have it deleted and made again, annotate the resource with " +
-				placementv1beta1.ImmutableChangeAnnotation + "=" + placementv1beta1.ImmutableChangeRecreate,
+				placementv1beta1.ImmutableChangeAnnotation + "=" + engine.PolicyRecreate,
 		},
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestDialect_RefusesReservedNamespaces: neither into the usual namespaces nor into those that
+// TestFamily_RefusesReservedNamespaces: neither into the usual namespaces nor into those that
 // an agent was given instead.
-func TestDialect_RefusesReservedNamespaces(t *testing.T) {
-	works := dialect("accounts")
+func TestFamily_RefusesReservedNamespaces(t *testing.T) {
+	works := family{&Reconciler{options: Options{House: []string{"accounts"}}}}
 	for namespace, refused := range map[string]bool{"shop": false, "fleet-system": true, "open-cluster-management-managed-serviceaccount": true, "accounts": true} {
 		pod := &unstructured.Unstructured{}
 		pod.SetAPIVersion("v1")

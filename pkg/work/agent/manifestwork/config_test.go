@@ -161,7 +161,7 @@ func TestRank_EqualsThatOfOCM(t *testing.T) {
 		{{Group: "example.com", Resource: "services"}, {Group: "networking.k8s.io", Resource: "ingresses"}},
 	} {
 		for _, resource := range resources {
-			if got := dialect().Wave(resource); got != rank {
+			if got := dialect().Waves.Of(resource); got != rank {
 				t.Errorf("%s has rank %d, want %d", resource, got, rank)
 			}
 		}

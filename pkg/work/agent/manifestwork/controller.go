@@ -61,8 +61,8 @@ func New(options Options) (*Reconciler, error) {
 	if r.ruler, err = newRuler(); err != nil {
 		return nil, fmt.Errorf("setting up %s: %w", ControllerName, err)
 	}
-	r.engine = o.Reached.For(dialect(o.House...), engine.Options{
-		Effort: o.Effort, Retries: r.progress.retries, Records: records(), About: r.about, RefusesNamespace: o.refusesNamespace()})
+	r.engine = o.Reached.For(dialect(), engine.Options{
+		Effort: o.Effort, Retries: r.progress.retries, Records: records(), ReservesNamespaces: o.OnlyLabelledNamespaces}, family{r})
 	r.records = &recordKeeper{options: o, hash: r.hash, member: member, kinds: o.Reached.Kinds, kept: engine.NewRecordMemory[*workv1.AppliedManifestWork](r.engine.Saw, o.Clock)}
 	return r, nil
 }

@@ -17,7 +17,6 @@ import (
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/work/engine"
-	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
 // recheckDeletion is the interval between checks of a deletion if the watch reports nothing.
@@ -72,53 +71,39 @@ func (r *Reconciler) end(ctx context.Context, record *workv1.AppliedManifestWork
 		return "", err
 	}
 	removed, err := r.engine.RemoveBut(ctx, engine.Work{
-		Name: work.Name, Owner: ownerOf(record), Ledger: ledger, Keep: keeps(work), HeirOf: r.heirsOf(work)}, held, metav1.DeletePropagationBackground)
+		Name: work.Name, Record: ownerOf(record), Owner: owner{r: r, work: work}, Ledger: ledger}, held, metav1.DeletePropagationBackground)
 	if err != nil {
 		return "", err
 	}
 	return removed.Describe(), nil
 }
 
-// job describes what to remove together with a record.
-type job struct {
-	// name is the engine's name of the ManifestWork.
-	name string
-	// keep selects the objects that stay on the cluster; if nil, none does.
-	keep func(engine.Entry) bool
-	// heirOf finds the next owner of an object; if nil, there is none.
-	heirOf engine.HeirFinder
-	// reported are the objects in the ManifestWork's status, if it still exists.
-	reported []manifest.Ref
-	// ending is the deletion timestamp, if there is one.
-	ending time.Time
-}
-
-// removalOf returns the job for a ManifestWork.
-func (r *Reconciler) removalOf(work *workv1.ManifestWork) job {
-	j := job{name: work.Name, keep: keeps(work), heirOf: r.heirsOf(work), reported: referred(work)}
+// removalOf returns the engine's Work for the removal of a ManifestWork. clear adds the record.
+func (r *Reconciler) removalOf(work *workv1.ManifestWork) engine.Work {
+	w := engine.Work{Name: work.Name, Owner: owner{r: r, work: work}, Reported: referred(work)}
 	if work.DeletionTimestamp != nil {
-		j.ending = work.DeletionTimestamp.Time
+		w.Ending = work.DeletionTimestamp.Time
 	}
-	return j
+	return w
 }
 
 // clear deletes an AppliedManifestWork and its objects: first the objects, then the record. It
 // returns what blocks that, for people, or "" if it is done. The watch reports progress.
-func (r *Reconciler) clear(ctx context.Context, record *workv1.AppliedManifestWork, j job) (string, error) {
+func (r *Reconciler) clear(ctx context.Context, record *workv1.AppliedManifestWork, w engine.Work) (string, error) {
 	if record.DeletionTimestamp == nil {
 		options := []client.DeleteOption{client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: ptr.To(record.UID)}}
 		if err := r.records.member.Delete(ctx, record, options...); client.IgnoreNotFound(err) != nil {
 			return "", fmt.Errorf("deleting AppliedManifestWork %q on the cluster: %w", record.Name, err)
 		}
-		return r.clearNow(ctx, record.Name, j)
+		return r.clearNow(ctx, record.Name, w)
 	}
 	ledger, err := r.records.ledgerOf(record)
 	if err != nil {
 		return "", err
 	}
 	before := ledger.Entries()
-	removed, err := r.engine.Remove(ctx, engine.Work{
-		Name: j.name, Owner: ownerOf(record), Ledger: ledger, Keep: j.keep, HeirOf: j.heirOf, Reported: j.reported, Ending: j.ending}, metav1.DeletePropagationBackground)
+	w.Record, w.Ledger = ownerOf(record), ledger
+	removed, err := r.engine.Remove(ctx, w, metav1.DeletePropagationBackground)
 	if err != nil {
 		return "", err
 	}
@@ -135,7 +120,7 @@ func (r *Reconciler) clear(ctx context.Context, record *workv1.AppliedManifestWo
 }
 
 // clearNow continues with a record that was just deleted.
-func (r *Reconciler) clearNow(ctx context.Context, name string, j job) (string, error) {
+func (r *Reconciler) clearNow(ctx context.Context, name string, w engine.Work) (string, error) {
 	record, err := r.records.find(ctx, name)
 	if record == nil || err != nil {
 		return "", err
@@ -143,7 +128,7 @@ func (r *Reconciler) clearNow(ctx context.Context, name string, j job) (string, 
 	if record.DeletionTimestamp == nil {
 		return fmt.Sprintf("AppliedManifestWork %s was re-created", name), nil
 	}
-	return r.clear(ctx, record, j)
+	return r.clear(ctx, record, w)
 }
 
 // releaseRecord removes our finalizer from a record.

@@ -5,13 +5,12 @@ package manifestwork
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/work/engine"
-	"fleetgate.io/fleetgate/pkg/work/reserved"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
 const recordKind = "AppliedManifestWork"
@@ -21,23 +20,15 @@ func records() schema.GroupVersionResource {
 	return workv1.GroupVersion.WithResource("appliedmanifestworks")
 }
 
-// dialect returns the dialect of ManifestWorks. house are reserved namespaces besides the usual
-// ones.
-func dialect(house ...string) engine.Dialect {
+// dialect returns the dialect of ManifestWorks. As in OCM, owners of other kinds do not keep an
+// object when its last ManifestWork is deleted, except AppliedWorks.
+func dialect() engine.Dialect {
 	return engine.Dialect{
 		Manager:         workv1.DefaultFieldManager,
 		LeaveAnnotation: placementv1beta1.LeaveToMemberAnnotation,
-		Wave:            rank,
-		LastWave:        lastRank,
-		Recreates:       func(*unstructured.Unstructured) bool { return false },
-		Reserved: func(object *unstructured.Unstructured) string {
-			if why := reserved.Why(object, house...); why != "" {
-				return "The object " + why
-			}
-			return ""
-		},
-		DropsNamespace: true,
-		Keeps:          isAppliedWork,
+		Waves:           waves(),
+		DropsNamespace:  true,
+		KeptBy:          []schema.GroupKind{{Group: placementv1beta1.GroupName, Kind: "AppliedWork"}},
 		Remedies: engine.Remedies{
 			Contested: "stop that client, or remove the object from the ManifestWork",
 			KeptNone:  "remove it from the ManifestWork",
@@ -49,35 +40,14 @@ func dialect(house ...string) engine.Dialect {
 	}
 }
 
-// isAppliedWork reports whether an owner is an AppliedWork. As in OCM, other owners do not keep an
-// object when its last ManifestWork is deleted.
-func isAppliedWork(owner metav1.OwnerReference) bool {
-	version, err := schema.ParseGroupVersion(owner.APIVersion)
-	return err == nil && version.Group == placementv1beta1.GroupName && owner.Kind == "AppliedWork"
-}
-
 // ownerOf returns the owner reference of all objects of a ManifestWork.
 func ownerOf(record *workv1.AppliedManifestWork) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: workv1.GroupVersion.String(), Kind: recordKind, Name: record.Name, UID: record.UID}
 }
 
-// lastRank is the rank of all unlisted resources.
-const lastRank = 7
-
-// rank orders resources for writing by their dependencies. The order is that of OCM, except that
-// manifests of one rank are written in parallel.
-func rank(resource schema.GroupResource) int {
-	for rank, resources := range ranks() {
-		for _, r := range resources {
-			if r == resource {
-				return rank
-			}
-		}
-	}
-	return lastRank
-}
-
-func ranks() [lastRank][]schema.GroupResource {
+// waves are in the order of dependencies, which is that of OCM, except that manifests of one wave are
+// written in parallel.
+func waves() manifest.Waves {
 	in := func(group string, resources ...string) []schema.GroupResource {
 		all := make([]schema.GroupResource, 0, len(resources))
 		for _, resource := range resources {
@@ -92,7 +62,7 @@ func ranks() [lastRank][]schema.GroupResource {
 		}
 		return all
 	}
-	return [lastRank][]schema.GroupResource{
+	return manifest.Waves{
 		join(in("", "namespaces", "persistentvolumes"), in("scheduling.k8s.io", "priorityclasses"),
 			in("apiextensions.k8s.io", "customresourcedefinitions"), in("storage.k8s.io", "storageclasses"), in("policy", "podsecuritypolicies")),
 		in("rbac.authorization.k8s.io", "roles", "clusterroles", "rolebindings", "clusterrolebindings"),

@@ -6,19 +6,36 @@ package manifestwork
 import (
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
+	"fleetgate.io/fleetgate/pkg/work/reserved"
 )
 
 // foreign is the prefix of the engine's name for an AppliedManifestWork without a ManifestWork of
 // this hub. Names of ManifestWorks contain no slash.
 const foreign = "record/"
 
-// about returns the ManifestWork that a change on the cluster concerns, or the record if it belongs
+// family decides what holds for all ManifestWorks.
+type family struct{ *Reconciler }
+
+var _ engine.Family = family{}
+
+// Reserved implements engine.Family.
+func (r family) Reserved(object *unstructured.Unstructured) string {
+	return reserved.Why(object, r.options.House...)
+}
+
+// ReservedNamespace implements engine.Family.
+func (family) ReservedNamespace(namespace metav1.Object) string { return reserved.Existing(namespace) }
+
+// WorkOf returns the ManifestWork that a change on the cluster concerns, or the record if it belongs
 // to none of this hub.
-func (r *Reconciler) about(e memberwatch.Event) (client.Object, bool) {
+func (r family) WorkOf(e memberwatch.Event) (client.Object, bool) {
 	about := &workv1.ManifestWork{}
 	about.Namespace, about.Name = r.options.Cluster, e.Work
 	if e.Object.Resource == records() {

@@ -15,6 +15,7 @@ import (
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
@@ -84,7 +85,7 @@ func (r *Reconciler) evict(ctx context.Context, record *workv1.AppliedManifestWo
 
 // finish removes a record with its objects.
 func (r *Reconciler) finish(ctx context.Context, record *workv1.AppliedManifestWork, name string) (reconcile.Result, error) {
-	waits, err := r.clear(ctx, record, job{name: name})
+	waits, err := r.clear(ctx, record, engine.Work{Name: name, Owner: engine.DefaultOwner{}})
 	if err != nil {
 		return reconcile.Result{}, err
 	}

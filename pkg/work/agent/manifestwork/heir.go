@@ -23,22 +23,30 @@ import (
 // worksByObject is the index of ManifestWorks by the objects of their manifests.
 const worksByObject = "object"
 
-// heirsOf finds the heirs of a ManifestWork's objects. The ManifestWork may no longer exist.
-func (r *Reconciler) heirsOf(work *workv1.ManifestWork) engine.HeirFinder {
-	return func(ctx context.Context, e engine.Entry) (*metav1.OwnerReference, error) {
-		list := &workv1.ManifestWorkList{}
-		err := r.hub.List(ctx, list, client.InNamespace(r.options.Cluster), client.UnsafeDisableDeepCopy,
-			client.MatchingFields{worksByObject: manifest.KeyOf(e.Ref).String()})
-		if err != nil {
-			return nil, fmt.Errorf("asking who else wants %s %q: %w", e.Kind, e.Name, err)
-		}
-		for i := range list.Items {
-			if other := &list.Items[i]; inherits(work, other, e.Ref) {
-				return r.ownerFor(ctx, other.DeepCopy())
-			}
-		}
-		return nil, nil
+// owner decides about the objects of one ManifestWork. An object can have any number of owners.
+type owner struct {
+	engine.DefaultOwner
+	r    *Reconciler
+	work *workv1.ManifestWork // may no longer exist
+}
+
+// Orphans implements engine.Owner.
+func (o owner) Orphans(entry engine.Entry) bool { return stays(o.work.Spec.DeleteOption, entry.Ref) }
+
+// NextOwner implements engine.Owner.
+func (o owner) NextOwner(ctx context.Context, e engine.Entry) (*metav1.OwnerReference, error) {
+	list := &workv1.ManifestWorkList{}
+	err := o.r.hub.List(ctx, list, client.InNamespace(o.r.options.Cluster), client.UnsafeDisableDeepCopy,
+		client.MatchingFields{worksByObject: manifest.KeyOf(e.Ref).String()})
+	if err != nil {
+		return nil, fmt.Errorf("asking who else wants %s %q: %w", e.Kind, e.Name, err)
 	}
+	for i := range list.Items {
+		if other := &list.Items[i]; inherits(o.work, other, e.Ref) {
+			return o.r.ownerFor(ctx, other.DeepCopy())
+		}
+	}
+	return nil, nil
 }
 
 // inherits reports whether another ManifestWork becomes the owner of a removed object. It must

@@ -153,7 +153,7 @@ func (r *Reconciler) holdVanished(ctx context.Context, record *workv1.AppliedMan
 		return false, err
 	}
 	gone := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	held, err := r.engine.Hold(ctx, engine.Work{Name: name, Owner: ownerOf(record), Ledger: ledger, HeirOf: r.heirsOf(gone)})
+	held, err := r.engine.Hold(ctx, engine.Work{Name: name, Record: ownerOf(record), Owner: owner{r: r, work: gone}, Ledger: ledger})
 	if err != nil {
 		return false, err
 	}

@@ -10,11 +10,9 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	"fleetgate.io/fleetgate/pkg/work/engine"
-	"fleetgate.io/fleetgate/pkg/work/reserved"
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
@@ -54,14 +52,6 @@ type Options struct {
 	Holds *retention.Book
 	// Effort limits concurrency and intervals.
 	engine.Effort
-}
-
-// refusesNamespace is nil if nothing is to be refused.
-func (o Options) refusesNamespace() func(metav1.Object) string {
-	if !o.OnlyLabelledNamespaces {
-		return nil
-	}
-	return reserved.Existing
 }
 
 func (o Options) complete() (Options, error) {

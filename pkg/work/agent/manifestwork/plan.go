@@ -93,13 +93,11 @@ func (r *Reconciler) plan(ctx context.Context, work *workv1.ManifestWork) (*plan
 	}
 	p.job = engine.Work{
 		Name:     work.Name,
-		Owner:    ownerOf(record),
-		May:      func(engine.Ownership, *unstructured.Unstructured) *refusal.Refusal { return nil }, // an object can have any number of owners
+		Record:   ownerOf(record),
+		Owner:    owner{r: r, work: work},
 		Under:    under(work, string(record.UID)),
 		Ledger:   ledger,
 		Reported: referred(work),
-		Keep:     keeps(work),
-		HeirOf:   r.heirsOf(work),
 		As:       as,
 		Held:     p.mark.Is(),
 	}
@@ -195,12 +193,6 @@ func (r *Reconciler) examine(config workv1.ManifestConfigOption) func(*unstructu
 // isComplete reports whether the status has condition Complete for a manifest.
 func isComplete(work *workv1.ManifestWork, ref manifest.Ref) bool {
 	return apimeta.IsStatusConditionTrue(reported(work.Status.ResourceStatus.Manifests, ref).Conditions, workv1.ConditionComplete)
-}
-
-// keeps selects the objects that stay on the cluster when they leave the ManifestWork.
-func keeps(work *workv1.ManifestWork) func(engine.Entry) bool {
-	option := work.Spec.DeleteOption
-	return func(entry engine.Entry) bool { return stays(option, entry.Ref) }
 }
 
 // referred returns the objects in the ManifestWork's status.
