@@ -98,7 +98,7 @@ func (l *launched) heldMetric(ctx context.Context, member string) func() string 
 		Expect(err).NotTo(HaveOccurred())
 		for _, argument := range arguments {
 			if address, is := strings.CutPrefix(argument, "--metrics-bind-address="); is {
-				_, after, _ := strings.Cut(get(ctx, "http://"+address+"/metrics"), "\nfleetgate_agent_held_objects ")
+				_, after, _ := strings.Cut(get(ctx, "http://"+address+"/metrics"), "\nfleetgate_agent_retained_objects ")
 				value, _, _ := strings.Cut(after, "\n")
 				return value
 			}

@@ -15,7 +15,7 @@ import (
 // newRetainedGauge registers the metric of objects that the member retains.
 func newRetainedGauge(registerer prometheus.Registerer) (prometheus.Gauge, error) {
 	gauge := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "fleetgate_agent_held_objects",
+		Name: "fleetgate_agent_retained_objects",
 		Help: "Number of objects on the member that its restored hub does not know. They are retained until they are placed again or released.",
 	})
 	if err := registerer.Register(gauge); err != nil {
