@@ -75,18 +75,12 @@ func standardOf(t *testing.T, node *yamlv3.Node) string {
 	return "`" + strings.Trim(string(text), `"`) + "`"
 }
 
-// TestTablesOfValuesAreThoseOfTheCharts compares docs/install.md and the charts' READMEs with the
-// charts' values.
+// TestTablesOfValuesAreThoseOfTheCharts compares the charts' READMEs with the charts' values.
 func TestTablesOfValuesAreThoseOfTheCharts(t *testing.T) {
-	path := root + "/docs/install.md"
-	text := read(t, path)
 	for _, name := range names() {
-		table := tableOf(t, name)
-		text = between(t, text, "<!-- values: "+name+".", "<!-- end of values -->", table)
 		readme := chart(name) + "/README.md"
-		compare(t, readme, between(t, read(t, readme), "<!-- values: "+name+".", "<!-- end of values -->", table))
+		compare(t, readme, between(t, read(t, readme), "<!-- values: "+name+".", "<!-- end of values -->", tableOf(t, name)))
 	}
-	compare(t, path, text)
 }
 
 // tableOf returns the table of a chart's values.

@@ -172,18 +172,18 @@ func headings(text string) map[string]bool {
 	return anchors
 }
 
-// TestThreatsNameRealTests fails for a test in docs/security.md that does not exist.
+// TestThreatsNameRealTests fails for a test in docs/reference/threats.md that does not exist.
 func TestThreatsNameRealTests(t *testing.T) {
 	tests, named := testNames(t), 0
-	for _, row := range tables(section(t, read(t, "docs/security.md"), "## Threats")) {
+	for _, row := range tables(read(t, threatsPage)) {
 		for _, test := range inBackticks(row[len(row)-1]) {
 			if named++; !tests[test] {
-				t.Errorf("docs/security.md names the test %q, which does not exist", test)
+				t.Errorf("%s names the test %q, which does not exist", threatsPage, test)
 			}
 		}
 	}
 	if named == 0 {
-		t.Error("docs/security.md names no test: this test reads the wrong table")
+		t.Errorf("%s names no test: this test reads the wrong table", threatsPage)
 	}
 }
 

@@ -71,10 +71,6 @@ var _ = Describe("docs/access.md", func() {
 		Expect(files).To(HaveLen(2))
 		Expect(len(shown.Commands)).To(BeNumerically(">", 15))
 		files["gateway.crt"] = string(served.ca)
-		const people = "charts/gateway/files/people.yaml"
-		roles, err := os.ReadFile("../../../" + people)
-		Expect(err).NotTo(HaveOccurred())
-		files[people] = string(roles)
 		homes := map[string]string{"admin": homeOf(hub.Config(), files), "jane": homeOf(hubConfig("jane", "shop-developers"), files)}
 		programs, err := env.Program("kubectl")
 		Expect(err).NotTo(HaveOccurred())
