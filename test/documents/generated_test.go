@@ -11,10 +11,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/spf13/pflag"
-
-	agentoptions "fleetgate.io/fleetgate/cmd/agent/app/options"
-	"fleetgate.io/fleetgate/cmd/gateway/app/options"
 )
 
 // update writes the generated tables instead of comparing them.
@@ -26,11 +22,8 @@ func TestTablesAreThoseOfTheCode(t *testing.T) {
 		document, begin, end string
 		want                 string
 	}{
-		{"docs/operations.md", "<!-- flags: gateway.", "<!-- end of flags -->", flagTable(options.New())},
-		{"docs/operations.md", "<!-- flags: agent.", "<!-- end of flags -->", flagTable(agentoptions.New())},
 		{"docs/architecture.md", "<!-- imports.", "<!-- end of imports -->", importTable(t)},
 		{"docs/metrics.md", "<!-- metrics.", "<!-- end of metrics -->", metricsTable(t)},
-		{"docs/plugin.md", "<!-- commands.", "<!-- end of commands -->", pluginPage()},
 	} {
 		text := read(t, table.document)
 		before, rest, ok := strings.Cut(text, table.begin)
@@ -48,24 +41,6 @@ func TestTablesAreThoseOfTheCode(t *testing.T) {
 			t.Errorf("%s, after %q: run go test ./test/documents -update (-want +got):\n%s", table.document, table.begin, diff)
 		}
 	}
-}
-
-func flagTable(given interface{ AddFlags(flags *pflag.FlagSet) }) string {
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	given.AddFlags(flags)
-	var b strings.Builder
-	b.WriteString("| flag | default | meaning |\n|---|---|---|\n")
-	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden {
-			return
-		}
-		standard := ""
-		if value := strings.Trim(f.DefValue, "[]"); value != "" {
-			standard = "`" + value + "`"
-		}
-		fmt.Fprintf(&b, "| `--%s` | %s | %s |\n", f.Name, standard, f.Usage)
-	})
-	return b.String()
 }
 
 // importTable returns the table of test/imports for the page.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -25,7 +26,6 @@ type metric struct {
 
 // exported reads every metric declaration from the source: prometheus.New...(...Opts{Name, Help},
 // labels), and calls of functions that only wrap it.
-// functions that do only that with a name and a help.
 func exported(t *testing.T) []metric {
 	t.Helper()
 	var all []metric
@@ -191,21 +191,33 @@ func (p *metricPackage) texts(list []ast.Expr) []string {
 	return all
 }
 
-// metricsTable returns the table of docs/metrics.md.
+// upstreamPrefix begins the metrics that have the names and meanings of upstream's Konnectivity.
+const upstreamPrefix = "konnectivity_network_proxy_"
+
+// metricsTable returns the table of docs/metrics.md. Metrics of upstream are only named, in one row
+// for each program.
 func metricsTable(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString("| metric | of | kind | labels | says |\n|---|---|---|---|---|\n")
+	upstream := map[string][]string{}
 	for _, m := range exported(t) {
 		of := "gateway"
 		if m.agent {
 			of = "agent"
+		}
+		if strings.HasPrefix(m.name, upstreamPrefix) {
+			upstream[of] = append(upstream[of], "`"+m.name+"`")
+			continue
 		}
 		labels := ""
 		if len(m.labels) > 0 {
 			labels = "`" + strings.Join(m.labels, "`, `") + "`"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", m.name, of, m.kind, labels, m.help)
+	}
+	for _, of := range slices.Sorted(maps.Keys(upstream)) {
+		fmt.Fprintf(&b, "| %s | %s | | | As upstream's Konnectivity. |\n", strings.Join(upstream[of], ", "), of)
 	}
 	return b.String()
 }

@@ -14,9 +14,13 @@ import (
 	"fleetgate.io/fleetgate/cmd/kubectl-fleetgate/app"
 )
 
+// commandsPage is the page of the plugin's commands.
+const commandsPage = "kubectl-fleetgate"
+
 // pluginPage returns the --help of the plugin's own commands. kubectl documents its own.
 func pluginPage() string {
 	var b strings.Builder
+	b.WriteString("# kubectl fleetgate\n\nMade from the help texts: go test ./test/documents -update. [plugin.md](../plugin.md) has the tasks.\n\n")
 	root := app.NewCommand(genericiooptions.NewTestIOStreamsDiscard())
 	for _, group := range root.Groups() {
 		if group.ID == app.GroupOfKubectl {
@@ -28,13 +32,13 @@ func pluginPage() string {
 			}
 		}
 	}
-	return b.String()
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 func describe(b *strings.Builder, command *cobra.Command) {
 	use := strings.TrimPrefix(command.UseLine(), "kubectl-fleetgate ")
 	use = strings.TrimPrefix(use, "kubectl fleetgate ")
-	fmt.Fprintf(b, "### %s\n\n`kubectl fleetgate %s`\n\n%s\n\n```\n%s\n```\n", strings.TrimPrefix(strings.TrimPrefix(command.CommandPath(), "kubectl-fleetgate "), "kubectl fleetgate "),
+	fmt.Fprintf(b, "## %s\n\n`kubectl fleetgate %s`\n\n%s\n\n```\n%s\n```\n", strings.TrimPrefix(strings.TrimPrefix(command.CommandPath(), "kubectl-fleetgate "), "kubectl fleetgate "),
 		strings.TrimSuffix(use, " [flags]"), command.Long, command.Example)
 	rows := ""
 	command.LocalFlags().VisitAll(func(f *pflag.Flag) {

@@ -37,8 +37,9 @@ func TestTheReferenceIsThatOfTheTypes(t *testing.T) {
 		groups[crd.Spec.Group] = append(groups[crd.Spec.Group], crd)
 	}
 	pages := map[string]string{
-		referenceFolder + "/README.md":             referenceIndex(groups),
-		referenceFolder + "/" + configPage + ".md": configurationPage(t),
+		referenceFolder + "/README.md":               referenceIndex(groups),
+		referenceFolder + "/" + configPage + ".md":   configurationPage(t),
+		referenceFolder + "/" + commandsPage + ".md": pluginPage(),
 	}
 	for group, kinds := range groups {
 		pages[referenceFolder+"/"+group+".md"] = referencePage(group, kinds)
@@ -64,7 +65,7 @@ func TestTheReferenceIsThatOfTheTypes(t *testing.T) {
 func referenceIndex(groups map[string][]*apiextensionsv1.CustomResourceDefinition) string {
 	var b strings.Builder
 	b.WriteString("# Reference of the API\n\nEvery field of every kind that is stored, made from the types. What acts on each kind is in [api.md](../api.md).\n\n")
-	b.WriteString("The configuration files of gateway and agent are in [" + configPage + "](" + configPage + ".md). [threats.md](threats.md) lists threats, their mitigations and tests.\n\n")
+	b.WriteString("The configuration files of gateway and agent are in [" + configPage + "](" + configPage + ".md), the commands of the kubectl plugin in [" + commandsPage + "](" + commandsPage + ".md). [threats.md](threats.md) lists threats, their mitigations and tests.\n\n")
 	b.WriteString("| group | kinds |\n|---|---|\n")
 	for _, group := range slices.Sorted(maps.Keys(groups)) {
 		var kinds []string

@@ -65,7 +65,7 @@ type AgentHubConfiguration struct {
 // AgentRegistrationConfiguration configures how the agent registers.
 type AgentRegistrationConfiguration struct {
 	// BootstrapFile has the values of a ClusterRegistrationToken, in the format of its Secret. Needed
-	// until the agent is registered. If unset, the agent reads the Secret agent-bootstrap in
+	// until the agent is registered. If unset, the agent reads the Secret fleet-agent-bootstrap in
 	// member.namespace.
 	BootstrapFile string `json:"bootstrapFile"`
 	// BootstrapKubeconfig is, instead of bootstrapFile, a kubeconfig with the token of a
