@@ -19,7 +19,7 @@ func TestReplicas_NotFreeWhileAnotherSessionMayEndThere(t *testing.T) {
 	claim(1, "gateway-2")
 	for replica, want := range map[string]bool{"gateway-1": false, "gateway-2": true, "gateway-3": false} {
 		if got := known.isFree(1, replica); got != want {
-			t.Errorf("while the other has not heard where it is, %s is free: %t", replica, got)
+			t.Errorf("before the name of the other gateway has arrived, %s is free: %t", replica, got)
 		}
 	}
 	claim(0, "gateway-1")
@@ -40,7 +40,7 @@ func TestReplicas_NotFreeWhileAnotherSessionMayEndThere(t *testing.T) {
 
 // A session was established but had not been recorded yet. The other session moved to that
 // gateway's port, left its own gateway for it, and had to reconnect through the hub.
-func TestReplicas_NotFreeWhileAnotherSlotIsAboutToArrive(t *testing.T) {
+func TestReplicas_NotFreeWhileAnotherSessionIsAboutToArrive(t *testing.T) {
 	known := newReplicas(2)
 	known.arrive(0)
 	if err := known.claim(0, Info{Replica: "gateway-2", Replicas: 2}); err != nil {
@@ -53,6 +53,6 @@ func TestReplicas_NotFreeWhileAnotherSlotIsAboutToArrive(t *testing.T) {
 		t.Error("its own is not")
 	}
 	if !known.isFree(1, "gateway-1") {
-		t.Error("it is not free for who has no session")
+		t.Error("it is not free for a session that is not established")
 	}
 }

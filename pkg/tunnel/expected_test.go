@@ -19,11 +19,11 @@ func begun(t *testing.T) *Registry {
 		t.Fatal(err)
 	}
 	if !r.Expected("member") {
-		t.Error("A gateway that has just begun takes its members for away.")
+		t.Error("A gateway that has just started does not expect its members")
 	}
 	time.Sleep(expectedFor + time.Second)
 	if r.Expected("member") {
-		t.Error("A member that never came is expected.")
+		t.Error("a member that never connected is expected")
 	}
 	return r
 }
@@ -72,13 +72,13 @@ func TestExpected_ForgetsMembersThatNeverReconnect(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		if kept := len(d.lost) + len(d.before); kept > 3*int(expectedFor/time.Second) {
-			t.Errorf("It remembers %d.", kept)
+			t.Errorf("%d members are kept", kept)
 		}
 		if !d.recent("998", time.Now()) || d.recent("900", time.Now()) {
-			t.Error("It remembers the wrong ones.")
+			t.Error("the wrong members are kept")
 		}
 		if d.last("980").IsZero() {
-			t.Error("It has forgotten whose sessions may be draining yet.")
+			t.Error("a member whose session may still drain is forgotten")
 		}
 	})
 }

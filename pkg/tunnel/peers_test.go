@@ -124,7 +124,7 @@ func TestPeers_ForwardDialToGatewayWithTunnel(t *testing.T) {
 		t.Errorf("unreachable target: %v, want the agent's own refusal", err)
 	}
 	if _, err := one.DialMember(t.Context(), "nobody", "echo"); !tunnel.IsNotConnected(err) {
-		t.Errorf("a member that nobody holds: %v, want ErrNotConnected", err)
+		t.Errorf("a member without a session: %v, want ErrNotConnected", err)
 	}
 
 	leave()
@@ -161,7 +161,7 @@ func TestPeers_RefuseSecondHop(t *testing.T) {
 	tunneltest.Eventually(t, "the second gateway reaches the member", func() bool { return two.Reachable("member") })
 	tunneltest.Eventually(t, "the first gateway hears the second", func() bool { return one.Reachable("other") })
 	if one.Reachable("member") {
-		t.Error("the second gateway announced what the third holds")
+		t.Error("the second gateway announced a member of the third")
 	}
 	if _, err := one.DialMember(t.Context(), "member", "echo"); !tunnel.IsNotConnected(err) {
 		t.Errorf("over two hops: %v, want ErrNotConnected", err)
@@ -189,7 +189,7 @@ func TestPeers_RefuseUnknownCertificates(t *testing.T) {
 			}
 			defer conn.Close()
 			if n, err := conn.Read(make([]byte, 100)); err == nil {
-				t.Errorf("a stranger was told %d bytes", n)
+				t.Errorf("an unauthenticated client received %d bytes", n)
 			}
 		})
 	}
@@ -262,7 +262,7 @@ func TestPeers_TryOtherGatewayForUnknownTarget(t *testing.T) {
 	}
 	var refused *tunnel.RefusedError
 	if _, err := one.DialMember(t.Context(), "member", "c"); !errors.As(err, &refused) || refused.Code != tunnel.UnknownTarget {
-		t.Errorf("a target that nobody knows: %v", err)
+		t.Errorf("an unknown target: %v", err)
 	}
 }
 

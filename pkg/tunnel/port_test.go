@@ -175,7 +175,7 @@ func TestPort_AcceptsOnlyAgentOfTheMember(t *testing.T) {
 				t.Fatalf("got %v, want status %d", err, c.want)
 			}
 			if strings.Contains(err.Error(), "secret") {
-				t.Errorf("the refusal tells too much: %v", err)
+				t.Errorf("the refusal contains a secret: %v", err)
 			}
 		})
 	}
@@ -205,10 +205,10 @@ func TestPort_RequiresTLS13AndIsVerified(t *testing.T) {
 	old := portDialer(address, "/tunnels/one", ca.pool(), "good")
 	old.TLS.MaxVersion = tls.VersionTLS12
 	if _, err := old.Dial(t.Context()); err == nil {
-		t.Error("TLS 1.2 was taken")
+		t.Error("TLS 1.2 was accepted")
 	}
 	if _, err := portDialer(address, "/tunnels/one", newAuthority(t).pool(), "good").Dial(t.Context()); err == nil {
-		t.Error("a port that another CA signed was believed")
+		t.Error("the agent trusts a port whose certificate another CA signed")
 	}
 }
 

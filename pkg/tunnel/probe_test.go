@@ -68,7 +68,7 @@ func TestAnswers_DialSkipsUnresponsiveAgent(t *testing.T) {
 func TestAnswers_TrueForMemberWithoutSession(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
 	if !r.Answers(t.Context(), "nobody") || !r.Departed("nobody").IsZero() {
-		t.Error("it is doubted")
+		t.Error("it counts as unresponsive")
 	}
 }
 

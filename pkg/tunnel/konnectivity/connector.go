@@ -197,7 +197,7 @@ func (s *servers) attempt(ctx context.Context) time.Duration {
 		}
 		s.Metrics.serverFailures.WithLabelValues("to_server").Inc()
 		wait := s.failed()
-		log.Info("Konnectivity server was not reached", "reason", err.Error(), "retryAfter", wait.Round(time.Millisecond))
+		log.Info("Could not reach a Konnectivity server", "reason", err.Error(), "retryAfter", wait.Round(time.Millisecond))
 		s.tellAlone(err)
 		return wait
 	}
@@ -208,7 +208,7 @@ func (s *servers) attempt(ctx context.Context) time.Duration {
 	}
 	isNew, missing := s.met(connected)
 	if isNew {
-		log.Info("Konnectivity tunnel is up", "server", connected.info.id, "servers", connected.info.count)
+		log.Info("Connected a Konnectivity tunnel", "server", connected.info.id, "servers", connected.info.count)
 		s.serving.Go(func() { s.serve(ctx, connected) })
 	} else {
 		connected.close()
@@ -295,7 +295,7 @@ func (s *servers) serve(ctx context.Context, c *connection) {
 	if ctx.Err() == nil {
 		s.Metrics.serverFailures.WithLabelValues("from_server").Inc()
 		s.Metrics.errors.WithLabelValues(toAgent, "Unavailable", nothing.String()).Inc()
-		klog.FromContext(ctx).Info("Konnectivity tunnel is down", "member", s.Member, "server", c.info.id, "reason", err.Error())
+		klog.FromContext(ctx).Info("Lost a Konnectivity tunnel", "member", s.Member, "server", c.info.id, "reason", err.Error())
 	}
 	s.left(c, s.Clock.Since(began), err)
 }

@@ -110,7 +110,7 @@ func shake(ctx context.Context, raw net.Conn, guard *tunnel.Guard, config *tls.C
 	conn := tls.Server(raw, config)
 	if err := conn.HandshakeContext(bounded); err != nil {
 		_ = raw.Close()
-		klog.FromContext(ctx).V(2).Info("Konnectivity peer was not let in", "peer", raw.RemoteAddr().String(), "reason", err.Error())
+		klog.FromContext(ctx).V(2).Info("Konnectivity peer was rejected", "peer", raw.RemoteAddr().String(), "reason", err.Error())
 		return
 	}
 	guard.Admitted(raw.RemoteAddr())

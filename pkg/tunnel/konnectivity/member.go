@@ -114,7 +114,7 @@ func (a *AgentServer) add(s *session) (*memberAgents, error) {
 func (a *AgentServer) join(ctx context.Context, agents *memberAgents) {
 	err := a.options.Join(ctx, agents.member, agents)
 	if err != nil && !errors.Is(err, tunnel.ErrSessionClosed) {
-		klog.FromContext(ctx).Info("Konnectivity agents were not taken", "member", agents.member, "reason", err.Error())
+		klog.FromContext(ctx).Info("Could not register Konnectivity agents", "member", agents.member, "reason", err.Error())
 	}
 }
 

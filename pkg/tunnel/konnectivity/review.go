@@ -97,7 +97,7 @@ func (a *AgentServer) mayStay(ctx context.Context, s *session, id Identity) erro
 		return fmt.Errorf("%q is no longer the agent of member %q", id.Name, s.member)
 	}
 	if err := errors.Join(err, memberErr); err != nil && ctx.Err() == nil {
-		klog.FromContext(ctx).Info("A Konnectivity agent could not be reviewed", "member", s.member, "reason", err.Error())
+		klog.FromContext(ctx).Info("Could not review a Konnectivity agent; keeping its session", "member", s.member, "reason", err.Error())
 	}
 	return nil
 }
