@@ -156,7 +156,8 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := setUpAll(mgr, controllers); err != nil {
 		return err
 	}
-	works := dispatch.Options{Client: cached, Snapshots: contents, Scopes: scopesOf(mgr.GetRESTMapper()), Authors: o.authors(mgr.GetRESTMapper()), Clock: o.Clock, Workers: o.DispatchWorkers}
+	works := dispatch.Options{Client: cached, Snapshots: contents, Scopes: scopesOf(mgr.GetRESTMapper()), Authors: o.authors(mgr.GetRESTMapper()), Recorder: recorder,
+		Clock: o.Clock, Workers: o.DispatchWorkers}
 	if o.Charts != nil {
 		charts := helmchart.NewRenderer(o.Charts, o.ChartPackages, works.Scopes, o.Clock)
 		if err := mgr.Add(charts); err != nil {

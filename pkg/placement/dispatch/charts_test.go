@@ -165,7 +165,7 @@ func TestOverridden_ChangesChartValuesButNotTheChart(t *testing.T) {
 		b := binding()
 		b.Spec.ResourceOverrideSnapshots = []placementv1beta1.NamespacedName{{Namespace: "addons", Name: "o-0"}}
 		group := &snapshot.Group{Parts: chartGroup(chartCarrier).Parts[1:]}
-		_, err := (&Reconciler{Client: storedOverride{of: of}}).overridden(t.Context(), b, memberNamed("m"), group)
+		_, err := (&Reconciler{Client: storedOverride{of: of}}).overridden(t.Context(), b, nil, memberNamed("m"), group, nil)
 		if taken != (err == nil) || !taken && refusal.ReasonOf(err) != placementv1beta1.ReasonOverriddenFailed {
 			t.Errorf("%s: %v", path, err)
 		}
@@ -190,7 +190,7 @@ func TestOverridden_RefusesOverrideOfAnotherPlacement(t *testing.T) {
 	} {
 		b := binding()
 		b.Spec.ResourceOverrideSnapshots = []placementv1beta1.NamespacedName{{Namespace: "addons", Name: "o-0"}}
-		_, err := (&Reconciler{Client: storedOverride{of: ofPlacement(tc.of)}}).overridden(t.Context(), b, memberNamed("m"), &snapshot.Group{})
+		_, err := (&Reconciler{Client: storedOverride{of: ofPlacement(tc.of)}}).overridden(t.Context(), b, nil, memberNamed("m"), &snapshot.Group{}, nil)
 		if (refusal.ReasonOf(err) == placementv1beta1.ReasonOverriddenFailed) != tc.refused || (err != nil) != tc.refused {
 			t.Errorf("%s: %v, want a refusal: %t", name, err, tc.refused)
 		}

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -58,18 +59,23 @@ type Reconciler struct {
 	// Workers is the number of bindings that are reconciled at a time.
 	Workers int
 
-	underway underway
+	// Recorder is for events of placements.
+	Recorder events.EventRecorder
+
+	underway  underway
+	deletions deletions
 }
 
 // SetupWithManager registers the controller. It reconciles a binding when
-// - its spec changes or it is being deleted;
-// - one of its Works changes, or a Work that blocks one of its names;
-// - its placement changes reportBackStrategy, requests another author check, or is paused or resumed;
-// - its member joins, leaves, is paused or resumed, or stops or resumes its heartbeat;
-// - its member changes in a property that overrides or charts use;
-// - a chart has been rendered.
+//   - its spec changes or it is being deleted;
+//   - one of its Works changes, or a Work that blocks one of its names;
+//   - its placement changes reportBackStrategy, requests another author check, is paused or resumed, or a
+//     removal of its objects is confirmed;
+//   - its member joins, leaves, is paused or resumed, or stops or resumes its heartbeat;
+//   - its member changes in a property that overrides or charts use;
+//   - a chart has been rendered.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	respecified := builder.WithPredicates(predicate.Or(reportBackChanges(), objects.AskedAnew(), objects.Repaused()))
+	respecified := builder.WithPredicates(predicate.Or(reportBackChanges(), objects.AskedAnew(), objects.Repaused(), objects.Confirmed()))
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterResourceBinding{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -143,8 +149,11 @@ func (r *Reconciler) dispatch(ctx context.Context, b placementv1beta1.BindingObj
 	if apierrors.IsConflict(err) {
 		return 0, err
 	}
-	if errors.Is(err, helmchart.ErrRendering) {
+	switch {
+	case errors.Is(err, helmchart.ErrRendering):
 		return 0, nil // The completed deletion triggers the binding again.
+	case errors.Is(err, errSettling):
+		return deletionSettle / 2, nil
 	}
 	refused := refusal.Of(err)
 	s := synced{works: works, silent: silence(member), external: rolledOutByRuns(placement)}
@@ -155,8 +164,13 @@ func (r *Reconciler) dispatch(ctx context.Context, b placementv1beta1.BindingObj
 		s.problem = err.Error()
 	}
 	again, statusErr := r.writeStatus(ctx, b, s)
-	if statusErr != nil || refused != nil {
+	switch {
+	case statusErr == nil && errors.Is(err, errSuspended):
+		return deletionRecheck, nil
+	case statusErr != nil || refused != nil:
 		return again, statusErr // Only a user's change helps, which triggers the binding again.
+	case err == nil && again == 0 && suspendedByLabels(placement):
+		return deletionRecheck, nil // The labels of other members may be set again.
 	}
 	return again, err
 }

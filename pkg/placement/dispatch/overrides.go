@@ -22,9 +22,11 @@ func misfit(err error) error {
 
 // overridden returns the group with the overrides for the binding's member. It keeps empty parts: an
 // empty Work removes resources from the member, and without the part another Work could take its name.
-func (r *Reconciler) overridden(ctx context.Context, b placementv1beta1.BindingObject, member *clusterv1beta1.MemberCluster, group *snapshot.Group) (*snapshot.Group, error) {
+func (r *Reconciler) overridden(ctx context.Context, b placementv1beta1.BindingObject, placement placementv1beta1.PlacementObject,
+	member *clusterv1beta1.MemberCluster, group *snapshot.Group, have []*placementv1beta1.Work,
+) (*snapshot.Group, error) {
 	if !hasOverrides(b) {
-		return group, nil
+		return group, r.mayDelete(ctx, b, placement, member, nil, group, have)
 	}
 	set, err := override.Named(ctx, r.Client, b.GetSpec().ClusterResourceOverrideSnapshots, b.GetSpec().ResourceOverrideSnapshots)
 	if err != nil {
@@ -34,6 +36,9 @@ func (r *Reconciler) overridden(ctx context.Context, b placementv1beta1.BindingO
 		if o := set.Foreign(key); o != nil {
 			return nil, misfit(fmt.Errorf("override snapshot %q is for another placement; roll the placement out again", o.Snapshot))
 		}
+	}
+	if err := r.mayDelete(ctx, b, placement, member, set, group, have); err != nil {
+		return nil, err
 	}
 	changed := &snapshot.Group{Index: group.Index, Resources: group.Resources}
 	for _, part := range group.Parts {

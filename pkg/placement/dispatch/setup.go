@@ -6,6 +6,7 @@ package dispatch
 import (
 	"context"
 
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +25,8 @@ type Options struct {
 	Scopes helmchart.Scopes
 	// Authors limits what is sent; nil means no limit.
 	Authors *Authors
+	// Recorder is for events of placements.
+	Recorder events.EventRecorder
 	// Clock is the clock; nil means the real one.
 	Clock clock.PassiveClock
 	// Workers is the number of bindings that are reconciled at a time; 0 means 64.
@@ -43,6 +46,6 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		o.Clock = clock.RealClock{}
 	}
 	r := &Reconciler{Client: o.Client, Live: mgr.GetAPIReader(), Snapshots: o.Snapshots, Charts: o.Charts, Scopes: o.Scopes, Authors: o.Authors,
-		Clock: o.Clock, Workers: o.Workers}
+		Recorder: o.Recorder, Clock: o.Clock, Workers: o.Workers}
 	return r.SetupWithManager(mgr)
 }

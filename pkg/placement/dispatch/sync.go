@@ -44,7 +44,7 @@ func (r *Reconciler) sync(ctx context.Context, b placementv1beta1.BindingObject,
 	if err := r.Authors.mayHave(placement, key.Name, group, have); err != nil {
 		return have, err
 	}
-	if group, err = r.overridden(ctx, b, member, group); err != nil {
+	if group, err = r.overridden(ctx, b, placement, member, group, have); err != nil {
 		return have, err
 	}
 	group, charts, err := r.rendered(b, member, group, have)

@@ -121,6 +121,9 @@ func (r *Reconciler) keep(ctx context.Context, override client.Object) (retained
 		index = objects.OverrideIndex(newest)
 	}
 	made := r.kind.desired(override, hash, index+1)
+	if err := recordDeletions(ctx, r.Client, made, r.kind.override(made)); err != nil {
+		return false, err
+	}
 	if err := r.Client.Create(ctx, made); err != nil {
 		return false, fmt.Errorf("creating snapshot %q of an override: %w", klog.KObj(made), err)
 	}

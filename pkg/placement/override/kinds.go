@@ -32,7 +32,9 @@ type kind struct {
 	spec func(override client.Object) any
 	// hash is the stored hash of a snapshot.
 	hash func(snapshot client.Object) []byte
-	fill func(snapshot, override client.Object, hash []byte)
+	// override is the content of a snapshot.
+	override func(snapshot client.Object) Override
+	fill     func(snapshot, override client.Object, hash []byte)
 }
 
 func clusterScoped() kind {
@@ -48,6 +50,9 @@ func clusterScoped() kind {
 		spec: func(override client.Object) any { return override.(*placementv1beta1.ClusterResourceOverride).Spec },
 		hash: func(snapshot client.Object) []byte {
 			return snapshot.(*placementv1beta1.ClusterResourceOverrideSnapshot).Spec.OverrideHash
+		},
+		override: func(snapshot client.Object) Override {
+			return OfCluster(snapshot.(*placementv1beta1.ClusterResourceOverrideSnapshot))
 		},
 		fill: func(snapshot, override client.Object, hash []byte) {
 			s := snapshot.(*placementv1beta1.ClusterResourceOverrideSnapshot)
@@ -70,6 +75,9 @@ func namespaced() kind {
 		spec: func(override client.Object) any { return override.(*placementv1beta1.ResourceOverride).Spec },
 		hash: func(snapshot client.Object) []byte {
 			return snapshot.(*placementv1beta1.ResourceOverrideSnapshot).Spec.OverrideHash
+		},
+		override: func(snapshot client.Object) Override {
+			return OfNamespace(snapshot.(*placementv1beta1.ResourceOverrideSnapshot))
 		},
 		fill: func(snapshot, override client.Object, hash []byte) {
 			s := snapshot.(*placementv1beta1.ResourceOverrideSnapshot)

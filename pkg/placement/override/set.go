@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/kube/naming"
@@ -35,6 +36,8 @@ type Override struct {
 	placement *placementv1beta1.PlacementRef
 	targets   []placementv1beta1.ResourceIdentifier
 	rules     []placementv1beta1.OverrideRule
+	// deletesOn is DeletesOnAnnotation.
+	deletesOn sets.Set[string]
 }
 
 // OfCluster is an override of cluster-scoped resources.
@@ -43,7 +46,7 @@ func OfCluster(s *placementv1beta1.ClusterResourceOverrideSnapshot) Override {
 	o := Override{
 		Snapshot:  types.NamespacedName{Name: s.Name},
 		name:      naming.Labelled(s, placementv1beta1.ParentOverrideLabel),
-		placement: spec.Placement, rules: rulesOf(spec.Policy),
+		placement: spec.Placement, rules: rulesOf(spec.Policy), deletesOn: deletesOn(s),
 	}
 	for _, t := range spec.ClusterResourceSelectors {
 		o.targets = append(o.targets, placementv1beta1.ResourceIdentifier{Group: t.Group, Version: t.Version, Kind: t.Kind, Name: t.Name})
@@ -57,7 +60,7 @@ func OfNamespace(s *placementv1beta1.ResourceOverrideSnapshot) Override {
 	o := Override{
 		Snapshot:  types.NamespacedName{Namespace: s.Namespace, Name: s.Name},
 		name:      naming.Labelled(s, placementv1beta1.ParentOverrideLabel),
-		placement: spec.Placement, rules: rulesOf(spec.Policy),
+		placement: spec.Placement, rules: rulesOf(spec.Policy), deletesOn: deletesOn(s),
 	}
 	for _, t := range spec.ResourceSelectors {
 		o.targets = append(o.targets, placementv1beta1.ResourceIdentifier{
@@ -88,6 +91,17 @@ func NewSet(overrides ...Override) Set {
 		)
 	})
 	return s
+}
+
+// With returns the overrides of both sets.
+func (s Set) With(others ...Override) Set {
+	all := slices.Clone(s)
+	for _, o := range others {
+		if !slices.ContainsFunc(s, func(has Override) bool { return has.Snapshot == o.Snapshot }) {
+			all = append(all, o)
+		}
+	}
+	return NewSet(all...)
 }
 
 // For returns the overrides that can change one of a placement's resources.

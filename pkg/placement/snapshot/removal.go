@@ -51,7 +51,7 @@ func (r *Reconciler) suspendRemoval(ctx context.Context, placement placementv1be
 		c = suspended(placement, lost, all, token)
 	}
 	before := placement.DeepCopyObject().(client.Object)
-	if !setOrRemove(&placement.GetStatus().Conditions, placementv1beta1.ConditionRemovalSuspended, placement.GetGeneration(), c) {
+	if !setSuspended(placement, c) {
 		return c != nil, nil
 	}
 	if err := r.Client.Status().Patch(ctx, placement, reconcileutil.PatchFrom(before)); err != nil {
@@ -61,6 +61,17 @@ func (r *Reconciler) suspendRemoval(ctx context.Context, placement placementv1be
 		r.Recorder.Eventf(placement, nil, "Warning", c.Type, "Select", "%s", c.Message)
 	}
 	return c != nil, nil
+}
+
+// setSuspended sets the condition, or removes it if c is nil. Package dispatch reports removals by
+// overrides in the same condition, and removes that itself.
+func setSuspended(placement placementv1beta1.PlacementObject, c *metav1.Condition) (changed bool) {
+	conditions := &placement.GetStatus().Conditions
+	before := meta.FindStatusCondition(*conditions, placementv1beta1.ConditionRemovalSuspended)
+	if c == nil && before != nil && before.Reason == placementv1beta1.ReasonOverrideConfirmationRequired {
+		return false
+	}
+	return setOrRemove(conditions, placementv1beta1.ConditionRemovalSuspended, placement.GetGeneration(), c)
 }
 
 func suspended(placement placementv1beta1.PlacementObject, lost []string, all int, token string) *metav1.Condition {

@@ -177,7 +177,7 @@ func (r *Reconciler) asBefore(ctx context.Context, placement placementv1beta1.Pl
 		return err
 	}
 	before := placement.DeepCopyObject().(client.Object)
-	if setOrRemove(&placement.GetStatus().Conditions, placementv1beta1.ConditionRemovalSuspended, placement.GetGeneration(), nil) {
+	if setSuspended(placement, nil) {
 		if err := r.Client.Status().Patch(ctx, placement, reconcileutil.PatchFrom(before)); err != nil {
 			return fmt.Errorf("writing the status of placement %q: %w", placement.GetName(), err)
 		}

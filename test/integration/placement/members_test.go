@@ -58,15 +58,19 @@ func heartbeat(ctx context.Context, member *clusterv1beta1.MemberCluster) {
 }
 
 // agent simulates a member's agent: it reports every Work as applied and available, and removes the
-// finalizer of deleted ones.
-func agent(name string) (stop func()) {
+// finalizer of deleted ones. apply changes a Work before.
+func agent(name string, apply ...func(*placementv1beta1.Work)) (stop func()) {
 	GinkgoHelper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
 		defer GinkgoRecover()
 		for ctx.Err() == nil {
-			serve(ctx, clusterv1beta1.MemberNamespace(name), func(*placementv1beta1.Work) {}, func(map[client.ObjectKey]bool) {})
+			serve(ctx, clusterv1beta1.MemberNamespace(name), func(work *placementv1beta1.Work) {
+				for _, change := range apply {
+					change(work)
+				}
+			}, func(map[client.ObjectKey]bool) {})
 		}
 	})
 	var once sync.Once

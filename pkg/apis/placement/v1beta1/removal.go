@@ -18,12 +18,19 @@ const (
 	// SelectorsHashAnnotation is on the master of a group of resource snapshots. Its value is the
 	// hash of the resource selectors that last produced the group.
 	SelectorsHashAnnotation = "fleetgate.io/selectors-hash"
+	// DeletesOnAnnotation is on an override snapshot with a rule of type Delete. Its value is the
+	// members that such a rule selected by label when the override was written, and those whose
+	// removal was confirmed since, separated by commas.
+	DeletesOnAnnotation = "fleetgate.io/deletes-on"
 
 	// ConditionRemovalSuspended is True on a placement if many objects would be removed from
-	// members although they exist on the hub and the selectors did not change.
+	// members although they exist on the hub, and neither the selectors nor an override changed.
 	ConditionRemovalSuspended = "RemovalSuspended"
 	// ReasonConfirmationRequired is a reason of ConditionRemovalSuspended.
 	ReasonConfirmationRequired = "ConfirmationRequired"
+	// ReasonOverrideConfirmationRequired is a reason of ConditionRemovalSuspended: the labels of
+	// members changed, so that an existing override deletes objects there.
+	ReasonOverrideConfirmationRequired = "OverrideConfirmationRequired"
 )
 
 const (
@@ -40,7 +47,7 @@ func LargeRemoval(removed, all int) bool {
 // the object, and returns the token that confirms it.
 func SuspendsRemoval(object interface{ GetAnnotations() map[string]string }, removed []string, all int) (token string, suspends bool) {
 	token = RemovalToken(removed)
-	return token, LargeRemoval(len(removed), all) && !removalConfirmed(object, token)
+	return token, LargeRemoval(len(removed), all) && !RemovalConfirmed(object, token)
 }
 
 // RemovalToken returns the token of a removal. It depends on the removed objects, so that a
@@ -50,8 +57,8 @@ func RemovalToken(removed []string) string {
 	return hex.EncodeToString(sum[:5])
 }
 
-// removalConfirmed reports whether the removal with this token is confirmed.
-func removalConfirmed(placement interface{ GetAnnotations() map[string]string }, token string) bool {
+// RemovalConfirmed reports whether the removal with this token is confirmed.
+func RemovalConfirmed(placement interface{ GetAnnotations() map[string]string }, token string) bool {
 	for confirmed := range strings.SplitSeq(placement.GetAnnotations()[ConfirmRemovalAnnotation], ",") {
 		if strings.TrimSpace(confirmed) == token {
 			return true
