@@ -302,6 +302,24 @@ func TestDesiredStatus_BoundMeansRolloutStarted(t *testing.T) {
 	}
 }
 
+func TestDesiredStatus_NamesObjectsThatRemainOnMember(t *testing.T) {
+	cases := map[string]struct{ condition, want string }{
+		"nothing remains":      {"Removed=True/x", "All of the works have been applied"},
+		"an object is awaited": {"Removed=False/ObjectsRemain", `All of the works have been applied, and the member still has objects that left work "a": ConfigMap shop/x`},
+		"objects are retained": {"Retained=True/HubRestored", `All of the works have been applied, and the member still has objects that left work "a": ConfigMap shop/x`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := work("a", "Applied=True/x", "Available=True/x", tc.condition)
+			w.Status.Conditions[2].Message = "ConfigMap shop/x"
+			status := desiredStatus(binding(), synced{works: []*placementv1beta1.Work{w}})
+			if c := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionApplied); c == nil || c.Message != tc.want {
+				t.Errorf("condition Applied = %+v, want message %q", c, tc.want)
+			}
+		})
+	}
+}
+
 func TestDesiredStatus_NamesAtMostHundredObjects(t *testing.T) {
 	w := work("a", "Applied=False/x")
 	for i := range maxDetails + 20 {

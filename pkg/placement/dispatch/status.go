@@ -111,11 +111,25 @@ func (d *dispatched) applied() {
 			d.awaited("Work %q is being applied", pending))
 	default:
 		d.set(placementv1beta1.ConditionApplied, metav1.ConditionTrue, placementv1beta1.ReasonAllWorkHaveBeenApplied,
-			"All of the works have been applied")
+			"All of the works have been applied"+d.remaining())
 		d.available()
 		return
 	}
 	d.remove(placementv1beta1.ConditionAvailable)
+}
+
+// remaining names what a member still has although it left its Work, as the end of a sentence. Clients
+// of KubeFleet compare the types of conditions, so it is part of a message.
+func (d *dispatched) remaining() string {
+	for _, w := range d.works {
+		for _, kind := range []string{placementv1beta1.ConditionRetained, placementv1beta1.ConditionRemoved} {
+			c := meta.FindStatusCondition(w.Status.Conditions, kind)
+			if c != nil && (c.Status == metav1.ConditionTrue) == (kind == placementv1beta1.ConditionRetained) {
+				return fmt.Sprintf(", and the member still has objects that left work %q: %s", w.Name, c.Message)
+			}
+		}
+	}
+	return ""
 }
 
 func (d *dispatched) available() {
