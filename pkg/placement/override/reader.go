@@ -93,9 +93,7 @@ func PerMember(ctx context.Context, reader client.Reader, placement types.Namesp
 		if err != nil {
 			return nil, fmt.Errorf("reading member %q: %w", name, err)
 		}
-		if found[name], err = all.On(MemberOf(&member)); err != nil {
-			return nil, err
-		}
+		found[name] = all.On(MemberOf(&member))
 	}
 	return found, nil
 }

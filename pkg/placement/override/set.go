@@ -150,20 +150,16 @@ func (o Override) concerns(resource placementv1beta1.ResourceIdentifier) bool {
 	})
 }
 
-// On returns the overrides with a rule that selects the member. The error is about an invalid selector;
-// it names the snapshot.
-func (s Set) On(member Member) (Set, error) {
+// On returns the overrides with a rule that selects the member, and those with an invalid selector.
+// Apply then returns an error for the condition of the member, which users watch.
+func (s Set) On(member Member) Set {
 	var chosen Set
 	for _, o := range s {
-		rules, err := o.rulesFor(member)
-		if err != nil {
-			return nil, err
-		}
-		if len(rules) > 0 {
+		if rules, err := o.rulesFor(member); err != nil || len(rules) > 0 {
 			chosen = append(chosen, o)
 		}
 	}
-	return chosen, nil
+	return chosen
 }
 
 // Names are the snapshots in the form that bindings list.

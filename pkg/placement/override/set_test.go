@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -106,10 +107,7 @@ func TestSet_On(t *testing.T) {
 		ofWeb("eu-0", rule(where("region", "us")), rule(where("region", "eu"))), ofWeb("us-0", rule(where("region", "us"))),
 		ofCluster("role-0", "", rule(everywhere)),
 	)
-	on, err := set.On(Member{Name: "m", Labels: map[string]string{"region": "eu"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := set.On(Member{Name: "m", Labels: map[string]string{"region": "eu"}})
 	cluster, namespaced := on.Names()
 	if diff := cmp.Diff([]string{"role-0"}, cluster); diff != "" {
 		t.Errorf("cluster-scoped (-want +got):\n%s", diff)
@@ -120,15 +118,21 @@ func TestSet_On(t *testing.T) {
 	}
 }
 
-func TestSet_OnNamesSnapshotWithInvalidSelector(t *testing.T) {
+func TestSet_ApplyNamesSnapshotWithInvalidSelector(t *testing.T) {
 	broken := &placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{
 		{LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}}},
 	}}
-	_, err := NewSet(ofWeb("w-0", placementv1beta1.OverrideRule{ClusterSelector: broken})).On(Member{Name: "m"})
+	member := Member{Name: "m"}
+	set := NewSet(ofWeb("w-0", placementv1beta1.OverrideRule{ClusterSelector: broken})).On(member)
+	if len(set) != 1 {
+		t.Fatal("the override is left out, so that nobody reports it")
+	}
+	manifest := `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"}}`
+	_, err := set.Apply([]placementv1beta1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(manifest)}}}, member)
 	if err == nil {
 		t.Fatal("accepted an invalid selector")
 	}
-	if diff := cmp.Diff(`override snapshot "shop/w-0", rule 0: reading clusterSelector: "Like" is not a valid label selector operator`, err.Error()); diff != "" {
+	if diff := cmp.Diff(`Deployment.apps shop/web: override snapshot "shop/w-0", rule 0: reading clusterSelector: "Like" is not a valid label selector operator`, err.Error()); diff != "" {
 		t.Errorf("error (-want +got):\n%s", diff)
 	}
 }

@@ -32,6 +32,7 @@ func PaceOf(spec *placementv1beta1.PlacementSpec, bindings []placementv1beta1.Bi
 			pace.UnavailablePeriod = time.Duration(*update.UnavailablePeriodSeconds) * time.Second
 		}
 	}
+	unavailable, surge = intstr.Parse(unavailable.String()), intstr.Parse(surge.String()) // The schema accepts "5" too.
 	var err error
 	if pace.MaxUnavailable, err = intstr.GetScaledValueFromIntOrPercent(&unavailable, pace.Target, true); err != nil {
 		return Pace{}, fmt.Errorf("maxUnavailable: %w", err)

@@ -241,7 +241,7 @@ func TestFailed_IgnoresUnfinishedSteps(t *testing.T) {
 }
 
 func TestPaceOf(t *testing.T) {
-	percent, two, zero := intstr.FromString("30%"), intstr.FromInt32(2), 0
+	percent, two, text, zero := intstr.FromString("30%"), intstr.FromInt32(2), intstr.FromString("2"), 0
 	var five []placementv1beta1.BindingObject // One of them is being evicted.
 	for _, m := range join(several(3, bound, "x", plain), several(1, scheduled, "", plain), several(2, unscheduled, "x", plain), several(1, bound, "x", maker.going)) {
 		five = append(five, m.ClusterResourceBinding)
@@ -254,6 +254,11 @@ func TestPaceOf(t *testing.T) {
 		"percentages are rounded up": {
 			spec: placementv1beta1.PlacementSpec{Strategy: placementv1beta1.RolloutStrategy{RollingUpdate: &placementv1beta1.RollingUpdateConfig{
 				MaxUnavailable: &percent, MaxSurge: &two, UnavailablePeriodSeconds: &zero}}},
+			want: Pace{Target: 5, MaxUnavailable: 2, MaxSurge: 2},
+		},
+		"numbers as strings": {
+			spec: placementv1beta1.PlacementSpec{Strategy: placementv1beta1.RolloutStrategy{RollingUpdate: &placementv1beta1.RollingUpdateConfig{
+				MaxUnavailable: &text, MaxSurge: &text, UnavailablePeriodSeconds: &zero}}},
 			want: Pace{Target: 5, MaxUnavailable: 2, MaxSurge: 2},
 		},
 		"PickFixed counts names": {

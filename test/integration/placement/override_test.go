@@ -147,6 +147,30 @@ var _ = Describe("Overrides", func() {
 		Eventually(overridden(ctx, "q")).WithTimeout(soon).WithPolling(often).Should(ContainSubstring("Available=True"))
 	})
 
+	It("with a selector that cannot be read are reported, and keep only their own placements unchanged", func(ctx SpecContext) {
+		for _, name := range []string{"qa", "qb"} {
+			shop(ctx, name+"-shop")
+			joinAll(ctx, name, nil)
+		}
+		bad := sets("", "/data/colour", `"blue"`)
+		bad.ClusterSelector.ClusterSelectorTerms = []placementv1beta1.ClusterSelectorTerm{
+			{LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "region", Operator: "Like"}}}},
+		}
+		o := ofSettings("qa-shop", "unreadable", bad)
+		create(ctx, o)
+		place(ctx, "qa", "qa-shop", nil)
+		place(ctx, "qb", "qb-shop", nil)
+		expectAvailable(ctx, "qb", "0")
+		Eventually(saidOf(ctx, "qa", "qa-1", placementv1beta1.ConditionOverridden)).WithTimeout(soon).WithPolling(often).Should(
+			ContainSubstring(`override snapshot "qa-shop/unreadable-0", rule 0: reading clusterSelector: "Like" is not a valid label selector operator`))
+
+		By("correcting it")
+		Expect(hub.Get(ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
+		o.Spec.Policy.OverrideRules[0] = sets("", "/data/colour", `"blue"`)
+		Expect(hub.Update(ctx, o)).To(Succeed())
+		Eventually(workSays(ctx, "qa-1", "qa", `"colour":"blue"`)).WithTimeout(soon).WithPolling(often).Should(BeTrue())
+	})
+
 	It("keep ten snapshots, one of which is the latest", func(ctx SpecContext) {
 		shop(ctx, "r-shop")
 		o := ofSettings("r-shop", "colours", sets("", "/data/colour", `"0"`))
