@@ -127,7 +127,11 @@ func handle(ctx context.Context, work *placementv1beta1.Work) error {
 	if controllerutil.AddFinalizer(work, placementv1beta1.WorkCleanupFinalizer) {
 		return hub.Update(ctx, work)
 	}
-	if !settle(work, placementv1beta1.ReasonAllManifestsApplied, placementv1beta1.ReasonAllManifestsAvailable) {
+	available := placementv1beta1.ReasonAllManifestsAvailable
+	if c := meta.FindStatusCondition(work.Status.Conditions, placementv1beta1.ConditionAvailable); c != nil && c.Reason == placementv1beta1.ReasonWorkNotTrackable {
+		available = c.Reason
+	}
+	if !settle(work, placementv1beta1.ReasonAllManifestsApplied, available) {
 		return nil
 	}
 	return hub.Status().Update(ctx, work)
