@@ -12,13 +12,13 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// candidateOf translates a binding for Plan. wanted is the desired version of its member; held is true
-// while it is paused.
-func candidateOf(b placementv1beta1.BindingObject, wanted string, held bool) Candidate {
+// candidateOf translates a binding for Plan. wanted is the desired version of its member; paused is
+// true while it is paused.
+func candidateOf(b placementv1beta1.BindingObject, wanted string, paused bool) Candidate {
 	spec := b.GetSpec()
 	c := Candidate{
 		Wanted: wanted, Current: version(spec.ResourceSnapshotName, spec.ClusterResourceOverrideSnapshots, spec.ResourceOverrideSnapshots),
-		Observed: diffReported(b), Failed: Failed(b), Going: b.GetDeletionTimestamp() != nil, Held: held,
+		Observed: diffReported(b), Failed: Failed(b), Going: b.GetDeletionTimestamp() != nil, Paused: paused,
 	}
 	switch {
 	case spec.State == placementv1beta1.BindingScheduled:

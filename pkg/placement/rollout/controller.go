@@ -117,7 +117,7 @@ func (r *Reconciler) rollOut(ctx context.Context, key types.NamespacedName, plac
 	if now == nil || err != nil {
 		return bindingSteps{}, err // A snapshot triggers the placement.
 	}
-	if pushed, err := r.pushStrategy(ctx, bindings, now.strategy, now.brake); pushed || err != nil {
+	if pushed, err := r.pushStrategy(ctx, bindings, now.strategy, now.pauses); pushed || err != nil {
 		return bindingSteps{}, err // The written bindings trigger the placement again.
 	}
 	steps, err := now.plan(bindings)
@@ -132,7 +132,7 @@ type situation struct {
 	spec     *placementv1beta1.PlacementSpec
 	goal     goal
 	strategy *placementv1beta1.ApplyStrategy
-	brake    brake
+	pauses   pauses
 	// moves is Pace.Moves.
 	moves bool
 	at    time.Time
@@ -154,7 +154,7 @@ func (r *Reconciler) look(ctx context.Context, key types.NamespacedName, placeme
 	if now.goal, err = r.goal(ctx, key, latest.Name, bindings); err != nil {
 		return nil, err
 	}
-	if now.brake, err = r.brake(ctx, placement); err != nil {
+	if now.pauses, err = r.pauses(ctx, placement); err != nil {
 		return nil, err
 	}
 	return now, nil
@@ -166,7 +166,7 @@ func (s *situation) plan(bindings []placementv1beta1.BindingObject) (bindingStep
 		return bindingSteps{}, err
 	}
 	pace.Moves = s.moves
-	return Plan(bindings, s.goal.look(s.brake), pace, s.at), nil
+	return Plan(bindings, s.goal.look(s.pauses), pace, s.at), nil
 }
 
 // bind binds to the latest snapshot and overrides. It also adds the dispatcher's finalizer, which saves
@@ -182,12 +182,12 @@ func (s *situation) bind(b placementv1beta1.BindingObject) {
 
 // pushStrategy copies a changed apply strategy to all bound bindings at once: the pace does not apply
 // to it.
-func (r *Reconciler) pushStrategy(ctx context.Context, bindings []placementv1beta1.BindingObject, strategy *placementv1beta1.ApplyStrategy, brake brake) (pushed bool, err error) {
+func (r *Reconciler) pushStrategy(ctx context.Context, bindings []placementv1beta1.BindingObject, strategy *placementv1beta1.ApplyStrategy, pauses pauses) (pushed bool, err error) {
 	var group errgroup.Group
 	group.SetLimit(writers)
 	for _, b := range bindings {
 		if b.GetDeletionTimestamp() != nil || b.GetSpec().State != placementv1beta1.BindingBound ||
-			equality.Semantic.DeepEqual(b.GetSpec().ApplyStrategy, strategy) || brake.holds(b) {
+			equality.Semantic.DeepEqual(b.GetSpec().ApplyStrategy, strategy) || pauses.has(b) {
 			continue
 		}
 		pushed = true
@@ -214,7 +214,7 @@ func (r *Reconciler) take(ctx context.Context, steps bindingSteps, now *situatio
 		}
 	}
 	for _, b := range steps.Blocked {
-		group.Go(func() error { return r.blocked(ctx, b, now.brake) })
+		group.Go(func() error { return r.blocked(ctx, b, now.pauses) })
 	}
 	return group.Wait()
 }
@@ -234,10 +234,10 @@ func (r *Reconciler) started(ctx context.Context, b placementv1beta1.BindingObje
 	})
 }
 
-func (r *Reconciler) blocked(ctx context.Context, b placementv1beta1.BindingObject, brake brake) error {
+func (r *Reconciler) blocked(ctx context.Context, b placementv1beta1.BindingObject, pauses pauses) error {
 	return r.setCondition(ctx, b, metav1.Condition{
 		Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonRolloutNotStartedYet,
-		Message: cmp.Or(brake.why(b), "The rollout strategy makes the cluster wait until others are available"),
+		Message: cmp.Or(pauses.reason(b), "The rollout strategy makes the cluster wait until others are available"),
 	})
 }
 

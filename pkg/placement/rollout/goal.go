@@ -48,9 +48,9 @@ func (g goal) version(member string) string {
 }
 
 // look translates bindings for Plan.
-func (g goal) look(brake brake) func(placementv1beta1.BindingObject) Candidate {
+func (g goal) look(pauses pauses) func(placementv1beta1.BindingObject) Candidate {
 	return func(b placementv1beta1.BindingObject) Candidate {
-		return candidateOf(b, g.version(b.GetSpec().TargetCluster), brake.holds(b))
+		return candidateOf(b, g.version(b.GetSpec().TargetCluster), pauses.has(b))
 	}
 }
 

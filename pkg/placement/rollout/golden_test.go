@@ -30,9 +30,9 @@ func TestSteps_MatchGoldenFile(t *testing.T) {
 		}
 		text := fmt.Sprintf("target %d unavailable %d surge %d period %s\n", pace.Target, pace.MaxUnavailable, pace.MaxSurge, pace.UnavailablePeriod)
 		goal := goal{snapshot: "new", overrides: map[string]override.Set{}}
-		brake := brake{placement: d.chance(3), members: map[string]bool{"m-1": d.chance(20), "m-4": d.chance(20)}}
+		pauses := pauses{placement: d.chance(3), members: map[string]bool{"m-1": d.chance(20), "m-4": d.chance(20)}}
 		pace.Moves = d.chance(20)
-		steps := Plan(bindings, goal.look(brake), pace, now)
+		steps := Plan(bindings, goal.look(pauses), pace, now)
 		return text + written("update", steps.Update) + written("remove", steps.Remove) + written("blocked", steps.Blocked) +
 			written("settled", steps.Settled) + fmt.Sprintf("again %s\n", steps.Again)
 	})

@@ -30,9 +30,9 @@ type Candidate struct {
 	Undispatched bool
 	// Going is true if it is already being removed.
 	Going bool
-	// Held is true if nothing there can change now. It counts in its current state, and does not take a
+	// Paused is true if nothing there can change now. It counts in its current state, and does not take a
 	// turn.
-	Held bool
+	Paused bool
 }
 
 // Pace is the allowed speed of a rollout, in absolute numbers.
@@ -89,7 +89,7 @@ func Plan[T any](all []T, look func(T) Candidate, pace Pace, now time.Time) Step
 	mayRetry = max(0, mayRetry-(len(steps.Update)-len(p.failedStale))-(len(steps.Remove)-len(p.failedRemovals)))
 	steps.Update = append(steps.Update, take(&p.undispatched, &mayRetry)...)
 	steps.Update = append(steps.Update, take(&p.additions, &mayAdd)...)
-	steps.Blocked = slices.Concat(p.held, p.stale, p.undispatched, p.additions)
+	steps.Blocked = slices.Concat(p.paused, p.stale, p.undispatched, p.additions)
 	return steps
 }
 
@@ -106,7 +106,7 @@ type sorted[T any] struct {
 	removals, failedRemovals []T
 	stale, failedStale       []T
 	additions, settled       []T
-	held                     []T
+	paused                   []T
 	undispatched             []T
 	ready, readyButGoing     int
 	// serving is the number of Undispatched and available targets.
@@ -143,8 +143,8 @@ func sort[T any](all []T, look func(T) Candidate, pace Pace, now time.Time) *sor
 
 func (p *sorted[T]) add(one T, c Candidate) {
 	switch {
-	case c.Held && !c.settled():
-		p.held = append(p.held, one)
+	case c.Paused && !c.settled():
+		p.paused = append(p.paused, one)
 	case c.isNew():
 		p.additions = append(p.additions, one)
 	case c.Wanted == "" && (c.Failed || c.Current == ""):

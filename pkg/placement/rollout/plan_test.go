@@ -207,7 +207,7 @@ func TestPlan(t *testing.T) {
 			for _, b := range tc.bindings {
 				bindings = append(bindings, b.ClusterResourceBinding)
 			}
-			steps := Plan(bindings, goal{snapshot: "new"}.look(brake{}), tc.pace, now)
+			steps := Plan(bindings, goal{snapshot: "new"}.look(pauses{}), tc.pace, now)
 			got := counts{len(steps.Update), len(steps.Remove), len(steps.Blocked), len(steps.Settled)}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\nPlan() (-want +got):\n%s", tc.reason, diff)

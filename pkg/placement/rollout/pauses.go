@@ -11,27 +11,27 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
-// brake is what users have paused.
-type brake struct {
+// pauses is what users have paused.
+type pauses struct {
 	placement bool
 	members   map[string]bool
 }
 
-func (r *Reconciler) brake(ctx context.Context, placement placementv1beta1.PlacementObject) (brake, error) {
+func (r *Reconciler) pauses(ctx context.Context, placement placementv1beta1.PlacementObject) (pauses, error) {
 	members, err := objects.PausedMembers(ctx, r.Client)
-	return brake{placement: placementv1beta1.Paused(placement), members: members}, err
+	return pauses{placement: placementv1beta1.Paused(placement), members: members}, err
 }
 
-func (b brake) holds(binding placementv1beta1.BindingObject) bool { return b.why(binding) != "" }
+func (p pauses) has(binding placementv1beta1.BindingObject) bool { return p.reason(binding) != "" }
 
 // why is the reason why a binding is paused, or "".
-func (b brake) why(binding placementv1beta1.BindingObject) string {
+func (p pauses) reason(binding placementv1beta1.BindingObject) string {
 	const remedy = "is paused: take annotation " + placementv1beta1.PausedAnnotation + " off it to continue"
 	member := binding.GetSpec().TargetCluster
 	switch {
-	case b.placement:
+	case p.placement:
 		return "The placement " + remedy
-	case b.members[member]:
+	case p.members[member]:
 		return fmt.Sprintf("Member %q %s", member, remedy)
 	}
 	return ""
